@@ -240,7 +240,12 @@ fn upload(round: &mut PushRound<'_>, files: &MachineFiles, id: &str) -> Sent<Run
         let detail = excerpt(answer.body["detail"].as_str().unwrap_or_default());
         match answer.status {
             200 => return Ok(RunEnd::Had),
-            201 => return Ok(RunEnd::Sent),
+            201 => {
+                for remark in answer.body["remarks"].as_array().into_iter().flatten() {
+                    round.remark(format!("{id} is stored: {}", excerpt(remark.as_str().unwrap_or_default())));
+                }
+                return Ok(RunEnd::Sent);
+            }
             202 => {}
             409 | 422 => return Ok(RunEnd::SetAside(detail)),
             413 => return Ok(RunEnd::PassedOver(detail)),

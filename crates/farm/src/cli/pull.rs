@@ -67,6 +67,8 @@ struct HostDocument {
     had: u64,
     /// A reason for each run.
     refused: Vec<String>,
+    /// What is to be known of runs that were stored.
+    remarks: Vec<String>,
     /// Files that are links, or no part of a run.
     left_out: u64,
     /// It measures, and was not asked.
@@ -83,6 +85,7 @@ impl HostDocument {
             stored: outcome.stored,
             had: outcome.had,
             refused: outcome.refused.iter().map(|why| clean(why)).collect(),
+            remarks: outcome.remarks.iter().map(|remark| clean(remark)).collect(),
             left_out: outcome.left_out,
             measures: outcome.measures,
             unasked: outcome.unasked.as_deref().map(clean),
@@ -91,7 +94,7 @@ impl HostDocument {
 
     /// Whether nothing was left out.
     fn is_whole(&self) -> bool {
-        self.unasked.is_none() && self.refused.is_empty() && !self.measures
+        self.unasked.is_none() && self.refused.is_empty() && self.left_out == 0 && !self.measures
     }
 }
 
@@ -146,8 +149,8 @@ fn tell(of: &HostDocument, output: &DocumentFlags) {
         output.remark(&format!("{name}: {why}"));
         return;
     }
-    for why in &of.refused {
-        output.remark(&format!("{name}: {why}"));
+    for line in of.remarks.iter().chain(&of.refused) {
+        output.remark(&format!("{name}: {line}"));
     }
     if of.left_out > 0 {
         let files = several(of.left_out, "file", "files");

@@ -10,6 +10,7 @@ use bundle::five_minutes::FIVE_MINUTES;
 use bundle::read::Bundle;
 use host::dir::Dir;
 use model::run::{Culprit, Run, Slice, Spike};
+use rules::culprits::belonging::place_of;
 
 use super::bundle::fingerprint;
 use super::stored::stored_file;
@@ -103,26 +104,16 @@ fn chosen(run: &Run, kept: &WindowsKept, there: &BTreeSet<WindowHead>) -> BTreeS
     let worst = spikes().max_by_key(|spike| spike.latency_ns);
     let mut chosen = BTreeSet::new();
     chosen.extend(worst.filter(|_| kept.worst).map(head));
-    let wanted = run.culprits.iter().filter(|culprit| kept.culprits.contains(&fingerprint(culprit)));
-    for culprit in wanted {
-        let taken = |spike: &Spike| -> i64 {
-            spike.slices.iter().filter(|slice| is_of(slice, culprit)).map(|slice| slice.ns.0).sum()
-        };
+    let is_wanted = |(_, culprit): &(usize, &Culprit)| kept.culprits.contains(&fingerprint(culprit));
+    for (at, _) in run.culprits.iter().enumerate().filter(is_wanted) {
+        let is_its = |slice: &&Slice| place_of(&run.culprits, slice) == Some(at);
+        let taken =
+            |spike: &Spike| -> i64 { spike.slices.iter().filter(is_its).map(|slice| slice.ns.0).sum() };
         let most = spikes().filter(|spike| taken(spike) > 0).max_by_key(|spike| taken(spike));
         // What no slice names is shown by the worst of the run.
         chosen.extend(most.or(worst).map(head));
     }
     chosen
-}
-
-fn is_of(slice: &Slice, culprit: &Culprit) -> bool {
-    match &culprit.rule {
-        Some(rule) => slice.rule.as_ref() == Some(rule),
-        None => {
-            let names = [&slice.who.comm, &slice.who.function, &slice.who.irq];
-            slice.rule.is_none() && slice.kind == culprit.kind && names.contains(&&culprit.name)
-        }
-    }
 }
 
 #[cfg(test)]

@@ -47,6 +47,8 @@ pub struct PullOutcome {
     pub measures: bool,
     /// Links and files that are no part of a bundle.
     pub left_out: u64,
+    /// What is to be known of runs that were stored.
+    pub remarks: Vec<String>,
 }
 
 /// Asks a board for what is new. The failure is the store's, all else is in the outcome.
@@ -137,8 +139,11 @@ async fn fetch(
     for run in some {
         let bytes = volumes.get(&run.name).copied().unwrap_or_default();
         match take_in(place, board, run, bytes, &folder.place.join(RUNS).join(&run.name)).await? {
-            Ok(PutOutcome::Had) => outcome.had += 1,
-            Ok(_) => outcome.stored += 1,
+            Ok((PutOutcome::Had, _)) => outcome.had += 1,
+            Ok((_, remarks)) => {
+                outcome.stored += 1;
+                outcome.remarks.extend(remarks.iter().map(|remark| format!("{}: {remark}", run.name)));
+            }
             Err(why) => outcome.refused.push(format!("{}: {why}", run.name)),
         }
     }
@@ -152,26 +157,26 @@ async fn take_in(
     run: &ListedRun,
     bytes: u64,
     from: &Path,
-) -> Result<std::result::Result<PutOutcome, String>> {
+) -> Result<std::result::Result<(PutOutcome, Vec<String>), String>> {
     let (from, bundles) = (from.to_owned(), place.bundles.clone());
     let (board, digest) = (board.to_owned(), run.digest.clone());
     let known = place.store.clone();
     let read = blocking(move || {
-        let (mut record, _) = read(&FoundBundle { place: from.clone(), board: Some(board.clone()) })?;
+        let (mut record, remarks) = read(&FoundBundle { place: from.clone(), board: Some(board.clone()) })?;
         if hex(&record.digest) != digest {
             return Err("it changed while it was read: it is left for the next time".to_owned());
         }
         record.run.board = board;
-        Ok((record, from))
+        Ok((record, from, remarks))
     });
-    let (mut record, from): (BundleRecord, PathBuf) = match read.await? {
+    let (mut record, from, remarks): (BundleRecord, PathBuf, Vec<String>) = match read.await? {
         Ok(read) => read,
         Err(why) => return Ok(Err(why)),
     };
     // What is refused, or there already, does not touch the copy of what is stored.
     match known.outcome_of(&record).await? {
         PutOutcome::Refused(why) => return Ok(Err(why)),
-        PutOutcome::Had => return Ok(Ok(PutOutcome::Had)),
+        PutOutcome::Had => return Ok(Ok((PutOutcome::Had, Vec::new()))),
         PutOutcome::Stored | PutOutcome::Replaced => {}
     }
     let id = record.run.id.clone();
@@ -189,7 +194,7 @@ async fn take_in(
     }
     Ok(match known.put_pulled(&record, bytes).await? {
         PutOutcome::Refused(why) => Err(why),
-        stored => Ok(stored),
+        stored => Ok((stored, remarks)),
     })
 }
 
@@ -260,7 +265,7 @@ mod tests {
             }
             bucket.planned.plan(None);
             let stored = take_in(&place, "a", &run, 9, &from).await.unwrap();
-            assert_eq!(stored, Ok(PutOutcome::Stored));
+            assert_eq!(stored.map(|(stored, _)| stored), Ok(PutOutcome::Stored));
             assert_eq!(bucket.faults(&id, &digest, true).await.unwrap(), [""; 0]);
             let kept = place.store.run(&id).await.unwrap().unwrap().place;
             assert_eq!(Path::new(&kept), folder.path().join(&id));
@@ -287,10 +292,10 @@ mod tests {
                     take_in(&place, board, &run, 9, from).await.unwrap()
                 };
                 let (later, earlier) = (hunt_that_is_on(folder.path(), 0), hunt_that_is_on(folder.path(), 1));
-                assert_eq!(take(&later, "a").await, Ok(PutOutcome::Stored));
+                assert_eq!(take(&later, "a").await.map(|(stored, _)| stored), Ok(PutOutcome::Stored));
                 assert!(take(&earlier, "a").await.unwrap_err().contains("a later state"));
                 assert!(take(&later, "b").await.unwrap_err().contains("a run of a already"));
-                assert_eq!(take(&later, "a").await, Ok(PutOutcome::Had));
+                assert_eq!(take(&later, "a").await, Ok((PutOutcome::Had, Vec::new())));
                 let record = read(&FoundBundle { place: later, board: None }).unwrap().0;
                 let id = &record.run.id;
                 match &bucket {

@@ -164,9 +164,11 @@ pub async fn put_run(
     if !missing.is_empty() {
         return with(StatusCode::ACCEPTED, &json!({ "missing": missing }));
     }
-    let outcome = take_in(&app, &owner, &id, &manifest, &sent).await?;
+    let (outcome, remarks) = take_in(&app, &owner, &id, &manifest, &sent).await?;
     intake.staging.clear(&owner.board, &manifest);
-    with(if outcome == PutOutcome::Had { StatusCode::OK } else { StatusCode::CREATED }, &json!({}))
+    let status = if outcome == PutOutcome::Had { StatusCode::OK } else { StatusCode::CREATED };
+    // What the farm could not take of it, for who sends it.
+    with(status, &json!({ "remarks": remarks }))
 }
 
 /// Whether a run is there as it is sent. One that is over, or another board's, is not written over.
@@ -202,7 +204,7 @@ async fn take_in(
     id: &str,
     manifest: &BundleManifest,
     sent: &SentBundle,
-) -> Result<PutOutcome, Refusal> {
+) -> Result<(PutOutcome, Vec<String>), Refusal> {
     let intake = intake(app)?;
     let staging = intake.staging.clone();
     let (board, run, of) = (owner.board.clone(), id.to_owned(), manifest.clone());
@@ -215,35 +217,36 @@ async fn take_in(
     let record = app.heavy(move || {
         let place = assembling.assemble(&board, &name, &of)?;
         let unreadable = |detail| Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, detail);
-        let (mut record, _) = read(&FoundBundle { place, board: Some(board.clone()) }).map_err(unreadable)?;
+        let found = FoundBundle { place, board: Some(board.clone()) };
+        let (mut record, remarks) = read(&found).map_err(unreadable)?;
         if record.run.id != run {
             return Err(unreadable(
                 "run.json is of another id than the address: send it by its own".to_owned(),
             ));
         }
         record.run.board = board;
-        Ok(record)
+        Ok((record, remarks))
     });
     let record = record.await;
     intake.bundle_write.note_file(&record);
     let stored = match record {
-        Ok(record) => match in_bucket(app, &named, manifest, &place).await {
+        Ok((record, remarks)) => match in_bucket(app, &named, manifest, &place).await {
             Ok(()) => {
                 let stored = app.store.put_sent(&record, sent).await;
                 intake.store_write.note(&stored);
-                stored.map_err(Refusal::from)
+                stored.map(|stored| (stored, remarks)).map_err(Refusal::from)
             }
             Err(refusal) => Err(refusal),
         },
         Err(refusal) => Err(refusal),
     };
-    if let (Some(cache), Some(lease), Ok(PutOutcome::Stored | PutOutcome::Replaced)) =
+    if let (Some(cache), Some(lease), Ok((PutOutcome::Stored | PutOutcome::Replaced, _))) =
         (&app.cache, &lease, &stored)
     {
         cache.added(lease).await;
     }
     match stored {
-        Ok(PutOutcome::Refused(detail)) => {
+        Ok((PutOutcome::Refused(detail), _)) => {
             staging.discard(&place, manifest);
             if let Some(cache) = &app.cache {
                 // What is left there is of no run, and goes when bundles are pruned.
