@@ -440,7 +440,8 @@ mod tests {
                     prop_assert!(row.top_ns.is_sorted_by(|a, b| a >= b));
                     let sums = found.entry((row.cpu.unwrap(), line.at.mono_ns.0)).or_default();
                     sums.0.add_all(&row.hist);
-                    *sums = (sums.0.clone(), sums.1 + row.missed, sums.2 + row.sum_ns.0, sums.3.max(row.max_ns));
+                    (sums.1, sums.2) = (sums.1 + row.missed, sums.2 + row.sum_ns.0);
+                    sums.3 = sums.3.max(row.max_ns);
                 }
             }
             let mut wanted: BTreeMap<(Cpu, i64), Sums> = BTreeMap::new();
@@ -450,10 +451,11 @@ mod tests {
                 let sums = wanted.entry((block.cpu, begin as i64)).or_default();
                 block.rows.iter().for_each(|&(bucket, n)| sums.0.add(row_of_bucket(bucket), n));
                 let max = block.worst.first().map(|&(latency, ..)| latency);
-                *sums = (sums.0.clone(), sums.1 + 1, sums.2 + block.sum, sums.3.max(max));
+                (sums.1, sums.2, sums.3) = (sums.1 + 1, sums.2 + block.sum, sums.3.max(max));
             }
             let counts = |of: &BTreeMap<(Cpu, i64), Sums>| {
-                of.iter().map(|(key, sums)| (*key, sums.0.counts(), sums.1, sums.2, sums.3)).collect::<Vec<_>>()
+                let one = |(key, of): (&(Cpu, i64), &Sums)| (*key, of.0.counts(), of.1, of.2, of.3);
+                of.iter().map(one).collect::<Vec<_>>()
             };
             prop_assert_eq!(counts(&found), counts(&wanted));
         }

@@ -92,7 +92,10 @@ mod tests {
             let (given, whole) = made(&counts);
             let wanted: Vec<Vec<CpuRows>> = given
                 .iter()
-                .map(|(_, rows)| rows.iter().map(|(cpu, rows)| CpuRows { cpu: *cpu, rows: rows.clone() }).collect())
+                .map(|(_, rows)| {
+                    let one = |(cpu, rows): (&Cpu, &RowCounts)| CpuRows { cpu: *cpu, rows: rows.clone() };
+                    rows.iter().map(one).collect()
+                })
                 .collect();
             prop_assert_eq!(told(&given, &whole, false), Some(wanted.clone()));
             let mut lacks = given.clone();

@@ -275,8 +275,8 @@ pub struct FarmCulprit {
     /// A run that shows it; empty where none does.
     pub example: String,
     pub remedy: String,
-    /// Five minutes of recorders whose largest latency it had a part in: they are no spikes, and may
-    /// be small. Of the series of a recorder that which has most of them counts.
+    /// Five minutes of recorders whose largest latency it had a part in: they are no spikes, and
+    /// may be small. Of the series of a recorder that which has most of them counts.
     pub five_minutes: u64,
 }
 

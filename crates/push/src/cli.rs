@@ -59,8 +59,8 @@ struct PushCli {
     /// Go on sending; this is the default
     #[arg(long, conflicts_with = "once")]
     follow: bool,
-    /// A folder of runs, or of folders of runs; may be given several times [default: onbeat/runs and
-    /// onbeat/suites in the state folder]
+    /// A folder of runs, or of folders of runs; may be given several times [default: onbeat/runs
+    /// and onbeat/suites in the state folder]
     #[arg(long, value_name = "DIR")]
     runs: Vec<PathBuf>,
     /// A record of `onbeat watch`; may be given several times [default: onbeat/watch there]
@@ -339,8 +339,8 @@ mod tests {
             let sources = sources(&cli, &environment);
             (empty(&cli, &sources), sources)
         };
-        let (said, usual) = of(&[], "/home/x");
-        let state = std::path::Path::new("/home/x/.local/state/onbeat");
+        let (said, usual) = of(&[], "/board");
+        let state = std::path::Path::new("/board/.local/state/onbeat");
         assert_eq!(usual.runs, [state.join("runs"), state.join("suites")]);
         assert_eq!((usual.records, said.len()), (vec![state.join("watch")], 0));
         let place = tempfile::tempdir().unwrap();
@@ -348,11 +348,11 @@ mod tests {
         fs::create_dir_all(at("suites/enea/none-cpu")).unwrap();
         let (suites, later) = (at("suites"), at("later"));
         let words = ["--runs", suites.as_str(), "--record", suites.as_str(), "--runs", later.as_str()];
-        let (said, named) = of(&words, "/home/x");
+        let (said, named) = of(&words, "/board");
         assert_eq!((named.runs.len(), named.records.len(), said.len()), (2, 1, 2), "{said:?}");
         assert!(said[0].starts_with("--runs: ") && said[0].contains("holds no run"), "{said:?}");
         assert!(said[1].starts_with("--record: ") && said[1].contains("no record"), "{said:?}");
         fs::write(place.path().join("suites/enea/none-cpu/run.json"), "{}").unwrap();
-        assert_eq!(of(&["--runs", suites.as_str()], "/home/x").0, [""; 0]);
+        assert_eq!(of(&["--runs", suites.as_str()], "/board").0, [""; 0]);
     }
 }

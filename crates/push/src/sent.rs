@@ -25,7 +25,8 @@ pub struct SentLog {
     pub runs: BTreeMap<String, (u64, u64)>,
     /// Those of them that the farm refused: it has them not.
     pub refused: BTreeSet<String>,
-    /// Environments by what rows call them: those that the farm has, refused, or that no record has.
+    /// Environments by what rows call them: those that the farm has, refused, or that no record
+    /// has.
     pub environments: BTreeSet<String>,
     /// Ids and digests of the documents of those that were compared with what the farm has.
     pub documents: BTreeMap<String, (String, String)>,

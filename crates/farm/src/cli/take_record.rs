@@ -49,8 +49,8 @@ impl TakenRecord {
         if self.merged > 0 {
             let rows = several(self.merged, "row is", "rows are");
             reasons.push(format!(
-                "{rows} there as hours or days alone, which are not taken: take a record in, or have it sent, \
-                 before it merges them"
+                "{rows} there as hours or days alone, which are not taken: take a record in, or have it \
+                 sent, before it merges them"
             ));
         }
         reasons

@@ -129,8 +129,8 @@ fn rows_of(
     };
     of.of_slots(offset, slots, whole, !bundle.run.complete).ok_or_else(|| {
         format!(
-            "its rows.jsonl does not add up to the rest of it: {FOR_THE_DAY}; where another copy of the bundle \
-             is whole, that one is to be taken"
+            "its rows.jsonl does not add up to the rest of it: {FOR_THE_DAY}; where another copy of the \
+             bundle is whole, that one is to be taken"
         )
     })
 }

@@ -15,8 +15,8 @@ use model::watch::WatchRow;
 
 use crate::records::FarmSlot;
 
-/// Samples of a run, all CPUs together: 128 CPUs that wake up every 20 us for a year are 2e14. A day
-/// has room for 32,000 runs like that before its sum is no `i64`.
+/// Samples of a run, all CPUs together: 128 CPUs that wake up every 20 us for a year are 2e14. A
+/// day has room for 32,000 runs like that before its sum is no `i64`.
 pub const MOST_SAMPLES: u64 = 1 << 48;
 /// Samples of a line: 4,096 CPUs that wake up three million times a second for five minutes. A day
 /// has room for two million lines like that.
@@ -287,7 +287,8 @@ mod tests {
         good.at.span_ns = Nanos(300 * Nanos::SECOND.0);
         good.cpus = vec![row(0, MOST_OF_LINE - 1), row(1, 1), WatchRow::default(), WatchRow::default()];
         assert_eq!(line(&good), Ok(()));
-        // Each kind of wait has a row of its own, and what came before its time may be all there is.
+        // Each kind of wait has a row of its own, and what came before its time may be all there
+        // is.
         let mut kinds = good.clone();
         kinds.cpus = vec![row(0, 1), WatchRow { holder: model::watch::Holder::Equal.into(), ..row(0, 1) }];
         kinds.cpus[1] = WatchRow { early: 1, max_ns: Some(Nanos(-5)), ..kinds.cpus[1].clone() };

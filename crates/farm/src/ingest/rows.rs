@@ -46,8 +46,8 @@ pub struct RowPart {
     pub peaks: Vec<SlotPeak>,
     pub victim: String,
     pub culprit: String,
-    /// Who took the time of the largest wake-ups: each counts once in a line, whose five minutes are
-    /// its one spike. Of those for which a thread of the kernel waited none is named.
+    /// Who took the time of the largest wake-ups: each counts once in a line, whose five minutes
+    /// are its one spike. Of those for which a thread of the kernel waited none is named.
     pub culprits: Vec<CulpritOfRun>,
 }
 

@@ -7,8 +7,8 @@ use report::html::{figure, pairs, scroll};
 use report::plot::theme::PAGE;
 use report::words::{UNKNOWN, several, span, us_or_dash};
 
-use super::board_lines::{lines, span_address, worst_address};
-use super::board_span::BoardSpan;
+use super::board_lines::{lines, worst_address};
+use super::board_span::{BoardSpan, span_address};
 use super::five_minutes::address;
 use super::fleet::left_out;
 use super::parts::{culprits, date, environment_words, escaped, known, moment, runs};

@@ -5,9 +5,9 @@ use report::html::{figure, scroll};
 use report::plot::theme::PAGE;
 use report::words::us_or_dash;
 
-use super::board_span::BoardSpan;
+use super::board_span::{BoardSpan, span_address};
 use super::five_minutes::address;
-use super::parts::{date, escaped, moment};
+use super::parts::{date, moment};
 use crate::pictures::long_term::LongTerm;
 use crate::pictures::periods::{BoardPeriod, BoardPeriods};
 use crate::pictures::stacked;
@@ -77,13 +77,6 @@ pub fn worst_address(board: &str, key: &SeriesKey, tier: Tier, t: i64) -> String
             Tier::Hour => "&worst=hour",
             Tier::Slot => "",
         }
-}
-
-/// The way to a span of a board's series, up to a day where that is given.
-pub fn span_address(board: &str, key: &SeriesKey, span: BoardSpan, until: Option<i64>) -> String {
-    let until = until.map_or_else(String::new, |until| format!("&to={}", date(until)));
-    let (board, series, plan) = (escaped(board), escaped(&key.series), escaped(&key.plan));
-    format!("/b/{board}?series={series}&plan={plan}&span={}{until}", span.word())
 }
 
 #[cfg(test)]

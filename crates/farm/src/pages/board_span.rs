@@ -1,7 +1,7 @@
 //! The spans of time that a board's page shows.
 
-use super::parts::date;
-use crate::records::Tier;
+use super::parts::{date, escaped};
+use crate::records::{SeriesKey, Tier};
 use crate::store::TimeStretch;
 
 /// The span of time that is shown.
@@ -88,6 +88,13 @@ impl BoardSpan {
         };
         until.map_or_else(|| length.to_owned(), |until| format!("{length} up to {}", date(until)))
     }
+}
+
+/// The way to a span of a board's series, up to a day where that is given.
+pub fn span_address(board: &str, key: &SeriesKey, span: BoardSpan, until: Option<i64>) -> String {
+    let until = until.map_or_else(String::new, |until| format!("&to={}", date(until)));
+    let (board, series, plan) = (escaped(board), escaped(&key.series), escaped(&key.plan));
+    format!("/b/{board}?series={series}&plan={plan}&span={}{until}", span.word())
 }
 
 #[cfg(test)]

@@ -9,8 +9,7 @@ use report::plot::line::PlotLine;
 use report::plot::theme::PAGE;
 use report::words::{several, span, us, us_or_dash};
 
-use super::board_lines::span_address;
-use super::board_span::BoardSpan;
+use super::board_span::{BoardSpan, span_address};
 use super::parts::{as_data, clock, date, escaped, known, moment, runs};
 use super::{Section, page};
 use crate::ingest::spikes::FarmSpike;

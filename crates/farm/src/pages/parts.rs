@@ -147,6 +147,11 @@ pub fn environment_words(of: &BoardEnvironment) -> String {
     format!("{}, {preempt}", known(&of.record.release))
 }
 
+/// How to repeat a run; nothing where its record does not tell.
+pub fn same_again(command: Option<&str>) -> Markup {
+    html! { @if let Some(command) = command { p { "The same again: " code { (command) } } } }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use report::html::PageParts;
 
-use super::parts::{escaped, labels, moment};
+use super::parts::{escaped, labels, moment, same_again};
 use super::spike::spikes;
 use super::{Section, page};
 use crate::records::FarmRun;
@@ -47,11 +47,6 @@ fn kept(of: &FarmRun, may_pin: bool) -> Markup {
             }
         } @else if of.pinned { p.muted { "It is pinned, and stays whole." } }
     }
-}
-
-/// How to repeat a run; nothing where its record does not tell.
-pub fn same_again(command: Option<&str>) -> Markup {
-    html! { @if let Some(command) = command { p { "The same again: " code { (command) } } } }
 }
 
 fn ways_on(of: &FarmRun) -> Markup {

@@ -4,8 +4,7 @@ use maud::{Markup, html};
 use report::html::PageParts;
 use report::words::several;
 
-use super::parts::{escaped, moment};
-use super::run::same_again;
+use super::parts::{escaped, moment, same_again};
 use super::{Section, page};
 use crate::records::FarmRun;
 

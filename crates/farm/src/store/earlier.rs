@@ -5,17 +5,25 @@ use std::collections::BTreeMap;
 
 use sqlx::{Any, AnyConnection, Transaction};
 
-use super::put::PutOutcome;
+use super::runs::{ON_BY_ROWS, OVER};
 use super::tiers::{damaged, take_out_of_tiers};
 use super::{nanos, to_i64, to_u64};
 use crate::encoding::{unpack_peaks, unpack_rows};
 use crate::parts_of_run::rows_of_slots;
 use crate::records::{BundleRecord, SeriesKey, SlotPeak, Tier, TierRow};
 
-/// What `run.complete` holds of a run that is over; 0 is one that is on, or was killed,
-pub const OVER: i64 = 1;
-/// and this one that counts by its five minutes nevertheless.
-pub const ON_BY_ROWS: i64 = 2;
+/// What became of a bundle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PutOutcome {
+    /// It is new.
+    Stored,
+    /// It is a later state of a run that was still on.
+    Replaced,
+    /// It was there already.
+    Had,
+    /// It is there with other content, or is another board's: why.
+    Refused(String),
+}
 
 /// A run that is there.
 pub struct EarlierRun {
@@ -57,8 +65,8 @@ pub fn judged(known: Option<&EarlierRun>, record: &BundleRecord) -> PutOutcome {
     }
     if known.added(record).is_none() {
         return refused(
-            "its rows.jsonl does not go on from that of the earlier state, which is kept: copy the bundle again, \
-             as a whole",
+            "its rows.jsonl does not go on from that of the earlier state, which is kept: copy the bundle \
+             again, as a whole",
         );
     }
     PutOutcome::Replaced

@@ -1,8 +1,8 @@
 //! Sums that no engine can count: a thousand boards that always measure have more nanoseconds in
 //! four months than a bigint holds, and either engine ends a statement whose sum overflows.
 //!
-//! A statement adds up both halves, `sum(n / 4294967296)` and `sum(n % 4294967296)`, which have room
-//! for two thousand million rows of any number. Their sum is made here.
+//! A statement adds up both halves, `sum(n / 4294967296)` and `sum(n % 4294967296)`, which have
+//! room for two thousand million rows of any number. Their sum is made here.
 
 /// The sum of two halves.
 pub fn of_halves(high: i64, low: i64) -> i128 {

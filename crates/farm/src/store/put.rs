@@ -3,25 +3,13 @@
 use model::error::{Failure, Result};
 use sqlx::{Any, Transaction};
 
-use super::earlier::{ON_BY_ROWS, earlier_run, judged};
+use super::earlier::{PutOutcome, earlier_run, judged};
 use super::labels::put_run_labels;
+use super::runs::ON_BY_ROWS;
 use super::tiers::{SlotPlace, add_to_tiers, put_slots};
 use super::{FarmStore, plain, storable, to_i64, trouble};
 use crate::encoding::pack_rows;
 use crate::records::{BundleRecord, EnvironmentRecord};
-
-/// What became of a bundle.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PutOutcome {
-    /// It is new.
-    Stored,
-    /// It is a later state of a run that was still on.
-    Replaced,
-    /// It was there already.
-    Had,
-    /// It is there with other content, or is another board's: why.
-    Refused(String),
-}
 
 impl FarmStore {
     /// Stores a bundle; the same one twice adds nothing.

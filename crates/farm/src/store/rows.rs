@@ -12,7 +12,7 @@ use super::environments::{RowEnvironment, put_row_environments};
 use super::labels::{LabelledRow, put_row_labels};
 use super::many::{by_keys, pieces, values};
 use super::tiers::{SlotPlace, add_to_tiers, put_slots};
-use super::{FarmStore, to_i64, to_u64, trouble};
+use super::{FarmStore, to_i64, trouble};
 use crate::ingest::rows::{ReceivedRow, RowPart, RowsOf};
 use crate::records::{FarmSlot, SlotPeak, Tier};
 
@@ -102,39 +102,6 @@ impl FarmStore {
         let answers = put_batches(&mut all, batches, name).await?;
         all.commit().await?;
         Ok(answers)
-    }
-
-    /// How many rows the farm has of one number up to another, both included.
-    pub async fn count_rows(&self, board_id: i64, of: &RowsOf, from: u64, to: u64) -> Result<u64> {
-        let count: i64 = sqlx::query_scalar(
-            "select count(*) from row_key where board_id = $1 and boot = $2 and recording = $3 and \
-             series = $4 and seq >= $5 and seq <= $6",
-        )
-        .bind(board_id)
-        .bind(&of.boot)
-        .bind(&of.recording)
-        .bind(&of.series)
-        .bind(to_i64(from))
-        .bind(to_i64(to))
-        .fetch_one(&self.pool)
-        .await
-        .map_err(trouble)?;
-        Ok(to_u64(count))
-    }
-
-    /// What the farm has of a board's rows: boot, recording, series, and the first and last number
-    /// of each stretch without a gap; at most 10,000 stretches.
-    pub async fn row_stretches(&self, board_id: i64) -> Result<Vec<(String, String, String, i64, i64)>> {
-        sqlx::query_as(
-            "select boot, recording, series, min(seq), max(seq) from (select boot, recording, series, seq, \
-             seq - row_number() over (partition by boot, recording, series order by seq) as stretch \
-             from row_key where board_id = $1) k group by boot, recording, series, stretch \
-             order by boot, recording, series, min(seq) limit 10000",
-        )
-        .bind(board_id)
-        .fetch_all(&self.pool)
-        .await
-        .map_err(trouble)
     }
 }
 

@@ -5,9 +5,13 @@ use model::labels::Labels;
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
-use super::earlier::OVER;
 use super::{FarmStore, nanos, to_u64, trouble};
 use crate::records::{FarmRun, SeriesKey};
+
+/// What `run.complete` holds of a run that is over; 0 is one that is on, or was killed,
+pub const OVER: i64 = 1;
+/// and this one that counts by its five minutes nevertheless.
+pub const ON_BY_ROWS: i64 = 2;
 
 const COLUMNS: &str = "select r.id, b.key, r.command, r.series, r.plan, r.started, r.length_ns, \
  r.complete, r.cpus, \

@@ -59,8 +59,8 @@ impl FarmStore {
         Ok(all)
     }
 
-    /// From when on boards had which environment, by its digest, oldest first: their runs say so, of
-    /// a board without runs its recorder.
+    /// From when on boards had which environment, by its digest, oldest first: their runs say so,
+    /// of a board without runs its recorder.
     pub async fn environment_steps(&self, boards: &[&str]) -> Result<BTreeMap<String, Vec<(i64, String)>>> {
         let steps = "select s.key, s.started, e.digest from \
                      (select b.key, r.started, r.id, r.environment_id, \

@@ -6,7 +6,8 @@ use model::error::Result;
 
 use sqlx::{Any, Transaction};
 
-use super::put::{PutOutcome, put_in};
+use super::earlier::PutOutcome;
+use super::put::put_in;
 use super::{FarmStore, to_i64, to_u64, trouble};
 use crate::ingest::environment::hex;
 use crate::records::BundleRecord;

@@ -72,7 +72,7 @@ pub async fn admit(
         _ => as_visitor(&app, need, request, next).await,
     };
     if matches!(need, RouteNeed::Token | RouteNeed::Code) {
-        app.counters.refused_requests.note(need, response.status());
+        app.counters.refused_requests.note(need == RouteNeed::Code, response.status());
     }
     response
 }

@@ -1,7 +1,8 @@
 //! What is counted besides requests.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
+use super::count::of;
 use super::refused_requests::RefusedRequests;
 
 /// Counted since the server started; `pending` is what waits now.
@@ -36,12 +37,4 @@ impl FarmCounters {
             ("onbeat_farm_webhook_given_up", "Changes that were never told.", of(&self.webhook_given_up)),
         ]
     }
-}
-
-pub fn add(counter: &AtomicU64, n: u64) {
-    counter.fetch_add(n, Ordering::Relaxed);
-}
-
-pub fn of(counter: &AtomicU64) -> u64 {
-    counter.load(Ordering::Relaxed)
 }

@@ -1,8 +1,7 @@
 //! How a board gets its token: by a code, and how often one may be wrong.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 use axum::Extension;
 use axum::body::Bytes;
@@ -13,55 +12,12 @@ use serde_json::json;
 
 use super::answer::Refusal;
 use super::app::App;
-use super::attempts::LoginAttempts;
 use super::login::counted_as;
 use super::receive::{Received, with};
 use super::sender::{TOKEN, digest_of, intake, now, random};
 use crate::ingest::environment::hex;
 use crate::ingest::find::board_key;
 use crate::store::EnrolOutcome;
-
-/// Wrong codes of an hour, of all addresses together, from which on each request waits. A code has
-/// 128 bits, so that none is guessed: this is for the store, and keeps no board out.
-const MOST_AT_ONCE: u64 = 3_600;
-const WAITS: Duration = Duration::from_secs(1);
-
-/// Wrong codes: so many of an address as wrong passwords, and how many there are in all.
-#[derive(Debug, Default)]
-pub struct WrongCodes {
-    by_address: LoginAttempts,
-    /// Of which hour, and how many.
-    all: Mutex<(i64, u64)>,
-}
-
-impl WrongCodes {
-    /// Takes an attempt of an address, and waits where the farm is flooded; what to give back where
-    /// the code was right.
-    async fn admit(&self, from: String) -> Result<[String; 1], Refusal> {
-        let keys = [from];
-        let taken = self.by_address.take(&keys, host::clock::monotonic());
-        taken.map_err(|wait_s| Refusal::too_often("too many wrong codes from this address", wait_s))?;
-        if self.is_flooded(now()) {
-            tokio::time::sleep(WAITS).await;
-        }
-        Ok(keys)
-    }
-
-    fn give_back(&self, keys: [String; 1]) {
-        self.by_address.give_back(&keys);
-    }
-
-    fn count(&self, now: i64) {
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        let hour = now.div_euclid(3_600);
-        *all = if all.0 == hour { (hour, all.1.saturating_add(1)) } else { (hour, 1) };
-    }
-
-    fn is_flooded(&self, now: i64) -> bool {
-        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        all.0 == now.div_euclid(3_600) && all.1 >= MOST_AT_ONCE
-    }
-}
 
 #[derive(Deserialize)]
 struct EnrolRequest {
@@ -113,22 +69,4 @@ pub async fn enrol(
 
 fn conflict(detail: String) -> Refusal {
     Refusal::new(StatusCode::CONFLICT, detail)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_flood_of_wrong_codes_slows_and_for_its_hour() {
-        let codes = WrongCodes::default();
-        for _ in 1..MOST_AT_ONCE {
-            codes.count(7_200);
-        }
-        assert!(!codes.is_flooded(7_201));
-        codes.count(10_799);
-        assert!(codes.is_flooded(10_799) && !codes.is_flooded(10_800));
-        codes.count(10_800);
-        assert!(!codes.is_flooded(10_800));
-    }
 }

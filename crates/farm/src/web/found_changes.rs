@@ -140,8 +140,8 @@ impl FoundChanges {
         Ok(())
     }
 
-    /// What is known of boards that are to be heard of, and in how many series it was looked for: of
-    /// each board in one at least.
+    /// What is known of boards that are to be heard of, and in how many series it was looked for:
+    /// of each board in one at least.
     async fn heard(&self, boards: &[FarmBoard], newest: i64) -> (Vec<FarmChange>, usize) {
         let (today, by_board) = (today(), self.by_board.lock().await);
         let (mut all, mut series) = (Vec::new(), 0);
@@ -149,7 +149,8 @@ impl FoundChanges {
         for board in boards.iter().filter(|board| !board.settings.state.is_quiet()) {
             let look = by_board.get(&board.board);
             if let Some(look) = look {
-                // Of a budget that is no longer the board's nothing is told, also before the next look.
+                // Of a budget that is no longer the board's nothing is told, also before the next
+                // look.
                 let is_gone = look.of.budget.as_ref().map(|one| one.0) != board.settings.budget_ns;
                 let told = look.changes.iter().filter(|one| one.t > newest - SHOWN_DAYS * DAY);
                 all.extend(told.filter(|one| one.kind != ChangeKind::OverBudget || !is_gone).cloned());
@@ -280,7 +281,8 @@ mod tests {
         assert_eq!((newest(&[board(today - 3 * DAY), board(today + 27_000 * DAY)]), newest(&[])), (today, 0));
     }
 
-    /// A run of each of six days, that counts or does not; the latest began when the recorded one did.
+    /// A run of each of six days, that counts or does not; the latest began when the recorded one
+    /// did.
     async fn put_runs(store: &FarmStore, board: &str, invalid: u64, max: Nanos) -> i64 {
         let recorded = recorded_run("measured", board);
         for at in 0..6 {

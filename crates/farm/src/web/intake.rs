@@ -11,9 +11,9 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 
 use super::answer::Refusal;
 use super::clones::LiveBoots;
-use super::enrol::WrongCodes;
 use super::last_write::LastWrite;
 use super::rate::RateLimit;
+use super::wrong_codes::WrongCodes;
 use crate::ingest::staging::Staging;
 use crate::store::{FarmStore, RowBatch, RowsStored};
 

@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use axum::extract::{Path, Query, State};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
 use super::pages::WebOutcome;
 use super::tables::table;
 use crate::board_settings::BudgetsDocument;
-use crate::changes::FarmChange;
 
 /// Runs that show a culprit, in one answer.
 const MOST_RUNS: i64 = 1_000;
@@ -75,49 +74,4 @@ pub async fn labels_csv(State(app): State<Arc<App>>, Query(query): Query<LabelsQ
     }
     let labels = app.store.labels(&query.board, MOST_LABELS).await?;
     table(&["name", "value", "runs", "first", "last"], &labels)
-}
-
-/// A change with what a cell cannot hold as it is: who looked at it, and what else changed.
-pub fn change_row(one: &FarmChange) -> Value {
-    let mut row = serde_json::to_value(one).unwrap_or_default();
-    if let Some(by) = &one.acknowledged {
-        row["acknowledged_by"] = json!(by.who);
-        row["acknowledged_at"] = json!(by.at);
-        row["note"] = json!(by.note);
-    }
-    let settings = one.settings.iter().map(|of| format!("{}: {} -> {}", of.what, of.before, of.after));
-    row["settings"] = json!(settings.collect::<Vec<_>>().join("; "));
-    row
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::changes::{Acknowledgement, ChangeKind};
-    use crate::pages::environments::SettingChange;
-
-    #[test]
-    fn a_change_has_who_looked_at_it_and_what_else_changed_in_cells() {
-        let setting = |what: &str| SettingChange { what: what.into(), before: "a".into(), after: "b".into() };
-        let mut one = FarmChange {
-            board: "west".into(),
-            kind: ChangeKind::Worse,
-            t: 9,
-            from: 8,
-            says: "Another environment.".into(),
-            evidence: Vec::new(),
-            p: None,
-            settings: vec![setting("kernel"), setting("cmdline")],
-            address: "/b/west".into(),
-            subject: "s".into(),
-            acknowledged: None,
-        };
-        let row = change_row(&one);
-        assert_eq!(row["settings"], "kernel: a -> b; cmdline: a -> b");
-        assert!(row["note"].is_null() && row["board"] == "west");
-        one.acknowledged = Some(Acknowledgement { who: "ann".into(), note: "known".into(), at: 10 });
-        let row = change_row(&one);
-        assert_eq!((&row["acknowledged_by"], &row["note"]), (&"ann".into(), &"known".into()));
-        assert_eq!(row["acknowledged_at"], 10);
-    }
 }

@@ -11,7 +11,7 @@ use model::units::Nanos;
 
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
-use super::counters::of;
+use super::count::of;
 use super::pages::WebOutcome;
 use crate::board_settings::BoardSettings;
 use crate::changes::{ChangeKind, FarmChange};

@@ -4,8 +4,7 @@ use std::sync::atomic::AtomicU64;
 
 use axum::http::StatusCode;
 
-use super::access::RouteNeed;
-use super::counters::{add, of};
+use super::count::{add, of};
 
 /// The reasons, as they stand in the metrics.
 const REASONS: [&str; 9] =
@@ -18,9 +17,9 @@ pub struct RefusedRequests {
 }
 
 impl RefusedRequests {
-    /// Counts the answer to a request of a board, where it was refused.
-    pub fn note(&self, need: RouteNeed, status: StatusCode) {
-        let Some(reason) = reason(need, status) else { return };
+    /// Counts the answer to a request of a board, or of one that enrols, where it was refused.
+    pub fn note(&self, enrols: bool, status: StatusCode) {
+        let Some(reason) = reason(enrols, status) else { return };
         if let Some(at) = REASONS.iter().position(|known| *known == reason) {
             add(&self.counts[at], 1);
         }
@@ -32,13 +31,13 @@ impl RefusedRequests {
     }
 }
 
-fn reason(need: RouteNeed, status: StatusCode) -> Option<&'static str> {
+fn reason(enrols: bool, status: StatusCode) -> Option<&'static str> {
     if !status.is_client_error() && !status.is_server_error() {
         return None;
     }
     Some(match status {
         StatusCode::UNAUTHORIZED => "token",
-        StatusCode::FORBIDDEN if need == RouteNeed::Code => "code",
+        StatusCode::FORBIDDEN if enrols => "code",
         // Two machines with one token.
         StatusCode::FORBIDDEN => "machine",
         StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY => "content",
@@ -58,11 +57,11 @@ mod tests {
     fn each_reason_is_counted_by_itself_and_no_answer_that_went_well() {
         let refused = RefusedRequests::default();
         for status in [200, 202, 401, 403, 409, 413, 422, 429, 503, 501] {
-            refused.note(RouteNeed::Token, StatusCode::from_u16(status).unwrap());
+            refused.note(false, StatusCode::from_u16(status).unwrap());
         }
-        refused.note(RouteNeed::Code, StatusCode::FORBIDDEN);
+        refused.note(true, StatusCode::FORBIDDEN);
         assert!(refused.counted().iter().all(|(_, count)| *count == 1), "{:?}", refused.counted());
-        refused.note(RouteNeed::Token, StatusCode::BAD_REQUEST);
+        refused.note(false, StatusCode::BAD_REQUEST);
         assert_eq!(refused.counted()[3], ("content", 2));
     }
 }

@@ -13,10 +13,10 @@ use super::app::App;
 use super::changes::{ChangesQuery, asked_for};
 use super::data::cell;
 use super::kernels::documents;
-use super::lists::change_row;
 use super::pages::{FleetQuery, WebOutcome, known_board};
 use super::unnamed;
 use super::visitor::Visitor;
+use crate::changes::FarmChange;
 use crate::pages::environments::{SettingChange, changes};
 use crate::records::BoardEnvironment;
 
@@ -166,9 +166,23 @@ fn shown(value: &Value) -> String {
     }
 }
 
+/// A change with what a cell cannot hold as it is: who looked at it, and what else changed.
+fn change_row(one: &FarmChange) -> Value {
+    let mut row = serde_json::to_value(one).unwrap_or_default();
+    if let Some(by) = &one.acknowledged {
+        row["acknowledged_by"] = json!(by.who);
+        row["acknowledged_at"] = json!(by.at);
+        row["note"] = json!(by.note);
+    }
+    let settings = one.settings.iter().map(|of| format!("{}: {} -> {}", of.what, of.before, of.after));
+    row["settings"] = json!(settings.collect::<Vec<_>>().join("; "));
+    row
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::changes::{Acknowledgement, ChangeKind};
 
     #[test]
     fn values_are_cells_and_no_text_is_a_formula() {
@@ -182,5 +196,30 @@ mod tests {
         ] {
             assert_eq!(shown(&value), wanted);
         }
+    }
+
+    #[test]
+    fn a_change_has_who_looked_at_it_and_what_else_changed_in_cells() {
+        let setting = |what: &str| SettingChange { what: what.into(), before: "a".into(), after: "b".into() };
+        let mut one = FarmChange {
+            board: "west".into(),
+            kind: ChangeKind::Worse,
+            t: 9,
+            from: 8,
+            says: "Another environment.".into(),
+            evidence: Vec::new(),
+            p: None,
+            settings: vec![setting("kernel"), setting("cmdline")],
+            address: "/b/west".into(),
+            subject: "s".into(),
+            acknowledged: None,
+        };
+        let row = change_row(&one);
+        assert_eq!(row["settings"], "kernel: a -> b; cmdline: a -> b");
+        assert!(row["note"].is_null() && row["board"] == "west");
+        one.acknowledged = Some(Acknowledgement { who: "ann".into(), note: "known".into(), at: 10 });
+        let row = change_row(&one);
+        assert_eq!((&row["acknowledged_by"], &row["note"]), (&"ann".into(), &"known".into()));
+        assert_eq!(row["acknowledged_at"], 10);
     }
 }

@@ -21,7 +21,8 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{LazyConfigAcceptor, rustls};
 
-use super::counters::{FarmCounters, add};
+use super::count::add;
+use super::counters::FarmCounters;
 use super::guarded::{GuardedListener, GuardedStream, PeerConnection};
 
 /// No chain of certificates and no key is larger.

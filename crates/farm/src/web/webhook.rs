@@ -21,7 +21,7 @@ use ureq::Agent;
 use ureq::http::Uri;
 
 use super::app::App;
-use super::counters::add;
+use super::count::add;
 use super::sender::now;
 use crate::changes::{ChangeIdentity, FarmChange};
 use crate::store::{ChangeNotice, FarmStore, WaitingNotice};
