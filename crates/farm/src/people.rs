@@ -64,7 +64,7 @@ pub fn check_name(name: &str) -> Result<(), &'static str> {
 /// Why a text is no password.
 pub fn check_password(password: &str) -> Result<(), &'static str> {
     match (password.chars().count() >= SHORTEST, password.len() <= LONGEST) {
-        (false, _) => Err("a password has at least 12 letters: choose a longer one"),
+        (false, _) => Err("a password has at least 12 characters: choose a longer one"),
         (_, false) => Err("a password has at most 256 bytes: choose a shorter one"),
         (true, true) => Ok(()),
     }

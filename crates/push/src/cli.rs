@@ -345,14 +345,14 @@ mod tests {
         assert_eq!((usual.records, said.len()), (vec![state.join("watch")], 0));
         let place = tempfile::tempdir().unwrap();
         let at = |name: &str| place.path().join(name).display().to_string();
-        fs::create_dir_all(at("suites/enea/none-cpu")).unwrap();
+        fs::create_dir_all(at("suites/enea/phases/none-cpu")).unwrap();
         let (suites, later) = (at("suites"), at("later"));
         let words = ["--runs", suites.as_str(), "--record", suites.as_str(), "--runs", later.as_str()];
         let (said, named) = of(&words, "/board");
         assert_eq!((named.runs.len(), named.records.len(), said.len()), (2, 1, 2), "{said:?}");
         assert!(said[0].starts_with("--runs: ") && said[0].contains("holds no run"), "{said:?}");
         assert!(said[1].starts_with("--record: ") && said[1].contains("no record"), "{said:?}");
-        fs::write(place.path().join("suites/enea/none-cpu/run.json"), "{}").unwrap();
+        fs::write(place.path().join("suites/enea/phases/none-cpu/run.json"), "{}").unwrap();
         assert_eq!(of(&["--runs", suites.as_str()], "/board").0, [""; 0]);
     }
 }

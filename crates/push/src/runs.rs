@@ -16,8 +16,8 @@ use super::manifest::{hex, manifest_of, place_of};
 use super::parts::FilePart;
 use super::session::{FarmComparison, PushAllowance, PushRound, RoundEnd};
 
-/// Folders below a given one: that of a suite holds those of its phases.
-const DEEPEST: usize = 2;
+/// Folders below a given one: SUITE/phases/PHASE.
+const DEEPEST: usize = 3;
 /// Names that are looked at.
 const MOST_NAMES: usize = 200_000;
 /// How often a run is sent that changes meanwhile.

@@ -1,6 +1,6 @@
 //! A culprit that a board never had before.
 
-use report::words::{capitalised, several};
+use report::words::several;
 
 use super::{ChangeKind, FarmChange};
 use crate::pages::parts::{date, escaped, known};
@@ -74,7 +74,7 @@ fn change(one: &CulpritSeen) -> FarmChange {
         kind: ChangeKind::NewCulprit,
         t: one.first,
         from: one.first,
-        says: capitalised(&format!("{} takes time since {}.", known(&one.name), date(one.first))),
+        says: format!("Since {} time is taken by {}.", date(one.first), known(&one.name)),
         evidence,
         p: None,
         settings: Vec::new(),
@@ -104,7 +104,7 @@ mod tests {
         let found =
             new_culprits(&[seen(10, 3, 100), seen(9, 3, 100), seen(10, 2, 100), seen(10, 3, 99)], 100);
         assert_eq!(found.len(), 1);
-        assert!(found[0].says.contains("lb-flush takes") && found[0].address == "/runs/r%201");
+        assert!(found[0].says.ends_with("time is taken by tlb-flush.") && found[0].address == "/runs/r%201");
         assert_eq!(found[0].evidence.len(), 2);
     }
 

@@ -52,7 +52,7 @@ impl RateReach {
             let since = if self.changed { " since it changed" } else { "" };
             return format!(
                 "The rate of late wake-ups of this series is not judged yet: it has {} with samples{since}, \
-                 and {} are needed, {LEAST} of them to know what is usual.",
+                 and {} are needed, {LEAST} of them to know what is usual; the last day is not over.",
                 several(self.days as u64, "day", "days"),
                 LEAST + RECENT
             );

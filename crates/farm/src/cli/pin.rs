@@ -26,7 +26,7 @@ pub struct Args {
     /// Why, for people
     #[arg(long, value_name = "TEXT", requires = "runs")]
     note: Option<String>,
-    /// They need not be kept whole any more
+    /// Take the pins off: they are thinned out like others again
     #[arg(long, requires = "runs", conflicts_with = "note")]
     remove: bool,
     #[arg(long, value_name = "URL", help = STORE_HELP)]

@@ -173,7 +173,11 @@ fn add(part: &mut RowPart, row: &WatchRow) {
     let Some(cpu) = row.cpu else { return };
     if row.max_ns > part.sums.max_ns {
         part.victim = excerpt(&row.victim.comm);
-        part.culprit = excerpt(row.culprit.rule.as_ref().unwrap_or(&row.culprit.name));
+        let rule = row.culprit.rule.as_deref().unwrap_or_default();
+        part.culprit = match row.culprit.name.as_str() {
+            "" => excerpt(rule),
+            name => plain_name(&name_in_hunts(rule, name)),
+        };
     }
     count_culprit(&mut part.culprits, row);
     let cpus = vec![CpuRows { cpu, rows: row.hist.clone() }];

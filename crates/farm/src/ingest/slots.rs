@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use model::run::{Block, Run, Spike};
 use model::units::Nanos;
 use model::wall_time::nanos_of;
+use rules::culprits::belonging::place_of;
 
+use super::fingerprint::plain_name;
 use super::run_rows::RunRows;
 use crate::records::{FarmSlot, SLOT, SlotPeak};
 
@@ -69,7 +71,7 @@ impl SlotFold<'_> {
             };
             if let Some(spike) = run.spikes.iter().find(same) {
                 slot.victim = model::text::excerpt(&spike.victim.comm);
-                slot.culprit = culprit_of(spike);
+                slot.culprit = culprit_of(run, spike);
             }
         }
         slots
@@ -77,10 +79,13 @@ impl SlotFold<'_> {
 }
 
 /// Who took most of a spike; `""` where most of it is unexplained, because a wrong name is worse.
-pub fn culprit_of(spike: &Spike) -> String {
+pub fn culprit_of(run: &Run, spike: &Spike) -> String {
     let Some(most) = spike.slices.iter().max_by_key(|slice| slice.ns) else { return String::new() };
     if most.ns <= spike.unexplained_ns {
         return String::new();
+    }
+    if let Some(place) = place_of(&run.culprits, most) {
+        return plain_name(&run.culprits[place].name);
     }
     let who = [&most.who.comm, &most.who.function, &most.who.irq].into_iter().find(|name| !name.is_empty());
     let named = most.rule.as_ref().or(who).map_or(most.kind.as_str(), String::as_str);

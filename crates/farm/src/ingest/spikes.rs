@@ -44,7 +44,7 @@ fn of_run(run: &Run, within: Range<i64>) -> Vec<FarmSpike> {
             cpu: spike.cpu,
             at,
             latency_ns: spike.latency_ns,
-            culprit: culprit_of(spike),
+            culprit: culprit_of(run, spike),
             victim: excerpt(&spike.victim.comm),
         })
     };

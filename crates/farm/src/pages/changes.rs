@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use report::words::several;
 
-use super::parts::{date, escaped, moment};
+use super::parts::{as_data, date, escaped, moment};
 use super::{Section, page};
 use crate::changes::{ChangeKind, FarmChange, JudgedSeries, MOST_SERIES, SHOWN_DAYS};
 
@@ -128,7 +128,7 @@ fn change(one: &FarmChange, may_acknowledge: bool) -> Markup {
                     @if let Some(p) = one.p { li { (chance(p)) } } }
             }
             (settings(one))
-            @if let Some(way) = way(one.kind) { p { a href=(one.address) { (way) } } }
+            @if let Some(way) = way(one) { p { a href=(one.address) { (way) } } }
             (looked_at(one, may_acknowledge))
         }
     }
@@ -166,15 +166,16 @@ fn looked_at(one: &FarmChange, may_acknowledge: bool) -> Markup {
 }
 
 /// What the link of a change leads to, where the name of the board does not lead there.
-fn way(kind: ChangeKind) -> Option<&'static str> {
-    match kind {
+fn way(one: &FarmChange) -> Option<&'static str> {
+    match one.kind {
         ChangeKind::MoreOften | ChangeKind::LessOften => {
             Some("The worst five minutes of the day on which it began")
         }
         ChangeKind::Worse | ChangeKind::Better | ChangeKind::Environment => {
             Some("All environments of the board")
         }
-        ChangeKind::NewCulprit => Some("The first run with it"),
+        ChangeKind::NewCulprit if one.address.starts_with("/runs/") => Some("The first run with it"),
+        ChangeKind::NewCulprit => Some("The first five minutes with it"),
         ChangeKind::OverBudget => Some("The worst five minutes since then"),
         ChangeKind::Silent => None,
     }
@@ -212,6 +213,13 @@ fn settings(one: &FarmChange) -> Markup {
     }
 }
 
+/// What was asked for, as the data's addresses take it.
+fn query(of: &ChangesView) -> String {
+    let only = ChangesShown::ALL.into_iter().find(|known| known.0 == of.only).map_or("", |known| known.1);
+    let parts = [("board", of.board), ("only", only)].into_iter().filter(|(_, value)| !value.is_empty());
+    parts.map(|(name, value)| format!("{name}={}", escaped(value))).collect::<Vec<_>>().join("&")
+}
+
 fn how(of: &ChangesView) -> Markup {
     html! {
         h2 { "How these are found" }
@@ -221,7 +229,8 @@ fn how(of: &ChangesView) -> Markup {
              week. " (judged(of)) }
             li { "Worse or better: the five minutes of seven days before another environment against those \
              of seven days after it, of each series. What came with a change need not come from it." }
-            li { "New culprit: three spikes or more of a cause that ten hunts of the board did not see." }
+            li { "New culprit: three spikes or more of a cause that ten hunts of the board did not see; or \
+             twelve five minutes for which its recorder names it, and not on ten days before." }
             li { "Silent: nothing for three times as long as is usual for the board, and two days at least; \
              of a board with a token that sent on two days at most, or never since it was enrolled, three \
              days." }
@@ -229,7 +238,7 @@ fn how(of: &ChangesView) -> Markup {
              the board, of one of its tags, or of all boards." }
             li { "Nothing of boards that are muted, in maintenance or retired." }
         }
-        p { a href="/v1/changes" { "As JSON" } "." }
+        (as_data("/v1/changes", &query(of)))
     }
 }
 

@@ -179,7 +179,7 @@ fn steps(of: &FiveMinutes) -> Markup {
             li { a rel="prev" href=(to(of.t - SLOT)) { "the five minutes before" } }
             li { a rel="next" href=(to(of.t + SLOT)) { "the five minutes after" } }
             @if let Some(before) = of.over[0] {
-                li { a href=(to(before)) { "the last over the budget before" } }
+                li { a href=(to(before)) { "the last one before that was over the budget" } }
             }
             @if let Some(after) = of.over[1] {
                 li { a href=(to(after)) { "the next over the budget" } }
@@ -322,7 +322,7 @@ mod tests {
         }
         assert!(!text.contains("Its timeline") && !text.contains("Spikes in these"));
         assert!(text.contains("is not kept any more") && text.contains("the next over the budget"));
-        assert!(!text.contains("over the budget before") && !text.contains("tier=5m"));
+        assert!(!text.contains("one before that was over") && !text.contains("tier=5m"));
         let rows = RowCounts::of_rows([(row_of(Nanos(8_000)), 4), (row_of(Nanos(9_400_000)), 1)]);
         let cpus = vec![CpuRows { cpu: Cpu(2), rows }];
         let row = TierRow { t: 86_400, n: 5, max_ns: peak.max_ns, cpus, ..TierRow::default() };

@@ -115,13 +115,16 @@ impl FarmStore {
         Ok(all)
     }
 
-    /// Those whose first run began at some time or later.
+    /// Those whose first run began at some time or later. Before stores named culprits by their
+    /// name, too, runs say of a rule alone that it was there: they are no hunts without it.
     async fn culprits_of_runs_since(&self, board: &str, since: i64) -> Result<Vec<CulpritSeen>> {
         type Row = (String, String, String, i64, i64, i64, i64, String);
         let rows: Vec<Row> = sqlx::query_as(
             "select b.key, c.fingerprint, c.name, f.first, f.spikes, f.low, \
              (select count(*) from run r where r.board_id = f.board_id and r.series = 'hunt' \
-              and r.started < f.first and r.invalid = 0), \
+              and r.started < f.first and r.invalid = 0 and (r.started > n.since or not exists \
+              (select 1 from culprit_run o join culprit p on p.id = o.culprit_id \
+               where o.board_id = f.board_id and o.t <= n.since and p.rule = c.rule and p.rule <> ''))), \
              (select min(k.run) from culprit_run k where k.board_id = f.board_id and \
               k.culprit_id = f.culprit_id and k.t = f.first and not exists (select 1 from run i \
               where i.board_id = k.board_id and i.id = k.run and i.invalid > 0)) \
@@ -131,8 +134,9 @@ impl FarmStore {
               where a.board_id = (select id from board where key = $1) and not exists (select 1 \
               from run i where i.board_id = a.board_id and i.id = a.run and i.invalid > 0) \
               group by board_id, culprit_id) f \
-              on f.board_id = b.id join culprit c on c.id = f.culprit_id \
-             where b.key = $1 and f.first >= $2 order by f.first, c.fingerprint",
+              on f.board_id = b.id join culprit c on c.id = f.culprit_id cross join \
+              (select coalesce(max(value), -9223372036854775807) as since from meta \
+               where name = 'named since') n where b.key = $1 and f.first >= $2 order by f.first, c.fingerprint",
         )
         .bind(board)
         .bind(since)
@@ -195,6 +199,7 @@ mod tests {
     use super::*;
     use crate::fixture::recorded_run;
     use crate::ingest::rows::{self, RowsOf};
+    use crate::records::CulpritOfRun;
     use crate::store::RowBatch;
     use crate::store::engines::on_each_engine;
     use model::rows::RowCounts;
@@ -281,6 +286,41 @@ mod tests {
             // The recorder had it first: of the time after it nothing is new.
             let seen = store.culprits_since("a", DAY).await.unwrap();
             assert!(seen.iter().all(|one| one.fingerprint != both.fingerprint));
+        });
+    }
+
+    #[test]
+    fn hunts_that_knew_a_rule_alone_are_no_hunts_without_a_program_of_it() {
+        on_each_engine(async |store| {
+            let recorded = recorded_run("hunt", "a");
+            let hog = recorded.culprits.iter().find(|one| !one.rule.is_empty()).unwrap().clone();
+            for at in 0..6 {
+                let mut record = recorded.clone();
+                record.run.id = format!("hunt-{at}");
+                record.run.started = 1_000 + at;
+                (record.slots, record.rows) = (Vec::new(), Vec::new());
+                record.culprits = vec![hog.clone()];
+                if at == 5 {
+                    let of = |rule: &str, name: &str| CulpritOfRun {
+                        rule: rule.into(),
+                        fingerprint: name.into(),
+                        name: name.into(),
+                        ..hog.clone()
+                    };
+                    record.culprits = vec![of(&hog.rule, "same"), of("", "none")];
+                }
+                store.put(&record).await.unwrap();
+            }
+            let before = async || -> Vec<u64> {
+                let seen = store.culprits_since("a", 1_005).await.unwrap();
+                seen.iter().map(|one| one.hunts_before).collect()
+            };
+            assert_eq!(before().await, [5, 5]);
+            sqlx::query("insert into meta (name, value) values ('named since', 1002)")
+                .execute(&store.pool)
+                .await
+                .unwrap();
+            assert_eq!(before().await, [5, 2], "none, then same");
         });
     }
 

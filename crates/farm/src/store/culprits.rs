@@ -1,6 +1,6 @@
 //! Causes of spikes, over the fleet or on one board.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::error::Result;
 use model::units::Nanos;
@@ -8,7 +8,7 @@ use sqlx::{Any, AssertSqlSafe, Transaction};
 
 use super::large_sums::shown;
 use super::many::{by_keys, pieces, values};
-use super::{FarmStore, storable, to_i64, to_u64, trouble};
+use super::{FarmStore, storable, to_u64, trouble};
 use crate::records::{CulpritDay, CulpritOfRun, FarmCulprit, Tier};
 
 /// What a line of a recorder says of a culprit.
@@ -25,11 +25,9 @@ type CulpritPlace<'a> = (i64, i64, i64, &'a str);
 
 /// What is added to a day.
 struct AddedCulprit {
-    slots: u64,
+    /// The five minutes; a recorder may have several lines in each.
+    slots: BTreeSet<i64>,
     total: i64,
-    /// The first and the last of these five minutes.
-    from: i64,
-    to: i64,
 }
 
 /// Adds what lines that are new say.
@@ -49,9 +47,8 @@ pub async fn put_row_culprits(
     for row in rows {
         let Some(&id) = ids.get(&row.of.fingerprint) else { continue };
         let place = (row.board, id, Tier::Day.begin(row.t), row.series);
-        let day = days.entry(place).or_insert(AddedCulprit { slots: 0, total: 0, from: row.t, to: row.t });
-        (day.from, day.to) = (day.from.min(row.t), day.to.max(row.t));
-        day.slots = day.slots.saturating_add(row.of.spikes);
+        let day = days.entry(place).or_insert(AddedCulprit { slots: BTreeSet::new(), total: 0 });
+        day.slots.insert(Tier::Slot.begin(row.t));
         day.total = day.total.saturating_add(row.of.total_ns.0);
     }
     add_days(all, &days.into_iter().collect::<Vec<_>>()).await
@@ -97,7 +94,8 @@ async fn add_days(
     for piece in pieces(days) {
         let text = values(DAY, 8, piece.len())
             + " on conflict (board_id, culprit_id, t, series) do update set \
-               slots = culprit_day.slots + excluded.slots, \
+               slots = culprit_day.slots + excluded.slots - \
+                case when excluded.from_t = culprit_day.to_t then 1 else 0 end, \
                total_ns = culprit_day.total_ns + excluded.total_ns, \
                from_t = case when excluded.from_t < culprit_day.from_t then excluded.from_t \
                 else culprit_day.from_t end, \
@@ -106,7 +104,9 @@ async fn add_days(
         let mut insert = sqlx::query(AssertSqlSafe(text));
         for ((board, culprit, t, series), day) in piece {
             insert = insert.bind(*board).bind(*culprit).bind(*t).bind(*series);
-            insert = insert.bind(to_i64(day.slots)).bind(day.total).bind(day.from).bind(day.to);
+            let (first, last) = (day.slots.first().copied(), day.slots.last().copied());
+            insert = insert.bind(day.slots.len() as i64).bind(day.total);
+            insert = insert.bind(first.unwrap_or_default()).bind(last.unwrap_or_default());
         }
         insert.execute(&mut **all).await?;
     }

@@ -43,7 +43,15 @@ pub async fn renew_culprits(all: &mut Transaction<'static, Any>) -> sqlx::Result
         .flat_map(|one| one.were.iter().map(move |(_, was)| (format!("{SUBJECT}{was}"), one)))
         .collect();
     renew_acknowledged(all, &subjects).await?;
-    renew_told(all, &subjects).await
+    renew_told(all, &subjects).await?;
+    // Runs up to here say of a rule that it was there, and not of which program.
+    sqlx::query(
+        "insert into meta (name, value) select 'named since', coalesce(max(started), 0) from run \
+         where true on conflict do nothing",
+    )
+    .execute(&mut **all)
+    .await?;
+    Ok(())
 }
 
 async fn renewed(all: &mut Transaction<'static, Any>) -> sqlx::Result<Vec<RenewedCulprit>> {

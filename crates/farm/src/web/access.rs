@@ -122,7 +122,7 @@ fn not_too_often(app: &App, request: &Request, refusal: Refusal) -> Refusal {
                 "too many requests with a token that is none of this farm's: enrol the board again, and wait \
                  for {wait_s} s"
             );
-            Refusal::new(StatusCode::TOO_MANY_REQUESTS, detail)
+            Refusal { wait_s: Some(wait_s), ..Refusal::new(StatusCode::TOO_MANY_REQUESTS, detail) }
         }
     }
 }

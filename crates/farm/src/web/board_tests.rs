@@ -101,7 +101,7 @@ fn the_worst_of_an_hour_is_of_that_hour() {
             let link = format!("/b/{board}/at/{t}?{}\">{words}", series.replace('&', "&amp;"));
             assert!(page.contains(&link), "{link}: {page}");
         };
-        beside(worst.t - 300, "the last over the budget before");
+        beside(worst.t - 300, "the last one before that was over the budget");
         beside(worst.t + 300, "the next over the budget");
     });
 }

@@ -53,7 +53,7 @@ impl FleetQuery {
         if self.state.is_empty() {
             return Ok(None);
         }
-        let why = "state is none of active, maintenance, muted, retired and replaced: choose one of these";
+        let why = "no board has such a state: choose active, maintenance, muted, retired or replaced";
         BoardState::of_word(&self.state).map(Some).ok_or_else(|| Refusal::bad(why))
     }
 

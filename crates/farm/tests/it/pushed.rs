@@ -30,7 +30,7 @@ fn push(home: &Path, arguments: &[&str]) -> u8 {
 fn made_board(home: &Path) -> PathBuf {
     let state = home.join(".local/state/onbeat");
     let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs");
-    for (run, place) in [("measured", "runs/measured"), ("hunt", "suites/enea/none-cpu")] {
+    for (run, place) in [("measured", "runs/measured"), ("hunt", "suites/enea/phases/none-cpu")] {
         fs::create_dir_all(state.join(place)).unwrap();
         for file in ["run.json", "blocks.jsonl"] {
             fs::copy(fixtures.join(run).join(file), state.join(place).join(file)).unwrap();

@@ -234,9 +234,9 @@ fn a_run_is_sent_in_pieces_and_once() {
 fn the_phases_of_suites_are_sent_and_no_link_is_followed() {
     let (mut board, mut farm) = (Board::new(), FakeFarm::default());
     board.sources.runs.push(board.place.path().join("suites"));
-    let phase = board.add_run_as("measured", "suites/enea-20260302/none-cpu");
+    let phase = board.add_run_as("measured", "suites/enea-20260302/phases/none-cpu");
     board.add_run_as("hunt", "suites/enea-20260302/none-none");
-    board.add_run_as("hunt", "suites/x/y/too-deep");
+    board.add_run_as("hunt", "suites/x/y/z/too-deep");
     board.add_run_as("hunt", "elsewhere/linked");
     let at = |name: &str| board.place.path().join(name);
     std::os::unix::fs::symlink(at("elsewhere"), at("runs/link")).unwrap();

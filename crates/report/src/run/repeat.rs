@@ -31,7 +31,9 @@ pub fn repeat(run: &Run) -> Option<String> {
         words.extend(recorder.stacks.is_empty().then(|| "--no-stacks".to_owned()));
     }
     let housekeeping: CpuSet = plan.housekeeping.iter().copied().collect();
-    words.extend((!plan.housekeeping.is_empty()).then(|| format!("--housekeeping {housekeeping}")));
+    // Where each of them is measured, too, none was named: there is no other.
+    let is_apart = plan.housekeeping.iter().any(|cpu| !plan.cpus.contains(cpu));
+    words.extend(is_apart.then(|| format!("--housekeeping {housekeeping}")));
     words.extend(run.loads.iter().map(|load| format!("--load {}", quoted_value(&load.spec))));
     let beside = run.loads.first().map(|load| &load.cpus).filter(|cpus| !cpus.is_empty());
     words.extend(beside.map(|cpus| format!("--load-cpus {}", quoted_value(cpus))));
