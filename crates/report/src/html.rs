@@ -9,6 +9,7 @@ use crate::script::{self, PageScript};
 use model::text::harmless;
 
 /// What stands on a page, for a frame of one's own.
+#[derive(Clone, Debug)]
 pub struct PageParts {
     /// Text, not markup.
     pub heading: String,

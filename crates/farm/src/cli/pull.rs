@@ -94,7 +94,7 @@ impl HostDocument {
 
     /// Whether nothing was left out.
     fn is_whole(&self) -> bool {
-        self.unasked.is_none() && self.refused.is_empty() && self.left_out == 0 && !self.measures
+        self.unasked.is_none() && self.refused.is_empty() && !self.measures
     }
 }
 

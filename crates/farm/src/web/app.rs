@@ -13,6 +13,7 @@ use super::attempts::LoginAttempts;
 use super::counters::FarmCounters;
 use super::found_changes::FoundChanges;
 use super::intake::Intake;
+use super::made_reports::MadeReports;
 use super::refusals::BoardRefusals;
 use super::visitor::AccessPolicy;
 use crate::objects::{BundleCache, BundleLease};
@@ -52,6 +53,7 @@ pub struct App {
     pub unknown_tokens: LoginAttempts,
     pub refusals: BoardRefusals,
     pub changes: FoundChanges,
+    pub reports: MadeReports,
     /// None where nothing is kept.
     pub intake: Option<Intake>,
     refused: Mutex<Vec<RefusedBundle>>,
@@ -77,6 +79,7 @@ impl App {
             unknown_tokens: LoginAttempts::of_tokens(),
             refusals: BoardRefusals::default(),
             changes: FoundChanges::default(),
+            reports: MadeReports::default(),
             intake,
             refused: Mutex::default(),
             requests: AtomicU64::new(0),

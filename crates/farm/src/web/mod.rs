@@ -30,6 +30,7 @@ mod kernels;
 mod last_write;
 mod lists;
 mod login;
+mod made_reports;
 mod me;
 mod metrics;
 mod paced_body;

@@ -17,6 +17,7 @@ use super::answer::{Refusal, WebAnswer};
 use super::app::App;
 use super::board_changes::reach;
 use super::found_changes::newest;
+use super::made_reports::{MadeReport, MadeReports};
 use super::protection::POLICY;
 use super::unnamed;
 use super::visitor::Visitor;
@@ -251,8 +252,20 @@ pub async fn run(
     let Some(run) = app.store.run(&id).await? else {
         return Err(Refusal::not_found("no run has this id: choose one on its board's page"));
     };
-    let (place, name) = (app.bundle(&run).await?, run.id.clone());
-    let (parts, again) = app.heavy(move || report_of(&place, &name)).await?;
+    let place = app.bundle(&run).await?;
+    let key = MadeReports::key(&run, &place);
+    let made = match key.as_ref().and_then(|key| app.reports.get(key)) {
+        Some(made) => made,
+        None => {
+            let name = run.id.clone();
+            let made = Arc::new(app.heavy(move || report_of(&place, &name)).await?);
+            if let Some(key) = key {
+                app.reports.keep(key, made.clone());
+            }
+            made
+        }
+    };
+    let MadeReport { parts, again } = MadeReport::clone(&made);
     let policy = policy_of(&parts);
     let may_pin = visitor.role() >= Some(Role::Operator);
     Ok(WebAnswer::page(pages::run::run(&run, again.as_deref(), may_pin, parts)).under(policy))
@@ -282,12 +295,12 @@ pub async fn spike(State(app): State<Arc<App>>, Path((id, number)): Path<(String
 }
 
 /// The report, and the command that makes such a run again.
-fn report_of(place: &std::path::Path, name: &str) -> Result<(PageParts, Option<String>), Refusal> {
+fn report_of(place: &std::path::Path, name: &str) -> Result<MadeReport, Refusal> {
     let mut run = ReportedRun::open(place)?.named(name);
     run.ask(&Question { limit: None, horizon: HORIZON, chosen: false, reach: DEFAULT_REACH });
     let input = run.input().ok_or_else(|| Refusal::not_found("this bundle holds no run"))?;
     let again = repeat(input.run);
-    Ok((report::run::page::parts(&[input])?, again))
+    Ok(MadeReport { parts: report::run::page::parts(&[input])?, again })
 }
 
 pub async fn styles() -> WebAnswer {

@@ -1,0 +1,105 @@
+//! Reports of runs that are over, as they were made last: making one takes half a second, and what
+//! it is made of does not change.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use report::html::PageParts;
+
+use crate::records::FarmRun;
+
+/// Bytes of all that are kept.
+const MOST_BYTES: usize = 16 << 20;
+
+/// A report, and the command that makes such a run again.
+#[derive(Clone, Debug)]
+pub struct MadeReport {
+    pub parts: PageParts,
+    pub again: Option<String>,
+}
+
+impl MadeReport {
+    fn bytes(&self) -> usize {
+        self.parts.heading.len() + self.parts.body.0.len()
+    }
+}
+
+/// The latest that were asked for.
+#[derive(Debug, Default)]
+pub struct MadeReports {
+    kept: Mutex<VecDeque<(String, Arc<MadeReport>)>>,
+}
+
+impl MadeReports {
+    /// What a report is kept under; none of a run that is on. Another file, or less of one, is
+    /// another report.
+    pub fn key(run: &FarmRun, place: &Path) -> Option<String> {
+        let file = host::identity(&place.join("run.json")).filter(|_| run.complete)?;
+        Some(format!("{} {} {file:?} {}", run.id, place.display(), run.thinned))
+    }
+
+    pub fn get(&self, key: &str) -> Option<Arc<MadeReport>> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = kept.iter().position(|(known, _)| known == key)?;
+        let found = kept.remove(at)?;
+        kept.push_front(found);
+        kept.front().map(|(_, report)| report.clone())
+    }
+
+    /// Keeps one; those that were not asked for as long go for it.
+    pub fn keep(&self, key: String, report: Arc<MadeReport>) {
+        if report.bytes() > MOST_BYTES {
+            return;
+        }
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|(known, _)| *known != key);
+        kept.push_front((key, report));
+        let mut bytes = 0;
+        let mut fits = |(_, one): &(String, Arc<MadeReport>)| {
+            bytes += one.bytes();
+            bytes <= MOST_BYTES
+        };
+        let count = kept.iter().take_while(|one| fits(one)).count();
+        kept.truncate(count);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods)] // Tests make files.
+mod tests {
+    use super::*;
+
+    fn report(bytes: usize) -> Arc<MadeReport> {
+        let body = maud::PreEscaped("x".repeat(bytes));
+        Arc::new(MadeReport { parts: PageParts { heading: String::new(), body, script: None }, again: None })
+    }
+
+    #[test]
+    fn those_that_were_asked_for_last_are_kept_up_to_a_bound() {
+        let all = MadeReports::default();
+        for name in ["a", "b", "c"] {
+            all.keep(name.into(), report(MOST_BYTES / 3));
+        }
+        assert!(all.get("a").is_some());
+        all.keep("d".into(), report(9));
+        assert!(all.get("b").is_none() && all.get("a").is_some() && all.get("c").is_some());
+        all.keep("a".into(), report(7));
+        assert_eq!(all.get("a").map(|one| one.bytes()), Some(7));
+        all.keep("large".into(), report(MOST_BYTES + 1));
+        assert!(all.get("large").is_none() && all.get("d").is_some());
+    }
+
+    #[test]
+    fn a_run_that_is_on_or_is_replaced_has_no_report_of_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = FarmRun { id: "r".into(), complete: true, ..FarmRun::default() };
+        assert_eq!(MadeReports::key(&run, folder.path()), None);
+        std::fs::write(folder.path().join("run.json"), "{}").unwrap();
+        let key = MadeReports::key(&run, folder.path());
+        assert!(key.is_some() && key == MadeReports::key(&run, folder.path()));
+        let thinned = FarmRun { thinned: "blocks".into(), ..run.clone() };
+        assert_ne!(MadeReports::key(&thinned, folder.path()), key);
+        assert_eq!(MadeReports::key(&FarmRun { complete: false, ..run }, folder.path()), None);
+    }
+}
