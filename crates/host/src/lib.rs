@@ -52,7 +52,9 @@ pub use input::{Lines, identity, is_dir, read_user_file, whole_path, written_at}
 pub use kernel_list::KernelList;
 pub use kernel_log::KernelLog;
 pub use machine::{MachineFiles, NAMES_LIMIT, READ_LIMIT};
-pub use output::{check_access, check_writable, make_private_file, write_document, write_user_file};
+pub use output::{
+    check_access, check_writable, is_standard_output, make_private_file, write_document, write_user_file,
+};
 pub use own_run::{OwnRun, end_with};
 pub use piped::PipedProgram;
 pub use process::{is_root, open_files_limit, peak_memory_kib, process_start, replace_by};

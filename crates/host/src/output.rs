@@ -44,14 +44,15 @@ pub fn write_user_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// A signal that ends the process takes effect when the file is in its place: it leaves nothing
-/// beside it.
-/// Writes a document to where a flag names. `-` is standard output, and so are its names: what the
-/// shell gave is not opened once more, it may be a socket, or a file that is added to. A reader of
-/// it that has gone is no error.
+/// Whether an output is standard output: `-`, or one of its names. What the shell gave as that is
+/// not opened once more: it may be a socket, or a file that is added to.
+pub fn is_standard_output(path: &Path) -> bool {
+    ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
+}
+
+/// Writes a document to where a flag names. A reader of standard output that has gone is no error.
 pub fn write_document(path: &Path, text: &str) -> io::Result<()> {
-    const STANDARD: [&str; 4] = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
-    if !STANDARD.iter().any(|name| path == Path::new(name)) {
+    if !is_standard_output(path) {
         return write_user_file(path, text.as_bytes());
     }
     let mut out = io::stdout().lock();
@@ -61,6 +62,8 @@ pub fn write_document(path: &Path, text: &str) -> io::Result<()> {
     }
 }
 
+/// A signal that ends the process takes effect when the file is in its place: it leaves nothing
+/// beside it.
 fn replace(dir: OwnedFd, name: &OsStr, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
     let _held = StopsBlocked::begin();
     Dir::of(dir).write_atomically(name, bytes, mode)

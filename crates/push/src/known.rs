@@ -46,6 +46,8 @@ pub fn compare_rows(round: &mut PushRound<'_>) -> Result<(), RoundEnd> {
     }
     let forgotten = round.log.forget_but(&rows_of(&told));
     if forgotten > 0 {
+        // What they name went back with them.
+        round.log.environments.clear();
         tell_lost(round, &several(forgotten, "row", "rows"));
         round.keep()?;
     }

@@ -27,10 +27,8 @@ use crate::store::{FarmStore, PutOutcome};
 /// `onbeat watch` its rows are taken. Importing the same again adds nothing, but for what the
 /// bucket has lost and what a record has more.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  onbeat-farm import /media/stick/runs\n  onbeat-farm import --board press-3 RUN\n  \
-     onbeat-farm import --board press-3 /var/lib/onbeat/watch"
-)]
+#[command(after_help = "Examples:\n  onbeat-farm import /media/stick/runs\n  \
+     onbeat-farm import --board press-3 RUN\n  onbeat-farm import --board press-3 /var/lib/onbeat/watch")]
 pub struct Args {
     /// Folders with runs and records: DIR/BOARD/RUN, or DIR/RUN
     #[arg(required = true, value_name = "DIR")]

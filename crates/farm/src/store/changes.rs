@@ -136,7 +136,8 @@ impl FarmStore {
               group by board_id, culprit_id) f \
               on f.board_id = b.id join culprit c on c.id = f.culprit_id cross join \
               (select coalesce(max(value), -9223372036854775807) as since from meta \
-               where name = 'named since') n where b.key = $1 and f.first >= $2 order by f.first, c.fingerprint",
+               where name = 'named since') n \
+             where b.key = $1 and f.first >= $2 order by f.first, c.fingerprint",
         )
         .bind(board)
         .bind(since)
@@ -221,7 +222,9 @@ mod tests {
             let (cpu, n, max_ns) = (Some(Cpu(0)), hist.total(), Some(Nanos(200)));
             let row = WatchRow { cpu, n, max_ns, hist, culprit, ..WatchRow::default() };
             let mono = seq as i64 * 300 * Nanos::SECOND.0;
-            let line = serde_json::json!({ "seq": seq, "mono_ns": mono, "span_ns": 1, "wall_ns": mono, "cpus": [row] });
+            let line = serde_json::json!({
+                "seq": seq, "mono_ns": mono, "span_ns": 1, "wall_ns": mono, "cpus": [row],
+            });
             line.to_string() + "\n"
         };
         let text: String = (day * 288..(day + 1) * 288).map(line).collect();

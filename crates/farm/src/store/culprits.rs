@@ -198,7 +198,8 @@ impl FarmStore {
         Ok(rows.into_iter().map(one).collect())
     }
 
-    /// The latest days on which recorders named a culprit, out of so many of their series.
+    /// The latest days on which recorders named a culprit. At most `most` rows are read, one for
+    /// each series of a day; of a board's day the series with the most five minutes stands.
     pub async fn culprit_days(&self, fingerprint: &str, most: i64) -> Result<Vec<CulpritDay>> {
         let rows: Vec<(String, i64, i64, String, i64, i64)> = sqlx::query_as(
             "select b.key, d.t, d.from_t, d.series, d.slots, d.total_ns from culprit_day d \

@@ -52,8 +52,8 @@ impl FarmStore {
     /// The environments of a board, the latest first.
     pub async fn environments(&self, board: &str) -> Result<Vec<BoardEnvironment>> {
         const OF_RUNS: &str = "select e.digest, e.model, e.release, e.preempt, e.settings, \
-             min(r.started), max(r.started), count(*), max(r.id) from run r join board b on b.id = r.board_id \
-             join environment e on e.id = r.environment_id \
+             min(r.started), max(r.started), count(*), max(r.id) from run r \
+             join board b on b.id = r.board_id join environment e on e.id = r.environment_id \
              where b.key = $1 group by e.digest, e.model, e.release, e.preempt, e.settings \
              order by max(r.started) desc, e.digest";
         const OF_ROWS: &str = "select e.digest, e.model, e.release, e.preempt, e.settings, \

@@ -30,10 +30,10 @@ pub async fn look_at(path: &Path, url: &str) -> Result<()> {
     let unopened = |error: sqlx::Error| refusal(path, &error);
     // Not through the pool, which would try for half a minute whatever is wrong.
     let mut connection = AnyConnection::connect(url).await.map_err(unopened)?;
-    let tables = "select count(*) from sqlite_master where type = 'table' and name not like 'sqlite_%'";
-    let tables: i64 = sqlx::query_scalar(tables).fetch_one(&mut connection).await.map_err(unopened)?;
+    let made = "select count(*) from sqlite_master where name not like 'sqlite_%'";
+    let made: i64 = sqlx::query_scalar(made).fetch_one(&mut connection).await.map_err(unopened)?;
     let schema = sqlx::query_scalar::<_, i64>("select value from meta where name = 'schema'");
-    let is_ours = tables == 0 || matches!(schema.fetch_optional(&mut connection).await, Ok(Some(_)));
+    let is_ours = made == 0 || matches!(schema.fetch_optional(&mut connection).await, Ok(Some(_)));
     connection.close().await.map_err(unopened)?;
     match is_ours {
         true => Ok(()),

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use model::error::Result;
 use model::units::{Cpu, Nanos};
-use sqlx::{Any, AssertSqlSafe, Transaction};
+use sqlx::any::{AnyArguments, AnyRow};
+use sqlx::query::QueryAs;
+use sqlx::{Any, AssertSqlSafe, FromRow, Transaction};
 
 use super::labels::slot_has;
 use super::many::{by_keys, pieces, values};
@@ -227,6 +229,24 @@ pub struct TimeStretch {
     pub to: i64,
 }
 
+/// What is asked of a series' histograms of a stretch.
+const OF_STRETCH: &str = "select {} from hist h join board b on b.id = h.board_id where b.key = $1 \
+                          and h.series = $2 and h.plan = $3 and h.tier = $4 and h.t >= $5 and h.t < $6";
+
+fn of_stretch<'q, O>(
+    text: &'q str,
+    board: &'q str,
+    key: &'q SeriesKey,
+    tier: Tier,
+    within: TimeStretch,
+) -> QueryAs<'q, Any, O, AnyArguments>
+where
+    O: for<'r> FromRow<'r, AnyRow>,
+{
+    let query = sqlx::query_as(AssertSqlSafe(text)).bind(board).bind(&key.series).bind(&key.plan);
+    query.bind(tier.number()).bind(within.from).bind(within.to)
+}
+
 impl FarmStore {
     /// How many there are of a stretch, and how many bytes their CPUs take as they are packed.
     pub async fn size_of_tiers(
@@ -236,20 +256,9 @@ impl FarmStore {
         tier: Tier,
         within: TimeStretch,
     ) -> Result<(u64, u64)> {
-        let (rows, bytes): (i64, i64) = sqlx::query_as(
-            "select count(*), cast(coalesce(sum(length(h.cpus)), 0) as bigint) from hist h \
-             join board b on b.id = h.board_id where b.key = $1 and h.series = $2 and h.plan = $3 \
-             and h.tier = $4 and h.t >= $5 and h.t < $6",
-        )
-        .bind(board)
-        .bind(&key.series)
-        .bind(&key.plan)
-        .bind(tier.number())
-        .bind(within.from)
-        .bind(within.to)
-        .fetch_one(&self.pool)
-        .await
-        .map_err(trouble)?;
+        let text = OF_STRETCH.replace("{}", "count(*), cast(coalesce(sum(length(h.cpus)), 0) as bigint)");
+        let size = of_stretch(&text, board, key, tier, within);
+        let (rows, bytes): (i64, i64) = size.fetch_one(&self.pool).await.map_err(trouble)?;
         Ok((to_u64(rows), to_u64(bytes)))
     }
 
@@ -261,20 +270,9 @@ impl FarmStore {
         tier: Tier,
         within: TimeStretch,
     ) -> Result<Vec<TierRow>> {
-        let rows: Vec<PackedTierRow> = sqlx::query_as(
-            "select h.t, h.n, h.missed, h.max_ns, h.cpus from hist h join board b on b.id = h.board_id \
-             where b.key = $1 and h.series = $2 and h.plan = $3 and h.tier = $4 and h.t >= $5 and h.t < $6 \
-             order by h.t",
-        )
-        .bind(board)
-        .bind(&key.series)
-        .bind(&key.plan)
-        .bind(tier.number())
-        .bind(within.from)
-        .bind(within.to)
-        .fetch_all(&self.pool)
-        .await
-        .map_err(trouble)?;
+        let text = OF_STRETCH.replace("{}", "h.t, h.n, h.missed, h.max_ns, h.cpus") + " order by h.t";
+        let all = of_stretch(&text, board, key, tier, within);
+        let rows: Vec<PackedTierRow> = all.fetch_all(&self.pool).await.map_err(trouble)?;
         rows.into_iter().map(made).collect::<sqlx::Result<_>>().map_err(trouble)
     }
 

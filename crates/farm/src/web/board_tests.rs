@@ -1,34 +1,14 @@
 //! Spans of a board's page, over a made-up board that keeps five minutes for a month.
 
-use std::sync::Arc;
-
-use axum::body::{Body, to_bytes};
-use axum::http::{Request, StatusCode, header};
+use axum::http::StatusCode;
 use model::units::Nanos;
-use tower::ServiceExt;
 
-use super::{App, FarmExposure, router};
-use crate::fixture::{MadeFleet, recorded_run};
+use super::App;
+use super::made_app::{app_of, get};
 use crate::pages::parts::{escaped, moment};
 use crate::records::{SeriesKey, Tier};
+use crate::store::TimeStretch;
 use crate::store::engines::on_each_engine;
-use crate::store::{FarmStore, TimeStretch};
-
-/// Forty days up to 2026-11-22.
-async fn app_of(store: FarmStore) -> Arc<App> {
-    let (measured, hunt) = (recorded_run("measured", "a"), recorded_run("hunt", "a"));
-    let fleet = MadeFleet { boards: 1, days: 40, end: 1_795_392_000, measured, hunt, fine: true };
-    fleet.fill(&store, |_| ()).await.unwrap();
-    Arc::new(App::new(store, FarmExposure::Loopback, None))
-}
-
-async fn get(app: &Arc<App>, address: &str) -> (StatusCode, String) {
-    let request = Request::get(address).header(header::HOST, "localhost:8377").body(Body::empty()).unwrap();
-    let response = router(app.clone()).oneshot(request).await.unwrap();
-    let status = response.status();
-    let bytes = to_bytes(response.into_body(), 64 << 20).await.unwrap();
-    (status, String::from_utf8(bytes.to_vec()).unwrap())
-}
 
 /// The series that has five minutes, as a part of an address.
 async fn series_of(app: &App, board: &str) -> (SeriesKey, String) {
@@ -45,7 +25,7 @@ async fn series_of(app: &App, board: &str) -> (SeriesKey, String) {
 #[test]
 fn a_day_and_a_week_have_finer_columns_and_another_span_is_refused() {
     on_each_engine(async |store| {
-        let app = app_of(store).await;
+        let app = app_of(store, 1, 40).await;
         let board = app.store.boards().await.unwrap().remove(0).board;
         let (_, series) = series_of(&app, &board).await;
         for (query, words) in [
@@ -84,7 +64,7 @@ fn a_day_and_a_week_have_finer_columns_and_another_span_is_refused() {
 #[test]
 fn the_worst_of_an_hour_is_of_that_hour() {
     on_each_engine(async |store| {
-        let app = app_of(store).await;
+        let app = app_of(store, 1, 40).await;
         let board = app.store.boards().await.unwrap().remove(0).board;
         let (key, series) = series_of(&app, &board).await;
         let hour = TimeStretch { from: 1_795_219_200, to: 1_795_222_800 };

@@ -86,6 +86,8 @@ mod board_tests;
 #[cfg(test)]
 mod compare_tests;
 #[cfg(test)]
+mod made_app;
+#[cfg(test)]
 mod metrics_tests;
 #[cfg(test)]
 mod receive_tests;

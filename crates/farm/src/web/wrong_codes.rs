@@ -12,7 +12,7 @@ use super::wall_clock::now;
 const MOST_AT_ONCE: u64 = 3_600;
 const WAITS: Duration = Duration::from_secs(1);
 
-/// Wrong codes: so many of an address as wrong passwords, and how many there are in all.
+/// Wrong codes. An address may send as many as wrong passwords; those of all are counted, too.
 #[derive(Debug, Default)]
 pub struct WrongCodes {
     by_address: LoginAttempts,

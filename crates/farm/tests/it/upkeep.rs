@@ -214,7 +214,8 @@ fn each_command_with_a_result_writes_it_as_a_document() {
     assert_eq!(asked(0, &["check"])["runs"], 2);
     fs::write(Path::new(&at("farm.db.bundles")).join(&run).join("run.json"), "{}").unwrap();
     assert_eq!(length(&asked(3, &["check"])["faults"]), 1);
-    // In a file it stands beside what is printed, and one that cannot be written is refused first.
+    // With a file the text is printed all the same. A file that cannot be written is refused before
+    // anything is done.
     let (code, out, _) = told(&["budget", "--store", &store, "--json", &at("budgets.json")]);
     assert_eq!((code, out.as_str()), (0, "tag arm\t200us\n"));
     assert!(fs::read_to_string(at("budgets.json")).unwrap().ends_with("}\n"));

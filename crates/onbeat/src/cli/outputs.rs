@@ -146,10 +146,7 @@ pub fn print(bytes: &[u8]) -> Result<()> {
 
 /// Writes to the file that a flag names, `-` being standard output.
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    // What the shell gave as standard output is not opened once more: it may be a socket, or a file
-    // that is added to.
-    let names = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
-    if names.iter().any(|name| path == Path::new(name)) {
+    if host::is_standard_output(path) {
         return print(bytes);
     }
     host::write_user_file(path, &safe(bytes)).map_err(|error| unwritable(path, &error))

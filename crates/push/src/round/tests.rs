@@ -273,6 +273,7 @@ fn what_the_farm_lost_is_sent_again_and_nothing_else() {
     let is_there = |key: &(String, u64)| key.1 < 20 && key.1 != 7;
     farm.rows.retain(|key, _| is_there(key));
     farm.runs.pop_first();
+    let known = std::mem::take(&mut farm.environments);
     let lost = (23 * SERIES - farm.rows.len()) as u64;
     board.comparison = compared();
     assert_eq!(board.send_all(&mut farm), RoundOutcome::default());
@@ -281,6 +282,7 @@ fn what_the_farm_lost_is_sent_again_and_nothing_else() {
     let outcome = board.send_all(&mut farm);
     assert_eq!((outcome.rows, outcome.runs, outcome.refused, outcome.lost), (lost, 1, 0, 0), "{outcome:?}");
     assert_eq!((farm.rows.len(), farm.runs.len(), farm.had), (23 * SERIES, 2, 0));
+    assert!(!known.is_empty() && farm.environments == known, "what rows name is there again");
     assert_eq!(outcome.remarks.len(), 2, "{:?}", outcome.remarks);
     let text = fs::read_to_string(board.place.path().join("push/sent.json")).unwrap();
     let noted: serde_json::Value = serde_json::from_str(&text).unwrap();
