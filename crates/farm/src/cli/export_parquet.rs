@@ -133,7 +133,7 @@ fn write(file: &mut impl Write, rows: &[(SeriesKey, FarmSlot)]) -> io::Result<()
         ("missed", number(|slot| slot.missed)),
         ("max_ns", ParquetValues::Known(known(|slot| slot.max_ns.map(|max| max.0)))),
         ("max_cpu", ParquetValues::Known(known(|slot| slot.max_cpu.map(|cpu| i64::from(cpu.0))))),
-        ("max_at", ParquetValues::Nanos(known(|slot| slot.max_at))),
+        ("max_at", ParquetValues::Micros(known(|slot| slot.max_at.map(|at| at.div_euclid(1_000))))),
         ("culprit", texts(rows, |(_, slot)| &slot.culprit)),
         ("victim", texts(rows, |(_, slot)| &slot.victim)),
         ("run", texts(rows, |(_, slot)| &slot.run)),

@@ -33,8 +33,9 @@ pub enum ParquetValues<'a> {
     Known(Vec<Option<i64>>),
     /// Milliseconds since 1970 in UTC.
     Millis(Vec<i64>),
-    /// Nanoseconds since 1970 in UTC, some of which are not known.
-    Nanos(Vec<Option<i64>>),
+    /// Microseconds since 1970 in UTC, some of which are not known. The format has nanoseconds, too,
+    /// which Spark refuses to read.
+    Micros(Vec<Option<i64>>),
 }
 
 impl ParquetValues<'_> {
@@ -42,7 +43,7 @@ impl ParquetValues<'_> {
         match self {
             ParquetValues::Text(all) => all.len(),
             ParquetValues::Number(all) | ParquetValues::Millis(all) => all.len(),
-            ParquetValues::Known(all) | ParquetValues::Nanos(all) => all.len(),
+            ParquetValues::Known(all) | ParquetValues::Micros(all) => all.len(),
         }
     }
 
@@ -51,7 +52,7 @@ impl ParquetValues<'_> {
     }
 
     fn is_optional(&self) -> bool {
-        matches!(self, ParquetValues::Known(_) | ParquetValues::Nanos(_))
+        matches!(self, ParquetValues::Known(_) | ParquetValues::Micros(_))
     }
 
     /// A page: which rows have a value, where some have none, then the values.
@@ -67,7 +68,7 @@ impl ParquetValues<'_> {
             ParquetValues::Number(all) | ParquetValues::Millis(all) => {
                 all.iter().for_each(|value| page.extend(value.to_le_bytes()));
             }
-            ParquetValues::Known(all) | ParquetValues::Nanos(all) => {
+            ParquetValues::Known(all) | ParquetValues::Micros(all) => {
                 let levels = levels(all);
                 page.extend((levels.len() as u32).to_le_bytes());
                 page.extend(levels);
@@ -165,24 +166,25 @@ fn element(column: &ParquetColumn<'_>) -> Vec<u8> {
     element.i32(1, kind(values));
     element.i32(3, i64::from(values.is_optional()));
     element.text(4, column.name);
-    // ConvertedType, for readers that do not know LogicalType: UTF8, TIMESTAMP_MILLIS.
+    // ConvertedType, for readers that do not know LogicalType: UTF8, TIMESTAMP_MILLIS, TIMESTAMP_MICROS.
     match values {
         ParquetValues::Text(_) => element.i32(6, 0),
         ParquetValues::Millis(_) => element.i32(6, 9),
+        ParquetValues::Micros(_) => element.i32(6, 10),
         _ => {}
     }
     let mut logical = ThriftStruct::default();
     match values {
         ParquetValues::Text(_) => logical.inner(1, ThriftStruct::default()),
         ParquetValues::Millis(_) => logical.inner(8, timestamp(1)),
-        ParquetValues::Nanos(_) => logical.inner(8, timestamp(3)),
+        ParquetValues::Micros(_) => logical.inner(8, timestamp(2)),
         _ => return element.end(),
     }
     element.inner(10, logical);
     element.end()
 }
 
-/// A time in UTC, in a unit of the format: 1 milliseconds, 3 nanoseconds.
+/// A time in UTC, in a unit of the format: 1 milliseconds, 2 microseconds.
 fn timestamp(unit: u8) -> ThriftStruct {
     let mut of = ThriftStruct::default();
     of.inner(unit, ThriftStruct::default());

@@ -1,62 +1,100 @@
-//! Parquet files of the farm, read by another program.
+//! Parquet files of the farm, read by the programs that its documentation names.
 
+use std::path::Path;
 use std::process::Command;
 
 use super::server::farm;
 
-/// Sums what is there by board and year, and by a column that no file has.
-const READ: &str = "import duckdb, sys
-rows = duckdb.sql(\"select board, year, month, count(*), sum(n), max(max_ns), min(t)::varchar from \
- read_parquet('\" + sys.argv[1] + \"/**/*.parquet', hive_partitioning=true) group by all order by all\")
-for row in rows.fetchall(): print(*row, sep='|')";
+/// What each program is asked: sums by board, year and month, which only the folders' names say.
+const QUERY: &str = "select board, year, month, count(*), sum(n), max(max_ns), cast(min(t) as varchar(30)), \
+                     cast(max(max_at) as varchar(30)) from slots group by board, year, month order by board";
 
-#[test]
-fn duckdb_reads_what_is_exported() {
-    if !Command::new("python3").args(["-c", "import duckdb"]).output().is_ok_and(|done| done.status.success())
-    {
-        eprintln!("left out: Python has no module duckdb");
-        return;
+/// Prints the rows of the query over the files below its first argument, times in UTC.
+const DUCKDB: &str = "import duckdb, sys
+duckdb.sql(\"set timezone = 'UTC'\")
+duckdb.sql(\"create view slots as select * from read_parquet('\" + sys.argv[1] + \
+    \"/**/*.parquet', hive_partitioning=true)\")
+for row in duckdb.sql(sys.argv[2]).fetchall(): print(*row, sep='|')";
+
+const SPARK: &str = "import sys
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.master('local[1]')
+spark = spark.config('spark.ui.enabled', 'false').config('spark.driver.bindAddress', '127.0.0.1')
+spark = spark.config('spark.driver.host', '127.0.0.1').config('spark.sql.session.timeZone', 'UTC')
+spark = spark.getOrCreate()
+spark.read.parquet(sys.argv[1]).createOrReplaceTempView('slots')
+for row in spark.sql(sys.argv[2]).collect(): print(*row, sep='|')";
+
+/// Whether this machine has what a reader takes; else why not.
+fn has(module: &str, program: &str) -> Result<(), String> {
+    let works = |command: &mut Command| command.output().is_ok_and(|done| done.status.success());
+    if !works(Command::new("python3").args(["-c", &format!("import {module}")])) {
+        return Err(format!("Python has no module {module}"));
     }
-    let folder = tempfile::tempdir().unwrap();
-    let at = |name: &str| folder.path().join(name).display().to_string();
+    // Java says its version in another way from one to the next; that it starts is enough.
+    if !works(Command::new(program).arg("--version")) {
+        return Err(format!("there is no {program}"));
+    }
+    Ok(())
+}
+
+/// A store with two boards, and the folder of what was exported of it.
+fn exported(folder: &Path) -> (String, String) {
+    let at = |name: &str| folder.join(name).display().to_string();
     let store = format!("sqlite:{}", at("farm.db"));
-    let runs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs");
+    let runs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs");
     for (board, run) in [("press-3", "measured"), ("press-4", "hunt")] {
         let run = runs.join(run).display().to_string();
         assert!(farm(&["import", "--board", board, "--store", &store, &run]).status().unwrap().success());
     }
-    let exported = farm(&["export", "--parquet", &at("maxima"), "--store", &store]).output().unwrap();
-    assert!(exported.status.success(), "{}", String::from_utf8_lossy(&exported.stderr));
-    // A folder with something in it is somebody's.
-    assert_eq!(
-        farm(&["export", "--parquet", &at("maxima"), "--store", &store]).status().unwrap().code(),
-        Some(2)
-    );
-    let read = Command::new("python3").args(["-c", READ, &at("maxima")]).output().unwrap();
-    let (out, said) = (String::from_utf8(read.stdout).unwrap(), String::from_utf8(read.stderr).unwrap());
-    let csv = farm(&["export", "--store", &store]).output().unwrap().stdout;
-    let csv = String::from_utf8(csv).unwrap();
+    let export = || farm(&["export", "--parquet", &at("maxima"), "--store", &store]).output().unwrap();
+    let first = export();
+    assert!(first.status.success(), "{}", String::from_utf8_lossy(&first.stderr));
+    assert_eq!(export().status.code(), Some(2), "a folder with something in it is not written to");
+    (store, at("maxima"))
+}
+
+/// A board's cells as the query has them, from the rows of the export as CSV.
+fn wanted(csv: &str, board: &str) -> Vec<String> {
+    let rows: Vec<Vec<&str>> =
+        csv.lines().filter(|line| line.starts_with(board)).map(|line| line.split(',').collect()).collect();
+    let sum: u64 = rows.iter().map(|row| row[5].parse::<u64>().unwrap()).sum();
+    let max = rows.iter().map(|row| row[7].parse::<u64>().unwrap()).max().unwrap();
+    let first = rows.iter().map(|row| row[4]).min().unwrap();
+    let cells = [&first[..4], first[5..7].trim_start_matches('0')].map(str::to_owned);
+    [board.to_owned()]
+        .into_iter()
+        .chain(cells)
+        .chain([rows.len().to_string(), sum.to_string(), max.to_string()])
+        .collect()
+}
+
+fn read_by(name: &str, program: &str, module: &str, script: &str) {
+    if let Err(why) = has(module, program) {
+        eprintln!("left out: {name} ({why})");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (store, maxima) = exported(folder.path());
+    let read = Command::new("python3").args(["-c", script, &maxima, QUERY]).output().unwrap();
+    let (out, said) = (String::from_utf8(read.stdout).unwrap(), String::from_utf8_lossy(&read.stderr));
+    let csv = String::from_utf8(farm(&["export", "--store", &store]).output().unwrap().stdout).unwrap();
     for board in ["press-3", "press-4"] {
-        let cells = |line: &str| -> Vec<String> { line.split(',').map(str::to_owned).collect() };
-        let wanted: Vec<Vec<String>> =
-            csv.lines().filter(|line| line.starts_with(board)).map(cells).collect();
-        let sum: u64 = wanted.iter().map(|row| row[5].parse::<u64>().unwrap()).sum();
-        let max = wanted.iter().map(|row| row[7].parse::<u64>().unwrap()).max().unwrap();
-        let time = &wanted[0][4];
         let line = out.lines().find(|line| line.starts_with(board)).unwrap_or_else(|| panic!("{out}{said}"));
         let found: Vec<&str> = line.split('|').collect();
-        assert_eq!(
-            found[1..6],
-            [
-                &time[..4],
-                time[5..7].trim_start_matches('0'),
-                &wanted.len().to_string(),
-                &sum.to_string(),
-                &max.to_string()
-            ]
-            .map(|text| text.to_owned()),
-            "{line}"
-        );
-        assert!(found[6].starts_with(&time[..10]), "{line}");
+        assert_eq!(found[..6], wanted(&csv, board), "{line}");
+        // Times are times, not numbers: they begin as those of the CSV do.
+        let row: Vec<&str> = csv.lines().find(|line| line.starts_with(board)).unwrap().split(',').collect();
+        assert!(found[6].starts_with(&row[4][..10]) && found[7].starts_with(&row[4][..10]), "{line}");
     }
+}
+
+#[test]
+fn duckdb_reads_what_is_exported() {
+    read_by("DuckDB", "python3", "duckdb", DUCKDB);
+}
+
+#[test]
+fn spark_reads_what_is_exported() {
+    read_by("Spark", "java", "pyspark", SPARK);
 }
