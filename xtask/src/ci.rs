@@ -3,11 +3,12 @@
 //! A step that fails does not hide the next one's answer, except that nothing is run that does not
 //! build. No step has a limit on measured time: the benchmark is a command of its own.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use crate::built::WORKSPACE;
 use crate::tally::{StepOutcome, Tally};
-use crate::tools::{Result, Tool, root, target};
+use crate::tools::{Output, Result, Tool, root, target};
 use crate::{armv7, browser, dist, docs, experiments, failures, live};
 
 /// The test target of packages that starts their programs.
@@ -53,7 +54,11 @@ pub fn run() -> Result<()> {
     }
     // Its linker works alone for minutes, while tests wait more than they compute.
     let dist = std::thread::spawn(|| dist::build(std::env::consts::ARCH).map(drop));
-    step(&mut tally, "tests", tests);
+    let mut left_out = BTreeSet::new();
+    step(&mut tally, "tests", || tests(&mut left_out));
+    for (name, why) in left_out {
+        tally.note(name, StepOutcome::LeftOut(why));
+    }
     // Drawing and waiting leave half of two CPUs to the browser.
     let browser = std::thread::spawn(|| {
         let mut seen = Tally::default();
@@ -79,24 +84,38 @@ pub fn run() -> Result<()> {
 }
 
 /// The tests of whole programs wait more than they compute, and the others compute more than they
-/// wait: they run beside each other.
-fn tests() -> Result<()> {
+/// wait: they run beside each other. What each of them leaves out is taken from what it says.
+fn tests(left_out: &mut BTreeSet<(String, String)>) -> Result<()> {
     workspace("test", &["--no-run", "--quiet"])?;
-    let of_programs = std::thread::spawn(|| {
-        let args = [&["test"], &WORKSPACE[..], &["--no-fail-fast", "--test", PROGRAMS]].concat();
-        Tool::new("cargo").args(args).dir(&root()).capture()
-    });
+    let of_programs = std::thread::spawn(|| tested(&["--test", PROGRAMS]));
     let others = other_test_files()?;
-    let others = others.iter().flat_map(|name| ["--test", name]);
-    let mut rest = vec!["--no-fail-fast", "--lib", "--bins", "--examples"];
-    rest.extend(others);
-    let rest = workspace("test", &rest).and(workspace("test", &["--no-fail-fast", "--doc"]));
-    let of_programs = of_programs.join().unwrap_or_else(|_| Err("its thread panicked".to_string()))?;
-    println!("{}{}", of_programs.stderr, of_programs.stdout);
-    match of_programs.code {
-        0 => rest,
-        code => Err(format!("the tests of whole programs: exit {code}")),
+    let mut rest = vec!["--lib", "--bins", "--examples"];
+    rest.extend(others.iter().flat_map(|name| ["--test", name]));
+    let rest = tested(&rest);
+    let docs = workspace("test", &["--no-fail-fast", "--doc"]);
+    let of_programs = of_programs.join().unwrap_or_else(|_| Err("its thread panicked".to_string()));
+    let mut failures = Vec::new();
+    for (name, run) in [("the tests of whole programs", of_programs), ("the other tests", rest)] {
+        let run = run?;
+        println!("{}{}", run.stderr, run.stdout);
+        left_out.extend(run.stdout.lines().filter_map(left_out_by));
+        if run.code != 0 {
+            failures.push(format!("{name}: exit {}", run.code));
+        }
     }
+    if failures.is_empty() { docs } else { Err(failures.join("; ")) }
+}
+
+/// These test targets; tests that pass show what they said, too.
+fn tested(targets: &[&str]) -> Result<Output> {
+    let args = [&["test"], &WORKSPACE[..], &["--no-fail-fast"], targets, &["--", "--show-output"]].concat();
+    Tool::new("cargo").args(args).dir(&root()).capture()
+}
+
+/// What a test left out and why, by its line `left out: NAME (WHY)`.
+fn left_out_by(line: &str) -> Option<(String, String)> {
+    let (name, why) = line.trim().strip_prefix("left out: ")?.split_once(" (")?;
+    Some((name.to_owned(), why.strip_suffix(')')?.to_owned()))
 }
 
 /// The test targets of the workspace but for those of whole programs.
@@ -157,4 +176,17 @@ fn workspace(command: &str, rest: &[&str]) -> Result<()> {
 
 fn cargo(args: &[&str]) -> Result<()> {
     Tool::new("cargo").args(args).dir(&root()).show()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_test_leaves_out_has_a_name_and_a_reason() {
+        let told = |line| left_out_by(line).map(|(name, why)| format!("{name}: {why}"));
+        let line = "left out: PostgreSQL (initdb: exit 1 (no space))";
+        assert_eq!(told(line).as_deref(), Some("PostgreSQL: initdb: exit 1 (no space)"));
+        assert_eq!((told("left out"), told("test a::left out: b (c) ... ok")), (None, None));
+    }
 }

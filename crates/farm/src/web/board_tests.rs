@@ -1,5 +1,7 @@
 //! Spans of a board's page, over a made-up board that keeps five minutes for a month.
 
+use std::collections::BTreeSet;
+
 use axum::http::StatusCode;
 use model::units::Nanos;
 
@@ -28,6 +30,7 @@ fn a_day_and_a_week_have_finer_columns_and_another_span_is_refused() {
         let app = app_of(store, 1, 40).await;
         let board = app.store.boards().await.unwrap().remove(0).board;
         let (_, series) = series_of(&app, &board).await;
+        let mut known = BTreeSet::new();
         for (query, words) in [
             ("span=day&to=2026-11-20", ["Each column is five minutes", "of 2026-11-20", "per 15 minutes"]),
             // Its five minutes are older than what is kept.
@@ -44,14 +47,16 @@ fn a_day_and_a_week_have_finer_columns_and_another_span_is_refused() {
                 assert!(page.contains(one), "{query} has not {one}: {page}");
             }
             for link in page.split("href=\"/").skip(1).filter_map(|rest| rest.split('"').next()) {
-                // Made-up runs have no bundle.
+                // Made-up runs have no bundle. Of hundreds of columns one in 16 is asked for.
                 let link = format!("/{}", link.replace("&amp;", "&"));
-                if (link.starts_with("/b/") && link.contains("2026-11")) || link.contains("/at/") {
+                let within = (link.starts_with("/b/") && link.contains("2026-11")) || link.contains("/at/");
+                if within && known.insert(link.clone()) && known.len() % 16 == 1 {
                     let (status, _) = get(&app, &link).await;
                     assert_eq!(status, StatusCode::OK, "{query} leads to {link}");
                 }
             }
         }
+        assert!(known.len() > 100, "{}", known.len());
         for query in ["span=hour", "span=Week", "span=day&to=yesterday", "to=2026-13-01", "to=1"] {
             let (status, _) = get(&app, &format!("/b/{board}?{query}")).await;
             assert_eq!(status, StatusCode::BAD_REQUEST, "{query}");

@@ -31,7 +31,6 @@ fn has(module: &str, program: &str) -> Result<(), String> {
     if !works(Command::new("python3").args(["-c", &format!("import {module}")])) {
         return Err(format!("Python has no module {module}"));
     }
-    // Java says its version in another way from one to the next; that it starts is enough.
     if !works(Command::new(program).arg("--version")) {
         return Err(format!("there is no {program}"));
     }
@@ -55,18 +54,13 @@ fn exported(folder: &Path) -> (String, String) {
 }
 
 /// A board's cells as the query has them, from the rows of the export as CSV.
-fn wanted(csv: &str, board: &str) -> Vec<String> {
+fn wanted(csv: &str, board: &str) -> [String; 6] {
     let rows: Vec<Vec<&str>> =
         csv.lines().filter(|line| line.starts_with(board)).map(|line| line.split(',').collect()).collect();
     let sum: u64 = rows.iter().map(|row| row[5].parse::<u64>().unwrap()).sum();
     let max = rows.iter().map(|row| row[7].parse::<u64>().unwrap()).max().unwrap();
-    let first = rows.iter().map(|row| row[4]).min().unwrap();
-    let cells = [&first[..4], first[5..7].trim_start_matches('0')].map(str::to_owned);
-    [board.to_owned()]
-        .into_iter()
-        .chain(cells)
-        .chain([rows.len().to_string(), sum.to_string(), max.to_string()])
-        .collect()
+    let (year, month) = (&rows[0][4][..4], rows[0][4][5..7].trim_start_matches('0'));
+    [board, year, month, &rows.len().to_string(), &sum.to_string(), &max.to_string()].map(str::to_owned)
 }
 
 fn read_by(name: &str, program: &str, module: &str, script: &str) {

@@ -27,7 +27,7 @@ pub fn pin() -> bool {
         None => true,
         Some(Some(cpu)) => rt::pin(&CpuSet::from_iter([cpu])).is_ok(),
         Some(None) => {
-            eprintln!("left out: this kernel has no CPU that shows the switches from its idle thread");
+            eprintln!("left out: switches of this kernel (no CPU shows those from its idle thread)");
             false
         }
     }

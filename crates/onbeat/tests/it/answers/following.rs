@@ -13,7 +13,7 @@ fn hunts() -> bool {
     let output = onbeat(&["hunt", "-q", "-D", "1ms", "-o", &place.path("try"), "--", "true"]);
     let refused = matches!(code(&output), 4 | 5);
     if refused {
-        eprintln!("left out: {}", String::from_utf8_lossy(&output.stderr).trim());
+        eprintln!("left out: threads that are followed ({})", String::from_utf8_lossy(&output.stderr).trim());
     }
     !refused
 }
@@ -24,7 +24,7 @@ fn compiled(place: &Place) -> Option<String> {
         (concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/answers/periodic.c"), place.path("periodic"));
     let made = Command::new("cc").args(["-O1", "-pthread", "-o", &program, source]).status();
     if !made.is_ok_and(|status| status.success()) {
-        eprintln!("left out: no C compiler that makes the test's program");
+        eprintln!("left out: threads that are followed (no C compiler makes the test's program)");
         return None;
     }
     Some(program)
@@ -144,7 +144,7 @@ fn a_program_is_followed_from_its_start_to_its_end() {
         let (code, run, said) = followed(&place, &program, cpu, &["--over", "1s"]);
         assert_eq!(run["program"]["name"], "periodic", "{said}");
         if run["program"]["exit_code"] == 101 {
-            eprintln!("left out: no real-time priority, or no CPU {cpu}");
+            eprintln!("left out: threads that are followed (no real-time priority, or no CPU {cpu})");
             return;
         }
         assert_eq!((run["program"]["exit_code"].as_i64(), run["ended"].as_str()), (Some(5), Some("victim")));
@@ -160,7 +160,7 @@ fn a_program_is_followed_from_its_start_to_its_end() {
         calls_are_apart(&run, &said);
         return;
     }
-    eprintln!("left out: this kernel shows the switches of no CPU");
+    eprintln!("left out: threads that are followed (this kernel shows the switches of no CPU)");
 }
 
 /// The thread reads a clock that only the kernel can read, and sleeps in a call.
