@@ -33,8 +33,8 @@ pub enum ParquetValues<'a> {
     Known(Vec<Option<i64>>),
     /// Milliseconds since 1970 in UTC.
     Millis(Vec<i64>),
-    /// Microseconds since 1970 in UTC, some of which are not known. The format has nanoseconds, too,
-    /// which Spark refuses to read.
+    /// Microseconds since 1970 in UTC, some of which are not known. The format has nanoseconds,
+    /// too, which Spark refuses to read.
     Micros(Vec<Option<i64>>),
 }
 
@@ -166,7 +166,8 @@ fn element(column: &ParquetColumn<'_>) -> Vec<u8> {
     element.i32(1, kind(values));
     element.i32(3, i64::from(values.is_optional()));
     element.text(4, column.name);
-    // ConvertedType, for readers that do not know LogicalType: UTF8, TIMESTAMP_MILLIS, TIMESTAMP_MICROS.
+    // ConvertedType, for readers that do not know LogicalType: UTF8, TIMESTAMP_MILLIS,
+    // TIMESTAMP_MICROS.
     match values {
         ParquetValues::Text(_) => element.i32(6, 0),
         ParquetValues::Millis(_) => element.i32(6, 9),
