@@ -100,6 +100,10 @@ impl Reader<'_> {
         }
         let mut texts = Vec::new();
         for (path, names) in places {
+            // Texts that are refused take memory as well.
+            if self.host.is_spent() {
+                return Fact::Refused(libc::EFBIG);
+            }
             let content = match &pattern[plain.len()..] {
                 "/" => self.host.list(&path).map(|names| names.join("\n")),
                 "@" => self.host.link(&path),

@@ -4,7 +4,7 @@
 //! A capture lists what the code really read, not what it is assumed to read.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::fact::Fact;
 
@@ -37,6 +37,17 @@ impl Access {
     }
 }
 
+/// What another answer than the one that was asked for comes to.
+pub(super) fn no_file<T>(seen: &Access) -> Fact<T> {
+    match seen {
+        Access::File(_) | Access::Absent => Fact::Absent,
+        Access::Refused(libc::ENODATA) => Fact::NotCaptured,
+        Access::Refused(errno) => Fact::Refused(*errno),
+        Access::List(_) => Fact::Refused(libc::EISDIR),
+        Access::Link(_) => Fact::Refused(libc::ELOOP),
+    }
+}
+
 /// Accesses by path; a path read twice is kept as it was the first time.
 #[derive(Default)]
 pub struct AccessRecorder {
@@ -50,6 +61,11 @@ impl AccessRecorder {
 
     pub(super) fn record_as(&self, path: &str, seen: Access) {
         self.seen.borrow_mut().insert(path.to_owned(), seen);
+    }
+
+    /// The paths that were asked for so far.
+    pub fn paths(&self) -> BTreeSet<String> {
+        self.seen.borrow().keys().cloned().collect()
     }
 
     /// The accesses so far, by path.

@@ -34,6 +34,7 @@ mod program;
 mod pseudo_file;
 mod random;
 pub mod reaction;
+mod read_budget;
 mod record_folder;
 pub mod rt;
 mod script_output;

@@ -17,8 +17,9 @@ use std::rc::Rc;
 
 use rustix::fs::{Mode, OFlags};
 
-use super::access::{Access, AccessRecorder, mask_names, redact};
+use super::access::{Access, AccessRecorder, mask_names, no_file, redact};
 use super::beneath::{self, Links};
+use super::read_budget::{ReadBudget, bytes_of};
 use super::trusted_path;
 use model::fact::Fact;
 
@@ -48,6 +49,7 @@ enum Source {
 pub struct MachineFiles {
     source: Rc<Source>,
     recorder: Option<AccessRecorder>,
+    budget: ReadBudget,
     /// Masked paths and the original names behind them.
     masked: Rc<RefCell<BTreeMap<String, String>>>,
 }
@@ -84,7 +86,24 @@ impl MachineFiles {
     }
 
     fn of(source: Source) -> MachineFiles {
-        MachineFiles { source: Rc::new(source), recorder: None, masked: Rc::default() }
+        MachineFiles {
+            source: Rc::new(source),
+            recorder: None,
+            budget: ReadBudget::default(),
+            masked: Rc::default(),
+        }
+    }
+
+    /// Refuses with EFBIG what is read, listed or followed beyond so many bytes in all: for a
+    /// machine that others describe.
+    pub fn within(mut self, bytes: u64) -> MachineFiles {
+        self.budget = ReadBudget::of(bytes);
+        self
+    }
+
+    /// Whether nothing more is read: all that is asked for is refused from here on.
+    pub fn is_spent(&self) -> bool {
+        self.budget.left() == 0
     }
 
     /// Notes each access from here on; [`MachineFiles::recorded`] hands the notes out.
@@ -100,7 +119,12 @@ impl MachineFiles {
 
     /// The same machine without a recorder: for what must not go into a bundle as it is.
     pub fn unrecorded(&self) -> MachineFiles {
-        MachineFiles { source: self.source.clone(), recorder: None, masked: self.masked.clone() }
+        MachineFiles {
+            source: self.source.clone(),
+            recorder: None,
+            budget: self.budget.clone(),
+            masked: self.masked.clone(),
+        }
     }
 
     /// Records an answer in place of what was read unrecorded: the part of it that may go into a
@@ -136,6 +160,10 @@ impl MachineFiles {
 
     /// As [`MachineFiles::read`], for files that are known to be short.
     pub fn read_at_most(&self, path: &str, limit: u64) -> Fact<Vec<u8>> {
+        if self.is_spent() {
+            return Fact::Refused(libc::EFBIG);
+        }
+        let limit = limit.min(self.budget.left());
         let fact = match self.answer(path) {
             Some(Access::File(bytes)) => Fact::Known(bytes.clone()),
             Some(other) => no_file(other),
@@ -145,6 +173,7 @@ impl MachineFiles {
             true => Fact::Refused(libc::EFBIG),
             false => Fact::Known(redact(path, bytes)),
         });
+        self.budget.spend(fact.known().map_or(0, Vec::len));
         self.record(path, &fact, |bytes| Access::File(bytes.clone()));
         fact
     }
@@ -192,6 +221,9 @@ impl MachineFiles {
 
     /// The names in a directory, sorted; never whole paths.
     pub fn list(&self, path: &str) -> Fact<Vec<String>> {
+        if self.is_spent() {
+            return Fact::Refused(libc::EFBIG);
+        }
         let fact = match (self.answer(path), &*self.source) {
             (Some(Access::List(names)), _) => Fact::Known(names.clone()),
             (Some(other), _) => no_file(other),
@@ -200,12 +232,16 @@ impl MachineFiles {
             _ => self.list_names(path).map_or_else(|error| self.fact_of(&error), Fact::Known),
         };
         let fact = fact.map(|names| self.without_addresses(path, names));
+        self.budget.spend(fact.known().map_or(0, |names| bytes_of(names)));
         self.record(path, &fact, |names| Access::List(names.clone()));
         fact
     }
 
     /// The last component of what a symbolic link points to: the name of a driver, for one.
     pub fn link(&self, path: &str) -> Fact<String> {
+        if self.is_spent() {
+            return Fact::Refused(libc::EFBIG);
+        }
         let fact = match (self.answer(path), &*self.source) {
             (Some(Access::Link(name)), _) => Fact::Known(name.clone()),
             (Some(other), _) => no_file(other),
@@ -213,6 +249,7 @@ impl MachineFiles {
             (None, Source::Memory(_)) => Fact::Absent,
             _ => self.link_name(path).map_or_else(|error| self.fact_of(&error), Fact::Known),
         };
+        self.budget.spend(fact.known().map_or(0, String::len));
         self.record(path, &fact, |name| Access::Link(name.clone()));
         fact
     }
@@ -348,17 +385,6 @@ impl MachineFiles {
     }
 }
 
-/// What another answer than the one that was asked for comes to.
-fn no_file<T>(seen: &Access) -> Fact<T> {
-    match seen {
-        Access::File(_) | Access::Absent => Fact::Absent,
-        Access::Refused(libc::ENODATA) => Fact::NotCaptured,
-        Access::Refused(errno) => Fact::Refused(*errno),
-        Access::List(_) => Fact::Refused(libc::EISDIR),
-        Access::Link(_) => Fact::Refused(libc::ELOOP),
-    }
-}
-
 /// The names that answers imply for a directory that none of them lists.
 fn names_below(answers: &Accesses, dir: &str) -> Fact<Vec<String>> {
     let prefix = format!("{}/", dir.trim_end_matches('/'));
@@ -409,6 +435,42 @@ mod tests {
             (host.list("/sys"), host.list("/proc")),
             (Fact::Known(vec!["a".into()]), Fact::NotCaptured)
         );
+    }
+
+    #[test]
+    fn beyond_its_budget_a_machine_answers_nothing() {
+        let long = "x".repeat(10_000);
+        let names: Vec<String> = (0..100).map(|number| format!("cpu{number}")).collect();
+        let answers = [
+            ("/a", file(&long)),
+            ("/b", file("1")),
+            ("/c", Access::List(names)),
+            ("/d", Access::Link("e1000e".into())),
+        ];
+        let answers: Accesses = answers.map(|(path, seen)| (path.to_owned(), seen)).into();
+        let machine = |bytes| MachineFiles::in_memory(answers.clone()).within(bytes);
+        let too_much = libc::EFBIG;
+        // What is longer than what is left is refused, and shorter ones are read.
+        let host = machine(9_000);
+        assert_eq!(
+            (host.read("/a"), host.read_text("/b")),
+            (Fact::Refused(too_much), Fact::Known("1".into()))
+        );
+        let host = machine(12_000);
+        assert_eq!(host.read("/a").known().map(Vec::len), Some(10_000));
+        assert!(!host.is_spent());
+        // Names weigh more than their letters; what was taken from here on shares the budget.
+        assert_eq!(host.unrecorded().list("/c").known().map(Vec::len), Some(100));
+        assert!(host.is_spent());
+        assert_eq!((host.read("/b"), host.list("/c")), (Fact::Refused(too_much), Fact::Refused(too_much)));
+        assert_eq!(host.link("/d"), Fact::Refused(too_much));
+        // What is not there takes its part, too: there is an end to asking.
+        let host = machine(10_000);
+        assert!(
+            (0..40).all(|number| host.read(&format!("/none/{number}")) == Fact::Absent || host.is_spent())
+        );
+        assert!(host.is_spent());
+        assert!(!MachineFiles::in_memory(answers).is_spent());
     }
 
     #[test]
