@@ -23,6 +23,9 @@ pub const SCHEMA: &str = "onbeat.capture/1";
 const CAPTURE: &str = "capture.json";
 const RUN: &str = "run.json";
 
+/// The part of what may be read that notes have: in memory each takes some times its bytes.
+const NOTE_SHARE: u64 = 8;
+
 /// The description of a capture.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capture {
@@ -42,7 +45,7 @@ pub struct Capture {
 pub fn write(path: &Path, capture: &Capture, recorder: &AccessRecorder) -> Result<()> {
     let (dir, mut made) = Dir::create(path).map_err(|error| refusal(path, &error))?;
     let mut files = HostFiles::default();
-    let written = files.write(&dir, recorder).and_then(|()| write_capture(&dir, capture));
+    let written = files.write(&dir, recorder, &|_| true).and_then(|()| write_capture(&dir, capture));
     written.map_err(|error| {
         dir.remove(CAPTURE);
         files.remove(&dir);
@@ -71,16 +74,27 @@ pub fn is_capture(path: &Path) -> bool {
     }
 }
 
-/// The machine of a capture, or of a run's bundle, which holds less.
+/// The machine of a capture, or of a run's bundle: those of before `host.texts` hold less.
 pub fn open(path: &Path) -> Result<MachineFiles> {
+    opened(path, u64::MAX)
+}
+
+/// As [`open`], of a bundle that others made: no more than so many bytes of it are read, and notes
+/// that take more memory than that are refused.
+pub fn open_within(path: &Path, bytes: u64) -> Result<MachineFiles> {
+    opened(path, bytes)
+}
+
+fn opened(path: &Path, most: u64) -> Result<MachineFiles> {
     let dir = folder_of(path);
     let shown = quoted(path);
-    let bundle = MachineFiles::folder(&dir);
+    let bundle = MachineFiles::folder(&dir).within(most / NOTE_SHARE);
     match bundle.read(&format!("/{CAPTURE}")) {
         Fact::Known(bytes) => {
             check_schema(&bytes).map_err(|what| Failure::usage(format!("{shown}: {what}")))?
         }
-        Fact::Absent if bundle.read(&format!("/{RUN}")).known().is_some() => {}
+        // That of a hunt may be longer than any text that is read here.
+        Fact::Absent if bundle.size(&format!("/{RUN}")).known().is_some() => {}
         // The path is that of a device, or a pipe.
         Fact::Absent | Fact::NotCaptured | Fact::Refused(libc::ENOTDIR) => {
             return Err(Failure::usage(format!(
@@ -105,7 +119,7 @@ pub fn open(path: &Path) -> Result<MachineFiles> {
     });
     let notes =
         notes.map_err(|what| failed.take().unwrap_or_else(|| Failure::usage(format!("{shown}: {what}"))))?;
-    Ok(MachineFiles::captured(dir, notes))
+    Ok(MachineFiles::captured(dir, notes).within(most))
 }
 
 fn cannot_read(shown: &str, name: &str, errno: i32) -> Failure {
@@ -134,6 +148,8 @@ mod tests {
     #![allow(clippy::disallowed_methods)] // Bundles have to be made to be read.
 
     use super::*;
+    use crate::write::BundleWriter;
+    use model::run::Run;
     use std::fs;
 
     fn capture() -> Capture {
@@ -167,6 +183,41 @@ mod tests {
             assert!(is_capture(&path));
         }
         assert_eq!(write(&place, &capture(), host.recorded().unwrap()).unwrap_err().exit, Exit::Usage);
+    }
+
+    #[test]
+    fn what_was_read_for_an_audit_alone_is_in_one_file_and_reads_the_same() {
+        let (dir, host) = tree();
+        host.read("/proc/sys/a");
+        let gathered = host.recorded().unwrap().paths();
+        fs::write(dir.path().join("proc/sys/b"), "2\n").unwrap();
+        let told = (ask(&host), host.read("/proc/sys/b"));
+        let place = dir.path().join("bundle");
+        let mut writer = BundleWriter::create(&place, 1).unwrap();
+        writer.begin(&Run::default()).unwrap();
+        writer.host(host.recorded().unwrap(), &gathered).unwrap();
+        writer.finish(&Run::default(), &[(); 0]).unwrap();
+        assert!(place.join("host/proc/sys/a").exists() && !place.join("host/proc/sys/b").exists());
+        let again = open(&place).unwrap();
+        assert_eq!((ask(&again), again.read("/proc/sys/b")), told);
+        assert_eq!(again.read("/proc/new"), Fact::NotCaptured);
+    }
+
+    #[test]
+    fn a_bundle_of_others_is_read_up_to_a_bound() {
+        let (dir, host) = tree();
+        let told = ask(&host);
+        let place = dir.path().join("bundle");
+        write(&place, &capture(), host.recorded().unwrap()).unwrap();
+        let machine = open_within(&place, 32 << 10).unwrap();
+        assert_eq!(ask(&machine), told);
+        assert!((0..200).all(|_| !matches!(machine.read("/proc/sys/a"), Fact::Absent)));
+        assert!(machine.is_spent() && machine.read("/proc/sys/a") == Fact::Refused(libc::EFBIG));
+        let notes = (0..200).map(|n| format!("{{\"path\":\"/n{n}\",\"errno\":13}}\n"));
+        fs::write(place.join("host.errors"), notes.collect::<String>()).unwrap();
+        assert!(open(&place).is_ok());
+        let refused = open_within(&place, 32 << 10).err().unwrap();
+        assert!(refused.exit == Exit::Usage && refused.message.contains("host.errors"), "{refused}");
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! The part of a bundle that is the machine: the files that were read, at their own paths, and
 //! records of what was no file.
 //!
-//! Next to `host/` are three files of JSON lines: `host.errors` (what was refused or absent),
-//! `host.lists` (directories that were listed), `host.links` (what links pointed to).
+//! Next to `host/` are files of JSON lines: `host.errors` (what was refused or absent),
+//! `host.lists` (directories that were listed), `host.links` (what links pointed to), and of a run
+//! `host.texts` (what was read for its audit alone: hundreds of short texts, which as files would
+//! take a block of the disk each).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -16,6 +18,10 @@ use host::dir::Dir;
 const ERRORS: &str = "host.errors";
 const LISTS: &str = "host.lists";
 const LINKS: &str = "host.links";
+const TEXTS: &str = "host.texts";
+
+/// What the texts of a run may take: those of 64 CPUs take 0.2 MB.
+const TEXTS_LIMIT: usize = 6 << 20;
 
 /// Notes beyond this many belong to no machine.
 const NOTES_LIMIT: usize = 1 << 20;
@@ -28,7 +34,7 @@ pub struct HostFiles {
     dirs: BTreeSet<String>,
 }
 
-/// A line of one of the three files, distinguished by its fields.
+/// A line of one of these files, distinguished by its fields.
 #[derive(Default, Serialize, Deserialize)]
 struct Note {
     path: String,
@@ -38,26 +44,34 @@ struct Note {
     names: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
 }
 
 impl HostFiles {
-    /// Writes what was recorded into a bundle.
-    pub fn write(&mut self, bundle: &Dir, recorder: &AccessRecorder) -> io::Result<()> {
-        let (mut errors, mut lists, mut links) = (Vec::new(), Vec::new(), Vec::new());
+    /// Writes what was recorded into a bundle; what `is_file` leaves out of `host/` is among the
+    /// texts.
+    pub fn write(
+        &mut self,
+        bundle: &Dir,
+        recorder: &AccessRecorder,
+        is_file: &dyn Fn(&str) -> bool,
+    ) -> io::Result<()> {
+        let mut notes = NoteLines::default();
         for (path, seen) in recorder.accesses() {
-            let note = |errno, names, target| Note { path: path.clone(), errno, names, target };
             match seen {
-                Access::File(bytes) => self.write_at(bundle, &format!("host{path}"), &bytes)?,
-                Access::Absent => push(&mut errors, &note(Some(libc::ENOENT), None, None))?,
-                Access::Refused(errno) => push(&mut errors, &note(Some(errno), None, None))?,
-                Access::List(names) => push(&mut lists, &note(None, Some(names), None))?,
-                Access::Link(target) => push(&mut links, &note(None, None, Some(target)))?,
+                Access::File(bytes) if is_file(&path) => {
+                    self.write_at(bundle, &format!("host{path}"), &bytes)?;
+                }
+                other => notes.add(path, other)?,
             }
         }
+        let NoteLines { errors, lists, links, texts } = notes;
         for (name, lines) in [(ERRORS, errors), (LISTS, lists), (LINKS, links)] {
             self.write_at(bundle, name, &lines)?;
         }
-        Ok(())
+        // A capture has none.
+        if texts.is_empty() { Ok(()) } else { self.write_at(bundle, TEXTS, &texts) }
     }
 
     /// Writes a new file below the bundle, and notes it and the directories it took.
@@ -86,6 +100,36 @@ impl HostFiles {
     }
 }
 
+/// The lines of each file.
+#[derive(Default)]
+struct NoteLines {
+    errors: Vec<u8>,
+    lists: Vec<u8>,
+    links: Vec<u8>,
+    texts: Vec<u8>,
+}
+
+impl NoteLines {
+    fn add(&mut self, path: String, seen: Access) -> io::Result<()> {
+        let note = Note { path, ..Note::default() };
+        let refused = |note: Note, errno: i32| Note { errno: Some(errno), ..note };
+        match seen {
+            Access::Absent => push(&mut self.errors, &refused(note, libc::ENOENT)),
+            Access::Refused(errno) => push(&mut self.errors, &refused(note, errno)),
+            Access::List(names) => push(&mut self.lists, &Note { names: Some(names), ..note }),
+            Access::Link(target) => push(&mut self.links, &Note { target: Some(target), ..note }),
+            Access::File(bytes) => match String::from_utf8(bytes) {
+                // The error numbers are those that a recorder has for such a content.
+                Err(_) => push(&mut self.errors, &refused(note, libc::EILSEQ)),
+                Ok(text) if self.texts.len() + text.len() > TEXTS_LIMIT => {
+                    push(&mut self.errors, &refused(note, libc::ENODATA))
+                }
+                Ok(text) => push(&mut self.texts, &Note { text: Some(text), ..note }),
+            },
+        }
+    }
+}
+
 fn push(lines: &mut Vec<u8>, note: &Note) -> io::Result<()> {
     serde_json::to_writer(&mut *lines, note)?;
     lines.push(b'\n');
@@ -98,7 +142,7 @@ pub fn read_notes(
     read: impl Fn(&str) -> Result<Vec<u8>, String>,
 ) -> Result<BTreeMap<String, Access>, String> {
     let mut answers = BTreeMap::new();
-    for file in [ERRORS, LISTS, LINKS] {
+    for file in [ERRORS, LISTS, LINKS, TEXTS] {
         for (number, line) in read(file)?.split(|&byte| byte == b'\n').enumerate() {
             if line.is_empty() {
                 continue;
@@ -131,7 +175,8 @@ fn parse_note(line: &[u8]) -> Result<(String, Access), String> {
             Access::List(names)
         }
         Note { target: Some(target), .. } => Access::Link(target),
-        _ => return Err("expected errno, names or target".to_owned()),
+        Note { text: Some(text), .. } => Access::File(text.into_bytes()),
+        _ => return Err("expected errno, names, target or text".to_owned()),
     };
     Ok((note.path, seen))
 }
@@ -150,8 +195,10 @@ mod tests {
         let mut lines = Vec::new();
         let note = Note { path: "/a".into(), names: Some(vec!["b".into()]), ..Note::default() };
         push(&mut lines, &note).unwrap();
+        push(&mut lines, &Note { path: "/t".into(), text: Some("1\n".into()), ..Note::default() }).unwrap();
         let read = check(std::str::from_utf8(&lines).unwrap()).unwrap();
         assert_eq!(read.get("/a"), Some(&Access::List(vec!["b".into()])));
+        assert_eq!(read.get("/t"), Some(&Access::File(b"1\n".to_vec())));
         assert_eq!(
             check("{\"path\":\"/a\",\"errno\":2}\n\n{\"path\":\"/b\",\"errno\":13}")
                 .unwrap()
@@ -159,6 +206,19 @@ mod tests {
                 .collect::<Vec<_>>(),
             [Access::Absent, Access::Refused(13)]
         );
+    }
+
+    #[test]
+    fn what_is_no_text_or_too_much_of_it_is_noted_as_such() {
+        let mut notes = NoteLines::default();
+        for (path, bytes) in [("/a", vec![0xff]), ("/b", vec![b'x'; TEXTS_LIMIT]), ("/c", vec![b'x'; 9])] {
+            notes.add(path.into(), Access::File(bytes)).unwrap();
+        }
+        let files = BTreeMap::from([(ERRORS, notes.errors), (TEXTS, notes.texts)]);
+        let read = read_notes(|name| Ok(files.get(name).cloned().unwrap_or_default())).unwrap();
+        assert_eq!(read["/a"], Access::Refused(libc::EILSEQ));
+        assert_eq!(read["/b"], Access::File(vec![b'x'; TEXTS_LIMIT]));
+        assert_eq!(read["/c"], Access::Refused(libc::ENODATA));
     }
 
     #[test]
@@ -175,7 +235,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn reading_is_total(text in "(\\{\"path\":\"/?[a-z]{0,3}\"(,\"errno\":[0-9]{0,3})?(,\"names\":\\[\\])?\\}?\n?|\\PC{0,9}){0,5}") {
+        fn reading_is_total(text in "(\\{\"path\":\"/?[a-z]{0,3}\"(,\"errno\":[0-9]{0,3})?(,\"names\":\\[\\])?(,\"text\":\"1\")?\\}?\n?|\\PC{0,9}){0,5}") {
             let _ = check(&text);
         }
     }

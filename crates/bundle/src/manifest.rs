@@ -14,9 +14,10 @@ pub const DEEPEST: usize = 24;
 const LONGEST: usize = 512;
 /// The largest `run.json` that a farm reads.
 pub const RUN_LIMIT: u64 = 8 << 20;
-/// The parts of a bundle: files, and folders with what lies in them. What the kernel refused, and
-/// where its links lead, is in files next to `host`: without them the audit of a copy knows less.
-pub const PARTS: [&str; 9] = [
+/// The parts of a bundle: files, and folders with what lies in them. What the kernel refused, where
+/// its links lead, and what was read for the audit alone, is in files next to `host`: without them
+/// the audit of a copy knows less.
+pub const PARTS: [&str; 10] = [
     "run.json",
     "blocks.jsonl",
     "rows.jsonl",
@@ -24,6 +25,7 @@ pub const PARTS: [&str; 9] = [
     "host.errors",
     "host.links",
     "host.lists",
+    "host.texts",
     "events",
     "host",
 ];
@@ -166,6 +168,7 @@ mod tests {
             file("host.errors", 0),
             file("host.links", 0),
             file("host.lists", 0),
+            file("host.texts", 1),
         ];
         assert_eq!(read(files).unwrap().pieces().len(), 1);
     }

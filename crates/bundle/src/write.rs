@@ -3,6 +3,7 @@
 //! `run.json` is only ever replaced by rename. Space for the last one is set aside from the start,
 //! so that a disk that fills up in mid-run costs block records but no statistics.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -95,10 +96,11 @@ impl BundleWriter {
         &self.path
     }
 
-    /// Writes the files that were read of the machine, at their own paths, with refusals and lists
-    /// next to them.
-    pub fn host(&mut self, recorder: &AccessRecorder) -> Result<()> {
-        self.host.write(&self.dir, recorder).map_err(|error| refusal(&self.path, &error))
+    /// Writes what was read of the machine: at their own paths the files that the run's facts are
+    /// from, next to them the texts that its audit needs beyond these, refusals and lists.
+    pub fn host(&mut self, recorder: &AccessRecorder, gathered: &BTreeSet<String>) -> Result<()> {
+        let written = self.host.write(&self.dir, recorder, &|path| gathered.contains(path));
+        written.map_err(|error| refusal(&self.path, &error))
     }
 
     /// A place for what is traced around spikes.

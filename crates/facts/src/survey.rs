@@ -45,11 +45,16 @@ pub struct Survey {
 
 /// Reads all that an audit needs; never while measuring.
 pub fn survey(host: &MachineFiles, wanted: &SurveyRequest) -> Survey {
+    survey_beyond(gather(host), host, wanted)
+}
+
+/// As [`survey`], of a machine whose facts were read already.
+pub fn survey_beyond(facts: Facts, host: &MachineFiles, wanted: &SurveyRequest) -> Survey {
     let watchdog_timers = read_watchdog_timers(host);
     let switches = may_read_switches(host, &watchdog_timers);
     let texts = wanted.texts.iter().copied().filter(|text| switches || !SWITCHES.contains(text));
     Survey {
-        facts: gather(host),
+        facts,
         texts: read_texts(host, texts),
         irqs: read_irqs(host),
         threads: read_threads(host, &wanted.programs),

@@ -1,6 +1,7 @@
 //! Shared by every command that runs the measuring loop: from flags to a started run, and its end.
 
 use model::vocabulary::{Command, Ended, IntegrityKind};
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
@@ -15,7 +16,9 @@ use crate::measure::sink::{Progress, Sink};
 use crate::plan::{self, MachineCpus, MeasureIntent, MeasurePlan};
 use ::load::running::RunningLoads;
 use bundle::write::BundleWriter;
+use facts::survey::survey_beyond;
 use facts::{self, Facts};
+use host::access::AccessRecorder;
 use host::tracefs::Tracing;
 use host::{MachineFiles, clock, random_u64, rt};
 use model::error::{Exit, Failure, Result};
@@ -25,6 +28,7 @@ use model::run::{Integrity, Run, SCHEMA};
 use model::setting::CGROUP_MOUNT;
 use model::units::{CpuSet, Nanos};
 use model::wall_time::wall_time;
+use study::audit::survey_request;
 use study::tuning::boot_id;
 
 /// A run that has its plan, its conditions and its bundle, and no sample yet.
@@ -83,7 +87,7 @@ pub fn prepare_run(
 ) -> Result<PreparedRun> {
     rt::release_code_pages(); // that of the command line
     let host = MachineFiles::live().recording();
-    let facts = facts::gather(&host);
+    let (facts, gathered) = facts_and_audit(&host);
     rt::release_code_pages(); // what looked at the machine
     let machine = look_at_machine(&facts)?;
     let mut plan = plan::plan(&wanted.intent, &machine, random_u64())?;
@@ -100,7 +104,7 @@ pub fn prepare_run(
     let mut writer = BundleWriter::create(&path, plan.cpus.len())?;
     writer.begin(&run)?;
     if let Some(recorder) = host.recorded() {
-        writer.host(recorder)?;
+        writer.host(recorder, &gathered)?;
     }
     drop(host);
     let core_types =
@@ -122,6 +126,14 @@ pub fn prepare_run(
         before,
         sink: RunSink { writer, live: live.flatten(), loads, recovery: RecoveryRecords::default() },
     })
+}
+
+/// The facts of the machine, and the paths that they are from; what else an audit reads is recorded
+/// as well, before a load or the run itself is a part of the machine.
+fn facts_and_audit(host: &MachineFiles) -> (Facts, BTreeSet<String>) {
+    let facts = facts::gather(host);
+    let gathered = host.recorded().map(AccessRecorder::paths).unwrap_or_default();
+    (survey_beyond(facts, host, &survey_request()).facts, gathered)
 }
 
 /// Events that a killed hunt or watch left enabled cost every wake-up: they are removed before

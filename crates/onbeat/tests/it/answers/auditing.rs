@@ -150,6 +150,26 @@ fn a_capture_of_this_machine_is_judged_as_the_machine() {
 }
 
 #[test]
+fn the_bundle_of_a_run_says_of_its_machine_what_a_capture_says() {
+    let place = Place::new();
+    // Threads come and go on a machine at work.
+    let still = (0..20).find_map(|n| {
+        let (run, capture) = (place.path(&format!("run{n}")), place.path(&format!("capture{n}")));
+        let measured = onbeat(&["measure", "-p", "0", "-D", "100ms", "-q", "-o", &run]);
+        assert_eq!(code(&measured), 0, "{}", String::from_utf8_lossy(&measured.stderr));
+        assert_eq!(code(&onbeat(&["capture", "-q", "-o", &capture])), 0);
+        let audit = |bundle: &str| onbeat(&["audit", "--bundle", bundle, "--json", "-"]).stdout;
+        (audit(&run) == audit(&capture)).then_some(run)
+    });
+    let run = still.expect("a machine whose settings stand still for a second");
+    // What a run's facts are not from is in one file: a block of the disk for each would be too much.
+    let texts = fs::read_to_string(format!("{run}/host.texts")).unwrap();
+    let files = |path: &str| fs::metadata(format!("{run}/host{path}")).is_ok();
+    assert!(files("/proc/sys/kernel/osrelease") && !files("/proc/sys/vm/stat_interval"));
+    assert!(texts.lines().count() > 20 && texts.contains("\"/proc/sys/kernel/timer_migration\""), "{texts}");
+}
+
+#[test]
 fn a_capture_from_before_a_rule_leaves_it_unknown() {
     let place = Place::new();
     let bundle = place.path("old");
