@@ -14,6 +14,7 @@ use model::units::CpuSet;
 use model::vocabulary::Command;
 use report::audit::gains::HuntGains;
 use report::audit::page::AuditAids;
+use report::html::PageParts;
 use report::map::{self, Map};
 use rules::audit::{Audit, audit};
 use rules::intent::{Intent, Profile, intent};
@@ -30,7 +31,12 @@ pub enum MachineSource<'a> {
     Tree(&'a Path),
     /// A capture, or what a run's bundle holds of its machine: what it lacks is not captured.
     Captured(&'a Path),
+    /// The same from others: what it takes to read it is bounded, and beyond that it is unknown.
+    Foreign(&'a Path),
 }
+
+/// What is read of a bundle from others: enough for a thousand CPUs, for 64 take 1.3 MB.
+const FOREIGN_BYTES: u64 = 64 << 20;
 
 /// An audit with what it was made from.
 pub struct Audited {
@@ -49,8 +55,13 @@ impl Audited {
     /// The page of the findings, with a picture of the machine; in the order of what they would
     /// gain, where a hunt says it.
     pub fn page(&self, gains: Option<&HuntGains>) -> Result<String> {
+        self.parts(gains).map(PageParts::page)
+    }
+
+    /// The same for a frame of one's own.
+    pub fn parts(&self, gains: Option<&HuntGains>) -> Result<PageParts> {
         let blocks = self.copy_blocks()?;
-        report::audit::page::html(&self.audit, &self.map(), &AuditAids { blocks: &blocks, gains })
+        report::audit::page::parts(&self.audit, &self.map(), &AuditAids { blocks: &blocks, gains })
     }
 
     /// What fails and a file can set, as text to copy, one block for each place; nothing is
@@ -118,6 +129,7 @@ impl<'a> MachineSource<'a> {
         match self {
             MachineSource::Live => Ok(MachineFiles::live()),
             MachineSource::Captured(bundle) => capture::open(bundle),
+            MachineSource::Foreign(bundle) => capture::open_within(bundle, FOREIGN_BYTES),
             MachineSource::Tree(root) => match host::is_dir(root) {
                 Ok(true) => Ok(MachineFiles::tree(root)),
                 Ok(false) => Err(Failure::usage(format!(

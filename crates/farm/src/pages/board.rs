@@ -7,6 +7,7 @@ use report::html::{figure, pairs, scroll};
 use report::plot::theme::PAGE;
 use report::words::{UNKNOWN, several, span, us_or_dash};
 
+use super::audit::{self, BoardAudit};
 use super::board_lines::{lines, worst_address};
 use super::board_span::{BoardSpan, span_address};
 use super::five_minutes::address;
@@ -45,6 +46,8 @@ pub struct BoardView<'a> {
     pub runs: &'a [FarmRun],
     pub culprits: &'a [FarmCulprit],
     pub environments: &'a [BoardEnvironment],
+    /// What its settings are worth, where a run says it.
+    pub audit: Option<&'a BoardAudit>,
     /// Whether who asks may say what holds for it.
     pub may_set: bool,
     /// Whether names of machines, kernels and programs are left out.
@@ -181,6 +184,7 @@ fn profile(of: &BoardView) -> Markup {
         @if of.unnamed { (left_out()) } @else {
             p { a href={ "/b/" (escaped(&board.board)) "/env" } { (environments) }
                 @if let Some(now) = of.environments.first() { ", now " (environment_words(now)) } "." }
+            @if let Some(audit) = of.audit { (audit::line(audit)) }
         }
     }
 }
@@ -311,6 +315,7 @@ mod tests {
             runs: &[],
             culprits: &[],
             environments: &[],
+            audit: None,
             may_set: false,
             unnamed: false,
         };

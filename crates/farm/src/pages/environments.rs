@@ -6,6 +6,7 @@ use maud::{Markup, html};
 use report::html::scroll;
 use report::words::several;
 
+use super::audit::{to_audit, to_difference};
 use super::parts::{as_data, environment_words, escaped, moment};
 use super::{Section, page};
 use crate::records::{BoardEnvironment, FarmBoard};
@@ -39,8 +40,10 @@ pub fn changes(before: &str, after: &str) -> Vec<SettingChange> {
         .collect()
 }
 
-/// The page; the environments come latest first.
-pub fn environments(board: &FarmBoard, all: &[BoardEnvironment]) -> String {
+/// The page; the environments come latest first. `audited` has those of their runs that may have an
+/// audit.
+pub fn environments(board: &FarmBoard, all: &[BoardEnvironment], audited: &BTreeSet<String>) -> String {
+    let is_audited = |one: &BoardEnvironment| audited.contains(&one.example);
     let body = html! {
         p.path { a href={ "/b/" (escaped(&board.board)) } { (board.name) } }
         p.lead { (several(all.len() as u64, "environment", "environments")) ", the latest first." }
@@ -53,13 +56,16 @@ pub fn environments(board: &FarmBoard, all: &[BoardEnvironment]) -> String {
                 } @else {
                     p { (several(one.runs, "run", "runs")) " from " (moment(one.first)) " to "
                         (moment(one.last)) " UTC, one of them "
-                        a href={ "/runs/" (escaped(&one.example)) } { (one.example) } "." }
+                        a href={ "/runs/" (escaped(&one.example)) } { (one.example) }
+                        @if is_audited(one) { ", with its " (to_audit(&one.example, "audit")) } "." }
                 }
                 @match all.get(at + 1) {
                     Some(before) => {
                         (difference(before, one))
                         p { a href=(comparison(board, before, one)) {
-                            "Compare the days before with those after" } "." }
+                            "Compare the days before with those after" }
+                            @if is_audited(before) && is_audited(one) {
+                                ". " (to_difference(&before.example, &one.example)) } "." }
                     },
                     None => p.muted { "The first that is known." },
                 }
@@ -115,13 +121,18 @@ mod tests {
         assert_eq!((found[1].before.as_str(), found[0].after.as_str()), ("", "3"));
         assert_eq!(changes("no JSON", "").len(), 0);
         let board = FarmBoard { board: "a".into(), ..FarmBoard::default() };
-        let text = environments(&board, &[environment(after), environment(before)]);
+        let text = environments(&board, &[environment(after), environment(before)], &BTreeSet::new());
         let (a, b) = (before.len(), after.len());
         let way = format!("?a_board=a&amp;a_environment=d{a}&amp;b_board=a&amp;b_environment=d{b}\"");
         assert_eq!(text.matches(&way).count(), 1, "{text}");
+        assert!(!text.contains("/audit"));
         assert!(!text.contains("<b>") && text.contains("(none)") && text.contains("The first that is known"));
+        let other = BoardEnvironment { example: "q".into(), ..environment(after) };
+        let audited = BTreeSet::from(["q".to_owned(), "r".to_owned()]);
+        let text = environments(&board, &[other, environment(before)], &audited);
+        assert!(text.contains("/runs/q/audit?before=r\"") && text.contains("/runs/r/audit\""), "{text}");
         let recorded = BoardEnvironment { runs: 0, example: String::new(), ..environment(before) };
-        let text = environments(&board, &[recorded]);
+        let text = environments(&board, &[recorded], &BTreeSet::new());
         assert!(text.contains("Recorded from") && !text.contains("/runs/\""), "{text}");
     }
 }

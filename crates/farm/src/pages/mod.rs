@@ -2,6 +2,7 @@
 
 pub mod admin;
 pub mod admin_board;
+pub mod audit;
 pub mod board;
 mod board_lines;
 pub mod board_span;

@@ -3,21 +3,31 @@
 use maud::{Markup, html};
 use report::html::PageParts;
 
+use super::audit::to_audit;
 use super::parts::{escaped, labels, moment, same_again};
 use super::spike::spikes;
 use super::{Section, page};
 use crate::records::FarmRun;
 
+/// What there is for a run beside its report.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RunWays {
+    /// Whether who asks may pin it.
+    pub pin: bool,
+    /// Whether it may have an audit of its machine.
+    pub audit: bool,
+}
+
 /// The page, with the report inside; `again` is the command that makes such a run once more.
-pub fn run(of: &FarmRun, again: Option<&str>, may_pin: bool, parts: PageParts) -> String {
+pub fn run(of: &FarmRun, again: Option<&str>, ways: RunWays, parts: PageParts) -> String {
     let PageParts { heading, body, script } = parts;
     let body = html! {
         p.path { a href={ "/b/" (escaped(&of.board)) } { (of.board) } ", " (moment(of.started)) " UTC" }
         @if !of.labels.is_empty() { p { "Labels: " (labels(&of.labels)) "." } }
-        (ways_on(of))
+        (ways_on(of, ways.audit))
         (same_again(again))
         (spikes(of))
-        (kept(of, may_pin))
+        (kept(of, ways.pin))
         (body)
         @if let Some(script) = script { (script.element()) }
     };
@@ -49,9 +59,10 @@ fn kept(of: &FarmRun, may_pin: bool) -> Markup {
     }
 }
 
-fn ways_on(of: &FarmRun) -> Markup {
+fn ways_on(of: &FarmRun, has_audit: bool) -> Markup {
     html! {
         p { a href={ "/v1/runs/" (escaped(&of.id)) } { "As JSON" } ", "
+            @if has_audit { (to_audit(&of.id, "audit of its machine")) ", " }
             a href={ "/b/" (escaped(&of.board)) "/env" } { "environments of the board" } ", "
             a href={ "/compare?a=" (escaped(&of.id)) } { "compare with another run" } ". Its files: "
             a href={ "/v1/runs/" (escaped(&of.id)) ".tar" } { "all in an archive" }
@@ -69,8 +80,10 @@ mod tests {
     fn the_command_that_repeats_a_run_is_on_its_page_as_text() {
         let parts = || PageParts { heading: "h".into(), body: html! {}, script: None };
         let of = FarmRun { id: "r1".into(), board: "a".into(), ..FarmRun::default() };
-        let text = run(&of, Some("onbeat measure -i 1ms --label 'a=<b>'"), false, parts());
+        let text = run(&of, Some("onbeat measure -i 1ms --label 'a=<b>'"), RunWays::default(), parts());
         assert!(text.contains("The same again: <code>onbeat measure -i 1ms --label 'a=&lt;b&gt;'</code>"));
-        assert!(!run(&of, None, false, parts()).contains("The same again"));
+        assert!(!text.contains("/audit\""));
+        let audited = run(&of, None, RunWays { audit: true, ..RunWays::default() }, parts());
+        assert!(!audited.contains("The same again") && audited.contains("href=\"/runs/r1/audit\""));
     }
 }

@@ -14,6 +14,7 @@ use super::app::App;
 use super::data::{HistogramDocument, HistogramsDocument, csv_head, csv_row, histograms_csv};
 use super::files::archive;
 use super::heat_bytes;
+use super::judged;
 use super::pages::{FleetQuery, WebOutcome, chosen, known_board};
 use super::runs::{RunsAsked, labels_of};
 use super::unnamed;
@@ -51,12 +52,14 @@ pub async fn board(
     unnamed::series(&visitor, &mut series);
     let mut runs = app.store.runs(&board.board, 1_000).await?;
     let mut culprits = app.store.culprits(Some(&board.board), 200).await?;
+    let audit = if visitor.is_unnamed() { None } else { judged::latest(&app, &runs).await };
     unnamed::runs(&visitor, &mut runs);
     if visitor.is_unnamed() {
         culprits.clear();
     }
     WebAnswer::json(&json!({
         "schema": "onbeat.farm-board/1", "board": board, "series": series, "runs": runs, "culprits": culprits,
+        "audit": audit,
     }))
 }
 

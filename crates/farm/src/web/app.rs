@@ -13,6 +13,7 @@ use super::attempts::LoginAttempts;
 use super::counters::FarmCounters;
 use super::found_changes::FoundChanges;
 use super::intake::Intake;
+use super::known_verdicts::KnownVerdicts;
 use super::made_reports::MadeReports;
 use super::refusals::BoardRefusals;
 use super::visitor::AccessPolicy;
@@ -54,6 +55,7 @@ pub struct App {
     pub refusals: BoardRefusals,
     pub changes: FoundChanges,
     pub reports: MadeReports,
+    pub verdicts: KnownVerdicts,
     /// None where nothing is kept.
     pub intake: Option<Intake>,
     refused: Mutex<Vec<RefusedBundle>>,
@@ -80,6 +82,7 @@ impl App {
             refusals: BoardRefusals::default(),
             changes: FoundChanges::default(),
             reports: MadeReports::default(),
+            verdicts: KnownVerdicts::default(),
             intake,
             refused: Mutex::default(),
             requests: AtomicU64::new(0),

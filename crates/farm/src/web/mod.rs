@@ -8,6 +8,7 @@ pub mod answer;
 mod api;
 mod app;
 mod attempts;
+mod audits;
 mod board_changes;
 mod changes;
 mod clones;
@@ -26,7 +27,9 @@ mod found_changes;
 mod guarded;
 mod heat_bytes;
 mod intake;
+mod judged;
 mod kernels;
+mod known_verdicts;
 mod last_write;
 mod lists;
 mod login;
@@ -81,6 +84,8 @@ pub fn router(app: Arc<App>) -> Router {
 mod access_tests;
 #[cfg(test)]
 mod admin_tests;
+#[cfg(test)]
+mod audit_tests;
 #[cfg(test)]
 mod board_tests;
 #[cfg(test)]

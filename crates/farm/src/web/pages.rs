@@ -17,6 +17,7 @@ use super::answer::{Refusal, WebAnswer};
 use super::app::App;
 use super::board_changes::reach;
 use super::found_changes::newest;
+use super::judged;
 use super::made_reports::{MadeReport, MadeReports};
 use super::protection::POLICY;
 use super::unnamed;
@@ -26,6 +27,7 @@ use crate::board_settings::BoardState;
 use crate::pages::board::{BoardView, worst_of};
 use crate::pages::board_span::BoardSpan;
 use crate::pages::fleet::{BoardOrder, Fleet, matches};
+use crate::pages::run::RunWays;
 use crate::pages::{self};
 use crate::people::Role;
 use crate::pictures::long_term::LongTerm;
@@ -151,6 +153,7 @@ pub async fn board(
     let mut changes = app.changes.of_board(&app.store, &board.board).await?;
     mark(&app, &mut changes).await?;
     changes.retain(|one| one.is_open());
+    let audit = if visitor.is_unnamed() { None } else { judged::latest(&app, &runs).await };
     unnamed::changes(&visitor, std::slice::from_ref(&board), &mut changes);
     unnamed::slots(&visitor, &mut worst);
     unnamed::runs(&visitor, &mut runs);
@@ -172,6 +175,7 @@ pub async fn board(
         runs: &runs,
         culprits: &culprits,
         environments: &environments,
+        audit: audit.as_ref(),
         may_set: visitor.role() >= Some(Role::Operator),
         unnamed: visitor.is_unnamed(),
     };
@@ -241,7 +245,8 @@ pub async fn environments(
 ) -> WebOutcome {
     let board = known_board(&app, &visitor, &name).await?;
     let all = app.store.environments(&board.board).await?;
-    Ok(WebAnswer::page(pages::environments::environments(&board, &all)))
+    let audited = judged::of_environments(&app, &all).await?;
+    Ok(WebAnswer::page(pages::environments::environments(&board, &all, &audited)))
 }
 
 pub async fn run(
@@ -267,12 +272,12 @@ pub async fn run(
     };
     let MadeReport { parts, again } = MadeReport::clone(&made);
     let policy = policy_of(&parts);
-    let may_pin = visitor.role() >= Some(Role::Operator);
-    Ok(WebAnswer::page(pages::run::run(&run, again.as_deref(), may_pin, parts)).under(policy))
+    let may = RunWays { pin: visitor.role() >= Some(Role::Operator), audit: judged::may_have(&app, &run) };
+    Ok(WebAnswer::page(pages::run::run(&run, again.as_deref(), may, parts)).under(policy))
 }
 
 /// What the reports' own pages allow: their styles, and the one script that is named by its digest.
-fn policy_of(parts: &PageParts) -> String {
+pub fn policy_of(parts: &PageParts) -> String {
     let script = parts.script.map(|script| script.source()).unwrap_or_default();
     POLICY.replace("style-src 'self'", &format!("style-src 'self' 'unsafe-inline'; {script}"))
 }

@@ -10,8 +10,8 @@ use axum::routing::{MethodRouter, get, post, put};
 use super::access::{RouteNeed, admit};
 use super::app::App;
 use super::{
-    acknowledge, admin, admin_people, api, changes, compare, culprits, enrol, files, five_minutes, kernels,
-    lists, login, me, metrics, pages, pins, receive, runs, tables,
+    acknowledge, admin, admin_people, api, audits, changes, compare, culprits, enrol, files, five_minutes,
+    kernels, lists, login, me, metrics, pages, pins, receive, runs, tables,
 };
 use crate::people::Role;
 
@@ -79,6 +79,7 @@ pub fn routes() -> Vec<FarmRoute> {
         read("/runs/{id}", RouteNeed::Names, pages::run),
         send("/runs/{id}/pin", OPERATOR, pins::pin),
         read("/runs/{id}/spike/{number}", RouteNeed::Names, pages::spike),
+        read("/runs/{id}/audit", RouteNeed::Names, audits::page),
         read("/culprits", RouteNeed::Names, culprits::page),
         read("/culprits/{fingerprint}", RouteNeed::Names, culprits::one),
         read("/compare", RouteNeed::Names, compare::page),
@@ -112,6 +113,7 @@ pub fn routes() -> Vec<FarmRoute> {
         read("/v1/runs", RouteNeed::Names, runs::json),
         read("/v1/runs.csv", RouteNeed::Names, runs::csv),
         read("/v1/runs/{id}", RouteNeed::Reading, api::run),
+        read("/v1/runs/{id}/audit", RouteNeed::Names, audits::json),
         read("/v1/runs/{id}/files/{*path}", RouteNeed::Names, files::file),
         read("/v1/runs/{id}/perfetto.json", RouteNeed::Names, files::trace),
         read("/v1/culprits", RouteNeed::Names, culprits::json),

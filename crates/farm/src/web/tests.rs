@@ -16,11 +16,11 @@ use crate::ingest::tar::{TarEntry, TarReader};
 use crate::store::FarmStore;
 use crate::store::engines::on_each_engine;
 
-fn place(name: &str) -> PathBuf {
+pub fn place(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs").join(name)
 }
 
-async fn app_of(store: FarmStore, bundles: &[(&Path, &str)]) -> Arc<App> {
+pub async fn app_of(store: FarmStore, bundles: &[(&Path, &str)]) -> Arc<App> {
     for (place, board) in bundles {
         let found = FoundBundle { place: place.to_path_buf(), board: Some((*board).to_owned()) };
         store.put(&read(&found).unwrap().0).await.unwrap();
@@ -28,16 +28,16 @@ async fn app_of(store: FarmStore, bundles: &[(&Path, &str)]) -> Arc<App> {
     Arc::new(App::new(store, FarmExposure::Loopback, None))
 }
 
-async fn get(app: &Arc<App>, address: &str) -> Response {
+pub async fn get(app: &Arc<App>, address: &str) -> Response {
     let request = Request::get(address).header(header::HOST, "localhost:8377").body(Body::empty()).unwrap();
     router(app.clone()).oneshot(request).await.unwrap()
 }
 
-async fn text(response: Response) -> String {
+pub async fn text(response: Response) -> String {
     String::from_utf8(to_bytes(response.into_body(), 64 << 20).await.unwrap().to_vec()).unwrap()
 }
 
-fn header_of(response: &Response, name: &str) -> String {
+pub fn header_of(response: &Response, name: &str) -> String {
     response.headers().get(name).map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default()
 }
 

@@ -6,8 +6,7 @@ use maud::{Markup, html};
 use super::gains::{HuntGains, failing};
 use super::order::worst_first;
 use super::text::{conditions, count};
-use crate::html::{document, page_with_script};
-use crate::html::{figure, next, scroll};
+use crate::html::{PageParts, document, figure, next, scroll};
 use crate::map::Map;
 use crate::map::{svg as map_svg, text as map_text};
 use crate::plot::theme;
@@ -36,6 +35,11 @@ pub struct AuditAids<'a> {
 
 /// The audit of a machine, and its map, as one page.
 pub fn html(audit: &Audit, map: &Map, aids: &AuditAids) -> Result<String> {
+    parts(audit, map, aids).map(PageParts::page)
+}
+
+/// What stands on that page.
+pub fn parts(audit: &Audit, map: &Map, aids: &AuditAids) -> Result<PageParts> {
     let json = without_addresses(audit)?;
     let release = clean(&audit.host.release);
     let heading = match release.as_str() {
@@ -43,10 +47,9 @@ pub fn html(audit: &Audit, map: &Map, aids: &AuditAids) -> Result<String> {
         release => format!("Audit for real time: Linux {release}"),
     };
     let failing = failing(audit, aids.gains);
-    Ok(page_with_script(
-        PageScript::Copy,
-        &heading,
-        html! {
+    Ok(PageParts {
+        heading,
+        body: html! {
             (answer(audit, &failing, aids))
             (blocks(aids.blocks))
             h2 { "What stands in the way" }
@@ -63,7 +66,8 @@ pub fn html(audit: &Audit, map: &Map, aids: &AuditAids) -> Result<String> {
             } }
             (document(&json))
         },
-    ))
+        script: Some(PageScript::Copy),
+    })
 }
 
 /// How many settings stand in the way, which, and what to type: what has to be on the first screen.

@@ -1,0 +1,185 @@
+//! The audit of a run's machine, in what it differs from another's, and how many checks fail.
+
+use maud::{Markup, html};
+use model::keyword::Keyword;
+use report::audit::diff::sentence;
+use report::html::{PageParts, scroll};
+use report::words::clean;
+use rules::audit::VerdictCounts;
+use rules::audit_diff::{AuditDiff, DiffVerdict, RuleDiff};
+use rules::judgement::AuditVerdict;
+use serde::Serialize;
+
+use super::parts::{escaped, moment};
+use super::{Section, page};
+use crate::records::FarmRun;
+
+/// What the latest run of a board that holds its machine says of its settings.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BoardAudit {
+    pub run: String,
+    /// When that began, in seconds since 1970.
+    pub started: i64,
+    /// How many checks have which verdict; none where the run is not on this machine's disk, or
+    /// cannot be judged.
+    pub summary: Option<VerdictCounts>,
+}
+
+/// The page of an audit.
+pub fn audit(of: &FarmRun, parts: PageParts) -> String {
+    let PageParts { heading, body, script } = parts;
+    let body = html! {
+        (path(of))
+        p { "This as " a href={ "/v1/runs/" (escaped(&of.id)) "/audit" } { "JSON" } "." }
+        (body)
+        @if let Some(script) = script { (script.element()) }
+    };
+    page(Some(Section::Runs), &heading, body)
+}
+
+/// The page of the difference of two.
+pub fn difference(before: &FarmRun, after: &FarmRun, diff: &AuditDiff) -> String {
+    const PARTS: [(DiffVerdict, &str); 4] = [
+        (DiffVerdict::Worse, "Worse"),
+        (DiffVerdict::Unknown, "Cannot be compared: unknown on one side"),
+        (DiffVerdict::Better, "Better"),
+        (DiffVerdict::Same, "Another value, judged the same"),
+    ];
+    let data = format!("/v1/runs/{}/audit?before={}", escaped(&after.id), escaped(&before.id));
+    let body = html! {
+        (path(after))
+        p.path { "before: " a href={ "/b/" (escaped(&before.board)) } { (before.board) } ", "
+            (run_and_audit(&before.id)) ", " (moment(before.started)) " UTC" }
+        p.lead { (sentence(diff)) }
+        p { "This as " a href=(data) { "JSON" } "; each by itself: " (to_audit(&before.id, "before")) ", "
+            (to_audit(&after.id, "then")) "." }
+        @for (change, heading) in PARTS {
+            (changed(heading, diff.findings.iter().filter(|one| one.change == change).collect()))
+        }
+    };
+    page(Some(Section::Runs), "What the audits of two runs say", body)
+}
+
+fn changed(heading: &str, findings: Vec<&RuleDiff>) -> Markup {
+    html! {
+        @if !findings.is_empty() {
+            h2 { (heading) }
+            (scroll(heading, html! {
+                table {
+                    thead { tr { th.left { "rule" } th.left { "before" } th.left { "then" } } }
+                    tbody { @for one in findings { tr {
+                        th.left { (one.rule) " "
+                            span class={ "badge " (one.severity.name()) } { (one.severity.name()) } }
+                        td.wrap { (judged(&one.before_value, one.before)) }
+                        td.wrap { (judged(&one.after_value, one.after)) }
+                    } } }
+                }
+            }))
+        }
+    }
+}
+
+/// A value with its verdict.
+fn judged(value: &str, verdict: AuditVerdict) -> String {
+    match (clean(value), verdict.name()) {
+        (value, verdict) if value.is_empty() => verdict.to_owned(),
+        (value, verdict) => format!("{value} ({verdict})"),
+    }
+}
+
+/// How many checks fail, in a line with the way to them.
+pub fn line(of: &BoardAudit) -> Markup {
+    html! {
+        p { (to_audit(&of.run, "Audit for real time")) ", as of the run of " (moment(of.started)) " UTC"
+            @if let Some(counts) = &of.summary { ": " (counted(counts)) } "." }
+    }
+}
+
+fn counted(counts: &VerdictCounts) -> String {
+    let checks = match (counts.fail, counts.fail + counts.pass) {
+        (0, judged) => format!("none of {judged} checks fails"),
+        (1, judged) => format!("1 of {judged} checks fails"),
+        (fail, judged) => format!("{fail} of {judged} checks fail"),
+    };
+    match counts.unknown {
+        0 => checks,
+        unknown => format!("{checks}, {unknown} could not be told"),
+    }
+}
+
+/// The way to the audit of a run.
+pub fn to_audit(run: &str, words: &str) -> Markup {
+    html! { a href={ "/runs/" (escaped(run)) "/audit" } { (words) } }
+}
+
+/// The way to in what the audits of two runs differ.
+pub fn to_difference(before: &str, after: &str) -> Markup {
+    html! {
+        a href={ "/runs/" (escaped(after)) "/audit?before=" (escaped(before)) } { "What the audits say" }
+    }
+}
+
+fn run_and_audit(run: &str) -> Markup {
+    html! { "run " a href={ "/runs/" (escaped(run)) } { (run) } }
+}
+
+fn path(of: &FarmRun) -> Markup {
+    html! {
+        p.path { a href={ "/b/" (escaped(&of.board)) } { (of.board) } ", " (run_and_audit(&of.id)) ", "
+            (moment(of.started)) " UTC" }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rules::judgement::Severity;
+
+    fn of(pass: usize, fail: usize, unknown: usize) -> BoardAudit {
+        let summary = Some(VerdictCounts { pass, fail, unknown, not_applicable: 9 });
+        BoardAudit { run: "r/1".into(), started: 90_000, summary }
+    }
+
+    #[test]
+    fn a_line_counts_what_was_judged_and_what_could_not_be() {
+        for (audit, words) in [
+            (of(35, 18, 2), "UTC: 18 of 53 checks fail, 2 could not be told.</p>"),
+            (of(1, 1, 0), "UTC: 1 of 2 checks fails.</p>"),
+            (of(50, 0, 0), "UTC: none of 50 checks fails.</p>"),
+            (BoardAudit { summary: None, ..of(1, 1, 1) }, " UTC.</p>"),
+        ] {
+            let text = line(&audit).into_string();
+            assert!(text.contains(words) && text.contains("href=\"/runs/r%2F1/audit\""), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_difference_names_each_rule_and_what_it_was() {
+        let run = |id: &str| FarmRun { id: id.into(), board: "a".into(), ..FarmRun::default() };
+        let one = |change, after| RuleDiff {
+            rule: "rt-throttling",
+            before: AuditVerdict::Pass,
+            after,
+            change,
+            severity: Severity::Medium,
+            before_value: "-1".into(),
+            after_value: if after == AuditVerdict::Unknown { String::new() } else { "<b>".into() },
+        };
+        let of = |findings: Vec<RuleDiff>, verdict| AuditDiff {
+            schema: rules::audit_diff::DIFF_SCHEMA,
+            profile: "control-loop",
+            verdict,
+            findings,
+        };
+        let worse = of(vec![one(DiffVerdict::Worse, AuditVerdict::Fail)], DiffVerdict::Worse);
+        let text = difference(&run("r1"), &run("r2"), &worse);
+        assert!(
+            text.contains("Worse: 1 rule fails that did not.") && text.contains("<h2>Worse</h2>"),
+            "{text}"
+        );
+        assert!(text.contains("&lt;b&gt; (fail)") && text.contains("-1 (pass)") && !text.contains("<b>"));
+        assert!(text.contains("/v1/runs/r2/audit?before=r1\"") && !text.contains("<h2>Better</h2>"));
+        let lost = of(vec![one(DiffVerdict::Unknown, AuditVerdict::Unknown)], DiffVerdict::Same);
+        assert!(difference(&run("r1"), &run("r2"), &lost).contains("<td class=\"wrap\">unknown</td>"));
+    }
+}

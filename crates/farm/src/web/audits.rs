@@ -1,0 +1,64 @@
+//! The audit of a run's machine, or in what it differs from another run's: a page, and JSON.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, Query, State};
+use rules::audit_diff::{AuditDiff, diff};
+use serde::Deserialize;
+
+use super::answer::{Refusal, WebAnswer};
+use super::app::App;
+use super::judged::{judged, unreadable};
+use super::pages::{WebOutcome, policy_of};
+use crate::objects::BundleLease;
+use crate::pages::audit;
+use crate::records::FarmRun;
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct AuditedQuery {
+    /// The run whose audit this one's is compared with.
+    before: String,
+}
+
+pub async fn page(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    Query(query): Query<AuditedQuery>,
+) -> WebOutcome {
+    if !query.before.is_empty() {
+        let (before, after, found) = compared(&app, &query.before, &id).await?;
+        return Ok(WebAnswer::page(audit::difference(&before, &after, &found)));
+    }
+    let (run, place) = audited_run(&app, &id).await?;
+    let parts = app.heavy(move || judged(&place)?.parts(None).map_err(|_| unreadable())).await?;
+    let policy = policy_of(&parts);
+    Ok(WebAnswer::page(audit::audit(&run, parts)).under(policy))
+}
+
+pub async fn json(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    Query(query): Query<AuditedQuery>,
+) -> WebOutcome {
+    if !query.before.is_empty() {
+        return WebAnswer::json(&compared(&app, &query.before, &id).await?.2);
+    }
+    let (_, place) = audited_run(&app, &id).await?;
+    let audit = app.heavy(move || Ok(judged(&place)?.audit)).await?;
+    WebAnswer::json(&audit)
+}
+
+async fn compared(app: &App, before: &str, after: &str) -> Result<(FarmRun, FarmRun, AuditDiff), Refusal> {
+    let (before, earlier) = audited_run(app, before).await?;
+    let (after, later) = audited_run(app, after).await?;
+    let found = app.heavy(move || Ok(diff(&judged(&earlier)?.audit, &judged(&later)?.audit))).await?;
+    Ok((before, after, found))
+}
+
+async fn audited_run(app: &App, id: &str) -> Result<(FarmRun, BundleLease), Refusal> {
+    let missing = || Refusal::not_found("no run has this id: choose one on its board's page");
+    let run = app.store.run(id).await?.ok_or_else(missing)?;
+    let place = app.bundle(&run).await?;
+    Ok((run, place))
+}

@@ -1,0 +1,73 @@
+//! The machines of runs, judged by what their bundles hold. A bundle comes from a board: what it
+//! takes to judge it is bounded, and is done beside the other requests.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use axum::http::StatusCode;
+use rules::audit::VerdictCounts;
+use rules::intent::Profile;
+use study::audit::{Audited, MachineSource, judge};
+
+use super::answer::Refusal;
+use super::app::App;
+use crate::pages::audit::BoardAudit;
+use crate::records::{BoardEnvironment, FarmRun};
+
+/// What each bundle has that holds something of its machine; it is written once.
+const NOTED: &str = "host.errors";
+/// The latest runs of a board, or environments, that are looked at: imports hold no machine.
+const LOOKED_AT: usize = 20;
+
+/// Judges what a bundle holds of its machine. Where that is on this disk is in no refusal.
+pub fn judged(place: &Path) -> Result<Audited, Refusal> {
+    if host::identity(&place.join(NOTED)).is_none() {
+        return Err(Refusal::not_found(
+            "this run holds nothing of its machine, or its files are gone: choose another of its board",
+        ));
+    }
+    judge(MachineSource::Foreign(place), Profile::default(), None).map_err(|_| unreadable())
+}
+
+pub fn unreadable() -> Refusal {
+    Refusal::new(
+        StatusCode::UNPROCESSABLE_ENTITY,
+        "what this run holds of its machine is damaged, or more than any machine has: measure again",
+    )
+}
+
+/// Whether a run may have an audit, by a look at this disk: what lies in a bucket alone may.
+pub fn may_have(app: &App, run: &FarmRun) -> bool {
+    let place = Path::new(&run.place);
+    let has = |name: &str| host::identity(&place.join(name)).is_some();
+    has(NOTED) || (app.cache.is_some() && !has("run.json"))
+}
+
+/// What the latest of a board's runs that has an audit says.
+pub async fn latest(app: &App, runs: &[FarmRun]) -> Option<BoardAudit> {
+    let run = runs.iter().take(LOOKED_AT).find(|run| may_have(app, run))?;
+    Some(BoardAudit { run: run.id.clone(), started: run.started, summary: counts(app, run).await })
+}
+
+async fn counts(app: &App, run: &FarmRun) -> Option<VerdictCounts> {
+    // A page of a board fetches nothing out of a bucket.
+    let file = host::identity(&Path::new(&run.place).join(NOTED))?;
+    let key = format!("{} {} {file:?}", run.id, run.place);
+    if let Some(known) = app.verdicts.get(&key) {
+        return known;
+    }
+    let place = app.bundle(run).await.ok()?;
+    let made = app.heavy(move || Ok(judged(&place)?.audit.summary)).await.ok();
+    app.verdicts.keep(key, made);
+    made
+}
+
+/// The runs that stand for a board's environments and may have an audit, of the latest ones.
+pub async fn of_environments(app: &App, all: &[BoardEnvironment]) -> Result<BTreeSet<String>, Refusal> {
+    let mut found = BTreeSet::new();
+    for one in all.iter().take(LOOKED_AT).filter(|one| one.runs > 0) {
+        let run = app.store.run(&one.example).await?;
+        found.extend(run.filter(|run| may_have(app, run)).map(|run| run.id));
+    }
+    Ok(found)
+}
