@@ -9,12 +9,15 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, FallocateFlags, FlockOperation, Mode, OFlags};
 
 use super::beneath::{self, Links};
 use super::trusted_path::{self, CreatedDirs, Target};
 
 const OPEN: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW);
+
+/// How the names of files begin that are being written; a number follows.
+const TEMPORARY: &str = ".onbeat.";
 
 /// Bytes that this user may still write where the file lies; none where the file system does not
 /// say.
@@ -155,7 +158,7 @@ impl Dir {
     /// Writes a temporary file in the same directory under an unpredictable name, flushes it, and
     /// renames it there. It gets the mode that is given, or that of a new file.
     pub fn write_atomically(&self, name: &OsStr, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
-        let temp = format!(".onbeat.{:016x}", super::random::random_u64());
+        let temp = format!("{TEMPORARY}{:016x}", super::random::random_u64());
         let written = self.new_file(&temp).and_then(|mut file| {
             // The umask is the user's; a file that was there keeps its mode.
             if let Some(mode) = mode {
@@ -169,6 +172,31 @@ impl Dir {
             self.remove(&temp);
         }
         placed
+    }
+
+    /// As [`write_atomically`](Dir::write_atomically), in a directory where all write so: one after the
+    /// other, so that what a writer left that was killed can be told and is taken away.
+    pub fn write_alone(&self, name: &OsStr, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
+        // The kernel drops the lock with this process. NFS has none for directories: then nothing is
+        // taken away.
+        let locked = Dir { fd: rustix::fs::openat(&self.fd, ".", OPEN, Mode::empty())? };
+        if rustix::fs::flock(&locked.fd, FlockOperation::LockExclusive).is_ok() {
+            // What stays costs space, and the next write looks again.
+            let _ = locked.remove_temporaries();
+        }
+        self.write_atomically(name, bytes, mode)
+    }
+
+    fn remove_temporaries(&self) -> io::Result<()> {
+        for entry in rustix::fs::Dir::read_from(&self.fd)? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy();
+            let number = name.strip_prefix(TEMPORARY).unwrap_or_default();
+            if number.len() == 16 && number.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+                self.remove(&name);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -198,6 +226,25 @@ mod tests {
         assert!(Dir::create(&at("a/new/\u{0}")).is_err());
         assert!(Dir::create(&at(&format!("a/new/{}", "x".repeat(300)))).is_err());
         assert!(!at("a/new").exists(), "made half way and taken away");
+    }
+
+    #[test]
+    fn what_a_killed_writer_left_goes_with_the_next_write_and_nothing_else() {
+        let top = tempfile::tempdir().unwrap();
+        let at = |name: &str| top.path().join(name);
+        let left = [".onbeat.0123456789abcdef", ".onbeat.fedcba9876543210"];
+        let others = [".onbeat.", ".onbeat.0123456789abcdeg", ".onbeat.0123456789abcdef0", "notes"];
+        left.iter().chain(&others).for_each(|name| fs::write(at(name), "half").unwrap());
+        let dir = Dir::existing(top.path()).unwrap();
+        dir.write_atomically(OsStr::new("notes"), b"first", None).unwrap();
+        assert!(left.iter().all(|name| at(name).exists()), "another may be writing them");
+        for text in ["second", "third"] {
+            dir.write_alone(OsStr::new("notes"), text.as_bytes(), Some(0o600)).unwrap();
+            assert_eq!(fs::read_to_string(at("notes")).unwrap(), text);
+            assert!(left.iter().all(|name| !at(name).exists()));
+            assert!(others.iter().all(|name| at(name).exists()));
+        }
+        assert_eq!(fs::read_dir(top.path()).unwrap().count(), others.len());
     }
 
     #[test]

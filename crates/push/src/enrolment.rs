@@ -51,9 +51,8 @@ impl Enrolment {
     /// Writes it where nobody else reads it.
     pub fn write(&self, folder: &PushFolder) -> Result<()> {
         let text = model::error::json(self)?;
-        let written = folder
-            .make()
-            .and_then(|dir| dir.write_atomically(OsStr::new(FILE), text.as_bytes(), Some(0o600)));
+        let written =
+            folder.make().and_then(|dir| dir.write_alone(OsStr::new(FILE), text.as_bytes(), Some(0o600)));
         written.map_err(|error| folder.failed(&error))
     }
 }
@@ -70,7 +69,7 @@ impl PushFolder {
     pub fn check(&self) -> Result<()> {
         let name = OsStr::new(".probe");
         let made = self.make().and_then(|dir| {
-            dir.write_atomically(name, b"", Some(0o600))?;
+            dir.write_alone(name, b"", Some(0o600))?;
             dir.remove(".probe");
             Ok(())
         });

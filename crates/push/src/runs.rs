@@ -70,10 +70,10 @@ pub fn send_runs(round: &mut PushRound<'_>, folder: &Path) -> Sent<()> {
         forget_gone(round, folder, &places);
     }
     for place in places.iter().rev() {
-        let Some(identity) = host::identity(&place.join("run.json")) else { continue };
+        let Some(version) = host::file_version(&place.join("run.json")) else { continue };
         let key = place.to_string_lossy().into_owned();
         let done = [round.log.runs.get(&key), round.passed_over.get(&key)];
-        if done.contains(&Some(&identity)) {
+        if done.contains(&Some(&version)) {
             continue;
         }
         round.log.refused.remove(&key);
@@ -90,11 +90,11 @@ pub fn send_runs(round: &mut PushRound<'_>, folder: &Path) -> Sent<()> {
             RunEnd::PassedOver(why) => {
                 round.outcome.left = true;
                 round.remark(format!("{} is not sent: {why}", quoted(place)));
-                round.passed_over.insert(key, identity);
+                round.passed_over.insert(key, version);
                 continue;
             }
         }
-        round.log.runs.insert(key, identity);
+        round.log.runs.insert(key, version);
         round.keep()?;
     }
     Ok(())
@@ -186,7 +186,7 @@ pub fn compare_runs(round: &mut PushRound<'_>) -> Sent<()> {
     for (key, noted) in round.log.runs.iter().filter(|(key, _)| !round.log.refused.contains(*key)) {
         round.may(PushAllowance::All)?;
         // What has changed is sent again anyway.
-        if host::identity(&Path::new(key).join("run.json")) != Some(*noted) {
+        if host::file_version(&Path::new(key).join("run.json")) != Some(*noted) {
             continue;
         }
         let before = round.log.documents.get(key).cloned();

@@ -21,7 +21,7 @@ pub struct SentLog {
     pub farm: String,
     pub board: String,
     pub rows: Vec<SentRows>,
-    /// Folders of runs, with the file that their `run.json` was.
+    /// Folders of runs, with the version of their `run.json` (`host::file_version`).
     pub runs: BTreeMap<String, (u64, u64)>,
     /// Those of them that the farm refused: it has them not.
     pub refused: BTreeSet<String>,
@@ -30,6 +30,9 @@ pub struct SentLog {
     pub environments: BTreeSet<String>,
     /// Ids and digests of the documents of those that were compared with what the farm has.
     pub documents: BTreeMap<String, (String, String)>,
+    /// Folders of runs that are being removed, and whether the farm has them: what is left of them
+    /// where that was cut short.
+    pub removing: BTreeMap<String, bool>,
     /// What was removed, or merged, before it could be sent, ever.
     pub dropped_runs: u64,
     pub dropped_rows: u64,
@@ -64,8 +67,7 @@ impl SentLog {
     pub fn write(&self, folder: &PushFolder) -> Result<()> {
         let text = model::error::json(self)?;
         let dir = Dir::existing(&folder.0);
-        let written =
-            dir.and_then(|dir| dir.write_atomically(OsStr::new(FILE), text.as_bytes(), Some(0o600)));
+        let written = dir.and_then(|dir| dir.write_alone(OsStr::new(FILE), text.as_bytes(), Some(0o600)));
         written.map_err(|error| {
             let what = format!("cannot write {}", model::text::quoted(folder.0.join(FILE)));
             Failure::of_call(what, &error, Exit::Internal, "look at the space there; nothing is lost")

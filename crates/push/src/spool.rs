@@ -3,6 +3,7 @@
 //!
 //! The record of `onbeat watch` has its own size, and is not touched.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use bundle::manifest::{DEEPEST, MOST_FILES, PARTS};
@@ -18,7 +19,7 @@ const MOST_NAMED: usize = 5;
 
 /// A run that lies on the board.
 struct LyingRun {
-    folder: PathBuf,
+    place: PathBuf,
     name: String,
     bytes: u64,
     is_sent: bool,
@@ -30,19 +31,25 @@ pub fn hold(round: &mut PushRound<'_>, folders: &[PathBuf], most: u64) {
     if (round.measuring)() {
         return;
     }
+    let mut unsent = finish(round);
     let mut runs: Vec<LyingRun> = folders.iter().flat_map(|folder| lying(round, folder)).collect();
     let mut all = runs.iter().fold(0u64, |sum, run| sum.saturating_add(run.bytes));
     // Their names begin with their time.
     runs.sort_by(|a, b| a.name.cmp(&b.name));
     runs.pop();
     let (sent, waiting): (Vec<_>, Vec<_>) = runs.into_iter().partition(|run| run.is_sent);
-    let mut unsent = Vec::new();
     for run in sent.into_iter().chain(waiting) {
         if all <= most {
             break;
         }
-        if !remove(&run) {
-            let place = quoted(run.folder.join(&run.name));
+        let key = run.place.to_string_lossy().into_owned();
+        round.log.removing.insert(key.clone(), run.is_sent);
+        // Where the disk is full it cannot be noted, and is removed all the more.
+        let _ = round.keep();
+        let is_gone = remove(&run.place);
+        round.log.removing.remove(&key);
+        if !is_gone {
+            let place = quoted(&run.place);
             round.remark(format!("{place} cannot be removed to hold --spool: run this as its owner"));
             continue;
         }
@@ -52,6 +59,23 @@ pub fn hold(round: &mut PushRound<'_>, folders: &[PathBuf], most: u64) {
         }
     }
     tell(round, unsent);
+}
+
+/// Takes away what is left of runs whose removal was cut short; the names of those that the farm has
+/// not.
+fn finish(round: &mut PushRound<'_>) -> Vec<String> {
+    let mut unsent = Vec::new();
+    for (key, is_sent) in std::mem::take(&mut round.log.removing) {
+        let place = PathBuf::from(key);
+        // It was not begun: it is a run like any other.
+        if host::identity(&place.join("run.json")).is_some() {
+            continue;
+        }
+        remove(&place);
+        let name = place.file_name().unwrap_or_default().to_string_lossy();
+        unsent.extend((!is_sent).then(|| name.into_owned()));
+    }
+    unsent
 }
 
 fn tell(round: &mut PushRound<'_>, mut unsent: Vec<String>) {
@@ -73,11 +97,11 @@ fn lying(round: &PushRound<'_>, folder: &Path) -> Vec<LyingRun> {
     let names = MachineFiles::folder(folder).list("/.").known().cloned().unwrap_or_default();
     let run = |name: String| {
         let place = folder.join(&name);
-        let identity = host::identity(&place.join("run.json"))?;
+        let version = host::file_version(&place.join("run.json"))?;
         let key = place.to_string_lossy().into_owned();
-        let is_sent = round.log.runs.get(&key) == Some(&identity) && !round.log.refused.contains(&key);
+        let is_sent = round.log.runs.get(&key) == Some(&version) && !round.log.refused.contains(&key);
         let bytes = parts(&place).iter().fold(0u64, |sum, part| sum.saturating_add(part.bytes));
-        Some(LyingRun { folder: folder.to_owned(), name, bytes, is_sent })
+        Some(LyingRun { place, name, bytes, is_sent })
     };
     names.into_iter().filter_map(run).collect()
 }
@@ -112,12 +136,14 @@ fn parts(place: &Path) -> Vec<RunPart> {
 
 /// Removes a run, its `run.json` first: what is left when that is cut short is no run. Links are
 /// not followed, and what is not of the run stays.
-fn remove(run: &LyingRun) -> bool {
-    let place = run.folder.join(&run.name);
-    let folder = host::whole_path(&run.folder).and_then(|folder| Dir::existing(&folder));
+fn remove(place: &Path) -> bool {
+    let (Some(folder), Some(name)) = (place.parent(), place.file_name().and_then(OsStr::to_str)) else {
+        return false;
+    };
+    let folder = host::whole_path(folder).and_then(|folder| Dir::existing(&folder));
     let Ok(folder) = folder else { return false };
-    let Ok(inner) = folder.existing_subdir(&run.name) else { return false };
-    let all = parts(&place);
+    let Ok(inner) = folder.existing_subdir(name) else { return false };
+    let all = parts(place);
     inner.remove("run.json");
     if host::identity(&place.join("run.json")).is_some() {
         return false;
@@ -125,7 +151,7 @@ fn remove(run: &LyingRun) -> bool {
     for part in all.iter().rev() {
         if part.is_folder { inner.remove_dir(&part.path) } else { inner.remove(&part.path) }
     }
-    folder.remove_dir(&run.name);
+    folder.remove_dir(name);
     true
 }
 
@@ -226,6 +252,28 @@ mod tests {
         farm.trouble = None;
         assert_eq!(board.round(&mut farm, 25 * KIB, false).runs, 1);
         assert_eq!((farm.dropped, farm.runs.len()), ((4, 0), 4));
+    }
+
+    #[test]
+    fn a_removal_that_was_cut_short_is_finished_and_told_once() {
+        let (board, mut farm) = (Board::new(), FakeFarm::default());
+        ["r1", "r2", "r3"].iter().for_each(|name| board.add(name, KIB));
+        farm.trouble = Some(Box::new(|_| Trouble::Lost));
+        board.round(&mut farm, 100 * KIB, false);
+        // As a kill leaves it: of one run the document is gone, of another nothing yet.
+        let folder = PushFolder(board.0.path().join("push"));
+        let mut log = SentLog::read(&folder, "farm", "board");
+        let runs = board.0.path().join("runs");
+        let key = |name: &str| runs.join(name).to_string_lossy().into_owned();
+        log.removing = [(key("r1"), false), (key("r2"), true)].into();
+        log.write(&folder).unwrap();
+        fs::remove_file(runs.join("r1/run.json")).unwrap();
+        fs::create_dir_all(runs.join("r0/host")).unwrap();
+        let outcome = board.round(&mut farm, 100 * KIB, false);
+        assert_eq!((board.there(), outcome.dropped), (vec!["r0".into(), "r2".into(), "r3".into()], 1));
+        assert!(outcome.remarks.iter().any(|remark| remark.ends_with(": r1")), "{:?}", outcome.remarks);
+        assert_eq!(board.round(&mut farm, 100 * KIB, false).dropped, 0);
+        assert_eq!(SentLog::read(&folder, "farm", "board").dropped_runs, 1);
     }
 
     #[test]

@@ -28,9 +28,8 @@ pub struct ScanOutcome {
     pub remarks: Vec<String>,
 }
 
-/// Which runs have been looked at and do not change any more: by the file that `run.json` is, which
-/// is another one whenever it is replaced. Of records how far they were taken, and what their files
-/// were then.
+/// Which runs have been looked at and do not change any more: by the file that `run.json` is, and when
+/// that changed. Of records how far they were taken, and what their files were then.
 #[derive(Default)]
 pub struct SeenRuns {
     over: BTreeMap<PathBuf, (u64, u64)>,
@@ -119,12 +118,12 @@ async fn take_in(
     outcome: &mut ScanOutcome,
 ) -> Result<()> {
     let place = one.place.clone();
-    let Some(identity) = host::identity(&place.join("run.json")) else { return Ok(()) };
-    if seen.over.get(&place) == Some(&identity) {
+    let Some(version) = host::file_version(&place.join("run.json")) else { return Ok(()) };
+    if seen.over.get(&place) == Some(&version) {
         outcome.had += 1;
         return Ok(());
     }
-    let again = seen.refused.get(&place).filter(|(known, _)| *known == identity);
+    let again = seen.refused.get(&place).filter(|(known, _)| *known == version);
     let reason = match again {
         Some((_, reason)) => reason.clone(),
         None => match put(store, one).await? {
@@ -139,12 +138,12 @@ async fn take_in(
                         .into_iter()
                         .map(|remark| format!("{}: {remark}", model::text::quoted(&place)));
                     outcome.remarks.extend(named);
-                    seen.over.insert(place, identity);
+                    seen.over.insert(place, version);
                 }
                 return Ok(());
             }
             Err(reason) => {
-                seen.refused.insert(place.clone(), (identity, reason.clone()));
+                seen.refused.insert(place.clone(), (version, reason.clone()));
                 reason
             }
         },

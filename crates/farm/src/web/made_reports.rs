@@ -35,7 +35,7 @@ impl MadeReports {
     /// What a report is kept under; none of a run that is on. Another file, or less of one, is
     /// another report.
     pub fn key(run: &FarmRun, place: &Path) -> Option<String> {
-        let file = host::identity(&place.join("run.json")).filter(|_| run.complete)?;
+        let file = host::file_version(&place.join("run.json")).filter(|_| run.complete)?;
         Some(format!("{} {} {file:?} {}", run.id, place.display(), run.thinned))
     }
 

@@ -11,6 +11,7 @@ use bundle::record::made::MadeRecord;
 use bundle::record::write::{DEFAULT_SIZE, LEAST_SIZE, RecordWriter};
 use model::units::Nanos;
 use proptest::prelude::*;
+use sha2::{Digest, Sha256};
 
 use super::fake_farm::{FakeFarm, Trouble};
 use super::*;
@@ -228,6 +229,25 @@ fn a_run_is_sent_in_pieces_and_once() {
     board.send_all(&mut farm);
     let text = fs::read_to_string(board.place.path().join("push/sent.json")).unwrap();
     assert!(text.contains("runs/hunt"), "{text}");
+}
+
+/// A file system may give a document that replaces another one the number of one of before.
+#[test]
+fn a_run_is_sent_again_when_its_document_changed_and_is_the_same_file_by_number() {
+    let (board, mut farm) = (Board::new(), FakeFarm::default());
+    let document = board.add_run("measured").join("run.json");
+    let whole = fs::read_to_string(&document).unwrap();
+    fs::write(&document, whole.replace("\"complete\":true", "\"complete\":false")).unwrap();
+    let before = host::file_version(&document).unwrap();
+    assert_eq!((board.send_all(&mut farm).runs, board.send_all(&mut farm).runs), (1, 0));
+    // Times of files are those of the kernel's last tick.
+    while host::file_version(&document) == Some(before) {
+        fs::write(&document, &whole).unwrap();
+    }
+    assert_eq!(host::file_version(&document).map(|version| version.0), Some(before.0));
+    assert_eq!((board.send_all(&mut farm).runs, board.send_all(&mut farm).runs), (1, 0));
+    let digest = crate::manifest::hex(&Sha256::digest(&whole));
+    assert_eq!(farm.runs.values().next().unwrap().run_digest(), Some(digest.as_str()));
 }
 
 #[test]
