@@ -174,11 +174,11 @@ impl Dir {
         placed
     }
 
-    /// As [`write_atomically`](Dir::write_atomically), in a directory where all write so: one after the
-    /// other, so that what a writer left that was killed can be told and is taken away.
+    /// As [`write_atomically`](Dir::write_atomically), in a directory where all write so: one after
+    /// the other, so that what a killed writer left can be told and is taken away.
     pub fn write_alone(&self, name: &OsStr, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
-        // The kernel drops the lock with this process. NFS has none for directories: then nothing is
-        // taken away.
+        // The kernel drops the lock with this process. NFS has none for directories: then nothing
+        // is taken away.
         let locked = Dir { fd: rustix::fs::openat(&self.fd, ".", OPEN, Mode::empty())? };
         if rustix::fs::flock(&locked.fd, FlockOperation::LockExclusive).is_ok() {
             // What stays costs space, and the next write looks again.

@@ -38,8 +38,8 @@ pub fn identity(path: &Path) -> Option<(u64, u64)> {
     path.metadata().ok().map(|found| (found.dev(), found.ino()))
 }
 
-/// Which file a path is, by number, and when that changed last, in ns since 1970. The number alone does
-/// not tell: a file system may give that of a file which was replaced to the next one.
+/// Which file a path is, by number, and when that changed last, in ns since 1970. The number alone
+/// does not tell: a file system may give that of a file which was replaced to the next one.
 pub fn file_version(path: &Path) -> Option<(u64, u64)> {
     let found = path.metadata().ok()?;
     let changed = found.ctime().wrapping_mul(1_000_000_000).wrapping_add(found.ctime_nsec());

@@ -61,8 +61,8 @@ pub fn hold(round: &mut PushRound<'_>, folders: &[PathBuf], most: u64) {
     tell(round, unsent);
 }
 
-/// Takes away what is left of runs whose removal was cut short; the names of those that the farm has
-/// not.
+/// Takes away what is left of runs whose removal was cut short; the names of those that the farm
+/// does not have.
 fn finish(round: &mut PushRound<'_>) -> Vec<String> {
     let mut unsent = Vec::new();
     for (key, is_sent) in std::mem::take(&mut round.log.removing) {

@@ -1,5 +1,5 @@
-//! A farm's server and its database under SIGKILL while boards send, over both engines:
-//! `crates/farm/tests/it/exactly_once.rs`, a thousand times.
+//! A farm's server, its database and its boards under SIGKILL while boards send, over both engines:
+//! `crates/farm/tests/it/exactly_once.rs` and `killed_boards`, a thousand times each.
 //!
 //! Nothing here is a statistic: it takes minutes and a C compiler, and is run by its name.
 
@@ -11,6 +11,9 @@ use crate::tools::{Tool, root};
 const KILLS: u32 = 500;
 const FEW: u32 = 50;
 const ENGINES: [&str; 2] = ["SQLite", "PostgreSQL"];
+/// What is killed, as the tests tell it, and what may not come of it.
+const KILLED: [(&str, &str); 2] =
+    [("kills", "no row lost, none doubled"), ("kills of boards", "nothing lost, nothing doubled")];
 
 pub const NAME: &str = "farm-kills";
 
@@ -24,23 +27,23 @@ fn lines(length: Length) -> Vec<ResultLine> {
     let test = ["test", "--quiet", "--package", "onbeat-farm", "--test", "it", "kills", "--", "--nocapture"];
     let tool = Tool::new("cargo").args(test).env("ONBEAT_FARM_KILLS", kills.to_string()).dir(&root());
     let said = tool.text();
-    let line = |engine: &str| match &said {
+    let line = |killed: &str, engine: &str| match &said {
         Ok(text) => {
             let mut lines = text.lines().map(str::trim);
-            let of_engine = |line: &&str| {
-                line.contains(&format!(" kills, {engine}:")) || line.contains(&format!("left out: {engine} "))
+            let is_it = |line: &&str| {
+                line.contains(&format!(" {killed}, {engine}:"))
+                    || line.contains(&format!("left out: {engine} "))
             };
-            let line = lines.find(of_engine).map(str::to_owned);
+            let line = lines.find(is_it).map(str::to_owned);
             (line.is_some(), line.unwrap_or_else(|| "the test said nothing".to_owned()))
         }
         Err(why) => (false, why.clone()),
     };
-    let result = |engine: &&str| {
-        let (fine, note) = line(engine);
+    let result = |(killed, wanted): (&str, &str), engine: &str| {
+        let (fine, note) = line(killed, engine);
         let kills = if note.contains("left out") { 0 } else { kills };
-        ResultLine::rate(format!("{engine}: no row lost, none doubled"), if fine { 1.0 } else { 0.0 }, kills)
-            .at_least(1.0)
-            .note(note)
+        let what = format!("{killed}, {engine}: {wanted}");
+        ResultLine::rate(what, if fine { 1.0 } else { 0.0 }, kills).at_least(1.0).note(note)
     };
-    ENGINES.iter().map(result).collect()
+    KILLED.into_iter().flat_map(|of| ENGINES.map(|engine| result(of, engine))).collect()
 }

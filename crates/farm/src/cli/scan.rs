@@ -28,8 +28,8 @@ pub struct ScanOutcome {
     pub remarks: Vec<String>,
 }
 
-/// Which runs have been looked at and do not change any more: by the file that `run.json` is, and when
-/// that changed. Of records how far they were taken, and what their files were then.
+/// Which runs have been looked at and do not change any more: by the file that `run.json` is, and
+/// when that changed. Of records how far they were taken, and what their files were then.
 #[derive(Default)]
 pub struct SeenRuns {
     over: BTreeMap<PathBuf, (u64, u64)>,

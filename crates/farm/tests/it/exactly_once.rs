@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::cluster::MadeCluster;
-use super::server::{Server, ask, codes, farm};
+use super::scene::{Scene, below, kills_wanted};
+use super::server::{ask, codes, farm};
 
 /// Rows that a board has in the beginning, and those that it makes between two kills: each kill
 /// meets new ones.
@@ -32,10 +33,6 @@ fn rows_for(kills: u64) -> u64 {
 const CLOCKS: [Option<i64>; 4] = [None, Some(0), Some(2_150_000_000), Some(1_750_000_000)];
 /// The board that sends a run over and over.
 const RUNNER: &str = "runner";
-
-fn below(draw: &mut SplitMix64, most: u64) -> u64 {
-    draw.next_u64() % most.max(1)
-}
 
 /// What all boards know of the outside.
 struct Outside {
@@ -199,54 +196,8 @@ fn check(address: &str, at: usize, rows: u64, began: i64) {
     }
 }
 
-/// A store to be killed, and its server.
-struct Scene {
-    store: String,
-    objects: String,
-    /// None for a store in a file.
-    cluster: Option<MadeCluster>,
-    server: Option<Server>,
-    _folder: tempfile::TempDir,
-}
-
-impl Scene {
-    fn new(cluster: Option<MadeCluster>) -> Scene {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name).display().to_string();
-        let file = format!("sqlite:{}", at("farm.db"));
-        let store = cluster.as_ref().map_or(file, |cluster| cluster.url("public"));
-        Scene { store, objects: at("objects"), cluster, server: None, _folder: folder }
-    }
-
-    fn start(&mut self) -> String {
-        self.server = None;
-        let server = Server::with(&self.store, &["--objects", &self.objects]);
-        let address = server.address.clone();
-        self.server = Some(server);
-        address
-    }
-
-    /// Ends the server with SIGKILL, or its database with SIGKILL or at once, or both.
-    fn kill(&mut self, draw: &mut SplitMix64) -> Option<String> {
-        let of_database = self.cluster.as_ref().filter(|_| below(draw, 2) == 0);
-        if let Some(cluster) = of_database {
-            cluster.tell(if below(draw, 2) == 0 { "kill" } else { "stop" });
-            thread::sleep(Duration::from_millis(below(draw, 60)));
-            cluster.tell("start");
-            if below(draw, 4) > 0 {
-                return None;
-            }
-        }
-        Some(self.start())
-    }
-
-    fn name(&self) -> &'static str {
-        if self.cluster.is_some() { "PostgreSQL" } else { "SQLite" }
-    }
-}
-
 fn killed(mut scene: Scene, few: u64) {
-    let kills: u64 = std::env::var("ONBEAT_FARM_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(few);
+    let kills = kills_wanted(few);
     let names: Vec<String> =
         (0..CLOCKS.len()).map(|at| format!("board-{at}")).chain([RUNNER.to_owned()]).collect();
     let codes = codes(&scene.store, names.len());

@@ -72,6 +72,19 @@ pub fn ask(
     more: &str,
     body: impl AsRef<[u8]>,
 ) -> Option<(u16, Value)> {
+    let (status, answer) = ask_bytes(address, method, path, token, more, body)?;
+    Some((status, serde_json::from_slice(&answer).ok()?))
+}
+
+/// The same, and what came as it is.
+pub fn ask_bytes(
+    address: &str,
+    method: &str,
+    path: &str,
+    token: &str,
+    more: &str,
+    body: impl AsRef<[u8]>,
+) -> Option<(u16, Vec<u8>)> {
     let body = body.as_ref();
     let mut stream = TcpStream::connect(address).ok()?;
     let head = format!(
@@ -81,9 +94,9 @@ pub fn ask(
     );
     stream.write_all(head.as_bytes()).ok()?;
     stream.write_all(body).ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).ok()?;
-    let (head, body) = answer.split_once("\r\n\r\n")?;
-    let status = head.split(' ').nth(1)?.parse().ok()?;
-    Some((status, serde_json::from_str(body).ok()?))
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).ok()?;
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n")?;
+    let status = std::str::from_utf8(&answer[..end]).ok()?.split(' ').nth(1)?.parse().ok()?;
+    Some((status, answer.split_off(end + 4)))
 }
