@@ -164,9 +164,12 @@ fn the_public_that_sees_no_names_sees_no_audit() {
     });
 }
 
+/// What is done to a bundle, in words and as it is done.
+type BundleDamage = (&'static str, fn(&Path));
+
 #[test]
 fn hostile_files_of_a_machine_are_a_refusal_and_the_server_goes_on() {
-    let damage: [(&str, fn(&Path)); 5] = [
+    let damage: [BundleDamage; 5] = [
         ("notes that are none", |at| fs::write(at.join("host.lists"), "none\n").unwrap()),
         ("notes without an end", |at| {
             fs::File::create(at.join("host.texts")).unwrap().set_len(1 << 40).unwrap();
