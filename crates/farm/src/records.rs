@@ -152,6 +152,8 @@ pub struct FarmSlot {
     pub culprit: String,
     pub victim: String,
     pub run: String,
+    /// Whether that run does not count; the store says so of what it has.
+    pub invalid: bool,
     pub cpus: Vec<SlotPeak>,
 }
 
@@ -167,10 +169,11 @@ pub struct SlotPeak {
 }
 
 /// How long the time is that a histogram is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tier {
     Slot,
     Hour,
+    #[default]
     Day,
 }
 

@@ -23,7 +23,7 @@ pub use budget::{BUDGET_APART, over_budget, without_tag};
 pub use culprits::{CulpritSeen, new_culprits};
 pub use environment::{EnvironmentStep, SeriesAround, effect};
 pub use identity::ChangeIdentity;
-pub use invalid::{InvalidRun, is_spoiled};
+pub use invalid::{InvalidRun, invalid_within, is_spoiled};
 pub use rate::{READ_DAYS, RateHistory, is_judged, rate_changes};
 pub use reach::{RateReach, rate_reach};
 pub use silence::silent;

@@ -128,6 +128,7 @@ fn at_worst(of: &BoardView, key: &SeriesKey, day: DayMaximum) -> Markup {
                     strong { (slot.max_ns.map(span).unwrap_or_default()) } }
                 @if let Some(cpu) = slot.max_cpu { " on CPU " (cpu.to_string()) } ", " (moment(slot.t)) " UTC"
                 @if !slot.culprit.is_empty() { ", most of it taken by " (slot.culprit) }
+                @if slot.invalid { ", in a run that does not count" }
             },
             None => { strong { (span(day.max_ns)) } ", " (date(day.t)) },
         }
@@ -271,12 +272,21 @@ fn maxima(of: &BoardView) -> Markup {
                 thead { tr { th.left { (one) } th { "max, us" } th.more { "wake-ups" } th { "missed" } } }
                 tbody { @for row in worst.iter().take(10) { tr {
                     th.left.when { @if tier == Tier::Day { a href=(day(row.t)) { (date(row.t)) } }
-                        @else { (moment(row.t)) } }
+                        @else { (moment(row.t)) } (spoiled(of, row.t)) }
                     td.top { a href=(to(row.t)) { (us_or_dash(row.max_ns)) } }
                     td.more { (row.n) } td.flag[row.missed > 0] { (row.missed) }
                 } } }
             }
         }))
+    }
+}
+
+/// The run that was on in a column and does not count.
+fn spoiled(of: &BoardView, t: i64) -> Markup {
+    html! {
+        @if let Some(run) = of.long_term.spoiled.get(&t) {
+            " " span.muted { "with " a href={ "/runs/" (escaped(run)) } { "a run that does not count" } }
+        }
     }
 }
 
@@ -295,7 +305,7 @@ mod tests {
         let one = |plan: &str| SeriesOfBoard { key: key(plan), words: words(plan), days: 1, last: 9 };
         let cpus = vec![CpuRows { cpu: Cpu(0), rows: RowCounts::of_rows([(200, 5)]) }];
         let rows = vec![TierRow { t: 86_400, n: 5, max_ns: Some(Nanos(9_000)), cpus, ..TierRow::default() }];
-        let long_term = LongTerm { tier: Tier::Day, from: 0, to: 3 * 86_400, rows };
+        let long_term = LongTerm { tier: Tier::Day, from: 0, to: 3 * 86_400, rows, ..LongTerm::default() };
         let slot = FarmSlot { t: 90_000, max_ns: Some(Nanos(70_000)), ..FarmSlot::default() };
         let maxima = BTreeMap::from([
             (key("p"), DayMaximum { t: 86_400, max_ns: Nanos(70_000) }),
@@ -346,7 +356,13 @@ mod tests {
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }
+        let spoiled = LongTerm { spoiled: [(86_400, "r 1".to_owned())].into(), ..long_term.clone() };
+        let in_it = FarmSlot { invalid: true, ..slot.clone() };
+        let marked = super::board(&BoardView { long_term: &spoiled, worst: Some(&in_it), ..view });
+        assert!(marked.contains("with <a href=\"/runs/r%201\">a run that does not count</a>"), "{marked}");
+        assert!(marked.contains(", in a run that does not count"), "{marked}");
         let unkept = super::board(&BoardView { worst: None, ..view });
+        assert!(!unkept.contains("does not count"), "{unkept}");
         assert!(unkept.contains("<strong>70 us</strong>, 1970-01-02"), "{unkept}");
         let empty = LongTerm { rows: Vec::new(), ..long_term.clone() };
         assert!(

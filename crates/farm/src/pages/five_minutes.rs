@@ -117,6 +117,7 @@ fn answer(of: &FiveMinutes) -> Markup {
         p.lead { "The largest latency was " strong { (slot.max_ns.map(span).unwrap_or_default()) }
             @if let Some(cpu) = slot.max_cpu { " on CPU " (cpu.to_string()) }
             @if let Some(at) = slot.max_at { " at " (clock(at)) } ". " (blame(slot))
+            @if slot.invalid { " It is of a run that does not count." }
             @if let Some(spike) = of.spikes.iter().find(|spike| is_of(spike, slot)) { " "
                 a href=(spike_address(spike)) { "Its timeline" } "." } }
         @if missed > 0 { p.banner { (several(missed, "wake-up was", "wake-ups were"))
@@ -242,7 +243,7 @@ fn cpus(slot: &FarmSlot) -> Markup {
                 } } }
             }
         }))
-        p.muted { "Recorded by " (known(&slot.run)) "." }
+        p.muted { "Recorded by " (known(&slot.run)) @if slot.invalid { ", which does not count" } "." }
     }
 }
 
@@ -262,7 +263,8 @@ pub fn slots(board: &str, key: &SeriesKey, all: &[FarmSlot]) -> Markup {
                 thead { tr { th.left { "from (UTC)" } th { "max, us" } th { "CPU" } th.left { "taken by" }
                     th.left.more { "late" } } }
                 tbody { @for slot in all { tr {
-                    th.left { a href=(address(board, key, slot.t)) { (moment(slot.t)) } }
+                    th.left { a href=(address(board, key, slot.t)) { (moment(slot.t)) }
+                        @if slot.invalid { " " span.muted { "does not count" } } }
                     td.top { (us_or_dash(slot.max_ns)) }
                     td { (slot.max_cpu.map_or_else(String::new, |cpu| cpu.to_string())) }
                     td.left { (known(&slot.culprit)) } td.left.more { (known(&slot.victim)) }
@@ -297,7 +299,7 @@ mod tests {
             cpus: vec![peak],
             ..FarmSlot::default()
         };
-        let day = LongTerm { tier: Tier::Hour, from: 86_400, to: 172_800, rows: Vec::new() };
+        let day = LongTerm { tier: Tier::Hour, from: 86_400, to: 172_800, ..LongTerm::default() };
         let later = FarmSlot { t: 90_000, ..slot.clone() };
         let of = FiveMinutes {
             board: &board,
@@ -350,5 +352,36 @@ mod tests {
             five_minutes(&FiveMinutes { unread: Some("the bucket"), ..of }).contains("shown: the bucket.")
         );
         assert!(five_minutes(&FiveMinutes { slots: &[], ..of }).contains("Nothing was measured"));
+    }
+
+    #[test]
+    fn five_minutes_of_a_run_that_does_not_count_say_so() {
+        let board = FarmBoard { board: "a".into(), ..FarmBoard::default() };
+        let day = LongTerm::default();
+        let shown = |invalid: bool| {
+            let max_ns = Some(Nanos(9_000));
+            let slots = [FarmSlot { t: 600, max_ns, run: "r".into(), invalid, ..FarmSlot::default() }];
+            five_minutes(&FiveMinutes {
+                board: &board,
+                key: &SeriesKey::default(),
+                words: "",
+                t: 600,
+                slots: &slots,
+                histogram: None,
+                over: [None, None],
+                worst: &slots,
+                day: &day,
+                runs: &[],
+                spikes: &[],
+                unread: None,
+            })
+        };
+        let text = shown(true);
+        for words in
+            ["It is of a run that does not count.", "by r, which does not count.", ">does not count</span>"]
+        {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        assert!(!shown(false).contains("not count"));
     }
 }

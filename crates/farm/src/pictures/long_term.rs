@@ -14,13 +14,16 @@ use report::plot::wall_ticks::wall_ticks;
 use report::words::{several, us};
 
 use super::cells::{cells, early_note, edges};
-use crate::records::{Tier, TierRow};
+use crate::changes::{InvalidRun, invalid_within};
+use crate::records::{SeriesKey, Tier, TierRow};
 
 /// Dots and columns are at least so wide, that one day in many years is seen.
 const LEAST_WIDTH: f64 = 3.0;
+/// The height of what marks a column.
+const MARK: f64 = 5.0;
 
 /// Days or hours of a board, oldest first.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct LongTerm {
     /// How long a row is.
     pub tier: Tier,
@@ -29,6 +32,29 @@ pub struct LongTerm {
     /// and the first one after.
     pub to: i64,
     pub rows: Vec<TierRow>,
+    /// Rows in which a run was on that does not count, by their first second: its id.
+    pub spoiled: BTreeMap<i64, String>,
+}
+
+impl LongTerm {
+    /// Notes which rows may have samples of such runs; they are of one series.
+    pub fn mark(&mut self, key: &SeriesKey, invalid: &[InvalidRun]) {
+        let spoiled = |row: &TierRow| {
+            let run = invalid_within(invalid, key, self.tier, row.t)?;
+            Some((row.t, run.id.clone()))
+        };
+        self.spoiled = self.rows.iter().filter_map(spoiled).collect();
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let rows = self.rows.iter().flat_map(|row| &row.cpus).flat_map(|cpu| cpu.rows.iter());
+        let marked = (!self.spoiled.is_empty()).then(|| {
+            "Where there is a mark on the lower edge, a run was on that does not count: its samples are in \
+             the column."
+                .to_owned()
+        });
+        early_note(rows).into_iter().chain(marked).collect()
+    }
 }
 
 /// The picture; none without samples.
@@ -71,6 +97,7 @@ pub fn draw(of: &LongTerm, size: Size, theme: &Theme) -> Option<Picture> {
         let (middle, at) = (left + width / 2.0, y.at(max.0 as f64));
         dots.rect(middle - 2.5, at - 2.5, 5.0, 5.0);
     }
+    let marks = marks(of, &x, &plot);
     let (key, key_height) = shades.legend(&plot, theme);
     let title = if of.tier == Tier::Day { "day (UTC)" } else { "time (UTC)" };
     let body = html! {
@@ -80,6 +107,7 @@ pub fn draw(of: &LongTerm, size: Size, theme: &Theme) -> Option<Picture> {
             @if !path.0.is_empty() { path d=(path.0) fill=(theme.heat[shade]) shape-rendering="crispEdges"
                 {} }
         }
+        @if !marks.0.is_empty() { path d=(marks.0) fill=(theme.alarm) {} }
         path d=(dots.0) fill=(theme.ink) stroke=(theme.background) stroke-width="1" {}
         (plot.frame(theme))
         (key)
@@ -97,10 +125,18 @@ pub fn draw(of: &LongTerm, size: Size, theme: &Theme) -> Option<Picture> {
             },
             us(Nanos(exact))
         ),
-        notes: early_note(of.rows.iter().flat_map(|row| &row.cpus).flat_map(|cpu| cpu.rows.iter()))
-            .into_iter()
-            .collect(),
+        notes: of.notes(),
     })
+}
+
+/// What marks the columns that have samples of runs that do not count.
+fn marks(of: &LongTerm, x: &Scale, plot: &Plot) -> PathData {
+    let mut marks = PathData::default();
+    for t in of.spoiled.keys() {
+        let (left, width) = place(of.tier, *t, x, plot);
+        marks.rect(left, plot.bottom - MARK, width, MARK);
+    }
+    marks
 }
 
 /// Where the column of a stretch of time is, within the plot.
@@ -120,7 +156,7 @@ mod tests {
     use report::plot::theme::PAPER;
 
     fn days(count: i64, rows: Vec<TierRow>) -> LongTerm {
-        LongTerm { tier: Tier::Day, from: 0, to: count * 86_400, rows }
+        LongTerm { tier: Tier::Day, from: 0, to: count * 86_400, rows, ..LongTerm::default() }
     }
 
     fn day(at: i64, counts: &[(usize, u64)]) -> TierRow {
@@ -141,6 +177,24 @@ mod tests {
             assert!(text.contains(PAPER.heat[0]) && text.contains(PAPER.ink));
             assert!(picture.label.contains("9000.0 us") || picture.label.contains("89"), "{}", picture.label);
         }
+    }
+
+    #[test]
+    fn a_day_of_a_run_that_does_not_count_is_marked() {
+        let mut of = days(9, (0..9).map(|at| day(at, &[(row_of(Nanos(20_000)), 1_000)])).collect());
+        let key = SeriesKey { series: "measure".into(), plan: "p".into() };
+        let drawn = |of: &LongTerm| {
+            let picture = draw(of, Size::Wide, &PAPER).unwrap();
+            (picture.body.into_string().contains(PAPER.alarm), picture.notes.join(" "))
+        };
+        assert_eq!(drawn(&of), (false, String::new()));
+        let run = InvalidRun { id: "r".into(), key: key.clone(), started: 86_000, ended: 87_000 };
+        of.mark(&SeriesKey { plan: "q".into(), ..key.clone() }, std::slice::from_ref(&run));
+        assert!(of.spoiled.is_empty(), "another series has none of it");
+        of.mark(&key, &[run]);
+        assert_eq!(of.spoiled.keys().copied().collect::<Vec<_>>(), [0, 86_400]);
+        let (is_marked, notes) = drawn(&of);
+        assert!(is_marked && notes.contains("a run was on that does not count"), "{notes}");
     }
 
     #[test]

@@ -123,7 +123,8 @@ mod tests {
             let cpus = vec![CpuRows { cpu: Cpu(0), rows }];
             TierRow { t: at * DAY, n: 10, missed: 1, max_ns: Some(max), cpus }
         };
-        LongTerm { tier: Tier::Day, from: 0, to: days * DAY, rows: (0..days).map(day).collect() }
+        let rows = (0..days).map(day).collect();
+        LongTerm { tier: Tier::Day, from: 0, to: days * DAY, rows, ..LongTerm::default() }
     }
 
     #[test]
@@ -155,7 +156,8 @@ mod tests {
                 TierRow { t: 10 * DAY + at * tier.seconds(), n: 1, cpus, ..TierRow::default() }
             };
             let rows = (0..count).map(row).collect();
-            let of = BoardPeriods::of(&LongTerm { tier, from: 10 * DAY, to: (10 + days) * DAY, rows });
+            let (from, to) = (10 * DAY, (10 + days) * DAY);
+            let of = BoardPeriods::of(&LongTerm { tier, from, to, rows, ..LongTerm::default() });
             assert_eq!((of.words().as_str(), of.length().as_str(), of.all.len()), (words, length, lines));
             assert_eq!(of.all.iter().map(|one| one.rows.total()).sum::<u64>(), count as u64);
             assert_eq!(of.all[0].t, 10 * DAY);

@@ -1,4 +1,4 @@
-//! What people say of boards, budgets, and the largest latencies that are held against these.
+//! What people say of boards, and budgets.
 //!
 //! Each board has a row here, also one without a setting of its own: Citus takes a subquery per
 //! board that hangs on a distributed table, and `board` is none.
@@ -10,8 +10,6 @@ use model::units::Nanos;
 
 use super::{FarmStore, trouble};
 use crate::board_settings::{BoardSettings, BoardState, FarmBudgets, lab_of};
-
-const DAY: i64 = 86_400;
 
 impl FarmStore {
     /// What is said of each board from one to another by their names, by its number.
@@ -96,38 +94,6 @@ impl FarmStore {
         let set = sqlx::query(statement).bind(tag).bind(limit.map_or(0, |limit| limit.0));
         set.execute(&self.pool).await.map_err(trouble)?;
         Ok(())
-    }
-
-    /// The largest latency of the 24 hours up to each board's last sample; a run without rows of
-    /// five minutes counts for when it began. Of the boards from one to another by their names.
-    pub async fn last_day_maxima(&self, first: &str, last: &str) -> Result<BTreeMap<i64, Nanos>> {
-        // Board by board, so that the index is asked for a day of each and not read as a whole.
-        let hours = "select s.board_id, \
-             (select max(l.t) from hist l where l.board_id = s.board_id and l.tier = 1), \
-             (select max(h.max_ns) from hist h where h.board_id = s.board_id and h.tier = 1 and h.t > $1 + \
-             (select max(l.t) from hist l where l.board_id = s.board_id and l.tier = 1)) \
-             from board_setting s join board b on b.id = s.board_id where b.key >= $2 and b.key <= $3";
-        let runs = "select s.board_id, \
-             (select max(l.started) from run l where l.board_id = s.board_id), \
-             (select max(r.max_ns) from run r where r.board_id = s.board_id and r.started > $1 + \
-             (select max(l.started) from run l where l.board_id = s.board_id)) \
-             from board_setting s join board b on b.id = s.board_id where b.key >= $2 and b.key <= $3";
-        let mut found: BTreeMap<i64, (i64, i64)> = BTreeMap::new();
-        for statement in [hours, runs] {
-            let rows = sqlx::query_as(statement).bind(-DAY).bind(first).bind(last);
-            let rows: Vec<(i64, Option<i64>, Option<i64>)> =
-                rows.fetch_all(&self.pool).await.map_err(trouble)?;
-            for (id, last, max) in rows {
-                let (Some(last), Some(max)) = (last, max) else { continue };
-                let known = found.entry(id).or_insert((last, max));
-                *known = match last - known.0 {
-                    later if later >= DAY => (last, max),
-                    earlier if earlier <= -DAY => *known,
-                    _ => (last.max(known.0), max.max(known.1)),
-                };
-            }
-        }
-        Ok(found.into_iter().map(|(id, (_, max))| (id, Nanos(max))).collect())
     }
 }
 

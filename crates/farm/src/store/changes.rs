@@ -71,8 +71,8 @@ impl FarmStore {
 
     /// The runs of a board that do not count and were on at some time or later.
     pub async fn invalid_runs(&self, board: &str, from: i64) -> Result<Vec<InvalidRun>> {
-        let rows: Vec<(String, String, i64, i64)> = sqlx::query_as(
-            "select r.series, r.plan, r.started, r.started + coalesce(r.length_ns, 0) / 1000000000 \
+        let rows: Vec<(String, String, String, i64, i64)> = sqlx::query_as(
+            "select r.id, r.series, r.plan, r.started, r.started + coalesce(r.length_ns, 0) / 1000000000 \
              from run r join board b on b.id = r.board_id where b.key = $1 and r.invalid > 0 \
              and r.started + coalesce(r.length_ns, 0) / 1000000000 >= $2 order by r.started, r.id",
         )
@@ -81,9 +81,9 @@ impl FarmStore {
         .fetch_all(&self.pool)
         .await
         .map_err(trouble)?;
-        let one = |(series, plan, started, ended)| {
+        let one = |(id, series, plan, started, ended)| {
             let key = SeriesKey { series, plan };
-            InvalidRun { key, started, ended }
+            InvalidRun { id, key, started, ended }
         };
         Ok(rows.into_iter().map(one).collect())
     }

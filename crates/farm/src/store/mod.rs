@@ -19,6 +19,7 @@ mod forget;
 mod kernels;
 mod labels;
 mod large_sums;
+mod last_day;
 mod latest;
 mod many;
 mod moments;

@@ -47,7 +47,7 @@ impl FarmStore {
     }
 
     /// The last five minutes before a time, and the first after it, whose largest latency is over a
-    /// limit.
+    /// limit; those of runs that do not count are passed over.
     pub async fn beside_over(
         &self,
         board: &str,
@@ -57,10 +57,12 @@ impl FarmStore {
     ) -> Result<[Option<i64>; 2]> {
         const BEFORE: &str = "select max(s.t) from slot s join board b on b.id = s.board_id \
                               where b.key = $1 and s.series = $2 and s.plan = $3 and s.max_ns > $4 \
-                              and s.t < $5";
+                              and s.t < $5 and not exists (select 1 from run r \
+                              where r.board_id = s.board_id and r.id = s.recording and r.invalid > 0)";
         const AFTER: &str = "select min(s.t) from slot s join board b on b.id = s.board_id \
                              where b.key = $1 and s.series = $2 and s.plan = $3 and s.max_ns > $4 \
-                             and s.t > $5";
+                             and s.t > $5 and not exists (select 1 from run r \
+                             where r.board_id = s.board_id and r.id = s.recording and r.invalid > 0)";
         let mut found = [None, None];
         for (at, text) in [BEFORE, AFTER].into_iter().enumerate() {
             let select = sqlx::query_scalar(text).bind(board).bind(&key.series).bind(&key.plan);
@@ -97,6 +99,7 @@ impl FarmStore {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::recorded_run;
     use crate::store::engines::on_each_engine;
 
     #[test]
@@ -170,6 +173,28 @@ mod tests {
             assert_eq!(beside(300, 7).await, [None, Some(600)]);
             assert_eq!(beside(1_200, 9).await, [None, None]);
             assert_eq!(store.beside_over("b", &key, 900, Nanos(1)).await.unwrap(), [None, None]);
+        });
+    }
+
+    #[test]
+    fn five_minutes_say_whether_their_run_counts_and_one_that_does_not_is_over_no_limit() {
+        on_each_engine(async |store| {
+            let t = 1_795_305_600;
+            let mut record = recorded_run("measured", "a");
+            let key = record.run.key.clone();
+            for (id, at, max, invalid) in [("counts", t, 5, 0), ("spoiled", t + 300, 9, 2)] {
+                (record.run.id, record.run.started, record.run.invalid) = (id.to_owned(), at, invalid);
+                let max_ns = Some(Nanos(max));
+                record.slots =
+                    vec![FarmSlot { t: at, n: 1, max_ns, run: id.to_owned(), ..FarmSlot::default() }];
+                record.digest = id.as_bytes().to_vec();
+                store.put(&record).await.unwrap();
+            }
+            let within = TimeStretch { from: t, to: t + 600 };
+            let slots = store.slots("a", &key, within, 9).await.unwrap();
+            assert_eq!(slots.iter().map(|slot| slot.invalid).collect::<Vec<_>>(), [false, true]);
+            let beside = async |limit| store.beside_over("a", &key, t + 900, Nanos(limit)).await.unwrap();
+            assert_eq!((beside(4).await, beside(6).await), ([Some(t), None], [None, None]));
         });
     }
 }

@@ -298,6 +298,7 @@ fn slot(row: &PlacedRow<'_>, part: &RowPart, name: SlotName) -> FarmSlot {
         culprit: part.culprit.clone(),
         victim: part.victim.clone(),
         run: name.of(&row.batch.of),
+        invalid: false,
         cpus,
     }
 }

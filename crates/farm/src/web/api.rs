@@ -19,6 +19,7 @@ use super::pages::{FleetQuery, WebOutcome, chosen, known_board};
 use super::runs::{RunsAsked, labels_of};
 use super::unnamed;
 use super::visitor::Visitor;
+use crate::changes::invalid_within;
 use crate::pages::parts::escaped;
 use crate::records::{FarmSlot, SeriesKey, SlotPeak, Tier, TierRow};
 use crate::store::TimeStretch;
@@ -256,8 +257,12 @@ pub async fn histograms(
         let kind = (header::CONTENT_TYPE, heat_bytes::KIND);
         return Ok(([kind, varied], heat_bytes::bytes(tier, &rows, query.cpu)).into_response());
     }
-    let all: Vec<HistogramDocument> =
-        rows.into_iter().map(|row| HistogramDocument::of(row, query.cpu)).collect();
+    let invalid = app.store.invalid_runs(&name, query.from).await?;
+    let marked = |row: TierRow| {
+        let is_invalid = invalid_within(&invalid, &key, tier, row.t).is_some();
+        HistogramDocument::of(row, query.cpu).marked(is_invalid)
+    };
+    let all: Vec<HistogramDocument> = rows.into_iter().map(marked).collect();
     let document = WebAnswer::json(&HistogramsDocument {
         schema: "onbeat.farm-histograms/1",
         series: &key.series,

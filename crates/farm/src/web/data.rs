@@ -10,7 +10,7 @@ use crate::records::{CpuRows, FarmSlot, TierRow};
 
 /// The names of a slot's cells.
 pub fn csv_head() -> &'static str {
-    "t,time,n,missed,max_ns,max_cpu,max_at,culprit,victim,run"
+    "t,time,n,missed,max_ns,max_cpu,max_at,culprit,victim,run,invalid"
 }
 
 /// A slot's cells.
@@ -18,7 +18,7 @@ pub fn csv_row(slot: &FarmSlot) -> String {
     let time = |ns: i64| wall_time(Nanos(ns));
     let or_empty = |value: Option<String>| value.unwrap_or_default();
     format!(
-        "{},{},{},{},{},{},{},{},{},{}",
+        "{},{},{},{},{},{},{},{},{},{},{}",
         slot.t,
         time(slot.t.saturating_mul(Nanos::SECOND.0)),
         slot.n,
@@ -29,6 +29,7 @@ pub fn csv_row(slot: &FarmSlot) -> String {
         cell(&slot.culprit),
         cell(&slot.victim),
         cell(&slot.run),
+        slot.invalid,
     )
 }
 
@@ -60,6 +61,9 @@ pub struct HistogramDocument {
     n: u64,
     missed: u64,
     max_ns: Option<Nanos>,
+    /// Whether a run was on then that does not count; its samples are among these.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    invalid: Option<bool>,
     cpus: Vec<CpuDocument>,
 }
 
@@ -96,7 +100,20 @@ impl HistogramDocument {
         let cpus = row.cpus.iter().filter(|one| wanted(one));
         let cpus =
             cpus.map(|one| CpuDocument { cpu: one.cpu, histogram: one.rows.iter().map(bucket).collect() });
-        HistogramDocument { t: row.t, n: row.n, missed: row.missed, max_ns: row.max_ns, cpus: cpus.collect() }
+        HistogramDocument {
+            t: row.t,
+            n: row.n,
+            missed: row.missed,
+            max_ns: row.max_ns,
+            invalid: None,
+            cpus: cpus.collect(),
+        }
+    }
+
+    /// With whether a run was on then that does not count.
+    pub fn marked(mut self, invalid: bool) -> HistogramDocument {
+        self.invalid = Some(invalid);
+        self
     }
 }
 
@@ -110,7 +127,7 @@ mod tests {
         let row =
             csv_row(&FarmSlot { victim: "=cmd()".into(), culprit: "a,\"b".into(), ..FarmSlot::default() });
         assert!(row.contains(",\"a,\"\"b\",'=cmd(),"), "{row}");
-        assert_eq!(csv_head().split(',').count(), 10);
+        assert_eq!((csv_head().split(',').count(), row.ends_with(",false")), (11, true));
     }
 
     #[test]

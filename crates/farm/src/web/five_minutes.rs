@@ -77,7 +77,10 @@ pub async fn page(
     unnamed::slots(&visitor, &mut slots);
     unnamed::slots(&visitor, &mut worst);
     unnamed::runs(&visitor, &mut runs);
-    let day = LongTerm { tier: Tier::Hour, from: day.from, to: day.to, rows: hours };
+    let invalid = app.store.invalid_runs(&board.board, day.from).await?;
+    let mut day =
+        LongTerm { tier: Tier::Hour, from: day.from, to: day.to, rows: hours, ..LongTerm::default() };
+    day.mark(&one.key, &invalid);
     let view = FiveMinutes {
         board: &board,
         key: &one.key,

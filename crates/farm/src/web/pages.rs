@@ -200,13 +200,14 @@ async fn long_term(
     within: TimeStretch,
 ) -> Result<LongTerm, Refusal> {
     let TimeStretch { from, to } = within;
-    let mut found = LongTerm { tier: Tier::Day, from, to, rows: Vec::new() };
+    let mut found = LongTerm { tier: Tier::Day, from, to, ..LongTerm::default() };
     for &tier in span.tiers() {
         found = LongTerm { tier, rows: app.store.tiers(board, key, tier, within).await?, ..found };
         if !found.rows.is_empty() {
             break;
         }
     }
+    found.mark(key, &app.store.invalid_runs(board, from).await?);
     if span.is_fine() {
         return Ok(found);
     }
