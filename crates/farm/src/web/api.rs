@@ -21,10 +21,11 @@ use super::unnamed;
 use super::visitor::Visitor;
 use crate::changes::invalid_within;
 use crate::pages::parts::escaped;
-use crate::records::{FarmSlot, SeriesKey, SlotPeak, Tier, TierRow};
+use crate::records::{FarmSlot, SLOT, SeriesKey, SlotPeak, Tier, TierRow};
 use crate::store::TimeStretch;
 
-/// Slots in one answer: a year.
+/// Slots that one answer is made of, each of a recording: a year, where a recorder has one in five
+/// minutes.
 const MOST_SLOTS: i64 = 110_000;
 /// Histograms in one answer: ten years of days, five months of hours.
 const MOST_ROWS: u64 = 3_700;
@@ -161,7 +162,8 @@ async fn found_slots(
     unnamed::slots(visitor, &mut slots);
     if slots.len() as i64 > MOST_SLOTS {
         return Err(Refusal::bad(
-            "more than a year of slots: ask for less with from= and to=, in seconds since 1970",
+            "more than 110,000 five minutes, or shorter intervals of a recorder: ask for less with from= and \
+             to=, in seconds since 1970",
         ));
     }
     Ok((key, stepped(slots, query.step)))
@@ -172,11 +174,10 @@ async fn key_of(app: &App, visitor: &Visitor, name: &str, query: &RowsQuery) -> 
     chosen(&app.store.series(&board.board).await?, &query.series, &query.plan)
 }
 
-/// Slots joined to longer ones; the largest latency stays whole, with its time and names.
+/// Slots joined so that each step has one: a recorder may have shorter intervals, and two
+/// recordings the same five minutes. The largest latency stays whole, with its time and names.
 fn stepped(slots: Vec<FarmSlot>, step: i64) -> Vec<FarmSlot> {
-    if step <= crate::records::SLOT {
-        return slots;
-    }
+    let step = step.max(SLOT);
     let mut joined: Vec<FarmSlot> = Vec::new();
     for slot in slots {
         let t = slot.t - slot.t.rem_euclid(step);
@@ -297,5 +298,19 @@ mod tests {
         assert_eq!(joined.len(), 2);
         assert_eq!((joined[0].t, joined[0].n, joined[0].missed, joined[0].max_ns), (0, 7, 3, Some(Nanos(9))));
         assert_eq!((joined[0].victim.as_str(), joined[0].cpus[0].n, joined[1].n), ("v9", 7, 8));
+    }
+
+    #[test]
+    fn intervals_below_five_minutes_and_recordings_beside_each_other_are_one_slot() {
+        let minutes = [slot(0, 1, 5), slot(0, 2, 9), slot(0, 4, 7), slot(300, 8, 1)];
+        for step in [i64::MIN, 0, 60, 300] {
+            let joined = stepped(minutes.to_vec(), step);
+            let told = |one: &FarmSlot| (one.t, one.n, one.missed, one.max_ns, one.victim.clone());
+            let wanted =
+                [(0, 7, 3, Some(Nanos(9)), "v9".to_owned()), (300, 8, 1, Some(Nanos(1)), "v1".to_owned())];
+            assert_eq!(joined.iter().map(told).collect::<Vec<_>>(), wanted, "{step}");
+            assert_eq!((joined[0].cpus.len(), joined[0].cpus[0].max_ns), (1, Some(Nanos(9))));
+        }
+        assert!(stepped(Vec::new(), 0).is_empty());
     }
 }
