@@ -33,6 +33,9 @@ pub const SHOWN_DAYS: i64 = 90;
 /// Series of a board that are looked at, those first that are still measured: each is read by
 /// itself. How many there are beyond is told.
 pub const MOST_SERIES: usize = 32;
+/// Changes of its environment that are looked at of a board in these days, the latest: each reads
+/// fifteen days of every series. How many there are beyond is told.
+pub const MOST_STEPS: usize = 20;
 /// The largest share of the changes shown that may be chance.
 const FALSE_SHARE: f64 = 0.05;
 
@@ -152,6 +155,38 @@ impl JudgedSeries {
         self.judged += other.judged;
         self.too_few += other.too_few;
         self.left_out += other.left_out;
+    }
+}
+
+/// How many changes of environments were looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct JudgedEnvironments {
+    pub looked_at: usize,
+    /// Those of boards that have more than are looked at.
+    pub left_out: usize,
+}
+
+impl JudgedEnvironments {
+    /// Of so many of one board.
+    pub fn of(changes: usize) -> JudgedEnvironments {
+        let looked_at = changes.min(MOST_STEPS);
+        JudgedEnvironments { looked_at, left_out: changes - looked_at }
+    }
+}
+
+/// What changes were looked for in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChangesScope {
+    pub series: JudgedSeries,
+    pub environments: JudgedEnvironments,
+}
+
+impl ChangesScope {
+    /// Adds that of another board.
+    pub fn add(&mut self, other: ChangesScope) {
+        self.series.add(other.series);
+        self.environments.looked_at += other.environments.looked_at;
+        self.environments.left_out += other.environments.left_out;
     }
 }
 

@@ -5,7 +5,10 @@ use report::words::several;
 
 use super::parts::{as_data, date, escaped, moment};
 use super::{Section, page};
-use crate::changes::{ChangeKind, FarmChange, JudgedSeries, MOST_SERIES, SHOWN_DAYS};
+use crate::changes::{
+    ChangeKind, ChangesScope, FarmChange, JudgedEnvironments, JudgedSeries, MOST_SERIES, MOST_STEPS,
+    SHOWN_DAYS,
+};
 
 /// Settings that are listed of a change.
 const MOST_SETTINGS: usize = 12;
@@ -19,8 +22,8 @@ pub struct ChangesView<'a> {
     pub of: usize,
     /// The boards that were asked for,
     pub boards: usize,
-    /// and their series.
-    pub judged: JudgedSeries,
+    /// and their series and environments.
+    pub scope: ChangesScope,
     /// The board that was asked for; `""` for all.
     pub board: &'a str,
     pub only: ChangesShown,
@@ -228,7 +231,8 @@ fn how(of: &ChangesView) -> Markup {
              them a day had in the first six weeks, against the days before; a doubling is seen within a \
              week. " (judged(of)) }
             li { "Worse or better: the five minutes of seven days before another environment against those \
-             of seven days after it, of each series. What came with a change need not come from it." }
+             of seven days after it, of each series. What came with a change need not come from it."
+                (environments(of.scope.environments)) }
             li { "New culprit: three spikes or more of a cause that ten hunts of the board did not see; or \
              twelve five minutes for which its recorder names it, and not on ten days before." }
             li { "Silent: nothing for three times as long as is usual for the board, and two days at least; \
@@ -242,9 +246,22 @@ fn how(of: &ChangesView) -> Markup {
     }
 }
 
+/// How many changes of environments were looked at, and how many were not.
+fn environments(of: JudgedEnvironments) -> Markup {
+    let changes =
+        |count: usize| several(count as u64, "change of environment was", "changes of environment were");
+    html! {
+        @if of.looked_at > 0 { " " (changes(of.looked_at)) " looked at." }
+        @if of.left_out > 0 {
+            " " strong { (changes(of.left_out)) " not looked at" } ": of a board the latest "
+            (MOST_STEPS) " are."
+        }
+    }
+}
+
 /// How many series were judged, and how many were not.
 fn judged(of: &ChangesView) -> Markup {
-    let JudgedSeries { judged, too_few, left_out } = of.judged;
+    let JudgedSeries { judged, too_few, left_out } = of.scope.series;
     let series = |count: usize| format!("{count} series {}", if count == 1 { "is" } else { "are" });
     let boards = several(of.boards as u64, "board", "boards");
     html! {
@@ -286,7 +303,10 @@ mod tests {
             all: std::slice::from_ref(&one),
             of: 1,
             boards: 3,
-            judged: JudgedSeries { judged: 9, too_few: 1, left_out: 2 },
+            scope: ChangesScope {
+                series: JudgedSeries { judged: 9, too_few: 1, left_out: 2 },
+                environments: JudgedEnvironments { looked_at: 20, left_out: 1 },
+            },
             board: "",
             only: ChangesShown::Open,
             may_acknowledge: false,
@@ -305,9 +325,13 @@ mod tests {
             text.contains("Of 3 boards 9 series are judged") && text.contains("1 series is not judged: too")
         );
         assert!(text.contains("<strong>2 series are not judged</strong>: of a board the first 32 are"));
-        let whole = ChangesView { judged: JudgedSeries { judged: 1, ..JudgedSeries::default() }, ..view };
-        let whole = changes(&whole);
+        assert!(text.contains(" 20 changes of environment were looked at. <strong>"), "{text}");
+        assert!(text.contains("<strong>1 change of environment was not looked at</strong>: of a board the"));
+        let series = JudgedSeries { judged: 1, ..JudgedSeries::default() };
+        let scope = ChangesScope { series, ..ChangesScope::default() };
+        let whole = changes(&ChangesView { scope, ..view });
         assert!(whole.contains("Of 3 boards 1 series is judged") && !whole.contains("not judged"));
+        assert!(!whole.contains("looked at."), "{whole}");
         let by = Acknowledgement { who: "ann".into(), note: "<b>seen".into(), at: 86_400 };
         let looked_at = [FarmChange { acknowledged: Some(by), ..one }];
         let view =

@@ -6,25 +6,23 @@ use model::units::Nanos;
 
 use super::answer::Refusal;
 use crate::changes::{
-    BUDGET_APART, EnvironmentStep, FarmChange, InvalidRun, JudgedSeries, MOST_SERIES, READ_DAYS, RateHistory,
-    RateReach, SHOWN_DAYS, SeriesAround, effect, is_judged, is_spoiled, new_culprits, over_budget,
-    rate_changes, rate_reach, series_name,
+    BUDGET_APART, ChangesScope, EnvironmentStep, FarmChange, InvalidRun, JudgedEnvironments, JudgedSeries,
+    MOST_SERIES, MOST_STEPS, READ_DAYS, RateHistory, RateReach, SHOWN_DAYS, SeriesAround, effect, is_judged,
+    is_spoiled, new_culprits, over_budget, rate_changes, rate_reach, series_name,
 };
 use crate::pages::environments::{SettingChange, changes};
 use crate::records::{BoardEnvironment, DayMaximum, FarmBoard, SeriesKey, SeriesOfBoard, Tier, TierRow};
 use crate::store::{FarmStore, TimeStretch};
 
 const DAY: i64 = 86_400;
-/// Changes of its environment that a board has in the days that are shown.
-const MOST_STEPS: usize = 20;
 
-/// What changed on a board in the days that are shown, up to the newest of the fleet, and how many
-/// of its series were judged.
+/// What changed on a board in the days that are shown, up to the newest of the fleet, and in how
+/// many of its series and environments that was looked for.
 pub async fn of_board(
     store: &FarmStore,
     board: &FarmBoard,
     newest: i64,
-) -> Result<(Vec<FarmChange>, JudgedSeries), Refusal> {
+) -> Result<(Vec<FarmChange>, ChangesScope), Refusal> {
     let since = newest - SHOWN_DAYS * DAY;
     let name = &board.board;
     let mut environments = store.environments(name).await?;
@@ -34,15 +32,18 @@ pub async fn of_board(
     let (series, left_out) = judged_series(store, name, since).await?;
     let from = (board.last_day - READ_DAYS * DAY).min(since);
     let invalid = store.invalid_runs(name, from).await?;
-    let (mut all, mut judged) = rates(store, board, &series, &invalid).await?;
-    judged.left_out = left_out;
+    let (mut all, judged) = rates(store, board, &series, &invalid).await?;
     for one in &mut all {
         one.settings = around(&environments, one.from - 3 * DAY, one.t + DAY);
     }
-    for pair in environments_in_order(&environments).windows(2).rev().take(MOST_STEPS) {
-        if pair[1].first >= since {
-            all.push(step(store, name, &series, pair[0], pair[1]).await?);
-        }
+    let in_order = environments_in_order(&environments);
+    let steps: Vec<_> = in_order.windows(2).filter(|pair| pair[1].first >= since).collect();
+    let scope = ChangesScope {
+        series: JudgedSeries { left_out, ..judged },
+        environments: JudgedEnvironments::of(steps.len()),
+    };
+    for pair in steps.into_iter().rev().take(MOST_STEPS) {
+        all.push(step(store, name, &series, pair[0], pair[1]).await?);
     }
     if let Some(limit) = board.settings.budget_ns {
         // Those before the days that are shown say whether it is longer so.
@@ -52,7 +53,7 @@ pub async fn of_board(
     }
     let since = since.max(hardware);
     all.extend(new_culprits(&store.culprits_since(name, since).await?, since));
-    Ok((all, judged))
+    Ok((all, scope))
 }
 
 /// The series of a board that are looked at, and how many there are beyond them.

@@ -53,12 +53,12 @@ pub async fn page(
 ) -> WebOutcome {
     let (boards, all) = found(&app, &visitor).await?;
     let shown: Vec<FarmChange> = all.iter().filter(|one| fits(one, &query)).cloned().collect();
-    let judged = app.changes.judged(&boards, &query.board).await;
+    let scope = app.changes.scope(&boards, &query.board).await;
     let view = ChangesView {
         all: &shown,
         of: all.len(),
         boards: if query.board.is_empty() { boards.len() } else { 1 },
-        judged,
+        scope,
         board: &query.board,
         only: query.only(),
         may_acknowledge: visitor.role() >= Some(Role::Operator),
@@ -73,11 +73,11 @@ pub async fn json(
 ) -> WebOutcome {
     let (boards, mut all) = found(&app, &visitor).await?;
     all.retain(|one| fits(one, &query));
-    let series = app.changes.judged(&boards, &query.board).await;
+    let scope = app.changes.scope(&boards, &query.board).await;
     let rates = rates_of(&app.store, &boards, &query.board).await?;
     WebAnswer::json(&json!({
-        "schema": "onbeat.farm-changes/1", "days": SHOWN_DAYS, "changes": all, "series": series,
-        "rates": rates,
+        "schema": "onbeat.farm-changes/1", "days": SHOWN_DAYS, "changes": all, "series": scope.series,
+        "environments": scope.environments, "rates": rates,
     }))
 }
 

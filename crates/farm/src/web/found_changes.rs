@@ -12,7 +12,7 @@ use model::units::Nanos;
 use super::answer::Refusal;
 use super::board_changes::{of_board, reaches};
 use super::wall_clock::now;
-use crate::changes::{ChangeKind, FarmChange, JudgedSeries, RateReach, SHOWN_DAYS, hold, silent};
+use crate::changes::{ChangeKind, ChangesScope, FarmChange, RateReach, SHOWN_DAYS, hold, silent};
 use crate::ingest::plausible::believed;
 use crate::records::{DayMaximum, FarmBoard, Tier};
 use crate::store::FarmStore;
@@ -61,7 +61,7 @@ impl LookedAt {
 struct BoardLook {
     of: LookedAt,
     changes: Vec<FarmChange>,
-    series: JudgedSeries,
+    scope: ChangesScope,
 }
 
 impl FoundChanges {
@@ -77,13 +77,13 @@ impl FoundChanges {
         hold(all, heard)
     }
 
-    /// How many series had their rates judged; of one board where it is named.
-    pub async fn judged(&self, boards: &[FarmBoard], board: &str) -> JudgedSeries {
+    /// In how many series and environments they were looked for; of one board where it is named.
+    pub async fn scope(&self, boards: &[FarmBoard], board: &str) -> ChangesScope {
         let by_board = self.by_board.lock().await;
-        let mut all = JudgedSeries::default();
+        let mut all = ChangesScope::default();
         let asked = |one: &&FarmBoard| board.is_empty() || one.board == board;
         for one in boards.iter().filter(asked).filter(|one| !one.settings.state.is_quiet()) {
-            all.add(by_board.get(&one.board).map(|look| look.series).unwrap_or_default());
+            all.add(by_board.get(&one.board).map(|look| look.scope).unwrap_or_default());
         }
         all
     }
@@ -132,8 +132,8 @@ impl FoundChanges {
                 if found.is_err() && store.answers().await {
                     continue;
                 }
-                let (changes, series) = found?;
-                let look = BoardLook { of: state, changes, series };
+                let (changes, scope) = found?;
+                let look = BoardLook { of: state, changes, scope };
                 self.by_board.lock().await.insert(board.board.clone(), look);
             }
         }
@@ -155,7 +155,7 @@ impl FoundChanges {
                 let told = look.changes.iter().filter(|one| one.t > newest - SHOWN_DAYS * DAY);
                 all.extend(told.filter(|one| one.kind != ChangeKind::OverBudget || !is_gone).cloned());
             }
-            series += look.map_or(1, |look| look.series.judged.max(1));
+            series += look.map_or(1, |look| look.scope.series.judged.max(1));
             // What was imported is as old as its last copy; what sends is late by the clock.
             let now = if board.sends { newest.max(today) } else { newest };
             all.extend(silent(board, now));
@@ -191,6 +191,7 @@ pub fn newest(boards: &[FarmBoard]) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::changes::{JudgedEnvironments, JudgedSeries, MOST_STEPS};
     use crate::fixture::recorded_run;
     use crate::records::{CpuRows, SeriesKey, TierRow};
     use crate::store::engines::on_each_engine;
@@ -238,7 +239,7 @@ mod tests {
             assert_eq!(all.len(), 1, "{all:?}");
             assert!(all[0].says.starts_with("Latencies of wakeup from "), "{}", all[0].says);
             let boards = store.boards().await.unwrap();
-            let judged = changes.judged(&boards, "a").await;
+            let judged = changes.scope(&boards, "a").await.series;
             let rates = rates_of(&store, &boards, "a").await.unwrap().unwrap();
             let seen = rates.iter().filter(|one| one.factor.is_some_and(|factor| factor < 2.1));
             let mut seen: Vec<&str> = seen.map(|one| one.key.series.as_str()).collect();
@@ -254,9 +255,9 @@ mod tests {
             }
             let changes = FoundChanges::default();
             assert_eq!(found(&store, &changes).await.len(), 1);
-            let judged = changes.judged(&boards, "").await;
+            let judged = changes.scope(&boards, "").await.series;
             assert_eq!(judged, JudgedSeries { judged: 5, too_few: 27, left_out: 14 });
-            assert_eq!(changes.judged(&boards, "b").await, JudgedSeries::default());
+            assert_eq!(changes.scope(&boards, "b").await, ChangesScope::default());
         });
     }
 
@@ -386,6 +387,33 @@ mod tests {
             record.rows.clear();
             store.put(&record).await.unwrap();
             assert!(found(&store, &FoundChanges::default()).await.is_empty());
+        });
+    }
+
+    #[test]
+    fn environments_beyond_those_that_are_looked_at_are_counted() {
+        on_each_engine(async |store| {
+            let recorded = recorded_run("measured", "a");
+            for at in 0..MOST_STEPS as i64 + 4 {
+                let mut record = recorded.clone();
+                record.run.id = format!("r{at}");
+                record.run.started -= (30 - at) * DAY;
+                record.environment.digest = format!("d{at}");
+                record.environment.settings = format!("{{\"host.cmdline\":\"{at}\"}}");
+                record.slots.clear();
+                record.rows.clear();
+                store.put(&record).await.unwrap();
+            }
+            let changes = FoundChanges::default();
+            let all = found(&store, &changes).await;
+            let of: Vec<&str> = all
+                .iter()
+                .filter(|one| one.kind == ChangeKind::Environment)
+                .map(|one| one.subject.as_str())
+                .collect();
+            assert_eq!((of.len(), of[0]), (MOST_STEPS, "environment d23"), "the latest are looked at");
+            let scope = changes.scope(&store.boards().await.unwrap(), "").await;
+            assert_eq!(scope.environments, JudgedEnvironments { looked_at: MOST_STEPS, left_out: 3 });
         });
     }
 
