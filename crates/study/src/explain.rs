@@ -46,6 +46,18 @@ pub fn open(path: &Path) -> Result<ExplainedRun> {
     Ok(ExplainedRun { run, remarks })
 }
 
+/// Brings a hunt that was killed, or is on, to its last moment: of its spikes since its last
+/// checkpoint the culprits are not in its document, and the last spikes are in the events alone. How
+/// many windows could not be read; any other run stays as it is.
+pub fn bring_up_to_date(path: &Path, bundle: &mut Bundle) -> Result<u64> {
+    if bundle.run.complete || bundle.run.command != Command::Hunt {
+        return Ok(0);
+    }
+    let mut stolen = Vec::new();
+    bundle.each_block(|block| stolen.extend(StealInterval::of(block)))?;
+    explain(path, &mut bundle.run, &stolen, |_| ())
+}
+
 /// Explains all windows anew, and hands them on; spikes without a window stay as they are. How many
 /// windows could not be read.
 pub fn explain(

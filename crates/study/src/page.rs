@@ -97,12 +97,7 @@ pub struct ReportedSpike {
 /// A run with all of its spikes, as [`spike`] numbers them.
 pub fn spiked_run(path: &Path) -> Result<Run> {
     let mut bundle = Bundle::open(path)?;
-    let mut stolen = Vec::new();
-    if !bundle.run.complete {
-        // Of a hunt that was killed the spikes since its last checkpoint are in the events alone.
-        bundle.each_block(|block| stolen.extend(StealInterval::of(block)))?;
-        explain::explain(path, &mut bundle.run, &stolen, |_| ())?;
-    }
+    explain::bring_up_to_date(path, &mut bundle)?;
     Ok(bundle.run)
 }
 

@@ -28,11 +28,11 @@ pub struct ScanOutcome {
     pub remarks: Vec<String>,
 }
 
-/// Which runs have been looked at and do not change any more: by the file that `run.json` is, and
-/// when that changed. Of records how far they were taken, and what their files were then.
+/// Which runs have been looked at, and what their documents were then: the file that `run.json` is,
+/// and when that changed. Of records how far they were taken, and what their files were.
 #[derive(Default)]
 pub struct SeenRuns {
-    over: BTreeMap<PathBuf, (u64, u64)>,
+    known: BTreeMap<PathBuf, (u64, u64)>,
     refused: BTreeMap<PathBuf, ((u64, u64), String)>,
     records: BTreeMap<PathBuf, (TakenRecord, Vec<(String, u64)>)>,
     /// What the last look found, by the folder that was looked through.
@@ -119,7 +119,7 @@ async fn take_in(
 ) -> Result<()> {
     let place = one.place.clone();
     let Some(version) = host::file_version(&place.join("run.json")) else { return Ok(()) };
-    if seen.over.get(&place) == Some(&version) {
+    if seen.known.get(&place) == Some(&version) {
         outcome.had += 1;
         return Ok(());
     }
@@ -133,13 +133,13 @@ async fn take_in(
                     _ => outcome.stored += 1,
                 }
                 if complete {
-                    // A run that is on is read again and again, and is incomplete each time.
+                    // A run that is on is read at each checkpoint, and is incomplete each time.
                     let named = remarks
                         .into_iter()
                         .map(|remark| format!("{}: {remark}", model::text::quoted(&place)));
                     outcome.remarks.extend(named);
-                    seen.over.insert(place, version);
                 }
+                seen.known.insert(place, version);
                 return Ok(());
             }
             Err(reason) => {
@@ -225,6 +225,34 @@ mod tests {
                 assert!(outcome.refused[0].reason.contains("newer onbeat"), "{:?}", outcome.refused);
                 assert_eq!(rows, 12);
             }
+        });
+    }
+
+    #[test]
+    fn a_run_that_was_killed_is_read_once_and_again_where_it_goes_on() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let store = FarmStore::in_memory().await.unwrap();
+            let (root, mut seen) = (tempfile::tempdir().unwrap(), SeenRuns::default());
+            let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/measured");
+            let place = root.path().join("a/run");
+            std::fs::create_dir_all(&place).unwrap();
+            let over = std::fs::read_to_string(fixture.join("run.json")).unwrap();
+            let mut document: serde_json::Value = serde_json::from_str(&over).unwrap();
+            document["complete"] = false.into();
+            std::fs::write(place.join("run.json"), document.to_string()).unwrap();
+            let look = async |seen: &mut SeenRuns| {
+                let outcome = scan(&store, root.path(), seen).await.unwrap();
+                (outcome.stored, outcome.had, outcome.refused.len())
+            };
+            assert_eq!(look(&mut seen).await, (1, 0, 0));
+            assert_eq!(look(&mut seen).await, (0, 1, 0));
+            // A checkpoint is another file in its place.
+            std::fs::write(place.join("next"), over).unwrap();
+            std::fs::rename(place.join("next"), place.join("run.json")).unwrap();
+            assert_eq!(look(&mut seen).await, (1, 0, 0));
+            let run = store.runs("a", 9).await.unwrap().remove(0);
+            assert!(run.complete);
         });
     }
 

@@ -6,6 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
+use bundle::events::SPIKES;
 use bundle::manifest::RUN_LIMIT;
 use bundle::read::{Bundle, host_files, parse_run};
 use model::histogram::bucket_of;
@@ -15,6 +16,7 @@ use model::text::{excerpt, several};
 use model::units::Nanos;
 use model::wall_time::nanos_of;
 use sha2::{Digest, Sha256};
+use study::explain::bring_up_to_date;
 
 use super::environment::{environment, hex};
 use super::find::{FoundBundle, board_key};
@@ -22,10 +24,14 @@ use super::fingerprint::{fingerprint_of, plain_name};
 use super::plausible;
 use super::run_rows::RunRows;
 use super::slots::{SlotFold, offset};
+use super::stored::stored_file;
 use crate::records::{BundleRecord, CpuRows, CulpritOfRun, FarmRun, FarmSlot, SeriesKey, TierRow};
 
 /// Names of culprits that a run may have.
 const MOST_CULPRITS: usize = 200;
+/// What was traced of a hunt that was killed, or is on, is read for its culprits up to so many
+/// bytes: a second or two.
+const MOST_TRACED: u64 = 64 << 20;
 
 /// What the farm keeps of a bundle, with remarks on what it lacks; or why it is refused, in a line.
 pub fn read(found: &FoundBundle) -> Result<(BundleRecord, Vec<String>), String> {
@@ -44,6 +50,7 @@ fn read_unguarded(found: &FoundBundle) -> Result<(BundleRecord, Vec<String>), St
     if !is_id(&bundle.run.id) {
         return Err("its id is no name of a run: letters, digits, '.', '_' and '-', at most 128".to_owned());
     }
+    find_culprits(&found.place, &mut bundle)?;
     let clock = (host::clock::monotonic() + host::clock::wall_offset()).0.div_euclid(Nanos::SECOND.0);
     plausible::run(&bundle.run, clock)?;
     let run_rows = RunRows::of(&bundle)?;
@@ -82,6 +89,25 @@ fn read_unguarded(found: &FoundBundle) -> Result<(BundleRecord, Vec<String>), St
         digest: Sha256::digest(&document).to_vec(),
     };
     Ok((record, bundle.remarks))
+}
+
+/// The culprits of a hunt that was killed, as its report has them: its document has those of its last
+/// checkpoint at best.
+fn find_culprits(place: &Path, bundle: &mut Bundle) -> Result<(), String> {
+    let traced = stored_file(place, &format!("events/{SPIKES}")).map_or(0, |file| file.bytes);
+    if !bundle.run.complete && traced > MOST_TRACED {
+        bundle.remarks.push(format!(
+            "its culprits are those of its last checkpoint: more than {} MiB were traced around its spikes",
+            MOST_TRACED >> 20
+        ));
+        return Ok(());
+    }
+    let unread = bring_up_to_date(place, bundle).map_err(|failure| failure.message)?;
+    if unread > 0 {
+        let windows = several(unread, "window", "windows");
+        bundle.remarks.push(format!("{windows} of its events could not be read: its culprits lack that"));
+    }
+    Ok(())
 }
 
 /// What its blocks say.
@@ -279,6 +305,43 @@ mod tests {
         }
         let (hunt, _) = read(&fixture("hunt")).unwrap();
         assert!(!hunt.culprits.is_empty() && hunt.run.key.series == "hunt");
+    }
+
+    /// The recorded hunt as a kill leaves it: its spikes are where they were appended, or in what
+    /// was traced alone.
+    fn killed_hunt(place: &Path) {
+        let from = fixture("hunt").place;
+        fs::create_dir(place.join("events")).unwrap();
+        for file in ["blocks.jsonl", "events/spikes.jsonl"] {
+            fs::copy(from.join(file), place.join(file)).unwrap();
+        }
+        let document = fs::read(from.join("run.json")).unwrap();
+        let mut run: serde_json::Value = serde_json::from_slice(&document).unwrap();
+        run["complete"] = false.into();
+        for list in ["spikes", "culprits"] {
+            run[list] = serde_json::json!([]);
+        }
+        fs::write(place.join("run.json"), run.to_string()).unwrap();
+    }
+
+    #[test]
+    fn a_hunt_that_was_killed_has_the_culprits_of_its_report() {
+        let folder = tempfile::tempdir().unwrap();
+        killed_hunt(folder.path());
+        let found = FoundBundle { place: folder.path().to_owned(), board: Some("a".into()) };
+        let (killed, remarks) = read(&found).unwrap();
+        let report = study::explain::open(&fixture("hunt").place).unwrap().run;
+        assert!(!killed.run.complete && !report.culprits.is_empty());
+        assert_eq!(killed.run.spikes, report.spikes.len() as u64);
+        let wanted: Vec<CulpritOfRun> = report.culprits.iter().map(culprit).collect();
+        assert_eq!(killed.culprits, wanted);
+        assert!(remarks.iter().any(|remark| remark.contains("is incomplete")), "{remarks:?}");
+        // A run of the same kind that is over keeps what it says of itself.
+        assert_eq!(read(&fixture("hunt")).unwrap().0.culprits.len(), wanted.len());
+        fs::write(folder.path().join("events/spikes.jsonl"), "{\"cpu\":\n").unwrap();
+        let (killed, remarks) = read(&found).unwrap();
+        assert!(killed.culprits.is_empty(), "{:?}", killed.culprits);
+        assert!(remarks.iter().any(|remark| remark.contains("1 window of its events")), "{remarks:?}");
     }
 
     #[test]

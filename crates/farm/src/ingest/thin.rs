@@ -7,10 +7,10 @@ use std::path::Path;
 
 use bundle::events::{SPIKES, WindowHead, each_window_line};
 use bundle::five_minutes::FIVE_MINUTES;
-use bundle::read::Bundle;
 use host::dir::Dir;
 use model::run::{Culprit, Run, Slice, Spike};
 use rules::culprits::belonging::place_of;
+use study::page::spiked_run;
 
 use super::bundle::fingerprint;
 use super::stored::stored_file;
@@ -59,11 +59,11 @@ pub fn thin_blocks(place: &Path, dry: bool) -> Result<u64, String> {
 pub fn thin_windows(place: &Path, kept: &WindowsKept, dry: bool) -> Result<ThinnedBundle, String> {
     let file = format!("{EVENTS}/{SPIKES}");
     let Some(before) = stored_file(place, &file) else { return Ok(ThinnedBundle::default()) };
-    let bundle = Bundle::open(place).map_err(|failure| failure.message)?;
-    let mut there = BTreeSet::new();
     let read = |failure: model::error::Failure| failure.message;
+    let run = spiked_run(place).map_err(read)?;
+    let mut there = BTreeSet::new();
     each_window_line(place, |head, _| there.extend([head])).map_err(read)?;
-    let chosen = chosen(&bundle.run, kept, &there);
+    let chosen = chosen(&run, kept, &there);
     let (mut left, mut lines) = (Vec::new(), 0);
     each_window_line(place, |head, line| {
         if chosen.contains(&head) && left.len() + line.len() < MOST_KEPT {
@@ -165,7 +165,7 @@ mod tests {
     fn windows_go_but_for_those_that_are_asked_for_later() {
         let folder = copy();
         let at = folder.path();
-        let run = Bundle::open(at).unwrap().run;
+        let run = spiked_run(at).unwrap();
         let all = heads(at);
         assert!(all.len() > 1);
         let worst = WindowsKept { worst: true, ..WindowsKept::default() };
