@@ -11,6 +11,7 @@ pub mod board_settings;
 pub mod changes;
 pub mod cli;
 pub mod encoding;
+pub mod environments;
 #[cfg(any(test, feature = "fixture"))]
 pub mod fixture;
 pub mod ingest;

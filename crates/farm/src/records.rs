@@ -6,6 +6,7 @@ use model::units::{Cpu, Nanos};
 use serde::{Deserialize, Serialize};
 
 use crate::board_settings::BoardSettings;
+pub use crate::environments::{BoardEnvironment, EnvironmentRecord, EnvironmentRuns};
 
 /// The length of a slot in seconds.
 pub const SLOT: i64 = 300;
@@ -306,49 +307,6 @@ pub struct CulpritOfRun {
     pub spikes: u64,
     pub total_ns: Nanos,
     pub remedy: String,
-}
-
-/// What a machine was, by its content.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct EnvironmentRecord {
-    pub digest: String,
-    pub model: String,
-    pub release: String,
-    pub preempt: String,
-    /// Settings by name, as a JSON object.
-    pub settings: String,
-}
-
-/// The runs of a board in an environment.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct EnvironmentRuns {
-    pub digest: String,
-    /// When the first and the last of them began, in seconds since 1970.
-    pub first: i64,
-    pub last: i64,
-}
-
-impl EnvironmentRuns {
-    /// The latest second up to which the board can have been in this environment, by the runs in
-    /// all of its environments.
-    pub fn until(&self, all: &[EnvironmentRuns]) -> i64 {
-        let others = all.iter().filter(|one| one.digest != self.digest);
-        let after = others.flat_map(|one| [one.first, one.last]).filter(|at| *at > self.last);
-        after.min().unwrap_or(i64::MAX)
-    }
-}
-
-/// An environment that a board had.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BoardEnvironment {
-    pub record: EnvironmentRecord,
-    /// When its first and its last run began; of a board without runs the first and the last five
-    /// minutes of its recorder.
-    pub first: i64,
-    pub last: i64,
-    pub runs: u64,
-    /// One of the runs.
-    pub example: String,
 }
 
 /// Runs of a kind of machine with a kernel.

@@ -12,6 +12,8 @@ use model::units::Nanos;
 use model::wall_time::nanos_of;
 use stats::pair::unit::ComparedUnit;
 
+use crate::environments::settings_of;
+use crate::ingest::environment::KERNEL_CONFIGURATION;
 use crate::pages::five_minutes::address as at;
 use crate::pages::parts::{date, escaped};
 use crate::records::{EnvironmentRecord, SeriesKey, Tier};
@@ -115,7 +117,7 @@ impl FarmSide {
             return true;
         }
         let (name, value) = self.setting.split_once('=').unwrap_or((&self.setting, ""));
-        let settings = settings_of(of);
+        let settings = settings_of(&of.settings);
         settings.get(name.trim()).map_or("", String::as_str) == value.trim()
     }
 
@@ -140,10 +142,6 @@ impl FarmSide {
 fn is_of_kernel(asked: &str, release: &str) -> bool {
     let goes_on = |c: char| c.is_ascii_alphanumeric();
     release.strip_prefix(asked).is_some_and(|rest| !(asked.ends_with(goes_on) && rest.starts_with(goes_on)))
-}
-
-fn settings_of(of: &EnvironmentRecord) -> BTreeMap<String, String> {
-    serde_json::from_str(&of.settings).unwrap_or_default()
 }
 
 /// A board's environments over time: from when on it had which, oldest first.
@@ -340,7 +338,7 @@ impl ChosenUnits {
 pub fn differences(a: &[EnvironmentRecord], b: &[EnvironmentRecord]) -> Vec<Difference> {
     let values = |side: &[EnvironmentRecord]| {
         let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        let settings: Vec<_> = side.iter().map(settings_of).collect();
+        let settings: Vec<_> = side.iter().map(|one| settings_of(&one.settings)).collect();
         let names: BTreeSet<&String> = settings.iter().flat_map(BTreeMap::keys).collect();
         for (name, of) in names.into_iter().flat_map(|name| settings.iter().map(move |of| (name, of))) {
             all.entry(name.clone()).or_default().insert(of.get(name).cloned().unwrap_or_default());
@@ -348,7 +346,11 @@ pub fn differences(a: &[EnvironmentRecord], b: &[EnvironmentRecord]) -> Vec<Diff
         all
     };
     let (a, b) = (values(a), values(b));
-    let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+    // A recorder tells nothing of the kernel's files: it is not known whether these differ.
+    let is_file = |name: &String| name.starts_with('/') || name == KERNEL_CONFIGURATION;
+    let tells_files = |side: &BTreeMap<String, BTreeSet<String>>| side.keys().any(is_file);
+    let files = tells_files(&a) && tells_files(&b);
+    let names: BTreeSet<&String> = a.keys().chain(b.keys()).filter(|name| files || !is_file(name)).collect();
     let shown = |side: &BTreeMap<String, BTreeSet<String>>, name: &String| {
         let Some(values) = side.get(name) else { return String::new() };
         let value = |value: &String| match value.as_str() {
@@ -519,5 +521,10 @@ mod tests {
         let shown: Vec<_> = found.iter().map(|one| (&*one.what, &*one.a, &*one.b)).collect();
         assert_eq!(shown, [("k", "1", "2 | 3"), ("new", "", "(none) | y")]);
         assert!(differences(std::slice::from_ref(&one), std::slice::from_ref(&one)).is_empty());
+        // What a recorder says has no files, and no configuration.
+        let run = environment("6.1", r#"{"/proc/x":"1","kernel configuration":"c","k":"1"}"#);
+        let recorded = environment("6.12", r#"{"k":"2"}"#);
+        let found = differences(std::slice::from_ref(&run), std::slice::from_ref(&recorded));
+        assert_eq!(found.iter().map(|one| &*one.what).collect::<Vec<_>>(), ["k"]);
     }
 }

@@ -10,7 +10,7 @@ use stats::pair::verdict::{Design, Verdict};
 use stats::series::Series;
 
 use super::{ChangeKind, FALSE_SHARE, FarmChange};
-use crate::pages::environments::{SettingChange, changes};
+use crate::pages::environments::{SettingChange, changed};
 use crate::pages::parts::{date, escaped};
 use crate::records::{BoardEnvironment, SLOT, Tier};
 
@@ -54,7 +54,7 @@ type Sides = (Vec<Series>, Vec<Series>);
 /// The change, and what is seen of its effect in any of the series.
 pub fn effect(of: &EnvironmentStep) -> FarmChange {
     let t = of.after.first;
-    let settings = changes(&of.before.record.settings, &of.after.record.settings);
+    let settings = changed(of.before, of.after);
     let mut found = FarmChange {
         board: of.board.to_owned(),
         kind: ChangeKind::Environment,
@@ -65,7 +65,7 @@ pub fn effect(of: &EnvironmentStep) -> FarmChange {
         p: None,
         settings,
         address: format!("/b/{}/env", escaped(of.board)),
-        subject: format!("environment {}", of.after.record.digest),
+        subject: format!("environment {}", of.after.named),
         acknowledged: None,
     };
     let sides: Vec<(&str, Sides)> =
@@ -226,7 +226,14 @@ mod tests {
             settings: format!("{{\"host.release\":\"{release}\"}}"),
             ..EnvironmentRecord::default()
         };
-        BoardEnvironment { record, first, last: first, runs: 1, example: "r".into() }
+        BoardEnvironment {
+            record,
+            first,
+            last: first,
+            runs: 1,
+            example: "r".into(),
+            ..BoardEnvironment::default()
+        }
     }
 
     /// How many five minutes of a thousand have a late wake-up, before and after day 10.

@@ -9,6 +9,9 @@ use std::collections::BTreeMap;
 
 use crate::records::EnvironmentRecord;
 
+/// The setting that stands for all options of the kernel's configuration.
+pub const KERNEL_CONFIGURATION: &str = "kernel configuration";
+
 /// The environment of a run, from its document and the kernel's files in its bundle.
 pub fn environment(run: &Run, files: &[(String, Vec<u8>)]) -> EnvironmentRecord {
     let settings = Settings::of(run, files);
@@ -24,7 +27,7 @@ pub fn environment(run: &Run, files: &[(String, Vec<u8>)]) -> EnvironmentRecord 
     if !options.is_empty() {
         let mut all = Sha256::new();
         options.iter().for_each(|(name, value)| all.update(format!("{name}={value}\n")));
-        kept.insert("kernel configuration".to_owned(), hex(&all.finalize()[..8]));
+        kept.insert(KERNEL_CONFIGURATION.to_owned(), hex(&all.finalize()[..8]));
     }
     record(&kept, &run.host.model, &run.host.release, run.host.preempt.as_str())
 }

@@ -9,6 +9,7 @@ use report::words::several;
 use super::audit::{to_audit, to_difference};
 use super::parts::{as_data, environment_words, escaped, moment};
 use super::{Section, page};
+use crate::environments::{settings_of, told_by_both};
 use crate::records::{BoardEnvironment, FarmBoard};
 use crate::sides::FarmSide;
 
@@ -23,10 +24,21 @@ pub struct SettingChange {
     pub after: String,
 }
 
+/// In what an environment differs from the one before, by name; where a recorder says the one and a
+/// run the other, in what both tell.
+pub fn changed(before: &BoardEnvironment, after: &BoardEnvironment) -> Vec<SettingChange> {
+    let mut all = changes(&before.record.settings, &after.record.settings);
+    if (before.runs == 0) != (after.runs == 0) {
+        let sides = [before, after].map(|side| settings_of(&side.record.settings));
+        let told = told_by_both(&sides[0], &sides[1]);
+        all.retain(|one| told.contains(&one.what));
+    }
+    all
+}
+
 /// In what two environments differ, by name.
-pub fn changes(before: &str, after: &str) -> Vec<SettingChange> {
-    let read = |text: &str| serde_json::from_str::<BTreeMap<String, String>>(text).unwrap_or_default();
-    let (before, after) = (read(before), read(after));
+fn changes(before: &str, after: &str) -> Vec<SettingChange> {
+    let (before, after) = (settings_of(before), settings_of(after));
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let value = |side: &BTreeMap<String, String>, name: &String| side.get(name).cloned().unwrap_or_default();
     names
@@ -51,14 +63,11 @@ pub fn environments(board: &FarmBoard, all: &[BoardEnvironment], audited: &BTree
         @for (at, one) in all.iter().enumerate() {
             section {
                 h2 { (environment_words(one)) }
-                @if one.runs == 0 {
-                    p { "Recorded from " (moment(one.first)) " to " (moment(one.last)) " UTC." }
-                } @else {
-                    p { (several(one.runs, "run", "runs")) " from " (moment(one.first)) " to "
-                        (moment(one.last)) " UTC, one of them "
+                p { "Known from " (moment(one.first)) " to " (moment(one.last)) " UTC, by "
+                    @if one.runs == 0 { "the board's recorder." } @else {
+                        (several(one.runs, "run", "runs")) ", one of them "
                         a href={ "/runs/" (escaped(&one.example)) } { (one.example) }
-                        @if is_audited(one) { ", with its " (to_audit(&one.example, "audit")) } "." }
-                }
+                        @if is_audited(one) { ", with its " (to_audit(&one.example, "audit")) } "." } }
                 @match all.get(at + 1) {
                     Some(before) => {
                         (difference(before, one))
@@ -86,7 +95,7 @@ fn comparison(board: &FarmBoard, before: &BoardEnvironment, after: &BoardEnviron
 }
 
 fn difference(before: &BoardEnvironment, after: &BoardEnvironment) -> Markup {
-    let changes = changes(&before.record.settings, &after.record.settings);
+    let changes = changed(before, after);
     let value = |text: &str| if text.is_empty() { "(none)".to_owned() } else { report::words::clean(text) };
     html! {
         (scroll(&format!("What changed until {}", moment(after.first)), html! {
@@ -110,7 +119,7 @@ mod tests {
     fn environment(settings: &str) -> BoardEnvironment {
         let digest = format!("d{}", settings.len());
         let record = EnvironmentRecord { digest, settings: settings.into(), ..EnvironmentRecord::default() };
-        BoardEnvironment { record, first: 1, last: 2, runs: 1, example: "r".into() }
+        BoardEnvironment { record, first: 1, last: 2, runs: 1, example: "r".into(), ..Default::default() }
     }
 
     #[test]
@@ -133,6 +142,13 @@ mod tests {
         assert!(text.contains("/runs/q/audit?before=r\"") && text.contains("/runs/r/audit\""), "{text}");
         let recorded = BoardEnvironment { runs: 0, example: String::new(), ..environment(before) };
         let text = environments(&board, &[recorded], &BTreeSet::new());
-        assert!(text.contains("Recorded from") && !text.contains("/runs/\""), "{text}");
+        assert!(text.contains("by the board's recorder.") && !text.contains("/runs/\""), "{text}");
+        // A recorder tells less than a run.
+        let run = environment(r#"{"/proc/x":"1","host.release":"6.1","cmdline quiet":"given"}"#);
+        let settings = r#"{"host.release":"6.12","cmdline quiet":"given","cmdline isolcpus":"2"}"#;
+        let recorded = BoardEnvironment { runs: 0, ..environment(settings) };
+        let told: Vec<String> = changed(&run, &recorded).into_iter().map(|one| one.what).collect();
+        assert_eq!(told, ["cmdline isolcpus", "host.release"]);
+        assert_eq!(changed(&run, &environment(settings)).len(), 3);
     }
 }

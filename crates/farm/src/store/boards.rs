@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use model::error::Result;
 use model::units::Nanos;
 
+use super::environments::differ;
 use super::{FarmStore, to_u64, trouble};
 use crate::board_settings::{BoardSettings, FarmBudgets};
 use crate::records::{DayMaximum, FarmBoard, SeriesKey, SeriesOfBoard, Tier};
@@ -80,9 +81,11 @@ impl FarmStore {
         let board = |row: Row| {
             let (id, board, name, runs, last, tokens, enrolled, model, release, preempt, environment) = row;
             let of_runs = (model, release, preempt, environment);
-            // Without a run its recorder says what it is.
-            let (model, release, preempt, environment) =
-                if runs > 0 { of_runs } else { recorded.remove(&id).unwrap_or(of_runs) };
+            // What its recorder says where it has no run, or where that is newer and says otherwise.
+            let (model, release, preempt, environment) = match recorded.remove(&id) {
+                Some((at, now)) if runs == 0 || (at > last && differ(&of_runs, &now)) => now,
+                _ => of_runs,
+            };
             let days = days.remove(&id).unwrap_or_default();
             let max_ns = days.iter().map(|day| day.max_ns).max();
             let last_day = days.last().map_or(0, |day: &DayMaximum| day.t).max(Tier::Day.begin(last));

@@ -1,4 +1,4 @@
-//! What boards were, and when: by their runs, or by the rows of those that have none.
+//! What boards were, and when: by their runs, and by the rows of their recorders.
 
 use std::collections::BTreeMap;
 
@@ -7,6 +7,7 @@ use sqlx::{Any, AssertSqlSafe, Transaction};
 
 use super::many::{pieces, values};
 use super::{FarmStore, storable, to_u64, trouble};
+use crate::environments::{RecordedStretch, environments_of};
 use crate::records::{BoardEnvironment, EnvironmentRecord, EnvironmentRuns, Tier};
 
 /// What a row says of the environment that its board had.
@@ -48,6 +49,12 @@ pub async fn put_row_environments(
 /// Model, release, preemption and digest of an environment.
 pub type EnvironmentNames = (String, String, String, String);
 
+/// Whether two that are known differ in machine, kernel or preemption.
+pub fn differ(a: &EnvironmentNames, b: &EnvironmentNames) -> bool {
+    let known = |a: &str, b: &str| !a.is_empty() && !b.is_empty() && a != b;
+    known(&a.0, &b.0) || known(&a.1, &b.1) || known(&a.2, &b.2)
+}
+
 impl FarmStore {
     /// The environments of a board, the latest first.
     pub async fn environments(&self, board: &str) -> Result<Vec<BoardEnvironment>> {
@@ -64,8 +71,7 @@ impl FarmStore {
              group by e.digest, e.model, e.release, e.preempt, e.settings \
              order by max(d.to_t) desc, e.digest";
         let of_runs = self.environments_by(OF_RUNS, board).await?;
-        // Runs say more, as the kernel's files: what both say of one machine would differ.
-        if of_runs.is_empty() { self.environments_by(OF_ROWS, board).await } else { Ok(of_runs) }
+        Ok(environments_of(of_runs, self.environments_by(OF_ROWS, board).await?))
     }
 
     async fn environments_by(&self, query: &'static str, board: &str) -> Result<Vec<BoardEnvironment>> {
@@ -79,6 +85,7 @@ impl FarmStore {
                 last,
                 runs: to_u64(runs),
                 example,
+                named: String::new(),
             };
         Ok(rows.into_iter().map(one).collect())
     }
@@ -112,10 +119,16 @@ impl FarmStore {
         Ok(named.rows_affected() == 1)
     }
 
-    /// The latest environment of each board from one to another that has rows, by its number.
-    pub async fn recorded_now(&self, first: &str, last: &str) -> Result<BTreeMap<i64, EnvironmentNames>> {
-        let rows: Vec<(i64, String, String, String, String)> = sqlx::query_as(
-            "select b.id, e.model, e.release, e.preempt, e.digest from board b \
+    /// The latest environment of each board from one to another that has rows, by its number, with
+    /// the last five minutes in it.
+    pub async fn recorded_now(
+        &self,
+        first: &str,
+        last: &str,
+    ) -> Result<BTreeMap<i64, (i64, EnvironmentNames)>> {
+        let rows: Vec<(i64, i64, String, String, String, String)> = sqlx::query_as(
+            "select b.id, (select d.to_t from row_environment d where d.board_id = s.board_id \
+             order by d.t desc, d.to_t desc limit 1), e.model, e.release, e.preempt, e.digest from board b \
              join board_setting s on s.board_id = b.id \
              join watch_environment w on w.board_id = s.board_id and w.env = \
               (select d.env from row_environment d where d.board_id = s.board_id \
@@ -127,17 +140,16 @@ impl FarmStore {
         .fetch_all(&self.pool)
         .await
         .map_err(trouble)?;
-        let one = |(id, model, release, preempt, digest)| (id, (model, release, preempt, digest));
+        let one = |(id, at, model, release, preempt, digest)| (id, (at, (model, release, preempt, digest)));
         Ok(rows.into_iter().map(one).collect())
     }
 
-    /// The first and the last five minutes in each environment, of the boards without runs.
+    /// The first and the last five minutes of boards in each environment that their rows name.
     pub async fn recorded_environments(&self) -> Result<BTreeMap<String, Vec<EnvironmentRuns>>> {
         let rows: Vec<(String, String, i64, i64)> = sqlx::query_as(
             "select b.key, e.digest, min(d.from_t), max(d.to_t) from row_environment d \
              join watch_environment w on w.board_id = d.board_id and w.env = d.env \
              join board b on b.id = d.board_id join environment e on e.id = w.environment_id \
-             where not exists (select 1 from run r where r.board_id = d.board_id) \
              group by b.key, e.digest order by b.key, min(d.from_t)",
         )
         .fetch_all(&self.pool)
@@ -150,10 +162,10 @@ impl FarmStore {
         Ok(all)
     }
 
-    /// From when on a board had which environment by its rows, oldest first.
-    pub async fn recorded_steps(&self, board: &str) -> Result<Vec<(i64, String)>> {
-        let mut steps: Vec<(i64, String)> = sqlx::query_as(
-            "select d.from_t, e.digest from row_environment d \
+    /// What a board was by its rows, oldest first.
+    pub async fn recorded_stretches(&self, board: &str) -> Result<Vec<RecordedStretch>> {
+        let days: Vec<(i64, i64, String)> = sqlx::query_as(
+            "select d.from_t, d.to_t, e.digest from row_environment d \
              join watch_environment w on w.board_id = d.board_id and w.env = d.env \
              join environment e on e.id = w.environment_id \
              where d.board_id = (select id from board where key = $1) order by d.from_t, d.to_t, e.digest",
@@ -162,8 +174,14 @@ impl FarmStore {
         .fetch_all(&self.pool)
         .await
         .map_err(trouble)?;
-        steps.dedup_by(|next, one| next.1 == one.1);
-        Ok(steps)
+        let mut all: Vec<RecordedStretch> = Vec::new();
+        for (from, to, digest) in days {
+            match all.last_mut().filter(|last| last.digest == digest) {
+                Some(last) => last.to = last.to.max(to),
+                None => all.push(RecordedStretch { from, to, digest }),
+            }
+        }
+        Ok(all)
     }
 }
 
@@ -229,30 +247,75 @@ mod tests {
                 [("6.12-y".to_owned(), 600 * 300, 999 * 300, 0), ("6.12-x".to_owned(), 0, 599 * 300, 0)];
             assert_eq!(found.iter().map(told).collect::<Vec<_>>(), wanted);
             assert_eq!(found[1].record, known("x"));
-            let steps = store.environment_steps(&["a", "none"]).await.unwrap();
-            assert_eq!(steps["a"], [(0, known("x").digest), (600 * 300, known("y").digest)]);
-            let of_all = store.environment_runs().await.unwrap();
+            let stretch = |from: i64, to: i64, env: &str| RecordedStretch {
+                from: from * 300,
+                to: to * 300,
+                digest: known(env).digest,
+            };
+            let wanted = [stretch(0, 599, "x"), stretch(600, 999, "y")];
+            assert_eq!(store.recorded_stretches("a").await.unwrap(), wanted);
+            assert!(store.recorded_stretches("none").await.unwrap().is_empty());
+            let of_all = store.recorded_environments().await.unwrap();
             assert_eq!((of_all.len(), of_all["a"].len(), of_all["a"][1].first), (1, 2, 600 * 300));
             // Back again, on a later day.
             store.put_rows(&[batch(1_200, 1_300, "x")]).await.unwrap();
-            assert_eq!(store.environment_steps(&["a"]).await.unwrap()["a"].len(), 3);
+            assert_eq!(store.recorded_stretches("a").await.unwrap()[2], stretch(1_200, 1_299, "x"));
             assert_eq!(store.boards().await.unwrap()[0].release, "6.12-x");
         });
     }
 
     #[test]
-    fn runs_say_what_a_board_was_where_there_are_any() {
+    fn a_board_is_what_the_newer_of_its_last_run_and_its_last_row_says() {
         on_each_engine(async |store| {
             let run = recorded_run("measured", "a");
             store.put(&run).await.unwrap();
             store.put_environment(1, "x", &known("x")).await.unwrap();
             store.put_rows(&[batch(0, 300, "x")]).await.unwrap();
             let found = store.environments("a").await.unwrap();
-            assert_eq!((found.len(), &found[0].record), (1, &run.environment));
-            assert_eq!(store.boards().await.unwrap()[0].environment, run.environment.digest);
+            let digests = |all: &[BoardEnvironment]| -> Vec<String> {
+                all.iter().map(|one| one.record.digest.clone()).collect()
+            };
+            assert_eq!(digests(&found), [run.environment.digest.clone(), known("x").digest]);
+            let board = store.boards().await.unwrap().remove(0);
+            assert_eq!((&board.environment, &board.release), (&run.environment.digest, &run.run.release));
             let steps = store.environment_steps(&["a"]).await.unwrap();
             assert_eq!(steps["a"], [(run.run.started, run.environment.digest.clone())]);
             assert_eq!(store.environment_runs().await.unwrap()["a"].len(), 1);
+            // Its recorder goes on with another kernel.
+            let next = run.run.started as u64 / 300 + 5;
+            store.put_rows(&[batch(next, next + 9, "x")]).await.unwrap();
+            let board = store.boards().await.unwrap().remove(0);
+            assert_eq!((&board.environment, board.release.as_str()), (&known("x").digest, "6.12-x"));
+            let found = store.environments("a").await.unwrap();
+            assert_eq!(digests(&found), [known("x").digest, run.environment.digest.clone()]);
+        });
+    }
+
+    #[test]
+    fn a_recorder_that_says_the_same_as_the_runs_changes_nothing() {
+        on_each_engine(async |store| {
+            let run = recorded_run("measured", "a");
+            store.put(&run).await.unwrap();
+            // What a watch records is a part of what a run does.
+            let settings: BTreeMap<String, String> = serde_json::from_str(&run.environment.settings).unwrap();
+            let told: BTreeMap<&str, &str> = settings
+                .iter()
+                .map(|(name, value)| (name.as_str(), value.as_str()))
+                .filter(|(name, _)| name.starts_with("host.") || name.starts_with("cmdline "))
+                .filter(|(name, _)| *name != "host.online")
+                .collect();
+            let recorded = EnvironmentRecord {
+                digest: "recorded".into(),
+                settings: serde_json::to_string(&told).unwrap(),
+                ..run.environment.clone()
+            };
+            store.put_environment(1, "x", &recorded).await.unwrap();
+            let next = run.run.started as u64 / 300 + 5;
+            store.put_rows(&[batch(next, next + 9, "x")]).await.unwrap();
+            let found = store.environments("a").await.unwrap();
+            assert_eq!((found.len(), &found[0].record, found[0].runs), (1, &run.environment, 1));
+            assert_eq!((found[0].first, found[0].last), (run.run.started, (next as i64 + 8) * 300));
+            assert_eq!(store.boards().await.unwrap()[0].environment, run.environment.digest);
         });
     }
 }

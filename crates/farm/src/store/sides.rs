@@ -55,12 +55,10 @@ impl FarmStore {
         for (board, digest, first, last) in rows {
             all.entry(board).or_default().push(EnvironmentRuns { digest, first, last });
         }
-        all.extend(self.recorded_environments().await?);
         Ok(all)
     }
 
-    /// From when on boards had which environment, by its digest, oldest first: their runs say so,
-    /// of a board without runs its recorder.
+    /// From when on boards had which environment, by its digest, oldest first, as their runs say.
     pub async fn environment_steps(&self, boards: &[&str]) -> Result<BTreeMap<String, Vec<(i64, String)>>> {
         let steps = "select s.key, s.started, e.digest from \
                      (select b.key, r.started, r.id, r.environment_id, \
@@ -76,12 +74,6 @@ impl FarmStore {
             let rows: Vec<(String, i64, String)> = query.fetch_all(&self.pool).await.map_err(trouble)?;
             for (board, from, digest) in rows {
                 all.entry(board).or_default().push((from, digest));
-            }
-        }
-        for board in boards {
-            if !all.contains_key(*board) {
-                let recorded = self.recorded_steps(board).await?;
-                all.extend((!recorded.is_empty()).then(|| ((*board).to_owned(), recorded)));
             }
         }
         Ok(all)

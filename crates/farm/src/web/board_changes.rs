@@ -10,7 +10,7 @@ use crate::changes::{
     MOST_SERIES, MOST_STEPS, READ_DAYS, RateHistory, RateReach, SHOWN_DAYS, SeriesAround, effect, is_judged,
     is_spoiled, new_culprits, over_budget, rate_changes, rate_reach, series_name,
 };
-use crate::pages::environments::{SettingChange, changes};
+use crate::pages::environments::{SettingChange, changed};
 use crate::records::{BoardEnvironment, DayMaximum, FarmBoard, SeriesKey, SeriesOfBoard, Tier, TierRow};
 use crate::store::{FarmStore, TimeStretch};
 
@@ -159,7 +159,7 @@ fn environments_in_order(all: &[BoardEnvironment]) -> Vec<&BoardEnvironment> {
 fn around(all: &[BoardEnvironment], from: i64, to: i64) -> Vec<SettingChange> {
     let all = environments_in_order(all);
     let here = all.windows(2).rev().find(|pair| (from..to).contains(&pair[1].first));
-    here.map(|pair| changes(&pair[0].record.settings, &pair[1].record.settings)).unwrap_or_default()
+    here.map(|pair| changed(pair[0], pair[1])).unwrap_or_default()
 }
 
 async fn step(

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::answer::Refusal;
+use crate::environments::{ToldSettings, environment_steps, merged};
 use crate::records::{EnvironmentRecord, EnvironmentRuns, SeriesDays, SeriesKey, SeriesOfBoard, Tier};
 use crate::sides::{
     BoardDays, FarmSide, MOST_BOARDS, UnitDays, boards_to_look_at, boards_to_read, days_of, environment_on,
@@ -17,7 +18,7 @@ const MOST_SERIES: usize = 32;
 /// Boards with the time in which they may have days of a side.
 type BoardTimes = BTreeMap<String, TimeStretch>;
 
-/// What boards were, as far as their runs say.
+/// What boards were, as far as their runs and recorders say.
 struct KnownEnvironments {
     by_digest: BTreeMap<String, EnvironmentRecord>,
     of_boards: BTreeMap<String, Vec<EnvironmentRuns>>,
@@ -27,7 +28,14 @@ impl KnownEnvironments {
     async fn of(store: &FarmStore) -> Result<KnownEnvironments, Refusal> {
         let all = store.environment_records().await?;
         let by_digest = all.into_iter().map(|one| (one.digest.clone(), one)).collect();
-        Ok(KnownEnvironments { by_digest, of_boards: store.environment_runs().await? })
+        let mut of_boards = store.environment_runs().await?;
+        let mut told = ToldSettings::of(&by_digest);
+        for (board, of_rows) in store.recorded_environments().await? {
+            let of_runs = of_boards.remove(&board).unwrap_or_default();
+            let both = merged(of_runs, of_rows, &mut told).into_iter().map(|(one, _)| one);
+            of_boards.insert(board, both.collect());
+        }
+        Ok(KnownEnvironments { by_digest, of_boards })
     }
 
     /// The boards that may have been what a side asks for in its time, and when.
@@ -59,17 +67,21 @@ async fn found_boards(
     names: &[&str],
     within: TimeStretch,
 ) -> Result<Vec<(String, FoundBoard)>, Refusal> {
-    let mut steps = store.environment_steps(names).await?;
+    let mut of_runs = store.environment_steps(names).await?;
     let mut days = store.days_with_slots(names, within).await?;
     let record = |(from, digest): (i64, String)| Some((from, known.by_digest.get(&digest)?.clone()));
-    let board = |name: &&str| {
-        let steps = steps.remove(*name).unwrap_or_default().into_iter().filter_map(record).collect();
+    let mut all = Vec::new();
+    for name in names {
+        let of_rows = store.recorded_stretches(name).await?;
+        let of_runs = of_runs.remove(*name).unwrap_or_default();
+        let steps = environment_steps(&of_runs, &of_rows, &mut ToldSettings::of(&known.by_digest));
         let mut series = days.remove(*name).unwrap_or_default();
         series.sort_by_key(|one| Reverse(one.days.len()));
         series.truncate(MOST_SERIES);
-        ((*name).to_owned(), FoundBoard { steps, series })
-    };
-    Ok(names.iter().map(board).collect())
+        let steps = steps.into_iter().filter_map(record).collect();
+        all.push(((*name).to_owned(), FoundBoard { steps, series }));
+    }
+    Ok(all)
 }
 
 /// The parts of a list that are read beside each other, as many as a store on SQLite has

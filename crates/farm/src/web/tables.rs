@@ -17,7 +17,7 @@ use super::pages::{FleetQuery, WebOutcome, known_board};
 use super::unnamed;
 use super::visitor::Visitor;
 use crate::changes::FarmChange;
-use crate::pages::environments::{SettingChange, changes};
+use crate::pages::environments::{SettingChange, changed};
 use crate::records::BoardEnvironment;
 
 pub async fn boards(
@@ -129,7 +129,7 @@ pub async fn environments_table(
 /// Each environment as its JSON has it, and what changed since the one before, the latest first.
 fn environment_documents(all: &[BoardEnvironment]) -> Vec<(Value, Vec<SettingChange>)> {
     let document = |(at, one): (usize, &BoardEnvironment)| {
-        let before = all.get(at + 1).map(|before| changes(&before.record.settings, &one.record.settings));
+        let before = all.get(at + 1).map(|before| changed(before, one));
         let settings: Value = serde_json::from_str(&one.record.settings).unwrap_or_default();
         let document = json!({
             "environment": one.record.digest, "model": one.record.model, "release": one.record.release,
