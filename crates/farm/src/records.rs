@@ -309,7 +309,7 @@ pub struct CulpritOfRun {
     pub remedy: String,
 }
 
-/// Runs of a kind of machine with a kernel.
+/// Runs of a kind of machine with a kernel, or days on which recorders were on it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KernelRecord {
     pub model: String,
@@ -328,11 +328,23 @@ pub struct KernelRecord {
     pub worst_board: String,
     /// The latest runs, for a comparison.
     pub latest: Vec<String>,
+    /// Of recorders: their days, and the one with the largest latency with the plan of that, in
+    /// seconds since 1970.
+    pub days: u64,
+    pub worst_day: i64,
+    pub worst_plan: String,
 }
 
 impl KernelRecord {
     /// Runs of a side of a comparison.
     pub const LATEST: usize = 10;
+    /// Days of a board's recorder with a kernel that are looked at, the last.
+    pub const DAYS: i64 = 30;
+
+    /// Whether it is of recorders, and not of runs.
+    pub fn is_recorded(&self) -> bool {
+        self.runs == 0
+    }
 
     /// The middle one of the runs' p99.99.
     pub fn median_p9999(&self) -> Option<Nanos> {

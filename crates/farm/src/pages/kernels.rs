@@ -1,12 +1,14 @@
-//! Kinds of machines and kernels: what each was seen to do, and what may be compared.
+//! Kinds of machines and kernels: what each was seen to do, in runs and by recorders, and what may
+//! be compared.
 
 use maud::{Markup, html};
 use report::html::cards;
 use report::words::{span, us_or_dash};
 
+use super::five_minutes::address;
 use super::parts::{as_data, escaped, known};
 use super::{Section, page};
-use crate::records::KernelRecord;
+use crate::records::{KernelRecord, SeriesKey};
 use crate::sides::FarmSide;
 
 /// The page; the records come by machine, series and kernel.
@@ -15,15 +17,17 @@ pub fn kernels(all: &[KernelRecord]) -> String {
         all.chunk_by(|a, b| (&a.model, &a.series) == (&b.model, &b.series)).collect();
     // What can be compared comes first.
     groups.sort_by_key(|group| std::cmp::Reverse(group.len()));
+    let first_of_runs = groups.iter().position(|group| !is_recorded(group));
     let body = html! {
         (lead(all))
         @for (at, group) in groups.iter().enumerate() {
             (machine(group))
-            @if at == 0 { p.muted { "p99.99 is that of the median run." } }
+            @if Some(at) == first_of_runs { p.muted { "p99.99 is that of the median run." } }
         }
-        p.muted { "Runs that are over and count. A largest latency grows with the hours it is of; boards of \
-         one machine may differ. A verdict takes runs of the same board, made in turns, or many days: "
-         a href="/compare" { "compare" } "." }
+        p.muted { "Of runs those that are over and count; of recorders the last " (KernelRecord::DAYS)
+            " days of each board with a kernel, but for those on which its environment changed. A largest \
+             latency grows with the time it is of; boards of one machine may differ. A verdict takes runs of \
+             the same board, made in turns, or many days: " a href="/compare" { "compare" } "." }
         (as_data("/v1/kernels", ""))
     };
     page(Some(Section::Kernels), "Kernels", body)
@@ -31,39 +35,70 @@ pub fn kernels(all: &[KernelRecord]) -> String {
 
 fn lead(all: &[KernelRecord]) -> Markup {
     let Some(worst) = all.iter().filter(|one| one.max_ns.is_some()).max_by_key(|one| one.max_ns) else {
-        return html! { p.lead { "No run that counts is here yet." } };
+        return html! { p.lead { "No run that counts is here yet, and no recorder that names its kernel." } };
     };
     html! {
         p.lead { "The largest latency of all: "
-            a href={ "/runs/" (escaped(&worst.worst_run)) } { (worst.max_ns.map(span).unwrap_or_default()) }
+            a href=(worst_address(worst)) { (worst.max_ns.map(span).unwrap_or_default()) }
             " with " (known(&worst.release)) " on " a href={ "/b/" (escaped(&worst.worst_board)) } {
             (worst.worst_board) } "." }
     }
 }
 
+fn is_recorded(group: &[KernelRecord]) -> bool {
+    group.first().is_some_and(KernelRecord::is_recorded)
+}
+
+/// The way to the largest latency: its run, or the worst five minutes of a recorder's day.
+fn worst_address(of: &KernelRecord) -> String {
+    match of.is_recorded() {
+        true => {
+            let key = SeriesKey { series: of.series.clone(), plan: of.worst_plan.clone() };
+            address(&of.worst_board, &key, of.worst_day) + "&worst=day"
+        }
+        false => format!("/runs/{}", escaped(&of.worst_run)),
+    }
+}
+
 fn machine(group: &[KernelRecord]) -> Markup {
     let Some(first) = group.first() else { return html! {} };
+    let recorded = first.is_recorded();
     html! {
         h2 { (known(&first.model)) ", " (first.series) }
         (cards(&format!("Kernels of {}, {}", known(&first.model), first.series), html! {
             table {
                 thead { tr { th.left { "kernel" } th.left.more { "preemption" } th { "boards" }
-                    th.more { "runs" } th.more { "hours" } th { "p99.99, us" } th { "max, us" }
-                    th.left { "compare" } } }
+                    @if recorded { th { "days" } } @else {
+                        th.more { "runs" } th.more { "hours" } th { "p99.99, us" } }
+                    th { "max, us" } th.left { "compare" } } }
                 tbody { @for (at, one) in group.iter().enumerate() { tr {
                     th.left { (known(&one.release)) } td.left.more { (known(&one.preempt)) }
-                    td data-of="boards" { (one.boards) } td.more { (one.runs) }
-                    td.more { (format!("{:.1}", one.length_ns as f64 / 3.6e12)) }
-                    td data-of="p99.99, us" { (us_or_dash(one.median_p9999())) }
-                    td.top data-of="max, us" { a href={ "/runs/" (escaped(&one.worst_run)) } {
-                        (us_or_dash(one.max_ns)) } }
+                    td data-of="boards" { (one.boards) }
+                    @if recorded { td data-of="days" { (one.days) } } @else {
+                        td.more { (one.runs) }
+                        td.more { (format!("{:.1}", one.length_ns as f64 / 3.6e12)) }
+                        td data-of="p99.99, us" { (us_or_dash(one.median_p9999())) }
+                    }
+                    td.top data-of="max, us" { a href=(worst_address(one)) { (us_or_dash(one.max_ns)) } }
                     td.left { @if let Some(before) = at.checked_sub(1).and_then(|at| group.get(at)) {
-                        a href=(comparison(before, one)) { "with " (known(&before.release)) }
-                        @if before.release != one.release { ", " a href=(of_days(before, one)) {
-                            "by days" } } } }
+                        (compared(before, one)) } }
                 } } }
             }
         }))
+    }
+}
+
+/// The ways to a comparison of one kernel with the one before.
+fn compared(before: &KernelRecord, one: &KernelRecord) -> Markup {
+    let by_days = of_days(before, one);
+    let is_other = before.release != one.release;
+    html! {
+        @if one.is_recorded() {
+            @if is_other { a href=(by_days) { "with " (known(&before.release)) } }
+        } @else {
+            a href=(comparison(before, one)) { "with " (known(&before.release)) }
+            @if is_other { ", " a href=(by_days) { "by days" } }
+        }
     }
 }
 
@@ -96,6 +131,7 @@ mod tests {
             model: model.into(),
             release: release.into(),
             worst_run: "w".into(),
+            runs: 3,
             max_ns: Some(Nanos(max)),
             p9999_ns: vec![Nanos(3_000), Nanos(1_000), Nanos(2_000)],
             latest: vec![format!("{release}-run")],
@@ -108,5 +144,31 @@ mod tests {
         assert!(text.contains("2.0") && text.find("<h2>x").unwrap() < text.find("<h2>&lt;b").unwrap());
         assert_eq!(text.matches("of the median run").count(), 1);
         assert!(kernels(&[]).contains("No run that counts"));
+    }
+
+    #[test]
+    fn kernels_of_recorders_lead_to_their_worst_day() {
+        let of = |release: &str, day: i64| KernelRecord {
+            model: "x".into(),
+            release: release.into(),
+            series: "timer+wakeup".into(),
+            boards: 2,
+            days: 33,
+            max_ns: Some(Nanos(9_000)),
+            worst_board: "a b".into(),
+            worst_day: day,
+            worst_plan: "p".into(),
+            ..KernelRecord::default()
+        };
+        let text = kernels(&[of("6.1", 86_400), of("6.12", 172_800)]);
+        for words in [
+            "<h2>x, timer+wakeup</h2>",
+            "/b/a%20b/at/172800?series=timer%2Bwakeup&amp;plan=p&amp;worst=day",
+            ">33<",
+            "a_kernel=6.1&amp;b_machine=x&amp;b_kernel=6.12&amp;series=timer%2Bwakeup\">with 6.1</a>",
+        ] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        assert!(!text.contains("/runs/") && !text.contains("median run") && !text.contains("/compare?a="));
     }
 }

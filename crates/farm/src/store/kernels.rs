@@ -12,12 +12,15 @@ use super::large_sums::shown;
 use super::{FarmStore, nanos, to_u64, trouble};
 use crate::records::KernelRecord;
 
+/// Model, release and preemption of environments by their numbers.
+pub type EnvironmentKernels = BTreeMap<i64, (String, String, String)>;
+
 /// Runs of an environment whose series are told apart.
 type EnvironmentSeries = (i64, String);
 
 impl FarmStore {
-    /// Each kind of machine with each kernel it had, by their names. A run that does not count, or
-    /// is not over, is left out.
+    /// Each kind of machine with each kernel it had, by their names: of runs, and of recorders. A
+    /// run that does not count, or is not over, is left out.
     pub async fn kernels(&self) -> Result<Vec<KernelRecord>> {
         let environments = self.environment_names().await?;
         let mut groups: BTreeMap<[String; 4], KernelGroup> = BTreeMap::new();
@@ -73,6 +76,7 @@ impl FarmStore {
                 ..group.record
             });
         }
+        all.extend(self.recorded_kernels(&environments).await?);
         // 6.12 comes after 6.6.
         let version = |of: &KernelRecord| -> Vec<u64> {
             of.release.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect()
@@ -81,7 +85,7 @@ impl FarmStore {
         Ok(all)
     }
 
-    async fn environment_names(&self) -> Result<BTreeMap<i64, (String, String, String)>> {
+    async fn environment_names(&self) -> Result<EnvironmentKernels> {
         let rows: Vec<(i64, String, String, String)> =
             sqlx::query_as("select id, model, release, preempt from environment")
                 .fetch_all(&self.pool)

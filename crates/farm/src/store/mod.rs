@@ -30,6 +30,7 @@ mod overview;
 mod people;
 mod pins;
 mod put;
+mod recorded_kernels;
 mod renewed;
 mod retention;
 mod row_keys;

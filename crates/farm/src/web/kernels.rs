@@ -26,6 +26,8 @@ pub async fn documents(app: &App) -> Result<Vec<Value>, Refusal> {
             "machine": of.model, "kernel": of.release, "preempt": of.preempt, "series": of.series,
             "boards": of.boards, "runs": of.runs, "length_ns": of.length_ns,
             "median_p9999_ns": of.median_p9999(), "max_ns": of.max_ns, "worst_run": of.worst_run,
+            "worst_board": of.worst_board, "latest": of.latest, "days": of.days,
+            "worst_day": of.is_recorded().then_some(of.worst_day),
         })
     };
     Ok(all.iter().map(one).collect())

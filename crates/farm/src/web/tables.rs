@@ -71,7 +71,7 @@ pub async fn changes_found(
 }
 
 pub async fn kernels(State(app): State<Arc<App>>) -> WebOutcome {
-    const COLUMNS: [&str; 10] = [
+    const COLUMNS: [&str; 13] = [
         "machine",
         "kernel",
         "preempt",
@@ -82,6 +82,9 @@ pub async fn kernels(State(app): State<Arc<App>>) -> WebOutcome {
         "median_p9999_ns",
         "max_ns",
         "worst_run",
+        "worst_board",
+        "days",
+        "worst_day",
     ];
     table(&COLUMNS, &documents(&app).await?)
 }

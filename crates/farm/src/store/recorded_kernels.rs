@@ -1,0 +1,179 @@
+//! What recorders measured on which kind of machine with which kernel, as their rows say it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::error::Result;
+use model::units::Nanos;
+use model::watch::WatchSeries;
+use sqlx::AssertSqlSafe;
+
+use super::kernels::EnvironmentKernels;
+use super::{FarmStore, nanos, to_u64, trouble};
+use crate::records::KernelRecord;
+
+/// An environment, a series, a board, its days, and the largest latency of these.
+type RecordedDays = (i64, String, i64, i64, Option<i64>);
+
+/// A kind of machine with a kernel, while it is put together.
+#[derive(Default)]
+struct RecordedGroup {
+    boards: BTreeSet<i64>,
+    days: u64,
+    max_ns: Option<Nanos>,
+    /// The environment and the board that it is of.
+    worst: (i64, i64),
+}
+
+impl FarmStore {
+    /// Each kind of machine with each kernel that recorders were on, by their last days with it. A
+    /// day on which a board had another environment, too, is left out.
+    pub async fn recorded_kernels(&self, names: &EnvironmentKernels) -> Result<Vec<KernelRecord>> {
+        let mut groups: BTreeMap<[String; 4], RecordedGroup> = BTreeMap::new();
+        for (environment, series, board, days, max) in self.recorded_days().await? {
+            let Some((model, release, preempt)) = names.get(&environment).cloned() else { continue };
+            let group = groups.entry([model, series, release, preempt]).or_default();
+            group.boards.insert(board);
+            group.days += to_u64(days);
+            if nanos(max) > group.max_ns {
+                (group.max_ns, group.worst) = (nanos(max), (environment, board));
+            }
+        }
+        let mut all = Vec::new();
+        for ([model, series, release, preempt], group) in groups {
+            let worst = self.worst_recorded(&series, &group).await?;
+            let (worst_board, worst_plan, worst_day) = worst.unwrap_or_default();
+            all.push(KernelRecord {
+                model,
+                release,
+                preempt,
+                series,
+                boards: group.boards.len() as u64,
+                days: group.days,
+                max_ns: group.max_ns,
+                worst_board,
+                worst_plan,
+                worst_day,
+                ..KernelRecord::default()
+            });
+        }
+        Ok(all)
+    }
+
+    async fn recorded_days(&self) -> Result<Vec<RecordedDays>> {
+        let series: Vec<String> =
+            WatchSeries::ALL.iter().map(|series| format!("'{}'", series.name())).collect();
+        let series = series.join(", ");
+        // The last days of each alone: a page would read years of every board.
+        let text = format!(
+            "select k.environment_id, h.series, k.board_id, count(distinct h.t), max(h.max_ns) from \
+             (select d.board_id, d.t, w.environment_id, row_number() over \
+              (partition by d.board_id, w.environment_id order by d.t desc) as place \
+              from row_environment d join watch_environment w on w.board_id = d.board_id and w.env = d.env \
+              where not exists (select 1 from row_environment o where o.board_id = d.board_id \
+              and o.t = d.t and o.env <> d.env)) k cross join hist h \
+             where k.place <= $1 and h.board_id = k.board_id and h.tier = 2 and h.t = k.t \
+             and h.series in ({series}) group by k.environment_id, h.series, k.board_id \
+             order by k.environment_id, h.series, k.board_id"
+        );
+        let days = sqlx::query_as(AssertSqlSafe(text)).bind(KernelRecord::DAYS);
+        days.fetch_all(&self.pool).await.map_err(trouble)
+    }
+
+    /// The board, the plan and the last day of a group's largest latency.
+    async fn worst_recorded(
+        &self,
+        series: &str,
+        of: &RecordedGroup,
+    ) -> Result<Option<(String, String, i64)>> {
+        let Some(max) = of.max_ns else { return Ok(None) };
+        let (environment, board) = of.worst;
+        sqlx::query_as(
+            "select b.key, h.plan, h.t from hist h join board b on b.id = h.board_id \
+             join row_environment d on d.board_id = h.board_id and d.t = h.t \
+             join watch_environment w on w.board_id = d.board_id and w.env = d.env \
+             where h.board_id = $1 and h.tier = 2 and h.series = $2 and h.max_ns = $3 \
+             and w.environment_id = $4 order by h.t desc limit 1",
+        )
+        .bind(board)
+        .bind(series)
+        .bind(max.0)
+        .bind(environment)
+        .fetch_optional(&self.pool)
+        .await
+        .map_err(trouble)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ingest::environment::watch_environment;
+    use crate::ingest::rows::{self, RowsOf};
+    use crate::store::RowBatch;
+    use crate::store::engines::on_each_engine;
+    use model::rows::RowCounts;
+    use model::units::Cpu;
+    use model::watch::{WatchEnvironment, WatchRow};
+
+    const DAY: i64 = 86_400;
+
+    /// A row of a day.
+    fn row(board_id: i64, day: i64, env: &str, max: i64) -> RowBatch {
+        let of = RowsOf { boot: "b".into(), recording: format!("r{env}"), series: "timer".into() };
+        let hist = RowCounts::of_rows([(200, 3)]);
+        let (n, max_ns) = (hist.total(), Some(Nanos(max)));
+        let cpus = [WatchRow { cpu: Some(Cpu(0)), n, max_ns, hist, ..WatchRow::default() }];
+        let mono = (day * DAY + 600) * Nanos::SECOND.0;
+        let line = serde_json::json!({
+            "seq": day, "mono_ns": mono, "span_ns": 1, "wall_ns": mono, "env": env, "cpus": cpus,
+        });
+        let rows = rows::read(&of, (line.to_string() + "\n").as_bytes()).unwrap();
+        RowBatch { board_id, of, clock: None, received_ns: i64::MAX, rows }
+    }
+
+    #[test]
+    fn recorders_are_on_the_kernels_that_their_rows_name() {
+        on_each_engine(async |store| {
+            let (a, b) = (store.board_for("a", "a").await.unwrap(), store.board_for("b", "b").await.unwrap());
+            for id in [a, b] {
+                for env in ["old", "new"] {
+                    let known = watch_environment(&WatchEnvironment {
+                        env: env.into(),
+                        release: format!("6.12-{env}"),
+                        settings: [("model".to_owned(), "a board".to_owned())].into(),
+                        ..WatchEnvironment::default()
+                    });
+                    store.put_environment(id, env, &known).await.unwrap();
+                }
+            }
+            for (board, day, env, max) in [
+                (a, 10, "old", 50),
+                (a, 11, "old", 70),
+                (b, 11, "old", 70),
+                // Of a day with two environments nothing is known of either.
+                (a, 12, "old", 900),
+                (a, 12, "new", 900),
+                (a, 13, "new", 40),
+            ] {
+                store.put_rows(&[row(board, day, env, max)]).await.unwrap();
+            }
+            let all = store.kernels().await.unwrap();
+            let told: Vec<_> = all
+                .iter()
+                .map(|one| (one.release.as_str(), one.boards, one.days, one.max_ns, one.worst_day / DAY))
+                .collect();
+            assert_eq!(
+                told,
+                [("6.12-new", 1, 1, Some(Nanos(40)), 13), ("6.12-old", 2, 3, Some(Nanos(70)), 11)]
+            );
+            assert!(all.iter().all(|one| one.runs == 0 && one.series == "timer" && one.model == "a board"));
+            assert_eq!((all[0].worst_board.as_str(), all[0].worst_plan.as_str()), ("a", ""));
+            // The last days of a board with a kernel are those that are looked at.
+            for day in 14..14 + KernelRecord::DAYS {
+                store.put_rows(&[row(a, day, "new", 30)]).await.unwrap();
+            }
+            let all = store.kernels().await.unwrap();
+            assert_eq!((all[0].days, all[0].max_ns), (KernelRecord::DAYS as u64, Some(Nanos(30))));
+        });
+    }
+}
