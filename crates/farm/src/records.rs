@@ -285,7 +285,7 @@ pub struct FarmCulprit {
 }
 
 /// A day on which a board's recorder named a culprit.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CulpritDay {
     pub board: String,
     /// The day, and the first five minutes of it with the culprit, in seconds since 1970.

@@ -8,11 +8,12 @@ use model::run::Run;
 use model::text::excerpt;
 use model::units::{Cpu, Nanos};
 use report::hunt::parts::by_latency;
+use serde::Serialize;
 
 use super::slots::{culprit_of, offset};
 
 /// A late wake-up that has a page of its own.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FarmSpike {
     pub run: String,
     /// What stands in its address, 1 for the latest of its run.

@@ -72,6 +72,7 @@ pub fn admin(of: &AdminView) -> String {
         (storage(of))
         h2 { "What was done" }
         (audit(of.audit))
+        (data_links(of))
     };
     page(Some(Section::Account), "Administration", body)
 }
@@ -219,6 +220,22 @@ fn storage(of: &AdminView) -> Markup {
              a year; their samples are in those of days. It drops the seconds of a run after 30 days, and \
              what was traced around its spikes after 90 days, but for the spike of the first run that shows \
              a culprit and the worst of a board's week. Runs that are pinned stay whole." }
+    }
+}
+
+fn data_links(of: &AdminView) -> Markup {
+    let all = [
+        ("boards", "/v1/boards"),
+        ("what was refused", "/v1/refused"),
+        ("budgets", "/v1/budgets"),
+        ("storage", "/v1/storage"),
+        ("what was done", "/v1/audit"),
+        ("people", "/v1/people"),
+    ];
+    let shown = if of.is_admin { all.len() } else { all.len() - 1 };
+    html! {
+        p { "As JSON: " @for (at, (name, address)) in all[..shown].iter().enumerate() {
+            @if at > 0 { ", " } a href=(address) { (name) } } "." }
     }
 }
 

@@ -41,6 +41,7 @@ pub fn board_settings(of: &BoardSettingsView) -> String {
         (form(of))
         h2 { "What it sends" }
         (pairs(&facts(of)))
+        p { a href={ "/v1/boards/" (escaped(&board.board)) "/sent" } { "This as JSON" } "." }
         @if !of.refusals.is_empty() {
             p { "Refused since the server was started, the latest first:" }
             ul { @for one in of.refusals {

@@ -55,6 +55,7 @@ pub fn culprit(of: &FarmCulprit, seen: &[FarmRun], recorded: &[CulpritDay]) -> S
             (runs(seen, true))
         }
         @if !recorded.is_empty() { h2 { "Days on which recorders name it" } (days(recorded)) }
+        p { "This as " a href={ "/v1/culprits/" (escaped(&of.fingerprint)) } { "JSON" } "." }
     };
     page(Some(Section::Culprits), known(&of.name), body)
 }
@@ -106,6 +107,7 @@ mod tests {
         let one = FarmCulprit { name: "<b>irq".into(), fingerprint: "ab".into(), ..FarmCulprit::default() };
         let text = culprits(std::slice::from_ref(&one), None);
         assert!(!text.contains("<b>") && text.contains("/culprits/ab"));
+        assert!(culprit(&one, &[], &[]).contains("/v1/culprits/ab\""));
         assert!(!culprit(&one, &[], &[]).contains("<b>") && culprits(&[], None).contains("onbeat hunt"));
         let of = culprits(std::slice::from_ref(&one), Some("a\"<b>"));
         assert!(!of.contains("<b>") && of.contains("/v1/culprits.csv?board=a%22%3Cb%3E\""), "{of}");

@@ -94,7 +94,11 @@ fn data_links(of: &FiveMinutes) -> Markup {
     let (series, plan) = (escaped(&of.key.series), escaped(&of.key.plan));
     let query = format!("series={series}&plan={plan}&from={}&to={}", of.t, of.t + SLOT);
     let base = format!("/v1/boards/{}", escaped(&of.board.board));
+    let whole = format!("{base}/at/{}", of.t);
     html! {
+        p { "All of this as " a href={ (whole) "?series=" (series) "&plan=" (plan) } { "JSON" }
+            @if !of.spikes.is_empty() { ", its spikes as "
+                a href={ (whole) "/spikes.csv?series=" (series) "&plan=" (plan) } { "CSV" } } "." }
         (as_data(&format!("{base}/slots"), &query))
         @if of.histogram.is_some() {
             p { "The histogram: " a href={ (base) "/histograms?tier=5m&" (query) } { "JSON" } ", "

@@ -61,7 +61,9 @@ fn kept(of: &FarmRun, may_pin: bool) -> Markup {
 
 fn ways_on(of: &FarmRun, has_audit: bool) -> Markup {
     html! {
-        p { a href={ "/v1/runs/" (escaped(&of.id)) } { "As JSON" } ", "
+        p { a href={ "/v1/runs/" (escaped(&of.id)) } { "As JSON" } ", its report as "
+            a href={ "/v1/runs/" (escaped(&of.id)) "/report.json" } { "JSON" } " and "
+            a href={ "/v1/runs/" (escaped(&of.id)) "/report.csv" } { "CSV" } ", "
             @if has_audit { (to_audit(&of.id, "audit of its machine")) ", " }
             a href={ "/b/" (escaped(&of.board)) "/env" } { "environments of the board" } ", "
             a href={ "/compare?a=" (escaped(&of.id)) } { "compare with another run" } ". Its files: "

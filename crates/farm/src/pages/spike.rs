@@ -23,6 +23,7 @@ pub fn spike(of: &FarmRun, number: u64, again: Option<&str>, parts: PageParts) -
                 li { a rel="next" href={ (run) "/spike/" (number + 1) } { "the next" } }
             }
             li { a href={ "/v1" (run) "/perfetto.json" } { "the worst for Perfetto" } }
+            li { a href={ "/v1" (run) "/spikes/" (number) } { "as JSON" } }
         }
         (parts.body)
         p { "Where the run's archive was unpacked, " code { "onbeat explain " (of.id) }
@@ -41,7 +42,9 @@ pub fn spikes(of: &FarmRun) -> Markup {
                 @else { (several(of.spikes, "spike", "spikes")) ", worst first:" }
                 @for number in 1..=of.spikes.min(NAMED) { " "
                     a href={ "/runs/" (escaped(&of.id)) "/spike/" (number) } { (number) } }
-                @if of.spikes > NAMED { " and on" } "." }
+                @if of.spikes > NAMED { " and on" } ". As data: "
+                a href={ "/v1/runs/" (escaped(&of.id)) "/spikes" } { "JSON" } ", "
+                a href={ "/v1/runs/" (escaped(&of.id)) "/spikes.csv" } { "CSV" } "." }
         }
     }
 }

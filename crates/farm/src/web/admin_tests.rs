@@ -65,6 +65,13 @@ fn a_budget_that_is_broken_is_a_change_until_somebody_looked_at_it() {
         assert_eq!(changes[0]["board"], "west");
         let front = ann.get("/").await.text;
         assert!(front.contains("24 h / budget") && front.contains("over budget"), "{front}");
+        let listed = ann.json("/v1/boards?sort=name").await["boards"].clone();
+        let told = [&listed[0]["changes"], &listed[1]["changes"]];
+        assert_eq!(told, [&serde_json::json!([]), &serde_json::json!(["over-budget"])]);
+        assert!(listed[1]["max_day"].as_i64().is_some_and(|day| day % 86_400 == 0), "{listed}");
+        let csv = ann.get("/v1/boards.csv?q=west").await.text;
+        assert!(csv.lines().nth(1).unwrap().ends_with(",fleet,over-budget"), "{csv}");
+        assert_eq!(ann.json("/v1/boards/west").await["changes"][0]["kind"], "over-budget");
         let metrics = ann.get("/metrics").await.text;
         assert!(metrics.contains("onbeat_over_budget{board=\"west\"} 1"), "{metrics}");
         assert!(metrics.contains("onbeat_over_budget{board=\"east\"} 0"));
@@ -224,6 +231,17 @@ fn a_board_is_let_in_by_a_code_and_what_it_was_refused_is_shown() {
             page.contains("Refused since the server was started") && page.contains("Revoke it"),
             "{page}"
         );
+        let sent = root.json("/v1/boards/press-3/sent").await;
+        assert_eq!(
+            (&sent["tokens"], &sent["rows"], &sent["refused"][0]["count"]),
+            (&1.into(), &0.into(), &1.into())
+        );
+        assert_eq!(root.json("/v1/storage").await["open_codes"], 0);
+        assert_eq!(root.json("/v1/people").await["people"].as_array().unwrap().len(), 3);
+        let ann = Somebody::of(&app, "operator").await;
+        assert_eq!(ann.get("/v1/people").await.status, 403);
+        let storage = ann.json("/v1/storage").await;
+        assert!(storage["open_codes"].is_null() && storage["sent_bytes"] == 0, "{storage}");
         assert_eq!(root.post("/admin/boards/press-3/revoke", &[]).await.status, 303);
         assert_eq!(root.post("/admin/boards/press-3/revoke", &[]).await.status, 404);
         assert_eq!(put("").await, 401);

@@ -9,9 +9,11 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::json;
 
+use super::acknowledge::mark;
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
-use super::data::{HistogramDocument, HistogramsDocument, csv_head, csv_row, histograms_csv};
+use super::board_list::listed;
+use super::data::{HistogramDocument, HistogramsDocument, by_cpu, csv_head, csv_row, histograms_csv};
 use super::files::archive;
 use super::heat_bytes;
 use super::judged;
@@ -37,10 +39,7 @@ pub async fn boards(
     Extension(visitor): Extension<Visitor>,
     Query(query): Query<FleetQuery>,
 ) -> WebOutcome {
-    let mut boards = app.store.boards().await?;
-    unnamed::boards(&visitor, &mut boards);
-    query.filter(&mut boards)?;
-    query.order(&mut boards);
+    let boards = listed(&app, &visitor, &query).await?;
     WebAnswer::json(&json!({ "schema": "onbeat.farm-boards/1", "boards": boards }))
 }
 
@@ -55,13 +54,17 @@ pub async fn board(
     let mut runs = app.store.runs(&board.board, 1_000).await?;
     let mut culprits = app.store.culprits(Some(&board.board), 200).await?;
     let audit = if visitor.is_unnamed() { None } else { judged::latest(&app, &runs).await };
+    let mut changes = app.changes.of_board(&app.store, &board.board).await?;
+    mark(&app, &mut changes).await?;
+    changes.retain(|one| one.is_open());
+    unnamed::changes(&visitor, std::slice::from_ref(&board), &mut changes);
     unnamed::runs(&visitor, &mut runs);
     if visitor.is_unnamed() {
         culprits.clear();
     }
     WebAnswer::json(&json!({
         "schema": "onbeat.farm-board/1", "board": board, "series": series, "runs": runs, "culprits": culprits,
-        "audit": audit,
+        "changes": changes, "audit": audit,
     }))
 }
 
@@ -105,6 +108,8 @@ pub struct RowsQuery {
     tier: String,
     cpu: Option<u32>,
     step: i64,
+    /// `cpu` for a line of each CPU; of slots as CSV alone, as JSON they have them.
+    by: String,
 }
 
 impl Default for RowsQuery {
@@ -118,6 +123,7 @@ impl Default for RowsQuery {
             tier: "1d".into(),
             cpu: None,
             step: 0,
+            by: text(),
         }
     }
 }
@@ -143,7 +149,11 @@ pub async fn slots_csv(
     Query(asked): RunsAsked,
 ) -> WebOutcome {
     let (_, slots) = found_slots(&app, &visitor, &name, (&query, &asked)).await?;
-    Ok(WebAnswer::csv(csv(&slots)))
+    match query.by.as_str() {
+        "" => Ok(WebAnswer::csv(csv(&slots))),
+        "cpu" => Ok(WebAnswer::csv(csv(&by_cpu(&slots)))),
+        _ => Err(Refusal::bad("by is none but cpu: ask for that, or leave it out")),
+    }
 }
 
 async fn found_slots(

@@ -135,7 +135,17 @@ async fn document(app: &App, asked: Vec<(String, String)>) -> Result<String, Ref
              ?a_board=NAME&a_before=DATE",
         ));
     }
-    Ok(answered(app, &form).await?.1)
+    let (_, json, others) = answered(app, &form).await?;
+    if !form.is_of_days() {
+        return Ok(json);
+    }
+    let other = |one: &SeriesOfBoard| json!({ "series": one.key.series, "plan": one.key.plan, "words": one.words, "days": one.days });
+    let others: Value = others.iter().map(other).collect();
+    // Its numbers stay as they are written.
+    Ok(match json.trim_end().strip_suffix('}') {
+        Some(open) => format!("{open},\"other_series\":{others}}}"),
+        None => json,
+    })
 }
 
 async fn answered(

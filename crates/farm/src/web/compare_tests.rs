@@ -26,6 +26,7 @@ fn spans_kernels_and_environments_of_a_board_are_compared_with_a_verdict() {
         assert_eq!((found["a"].as_array().unwrap().len(), found["b"].as_array().unwrap().len()), (12, 12));
         assert_eq!(found["a"][0]["title"], format!("{board} 2026-10-30"));
         assert_eq!((&found["a"][0]["blocks"], found["units"].as_u64()), (&serde_json::json!(288), Some(24)));
+        assert_eq!(found["other_series"], serde_json::json!([]));
         let (status, table) = get(&app, &format!("/v1/compare.csv?{spans}")).await;
         assert_eq!((status, table.lines().count()), (StatusCode::OK, 25));
         assert!(

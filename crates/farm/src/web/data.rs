@@ -6,7 +6,7 @@ use model::units::{Cpu, Nanos};
 use model::wall_time::wall_time;
 use serde::Serialize;
 
-use crate::records::{CpuRows, FarmSlot, TierRow};
+use crate::records::{CpuRows, FarmSlot, SlotPeak, TierRow};
 
 /// The names of a slot's cells.
 pub fn csv_head() -> &'static str {
@@ -31,6 +31,28 @@ pub fn csv_row(slot: &FarmSlot) -> String {
         cell(&slot.run),
         slot.invalid,
     )
+}
+
+/// Slots of single CPUs, those of each slot by their numbers. Who was late, and by whom, is known of
+/// the largest latency alone.
+pub fn by_cpu(all: &[FarmSlot]) -> Vec<FarmSlot> {
+    let one = |slot: &FarmSlot, peak: &SlotPeak| {
+        let name = |of: &String| if slot.max_cpu == Some(peak.cpu) { of.clone() } else { String::new() };
+        FarmSlot {
+            t: slot.t,
+            n: peak.n,
+            missed: peak.missed,
+            max_ns: peak.max_ns,
+            max_cpu: Some(peak.cpu),
+            max_at: peak.max_at,
+            culprit: name(&slot.culprit),
+            victim: name(&slot.victim),
+            run: slot.run.clone(),
+            invalid: slot.invalid,
+            cpus: Vec::new(),
+        }
+    };
+    all.iter().flat_map(|slot| slot.cpus.iter().map(move |peak| one(slot, peak))).collect()
 }
 
 /// A text as a cell: quoted (RFC 4180), and with an apostrophe where a spreadsheet would take it
@@ -128,6 +150,29 @@ mod tests {
             csv_row(&FarmSlot { victim: "=cmd()".into(), culprit: "a,\"b".into(), ..FarmSlot::default() });
         assert!(row.contains(",\"a,\"\"b\",'=cmd(),"), "{row}");
         assert_eq!((csv_head().split(',').count(), row.ends_with(",false")), (11, true));
+    }
+
+    #[test]
+    fn a_slot_has_a_line_for_each_cpu_and_the_largest_has_its_names() {
+        let peak =
+            |cpu: u32, max| SlotPeak { cpu: Cpu(cpu), n: 5, max_ns: Some(Nanos(max)), ..SlotPeak::default() };
+        let slot = FarmSlot {
+            t: 300,
+            n: 10,
+            max_ns: Some(Nanos(9)),
+            max_cpu: Some(Cpu(2)),
+            culprit: "hog".into(),
+            victim: "plc".into(),
+            run: "r".into(),
+            cpus: vec![peak(0, 7), peak(2, 9)],
+            ..FarmSlot::default()
+        };
+        let rows: Vec<String> = by_cpu(&[slot]).iter().map(csv_row).collect();
+        assert_eq!(rows.len(), 2);
+        assert!(
+            rows[0].ends_with(",5,0,7,0,,,,r,false") && rows[1].ends_with(",5,0,9,2,,hog,plc,r,false"),
+            "{rows:?}"
+        );
     }
 
     #[test]

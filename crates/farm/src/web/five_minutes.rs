@@ -6,16 +6,19 @@ use axum::Extension;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use serde::Deserialize;
+use serde_json::json;
 
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
+use super::data::HistogramDocument;
 use super::pages::{WebOutcome, known_board};
+use super::tables::table;
 use super::unnamed;
 use super::visitor::Visitor;
 use crate::ingest::spikes::{FarmSpike, spikes_within};
 use crate::pages::five_minutes::{FiveMinutes, five_minutes};
 use crate::pictures::long_term::LongTerm;
-use crate::records::{FarmRun, FarmSlot, SLOT, SeriesOfBoard, Tier};
+use crate::records::{FarmBoard, FarmRun, FarmSlot, SLOT, SeriesKey, SeriesOfBoard, Tier, TierRow};
 use crate::store::TimeStretch;
 
 /// The worst of the day that are listed.
@@ -33,69 +36,138 @@ pub struct MomentQuery {
     worst: String,
 }
 
+/// What there is of five minutes, as who asks may see it.
+struct FoundMoment {
+    board: FarmBoard,
+    series: SeriesOfBoard,
+    t: i64,
+    slots: Vec<FarmSlot>,
+    histogram: Option<TierRow>,
+    over: [Option<i64>; 2],
+    worst: Vec<FarmSlot>,
+    day: LongTerm,
+    runs: Vec<FarmRun>,
+    spikes: Vec<FarmSpike>,
+    unread: Option<String>,
+}
+
 pub async fn page(
     State(app): State<Arc<App>>,
     Extension(visitor): Extension<Visitor>,
     Path((name, t)): Path<(String, String)>,
     Query(query): Query<MomentQuery>,
 ) -> WebOutcome {
+    let found = found(&app, &visitor, (&name, &t), &query).await?;
+    let view = FiveMinutes {
+        board: &found.board,
+        key: &found.series.key,
+        words: &found.series.words,
+        t: found.t,
+        slots: &found.slots,
+        histogram: found.histogram.as_ref(),
+        over: found.over,
+        worst: &found.worst,
+        day: &found.day,
+        runs: &found.runs,
+        spikes: &found.spikes,
+        unread: found.unread.as_deref(),
+    };
+    Ok(WebAnswer::page(five_minutes(&view)))
+}
+
+pub async fn json(
+    State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
+    Path((name, t)): Path<(String, String)>,
+    Query(query): Query<MomentQuery>,
+) -> WebOutcome {
+    let found = found(&app, &visitor, (&name, &t), &query).await?;
+    let [before, after] = found.over;
+    WebAnswer::json(&json!({
+        "schema": "onbeat.farm-five-minutes/1", "board": found.board.board,
+        "series": found.series.key.series, "plan": found.series.key.plan, "words": found.series.words,
+        "t": found.t, "slots": found.slots,
+        "histogram": found.histogram.map(|row| HistogramDocument::of(row, None)),
+        "over_before": before, "over_after": after, "worst": found.worst, "runs": found.runs,
+        "spikes": found.spikes, "unread": found.unread.unwrap_or_default(),
+    }))
+}
+
+pub async fn spikes_csv(
+    State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
+    Path((name, t)): Path<(String, String)>,
+    Query(query): Query<MomentQuery>,
+) -> WebOutcome {
+    let found = found(&app, &visitor, (&name, &t), &query).await?;
+    table(&["run", "number", "at", "cpu", "latency_ns", "culprit", "victim"], &found.spikes)
+}
+
+async fn found(
+    app: &App,
+    visitor: &Visitor,
+    (name, t): (&str, &str),
+    query: &MomentQuery,
+) -> Result<FoundMoment, Refusal> {
     let time = || t.parse::<i64>().ok().filter(|t| (0..1 << 40).contains(t));
     let asked = time().ok_or_else(|| Refusal::bad("this is no time: give seconds since 1970"))?;
-    let board = known_board(&app, &visitor, &name).await?;
+    let board = known_board(app, visitor, name).await?;
     let mut all = app.store.series(&board.board).await?;
-    unnamed::series(&visitor, &mut all);
+    unnamed::series(visitor, &mut all);
     let fits = |one: &&SeriesOfBoard| {
         (query.series.is_empty() || one.key.series == query.series)
             && (query.plan.is_empty() || one.key.plan == query.plan)
     };
     let begin = Tier::Day.begin(asked);
-    let day = TimeStretch { from: begin, to: begin + Tier::Day.seconds() };
-    let (one, mut worst) = worst_of_day(&app, &board.board, all.iter().filter(fits), day).await?;
-    let of_hour = Tier::Hour.begin(asked);
-    let hour = TimeStretch { from: of_hour, to: of_hour + Tier::Hour.seconds() };
+    let within_day = TimeStretch { from: begin, to: begin + Tier::Day.seconds() };
+    let (series, mut worst) = worst_of_day(app, &board.board, all.iter().filter(fits), within_day).await?;
     let t = match query.worst.as_str() {
         "" => None,
         "day" => worst.first().map(|first| first.t),
-        "hour" => app.store.worst_slots(&board.board, &one.key, hour, 1).await?.first().map(|first| first.t),
+        "hour" => worst_of_hour(app, &board.board, &series.key, asked).await?,
         _ => return Err(Refusal::bad("worst is none of hour and day: choose one of these")),
     };
     let t = t.unwrap_or(Tier::Slot.begin(asked));
     let within = TimeStretch { from: t, to: t + SLOT };
-    let mut slots = app.store.slots(&board.board, &one.key, within, 100).await?;
-    let hours = app.store.tiers(&board.board, &one.key, Tier::Hour, day).await?;
-    let histogram = app.store.tiers(&board.board, &one.key, Tier::Slot, within).await?;
+    let mut slots = app.store.slots(&board.board, &series.key, within, 100).await?;
+    let histogram = app.store.tiers(&board.board, &series.key, Tier::Slot, within).await?;
     let over = match board.settings.budget_ns {
-        Some(limit) => app.store.beside_over(&board.board, &one.key, t, limit).await?,
+        Some(limit) => app.store.beside_over(&board.board, &series.key, t, limit).await?,
         None => [None, None],
     };
     let mut runs = app.store.runs_within(&board.board, within, RUNS).await?;
-    let (mut spikes, mut unread) = spikes(&app, &runs, within).await;
+    let (mut spikes, mut unread) = spikes(app, &runs, within).await;
     if visitor.is_unnamed() {
         spikes.clear();
         unread = None;
     }
-    unnamed::slots(&visitor, &mut slots);
-    unnamed::slots(&visitor, &mut worst);
-    unnamed::runs(&visitor, &mut runs);
-    let invalid = app.store.invalid_runs(&board.board, day.from).await?;
-    let mut day =
-        LongTerm { tier: Tier::Hour, from: day.from, to: day.to, rows: hours, ..LongTerm::default() };
-    day.mark(&one.key, &invalid);
-    let view = FiveMinutes {
-        board: &board,
-        key: &one.key,
-        words: &one.words,
-        t,
-        slots: &slots,
-        histogram: histogram.first(),
-        over,
-        worst: &worst,
-        day: &day,
-        runs: &runs,
-        spikes: &spikes,
-        unread: unread.as_deref(),
-    };
-    Ok(WebAnswer::page(five_minutes(&view)))
+    unnamed::slots(visitor, &mut slots);
+    unnamed::slots(visitor, &mut worst);
+    unnamed::runs(visitor, &mut runs);
+    let day = day_around(app, &board.board, &series.key, within_day).await?;
+    let histogram = histogram.into_iter().next();
+    Ok(FoundMoment { board, series, t, slots, histogram, over, worst, day, runs, spikes, unread })
+}
+
+/// The first second of the worst five minutes of the hour that a time is in.
+async fn worst_of_hour(app: &App, board: &str, key: &SeriesKey, t: i64) -> Result<Option<i64>, Refusal> {
+    let from = Tier::Hour.begin(t);
+    let hour = TimeStretch { from, to: from + Tier::Hour.seconds() };
+    Ok(app.store.worst_slots(board, key, hour, 1).await?.first().map(|first| first.t))
+}
+
+/// The hours of a day.
+async fn day_around(
+    app: &App,
+    board: &str,
+    key: &SeriesKey,
+    within: TimeStretch,
+) -> Result<LongTerm, Refusal> {
+    let TimeStretch { from, to } = within;
+    let rows = app.store.tiers(board, key, Tier::Hour, within).await?;
+    let mut day = LongTerm { tier: Tier::Hour, from, to, rows, ..LongTerm::default() };
+    day.mark(key, &app.store.invalid_runs(board, from).await?);
+    Ok(day)
 }
 
 /// The spikes that hunts recorded within a time, the latest first, and why a bundle could not be

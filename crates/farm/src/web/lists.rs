@@ -12,7 +12,7 @@ use super::pages::WebOutcome;
 use super::tables::table;
 use crate::board_settings::BudgetsDocument;
 
-/// Runs that show a culprit, in one answer.
+/// Runs that show a culprit, and days on which recorders name it, in one answer.
 const MOST_RUNS: i64 = 1_000;
 /// Entries of what was done where no number is asked for, and at most: more are not kept.
 const AUDIT_SHOWN: i64 = 100;
@@ -25,7 +25,10 @@ pub async fn culprit(State(app): State<Arc<App>>, Path(fingerprint): Path<String
         return Err(Refusal::not_found("no culprit has this address: /v1/culprits lists them"));
     };
     let runs = app.store.runs_with(&fingerprint, MOST_RUNS).await?;
-    WebAnswer::json(&json!({ "schema": "onbeat.farm-culprit/1", "culprit": found, "runs": runs }))
+    let days = app.store.culprit_days(&fingerprint, MOST_RUNS).await?;
+    WebAnswer::json(&json!({
+        "schema": "onbeat.farm-culprit/1", "culprit": found, "runs": runs, "days": days,
+    }))
 }
 
 #[derive(Deserialize)]

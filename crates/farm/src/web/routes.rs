@@ -11,7 +11,7 @@ use super::access::{RouteNeed, admit};
 use super::app::App;
 use super::{
     acknowledge, admin, admin_people, api, audits, changes, compare, culprits, enrol, files, five_minutes,
-    kernels, lists, login, me, metrics, pages, pins, receive, runs, tables,
+    kernels, lists, login, looked_after, me, metrics, pages, pins, receive, run_data, runs, tables,
 };
 use crate::people::Role;
 
@@ -67,6 +67,13 @@ fn store<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) ->
 
 /// All of them.
 pub fn routes() -> Vec<FarmRoute> {
+    [shown_pages(), administration(), data_of_boards(), data_of_runs(), data(), of_boards()]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+fn shown_pages() -> Vec<FarmRoute> {
     vec![
         read("/", RouteNeed::Reading, pages::fleet),
         read("/b/{board}", RouteNeed::Reading, pages::board),
@@ -87,6 +94,11 @@ pub fn routes() -> Vec<FarmRoute> {
         read("/login", RouteNeed::Nothing, login::page),
         send("/login", RouteNeed::Nothing, login::enter),
         send("/logout", RouteNeed::Nothing, login::leave),
+    ]
+}
+
+fn administration() -> Vec<FarmRoute> {
+    vec![
         read("/admin", OPERATOR, admin::page),
         read("/admin/boards/{board}", OPERATOR, admin::board),
         send("/admin/boards/{board}", OPERATOR, admin::set_board),
@@ -95,38 +107,70 @@ pub fn routes() -> Vec<FarmRoute> {
         send("/admin/codes", ADMIN, admin_people::make_codes),
         send("/admin/people", ADMIN, admin_people::add),
         send("/admin/people/{name}", ADMIN, admin_people::change),
-        read("/healthz", RouteNeed::Nothing, metrics::health),
-        read("/metrics", RouteNeed::Metrics, metrics::metrics),
+        read("/v1/audit", OPERATOR, lists::audit),
+        read("/v1/budgets", OPERATOR, lists::budgets),
+        read("/v1/storage", OPERATOR, looked_after::storage),
+        read("/v1/boards/{board}/sent", OPERATOR, looked_after::sent),
+        read("/v1/people", ADMIN, looked_after::people),
+    ]
+}
+
+fn data_of_boards() -> Vec<FarmRoute> {
+    vec![
         read("/v1/boards", RouteNeed::Reading, api::boards),
         read("/v1/boards.csv", RouteNeed::Reading, tables::boards),
-        read("/v1/boards/{board}/environments", RouteNeed::Names, tables::environments),
-        read("/v1/culprits.csv", RouteNeed::Names, culprits::csv),
-        read("/v1/kernels.csv", RouteNeed::Names, tables::kernels),
-        read("/v1/changes.csv", RouteNeed::Reading, tables::changes_found),
         read("/v1/boards/{board}", RouteNeed::Reading, api::board),
+        read("/v1/boards/{board}/environments", RouteNeed::Names, tables::environments),
+        read("/v1/boards/{board}/environments.csv", RouteNeed::Names, tables::environments_table),
+        read("/v1/boards/{board}/at/{t}", RouteNeed::Reading, five_minutes::json),
+        read("/v1/boards/{board}/at/{t}/spikes.csv", RouteNeed::Names, five_minutes::spikes_csv),
         read("/v1/boards/{board}/slots", RouteNeed::Reading, api::slots),
         read("/v1/boards/{board}/slots.csv", RouteNeed::Reading, api::slots_csv),
         read("/v1/boards/{board}/histograms", RouteNeed::Reading, api::histograms),
         read("/v1/boards/{board}/histograms.csv", RouteNeed::Reading, api::histograms_table),
-        read("/v1/boards/{board}/environments.csv", RouteNeed::Names, tables::environments_table),
         read("/v1/boards/{board}/labels", RouteNeed::Names, runs::labels),
+        read("/v1/labels.csv", RouteNeed::Names, lists::labels_csv),
+    ]
+}
+
+fn data_of_runs() -> Vec<FarmRoute> {
+    vec![
         read("/v1/runs", RouteNeed::Names, runs::json),
         read("/v1/runs.csv", RouteNeed::Names, runs::csv),
         read("/v1/runs/{id}", RouteNeed::Reading, api::run),
         read("/v1/runs/{id}/audit", RouteNeed::Names, audits::json),
         read("/v1/runs/{id}/files/{*path}", RouteNeed::Names, files::file),
         read("/v1/runs/{id}/perfetto.json", RouteNeed::Names, files::trace),
+        read("/v1/runs/{id}/report.json", RouteNeed::Names, run_data::report_json),
+        read("/v1/runs/{id}/report.csv", RouteNeed::Names, run_data::report_csv),
+        read("/v1/runs/{id}/again", RouteNeed::Names, run_data::again),
+        read("/v1/runs/{id}/spikes", RouteNeed::Names, run_data::spikes),
+        read("/v1/runs/{id}/spikes.csv", RouteNeed::Names, run_data::spikes_csv),
+        read("/v1/runs/{id}/spikes/{number}", RouteNeed::Names, run_data::spike),
+    ]
+}
+
+fn data() -> Vec<FarmRoute> {
+    vec![
+        read("/healthz", RouteNeed::Nothing, metrics::health),
+        read("/metrics", RouteNeed::Metrics, metrics::metrics),
         read("/v1/culprits", RouteNeed::Names, culprits::json),
+        read("/v1/culprits.csv", RouteNeed::Names, culprits::csv),
         read("/v1/culprits/{fingerprint}", RouteNeed::Names, lists::culprit),
-        read("/v1/audit", OPERATOR, lists::audit),
-        read("/v1/budgets", OPERATOR, lists::budgets),
-        read("/v1/labels.csv", RouteNeed::Names, lists::labels_csv),
-        read("/v1/refused.csv", RouteNeed::Names, lists::refused_csv),
         read("/v1/kernels", RouteNeed::Names, kernels::json),
+        read("/v1/kernels.csv", RouteNeed::Names, tables::kernels),
         read("/v1/changes", RouteNeed::Reading, changes::json),
+        read("/v1/changes.csv", RouteNeed::Reading, tables::changes_found),
         read("/v1/compare", RouteNeed::Names, compare::json),
         read("/v1/compare.csv", RouteNeed::Names, compare::csv),
         read("/v1/refused", RouteNeed::Names, api::refused),
+        read("/v1/refused.csv", RouteNeed::Names, lists::refused_csv),
+    ]
+}
+
+/// What boards send.
+fn of_boards() -> Vec<FarmRoute> {
+    vec![
         read("/v1/me", RouteNeed::Token, me::me),
         send("/v1/enrol", RouteNeed::Code, enrol::enrol),
         store("/v1/runs/{id}", receive::put_run),

@@ -13,7 +13,7 @@ use super::pages::{WebOutcome, known_board};
 use super::tables::table;
 use super::visitor::Visitor;
 use crate::pages::runs::{RunsView, runs};
-use crate::records::RunFilter;
+use crate::records::{FarmRun, RunFilter};
 
 /// How many runs an answer has where no number is asked for, and at most.
 const SHOWN: i64 = 100;
@@ -63,16 +63,22 @@ fn filter_of(asked: &[(String, String)]) -> Result<(RunFilter, i64), Refusal> {
 
 pub async fn page(State(app): State<Arc<App>>, Query(asked): RunsAsked) -> WebOutcome {
     let (filter, most) = filter_of(&asked)?;
-    let mut found = app.store.find_runs(&filter, most + 1).await?;
+    let (found, more) = found(&app, &filter, most).await?;
+    Ok(WebAnswer::page(runs(&RunsView { filter: &filter, runs: &found, more })))
+}
+
+/// The runs that are asked for, and whether there are older ones.
+async fn found(app: &App, filter: &RunFilter, most: i64) -> Result<(Vec<FarmRun>, bool), Refusal> {
+    let mut found = app.store.find_runs(filter, most + 1).await?;
     let more = found.len() as i64 > most;
     found.truncate(most as usize);
-    Ok(WebAnswer::page(runs(&RunsView { filter: &filter, runs: &found, more })))
+    Ok((found, more))
 }
 
 pub async fn json(State(app): State<Arc<App>>, Query(asked): RunsAsked) -> WebOutcome {
     let (filter, most) = filter_of(&asked)?;
-    let runs = app.store.find_runs(&filter, most).await?;
-    WebAnswer::json(&json!({ "schema": "onbeat.farm-runs/1", "runs": runs }))
+    let (runs, more) = found(&app, &filter, most).await?;
+    WebAnswer::json(&json!({ "schema": "onbeat.farm-runs/1", "runs": runs, "more": more }))
 }
 
 pub async fn csv(State(app): State<Arc<App>>, Query(asked): RunsAsked) -> WebOutcome {

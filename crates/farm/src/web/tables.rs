@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 
 use super::answer::WebAnswer;
 use super::app::App;
+use super::board_list::listed;
 use super::changes::{ChangesQuery, asked_for};
 use super::data::cell;
 use super::kernels::documents;
 use super::pages::{FleetQuery, WebOutcome, known_board};
-use super::unnamed;
 use super::visitor::Visitor;
 use crate::changes::FarmChange;
 use crate::pages::environments::{SettingChange, changed};
@@ -25,7 +25,7 @@ pub async fn boards(
     Extension(visitor): Extension<Visitor>,
     Query(query): Query<FleetQuery>,
 ) -> WebOutcome {
-    const COLUMNS: [&str; 14] = [
+    const COLUMNS: [&str; 18] = [
         "board",
         "name",
         "state",
@@ -40,12 +40,12 @@ pub async fn boards(
         "budget_ns",
         "lab",
         "last_slot",
+        "max_day",
+        "state_since",
+        "budget_of",
+        "changes",
     ];
-    let mut boards = app.store.boards().await?;
-    unnamed::boards(&visitor, &mut boards);
-    query.filter(&mut boards)?;
-    query.order(&mut boards);
-    table(&COLUMNS, &boards)
+    table(&COLUMNS, &listed(&app, &visitor, &query).await?)
 }
 
 pub async fn changes_found(

@@ -7,14 +7,18 @@ use std::sync::Arc;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode, header};
 use axum::response::Response;
+use model::rows::RowCounts;
+use model::units::{Cpu, Nanos};
+use model::watch::{WatchCulprit, WatchRow};
 use tower::ServiceExt;
 
 use super::{App, FarmExposure, router};
 use crate::ingest::bundle::read;
 use crate::ingest::find::FoundBundle;
+use crate::ingest::rows::{self, RowsOf};
 use crate::ingest::tar::{TarEntry, TarReader};
-use crate::store::FarmStore;
 use crate::store::engines::on_each_engine;
+use crate::store::{FarmStore, RowBatch};
 
 pub fn place(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs").join(name)
@@ -164,6 +168,106 @@ fn data_is_json_and_csv() {
         let metrics = text(get(&app, "/metrics").await).await;
         assert!(metrics.contains("onbeat_max_seconds{board=\"west\"}") && metrics.ends_with("# EOF\n"));
         assert_eq!(get(&app, "/healthz").await.status(), StatusCode::OK);
+    });
+}
+
+#[test]
+fn what_the_pages_of_a_hunt_show_is_there_as_data() {
+    on_each_engine(async |store| {
+        let app = app_of(store, &[(&place("hunt"), "a")]).await;
+        let run = app.store.runs("a", 1).await.unwrap().remove(0);
+        let json = async |address: &str| -> serde_json::Value {
+            let response = get(&app, address).await;
+            assert_eq!(response.status(), StatusCode::OK, "{address}");
+            serde_json::from_str(&text(response).await).unwrap()
+        };
+        let at = json(&format!("/v1/boards/a/at/{}?worst=day", run.started)).await;
+        assert_eq!((&at["schema"], &at["board"]), (&"onbeat.farm-five-minutes/1".into(), &"a".into()));
+        assert_eq!(
+            (&at["slots"][0]["run"], &at["runs"][0]["id"]),
+            (&run.id.as_str().into(), &run.id.as_str().into())
+        );
+        assert_eq!(at["worst"][0]["max_ns"], run.max_ns.unwrap().0);
+        let in_them = at["spikes"].as_array().unwrap();
+        assert!(!in_them.is_empty() && in_them.iter().all(|spike| spike["run"] == run.id.as_str()));
+        let csv = text(get(&app, &format!("/v1/boards/a/at/{}/spikes.csv", at["t"])).await).await;
+        assert_eq!(csv.lines().count(), 1 + in_them.len(), "{csv}");
+
+        let base = format!("/v1/runs/{}", run.id);
+        let all = json(&format!("{base}/spikes")).await["spikes"].clone();
+        let latency = |at: usize| all[at]["latency_ns"].as_i64().unwrap();
+        assert_eq!(all.as_array().unwrap().len() as u64, run.spikes);
+        assert!(latency(0) >= latency(1) && all[0]["number"] == 1);
+        let csv = text(get(&app, &format!("{base}/spikes.csv")).await).await;
+        assert!(csv.starts_with("number,at,cpu,latency_ns,") && csv.lines().count() as u64 == 1 + run.spikes);
+        let one = json(&format!("{base}/spikes/1")).await;
+        assert_eq!(one["spike"]["latency_ns"], latency(0));
+        assert!(!one["spike"]["slices"].as_array().unwrap().is_empty());
+        assert!(
+            one["culprits"][0]["took_ns"].as_i64().unwrap() > 0 && one["culprits"][0]["remedy"].is_string()
+        );
+        let command = json(&format!("{base}/again")).await["again"].clone();
+        assert!(
+            command.as_str().unwrap().starts_with("onbeat hunt ") && one["again"] == command,
+            "{command}"
+        );
+        let report = json(&format!("{base}/report.json")).await;
+        assert_eq!(
+            (&report["id"], report["spikes"].as_array().unwrap().len() as u64),
+            (&run.id.as_str().into(), run.spikes)
+        );
+        assert!(text(get(&app, &format!("{base}/report.csv")).await).await.lines().count() > 1);
+        for missing in ["/spikes/0", "/spikes/99", "/spikes/x"] {
+            assert_eq!(
+                get(&app, &format!("{base}{missing}")).await.status(),
+                StatusCode::NOT_FOUND,
+                "{missing}"
+            );
+        }
+        for address in ["/v1/runs/none/spikes", "/v1/runs/none/again", "/v1/runs/none/report.json"] {
+            assert_eq!(get(&app, address).await.status(), StatusCode::NOT_FOUND, "{address}");
+        }
+        assert_eq!(json("/v1/runs?limit=1").await["more"], false);
+        let slots = text(get(&app, "/v1/boards/a/slots.csv?by=cpu").await).await;
+        assert!(
+            slots.lines().count() > 1 && slots.lines().skip(1).all(|line| line.contains(",1,")),
+            "{slots}"
+        );
+        assert_eq!(get(&app, "/v1/boards/a/slots.csv?by=day").await.status(), StatusCode::BAD_REQUEST);
+    });
+}
+
+#[test]
+fn the_days_on_which_recorders_name_a_culprit_are_in_its_data_as_on_its_page() {
+    on_each_engine(async |store| {
+        let id = store.board_for("a", "a").await.unwrap();
+        let of = RowsOf { boot: "b".into(), recording: "r".into(), series: "wakeup".into() };
+        let line = |seq: i64| {
+            let hist = RowCounts::of_rows([(200, 1)]);
+            let culprit =
+                WatchCulprit { name: "hog".into(), kind: "thread".into(), ..WatchCulprit::default() };
+            let (cpu, max_ns) = (Some(Cpu(0)), Some(Nanos(200)));
+            let row = WatchRow { cpu, n: 1, max_ns, hist, culprit, ..WatchRow::default() };
+            let mono = seq * 86_400 * Nanos::SECOND.0;
+            serde_json::json!({ "seq": seq, "mono_ns": mono, "span_ns": 1, "wall_ns": mono, "cpus": [row] })
+                .to_string()
+                + "\n"
+        };
+        let rows = rows::read(&of, (line(3) + &line(5)).as_bytes()).unwrap();
+        store
+            .put_rows(&[RowBatch { board_id: id, of, clock: None, received_ns: i64::MAX, rows }])
+            .await
+            .unwrap();
+        let app = app_of(store, &[]).await;
+        let fingerprint = app.store.culprits(None, 9).await.unwrap().remove(0).fingerprint;
+        let found = text(get(&app, &format!("/v1/culprits/{fingerprint}")).await).await;
+        let found: serde_json::Value = serde_json::from_str(&found).unwrap();
+        let days = found["days"].as_array().unwrap();
+        assert_eq!((days.len(), found["runs"].as_array().unwrap().len()), (2, 0));
+        let told = (&days[0]["board"], &days[0]["t"], &days[0]["five_minutes"], &days[0]["series"]);
+        assert_eq!(told, (&"a".into(), &(5 * 86_400).into(), &1.into(), &"wakeup".into()));
+        let page = text(get(&app, &format!("/culprits/{fingerprint}")).await).await;
+        assert!(page.contains("/b/a/at/432000?series=wakeup"), "{page}");
     });
 }
 

@@ -63,7 +63,7 @@ const LEAST: f64 = 0.01;
 
 /// The culprits of a spike that are worth naming by their places, the largest first, which is there
 /// however small it is.
-pub(super) fn named(run: &Run, spike: &Spike) -> Vec<(usize, Nanos)> {
+pub fn named(run: &Run, spike: &Spike) -> Vec<(usize, Nanos)> {
     let mut all = typical::concerned(run, spike);
     let is_large = |ns: Nanos| share(ns, spike.latency_ns) >= LEAST;
     let large = all.iter().take_while(|(_, ns)| is_large(*ns)).count();

@@ -1,0 +1,102 @@
+//! What the pages of a run and of its spikes show, as data: the report, the spikes, and the command
+//! that makes such a run again.
+
+use std::path::Path as FilePath;
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use model::run::Culprit;
+use model::units::Nanos;
+use report::ReportFormat;
+use report::hunt::parts::by_latency;
+use report::hunt::spike_page::named;
+use report::run::repeat::repeat;
+use serde::Serialize;
+use serde_json::{Value, json};
+use study::page::{ReportedRun, spiked_run};
+
+use super::answer::{Refusal, WebAnswer};
+use super::app::App;
+use super::pages::WebOutcome;
+use super::tables::table;
+use crate::ingest::spikes::{FarmSpike, spikes_within};
+
+/// What is read of the bundle of a run.
+async fn opened<T: Send + 'static>(
+    app: &App,
+    id: &str,
+    read: impl FnOnce(&FilePath) -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
+    let missing = || Refusal::not_found("no run has this id: /v1/boards/BOARD lists those of a board");
+    let run = app.store.run(id).await?.ok_or_else(missing)?;
+    let place = app.bundle(&run).await?;
+    app.heavy(move || read(&place)).await
+}
+
+pub async fn report_json(State(app): State<Arc<App>>, Path(id): Path<String>) -> WebOutcome {
+    let text = rendered(&app, id, ReportFormat::Json).await?;
+    Ok(WebAnswer::text("application/json", text))
+}
+
+pub async fn report_csv(State(app): State<Arc<App>>, Path(id): Path<String>) -> WebOutcome {
+    Ok(WebAnswer::csv(rendered(&app, id, ReportFormat::Csv).await?))
+}
+
+async fn rendered(app: &App, id: String, format: ReportFormat) -> Result<String, Refusal> {
+    let name = id.clone();
+    let read = move |place: &FilePath| -> Result<String, Refusal> {
+        let run = ReportedRun::open(place)?.named(&name);
+        let input = run.input().ok_or_else(|| Refusal::not_found("this bundle holds no run"))?;
+        Ok(report::render(&[input], format)?)
+    };
+    opened(app, &id, read).await
+}
+
+/// The command that makes such a run again; null where its record does not tell.
+pub async fn again(State(app): State<Arc<App>>, Path(id): Path<String>) -> WebOutcome {
+    let command = opened(&app, &id, |place| Ok(repeat(&bundle::read::Bundle::open(place)?.run))).await?;
+    WebAnswer::json(&json!({ "schema": "onbeat.farm-again/1", "run": id, "again": command }))
+}
+
+/// All spikes of a run, each with the number of its page.
+async fn all_spikes(app: &App, id: &str) -> Result<Vec<FarmSpike>, Refusal> {
+    let all = opened(app, id, |place| Ok(spikes_within(place, i64::MIN..i64::MAX)?)).await?;
+    // In its address a run is called as the store calls it.
+    Ok(all.into_iter().map(|one| FarmSpike { run: id.to_owned(), ..one }).collect())
+}
+
+pub async fn spikes(State(app): State<Arc<App>>, Path(id): Path<String>) -> WebOutcome {
+    let all = all_spikes(&app, &id).await?;
+    WebAnswer::json(&json!({ "schema": "onbeat.farm-spikes/1", "run": id, "spikes": all }))
+}
+
+pub async fn spikes_csv(State(app): State<Arc<App>>, Path(id): Path<String>) -> WebOutcome {
+    table(&["number", "at", "cpu", "latency_ns", "culprit", "victim"], &all_spikes(&app, &id).await?)
+}
+
+/// A culprit of a spike, with what it took of that one.
+#[derive(Serialize)]
+struct SpikeCulprit<'a> {
+    took_ns: Nanos,
+    #[serde(flatten)]
+    culprit: &'a Culprit,
+}
+
+pub async fn spike(State(app): State<Arc<App>>, Path((id, number)): Path<(String, String)>) -> WebOutcome {
+    let missing =
+        || Refusal::not_found("the run has no spike of this number: /v1/runs/RUN/spikes lists them");
+    let asked: usize = number.parse().map_err(|_| missing())?;
+    let name = id.clone();
+    let read = move |place: &FilePath| -> Result<Value, Refusal> {
+        let run = spiked_run(place)?;
+        let order = by_latency(&run);
+        let at = asked.checked_sub(1).and_then(|at| order.get(at).copied()).ok_or_else(missing)?;
+        let of = |(at, took_ns): (usize, Nanos)| SpikeCulprit { took_ns, culprit: &run.culprits[at] };
+        let culprits: Vec<SpikeCulprit> = named(&run, &run.spikes[at]).into_iter().map(of).collect();
+        Ok(json!({
+            "schema": "onbeat.farm-spike/1", "run": name, "number": asked, "spike": run.spikes[at],
+            "culprits": culprits, "again": repeat(&run),
+        }))
+    };
+    WebAnswer::json(&opened(&app, &id, read).await?)
+}
