@@ -47,8 +47,8 @@ pub fn open(path: &Path) -> Result<ExplainedRun> {
 }
 
 /// Brings a hunt that was killed, or is on, to its last moment: of its spikes since its last
-/// checkpoint the culprits are not in its document, and the last spikes are in the events alone. How
-/// many windows could not be read; any other run stays as it is.
+/// checkpoint the culprits are not in its document, and the last spikes are in the events alone.
+/// How many windows could not be read; any other run stays as it is.
 pub fn bring_up_to_date(path: &Path, bundle: &mut Bundle) -> Result<u64> {
     if bundle.run.complete || bundle.run.command != Command::Hunt {
         return Ok(0);

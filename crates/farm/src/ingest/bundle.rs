@@ -91,8 +91,8 @@ fn read_unguarded(found: &FoundBundle) -> Result<(BundleRecord, Vec<String>), St
     Ok((record, bundle.remarks))
 }
 
-/// The culprits of a hunt that was killed, as its report has them: its document has those of its last
-/// checkpoint at best.
+/// The culprits of a hunt that was killed, as its report has them: its document has those of its
+/// last checkpoint at best.
 fn find_culprits(place: &Path, bundle: &mut Bundle) -> Result<(), String> {
     let traced = stored_file(place, &format!("events/{SPIKES}")).map_or(0, |file| file.bytes);
     if !bundle.run.complete && traced > MOST_TRACED {

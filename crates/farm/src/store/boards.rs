@@ -81,7 +81,7 @@ impl FarmStore {
         let board = |row: Row| {
             let (id, board, name, runs, last, tokens, enrolled, model, release, preempt, environment) = row;
             let of_runs = (model, release, preempt, environment);
-            // What its recorder says where it has no run, or where that is newer and says otherwise.
+            // What its recorder says where it has no run, or where that is newer and differs.
             let (model, release, preempt, environment) = match recorded.remove(&id) {
                 Some((at, now)) if runs == 0 || (at > last && differ(&of_runs, &now)) => now,
                 _ => of_runs,

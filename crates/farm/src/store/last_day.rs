@@ -1,5 +1,5 @@
-//! The largest latency of each board's last 24 hours, which is held against its budget: that of what
-//! counts.
+//! The largest latency of each board's last 24 hours, which is held against its budget: that of
+//! what counts.
 
 use std::collections::BTreeMap;
 

@@ -139,7 +139,10 @@ async fn document(app: &App, asked: Vec<(String, String)>) -> Result<String, Ref
     if !form.is_of_days() {
         return Ok(json);
     }
-    let other = |one: &SeriesOfBoard| json!({ "series": one.key.series, "plan": one.key.plan, "words": one.words, "days": one.days });
+    let other = |one: &SeriesOfBoard| {
+        let SeriesOfBoard { key, words, days, .. } = one;
+        json!({ "series": key.series, "plan": key.plan, "words": words, "days": days })
+    };
     let others: Value = others.iter().map(other).collect();
     // Its numbers stay as they are written.
     Ok(match json.trim_end().strip_suffix('}') {

@@ -33,8 +33,8 @@ pub fn csv_row(slot: &FarmSlot) -> String {
     )
 }
 
-/// Slots of single CPUs, those of each slot by their numbers. Who was late, and by whom, is known of
-/// the largest latency alone.
+/// Slots of single CPUs, those of each slot by their numbers. Who was late, and by whom, is known
+/// of the largest latency alone.
 pub fn by_cpu(all: &[FarmSlot]) -> Vec<FarmSlot> {
     let one = |slot: &FarmSlot, peak: &SlotPeak| {
         let name = |of: &String| if slot.max_cpu == Some(peak.cpu) { of.clone() } else { String::new() };
