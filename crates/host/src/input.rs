@@ -46,6 +46,11 @@ pub fn file_version(path: &Path) -> Option<(u64, u64)> {
     Some((found.ino(), changed as u64))
 }
 
+/// How many names a plain file has: one, and one more for each hard link.
+pub fn count_names(path: &Path) -> Option<u64> {
+    path.metadata().ok().filter(|found| found.is_file()).map(|found| found.nlink())
+}
+
 /// When a file was written last, in seconds since 1970.
 pub fn written_at(path: &Path) -> Option<i64> {
     path.metadata().ok().map(|found| found.mtime())

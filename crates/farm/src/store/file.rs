@@ -14,6 +14,11 @@ const NOT_A_DATABASE: [i32; 3] = [11, 14, 26];
 const NOT_PERMITTED: [i32; 3] = [3, 8, 23];
 /// and what another program has locked for longer than the driver waits.
 const LOCKED: [i32; 2] = [5, 6];
+/// How many there are of the tables that a store of each version has; they are made in one
+/// transaction.
+const OURS: &str = "select count(*) from sqlite_master where type = 'table' \
+                    and name in ('meta', 'board', 'environment', 'plan', 'run', 'slot', 'hist')";
+const OUR_TABLES: i64 = 7;
 
 /// Makes the file where there is none, for its user alone, because it holds digests of passwords;
 /// what SQLite puts beside it gets the same mode. Refuses what is no store, without writing to it.
@@ -27,13 +32,27 @@ pub async fn look_at(path: &Path, url: &str) -> Result<()> {
             let what = format!("cannot write to the store {}", quoted(path));
             Failure::of_call(what, &error, Exit::Usage, remedy)
         })?;
+    if let Some(names @ 2..) = host::count_names(path) {
+        // SQLite keeps its log beside the name by which a file is opened ("How To Corrupt An SQLite
+        // Database File", "Multiple links to the same file").
+        let shown = quoted(path);
+        return Err(Failure::usage(format!(
+            "{shown} has {names} names, as hard links, and what is written by one of them damages what is \
+             written by another: remove the others (`find -samefile` lists them), or copy the file"
+        )));
+    }
     let unopened = |error: sqlx::Error| refusal(path, &error);
     // Not through the pool, which would try for half a minute whatever is wrong.
     let mut connection = AnyConnection::connect(url).await.map_err(unopened)?;
     let made = "select count(*) from sqlite_master where name not like 'sqlite_%'";
     let made: i64 = sqlx::query_scalar(made).fetch_one(&mut connection).await.map_err(unopened)?;
     let schema = sqlx::query_scalar::<_, i64>("select value from meta where name = 'schema'");
-    let is_ours = made == 0 || matches!(schema.fetch_optional(&mut connection).await, Ok(Some(_)));
+    let mut is_ours = made == 0 || matches!(schema.fetch_optional(&mut connection).await, Ok(Some(_)));
+    if is_ours && made > 0 {
+        // Others have a table of that name, too.
+        let ours: i64 = sqlx::query_scalar(OURS).fetch_one(&mut connection).await.map_err(unopened)?;
+        is_ours = ours == OUR_TABLES;
+    }
     connection.close().await.map_err(unopened)?;
     match is_ours {
         true => Ok(()),
@@ -92,11 +111,22 @@ mod tests {
             let mut foreign = AnyConnection::connect(&url).await.unwrap();
             sqlx::query("create table notes (text text)").execute(&mut foreign).await.unwrap();
             foreign.close().await.unwrap();
+            let url = format!("sqlite://{}?mode=rwc", at("alike").display());
+            let mut alike = AnyConnection::connect(&url).await.unwrap();
+            for statement in [
+                "create table meta (name text primary key, value bigint not null)",
+                "insert into meta values ('schema', 6)",
+                "create table run (id text primary key)",
+            ] {
+                sqlx::query(statement).execute(&mut alike).await.unwrap();
+            }
+            alike.close().await.unwrap();
             for (name, words) in [
                 ("garbage", "restore a backup"),
                 ("short", "restore a backup"),
                 ("cut", "restore a backup"),
                 ("foreign", "of another program"),
+                ("alike", "of another program"),
             ] {
                 let before = fs::read(at(name)).unwrap();
                 let refused = FarmStore::file(&at(name)).await.err().unwrap();
@@ -107,6 +137,34 @@ mod tests {
             // An empty file becomes one.
             fs::write(at("empty"), "").unwrap();
             assert!(FarmStore::file(&at("empty")).await.is_ok());
+        });
+    }
+
+    #[test]
+    fn a_store_with_two_names_is_refused_by_either_until_it_has_one() {
+        block_on(async {
+            let folder = tempfile::tempdir().unwrap();
+            let at = |name: &str| folder.path().join(name);
+            let store = FarmStore::file(&at("farm.db")).await.unwrap();
+            fs::hard_link(at("farm.db"), at("other.db")).unwrap();
+            // Also while it is open by the first.
+            for closed in [false, true] {
+                if closed {
+                    store.pool.close().await;
+                }
+                for name in ["farm.db", "other.db"] {
+                    let refused = FarmStore::file(&at(name)).await.err().unwrap();
+                    assert_eq!(refused.exit, Exit::Usage);
+                    let told = refused.message;
+                    assert!(told.contains("2 names") && !told.contains('\n'), "{told}");
+                    assert!(!at("other.db-wal").exists(), "it was opened");
+                }
+            }
+            fs::remove_file(at("other.db")).unwrap();
+            assert!(FarmStore::file(&at("farm.db")).await.is_ok());
+            // A link of the other kind is the file that it leads to.
+            std::os::unix::fs::symlink(at("farm.db"), at("link.db")).unwrap();
+            assert!(FarmStore::file(&at("link.db")).await.is_ok());
         });
     }
 
