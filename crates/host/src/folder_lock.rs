@@ -25,6 +25,19 @@ pub struct FolderLock {
 const LOOKS: u32 = 20;
 const BETWEEN: Duration = Duration::from_millis(5);
 
+/// Takes the lock of a folder itself, for which no file is made in it, so that whoever may read the
+/// folder may take it; none where another process has it. It is another lock than that of
+/// [`lock_folder`].
+pub fn lock_directory(folder: impl AsFd) -> io::Result<Option<FolderLock>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::openat(&folder, ".", flags, Mode::empty())?);
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(FolderLock { _file: file })),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
 /// Takes the lock of a folder; who has it where it is taken, 0 where that cannot be told.
 pub fn lock_folder(folder: impl AsFd) -> io::Result<Result<FolderLock, LockOwner>> {
     lock_file(folder, OsStr::new("lock"))

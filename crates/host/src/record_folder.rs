@@ -11,7 +11,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::folder_lock::{FolderLock, LockOwner, lock_file, lock_folder};
+use crate::folder_lock::{FolderLock, LockOwner, lock_directory, lock_file, lock_folder};
 use crate::trusted_path::{self, CreatedDirs, Target};
 
 /// Files as a record needs them: the folder of a machine, or one made up by tests.
@@ -89,6 +89,12 @@ impl RecordFolder {
     /// The same for one file of the folder, by a lock beside it that has this name.
     pub fn lock_as(&self, name: &OsStr) -> io::Result<Result<FolderLock, LockOwner>> {
         lock_file(&self.fd, name)
+    }
+
+    /// Takes a turn in the folder, by a lock of the folder itself, which leaves no file in it; none
+    /// where another process has it.
+    pub fn take_turn(&self) -> io::Result<Option<FolderLock>> {
+        lock_directory(&self.fd)
     }
 
     fn file(&self, name: &str, flags: OFlags) -> io::Result<File> {
@@ -205,5 +211,20 @@ mod tests {
         assert!(of_file.is_ok() && again.lock_as("a.db.lock".as_ref()).unwrap().is_err());
         drop(held);
         assert!(again.lock().unwrap().is_ok());
+    }
+
+    #[test]
+    fn a_turn_is_no_file_and_ends_with_its_value() {
+        let top = tempfile::tempdir().unwrap();
+        let folder = RecordFolder::make(&top.path().join("bundles")).unwrap();
+        let again = RecordFolder::open(&top.path().join("bundles")).unwrap();
+        let turn = folder.take_turn().unwrap();
+        assert!(turn.is_some() && again.take_turn().unwrap().is_none());
+        assert!(folder.take_turn().unwrap().is_none(), "a second one of the same");
+        assert_eq!(folder.names().unwrap(), [""; 0]);
+        // A server's lock is another one.
+        assert!(again.lock().unwrap().is_ok());
+        drop(turn);
+        assert!(again.take_turn().unwrap().is_some());
     }
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use host::FolderLock;
 use model::error::{Exit, Failure, Result};
 use model::text::{clean, quoted, several};
 use serde::Serialize;
@@ -15,7 +16,7 @@ use super::store_flag::{STORE_HELP, StorePlace};
 use super::take_record::{TakenRecord, take_record};
 use crate::ingest::bundle::read;
 use crate::ingest::find::{FoundBundle, bundles};
-use crate::ingest::keep::keep;
+use crate::ingest::keep::{copying_turn, keep, name_of_state};
 use crate::objects::{BucketFault, ObjectBucket};
 use crate::pages::fleet::RefusedBundle;
 use crate::records::{BundleRecord, FarmRun};
@@ -189,8 +190,17 @@ impl KeptIn {
             }));
         };
         let bundles = host::whole_path(&self.bundles).unwrap_or_else(|_| self.bundles.clone());
-        let put = bucket.put_folder(&record.run.id, from, &record.digest).await;
-        Ok(words_of(put)?.map(|left_out| (bundles.join(&record.run.id), left_out)))
+        let name = name_of_state(record);
+        let put = bucket.put_folder(&name, from, &record.digest).await;
+        Ok(words_of(put)?.map(|left_out| (bundles.join(&name), left_out)))
+    }
+
+    /// The turn to copy into the folder; what is put into a bucket has a name for each state.
+    async fn turn(&self) -> Result<Result<Option<FolderLock>, String>> {
+        match &self.bucket {
+            Some(_) => Ok(Ok(None)),
+            None => Ok(copying_turn(&self.bundles).await),
+        }
     }
 
     /// Puts a run back that the store has and the bucket has not.
@@ -217,12 +227,14 @@ impl KeptIn {
 
     /// Removes from the bucket what was put for a run and then not stored, unless the store has a
     /// run in it: by now, for another program may have put the same and stored it.
-    async fn take_back(&self, store: &FarmStore, id: &str) -> Result<()> {
+    async fn take_back(&self, store: &FarmStore, record: &BundleRecord) -> Result<()> {
         let Some(bucket) = &self.bucket else { return Ok(()) };
-        let is_its = |run: &FarmRun| Path::new(&run.place).file_name().is_some_and(|name| name == id);
-        if !store.run(id).await?.as_ref().is_some_and(is_its) {
+        let put = name_of_state(record);
+        let is_its =
+            |run: &FarmRun| Path::new(&run.place).file_name().is_some_and(|name| name == put.as_str());
+        if !store.run(&record.run.id).await?.as_ref().is_some_and(is_its) {
             // What stays there is of no run.
-            let _ = bucket.remove(id).await;
+            let _ = bucket.remove(&put).await;
         }
         Ok(())
     }
@@ -246,6 +258,10 @@ async fn take_in(store: &FarmStore, one: &FoundBundle, to: &KeptIn) -> Result<Re
     for remark in remarks {
         to.output.remark(&format!("{}: {remark}", quoted(&one.place)));
     }
+    let _turn = match to.turn().await? {
+        Ok(turn) => turn,
+        Err(reason) => return Ok(Err(reason)),
+    };
     // What is refused, or there already, does not touch the copy of what is stored.
     match store.outcome_of(&record).await? {
         PutOutcome::Refused(reason) => return Ok(Err(reason)),
@@ -266,7 +282,7 @@ async fn take_in(store: &FarmStore, one: &FoundBundle, to: &KeptIn) -> Result<Re
     }
     let outcome = store.put(&record).await?;
     if !matches!(outcome, PutOutcome::Stored | PutOutcome::Replaced) {
-        to.take_back(store, &record.run.id).await?;
+        to.take_back(store, &record).await?;
     }
     Ok(match outcome {
         PutOutcome::Refused(reason) => Err(reason),
@@ -293,7 +309,8 @@ mod tests {
             };
             let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
             let one = FoundBundle { place, board: Some("a".into()) };
-            let id = read(&one).unwrap().0.run.id;
+            let record = read(&one).unwrap().0;
+            let (id, name) = (record.run.id.clone(), name_of_state(&record));
             for at in 1..=4 {
                 bucket.planned.plan(Some((at, PlannedFault::Gone)));
                 let failure = take_in(&store, &one, &to).await.unwrap_err();
@@ -304,14 +321,14 @@ mod tests {
             assert_eq!(take_in(&store, &one, &to).await.unwrap(), Ok(PutOutcome::Stored));
             let (run, digest) =
                 (store.run(&id).await.unwrap().unwrap(), store.run_digest(&id).await.unwrap());
-            assert_eq!(run.place, folder.path().join("none").join(&id).to_string_lossy());
+            assert_eq!(run.place, folder.path().join("none").join(&name).to_string_lossy());
             assert!(!folder.path().join("none").exists(), "the folder is a cache");
-            let faults = async || bucket.faults(&id, digest.as_ref().unwrap(), true).await.unwrap();
+            let faults = async || bucket.faults(&name, digest.as_ref().unwrap(), true).await.unwrap();
             assert_eq!(faults().await, [""; 0]);
             bucket.planned.plan(None);
             assert_eq!(take_in(&store, &one, &to).await.unwrap(), Ok(PutOutcome::Had));
             assert_eq!(bucket.planned.asked(), 2, "a manifest and a list: nothing is put again");
-            bucket.remove(&id).await.unwrap();
+            bucket.remove(&name).await.unwrap();
             assert_eq!(faults().await.len(), 1);
             assert_eq!(take_in(&store, &one, &to).await.unwrap(), Ok(PutOutcome::Had));
             assert_eq!(faults().await, [""; 0]);
@@ -364,9 +381,12 @@ mod tests {
                 // Whether the copy is of this state.
                 let is_copy_of = async |place: &PathBuf| {
                     let digest = read(&of(place, "a")).unwrap().0.digest;
+                    let copy = PathBuf::from(store.run(&id).await.unwrap().unwrap().place);
+                    let name = copy.file_name().unwrap().to_str().unwrap();
                     match &bucket {
-                        Some(bucket) => bucket.faults(&id, &digest, true).await.unwrap().is_empty(),
+                        Some(bucket) => bucket.faults(name, &digest, true).await.unwrap().is_empty(),
                         None => {
+                            assert_eq!(name, id);
                             let copy = bundles.join(&id).join("run.json");
                             let text = host::read_user_file(&copy, bundle::manifest::RUN_LIMIT).unwrap();
                             Sha256::digest(&text)[..] == digest[..]
@@ -394,6 +414,45 @@ mod tests {
         });
     }
 
+    /// Whichever is taken in first: the store and the copy are of the same state, the later one.
+    #[test]
+    fn of_two_states_at_once_the_later_one_is_stored_and_copied() {
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
+            for (bucket, swapped) in
+                [(None, false), (None, true), (Some(in_memory()), false), (Some(in_memory()), true)]
+            {
+                let (store, folder) = (FarmStore::in_memory().await.unwrap(), tempfile::tempdir().unwrap());
+                let bundles = folder.path().join("bundles");
+                let to = KeptIn {
+                    bundles: bundles.clone(),
+                    bucket: bucket.clone(),
+                    output: DocumentFlags::default(),
+                };
+                let over = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+                let of = |place: PathBuf| FoundBundle { place, board: Some("a".into()) };
+                let (earlier, over) = (of(hunt_that_is_on(folder.path(), 1)), of(over));
+                let (one, other) = if swapped { (&over, &earlier) } else { (&earlier, &over) };
+                let (one, other) = tokio::join!(take_in(&store, one, &to), take_in(&store, other, &to));
+                let outcomes = [one.unwrap(), other.unwrap()];
+                assert!(
+                    outcomes.iter().any(|one| matches!(one, Ok(PutOutcome::Stored | PutOutcome::Replaced)))
+                );
+                let record = read(&over).unwrap().0;
+                let run = store.run(&record.run.id).await.unwrap().unwrap();
+                assert!(run.complete && store.faults().await.unwrap().is_empty(), "{outcomes:?}");
+                match &bucket {
+                    Some(bucket) => {
+                        let name = name_of_state(&record);
+                        assert!(run.place.ends_with(&name), "{}", run.place);
+                        assert_eq!(bucket.faults(&name, &record.digest, true).await.unwrap(), [""; 0]);
+                    }
+                    None => assert_eq!(read(&of(bundles.join(&run.id))).unwrap().0.digest, record.digest),
+                }
+            }
+        });
+    }
+
     #[test]
     fn what_another_program_has_stored_meanwhile_stays_in_the_bucket() {
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
@@ -408,21 +467,24 @@ mod tests {
             let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
             let one = FoundBundle { place: place.clone(), board: Some("a".into()) };
             let record = read(&one).unwrap().0;
-            let id = &record.run.id;
+            let (id, name) = (record.run.id.as_str(), name_of_state(&record));
+            let name = name.as_str();
             // Both look before either has stored it.
             let (first, second) = tokio::join!(take_in(&store, &one, &to), take_in(&store, &one, &to));
             let outcomes = [first.unwrap().unwrap(), second.unwrap().unwrap()];
             assert!(outcomes.contains(&PutOutcome::Stored) && outcomes.contains(&PutOutcome::Had));
-            assert_eq!(bucket.faults(id, &record.digest, true).await.unwrap(), [""; 0]);
-            to.take_back(&store, id).await.unwrap();
-            assert_eq!(bucket.faults(id, &record.digest, true).await.unwrap(), [""; 0]);
+            assert_eq!(bucket.faults(name, &record.digest, true).await.unwrap(), [""; 0]);
+            to.take_back(&store, &record).await.unwrap();
+            assert_eq!(bucket.faults(name, &record.digest, true).await.unwrap(), [""; 0]);
             // No run is in this one, or the run is in another bundle.
-            bucket.put_folder("none", &place, &record.digest).await.unwrap();
-            to.take_back(&store, "none").await.unwrap();
-            assert_eq!(bucket.manifest("none").await.unwrap(), None);
+            let mut other = record.clone();
+            other.run.id = "none".into();
+            bucket.put_folder(&name_of_state(&other), &place, &record.digest).await.unwrap();
+            to.take_back(&store, &other).await.unwrap();
+            assert_eq!(bucket.manifest(&name_of_state(&other)).await.unwrap(), None);
             store.moved(id, "/elsewhere/sent+1").await.unwrap();
-            to.take_back(&store, id).await.unwrap();
-            assert_eq!(bucket.manifest(id).await.unwrap(), None);
+            to.take_back(&store, &record).await.unwrap();
+            assert_eq!(bucket.manifest(name).await.unwrap(), None);
         });
     }
 }

@@ -5,11 +5,44 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use bundle::manifest::{DEEPEST, MOST_BYTES, MOST_FILES, PARTS};
-use host::MachineFiles;
 use host::dir::Dir;
+use host::{FolderLock, MachineFiles, RecordFolder};
 use model::fact::Fact;
+
+use super::environment::hex;
+use crate::records::BundleRecord;
+
+/// Between two looks whether the folder of bundles is free.
+const LOOK: Duration = Duration::from_millis(20);
+/// How often it is looked: for ten minutes, in which the largest bundle is copied.
+const LOOKS: u32 = 30_000;
+
+/// The turn to copy a run into a folder of bundles and to store it, for who holds the value: two
+/// programs that took in two states of a run at once would make one folder of both. None on a file
+/// system that has no locks. Waits for its turn; why it does not come, in a line.
+pub async fn copying_turn(kept: &Path) -> Result<Option<FolderLock>, String> {
+    let Ok(folder) = RecordFolder::make(kept) else { return Ok(None) };
+    for _ in 0..LOOKS {
+        match folder.take_turn() {
+            Ok(Some(turn)) => return Ok(Some(turn)),
+            Ok(None) => tokio::time::sleep(LOOK).await,
+            Err(_) => return Ok(None),
+        }
+    }
+    Err(format!(
+        "another program copies into {} for ten minutes: see what it waits for, then try again",
+        model::text::quoted(kept)
+    ))
+}
+
+/// What the bundle of a state of a run is called in a bucket, which several machines may put into:
+/// each state has its own, so that none is put over another.
+pub fn name_of_state(record: &BundleRecord) -> String {
+    format!("{}+{}", record.run.id, hex(&record.digest[..record.digest.len().min(8)]))
+}
 
 /// Copies a bundle to `kept/ID`; the run's document comes last, so that a copy that was cut is no
 /// bundle. Returns where it is and how many files were left out, or why it cannot be kept.
@@ -27,6 +60,25 @@ pub fn keep(bundle: &Path, id: &str, kept: &Path) -> Result<(PathBuf, u64), Stri
         copy.entry(&format!("/{part}"), &target, part, 0)?;
     }
     Ok((place, copy.left_out))
+}
+
+/// Copies some files of a bundle over those of its copy, in this order; why not, in a line.
+pub fn copy_files(bundle: &Path, copy: &Path, paths: &[String]) -> Result<(), String> {
+    let trouble =
+        |error: std::io::Error| format!("it cannot be copied ({error}): look at the space next to the store");
+    let files = MachineFiles::folder(bundle);
+    for path in paths {
+        let Fact::Known(bytes) = files.read_at_most(&format!("/{path}"), MOST_BYTES) else {
+            return Err(format!("its {path} cannot be read: look at whose it is"));
+        };
+        let mut folder = Dir::existing(copy).map_err(trouble)?;
+        let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
+        for inner in above.split('/').filter(|inner| !inner.is_empty()) {
+            folder = folder.subdir(inner).map_err(trouble)?;
+        }
+        folder.write_atomically(OsStr::new(name), &bytes, None).map_err(trouble)?;
+    }
+    Ok(())
 }
 
 struct Copying {
@@ -87,6 +139,25 @@ mod tests {
     use crate::ingest::bundle::read;
     use crate::ingest::find::FoundBundle;
     use std::fs;
+
+    #[test]
+    fn turns_to_copy_come_one_after_the_other() {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        runtime.enable_all().build().unwrap().block_on(async {
+            let folder = tempfile::tempdir().unwrap();
+            let kept = folder.path().join("bundles");
+            let turn = copying_turn(&kept).await.unwrap();
+            assert!(turn.is_some() && fs::read_dir(&kept).unwrap().next().is_none());
+            let mut waiting = std::pin::pin!(copying_turn(&kept));
+            let soon = tokio::time::sleep(LOOK * 3);
+            tokio::select! {
+                _ = &mut waiting => panic!("both have it"),
+                () = soon => {}
+            }
+            drop(turn);
+            assert!(waiting.await.unwrap().is_some());
+        });
+    }
 
     #[test]
     fn a_copy_reads_as_its_bundle_and_links_are_not_followed() {

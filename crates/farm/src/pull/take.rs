@@ -13,7 +13,7 @@ use super::remote::{ListedRun, RemoteFault, RemoteRuns};
 use crate::ingest::bundle::read;
 use crate::ingest::environment::hex;
 use crate::ingest::find::FoundBundle;
-use crate::ingest::keep::keep;
+use crate::ingest::keep::{copying_turn, keep, name_of_state};
 use crate::ingest::unpack::{UnpackedRuns, remove_tree};
 use crate::objects::ObjectBucket;
 use crate::records::BundleRecord;
@@ -173,19 +173,24 @@ async fn take_in(
         Ok(read) => read,
         Err(why) => return Ok(Err(why)),
     };
+    let turn = if place.bucket.is_none() { copying_turn(&place.bundles).await } else { Ok(None) };
+    let _turn = match turn {
+        Ok(turn) => turn,
+        Err(why) => return Ok(Err(why)),
+    };
     // What is refused, or there already, does not touch the copy of what is stored.
     match known.outcome_of(&record).await? {
         PutOutcome::Refused(why) => return Ok(Err(why)),
         PutOutcome::Had => return Ok(Ok((PutOutcome::Had, Vec::new()))),
         PutOutcome::Stored | PutOutcome::Replaced => {}
     }
-    let id = record.run.id.clone();
+    let (id, state) = (record.run.id.clone(), name_of_state(&record));
     let kept = match &place.bucket {
         None => blocking(move || keep(&from, &id, &bundles).map(|(kept, _)| kept)).await?,
-        Some(bucket) => match bucket.put_folder(&id, &from, &record.digest).await {
+        Some(bucket) => match bucket.put_folder(&state, &from, &record.digest).await {
             Err(fault) if fault.is_of_bucket() => return Err(fault.into()),
             Err(fault) => Err(fault.words().to_owned()),
-            Ok(_) => Ok(bundles.join(&id)),
+            Ok(_) => Ok(bundles.join(&state)),
         },
     };
     match kept {
@@ -256,6 +261,7 @@ mod tests {
             };
             let from = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
             let record = read(&FoundBundle { place: from.clone(), board: None }).unwrap().0;
+            let name = name_of_state(&record);
             let (id, digest) = (record.run.id, record.digest);
             let run = ListedRun { name: id.clone(), digest: hex(&digest) };
             for at in 1..=4 {
@@ -266,9 +272,9 @@ mod tests {
             bucket.planned.plan(None);
             let stored = take_in(&place, "a", &run, 9, &from).await.unwrap();
             assert_eq!(stored.map(|(stored, _)| stored), Ok(PutOutcome::Stored));
-            assert_eq!(bucket.faults(&id, &digest, true).await.unwrap(), [""; 0]);
+            assert_eq!(bucket.faults(&name, &digest, true).await.unwrap(), [""; 0]);
             let kept = place.store.run(&id).await.unwrap().unwrap().place;
-            assert_eq!(Path::new(&kept), folder.path().join(&id));
+            assert_eq!(Path::new(&kept), folder.path().join(&name));
             assert!(!Path::new(&kept).exists(), "the folder is a cache");
         });
     }
@@ -297,13 +303,13 @@ mod tests {
                 assert!(take(&later, "b").await.unwrap_err().contains("a run of a already"));
                 assert_eq!(take(&later, "a").await, Ok((PutOutcome::Had, Vec::new())));
                 let record = read(&FoundBundle { place: later, board: None }).unwrap().0;
-                let id = &record.run.id;
                 match &bucket {
                     Some(bucket) => {
-                        assert_eq!(bucket.faults(id, &record.digest, true).await.unwrap(), [""; 0]);
+                        let name = name_of_state(&record);
+                        assert_eq!(bucket.faults(&name, &record.digest, true).await.unwrap(), [""; 0]);
                     }
                     None => {
-                        let copy = FoundBundle { place: place.bundles.join(id), board: None };
+                        let copy = FoundBundle { place: place.bundles.join(&record.run.id), board: None };
                         assert_eq!(read(&copy).unwrap().0.digest, record.digest);
                     }
                 }
