@@ -107,8 +107,44 @@ pub fn line(of: &RowsLine) -> Result<(), String> {
         count(&format!("missed up to cpus[{at}]"), missed, MOST_OF_LINE).map_err(of_line)?;
         span(&format!("cpus[{at}].max_ns"), row.max_ns, least_maximum(row)).map_err(of_line)?;
         span(&format!("cpus[{at}].max_mono_ns"), row.max_mono_ns, Nanos(0)).map_err(of_line)?;
+        agreement(row).map_err(|what| of_line(format!("cpus[{at}].{what}")))?;
     }
     Ok(())
+}
+
+/// What a row says of its wake-ups beside each other: each is between the smallest and the largest,
+/// and so are the largest after that one, and their mean. Writers leave out what they do not know.
+fn agreement(row: &WatchRow) -> Result<(), String> {
+    if row.early > row.n {
+        return Err(format!("early is {}, more than its n of {}", row.early, row.n));
+    }
+    span("min_ns", row.min_ns, Nanos(-LONGEST.0))?;
+    let (least, most) = (row.min_ns.unwrap_or(Nanos(-LONGEST.0)), row.max_ns.unwrap_or(LONGEST));
+    if least > most {
+        return Err(format!("min_ns is {}, more than its max_ns of {}", least.0, most.0));
+    }
+    for (at, one) in row.top_ns.iter().enumerate() {
+        between(&format!("top_ns[{at}]"), one.0, least.0.into(), most.0.into())?;
+    }
+    // A sum that a writer does not know is 0; one that has no room stays at the end of its type.
+    if row.sum_ns != Nanos(0) {
+        let all = |each: Nanos| i128::from(row.n) * i128::from(each.0);
+        let last = |sum: i128| sum.clamp(i64::MIN.into(), i64::MAX.into());
+        between("sum_ns", row.sum_ns.0, last(all(least)), last(all(most)))?;
+    }
+    match row.culprit.share {
+        Some(share) if !(0.0..=1.0).contains(&share) => {
+            Err(format!("culprit.share is {share}, no part of its latency from 0 to 1"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn between(name: &str, of: i64, least: i128, most: i128) -> Result<(), String> {
+    match (least..=most).contains(&i128::from(of)) {
+        true => Ok(()),
+        false => Err(format!("{name} is {of}, not from {least} to {most} as its n, min_ns and max_ns say")),
+    }
 }
 
 /// Only where every wake-up came before its time the largest latency is below zero.
@@ -181,10 +217,15 @@ fn of_line(what: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::histogram::Bucket;
+    use bundle::five_minutes::FiveMinuteSums;
+    use bundle::record::lines::LineSpan;
+    use bundle::record::made::MadeRecord;
+    use bundle::tail::Tail;
+    use model::histogram::{Bucket, bucket_of};
     use model::run::{Culprit, Spike};
     use model::units::Cpu;
     use model::wall_time::wall_time;
+    use proptest::prelude::*;
 
     type ChangedRun = fn(&mut Run);
     type ChangedLine = fn(&mut RowsLine);
@@ -293,7 +334,7 @@ mod tests {
         kinds.cpus = vec![row(0, 1), WatchRow { holder: model::watch::Holder::Equal.into(), ..row(0, 1) }];
         kinds.cpus[1] = WatchRow { early: 1, max_ns: Some(Nanos(-5)), ..kinds.cpus[1].clone() };
         assert_eq!(line(&kinds), Ok(()));
-        let wrong: [(&str, ChangedLine); 11] = [
+        let wrong: [(&str, ChangedLine); 21] = [
             ("seq", |of| of.at.seq = HUGE),
             ("mono_ns is -1", |of| of.at.mono_ns = Nanos(-1)),
             ("mono_ns", |of| of.at.mono_ns = Nanos(BIG)),
@@ -305,12 +346,119 @@ mod tests {
             ("cpus[1].max_ns is -5", |of| of.cpus[1].max_ns = Some(Nanos(-5))),
             ("cpus[0].max_mono_ns", |of| of.cpus[0].max_mono_ns = Some(Nanos(-BIG))),
             ("cpus[1] is CPU 0 once more", |of| of.cpus[1].cpu = Some(Cpu(0))),
+            ("cpus[1].early is 2, more than its n of 1", |of| of.cpus[1].early = 2),
+            ("cpus[1].min_ns is 6, more than its max_ns of 5", |of| of.cpus[1].min_ns = Some(Nanos(6))),
+            ("cpus[1].min_ns", |of| of.cpus[1].min_ns = Some(Nanos(-BIG))),
+            ("cpus[1].top_ns[1] is 6", |of| of.cpus[1].top_ns = vec![Nanos(5), Nanos(6)]),
+            ("cpus[1].top_ns[0] is 3", |of| {
+                (of.cpus[1].min_ns, of.cpus[1].top_ns) = (Some(Nanos(4)), vec![Nanos(3)]);
+            }),
+            ("cpus[1].sum_ns is 6, not from", |of| of.cpus[1].sum_ns = Nanos(6)),
+            ("cpus[1].sum_ns is 3, not from 4 to 5", |of| {
+                (of.cpus[1].min_ns, of.cpus[1].sum_ns) = (Some(Nanos(4)), Nanos(3));
+            }),
+            ("cpus[0].sum_ns is 9223372036854775807", |of| of.cpus[0].sum_ns = Nanos(BIG)),
+            ("cpus[0].culprit.share is 1.5", |of| of.cpus[0].culprit.share = Some(1.5)),
+            ("cpus[0].culprit.share is NaN", |of| of.cpus[0].culprit.share = Some(f64::NAN)),
         ];
         for (named, change) in wrong {
             let mut one = good.clone();
             change(&mut one);
             let why = line(&one).unwrap_err();
             assert!(why.starts_with(named) && why.ends_with("leave the line out"), "{named}: {why}");
+        }
+    }
+
+    #[test]
+    fn at_their_limits_the_parts_of_a_row_agree() {
+        let row = WatchRow {
+            cpu: Some(Cpu(0)),
+            n: 3,
+            early: 3,
+            min_ns: Some(Nanos(-9)),
+            max_ns: Some(Nanos(-2)),
+            top_ns: vec![Nanos(-2), Nanos(-9)],
+            ..WatchRow::default()
+        };
+        let of = |row: WatchRow| {
+            let mut one = RowsLine { cpus: vec![row], ..RowsLine::default() };
+            one.at.span_ns = Nanos(1);
+            line(&one)
+        };
+        for (sum, agrees) in [(-27, true), (-6, true), (-28, false), (-5, false), (0, true)] {
+            assert_eq!(of(WatchRow { sum_ns: Nanos(sum), ..row.clone() }).is_ok(), agrees, "{sum}");
+        }
+        // No sample has no sum, and what has no room in an i64 is its largest number.
+        let none = WatchRow { n: 0, early: 0, sum_ns: Nanos(1), ..row.clone() };
+        assert!(of(none).unwrap_err().contains("from 0 to 0"));
+        let many = WatchRow {
+            n: MOST_OF_LINE,
+            early: 0,
+            min_ns: Some(LONGEST),
+            max_ns: Some(LONGEST),
+            top_ns: Vec::new(),
+            sum_ns: Nanos(BIG),
+            ..row
+        };
+        assert_eq!(of(many), Ok(()));
+    }
+
+    /// Whether each line of rows that is written is taken.
+    fn taken(text: &[u8]) -> Result<usize, String> {
+        let mut lines = 0;
+        for text in text.split(|&byte| byte == b'\n').filter(|text| text.starts_with(b"{\"seq\"")) {
+            line(&serde_json::from_slice(text).map_err(|error| error.to_string())?)?;
+            lines += 1;
+        }
+        Ok(lines)
+    }
+
+    proptest! {
+        #[test]
+        fn what_a_record_holds_is_taken(
+            cpus in 1u32..5, wakeups in 1u64..2_000_000, reboot in 0u64..40, first in 0u64..400,
+        ) {
+            let made = MadeRecord { cpus, span: Nanos(300 * Nanos::SECOND.0), reboot, wakeups };
+            for n in first..first + 3 {
+                let interval = made.interval(n);
+                for series in &interval.series {
+                    let at = LineSpan::of(&interval, n);
+                    let rows = RowsLine { at, cpus: series.cpus.clone(), ..RowsLine::default() };
+                    let text = serde_json::to_vec(&rows).unwrap();
+                    prop_assert_eq!(taken(&text), Ok(1));
+                }
+            }
+        }
+
+        #[test]
+        fn what_a_run_holds_of_its_five_minutes_is_taken(
+            blocks in prop::collection::vec(
+                (0u32..3, 1i64..400, prop::collection::vec(-9i64..1 << 40, 0..12)), 0..60,
+            ),
+        ) {
+            let (mut sums, mut text) = (FiveMinuteSums::of(&Run::default()), Vec::new());
+            let mut now = [600i64; 3];
+            for (cpu, later, mut latencies) in blocks {
+                now[cpu as usize] += later;
+                latencies.sort_unstable_by(|a, b| b.cmp(a));
+                let start = Nanos(now[cpu as usize] * Nanos::SECOND.0);
+                let worst = latencies.iter().take(model::run::WORST).map(|&one| (Nanos(one), 0, start));
+                let tail = Tail {
+                    cpu: Cpu(cpu),
+                    start,
+                    rows: latencies.iter().map(|&one| (bucket_of(Nanos(one)), 1)).collect(),
+                    sum: latencies.iter().sum(),
+                    min: Nanos(latencies.last().copied().unwrap_or_default()),
+                    worst: worst.collect(),
+                    ..Tail::default()
+                };
+                sums.add(&[], &[tail], &mut text).unwrap();
+            }
+            sums.finish(&mut text).unwrap();
+            let lines = text.split(|&byte| byte == b'\n');
+            let written = lines.filter(|line| line.starts_with(b"{\"seq\"")).count();
+            prop_assert_eq!(taken(&text), Ok(written));
+            prop_assert_eq!(written == 0, now == [600; 3]);
         }
     }
 }

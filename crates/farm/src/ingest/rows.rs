@@ -202,7 +202,7 @@ fn count_culprit(culprits: &mut Vec<CulpritOfRun>, row: &WatchRow) {
     let rule = excerpt(named.rule.as_deref().unwrap_or_default());
     let (name, kind) = (name_in_hunts(&rule, &named.name), excerpt(named.kind.as_str()));
     let fingerprint = fingerprint_of(&rule, &kind, &name);
-    let share = named.share.unwrap_or_default().clamp(0.0, 1.0);
+    let share = named.share.unwrap_or_default();
     let took = (row.max_ns.unwrap_or_default().0.max(0) as f64 * share) as i64;
     if let Some(known) = culprits.iter_mut().find(|known| known.fingerprint == fingerprint) {
         known.total_ns = Nanos(known.total_ns.0.saturating_add(took));
@@ -279,6 +279,9 @@ mod tests {
             (good.replace("\"n\":1", "\"n\":2"), 1),
             (format!("{good}{}", line(6, 0, &[(1, 1 << 50)])), 2),
             (good.replace("\"span_ns\":300000000000", "\"span_ns\":0"), 1),
+            (format!("{good}{}", line(6, 0, &[(1, 1)]).replace("\"early\":0", "\"early\":2")), 2),
+            (good.replace("\"sum_ns\":0", "\"sum_ns\":2"), 1),
+            (good.replace("\"share\":null", "\"share\":-0.5"), 1),
             ((0..=MOST_LINES as u64).map(|seq| line(seq, 0, &[])).collect(), MOST_LINES + 1),
         ] {
             let fault = read(&of(), text.as_bytes()).unwrap_err();
@@ -305,7 +308,7 @@ mod tests {
         let higher = WatchRow { holder: Holder::Higher.into(), ..row(4, "hog", Some(0.5)) };
         let cpus = vec![
             row(0, "hog", Some(0.5)),
-            row(1, "hog", Some(7.0)),
+            row(1, "hog", Some(1.0)),
             row(2, "other", None),
             row(5, "", Some(1.0)),
             by_kernel,

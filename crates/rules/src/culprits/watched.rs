@@ -45,7 +45,9 @@ fn culprit(host: &Host, spike: &Spike) -> WatchCulprit {
         rule: rule.map(|rule| rule.id.to_owned()),
         name,
         kind: slice.kind.clone(),
-        share: (spike.latency_ns > Nanos(0)).then(|| slice.ns.0 as f64 / spike.latency_ns.0 as f64),
+        // Clocks of two CPUs may make the other part of the latency less than nothing.
+        share: (spike.latency_ns > Nanos(0))
+            .then(|| (slice.ns.0 as f64 / spike.latency_ns.0 as f64).min(1.0)),
         task: WatchTask {
             comm: who.comm.clone(),
             pid: None,
