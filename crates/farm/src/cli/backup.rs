@@ -60,8 +60,8 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     store.copy_to(file).await?;
     let (mut copied, mut missing, mut in_bucket) = (0, 0, 0);
     let target = copy.open_existing().await?;
-    for (id, place, _) in target.places().await? {
-        let place = Path::new(&place);
+    for run in target.places().await? {
+        let (id, place) = (&run.id, Path::new(&run.place));
         if bucket.is_some() && name_in_bucket(place, &bundles).is_some() {
             in_bucket += 1;
             continue;
@@ -69,7 +69,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         let name = place.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         match keep(place, &name, &copy.bundles) {
             Ok((to, _)) if host::identity(&to.join("run.json")).is_some() => {
-                target.moved(&id, &to.to_string_lossy()).await?;
+                target.moved(id, &to.to_string_lossy()).await?;
                 copied += 1;
             }
             outcome => {

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::FarmEnvironment;
 use super::document_flags::DocumentFlags;
+use super::kept_copy::mend;
 use super::note_left_out;
 use super::objects_flag::ObjectsFlag;
 use super::store_flag::{STORE_HELP, StorePlace};
@@ -26,7 +27,7 @@ use crate::store::{FarmStore, PutOutcome};
 ///
 /// The bundles are copied next to the store, or into the bucket of --objects; of a record of
 /// `onbeat watch` its rows are taken. Importing the same again adds nothing, but for what the
-/// bucket has lost and what a record has more.
+/// folder or the bucket has lost, what is damaged there, and what a record has more.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  onbeat-farm import /media/stick/runs\n  \
      onbeat-farm import --board press-3 RUN\n  onbeat-farm import --board press-3 /var/lib/onbeat/watch")]
@@ -203,14 +204,16 @@ impl KeptIn {
         }
     }
 
-    /// Puts a run back that the store has and the bucket has not.
+    /// Puts a run back that the store has and the bucket has not, or puts its copy right.
     async fn put_back(
         &self,
         store: &FarmStore,
         from: &Path,
         record: &BundleRecord,
     ) -> Result<Result<(), String>> {
-        let Some(bucket) = &self.bucket else { return Ok(Ok(())) };
+        let Some(bucket) = &self.bucket else {
+            return mend(store, from, record, &self.bundles, &self.output).await;
+        };
         let known = store.run(&record.run.id).await?;
         let place = known.as_ref().map(|known| Path::new(&known.place));
         let name = place.and_then(|place| place.file_name()?.to_str());

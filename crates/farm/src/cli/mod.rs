@@ -9,6 +9,7 @@ mod export;
 mod export_parquet;
 mod export_results;
 mod import;
+mod kept_copy;
 mod objects_flag;
 mod person;
 mod pin;

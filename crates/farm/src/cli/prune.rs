@@ -247,7 +247,7 @@ async fn sweep(store: &FarmStore, bundles: &Path, is_cache: bool, dry: bool) -> 
         _ => whole(Path::new(place)),
     };
     let places: std::collections::BTreeSet<PathBuf> =
-        store.places().await?.iter().map(|(_, place, _)| of_run(place)).collect();
+        store.places().await?.iter().map(|run| of_run(&run.place)).collect();
     let names = MachineFiles::folder(bundles).list("/.").known().cloned().unwrap_or_default();
     let mut gone = 0;
     for name in names {

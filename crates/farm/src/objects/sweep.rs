@@ -21,7 +21,7 @@ pub async fn swept(bucket: &Arc<ObjectBucket>, store: &FarmStore, now: i64, dry:
         .places()
         .await?
         .iter()
-        .filter_map(|(_, place, _)| Some(Path::new(place).file_name()?.to_str()?.to_owned()))
+        .filter_map(|run| Some(Path::new(&run.place).file_name()?.to_str()?.to_owned()))
         .collect();
     let mut gone = 0;
     // What boards send has a plus in its name; the rest may be about to be imported.

@@ -10,6 +10,7 @@ mod boards;
 #[cfg(any(test, feature = "fixture"))]
 mod bulk;
 mod changes;
+mod counted;
 mod culprits;
 mod earlier;
 mod engine;
@@ -48,6 +49,7 @@ pub use acknowledged::AcknowledgedChange;
 pub use audit::AuditEntry;
 #[cfg(any(test, feature = "fixture"))]
 pub use bulk::{BulkRows, StoreTotals};
+pub use counted::CountedSeconds;
 pub use earlier::PutOutcome;
 pub use engine::StoreEngine;
 pub use labels::BoardLabel;
@@ -58,6 +60,7 @@ pub use rows::{BoardClock, RowBatch, RowsStored};
 pub use tiers::TimeStretch;
 pub use tokens::{EnrolOutcome, TokenOwner};
 pub use told::{ChangeNotice, NoticesNoted, WaitingNotice};
+pub use upkeep::BundlePlace;
 pub use uploads::SentBundle;
 
 use model::error::Failure;

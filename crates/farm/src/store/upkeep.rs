@@ -2,6 +2,8 @@
 
 use model::error::{Failure, Result};
 
+use super::retention::ThinnedPart;
+use super::runs::OVER;
 use super::{FarmStore, StoreEngine, to_u64, trouble};
 use crate::encoding::{unpack_peaks, unpack_rows};
 use crate::records::{SeriesKey, Tier};
@@ -12,6 +14,19 @@ const AT_ONCE: i64 = 2_000;
 
 /// Whose rows they are.
 pub type CheckedSeries = (i64, String, String, String);
+
+/// Where the bundle of a run is, and what it is known by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BundlePlace {
+    pub id: String,
+    pub place: String,
+    /// SHA-256 of its document.
+    pub digest: Vec<u8>,
+    /// Else it was on, or killed.
+    pub is_over: bool,
+    /// Whether `prune` has left it its seconds and five minutes.
+    pub has_seconds: bool,
+}
 
 impl FarmStore {
     /// The store's own number, drawn at random when it is first asked for; a backup has the same.
@@ -156,10 +171,24 @@ impl FarmStore {
         Ok(extent)
     }
 
-    /// All runs: id, place, the digest of their document.
-    pub async fn places(&self) -> Result<Vec<(String, String, Vec<u8>)>> {
-        let all = sqlx::query_as("select id, place, digest from run order by id");
-        all.fetch_all(&self.pool).await.map_err(trouble)
+    /// All runs, with where their bundles are.
+    pub async fn places(&self) -> Result<Vec<BundlePlace>> {
+        type Row = (String, String, Vec<u8>, i64, String);
+        let all: Vec<Row> = sqlx::query_as(
+            "select r.id, r.place, r.digest, r.complete, coalesce(h.parts, '') from run r \
+             left join thinned h on h.board_id = r.board_id and h.run = r.id order by r.id",
+        )
+        .fetch_all(&self.pool)
+        .await
+        .map_err(trouble)?;
+        let one = |(id, place, digest, complete, thinned): Row| BundlePlace {
+            id,
+            place,
+            digest,
+            is_over: complete == OVER,
+            has_seconds: !thinned.contains(ThinnedPart::Blocks.word()),
+        };
+        Ok(all.into_iter().map(one).collect())
     }
 
     /// The bundles were in one folder and are in another: how many.
@@ -228,7 +257,7 @@ mod tests {
             assert!(store.faults().await.unwrap().join("; ").contains("slot"));
             assert_eq!(store.relocate("/old", "/new").await.unwrap(), 1);
             assert_eq!(store.relocate("/ol", "/new").await.unwrap(), 0);
-            assert_eq!(store.places().await.unwrap()[0].1, "/new/x");
+            assert_eq!(store.places().await.unwrap()[0].place, "/new/x");
         });
     }
 }

@@ -1,0 +1,299 @@
+//! The copy of a run in the folder of bundles, beside what the store counted of the run: whether it
+//! is damaged, and putting it right from another copy.
+
+use std::path::Path;
+
+use bundle::read::parse_run;
+use host::MachineFiles;
+use model::error::Result;
+use model::fact::Fact;
+use model::text::{quoted, several};
+use sha2::{Digest, Sha256};
+
+use super::document_flags::DocumentFlags;
+use crate::ingest::bundle::read;
+use crate::ingest::find::FoundBundle;
+use crate::ingest::keep::{copy_files, keep};
+use crate::ingest::stored::{StoredFile, stored_file, stored_files};
+use crate::ingest::thin::BLOCK_FILES;
+use crate::records::{BundleRecord, FarmRun, FarmSlot};
+use crate::store::{BundlePlace, CountedSeconds, FarmStore, ThinnedPart};
+
+/// What of a bundle is compared byte by byte: what the numbers in the store are from.
+const COMPARED: [&str; 4] = ["run.json", "blocks.jsonl", "rows.jsonl", "tail"];
+const AT_ONCE: usize = 1 << 20;
+
+/// Whether a bundle lies in a folder, which may be written in several ways.
+pub fn lies_in(place: &Path, folder: &Path) -> bool {
+    let whole = |path: &Path| host::whole_path(path).ok();
+    let is_it = |above: &Path| above == folder || whole(above).is_some_and(|at| Some(at) == whole(folder));
+    place.parent().is_some_and(is_it)
+}
+
+/// What is wrong with the bundle of a run, in a sentence; `own` is the folder of copies.
+pub fn bundle_fault(run: &BundlePlace, own: &Path, counted: Option<&CountedSeconds>) -> Option<String> {
+    let (id, at) = (&run.id, Path::new(&run.place));
+    let (shown, is_copy) = (at.display(), lies_in(at, own));
+    let Fact::Known(bytes) = MachineFiles::folder(at).read_at_most("/run.json", bundle::manifest::RUN_LIMIT)
+    else {
+        return Some(format!("{id}: its run.json cannot be read, in {shown}"));
+    };
+    if Sha256::digest(&bytes)[..] == *run.digest {
+        let looked_at = is_copy && run.has_seconds;
+        return looked_at.then(|| seconds_fault(run, counted)).flatten();
+    }
+    // Where it is shown from its own place it is replaced every ten seconds as long as it is on.
+    let is_it = !run.is_over && !is_copy && parse_run(&bytes).is_ok_and(|found| found.id == *id);
+    (!is_it).then(|| format!("{id}: its run.json was changed, in {shown}"))
+}
+
+fn seconds_fault(run: &BundlePlace, counted: Option<&CountedSeconds>) -> Option<String> {
+    let found = FoundBundle { place: run.place.clone().into(), board: None };
+    let why = match read(&found) {
+        Ok((record, _)) => differs(&record, counted.copied().unwrap_or_default())?.to_owned(),
+        Err(why) => why,
+    };
+    let again = "import the run again from a copy that is whole";
+    Some(format!("{}: {why}, in {}: {again}", run.id, run.place))
+}
+
+/// What of a bundle is not as it was counted.
+fn differs(record: &BundleRecord, counted: CountedSeconds) -> Option<&'static str> {
+    let sum =
+        |of: fn(&FarmSlot) -> u64| -> i128 { record.slots.iter().map(|slot| i128::from(of(slot))).sum() };
+    let max_ns = record.slots.iter().filter_map(|slot| slot.max_ns).max();
+    let found = (sum(|slot| slot.n), sum(|slot| slot.missed), max_ns);
+    match found == (counted.n, counted.missed, counted.max_ns) {
+        false => Some("its blocks.jsonl has other seconds than were counted"),
+        true if counted.by_rows && record.rows.is_empty() => {
+            Some("its rows.jsonl does not add up to the rest of it, as it did when it was counted")
+        }
+        true => None,
+    }
+}
+
+/// Puts right what is damaged or missing of the copy of a run, from a bundle with the same document
+/// whose seconds are those that were counted; why that cannot be, in a line.
+pub async fn mend(
+    store: &FarmStore,
+    from: &Path,
+    record: &BundleRecord,
+    own: &Path,
+    output: &DocumentFlags,
+) -> Result<Result<(), String>> {
+    let id = &record.run.id;
+    let Some(known) = store.run(id).await? else { return Ok(Ok(())) };
+    let copy = Path::new(&known.place);
+    if host::identity(&copy.join("run.json")).is_none() {
+        let place = match keep(from, id, own) {
+            Ok((place, _)) => host::whole_path(&place).unwrap_or(place),
+            Err(why) => return Ok(Err(why)),
+        };
+        store.moved(id, &place.to_string_lossy()).await?;
+        output.remark(&format!("{id}: its copy was gone, and is there again"));
+        return Ok(Ok(()));
+    }
+    // What lies elsewhere is shown from there, and is not the farm's.
+    if !lies_in(copy, own) {
+        return Ok(Ok(()));
+    }
+    let wrong = wrong_files(from, copy, &known);
+    if wrong.is_empty() {
+        return Ok(Ok(()));
+    }
+    if let Some(what) = differs(record, store.counted_seconds_of(id).await?) {
+        output.remark(&format!(
+            "{}: {what}, and the copy here stays as it is: to have this one counted, first forget the run \
+             (`onbeat-farm forget --allow {id}`)",
+            quoted(from)
+        ));
+        return Ok(Ok(()));
+    }
+    Ok(copy_files(from, copy, &wrong).map(|()| {
+        let files = several(wrong.len() as u64, "file", "files");
+        let named = wrong.iter().take(3).map(String::as_str).collect::<Vec<_>>().join(", ");
+        output.remark(&format!("{id}: {files} of its copy put right: {named}"));
+    }))
+}
+
+/// The files of a bundle that its copy lacks, or has otherwise or cut short, `run.json` last; not
+/// those that went with their age.
+fn wrong_files(bundle: &Path, copy: &Path, run: &FarmRun) -> Vec<String> {
+    let has_gone = |path: &str| {
+        let part = match path.starts_with("events/") {
+            true => ThinnedPart::Windows,
+            false if BLOCK_FILES.contains(&path) => ThinnedPart::Blocks,
+            false => return false,
+        };
+        run.thinned.contains(part.word())
+    };
+    let is_wrong = |file: &StoredFile| match stored_file(copy, &file.path) {
+        Some(there) if COMPARED.contains(&file.path.as_str()) => {
+            there.bytes != file.bytes || !is_same(bundle, copy, file)
+        }
+        Some(there) => there.bytes < file.bytes,
+        None => true,
+    };
+    let files = stored_files(bundle).into_iter().filter(|file| !has_gone(&file.path) && is_wrong(file));
+    let mut wrong: Vec<String> = files.map(|file| file.path).collect();
+    wrong.sort_by_key(|path| path == "run.json");
+    wrong
+}
+
+/// Whether two bundles have the same bytes in a file that is as long in both.
+fn is_same(one: &Path, other: &Path, file: &StoredFile) -> bool {
+    let (one, other) = (MachineFiles::folder(one), MachineFiles::folder(other));
+    let path = format!("/{}", file.path);
+    let is_same_from = |from: u64| {
+        let part = |of: &MachineFiles| of.read_part(&path, from, AT_ONCE).known().cloned();
+        let (one, other) = (part(&one), part(&other));
+        one.is_some() && one == other
+    };
+    (0..file.bytes).step_by(AT_ONCE).all(is_same_from)
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods)] // Tests damage files.
+mod tests {
+    use super::*;
+    use crate::store::engines::on_each_engine;
+    use std::fs;
+    use std::path::PathBuf;
+
+    /// The recorded run, with a histogram of its five minutes.
+    fn whole_run(folder: &Path) -> PathBuf {
+        let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+        let place = keep(&fixture, "whole", folder).unwrap().0;
+        let blocks = fs::read_to_string(place.join("blocks.jsonl")).unwrap();
+        let mono = |line: &str| -> i64 {
+            serde_json::from_str::<serde_json::Value>(line).unwrap()["mono_ns"].as_i64().unwrap()
+        };
+        let cpu = read_of(&place).whole.cpus.remove(0);
+        let line = serde_json::json!({
+            "seq": 0, "mono_ns": blocks.lines().map(mono).min(), "span_ns": 300_000_000_000i64,
+            "cpus": [{ "cpu": cpu.cpu, "n": cpu.rows.total(), "hist": cpu.rows }],
+        });
+        fs::write(place.join("rows.jsonl"), format!("{{\"schema\":\"onbeat.rows/1\"}}\n{line}\n")).unwrap();
+        assert_eq!(read_of(&place).rows.len(), 1);
+        place
+    }
+
+    fn read_of(place: &Path) -> BundleRecord {
+        read(&FoundBundle { place: place.to_owned(), board: Some("a".into()) }).unwrap().0
+    }
+
+    /// A store with the run, whose copy is in a folder.
+    async fn stored(store: &FarmStore, whole: &Path, own: &Path) -> (BundleRecord, PathBuf) {
+        let record = read_of(whole);
+        let copy = keep(whole, &record.run.id, own).unwrap().0;
+        store.put(&read_of(&copy)).await.unwrap();
+        (record, copy)
+    }
+
+    async fn fault(store: &FarmStore, own: &Path) -> Option<String> {
+        let (run, counted) =
+            (store.places().await.unwrap().remove(0), store.counted_seconds().await.unwrap());
+        bundle_fault(&run, own, counted.get(&run.id))
+    }
+
+    /// Another digit in its middle, so that it stays as long.
+    fn change_digit(file: &Path, after: &str) {
+        let mut bytes = fs::read(file).unwrap();
+        let at = bytes.windows(after.len()).position(|part| part == after.as_bytes()).unwrap() + after.len();
+        bytes[at] = if bytes[at] == b'1' { b'2' } else { b'1' };
+        fs::write(file, bytes).unwrap();
+    }
+
+    #[test]
+    fn a_damaged_copy_is_named_and_put_right_from_a_good_one() {
+        on_each_engine(async |store| {
+            let folder = tempfile::tempdir().unwrap();
+            let (whole, own) = (whole_run(folder.path()), folder.path().join("own"));
+            let (record, copy) = stored(&store, &whole, &own).await;
+            let output = DocumentFlags::default();
+            let put_right = async || mend(&store, &whole, &record, &own, &output).await.unwrap();
+            let same = |copy: &Path| {
+                COMPARED
+                    .iter()
+                    .chain(&["events/spikes.jsonl"])
+                    .all(|name| fs::read(copy.join(name)).ok() == fs::read(whole.join(name)).ok())
+            };
+            assert_eq!(fault(&store, &own).await, None);
+            type Damage = fn(&Path);
+            let damages: [(Damage, &str); 7] = [
+                (|copy| change_digit(&copy.join("blocks.jsonl"), "\"n\":"), "blocks.jsonl has other seconds"),
+                (
+                    |copy| fs::remove_file(copy.join("blocks.jsonl")).unwrap(),
+                    "blocks.jsonl has other seconds",
+                ),
+                (|copy| change_digit(&copy.join("rows.jsonl"), "\"n\":"), "rows.jsonl does not add up"),
+                (|copy| fs::remove_file(copy.join("rows.jsonl")).unwrap(), "rows.jsonl does not add up"),
+                (|copy| change_digit(&copy.join("run.json"), "\"cycles\":"), "run.json was changed"),
+                (|copy| fs::remove_dir_all(copy).unwrap(), "run.json cannot be read"),
+                (|copy| fs::write(copy.join("events/spikes.jsonl"), "").unwrap(), ""),
+            ];
+            for (damage, named) in damages {
+                damage(&copy);
+                assert!(!same(&copy), "{named}");
+                let told = fault(&store, &own).await;
+                assert!(told.as_deref().unwrap_or_default().contains(named), "{named}: {told:?}");
+                assert_eq!(put_right().await, Ok(()));
+                assert!(same(&copy), "{named}");
+                assert_eq!(fault(&store, &own).await, None, "{named}");
+            }
+        });
+    }
+
+    #[test]
+    fn a_worse_bundle_replaces_nothing_and_what_went_with_its_age_stays_away() {
+        on_each_engine(async |store| {
+            let folder = tempfile::tempdir().unwrap();
+            let (whole, own) = (whole_run(folder.path()), folder.path().join("own"));
+            let (_, copy) = stored(&store, &whole, &own).await;
+            let worse = keep(&whole, "worse", folder.path()).unwrap().0;
+            change_digit(&worse.join("blocks.jsonl"), "\"n\":");
+            let output = DocumentFlags::default();
+            let before = fs::read(copy.join("blocks.jsonl")).unwrap();
+            assert_eq!(mend(&store, &worse, &read_of(&worse), &own, &output).await.unwrap(), Ok(()));
+            assert_eq!(fs::read(copy.join("blocks.jsonl")).unwrap(), before);
+            let bundle = store.bundles().await.unwrap().remove(0);
+            let begun = store.begin_thinning(&bundle, ThinnedPart::Blocks, 9).await.unwrap().unwrap();
+            BLOCK_FILES.iter().for_each(|name| fs::remove_file(copy.join(name)).unwrap());
+            store.end_thinning(begun, 5).await.unwrap();
+            assert_eq!(fault(&store, &own).await, None);
+            assert_eq!(mend(&store, &whole, &read_of(&whole), &own, &output).await.unwrap(), Ok(()));
+            assert!(!copy.join("blocks.jsonl").exists() && !copy.join("rows.jsonl").exists());
+        });
+    }
+
+    #[test]
+    fn a_run_that_is_on_is_another_every_ten_seconds_and_that_is_no_fault() {
+        on_each_engine(async |store| {
+            let folder = tempfile::tempdir().unwrap();
+            let (whole, own) = (whole_run(folder.path()), folder.path().join("own"));
+            let document = whole.join("run.json");
+            let over = fs::read_to_string(&document).unwrap();
+            let on = over.replacen("\"complete\": true", "\"complete\": false", 1);
+            let on = on.replacen("\"complete\":true", "\"complete\":false", 1);
+            assert_ne!(on, over);
+            fs::write(&document, &on).unwrap();
+            store.put(&read_of(&whole)).await.unwrap();
+            assert!(!store.places().await.unwrap()[0].is_over);
+            assert_eq!(fault(&store, &own).await, None);
+            let id = read_of(&whole).run.id;
+            for (text, is_fault) in [
+                (format!("{on}\n"), false),
+                (over.clone(), false),
+                (on.replace(&id, "another"), true),
+                (on[..on.len() / 2].to_owned(), true),
+            ] {
+                fs::write(&document, text).unwrap();
+                let told = fault(&store, &own).await;
+                assert_eq!(told.is_some_and(|told| told.contains("was changed")), is_fault);
+            }
+            // A copy of it does not change.
+            fs::write(&document, format!("{on}\n")).unwrap();
+            assert!(fault(&store, folder.path()).await.unwrap().contains("was changed"));
+        });
+    }
+}

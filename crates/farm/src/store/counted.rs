@@ -1,0 +1,101 @@
+//! What was counted of the seconds of runs, for who compares files with it.
+
+use std::collections::BTreeMap;
+
+use model::error::Result;
+use model::units::Nanos;
+use sqlx::AssertSqlSafe;
+
+use super::large_sums::of_halves;
+use super::{FarmStore, nanos, trouble};
+
+/// The five minutes of a run, added up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CountedSeconds {
+    pub n: i128,
+    pub missed: i128,
+    pub max_ns: Option<Nanos>,
+    /// Whether each of its five minutes has a histogram: those may be dropped meanwhile.
+    pub by_rows: bool,
+}
+
+type SumsRow = (String, i64, i64, i64, i64, Option<i64>, i64, i64);
+
+const SUMS: &str = "select r.id, cast(sum(s.n / 4294967296) as bigint), \
+                    cast(sum(s.n % 4294967296) as bigint), cast(sum(s.missed / 4294967296) as bigint), \
+                    cast(sum(s.missed % 4294967296) as bigint), max(s.max_ns), count(*), count(h.t)";
+const HISTOGRAMS: &str = "left join hist h on h.board_id = s.board_id and h.series = s.series \
+                          and h.plan = s.plan and h.tier = 0 and h.t = s.t";
+
+impl FarmStore {
+    /// Those of all runs that have some. Each slot is looked at once, and asked for its run.
+    pub async fn counted_seconds(&self) -> Result<BTreeMap<String, CountedSeconds>> {
+        let text = format!(
+            "{SUMS} from slot s cross join run r {HISTOGRAMS} where r.board_id = s.board_id \
+             and r.id = s.recording group by r.id"
+        );
+        let rows: Vec<SumsRow> =
+            sqlx::query_as(AssertSqlSafe(text)).fetch_all(&self.pool).await.map_err(trouble)?;
+        Ok(rows.into_iter().map(made).collect())
+    }
+
+    /// Those of one run, for which its series is looked through.
+    pub async fn counted_seconds_of(&self, run: &str) -> Result<CountedSeconds> {
+        let text = format!(
+            "{SUMS} from run r join slot s on s.board_id = r.board_id and s.series = r.series \
+             and s.plan = r.plan and s.recording = r.id {HISTOGRAMS} where r.id = $1 group by r.id"
+        );
+        let query = sqlx::query_as::<_, SumsRow>(AssertSqlSafe(text)).bind(run);
+        let row = query.fetch_optional(&self.pool).await.map_err(trouble)?;
+        Ok(row.map(|row| made(row).1).unwrap_or_default())
+    }
+}
+
+fn made((run, n, low_n, missed, low_missed, max, slots, histograms): SumsRow) -> (String, CountedSeconds) {
+    let counted = CountedSeconds {
+        n: of_halves(n, low_n),
+        missed: of_halves(missed, low_missed),
+        max_ns: nanos(max),
+        by_rows: histograms == slots,
+    };
+    (run, counted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::recorded_run;
+    use crate::records::{FarmSlot, Tier, TierRow};
+    use crate::store::engines::on_each_engine;
+
+    #[test]
+    fn a_run_has_the_seconds_that_were_stored_with_it() {
+        on_each_engine(async |store| {
+            assert!(store.counted_seconds().await.unwrap().is_empty());
+            for (name, board) in [("measured", "a"), ("hunt", "b")] {
+                let mut record = recorded_run(name, board);
+                if name == "hunt" {
+                    assert_eq!(record.slots.len(), 1);
+                    record.rows = vec![TierRow { t: record.slots[0].t, ..record.whole.clone() }];
+                }
+                store.put(&record).await.unwrap();
+                let sums = |of: fn(&FarmSlot) -> u64| -> i128 {
+                    record.slots.iter().map(|slot| i128::from(of(slot))).sum()
+                };
+                let wanted = CountedSeconds {
+                    n: sums(|slot| slot.n),
+                    missed: sums(|slot| slot.missed),
+                    max_ns: record.slots.iter().filter_map(|slot| slot.max_ns).max(),
+                    by_rows: !record.rows.is_empty(),
+                };
+                assert!(wanted.n > 0, "{name} has no seconds");
+                let id = &record.run.id;
+                assert_eq!(store.counted_seconds_of(id).await.unwrap(), wanted);
+                assert_eq!(store.counted_seconds().await.unwrap().get(id), Some(&wanted));
+            }
+            store.prune(Tier::Slot, i64::MAX / 2).await.unwrap();
+            assert!(store.counted_seconds().await.unwrap().values().all(|one| !one.by_rows && one.n > 0));
+            assert_eq!(store.counted_seconds_of("none").await.unwrap(), CountedSeconds::default());
+        });
+    }
+}
