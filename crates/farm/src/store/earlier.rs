@@ -27,23 +27,24 @@ pub enum PutOutcome {
 
 /// A run that is there.
 pub struct EarlierRun {
-    board: i64,
-    board_key: String,
-    complete: i64,
-    cycles: i64,
-    started: i64,
-    key: SeriesKey,
-    digest: Vec<u8>,
-    whole: TierRow,
-    /// Where it counts by its five minutes: these.
-    slots: Vec<EarlierSlot>,
+    pub board: i64,
+    pub board_key: String,
+    pub complete: i64,
+    pub cycles: i64,
+    pub started: i64,
+    pub key: SeriesKey,
+    pub digest: Vec<u8>,
+    pub whole: TierRow,
+    /// Where it is on and counts by its five minutes: these.
+    pub slots: Vec<EarlierSlot>,
 }
 
-struct EarlierSlot {
-    t: i64,
-    n: u64,
-    missed: u64,
-    peaks: Vec<SlotPeak>,
+/// Five minutes of a run that is there.
+pub struct EarlierSlot {
+    pub t: i64,
+    pub n: u64,
+    pub missed: u64,
+    pub peaks: Vec<SlotPeak>,
 }
 
 /// What becomes of a bundle beside what is known of its run: a later state replaces an earlier one,
@@ -99,7 +100,8 @@ pub async fn earlier_run(by: &mut AnyConnection, id: &str) -> sqlx::Result<Optio
     Ok(Some(EarlierRun { board, board_key, complete, cycles, started, key, digest, whole, slots }))
 }
 
-async fn slots(by: &mut AnyConnection, board: i64, id: &str) -> sqlx::Result<Vec<EarlierSlot>> {
+/// The five minutes of a run, oldest first.
+pub async fn slots(by: &mut AnyConnection, board: i64, id: &str) -> sqlx::Result<Vec<EarlierSlot>> {
     let rows: Vec<(i64, i64, i64, Vec<u8>)> = sqlx::query_as(
         "select t, n, missed, peaks from slot where board_id = $1 and recording = $2 order by t",
     )
@@ -116,14 +118,19 @@ async fn slots(by: &mut AnyConnection, board: i64, id: &str) -> sqlx::Result<Vec
 
 impl EarlierRun {
     /// What it had added; none where that cannot be told any more.
+    fn added(&self, later: &BundleRecord) -> Option<Vec<TierRow>> {
+        match self.complete {
+            ON_BY_ROWS => self.by_rows(later),
+            _ => Some(vec![self.whole.clone()]),
+        }
+    }
+
+    /// The same where it counts by its five minutes, from those of the same state or a later one.
     ///
     /// The later state has all the samples of this one, so that five minutes with as many are the
     /// same, and of those in which this one ended the rest of its whole is known. The clock may
     /// have been set in between: they are the same by their order, not by their time.
-    fn added(&self, later: &BundleRecord) -> Option<Vec<TierRow>> {
-        if self.complete != ON_BY_ROWS {
-            return Some(vec![self.whole.clone()]);
-        }
+    pub fn by_rows(&self, later: &BundleRecord) -> Option<Vec<TierRow>> {
         let given: Vec<BTreeMap<_, _>> = later
             .rows
             .iter()

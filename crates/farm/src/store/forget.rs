@@ -25,8 +25,8 @@ const MEASURED: [&str; 16] = [
 ];
 
 impl FarmStore {
-    /// Empties it of boards and of all that was measured on them. A maximum cannot be taken out of
-    /// a sum, so that a run alone cannot go.
+    /// Empties it of boards and of all that was measured on them. What of a sum is a run's own may
+    /// be in its bundle alone, which is gone, so that no run goes by itself here.
     pub async fn forget_measured(&self) -> Result<()> {
         let mut all = self.begin().await?;
         for statement in MEASURED {

@@ -3,7 +3,8 @@
 use model::error::{Failure, Result};
 use sqlx::{Any, Transaction};
 
-use super::earlier::{PutOutcome, earlier_run, judged};
+use super::earlier::{PutOutcome, earlier_run};
+use super::forgotten::judged_now;
 use super::labels::put_run_labels;
 use super::runs::ON_BY_ROWS;
 use super::tiers::{SlotPlace, add_to_tiers, put_slots};
@@ -35,7 +36,7 @@ impl FarmStore {
     pub async fn outcome_of(&self, record: &BundleRecord) -> Result<PutOutcome> {
         let mut one = self.pool.acquire().await.map_err(trouble)?;
         let known = earlier_run(&mut one, &record.run.id).await.map_err(trouble)?;
-        Ok(judged(known.as_ref(), record))
+        judged_now(&mut one, known.as_ref(), record).await.map_err(trouble)
     }
 
     /// Says that a run lies elsewhere now.
@@ -51,7 +52,7 @@ impl FarmStore {
 
 pub async fn put_in(all: &mut Transaction<'static, Any>, record: &BundleRecord) -> sqlx::Result<PutOutcome> {
     let known = earlier_run(all, &record.run.id).await?;
-    let outcome = judged(known.as_ref(), record);
+    let outcome = judged_now(all, known.as_ref(), record).await?;
     match (&outcome, &known) {
         (PutOutcome::Had | PutOutcome::Refused(_), _) => return Ok(outcome),
         (_, Some(known)) => known.take_out(all, record).await?,

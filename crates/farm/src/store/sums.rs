@@ -13,7 +13,7 @@ use crate::records::Tier;
 type Days = BTreeMap<i64, i128>;
 
 /// The name in `meta` of the day up to which histograms were dropped.
-fn dropped_until(tier: Tier) -> String {
+pub fn dropped_until(tier: Tier) -> String {
     format!("dropped {}", tier.number())
 }
 

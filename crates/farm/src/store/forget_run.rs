@@ -1,0 +1,420 @@
+//! Takes a run out of the store, with what it added to sums and histograms.
+
+use model::error::Result;
+use serde::Serialize;
+use sqlx::{Any, AssertSqlSafe, Transaction};
+
+use super::earlier::{EarlierRun, earlier_run, slots};
+use super::forgotten::mark;
+use super::large_sums::of_halves;
+use super::own_part::{OwnPart, own_parts};
+use super::runs::OVER;
+use super::tiers::take_out_of_tiers;
+use super::{FarmStore, to_u64, trouble};
+use crate::records::BundleRecord;
+
+/// What went with a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RemovedRun {
+    pub run: String,
+    pub board: String,
+    /// Where its bundle is, which is not touched here.
+    pub place: String,
+    /// What was taken out of the histograms,
+    pub samples: u64,
+    /// and how many maxima of five minutes went.
+    pub slots: u64,
+    /// Culprits that nothing else shows.
+    pub culprits: u64,
+    /// Whether nothing else was measured in its environment, which is gone then,
+    pub environment: bool,
+    /// and whether the board had nothing else, and is gone as well.
+    pub board_gone: bool,
+}
+
+/// What became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunRemoval {
+    Removed(RemovedRun),
+    Unknown,
+    Pinned,
+    /// What it added cannot be told from what others added; nothing was changed.
+    Mixed,
+}
+
+/// What a run alone has; its maxima of five minutes are asked for by their series, too.
+const OWN: [&str; 6] = [
+    "delete from culprit_run where board_id = $1 and run = $2",
+    "delete from thinned where board_id = $1 and run = $2",
+    "delete from label where board_id = $1 and recording = $2",
+    "delete from upload where board_id = $1 and run = $2",
+    "delete from kept where board_id = $1 and run = $2",
+    "delete from run where board_id = $1 and id = $2",
+];
+
+/// Where a board has something that is not one of its runs, or was set by people.
+const OF_BOARD: [&str; 6] = [
+    "run where board_id = $1",
+    "hist where board_id = $1",
+    "row_key where board_id = $1",
+    "token where board_id = $1",
+    "watch_environment where board_id = $1",
+    "board_setting where board_id = $1 and (state <> 'active' or since <> 0 or tags <> '' \
+     or budget_ns is not null)",
+];
+
+/// What goes with a board that has nothing.
+const BOARD: [&str; 8] = [
+    "delete from told where board_id = $1",
+    "delete from acknowledged where board_id = $1",
+    "delete from boot where board_id = $1",
+    "delete from row_environment where board_id = $1",
+    "delete from culprit_day where board_id = $1",
+    "delete from label where board_id = $1",
+    "delete from board_setting where board_id = $1",
+    "delete from board where id = $1",
+];
+
+impl FarmStore {
+    /// Takes a run out, and where a time is given notes that it is not to come again. The bundle
+    /// says what of the histograms is its own, where the store alone does not.
+    pub async fn forget_run(
+        &self,
+        id: &str,
+        bundle: Option<&BundleRecord>,
+        forgotten: Option<i64>,
+    ) -> Result<RunRemoval> {
+        let mut all = self.begin().await?;
+        let removal = remove(&mut all, id, bundle, forgotten).await.map_err(trouble)?;
+        match removal {
+            RunRemoval::Removed(_) => all.commit().await.map_err(trouble)?,
+            _ => all.rollback().await.map_err(trouble)?,
+        }
+        Ok(removal)
+    }
+}
+
+async fn remove(
+    all: &mut Transaction<'static, Any>,
+    id: &str,
+    bundle: Option<&BundleRecord>,
+    forgotten: Option<i64>,
+) -> sqlx::Result<RunRemoval> {
+    let Some(mut of) = earlier_run(all, id).await? else { return Ok(RunRemoval::Unknown) };
+    let pins = sqlx::query_scalar::<_, i64>("select count(*) from pin where board_id = $1 and run = $2");
+    if pins.bind(of.board).bind(id).fetch_one(&mut **all).await? > 0 {
+        return Ok(RunRemoval::Pinned);
+    }
+    of.slots = slots(all, of.board, id).await?;
+    // Of a run that is over no other state is the same run.
+    let bundle = bundle.filter(|bundle| of.complete != OVER || bundle.digest == of.digest);
+    let Some(parts) = own_parts(all, &of, bundle).await? else { return Ok(RunRemoval::Mixed) };
+    let before = day_samples(all, &of).await?;
+    let (environment, place): (i64, String) =
+        sqlx::query_as("select environment_id, place from run where board_id = $1 and id = $2")
+            .bind(of.board)
+            .bind(id)
+            .fetch_one(&mut **all)
+            .await?;
+    let culprits = culprits_of(all, of.board, id).await?;
+    take_out(all, &of, id, &parts).await?;
+    if before - day_samples(all, &of).await? != i128::from(of.cycles) {
+        // They had been others than its own.
+        return Ok(RunRemoval::Mixed);
+    }
+    if let Some(at) = forgotten {
+        mark(all, id, at).await?;
+    }
+    Ok(RunRemoval::Removed(RemovedRun {
+        run: id.to_owned(),
+        board: of.board_key.clone(),
+        place,
+        samples: to_u64(of.cycles),
+        slots: of.slots.len() as u64,
+        culprits: drop_culprits(all, &culprits).await?,
+        environment: drop_environment(all, environment).await?,
+        board_gone: drop_board(all, of.board).await?,
+    }))
+}
+
+/// The samples in the histograms of days of its series.
+async fn day_samples(all: &mut Transaction<'static, Any>, of: &EarlierRun) -> sqlx::Result<i128> {
+    let (high, low): (i64, i64) = sqlx::query_as(
+        "select cast(coalesce(sum(n / 4294967296), 0) as bigint), \
+         cast(coalesce(sum(n % 4294967296), 0) as bigint) from hist \
+         where board_id = $1 and series = $2 and plan = $3 and tier = 2",
+    )
+    .bind(of.board)
+    .bind(&of.key.series)
+    .bind(&of.key.plan)
+    .fetch_one(&mut **all)
+    .await?;
+    Ok(of_halves(high, low))
+}
+
+async fn culprits_of(all: &mut Transaction<'static, Any>, board: i64, id: &str) -> sqlx::Result<Vec<i64>> {
+    let culprits = sqlx::query_scalar("select culprit_id from culprit_run where board_id = $1 and run = $2");
+    culprits.bind(board).bind(id).fetch_all(&mut **all).await
+}
+
+/// What it has alone, then its parts of histograms: their maxima are those of what is left.
+async fn take_out(
+    all: &mut Transaction<'static, Any>,
+    of: &EarlierRun,
+    id: &str,
+    parts: &[OwnPart],
+) -> sqlx::Result<()> {
+    let slots =
+        sqlx::query("delete from slot where board_id = $1 and series = $2 and plan = $3 and recording = $4");
+    let slots = slots.bind(of.board).bind(&of.key.series).bind(&of.key.plan).bind(id);
+    slots.execute(&mut **all).await?;
+    for statement in OWN {
+        sqlx::query(statement).bind(of.board).bind(id).execute(&mut **all).await?;
+    }
+    for part in parts {
+        let rows: Vec<_> = part.rows.iter().map(|row| (of.board, &of.key, row.t, row)).collect();
+        take_out_of_tiers(all, (&part.tiers, &rows), (&[], &[])).await?;
+    }
+    Ok(())
+}
+
+/// Whether there is a row; the text is what stands after `from`.
+async fn has(all: &mut Transaction<'static, Any>, from: &str, id: i64) -> sqlx::Result<bool> {
+    let text = format!("select count(*) from (select 1 as one from {from} limit 1) k");
+    let count: i64 = sqlx::query_scalar(AssertSqlSafe(text)).bind(id).fetch_one(&mut **all).await?;
+    Ok(count > 0)
+}
+
+/// Drops those of these culprits that nothing shows any more: how many.
+async fn drop_culprits(all: &mut Transaction<'static, Any>, ids: &[i64]) -> sqlx::Result<u64> {
+    let mut dropped = 0;
+    for &id in ids {
+        let is_shown = has(all, "culprit_run where culprit_id = $1", id).await?
+            || has(all, "culprit_day where culprit_id = $1", id).await?;
+        if !is_shown {
+            sqlx::query("delete from culprit where id = $1").bind(id).execute(&mut **all).await?;
+            dropped += 1;
+        }
+    }
+    Ok(dropped)
+}
+
+/// Drops an environment that nothing was measured in any more; whether it did.
+async fn drop_environment(all: &mut Transaction<'static, Any>, id: i64) -> sqlx::Result<bool> {
+    let is_used = has(all, "run where environment_id = $1", id).await?
+        || has(all, "watch_environment where environment_id = $1", id).await?;
+    if !is_used {
+        sqlx::query("delete from environment where id = $1").bind(id).execute(&mut **all).await?;
+    }
+    Ok(!is_used)
+}
+
+/// Drops a board of which there is nothing any more; whether it did. Its number may be another
+/// board's one day, so that nothing of it may stay.
+async fn drop_board(all: &mut Transaction<'static, Any>, id: i64) -> sqlx::Result<bool> {
+    for from in OF_BOARD {
+        if has(all, from, id).await? {
+            return Ok(false);
+        }
+    }
+    for statement in BOARD {
+        sqlx::query(statement).bind(id).execute(&mut **all).await?;
+    }
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::recorded_run;
+    use crate::records::{CpuRows, FarmSlot, SlotPeak, Tier, TierRow};
+    use crate::store::engines::on_each_engine;
+    use crate::store::{PutOutcome, TimeStretch};
+    use model::rows::RowCounts;
+    use model::units::{Cpu, Nanos};
+
+    const DAY: i64 = 86_400;
+    const ALL: TimeStretch = TimeStretch { from: i64::MIN, to: i64::MAX };
+
+    /// A run of such five minutes: when, how many samples, in which row.
+    fn made(id: &str, parts: &[(i64, u64, usize)]) -> BundleRecord {
+        let mut record = recorded_run("hunt", "a");
+        let row = |&(t, n, at): &(i64, u64, usize)| {
+            let rows = RowCounts::of_rows([(at, n)]);
+            let cpus = vec![CpuRows { cpu: Cpu(0), rows }];
+            TierRow { t, n, max_ns: Some(Nanos(at as i64)), cpus, ..TierRow::default() }
+        };
+        record.rows = parts.iter().map(row).collect();
+        let slot = |row: &TierRow| {
+            let peak = SlotPeak { cpu: Cpu(0), n: row.n, max_ns: row.max_ns, ..SlotPeak::default() };
+            FarmSlot {
+                t: row.t,
+                run: id.to_owned(),
+                n: row.n,
+                max_ns: row.max_ns,
+                cpus: vec![peak],
+                ..FarmSlot::default()
+            }
+        };
+        record.slots = record.rows.iter().map(slot).collect();
+        record.whole = TierRow { t: parts[0].0, ..TierRow::default() };
+        record.rows.iter().for_each(|row| record.whole.add(row));
+        let run = &mut record.run;
+        (run.id, run.cycles, run.missed) = (id.to_owned(), record.whole.n, Some(0));
+        (run.started, run.max_ns) = (parts[0].0, record.whole.max_ns);
+        record.digest = id.as_bytes().to_vec();
+        record
+    }
+
+    /// The same without histograms of its five minutes.
+    fn without_rows(mut record: BundleRecord) -> BundleRecord {
+        record.rows.clear();
+        record
+    }
+
+    /// All that pages show of a series.
+    async fn shown(store: &FarmStore) -> String {
+        let key = recorded_run("hunt", "a").run.key;
+        let mut all = String::new();
+        for tier in Tier::ALL {
+            all += &format!("{:?}\n", store.tiers("a", &key, tier, ALL).await.unwrap());
+        }
+        all += &format!("{:?}\n", store.slots("a", &key, ALL, 99).await.unwrap());
+        all += &format!("{:?}\n", store.culprits(None, 99).await.unwrap());
+        all += &format!("{:?}\n", store.runs("a", 99).await.unwrap());
+        all + &format!("{:?}\n", store.environments("a").await.unwrap())
+    }
+
+    #[test]
+    fn without_a_run_the_store_is_as_if_it_had_never_come() {
+        on_each_engine(async |store| {
+            // Before midnight both were on.
+            let first = made("first", &[(DAY - 600, 9, 230), (DAY - 300, 5, 210), (2 * DAY, 3, 220)]);
+            let second = made("second", &[(DAY - 300, 7, 330), (DAY, 4, 310), (DAY + 3_600, 2, 320)]);
+            for (stays, goes) in [(&first, &second), (&second, &first)] {
+                for (stays, goes) in [
+                    (stays.clone(), goes.clone()),
+                    (without_rows(stays.clone()), without_rows(goes.clone())),
+                    (without_rows(stays.clone()), goes.clone()),
+                ] {
+                    store.put(&stays).await.unwrap();
+                    let before = shown(&store).await;
+                    store.put(&goes).await.unwrap();
+                    assert_ne!(shown(&store).await, before);
+                    for bundle in [Some(&goes), None] {
+                        let removal = store.forget_run(&goes.run.id, bundle, None).await.unwrap();
+                        let RunRemoval::Removed(gone) = removal else { panic!("{removal:?}") };
+                        assert_eq!((gone.board.as_str(), gone.samples), ("a", goes.run.cycles));
+                        assert_eq!((gone.slots, gone.culprits, gone.environment), (3, 0, false));
+                        assert_eq!(shown(&store).await, before, "{} goes", goes.run.id);
+                        assert_eq!(store.faults().await.unwrap(), [""; 0]);
+                        assert_eq!(store.put(&goes).await.unwrap(), PutOutcome::Stored);
+                    }
+                    store.forget_measured().await.unwrap();
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn what_cannot_be_told_apart_stays_until_a_bundle_tells_it() {
+        on_each_engine(async |store| {
+            let first = made("first", &[(0, 9, 200), (300, 5, 210), (DAY, 3, 220)]);
+            let second = made("second", &[(0, 7, 300), (300, 4, 310), (DAY, 2, 320)]);
+            store.put(&first).await.unwrap();
+            store.put(&second).await.unwrap();
+            let before = shown(&store).await;
+            assert_eq!(store.forget_run("first", None, Some(5)).await.unwrap(), RunRemoval::Mixed);
+            let other = BundleRecord { digest: vec![9], ..first.clone() };
+            assert_eq!(store.forget_run("first", Some(&other), None).await.unwrap(), RunRemoval::Mixed);
+            assert_eq!((shown(&store).await, store.forgotten().await.unwrap()), (before, Vec::new()));
+            store.forget_run("first", Some(&first), None).await.unwrap();
+            assert_eq!(store.totals().await.unwrap(), (1, 1));
+            assert_eq!(store.faults().await.unwrap(), [""; 0]);
+        });
+    }
+
+    /// Hours tell what five minutes no longer do, and days what hours no longer do.
+    #[test]
+    fn a_run_goes_also_where_histograms_of_short_times_were_dropped() {
+        on_each_engine(async |store| {
+            let stays = made("stays", &[(0, 9, 200), (300, 5, 210)]);
+            let goes =
+                made("goes", &[(300, 7, 300), (4 * 3_600, 4, 310), (DAY, 2, 320), (DAY + 300, 1, 330)]);
+            for dropped in [&[][..], &[Tier::Slot], &[Tier::Slot, Tier::Hour]] {
+                for before in [DAY, 3 * DAY] {
+                    store.put(&stays).await.unwrap();
+                    store.put(&goes).await.unwrap();
+                    for tier in dropped {
+                        store.prune(*tier, before).await.unwrap();
+                    }
+                    let removal = store.forget_run("goes", None, None).await.unwrap();
+                    assert!(matches!(removal, RunRemoval::Removed(_)), "{dropped:?} {before}: {removal:?}");
+                    assert_eq!(store.faults().await.unwrap(), [""; 0]);
+                    let key = &stays.run.key;
+                    let days = store.tiers("a", key, Tier::Day, ALL).await.unwrap();
+                    assert_eq!((days.len(), days[0].n, days[0].max_ns), (1, 14, Some(Nanos(210))));
+                    assert_eq!(days[0].cpus, stays.whole.cpus);
+                    store.forget_measured().await.unwrap();
+                    sqlx::query("delete from meta where name like 'dropped%'")
+                        .execute(&store.pool)
+                        .await
+                        .unwrap();
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn a_run_that_is_unknown_or_pinned_stays_and_one_that_went_does_not_come_again() {
+        on_each_engine(async |store| {
+            let record = recorded_run("hunt", "a");
+            let id = &record.run.id;
+            let forget = async || store.forget_run(id, None, Some(1_700_000_000)).await.unwrap();
+            assert_eq!(forget().await, RunRemoval::Unknown);
+            store.put(&record).await.unwrap();
+            store.pin(id, "ann", "", 5).await.unwrap();
+            assert_eq!(forget().await, RunRemoval::Pinned);
+            store.unpin(id).await.unwrap();
+            let RunRemoval::Removed(gone) = forget().await else { panic!("it stayed") };
+            assert!(gone.board_gone && gone.environment && gone.culprits > 0, "{gone:?}");
+            for table in ["run", "slot", "hist", "culprit", "culprit_run", "environment", "label", "board"] {
+                let count = sqlx::AssertSqlSafe(format!("select count(*) from {table}"));
+                let count: i64 = sqlx::query_scalar(count).fetch_one(&store.pool).await.unwrap();
+                assert_eq!(count, 0, "{table}");
+            }
+            assert_eq!(store.forgotten().await.unwrap(), [(id.clone(), 1_700_000_000)]);
+            let why = store.why_not_again(id).await.unwrap().unwrap();
+            assert!(why.contains("on 2023-11-14") && why.contains(&format!("--allow {id}")), "{why}");
+            for _ in 0..2 {
+                assert_eq!(store.put(&record).await.unwrap(), PutOutcome::Refused(why.clone()));
+                assert_eq!(store.outcome_of(&record).await.unwrap(), PutOutcome::Refused(why.clone()));
+            }
+            assert!(store.allow_again(id).await.unwrap() && !store.allow_again(id).await.unwrap());
+            assert!(store.why_not_again(id).await.unwrap().is_none());
+            assert_eq!(store.put(&record).await.unwrap(), PutOutcome::Stored);
+        });
+    }
+
+    #[test]
+    fn a_board_stays_that_has_anything_else() {
+        on_each_engine(async |store| {
+            let record = recorded_run("hunt", "a");
+            for statement in [
+                "insert into token select $1, id, 5, 0 from board",
+                "update board_setting set tags = 'lab=west' where since >= 0",
+            ] {
+                store.put(&record).await.unwrap();
+                let mut more = sqlx::query(statement);
+                if statement.contains("$1") {
+                    more = more.bind(vec![7u8]);
+                }
+                more.execute(&store.pool).await.unwrap();
+                let removal = store.forget_run(&record.run.id, None, None).await.unwrap();
+                assert!(matches!(removal, RunRemoval::Removed(gone) if !gone.board_gone), "{statement}");
+                assert_eq!(store.boards().await.unwrap()[0].runs, 0);
+                sqlx::query("delete from token").execute(&store.pool).await.unwrap();
+            }
+        });
+    }
+}

@@ -1,0 +1,86 @@
+//! Runs that were removed, and are not taken in again by themselves: boards send what a farm has
+//! lost, and folders are looked through again and again.
+
+use model::error::Result;
+use model::units::Nanos;
+use model::wall_time::wall_time;
+use sqlx::{Any, AnyConnection, Transaction};
+
+use super::earlier::{EarlierRun, PutOutcome, judged};
+use super::{FarmStore, trouble};
+use crate::records::BundleRecord;
+
+/// What stands before a run's id in `meta`.
+const MARK: &str = "forgotten ";
+/// No mark comes after it.
+const LAST: &str = "forgotten!";
+
+/// What becomes of a bundle: as [`judged`], but for one that was removed.
+pub async fn judged_now(
+    by: &mut AnyConnection,
+    known: Option<&EarlierRun>,
+    record: &BundleRecord,
+) -> sqlx::Result<PutOutcome> {
+    if known.is_none()
+        && let Some(at) = forgotten_at(by, &record.run.id).await?
+    {
+        return Ok(PutOutcome::Refused(why(&record.run.id, at)));
+    }
+    Ok(judged(known, record))
+}
+
+/// Notes that a run is not to come again, and when it was removed, in seconds since 1970.
+pub async fn mark(all: &mut Transaction<'static, Any>, id: &str, at: i64) -> sqlx::Result<()> {
+    sqlx::query(
+        "insert into meta (name, value) values ($1, $2) \
+         on conflict (name) do update set value = excluded.value",
+    )
+    .bind(format!("{MARK}{id}"))
+    .bind(at)
+    .execute(&mut **all)
+    .await?;
+    Ok(())
+}
+
+async fn forgotten_at(by: &mut AnyConnection, id: &str) -> sqlx::Result<Option<i64>> {
+    let at = sqlx::query_scalar("select value from meta where name = $1").bind(format!("{MARK}{id}"));
+    at.fetch_optional(by).await
+}
+
+fn why(id: &str, at: i64) -> String {
+    let moment = wall_time(Nanos(at.saturating_mul(Nanos::SECOND.0)));
+    let date = moment.get(..10).unwrap_or_default();
+    format!(
+        "it was removed from this farm on {date}, and is not taken in again: `onbeat-farm forget --allow \
+         {id}` lets it come"
+    )
+}
+
+impl FarmStore {
+    /// Why a run that is not here is not taken in; none where it is.
+    pub async fn why_not_again(&self, id: &str) -> Result<Option<String>> {
+        let mut one = self.pool.acquire().await.map_err(trouble)?;
+        let at = forgotten_at(&mut one, id).await.map_err(trouble)?;
+        Ok(at.map(|at| why(id, at)))
+    }
+
+    /// Lets a run come again that was removed; whether it was.
+    pub async fn allow_again(&self, id: &str) -> Result<bool> {
+        let allow = sqlx::query("delete from meta where name = $1").bind(format!("{MARK}{id}"));
+        Ok(allow.execute(&self.pool).await.map_err(trouble)?.rows_affected() > 0)
+    }
+
+    /// All that are not to come again, with when they were removed.
+    pub async fn forgotten(&self) -> Result<Vec<(String, i64)>> {
+        let rows: Vec<(String, i64)> = sqlx::query_as(
+            "select name, value from meta where name >= $1 and name < $2 order by value, name",
+        )
+        .bind(MARK)
+        .bind(LAST)
+        .fetch_all(&self.pool)
+        .await
+        .map_err(trouble)?;
+        let id = |name: &str| name.strip_prefix(MARK).unwrap_or_default().to_owned();
+        Ok(rows.into_iter().map(|(name, at)| (id(&name), at)).collect())
+    }
+}

@@ -1,0 +1,138 @@
+//! What one run added to the histograms: from the five minutes of its bundle where that is there,
+//! else from what is in the store beside it.
+
+use std::collections::BTreeMap;
+
+use model::rows::RowCounts;
+use model::units::Cpu;
+use sqlx::{Any, Transaction};
+
+use super::earlier::{EarlierRun, EarlierSlot};
+use super::runs::{ON_BY_ROWS, OVER};
+use super::sums::dropped_until;
+use super::tiers::{TierPlace, tier_rows};
+use crate::parts_of_run::rows_of_slots;
+use crate::records::{BundleRecord, SlotPeak, Tier, TierRow};
+
+/// Histograms that a run added to these tiers.
+pub struct OwnPart {
+    pub tiers: Vec<Tier>,
+    pub rows: Vec<TierRow>,
+}
+
+/// What a run has of the time of one histogram.
+struct OwnStretch {
+    /// Its sums, without a histogram.
+    sums: TierRow,
+    /// Its samples by CPU.
+    peaks: Vec<SlotPeak>,
+}
+
+/// The histograms of a stretch of time, by the first second of each.
+type Histograms = BTreeMap<i64, TierRow>;
+
+/// What a run added, whose five minutes are loaded; none where that cannot be told: it shares
+/// several histograms with others, and nothing says what of them is its own.
+pub async fn own_parts(
+    all: &mut Transaction<'static, Any>,
+    of: &EarlierRun,
+    bundle: Option<&BundleRecord>,
+) -> sqlx::Result<Option<Vec<OwnPart>>> {
+    if !is_by_rows(all, of).await? {
+        return Ok(Some(vec![OwnPart { tiers: vec![Tier::Day], rows: vec![of.whole.clone()] }]));
+    }
+    if let Some(rows) = bundle.and_then(|bundle| of.by_rows(bundle)) {
+        return Ok(Some(vec![OwnPart { tiers: Tier::ALL.to_vec(), rows }]));
+    }
+    let mut parts = Vec::new();
+    for (at, tier) in Tier::ALL.into_iter().enumerate() {
+        let stretches = stretches_of(&of.slots, tier);
+        let there = histograms(all, of, tier, &stretches).await?;
+        if let Some(rows) = told(&stretches, &there, &of.whole) {
+            parts.push(OwnPart { tiers: Tier::ALL[at..].to_vec(), rows });
+            return Ok(Some(parts));
+        }
+        // A longer stretch may tell more; what is there of this tier has to go as it is.
+        let Some(rows) = alone(&stretches, &there) else { return Ok(None) };
+        parts.push(OwnPart { tiers: vec![tier], rows });
+    }
+    Ok(None)
+}
+
+/// Whether a run counts by its five minutes, not for the day on which it began: then each of their
+/// histograms that were not dropped is there.
+async fn is_by_rows(all: &mut Transaction<'static, Any>, of: &EarlierRun) -> sqlx::Result<bool> {
+    if of.complete != OVER || of.slots.is_empty() {
+        return Ok(of.complete == ON_BY_ROWS);
+    }
+    for tier in [Tier::Slot, Tier::Hour] {
+        let until: Option<i64> = sqlx::query_scalar("select value from meta where name = $1")
+            .bind(dropped_until(tier))
+            .fetch_optional(&mut **all)
+            .await?;
+        let mut stretches = stretches_of(&of.slots, tier);
+        stretches.retain(|one| until.is_none_or(|until| one.sums.t >= until));
+        let there = histograms(all, of, tier, &stretches).await?;
+        if !there.is_empty() {
+            return Ok(hold(&there, &stretches));
+        }
+    }
+    let days = stretches_of(&of.slots, Tier::Day);
+    Ok(hold(&histograms(all, of, Tier::Day, &days).await?, &days))
+}
+
+fn hold(there: &Histograms, stretches: &[OwnStretch]) -> bool {
+    stretches.iter().all(|one| there.get(&one.sums.t).is_some_and(|row| row.n >= one.sums.n))
+}
+
+fn stretches_of(slots: &[EarlierSlot], tier: Tier) -> Vec<OwnStretch> {
+    let mut found: BTreeMap<i64, OwnStretch> = BTreeMap::new();
+    for slot in slots {
+        let t = tier.begin(slot.t);
+        let fresh = || OwnStretch { sums: TierRow { t, ..TierRow::default() }, peaks: Vec::new() };
+        let one = found.entry(t).or_insert_with(fresh);
+        let max_ns = slot.peaks.iter().filter_map(|peak| peak.max_ns).max();
+        one.sums.add(&TierRow { n: slot.n, missed: slot.missed, max_ns, ..TierRow::default() });
+        for peak in &slot.peaks {
+            match one.peaks.iter_mut().find(|known| known.cpu == peak.cpu) {
+                Some(known) => known.n = known.n.saturating_add(peak.n),
+                None => one.peaks.push(SlotPeak { cpu: peak.cpu, n: peak.n, ..SlotPeak::default() }),
+            }
+        }
+    }
+    found.into_values().collect()
+}
+
+/// The histograms of these stretches that are there, with what others added to them.
+async fn histograms(
+    all: &mut Transaction<'static, Any>,
+    of: &EarlierRun,
+    tier: Tier,
+    stretches: &[OwnStretch],
+) -> sqlx::Result<Histograms> {
+    let place = |one: &OwnStretch| TierPlace { board: of.board, key: of.key.clone(), tier, t: one.sums.t };
+    let places: Vec<TierPlace> = stretches.iter().map(place).collect();
+    Ok(tier_rows(all, &places).await?.into_iter().map(|(place, row)| (place.t, row)).collect())
+}
+
+/// The run's own histogram of each stretch: that of a CPU which has no other samples there is the
+/// run's, and of one stretch that it shares it is what these leave of its whole.
+fn told(stretches: &[OwnStretch], there: &Histograms, whole: &TierRow) -> Option<Vec<TierRow>> {
+    let by_cpu = |row: &TierRow| row.cpus.iter().map(|cpu| (cpu.cpu, cpu.rows.clone())).collect();
+    let given: Vec<BTreeMap<Cpu, RowCounts>> =
+        stretches.iter().map(|one| there.get(&one.sums.t).map(by_cpu).unwrap_or_default()).collect();
+    let slots: Vec<_> = stretches.iter().map(|one| one.peaks.as_slice()).zip(&given).collect();
+    let found = rows_of_slots(&slots, &whole.cpus, true)?;
+    Some(stretches.iter().zip(found).map(|(one, cpus)| TierRow { cpus, ..one.sums.clone() }).collect())
+}
+
+/// The histograms that are there, where each of them is of the run alone.
+fn alone(stretches: &[OwnStretch], there: &Histograms) -> Option<Vec<TierRow>> {
+    let pairs = stretches.iter().filter_map(|one| Some((one, there.get(&one.sums.t)?)));
+    let own = |(one, row): (&OwnStretch, &TierRow)| {
+        let n = |cpu: Cpu| one.peaks.iter().find(|peak| peak.cpu == cpu).map_or(0, |peak| peak.n);
+        let is_own = row.n == one.sums.n && row.cpus.iter().all(|cpu| cpu.rows.total() == n(cpu.cpu));
+        is_own.then(|| TierRow { cpus: row.cpus.clone(), ..one.sums.clone() })
+    };
+    pairs.map(own).collect()
+}
