@@ -5,7 +5,7 @@
 //! values to markup. [`changes`] judges what changed, [`sides`] chooses the days that a comparison
 //! is of, [`encoding`] packs histograms for the store. [`pull`] fetches runs of boards that cannot
 //! call out, [`objects`] has bundles in a bucket, [`results`] hands runs to systems that collect
-//! results of tests. [`cli`] is the command line.
+//! results of tests, [`removal`] takes runs off the farm again. [`cli`] is the command line.
 
 pub mod board_settings;
 pub mod changes;
@@ -22,6 +22,7 @@ pub mod people;
 pub mod pictures;
 pub mod pull;
 pub mod records;
+pub mod removal;
 pub mod results;
 pub mod sides;
 pub mod store;

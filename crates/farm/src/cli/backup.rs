@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use model::error::{Exit, Failure, Result};
 use model::text::{quoted, several};
 
-use super::objects_flag::{ObjectsFlag, name_in_bucket};
+use super::objects_flag::ObjectsFlag;
 use super::store_flag::{STORE_HELP, StorePlace};
 use super::{FarmEnvironment, say};
 use crate::ingest::keep::keep;
+use crate::objects::name_in_bucket;
 
 /// Copy the store and its bundles into a folder, while the server runs
 ///

@@ -9,9 +9,10 @@ use serde::Serialize;
 use super::FarmEnvironment;
 use super::document_flags::DocumentFlags;
 use super::kept_copy::bundle_fault;
-use super::objects_flag::{ObjectsFlag, name_in_bucket};
+use super::objects_flag::ObjectsFlag;
 use super::store_flag::{STORE_HELP, StorePlace};
 use crate::ingest::plausible::latest;
+use crate::objects::name_in_bucket;
 use crate::web::sender::now;
 
 /// Look whether the store and its bundles are as they were written

@@ -16,19 +16,13 @@ use crate::ingest::find::FoundBundle;
 use crate::ingest::keep::{copy_files, keep};
 use crate::ingest::stored::{StoredFile, stored_file, stored_files};
 use crate::ingest::thin::BLOCK_FILES;
+use crate::objects::lies_in;
 use crate::records::{BundleRecord, FarmRun, FarmSlot};
 use crate::store::{BundlePlace, CountedSeconds, FarmStore, ThinnedPart};
 
 /// What of a bundle is compared byte by byte: what the numbers in the store are from.
 const COMPARED: [&str; 4] = ["run.json", "blocks.jsonl", "rows.jsonl", "tail"];
 const AT_ONCE: usize = 1 << 20;
-
-/// Whether a bundle lies in a folder, which may be written in several ways.
-pub fn lies_in(place: &Path, folder: &Path) -> bool {
-    let whole = |path: &Path| host::whole_path(path).ok();
-    let is_it = |above: &Path| above == folder || whole(above).is_some_and(|at| Some(at) == whole(folder));
-    place.parent().is_some_and(is_it)
-}
 
 /// What is wrong with the bundle of a run, in a sentence; `own` is the folder of copies.
 pub fn bundle_fault(run: &BundlePlace, own: &Path, counted: Option<&CountedSeconds>) -> Option<String> {

@@ -8,6 +8,7 @@ mod enrol;
 mod export;
 mod export_parquet;
 mod export_results;
+mod forget;
 mod import;
 mod kept_copy;
 mod objects_flag;
@@ -70,6 +71,7 @@ enum FarmCommand {
     Backup(backup::Args),
     Prune(prune::Args),
     Pin(pin::Args),
+    Forget(forget::Args),
     Export(export::Args),
 }
 
@@ -100,6 +102,7 @@ pub fn run(args: impl Iterator<Item = OsString>, environment: &FarmEnvironment) 
             FarmCommand::Backup(args) => backup::run(args, environment).await,
             FarmCommand::Prune(args) => prune::run(args, environment).await,
             FarmCommand::Pin(args) => pin::run(args, environment).await,
+            FarmCommand::Forget(args) => forget::run(args, environment).await,
             FarmCommand::Export(args) => export::run(args, environment).await,
         }
     });

@@ -1,6 +1,6 @@
 //! `--objects`: where bundles are, in a folder or in a bucket.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use model::error::Result;
@@ -32,14 +32,4 @@ impl ObjectsFlag {
             None => Ok((place.with_bundles(Some(objects)), None)),
         }
     }
-}
-
-/// The name of a bundle in the bucket of which a folder is the cache; none where it is shown from a
-/// folder elsewhere.
-pub fn name_in_bucket(place: &Path, cache: &Path) -> Option<String> {
-    let above = place.parent()?;
-    // The same folder may be written in several ways.
-    let is_own = || above == cache || host::whole_path(above).ok() == host::whole_path(cache).ok();
-    let is_elsewhere = host::identity(&place.join("run.json")).is_some() && !is_own();
-    if is_elsewhere { None } else { Some(place.file_name()?.to_str()?.to_owned()) }
 }

@@ -9,10 +9,9 @@ use model::error::{Exit, Failure, Result};
 use model::text::quoted;
 use tokio::sync::Mutex;
 
-use super::objects_flag::name_in_bucket;
 use super::retention::{PrunedBundles, RetentionTimes, StayingWindows, Thinning, step_by_step, thin};
 use crate::ingest::unpack::remove_tree;
-use crate::objects::{BucketBundle, ObjectBucket};
+use crate::objects::{BucketBundle, ObjectBucket, name_in_bucket};
 use crate::store::{FarmStore, KeptBundle, ThinnedPart};
 
 /// Where bundles are worked on, next to their copies.

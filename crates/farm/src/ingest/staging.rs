@@ -63,6 +63,11 @@ impl Staging {
         Ok(true)
     }
 
+    /// The folder of the bundles.
+    pub fn folder(&self) -> &Path {
+        &self.bundles
+    }
+
     /// Where a bundle of a name is.
     pub fn place(&self, name: &str) -> PathBuf {
         self.bundles.join(name)

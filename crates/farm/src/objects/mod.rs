@@ -13,6 +13,7 @@ mod fetch;
 mod files;
 mod http;
 mod owner;
+mod place;
 mod put;
 mod sweep;
 mod thin;
@@ -21,6 +22,7 @@ pub use address::{BucketAddress, ObjectKeys};
 pub use bucket::{BucketFault, ObjectBucket};
 pub use cache::{BundleCache, BundleLease};
 pub use files::manifest_of;
+pub use place::{lies_in, name_in_bucket};
 pub use sweep::swept;
 pub use thin::BucketBundle;
 

@@ -7,14 +7,15 @@ use super::audit::to_audit;
 use super::parts::{escaped, labels, moment, same_again};
 use super::spike::spikes;
 use super::{Section, page};
+use crate::people::Role;
 use crate::records::FarmRun;
 
-/// What there is for a run beside its report.
+/// What a run's page offers beside its report.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RunWays {
-    /// Whether who asks may pin it.
-    pub pin: bool,
-    /// Whether it may have an audit of its machine.
+    /// Who looks at it.
+    pub by: Option<Role>,
+    /// Whether there may be an audit of its machine.
     pub audit: bool,
 }
 
@@ -27,7 +28,8 @@ pub fn run(of: &FarmRun, again: Option<&str>, ways: RunWays, parts: PageParts) -
         (ways_on(of, ways.audit))
         (same_again(again))
         (spikes(of))
-        (kept(of, ways.pin))
+        (kept(of, ways.by >= Some(Role::Operator)))
+        @if ways.by == Some(Role::Admin) && !of.pinned { (removed(of)) }
         (body)
         @if let Some(script) = script { (script.element()) }
     };
@@ -59,6 +61,20 @@ fn kept(of: &FarmRun, may_pin: bool) -> Markup {
     }
 }
 
+/// The way to remove it; what that takes with it is said where the button is.
+fn removed(of: &FarmRun) -> Markup {
+    html! {
+        details {
+            summary { "Remove this run" }
+            form.line action={ "/runs/" (escaped(&of.id)) "/remove" } method="post" {
+                "Its samples go out of all histograms, and its maxima, spikes and files with it. It is not \
+                 taken in again. "
+                button type="submit" { "Remove" }
+            }
+        }
+    }
+}
+
 fn ways_on(of: &FarmRun, has_audit: bool) -> Markup {
     html! {
         p { a href={ "/v1/runs/" (escaped(&of.id)) } { "As JSON" } ", its report as "
@@ -87,5 +103,25 @@ mod tests {
         assert!(!text.contains("/audit\""));
         let audited = run(&of, None, RunWays { audit: true, ..RunWays::default() }, parts());
         assert!(!audited.contains("The same again") && audited.contains("href=\"/runs/r1/audit\""));
+    }
+
+    #[test]
+    fn an_admin_may_remove_a_run_and_an_operator_pin_it() {
+        let parts = || PageParts { heading: "h".into(), body: html! {}, script: None };
+        let of = FarmRun { id: "r1".into(), ..FarmRun::default() };
+        let shown = |of: &FarmRun, by| {
+            let text = run(of, None, RunWays { by, ..RunWays::default() }, parts());
+            (text.contains("action=\"/runs/r1/pin\""), text.contains("action=\"/runs/r1/remove\""))
+        };
+        for (by, may) in [
+            (None, (false, false)),
+            (Some(Role::Viewer), (false, false)),
+            (Some(Role::Operator), (true, false)),
+            (Some(Role::Admin), (true, true)),
+        ] {
+            assert_eq!(shown(&of, by), may, "{by:?}");
+        }
+        let pinned = FarmRun { pinned: true, ..of };
+        assert_eq!(shown(&pinned, Some(Role::Admin)), (true, false));
     }
 }

@@ -68,8 +68,11 @@ pub async fn pull_from(place: &PullPlace, target: &str, board: &str) -> Result<P
     if foreign > 0 {
         outcome.refused.push(format!("{} of its list name no run", several(foreign, "line", "lines")));
     }
+    // What was removed here stays on the board, and is not fetched in vain.
+    let gone: BTreeSet<String> = place.store.forgotten().await?.into_iter().map(|(run, _)| run).collect();
     let known = place.store.digests_of(board).await?;
-    let (had, new): (Vec<_>, Vec<_>) = listed.into_iter().partition(|run| known.contains(&run.digest));
+    let listed = listed.into_iter().filter(|run| !gone.contains(&run.name));
+    let (had, new): (Vec<_>, Vec<_>) = listed.partition(|run| known.contains(&run.digest));
     outcome.had += had.len() as u64;
     if new.is_empty() {
         return Ok(outcome);

@@ -248,3 +248,30 @@ fn a_board_is_let_in_by_a_code_and_what_it_was_refused_is_shown() {
         assert!(root.did().await.contains("admin: revoked the token of press-3"));
     });
 }
+
+#[test]
+fn an_admin_removes_a_run_and_it_does_not_come_again() {
+    on_each_engine(async |store| {
+        let app = farm_of(store, None).await;
+        let (ann, bob) = (Somebody::of(&app, "admin").await, Somebody::of(&app, "operator").await);
+        let run = app.store.runs("east", 1).await.unwrap().remove(0);
+        let (page, remove) = (format!("/runs/{}", run.id), format!("/runs/{}/remove", run.id));
+        assert!(ann.get(&page).await.text.contains(&remove) && !bob.get(&page).await.text.contains(&remove));
+        assert_eq!(bob.post(&remove, &[]).await.status, 403);
+        assert_eq!(bob.post(&format!("{page}/pin"), &[("note", "")]).await.status, 303);
+        let refused = ann.post(&remove, &[]).await;
+        assert!(refused.status == 409 && refused.text.contains("is pinned"), "{}", refused.text);
+        assert_eq!(ann.post(&format!("{page}/pin"), &[("remove", "1")]).await.status, 303);
+        assert_eq!(ann.post(&remove, &[]).await.to, "/");
+        assert_eq!((ann.get(&page).await.status, ann.post(&remove, &[]).await.status), (404, 404));
+        assert!(ann.did().await.contains(&format!("admin: removed {} of east: ", run.id)));
+        // What lies elsewhere stays there.
+        assert!(std::path::Path::new(&run.place).join("run.json").exists());
+        let found = crate::ingest::find::FoundBundle { place: run.place.into(), board: Some("east".into()) };
+        let record = crate::ingest::bundle::read(&found).unwrap().0;
+        let again = app.store.put(&record).await.unwrap();
+        assert!(
+            matches!(again, crate::store::PutOutcome::Refused(why) if why.contains("not taken in again"))
+        );
+    });
+}

@@ -273,8 +273,8 @@ pub async fn run(
     };
     let MadeReport { parts, again } = MadeReport::clone(&made);
     let policy = policy_of(&parts);
-    let may = RunWays { pin: visitor.role() >= Some(Role::Operator), audit: judged::may_have(&app, &run) };
-    Ok(WebAnswer::page(pages::run::run(&run, again.as_deref(), may, parts)).under(policy))
+    let ways = RunWays { by: visitor.role(), audit: judged::may_have(&app, &run) };
+    Ok(WebAnswer::page(pages::run::run(&run, again.as_deref(), ways, parts)).under(policy))
 }
 
 /// What the reports' own pages allow: their styles, and the one script that is named by its digest.

@@ -1,18 +1,20 @@
-//! Keeping a run whole.
+//! Keeping a run whole, and removing one.
 
 use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::{Form, Path, State};
+use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Deserialize;
 
 use super::answer::Refusal;
 use super::app::App;
 use super::login::moved;
-use super::sender::now;
+use super::sender::{intake, now};
 use super::visitor::Visitor;
 use crate::pages::parts::escaped;
+use crate::removal::{KeptBundles, bundle_of, forget};
 
 #[derive(Deserialize)]
 pub struct PinForm {
@@ -41,4 +43,33 @@ pub async fn pin(
     }
     app.note(visitor.name(), &said).await?;
     Ok(moved(&format!("/runs/{}", escaped(&id)), None))
+}
+
+/// Removes a run with all that was counted of it; it does not come again.
+pub async fn remove(
+    State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
+    Path(id): Path<String>,
+) -> Result<Response, Refusal> {
+    let Some(run) = app.store.run(&id).await? else {
+        return Err(Refusal::not_found("no run has this id: choose one on its board's page"));
+    };
+    let folder = intake(&app)?.staging.folder();
+    let bundle = match app.bundle(&run).await {
+        // What is gone, or cannot be read, is told from the store alone.
+        Err(_) => None,
+        Ok(place) => {
+            let of = run.clone();
+            app.heavy(move || Ok(bundle_of(&of, place.to_path_buf()))).await.unwrap_or_default()
+        }
+    };
+    let kept = KeptBundles { folder, bucket: app.cache.as_ref().map(|cache| &cache.bucket) };
+    match forget(&app.store, &run, bundle.as_ref(), kept, Some(now())).await? {
+        Ok(gone) => {
+            app.note(visitor.name(), &format!("removed {}", gone.words())).await?;
+            let board = format!("/b/{}", escaped(&run.board));
+            Ok(moved(if gone.of.board_gone { "/" } else { &board }, None))
+        }
+        Err(reason) => Err(Refusal::new(StatusCode::CONFLICT, reason)),
+    }
 }

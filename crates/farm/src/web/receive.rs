@@ -193,7 +193,12 @@ async fn is_there(
             }
             "a run of this id is there with other content: a run that is over does not change"
         }
-        _ => return Ok(false),
+        Some(_) => return Ok(false),
+        // Before its pieces are asked for.
+        None => match app.store.why_not_again(id).await? {
+            Some(why) => return Err(Refusal::new(StatusCode::CONFLICT, why)),
+            None => return Ok(false),
+        },
     };
     Err(Refusal::new(StatusCode::CONFLICT, refused))
 }

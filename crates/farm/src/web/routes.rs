@@ -85,6 +85,7 @@ fn shown_pages() -> Vec<FarmRoute> {
         read("/runs", RouteNeed::Names, runs::page),
         read("/runs/{id}", RouteNeed::Names, pages::run),
         send("/runs/{id}/pin", OPERATOR, pins::pin),
+        send("/runs/{id}/remove", ADMIN, pins::remove),
         read("/runs/{id}/spike/{number}", RouteNeed::Names, pages::spike),
         read("/runs/{id}/audit", RouteNeed::Names, audits::page),
         read("/culprits", RouteNeed::Names, culprits::page),

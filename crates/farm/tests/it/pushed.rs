@@ -108,6 +108,27 @@ fn what_a_board_has_is_what_the_farm_shows() {
         let _ = fs::remove_file(state.join("push/sent.json"));
     }
     revoked_and_enrolled_again(&home, &store, &url);
+    removed_and_not_sent_again(&home, &store, &document);
+}
+
+/// The board notices that the farm lacks a run, sends it again, is refused and leaves it out.
+fn removed_and_not_sent_again(home: &Path, store: &str, document: &Path) {
+    let file = fs::read_to_string(home.join(".local/state/onbeat/runs/measured/run.json")).unwrap();
+    let run: serde_json::Value = serde_json::from_str(&file).unwrap();
+    let id = run["id"].as_str().unwrap();
+    let forget = super::server::farm(&["forget", id, "--store", store]).output().unwrap();
+    assert_eq!(forget.status.code(), Some(0), "{}", String::from_utf8_lossy(&forget.stderr));
+    let mut left_out = 0;
+    for _ in 0..3 {
+        let asked = ["--once", "--when", "always", "--quiet", "--json", document.to_str().unwrap()];
+        push(home, &asked);
+        let told: serde_json::Value = serde_json::from_slice(&fs::read(document).unwrap()).unwrap();
+        assert_eq!(&told["runs"], &serde_json::json!(0), "{told}");
+        left_out += told["refused"].as_u64().unwrap();
+    }
+    assert_eq!(left_out, 1, "it is tried once");
+    let known = super::server::farm(&["forget", "--store", store]).output().unwrap();
+    assert!(String::from_utf8(known.stdout).unwrap().starts_with(&format!("{id}\t")));
 }
 
 fn revoked_and_enrolled_again(home: &Path, store: &str, url: &str) {

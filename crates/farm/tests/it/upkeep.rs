@@ -149,6 +149,56 @@ fn old_runs_are_thinned_out_but_for_those_that_are_pinned() {
 }
 
 #[test]
+fn a_run_is_removed_with_all_of_it_and_comes_again_only_where_it_may() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let store = format!("sqlite:{}", at("farm.db"));
+    let runs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs");
+    let import = || told(&["import", "--board", "a", "--store", &store, runs.to_str().unwrap()]);
+    assert_eq!(import().0, 0);
+    let bundles = folder.path().join("farm.db.bundles");
+    let hunt = "20261122T053833-1dab78ed";
+    assert!(bundles.join(hunt).exists());
+    for (words, remedy) in
+        [(&["forget", "none"][..], "runs of its board"), (&["forget", "none", hunt][..], "runs of its board")]
+    {
+        let (code, out, said) = told(&[words, &["--store", &store]].concat());
+        assert_eq!((code, out.as_str(), said.lines().count()), (2, "", 1), "{said}");
+        assert!(said.contains(remedy), "{said}");
+    }
+    assert_eq!(told(&["pin", hunt, "--store", &store]).0, 0);
+    let (code, _, said) = told(&["forget", hunt, "--store", &store]);
+    assert!(code == 2 && said.contains(&format!("pin --remove {hunt}")), "{said}");
+    assert!(bundles.join(hunt).exists());
+    assert_eq!(told(&["pin", "--remove", hunt, "--store", &store]).0, 0);
+    let (code, _, said) = told(&["forget", hunt, "--store", &store, "--json", &at("gone.json")]);
+    assert!(code == 0 && said.contains(&format!("removed {hunt} of a: 7655 samples, 1 maximum")), "{said}");
+    let gone: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(at("gone.json")).unwrap()).unwrap();
+    let first = &gone["removed"][0];
+    assert_eq!((&gone["schema"], &first["samples"]), (&"onbeat.farm-forget/1".into(), &7655.into()));
+    assert_eq!((&first["bundle_gone"], &gone["not_again"][0]["run"]), (&true.into(), &hunt.into()));
+    assert!(!bundles.join(hunt).exists());
+    let (code, _, said) = told(&["check", "--store", &store]);
+    assert!(code == 0 && said.contains("1 run looked at"), "{said}");
+    let (code, _, said) = import();
+    assert!(code == 7 && said.contains("is not taken in again"), "{said}");
+    let (code, out, _) = told(&["forget", "--store", &store]);
+    assert!(code == 0 && out.starts_with(&format!("{hunt}\t20")), "{out}");
+    assert_eq!(told(&["forget", "--allow", hunt, "--store", &store]).0, 0);
+    assert_eq!(told(&["forget", "--store", &store]).1, "");
+    assert_eq!((import().0, bundles.join(hunt).exists()), (0, true));
+    // With --allow it comes again at once.
+    assert_eq!(told(&["forget", "--allow", hunt, "--store", &store]).0, 0);
+    assert_eq!((bundles.join(hunt).exists(), import().0, bundles.join(hunt).exists()), (false, 0, true));
+    let (code, out, said) = told(&["check", "--store", &store]);
+    assert_eq!((code, out.as_str()), (0, ""), "{said}");
+    let (code, _, said) = told(&["forget", hunt, "--from", &at("none"), "--store", &store]);
+    assert!(code == 2 && said.contains("--from"), "{said}");
+    assert!(bundles.join(hunt).exists());
+}
+
+#[test]
 fn a_store_that_is_named_in_another_way_loses_no_bundle() {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("sqlite:{}", folder.path().join("farm.db").display());

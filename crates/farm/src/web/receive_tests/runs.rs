@@ -73,6 +73,34 @@ fn a_run_that_came_on_a_stick_is_there() {
     });
 }
 
+#[test]
+fn a_run_that_was_removed_is_refused_before_its_pieces_until_it_may_come_again() {
+    on_each_engine(1 << 30, async |farm| {
+        let token = farm.enrolled("a").await;
+        let (id, files) = fixture("hunt");
+        assert_eq!(farm.send(&token, &id, &files).await.0, 201);
+        let run = farm.app.store.run(&id).await.unwrap().unwrap();
+        let folder = farm.app.intake.as_ref().unwrap().staging.folder();
+        let kept = crate::removal::KeptBundles { folder, bucket: None };
+        let gone = crate::removal::forget(&farm.app.store, &run, None, kept, Some(now())).await.unwrap();
+        let gone = gone.unwrap();
+        assert!(gone.bundle_gone && !gone.of.board_gone && !Path::new(&run.place).exists(), "{gone:?}");
+        assert_eq!(farm.app.store.kept_bytes_of("a").await.unwrap(), 0);
+        let (_, me) = farm.ask("GET", "/v1/me", &token, "").await;
+        assert_eq!(me["runs"], json!([]));
+        for _ in 0..2 {
+            let (status, answer) = farm.ask("PUT", &format!("/v1/runs/{id}"), &token, manifest(&files)).await;
+            let detail = answer["detail"].as_str().unwrap();
+            assert!(status == 409 && detail.contains("not taken in again"), "{answer}");
+            assert_eq!(farm.app.refusals.all()[0].detail, detail);
+        }
+        // Its pieces may be on the way.
+        assert_eq!(farm.send(&token, &id, &files).await.0, 409);
+        assert!(farm.app.store.allow_again(&id).await.unwrap());
+        assert_eq!(farm.send(&token, &id, &files).await.0, 201);
+    });
+}
+
 /// What is wrong is one line on the board and on the administration page, and nothing else stops.
 #[test]
 fn what_is_no_bundle_is_one_line_there_and_here_and_the_next_is_stored() {

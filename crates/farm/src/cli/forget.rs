@@ -1,0 +1,163 @@
+//! `onbeat-farm forget`: runs go, with all that was counted of them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use model::error::{Exit, Failure, Result};
+use model::text::quoted_value;
+use serde::Serialize;
+
+use super::document_flags::DocumentFlags;
+use super::objects_flag::ObjectsFlag;
+use super::store_flag::{STORE_HELP, StorePlace};
+use super::{FarmEnvironment, note};
+use crate::objects::ObjectBucket;
+use crate::pages::parts::moment;
+use crate::records::FarmRun;
+use crate::removal::{ForgottenRun, KeptBundles, bundle_of, forget, pinned};
+use crate::store::FarmStore;
+use crate::web::sender::now;
+
+/// Remove runs with all that was counted of them, or print those that are not to come again
+///
+/// A run goes with its samples in all histograms, its maxima, spikes and labels, its bundle, and
+/// with culprits, an environment and a board that nothing else has. What is shown from a folder of
+/// --runs is left there. It is not taken in again, whoever sends it: the board leaves it out. A run
+/// that is pinned stays.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  onbeat-farm forget 20261123T201500-1a2b3c4d\n  onbeat-farm forget --allow \
+     20261123T201500-1a2b3c4d\n  onbeat-farm forget"
+)]
+pub struct Args {
+    /// The runs; without one those that are not to come again are printed
+    #[arg(value_name = "RUN")]
+    runs: Vec<String>,
+    /// They may come again, also those that were removed before
+    #[arg(long, requires = "runs")]
+    allow: bool,
+    /// A whole copy of the run, where its seconds went with their age and its samples cannot be
+    /// told from others
+    #[arg(long, value_name = "DIR", requires = "runs")]
+    from: Option<PathBuf>,
+    #[arg(long, value_name = "URL", help = STORE_HELP)]
+    store: Option<String>,
+    #[command(flatten)]
+    objects: ObjectsFlag,
+    #[command(flatten)]
+    output: DocumentFlags,
+}
+
+/// What was done, and what there is afterwards.
+#[derive(Default, Serialize)]
+struct ForgetDocument {
+    schema: &'static str,
+    removed: Vec<ForgottenRun>,
+    /// Runs that had been removed, and may come again now.
+    allowed: Vec<String>,
+    failed: Vec<FailedRemoval>,
+    /// All that are not to come again.
+    not_again: Vec<RunNotAgain>,
+}
+
+/// A run that stays as it is.
+#[derive(Serialize)]
+struct FailedRemoval {
+    run: String,
+    reason: String,
+}
+
+#[derive(Serialize)]
+struct RunNotAgain {
+    run: String,
+    /// When it was removed, in seconds since 1970.
+    t: i64,
+}
+
+pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
+    args.output.check()?;
+    if args.from.is_some() && args.runs.len() != 1 {
+        return Err(Failure::usage("--from: is a copy of one run: name that one alone"));
+    }
+    let place = StorePlace::of(args.store.as_deref(), environment)?;
+    let (place, bucket) = args.objects.open(place, environment)?;
+    let store = place.open_existing().await?;
+    let mut document = ForgetDocument { schema: "onbeat.farm-forget/1", ..ForgetDocument::default() };
+    // All of them are looked at before one goes.
+    let runs = args.asked(&store, &mut document).await?;
+    if let Some(bucket) = &bucket {
+        bucket.claim(store.identity().await?).await?;
+    }
+    for run in &runs {
+        args.remove(&store, run, (&place.bundles, bucket.as_ref()), &mut document).await?;
+    }
+    for id in &document.allowed {
+        store.allow_again(id).await?;
+        args.output.remark(&format!("{id} may come again"));
+        note(&store, format!("lets the run {id} come again")).await?;
+    }
+    let not_again = store.forgotten().await?.into_iter().map(|(run, t)| RunNotAgain { run, t });
+    document.not_again = not_again.collect();
+    if args.runs.is_empty() {
+        for one in &document.not_again {
+            args.output.print(&format!("{}\t{}", one.run, moment(one.t)));
+        }
+    }
+    args.output.write(&document)?;
+    Ok(if document.failed.is_empty() { Exit::Ok } else { Exit::Inconclusive })
+}
+
+impl Args {
+    /// The runs that are to go; those that went before are noted as what may come again.
+    async fn asked(&self, store: &FarmStore, document: &mut ForgetDocument) -> Result<Vec<FarmRun>> {
+        let mut runs: Vec<FarmRun> = Vec::new();
+        for id in &self.runs {
+            match store.run(id).await? {
+                Some(run) if run.pinned => return Err(Failure::usage(pinned(id))),
+                Some(run) if runs.iter().any(|known| known.id == run.id) => {}
+                Some(run) => runs.push(run),
+                None if self.allow && store.why_not_again(id).await?.is_some() => {
+                    document.allowed.push(id.clone());
+                }
+                None => {
+                    let (shown, remedy) = (quoted_value(id), "look at the runs of its board");
+                    return Err(Failure::usage(format!("{shown} is no run of this farm: {remedy}")));
+                }
+            }
+        }
+        Ok(runs)
+    }
+
+    async fn remove(
+        &self,
+        store: &FarmStore,
+        run: &FarmRun,
+        (folder, bucket): (&Path, Option<&Arc<ObjectBucket>>),
+        document: &mut ForgetDocument,
+    ) -> Result<()> {
+        let from = self.from.clone().unwrap_or_else(|| PathBuf::from(&run.place));
+        let of = run.clone();
+        // What its parser fails on is told from the store alone.
+        let bundle = tokio::task::spawn_blocking(move || bundle_of(&of, from)).await.unwrap_or_default();
+        if bundle.is_none() && self.from.is_some() {
+            return Err(Failure::usage(format!(
+                "--from: there is no bundle of {} that can be read: name the folder that holds its run.json",
+                run.id
+            )));
+        }
+        let at = if self.allow { None } else { Some(now()) };
+        match forget(store, run, bundle.as_ref(), KeptBundles { folder, bucket }, at).await? {
+            Ok(gone) => {
+                let words = format!("removed {}", gone.words());
+                self.output.remark(&words);
+                note(store, words).await?;
+                document.removed.push(gone);
+            }
+            Err(reason) => {
+                self.output.remark(&reason);
+                document.failed.push(FailedRemoval { run: run.id.clone(), reason });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,17 @@
+//! Where a bundle is, by the place that the store has for its run.
+
+use std::path::Path;
+
+/// Whether a bundle lies in a folder, which may be written in several ways.
+pub fn lies_in(place: &Path, folder: &Path) -> bool {
+    let whole = |path: &Path| host::whole_path(path).ok();
+    let is_it = |above: &Path| above == folder || whole(above).is_some_and(|at| Some(at) == whole(folder));
+    place.parent().is_some_and(is_it)
+}
+
+/// The name of a bundle in the bucket of which a folder is the cache; none where it is shown from a
+/// folder elsewhere.
+pub fn name_in_bucket(place: &Path, cache: &Path) -> Option<String> {
+    let is_elsewhere = host::identity(&place.join("run.json")).is_some() && !lies_in(place, cache);
+    if is_elsewhere { None } else { Some(place.file_name()?.to_str()?.to_owned()) }
+}

@@ -1,0 +1,186 @@
+//! Taking a run off the farm: out of the store first, then its bundle out of the folder or the
+//! bucket, so that nothing that is shown lacks its files.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use host::MachineFiles;
+use host::dir::Dir;
+use model::error::Result;
+use model::text::{quoted, several};
+use serde::Serialize;
+
+use crate::ingest::bundle::read;
+use crate::ingest::find::FoundBundle;
+use crate::ingest::unpack::remove_tree;
+use crate::objects::{ObjectBucket, lies_in, name_in_bucket};
+use crate::records::{BundleRecord, FarmRun};
+use crate::store::{FarmStore, RemovedRun, RunRemoval};
+
+/// Where bundles are.
+pub struct KeptBundles<'a> {
+    /// The folder of copies; of a bucket its cache.
+    pub folder: &'a Path,
+    pub bucket: Option<&'a Arc<ObjectBucket>>,
+}
+
+/// A run that is gone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ForgottenRun {
+    #[serde(flatten)]
+    pub of: RemovedRun,
+    /// Whether its bundle is gone as well.
+    pub bundle_gone: bool,
+    /// Why not; nothing where it is.
+    pub bundle_left: String,
+}
+
+impl ForgottenRun {
+    /// What went, in a line.
+    pub fn words(&self) -> String {
+        let RemovedRun { run, board, place, samples, slots, culprits, .. } = &self.of;
+        let mut words = format!(
+            "{run} of {board}: {}, {}, {}",
+            several(*samples, "sample", "samples"),
+            several(*slots, "maximum of five minutes", "maxima of five minutes"),
+            several(*culprits, "culprit that nothing else shows", "culprits that nothing else shows"),
+        );
+        let with = [
+            (self.of.environment, "its environment"),
+            (self.of.board_gone, "the board, which had nothing else"),
+            (self.bundle_gone, "its bundle"),
+        ];
+        for (_, what) in with.iter().filter(|(is_gone, _)| *is_gone) {
+            words += &format!(", {what}");
+        }
+        if !self.bundle_gone {
+            words += &format!("; its bundle stays in {}: {}", quoted(place), self.bundle_left);
+        }
+        words
+    }
+}
+
+/// What of a run is read from a folder for its removal; none of what cannot be read.
+pub fn bundle_of(run: &FarmRun, place: PathBuf) -> Option<BundleRecord> {
+    let (record, _) = read(&FoundBundle { place, board: None }).ok()?;
+    (record.run.id == run.id).then_some(record)
+}
+
+/// Removes a run; why it stays, in a line. With a time in seconds since 1970 it does not come again.
+pub async fn forget(
+    store: &FarmStore,
+    run: &FarmRun,
+    bundle: Option<&BundleRecord>,
+    kept: KeptBundles<'_>,
+    at: Option<i64>,
+) -> Result<Result<ForgottenRun, String>> {
+    let id = &run.id;
+    let of = match store.forget_run(id, bundle, at).await? {
+        RunRemoval::Removed(of) => of,
+        RunRemoval::Unknown => return Ok(Err(format!("{id} is no run of this farm any more"))),
+        RunRemoval::Pinned => return Ok(Err(pinned(id))),
+        RunRemoval::Mixed => {
+            return Ok(Err(format!(
+                "what {id} added to histograms cannot be told from what other runs added, since its seconds \
+                 are not here: `onbeat-farm forget --from DIR {id}` takes them from a whole copy of it"
+            )));
+        }
+    };
+    let left = remove_bundle(Path::new(&of.place), kept).await;
+    let (bundle_gone, bundle_left) = (left.is_none(), left.unwrap_or_default());
+    Ok(Ok(ForgottenRun { of, bundle_gone, bundle_left }))
+}
+
+/// That a run is pinned, and what helps.
+pub fn pinned(id: &str) -> String {
+    format!("{id} is pinned: take the pin off first, with `onbeat-farm pin --remove {id}` or on its page")
+}
+
+/// Removes a bundle; why it stays, where it does.
+async fn remove_bundle(place: &Path, kept: KeptBundles<'_>) -> Option<String> {
+    let name = place.file_name()?.to_str()?.to_owned();
+    let in_bucket = kept.bucket.filter(|_| name_in_bucket(place, kept.folder).is_some());
+    if let Some(bucket) = in_bucket
+        && let Err(fault) = bucket.remove(&name).await
+    {
+        return Some(fault.words().to_owned());
+    }
+    // A copy may be here of what is in a bucket.
+    let copy = kept.folder.join(&name);
+    if (in_bucket.is_some() || lies_in(place, kept.folder))
+        && let Ok(top) = Dir::existing(kept.folder)
+    {
+        remove_tree(&MachineFiles::folder(kept.folder), &top, &name, 0);
+    }
+    let left = if in_bucket.is_some() { copy.as_path() } else { place };
+    host::identity(&left.join("run.json")).map(|_| match lies_in(left, kept.folder) {
+        true => "remove it as the user of the server".to_owned(),
+        false => "it is shown from there, and is not the farm's".to_owned(),
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods)] // Tests make folders of their own.
+mod tests {
+    use super::*;
+    use crate::ingest::keep::{keep, name_of_state};
+    use crate::objects::tests::in_memory;
+    use crate::store::engines::on_each_engine;
+
+    fn fixture() -> PathBuf {
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt")
+    }
+
+    #[test]
+    fn a_bundle_goes_with_its_run_but_for_one_that_is_shown_from_elsewhere() {
+        on_each_engine(async |store| {
+            let folder = tempfile::tempdir().unwrap();
+            let own = folder.path().join("own");
+            let elsewhere = keep(&fixture(), "elsewhere", folder.path()).unwrap().0;
+            let copy = keep(&fixture(), "copy", &own).unwrap().0;
+            keep(&fixture(), "other", &own).unwrap();
+            for (place, is_gone) in [(&copy, true), (&elsewhere, false)] {
+                let found = FoundBundle { place: place.clone(), board: Some("a".into()) };
+                store.put(&read(&found).unwrap().0).await.unwrap();
+                let run = store.runs("a", 1).await.unwrap().remove(0);
+                let bundle = bundle_of(&run, place.clone());
+                assert!(bundle.is_some());
+                let kept = KeptBundles { folder: &own, bucket: None };
+                let gone = forget(&store, &run, bundle.as_ref(), kept, None).await.unwrap().unwrap();
+                assert_eq!((gone.bundle_gone, place.exists()), (is_gone, !is_gone));
+                let words = gone.words();
+                assert!(words.starts_with(&format!("{} of a: ", run.id)), "{words}");
+                assert_eq!(words.contains("is not the farm's"), !is_gone, "{words}");
+                assert!(words.contains("the board, which had nothing else") && !words.contains('\n'));
+                let kept = KeptBundles { folder: &own, bucket: None };
+                let again = forget(&store, &run, None, kept, None).await.unwrap();
+                assert!(again.unwrap_err().contains("no run of this farm"));
+            }
+            assert!(own.join("other/run.json").exists());
+            let other = FarmRun { id: "another".into(), ..FarmRun::default() };
+            assert!(bundle_of(&other, elsewhere).is_none() && bundle_of(&other, own).is_none());
+        });
+    }
+
+    #[test]
+    fn a_bundle_goes_from_the_bucket_and_its_copy_from_here() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        runtime.unwrap().block_on(async {
+            let (store, bucket) = (FarmStore::in_memory().await.unwrap(), in_memory());
+            let folder = tempfile::tempdir().unwrap();
+            let found = FoundBundle { place: fixture(), board: Some("a".into()) };
+            let mut record = read(&found).unwrap().0;
+            let name = name_of_state(&record);
+            bucket.put_folder(&name, &fixture(), &record.digest).await.unwrap();
+            bucket.put_folder("other", &fixture(), &record.digest).await.unwrap();
+            let copy = keep(&fixture(), &name, folder.path()).unwrap().0;
+            record.run.place = copy.to_string_lossy().into_owned();
+            store.put(&record).await.unwrap();
+            let kept = KeptBundles { folder: folder.path(), bucket: Some(&bucket) };
+            let gone = forget(&store, &record.run, None, kept, Some(5)).await.unwrap().unwrap();
+            assert!(gone.bundle_gone && !copy.exists(), "{gone:?}");
+            assert!(bucket.manifest(&name).await.unwrap().is_none());
+            assert!(bucket.manifest("other").await.unwrap().is_some());
+        });
+    }
+}
