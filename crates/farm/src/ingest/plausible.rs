@@ -41,6 +41,11 @@ pub fn latest(clock: i64) -> i64 {
     believed(clock).saturating_add(DAY)
 }
 
+/// The same by the clock of this machine.
+pub fn latest_now() -> i64 {
+    latest((host::clock::monotonic() + host::clock::wall_offset()).0.div_euclid(Nanos::SECOND.0))
+}
+
 /// Why a run is none that onbeat wrote, by the farm's clock in seconds since 1970.
 pub fn run(of: &Run, clock: i64) -> Result<(), String> {
     began(&of.started, clock)?;

@@ -1,5 +1,6 @@
 //! Boards, and what the first page shows of them. Of slots nothing here looks at more than the last
-//! of a series.
+//! of a series, and nothing of the future is shown: a store may have runs of it from a version that
+//! took them.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +10,7 @@ use model::units::Nanos;
 use super::environments::differ;
 use super::{FarmStore, to_u64, trouble};
 use crate::board_settings::{BoardSettings, FarmBudgets};
+use crate::ingest::plausible::latest_now;
 use crate::records::{DayMaximum, FarmBoard, SeriesKey, SeriesOfBoard, Tier};
 
 /// The days that a line on the first page has.
@@ -58,17 +60,21 @@ impl FarmStore {
         type Row = (i64, String, String, i64, i64, i64, i64, String, String, String, String);
         let rows: Vec<Row> = sqlx::query_as(
             "select b.id, b.key, b.name, (select count(*) from run r where r.board_id = s.board_id), \
-             coalesce((select max(r.started) from run r where r.board_id = s.board_id), 0), \
+             coalesce((select max(r.started) from run r where r.board_id = s.board_id \
+               and r.started <= $1), 0), \
              (select count(*) from token t where t.board_id = s.board_id and t.revoked = 0), \
              coalesce((select max(t.created) from token t where t.board_id = s.board_id \
                and t.revoked = 0), 0), \
              coalesce(e.model, ''), coalesce(e.release, ''), coalesce(e.preempt, ''), \
              coalesce(e.digest, '') from board b join board_setting s on s.board_id = b.id \
              left join run l on l.board_id = s.board_id and l.id = \
-               (select id from run where board_id = s.board_id order by started desc, id desc limit 1) \
+               (select id from run where board_id = s.board_id and started <= $2 \
+                order by started desc, id desc limit 1) \
              left join environment e on e.id = l.environment_id \
-             where b.key >= $1 and b.key <= $2 order by b.key",
+             where b.key >= $3 and b.key <= $4 order by b.key",
         )
+        .bind(latest_now())
+        .bind(latest_now())
         .bind(first)
         .bind(last)
         .fetch_all(&self.pool)
@@ -137,12 +143,14 @@ impl FarmStore {
             "select h.board_id, h.t, max(h.max_ns) from board b join board_setting s on s.board_id = b.id \
              join hist h on h.board_id = s.board_id where h.tier = 2 and h.max_ns is not null \
              and b.key >= $1 and b.key <= $2 and h.t > $3 + \
-             (select max(l.t) from hist l where l.board_id = s.board_id and l.tier = 2) \
-             group by h.board_id, h.t order by h.board_id, h.t",
+             (select max(l.t) from hist l where l.board_id = s.board_id and l.tier = 2 and l.t <= $4) \
+             and h.t <= $5 group by h.board_id, h.t order by h.board_id, h.t",
         )
         .bind(first)
         .bind(last)
         .bind(-DAYS * Tier::Day.seconds())
+        .bind(latest_now())
+        .bind(latest_now())
         .fetch_all(&self.pool)
         .await
         .map_err(trouble)?;
@@ -158,13 +166,16 @@ impl FarmStore {
     async fn last_slots(&self, first: &str, last: &str) -> Result<BTreeMap<i64, i64>> {
         let rows: Vec<(i64, Option<i64>)> = sqlx::query_as(
             "select h.board_id, (select max(l.t) from slot l where l.board_id = h.board_id \
-             and l.series = h.series and l.plan = h.plan) \
+             and l.series = h.series and l.plan = h.plan and l.t <= $1) \
              from board b join board_setting s on s.board_id = b.id \
-             join hist h on h.board_id = s.board_id where h.tier = 2 and b.key >= $1 and b.key <= $2 \
-             and h.t = (select max(d.t) from hist d where d.board_id = s.board_id and d.tier = 2)",
+             join hist h on h.board_id = s.board_id where h.tier = 2 and b.key >= $2 and b.key <= $3 \
+             and h.t = (select max(d.t) from hist d where d.board_id = s.board_id and d.tier = 2 \
+             and d.t <= $4)",
         )
+        .bind(latest_now())
         .bind(first)
         .bind(last)
+        .bind(latest_now())
         .fetch_all(&self.pool)
         .await
         .map_err(trouble)?;
@@ -195,9 +206,57 @@ impl FarmStore {
             last,
         };
         let mut all: Vec<SeriesOfBoard> = rows.into_iter().map(one).collect();
-        let newest = all.iter().map(|one| one.last).max().unwrap_or_default();
-        let gone = |one: &SeriesOfBoard| newest - one.last > STILL_DAYS * Tier::Day.seconds();
+        let is_past = |last: i64| last <= latest_now();
+        let newest = all.iter().map(|one| one.last).filter(|last| is_past(*last)).max().unwrap_or_default();
+        let gone =
+            |one: &SeriesOfBoard| newest - one.last > STILL_DAYS * Tier::Day.seconds() || !is_past(one.last);
         all.sort_by_key(|one| (gone(one), std::cmp::Reverse(one.days)));
         Ok(all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::recorded_run;
+    use crate::store::RunRemoval;
+    use crate::store::engines::on_each_engine;
+
+    /// In the year 2255.
+    const FAR: i64 = 9_000_000_000;
+
+    #[test]
+    fn a_run_of_the_future_moves_nothing_of_its_board_is_named_and_can_be_removed() {
+        on_each_engine(async |store| {
+            let record = recorded_run("hunt", "a");
+            store.put(&record).await.unwrap();
+            store.set_budget("", Some(Nanos(1))).await.unwrap();
+            let before = store.boards().await.unwrap();
+            assert!(before[0].last_seen() > 1_700_000_000 && before[0].settings.max24_ns.is_some());
+            let mut future = record.clone();
+            let max = Some(Nanos(9 * Nanos::SECOND.0));
+            (future.run.id, future.run.started, future.run.max_ns) = ("future".into(), FAR, max);
+            (future.run.key.plan, future.whole.t, future.whole.max_ns) = ("other".into(), FAR, max);
+            future.environment.digest = "other".into();
+            for slot in &mut future.slots {
+                (slot.t, slot.run, slot.max_ns) = (FAR, "future".into(), max);
+            }
+            // By its five minutes, so that it has hours, too.
+            future.rows = vec![crate::records::TierRow { t: FAR, ..future.whole.clone() }];
+            store.put(&future).await.unwrap();
+            let mut after = store.boards().await.unwrap();
+            assert_eq!(std::mem::replace(&mut after[0].runs, 1), 2);
+            assert_eq!(after, before);
+            let series = store.series("a").await.unwrap();
+            assert_eq!((series.len(), &series[0].key), (2, &record.run.key));
+            let named = store.out_of_range(latest_now()).await.unwrap();
+            assert_eq!(named.len(), 2, "{named:?}");
+            assert!(named.iter().all(|line| line.contains("`onbeat-farm forget future`")), "{named:?}");
+            let removal = store.forget_run("future", None, None).await.unwrap();
+            assert!(matches!(removal, RunRemoval::Removed(gone) if gone.environment), "it stays");
+            assert_eq!(store.boards().await.unwrap(), before);
+            assert_eq!(store.out_of_range(latest_now()).await.unwrap(), [""; 0]);
+            assert_eq!(store.faults().await.unwrap(), [""; 0]);
+        });
     }
 }

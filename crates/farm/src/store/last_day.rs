@@ -7,6 +7,7 @@ use model::error::Result;
 use model::units::Nanos;
 
 use super::{FarmStore, trouble};
+use crate::ingest::plausible::latest_now;
 use crate::records::Tier;
 
 const DAY: i64 = 86_400;
@@ -24,16 +25,17 @@ impl FarmStore {
     pub async fn last_day_maxima(&self, first: &str, last: &str) -> Result<BTreeMap<i64, Nanos>> {
         // Board by board, so that the index is asked for a day of each and not read as a whole.
         const HOURS: &str = "select s.board_id, \
-             (select max(l.t) from hist l where l.board_id = s.board_id and l.tier = 1), \
-             (select max(h.max_ns) from hist h where h.board_id = s.board_id and h.tier = 1 and h.t > $1 + \
-             (select max(l.t) from hist l where l.board_id = s.board_id and l.tier = 1)) \
-             from board_setting s join board b on b.id = s.board_id where b.key >= $2 and b.key <= $3";
-        const RUNS: &str = "select s.board_id, \
-             (select max(l.started) from run l where l.board_id = s.board_id and l.invalid = 0), \
+             (select max(l.t) from hist l where l.board_id = s.board_id and l.tier = 1 and l.t <= $1), \
+             (select max(h.max_ns) from hist h where h.board_id = s.board_id and h.tier = 1 and h.t <= $2 \
+             and h.t > $3 + \
+             (select max(l.t) from hist l where l.board_id = s.board_id and l.tier = 1 and l.t <= $4)) \
+             from board_setting s join board b on b.id = s.board_id where b.key >= $5 and b.key <= $6";
+        const RUNS: &str = "select s.board_id, (select max(l.started) from run l \
+             where l.board_id = s.board_id and l.invalid = 0 and l.started <= $1), \
              (select max(r.max_ns) from run r where r.board_id = s.board_id and r.invalid = 0 \
-             and r.started > $1 + \
-             (select max(l.started) from run l where l.board_id = s.board_id and l.invalid = 0)) \
-             from board_setting s join board b on b.id = s.board_id where b.key >= $2 and b.key <= $3";
+             and r.started <= $2 and r.started > $3 + (select max(l.started) from run l \
+             where l.board_id = s.board_id and l.invalid = 0 and l.started <= $4)) \
+             from board_setting s join board b on b.id = s.board_id where b.key >= $5 and b.key <= $6";
         let mut found = self.last_days(HOURS, first, last).await?;
         for (id, ended) in self.invalid_runs_end(first, last).await? {
             // Histograms of hours have the samples of all runs.
@@ -62,7 +64,10 @@ impl FarmStore {
         first: &str,
         last: &str,
     ) -> Result<BTreeMap<i64, LastDay>> {
-        let rows = sqlx::query_as(statement).bind(-DAY).bind(first).bind(last);
+        // A run of the future, which an older version took in, is no last one.
+        let latest = latest_now();
+        let rows = sqlx::query_as(statement).bind(latest).bind(latest).bind(-DAY).bind(latest);
+        let rows = rows.bind(first).bind(last);
         let rows: Vec<(i64, Option<i64>, Option<i64>)> = rows.fetch_all(&self.pool).await.map_err(trouble)?;
         Ok(rows.into_iter().filter_map(|(id, last, max)| Some((id, (last?, max?)))).collect())
     }
@@ -85,10 +90,10 @@ impl FarmStore {
     async fn last_day_by_slots(&self, board: i64) -> Result<Option<LastDay>> {
         let last = format!(
             "select max(l.t) from (select (select x.t from slot x where x.board_id = h.board_id \
-             and x.series = h.series and x.plan = h.plan and {COUNTS} order by x.t desc limit 1) as t \
-             from hist h where h.board_id = $1 and h.tier = 2 group by h.board_id, h.series, h.plan) l"
+             and x.series = h.series and x.plan = h.plan and x.t <= $1 and {COUNTS} order by x.t desc \
+             limit 1) as t from hist h where h.board_id = $2 and h.tier = 2 group by h.board_id, h.series, h.plan) l"
         );
-        let last = sqlx::query_scalar(sqlx::AssertSqlSafe(last)).bind(board);
+        let last = sqlx::query_scalar(sqlx::AssertSqlSafe(last)).bind(latest_now()).bind(board);
         let last: Option<i64> = last.fetch_one(&self.pool).await.map_err(trouble)?;
         let Some(last) = last.map(|t| Tier::Hour.begin(t)) else { return Ok(None) };
         // As many hours as of a board that has no such run.

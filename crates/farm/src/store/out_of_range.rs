@@ -10,6 +10,11 @@ const MOST_NAMED: i64 = 1_000;
 /// What is added up for a day may be more than a run has.
 const MOST_OF_DAY: i64 = 1 << 62;
 
+/// What takes a run with such a number away.
+fn removed_by(run: &str) -> String {
+    format!(": `onbeat-farm forget {run}` removes it")
+}
+
 impl FarmStore {
     /// Each number that no machine reaches, and each time after the latest that can be, with its
     /// board and run, in sentences.
@@ -42,7 +47,8 @@ impl FarmStore {
         let mut named = Vec::new();
         for (board, id, started, cycles, missed, spikes, length, max) in rows {
             if started > latest {
-                named.push(format!("{board}: the run {id} began at {started} s since 1970, in the future"));
+                let when = format!("began at {started} s since 1970, in the future");
+                named.push(format!("{board}: the run {id} {when}{}", removed_by(&id)));
             }
             let counts = [("cycles", cycles), ("missed", missed), ("spikes", spikes)];
             let spans = [("length_ns", length), ("max_ns", max)];
@@ -50,7 +56,8 @@ impl FarmStore {
             let spans =
                 spans.into_iter().filter(|(name, n)| *n > LONGEST.0 || (*n < 0 && *name == "length_ns"));
             named.extend(counts.chain(spans).map(|(name, n)| {
-                format!("{board}: the run {id} has a {name} of {n}, which no machine reaches")
+                let by = removed_by(&id);
+                format!("{board}: the run {id} has a {name} of {n}, which no machine reaches{by}")
             }));
         }
         Ok(named)
@@ -72,16 +79,18 @@ impl FarmStore {
             let name = model::text::excerpt(&name);
             format!(
                 "{board}: the culprit {name} has {spikes} spikes and a total_ns of {total} in the run {run}, \
-                 which no machine reaches"
+                 which no machine reaches{}",
+                removed_by(&run)
             )
         };
         Ok(rows.into_iter().map(one).collect())
     }
 
     async fn slots_out_of_range(&self, latest: i64) -> Result<Vec<String>> {
-        type Row = (String, String, i64, String, i64, i64, i64);
+        type Row = (String, String, i64, String, i64, i64, i64, i64);
         let rows: Vec<Row> = sqlx::query_as(
-            "select b.key, s.series, s.t, s.recording, s.n, s.missed, coalesce(s.max_ns, 0) from slot s \
+            "select b.key, s.series, s.t, s.recording, s.n, s.missed, coalesce(s.max_ns, 0), \
+             (select count(*) from run r where r.board_id = s.board_id and r.id = s.recording) from slot s \
              join board b on b.id = s.board_id where s.t > $1 or s.n > $2 or s.missed > $3 or s.max_ns > $4 \
              order by b.key, s.series, s.t, s.recording limit $5",
         )
@@ -93,14 +102,15 @@ impl FarmStore {
         .fetch_all(&self.pool)
         .await
         .map_err(trouble)?;
-        let one = |(board, series, t, recording, n, missed, max): Row| {
+        let one = |(board, series, t, recording, n, missed, max, runs): Row| {
             let what = match t > latest {
                 true => "is in the future".to_owned(),
                 false => {
                     format!("has {n} samples, {missed} missed and a max_ns of {max}: no machine reaches it")
                 }
             };
-            format!("{board}: the slot of {series} at {t} of {recording} {what}")
+            let by = if runs > 0 { removed_by(&recording) } else { String::new() };
+            format!("{board}: the slot of {series} at {t} of {recording} {what}{by}")
         };
         Ok(rows.into_iter().map(one).collect())
     }
