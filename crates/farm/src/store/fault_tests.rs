@@ -190,6 +190,27 @@ fn runs_are_stored_and_replaced_whole_or_not_at_all() {
 }
 
 #[test]
+fn a_run_is_removed_whole_or_not_at_all() {
+    on_each_engine(async |faulty, clean| {
+        let record = fixture("a");
+        let sent = SentBundle { board_id: 1, manifest: vec![7; 32], bytes: 99 };
+        for store in [&faulty.0, &clean.0] {
+            store.put_sent(&record, &sent).await.unwrap();
+        }
+        let forget = async |store: &FarmStore| {
+            let removal = store.forget_run(&record.run.id, None, Some(5)).await;
+            removal.is_ok_and(|removal| matches!(removal, RunRemoval::Removed(_)))
+        };
+        assert!(faulty.in_spite_of_faults(forget).await > 9);
+        assert!(forget(&clean.0).await);
+        assert_eq!(faulty.content().await, clean.content().await);
+        // What a series was measured under may be another board's, too.
+        let left = clean.content().await;
+        assert!(left.iter().all(|line| line.starts_with("plan ")), "{left:?}");
+    });
+}
+
+#[test]
 fn a_code_is_used_up_with_its_board_or_not_at_all() {
     on_each_engine(async |faulty, clean| {
         for store in [&faulty.0, &clean.0] {
