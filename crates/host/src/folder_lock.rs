@@ -25,7 +25,7 @@ pub struct FolderLock {
 const LOOKS: u32 = 20;
 const BETWEEN: Duration = Duration::from_millis(5);
 
-/// Takes the lock of a folder itself, for which no file is made in it, so that whoever may read the
+/// Takes the lock of a folder itself, for which no file is made in it: each user who may read the
 /// folder may take it; none where another process has it. It is another lock than that of
 /// [`lock_folder`].
 pub fn lock_directory(folder: impl AsFd) -> io::Result<Option<FolderLock>> {
