@@ -66,7 +66,8 @@ pub fn bundle_of(run: &FarmRun, place: PathBuf) -> Option<BundleRecord> {
     (record.run.id == run.id).then_some(record)
 }
 
-/// Removes a run; why it stays, in a line. With a time in seconds since 1970 it does not come again.
+/// Removes a run; why it stays, in a line. With a time in seconds since 1970 it does not come
+/// again.
 pub async fn forget(
     store: &FarmStore,
     run: &FarmRun,

@@ -22,8 +22,8 @@ use crate::web::sender::now;
 ///
 /// A run goes with its samples in all histograms, its maxima, spikes and labels, its bundle, and
 /// with culprits, an environment and a board that nothing else has. What is shown from a folder of
-/// --runs is left there. It is not taken in again, from its board or from a folder: the board leaves
-/// it out. A run that is pinned stays.
+/// --runs is left there. It is not taken in again, from its board or from a folder; the board
+/// leaves it out. A run that is pinned stays.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  onbeat-farm forget 20261123T201500-1a2b3c4d\n  onbeat-farm forget --allow \
