@@ -38,14 +38,15 @@ fn main() -> Outcome<()> {
     let [store, boards, days, rest @ ..] = &words[..] else {
         return Err("give a file for the store, a number of boards and a number of days".into());
     };
+    let days: i64 = days.parse()?;
     let fleet = MadeFleet {
         boards: boards.parse()?,
-        days: days.parse()?,
+        days,
         end: END,
         measured: bundle("measured")?,
         hunt: bundle("hunt")?,
         // A thousand boards, for the first page alone, have no five minutes.
-        fine: rest.iter().all(|word| word != "days"),
+        fine_days: if rest.iter().any(|word| word == "days") { 0 } else { days },
     };
     let wanted = match rest {
         [word, folder] if word == "pages" => Wanted::Pages(PathBuf::from(folder)),

@@ -13,7 +13,7 @@ use crate::store::FarmStore;
 /// Days up to 2026-11-22.
 pub async fn app_of(store: FarmStore, boards: usize, days: i64) -> Arc<App> {
     let (measured, hunt) = (recorded_run("measured", "a"), recorded_run("hunt", "a"));
-    let fleet = MadeFleet { boards, days, end: 1_795_392_000, measured, hunt, fine: true };
+    let fleet = MadeFleet { boards, days, end: 1_795_392_000, measured, hunt, fine_days: days };
     fleet.fill(&store, |_| ()).await.unwrap();
     Arc::new(App::new(store, FarmExposure::Loopback, None))
 }
