@@ -212,8 +212,9 @@ fn choice(of: &BoardView) -> Markup {
             li { a href=(address(of.chosen, span)) aria-current=[(span == of.span).then_some("true")] {
                 (name) } }
         } }
-        @if of.span.is_fine() { ul.spans {
-            li { a rel="prev" href=(beside(last - step)) { "the " (name) " before" } }
+        // A board without samples has no day, and nothing beside it.
+        @if of.span.is_fine() && last > 0 { ul.spans {
+            @if last > step { li { a rel="prev" href=(beside(last - step)) { "the " (name) " before" } } }
             li { a rel="next" href=(beside(last + step)) { "the " (name) " after" } }
         } }
     }
@@ -361,6 +362,12 @@ mod tests {
         let marked = super::board(&BoardView { long_term: &spoiled, worst: Some(&in_it), ..view });
         assert!(marked.contains("with <a href=\"/runs/r%201\">a run that does not count</a>"), "{marked}");
         assert!(marked.contains(", in a run that does not count"), "{marked}");
+        let nothing =
+            LongTerm { tier: Tier::Slot, from: 0, to: 86_400, rows: Vec::new(), ..long_term.clone() };
+        let none = BTreeMap::new();
+        let unused = BoardView { span: BoardSpan::Day, long_term: &nothing, maxima: &none, ..view };
+        let text = super::board(&unused);
+        assert!(!text.contains("unknown\">") && !text.contains("rel=\"next\""), "{text}");
         let unkept = super::board(&BoardView { worst: None, ..view });
         assert!(!unkept.contains("does not count"), "{unkept}");
         assert!(unkept.contains("<strong>70 us</strong>, 1970-01-02"), "{unkept}");
