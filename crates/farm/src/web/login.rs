@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::{ConnectInfo, Form, Query, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 
@@ -84,7 +84,11 @@ pub async fn leave(State(app): State<Arc<App>>, headers: HeaderMap) -> Result<Re
     if let Some(session) = named_session(&headers, app.is_secure()) {
         app.store.end_session(&session).await?;
     }
-    Ok(moved("/login", Some(cookie(None, app.is_secure()))))
+    let mut response = moved("/login", Some(cookie(None, app.is_secure())));
+    // The browser's own copies of pages are a step back away (Clear Site Data, "cache").
+    let (name, what) = (HeaderName::from_static("clear-site-data"), HeaderValue::from_static("\"cache\""));
+    response.headers_mut().insert(name, what);
+    Ok(response)
 }
 
 /// Leads to another page of the farm.
