@@ -25,6 +25,7 @@ async function drive() {
   await settle();
   check('the page is asked', document.documentElement.classList.contains('asked'), true);
   check('the latest spike is open', heading(), `Spike 1 of ${all}`);
+  check('and not in the address', location.hash, '');
   await go('#spike=2');
   check('an address opens its spike', heading(), `Spike 2 of ${all}`);
   const at = ring();
