@@ -8,6 +8,8 @@ mod analysis;
 mod cluster;
 mod database;
 mod exactly_once;
+#[cfg(feature = "fixture")]
+mod in_browser;
 mod killed_boards;
 mod people;
 mod pulled;

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use super::server::{Server, farm};
 
 /// A command that is given a text: its exit code, what it prints and what it says.
-fn given(arguments: &[&str], text: &str) -> (i32, String, String) {
+pub fn given(arguments: &[&str], text: &str) -> (i32, String, String) {
     let mut child =
         farm(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // Who refuses at once does not read it.

@@ -33,7 +33,12 @@ impl Server {
 
     /// With more arguments.
     pub fn with(store: &str, more: &[&str]) -> Server {
-        let mut child = farm(&["serve", "--store", store, "--listen", "127.0.0.1:0"])
+        Server::at("127.0.0.1:0", store, more)
+    }
+
+    /// On an address that is told.
+    pub fn at(address: &str, store: &str, more: &[&str]) -> Server {
+        let mut child = farm(&["serve", "--store", store, "--listen", address])
             .args(more)
             .stderr(Stdio::piped())
             .spawn()
@@ -53,13 +58,17 @@ impl Server {
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
+
+    /// Ends it with SIGKILL.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 impl Drop for Server {
-    /// Ends it with SIGKILL.
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.kill();
     }
 }
 

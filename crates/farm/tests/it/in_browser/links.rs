@@ -1,0 +1,60 @@
+//! Goes along the links of pages, to each kind of a page once.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use super::browser::Browser;
+
+/// Words of an address after which a name stands.
+const BEFORE_NAMES: [&str; 4] = ["b", "boards", "culprits", "runs"];
+/// Parts of a question that make another page, not the same one of something else.
+const CHOICES: [&str; 3] = ["only", "span", "worst"];
+/// Links within the farm, without the places on their pages.
+const LINKS: &str = "return [...document.querySelectorAll('a[href^=\"/\"]')].map((one) =>
+    one.getAttribute('href').split('#')[0])";
+
+/// The address with `*` in the place of names, times and values.
+fn kind(address: &str) -> String {
+    let (path, query) = address.split_once('?').unwrap_or((address, ""));
+    let (mut parts, mut before) = (Vec::new(), "");
+    for part in path.split('/') {
+        let is_name = BEFORE_NAMES.contains(&before) || part.parse::<i64>().is_ok();
+        parts.push(if is_name { "*" } else { part });
+        before = part;
+    }
+    let is_choice = |pair: &str| CHOICES.iter().any(|name| pair.starts_with(&format!("{name}=")));
+    let named = |pair: &str| match is_choice(pair) {
+        true => pair.to_owned(),
+        false => pair.split('=').next().unwrap_or_default().to_owned(),
+    };
+    let asked: BTreeSet<String> = query.split('&').map(named).collect();
+    format!("{}?{}", parts.join("/"), asked.into_iter().collect::<Vec<_>>().join("&"))
+}
+
+/// Looks at some pages, then at one of each other kind that links lead to from the first page on;
+/// how many there are. Data and archives are no pages.
+pub async fn on_each_kind(browser: &Browser, some: &[&str], look: impl AsyncFn(&str)) -> usize {
+    let mut waiting: VecDeque<String> = some.iter().chain(&["/"]).map(|page| (*page).to_owned()).collect();
+    let mut seen = BTreeSet::new();
+    while let Some(address) = waiting.pop_front() {
+        if !seen.insert(kind(&address)) {
+            continue;
+        }
+        browser.go(&address).await;
+        look(&address).await;
+        let links: Vec<String> = browser.told(LINKS, Vec::new()).await;
+        waiting.extend(links.into_iter().filter(|link| !link.starts_with("/v1/")));
+    }
+    seen.len()
+}
+
+#[test]
+fn pages_of_one_kind_differ_by_names_and_times() {
+    for (address, wanted) in [
+        ("/", "/?"),
+        ("/b/press-1/at/1795305600?worst=day&plan=a&series=x", "/b/*/at/*?plan&series&worst=day"),
+        ("/runs/r.1/spike/2", "/runs/*/spike/*?"),
+        ("/admin/boards/a%20b", "/admin/boards/*?"),
+    ] {
+        assert_eq!(kind(address), wanted);
+    }
+}
