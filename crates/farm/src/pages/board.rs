@@ -298,8 +298,8 @@ mod tests {
     use model::rows::RowCounts;
     use model::units::{Cpu, Nanos};
 
-    #[test]
-    fn a_board_shows_its_series_its_picture_and_its_data() {
+    /// A month of a board with two series, of which the calmer one is shown.
+    fn with_view(look: impl FnOnce(BoardView<'_>)) {
         let board = FarmBoard { board: "a b".into(), name: "<i>a".into(), runs: 2, ..FarmBoard::default() };
         let key = |plan: &str| SeriesKey { series: "measure".into(), plan: plan.into() };
         let words = |plan: &str| format!("every 1 ms, {plan}");
@@ -312,7 +312,7 @@ mod tests {
             (key("p"), DayMaximum { t: 86_400, max_ns: Nanos(70_000) }),
             (key("q"), DayMaximum { t: 86_400, max_ns: Nanos(9_000) }),
         ]);
-        let view = BoardView {
+        look(BoardView {
             board: &board,
             maxima: &maxima,
             worst: Some(&slot),
@@ -329,52 +329,83 @@ mod tests {
             audit: None,
             may_set: false,
             unnamed: false,
-        };
-        let text = super::board(&view);
-        assert!(
-            !text.contains("<i>") && text.contains("/v1/boards/a%20b/slots.csv?series=measure&amp;plan=q")
-        );
-        assert!(text.contains("<svg") && text.contains("9.0") && text.contains("1970-01-02"));
-        // The first line is of the worst series, which is not the one that is shown.
-        assert!(
-            text.contains("<a href=\"/b/a%20b/at/90000?series=measure&amp;plan=p\"><strong>70 us"),
-            "{text}"
-        );
-        assert!(text.contains("it is of measure: every 1 ms, p.") && text.contains("(1 day, at most 9 us)"));
-        assert!(text.contains("is not judged yet: it has 1 day with samples, and 56 are needed"), "{text}");
-        assert!(text.contains("One line per day") && text.matches("<svg").count() == 4);
-        assert!(text.contains("&amp;span=day&amp;to=1970-01-02\">1970-01-02</a>"), "a day has its picture");
-        let hour = LongTerm { tier: Tier::Hour, to: 172_800, ..long_term.clone() };
-        let fine = BoardView { span: BoardSpan::Week, until: Some(86_400), long_term: &hour, ..view };
-        let text = super::board(&fine);
-        for words in [
-            "of the seven days up to 1970-01-02",
-            "Each column is an hour",
-            "/b/a%20b/at/86400?series=measure&amp;plan=q&amp;worst=hour",
-            "span=week&amp;to=1970-01-09\">the week after",
-            "tier=1h&amp;series=measure&amp;plan=q&amp;from=0&amp;to=172800",
-            "span=year&amp;to=1970-01-02",
-        ] {
-            assert!(text.contains(words), "{words}: {text}");
-        }
-        let spoiled = LongTerm { spoiled: [(86_400, "r 1".to_owned())].into(), ..long_term.clone() };
-        let in_it = FarmSlot { invalid: true, ..slot.clone() };
-        let marked = super::board(&BoardView { long_term: &spoiled, worst: Some(&in_it), ..view });
-        assert!(marked.contains("with <a href=\"/runs/r%201\">a run that does not count</a>"), "{marked}");
-        assert!(marked.contains(", in a run that does not count"), "{marked}");
-        let nothing =
-            LongTerm { tier: Tier::Slot, from: 0, to: 86_400, rows: Vec::new(), ..long_term.clone() };
-        let none = BTreeMap::new();
-        let unused = BoardView { span: BoardSpan::Day, long_term: &nothing, maxima: &none, ..view };
-        let text = super::board(&unused);
-        assert!(!text.contains("unknown\">") && !text.contains("rel=\"next\""), "{text}");
-        let unkept = super::board(&BoardView { worst: None, ..view });
-        assert!(!unkept.contains("does not count"), "{unkept}");
-        assert!(unkept.contains("<strong>70 us</strong>, 1970-01-02"), "{unkept}");
-        let empty = LongTerm { rows: Vec::new(), ..long_term.clone() };
-        assert!(
-            super::board(&BoardView { long_term: &empty, maxima: &BTreeMap::new(), ..view })
-                .contains("Nothing in this span")
-        );
+        });
+    }
+
+    #[test]
+    fn a_board_shows_its_series_its_picture_and_its_data() {
+        with_view(|view| {
+            let text = super::board(&view);
+            assert!(
+                !text.contains("<i>")
+                    && text.contains("/v1/boards/a%20b/slots.csv?series=measure&amp;plan=q")
+            );
+            assert!(text.contains("<svg") && text.contains("9.0") && text.contains("1970-01-02"));
+            // The first line is of the worst series, which is not the one that is shown.
+            assert!(
+                text.contains("<a href=\"/b/a%20b/at/90000?series=measure&amp;plan=p\"><strong>70 us"),
+                "{text}"
+            );
+            assert!(
+                text.contains("it is of measure: every 1 ms, p.") && text.contains("(1 day, at most 9 us)")
+            );
+            assert!(
+                text.contains("is not judged yet: it has 1 day with samples, and 56 are needed"),
+                "{text}"
+            );
+            assert!(text.contains("One line per day") && text.matches("<svg").count() == 4);
+            assert!(
+                text.contains("&amp;span=day&amp;to=1970-01-02\">1970-01-02</a>"),
+                "a day has its picture"
+            );
+        });
+    }
+
+    #[test]
+    fn a_week_has_hours_and_leads_to_the_next() {
+        with_view(|view| {
+            let hour = LongTerm { tier: Tier::Hour, to: 172_800, ..view.long_term.clone() };
+            let fine = BoardView { span: BoardSpan::Week, until: Some(86_400), long_term: &hour, ..view };
+            let text = super::board(&fine);
+            for words in [
+                "of the seven days up to 1970-01-02",
+                "Each column is an hour",
+                "/b/a%20b/at/86400?series=measure&amp;plan=q&amp;worst=hour",
+                "span=week&amp;to=1970-01-09\">the week after",
+                "tier=1h&amp;series=measure&amp;plan=q&amp;from=0&amp;to=172800",
+                "span=year&amp;to=1970-01-02",
+            ] {
+                assert!(text.contains(words), "{words}: {text}");
+            }
+        });
+    }
+
+    #[test]
+    fn what_does_not_count_and_what_is_not_there_is_said() {
+        with_view(|view| {
+            let long_term = view.long_term;
+            let spoiled = LongTerm { spoiled: [(86_400, "r 1".to_owned())].into(), ..long_term.clone() };
+            let in_it = FarmSlot { invalid: true, ..view.worst.unwrap().clone() };
+            let marked = super::board(&BoardView { long_term: &spoiled, worst: Some(&in_it), ..view });
+            assert!(
+                marked.contains("with <a href=\"/runs/r%201\">a run that does not count</a>"),
+                "{marked}"
+            );
+            assert!(marked.contains(", in a run that does not count"), "{marked}");
+            let nothing =
+                LongTerm { tier: Tier::Slot, from: 0, to: 86_400, rows: Vec::new(), ..long_term.clone() };
+            let none = BTreeMap::new();
+            let unused = BoardView { span: BoardSpan::Day, long_term: &nothing, maxima: &none, ..view };
+            let text = super::board(&unused);
+            assert!(!text.contains("unknown\">") && !text.contains("rel=\"next\""), "{text}");
+            let unkept = super::board(&BoardView { worst: None, ..view });
+            assert!(!unkept.contains("does not count"), "{unkept}");
+            assert!(unkept.contains("<strong>70 us</strong>, 1970-01-02"), "{unkept}");
+            let empty = LongTerm { rows: Vec::new(), ..long_term.clone() };
+            assert!(
+                super::board(&BoardView { long_term: &empty, maxima: &BTreeMap::new(), ..view })
+                    .contains("Nothing in this span")
+            );
+        });
     }
 }

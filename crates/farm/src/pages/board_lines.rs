@@ -97,7 +97,13 @@ mod tests {
             TierRow { t: at * 86_400, n: 10_001, missed: 0, max_ns: Some(Nanos(max)), cpus }
         };
         let rows = vec![day(20_000, 30_000), day(20_001, 900_000)];
-        let days = LongTerm { tier: Tier::Day, from: 20_000 * 86_400, to: 20_014 * 86_400, rows };
+        let days = LongTerm {
+            tier: Tier::Day,
+            from: 20_000 * 86_400,
+            to: 20_014 * 86_400,
+            rows,
+            spoiled: Default::default(),
+        };
         let text = lines(&board, &key, &days).into_string();
         // The newest first; 2024-10-05 is day 20,001.
         let (newer, older) = (text.find("2024-10-05</a>").unwrap(), text.find("2024-10-04</a>").unwrap());
