@@ -394,7 +394,7 @@ mod tests {
             assert_eq!(of(WatchRow { sum_ns: Nanos(sum), ..row.clone() }).is_ok(), agrees, "{sum}");
         }
         // No sample has no sum, and what has no room in an i64 is its largest number.
-        let none = WatchRow { n: 0, early: 0, sum_ns: Nanos(1), ..row.clone() };
+        let none = WatchRow { cpu: row.cpu, sum_ns: Nanos(1), ..WatchRow::default() };
         assert!(of(none).unwrap_err().contains("from 0 to 0"));
         let many = WatchRow {
             n: MOST_OF_LINE,
