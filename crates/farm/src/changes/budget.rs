@@ -70,6 +70,7 @@ pub fn over_budget(board: &FarmBoard, all: &[DayMaximum], from: i64) -> Option<F
         // With another budget it is another question.
         subject: format!("budget {}", limit.0),
         acknowledged: None,
+        conditions: Vec::new(),
     })
 }
 

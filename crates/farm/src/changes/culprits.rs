@@ -84,6 +84,7 @@ fn change(one: &CulpritSeen) -> FarmChange {
         },
         subject: format!("culprit {}", one.fingerprint),
         acknowledged: None,
+        conditions: Vec::new(),
     }
 }
 

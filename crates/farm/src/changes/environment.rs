@@ -67,6 +67,7 @@ pub fn effect(of: &EnvironmentStep) -> FarmChange {
         address: format!("/b/{}/env", escaped(of.board)),
         subject: format!("environment {}", of.after.named),
         acknowledged: None,
+        conditions: Vec::new(),
     };
     let sides: Vec<(&str, Sides)> =
         of.series.iter().map(|one| (one.name.as_str(), sides(&one.maxima, t))).collect();

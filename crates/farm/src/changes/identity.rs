@@ -69,6 +69,7 @@ mod tests {
             address: String::new(),
             subject: subject.into(),
             acknowledged: None,
+            conditions: Vec::new(),
         })
     }
 

@@ -111,6 +111,9 @@ pub struct FarmChange {
     pub subject: String,
     /// Who looked at it.
     pub acknowledged: Option<Acknowledgement>,
+    /// The conditions of the board's series, as its texts may name them.
+    #[serde(skip)]
+    pub conditions: Vec<String>,
 }
 
 /// Who looked at a change, what they say of it, when.
@@ -253,6 +256,7 @@ mod tests {
             address: String::new(),
             subject: String::new(),
             acknowledged: None,
+            conditions: Vec::new(),
         }
     }
 

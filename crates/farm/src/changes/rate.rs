@@ -72,6 +72,7 @@ pub fn rate_changes(of: &RateHistory) -> Vec<FarmChange> {
             address: address(of.board, of.key, from) + "&worst=day",
             subject: format!("rate {often} {} {}", of.key.series, of.key.plan),
             acknowledged: None,
+            conditions: Vec::new(),
         }
     };
     all.iter().filter(|onset| days[onset.seen].0 > shown_from).map(one).collect()

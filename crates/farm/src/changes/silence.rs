@@ -50,6 +50,7 @@ pub fn silent(board: &FarmBoard, today: i64) -> Option<FarmChange> {
         address: format!("/b/{}", escaped(&board.board)),
         subject: "silent".to_owned(),
         acknowledged: None,
+        conditions: Vec::new(),
     })
 }
 

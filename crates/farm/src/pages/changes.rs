@@ -298,6 +298,7 @@ mod tests {
             address: "/b/a".into(),
             subject: "x".into(),
             acknowledged: None,
+            conditions: Vec::new(),
         };
         let view = ChangesView {
             all: std::slice::from_ref(&one),

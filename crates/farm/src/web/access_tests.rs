@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, header};
-use model::units::Nanos;
+use model::rows::RowCounts;
+use model::units::{Cpu, Nanos};
 use tower::ServiceExt;
 
 use super::access::RouteNeed;
@@ -16,7 +17,8 @@ use crate::fixture::recorded_run;
 use crate::ingest::bundle::read;
 use crate::ingest::find::{FoundBundle, board_key};
 use crate::people::{FarmPerson, PasswordCost, Role, digest_password};
-use crate::store::FarmStore;
+use crate::records::{CpuRows, SeriesKey, Tier, TierRow};
+use crate::store::{BulkRows, FarmStore};
 
 pub const PASSWORD: &str = "correct horse battery";
 
@@ -367,6 +369,39 @@ fn the_public_sees_latencies_and_no_names() {
         for address in ["/", "/v1/boards", "/v1/boards.csv", "/v1/boards/east", "/v1/changes", "/changes"] {
             let text = ask(&app, "GET", address, Browser { cookie: &cookie, ..OWN }, "").await.text;
             assert!(text.contains(PLANTED), "{address}: {text}");
+        }
+    });
+}
+
+/// A hundred days of a series, and twelve more on which three times as many wake-ups were late.
+async fn put_rate(app: &Arc<App>, board: &str, key: &SeriesKey, end: i64) {
+    let day = |back: i64| {
+        let late = (back % 3 + if back <= 12 { 44 } else { 14 }) as u64;
+        let rows = RowCounts::of_rows([(300, 86_000_000), (450, late)]);
+        let (t, n) = (Tier::Day.begin(end) - back * 86_400, 86_000_000 + late);
+        let cpus = vec![CpuRows { cpu: Cpu(0), rows }];
+        (Tier::Day, TierRow { t, n, max_ns: Some(Nanos(100_000)), cpus, ..TierRow::default() })
+    };
+    let tiers = (1..=112).rev().map(day).collect();
+    let rows = BulkRows { key: key.clone(), tiers, ..BulkRows::default() };
+    app.store.put_bulk(board, &rows).await.unwrap();
+}
+
+#[test]
+fn what_changed_of_a_series_tells_the_public_no_command() {
+    block_on(async {
+        let app = farm(Some(PublicReading::Read)).await;
+        plant(&app).await;
+        let loaded = app.store.run("loaded").await.unwrap().unwrap();
+        put_rate(&app, "east", &loaded.key, loaded.started).await;
+        let cookie = logged_in(&app, "viewer").await;
+        for address in ["/v1/changes", "/v1/changes.csv", "/changes", "/b/east"] {
+            let text = ask(&app, "GET", address, OWN, "").await.text;
+            assert!(!text.contains(PLANTED), "{address}: {text}");
+            let told = "(every 1 ms, load disk:2, load cmd) from ";
+            assert!(text.contains(told) && text.contains("more often"), "{address}: {text}");
+            let named = ask(&app, "GET", address, Browser { cookie: &cookie, ..OWN }, "").await.text;
+            assert!(named.contains(&format!("path=/{PLANTED}, load cmd:sh -c ")), "{address}: {named}");
         }
     });
 }

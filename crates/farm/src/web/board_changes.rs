@@ -53,6 +53,9 @@ pub async fn of_board(
     }
     let since = since.max(hardware);
     all.extend(new_culprits(&store.culprits_since(name, since).await?, since));
+    for one in &mut all {
+        one.conditions = series.iter().map(|one| one.words.clone()).collect();
+    }
     Ok((all, scope))
 }
 

@@ -216,6 +216,7 @@ mod tests {
             address: "/b/west".into(),
             subject: "s".into(),
             acknowledged: None,
+            conditions: Vec::new(),
         };
         let row = change_row(&one);
         assert_eq!(row["settings"], "kernel: a -> b; cmdline: a -> b");

@@ -82,7 +82,8 @@ pub fn slots(visitor: &Visitor, all: &mut [FarmSlot]) {
     }
 }
 
-/// Changes of the boards that are shown, without what else changed, and who takes the time.
+/// Changes of the boards that are shown, without what else changed, who takes the time, and the
+/// commands and paths of loads.
 pub fn changes(visitor: &Visitor, shown: &[FarmBoard], all: &mut Vec<FarmChange>) {
     if visitor.is_unnamed() {
         let shown: BTreeSet<&str> = shown.iter().map(|board| board.board.as_str()).collect();
@@ -95,6 +96,7 @@ fn without_names(one: &mut FarmChange) {
     one.settings.clear();
     one.subject.clear();
     without_tag(&mut one.evidence);
+    without_commands_in_texts(one);
     if let Some(by) = &mut one.acknowledged {
         (by.who, by.note) = (String::new(), String::new());
     }
@@ -107,6 +109,20 @@ fn without_names(one: &mut FarmChange) {
     };
     says.clone_into(&mut one.says);
     one.address = format!("/b/{}", escaped(&one.board));
+}
+
+/// Sentences name a series by its conditions; one series may have those of another and more.
+fn without_commands_in_texts(one: &mut FarmChange) {
+    one.conditions.sort_unstable_by_key(|words| std::cmp::Reverse(words.len()));
+    for words in std::mem::take(&mut one.conditions) {
+        let shown = without_commands(&words);
+        if shown == words {
+            continue;
+        }
+        for text in std::iter::once(&mut one.says).chain(&mut one.evidence) {
+            *text = text.replace(&words, &shown);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -126,6 +142,35 @@ mod tests {
         ] {
             assert_eq!(without_commands(words), wanted);
         }
+    }
+
+    #[test]
+    fn what_a_change_says_of_a_series_has_no_command() {
+        let words = ["every 1 ms", "every 1 ms, load cmd:sh", "every 1 ms, load cmd:sh -c secret"];
+        let (says, evidence) = (
+            |words: &str| format!("Latencies of hunt ({words}) come more often."),
+            |words: &str| format!("Hunt ({words}): 7 days before against 7 days after 2026-11-02: worse."),
+        );
+        let mut one = FarmChange {
+            board: "a".into(),
+            kind: ChangeKind::MoreOften,
+            t: 1,
+            from: 1,
+            says: says(words[2]),
+            evidence: words.map(evidence).to_vec(),
+            p: None,
+            settings: Vec::new(),
+            address: "/b/a".into(),
+            subject: "s".into(),
+            acknowledged: None,
+            conditions: words.map(str::to_owned).to_vec(),
+        };
+        without_names(&mut one);
+        assert_eq!(one.says, says("every 1 ms, load cmd"));
+        assert_eq!(
+            one.evidence,
+            ["every 1 ms", "every 1 ms, load cmd", "every 1 ms, load cmd"].map(evidence)
+        );
     }
 
     #[test]

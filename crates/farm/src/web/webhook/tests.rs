@@ -60,6 +60,7 @@ fn change(from: i64) -> FarmChange {
         address: "/b/a".into(),
         subject: "silent".into(),
         acknowledged: None,
+        conditions: Vec::new(),
     }
 }
 
