@@ -1,6 +1,6 @@
 //! Whether the farm is well, and its numbers as OpenMetrics text.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -40,15 +40,16 @@ pub async fn health(State(app): State<Arc<App>>) -> WebOutcome {
     }
 }
 
-/// The latest change of each board and kind, as far as they were found already.
-fn latest(all: &[FarmChange]) -> Samples {
+/// The latest change of each kind of these boards, as far as they were found already.
+fn latest(all: &[FarmChange], shown: &[FarmBoard]) -> Samples {
+    let shown: BTreeSet<&str> = shown.iter().map(|board| board.board.as_str()).collect();
     let mut latest: BTreeMap<(&str, ChangeKind), i64> = BTreeMap::new();
-    for one in all.iter().filter(|one| one.kind.is_bad()) {
+    for one in all.iter().filter(|one| one.kind.is_bad() && shown.contains(one.board.as_str())) {
         let t = latest.entry((&one.board, one.kind)).or_insert(one.t);
         *t = one.t.max(*t);
     }
-    let named = latest.into_iter().take(MOST_BOARDS);
-    named
+    latest
+        .into_iter()
         .map(|((board, kind), t)| (format!("{{board=\"{board}\",kind=\"{}\"}}", kind.words()), t as f64))
         .collect()
 }
@@ -101,7 +102,7 @@ pub async fn metrics(State(app): State<Arc<App>>) -> WebOutcome {
     of_boards(&mut text, shown, &rows);
     let known = app.changes.known(&boards).await;
     let help = "When a change for the worse was seen last.";
-    text.gauge("onbeat_change_timestamp_seconds", help, &latest(&known));
+    text.gauge("onbeat_change_timestamp_seconds", help, &latest(&known, shown));
     of_farm(&mut text, &app);
     counted(&mut text, &app);
     text.0.push_str("# EOF\n");
@@ -184,5 +185,45 @@ fn counted(text: &mut MetricsText, app: &App) {
             ),
         ];
         all.into_iter().for_each(|(name, help, count)| text.counter(name, help, of(count)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(board: &str, kind: ChangeKind, t: i64) -> FarmChange {
+        FarmChange {
+            board: board.into(),
+            kind,
+            t,
+            from: t,
+            says: String::new(),
+            evidence: Vec::new(),
+            p: None,
+            settings: Vec::new(),
+            address: String::new(),
+            subject: String::new(),
+            acknowledged: None,
+            conditions: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn each_of_the_boards_that_are_shown_has_all_its_changes() {
+        let name = |at: usize| format!("m{at:04}");
+        let boards: Vec<FarmBoard> =
+            (0..1_001).map(|at| FarmBoard { board: name(at), ..FarmBoard::default() }).collect();
+        let all: Vec<FarmChange> = (0..1_001)
+            .flat_map(|at| {
+                [(ChangeKind::Silent, 5), (ChangeKind::OverBudget, 6), (ChangeKind::OverBudget, 7)]
+                    .map(|(kind, t)| change(&name(at), kind, t))
+            })
+            .collect();
+        let samples = latest(&all, &boards[..MOST_BOARDS]);
+        assert_eq!(samples.len(), 2 * MOST_BOARDS);
+        let last = &samples[2 * MOST_BOARDS - 2..];
+        let labels = |kind: &str| format!("{{board=\"m0999\",kind=\"{kind}\"}}");
+        assert_eq!(last, [(labels("silent"), 5.0), (labels("over budget"), 7.0)]);
     }
 }
