@@ -1,5 +1,7 @@
 //! Which changes are the same one: it is found again every day, with more evidence.
 
+use std::collections::BTreeMap;
+
 use sha2::{Digest, Sha256};
 
 use super::FarmChange;
@@ -44,10 +46,40 @@ impl ChangeIdentity {
             && self.began.abs_diff(other.began) <= moves.unsigned_abs()
     }
 
+    /// What all changes have in common that may be the same one.
+    fn place(&self) -> (String, String, String) {
+        (self.board.clone(), self.kind.clone(), self.subject.clone())
+    }
+
     /// What stands for it elsewhere.
     pub fn id(&self) -> String {
         let text = format!("{}\0{}\0{}\0{}", self.board, self.kind, self.subject, self.began);
         hex(&Sha256::digest(text)[..16])
+    }
+}
+
+/// Changes that are noted, each with what is known of it.
+#[derive(Clone, Debug)]
+pub struct NotedChanges<T>(BTreeMap<(String, String, String), Vec<(ChangeIdentity, T)>>);
+
+impl<T> NotedChanges<T> {
+    pub fn add(&mut self, of: ChangeIdentity, known: T) {
+        self.0.entry(of.place()).or_default().push((of, known));
+    }
+
+    /// What is known of a change: where several may be it, of the one that began nearest, and of
+    /// these of the one that was added last.
+    pub fn find(&self, of: &ChangeIdentity) -> Option<&T> {
+        let here = self.0.get(&of.place())?.iter().rev().filter(|(known, _)| known.is(of));
+        here.min_by_key(|(known, _)| known.began.abs_diff(of.began)).map(|(_, known)| known)
+    }
+}
+
+impl<T> FromIterator<(ChangeIdentity, T)> for NotedChanges<T> {
+    fn from_iter<I: IntoIterator<Item = (ChangeIdentity, T)>>(all: I) -> NotedChanges<T> {
+        let mut noted = NotedChanges(BTreeMap::new());
+        all.into_iter().for_each(|(of, known)| noted.add(of, known));
+        noted
     }
 }
 
@@ -89,5 +121,16 @@ mod tests {
         assert!(silent(3).is(&silent(3)) && !silent(3).is(&silent(5)));
         let culprit = |day: i64, subject| change(ChangeKind::NewCulprit, day * 86_400, subject);
         assert!(culprit(1, "one").is(&culprit(90, "one")) && !culprit(1, "one").is(&culprit(1, "other")));
+    }
+
+    #[test]
+    fn what_is_noted_of_the_nearest_is_found() {
+        let rate = |day: i64| change(ChangeKind::MoreOften, day * 86_400, "s");
+        let mut noted: NotedChanges<&str> = [(rate(1), "first"), (rate(20), "second")].into_iter().collect();
+        let found = |noted: &NotedChanges<&'static str>, day| noted.find(&rate(day)).copied();
+        assert_eq!((found(&noted, 9), found(&noted, 12)), (Some("first"), Some("second")));
+        assert_eq!((found(&noted, 60), noted.find(&change(ChangeKind::MoreOften, 1, "x"))), (None, None));
+        noted.add(rate(20), "again");
+        assert_eq!(found(&noted, 20), Some("again"));
     }
 }

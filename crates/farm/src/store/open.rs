@@ -10,6 +10,7 @@ use sqlx::{Any, AssertSqlSafe, Connection, Executor, Transaction};
 use super::engine::{StoreEngine, checked};
 use super::file::look_at;
 use super::renewed::renew_culprits;
+use super::told::begin_notes;
 use super::{FarmStore, trouble};
 
 /// The version of the schema that this program writes.
@@ -135,6 +136,9 @@ pub async fn prepare(store: &FarmStore) -> Result<()> {
     }
     for statement in rest.split(";\n") {
         tell(&mut all, statement).await?;
+    }
+    if found.is_none() {
+        begin_notes(&mut all).await.map_err(trouble)?;
     }
     if found.is_some_and(|found| found < 6) {
         renew_culprits(&mut all).await.map_err(trouble)?;

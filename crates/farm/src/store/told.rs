@@ -1,10 +1,11 @@
-//! Changes that are told elsewhere: each once, also when the server was ended in between.
+//! When changes were found, and which of them are told elsewhere: each once, also when the server
+//! was ended in between.
 
 use model::error::Result;
-use sqlx::{Any, Transaction};
+use sqlx::{Any, AnyConnection, Transaction};
 
 use super::{FarmStore, to_u64, trouble};
-use crate::changes::ChangeIdentity;
+use crate::changes::{ChangeIdentity, NotedChanges};
 
 /// What became of a change.
 const WAITS: i64 = 0;
@@ -12,6 +13,16 @@ const TOLD: i64 = 1;
 const GIVEN_UP: i64 = 2;
 /// It was there before anybody wanted to be told.
 const OLDER: i64 = 3;
+/// It was found, and is not to be told so far.
+const FOUND: i64 = 4;
+
+/// What is noted of a change.
+struct NotedChange {
+    id: String,
+    state: i64,
+    /// When it was found.
+    noted: i64,
+}
 
 /// A change to be told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +51,39 @@ pub struct NoticesNoted {
 }
 
 impl FarmStore {
-    /// Notes changes that are not noted yet, no more than so many that wait.
+    /// Notes that changes are found now, those that are not noted yet; each comes with the second
+    /// in which it was seen. Where a store of an earlier version is looked through for the first
+    /// time, that is all that is known of them: an upgrade finds nothing new.
+    pub async fn note_found(&self, all: &[(ChangeIdentity, i64)], now: i64) -> Result<()> {
+        let known: NotedChanges<NotedChange> = self.noted_changes().await?.into_iter().collect();
+        let new: Vec<&(ChangeIdentity, i64)> =
+            all.iter().filter(|(of, _)| known.find(of).is_none()).collect();
+        let begun = sqlx::query_scalar::<_, i64>("select count(*) from meta where name = 'found'");
+        if new.is_empty() && begun.fetch_one(&self.pool).await.map_err(trouble)? > 0 {
+            return Ok(());
+        }
+        let mut all = self.begin().await?;
+        let is_first = begin_notes(&mut all).await.map_err(trouble)?;
+        for (of, seen) in new {
+            let notice = ChangeNotice { identity: of.clone(), document: String::new() };
+            let found = if is_first { now.min(*seen) } else { now };
+            insert(&mut all, &notice, found, FOUND).await.map_err(trouble)?;
+        }
+        all.commit().await.map_err(trouble)
+    }
+
+    /// When changes were found, in seconds since 1970.
+    pub async fn found_changes(&self) -> Result<NotedChanges<i64>> {
+        Ok(self.noted_changes().await?.into_iter().map(|(of, known)| (of, known.noted)).collect())
+    }
+
+    async fn noted_changes(&self) -> Result<Vec<(ChangeIdentity, NotedChange)>> {
+        let mut by = self.pool.acquire().await.map_err(trouble)?;
+        noted_changes(&mut by).await.map_err(trouble)
+    }
+
+    /// Notes changes that are to be told and are not noted for that yet, no more than so many that
+    /// wait.
     pub async fn note_changes(&self, notices: &[ChangeNotice], now: i64, most: u64) -> Result<NoticesNoted> {
         let mut all = self.begin().await?;
         let noted = note(&mut all, notices, now, most).await.map_err(trouble)?;
@@ -97,20 +140,25 @@ async fn note(
 ) -> sqlx::Result<NoticesNoted> {
     let first = sqlx::query("insert into meta (name, value) values ('told', $1) on conflict do nothing");
     let is_first = first.bind(now).execute(&mut **all).await?.rows_affected() == 1;
-    let mut known = known(all).await?;
+    let mut known: NotedChanges<NotedChange> = noted_changes(all).await?.into_iter().collect();
     let waiting = sqlx::query_scalar::<_, i64>("select count(*) from told where state = $1").bind(WAITS);
     let mut waiting = to_u64(waiting.fetch_one(&mut **all).await?);
     let mut noted = NoticesNoted::default();
     for notice in notices {
-        if known.iter().any(|one| one.is(&notice.identity)) {
-            continue;
-        }
+        let found = match known.find(&notice.identity) {
+            Some(one) if one.state == FOUND => Some((one.id.clone(), one.noted)),
+            Some(_) => continue,
+            None => None,
+        };
         let state = match () {
             () if is_first => OLDER,
             () if waiting >= most => GIVEN_UP,
             () => WAITS,
         };
-        insert(all, notice, now, state).await?;
+        match &found {
+            Some((id, _)) => take_up(all, notice, id, state).await?,
+            None => insert(all, notice, now, state).await?,
+        }
         match state {
             OLDER => noted.older += 1,
             GIVEN_UP => noted.given_up += 1,
@@ -119,25 +167,59 @@ async fn note(
                 waiting += 1;
             }
         }
-        known.push(notice.identity.clone());
+        let (id, noted) = (notice.identity.id(), found.map_or(now, |(_, noted)| noted));
+        known.add(notice.identity.clone(), NotedChange { id, state, noted });
     }
     Ok(noted)
 }
 
-async fn known(all: &mut Transaction<'static, Any>) -> sqlx::Result<Vec<ChangeIdentity>> {
-    let rows: Vec<(String, String, String, i64)> = sqlx::query_as(
-        "select b.key, w.kind, w.subject, w.began from told w join board b on b.id = w.board_id",
+/// From here on what is not noted is new; whether that was not so before.
+pub async fn begin_notes(all: &mut Transaction<'static, Any>) -> sqlx::Result<bool> {
+    let begin = sqlx::query("insert into meta (name, value) values ('found', 1) on conflict do nothing");
+    Ok(begin.execute(&mut **all).await?.rows_affected() == 1)
+}
+
+async fn noted_changes(by: &mut AnyConnection) -> sqlx::Result<Vec<(ChangeIdentity, NotedChange)>> {
+    type Row = (String, String, String, i64, String, i64, i64);
+    let rows: Vec<Row> = sqlx::query_as(
+        "select b.key, w.kind, w.subject, w.began, w.id, w.state, w.noted from told w \
+         join board b on b.id = w.board_id order by w.noted, w.id",
     )
-    .fetch_all(&mut **all)
+    .fetch_all(&mut *by)
     .await?;
-    let one = |(board, kind, subject, began)| ChangeIdentity { board, kind, subject, began };
+    let one = |(board, kind, subject, began, id, state, noted): Row| {
+        (ChangeIdentity { board, kind, subject, began }, NotedChange { id, state, noted })
+    };
     Ok(rows.into_iter().map(one).collect())
+}
+
+/// Has a change that was found be told, as it is now.
+async fn take_up(
+    all: &mut Transaction<'static, Any>,
+    notice: &ChangeNotice,
+    known_as: &str,
+    state: i64,
+) -> sqlx::Result<()> {
+    let of = &notice.identity;
+    sqlx::query(
+        "update told set id = $1, began = $2, state = $3, document = $4 where id = $5 \
+         and board_id in (select id from board where key = $6)",
+    )
+    .bind(of.id())
+    .bind(of.began)
+    .bind(state)
+    .bind(&notice.document)
+    .bind(known_as)
+    .bind(&of.board)
+    .execute(&mut **all)
+    .await?;
+    Ok(())
 }
 
 async fn insert(
     all: &mut Transaction<'static, Any>,
     notice: &ChangeNotice,
-    now: i64,
+    noted: i64,
     state: i64,
 ) -> sqlx::Result<()> {
     let of = &notice.identity;
@@ -149,11 +231,102 @@ async fn insert(
     .bind(&of.kind)
     .bind(&of.subject)
     .bind(of.began)
-    .bind(now)
+    .bind(noted)
     .bind(state)
     .bind(&notice.document)
     .bind(&of.board)
     .execute(&mut **all)
     .await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::recorded_run;
+    use crate::store::engines::on_each_engine;
+
+    const DAY: i64 = 86_400;
+
+    fn change(kind: &str, day: i64) -> ChangeIdentity {
+        let subject = if kind == "more-often" { "rate" } else { kind };
+        ChangeIdentity { board: "a".into(), kind: kind.into(), subject: subject.into(), began: day * DAY }
+    }
+
+    async fn found(store: &FarmStore, of: &ChangeIdentity) -> Option<i64> {
+        store.found_changes().await.unwrap().find(of).copied()
+    }
+
+    #[test]
+    fn a_change_has_the_time_at_which_it_was_found_first() {
+        on_each_engine(async |store| {
+            store.put(&recorded_run("measured", "a")).await.unwrap();
+            let (worse, rate) = (change("worse", 3), change("more-often", 3));
+            store.note_found(&[(worse.clone(), 3 * DAY)], 7 * DAY).await.unwrap();
+            let all = [(worse.clone(), 3 * DAY), (rate.clone(), 9 * DAY)];
+            store.note_found(&all, 10 * DAY).await.unwrap();
+            // The day moves on which a rate seems to have changed.
+            let moved = change("more-often", 6);
+            store.note_found(&[(moved.clone(), 9 * DAY)], 11 * DAY).await.unwrap();
+            for (of, at) in [(&worse, 7), (&rate, 10), (&moved, 10)] {
+                assert_eq!(found(&store, of).await, Some(at * DAY), "{of:?}");
+            }
+            assert_eq!(found(&store, &change("worse", 4)).await, None);
+        });
+    }
+
+    #[test]
+    fn an_upgrade_finds_nothing_new() {
+        on_each_engine(async |store| {
+            store.put(&recorded_run("measured", "a")).await.unwrap();
+            sqlx::query("delete from meta where name = 'found'").execute(&store.pool).await.unwrap();
+            let (old, new) = (change("worse", 3), change("worse", 20));
+            store.note_found(&[(old.clone(), 3 * DAY)], 40 * DAY).await.unwrap();
+            store.note_found(&[(new.clone(), 20 * DAY)], 41 * DAY).await.unwrap();
+            assert_eq!(
+                (found(&store, &old).await, found(&store, &new).await),
+                (Some(3 * DAY), Some(41 * DAY))
+            );
+            // Also where there was nothing to be found then.
+            sqlx::query("delete from meta where name = 'found'").execute(&store.pool).await.unwrap();
+            store.note_found(&[], 42 * DAY).await.unwrap();
+            let next = change("worse", 30);
+            store.note_found(&[(next.clone(), 30 * DAY)], 43 * DAY).await.unwrap();
+            assert_eq!(found(&store, &next).await, Some(43 * DAY));
+        });
+    }
+
+    #[test]
+    fn what_was_found_before_anybody_is_told_is_not_told_and_what_comes_then_is_once() {
+        on_each_engine(async |store| {
+            store.put(&recorded_run("measured", "a")).await.unwrap();
+            let (old, new) = (change("worse", 3), change("more-often", 20));
+            let notice = |of: &ChangeIdentity| ChangeNotice {
+                identity: of.clone(),
+                document: format!("{{\"id\":\"{}\"}}", of.id()),
+            };
+            store.note_found(&[(old.clone(), 3 * DAY)], 7 * DAY).await.unwrap();
+            let noted = store.note_changes(&[notice(&old)], 8 * DAY, 9).await.unwrap();
+            assert_eq!(noted, NoticesNoted { older: 1, ..NoticesNoted::default() });
+            store.note_found(&[(old.clone(), 3 * DAY), (new.clone(), 21 * DAY)], 22 * DAY).await.unwrap();
+            assert_eq!(store.waiting_notices().await.unwrap(), 0);
+            // It is told as it is then.
+            let moved = change("more-often", 19);
+            let all = [notice(&old), notice(&moved)];
+            let noted = store.note_changes(&all, 23 * DAY, 9).await.unwrap();
+            assert_eq!(noted, NoticesNoted { new: 1, ..NoticesNoted::default() });
+            let due = store.due_notices(23 * DAY, 9).await.unwrap();
+            assert_eq!(due.len(), 1);
+            assert_eq!((due[0].id.clone(), due[0].document.clone()), (moved.id(), all[1].document.clone()));
+            assert_eq!(
+                (found(&store, &moved).await, found(&store, &old).await),
+                (Some(22 * DAY), Some(7 * DAY))
+            );
+            assert_eq!(store.note_changes(&all, 24 * DAY, 9).await.unwrap(), NoticesNoted::default());
+            // Where there is no room it is given up.
+            store.note_found(&[(change("worse", 30), 30 * DAY)], 31 * DAY).await.unwrap();
+            let noted = store.note_changes(&[notice(&change("worse", 30))], 31 * DAY, 1).await.unwrap();
+            assert_eq!(noted, NoticesNoted { given_up: 1, ..NoticesNoted::default() });
+        });
+    }
 }

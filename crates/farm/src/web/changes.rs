@@ -14,7 +14,8 @@ use super::found_changes::rates_of;
 use super::pages::WebOutcome;
 use super::unnamed;
 use super::visitor::Visitor;
-use crate::changes::{FarmChange, SHOWN_DAYS};
+use super::wall_clock::now;
+use crate::changes::{ChangeIdentity, FarmChange, SHOWN_DAYS};
 use crate::pages;
 use crate::pages::changes::{ChangesShown, ChangesView};
 use crate::people::Role;
@@ -27,9 +28,22 @@ const EVERY: std::time::Duration = std::time::Duration::from_secs(60);
 pub async fn keep_changes(app: Arc<App>) {
     loop {
         // What fails here fails on the page too, and is said there.
-        let _ = app.changes.look_through(&app.store).await;
+        if let Ok(found) = app.changes.look_through(&app.store).await {
+            let _ = note_found(&app, &found, now()).await;
+        }
         tokio::time::sleep(EVERY).await;
     }
+}
+
+/// Notes when changes for the worse were found. A farm that keeps nothing would find all of them
+/// anew each time that it is started.
+pub async fn note_found(app: &App, all: &[FarmChange], now: i64) -> model::error::Result<()> {
+    if app.intake.is_none() {
+        return Ok(());
+    }
+    let bad = all.iter().filter(|one| one.kind.is_bad());
+    let found: Vec<(ChangeIdentity, i64)> = bad.map(|one| (ChangeIdentity::of(one), one.t)).collect();
+    app.store.note_found(&found, now).await
 }
 
 #[derive(Default, Deserialize)]

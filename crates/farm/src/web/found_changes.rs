@@ -98,10 +98,10 @@ impl FoundChanges {
         Ok(all)
     }
 
-    /// Looks at every board, so that pages find what is known.
-    pub async fn look_through(&self, store: &FarmStore) -> Result<(), Refusal> {
+    /// Looks at every board, so that pages find what is known: all changes, as above.
+    pub async fn look_through(&self, store: &FarmStore) -> Result<Vec<FarmChange>, Refusal> {
         if store.count_boards().await? <= MOST_AT_ONCE {
-            return self.all(store, &store.boards().await?).await.map(|_| ());
+            return self.all(store, &store.boards().await?).await;
         }
         let known = self.of_many.lock().await.0;
         let day = if known > 0 { known } else { today() };
@@ -117,8 +117,9 @@ impl FoundChanges {
             let took = host::clock::monotonic().0.saturating_sub(began.0).max(0).unsigned_abs();
             tokio::time::sleep(std::time::Duration::from_nanos(3 * took)).await;
         }
-        *self.of_many.lock().await = (last, hold(all, of));
-        Ok(())
+        let found = hold(all, of);
+        *self.of_many.lock().await = (last, found.clone());
+        Ok(found)
     }
 
     async fn look_at(&self, store: &FarmStore, boards: &[FarmBoard], newest: i64) -> Result<(), Refusal> {

@@ -9,12 +9,13 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use model::units::Nanos;
 
+use super::acknowledge::mark;
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
 use super::count::of;
 use super::pages::WebOutcome;
 use crate::board_settings::BoardSettings;
-use crate::changes::{ChangeKind, FarmChange};
+use crate::changes::{ChangeIdentity, ChangeKind, FarmChange, NotedChanges};
 use crate::records::FarmBoard;
 
 /// Boards with numbers of their own.
@@ -40,13 +41,15 @@ pub async fn health(State(app): State<Arc<App>>) -> WebOutcome {
     }
 }
 
-/// The latest change of each kind of these boards, as far as they were found already.
-fn latest(all: &[FarmChange], shown: &[FarmBoard]) -> Samples {
+/// When the latest change of each kind of these boards was found, of those that are to be looked
+/// at. Where that is not noted, it is when it was seen.
+fn latest(all: &[FarmChange], shown: &[FarmBoard], found: &NotedChanges<i64>) -> Samples {
     let shown: BTreeSet<&str> = shown.iter().map(|board| board.board.as_str()).collect();
     let mut latest: BTreeMap<(&str, ChangeKind), i64> = BTreeMap::new();
-    for one in all.iter().filter(|one| one.kind.is_bad() && shown.contains(one.board.as_str())) {
-        let t = latest.entry((&one.board, one.kind)).or_insert(one.t);
-        *t = one.t.max(*t);
+    for one in all.iter().filter(|one| one.is_open() && shown.contains(one.board.as_str())) {
+        let t = found.find(&ChangeIdentity::of(one)).copied().unwrap_or(one.t);
+        let last = latest.entry((&one.board, one.kind)).or_insert(t);
+        *last = t.max(*last);
     }
     latest
         .into_iter()
@@ -100,9 +103,14 @@ pub async fn metrics(State(app): State<Arc<App>>) -> WebOutcome {
         _ => BTreeMap::new(),
     };
     of_boards(&mut text, shown, &rows);
-    let known = app.changes.known(&boards).await;
-    let help = "When a change for the worse was seen last.";
-    text.gauge("onbeat_change_timestamp_seconds", help, &latest(&known, shown));
+    let mut known = app.changes.known(&boards).await;
+    mark(&app, &mut known).await?;
+    let found = match &app.intake {
+        Some(_) => app.store.found_changes().await?,
+        None => NotedChanges::from_iter([]),
+    };
+    let help = "When a change for the worse was found last that was not acknowledged.";
+    text.gauge("onbeat_change_timestamp_seconds", help, &latest(&known, shown, &found));
     of_farm(&mut text, &app);
     counted(&mut text, &app);
     text.0.push_str("# EOF\n");
@@ -191,6 +199,7 @@ fn counted(text: &mut MetricsText, app: &App) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::changes::Acknowledgement;
 
     fn change(board: &str, kind: ChangeKind, t: i64) -> FarmChange {
         FarmChange {
@@ -220,10 +229,24 @@ mod tests {
                     .map(|(kind, t)| change(&name(at), kind, t))
             })
             .collect();
-        let samples = latest(&all, &boards[..MOST_BOARDS]);
+        let samples = latest(&all, &boards[..MOST_BOARDS], &NotedChanges::from_iter([]));
         assert_eq!(samples.len(), 2 * MOST_BOARDS);
         let last = &samples[2 * MOST_BOARDS - 2..];
         let labels = |kind: &str| format!("{{board=\"m0999\",kind=\"{kind}\"}}");
         assert_eq!(last, [(labels("silent"), 5.0), (labels("over budget"), 7.0)]);
+    }
+
+    #[test]
+    fn a_change_has_the_time_at_which_it_was_found_until_somebody_looked_at_it() {
+        let boards = [FarmBoard { board: "a".into(), ..FarmBoard::default() }];
+        let mut one = change("a", ChangeKind::Worse, 5);
+        let found: NotedChanges<i64> = [(ChangeIdentity::of(&one), 9_000)].into_iter().collect();
+        let of = |one: &FarmChange| latest(std::slice::from_ref(one), &boards, &found);
+        let labels = "{board=\"a\",kind=\"worse\"}".to_owned();
+        assert_eq!(of(&one), [(labels.clone(), 9_000.0)]);
+        // Another one is not noted yet.
+        assert_eq!(of(&change("a", ChangeKind::Worse, 864_000)), [(labels, 864_000.0)]);
+        one.acknowledged = Some(Acknowledgement::default());
+        assert!(of(&one).is_empty() && of(&change("a", ChangeKind::Better, 5)).is_empty());
     }
 }

@@ -1,14 +1,20 @@
-//! The dashboard and the alert rules of `docs/farm` ask for metrics that there are.
+//! The dashboard and the alert rules of `docs/farm` ask for metrics that there are, and that say
+//! what they ask for.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, header};
+use model::units::Nanos;
 use tower::ServiceExt;
 
+use super::changes::note_found;
 use super::{AccessPolicy, App, FarmExposure, Intake, router};
-use crate::store::FarmStore;
+use crate::changes::Acknowledgement;
+use crate::fixture::recorded_run;
+use crate::store::engines::on_each_engine;
+use crate::store::{AcknowledgedChange, FarmStore};
 
 /// Words of a text that begin as metrics of onbeat's do.
 fn named(text: &str) -> BTreeSet<String> {
@@ -45,11 +51,44 @@ async fn offered() -> BTreeSet<String> {
     let intake = Intake::start(store.clone(), folder.path(), 1);
     let policy = AccessPolicy { public: None, metrics_open: true };
     let app = App::new(store, FarmExposure::BehindProxy, Some(intake)).with_policy(policy);
-    let app = Arc::new(app);
+    families(&metrics_of(&Arc::new(app)).await)
+}
+
+async fn metrics_of(app: &Arc<App>) -> String {
     let request = Request::get("/metrics").header(header::HOST, "localhost").body(Body::empty()).unwrap();
-    let body = router(app).oneshot(request).await.unwrap().into_body();
-    let text = String::from_utf8(to_bytes(body, 1 << 20).await.unwrap().to_vec()).unwrap();
-    families(&text)
+    let body = router(app.clone()).oneshot(request).await.unwrap().into_body();
+    String::from_utf8(to_bytes(body, 1 << 20).await.unwrap().to_vec()).unwrap()
+}
+
+#[test]
+fn a_change_is_there_with_the_time_at_which_it_was_found_until_somebody_looked_at_it() {
+    on_each_engine(async |store| {
+        store.put(&recorded_run("measured", "a")).await.unwrap();
+        store.set_budget("", Some(Nanos(1))).await.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let intake = Intake::start(store.clone(), folder.path(), 1);
+        let policy = AccessPolicy { public: None, metrics_open: true };
+        let app = App::new(store.clone(), FarmExposure::BehindProxy, Some(intake)).with_policy(policy);
+        let app = Arc::new(app);
+        let sample =
+            |at: i64| format!("\nonbeat_change_timestamp_seconds{{board=\"a\",kind=\"over budget\"}} {at}\n");
+        for now in [4_000_000_000, 4_000_086_400] {
+            let all = app.changes.look_through(&store).await.unwrap();
+            note_found(&app, &all, now).await.unwrap();
+            let text = metrics_of(&app).await;
+            assert!(all[0].t < 2_000_000_000 && text.contains(&sample(4_000_000_000)), "{text}");
+        }
+        let all = app.changes.look_through(&store).await.unwrap();
+        let of = AcknowledgedChange {
+            board: "a".into(),
+            subject: all[0].subject.clone(),
+            t: all[0].t,
+            by: Acknowledgement { who: "ann".into(), note: String::new(), at: 4_000_090_000 },
+        };
+        store.acknowledge(&of).await.unwrap();
+        let text = metrics_of(&app).await;
+        assert!(!text.contains("onbeat_change_timestamp_seconds{"), "{text}");
+    });
 }
 
 #[test]

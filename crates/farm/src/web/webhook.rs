@@ -21,6 +21,7 @@ use ureq::Agent;
 use ureq::http::Uri;
 
 use super::app::App;
+use super::changes::note_found;
 use super::count::add;
 use super::sender::now;
 use crate::changes::{ChangeIdentity, FarmChange};
@@ -138,6 +139,7 @@ pub async fn keep_telling(app: Arc<App>, hook: Webhook) {
 
 /// Notes changes that are new.
 async fn note(app: &App, all: &[FarmChange], now: i64) -> Result<()> {
+    note_found(app, all, now).await?;
     // The oldest first: in their order they are told.
     let new = all.iter().rev().filter(|change| change.acknowledged.is_none());
     let notices: Vec<ChangeNotice> = new.map(|change| notice(change, now)).collect();
