@@ -29,6 +29,12 @@ fn served() -> Vec<&'static str> {
     line.unwrap().split(' ').collect()
 }
 
+/// The commands of its other units, by their beginnings, each as a shell takes it.
+fn in_units(begin: &str) -> Vec<String> {
+    let lines = PAGE.lines().filter(|line| !line.contains("onbeat-farm serve "));
+    lines.filter_map(|line| line.strip_prefix(begin)).map(|line| line.replace("%%", "%")).collect()
+}
+
 fn has(program: &str) -> bool {
     Command::new(program).arg("--version").output().is_ok()
 }
@@ -112,4 +118,49 @@ fn start(place: &Path) -> Server {
     }
     let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
     Server::with(&format!("sqlite:{}", at("farm.db")), &rest)
+}
+
+#[test]
+fn the_timers_of_the_page_back_up_keep_the_last_fourteen_and_prune() {
+    let hosts = Hosts::new();
+    let place = hosts.at("work");
+    let backups = place.join("backups");
+    fs::create_dir_all(&backups).unwrap();
+    let folders = [
+        ("/var/lib/onbeat-farm-backups", &backups),
+        ("/var/lib/onbeat-farm/farm.db", &place.join("farm.db")),
+    ];
+    let run = |line: &str| {
+        let line = folders.iter().fold(line.replace("/usr/local/bin/", ""), |line, (from, to)| {
+            line.replace(from, &to.display().to_string())
+        });
+        let output = hosts.shell(&place, &line);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{line}: {said}");
+        said
+    };
+    run("onbeat-farm enrol --store sqlite:/var/lib/onbeat-farm/farm.db");
+    for day in 1..=16 {
+        fs::create_dir_all(backups.join(format!("2020-01-{day:02}/farm.db.bundles"))).unwrap();
+    }
+    fs::create_dir(backups.join("before-the-move")).unwrap();
+    let (starts, after) = (in_units("ExecStart="), in_units("ExecStartPost="));
+    let [backup, prune] = &starts[..] else { panic!("other units than those two: {starts:?}") };
+    let [keep] = &after[..] else { panic!("nothing bounds the backups: {after:?}") };
+    run(backup);
+    run(keep);
+    let mut left: Vec<String> = fs::read_dir(&backups)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    left.sort_unstable();
+    assert_eq!((left.len(), left[0].as_str(), left[14].as_str()), (15, "2020-01-04", "before-the-move"));
+    assert!(backups.join(&left[13]).join("farm.db").is_file(), "{left:?}");
+    // The same again, with nothing to remove.
+    run(keep);
+    assert_eq!(fs::read_dir(&backups).unwrap().count(), 15);
+    assert!(run(prune).contains("0 histograms dropped"));
+    let timers = PAGE.matches("OnCalendar=daily\nPersistent=yes\n").count();
+    let units = PAGE.matches("Type=oneshot\n").count();
+    assert_eq!((timers, units), (2, 2));
 }
