@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use model::error::{Exit, Failure, Result};
 use model::text::{clean, several};
+use model::units::{Bare, Nanos, parse_span};
 use serde::Serialize;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -40,6 +41,9 @@ pub struct Args {
     /// Ask boards that measure, too
     #[arg(long)]
     always: bool,
+    /// Give a board up from which nothing comes for so long, a second to a day
+    #[arg(long, value_name = "SPAN", default_value = "5m")]
+    silence: String,
     /// The most that the runs of a board may take that it sends or that are fetched
     #[arg(long, value_name = "GIB", default_value_t = 16, value_parser =
         clap::value_parser!(u64).range(1..=1 << 20))]
@@ -100,6 +104,7 @@ impl HostDocument {
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let hosts = args.hosts()?;
+    let silence = args.silence()?;
     args.output.check()?;
     let place = StorePlace::of(args.store.as_deref(), environment)?;
     let (place, bucket) = args.objects.open(place, environment)?;
@@ -113,6 +118,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         bucket,
         quota: args.board_quota << 30,
         always: args.always,
+        silence,
     });
     let (places, mut asked) = (Arc::new(Semaphore::new(AT_ONCE)), JoinSet::new());
     for host in hosts {
@@ -168,6 +174,15 @@ fn tell(of: &HostDocument, output: &DocumentFlags) {
 }
 
 impl Args {
+    fn silence(&self) -> Result<Nanos> {
+        let span = parse_span(&self.silence, Bare::Seconds);
+        let span = span.map_err(|why| Failure::usage(format!("--silence: {why}")))?;
+        match (Nanos::SECOND..=Nanos(86_400 * Nanos::SECOND.0)).contains(&span) {
+            true => Ok(span),
+            false => Err(Failure::usage("--silence: is a second to a day: 5m where it is left out")),
+        }
+    }
+
     fn hosts(&self) -> Result<Vec<PullHost>> {
         let parsed: std::result::Result<Vec<PullHost>, String> =
             self.hosts.iter().map(|host| PullHost::parse(host)).collect();

@@ -1,12 +1,13 @@
 //! What a board is asked over ssh: which runs it has, then some of them as a tar archive.
 
 use std::collections::BTreeSet;
-use std::io::Read;
+use std::io::{self, Read};
 
 use bundle::manifest::is_digest;
 use host::PipedProgram;
 use host::dir::Dir;
 use model::text::excerpt;
+use model::units::Nanos;
 
 use crate::ingest::bundle::is_id;
 use crate::ingest::unpack::{UnpackedRuns, unpack};
@@ -77,6 +78,8 @@ pub enum RemoteFault {
     Measures,
     /// It cannot be reached, or not be asked.
     Failed(String),
+    /// It was reached, and nothing comes any more.
+    Silent(String),
     /// What came is refused.
     Refused(String),
 }
@@ -88,6 +91,8 @@ pub struct RemoteRuns<'a> {
     pub target: &'a str,
     /// Whether it is asked while it measures too.
     pub always: bool,
+    /// How long it is waited for where nothing comes.
+    pub silence: Nanos,
 }
 
 impl RemoteRuns<'_> {
@@ -96,11 +101,11 @@ impl RemoteRuns<'_> {
         let mut program = self.start(if self.always { LIST_ALWAYS } else { LIST }, b"")?;
         let mut text = Vec::new();
         let read = program.output().take(LIST_LIMIT + 1).read_to_end(&mut text);
-        read.map_err(|error| RemoteFault::Failed(error.to_string()))?;
+        read.map_err(|error| self.unread(&error))?;
         if text.len() as u64 > LIST_LIMIT {
             return Err(RemoteFault::Refused("its list of runs is longer than any".to_owned()));
         }
-        match ended(program)? {
+        match self.ended(program)? {
             (Some(0), _) => {}
             (Some(MEASURES), _) => return Err(RemoteFault::Measures),
             (Some(NO_RUNS), _) => {
@@ -131,12 +136,13 @@ impl RemoteRuns<'_> {
         let mut program = self.start(FETCH, input.as_bytes())?;
         let unpacked = unpack(program.output(), into, names, most);
         match unpacked {
-            Ok(unpacked) => match ended(program)? {
+            Ok(unpacked) => match self.ended(program)? {
                 (Some(0 | CHANGED), _) => Ok(unpacked),
                 (code, said) => Err(failed(code, &said)),
             },
+            Err(_) if program.is_silent() => Err(self.silent()),
             // What is refused is not read to its end. What was cut may have its reason over there.
-            Err(why) if why.contains("cut") => match ended(program)? {
+            Err(why) if why.contains("cut") => match self.ended(program)? {
                 (Some(0), _) => Err(RemoteFault::Refused(why)),
                 (code, said) => Err(failed(code, &said)),
             },
@@ -147,13 +153,28 @@ impl RemoteRuns<'_> {
     fn start(&self, command: &str, input: &[u8]) -> Result<PipedProgram, RemoteFault> {
         let mut arguments = OPTIONS.to_vec();
         arguments.extend([self.target, command]);
-        PipedProgram::start("ssh", &arguments, input)
+        PipedProgram::start("ssh", &arguments, input, self.silence)
             .map_err(|error| RemoteFault::Failed(format!("ssh cannot be started ({error}): install it")))
     }
-}
 
-fn ended(program: PipedProgram) -> Result<(Option<i32>, String), RemoteFault> {
-    program.end().map_err(|error| RemoteFault::Failed(format!("ssh cannot be waited for ({error})")))
+    fn ended(&self, program: PipedProgram) -> Result<(Option<i32>, String), RemoteFault> {
+        program.end().map_err(|error| self.unread(&error))
+    }
+
+    fn unread(&self, error: &io::Error) -> RemoteFault {
+        match error.kind() {
+            io::ErrorKind::TimedOut => self.silent(),
+            _ => RemoteFault::Failed(format!("what ssh says cannot be read ({error}): try again")),
+        }
+    }
+
+    fn silent(&self) -> RemoteFault {
+        RemoteFault::Silent(format!(
+            "nothing came from it for {}: log in by hand and see what holds it up, or wait longer with \
+             --silence",
+            self.silence.spoken()
+        ))
+    }
 }
 
 fn failed(code: Option<i32>, said: &str) -> RemoteFault {

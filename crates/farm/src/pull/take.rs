@@ -8,6 +8,7 @@ use host::dir::Dir;
 use host::{MachineFiles, RecordFolder};
 use model::error::{Failure, Result};
 use model::text::several;
+use model::units::Nanos;
 
 use super::remote::{ListedRun, RemoteFault, RemoteRuns};
 use crate::ingest::bundle::read;
@@ -33,6 +34,8 @@ pub struct PullPlace {
     pub bucket: Option<Arc<ObjectBucket>>,
     pub quota: u64,
     pub always: bool,
+    /// How long a board is waited for where nothing comes of it.
+    pub silence: Nanos,
 }
 
 /// What became of a board's runs.
@@ -54,12 +57,14 @@ pub struct PullOutcome {
 /// Asks a board for what is new. The failure is the store's, all else is in the outcome.
 pub async fn pull_from(place: &PullPlace, target: &str, board: &str) -> Result<PullOutcome> {
     let mut outcome = PullOutcome::default();
-    let (name, always) = (target.to_owned(), place.always);
-    let listed = blocking(move || RemoteRuns { target: &name, always }.list()).await?;
+    let (name, always, silence) = (target.to_owned(), place.always, place.silence);
+    let listed = blocking(move || RemoteRuns { target: &name, always, silence }.list()).await?;
     let (listed, foreign) = match listed {
         Ok(listed) => listed,
         Err(RemoteFault::Measures) => return Ok(PullOutcome { measures: true, ..outcome }),
-        Err(RemoteFault::Failed(why)) => return Ok(PullOutcome { unasked: Some(why), ..outcome }),
+        Err(RemoteFault::Failed(why) | RemoteFault::Silent(why)) => {
+            return Ok(PullOutcome { unasked: Some(why), ..outcome });
+        }
         Err(RemoteFault::Refused(why)) => {
             outcome.refused.push(why);
             return Ok(outcome);
@@ -86,20 +91,18 @@ pub async fn pull_from(place: &PullPlace, target: &str, board: &str) -> Result<P
     };
     // The newest first: their names begin with their time.
     let new: Vec<ListedRun> = new.into_iter().rev().collect();
-    for some in new.chunks(TOGETHER) {
-        // What one of them has may be the reason that all are refused.
-        if let Err(RemoteFault::Refused(why)) =
-            fetch(place, target, board, some, &folder, &mut outcome).await?
-        {
-            if some.len() == 1 {
-                outcome.refused.push(format!("{}: {why}", some[0].name));
-                continue;
+    let mut waiting: Vec<&[ListedRun]> = new.chunks(TOGETHER).rev().collect();
+    while let Some(some) = waiting.pop() {
+        match fetch(place, target, board, some, &folder, &mut outcome).await? {
+            Ok(()) => {}
+            // What one of them has may be the reason that all are refused.
+            Err(RemoteFault::Refused(_)) if some.len() > 1 => waiting.extend(some.chunks(1).rev()),
+            // Each further one would take as long.
+            Err(RemoteFault::Silent(why)) => {
+                outcome.refused.push(why);
+                break;
             }
-            for one in some.chunks(1) {
-                if let Err(fault) = fetch(place, target, board, one, &folder, &mut outcome).await? {
-                    outcome.refused.push(format!("{}: {}", one[0].name, words(fault)));
-                }
-            }
+            Err(fault) => outcome.refused.push(format!("{}: {}", some[0].name, words(fault))),
         }
     }
     Ok(outcome)
@@ -108,11 +111,12 @@ pub async fn pull_from(place: &PullPlace, target: &str, board: &str) -> Result<P
 fn words(fault: RemoteFault) -> String {
     match fault {
         RemoteFault::Measures => "it measures".to_owned(),
-        RemoteFault::Failed(why) | RemoteFault::Refused(why) => why,
+        RemoteFault::Failed(why) | RemoteFault::Silent(why) | RemoteFault::Refused(why) => why,
     }
 }
 
-/// Fetches some runs and stores each; a refusal concerns all of them, and none is stored then.
+/// Fetches some runs and stores each; a refusal and a silence concern all of them, and none is
+/// stored then.
 async fn fetch(
     place: &PullPlace,
     target: &str,
@@ -124,13 +128,14 @@ async fn fetch(
     let left = place.quota.saturating_sub(place.store.kept_bytes_of(board).await?);
     let names: BTreeSet<String> = some.iter().map(|run| run.name.clone()).collect();
     let (to, name, always) = (folder.place.clone(), target.to_owned(), place.always);
+    let silence = place.silence;
     let fetched = blocking(move || {
         let into = emptied(&to).map_err(RemoteFault::Failed)?;
-        RemoteRuns { target: &name, always }.fetch(&names, &into, left)
+        RemoteRuns { target: &name, always, silence }.fetch(&names, &into, left)
     });
     let unpacked: UnpackedRuns = match fetched.await? {
         Ok(unpacked) => unpacked,
-        Err(RemoteFault::Refused(why)) => return Ok(Err(RemoteFault::Refused(why))),
+        Err(fault @ (RemoteFault::Refused(_) | RemoteFault::Silent(_))) => return Ok(Err(fault)),
         Err(fault) => {
             outcome.refused.push(words(fault));
             return Ok(Ok(()));
@@ -261,6 +266,7 @@ mod tests {
                 bucket: Some(bucket.clone()),
                 quota: 1 << 30,
                 always: true,
+                silence: Nanos::SECOND,
             };
             let from = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
             let record = read(&FoundBundle { place: from.clone(), board: None }).unwrap().0;
@@ -294,6 +300,7 @@ mod tests {
                     bucket: bucket.clone(),
                     quota: 1 << 30,
                     always: true,
+                    silence: Nanos::SECOND,
                 };
                 let take = async |from: &PathBuf, board: &str| {
                     let record = read(&FoundBundle { place: from.to_owned(), board: None }).unwrap().0;

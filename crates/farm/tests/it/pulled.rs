@@ -17,7 +17,8 @@ impl Hosts {
         let hosts = Hosts { folder: tempfile::tempdir().unwrap() };
         // Notes its arguments, then does what a shell over there would.
         let script = "#!/bin/sh\nprintf '%s\\n' \"$@\" >> \"$HOSTS/asked\"\nwhile [ $# -gt 2 ]; do shift; \
-                      done\ncase $1 in gone) echo no route >&2; exit 255;; esac\nunset XDG_STATE_HOME\n\
+                      done\ncase $1 in gone) echo no route >&2; exit 255;; hangs) exec sleep 1000;; esac\n\
+                      case $1:$2 in stops:*'tar -cf'*) exec sleep 1000;; esac\nunset XDG_STATE_HOME\n\
                       HOME=\"$HOSTS/$1\" exec sh -c \"$2\"\n";
         fs::create_dir(hosts.at("bin")).unwrap();
         executable(&hosts.at("bin/ssh"), script);
@@ -188,6 +189,27 @@ fn what_a_host_sends_is_held_to_the_limits() {
     let (code, said) = hosts.pull(&["--always", "gone", "bare"]);
     assert!(code == 7 && said.contains("host not reached") && said.contains("no route"), "{said}");
     assert!(said.contains("no folder of runs") && !said.contains("refused"), "{said}");
+}
+
+#[test]
+fn a_host_that_falls_silent_is_given_up_and_the_others_go_on() {
+    let hosts = Hosts::new();
+    run(&hosts.runs("press-3"), "measured", "r1");
+    for at in 0..20 {
+        run(&hosts.runs("stops"), "measured", &format!("s{at:02}"));
+    }
+    let (code, said) = hosts.pull(&["--always", "--silence", "4s", "hangs", "press-3", "stops"]);
+    assert_eq!(code, 7, "{said}");
+    assert!(said.contains("press-3: 1 run stored") && said.contains("stops: 0 runs stored"), "{said}");
+    for host in ["hangs", "stops"] {
+        let why = format!("{host}: nothing came from it for 4.0 s: log in by hand");
+        // Also where there is more to be fetched.
+        assert_eq!(said.matches(&why).count(), 1, "{said}");
+    }
+    for wrong in ["0", "2d", "soon"] {
+        let (code, said) = hosts.pull(&["--silence", wrong, "press-3"]);
+        assert!(code == 2 && said.contains("--silence"), "{wrong}: {said}");
+    }
 }
 
 #[test]
