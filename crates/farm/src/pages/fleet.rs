@@ -64,7 +64,7 @@ pub struct Fleet<'a> {
     /// Seconds since 1970.
     pub now: i64,
     pub refused: &'a [RefusedBundle],
-    /// The board with the largest latency of all,
+    /// The board with the largest latency of all that are to be heard of,
     pub worst: Option<&'a FarmBoard>,
     /// the first second of the last day that any has,
     pub newest: i64,

@@ -7,6 +7,7 @@ use model::units::Nanos;
 
 use super::App;
 use super::made_app::{app_of, get};
+use crate::board_settings::{BoardSettings, BoardState};
 use crate::pages::parts::{escaped, moment};
 use crate::records::{SeriesKey, Tier};
 use crate::store::TimeStretch;
@@ -88,5 +89,33 @@ fn the_worst_of_an_hour_is_of_that_hour() {
         };
         beside(worst.t - 300, "the last one before that was over the budget");
         beside(worst.t + 300, "the next over the budget");
+    });
+}
+
+#[test]
+fn the_largest_latency_of_all_is_none_of_a_board_that_is_not_to_be_heard_of() {
+    on_each_engine(async |store| {
+        let app = app_of(store, 2, 40).await;
+        let mut boards = app.store.boards().await.unwrap();
+        boards.sort_by_key(|board| std::cmp::Reverse(board.max_ns));
+        let names = boards.iter().map(|board| format!(" on <a href=\"/b/{}\">", escaped(&board.board)));
+        let names: Vec<String> = names.collect();
+        let told = async |wanted: &[bool; 2]| {
+            for address in ["/", "/?state=retired", "/?state=muted"] {
+                let (_, page) = get(&app, address).await;
+                assert_eq!(&[0, 1].map(|at| page.contains(&names[at])), wanted, "{address}: {page}");
+                assert_eq!(page.contains("The largest latency of the last"), wanted.contains(&true));
+            }
+        };
+        told(&[true, false]).await;
+        for (board, state, wanted) in [
+            (&boards[0], BoardState::Retired, [false, true]),
+            (&boards[1], BoardState::Muted, [false, false]),
+            (&boards[0], BoardState::Replaced, [true, false]),
+        ] {
+            let settings = BoardSettings { state, ..BoardSettings::default() };
+            assert!(app.store.set_settings(&board.board, &board.name, &settings).await.unwrap());
+            told(&wanted).await;
+        }
     });
 }

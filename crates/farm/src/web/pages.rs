@@ -89,8 +89,8 @@ pub async fn fleet(
     unnamed::boards(&visitor, &mut boards);
     unnamed::changes(&visitor, &boards, &mut changes);
     let hidden = before - boards.len();
-    let worst =
-        boards.iter().filter(|board| board.max_ns.is_some()).max_by_key(|board| board.max_ns).cloned();
+    let is_told = |board: &&FarmBoard| board.max_ns.is_some() && !board.settings.state.is_quiet();
+    let worst = boards.iter().filter(is_told).max_by_key(|board| board.max_ns).cloned();
     let newest = newest(&boards);
     let (of, order) = (boards.len(), BoardOrder::of_word(&query.sort));
     let runs = boards.iter().map(|board| board.runs).fold(0, u64::saturating_add);
