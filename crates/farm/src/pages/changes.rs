@@ -49,8 +49,8 @@ impl ChangesShown {
     ];
 
     /// By its word in an address.
-    pub fn of_word(word: &str) -> ChangesShown {
-        ChangesShown::ALL.into_iter().find(|known| known.1 == word).map(|known| known.0).unwrap_or_default()
+    pub fn of_word(word: &str) -> Option<ChangesShown> {
+        ChangesShown::ALL.into_iter().find(|known| known.1 == word).map(|known| known.0)
     }
 }
 

@@ -29,8 +29,8 @@ impl BoardOrder {
     ];
 
     /// By its word in an address.
-    pub fn of_word(word: &str) -> BoardOrder {
-        BoardOrder::ALL.into_iter().find(|known| known.1 == word).map(|known| known.0).unwrap_or_default()
+    pub fn of_word(word: &str) -> Option<BoardOrder> {
+        BoardOrder::ALL.into_iter().find(|known| known.1 == word).map(|known| known.0)
     }
 
     pub fn sort(self, boards: &mut [FarmBoard]) {
@@ -300,10 +300,11 @@ mod tests {
     fn boards_are_ordered_and_filtered() {
         let mut boards = vec![board("b", 5, 30), board("a", 9, 10), board("c", 7, 20)];
         let names = |boards: &[FarmBoard]| boards.iter().map(|one| one.name.clone()).collect::<String>();
-        for (word, wanted) in [("worst", "acb"), ("name", "abc"), ("last", "bca"), ("?", "acb")] {
-            BoardOrder::of_word(word).sort(&mut boards);
+        for (word, wanted) in [("worst", "acb"), ("name", "abc"), ("last", "bca"), ("worst", "acb")] {
+            BoardOrder::of_word(word).unwrap().sort(&mut boards);
             assert_eq!(names(&boards), wanted, "{word}");
         }
+        assert_eq!((BoardOrder::of_word("?"), BoardOrder::of_word("")), (None, None));
         assert!(matches(&boards[0], " A ") && !matches(&boards[0], "zz") && matches(&boards[0], ""));
     }
 

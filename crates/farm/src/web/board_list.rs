@@ -32,7 +32,7 @@ pub async fn listed(app: &App, visitor: &Visitor, query: &FleetQuery) -> Result<
     unnamed::boards(visitor, &mut boards);
     unnamed::changes(visitor, &boards, &mut changes);
     query.filter(&mut boards)?;
-    query.order(&mut boards);
+    query.order(&mut boards)?;
     let mut open: BTreeMap<String, Vec<ChangeKind>> = BTreeMap::new();
     for one in changes.into_iter().filter(|one| one.is_open()) {
         open.entry(one.board).or_default().push(one.kind);

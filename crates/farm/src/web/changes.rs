@@ -55,8 +55,9 @@ pub struct ChangesQuery {
 }
 
 impl ChangesQuery {
-    fn only(&self) -> ChangesShown {
-        ChangesShown::of_word(&self.only)
+    fn only(&self) -> Result<ChangesShown, Refusal> {
+        let why = "only is none of all and acknowledged: choose one of these, or leave it out";
+        ChangesShown::of_word(&self.only).ok_or_else(|| Refusal::bad(why))
     }
 }
 
@@ -65,8 +66,9 @@ pub async fn page(
     Extension(visitor): Extension<Visitor>,
     Query(query): Query<ChangesQuery>,
 ) -> WebOutcome {
+    let only = query.only()?;
     let (boards, all) = found(&app, &visitor).await?;
-    let shown: Vec<FarmChange> = all.iter().filter(|one| fits(one, &query)).cloned().collect();
+    let shown: Vec<FarmChange> = all.iter().filter(|one| fits(one, &query.board, only)).cloned().collect();
     let scope = app.changes.scope(&boards, &query.board).await;
     let view = ChangesView {
         all: &shown,
@@ -74,7 +76,7 @@ pub async fn page(
         boards: if query.board.is_empty() { boards.len() } else { 1 },
         scope,
         board: &query.board,
-        only: query.only(),
+        only,
         may_acknowledge: visitor.role() >= Some(Role::Operator),
     };
     Ok(WebAnswer::page(pages::changes::changes(&view)))
@@ -85,8 +87,9 @@ pub async fn json(
     Extension(visitor): Extension<Visitor>,
     Query(query): Query<ChangesQuery>,
 ) -> WebOutcome {
+    let only = query.only()?;
     let (boards, mut all) = found(&app, &visitor).await?;
-    all.retain(|one| fits(one, &query));
+    all.retain(|one| fits(one, &query.board, only));
     let scope = app.changes.scope(&boards, &query.board).await;
     let rates = rates_of(&app.store, &boards, &query.board).await?;
     WebAnswer::json(&json!({
@@ -101,18 +104,19 @@ pub async fn asked_for(
     visitor: &Visitor,
     query: &ChangesQuery,
 ) -> Result<Vec<FarmChange>, Refusal> {
+    let only = query.only()?;
     let (_, mut all) = found(app, visitor).await?;
-    all.retain(|one| fits(one, query));
+    all.retain(|one| fits(one, &query.board, only));
     Ok(all)
 }
 
-fn fits(one: &FarmChange, query: &ChangesQuery) -> bool {
-    let wanted = match query.only() {
+fn fits(one: &FarmChange, board: &str, only: ChangesShown) -> bool {
+    let wanted = match only {
         ChangesShown::Open => one.is_open(),
         ChangesShown::Acknowledged => one.acknowledged.is_some(),
         ChangesShown::All => true,
     };
-    (query.board.is_empty() || one.board == query.board) && wanted
+    (board.is_empty() || one.board == board) && wanted
 }
 
 async fn found(app: &App, visitor: &Visitor) -> Result<(Vec<FarmBoard>, Vec<FarmChange>), Refusal> {

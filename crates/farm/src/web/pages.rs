@@ -69,11 +69,21 @@ impl FleetQuery {
         Ok(())
     }
 
-    /// Puts them in the order that is asked for; they stay as they are where none is.
-    pub fn order(&self, boards: &mut [FarmBoard]) {
-        if !self.sort.is_empty() {
-            BoardOrder::of_word(&self.sort).sort(boards);
+    /// The order in which boards are to be, if any is asked for.
+    fn sorted_by(&self) -> Result<Option<BoardOrder>, Refusal> {
+        if self.sort.is_empty() {
+            return Ok(None);
         }
+        let why = "sort is none of worst, name and last: choose one of these";
+        BoardOrder::of_word(&self.sort).map(Some).ok_or_else(|| Refusal::bad(why))
+    }
+
+    /// Puts them in the order that is asked for; they stay as they are where none is.
+    pub fn order(&self, boards: &mut [FarmBoard]) -> Result<(), Refusal> {
+        if let Some(order) = self.sorted_by()? {
+            order.sort(boards);
+        }
+        Ok(())
     }
 }
 
@@ -92,7 +102,7 @@ pub async fn fleet(
     let is_told = |board: &&FarmBoard| board.max_ns.is_some() && !board.settings.state.is_quiet();
     let worst = boards.iter().filter(is_told).max_by_key(|board| board.max_ns).cloned();
     let newest = newest(&boards);
-    let (of, order) = (boards.len(), BoardOrder::of_word(&query.sort));
+    let (of, order) = (boards.len(), query.sorted_by()?.unwrap_or_default());
     let runs = boards.iter().map(|board| board.runs).fold(0, u64::saturating_add);
     query.filter(&mut boards)?;
     order.sort(&mut boards);

@@ -46,7 +46,10 @@ pub async fn protect(State(app): State<Arc<App>>, request: Request, next: Next) 
     let path = request.uri().path().to_owned();
     let zipped = accepts_gzip(request.headers());
     let is_foreign = app.exposure == FarmExposure::Loopback && !is_own_name(request.headers());
-    let response = if is_foreign {
+    let response = if request.headers().get_all(header::HOST).iter().count() > 1 {
+        // Who is in front may go by another one (RFC 9112, section 3.2).
+        Refusal::bad("a request has one Host: leave the others out").into_response()
+    } else if is_foreign {
         let detail = "this farm answers to localhost and its loopback address alone: ask it by one of these";
         Refusal::new(StatusCode::MISDIRECTED_REQUEST, detail).into_response()
     } else if request.uri().path_and_query().is_some_and(|asked| asked.as_str().contains("%00")) {

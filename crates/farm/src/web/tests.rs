@@ -302,6 +302,44 @@ fn lists_as_data_are_narrowed_down_as_the_pages_are() {
 }
 
 #[test]
+fn a_word_that_is_none_of_those_that_can_be_asked_for_is_refused() {
+    on_each_engine(async |store| {
+        let app = app_of(store, &[(&place("measured"), "west")]).await;
+        for address in ["/", "/v1/boards", "/v1/boards.csv"] {
+            for (query, status) in
+                [("sort=zzz", 400), ("sort=worst", 200), ("sort=", 200), ("sort=Name", 400)]
+            {
+                let got = get(&app, &format!("{address}?{query}")).await.status();
+                assert_eq!(got.as_u16(), status, "{address} {query}");
+            }
+        }
+        for address in ["/changes", "/v1/changes", "/v1/changes.csv"] {
+            for (query, status) in [("only=zzz", 400), ("only=", 200), ("only=all", 200), ("", 200)] {
+                let got = get(&app, &format!("{address}?{query}")).await.status();
+                assert_eq!(got.as_u16(), status, "{address} {query}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_request_with_two_names_of_its_host_is_refused() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let app = app_of(FarmStore::in_memory().await.unwrap(), &[]).await;
+        for second in ["localhost:8377", "evil.test"] {
+            for address in ["/", "/v1/boards", "/healthz"] {
+                let request = Request::get(address).header(header::HOST, "localhost:8377");
+                let request = request.header(header::HOST, second).body(Body::empty()).unwrap();
+                let response = router(app.clone()).oneshot(request).await.unwrap();
+                assert_eq!(response.status(), StatusCode::BAD_REQUEST, "{address} {second}");
+                assert!(text(response).await.contains("one Host"), "{address}");
+            }
+        }
+    });
+}
+
+#[test]
 fn a_heat_map_is_bytes_for_who_asks_for_them() {
     on_each_engine(async |store| {
         let app = app_of(store, &[(&place("measured"), "west")]).await;
