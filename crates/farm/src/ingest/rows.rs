@@ -57,6 +57,9 @@ pub struct LineFault {
     /// Counted from 1.
     pub line: usize,
     pub detail: String,
+    /// Whether it would be one among fewer or shorter lines.
+    #[serde(skip)]
+    pub is_size: bool,
 }
 
 /// Which rows are sent.
@@ -76,11 +79,13 @@ pub fn read(of: &RowsOf, text: &[u8]) -> Result<Vec<ReceivedRow>, LineFault> {
     let whole = &text[..text.len() - cut_off(text)];
     let lines = whole.split(|&byte| byte == b'\n');
     for (at, line) in lines.enumerate().filter(|(_, line)| !line.is_empty()) {
-        let fault = |detail: String| LineFault { line: at + 1, detail };
+        let fault = |detail: String| LineFault { line: at + 1, detail, is_size: false };
         if line.len() > LINE_LIMIT || rows.len() >= MOST_LINES {
-            return Err(fault(format!(
-                "more than {MOST_LINES} lines, or one of more than {LINE_LIMIT} bytes: send fewer"
-            )));
+            let detail = format!(
+                "more than {MOST_LINES} rows, or a line of more than {LINE_LIMIT} bytes: send fewer at once, \
+                 and leave such a line out"
+            );
+            return Err(LineFault { is_size: true, ..fault(detail) });
         }
         let malformed =
             |error: serde_json::Error| fault(excerpt(&format!("no row ({error}): leave the line out")));
@@ -285,7 +290,7 @@ mod tests {
             ((0..=MOST_LINES as u64).map(|seq| line(seq, 0, &[])).collect(), MOST_LINES + 1),
         ] {
             let fault = read(&of(), text.as_bytes()).unwrap_err();
-            assert_eq!(fault.line, at, "{}", fault.detail);
+            assert_eq!((fault.line, fault.is_size), (at, at > MOST_LINES), "{}", fault.detail);
             assert!(!fault.detail.contains('\n') && fault.detail.len() < 400);
         }
     }

@@ -68,6 +68,7 @@ pub async fn put_rows(
     let of = RowsOf { boot, recording, series: model::text::clean(&series) };
     let rows = match rows::read(&of, &text) {
         Ok(rows) => rows,
+        Err(fault) if fault.is_size => return with(StatusCode::PAYLOAD_TOO_LARGE, &json!(fault)),
         Err(fault) => return with(StatusCode::UNPROCESSABLE_ENTITY, &json!(fault)),
     };
     if rows.first().is_some_and(|row| row.seq != first) {

@@ -55,6 +55,28 @@ fn rows_are_stored_once_in_whatever_cuts() {
 }
 
 #[test]
+fn more_rows_or_longer_ones_than_a_request_takes_are_too_large() {
+    on_each_engine(1 << 30, async |farm| {
+        let token = farm.enrolled("a").await;
+        let rows = |count: u64| (0..count).map(|seq| line(seq, &[(200, 1)])).collect::<String>();
+        let put = async |text: String| farm.ask("PUT", "/v1/rows/b/r/timer/0", &token, text).await;
+        let long = line(1, &[(200, 1)])
+            .replace("\"cpus\"", &format!("\"x\":\"{}\",\"cpus\"", "x".repeat(512 << 10)));
+        for (text, at) in [(rows(401), 401), (rows(1) + &long, 2)] {
+            let (status, answer) = put(text).await;
+            assert_eq!((status, &answer["line"]), (413, &json!(at)), "{answer}");
+            let detail = answer["detail"].as_str().unwrap();
+            assert!(detail.contains("more than 400 rows") && answer["is_size"].is_null(), "{answer}");
+        }
+        // More bytes than are read at all.
+        assert_eq!(put(" ".repeat((1 << 20) + 1)).await.0, 413);
+        assert_eq!(put(rows(400)).await.0, 201);
+        let metrics = farm.shown("/metrics").await.1;
+        assert!(metrics.contains("onbeat_farm_refused_requests_total{reason=\"size\"} 3\n"), "{metrics}");
+    });
+}
+
+#[test]
 fn no_row_is_left_out_because_its_newline_is_missing() {
     on_each_engine(1 << 30, async |farm| {
         let token = farm.enrolled("a").await;
