@@ -72,7 +72,8 @@ fn test(origin: &str, run: &FarmRun, of: Option<&EnvironmentRecord>, limit: Opti
         RunResult::Void => "ERROR",
     };
     let seconds = |ns: Nanos| json!(ns.0 as f64 / 1e9);
-    let started = run.started.checked_mul(Nanos::SECOND.0).filter(|started| *started > 0);
+    let labels = run.labels.iter().map(|(name, value)| (name.to_owned(), json!(model::text::clean(value))));
+    let labels = Map::from_iter(labels);
     let model = of.map_or(Value::Null, |known| text(&known.model));
     let machine =
         present(&[("board", json!(run.board)), ("model", model), ("environment", json!(run.environment))]);
@@ -85,6 +86,7 @@ fn test(origin: &str, run: &FarmRun, of: Option<&EnvironmentRecord>, limit: Opti
         ("p9999_ns", json!(run.p9999_ns)),
         ("spikes", json!(run.spikes)),
         ("reasons_not_to_count", json!(run.invalid)),
+        ("labels", if labels.is_empty() { Value::Null } else { Value::Object(labels) }),
     ]);
     present(&[
         ("id", json!(format!("{origin}:{}", run.id))),
@@ -93,7 +95,7 @@ fn test(origin: &str, run: &FarmRun, of: Option<&EnvironmentRecord>, limit: Opti
         ("path", json!(format!("onbeat.{}", plain_path(&run.key.series)))),
         ("status", json!(status)),
         ("comment", json!("the largest latency of a run")),
-        ("start_time", started.map_or(Value::Null, |started| json!(wall_time(Nanos(started))))),
+        ("start_time", second(run.started)),
         ("duration", run.length_ns.map_or(Value::Null, seconds)),
         (
             "number",
@@ -105,6 +107,14 @@ fn test(origin: &str, run: &FarmRun, of: Option<&EnvironmentRecord>, limit: Opti
         ("environment", json!({ "comment": run.board, "misc": machine })),
         ("misc", json!({ "onbeat": details })),
     ])
+}
+
+/// A time to the second, as it is known; null where it is not.
+fn second(t: i64) -> Value {
+    let time = t.checked_mul(Nanos::SECOND.0).filter(|time| *time > 0).map(|time| wall_time(Nanos(time)));
+    time.as_ref()
+        .and_then(|text| text.split_once('.'))
+        .map_or(Value::Null, |(whole, _)| json!(format!("{whole}Z")))
 }
 
 /// A part of a path: letters, digits, underlines and hyphens.
@@ -128,6 +138,7 @@ fn present(fields: &[(&str, Value)]) -> Value {
 mod tests {
     use super::*;
     use crate::records::SeriesKey;
+    use model::labels::Labels;
 
     fn run(id: &str, max: Option<i64>) -> FarmRun {
         FarmRun {
@@ -140,6 +151,7 @@ mod tests {
             max_ns: max.map(Nanos),
             release: "6.12.1-rt1".into(),
             environment: "e1".into(),
+            labels: Labels::parse(&["build=a b".to_owned(), "job=7".to_owned()]).unwrap(),
             ..FarmRun::default()
         }
     }
@@ -190,6 +202,16 @@ mod tests {
             Value::Object(all) => all.values().any(has_null),
             _ => false,
         }
+    }
+
+    #[test]
+    fn a_test_has_the_labels_of_its_run_and_its_time_as_it_is_known() {
+        let of = |run: FarmRun| report("a_lab", &[run], &BTreeMap::new(), None)["tests"][0].clone();
+        let labelled = of(run("r1", Some(1)));
+        assert_eq!(labelled["misc"]["onbeat"]["labels"], json!({ "build": "a b", "job": "7" }));
+        assert_eq!(labelled["start_time"], "2023-11-14T22:13:20Z");
+        let none = of(FarmRun { labels: Labels::default(), started: 0, ..run("r1", Some(1)) });
+        assert!(none["misc"]["onbeat"]["labels"].is_null() && none["start_time"].is_null(), "{none}");
     }
 
     #[test]
