@@ -76,7 +76,7 @@ pub async fn csv(
     Extension(visitor): Extension<Visitor>,
     Query(asked): Asked,
 ) -> WebOutcome {
-    const COLUMNS: [&str; 12] = [
+    const COLUMNS: [&str; 13] = [
         "fingerprint",
         "rule",
         "name",
@@ -89,6 +89,7 @@ pub async fn csv(
         "last",
         "example",
         "five_minutes",
+        "remedy",
     ];
     let board = board_of(&app, &visitor, &asked).await?;
     table(&COLUMNS, &app.store.culprits(board.as_deref(), MOST).await?)

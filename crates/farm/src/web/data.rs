@@ -142,6 +142,7 @@ impl HistogramDocument {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::records::SlotPeak;
     use model::rows::{EARLY_ROW, RowCounts, row_of};
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::extract::{Path, Query, State};
 use model::labels::parse_label;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
@@ -82,7 +82,7 @@ pub async fn json(State(app): State<Arc<App>>, Query(asked): RunsAsked) -> WebOu
 }
 
 pub async fn csv(State(app): State<Arc<App>>, Query(asked): RunsAsked) -> WebOutcome {
-    const COLUMNS: [&str; 17] = [
+    const COLUMNS: [&str; 21] = [
         "id",
         "board",
         "command",
@@ -100,9 +100,21 @@ pub async fn csv(State(app): State<Arc<App>>, Query(asked): RunsAsked) -> WebOut
         "spikes",
         "release",
         "labels",
+        "environment",
+        "pinned",
+        "thinned",
+        "labels_json",
     ];
     let (filter, most) = filter_of(&asked)?;
-    table(&COLUMNS, &app.store.find_runs(&filter, most).await?)
+    let runs = app.store.find_runs(&filter, most).await?;
+    table(&COLUMNS, &runs.iter().map(row).collect::<Vec<_>>())
+}
+
+/// A run with its labels as they can be told apart: values may hold blanks.
+fn row(run: &FarmRun) -> Value {
+    let mut row = serde_json::to_value(run).unwrap_or_default();
+    row["labels_json"] = json!(row["labels"].to_string());
+    row
 }
 
 /// The labels of a board's runs and rows.

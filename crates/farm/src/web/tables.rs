@@ -25,7 +25,7 @@ pub async fn boards(
     Extension(visitor): Extension<Visitor>,
     Query(query): Query<FleetQuery>,
 ) -> WebOutcome {
-    const COLUMNS: [&str; 18] = [
+    const COLUMNS: [&str; 22] = [
         "board",
         "name",
         "state",
@@ -44,6 +44,10 @@ pub async fn boards(
         "state_since",
         "budget_of",
         "changes",
+        "last_day",
+        "sends",
+        "enrolled",
+        "environment",
     ];
     table(&COLUMNS, &listed(&app, &visitor, &query).await?)
 }
@@ -53,7 +57,7 @@ pub async fn changes_found(
     Extension(visitor): Extension<Visitor>,
     Query(query): Query<ChangesQuery>,
 ) -> WebOutcome {
-    const COLUMNS: [&str; 11] = [
+    const COLUMNS: [&str; 13] = [
         "board",
         "kind",
         "t",
@@ -65,6 +69,8 @@ pub async fn changes_found(
         "acknowledged_at",
         "note",
         "settings",
+        "address",
+        "subject",
     ];
     let all = asked_for(&app, &visitor, &query).await?;
     table(&COLUMNS, &all.iter().map(change_row).collect::<Vec<_>>())

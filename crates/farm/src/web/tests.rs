@@ -302,6 +302,40 @@ fn lists_as_data_are_narrowed_down_as_the_pages_are() {
 }
 
 #[test]
+fn a_list_as_csv_has_what_its_json_has() {
+    on_each_engine(async |store| {
+        store.set_budget("", Some(model::units::Nanos(1))).await.unwrap();
+        let app = app_of(store, &[(&place("measured"), "west"), (&place("hunt"), "east")]).await;
+        let json = async |address: &str| -> serde_json::Value {
+            serde_json::from_str(&text(get(&app, address).await).await).unwrap()
+        };
+        let slots = json("/v1/boards/west/slots").await;
+        let mut lists = vec![("boards/west/slots", slots, "")];
+        for (list, apart) in [
+            ("boards", "days"),
+            ("runs", ""),
+            ("culprits", ""),
+            // Who looked at it has columns of its own.
+            ("changes", "acknowledged"),
+            ("kernels", ""),
+        ] {
+            lists.push((list, json(&format!("/v1/{list}")).await[list].clone(), apart));
+        }
+        for (list, all, apart) in lists {
+            let csv = text(get(&app, &format!("/v1/{list}.csv")).await).await;
+            let columns: Vec<&str> = csv.lines().next().unwrap().split(',').collect();
+            let missing = all[0]
+                .as_object()
+                .unwrap()
+                .keys()
+                .filter(|name| !columns.contains(&name.as_str()) && *name != apart);
+            assert_eq!(missing.collect::<Vec<_>>(), [""; 0], "{list}");
+            assert_eq!(csv.lines().count(), all.as_array().unwrap().len() + 1, "{list}: {csv}");
+        }
+    });
+}
+
+#[test]
 fn a_word_that_is_none_of_those_that_can_be_asked_for_is_refused() {
     on_each_engine(async |store| {
         let app = app_of(store, &[(&place("measured"), "west")]).await;
