@@ -220,7 +220,7 @@ fn tell(pruned: &PrunedBundles, dry: bool, output: &DocumentFlags) -> Result<()>
         several(runs(windows), "run", "runs"),
         sum(windows),
         several(sum(|one| one.of.windows_kept), "window stays", "windows stay"),
-        several(pruned.pinned, "run is", "runs are"),
+        several(pruned.pinned, "old run stays whole because it is", "old runs stay whole because they are"),
     ));
     for (run, why) in &pruned.failed {
         let rest = if pruned.all.iter().any(|one| one.run == *run) { "the rest of " } else { "" };

@@ -136,8 +136,12 @@ fn old_runs_are_thinned_out_but_for_those_that_are_pinned() {
     assert_eq!(told(&["pin", hunt, "--note", "baseline", "--store", &store]).0, 0);
     let (code, out, _) = told(&["pin", "--store", &store]);
     assert!(code == 0 && out.starts_with(&format!("{hunt}\ta\t")) && out.ends_with("baseline\n"), "{out}");
+    // What is not old is not held back by its pin.
+    let (code, _, said) =
+        told(&["prune", "--dry-run", "--blocks", "9000d", "--windows", "9000d", "--store", &store]);
+    assert!(code == 0 && said.contains("0 old runs stay whole because they are pinned"), "{said}");
     let (code, _, said) = told(&[&["prune"], &all[..]].concat());
-    assert!(code == 0 && said.contains("1 run is pinned"), "{said}");
+    assert!(code == 0 && said.contains("1 old run stays whole because it is pinned"), "{said}");
     assert!(has(hunt) && !has(other));
     let (code, out, said) = told(&["check", "--store", &store]);
     assert_eq!((code, out.as_str()), (0, ""), "{said}");
