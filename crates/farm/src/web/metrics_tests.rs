@@ -13,6 +13,8 @@ use super::changes::note_found;
 use super::{AccessPolicy, App, FarmExposure, Intake, router};
 use crate::changes::Acknowledgement;
 use crate::fixture::recorded_run;
+use crate::objects::BundleCache;
+use crate::objects::tests::in_memory;
 use crate::store::engines::on_each_engine;
 use crate::store::{AcknowledgedChange, FarmStore};
 
@@ -50,7 +52,9 @@ async fn offered() -> BTreeSet<String> {
     store.enrol(&[1], 0, "a", "A", &[2]).await.unwrap();
     let intake = Intake::start(store.clone(), folder.path(), 1);
     let policy = AccessPolicy { public: None, metrics_open: true };
+    let cache = BundleCache::start(in_memory(), folder.path(), 1);
     let app = App::new(store, FarmExposure::BehindProxy, Some(intake)).with_policy(policy);
+    let app = app.with_cache(Some(cache));
     families(&metrics_of(&Arc::new(app)).await)
 }
 
@@ -100,6 +104,11 @@ fn every_metric_of_the_dashboard_and_of_the_alerts_is_there() {
     let missing = |text: &str| -> Vec<String> { named(text).difference(&offered).cloned().collect() };
     assert!(missing(dashboard).is_empty() && named(dashboard).len() >= 10, "{:?}", missing(dashboard));
     assert!(missing(alerts).is_empty() && named(alerts).len() >= 6, "{:?}", missing(alerts));
+    // What says by itself that something is wrong is in both.
+    let wrong = offered.iter().filter(|name| name.ends_with("_away") || name.ends_with("_failed"));
+    let unasked: Vec<&String> =
+        wrong.filter(|name| !named(alerts).contains(*name) || !named(dashboard).contains(*name)).collect();
+    assert!(unasked.is_empty(), "{unasked:?}");
     // Panels lie side by side, each with a question.
     let dashboard: serde_json::Value = serde_json::from_str(dashboard).unwrap();
     let panels = dashboard["panels"].as_array().unwrap();
