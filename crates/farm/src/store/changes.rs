@@ -275,6 +275,33 @@ mod tests {
     }
 
     #[test]
+    fn five_minutes_count_once_for_however_many_cpus() {
+        on_each_engine(async |store| {
+            store.put(&recorded_run("measured", "a")).await.unwrap();
+            let of = RowsOf { boot: "b".into(), recording: "r".into(), series: "wakeup".into() };
+            let row = |cpu: u32| {
+                let culprit =
+                    WatchCulprit { name: "hog".into(), share: Some(0.5), ..WatchCulprit::default() };
+                let (hist, max_ns) = (RowCounts::of_rows([(200, 1)]), Some(Nanos(200)));
+                WatchRow { cpu: Some(Cpu(cpu)), n: 1, max_ns, hist, culprit, ..WatchRow::default() }
+            };
+            let line = |seq: u64, cpus: Vec<WatchRow>| {
+                let mono = seq as i64 * 300 * Nanos::SECOND.0;
+                let line = serde_json::json!({
+                    "seq": seq, "mono_ns": mono, "span_ns": 1, "wall_ns": mono, "cpus": cpus,
+                });
+                line.to_string() + "\n"
+            };
+            let text = line(0, vec![row(0), row(1), row(3)]) + &line(1, vec![row(2)]);
+            let rows = rows::read(&of, text.as_bytes()).unwrap();
+            let batch = RowBatch { board_id: 1, of, clock: None, received_ns: i64::MAX, rows };
+            store.put_rows(&[batch]).await.unwrap();
+            let hog = store.culprits(None, 9).await.unwrap().remove(0);
+            assert_eq!((hog.name.as_str(), hog.five_minutes, hog.total_ns), ("hog", 2, Nanos(400)));
+        });
+    }
+
+    #[test]
     fn a_hunt_and_a_recorder_that_name_the_same_thread_name_one_culprit() {
         on_each_engine(async |store| {
             let hunt = recorded_run("hunt", "a");
