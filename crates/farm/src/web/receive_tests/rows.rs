@@ -270,7 +270,10 @@ fn a_board_that_sends_rows_alone_is_what_its_environments_say() {
         assert_eq!(releases, ["6.12.9", "6.1.7"], "{told}");
         assert_eq!(told["environments"][0]["changed"][0]["what"], "host.release");
         let (status, page) = farm.shown("/b/a/env").await;
-        assert!(status == 200 && page.contains("6.12.9") && page.contains("by the board's recorder"), "{page}");
+        assert!(
+            status == 200 && page.contains("6.12.9") && page.contains("by the board's recorder"),
+            "{page}"
+        );
         assert!(farm.shown("/").await.1.contains("6.12.9"));
         let (status, page) = farm.shown("/changes?only=all").await;
         assert!(status == 200 && page.contains("from 6.1.7 to 6.12.9"), "{page}");
