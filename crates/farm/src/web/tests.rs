@@ -310,7 +310,8 @@ fn a_list_as_csv_has_what_its_json_has() {
             serde_json::from_str(&text(get(&app, address).await).await).unwrap()
         };
         let slots = json("/v1/boards/west/slots").await;
-        let mut lists = vec![("boards/west/slots", slots, "")];
+        // Of each CPU there are lines with `by=cpu`.
+        let mut lists = vec![("boards/west/slots", slots, "cpus")];
         for (list, apart) in [
             ("boards", "days"),
             ("runs", ""),
@@ -515,7 +516,7 @@ fn what_the_lists_show_is_there_as_csv_and_environments_as_json() {
             ("boards", "board,name,", "\nwest,west,active,"),
             ("culprits", "fingerprint,rule,", ","),
             ("kernels", "machine,kernel,", ",measure,1,1,"),
-            ("changes", "board,kind,", "says,evidence,acknowledged_by,acknowledged_at,note,settings\n"),
+            ("changes", "board,kind,", "says,evidence,acknowledged_by,acknowledged_at,note,settings,address,subject\n"),
             ("refused", "place,reason\n", ""),
         ] {
             let response = get(&app, &format!("/v1/{list}.csv")).await;
