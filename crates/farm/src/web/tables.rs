@@ -77,7 +77,7 @@ pub async fn changes_found(
 }
 
 pub async fn kernels(State(app): State<Arc<App>>) -> WebOutcome {
-    const COLUMNS: [&str; 13] = [
+    const COLUMNS: [&str; 14] = [
         "machine",
         "kernel",
         "preempt",
@@ -91,6 +91,7 @@ pub async fn kernels(State(app): State<Arc<App>>) -> WebOutcome {
         "worst_board",
         "days",
         "worst_day",
+        "latest",
     ];
     table(&COLUMNS, &documents(&app).await?)
 }
