@@ -208,14 +208,14 @@ async fn addresses(store: &FarmStore) -> Outcome<Vec<String>> {
             all.push(format!("/compare?a={}&b={}", a.id, b.id));
         }
         // Days of a board before and after another environment.
-        let steps = store.environment_steps(&[name]).await?.remove(name).unwrap_or_default();
-        if let [.., before, after] = &steps[..] {
-            let (a, b) = (&before.1, &after.1);
+        let history = store.environments(name).await?;
+        if let [after, before, ..] = &history[..] {
+            let (a, b) = (&before.record.digest, &after.record.digest);
             all.push(format!("/compare?b_board={name}&b_environment={b}&a_board={name}&a_environment={a}"));
         }
     }
     let records = store.environment_records().await?;
-    if let [first, .., last] = &records[..] {
+    if let Some((first, last)) = records.values().next().zip(records.values().next_back()) {
         all.push(format!("/compare?a_kernel={}&b_kernel={}", first.release, last.release));
         let machine = |of: &EnvironmentRecord| FarmSide { machine: of.model.clone(), ..FarmSide::default() };
         all.push(format!("/compare?{}&{}", machine(first).query("a"), machine(last).query("b")));

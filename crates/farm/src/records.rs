@@ -6,7 +6,8 @@ use model::units::{Cpu, Nanos};
 use serde::{Deserialize, Serialize};
 
 use crate::board_settings::BoardSettings;
-pub use crate::environments::{BoardEnvironment, EnvironmentRecord, EnvironmentRuns};
+pub use crate::environments::{EnvironmentRecord, EnvironmentRuns};
+pub use crate::history::BoardEnvironment;
 
 /// The length of a slot in seconds.
 pub const SLOT: i64 = 300;

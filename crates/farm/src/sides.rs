@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::sync::Arc;
 
 use facts::differences::Difference;
 use model::units::Nanos;
@@ -13,10 +14,11 @@ use model::wall_time::nanos_of;
 use stats::pair::unit::ComparedUnit;
 
 use crate::environments::settings_of;
+use crate::history::environment_on;
 use crate::ingest::environment::KERNEL_CONFIGURATION;
 use crate::pages::five_minutes::address as at;
 use crate::pages::parts::{date, escaped};
-use crate::records::{EnvironmentRecord, SeriesKey, Tier};
+use crate::records::{BoardEnvironment, EnvironmentRecord, SeriesKey};
 
 /// Days of a side where each is a unit.
 const MOST_DAYS: usize = 28;
@@ -43,6 +45,8 @@ pub struct FarmSide {
     pub setting: String,
     /// An environment's digest.
     pub environment: String,
+    /// Other digests that mean the same, as far as a farm knows them; no field of an address.
+    pub same: BTreeSet<String>,
     /// The first day, `YYYY-MM-DD`,
     pub from: String,
     /// and the first one after.
@@ -69,7 +73,7 @@ impl FarmSide {
 
     /// All fields in the order of [`FarmSide::FIELDS`].
     pub fn values(&self) -> [&str; 7] {
-        let FarmSide { board, machine, kernel, setting, environment, from, before } = self;
+        let FarmSide { board, machine, kernel, setting, environment, from, before, .. } = self;
         [board, machine, kernel, setting, environment, from, before]
     }
 
@@ -104,10 +108,16 @@ impl FarmSide {
     }
 
     /// Whether a board in an environment is of it.
-    pub fn has(&self, of: &EnvironmentRecord) -> bool {
-        let is = |asked: &str, known: &str| asked.is_empty() || asked == known;
-        is(&self.machine, &of.model)
-            && is(&self.environment, &of.digest)
+    pub fn has(&self, of: &BoardEnvironment) -> bool {
+        let is_named = self.environment.is_empty()
+            || of.digests.contains(&self.environment)
+            || !self.same.is_disjoint(&of.digests);
+        is_named && self.has_record(&of.record)
+    }
+
+    /// Whether one of this machine, kernel and setting is of it, whatever its digest.
+    pub fn has_record(&self, of: &EnvironmentRecord) -> bool {
+        (self.machine.is_empty() || self.machine == of.model)
             && is_of_kernel(&self.kernel, &of.release)
             && self.has_setting(of)
     }
@@ -144,21 +154,11 @@ fn is_of_kernel(asked: &str, release: &str) -> bool {
     release.strip_prefix(asked).is_some_and(|rest| !(asked.ends_with(goes_on) && rest.starts_with(goes_on)))
 }
 
-/// A board's environments over time: from when on it had which, oldest first.
-pub type EnvironmentSteps = [(i64, EnvironmentRecord)];
-
-/// What a board was on a day, none where that changed on it, or before its first run.
-pub fn environment_on(steps: &EnvironmentSteps, day: i64) -> Option<&EnvironmentRecord> {
-    let until = steps.iter().take_while(|(from, _)| *from < day + Tier::Day.seconds());
-    let (at, (from, environment)) = until.enumerate().last()?;
-    (at == 0 || *from < day).then_some(environment)
-}
-
 /// Of a board's days those of a side. A day on which the environment changed is of no
 /// side that asks for one; before its first run nothing is known of a board.
-pub fn days_of(side: &FarmSide, days: &[i64], steps: &EnvironmentSteps) -> Vec<i64> {
+pub fn days_of(side: &FarmSide, days: &[i64], history: &[BoardEnvironment]) -> Vec<i64> {
     let of_side = |day: &&i64| {
-        !side.asks_what_it_was() || environment_on(steps, **day).is_some_and(|one| side.has(one))
+        !side.asks_what_it_was() || environment_on(history, **day).is_some_and(|one| side.has(one))
     };
     days.iter().filter(of_side).copied().collect()
 }
@@ -335,8 +335,8 @@ impl ChosenUnits {
 }
 
 /// In what the environments of two sides differ, by name; several values have `|` between.
-pub fn differences(a: &[EnvironmentRecord], b: &[EnvironmentRecord]) -> Vec<Difference> {
-    let values = |side: &[EnvironmentRecord]| {
+pub fn differences(a: &[Arc<EnvironmentRecord>], b: &[Arc<EnvironmentRecord>]) -> Vec<Difference> {
+    let values = |side: &[Arc<EnvironmentRecord>]| {
         let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         let settings: Vec<_> = side.iter().map(|one| settings_of(&one.settings)).collect();
         let names: BTreeSet<&String> = settings.iter().flat_map(BTreeMap::keys).collect();
@@ -369,14 +369,21 @@ mod tests {
 
     const DAY: i64 = 86_400;
 
-    fn environment(release: &str, settings: &str) -> EnvironmentRecord {
-        EnvironmentRecord {
+    fn environment(release: &str, settings: &str) -> Arc<EnvironmentRecord> {
+        Arc::new(EnvironmentRecord {
             digest: format!("d{release}"),
             model: "board x".into(),
             release: release.into(),
             settings: settings.into(),
             ..EnvironmentRecord::default()
-        }
+        })
+    }
+
+    /// What a board was from a time on, under two digests.
+    fn since(first: i64, release: &str) -> BoardEnvironment {
+        let record = environment(release, r#"{"cmdline isolcpus":"2-3","rt":"-1"}"#);
+        let digests = Arc::new([record.digest.clone(), format!("e{release}")].into());
+        BoardEnvironment { record, digests, first, ..BoardEnvironment::default() }
     }
 
     fn side(name: &str, value: &str) -> FarmSide {
@@ -387,7 +394,7 @@ mod tests {
 
     #[test]
     fn a_side_is_what_its_fields_say() {
-        let of = environment("6.12.9-rt", r#"{"cmdline isolcpus":"2-3","rt":"-1"}"#);
+        let of = since(0, "6.12.9-rt");
         for (name, value, wanted) in [
             ("machine", "board x", true),
             ("machine", "board", false),
@@ -404,6 +411,7 @@ mod tests {
             ("setting", "nohz_full", true),
             ("setting", "rt = -1", true),
             ("environment", "d6.12.9-rt", true),
+            ("environment", "e6.12.9-rt", true),
             ("environment", "d", false),
         ] {
             let side = side(name, value);
@@ -411,6 +419,8 @@ mod tests {
             assert!(side.asks_what_it_was() && !side.is_empty());
             assert_eq!(side.query("a"), format!("a_{name}={}", escaped(value)));
         }
+        let same = BTreeSet::from(["e6.12.9-rt".to_owned()]);
+        assert!(FarmSide { same, ..side("environment", "of another board") }.has(&of));
         assert!(FarmSide::FIELDS.iter().all(|name| FarmSide::default().field(name).is_some()));
         assert_eq!(side("board", "a, b  c").boards().into_iter().collect::<String>(), "abc");
         assert_eq!(
@@ -448,13 +458,16 @@ mod tests {
 
     #[test]
     fn a_day_on_which_the_environment_changed_is_of_neither_side() {
-        let steps = [(DAY / 2, environment("6.1", "{}")), (3 * DAY + 9, environment("6.12", "{}"))];
-        let days: Vec<i64> = (-1..6).map(|at| at * DAY).collect();
-        let found = |kernel: &str| days_of(&side("kernel", kernel), &days, &steps);
-        assert_eq!(found("6.1."), [] as [i64; 0]);
-        assert_eq!(found("6.12"), [4 * DAY, 5 * DAY]);
-        assert_eq!(days_of(&side("environment", "d6.1"), &days, &steps), [0, DAY, 2 * DAY]);
-        assert_eq!(days_of(&side("board", "a"), &days, &steps), days);
+        let history = [since(DAY / 2, "6.1"), since(3 * DAY + 9, "6.12"), since(6 * DAY, "6.1")];
+        let days: Vec<i64> = (-1..8).map(|at| at * DAY).collect();
+        let found = |name: &str, value: &str| days_of(&side(name, value), &days, &history);
+        assert_eq!(found("kernel", "6.1."), [] as [i64; 0]);
+        assert_eq!(found("kernel", "6.12"), [4 * DAY, 5 * DAY]);
+        // All the times that it was so.
+        for digest in ["d6.1", "e6.1"] {
+            assert_eq!(found("environment", digest), [0, 1, 2, 6, 7].map(|day| day * DAY));
+        }
+        assert_eq!(found("board", "a"), days);
     }
 
     fn boards(names: &[&str], days: std::ops::Range<i64>) -> BoardDays {

@@ -15,7 +15,7 @@ use crate::pages::parts::{date, escaped};
 use crate::records::{BoardEnvironment, SLOT, Tier};
 
 /// Days of each side.
-pub const DAYS: i64 = 7;
+pub const EFFECT_DAYS: i64 = 7;
 /// Fewer say nothing.
 const LEAST_DAYS: usize = 4;
 /// Settings that a sentence names.
@@ -27,7 +27,7 @@ pub struct EnvironmentStep<'a> {
     pub board: &'a str,
     pub before: &'a BoardEnvironment,
     pub after: &'a BoardEnvironment,
-    /// What was measured around it.
+    /// What was measured around it, on days on which the board was the one or the other alone.
     pub series: &'a [SeriesAround],
 }
 
@@ -103,8 +103,8 @@ fn evidence(sides: &[(&str, Sides)], judged: Vec<SeriesEffect>) -> Vec<String> {
     let without = sides.len() - judged.len();
     if let ([(_, (a, b))], 1) = (sides, without) {
         return vec![format!(
-            "Its effect is not known: {} days before and {} days after it have samples, and {LEAST_DAYS} of \
-             each are needed.",
+            "Its effect is not known: {} days before and {} days after it have samples of that environment \
+             alone, and {LEAST_DAYS} of each are needed.",
             a.len(),
             b.len()
         )];
@@ -112,7 +112,7 @@ fn evidence(sides: &[(&str, Sides)], judged: Vec<SeriesEffect>) -> Vec<String> {
     if judged.is_empty() {
         return vec![format!(
             "Its effect is not known: no series of the board has samples of {LEAST_DAYS} days before and of \
-             {LEAST_DAYS} days after it."
+             {LEAST_DAYS} days after it with that environment alone."
         )];
     }
     let is_alone = sides.len() == 1;
@@ -135,7 +135,10 @@ fn evidence(sides: &[(&str, Sides)], judged: Vec<SeriesEffect>) -> Vec<String> {
 /// The days before and after a time; the day that it is in is of both.
 fn sides(maxima: &[(i64, Nanos)], t: i64) -> Sides {
     let (begin, day) = (Tier::Day.begin(t), Tier::Day.seconds());
-    (days(maxima, begin - DAYS * day, begin), days(maxima, begin + day, begin + (DAYS + 1) * day))
+    (
+        days(maxima, begin - EFFECT_DAYS * day, begin),
+        days(maxima, begin + day, begin + (EFFECT_DAYS + 1) * day),
+    )
 }
 
 fn effect_in<'a>(name: &'a str, (a, b): &Sides, t: i64) -> SeriesEffect<'a> {
@@ -220,6 +223,7 @@ mod tests {
     use super::*;
     use crate::records::EnvironmentRecord;
     use stats::rng::{Rng, SEED};
+    use std::sync::Arc;
 
     fn environment(release: &str, first: i64) -> BoardEnvironment {
         let record = EnvironmentRecord {
@@ -228,7 +232,7 @@ mod tests {
             ..EnvironmentRecord::default()
         };
         BoardEnvironment {
-            record,
+            record: Arc::new(record),
             first,
             last: first,
             runs: 1,

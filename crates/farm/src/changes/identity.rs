@@ -119,6 +119,9 @@ mod tests {
     fn a_second_silence_and_another_culprit_are_others() {
         let silent = |day: i64| change(ChangeKind::Silent, day * 86_400, "silent");
         assert!(silent(3).is(&silent(3)) && !silent(3).is(&silent(5)));
+        let back = |day: i64| change(ChangeKind::Worse, day * 86_400, "environment A");
+        assert!(back(8).is(&back(8)) && !back(8).is(&back(16)));
+        assert_ne!(back(8).id(), back(16).id());
         let culprit = |day: i64, subject| change(ChangeKind::NewCulprit, day * 86_400, subject);
         assert!(culprit(1, "one").is(&culprit(90, "one")) && !culprit(1, "one").is(&culprit(1, "other")));
     }

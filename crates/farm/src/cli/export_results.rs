@@ -1,12 +1,12 @@
 //! `onbeat-farm export --kcidb` and `--lava`: runs as results of tests.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use model::error::{Failure, Result};
 use model::units::{Bare, Nanos, parse_span};
 
-use crate::records::{EnvironmentRecord, FarmBoard, FarmRun};
+use crate::environments::KnownRecords;
+use crate::records::{FarmBoard, FarmRun};
 use crate::results::{kcidb, lava};
 use crate::store::FarmStore;
 
@@ -62,7 +62,7 @@ impl ResultFlags {
         let failed = |error: io::Error| Failure::internal(format!("cannot print it ({error}): try again"));
         let limit = self.check()?;
         let mut all: Vec<FarmRun> = Vec::new();
-        let mut environments: BTreeMap<String, EnvironmentRecord> = BTreeMap::new();
+        let mut environments = KnownRecords::new();
         for board in boards {
             let mut runs = store.runs(&board.board, MOST).await?;
             runs.retain(|run| within.contains(&run.started));
@@ -74,8 +74,10 @@ impl ResultFlags {
                 continue;
             }
             all.append(&mut runs);
-            let known = store.environments(&board.board).await?.into_iter();
-            environments.extend(known.map(|one| (one.record.digest.clone(), one.record)));
+            for one in store.environments(&board.board).await? {
+                let by_name = one.digests.iter().map(|name| (name.clone(), one.record.clone()));
+                environments.extend(by_name);
+            }
         }
         if let Some(origin) = &self.kcidb {
             let report = kcidb::report(origin, &all, &environments, limit);

@@ -10,6 +10,7 @@ use report::words::{UNKNOWN, several, span, us_or_dash};
 use super::audit::{self, BoardAudit};
 use super::board_lines::{lines, worst_address};
 use super::board_span::{BoardSpan, span_address};
+use super::environments::count_of;
 use super::five_minutes::address;
 use super::fleet::left_out;
 use super::parts::{culprits, date, environment_words, escaped, known, moment, runs};
@@ -166,7 +167,7 @@ fn said(of: &BoardView) -> Markup {
 
 fn profile(of: &BoardView) -> Markup {
     let board = of.board;
-    let environments = several(of.environments.len() as u64, "environment", "environments");
+    let environments = several(count_of(of.environments), "environment", "environments");
     let mut facts = vec![
         ("machine", known(&board.model).to_owned()),
         ("kernel", known(&board.release).to_owned()),

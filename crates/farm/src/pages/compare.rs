@@ -7,6 +7,7 @@ use report::html::PageParts;
 use super::frame::as_sentence;
 use super::parts::{as_data, escaped};
 use super::{Section, page};
+use crate::environments::KnownRecords;
 use crate::records::{EnvironmentRecord, SeriesKey, SeriesOfBoard};
 use crate::sides::FarmSide;
 
@@ -60,10 +61,10 @@ impl ComparisonChoices {
     /// What a browser offers of each; others are typed in whole.
     pub const OFFERED: usize = 300;
 
-    pub fn of(boards: Vec<String>, environments: &[EnvironmentRecord]) -> ComparisonChoices {
+    pub fn of(boards: Vec<String>, environments: &KnownRecords) -> ComparisonChoices {
         let each = |of: fn(&EnvironmentRecord) -> &String| {
             let mut all: Vec<String> =
-                environments.iter().map(of).filter(|text| !text.is_empty()).cloned().collect();
+                environments.values().map(|one| of(one)).filter(|text| !text.is_empty()).cloned().collect();
             all.sort_unstable();
             all.dedup();
             all.truncate(ComparisonChoices::OFFERED);
@@ -184,6 +185,7 @@ fn form_of_days(form: &ComparisonForm, choices: &ComparisonChoices, again: &str)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
 
     #[test]
     fn what_was_asked_stays_in_the_form_as_text() {
@@ -208,7 +210,8 @@ mod tests {
         let other = SeriesOfBoard { key, words: "every 1 ms".into(), days: 3, last: 0 };
         let parts = PageParts { heading: "h".into(), body: html! { p { "said" } }, script: None };
         let environment = EnvironmentRecord { release: "6.12.9".into(), ..EnvironmentRecord::default() };
-        let choices = ComparisonChoices::of(Vec::new(), &[environment.clone(), environment]);
+        let known = ["a", "b"].map(|digest| (digest.to_owned(), Arc::new(environment.clone())));
+        let choices = ComparisonChoices::of(Vec::new(), &KnownRecords::from(known));
         let text = answer(&form, &choices, parts, &[other]);
         assert!(
             !text.contains("<b>") && text.contains("name=\"a_board\"") && text.contains("value=\"6.12\"")

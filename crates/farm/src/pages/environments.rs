@@ -13,7 +13,7 @@ use crate::environments::{settings_of, told_by_both};
 use crate::records::{BoardEnvironment, FarmBoard};
 use crate::sides::FarmSide;
 
-/// Rows of a table of differences; more are counted.
+/// Rows of a table of differences, and environments one after the other; more are counted.
 const MOST: usize = 100;
 
 /// A setting that changed; `""` where it was not there.
@@ -28,7 +28,7 @@ pub struct SettingChange {
 /// run the other, in what both tell.
 pub fn changed(before: &BoardEnvironment, after: &BoardEnvironment) -> Vec<SettingChange> {
     let mut all = changes(&before.record.settings, &after.record.settings);
-    if (before.runs == 0) != (after.runs == 0) {
+    if before.recorded != after.recorded {
         let sides = [before, after].map(|side| settings_of(&side.record.settings));
         let told = told_by_both(&sides[0], &sides[1]);
         all.retain(|one| told.contains(&one.what));
@@ -52,15 +52,31 @@ fn changes(before: &str, after: &str) -> Vec<SettingChange> {
         .collect()
 }
 
+/// How many environments a board had; one that it had again is counted once.
+pub fn count_of(all: &[BoardEnvironment]) -> u64 {
+    let each: BTreeSet<&String> = all.iter().map(|one| &one.record.digest).collect();
+    each.len() as u64
+}
+
+/// How many, and how often it changed from one to another where it had one again.
+fn lead(all: &[BoardEnvironment]) -> String {
+    let (each, changes) = (count_of(all), all.len().saturating_sub(1) as u64);
+    let again = match changes >= each && each > 0 {
+        true => format!(" with {} from one to another", several(changes, "change", "changes")),
+        false => String::new(),
+    };
+    format!("{}{again}, the latest first.", several(each, "environment", "environments"))
+}
+
 /// The page; the environments come latest first. `audited` has those of their runs that may have an
 /// audit.
 pub fn environments(board: &FarmBoard, all: &[BoardEnvironment], audited: &BTreeSet<String>) -> String {
     let is_audited = |one: &BoardEnvironment| audited.contains(&one.example);
     let body = html! {
         p.path { a href={ "/b/" (escaped(&board.board)) } { (board.name) } }
-        p.lead { (several(all.len() as u64, "environment", "environments")) ", the latest first." }
+        p.lead { (lead(all)) }
         (as_data(&format!("/v1/boards/{}/environments", escaped(&board.board)), ""))
-        @for (at, one) in all.iter().enumerate() {
+        @for (at, one) in all.iter().take(MOST).enumerate() {
             section {
                 h2 { (environment_words(one)) }
                 p { "Known from " (moment(one.first)) " to " (moment(one.last)) " UTC, by "
@@ -72,7 +88,7 @@ pub fn environments(board: &FarmBoard, all: &[BoardEnvironment], audited: &BTree
                     Some(before) => {
                         (difference(before, one))
                         p { a href=(comparison(board, before, one)) {
-                            "Compare the days before with those after" }
+                            "Compare its days with those of the one before" }
                             @if is_audited(before) && is_audited(one) {
                                 ". " (to_difference(&before.example, &one.example)) } "." }
                     },
@@ -80,6 +96,7 @@ pub fn environments(board: &FarmBoard, all: &[BoardEnvironment], audited: &BTree
                 }
             }
         }
+        @if all.len() > MOST { p.muted { (all.len() - MOST) " earlier ones are left out here." } }
     };
     page(Some(Section::Boards), &format!("Environments of {}", board.name), body)
 }
@@ -115,11 +132,13 @@ fn difference(before: &BoardEnvironment, after: &BoardEnvironment) -> Markup {
 mod tests {
     use super::*;
     use crate::records::EnvironmentRecord;
+    use std::sync::Arc;
 
     fn environment(settings: &str) -> BoardEnvironment {
         let digest = format!("d{}", settings.len());
         let record = EnvironmentRecord { digest, settings: settings.into(), ..EnvironmentRecord::default() };
-        BoardEnvironment { record, first: 1, last: 2, runs: 1, example: "r".into(), ..Default::default() }
+        let (record, example) = (Arc::new(record), "r".into());
+        BoardEnvironment { record, first: 1, last: 2, runs: 1, example, ..Default::default() }
     }
 
     #[test]
@@ -146,9 +165,25 @@ mod tests {
         // A recorder tells less than a run.
         let run = environment(r#"{"/proc/x":"1","host.release":"6.1","cmdline quiet":"given"}"#);
         let settings = r#"{"host.release":"6.12","cmdline quiet":"given","cmdline isolcpus":"2"}"#;
-        let recorded = BoardEnvironment { runs: 0, ..environment(settings) };
+        let recorded = BoardEnvironment { runs: 0, recorded: true, ..environment(settings) };
         let told: Vec<String> = changed(&run, &recorded).into_iter().map(|one| one.what).collect();
         assert_eq!(told, ["cmdline isolcpus", "host.release"]);
         assert_eq!(changed(&run, &environment(settings)).len(), 3);
+    }
+
+    #[test]
+    fn one_that_a_board_had_again_is_counted_once() {
+        let (a, b) = (environment(r#"{"a":"1"}"#), environment(r#"{"a":"1","b":"2"}"#));
+        let lead = |all: &[&BoardEnvironment]| lead(&all.iter().copied().cloned().collect::<Vec<_>>());
+        assert_eq!(lead(&[]), "0 environments, the latest first.");
+        assert_eq!(lead(&[&a]), "1 environment, the latest first.");
+        assert_eq!(lead(&[&b, &a]), "2 environments, the latest first.");
+        let again = "2 environments with 2 changes from one to another, the latest first.";
+        assert_eq!(lead(&[&a, &b, &a]), again);
+        let board = FarmBoard::default();
+        let all: Vec<BoardEnvironment> = (0..150).flat_map(|_| [a.clone(), b.clone()]).collect();
+        let text = environments(&board, &all, &BTreeSet::new());
+        assert_eq!(text.matches("<p>Known from ").count(), MOST);
+        assert!(text.contains("with 299 changes") && text.contains("200 earlier ones are left out here."));
     }
 }

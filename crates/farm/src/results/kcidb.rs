@@ -5,7 +5,7 @@
 //! farm knows no sources, so that a checkout is named by its kernel's release and a build by the
 //! environment that ran.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use model::units::Nanos;
 use model::wall_time::wall_time;
@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::RunResult;
+use crate::environments::KnownRecords;
 use crate::ingest::environment::hex;
 use crate::records::{EnvironmentRecord, FarmRun};
 
@@ -26,13 +27,8 @@ pub fn is_origin(text: &str) -> bool {
 }
 
 /// The report; environments by their digests.
-pub fn report(
-    origin: &str,
-    runs: &[FarmRun],
-    environments: &BTreeMap<String, EnvironmentRecord>,
-    limit: Option<Nanos>,
-) -> Value {
-    let of = |run: &FarmRun| environments.get(&run.environment);
+pub fn report(origin: &str, runs: &[FarmRun], environments: &KnownRecords, limit: Option<Nanos>) -> Value {
+    let of = |run: &FarmRun| environments.get(&run.environment).map(|one| &**one);
     let (mut checkouts, mut builds, mut seen) = (Vec::new(), Vec::new(), BTreeSet::new());
     for run in runs {
         let checkout = checkout_id(origin, &run.release);
@@ -139,6 +135,7 @@ mod tests {
     use super::*;
     use crate::records::SeriesKey;
     use model::labels::Labels;
+    use std::sync::Arc;
 
     fn run(id: &str, max: Option<i64>) -> FarmRun {
         FarmRun {
@@ -222,7 +219,7 @@ mod tests {
             preempt: "full".into(),
             ..EnvironmentRecord::default()
         };
-        let environments = BTreeMap::from([("e1".to_owned(), record)]);
+        let environments = KnownRecords::from([("e1".to_owned(), Arc::new(record))]);
         let other = FarmRun {
             environment: "e2".into(),
             length_ns: Some(Nanos(1_500_000_000)),

@@ -1,13 +1,15 @@
 //! What boards were, and when: by their runs, and by the rows of their recorders.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use model::error::Result;
 use sqlx::{Any, AssertSqlSafe, Transaction};
 
-use super::many::{pieces, values};
+use super::many::{eights, pieces, values};
 use super::{FarmStore, storable, to_u64, trouble};
-use crate::environments::{RecordedStretch, environments_of};
+use crate::environments::KnownRecords;
+use crate::history::{SaidOfDay, history};
 use crate::records::{BoardEnvironment, EnvironmentRecord, EnvironmentRuns, Tier};
 
 /// What a row says of the environment that its board had.
@@ -55,39 +57,79 @@ pub fn differ(a: &EnvironmentNames, b: &EnvironmentNames) -> bool {
     known(&a.0, &b.0) || known(&a.1, &b.1) || known(&a.2, &b.2)
 }
 
+/// Digest, model, release, preemption and settings.
+type EnvironmentRow = (String, String, String, String, String);
+
+fn known_records(rows: Vec<EnvironmentRow>) -> KnownRecords {
+    let one = |(digest, model, release, preempt, settings): EnvironmentRow| {
+        (digest.clone(), Arc::new(EnvironmentRecord { digest, model, release, preempt, settings }))
+    };
+    rows.into_iter().map(one).collect()
+}
+
 impl FarmStore {
-    /// The environments of a board, the latest first.
+    /// What a board was, the latest first; it may have been the same more than once.
     pub async fn environments(&self, board: &str) -> Result<Vec<BoardEnvironment>> {
-        const OF_RUNS: &str = "select e.digest, e.model, e.release, e.preempt, e.settings, \
-             min(r.started), max(r.started), count(*), max(r.id) from run r \
-             join board b on b.id = r.board_id join environment e on e.id = r.environment_id \
-             where b.key = $1 group by e.digest, e.model, e.release, e.preempt, e.settings \
-             order by max(r.started) desc, e.digest";
-        const OF_ROWS: &str = "select e.digest, e.model, e.release, e.preempt, e.settings, \
-             min(d.from_t), max(d.to_t), cast(0 as bigint), '' from row_environment d \
-             join watch_environment w on w.board_id = d.board_id and w.env = d.env \
-             join environment e on e.id = w.environment_id \
-             where d.board_id = (select id from board where key = $1) \
-             group by e.digest, e.model, e.release, e.preempt, e.settings \
-             order by max(d.to_t) desc, e.digest";
-        let of_runs = self.environments_by(OF_RUNS, board).await?;
-        Ok(environments_of(of_runs, self.environments_by(OF_ROWS, board).await?))
+        let said = self.said_of_days(&[board]).await?.remove(board).unwrap_or_default();
+        let mut all = history(&said, &self.records_of(board).await?);
+        all.reverse();
+        Ok(all)
     }
 
-    async fn environments_by(&self, query: &'static str, board: &str) -> Result<Vec<BoardEnvironment>> {
-        type Row = (String, String, String, String, String, i64, i64, i64, String);
-        let rows: Vec<Row> =
-            sqlx::query_as(query).bind(board).fetch_all(&self.pool).await.map_err(trouble)?;
-        let one =
-            |(digest, model, release, preempt, settings, first, last, runs, example): Row| BoardEnvironment {
-                record: EnvironmentRecord { digest, model, release, preempt, settings },
-                first,
-                last,
-                runs: to_u64(runs),
-                example,
-                named: String::new(),
-            };
-        Ok(rows.into_iter().map(one).collect())
+    /// Every environment that a run or a recorder of a board names.
+    async fn records_of(&self, board: &str) -> Result<KnownRecords> {
+        let rows: Vec<EnvironmentRow> = sqlx::query_as(
+            "select digest, model, release, preempt, settings from environment where id in \
+             (select r.environment_id from run r where r.board_id = (select id from board where key = $1) \
+             union select w.environment_id from watch_environment w \
+             where w.board_id = (select id from board where key = $2))",
+        )
+        .bind(board)
+        .bind(board)
+        .fetch_all(&self.pool)
+        .await
+        .map_err(trouble)?;
+        Ok(known_records(rows))
+    }
+
+    /// Every environment that any board had.
+    pub async fn environment_records(&self) -> Result<KnownRecords> {
+        let rows: Vec<EnvironmentRow> =
+            sqlx::query_as("select digest, model, release, preempt, settings from environment")
+                .fetch_all(&self.pool)
+                .await
+                .map_err(trouble)?;
+        Ok(known_records(rows))
+    }
+
+    /// What is said of each day of boards, by their runs, whether they count or not, and by their
+    /// rows: what [`history`] is made of.
+    pub async fn said_of_days(&self, boards: &[&str]) -> Result<BTreeMap<String, Vec<SaidOfDay>>> {
+        const BY_RUNS: &str = "select b.key, e.digest, r.first_t, r.last_t, r.runs, r.first_run, r.last_run \
+             from (select board_id, environment_id, min(started) as first_t, max(started) as last_t, \
+             count(*) as runs, min(id) as first_run, max(id) as last_run from run where board_id in \
+             (select id from board where key in ($1, $2, $3, $4, $5, $6, $7, $8)) \
+             group by board_id, environment_id, started / 86400) r \
+             join board b on b.id = r.board_id join environment e on e.id = r.environment_id \
+             order by b.key, r.first_t, r.last_t, r.first_run";
+        const BY_ROWS: &str = "select b.key, e.digest, d.from_t, d.to_t, cast(0 as bigint), '', '' \
+             from row_environment d join watch_environment w on w.board_id = d.board_id and w.env = d.env \
+             join board b on b.id = d.board_id join environment e on e.id = w.environment_id \
+             where d.board_id in (select id from board where key in ($1, $2, $3, $4, $5, $6, $7, $8)) \
+             order by b.key, d.from_t, d.to_t, e.digest";
+        type Row = (String, String, i64, i64, i64, String, String);
+        let mut all: BTreeMap<String, Vec<SaidOfDay>> = BTreeMap::new();
+        for boards in eights(boards) {
+            for text in [BY_RUNS, BY_ROWS] {
+                let query = boards.iter().fold(sqlx::query_as(text), |query, board| query.bind(*board));
+                let rows: Vec<Row> = query.fetch_all(&self.pool).await.map_err(trouble)?;
+                for (board, digest, from, to, runs, first_run, last_run) in rows {
+                    let one = SaidOfDay { digest, from, to, runs: to_u64(runs), first_run, last_run };
+                    all.entry(board).or_default().push(one);
+                }
+            }
+        }
+        Ok(all)
     }
 
     /// Keeps what a board calls an environment: whether it is new.
@@ -161,28 +203,6 @@ impl FarmStore {
         }
         Ok(all)
     }
-
-    /// What a board was by its rows, oldest first.
-    pub async fn recorded_stretches(&self, board: &str) -> Result<Vec<RecordedStretch>> {
-        let days: Vec<(i64, i64, String)> = sqlx::query_as(
-            "select d.from_t, d.to_t, e.digest from row_environment d \
-             join watch_environment w on w.board_id = d.board_id and w.env = d.env \
-             join environment e on e.id = w.environment_id \
-             where d.board_id = (select id from board where key = $1) order by d.from_t, d.to_t, e.digest",
-        )
-        .bind(board)
-        .fetch_all(&self.pool)
-        .await
-        .map_err(trouble)?;
-        let mut all: Vec<RecordedStretch> = Vec::new();
-        for (from, to, digest) in days {
-            match all.last_mut().filter(|last| last.digest == digest) {
-                Some(last) => last.to = last.to.max(to),
-                None => all.push(RecordedStretch { from, to, digest }),
-            }
-        }
-        Ok(all)
-    }
 }
 
 #[cfg(test)]
@@ -246,20 +266,32 @@ mod tests {
             let wanted =
                 [("6.12-y".to_owned(), 600 * 300, 999 * 300, 0), ("6.12-x".to_owned(), 0, 599 * 300, 0)];
             assert_eq!(found.iter().map(told).collect::<Vec<_>>(), wanted);
-            assert_eq!(found[1].record, known("x"));
-            let stretch = |from: i64, to: i64, env: &str| RecordedStretch {
-                from: from * 300,
-                to: to * 300,
-                digest: known(env).digest,
-            };
-            let wanted = [stretch(0, 599, "x"), stretch(600, 999, "y")];
-            assert_eq!(store.recorded_stretches("a").await.unwrap(), wanted);
-            assert!(store.recorded_stretches("none").await.unwrap().is_empty());
+            assert_eq!(*found[1].record, known("x"));
+            assert!(found.iter().all(|one| one.recorded && one.example.is_empty()));
+            assert_eq!(*store.environment_records().await.unwrap()[&known("y").digest], known("y"));
+            let days = store.said_of_days(&["none", "a"]).await.unwrap();
+            let said = |of: &SaidOfDay| (of.digest.clone(), of.from / 300, of.to / 300, of.runs);
+            let day = |env: &str, from: i64, to: i64| (known(env).digest, from, to, 0_u64);
+            assert_eq!(days.len(), 1);
+            assert_eq!(
+                days["a"].iter().map(said).collect::<Vec<_>>(),
+                [
+                    day("x", 0, 287),
+                    day("x", 288, 575),
+                    day("x", 576, 599),
+                    day("y", 600, 863),
+                    day("y", 864, 999)
+                ]
+            );
             let of_all = store.recorded_environments().await.unwrap();
             assert_eq!((of_all.len(), of_all["a"].len(), of_all["a"][1].first), (1, 2, 600 * 300));
             // Back again, on a later day.
             store.put_rows(&[batch(1_200, 1_300, "x")]).await.unwrap();
-            assert_eq!(store.recorded_stretches("a").await.unwrap()[2], stretch(1_200, 1_299, "x"));
+            let found = store.environments("a").await.unwrap();
+            let told = |one: &BoardEnvironment| (one.record.release.clone(), one.first, one.last);
+            let again = ("6.12-x".to_owned(), 1_200 * 300, 1_299 * 300);
+            assert_eq!((found.len(), told(&found[0])), (3, again));
+            assert_eq!((&found[0].record, found[2].first), (&found[2].record, 0));
             assert_eq!(store.boards().await.unwrap()[0].release, "6.12-x");
         });
     }
@@ -278,8 +310,7 @@ mod tests {
             assert_eq!(digests(&found), [run.environment.digest.clone(), known("x").digest]);
             let board = store.boards().await.unwrap().remove(0);
             assert_eq!((&board.environment, &board.release), (&run.environment.digest, &run.run.release));
-            let steps = store.environment_steps(&["a"]).await.unwrap();
-            assert_eq!(steps["a"], [(run.run.started, run.environment.digest.clone())]);
+            assert_eq!((found[0].first, &found[0].example), (run.run.started, &run.run.id));
             assert_eq!(store.environment_runs().await.unwrap()["a"].len(), 1);
             // Its recorder goes on with another kernel.
             let next = run.run.started as u64 / 300 + 5;
@@ -287,7 +318,8 @@ mod tests {
             let board = store.boards().await.unwrap().remove(0);
             assert_eq!((&board.environment, board.release.as_str()), (&known("x").digest, "6.12-x"));
             let found = store.environments("a").await.unwrap();
-            assert_eq!(digests(&found), [known("x").digest, run.environment.digest.clone()]);
+            let (x, of_run) = (known("x").digest, run.environment.digest.clone());
+            assert_eq!(digests(&found), [x.clone(), of_run, x]);
         });
     }
 
@@ -313,9 +345,45 @@ mod tests {
             let next = run.run.started as u64 / 300 + 5;
             store.put_rows(&[batch(next, next + 9, "x")]).await.unwrap();
             let found = store.environments("a").await.unwrap();
-            assert_eq!((found.len(), &found[0].record, found[0].runs), (1, &run.environment, 1));
+            assert_eq!((found.len(), &*found[0].record, found[0].runs), (1, &run.environment, 1));
             assert_eq!((found[0].first, found[0].last), (run.run.started, (next as i64 + 8) * 300));
             assert_eq!(store.boards().await.unwrap()[0].environment, run.environment.digest);
+        });
+    }
+
+    /// As a farm of an earlier version kept it: a run of each day under a load, and one without.
+    #[test]
+    fn a_board_under_two_loads_a_day_has_one_environment_of_a_kernel() {
+        on_each_engine(async |store| {
+            let recorded = recorded_run("measured", "a");
+            let begin = Tier::Day.begin(recorded.run.started);
+            for at in 0..8 {
+                let (mut record, kernel) = (recorded.clone(), if (2..6).contains(&at) { "B" } else { "A" });
+                let load = if at % 2 == 0 { "cpu:1" } else { "" };
+                record.run.id = format!("r{at}");
+                record.run.started = begin + at / 2 * 86_400 + at % 2 * 6 * 3_600;
+                record.environment.digest = format!("{kernel}{load}");
+                record.environment.release = kernel.to_owned();
+                record.environment.settings =
+                    format!("{{\"host.release\":\"{kernel}\",\"load\":\"{load}\"}}");
+                record.slots.clear();
+                record.rows.clear();
+                store.put(&record).await.unwrap();
+            }
+            let found = store.environments("a").await.unwrap();
+            let told = |one: &BoardEnvironment| {
+                ((one.first - begin) / 3_600, one.record.release.clone(), one.runs, one.example.clone())
+            };
+            let stretch = |hour: i64, kernel: &str, runs: u64, example: &str| {
+                (hour, kernel.to_owned(), runs, example.to_owned())
+            };
+            assert_eq!(
+                found.iter().map(told).collect::<Vec<_>>(),
+                [stretch(72, "A", 2, "r7"), stretch(24, "B", 4, "r5"), stretch(0, "A", 2, "r1")]
+            );
+            let digests: Vec<&str> = found[0].digests.iter().map(String::as_str).collect();
+            assert_eq!((digests, &found[0].digests), (vec!["A", "Acpu:1"], &found[2].digests));
+            assert_eq!((found[0].named.as_str(), found[0].record.digest.as_str()), ("Acpu:1", "A"));
         });
     }
 }

@@ -15,6 +15,11 @@ pub fn pieces<T>(mut rows: &[T]) -> impl Iterator<Item = &[T]> {
     })
 }
 
+/// For statements that take eight: the last one stands there again.
+pub fn eights<T: Copy>(all: &[T]) -> impl Iterator<Item = [T; 8]> + '_ {
+    all.chunks(8).map(|some| std::array::from_fn(|at| some[at.min(some.len() - 1)]))
+}
+
 /// `($1, $2), ($3, $4)` behind a head: so many places in so many rows.
 pub fn values(head: &str, width: usize, rows: usize) -> String {
     let mut text = head.to_owned();

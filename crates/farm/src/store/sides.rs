@@ -6,9 +6,10 @@ use model::error::Result;
 use model::units::Nanos;
 use sqlx::AssertSqlSafe;
 
+use super::many::eights;
 use super::tiers::made;
 use super::{FarmStore, TimeStretch, trouble};
-use crate::records::{EnvironmentRecord, EnvironmentRuns, SeriesDays, SeriesKey, TierRow};
+use crate::records::{EnvironmentRuns, SeriesDays, SeriesKey, TierRow};
 
 impl FarmStore {
     /// The first boards by name, and no more than a number of them.
@@ -20,27 +21,9 @@ impl FarmStore {
             .map_err(trouble)
     }
 
-    /// Every environment that a board had.
-    pub async fn environment_records(&self) -> Result<Vec<EnvironmentRecord>> {
-        type Row = (String, String, String, String, String);
-        let rows: Vec<Row> =
-            sqlx::query_as("select digest, model, release, preempt, settings from environment order by id")
-                .fetch_all(&self.pool)
-                .await
-                .map_err(trouble)?;
-        let one = |(digest, model, release, preempt, settings): Row| EnvironmentRecord {
-            digest,
-            model,
-            release,
-            preempt,
-            settings,
-        };
-        Ok(rows.into_iter().map(one).collect())
-    }
-
     /// The first and the last run of each board in each environment, by way of the index
     /// `run_of_environment`: also one that failed says what the board was, as in
-    /// [`FarmStore::environment_steps`].
+    /// [`FarmStore::said_of_days`].
     pub async fn environment_runs(&self) -> Result<BTreeMap<String, Vec<EnvironmentRuns>>> {
         let rows: Vec<(String, String, i64, i64)> = sqlx::query_as(
             "select b.key, e.digest, r.first, r.last from (select environment_id, board_id, \
@@ -54,27 +37,6 @@ impl FarmStore {
         let mut all: BTreeMap<String, Vec<EnvironmentRuns>> = BTreeMap::new();
         for (board, digest, first, last) in rows {
             all.entry(board).or_default().push(EnvironmentRuns { digest, first, last });
-        }
-        Ok(all)
-    }
-
-    /// From when on boards had which environment, by its digest, oldest first, as their runs say.
-    pub async fn environment_steps(&self, boards: &[&str]) -> Result<BTreeMap<String, Vec<(i64, String)>>> {
-        let steps = "select s.key, s.started, e.digest from \
-                     (select b.key, r.started, r.id, r.environment_id, \
-                     lag(r.environment_id) over (partition by r.board_id order by r.started, r.id) as before \
-                     from run r join board b on b.id = r.board_id \
-                     where b.key in ($1, $2, $3, $4, $5, $6, $7, $8)) s \
-                     join environment e on e.id = s.environment_id \
-                     where s.before is null or s.before <> s.environment_id \
-                     order by s.key, s.started, s.id";
-        let mut all: BTreeMap<String, Vec<(i64, String)>> = BTreeMap::new();
-        for boards in eights(boards) {
-            let query = boards.iter().fold(sqlx::query_as(steps), |query, board| query.bind(*board));
-            let rows: Vec<(String, i64, String)> = query.fetch_all(&self.pool).await.map_err(trouble)?;
-            for (board, from, digest) in rows {
-                all.entry(board).or_default().push((from, digest));
-            }
         }
         Ok(all)
     }
@@ -183,11 +145,6 @@ fn probe(first: usize) -> String {
     )
 }
 
-/// For statements that take eight: the last one stands there again.
-fn eights<T: Copy>(all: &[T]) -> impl Iterator<Item = [T; 8]> + '_ {
-    all.chunks(8).map(|some| std::array::from_fn(|at| some[at.min(some.len() - 1)]))
-}
-
 /// Numbers that came as one text with blanks between: a row for each takes ten times as long as to
 /// find it.
 fn numbers(text: Option<String>) -> Vec<i64> {
@@ -217,10 +174,11 @@ mod tests {
                 store.put(&record).await.unwrap();
             }
             let all = store.environment_runs().await.unwrap();
-            let steps = store.environment_steps(&["a"]).await.unwrap();
-            assert_eq!((all["a"].len(), steps["a"].len()), (1, 1));
+            let history = store.environments("a").await.unwrap();
+            assert_eq!((all["a"].len(), history.len(), history[0].runs), (1, 1, 3));
             assert_eq!((all["a"][0].first, all["a"][0].last), (begin, begin + 2 * 86_400));
-            assert_eq!(steps["a"][0], (begin, all["a"][0].digest.clone()));
+            assert_eq!((history[0].first, history[0].last), (begin, begin + 2 * 86_400));
+            assert_eq!(history[0].record.digest, all["a"][0].digest);
         });
     }
 

@@ -72,7 +72,7 @@ fn what_is_stored_is_found_again() {
                 && store.culprits(Some("b"), 9).await.unwrap().is_empty()
         );
         let environments = store.environments("a").await.unwrap();
-        assert_eq!(environments[0].record, hunt.environment);
+        assert_eq!(*environments[0].record, hunt.environment);
         assert_eq!(store.totals().await.unwrap(), (1, u64::from(hunt.run.complete)));
         store.moved(&hunt.run.id, "/elsewhere").await.unwrap();
         assert_eq!(store.run(&hunt.run.id).await.unwrap().unwrap().place, "/elsewhere");

@@ -1,15 +1,16 @@
 //! The changes of one board: reads its days, and hands them to the rules.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::units::Nanos;
 
 use super::answer::Refusal;
 use crate::changes::{
-    BUDGET_APART, ChangesScope, EnvironmentStep, FarmChange, InvalidRun, JudgedEnvironments, JudgedSeries,
-    MOST_SERIES, MOST_STEPS, READ_DAYS, RateHistory, RateReach, SHOWN_DAYS, SeriesAround, effect, is_judged,
-    is_spoiled, new_culprits, over_budget, rate_changes, rate_reach, series_name,
+    BUDGET_APART, ChangesScope, EFFECT_DAYS, EnvironmentStep, FarmChange, InvalidRun, JudgedEnvironments,
+    JudgedSeries, MOST_SERIES, MOST_STEPS, READ_DAYS, RateHistory, RateReach, SHOWN_DAYS, SeriesAround,
+    effect, is_judged, is_spoiled, new_culprits, over_budget, rate_changes, rate_reach, series_name,
 };
+use crate::history::{changes_by_day, environment_on, since as since_time};
 use crate::pages::environments::{SettingChange, changed};
 use crate::records::{BoardEnvironment, DayMaximum, FarmBoard, SeriesKey, SeriesOfBoard, Tier, TierRow};
 use crate::store::{FarmStore, TimeStretch};
@@ -25,25 +26,31 @@ pub async fn of_board(
 ) -> Result<(Vec<FarmChange>, ChangesScope), Refusal> {
     let since = newest - SHOWN_DAYS * DAY;
     let name = &board.board;
-    let mut environments = store.environments(name).await?;
-    // What other hardware did says nothing of this one.
-    let hardware = board.settings.hardware_since().unwrap_or(i64::MIN);
-    environments.retain(|one| one.first >= hardware);
+    let mut history = store.environments(name).await?;
+    history.reverse();
+    // What other hardware did says nothing of this one, and what came with it on its first day is
+    // no change of the board.
+    let replaced = board.settings.hardware_since();
+    let hardware = replaced.unwrap_or(i64::MIN);
+    let history = since_time(history, hardware);
+    let mut steps = changes_by_day(&history);
+    steps.retain(|(_, after)| replaced.is_none_or(|at| after.first >= Tier::Day.begin(at) + DAY));
     let (series, left_out) = judged_series(store, name, since).await?;
     let from = (board.last_day - READ_DAYS * DAY).min(since);
     let invalid = store.invalid_runs(name, from).await?;
     let (mut all, judged) = rates(store, board, &series, &invalid).await?;
     for one in &mut all {
-        one.settings = around(&environments, one.from - 3 * DAY, one.t + DAY);
+        one.settings = around(&steps, one.from - 3 * DAY, one.t + DAY);
     }
-    let in_order = environments_in_order(&environments);
-    let steps: Vec<_> = in_order.windows(2).filter(|pair| pair[1].first >= since).collect();
+    steps.retain(|(_, after)| after.first >= since);
     let scope = ChangesScope {
         series: JudgedSeries { left_out, ..judged },
         environments: JudgedEnvironments::of(steps.len()),
     };
-    for pair in steps.into_iter().rev().take(MOST_STEPS) {
-        all.push(step(store, name, &series, pair[0], pair[1]).await?);
+    for &pair in steps.iter().rev().take(MOST_STEPS) {
+        let mut days = days_of_step(&history, pair);
+        days.retain(|day| *day >= hardware);
+        all.push(step(store, name, &series, pair, &days).await?);
     }
     if let Some(limit) = board.settings.budget_ns {
         // Those before the days that are shown say whether it is longer so.
@@ -152,31 +159,45 @@ async fn maxima(
     Ok(all.into_iter().map(|(t, max_ns)| DayMaximum { t, max_ns }).collect())
 }
 
-fn environments_in_order(all: &[BoardEnvironment]) -> Vec<&BoardEnvironment> {
-    let mut all: Vec<&BoardEnvironment> = all.iter().collect();
-    all.sort_by_key(|one| one.first);
-    all
-}
+/// What a board was before a change of its environment, and after it.
+type ChangePair<'a> = (&'a BoardEnvironment, &'a BoardEnvironment);
 
 /// What changed of the environment within a time.
-fn around(all: &[BoardEnvironment], from: i64, to: i64) -> Vec<SettingChange> {
-    let all = environments_in_order(all);
-    let here = all.windows(2).rev().find(|pair| (from..to).contains(&pair[1].first));
-    here.map(|pair| changed(pair[0], pair[1])).unwrap_or_default()
+fn around(all: &[ChangePair<'_>], from: i64, to: i64) -> Vec<SettingChange> {
+    let here = all.iter().rev().find(|(_, after)| (from..to).contains(&after.first));
+    here.map(|(before, after)| changed(before, after)).unwrap_or_default()
+}
+
+/// The days around a change on which the board was what it was before it, or after, and nothing
+/// else: up to the next change, and back to the one before.
+fn days_of_step(history: &[BoardEnvironment], (before, after): ChangePair<'_>) -> BTreeSet<i64> {
+    let day = Tier::Day.begin(after.first);
+    let was = |of: &BoardEnvironment, day: &i64| {
+        environment_on(history, *day).is_some_and(|one| one.record.digest == of.record.digest)
+    };
+    let days = move |from: i64, to: i64| (from..=to).map(move |at| day + at * DAY);
+    let begin = Tier::Day.begin(before.first);
+    let earlier = days(-EFFECT_DAYS, -1).filter(|day| *day >= begin && was(before, day));
+    let later = days(1, EFFECT_DAYS).take_while(|day| {
+        // A day of which nothing is known by itself does not end it, another environment does.
+        environment_on(history, *day).is_none_or(|one| one.record.digest == after.record.digest)
+    });
+    earlier.chain(later.filter(|day| was(after, day))).collect()
 }
 
 async fn step(
     store: &FarmStore,
     board: &str,
     all: &[SeriesOfBoard],
-    before: &BoardEnvironment,
-    after: &BoardEnvironment,
+    (before, after): ChangePair<'_>,
+    days: &BTreeSet<i64>,
 ) -> Result<FarmChange, Refusal> {
     let begin = Tier::Day.begin(after.first);
-    let within = TimeStretch { from: begin - 7 * DAY, to: begin + 8 * DAY };
+    let within = TimeStretch { from: begin - EFFECT_DAYS * DAY, to: begin + (EFFECT_DAYS + 1) * DAY };
     let mut series = Vec::new();
     for one in all {
-        let maxima = store.slot_maxima(board, &one.key, within).await?;
+        let mut maxima = store.slot_maxima(board, &one.key, within).await?;
+        maxima.retain(|(t, _)| days.contains(&Tier::Day.begin(*t)));
         series.push(SeriesAround { name: series_name(one), maxima });
     }
     Ok(effect(&EnvironmentStep { board, before, after, series: &series }))

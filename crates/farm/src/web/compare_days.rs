@@ -2,6 +2,7 @@
 //! and `stats::compare` for the verdict.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use maud::html;
 use model::histogram::Bucket;
@@ -116,7 +117,7 @@ struct AskedOfDays {
     unit: FarmUnit,
     remarks: Vec<String>,
     /// Those that A and B had.
-    environments: [Vec<EnvironmentRecord>; 2],
+    environments: [Vec<Arc<EnvironmentRecord>>; 2],
     heading: String,
 }
 
@@ -184,7 +185,7 @@ fn judged(
     Ok((PageParts { heading, body, script }, json))
 }
 
-fn models_of(side: &[EnvironmentRecord]) -> BTreeSet<&str> {
+fn models_of(side: &[Arc<EnvironmentRecord>]) -> BTreeSet<&str> {
     side.iter().map(|one| one.model.as_str()).collect()
 }
 

@@ -3,13 +3,15 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::answer::Refusal;
-use crate::environments::{ToldSettings, environment_steps, merged};
-use crate::records::{EnvironmentRecord, EnvironmentRuns, SeriesDays, SeriesKey, SeriesOfBoard, Tier};
-use crate::sides::{
-    BoardDays, FarmSide, MOST_BOARDS, UnitDays, boards_to_look_at, boards_to_read, days_of, environment_on,
+use crate::environments::{KnownRecords, ToldSettings};
+use crate::history::{environment_on, history};
+use crate::records::{
+    BoardEnvironment, EnvironmentRecord, EnvironmentRuns, SeriesDays, SeriesKey, SeriesOfBoard, Tier,
 };
+use crate::sides::{BoardDays, FarmSide, MOST_BOARDS, UnitDays, boards_to_look_at, boards_to_read, days_of};
 use crate::store::{FarmStore, TimeStretch};
 
 /// Series of a board that are looked at, those with most days first.
@@ -20,35 +22,47 @@ type BoardTimes = BTreeMap<String, TimeStretch>;
 
 /// What boards were, as far as their runs and recorders say.
 struct KnownEnvironments {
-    by_digest: BTreeMap<String, EnvironmentRecord>,
+    by_digest: KnownRecords,
     of_boards: BTreeMap<String, Vec<EnvironmentRuns>>,
 }
 
 impl KnownEnvironments {
     async fn of(store: &FarmStore) -> Result<KnownEnvironments, Refusal> {
-        let all = store.environment_records().await?;
-        let by_digest = all.into_iter().map(|one| (one.digest.clone(), one)).collect();
+        let by_digest = store.environment_records().await?;
         let mut of_boards = store.environment_runs().await?;
-        let mut told = ToldSettings::of(&by_digest);
         for (board, of_rows) in store.recorded_environments().await? {
-            let of_runs = of_boards.remove(&board).unwrap_or_default();
-            let both = merged(of_runs, of_rows, &mut told).into_iter().map(|(one, _)| one);
-            of_boards.insert(board, both.collect());
+            of_boards.entry(board).or_default().extend(of_rows);
         }
         Ok(KnownEnvironments { by_digest, of_boards })
     }
 
-    /// The boards that may have been what a side asks for in its time, and when.
+    /// A side with all digests that mean the environment that it asks for.
+    fn with_same(&self, side: &FarmSide) -> FarmSide {
+        let mut told = ToldSettings::of(&self.by_digest);
+        let asked = &side.environment;
+        let is_same = |digest: &&String| !asked.is_empty() && told.is_same(asked, digest);
+        FarmSide { same: self.by_digest.keys().filter(is_same).cloned().collect(), ..side.clone() }
+    }
+
+    /// The boards that may have been what a side asks for in its time, and when: what a run and a
+    /// recorder say of one environment is here by both.
     fn times(&self, side: &FarmSide, within: &Range<i64>) -> BoardTimes {
-        let asked: BTreeSet<&String> =
-            self.by_digest.values().filter(|one| side.has(one)).map(|one| &one.digest).collect();
-        let time = |all: &Vec<EnvironmentRuns>| {
-            let of_side = all.iter().filter(|one| {
-                asked.contains(&one.digest) && one.first < within.end && one.until(all) > within.start
-            });
+        let mut told = ToldSettings::of(&self.by_digest);
+        let mut is_asked = |one: &EnvironmentRecord| {
+            side.has_record(one)
+                && (side.environment.is_empty() || told.agree(&side.environment, &one.digest))
+        };
+        let asked: BTreeSet<&str> =
+            self.by_digest.values().filter(|one| is_asked(one)).map(|one| one.digest.as_str()).collect();
+        let mut time = |all: &[EnvironmentRuns]| {
+            let named: Vec<&str> =
+                all.iter().map(|one| one.digest.as_str()).filter(|one| asked.contains(one)).collect();
+            let of_side = all.iter().filter(|one| named.iter().any(|asked| told.agree(asked, &one.digest)));
+            let of_side: Vec<&EnvironmentRuns> =
+                of_side.filter(|one| one.first < within.end && one.until(all) > within.start).collect();
             // The day of its first run is one of its days.
-            let from = Tier::Day.begin(of_side.clone().map(|one| one.first).min()?);
-            let to = of_side.map(|one| one.until(all)).max()?;
+            let from = Tier::Day.begin(of_side.iter().map(|one| one.first).min()?);
+            let to = of_side.iter().map(|one| one.until(all)).max()?;
             Some(TimeStretch { from: from.max(within.start), to: to.min(within.end) })
         };
         self.of_boards.iter().filter_map(|(board, all)| Some((board.clone(), time(all)?))).collect()
@@ -57,7 +71,7 @@ impl KnownEnvironments {
 
 /// What the store has of a board.
 struct FoundBoard {
-    steps: Vec<(i64, EnvironmentRecord)>,
+    history: Vec<BoardEnvironment>,
     series: Vec<SeriesDays>,
 }
 
@@ -67,19 +81,15 @@ async fn found_boards(
     names: &[&str],
     within: TimeStretch,
 ) -> Result<Vec<(String, FoundBoard)>, Refusal> {
-    let mut of_runs = store.environment_steps(names).await?;
+    let mut said = store.said_of_days(names).await?;
     let mut days = store.days_with_slots(names, within).await?;
-    let record = |(from, digest): (i64, String)| Some((from, known.by_digest.get(&digest)?.clone()));
     let mut all = Vec::new();
     for name in names {
-        let of_rows = store.recorded_stretches(name).await?;
-        let of_runs = of_runs.remove(*name).unwrap_or_default();
-        let steps = environment_steps(&of_runs, &of_rows, &mut ToldSettings::of(&known.by_digest));
+        let history = history(&said.remove(*name).unwrap_or_default(), &known.by_digest);
         let mut series = days.remove(*name).unwrap_or_default();
         series.sort_by_key(|one| Reverse(one.days.len()));
         series.truncate(MOST_SERIES);
-        let steps = steps.into_iter().filter_map(record).collect();
-        all.push(((*name).to_owned(), FoundBoard { steps, series }));
+        all.push(((*name).to_owned(), FoundBoard { history, series }));
     }
     Ok(all)
 }
@@ -101,7 +111,7 @@ pub async fn beside_each_other<T>(
 
 /// A board as it is on a side.
 struct BoardOfSide {
-    steps: Vec<(i64, EnvironmentRecord)>,
+    history: Vec<BoardEnvironment>,
     /// Its days that are of the side, by series.
     days: BTreeMap<SeriesKey, Vec<i64>>,
 }
@@ -119,6 +129,7 @@ impl FoundSide {
     /// Both sides, A first.
     pub async fn both(store: &FarmStore, asked: &[FarmSide; 2]) -> Result<[FoundSide; 2], Refusal> {
         let known = KnownEnvironments::of(store).await?;
+        let asked = asked.each_ref().map(|side| known.with_same(side));
         let within = [asked[0].stretch().map_err(Refusal::bad)?, asked[1].stretch().map_err(Refusal::bad)?];
         let named = [
             boards_of(store, &known, "A", &asked[0], &within[0]).await?,
@@ -153,10 +164,10 @@ impl FoundSide {
             for series in &board.series {
                 let there: Vec<i64> =
                     series.days.iter().copied().filter(|day| within.contains(day)).collect();
-                days.insert(series.key.clone(), days_of(side, &there, &board.steps));
+                days.insert(series.key.clone(), days_of(side, &there, &board.history));
                 words.insert(series.key.clone(), series.words.clone());
             }
-            BoardOfSide { steps: board.steps.clone(), days }
+            BoardOfSide { history: board.history.clone(), days }
         };
         let of_name = |name: &String| Some((name.clone(), of_side(found.get(name)?)));
         FoundSide { name, boards: boards.iter().filter_map(of_name).collect(), words, remark: None }
@@ -201,11 +212,11 @@ impl FoundSide {
     }
 
     /// What the boards were on the days of some units, each once.
-    pub fn environments_of(&self, units: &[UnitDays]) -> Vec<EnvironmentRecord> {
+    pub fn environments_of(&self, units: &[UnitDays]) -> Vec<Arc<EnvironmentRecord>> {
         let days = units.iter().flat_map(|unit| unit.days.iter().map(|day| (&unit.board, *day)));
-        let on = |(board, day): (&String, i64)| environment_on(&self.boards.get(board)?.steps, day);
-        let all: BTreeMap<&String, &EnvironmentRecord> =
-            days.filter_map(on).map(|one| (&one.digest, one)).collect();
+        let on = |(board, day): (&String, i64)| environment_on(&self.boards.get(board)?.history, day);
+        let all: BTreeMap<&String, &Arc<EnvironmentRecord>> =
+            days.filter_map(on).map(|one| (&one.record.digest, &one.record)).collect();
         all.into_values().cloned().collect()
     }
 }

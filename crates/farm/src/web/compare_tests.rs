@@ -46,16 +46,16 @@ fn spans_kernels_and_environments_of_a_board_are_compared_with_a_verdict() {
         assert!(page.matches("<svg").count() >= 2);
         assert!(page.contains(&format!("<a href=\"/b/{board}/at/1793318400?series=")), "a day has its page");
         // Its days are told apart by what it was.
-        let steps = app.store.environment_steps(&[&board]).await.unwrap().remove(&board).unwrap();
-        assert!(steps.len() >= 3, "{steps:?}");
-        let (old, new) = (&steps[0].1, &steps[steps.len() - 1].1);
+        let history = app.store.environments(&board).await.unwrap();
+        assert!(history.len() >= 3, "{history:?}");
+        let (old, new) = (&history[history.len() - 1].record.digest, &history[0].record.digest);
         let found =
             json(&app, &format!("a_board={board}&a_environment={old}&b_board={board}&b_environment={new}"))
                 .await;
         let differs = found["environment_diff"].as_array().unwrap();
         assert!(differs.iter().any(|one| one["what"] == "host.release"), "{differs:?}");
         let records = app.store.environment_records().await.unwrap();
-        let kernel = |digest: &String| &records.iter().find(|one| one.digest == *digest).unwrap().release;
+        let kernel = |digest: &String| &records[digest].release;
         let by_kernel = json(&app, &format!("a_kernel={}&b_kernel={}", kernel(old), kernel(new))).await;
         assert_eq!(by_kernel["a"], found["a"]);
         let setting = |side: &str, digest| format!("{side}_setting=host.release%3D{}", kernel(digest));

@@ -17,8 +17,12 @@ use super::kernels::documents;
 use super::pages::{FleetQuery, WebOutcome, known_board};
 use super::visitor::Visitor;
 use crate::changes::FarmChange;
+use crate::environments::settings_of;
 use crate::pages::environments::{SettingChange, changed};
 use crate::records::BoardEnvironment;
+
+/// Environments one after the other in one answer.
+const MOST_ENVIRONMENTS: usize = 1_000;
 
 pub async fn boards(
     State(app): State<Arc<App>>,
@@ -102,10 +106,11 @@ pub async fn environments(
     Path(name): Path<String>,
 ) -> WebOutcome {
     let board = known_board(&app, &visitor, &name).await?.board;
-    let documents = environment_documents(&app.store.environments(&board).await?);
-    let environments: Vec<Value> = documents.into_iter().map(|(one, _)| one).collect();
+    let all = app.store.environments(&board).await?;
+    let environments: Vec<Value> = environment_documents(&all).into_iter().map(|(one, _)| one).collect();
     WebAnswer::json(&json!({
         "schema": "onbeat.farm-environments/1", "board": board, "environments": environments,
+        "left_out": all.len().saturating_sub(MOST_ENVIRONMENTS),
     }))
 }
 
@@ -136,19 +141,19 @@ pub async fn environments_table(
     table(&COLUMNS, &documents.into_iter().map(in_a_cell).collect::<Vec<_>>())
 }
 
-/// Each environment as its JSON has it, and what changed since the one before, the latest first.
+/// Each environment as its JSON has it, and what changed since the one before, the latest first, at
+/// most [`MOST_ENVIRONMENTS`].
 fn environment_documents(all: &[BoardEnvironment]) -> Vec<(Value, Vec<SettingChange>)> {
     let document = |(at, one): (usize, &BoardEnvironment)| {
         let before = all.get(at + 1).map(|before| changed(before, one));
-        let settings: Value = serde_json::from_str(&one.record.settings).unwrap_or_default();
         let document = json!({
-            "environment": one.record.digest, "model": one.record.model, "release": one.record.release,
+            "environment": one.record.digest, "digests": *one.digests, "model": one.record.model, "release": one.record.release,
             "preempt": one.record.preempt, "first": one.first, "last": one.last, "runs": one.runs,
-            "example": one.example, "settings": settings, "changed": before,
+            "example": one.example, "settings": settings_of(&one.record.settings), "changed": before,
         });
         (document, before.unwrap_or_default())
     };
-    all.iter().enumerate().map(document).collect()
+    all.iter().take(MOST_ENVIRONMENTS).enumerate().map(document).collect()
 }
 
 /// A line for the names, and one for each.
