@@ -7,6 +7,7 @@ use model::watch::WatchEnvironment;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
+use crate::environments::is_of_board;
 use crate::records::EnvironmentRecord;
 
 /// The setting that stands for all options of the kernel's configuration.
@@ -18,9 +19,10 @@ pub fn environment(run: &Run, files: &[(String, Vec<u8>)]) -> EnvironmentRecord 
     let mut kept: BTreeMap<String, String> = settings
         .values()
         .iter()
-        // How it was measured is the series', and which version measured is no setting of the
-        // board.
+        // How it was measured, under which load and by whom, is the series', and which version
+        // measured is no setting of the board.
         .filter(|(name, value)| !name.starts_with("plan.") && *name != "onbeat" && !value.is_empty())
+        .filter(|(name, _)| is_of_board(name))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     let options = settings.options();
@@ -70,6 +72,7 @@ pub fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::load::LoadRun;
 
     #[test]
     fn what_the_machine_was_decides_and_not_how_it_was_measured() {
@@ -79,7 +82,11 @@ mod tests {
         let first = environment(&run, &[]);
         run.plan.interval_ns = Some(model::units::Nanos(1_000));
         run.version = "9".into();
-        assert_eq!(environment(&run, &[]), first);
+        run.loads = vec![LoadRun { spec: "cpu:1".into(), ..LoadRun::default() }];
+        run.host.capabilities = vec!["sys_nice".into()];
+        run.host.rtprio_limit = Some(99);
+        let own = ("/sys/fs/cgroup/cpu/cpu.rt_runtime_us".to_owned(), b"950000\n".to_vec());
+        assert_eq!(environment(&run, &[own]), first);
         let file = ("/proc/sys/kernel/sched_rt_runtime_us".to_owned(), b"-1\n".to_vec());
         let other = environment(&run, &[file]);
         assert_ne!(other.digest, first.digest);
