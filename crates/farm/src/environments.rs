@@ -7,6 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::ingest::environment::KERNEL_CONFIGURATION;
+
 /// What a machine was, by its content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EnvironmentRecord {
@@ -52,6 +54,19 @@ const OF_RUN: [&str; 5] =
     ["load", "host.capabilities", "host.cgroup_rt_runtime_us", "host.memlock_limit", "host.rtprio_limit"];
 const CGROUP: &str = "/sys/fs/cgroup/";
 
+/// What only root may be able to read, on some machines: where one of two runs does not tell it, it
+/// is not known whether it differs.
+const FOR_ROOT: [&str; 5] =
+    ["host.fair_server_runtime_ns", "host.high_res_timers", "host.hz", PREEMPT, KERNEL_CONFIGURATION];
+const DEBUGFS: &str = "/sys/kernel/debug/";
+const PREEMPT: &str = "host.preempt";
+const UNKNOWN: &str = "unknown";
+
+/// Whether a setting may be there or not by who measured.
+pub fn is_for_root(name: &str) -> bool {
+    FOR_ROOT.contains(&name) || name.starts_with(DEBUGFS)
+}
+
 /// Whether a setting is one of the board, and not of a run.
 pub fn is_of_board(name: &str) -> bool {
     !OF_RUN.contains(&name) && !name.starts_with(CGROUP)
@@ -61,7 +76,7 @@ pub fn is_of_board(name: &str) -> bool {
 /// out.
 pub fn settings_of(text: &str) -> SettingsByName {
     let mut all: SettingsByName = serde_json::from_str(text).unwrap_or_default();
-    all.retain(|name, _| is_of_board(name));
+    all.retain(|name, value| is_of_board(name) && (name.as_str() != PREEMPT || value.as_str() != UNKNOWN));
     all
 }
 
@@ -73,6 +88,18 @@ pub fn told_by_both<'a>(a: &'a SettingsByName, b: &'a SettingsByName) -> BTreeSe
         (words && name.starts_with(WORD)) || (a.contains_key(*name) && b.contains_key(*name))
     };
     a.keys().chain(b.keys()).filter(is_told).collect()
+}
+
+fn may_be_alike(a: &str, b: &str) -> bool {
+    let is_known = |text: &str| !text.is_empty() && text != UNKNOWN;
+    a == b || !is_known(a) || !is_known(b)
+}
+
+fn say_the_same(a: &SettingsByName, b: &SettingsByName) -> bool {
+    a.keys().chain(b.keys()).all(|name| match (a.get(name), b.get(name)) {
+        (Some(a), Some(b)) => a == b,
+        _ => is_for_root(name),
+    })
 }
 
 /// Environments by their digests, of which some are the same; the settings of each are read once.
@@ -95,10 +122,9 @@ impl<'a> ToldSettings<'a> {
         if let Some(known) = self.agreed.get(&key) {
             return *known;
         }
-        let alike = |a: &str, b: &str| a.is_empty() || b.is_empty() || a == b;
         let names =
             [(&one.model, &other.model), (&one.release, &other.release), (&one.preempt, &other.preempt)];
-        let is = names.into_iter().all(|(a, b)| alike(a, b))
+        let is = names.into_iter().all(|(a, b)| may_be_alike(a, b))
             && self
                 .both(one, other)
                 .is_some_and(|[a, b]| told_by_both(a, b).into_iter().all(|name| a.get(name) == b.get(name)));
@@ -110,8 +136,9 @@ impl<'a> ToldSettings<'a> {
     pub fn is_same(&mut self, a: &str, b: &str) -> bool {
         let records = self.records;
         let (Some(one), Some(other)) = (records.get(a), records.get(b)) else { return a == b };
-        (&one.model, &one.release, &one.preempt) == (&other.model, &other.release, &other.preempt)
-            && self.both(one, other).is_some_and(|[a, b]| a == b)
+        (&one.model, &one.release) == (&other.model, &other.release)
+            && may_be_alike(&one.preempt, &other.preempt)
+            && self.both(one, other).is_some_and(|[a, b]| say_the_same(a, b))
     }
 
     fn both(
@@ -200,5 +227,35 @@ mod tests {
         let records = records();
         let mut told = ToldSettings::of(&records);
         assert!(told.is_same("run-new", "run-new-load") && told.is_same("run-new-root", "run-new-load"));
+    }
+
+    #[test]
+    fn what_a_user_could_not_read_is_no_other_setting() {
+        let of = |digest: &str, preempt: &str, settings: &str| {
+            let (digest, preempt, settings) = (digest.to_owned(), preempt.to_owned(), settings.to_owned());
+            let record = EnvironmentRecord { digest, preempt, settings, ..EnvironmentRecord::default() };
+            (record.digest.clone(), Arc::new(record))
+        };
+        let records = KnownRecords::from([
+            of("user", UNKNOWN, r#"{"x":"1","host.preempt":"unknown"}"#),
+            of(
+                "root",
+                "full",
+                r#"{"x":"1","host.preempt":"full","host.hz":"250","/sys/kernel/debug/y":"1"}"#,
+            ),
+            of("set", "full", r#"{"x":"1","host.preempt":"full","host.hz":"250","/sys/kernel/debug/y":"2"}"#),
+            of("lazy", "lazy", r#"{"x":"1","host.preempt":"lazy"}"#),
+            of("other", "full", r#"{"host.preempt":"full"}"#),
+        ]);
+        let mut told = ToldSettings::of(&records);
+        for (a, b, is) in [
+            ("user", "root", true),
+            ("user", "set", true),
+            ("root", "set", false),
+            ("root", "lazy", false),
+            ("user", "other", false),
+        ] {
+            assert_eq!((told.is_same(a, b), told.is_same(b, a)), (is, is), "{a} {b}");
+        }
     }
 }

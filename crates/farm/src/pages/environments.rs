@@ -9,7 +9,7 @@ use report::words::several;
 use super::audit::{to_audit, to_difference};
 use super::parts::{as_data, environment_words, escaped, moment};
 use super::{Section, page};
-use crate::environments::{settings_of, told_by_both};
+use crate::environments::{is_for_root, settings_of, told_by_both};
 use crate::records::{BoardEnvironment, FarmBoard};
 use crate::sides::FarmSide;
 
@@ -28,6 +28,8 @@ pub struct SettingChange {
 /// run the other, in what both tell.
 pub fn changed(before: &BoardEnvironment, after: &BoardEnvironment) -> Vec<SettingChange> {
     let mut all = changes(&before.record.settings, &after.record.settings);
+    // A run of another user could not read it.
+    all.retain(|one| !is_for_root(&one.what) || !(one.before.is_empty() || one.after.is_empty()));
     if before.recorded != after.recorded {
         let sides = [before, after].map(|side| settings_of(&side.record.settings));
         let told = told_by_both(&sides[0], &sides[1]);
@@ -169,6 +171,10 @@ mod tests {
         let told: Vec<String> = changed(&run, &recorded).into_iter().map(|one| one.what).collect();
         assert_eq!(told, ["cmdline isolcpus", "host.release"]);
         assert_eq!(changed(&run, &environment(settings)).len(), 3);
+        let root = environment(r#"{"host.hz":"250","host.release":"6.1","/proc/x":"1"}"#);
+        let user = environment(r#"{"host.release":"6.12"}"#);
+        let told: Vec<String> = changed(&root, &user).into_iter().map(|one| one.what).collect();
+        assert_eq!(told, ["/proc/x", "host.release"]);
     }
 
     #[test]

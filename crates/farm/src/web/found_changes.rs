@@ -392,8 +392,8 @@ mod tests {
         });
     }
 
-    /// A run of each of 24 days, of five hours: eight days of A, which is late, eight of B, eight of
-    /// A. The first second of the first day.
+    /// A run of each of 24 days, of five hours: eight days of A, which is late, eight of B, eight
+    /// of A. The first second of the first day.
     async fn put_back_and_forth(store: &FarmStore) -> i64 {
         let recorded = recorded_run("measured", "a");
         let (begin, mut rng) = (Tier::Day.begin(recorded.run.started) - 23 * DAY, Rng::new(SEED));

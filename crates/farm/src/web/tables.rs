@@ -147,9 +147,10 @@ fn environment_documents(all: &[BoardEnvironment]) -> Vec<(Value, Vec<SettingCha
     let document = |(at, one): (usize, &BoardEnvironment)| {
         let before = all.get(at + 1).map(|before| changed(before, one));
         let document = json!({
-            "environment": one.record.digest, "digests": *one.digests, "model": one.record.model, "release": one.record.release,
-            "preempt": one.record.preempt, "first": one.first, "last": one.last, "runs": one.runs,
-            "example": one.example, "settings": settings_of(&one.record.settings), "changed": before,
+            "environment": one.record.digest, "digests": *one.digests, "model": one.record.model,
+            "release": one.record.release, "preempt": one.record.preempt, "first": one.first,
+            "last": one.last, "runs": one.runs, "example": one.example,
+            "settings": settings_of(&one.record.settings), "changed": before,
         });
         (document, before.unwrap_or_default())
     };
