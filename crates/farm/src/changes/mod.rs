@@ -21,10 +21,8 @@ use crate::records::SeriesOfBoard;
 
 pub use budget::{BUDGET_APART, over_budget, without_tag};
 pub use culprits::{CulpritSeen, new_culprits};
-pub use environment::{EnvironmentStep, SeriesAround, effect};
-pub use identity::{ChangeIdentity, NotedChanges};
 pub use environment::{EFFECT_DAYS, EnvironmentStep, SeriesAround, effect};
-pub use identity::ChangeIdentity;
+pub use identity::{ChangeIdentity, NotedChanges};
 pub use invalid::{InvalidRun, invalid_within, is_spoiled};
 pub use rate::{READ_DAYS, RateHistory, is_judged, rate_changes};
 pub use reach::{RateReach, rate_reach};

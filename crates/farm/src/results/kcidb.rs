@@ -135,6 +135,7 @@ mod tests {
     use super::*;
     use crate::records::SeriesKey;
     use model::labels::Labels;
+    use std::collections::BTreeMap;
     use std::sync::Arc;
 
     fn run(id: &str, max: Option<i64>) -> FarmRun {

@@ -516,7 +516,11 @@ fn what_the_lists_show_is_there_as_csv_and_environments_as_json() {
             ("boards", "board,name,", "\nwest,west,active,"),
             ("culprits", "fingerprint,rule,", ","),
             ("kernels", "machine,kernel,", ",measure,1,1,"),
-            ("changes", "board,kind,", "says,evidence,acknowledged_by,acknowledged_at,note,settings,address,subject\n"),
+            (
+                "changes",
+                "board,kind,",
+                "says,evidence,acknowledged_by,acknowledged_at,note,settings,address,subject\n",
+            ),
             ("refused", "place,reason\n", ""),
         ] {
             let response = get(&app, &format!("/v1/{list}.csv")).await;
