@@ -3,15 +3,15 @@
 use std::io::Write;
 
 use model::error::{Exit, Failure, Result};
-use model::text::{clean, several};
+use model::text::several;
 use serde::Serialize;
 
 use super::document_flags::DocumentFlags;
 use super::store_flag::{STORE_HELP, StorePlace};
 use super::{FarmEnvironment, note};
 use crate::board_settings::lab_tag;
+use crate::ingest::board_key::board_of;
 use crate::ingest::environment::hex;
-use crate::ingest::find::board_key;
 use crate::store::FarmStore;
 use crate::web::sender::{digest_of, now};
 
@@ -72,6 +72,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         args.output.write(&document)?;
         return Ok(Exit::Ok);
     }
+    document.board = args.board(&store).await?;
     document.codes = made(&store, args).await?;
     for code in document.codes.iter().filter(|_| args.output.prints()) {
         // A code that could not be printed is of no use.
@@ -79,7 +80,6 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
             .map_err(|error| Failure::internal(format!("cannot print the code ({error}): try again")))?;
     }
     document.good_for_s = GOOD_FOR_S;
-    document.board = args.board()?;
     document.tags = args.tags()?;
     args.output.write(&document)?;
     let each = if args.count == 1 { "this code is" } else { "each code is" };
@@ -96,8 +96,13 @@ impl Args {
     }
 
     /// The one board that the code is for.
-    fn board(&self) -> Result<Option<String>> {
-        self.name.as_deref().map(key_of).transpose()
+    async fn board(&self, store: &FarmStore) -> Result<Option<String>> {
+        let Some(name) = self.name.as_deref().map(str::trim) else { return Ok(None) };
+        if name.is_empty() {
+            return Err(Failure::usage("--name: this is no name of a board: give one"));
+        }
+        let (key, name) = board_of(name);
+        store.settled_key(key, &name).await.map(Some)
     }
 }
 
@@ -112,7 +117,7 @@ async fn revoke(store: &FarmStore, board: &str) -> Result<()> {
 
 /// The codes that are asked for, which the store knows from now on.
 async fn made(store: &FarmStore, args: &Args) -> Result<Vec<String>> {
-    let (tags, board) = (args.tags()?, args.board()?);
+    let (tags, board) = (args.tags()?, args.board(store).await?);
     if let Some(board) = &board {
         look_at(store, board, &tags, &args.output).await?;
     }
@@ -158,15 +163,6 @@ async fn look_at(store: &FarmStore, board: &str, tags: &[String], output: &Docum
     Ok(())
 }
 
-/// A board's name as it is in addresses.
-fn key_of(name: &str) -> Result<String> {
-    let name = clean(name.trim());
-    match name.chars().any(|c| c.is_ascii_alphanumeric()) {
-        true => Ok(board_key(&name)),
-        false => Err(Failure::usage("--name: a board's name has a letter from a to z or a digit: give one")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,17 +185,18 @@ mod tests {
         on_each_engine(async |store| {
             assert_eq!(made(&store, &asked(None, Some("West"), 3)).await.unwrap().len(), 3);
             let codes = made(&store, &asked(Some("press 3"), Some("west"), 1)).await.unwrap();
-            let enrolled = store.enrol(&digest_of(&codes[0]), now(), "press-3", "press 3", &[1]).await;
+            let (key, name) = board_of("press 3");
+            let enrolled = store.enrol(&digest_of(&codes[0]), now(), &key, &name, &[1]).await;
             assert_eq!(enrolled.unwrap(), EnrolOutcome::Enrolled);
-            revoke(&store, "press-3").await.unwrap();
-            assert!(revoke(&store, "press-3").await.is_err());
+            revoke(&store, &key).await.unwrap();
+            assert!(revoke(&store, &key).await.is_err());
             let noted: Vec<String> = store.audit(9).await.unwrap().into_iter().map(|one| one.what).collect();
             assert_eq!(
                 noted,
                 [
-                    "revoked the token of press-3",
-                    "made 1 code to enrol press-3 with, lab=west",
-                    "made 3 codes to enrol boards with, lab=west",
+                    format!("revoked the token of {key}"),
+                    format!("made 1 code to enrol {key} with, lab=west"),
+                    "made 3 codes to enrol boards with, lab=west".to_owned(),
                 ]
             );
         });
@@ -213,15 +210,20 @@ mod tests {
             revoke(&store, "press-3").await.unwrap();
             for (name, lab, why) in [
                 ("press-3", Some("west"), "leave --lab out"),
-                ("///", None, "a letter"),
-                (" ", None, "a letter"),
-                ("\u{fc}", None, "a letter"),
+                ("", None, "no name of a board"),
+                (" ", None, "no name of a board"),
             ] {
                 let refused = made(&store, &asked(Some(name), lab, 1)).await.unwrap_err();
                 assert!(refused.exit == Exit::Usage && refused.message.contains(why), "{name}: {refused}");
             }
             assert_eq!(store.audit(9).await.unwrap().len(), 2);
             assert_eq!(made(&store, &asked(Some("press-3"), None, 1)).await.unwrap().len(), 1);
+            // Boards that differ in letters alone that no address has are two.
+            let key = async |name: &str| asked(Some(name), None, 1).board(&store).await.unwrap().unwrap();
+            assert_ne!(key("\u{441}\u{442}\u{435}\u{43d}\u{434}").await, key("\u{fc}").await);
+            // One that was stored when both were `board` goes on under that.
+            store.board_for("board", "\u{fc}").await.unwrap();
+            assert_eq!(key("\u{fc}").await, "board");
         });
     }
 }

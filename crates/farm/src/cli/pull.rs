@@ -14,7 +14,6 @@ use super::document_flags::DocumentFlags;
 use super::note_left_out;
 use super::objects_flag::ObjectsFlag;
 use super::store_flag::{STORE_HELP, StorePlace};
-use crate::ingest::find::board_key;
 use crate::pull::{PullHost, PullOutcome, PullPlace, pull_from};
 
 /// Boards that are asked at the same time.
@@ -121,11 +120,12 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         silence,
     });
     let (places, mut asked) = (Arc::new(Semaphore::new(AT_ONCE)), JoinSet::new());
-    for host in hosts {
+    for mut host in hosts {
+        host.settle(&to.store).await?;
         let (to, places) = (to.clone(), places.clone());
         asked.spawn(async move {
             let _place = places.acquire_owned().await;
-            let outcome = pull_from(&to, &host.target, &host.board).await;
+            let outcome = pull_from(&to, &host).await;
             (host, outcome)
         });
     }
@@ -189,7 +189,7 @@ impl Args {
         let mut hosts = parsed.map_err(Failure::usage)?;
         match (&self.board, hosts.as_mut_slice()) {
             (None, _) => {}
-            (Some(name), [one]) => one.board = board_key(name),
+            (Some(name), [one]) => one.call(name),
             (Some(_), _) => {
                 return Err(Failure::usage(
                     "--board: names the board of one host: ask the others by themselves",

@@ -159,10 +159,11 @@ async fn put(store: &FarmStore, one: FoundBundle) -> Result<Result<Taken, String
     let Ok(outcome) = tokio::task::spawn_blocking(move || read(&one)).await else {
         return Ok(Err("its parser failed: report this, with the bundle".to_owned()));
     };
-    let (record, remarks): (BundleRecord, Vec<String>) = match outcome {
+    let (mut record, remarks): (BundleRecord, Vec<String>) = match outcome {
         Ok(read) => read,
         Err(reason) => return Ok(Err(reason)),
     };
+    record.run.board = store.settled_key(record.run.board, &record.board_name).await?;
     Ok(match store.put(&record).await? {
         PutOutcome::Refused(reason) => Err(reason),
         stored => Ok((record.run.complete, stored, remarks)),
@@ -176,6 +177,8 @@ mod tests {
     use bundle::record::made::MadeRecord;
     use bundle::record::write::{DEFAULT_SIZE, RecordWriter};
     use model::units::Nanos;
+
+    use crate::store::engines::on_each_engine;
 
     const MADE: MadeRecord =
         MadeRecord { cpus: 1, span: Nanos(300 * Nanos::SECOND.0), reboot: 99, wakeups: 1_000 };
@@ -283,6 +286,41 @@ mod tests {
             // Another folder's are another's.
             let below = root.path().join("a");
             assert!(!scan(&store, &below, &mut seen).await.unwrap().vanished);
+        });
+    }
+
+    #[test]
+    fn folders_whose_names_are_alike_in_an_address_are_boards_of_their_own() {
+        const STAND: &str = "\u{441}\u{442}\u{435}\u{43d}\u{434}";
+        let names = ["\u{5317}\u{4eac}-1", "\u{4e0a}\u{6d77}-1", STAND, "\u{43f}\u{440}", "a b", "a-b"];
+        on_each_engine(async |store| {
+            // It is there from before each name had a key of its own.
+            let before = store.board_for("board", STAND).await.unwrap();
+            let root = tempfile::tempdir().unwrap();
+            let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/measured");
+            let document = std::fs::read_to_string(fixture.join("run.json")).unwrap();
+            let id = read(&FoundBundle { place: fixture.clone(), board: None }).unwrap().0.run.id;
+            for (at, name) in names.iter().enumerate() {
+                let place = root.path().join(name).join("run");
+                std::fs::create_dir_all(&place).unwrap();
+                let document = document.replacen(&id, &format!("run-{at}"), 1);
+                std::fs::write(place.join("run.json"), document).unwrap();
+                record(&root.path().join(name).join("watch"), (0, 3));
+            }
+            let mut seen = SeenRuns::default();
+            let outcome = scan(&store, root.path(), &mut seen).await.unwrap();
+            assert_eq!((outcome.stored, outcome.new_records, outcome.refused.len()), (6, 6, 0));
+            let boards = store.boards().await.unwrap();
+            let called: BTreeSet<&str> = boards.iter().map(|board| board.name.as_str()).collect();
+            assert_eq!(called, BTreeSet::from(names));
+            for board in &boards {
+                let id = store.board_for(&board.board, &board.name).await.unwrap();
+                assert_eq!((board.runs, store.row_stretches(id).await.unwrap().len()), (1, 3), "{board:?}");
+                assert_eq!(board.board == "board", id == before);
+            }
+            // Another look by who knows nothing of the first.
+            let outcome = scan(&store, root.path(), &mut SeenRuns::default()).await.unwrap();
+            assert_eq!((outcome.stored, outcome.had, store.boards().await.unwrap().len()), (0, 6, 6));
         });
     }
 }

@@ -7,9 +7,9 @@ use model::text::{excerpt, several};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
-use crate::ingest::bundle::board_name;
+use crate::ingest::board_key::board_of;
 use crate::ingest::environment::watch_environment;
-use crate::ingest::find::{FoundBundle, board_key};
+use crate::ingest::find::FoundBundle;
 use crate::ingest::record_rows::{RecordPart, RowsTaken, environments_of, model_of, read};
 use crate::ingest::rows::{ReceivedRow, RowsOf};
 use crate::store::{FarmStore, RowBatch};
@@ -75,8 +75,8 @@ impl TakenRecord {
                 spawn_blocking(move || model_of(&environments_of(&place))).await.unwrap_or_default()
             }
         };
-        let name = board_name(&named);
-        let board = store.board_for(&board_key(&name), &name).await?;
+        let (key, name) = board_of(&named);
+        let board = store.board_for(&store.settled_key(key, &name).await?, &name).await?;
         self.board = Some(board);
         Ok(board)
     }
@@ -379,10 +379,7 @@ mod tests {
             let one = FoundBundle { board: None, ..of(folder.path()) };
             take_record(&store, &one, &mut TakenRecord::default()).await.unwrap();
             let boards = store.boards().await.unwrap();
-            assert_eq!(
-                (boards[0].board.as_str(), boards[0].name.as_str()),
-                ("Press-Board-2", "Press Board (2)")
-            );
+            assert_eq!((boards[0].board.clone(), boards[0].name.clone()), board_of("Press Board (2)"));
             // One whose environment does not tell it.
             let other = tempfile::tempdir().unwrap();
             record(other.path(), (0, 1), DEFAULT_SIZE);

@@ -18,8 +18,9 @@ use model::wall_time::nanos_of;
 use sha2::{Digest, Sha256};
 use study::explain::bring_up_to_date;
 
+use super::board_key::{board_of, plain_key};
 use super::environment::{environment, hex};
-use super::find::{FoundBundle, board_key};
+use super::find::FoundBundle;
 use super::fingerprint::{fingerprint_of, plain_name};
 use super::plausible;
 use super::run_rows::RunRows;
@@ -76,9 +77,9 @@ fn read_unguarded(found: &FoundBundle) -> Result<(BundleRecord, Vec<String>), St
     plausible::slots(&slots, clock)?;
     let run = &bundle.run;
     let environment = environment(run, &host_files(&found.place));
-    let board_name = board_name(found.board.as_deref().unwrap_or(&run.host.model));
+    let (board, board_name) = board_of(found.board.as_deref().unwrap_or(&run.host.model));
     let record = BundleRecord {
-        run: farm_run(run, &board_name, &environment.digest, &found.place),
+        run: farm_run(run, board, &environment.digest, &found.place),
         board_name,
         plan_words: plan_words(run),
         environment,
@@ -167,16 +168,7 @@ pub fn is_id(id: &str) -> bool {
     (1..=128).contains(&id.len()) && id.chars().all(plain) && !id.starts_with('.')
 }
 
-/// What a board is called, from the name of its folder or the model of its machine.
-pub fn board_name(named: &str) -> String {
-    let name: String = model::text::clean(named).chars().take(64).collect();
-    match name.trim() {
-        "" => "unnamed machine".to_owned(),
-        name => name.to_owned(),
-    }
-}
-
-fn farm_run(run: &Run, board: &str, environment: &str, place: &Path) -> FarmRun {
+fn farm_run(run: &Run, board: String, environment: &str, place: &Path) -> FarmRun {
     let sum = |of: fn(&CpuRun) -> Option<u64>| {
         run.cpus
             .iter()
@@ -185,7 +177,7 @@ fn farm_run(run: &Run, board: &str, environment: &str, place: &Path) -> FarmRun 
     };
     FarmRun {
         id: run.id.clone(),
-        board: board_key(board),
+        board,
         command: run.command.as_str().to_owned(),
         key: series_key(run),
         started: nanos_of(&run.started).map_or(0, |at| at.0 / Nanos::SECOND.0),
@@ -241,7 +233,7 @@ fn series_key(run: &Run) -> SeriesKey {
     exact.extend(
         [run.plan.wake.as_str(), run.plan.expiry.as_str(), run.plan.phase.as_str()].map(str::to_owned),
     );
-    SeriesKey { series: board_key(&series), plan: hex(&Sha256::digest(exact.join("\n"))[..6]) }
+    SeriesKey { series: plain_key(&series), plan: hex(&Sha256::digest(exact.join("\n"))[..6]) }
 }
 
 /// All samples of the run, CPU by CPU. A bucket of the run is a part of one row (`model::rows`).
@@ -300,7 +292,7 @@ mod tests {
             let (record, _) = read(&fixture(name)).unwrap();
             let total: u64 = record.whole.cpus.iter().map(|cpu| cpu.rows.total()).sum();
             assert_eq!(total, record.run.cycles, "{name}");
-            assert_eq!(record.run.board, "a-board");
+            assert_eq!((record.run.board, record.board_name), board_of("a board"));
             assert!(record.run.started > 1_600_000_000 && !record.environment.digest.is_empty());
         }
         let (hunt, _) = read(&fixture("hunt")).unwrap();

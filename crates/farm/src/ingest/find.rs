@@ -63,19 +63,6 @@ pub fn bundles(root: &Path) -> FoundBundles {
     found
 }
 
-/// What stands for a name in an address: letters, digits and what needs no escape.
-pub fn board_key(name: &str) -> String {
-    let safe = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
-    let mut key = String::new();
-    for c in name.chars().map(safe).take(64) {
-        if c != '-' || !key.ends_with('-') {
-            key.push(c);
-        }
-    }
-    let key = key.trim_matches(|c| c == '-' || c == '.');
-    if key.is_empty() { "board".to_owned() } else { key.to_owned() }
-}
-
 #[cfg(test)]
 #[allow(clippy::disallowed_methods)] // Tests make folders of their own.
 mod tests {
@@ -107,18 +94,5 @@ mod tests {
         let itself = bundles(&root.path().join("east/w"));
         assert_eq!((itself.runs.len(), itself.records[0].board.as_deref()), (0, None));
         assert_eq!(bundles(&root.path().join("nowhere")), FoundBundles::default());
-    }
-
-    #[test]
-    fn a_key_needs_no_escape() {
-        for (name, key) in [
-            ("rpi5-lab", "rpi5-lab"),
-            ("Intel(R) Core(TM) i7", "Intel-R-Core-TM-i7"),
-            ("../..", "board"),
-            ("<b>", "b"),
-            ("", "board"),
-        ] {
-            assert_eq!(board_key(name), key);
-        }
     }
 }

@@ -1,5 +1,6 @@
 //! From folders to what the farm keeps.
 
+pub mod board_key;
 pub mod bundle;
 pub mod environment;
 pub mod find;

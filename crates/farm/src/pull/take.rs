@@ -10,6 +10,7 @@ use model::error::{Failure, Result};
 use model::text::several;
 use model::units::Nanos;
 
+use super::host_name::PullHost;
 use super::remote::{ListedRun, RemoteFault, RemoteRuns};
 use crate::ingest::bundle::read;
 use crate::ingest::environment::hex;
@@ -55,9 +56,9 @@ pub struct PullOutcome {
 }
 
 /// Asks a board for what is new. The failure is the store's, all else is in the outcome.
-pub async fn pull_from(place: &PullPlace, target: &str, board: &str) -> Result<PullOutcome> {
+pub async fn pull_from(place: &PullPlace, host: &PullHost) -> Result<PullOutcome> {
     let mut outcome = PullOutcome::default();
-    let (name, always, silence) = (target.to_owned(), place.always, place.silence);
+    let (name, always, silence) = (host.target.clone(), place.always, place.silence);
     let listed = blocking(move || RemoteRuns { target: &name, always, silence }.list()).await?;
     let (listed, foreign) = match listed {
         Ok(listed) => listed,
@@ -75,14 +76,14 @@ pub async fn pull_from(place: &PullPlace, target: &str, board: &str) -> Result<P
     }
     // What was removed here stays on the board, and is not fetched in vain.
     let gone: BTreeSet<String> = place.store.forgotten().await?.into_iter().map(|(run, _)| run).collect();
-    let known = place.store.digests_of(board).await?;
+    let known = place.store.digests_of(&host.board).await?;
     let listed = listed.into_iter().filter(|run| !gone.contains(&run.name));
     let (had, new): (Vec<_>, Vec<_>) = listed.partition(|run| known.contains(&run.digest));
     outcome.had += had.len() as u64;
     if new.is_empty() {
         return Ok(outcome);
     }
-    let folder = match PullFolder::make(&place.bundles, board) {
+    let folder = match PullFolder::make(&place.bundles, &host.board) {
         Ok(folder) => folder,
         Err(why) => {
             outcome.refused.push(why);
@@ -93,7 +94,7 @@ pub async fn pull_from(place: &PullPlace, target: &str, board: &str) -> Result<P
     let new: Vec<ListedRun> = new.into_iter().rev().collect();
     let mut waiting: Vec<&[ListedRun]> = new.chunks(TOGETHER).rev().collect();
     while let Some(some) = waiting.pop() {
-        match fetch(place, target, board, some, &folder, &mut outcome).await? {
+        match fetch(place, host, some, &folder, &mut outcome).await? {
             Ok(()) => {}
             // What one of them has may be the reason that all are refused.
             Err(RemoteFault::Refused(_)) if some.len() > 1 => waiting.extend(some.chunks(1).rev()),
@@ -119,15 +120,14 @@ fn words(fault: RemoteFault) -> String {
 /// stored then.
 async fn fetch(
     place: &PullPlace,
-    target: &str,
-    board: &str,
+    host: &PullHost,
     some: &[ListedRun],
     folder: &PullFolder,
     outcome: &mut PullOutcome,
 ) -> Result<std::result::Result<(), RemoteFault>> {
-    let left = place.quota.saturating_sub(place.store.kept_bytes_of(board).await?);
+    let left = place.quota.saturating_sub(place.store.kept_bytes_of(&host.board).await?);
     let names: BTreeSet<String> = some.iter().map(|run| run.name.clone()).collect();
-    let (to, name, always) = (folder.place.clone(), target.to_owned(), place.always);
+    let (to, name, always) = (folder.place.clone(), host.target.clone(), place.always);
     let silence = place.silence;
     let fetched = blocking(move || {
         let into = emptied(&to).map_err(RemoteFault::Failed)?;
@@ -146,7 +146,7 @@ async fn fetch(
         unpacked.runs.into_iter().map(|(run, volume)| (run, volume.bytes)).collect();
     for run in some {
         let bytes = volumes.get(&run.name).copied().unwrap_or_default();
-        match take_in(place, board, run, bytes, &folder.place.join(RUNS).join(&run.name)).await? {
+        match take_in(place, host, run, bytes, &folder.place.join(RUNS).join(&run.name)).await? {
             Ok((PutOutcome::Had, _)) => outcome.had += 1,
             Ok((_, remarks)) => {
                 outcome.stored += 1;
@@ -161,20 +161,20 @@ async fn fetch(
 /// Reads, copies and stores a run; why not, in a line.
 async fn take_in(
     place: &PullPlace,
-    board: &str,
+    host: &PullHost,
     run: &ListedRun,
     bytes: u64,
     from: &Path,
 ) -> Result<std::result::Result<(PutOutcome, Vec<String>), String>> {
     let (from, bundles) = (from.to_owned(), place.bundles.clone());
-    let (board, digest) = (board.to_owned(), run.digest.clone());
+    let (host, digest) = (host.clone(), run.digest.clone());
     let known = place.store.clone();
     let read = blocking(move || {
-        let (mut record, remarks) = read(&FoundBundle { place: from.clone(), board: Some(board.clone()) })?;
+        let (mut record, remarks) = read(&FoundBundle { place: from.clone(), board: Some(host.name) })?;
         if hex(&record.digest) != digest {
             return Err("it changed while it was read: it is left for the next time".to_owned());
         }
-        record.run.board = board;
+        record.run.board = host.board;
         Ok((record, from, remarks))
     });
     let (mut record, from, remarks): (BundleRecord, PathBuf, Vec<String>) = match read.await? {
@@ -255,6 +255,10 @@ mod tests {
     use super::*;
     use crate::objects::tests::{PlannedFault, hunt_that_is_on, in_memory};
 
+    fn host(name: &str) -> PullHost {
+        PullHost::parse(name).unwrap()
+    }
+
     #[test]
     fn a_run_that_was_fetched_is_in_the_bucket_before_it_is_stored() {
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
@@ -275,11 +279,11 @@ mod tests {
             let run = ListedRun { name: id.clone(), digest: hex(&digest) };
             for at in 1..=4 {
                 bucket.planned.plan(Some((at, PlannedFault::Gone)));
-                assert!(take_in(&place, "a", &run, 9, &from).await.is_err());
+                assert!(take_in(&place, &host("a"), &run, 9, &from).await.is_err());
                 assert!(place.store.run(&id).await.unwrap().is_none(), "the request {at} failed");
             }
             bucket.planned.plan(None);
-            let stored = take_in(&place, "a", &run, 9, &from).await.unwrap();
+            let stored = take_in(&place, &host("a"), &run, 9, &from).await.unwrap();
             assert_eq!(stored.map(|(stored, _)| stored), Ok(PutOutcome::Stored));
             assert_eq!(bucket.faults(&name, &digest, true).await.unwrap(), [""; 0]);
             let kept = place.store.run(&id).await.unwrap().unwrap().place;
@@ -305,7 +309,7 @@ mod tests {
                 let take = async |from: &PathBuf, board: &str| {
                     let record = read(&FoundBundle { place: from.to_owned(), board: None }).unwrap().0;
                     let run = ListedRun { name: record.run.id, digest: hex(&record.digest) };
-                    take_in(&place, board, &run, 9, from).await.unwrap()
+                    take_in(&place, &host(board), &run, 9, from).await.unwrap()
                 };
                 let (later, earlier) = (hunt_that_is_on(folder.path(), 0), hunt_that_is_on(folder.path(), 1));
                 assert_eq!(take(&later, "a").await.map(|(stored, _)| stored), Ok(PutOutcome::Stored));

@@ -10,6 +10,7 @@ use super::runs::ON_BY_ROWS;
 use super::tiers::{SlotPlace, add_to_tiers, put_slots};
 use super::{FarmStore, plain, storable, to_i64, trouble};
 use crate::encoding::pack_rows;
+use crate::ingest::board_key::plain_key;
 use crate::records::{BundleRecord, EnvironmentRecord};
 
 impl FarmStore {
@@ -22,6 +23,20 @@ impl FarmStore {
             PutOutcome::Had | PutOutcome::Refused(_) => all.rollback().await.map_err(trouble)?,
         }
         Ok(outcome)
+    }
+
+    /// The key under which the store has a board of this key and name. Before each name had a key
+    /// of its own, keys were what is left of a name without what an address cannot hold: a board of
+    /// this very name that is there under such a key goes on under it.
+    pub async fn settled_key(&self, key: String, name: &str) -> Result<String> {
+        let plain = plain_key(name);
+        if plain == key {
+            return Ok(key);
+        }
+        let select = sqlx::query_scalar("select key from board where key = $1 or key = $2 and name = $3");
+        let found: Vec<String> =
+            select.bind(&key).bind(&plain).bind(name).fetch_all(&self.pool).await.map_err(trouble)?;
+        Ok(if found == [plain.as_str()] { plain } else { key })
     }
 
     /// The number of the board of a key; it is made where there is none.

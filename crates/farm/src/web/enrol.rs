@@ -15,8 +15,8 @@ use super::app::App;
 use super::login::counted_as;
 use super::receive::{Received, with};
 use super::sender::{TOKEN, digest_of, intake, now, random};
+use crate::ingest::board_key::board_of;
 use crate::ingest::environment::hex;
-use crate::ingest::find::board_key;
 use crate::store::EnrolOutcome;
 
 #[derive(Deserialize)]
@@ -34,11 +34,12 @@ pub async fn enrol(
     let codes = &intake(&app)?.codes;
     let asked: EnrolRequest = serde_json::from_slice(&body)
         .map_err(|_| Refusal::bad("no enrolment: send {\"code\":\"..\",\"name\":\"..\"}"))?;
-    let name: String = model::text::clean(asked.name.trim()).chars().take(64).collect();
-    if name.is_empty() {
+    if asked.name.trim().is_empty() {
         return Err(Refusal::bad("the board has no name: send one"));
     }
-    let (token, key) = (format!("{TOKEN}{}", hex(&random()?)), board_key(&name));
+    let (key, name) = board_of(asked.name.trim());
+    let key = app.store.settled_key(key, &name).await?;
+    let token = format!("{TOKEN}{}", hex(&random()?));
     let code = digest_of(asked.code.trim());
     let from = codes.admit(counted_as(&app, address, &headers)).await?;
     let outcome = app.store.enrol(&code, now(), &key, &name, &digest_of(&token)).await;

@@ -7,7 +7,7 @@ use model::labels::Labels;
 
 use super::visitor::Visitor;
 use crate::changes::{ChangeKind, FarmChange, without_tag};
-use crate::ingest::find::board_key;
+use crate::ingest::board_key::may_be_key_of;
 use crate::pages::parts::escaped;
 use crate::records::{FarmBoard, FarmRun, FarmSlot, SeriesOfBoard};
 
@@ -21,9 +21,7 @@ pub fn boards(visitor: &Visitor, all: &mut Vec<FarmBoard>) {
 }
 
 fn is_called_after_machine(board: &FarmBoard) -> bool {
-    // As `ingest::bundle` makes a name of it.
-    let name: String = board.model.chars().take(64).collect();
-    !name.trim().is_empty() && board_key(name.trim()) == board.board
+    !board.model.trim().is_empty() && may_be_key_of(&board.board, &board.model)
 }
 
 fn without_host(board: &mut FarmBoard) {
@@ -128,6 +126,7 @@ fn without_commands_in_texts(one: &mut FarmChange) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ingest::board_key::board_of;
 
     #[test]
     fn of_a_load_its_kind_and_amount_stay() {
@@ -181,10 +180,9 @@ mod tests {
             ..FarmBoard::default()
         };
         let long = "An M".repeat(40);
-        let shortened: String = long.chars().take(64).collect();
         for (board, is) in [
             (board("QEMU-TCG-CPU-version-2.5", "QEMU TCG CPU version 2.5+"), true),
-            (board(&board_key(&shortened), &long), true),
+            (board(&board_of(&long).0, &long), true),
             (board("press-3", "QEMU TCG CPU version 2.5+"), false),
             // What an empty name becomes.
             (board("board", ""), false),
