@@ -40,6 +40,20 @@ impl FarmStore {
         Ok(rows.into_iter().map(one).collect())
     }
 
+    /// Another board that has this name, or has it in its address: one that is called like it would
+    /// be taken for it.
+    pub async fn other_of_name(&self, board: &str, name: &str) -> Result<Option<String>> {
+        sqlx::query_scalar(
+            "select key from board where key <> $1 and (key = $2 or name = $3) order by key limit 1",
+        )
+        .bind(board)
+        .bind(name)
+        .bind(name)
+        .fetch_optional(&self.pool)
+        .await
+        .map_err(trouble)
+    }
+
     /// Sets what is said of a board, and what people call it, both or neither; whether there is
     /// such a board.
     pub async fn set_settings(&self, board: &str, name: &str, of: &BoardSettings) -> Result<bool> {
@@ -121,11 +135,23 @@ mod tests {
             assert!(!store.set_settings("b", "B", &wanted).await.unwrap());
             assert!(store.set_settings("a", "Ann's", &wanted).await.unwrap());
             assert!(store.settings("b", "z").await.unwrap().is_empty());
+            store.board_for("b", "Bob's").await.unwrap();
+            for (board, name, other) in [
+                ("a", "b", Some("b")),
+                ("a", "Bob's", Some("b")),
+                ("b", "Ann's", Some("a")),
+                ("b", "a", Some("a")),
+                ("a", "a", None),
+                ("a", "Ann's", None),
+                ("a", "bob's", None),
+            ] {
+                assert_eq!(store.other_of_name(board, name).await.unwrap().as_deref(), other, "{board}");
+            }
             let maxima = store.last_day_maxima("a", "a").await.unwrap();
             assert_eq!(maxima.into_values().collect::<Vec<_>>(), record.run.max_ns.as_slice());
             assert!(store.last_day_maxima("b", "z").await.unwrap().is_empty());
             assert_eq!(
-                store.settings("", "z").await.unwrap().into_values().collect::<Vec<_>>(),
+                store.settings("", "a").await.unwrap().into_values().collect::<Vec<_>>(),
                 [wanted.clone()]
             );
             wanted.own_budget = None;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::{Form, Path, Query, State};
+use axum::http::StatusCode;
 use axum::response::Response;
 use model::units::{Bare, Nanos, parse_span};
 use model::wall_time::nanos_of;
@@ -128,6 +129,14 @@ pub async fn set_board(
     settings.own_budget = budget_of(&form.budget)?;
     let called: String = model::text::clean(form.name.trim()).chars().take(64).collect();
     let called = if called.is_empty() { board.board.clone() } else { called };
+    if called != board.name
+        && let Some(other) = app.store.other_of_name(&board.board, &called).await?
+    {
+        return Err(Refusal::new(
+            StatusCode::CONFLICT,
+            format!("{other} is called {called} already: give this board another name, or that one first"),
+        ));
+    }
     if !app.store.set_settings(&board.board, &called, &settings).await? {
         return Err(Refusal::not_found("the board is no longer there: look at the list of boards"));
     }

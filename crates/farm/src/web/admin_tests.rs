@@ -147,6 +147,13 @@ fn of_a_board_that_is_muted_nothing_is_reported_and_its_page_says_so() {
             assert_eq!(ann.post("/admin/boards/west", &wrong).await.status, 400, "{wrong:?}");
         }
         assert_eq!(ann.post("/admin/boards/none", &set("W", "active", "", "")).await.status, 404);
+        // What another board is called it cannot be called, until that one has another name.
+        let taken = ann.post("/admin/boards/west", &set("east", "muted", "", "")).await;
+        assert!(taken.status == 409 && taken.text.contains("give this board another name"), "{}", taken.text);
+        assert_eq!(ann.post("/admin/boards/east", &set("East 1", "active", "", "")).await.status, 303);
+        assert_eq!(ann.post("/admin/boards/west", &set("East 1", "active", "", "")).await.status, 409);
+        let board = ann.json("/v1/boards/west").await["board"].clone();
+        assert_eq!((&board["name"], &board["state"]), (&"west".into(), &"active".into()));
     });
 }
 
