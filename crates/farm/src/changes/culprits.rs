@@ -35,6 +35,11 @@ pub struct CulpritSeen {
 }
 
 impl CulpritSeen {
+    /// Whether the board was looked at long enough without it, and has it often enough.
+    pub fn is_new(&self) -> bool {
+        self.is_new_in_hunts() || self.is_new_in_rows()
+    }
+
     fn is_new_in_hunts(&self) -> bool {
         self.spikes >= LEAST_SPIKES && self.hunts_before >= LEAST_BEFORE
     }
@@ -46,8 +51,7 @@ impl CulpritSeen {
 
 /// Those that came within the days that are shown.
 pub fn new_culprits(all: &[CulpritSeen], since: i64) -> Vec<FarmChange> {
-    let fits = |one: &&CulpritSeen| one.first >= since && (one.is_new_in_hunts() || one.is_new_in_rows());
-    all.iter().filter(fits).map(change).collect()
+    all.iter().filter(|one| one.first >= since && one.is_new()).map(change).collect()
 }
 
 fn change(one: &CulpritSeen) -> FarmChange {

@@ -10,8 +10,9 @@ use super::parts::{as_data, culprits as table, date, escaped, known, runs};
 use super::{Section, page};
 use crate::records::{CulpritDay, FarmCulprit, FarmRun};
 
-/// All culprits, or those of a board.
-pub fn culprits(all: &[FarmCulprit], board: Option<&str>) -> String {
+/// All culprits, or those of a board; what recorders name is counted from a time on, where not all
+/// of it is.
+pub fn culprits(all: &[FarmCulprit], board: Option<&str>, since: Option<i64>) -> String {
     let query = board.map_or_else(String::new, |board| format!("board={}", escaped(board)));
     let body = html! {
         form.line action="/culprits" method="get" {
@@ -31,6 +32,10 @@ pub fn culprits(all: &[FarmCulprit], board: Option<&str>) -> String {
             p.muted { "Runs of " code { "onbeat hunt" } " name culprits of spikes. " code { "onbeat watch" }
                 " names one for each CPU's largest latency of five minutes, however small it is. Times \
                  are of these wake-ups alone." }
+            @if let Some(since) = since.filter(|_| all.iter().any(|one| one.five_minutes > 0)) {
+                p.muted { "What recorders named before " (date(since)) ", when this store got another \
+                    version, is not counted: of that each five minutes say by themselves who took the time." }
+            }
             (as_data("/v1/culprits", &query))
         }
     };
@@ -105,14 +110,16 @@ mod tests {
     #[test]
     fn names_stay_text() {
         let one = FarmCulprit { name: "<b>irq".into(), fingerprint: "ab".into(), ..FarmCulprit::default() };
-        let text = culprits(std::slice::from_ref(&one), None);
+        let text = culprits(std::slice::from_ref(&one), None, None);
         assert!(!text.contains("<b>") && text.contains("/culprits/ab"));
         assert!(culprit(&one, &[], &[]).contains("/v1/culprits/ab\""));
-        assert!(!culprit(&one, &[], &[]).contains("<b>") && culprits(&[], None).contains("onbeat hunt"));
-        let of = culprits(std::slice::from_ref(&one), Some("a\"<b>"));
+        assert!(
+            !culprit(&one, &[], &[]).contains("<b>") && culprits(&[], None, None).contains("onbeat hunt")
+        );
+        let of = culprits(std::slice::from_ref(&one), Some("a\"<b>"), None);
         assert!(!of.contains("<b>") && of.contains("/v1/culprits.csv?board=a%22%3Cb%3E\""), "{of}");
         assert!(of.contains("on <a href=\"/b/a%22%3Cb%3E\">") && !of.contains("over all boards"));
-        assert!(culprits(&[], Some("a")).contains("recorder of this board has named a culprit"));
+        assert!(culprits(&[], Some("a"), None).contains("recorder of this board has named a culprit"));
     }
 
     #[test]
@@ -132,7 +139,13 @@ mod tests {
         assert!(
             culprit(&of(3, 12), &[], &[]).contains("3 spikes and the largest latencies of 12 five minutes")
         );
-        assert!(culprits(&[of(3, 1)], None).contains("data-of=\"five minutes\""));
-        assert!(!culprits(&[of(3, 0)], None).contains("data-of=\"five minutes\""));
+        assert!(culprits(&[of(3, 1)], None, None).contains("data-of=\"five minutes\""));
+        assert!(!culprits(&[of(3, 0)], None, None).contains("data-of=\"five minutes\""));
+        // An upgrade did not count what was there.
+        let says =
+            |all: &[FarmCulprit], since| culprits(all, None, since).contains("before 1970-01-02, when");
+        assert!(
+            says(&[of(3, 1)], Some(86_400)) && !says(&[of(3, 0)], Some(86_400)) && !says(&[of(3, 1)], None)
+        );
     }
 }

@@ -9,9 +9,12 @@ use model::units::Nanos;
 use super::large_sums::shown;
 use super::{FarmStore, TimeStretch, to_u64, trouble};
 use crate::changes::{CulpritSeen, InvalidRun};
+use crate::ingest::fingerprint::may_be;
 use crate::records::{DayMaximum, SeriesKey};
 
 const DAY: i64 = 86_400;
+/// Five minutes of so many seconds are looked through for a name.
+const LOOKED_BACK: i64 = 366 * DAY;
 
 /// What a board's recorder says of a culprit.
 struct RecordedCulprit {
@@ -111,8 +114,34 @@ impl FarmStore {
             }
         }
         let mut all: Vec<CulpritSeen> = all.into_values().collect();
+        self.leave_out_named_before(board, &mut all).await?;
         all.sort_by(|a, b| (a.first, &a.fingerprint).cmp(&(b.first, &b.fingerprint)));
         Ok(all)
+    }
+
+    /// Takes out what would be new and was named before days had what recorders name.
+    async fn leave_out_named_before(&self, board: &str, all: &mut Vec<CulpritSeen>) -> Result<()> {
+        let Some(last) = all.iter().filter(|one| one.is_new()).map(|one| one.first).max() else {
+            return Ok(());
+        };
+        if self.rows_named_since().await?.is_none() {
+            return Ok(());
+        }
+        let said: Vec<(String, i64)> = sqlx::query_as(
+            "select culprit, min(t) from slot where board_id = (select id from board where key = $1) \
+             and t >= $2 and t < $3 and culprit <> '' group by culprit",
+        )
+        .bind(board)
+        .bind(last.saturating_sub(LOOKED_BACK))
+        .bind(last)
+        .fetch_all(&self.pool)
+        .await
+        .map_err(trouble)?;
+        let was_there = |one: &CulpritSeen| {
+            said.iter().any(|(said, first)| *first < one.first && may_be(said, &one.name))
+        };
+        all.retain(|one| !one.is_new() || !was_there(one));
+        Ok(())
     }
 
     /// Those whose first run began at some time or later. Before stores named culprits by their
@@ -232,6 +261,10 @@ mod tests {
         RowBatch { board_id: 1, of, clock: None, received_ns: i64::MAX, rows }
     }
 
+    fn strings(all: &[&str]) -> Vec<String> {
+        all.iter().map(|one| (*one).to_owned()).collect()
+    }
+
     #[test]
     fn what_recorders_name_counts_once_and_is_new_after_days_without() {
         on_each_engine(async |store| {
@@ -298,6 +331,43 @@ mod tests {
             store.put_rows(&[batch]).await.unwrap();
             let hog = store.culprits(None, 9).await.unwrap().remove(0);
             assert_eq!((hog.name.as_str(), hog.five_minutes, hog.total_ns), ("hog", 2, Nanos(400)));
+        });
+    }
+
+    #[test]
+    fn what_five_minutes_named_before_they_were_counted_is_not_new() {
+        on_each_engine(async |store| {
+            store.board_for("a", "a").await.unwrap();
+            for at in 0..3 {
+                store.put_rows(&[day("wakeup", at, |_| "hog")]).await.unwrap();
+            }
+            // As after an upgrade: no day has a name, and each five minutes has.
+            for statement in ["delete from culprit_day", "delete from culprit"] {
+                sqlx::query(statement).execute(&store.pool).await.unwrap();
+            }
+            for at in 3..14 {
+                store.put_rows(&[day("wakeup", at, |_| "other")]).await.unwrap();
+            }
+            store.put_rows(&[day("wakeup", 14, |seq| if seq < 100 { "hog" } else { "zeta" })]).await.unwrap();
+            let new = async || -> Vec<String> {
+                let seen = store.culprits_since("a", 10 * DAY).await.unwrap();
+                let new = crate::changes::new_culprits(&seen, 0);
+                new.into_iter().map(|one| one.says.rsplit(' ').next().unwrap().to_owned()).collect()
+            };
+            assert_eq!(
+                (new().await, store.rows_named_since().await.unwrap()),
+                (strings(&["hog.", "zeta."]), None)
+            );
+            // An earlier program of this version upgraded it.
+            let upgraded = "insert into meta (name, value) values ('named since', 0)";
+            sqlx::query(upgraded).execute(&store.pool).await.unwrap();
+            crate::store::open::prepare(&store).await.unwrap();
+            assert_eq!(store.rows_named_since().await.unwrap(), Some(3 * DAY));
+            assert_eq!(new().await, strings(&["zeta."]));
+            // Of a rule they say no more than that.
+            let rule = "update slot set culprit = 'realtime-thread' where t < 86400";
+            sqlx::query(rule).execute(&store.pool).await.unwrap();
+            assert!(new().await.is_empty());
         });
     }
 

@@ -198,6 +198,12 @@ impl FarmStore {
         Ok(rows.into_iter().map(one).collect())
     }
 
+    /// From when on what recorders name is counted, in seconds since 1970; none where all of it is.
+    pub async fn rows_named_since(&self) -> Result<Option<i64>> {
+        let since = sqlx::query_scalar("select value from meta where name = 'rows named since'");
+        since.fetch_optional(&self.pool).await.map_err(trouble)
+    }
+
     /// The latest days on which recorders named a culprit. At most `most` rows are read, one for
     /// each series of a day; of a board's day the series with the most five minutes stands.
     pub async fn culprit_days(&self, fingerprint: &str, most: i64) -> Result<Vec<CulpritDay>> {

@@ -9,7 +9,7 @@ use sqlx::{Any, AssertSqlSafe, Connection, Executor, Transaction};
 
 use super::engine::{StoreEngine, checked};
 use super::file::look_at;
-use super::renewed::renew_culprits;
+use super::renewed::{note_rows_named, renew_culprits};
 use super::told::begin_notes;
 use super::{FarmStore, trouble};
 
@@ -115,11 +115,12 @@ async fn opened(engine: StoreEngine, options: AnyPoolOptions, url: &str) -> Resu
 /// Makes the tables, or what a newer version has more of them.
 pub async fn prepare(store: &FarmStore) -> Result<()> {
     const FOUND: &str = "select value from meta where name = 'schema'";
-    // Without tables the question is an error. A store of this version is not written to.
+    // Without tables the question is an error. A store of this version that is complete is not
+    // written to.
     if let Ok(Some(found)) = sqlx::query_scalar(FOUND).fetch_optional(&store.pool).await
         && is_known(found)?
     {
-        return Ok(());
+        return complete(store).await;
     }
     let mut all = store.begin().await?;
     let schema = store.engine.schema(include_str!("schema.sql"));
@@ -151,6 +152,18 @@ pub async fn prepare(store: &FarmStore) -> Result<()> {
     .execute(&mut *all)
     .await
     .map_err(trouble)?;
+    all.commit().await.map_err(trouble)
+}
+
+/// Notes what the first programs of this version did not note when they upgraded a store.
+async fn complete(store: &FarmStore) -> Result<()> {
+    const NOTED: &str = "select name from meta where name in ('named since', 'rows named since')";
+    let noted: Vec<String> = sqlx::query_scalar(NOTED).fetch_all(&store.pool).await.map_err(trouble)?;
+    if noted != ["named since"] {
+        return Ok(());
+    }
+    let mut all = store.begin().await?;
+    note_rows_named(&mut all).await.map_err(trouble)?;
     all.commit().await.map_err(trouble)
 }
 

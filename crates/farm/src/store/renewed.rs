@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use model::units::Nanos;
 use sqlx::{Any, Transaction};
 
 use crate::ingest::fingerprint::{fingerprint_of, plain_name};
@@ -51,6 +52,20 @@ pub async fn renew_culprits(all: &mut Transaction<'static, Any>) -> sqlx::Result
     )
     .execute(&mut **all)
     .await?;
+    note_rows_named(all).await
+}
+
+/// Notes from when on days have what recorders name, in seconds since 1970: of five minutes of
+/// before, no more is kept than what each of them says itself, which lacks the kind that a culprit
+/// is known by.
+pub async fn note_rows_named(all: &mut Transaction<'static, Any>) -> sqlx::Result<()> {
+    let first: Option<i64> =
+        sqlx::query_scalar("select min(from_t) from culprit_day").fetch_one(&mut **all).await?;
+    let now = (host::clock::monotonic() + host::clock::wall_offset()).0.div_euclid(Nanos::SECOND.0);
+    sqlx::query("insert into meta (name, value) values ('rows named since', $1) on conflict do nothing")
+        .bind(first.unwrap_or(now))
+        .execute(&mut **all)
+        .await?;
     Ok(())
 }
 

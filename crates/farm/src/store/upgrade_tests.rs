@@ -194,7 +194,9 @@ fn a_store_of_each_earlier_version_becomes_one_of_this() {
                 None => None,
             },
         };
-        assert_eq!(shape(&store).await, shape(&new.unwrap()).await, "from {version}");
+        let new = new.unwrap();
+        assert_eq!(shape(&store).await, shape(&new).await, "from {version}");
+        assert_eq!(new.rows_named_since().await.unwrap(), None);
         // What was there is there, and nothing counts twice.
         let hunt = hunt();
         assert_eq!(store.run(&hunt.run.id).await.unwrap().unwrap().cycles, hunt.run.cycles);
@@ -210,6 +212,7 @@ fn a_store_of_each_earlier_version_becomes_one_of_this() {
         // Numbers are given on from where they were.
         let outcome = store.enrol(&[1], 50, "c", "C", &[4]).await.unwrap();
         assert_eq!((outcome, store.boards_of(None).await.unwrap().len()), (EnrolOutcome::Enrolled, 3));
+        assert!(store.rows_named_since().await.unwrap().is_some());
         // Nothing is done twice.
         let before = shape(&store).await;
         open::prepare(&store).await.unwrap();

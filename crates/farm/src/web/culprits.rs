@@ -58,7 +58,8 @@ pub async fn page(
 ) -> WebOutcome {
     let board = board_of(&app, &visitor, &asked).await?;
     let all = app.store.culprits(board.as_deref(), SHOWN).await?;
-    Ok(WebAnswer::page(pages::culprits::culprits(&all, board.as_deref())))
+    let since = app.store.rows_named_since().await?;
+    Ok(WebAnswer::page(pages::culprits::culprits(&all, board.as_deref(), since)))
 }
 
 pub async fn json(
@@ -68,7 +69,12 @@ pub async fn json(
 ) -> WebOutcome {
     let board = board_of(&app, &visitor, &asked).await?;
     let all = app.store.culprits(board.as_deref(), MOST).await?;
-    WebAnswer::json(&json!({ "schema": "onbeat.farm-culprits/1", "culprits": all }))
+    let since = app.store.rows_named_since().await?;
+    WebAnswer::json(&json!({
+        "schema": "onbeat.farm-culprits/1",
+        "culprits": all,
+        "five_minutes_since": since,
+    }))
 }
 
 pub async fn csv(
