@@ -117,7 +117,8 @@ impl HttpLink {
         }
         let mono = host::clock::monotonic();
         let wall = mono + host::clock::wall_offset();
-        let clock = format!("boot={};mono={};wall={}", self.boot, mono.0, wall.0);
+        let asleep = host::clock::boot_offset();
+        let clock = format!("boot={};mono={};wall={};asleep={}", self.boot, mono.0, wall.0, asleep.0);
         request = request.header("onbeat-clock", clock);
         if !self.dropped.is_empty() {
             request = request.header("onbeat-dropped", &self.dropped);

@@ -1,5 +1,6 @@
 //! The rows of a record: each line as it was written, under its number.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use bundle::record::cuts::RowCut;
@@ -17,19 +18,72 @@ use super::session::{PushAllowance, PushRound, RoundEnd};
 
 type Sent = Result<(), RoundEnd>;
 
-/// Sends the last row of each series.
+/// Sends the last row of each series, and of each boot before it the last row of one: that says
+/// when the boot was, also where its first rows were recorded before the clock was set.
 pub fn send_newest(round: &mut PushRound<'_>, record: &Path) -> Sent {
+    let (mut boots, mut sent) = (BTreeSet::new(), BTreeSet::new());
     for &series in WatchSeries::ALL {
-        let mut newest = None;
+        let mut newest: Option<RowText> = None;
         each_open(round, record, series, |_, text| {
+            if !boots.contains(&text.run.boot) {
+                boots.insert(text.run.boot.clone());
+            }
             newest = Some(text);
             Ok(())
         })?;
         if let Some(text) = newest {
+            sent.insert(text.run.boot.clone());
             send(round, record, RowCut::of(series, text))?;
         }
     }
+    boots.retain(|boot| !sent.contains(boot));
+    for &series in WatchSeries::ALL {
+        if !boots.is_empty() {
+            send_ends(round, record, series, &mut boots)?;
+        }
+    }
     Ok(())
+}
+
+/// Sends the last row of each of these boots, of which others follow in the record; they are left
+/// out of the boots then.
+fn send_ends(
+    round: &mut PushRound<'_>,
+    record: &Path,
+    series: WatchSeries,
+    boots: &mut BTreeSet<String>,
+) -> Sent {
+    let mut last: Option<RowText> = None;
+    each_open(round, record, series, |round, text| {
+        let is_over = last.as_ref().is_some_and(|last| last.run.boot != text.run.boot);
+        let over = if is_over { last.take() } else { None };
+        if boots.contains(&text.run.boot)
+            && last.as_ref().is_none_or(|last| text.at.is_dated() || !last.at.is_dated())
+        {
+            last = Some(text);
+        }
+        match over {
+            Some(over) => send_end(round, record, series, over, boots),
+            None => Ok(()),
+        }
+    })?;
+    match last {
+        Some(last) => send_end(round, record, series, last, boots),
+        None => Ok(()),
+    }
+}
+
+fn send_end(
+    round: &mut PushRound<'_>,
+    record: &Path,
+    series: WatchSeries,
+    last: RowText,
+    boots: &mut BTreeSet<String>,
+) -> Sent {
+    match boots.remove(&last.run.boot) {
+        true => send(round, record, RowCut::of(series, last)),
+        false => Ok(()),
+    }
 }
 
 /// Sends all other rows, the oldest first, and counts those that are there no longer.
@@ -129,6 +183,7 @@ fn send(round: &mut PushRound<'_>, record: &Path, mut cut: RowCut) -> Sent {
             200 | 201 | 409 => {
                 round.outcome.rows += answer.body["stored"].as_u64().unwrap_or(0);
                 note_other(round, &answer.body);
+                note_undated(round, &answer.body);
                 note_done(round, &cut, &cut.rows.iter().map(|row| row.0).collect::<Vec<_>>());
                 return round.keep();
             }
@@ -163,6 +218,16 @@ fn note_other(round: &mut PushRound<'_>, body: &serde_json::Value) {
         round.remark(format!(
             "the farm has {rows} with other content: is there another machine with this board's token?"
         ));
+    }
+}
+
+fn note_undated(round: &mut PushRound<'_>, body: &serde_json::Value) {
+    if body["undated"].as_u64().is_some_and(|undated| undated > 0) {
+        round.remark(
+            "rows of a boot whose clock was never set stand in 1970 at the farm: set this board's clock, by \
+             NTP or from its clock chip"
+                .to_owned(),
+        );
     }
 }
 

@@ -13,6 +13,10 @@ pub const ROWS_SCHEMA: &str = "onbeat.rows/1";
 /// What a record and its worst wake-ups say they are.
 pub const WATCH_SCHEMA: &str = "onbeat.watch/1";
 
+/// No record was made before 2020: a clock that shows an earlier time has not been set. Machines
+/// without a clock chip begin in 1970, and with some chips in 2000.
+pub const CLOCK_SET: Nanos = Nanos(1_577_836_800 * Nanos::SECOND.0);
+
 /// The line before rows: what holds for all of them up to the next such line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -101,6 +105,11 @@ impl LineSpan {
             integrity: interval.integrity.clone(),
             ..LineSpan::default()
         }
+    }
+
+    /// Whether its clock had been set: see [`CLOCK_SET`].
+    pub fn is_dated(&self) -> bool {
+        self.wall_ns >= CLOCK_SET
     }
 
     /// The last interval that is in it.

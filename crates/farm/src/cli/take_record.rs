@@ -32,6 +32,10 @@ pub struct TakenRecord {
     /// Rows that were not taken, and why the first of them was not.
     pub left_out: u64,
     why: String,
+    /// Ends of boots that were new, which come once more.
+    ends: u64,
+    /// Rows that were new and lie in 1970: no clock of their boot was ever set.
+    undated: u64,
     /// Rows that there are as hours or days alone, and the store has not.
     merged: u64,
     /// Why reading it ended early the last time.
@@ -102,7 +106,6 @@ impl TakenRecord {
         rows: Vec<ReceivedRow>,
     ) -> Result<()> {
         let last = rows.last().map(|row| row.seq);
-        // Its boot's clock is not known here: the first row says when it was, as the board took it.
         let mut batch = RowBatch { board_id, of, clock: None, received_ns: now_ns().0, rows };
         while !batch.rows.is_empty() {
             let answer = store.put_rows(std::slice::from_ref(&batch)).await?.pop().unwrap_or_default();
@@ -112,7 +115,10 @@ impl TakenRecord {
                 continue;
             }
             self.stored += answer.stored;
-            self.had += answer.had;
+            self.undated += answer.undated;
+            let again = answer.had.min(self.ends);
+            self.ends -= again;
+            self.had += answer.had - again;
             if let Some(first) = answer.seq.first() {
                 let why = format!("row {first} of {} is there with other content", batch.of.series);
                 self.leave_out(answer.seq.len() as u64, why);
@@ -122,6 +128,22 @@ impl TakenRecord {
         if let Some(last) = last {
             self.mark(batch.of, last);
         }
+        Ok(())
+    }
+
+    /// Stores the last row of a boot before all others of it.
+    async fn put_end(
+        &mut self,
+        store: &FarmStore,
+        board_id: i64,
+        of: RowsOf,
+        rows: Vec<ReceivedRow>,
+    ) -> Result<()> {
+        let batch = RowBatch { board_id, of, clock: None, received_ns: now_ns().0, rows };
+        let answer = store.put_rows(&[batch]).await?.pop().unwrap_or_default();
+        self.stored += answer.stored;
+        self.undated += answer.undated;
+        self.ends += answer.stored;
         Ok(())
     }
 
@@ -135,6 +157,10 @@ impl TakenRecord {
             RecordPart::LeftOut { of, up_to, rows, why } => {
                 self.leave_out(rows, why);
                 self.mark(of, up_to);
+            }
+            RecordPart::End(of, rows) => {
+                let board = self.board(store, one).await?;
+                self.put_end(store, board, of, rows).await?;
             }
             RecordPart::Rows(of, rows) => {
                 let board = self.board(store, one).await?;
@@ -151,8 +177,9 @@ impl TakenRecord {
     }
 }
 
-/// Takes what a record has beyond what was taken of it, and returns remarks on what is damaged;
-/// fails where the store does. Rows that are read again after that are there already.
+/// Takes what a record has beyond what was taken of it, and returns remarks on what is damaged or
+/// has no place in time; fails where the store does. Rows that are read again after that are there
+/// already.
 pub async fn take_record(
     store: &FarmStore,
     one: &FoundBundle,
@@ -162,17 +189,22 @@ pub async fn take_record(
     let (place, up_to) = (one.place.clone(), taken.up_to.clone());
     // What comes from elsewhere must not end the server: a parser that fails ends its own task.
     let reading = spawn_blocking(move || read(&place, &up_to, |part| to.blocking_send(part).is_ok()));
-    (taken.merged, taken.fault) = (0, None);
+    (taken.merged, taken.undated, taken.fault) = (0, 0, None);
     while let Some(part) = parts.recv().await {
         taken.add(store, one, part).await?;
     }
     taken.put_environments(store, one).await?;
     let read =
         reading.await.unwrap_or_else(|_| Err("its parser failed: report this, with the record".to_owned()));
-    Ok(read.unwrap_or_else(|why| {
+    let mut remarks = read.unwrap_or_else(|why| {
         taken.fault = Some(why);
         Vec::new()
-    }))
+    });
+    if taken.undated > 0 {
+        let rows = several(taken.undated, "row stands", "rows stand");
+        remarks.push(format!("{rows} in 1970: the clock of that boot was never set while it was recorded"));
+    }
+    Ok(remarks)
 }
 
 #[cfg(test)]
@@ -270,8 +302,8 @@ mod tests {
                 let rows = rows::read(&of, &cut.text().unwrap()).unwrap();
                 // It is wrong, and the time at which the rows came counts.
                 let days = if boot.ends_with('1') { 3 } else { 1 };
-                let clock = BoardClock { boot, mono_ns: days * 86_400 * Nanos::SECOND.0, wall_ns: 0 };
-                let clock = Some(clock);
+                let mono_ns = days * 86_400 * Nanos::SECOND.0;
+                let clock = Some(BoardClock { boot, mono_ns, wall_ns: 0, asleep_ns: 0 });
                 let batch = RowBatch { board_id, of, clock, received_ns: now_ns().0, rows };
                 store.put_rows(&[batch]).await.unwrap();
             }
@@ -324,6 +356,53 @@ mod tests {
             assert_eq!(take_record(&store, &newer, &mut taken).await.unwrap(), [""; 0]);
             assert!(taken.reasons()[0].contains("newer onbeat"), "{:?}", taken.reasons());
             assert!(store.boards_of(Some("newer")).await.unwrap().is_empty());
+        });
+    }
+
+    /// A record of one boot, whose clock is set after some intervals, and which sleeps for some
+    /// hours before the last one; the beginnings of its five minutes.
+    fn record_of_a_boot(place: &Path, (unset, all): (u64, u64), hours: i64) -> Vec<i64> {
+        let (mut writer, _) = RecordWriter::open_folder(place, DEFAULT_SIZE).unwrap();
+        let mut right = Vec::new();
+        for n in 0..all {
+            let mut interval = MADE.interval(0);
+            interval.mono_ns = Nanos(interval.mono_ns.0 + n as i64 * MADE.span.0);
+            let asleep = if n + 1 == all { hours * 3_600 * Nanos::SECOND.0 } else { 0 };
+            let wall = Nanos(interval.wall_ns.0 + n as i64 * MADE.span.0 + asleep);
+            interval.wall_ns = if n < unset { interval.mono_ns } else { wall };
+            right.push(Tier::Slot.begin(wall.0 / Nanos::SECOND.0));
+            writer.append(&MADE.run(0), &interval).unwrap();
+        }
+        right
+    }
+
+    #[test]
+    fn rows_lie_where_they_were_although_the_clock_was_not_set_and_after_a_suspend() {
+        on_each_engine(async |store| {
+            let folder = tempfile::tempdir().unwrap();
+            let all = TimeStretch { from: i64::MIN, to: i64::MAX };
+            // More than are read at once.
+            for (name, unset, hours) in [("unset", 300, 0), ("slept", 0, 8), ("both", 9, 8)] {
+                let place = folder.path().join(name);
+                let right = record_of_a_boot(&place, (unset, 310), hours);
+                let one = FoundBundle { place, board: Some(name.into()) };
+                let mut taken = TakenRecord::default();
+                assert_eq!(take_record(&store, &one, &mut taken).await.unwrap(), [""; 0]);
+                assert_eq!((taken.stored, taken.had, taken.reasons().len()), (310 * SERIES, 0, 0));
+                for series in ["timer", "wakeup"] {
+                    let key = SeriesKey { series: series.into(), plan: "all".into() };
+                    let slots = store.slots(name, &key, all, 999).await.unwrap();
+                    assert_eq!(slots.iter().map(|slot| slot.t).collect::<Vec<_>>(), right, "{name} {series}");
+                }
+            }
+            // Of a boot that never knew the time nothing says when it was.
+            record_of_a_boot(&folder.path().join("b"), (9, 9), 0);
+            let one = FoundBundle { place: folder.path().join("b"), board: Some("b".into()) };
+            let mut taken = TakenRecord::default();
+            let remarks = take_record(&store, &one, &mut taken).await.unwrap();
+            assert!(remarks.len() == 1 && remarks[0].starts_with("27 rows stand in 1970"), "{remarks:?}");
+            assert_eq!((taken.stored, taken.reasons().len()), (9 * SERIES, 0));
+            assert_eq!(take_record(&store, &one, &mut taken).await.unwrap(), [""; 0]);
         });
     }
 

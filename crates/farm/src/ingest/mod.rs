@@ -1,6 +1,7 @@
 //! From folders to what the farm keeps.
 
 pub mod board_key;
+pub mod boot_clock;
 pub mod bundle;
 pub mod environment;
 pub mod find;

@@ -1,11 +1,12 @@
 //! The rows of a record, read where it lies: the same lines that `onbeat-push` sends, so that each
 //! counts once whichever way it comes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use bundle::record::cuts::RowCut;
 use bundle::record::read::{RecordItem, RecordReader};
+use bundle::record::texts::RowText;
 use host::RecordFolder;
 use model::record::RecordTier;
 use model::watch::{WatchEnvironment, WatchRun, WatchSeries};
@@ -19,6 +20,10 @@ const MOST_ENVIRONMENTS: usize = 2_000;
 /// Something that a record holds.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RecordPart {
+    /// The last row of a boot of which nothing was taken, before all others of it: it says when the
+    /// boot was, also where its first rows were recorded before the clock was set. It comes once
+    /// more with the others.
+    End(RowsOf, Vec<ReceivedRow>),
     /// Rows, their numbers ascending.
     Rows(RowsOf, Vec<ReceivedRow>),
     /// The first and the last of rows that were added up to one of an hour or a day: of themselves
@@ -39,6 +44,9 @@ pub fn read(
     mut take: impl FnMut(RecordPart) -> bool,
 ) -> Result<Vec<String>, String> {
     let mut remarks: Vec<String> = Vec::new();
+    if !read_ends(place, taken, &mut take)? {
+        return Ok(remarks);
+    }
     for &series in WatchSeries::ALL {
         let mut reader = open(place, series, taken)?;
         let (mut begun, mut goes_on) = (None, true);
@@ -68,6 +76,47 @@ pub fn read(
         }
     }
     Ok(remarks)
+}
+
+/// Hands over the end of each boot of which nothing was taken; whether more is wanted. All series
+/// of a record have the same boots: the first that is there is looked at.
+fn read_ends(
+    place: &Path,
+    taken: &RowsTaken,
+    take: &mut impl FnMut(RecordPart) -> bool,
+) -> Result<bool, String> {
+    let known: BTreeSet<(&str, &str)> =
+        taken.keys().map(|of| (of.boot.as_str(), of.recording.as_str())).collect();
+    for &series in WatchSeries::ALL {
+        let (mut ends, mut is_there) = (BTreeMap::<RowsOf, RowText>::new(), false);
+        // What cannot be read is told where all rows are.
+        let _ = open(place, series, taken)?.each_row_text(series, |text| {
+            is_there = true;
+            let of = rows_of(series, &text.run);
+            let is_later = |end: &RowText| text.at.is_dated() || !end.at.is_dated();
+            if text.tier == RecordTier::Interval
+                && !known.contains(&(of.boot.as_str(), of.recording.as_str()))
+                && ends.get(&of).is_none_or(is_later)
+            {
+                ends.insert(of, text);
+            }
+        });
+        for (of, text) in ends {
+            let cut = RowCut::of(series, text);
+            // One that is no row is told there, too.
+            if is_id(&of.boot)
+                && is_id(&of.recording)
+                && let Ok(rows) = received(&cut, &of, &cut.rows)
+                && !take(RecordPart::End(of, rows))
+            {
+                return Ok(false);
+            }
+        }
+        if is_there {
+            break;
+        }
+    }
+    Ok(true)
 }
 
 /// What the machine was, each environment of a record once, as they came.

@@ -38,6 +38,7 @@ mod recorded_kernels;
 mod renewed;
 mod retention;
 mod row_keys;
+mod row_times;
 mod rows;
 mod runs;
 mod sides;
@@ -60,7 +61,8 @@ pub use labels::BoardLabel;
 pub use only_server::ServerTurn;
 pub use pins::RunPin;
 pub use retention::{BegunThinning, KeptBundle, ThinnedPart};
-pub use rows::{BoardClock, RowBatch, RowsStored};
+pub use row_times::{BoardClock, RowBatch};
+pub use rows::RowsStored;
 pub use tiers::TimeStretch;
 pub use tokens::{EnrolOutcome, TokenOwner};
 pub use told::{ChangeNotice, NoticesNoted, WaitingNotice};
@@ -150,6 +152,8 @@ fn plain(value: Option<Nanos>) -> Option<i64> {
 pub mod engines;
 #[cfg(test)]
 mod fault_tests;
+#[cfg(test)]
+mod row_time_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

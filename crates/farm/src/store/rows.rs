@@ -1,8 +1,9 @@
 //! Rows of five minutes, each once: the line is the unit, however often and in whatever cuts it
 //! is sent.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
+use bundle::record::lines::CLOCK_SET;
 use model::error::Result;
 use model::units::Nanos;
 use sqlx::{Any, AssertSqlSafe, Transaction};
@@ -10,36 +11,21 @@ use sqlx::{Any, AssertSqlSafe, Transaction};
 use super::culprits::{RowCulprit, put_row_culprits};
 use super::environments::{RowEnvironment, put_row_environments};
 use super::labels::{LabelledRow, put_row_labels};
-use super::many::{by_keys, pieces, values};
+use super::many::{pieces, values};
+use super::row_times::{RowBatch, RowOffsets, place_rows};
 use super::tiers::{SlotPlace, add_to_tiers, put_slots};
 use super::{FarmStore, to_i64, trouble};
 use crate::ingest::rows::{ReceivedRow, RowPart, RowsOf};
 use crate::records::{FarmSlot, SlotPeak, Tier};
-
-/// The board's clocks as a request tells them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BoardClock {
-    pub boot: String,
-    pub mono_ns: i64,
-    pub wall_ns: i64,
-}
-
-/// Rows of one request.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RowBatch {
-    pub board_id: i64,
-    pub of: RowsOf,
-    pub clock: Option<BoardClock>,
-    /// The time at which it came, in ns since 1970.
-    pub received_ns: i64,
-    pub rows: Vec<ReceivedRow>,
-}
 
 /// What became of a request's rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct RowsStored {
     pub stored: u64,
     pub had: u64,
+    /// Of those that are stored, rows whose boot had no clock that was ever set: they lie in 1970.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub undated: u64,
     /// Rows that are there with other content: these are not stored.
     pub seq: Vec<u64>,
     /// The first row that by its boot's clock lies in the future, counted from 0: nothing would say
@@ -48,12 +34,10 @@ pub struct RowsStored {
     pub future: Option<usize>,
 }
 
-/// Two clocks that differ by less are taken for the same.
-const AGREE_NS: u64 = 2_000_000_000;
-
-/// A row that lies this far in the future is not one of this time: a farm's own clock may have been
-/// wrong by less when it first heard of the boot.
-const FUTURE_NS: i64 = 86_400 * Nanos::SECOND.0;
+/// What serde calls.
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
 
 /// What a slot is named after. A recording goes on over a start of its machine and its numbers
 /// begin again: a board that is up again within the same five minutes has two of one number.
@@ -76,10 +60,7 @@ fn is_taken(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(|told| told.is_unique_violation())
 }
 
-/// A boot of a board.
-type BoardBoot = (i64, String);
-
-/// A row of a request, and what its boot's CLOCK_MONOTONIC is ahead of 1970 by.
+/// A row of a request, and what is added to its boot's CLOCK_MONOTONIC.
 struct PlacedRow<'a> {
     request: usize,
     batch: &'a RowBatch,
@@ -110,10 +91,13 @@ async fn put_batches(
     batches: &[RowBatch],
     name: SlotName,
 ) -> sqlx::Result<Vec<RowsStored>> {
-    let (offsets, mut answers) = placed(all, batches).await?;
-    let rows = batches.iter().zip(offsets).enumerate().flat_map(|(request, (batch, offset))| {
-        let row = move |row| offset.map(|offset| PlacedRow { request, batch, row, offset });
-        batch.rows.iter().filter_map(row)
+    let placed = place_rows(all, batches).await?;
+    let answer = |of: &RowOffsets| RowsStored { future: of.as_ref().err().copied(), ..RowsStored::default() };
+    let mut answers: Vec<RowsStored> = placed.iter().map(answer).collect();
+    let rows = batches.iter().zip(placed).enumerate().flat_map(|(request, (batch, placed))| {
+        let offsets = placed.unwrap_or_default();
+        let row = move |(row, offset)| PlacedRow { request, batch, row, offset };
+        batch.rows.iter().zip(offsets).map(row)
     });
     let new = new_rows(all, rows.collect(), &mut answers).await?;
     add_slots(all, &new, name).await?;
@@ -128,82 +112,6 @@ async fn put_batches(
     Ok(answers)
 }
 
-/// What is added to the clock of each request's boot, none where the request is refused for it. It
-/// is fixed when the farm first hears of the boot, so that a row's time is the same however often
-/// it is sent.
-async fn placed(
-    all: &mut Transaction<'static, Any>,
-    batches: &[RowBatch],
-) -> sqlx::Result<(Vec<Option<i64>>, Vec<RowsStored>)> {
-    let boot = |batch: &RowBatch| -> BoardBoot { (batch.board_id, batch.of.boot.clone()) };
-    let boots: BTreeSet<BoardBoot> = batches.iter().map(boot).collect();
-    let mut known = known_offsets(all, &boots.into_iter().collect::<Vec<_>>()).await?;
-    let (mut heard, mut offsets, mut answers) = (Vec::new(), Vec::new(), Vec::new());
-    for batch in batches {
-        let told = batch.rows.first().map(|first| offset_by(batch, first));
-        let there = known.get(&boot(batch)).copied();
-        let offset = there.or(told.map(|(offset, _)| offset));
-        let future = offset.and_then(|offset| first_of_future(batch, offset));
-        if let (None, None, Some((offset, source))) = (there, future, told) {
-            known.insert(boot(batch), offset);
-            heard.push((boot(batch), offset, source));
-        }
-        offsets.push(offset.filter(|_| future.is_none()));
-        answers.push(RowsStored { future, ..RowsStored::default() });
-    }
-    put_boots(all, &heard).await?;
-    Ok((offsets, answers))
-}
-
-fn first_of_future(batch: &RowBatch, offset: i64) -> Option<usize> {
-    let latest = batch.received_ns.saturating_add(FUTURE_NS);
-    batch.rows.iter().position(|row| row.mono_ns.0.saturating_add(offset) > latest)
-}
-
-async fn known_offsets(
-    all: &mut Transaction<'static, Any>,
-    boots: &[BoardBoot],
-) -> sqlx::Result<BTreeMap<BoardBoot, i64>> {
-    let mut known = BTreeMap::new();
-    for piece in pieces(boots) {
-        let text = by_keys("select board_id, boot, offset_ns from boot", &["board_id", "boot"], piece.len());
-        let mut select = sqlx::query_as::<_, (i64, String, i64)>(AssertSqlSafe(text));
-        for (board, boot) in piece {
-            select = select.bind(board).bind(boot);
-        }
-        let found = select.fetch_all(&mut **all).await?;
-        known.extend(found.into_iter().map(|(board, boot, offset)| ((board, boot), offset)));
-    }
-    Ok(known)
-}
-
-async fn put_boots(
-    all: &mut Transaction<'static, Any>,
-    boots: &[(BoardBoot, i64, &'static str)],
-) -> sqlx::Result<()> {
-    const BOOT: &str = "insert into boot (board_id, boot, offset_ns, source) values ";
-    for piece in pieces(boots) {
-        let mut insert = sqlx::query(AssertSqlSafe(values(BOOT, 4, piece.len())));
-        for ((board, boot), offset, source) in piece {
-            insert = insert.bind(board).bind(boot).bind(offset).bind(*source);
-        }
-        insert.execute(&mut **all).await?;
-    }
-    Ok(())
-}
-
-/// By what a request says, and by which clock.
-fn offset_by(batch: &RowBatch, first: &ReceivedRow) -> (i64, &'static str) {
-    match batch.clock.as_ref().filter(|clock| clock.boot == batch.of.boot) {
-        Some(clock) if clock.wall_ns.abs_diff(batch.received_ns) < AGREE_NS => {
-            (clock.wall_ns.saturating_sub(clock.mono_ns), "board")
-        }
-        Some(clock) => (batch.received_ns.saturating_sub(clock.mono_ns), "receipt"),
-        // A boot that ended before it could send: only the board itself knows.
-        None => (first.own_wall_ns.0.saturating_sub(first.mono_ns.0), "row"),
-    }
-}
-
 /// Marks rows as stored; those that were not, and what becomes of each request's.
 async fn new_rows<'a>(
     all: &mut Transaction<'static, Any>,
@@ -216,6 +124,7 @@ async fn new_rows<'a>(
         let Some(answer) = answers.get_mut(row.request) else { continue };
         if marked.remove(&row.key()) {
             answer.stored += 1;
+            answer.undated += u64::from(row.at_ns() < CLOCK_SET.0);
             new.push(row);
         } else if known_digest(all, &row).await? == row.row.digest {
             answer.had += 1;
@@ -338,8 +247,13 @@ fn labelled<'a>(rows: &'a [PlacedRow<'a>], name: SlotName) -> Vec<LabelledRow<'a
 }
 
 impl PlacedRow<'_> {
-    /// When it began, in seconds since 1970.
+    /// When it began, in ns since 1970,
+    fn at_ns(&self) -> i64 {
+        self.row.mono_ns.0.saturating_add(self.offset)
+    }
+
+    /// and in seconds.
     fn t(&self) -> i64 {
-        self.row.mono_ns.0.saturating_add(self.offset).div_euclid(Nanos::SECOND.0)
+        self.at_ns().div_euclid(Nanos::SECOND.0)
     }
 }

@@ -73,7 +73,7 @@ fn batch(board_id: i64, from: u64, to: u64) -> RowBatch {
     };
     let text: String = (from..to).map(line).collect();
     let rows = rows::read(&of, text.as_bytes()).unwrap();
-    let clock = Some(BoardClock { boot: "b".into(), mono_ns: 0, wall_ns: 0 });
+    let clock = Some(BoardClock { boot: "b".into(), mono_ns: 0, wall_ns: 0, asleep_ns: 0 });
     RowBatch { board_id, of, clock, received_ns: i64::MAX, rows }
 }
 

@@ -159,7 +159,8 @@ fn dropped_of(headers: &HeaderMap) -> Option<BoardDropped> {
     Some(BoardDropped { runs: number(runs, "runs=")?, rows: number(rows, "rows=")? })
 }
 
-/// The clocks that a board tells: `boot=..;mono=..;wall=..`, in ns.
+/// The clocks that a board tells: `boot=..;mono=..;wall=..;asleep=..`, in ns; the last may be
+/// missing.
 pub fn clock_of(headers: &HeaderMap) -> Option<BoardClock> {
     let text = headers.get("onbeat-clock")?.to_str().ok()?;
     let field = |name: &str| {
@@ -169,6 +170,7 @@ pub fn clock_of(headers: &HeaderMap) -> Option<BoardClock> {
         boot: field("boot")?,
         mono_ns: field("mono")?.parse().ok()?,
         wall_ns: field("wall")?.parse().ok()?,
+        asleep_ns: field("asleep").and_then(|text| text.parse().ok()).unwrap_or(0),
     })
 }
 
@@ -213,6 +215,7 @@ mod tests {
         };
         let clock = read("boot=b-1;mono=5; wall=7").unwrap();
         assert_eq!((clock.boot.as_str(), clock.mono_ns, clock.wall_ns), ("b-1", 5, 7));
+        assert_eq!((clock.asleep_ns, read("boot=b;asleep=9;mono=5;wall=7").unwrap().asleep_ns), (0, 9));
         assert!(read("boot=b;mono=x;wall=7").is_none() && read("").is_none());
         let read = |text: &str| {
             let name = header::HeaderName::from_static("onbeat-dropped");

@@ -109,6 +109,10 @@ fn the_newest_row_of_each_series_is_sent_first_and_each_once() {
     // The last of the second boot.
     let is_newest = |key: &(String, u64)| key.0.starts_with("5b1f3c9e-0002") && key.1 == 15;
     assert!(farm.order[..SERIES].iter().all(is_newest), "{:?}", &farm.order[..SERIES]);
+    // Then what says when the boot before it was: its last row.
+    let end = &farm.order[SERIES];
+    assert!(end.0.starts_with("5b1f3c9e-0001") && end.1 == 25, "{end:?}");
+    assert_eq!(farm.order[SERIES + 1].1, 1, "then the backlog");
     let requests = farm.requests;
     assert_eq!(board.send_all(&mut farm).rows, 0);
     assert_eq!(farm.requests, requests);

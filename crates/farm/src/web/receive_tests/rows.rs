@@ -152,6 +152,54 @@ fn clocks_that_are_wrong_place_rows_right_and_the_future_is_refused() {
     });
 }
 
+/// Rows of a boot, each with CLOCK_MONOTONIC and what the board took for the time, in seconds.
+fn lines(of: &[(i64, i64)]) -> Vec<String> {
+    let line = |(seq, (mono, wall)): (u64, &(i64, i64))| {
+        let mut row: Value = serde_json::from_str(&line(seq, &[(200, 1)])).unwrap();
+        row["mono_ns"] = json!(mono * Nanos::SECOND.0);
+        row["wall_ns"] = json!(wall * Nanos::SECOND.0);
+        row.to_string() + "\n"
+    };
+    (0..).zip(of).map(line).collect()
+}
+
+#[test]
+fn rows_of_before_the_clock_was_set_and_of_after_a_suspend_lie_where_they_were() {
+    on_each_engine(1 << 30, async |farm| {
+        let t = Tier::Slot.begin(now() - 86_400);
+        let rtc = [(30, 30), (330, 330), (630, t), (930, t + 300), (1_230, t + 600)];
+        let slept = 8 * 3_600;
+        let suspended = [(30, t), (330, t + 300), (630, t + 600 + slept), (930, t + 900 + slept)];
+        for (name, rows, cuts, wanted) in [
+            ("a", &rtc[..], vec![0..5], vec![t - 600, t - 300, t, t + 300, t + 600]),
+            ("b", &rtc[..], vec![4..5, 0..1, 1..4], vec![t - 600, t - 300, t, t + 300, t + 600]),
+            ("c", &suspended[..], vec![0..4], suspended.map(|row| row.1).to_vec()),
+            ("d", &suspended[..], vec![3..4, 0..1, 1..3], suspended.map(|row| row.1).to_vec()),
+        ] {
+            let (token, lines) = (farm.enrolled(name).await, lines(rows));
+            for cut in cuts {
+                let path = format!("/v1/rows/old/rec/timer/{}", cut.start);
+                let request = Request::put(path).header(header::AUTHORIZATION, format!("Bearer {token}"));
+                // It has been started again since.
+                let clock = format!("boot=new;mono=900000000000;wall={}", now() * Nanos::SECOND.0);
+                let request = request.header("onbeat-clock", clock);
+                let request = request.body(Body::from(lines[cut].concat())).unwrap();
+                let response = router(farm.app.clone()).oneshot(request).await.unwrap();
+                let status = response.status().as_u16();
+                let bytes = to_bytes(response.into_body(), 1 << 20).await.unwrap();
+                let answer: Value = serde_json::from_slice(&bytes).unwrap();
+                assert_eq!((status, &answer["undated"]), (201, &Value::Null), "{name}: {answer}");
+            }
+            let key = SeriesKey { series: "timer".into(), plan: String::new() };
+            let slots = farm.app.store.slots(name, &key, ALL, 9).await.unwrap();
+            let wanted: Vec<i64> = wanted.into_iter().map(|at| Tier::Slot.begin(at)).collect();
+            assert_eq!(slots.iter().map(|slot| slot.t).collect::<Vec<_>>(), wanted, "{name}");
+            let days = farm.app.store.tiers(name, &key, Tier::Day, ALL).await.unwrap();
+            assert_eq!(days.iter().map(|day| day.n).sum::<u64>(), rows.len() as u64);
+        }
+    });
+}
+
 #[test]
 fn a_board_that_is_up_again_within_five_minutes_has_the_rows_of_both_boots() {
     on_each_engine(1 << 30, async |farm| {
@@ -160,9 +208,11 @@ fn a_board_that_is_up_again_within_five_minutes_has_the_rows_of_both_boots() {
             let address = format!("/v1/rows/{boot}/rec/timer/0");
             farm.ask("PUT", &address, &token, line(0, counts)).await
         };
-        for stored in
-            [json!({ "stored": 1, "had": 0, "seq": [] }), json!({ "stored": 0, "had": 1, "seq": [] })]
-        {
+        // Their clock was never set.
+        for stored in [
+            json!({ "stored": 1, "had": 0, "undated": 1, "seq": [] }),
+            json!({ "stored": 0, "had": 1, "seq": [] }),
+        ] {
             assert_eq!(put("b1", &[(200, 1)]).await.1, stored);
             assert_eq!(put("b2", &[(200, 2)]).await.1, stored);
         }

@@ -1,0 +1,398 @@
+//! When rows were: where the CLOCK_MONOTONIC of their boot lies in time.
+//!
+//! It is fixed as soon as something is known of the boot, because a board's own clock may be set
+//! while it records. CLOCK_MONOTONIC stands still in a suspend (clock_gettime(2)): what is to be
+//! added to it grows then, and never shrinks. So a boot is known by points that ascend in both;
+//! only between two that differ a row's own clock is asked.
+
+use std::fmt::Write;
+
+use bundle::record::lines::CLOCK_SET;
+
+/// Clocks that differ by less are taken for the same, in ns.
+const AGREE: i64 = 2_000_000_000;
+/// A request takes less until it is here; where the board's clock is wrong, a shorter suspend is
+/// not told from that.
+const ON_THE_WAY: i64 = 300_000_000_000;
+/// Points that are remembered of a boot. Without the oldest ones, rows of before them lie by their
+/// own clocks.
+const MOST_POINTS: usize = 64;
+
+/// By which clock a boot was heard of: the board's, which was right; that of the farm, because the
+/// board's was wrong; that of a row, because the boot was over.
+const BOARD: &str = "board";
+const RECEIPT: &str = "receipt";
+const ROW: &str = "row";
+
+/// The clocks of a row in ns: CLOCK_MONOTONIC when it began, and what the board took for the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowClock {
+    pub mono: i64,
+    pub wall: i64,
+}
+
+/// What a request says of the boot that its rows are of, in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeardBoot {
+    /// It is on.
+    Now {
+        /// CLOCK_MONOTONIC,
+        mono: i64,
+        /// and what is to be added to it.
+        offset: i64,
+        /// How much the board's clock is ahead; 0 where it is right.
+        error: i64,
+        /// How long it was suspended, up to now.
+        asleep: i64,
+    },
+    /// It was over at this time.
+    Over { before: i64 },
+}
+
+/// What is known of a boot. Without points nothing is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BootClock {
+    by: String,
+    /// CLOCK_MONOTONIC, and what is to be added to it there; both ascend.
+    points: Vec<(i64, i64)>,
+}
+
+impl RowClock {
+    /// What the board would add; its clock is so much ahead.
+    fn own(self, error: i64) -> i64 {
+        self.wall.saturating_sub(self.mono).saturating_sub(error)
+    }
+
+    /// Whether its clock had been set, and not to a time that was still to come.
+    fn may_be_right(self, error: i64, before: i64) -> bool {
+        let wall = self.wall.saturating_sub(error);
+        wall >= CLOCK_SET.0 && wall <= before.saturating_add(AGREE)
+    }
+}
+
+impl BootClock {
+    /// From what a store has of it.
+    pub fn stored(offset: i64, source: &str) -> BootClock {
+        let mut words = source.split(' ');
+        let by = words.next().unwrap_or_default().to_owned();
+        let point = |word: &str| {
+            let (mono, offset) = word.split_once(':')?;
+            Some((mono.parse().ok()?, offset.parse().ok()?))
+        };
+        let points: Option<Vec<(i64, i64)>> = words.map(point).collect();
+        let points = points.filter(|points| !points.is_empty()).unwrap_or_else(|| vec![(0, offset)]);
+        BootClock { by, points }
+    }
+
+    /// What a store keeps of it: what is to be added at the end, and where that comes from.
+    pub fn to_store(&self) -> Option<(i64, String)> {
+        let &(_, offset) = self.points.last()?;
+        let mut source = if self.by.is_empty() { ROW.to_owned() } else { self.by.clone() };
+        if self.points != [(0, offset)] {
+            for (mono, offset) in &self.points {
+                let _ = write!(source, " {mono}:{offset}");
+            }
+        }
+        Some((offset, source))
+    }
+
+    /// What is to be added to the CLOCK_MONOTONIC of each row of a request. Rows of a boot follow
+    /// each other in time as they did in the boot, in whatever order and cuts they come.
+    pub fn place(&mut self, heard: &HeardBoot, rows: &[RowClock]) -> Vec<i64> {
+        let most = self.hear(heard, rows);
+        let (error, before) = match *heard {
+            HeardBoot::Now { error, .. } => (error, i64::MAX),
+            HeardBoot::Over { before } => (0, before),
+        };
+        let is_asked = self.by != RECEIPT || matches!(heard, HeardBoot::Now { .. });
+        let mut placed = Vec::with_capacity(rows.len());
+        for (at, row) in rows.iter().enumerate() {
+            let low = self.low(row.mono);
+            let high = self.high(row.mono).into_iter().chain(most).min();
+            let offset = match (low, high) {
+                (Some(low), Some(high)) if high.saturating_sub(low) > AGREE => {
+                    let own = if is_asked { row.own(error) } else { low };
+                    between(own, low, high)
+                }
+                // Nothing says that it stood still.
+                (Some(low), _) => {
+                    placed.push(low);
+                    continue;
+                }
+                (None, Some(high)) => {
+                    let mut later = rows[at..].iter().filter(|row| row.may_be_right(error, before));
+                    between(later.next().map_or(high, |row| row.own(error)), i64::MIN, high)
+                }
+                // No clock of this boot was ever set.
+                (None, None) => row.own(error),
+            };
+            self.add(row.mono, offset);
+            placed.push(offset);
+        }
+        placed
+    }
+
+    /// Takes what a request says of the boot; what is added to no row of it is more.
+    fn hear(&mut self, heard: &HeardBoot, rows: &[RowClock]) -> Option<i64> {
+        let (mono, offset, noise, by) = match *heard {
+            HeardBoot::Now { mono, offset, error: 0, .. } => (mono, offset, AGREE, BOARD),
+            HeardBoot::Now { mono, offset, .. } => (mono, offset, ON_THE_WAY, RECEIPT),
+            // A board whose clock was wrong says nothing of what is to be added.
+            HeardBoot::Over { .. } if self.by == RECEIPT => return None,
+            HeardBoot::Over { before } => {
+                let last = rows.iter().rev().find(|row| row.may_be_right(0, before))?;
+                (last.mono, last.own(0), AGREE, ROW)
+            }
+        };
+        // What was taken for want of better.
+        self.points.retain(|&(mono, offset)| mono.saturating_add(offset) >= CLOCK_SET.0);
+        if let (true, HeardBoot::Now { asleep, .. }) = (self.points.is_empty(), *heard) {
+            // Before it is all the same, but for suspends.
+            let asleep = if asleep > noise { asleep } else { 0 };
+            self.add(0, offset.saturating_sub(asleep));
+            by.clone_into(&mut self.by);
+        }
+        if self.low(mono).is_none_or(|low| offset.saturating_sub(low) > noise) {
+            self.add(mono, offset);
+            by.clone_into(&mut self.by);
+        }
+        self.low(mono)
+    }
+
+    /// The least that is to be added at an instant, and the most.
+    fn low(&self, mono: i64) -> Option<i64> {
+        let after = self.points.partition_point(|point| point.0 <= mono);
+        Some(self.points.get(after.checked_sub(1)?)?.1)
+    }
+
+    fn high(&self, mono: i64) -> Option<i64> {
+        self.points.get(self.points.partition_point(|point| point.0 < mono)).map(|point| point.1)
+    }
+
+    fn add(&mut self, mono: i64, offset: i64) {
+        let at = self.points.partition_point(|point| point.0 < mono);
+        if self.points.get(at).is_some_and(|point| point.0 == mono) {
+            return;
+        }
+        let (low, high) = (self.low(mono).unwrap_or(i64::MIN), self.high(mono).unwrap_or(i64::MAX));
+        self.points.insert(at, (mono, offset.clamp(low, high)));
+        // Of a stretch without a suspend its ends say all.
+        for middle in (at.saturating_sub(1)..=at + 1).rev() {
+            let around = middle.checked_sub(1).and_then(|first| self.points.get(first..middle + 2));
+            if around.is_some_and(|three| three[0].1 == three[1].1 && three[1].1 == three[2].1) {
+                self.points.remove(middle);
+            }
+        }
+        if self.points.len() > MOST_POINTS {
+            self.points.remove(0);
+        }
+    }
+}
+
+/// What lies between two; what hardly differs from one of them is that.
+fn between(own: i64, low: i64, high: i64) -> i64 {
+    match own.clamp(low, high) {
+        own if own.saturating_sub(low) <= AGREE => low,
+        own if high.saturating_sub(own) <= AGREE => high,
+        own => own,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const S: i64 = 1_000_000_000;
+    const HOUR: i64 = 3_600 * S;
+    const DAY: i64 = 24 * HOUR;
+    /// When the machine was started.
+    const START: i64 = 1_790_000_000 * S;
+
+    /// Rows of five minutes of a boot, each with what its own clock shows beside the right time.
+    fn rows(of: &[(i64, i64)]) -> Vec<RowClock> {
+        let mono = (30 * S..).step_by(300 * S as usize);
+        mono.zip(of).map(|(mono, &(right, error))| RowClock { mono, wall: mono + right + error }).collect()
+    }
+
+    fn now(rows: &[RowClock], offset: i64, error: i64, asleep: i64) -> HeardBoot {
+        HeardBoot::Now { mono: rows.last().unwrap().mono + 299 * S, offset, error, asleep }
+    }
+
+    const OVER: HeardBoot = HeardBoot::Over { before: START + 90 * DAY };
+
+    #[test]
+    fn rows_of_before_the_clock_was_set_lie_where_those_after_it_do() {
+        // Two rows of 1970, then the network was there.
+        let rows = rows(&[(START, -START), (START, -START), (START, 0), (START, 0), (START, 0)]);
+        assert_eq!(BootClock::default().place(&OVER, &rows), [START; 5]);
+        for heard in [OVER, now(&rows, START, 0, 0), now(&rows, START, -START, 0)] {
+            // The last first, as boards send it; then one by one.
+            let mut clock = BootClock::default();
+            assert_eq!(clock.place(&heard, &rows[4..]), [START]);
+            for row in &rows {
+                assert_eq!(clock.place(&heard, &[*row]), [START], "{heard:?}");
+                let (offset, source) = clock.to_store().unwrap();
+                clock = BootClock::stored(offset, &source);
+            }
+        }
+        // Where nobody ever set it, all lie by the first.
+        let mut clock = BootClock::default();
+        assert_eq!(clock.place(&OVER, &rows[..2]), [0; 2]);
+        assert_eq!(clock.to_store(), Some((0, format!("row {}:0", rows[0].mono))));
+        assert_eq!(clock.place(&OVER, &rows[2..]), [START; 3], "until something better is known");
+    }
+
+    #[test]
+    fn rows_after_a_suspend_lie_after_it() {
+        let (night, weekend) = (START + 8 * HOUR, START + 3 * DAY);
+        let right = [START, START, night, night, weekend];
+        let rows = rows(&right.map(|right| (right, 0)));
+        assert_eq!(BootClock::default().place(&OVER, &rows), right);
+        let mut clock = BootClock::default();
+        assert_eq!(clock.place(&OVER, &rows[4..]), [weekend]);
+        for (row, right) in rows.iter().zip(right) {
+            assert_eq!(clock.place(&OVER, &[*row]), [right]);
+        }
+        // A boot that is on, heard of after each row, and after all of them.
+        let mut clock = BootClock::default();
+        for (row, right) in rows.iter().zip(right) {
+            let heard = now(&[*row], right, 0, right - START);
+            assert_eq!(clock.place(&heard, &[*row]), [right]);
+        }
+        let heard = now(&rows, weekend, 0, 3 * DAY);
+        assert_eq!(BootClock::default().place(&heard, &rows), right);
+        // Where nothing is said of suspends, the boot is as it was heard of.
+        let heard = now(&rows, weekend, 0, 0);
+        assert_eq!(BootClock::default().place(&heard, &rows), [weekend; 5]);
+        // One of 39 seconds.
+        let mut clock = BootClock::default();
+        assert_eq!(clock.place(&now(&rows[..1], START, 0, 0), &rows[..1]), [START]);
+        let later = RowClock { wall: rows[1].wall + 39 * S, ..rows[1] };
+        let heard = now(&[later], START + 39 * S, 0, 39 * S);
+        assert_eq!(clock.place(&heard, &[later]), [START + 39 * S]);
+        // A board that believes 1970 all along.
+        let mut clock = BootClock::default();
+        for (row, right) in rows.iter().zip(right) {
+            let row = RowClock { wall: row.wall - START, ..*row };
+            let heard = now(&[row], right, -START, right - START);
+            assert_eq!(clock.place(&heard, &[row]), [right]);
+        }
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_and_forth_moves_no_row() {
+        for error in [HOUR, -HOUR, -START, 20 * 365 * DAY] {
+            let rows = rows(&[(START, 0), (START, error), (START, 0), (START, error), (START, 0)]);
+            let mut clock = BootClock::default();
+            assert_eq!(clock.place(&now(&rows, START, 0, 0), &rows[4..]), [START]);
+            assert_eq!(clock.to_store(), Some((START, "board".to_owned())));
+            for heard in [now(&rows, START, error, 0), OVER] {
+                assert_eq!(clock.place(&heard, &rows), [START; 5], "{error}");
+            }
+            assert_eq!(BootClock::default().place(&OVER, &rows), [START; 5], "{error}");
+        }
+        // One that was an hour wrong all along, of a boot that is over by now.
+        let rows = rows(&[(START, HOUR); 3]);
+        let mut clock = BootClock::default();
+        assert_eq!(clock.place(&now(&rows, START, HOUR, 0), &rows[..1]), [START]);
+        assert_eq!(clock.place(&OVER, &rows), [START; 3]);
+        // A request that was long on its way is no suspend, and neither is a farm whose clock goes
+        // back.
+        for late in [200 * S, -DAY] {
+            let mut clock = BootClock::default();
+            clock.place(&now(&rows, START, HOUR, 0), &rows);
+            assert_eq!(clock.place(&now(&rows, START + late, HOUR, 0), &rows), [START; 3]);
+        }
+    }
+
+    #[test]
+    fn what_is_stored_is_read_and_what_an_earlier_version_stored_holds() {
+        for source in ["board", "receipt", "row", "", "row x", "row 1:2 x:3", "row 5"] {
+            let mut clock = BootClock::stored(START, source);
+            assert_eq!(clock.low(7), Some(START), "{source}");
+            assert_eq!(clock.place(&OVER, &rows(&[(START, 0)])), [START]);
+        }
+        let mut clock = BootClock { by: ROW.to_owned(), points: vec![(-5, 7), (9, 70)] };
+        let (offset, source) = clock.to_store().unwrap();
+        assert_eq!((offset, source.as_str()), (70, "row -5:7 9:70"));
+        assert_eq!(BootClock::stored(offset, &source), clock);
+        assert_eq!(BootClock::default().to_store(), None);
+        // Suspended all the time: what is remembered has an end, and order stays.
+        let times: Vec<(i64, i64)> = (0..500).map(|at| (START + at * HOUR, 0)).collect();
+        let rows = rows(&times);
+        let placed: Vec<i64> = rows.chunks(7).flat_map(|some| clock.place(&OVER, some)).collect();
+        assert_eq!(placed, times.iter().map(|time| time.0).collect::<Vec<_>>());
+        let (offset, source) = clock.to_store().unwrap();
+        assert!(source.len() < 3_000 && BootClock::stored(offset, &source) == clock);
+    }
+
+    /// Numbers from the bytes of a test.
+    struct Drawn<'a>(&'a [u8]);
+
+    impl Drawn<'_> {
+        fn below(&mut self, most: usize) -> usize {
+            let Some((first, rest)) = self.0.split_first() else { return 0 };
+            self.0 = rest;
+            usize::from(*first) % most.max(1)
+        }
+    }
+
+    /// A boot of some rows with suspends, whose wall clock is set now and then, sent in sessions
+    /// while it is on and after it: the newest first, then the others in any cuts, some again.
+    fn sent(drawn: &mut Drawn<'_>) {
+        const SLEPT: [i64; 6] = [0, 0, 0, 40 * S, 8 * HOUR, 3 * DAY];
+        const SET: [i64; 6] = [0, 0, HOUR, -HOUR, -START, 20 * 365 * DAY];
+        let count = 2 + drawn.below(30);
+        let (mut right, mut error, mut times) = (START, SET[drawn.below(6)], Vec::new());
+        for _ in 0..count {
+            right += SLEPT[drawn.below(6)];
+            error = if drawn.below(4) == 0 { SET[drawn.below(6)] } else { error };
+            times.push((right, error));
+        }
+        let rows = rows(&times);
+        let mut placed: Vec<Option<i64>> = vec![None; count];
+        let mut clock = BootClock::default();
+        let mut made = 0;
+        while made < count || placed.contains(&None) {
+            let is_over = made == count;
+            made = (made + 1 + drawn.below(12)).min(count);
+            let (right, error) = times[made - 1];
+            let heard = match is_over {
+                true => HeardBoot::Over { before: rows[count - 1].mono + times[count - 1].0 + 300 * S },
+                false => now(&rows[..made], right, error, right - START),
+            };
+            let open: Vec<usize> = (0..made).filter(|at| placed[*at].is_none()).collect();
+            let mut left = open.last().copied().into_iter().chain(open.iter().copied()).peekable();
+            while left.peek().is_some() {
+                let mut cut: Vec<usize> = left.by_ref().take(1 + drawn.below(9)).collect();
+                // One of the others before its turn, or once more.
+                cut.extend((drawn.below(3) == 0).then(|| drawn.below(made)));
+                cut.sort_unstable();
+                cut.dedup();
+                let some: Vec<RowClock> = cut.iter().map(|at| rows[*at]).collect();
+                for (at, offset) in cut.iter().zip(clock.place(&heard, &some)) {
+                    placed[*at].get_or_insert(offset);
+                }
+                let (offset, source) = clock.to_store().unwrap();
+                clock = BootClock::stored(offset, &source);
+            }
+        }
+        let placed: Vec<i64> = placed.into_iter().flatten().collect();
+        assert_eq!(placed.len(), count);
+        assert!(placed.windows(2).all(|two| two[0] <= two[1]), "{placed:?} {times:?}");
+        if times.iter().all(|time| time.1 == 0) {
+            assert!(
+                placed.iter().zip(&times).all(|(at, time)| (at - time.0).abs() <= AGREE),
+                "{placed:?} {times:?}"
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn rows_stay_in_order_whatever_clocks_do(drawn in prop::collection::vec(any::<u8>(), 0..200)) {
+            sent(&mut Drawn(&drawn));
+        }
+    }
+}
