@@ -15,7 +15,7 @@ use model::units::Nanos;
 use super::address::FarmAddress;
 use super::backoff::Backoff;
 use super::document::{PushDocument, PushWords, say};
-use super::enrolment::{Enrolment, PushFolder};
+use super::enrolment::{Enrolment, OpenEnrolment, PushFolder};
 use super::link::{FarmAnswer, HttpLink, LinkFault};
 use super::quiet::is_measuring;
 use super::round::{PushSources, run_round};
@@ -165,7 +165,8 @@ fn enrol(
     let link = HttpLink::new(&address, "", authorities.as_deref())?;
     folder.check()?;
     let name = name.map_or_else(host::node_name, str::to_owned);
-    let FarmAnswer { status, body } = link.enrol(code.trim(), &name).map_err(failure)?;
+    let open = OpenEnrolment::begin(folder, &address.base, code.trim())?;
+    let FarmAnswer { status, body } = link.enrol(code.trim(), &name, &open.secret).map_err(failure)?;
     let text = |field: &str| clean(body[field].as_str().unwrap_or_default());
     if status != 201 {
         let exit = if status == 403 { Exit::NotPermitted } else { Exit::Usage };
@@ -179,6 +180,7 @@ fn enrol(
         authorities: authorities.map(|file| file.to_string_lossy().into_owned()).unwrap_or_default(),
     };
     enrolment.write(folder)?;
+    OpenEnrolment::end(folder);
     say(&format!("this board is {} at {}", enrolment.board, enrolment.farm));
     Ok(Exit::Ok)
 }

@@ -6,10 +6,14 @@ use std::path::PathBuf;
 use host::dir::Dir;
 use model::error::{Exit, Failure, Result};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use super::address::FarmAddress;
+use super::manifest::hex;
 
 const FILE: &str = "farm.json";
+/// What was begun, until the token is there.
+const OPEN: &str = "enrolling.json";
 const LIMIT: u64 = 64 << 10;
 
 /// The folder in which it is kept.
@@ -25,6 +29,44 @@ pub struct Enrolment {
     /// The only authorities whose certificates are taken, as a file; `""` for the usual ones.
     #[serde(default)]
     pub authorities: String,
+}
+
+/// An enrolment whose answer is not kept yet. A farm makes the token of the code and this secret,
+/// so that both give the same token again, as long as the code is good: where the board is killed
+/// before it has kept the answer the code is not lost.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenEnrolment {
+    farm: String,
+    /// The digest of the code.
+    code: String,
+    pub secret: String,
+}
+
+impl OpenEnrolment {
+    /// The one that was begun with this code, else a new one; it is on the disk.
+    pub fn begin(folder: &PushFolder, farm: &str, code: &str) -> Result<OpenEnrolment> {
+        let code = hex(&Sha256::digest(code));
+        let bytes = host::read_user_file(&folder.0.join(OPEN), LIMIT).unwrap_or_default();
+        if let Ok(open) = serde_json::from_slice::<OpenEnrolment>(&bytes)
+            && open.farm == farm
+            && open.code == code
+        {
+            return Ok(open);
+        }
+        let secret = host::secret().map_err(|error| {
+            Failure::internal(format!("the kernel gives no random numbers ({error}): try again"))
+        })?;
+        let open = OpenEnrolment { farm: farm.to_owned(), code, secret: hex(&secret) };
+        folder.write(OPEN, &model::error::json(&open)?)?;
+        Ok(open)
+    }
+
+    /// The token is kept.
+    pub fn end(folder: &PushFolder) {
+        if let Ok(dir) = Dir::existing(&folder.0) {
+            dir.remove(OPEN);
+        }
+    }
 }
 
 impl Enrolment {
@@ -50,10 +92,7 @@ impl Enrolment {
 
     /// Writes it where nobody else reads it.
     pub fn write(&self, folder: &PushFolder) -> Result<()> {
-        let text = model::error::json(self)?;
-        let written =
-            folder.make().and_then(|dir| dir.write_alone(OsStr::new(FILE), text.as_bytes(), Some(0o600)));
-        written.map_err(|error| folder.failed(&error))
+        folder.write(FILE, &model::error::json(self)?)
     }
 }
 
@@ -76,6 +115,13 @@ impl PushFolder {
         made.map_err(|error| self.failed(&error))
     }
 
+    fn write(&self, name: &str, text: &str) -> Result<()> {
+        let made = self.make();
+        let written =
+            made.and_then(|dir| dir.write_alone(OsStr::new(name), text.as_bytes(), Some(0o600)));
+        written.map_err(|error| self.failed(&error))
+    }
+
     fn failed(&self, error: &std::io::Error) -> Failure {
         let what = format!("cannot write to {}", model::text::quoted(&self.0));
         Failure::of_call(what, error, Exit::Usage, "name a folder of your own with --state")
@@ -87,6 +133,26 @@ impl PushFolder {
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn an_enrolment_whose_answer_was_lost_has_the_same_secret_again() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = PushFolder(place.path().join("a"));
+        let begin = |farm: &str, code: &str| OpenEnrolment::begin(&folder, farm, code).unwrap().secret;
+        let first = begin("farm", "code");
+        assert!(first.len() == 64 && begin("farm", "code") == first);
+        let mode = std::fs::metadata(folder.0.join(OPEN)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert!(!std::fs::read_to_string(folder.0.join(OPEN)).unwrap().contains("\"code\":\"code\""));
+        // Another code or farm is another one.
+        let other = begin("farm", "next");
+        assert!(other != first && begin("elsewhere", "next") != other);
+        let last = begin("farm", "code");
+        OpenEnrolment::end(&folder);
+        assert!(!folder.0.join(OPEN).exists() && begin("farm", "code") != last);
+        std::fs::write(folder.0.join(OPEN), "{").unwrap();
+        assert_eq!(begin("farm", "code").len(), 64);
+    }
 
     #[test]
     fn a_token_is_its_owners_alone() {

@@ -98,9 +98,9 @@ impl HttpLink {
         })
     }
 
-    /// Asks for a token with a code.
-    pub fn enrol(&self, code: &str, name: &str) -> std::result::Result<FarmAnswer, LinkFault> {
-        let body = serde_json::json!({ "code": code, "name": name }).to_string();
+    /// Asks for a token with a code and a secret of this board's.
+    pub fn enrol(&self, code: &str, name: &str, secret: &str) -> std::result::Result<FarmAnswer, LinkFault> {
+        let body = serde_json::json!({ "code": code, "name": name, "secret": secret }).to_string();
         self.send("POST", "/v1/enrol", &[], SendBody::from_reader(&mut body.as_bytes()))
     }
 

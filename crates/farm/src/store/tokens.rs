@@ -50,7 +50,7 @@ impl FarmStore {
     }
 
     /// Uses a code up and makes the board's token, and the board where there is none; or nothing at
-    /// all.
+    /// all. The same once more, while the code would be good, is answered the same.
     pub async fn enrol(
         &self,
         code: &[u8],
@@ -63,7 +63,8 @@ impl FarmStore {
         let used = sqlx::query("update code set used = $1 where hash = $2 and used = 0 and until > $3");
         let used = used.bind(now).bind(code).bind(now).execute(&mut *all).await.map_err(trouble)?;
         if used.rows_affected() != 1 {
-            return Ok(EnrolOutcome::BadCode);
+            let was_it = was_enrolled(&mut all, code, now, key, token).await?;
+            return Ok(if was_it { EnrolOutcome::Enrolled } else { EnrolOutcome::BadCode });
         }
         let made_for: Option<String> = sqlx::query_scalar("select board from code_board where hash = $1")
             .bind(code)
@@ -155,6 +156,29 @@ async fn put_code(
         insert.bind(hash).bind(tags.join(" ")).execute(&mut **all).await.map_err(trouble)?;
     }
     Ok(())
+}
+
+/// Whether a code that would be good still gave a board this very token.
+async fn was_enrolled(
+    all: &mut Transaction<'static, Any>,
+    code: &[u8],
+    now: i64,
+    key: &str,
+    token: &[u8],
+) -> Result<bool> {
+    let tokens: i64 = sqlx::query_scalar(
+        "select count(*) from token t join board b on b.id = t.board_id \
+         where t.hash = $1 and t.revoked = 0 and b.key = $2 and exists \
+         (select 1 from code c where c.hash = $3 and c.until > $4)",
+    )
+    .bind(token)
+    .bind(key)
+    .bind(code)
+    .bind(now)
+    .fetch_one(&mut **all)
+    .await
+    .map_err(trouble)?;
+    Ok(tokens > 0)
 }
 
 /// Whether a token of a board is valid.

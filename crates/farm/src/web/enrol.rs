@@ -9,6 +9,7 @@ use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::json;
+use sha2::{Digest, Sha256};
 
 use super::answer::Refusal;
 use super::app::App;
@@ -23,6 +24,25 @@ use crate::store::EnrolOutcome;
 struct EnrolRequest {
     code: String,
     name: String,
+    /// 64 hexadecimal digits that the board alone knows; `""` where it has none.
+    #[serde(default)]
+    secret: String,
+}
+
+impl EnrolRequest {
+    /// The token: with a secret it is the same again, so that a board whose answer was lost may ask
+    /// once more.
+    fn token(&self) -> Result<String, Refusal> {
+        let secret = self.secret.as_bytes();
+        let made = match secret.len() {
+            0 => random()?.to_vec(),
+            64 if secret.iter().all(u8::is_ascii_hexdigit) => {
+                Sha256::digest(format!("onbeat token\0{}\0{}", self.code.trim(), self.secret)).to_vec()
+            }
+            _ => return Err(Refusal::bad("the secret is none: send 64 hexadecimal digits, or leave it out")),
+        };
+        Ok(format!("{TOKEN}{}", hex(&made)))
+    }
 }
 
 pub async fn enrol(
@@ -39,7 +59,7 @@ pub async fn enrol(
     }
     let (key, name) = board_of(asked.name.trim());
     let key = app.store.settled_key(key, &name).await?;
-    let token = format!("{TOKEN}{}", hex(&random()?));
+    let token = asked.token()?;
     let code = digest_of(asked.code.trim());
     let from = codes.admit(counted_as(&app, address, &headers)).await?;
     let outcome = app.store.enrol(&code, now(), &key, &name, &digest_of(&token)).await;

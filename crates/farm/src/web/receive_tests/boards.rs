@@ -45,6 +45,37 @@ fn a_code_enrols_once_and_a_revoked_token_ends() {
 }
 
 #[test]
+fn a_board_that_lost_the_answer_enrols_once_more_with_its_secret() {
+    on_each_engine(1 << 30, async |farm| {
+        let ask = async |code: &str, name: &str, secret: &str| {
+            let asked = json!({ "code": code, "name": name, "secret": secret }).to_string();
+            farm.ask("POST", "/v1/enrol", "", asked).await
+        };
+        let (secret, other) = ("5a".repeat(32), "5b".repeat(32));
+        farm.app.store.add_code(&digest_of("code"), now() + 60, &[]).await.unwrap();
+        for wrong in ["5a", &"x".repeat(64), &"5a".repeat(33)] {
+            assert_eq!(ask("code", "a", wrong).await.0, 400);
+        }
+        let (status, answer) = ask("code", "a", &secret).await;
+        assert_eq!(status, 201, "{answer}");
+        assert_eq!(ask("code", "a", &secret).await, (201, answer.clone()));
+        // Nobody else gets it, and it is of that board.
+        for (name, secret) in [("a", &other), ("b", &secret), ("a", &String::new())] {
+            assert_eq!(ask("code", name, secret).await.0, 403, "{name}");
+        }
+        assert_ne!(ask("none", "a", &secret).await.0, 201);
+        let token = answer["token"].as_str().unwrap();
+        assert_eq!(farm.ask("GET", "/v1/me", token, "").await.0, 200);
+        assert_eq!(farm.app.store.tokens().await.unwrap().get("a"), Some(&1));
+        farm.app.store.revoke("a", now()).await.unwrap();
+        assert_eq!(ask("code", "a", &secret).await.0, 403);
+        // With another code it is another token.
+        assert!(code_for(&farm, "a", "again").await);
+        assert_ne!(ask("again", "a", &secret).await.1["token"], answer["token"]);
+    });
+}
+
+#[test]
 fn boards_whose_names_are_alike_in_an_address_enrol_beside_each_other() {
     on_each_engine(1 << 30, async |farm| {
         // Both were `board` once, and one of them is there as that.
