@@ -117,8 +117,7 @@ impl PushFolder {
 
     fn write(&self, name: &str, text: &str) -> Result<()> {
         let made = self.make();
-        let written =
-            made.and_then(|dir| dir.write_alone(OsStr::new(name), text.as_bytes(), Some(0o600)));
+        let written = made.and_then(|dir| dir.write_alone(OsStr::new(name), text.as_bytes(), Some(0o600)));
         written.map_err(|error| self.failed(&error))
     }
 

@@ -171,19 +171,19 @@ fn rows_of_before_the_clock_was_set_and_of_after_a_suspend_lie_where_they_were()
         let slept = 8 * 3_600;
         let suspended = [(30, t), (330, t + 300), (630, t + 600 + slept), (930, t + 900 + slept)];
         for (name, rows, cuts, wanted) in [
-            ("a", &rtc[..], vec![0..5], vec![t - 600, t - 300, t, t + 300, t + 600]),
-            ("b", &rtc[..], vec![4..5, 0..1, 1..4], vec![t - 600, t - 300, t, t + 300, t + 600]),
-            ("c", &suspended[..], vec![0..4], suspended.map(|row| row.1).to_vec()),
-            ("d", &suspended[..], vec![3..4, 0..1, 1..3], suspended.map(|row| row.1).to_vec()),
+            ("a", &rtc[..], vec![(0, 5)], vec![t - 600, t - 300, t, t + 300, t + 600]),
+            ("b", &rtc[..], vec![(4, 5), (0, 1), (1, 4)], vec![t - 600, t - 300, t, t + 300, t + 600]),
+            ("c", &suspended[..], vec![(0, 4)], suspended.map(|row| row.1).to_vec()),
+            ("d", &suspended[..], vec![(3, 4), (0, 1), (1, 3)], suspended.map(|row| row.1).to_vec()),
         ] {
             let (token, lines) = (farm.enrolled(name).await, lines(rows));
-            for cut in cuts {
-                let path = format!("/v1/rows/old/rec/timer/{}", cut.start);
+            for (from, to) in cuts {
+                let path = format!("/v1/rows/old/rec/timer/{from}");
                 let request = Request::put(path).header(header::AUTHORIZATION, format!("Bearer {token}"));
                 // It has been started again since.
                 let clock = format!("boot=new;mono=900000000000;wall={}", now() * Nanos::SECOND.0);
                 let request = request.header("onbeat-clock", clock);
-                let request = request.body(Body::from(lines[cut].concat())).unwrap();
+                let request = request.body(Body::from(lines[from..to].concat())).unwrap();
                 let response = router(farm.app.clone()).oneshot(request).await.unwrap();
                 let status = response.status().as_u16();
                 let bytes = to_bytes(response.into_body(), 1 << 20).await.unwrap();
