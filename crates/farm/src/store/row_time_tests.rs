@@ -69,7 +69,7 @@ fn a_board_that_slept_goes_on_where_it_is() {
         // It is heard of first when it slept for an hour already; then what it has of before.
         let heard = |number: i64, asleep: i64| {
             let (mono, wall) = at(number, asleep);
-            (clock(mono + 300, wall + 300, asleep), wall + 301)
+            (clock(mono + 299, wall + 299, asleep), wall + 300)
         };
         for (numbers, number, asleep) in
             [(vec![2], 2, HOUR), (vec![0, 1], 2, HOUR), (vec![3], 3, HOUR + 39), (vec![4], 4, 9 * HOUR)]

@@ -50,14 +50,15 @@ fn every_page_of_a_fleet_is_there_and_leads_to_the_next() {
     on_each_engine(async |store| {
         let app = app_of(store, &[(&place("measured"), "west"), (&place("hunt"), "east <b>")]).await;
         let run = app.store.runs("west", 1).await.unwrap().remove(0);
-        let hunt = app.store.runs("east-b", 1).await.unwrap().remove(0);
+        let east = crate::ingest::board_key::board_key("east <b>");
+        let hunt = app.store.runs(&east, 1).await.unwrap().remove(0);
         let culprit = app.store.culprits(None, 1).await.unwrap().remove(0);
         let addresses = [
             "/".to_owned(),
             "/?q=west&sort=name".to_owned(),
             "/b/west".to_owned(),
             format!("/b/west?series={}&plan={}&span=all", run.key.series, run.key.plan),
-            "/b/east-b/env".to_owned(),
+            format!("/b/{east}/env"),
             format!("/b/west/at/{}", run.started),
             format!("/b/west/at/{}?worst=day", run.started),
             "/changes?only=all&board=west".to_owned(),

@@ -120,7 +120,8 @@ fn codes_for_a_board_say_whether_it_is_there() {
         (&["--name", "a"][..], 0, 1),
         (&["--name", "MILL-002", "--lab", "west"], 0, 2),
         (&["--name", "a", "--lab", "west"], 2, 1),
-        (&["--name", "///"], 2, 1),
+        (&["--name", "///"], 0, 2),
+        (&["--name", ""], 2, 1),
     ] {
         let (code, printed, said) = enrol(words);
         assert_eq!((code, said.lines().count()), (wanted, said_lines), "{words:?}: {said}");

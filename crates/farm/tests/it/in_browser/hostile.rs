@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use farm::ingest::board_key::board_key;
 use serde_json::{Value, json};
 
 use super::browser::Browser;
@@ -23,6 +24,9 @@ const LABELLED: &str = r#""labels":{"build":"<b onclick=alert(4)>1</b>"},"starte
 /// What recorders and boards call things.
 const CULPRIT: &str = "<img src=x onerror=alert(5)>\u{202e}";
 const BOARD: &str = "<em onclick=alert(6)>\u{202e}b";
+/// Those that a run is imported of, and that enrols and sends nothing.
+const IMPORTED: &str = "<u>hostile</u>\u{202e}";
+const SILENT: &str = "<marquee>";
 /// What people write.
 const NAME: &str = "<script>alert(7)</script>";
 const NOTE: &str = "</p><base href=//evil.test><p style=\"all:unset\">";
@@ -42,14 +46,14 @@ pub fn import(store: &MadeStore) {
         }
         fs::write(to.join(file), text).unwrap();
     }
-    store.import("<u>hostile</u>\u{202e}", &to);
+    store.import(IMPORTED, &to);
 }
 
 /// Sends five minutes of a board that enrols; another enrols and sends nothing.
 pub fn send(store: &MadeStore, server: &str) {
     let tokens: Vec<Value> = codes(&store.url, 2)
         .iter()
-        .zip([BOARD, "<marquee>"])
+        .zip([BOARD, SILENT])
         .map(|(code, name)| {
             let asked = json!({ "code": code, "name": name }).to_string();
             let (status, answer) = ask(server, "POST", "/v1/enrol", "", "", asked).unwrap();
@@ -75,13 +79,13 @@ pub fn send(store: &MadeStore, server: &str) {
 
 /// Writes markup into the forms of the farm.
 pub async fn write(browser: &Browser) {
-    browser.go("/admin/boards/u-hostile-u").await;
+    browser.go(&format!("/admin/boards/{}", board_key(IMPORTED))).await;
     browser.fill("input[name=name]", NAME).await;
     browser.press("form.fields button").await;
     browser.go("/admin").await;
     browser.fill("form[action='/admin/budgets'] input[name=limit]", "1us").await;
     browser.press("form[action='/admin/budgets'] button").await;
-    browser.go("/changes?board=u-hostile-u").await;
+    browser.go(&format!("/changes?board={}", board_key(IMPORTED))).await;
     browser.click("details:has(form) summary").await;
     browser.fill("section.finding textarea", NOTE).await;
     browser.press("section.finding form button").await;
@@ -101,7 +105,9 @@ const MORE_THAN_TEXT: &str = r"
 /// make the next command fail, and the browser complain of what the policy kept back.
 pub async fn nothing_of_it_is_more_than_text(browser: &Browser) {
     // A board that sent nothing has links of its own, and so have changes that are acknowledged.
-    let some = ["/b/marquee?span=day", "/b/em-onclick-alert-6-b", "/changes?only=all"];
+    let [silent, board, imported] = [SILENT, BOARD, IMPORTED].map(|name| format!("/b/{}", board_key(name)));
+    let day = format!("{silent}?span=day");
+    let some = [day.as_str(), &board, "/changes?only=all"];
     let kinds = on_each_kind(browser, &some, async |page: &str| {
         let found: Vec<String> = browser.told(MORE_THAN_TEXT, Vec::new()).await;
         assert_eq!(found, Vec::<String>::new(), "{page}");
@@ -111,8 +117,8 @@ pub async fn nothing_of_it_is_more_than_text(browser: &Browser) {
     for (page, words) in [
         ("/", NAME),
         ("/", "<em onclick=alert(6)>"),
-        ("/b/u-hostile-u", "6.12<script>alert(2)</script>"),
-        ("/b/u-hostile-u", "<svg onload=alert(3)>"),
+        (imported.as_str(), "6.12<script>alert(2)</script>"),
+        (imported.as_str(), "<svg onload=alert(3)>"),
         ("/runs", "build=<b onclick=alert(4)>1</b>"),
         ("/culprits", "<img src=x onerror=alert(1)>"),
         ("/culprits", "<img src=x onerror=alert(5)>"),
