@@ -7,8 +7,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::ingest::environment::KERNEL_CONFIGURATION;
-
 /// What a machine was, by its content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EnvironmentRecord {
@@ -46,6 +44,8 @@ pub type KnownRecords = BTreeMap<String, Arc<EnvironmentRecord>>;
 /// Settings by name.
 pub type SettingsByName = BTreeMap<String, String>;
 
+/// The setting that stands for all options of the kernel's configuration.
+pub const KERNEL_CONFIGURATION: &str = "kernel configuration";
 /// What the names of words of the command line begin with: one that is not there was not given.
 const WORD: &str = "cmdline ";
 

@@ -25,6 +25,7 @@ pub mod pull;
 pub mod records;
 pub mod removal;
 pub mod results;
+pub mod setting_changes;
 pub mod sides;
 pub mod store;
 pub mod this_machine;

@@ -13,9 +13,9 @@ use model::units::Nanos;
 use model::wall_time::nanos_of;
 use stats::pair::unit::ComparedUnit;
 
+use crate::environments::KERNEL_CONFIGURATION;
 use crate::environments::settings_of;
 use crate::history::environment_on;
-use crate::ingest::environment::KERNEL_CONFIGURATION;
 use crate::pages::five_minutes::address as at;
 use crate::pages::parts::{date, escaped};
 use crate::records::{BoardEnvironment, EnvironmentRecord, SeriesKey};

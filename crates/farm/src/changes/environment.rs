@@ -10,9 +10,9 @@ use stats::pair::verdict::{Design, Verdict};
 use stats::series::Series;
 
 use super::{ChangeKind, FALSE_SHARE, FarmChange};
-use crate::pages::environments::{SettingChange, changed};
 use crate::pages::parts::{date, escaped};
 use crate::records::{BoardEnvironment, SLOT, Tier};
+use crate::setting_changes::{SettingChange, changed};
 
 /// Days of each side.
 pub const EFFECT_DAYS: i64 = 7;

@@ -16,8 +16,8 @@ mod silence;
 use serde::Serialize;
 use stats::pair::adjusted_p::benjamini_hochberg;
 
-use crate::pages::environments::SettingChange;
 use crate::records::SeriesOfBoard;
+use crate::setting_changes::SettingChange;
 
 pub use budget::{BUDGET_APART, over_budget, without_tag};
 pub use culprits::{CulpritSeen, new_culprits};

@@ -7,11 +7,8 @@ use model::watch::WatchEnvironment;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
-use crate::environments::is_of_board;
+use crate::environments::{KERNEL_CONFIGURATION, is_of_board};
 use crate::records::EnvironmentRecord;
-
-/// The setting that stands for all options of the kernel's configuration.
-pub const KERNEL_CONFIGURATION: &str = "kernel configuration";
 
 /// The environment of a run, from its document and the kernel's files in its bundle.
 pub fn environment(run: &Run, files: &[(String, Vec<u8>)]) -> EnvironmentRecord {

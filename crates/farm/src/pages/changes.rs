@@ -281,7 +281,7 @@ fn judged(of: &ChangesView) -> Markup {
 mod tests {
     use super::*;
     use crate::changes::Acknowledgement;
-    use crate::pages::environments::SettingChange;
+    use crate::setting_changes::SettingChange;
 
     #[test]
     fn changes_say_what_they_stand_on_and_names_stay_text() {

@@ -1,6 +1,6 @@
 //! What a board was, and what changed from one environment to the next.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use maud::{Markup, html};
 use report::html::scroll;
@@ -9,50 +9,12 @@ use report::words::several;
 use super::audit::{to_audit, to_difference};
 use super::parts::{as_data, environment_words, escaped, moment};
 use super::{Section, page};
-use crate::environments::{is_for_root, settings_of, told_by_both};
 use crate::records::{BoardEnvironment, FarmBoard};
+use crate::setting_changes::changed;
 use crate::sides::FarmSide;
 
 /// Rows of a table of differences, and environments one after the other; more are counted.
 const MOST: usize = 100;
-
-/// A setting that changed; `""` where it was not there.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct SettingChange {
-    pub what: String,
-    pub before: String,
-    pub after: String,
-}
-
-/// In what an environment differs from the one before, by name; where a recorder says the one and a
-/// run the other, in what both tell.
-pub fn changed(before: &BoardEnvironment, after: &BoardEnvironment) -> Vec<SettingChange> {
-    let mut all = changes(&before.record.settings, &after.record.settings);
-    // A run of another user could not read it.
-    all.retain(|one| !is_for_root(&one.what) || !(one.before.is_empty() || one.after.is_empty()));
-    if before.recorded != after.recorded {
-        let sides = [before, after].map(|side| settings_of(&side.record.settings));
-        let told = told_by_both(&sides[0], &sides[1]);
-        all.retain(|one| told.contains(&one.what));
-    }
-    all
-}
-
-/// In what two environments differ, by name.
-fn changes(before: &str, after: &str) -> Vec<SettingChange> {
-    let (before, after) = (settings_of(before), settings_of(after));
-    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-    let value = |side: &BTreeMap<String, String>, name: &String| side.get(name).cloned().unwrap_or_default();
-    names
-        .into_iter()
-        .map(|name| SettingChange {
-            what: name.clone(),
-            before: value(&before, name),
-            after: value(&after, name),
-        })
-        .filter(|change| change.before != change.after)
-        .collect()
-}
 
 /// How many environments a board had; one that it had again is counted once.
 pub fn count_of(all: &[BoardEnvironment]) -> u64 {
@@ -146,10 +108,6 @@ mod tests {
     #[test]
     fn only_what_differs_is_listed() {
         let (before, after) = (r#"{"a":"1","b":"2"}"#, r#"{"a":"1","b":"3","c":"<b>"}"#);
-        let found = changes(before, after);
-        assert_eq!(found.iter().map(|one| one.what.as_str()).collect::<String>(), "bc");
-        assert_eq!((found[1].before.as_str(), found[0].after.as_str()), ("", "3"));
-        assert_eq!(changes("no JSON", "").len(), 0);
         let board = FarmBoard { board: "a".into(), ..FarmBoard::default() };
         let text = environments(&board, &[environment(after), environment(before)], &BTreeSet::new());
         let (a, b) = (before.len(), after.len());
@@ -164,17 +122,6 @@ mod tests {
         let recorded = BoardEnvironment { runs: 0, example: String::new(), ..environment(before) };
         let text = environments(&board, &[recorded], &BTreeSet::new());
         assert!(text.contains("by the board's recorder.") && !text.contains("/runs/\""), "{text}");
-        // A recorder tells less than a run.
-        let run = environment(r#"{"/proc/x":"1","host.release":"6.1","cmdline quiet":"given"}"#);
-        let settings = r#"{"host.release":"6.12","cmdline quiet":"given","cmdline isolcpus":"2"}"#;
-        let recorded = BoardEnvironment { runs: 0, recorded: true, ..environment(settings) };
-        let told: Vec<String> = changed(&run, &recorded).into_iter().map(|one| one.what).collect();
-        assert_eq!(told, ["cmdline isolcpus", "host.release"]);
-        assert_eq!(changed(&run, &environment(settings)).len(), 3);
-        let root = environment(r#"{"host.hz":"250","host.release":"6.1","/proc/x":"1"}"#);
-        let user = environment(r#"{"host.release":"6.12"}"#);
-        let told: Vec<String> = changed(&root, &user).into_iter().map(|one| one.what).collect();
-        assert_eq!(told, ["/proc/x", "host.release"]);
     }
 
     #[test]

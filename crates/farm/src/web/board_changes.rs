@@ -11,8 +11,8 @@ use crate::changes::{
     effect, is_judged, is_spoiled, new_culprits, over_budget, rate_changes, rate_reach, series_name,
 };
 use crate::history::{changes_by_day, environment_on, since as since_time};
-use crate::pages::environments::{SettingChange, changed};
 use crate::records::{BoardEnvironment, DayMaximum, FarmBoard, SeriesKey, SeriesOfBoard, Tier, TierRow};
+use crate::setting_changes::{SettingChange, changed};
 use crate::store::{FarmStore, TimeStretch};
 
 const DAY: i64 = 86_400;

@@ -18,8 +18,8 @@ use super::pages::{FleetQuery, WebOutcome, known_board};
 use super::visitor::Visitor;
 use crate::changes::FarmChange;
 use crate::environments::settings_of;
-use crate::pages::environments::{SettingChange, changed};
 use crate::records::BoardEnvironment;
+use crate::setting_changes::{SettingChange, changed};
 
 /// Environments one after the other in one answer.
 const MOST_ENVIRONMENTS: usize = 1_000;

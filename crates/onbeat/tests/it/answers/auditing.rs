@@ -162,7 +162,8 @@ fn the_bundle_of_a_run_says_of_its_machine_what_a_capture_says() {
         (audit(&run) == audit(&capture)).then_some(run)
     });
     let run = still.expect("a machine whose settings stand still for a second");
-    // What a run's facts are not from is in one file: a block of the disk for each would be too much.
+    // What a run's facts are not from is in one file: a block of the disk for each would be too
+    // much.
     let texts = fs::read_to_string(format!("{run}/host.texts")).unwrap();
     let files = |path: &str| fs::metadata(format!("{run}/host{path}")).is_ok();
     assert!(files("/proc/sys/kernel/osrelease") && !files("/proc/sys/vm/stat_interval"));
