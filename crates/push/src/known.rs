@@ -58,8 +58,8 @@ pub fn compare_rows(round: &mut PushRound<'_>) -> Result<(), RoundEnd> {
 /// Says that the farm lost something.
 pub fn tell_lost(round: &mut PushRound<'_>, what: &str) {
     round.remark(format!(
-        "the farm has no longer {what} that it had, as after a backup was restored: what of that is still \
-         here is sent again"
+        "the farm has no longer {what} that it had, as after a backup was restored or a run removed: what \
+         of that is still here is offered again"
     ));
 }
 

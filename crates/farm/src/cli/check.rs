@@ -67,7 +67,11 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     for run in &places {
         let at = Path::new(&run.place);
         let (Some(bucket), Some(name)) = (&bucket, name_in_bucket(at, &place.bundles)) else {
-            faults.extend(bundle_fault(run, &place.bundles, counted.get(&run.id)));
+            let found = bundle_fault(run, &place.bundles, counted.get(&run.id));
+            // One that was removed meanwhile has no files.
+            if found.is_some() && store.run(&run.id).await?.is_some() {
+                faults.extend(found);
+            }
             continue;
         };
         faults.extend(bucket.faults(&name, &run.digest, args.deep).await?);

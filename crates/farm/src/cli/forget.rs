@@ -93,7 +93,10 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     }
     for id in &document.allowed {
         store.allow_again(id).await?;
-        args.output.remark(&format!("{id} may come again"));
+        args.output.remark(&format!(
+            "{id} may come again: by `onbeat-farm import`, or from a board that left it out once its run.json \
+             is touched"
+        ));
         note(&store, format!("lets the run {id} come again")).await?;
     }
     let not_again = store.forgotten().await?.into_iter().map(|(run, t)| RunNotAgain { run, t });
