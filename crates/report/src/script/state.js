@@ -39,7 +39,7 @@ function draw() {
 /** The state as the end of an address; empty where nothing was chosen. */
 function address() {
   const words = [];
-  // The first one opens by itself.
+  // The one that opens by itself needs no name: a reader's first Tab would begin at its section.
   if (state.spike >= 0 && state.spike !== data.first) words.push(`spike=${state.spike + 1}`);
   if (state.culprit >= 0) words.push(`culprit=${state.culprit + 1}`);
   if (state.boxes) words.push(`boxes=${state.boxes.join('-')}`);
