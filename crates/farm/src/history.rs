@@ -23,7 +23,7 @@ pub struct BoardEnvironment {
     /// One of the runs; empty where only a recorder says it.
     pub example: String,
     /// The digest under which it was said first, by a run or a recorder: the change to it is called
-    /// so, whoever says more of it later.
+    /// so, whatever is told of it later.
     pub named: String,
 }
 

@@ -236,7 +236,7 @@ mod tests {
                 clock = BootClock::stored(offset, &source);
             }
         }
-        // Where nobody ever set it, all lie by the first.
+        // Where it was never set, all lie by the first.
         let mut clock = BootClock::default();
         assert_eq!(clock.place(&OVER, &rows[..2]), [0; 2]);
         assert_eq!(clock.to_store(), Some((0, format!("row {}:0", rows[0].mono))));

@@ -34,7 +34,7 @@ pub struct ChangesView<'a> {
 /// Which changes are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChangesShown {
-    /// Those that somebody has to look at.
+    /// Those that are not acknowledged.
     #[default]
     Open,
     Acknowledged,

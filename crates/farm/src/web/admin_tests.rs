@@ -51,7 +51,7 @@ fn set<'a>(name: &'a str, state: &'a str, tags: &'a str, budget: &'a str) -> [(&
 }
 
 #[test]
-fn a_budget_that_is_broken_is_a_change_until_somebody_looked_at_it() {
+fn a_budget_that_is_broken_is_a_change_until_it_is_acknowledged() {
     on_each_engine(async |store| {
         let app = farm_of(store, None).await;
         let ann = Somebody::of(&app, "operator").await;

@@ -20,7 +20,7 @@ pub struct ListedBoard {
     pub board: FarmBoard,
     /// The first second of the day with its largest latency.
     pub max_day: Option<i64>,
-    /// What changed on it that somebody has to look at.
+    /// The kinds of what changed on it and was not acknowledged.
     pub changes: Vec<ChangeKind>,
 }
 

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_has_the_time_at_which_it_was_found_until_somebody_looked_at_it() {
+    fn a_change_has_the_time_at_which_it_was_found_until_it_is_acknowledged() {
         let boards = [FarmBoard { board: "a".into(), ..FarmBoard::default() }];
         let mut one = change("a", ChangeKind::Worse, 5);
         let found: NotedChanges<i64> = [(ChangeIdentity::of(&one), 9_000)].into_iter().collect();

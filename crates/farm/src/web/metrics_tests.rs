@@ -65,7 +65,7 @@ async fn metrics_of(app: &Arc<App>) -> String {
 }
 
 #[test]
-fn a_change_is_there_with_the_time_at_which_it_was_found_until_somebody_looked_at_it() {
+fn a_change_is_there_with_the_time_at_which_it_was_found_until_it_is_acknowledged() {
     on_each_engine(async |store| {
         store.put(&recorded_run("measured", "a")).await.unwrap();
         store.set_budget("", Some(Nanos(1))).await.unwrap();

@@ -59,7 +59,7 @@ fn a_board_that_lost_the_answer_enrols_once_more_with_its_secret() {
         let (status, answer) = ask("code", "a", &secret).await;
         assert_eq!(status, 201, "{answer}");
         assert_eq!(ask("code", "a", &secret).await, (201, answer.clone()));
-        // Nobody else gets it, and it is of that board.
+        // It is given to no other board.
         for (name, secret) in [("a", &other), ("b", &secret), ("a", &String::new())] {
             assert_eq!(ask("code", name, secret).await.0, 403, "{name}");
         }
