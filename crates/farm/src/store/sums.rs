@@ -212,6 +212,9 @@ mod tests {
                 }
             }
             assert_eq!(store.faults().await.unwrap(), [""; 0]);
+            change("delete from hist".to_owned()).await;
+            let faults = store.faults().await.unwrap();
+            assert!(faults.iter().any(|fault| fault.contains("have 200 samples, and 0 in those of days")));
         });
     }
 

@@ -51,8 +51,9 @@ impl FarmStore {
             faults.retain(|line| line != "ok");
         }
         let keys: Vec<CheckedSeries> = sqlx::query_as(
-            "select distinct h.board_id, b.key, h.series, h.plan from hist h \
-             join board b on b.id = h.board_id order by b.key, h.series, h.plan",
+            "select h.board_id, b.key, h.series, h.plan from (select board_id, series, plan from hist \
+             union select board_id, series, plan from run) h join board b on b.id = h.board_id \
+             order by b.key, h.series, h.plan",
         )
         .fetch_all(&self.pool)
         .await
