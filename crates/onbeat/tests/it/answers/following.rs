@@ -82,9 +82,9 @@ fn a_program_without_real_time_threads_has_one_line_and_its_own_exit_code_if_so_
     assert_eq!(code, 3, "{err}");
     let (code, err) = run("c", &["--exit-code", "program", "--", "sh", "-c", "kill -9 $$"]);
     assert_eq!(code, 128 + 9, "{err}");
-    // A daemon: its parent ends, and it goes on.
+    // A daemon: its parent ends, and it goes on. With our pipes open it would be waited for.
     let left = place.path("left");
-    let script = format!("sleep 60 & echo $! >{left}; exit 0");
+    let script = format!("sleep 60 >/dev/null 2>&1 & echo $! >{left}; exit 0");
     let (code, err) = run("d", &["--", "sh", "-c", &script]);
     let left = std::fs::read_to_string(left).unwrap();
     std::process::Command::new("kill").arg(left.trim()).status().unwrap();
