@@ -21,6 +21,20 @@ pub struct RowEnvironment<'a> {
     pub t: i64,
 }
 
+/// Over what it is told what is said of a board.
+#[derive(Clone, Copy)]
+enum SaidSpan {
+    Day,
+    Ever,
+}
+
+/// Whether something was said while something else was.
+fn lie_over_each_other(said: &[SaidOfDay]) -> bool {
+    let mut spans: Vec<(i64, i64)> = said.iter().map(|one| (one.from, one.to)).collect();
+    spans.sort_unstable();
+    spans.windows(2).any(|pair| pair[1].0 <= pair[0].1)
+}
+
 /// Notes of each day which environments a board had in it; the same again changes nothing.
 pub async fn put_row_environments(
     all: &mut Transaction<'static, Any>,
@@ -70,7 +84,7 @@ fn known_records(rows: Vec<EnvironmentRow>) -> KnownRecords {
 impl FarmStore {
     /// What a board was, the latest first; it may have been the same more than once.
     pub async fn environments(&self, board: &str) -> Result<Vec<BoardEnvironment>> {
-        let said = self.said_of_days(&[board]).await?.remove(board).unwrap_or_default();
+        let said = self.said_of(&[board]).await?.remove(board).unwrap_or_default();
         let mut all = history(&said, &self.records_of(board).await?);
         all.reverse();
         Ok(all)
@@ -102,26 +116,48 @@ impl FarmStore {
         Ok(known_records(rows))
     }
 
-    /// What is said of each day of boards, by their runs, whether they count or not, and by their
-    /// rows: what [`history`] is made of.
-    pub async fn said_of_days(&self, boards: &[&str]) -> Result<BTreeMap<String, Vec<SaidOfDay>>> {
-        const BY_RUNS: &str = "select b.key, e.digest, r.first_t, r.last_t, r.runs, r.first_run, r.last_run \
+    /// What is said of boards, by their runs, whether they count or not, and by their rows: what
+    /// [`history`] is made of. Where two environments of a board lie over each other it is told of
+    /// each day, else of each environment as a whole, which is the same and much less.
+    pub async fn said_of(&self, boards: &[&str]) -> Result<BTreeMap<String, Vec<SaidOfDay>>> {
+        let mut all = self.said_by(SaidSpan::Ever, boards).await?;
+        let mixed: Vec<String> = all
+            .iter()
+            .filter(|(_, said)| lie_over_each_other(said))
+            .map(|(board, _)| board.clone())
+            .collect();
+        let mixed: Vec<&str> = mixed.iter().map(String::as_str).collect();
+        all.extend(self.said_by(SaidSpan::Day, &mixed).await?);
+        Ok(all)
+    }
+
+    async fn said_by(&self, span: SaidSpan, boards: &[&str]) -> Result<BTreeMap<String, Vec<SaidOfDay>>> {
+        let (of_runs, of_rows) = match span {
+            SaidSpan::Day => (", started / 86400", ", d.t"),
+            SaidSpan::Ever => ("", ""),
+        };
+        let by_runs = format!(
+            "select b.key, e.digest, r.first_t, r.last_t, r.runs, r.first_run, r.last_run \
              from (select board_id, environment_id, min(started) as first_t, max(started) as last_t, \
              count(*) as runs, min(id) as first_run, max(id) as last_run from run where board_id in \
              (select id from board where key in ($1, $2, $3, $4, $5, $6, $7, $8)) \
-             group by board_id, environment_id, started / 86400) r \
+             group by board_id, environment_id{of_runs}) r \
              join board b on b.id = r.board_id join environment e on e.id = r.environment_id \
-             order by b.key, r.first_t, r.last_t, r.first_run";
-        const BY_ROWS: &str = "select b.key, e.digest, d.from_t, d.to_t, cast(0 as bigint), '', '' \
+             order by b.key, r.first_t, r.last_t, r.first_run"
+        );
+        let by_rows = format!(
+            "select b.key, e.digest, min(d.from_t), max(d.to_t), cast(0 as bigint), '', '' \
              from row_environment d join watch_environment w on w.board_id = d.board_id and w.env = d.env \
              join board b on b.id = d.board_id join environment e on e.id = w.environment_id \
              where d.board_id in (select id from board where key in ($1, $2, $3, $4, $5, $6, $7, $8)) \
-             order by b.key, d.from_t, d.to_t, e.digest";
+             group by b.key, e.digest{of_rows} order by b.key, 3, 4, e.digest"
+        );
         type Row = (String, String, i64, i64, i64, String, String);
         let mut all: BTreeMap<String, Vec<SaidOfDay>> = BTreeMap::new();
         for boards in eights(boards) {
-            for text in [BY_RUNS, BY_ROWS] {
-                let query = boards.iter().fold(sqlx::query_as(text), |query, board| query.bind(*board));
+            for text in [&by_runs, &by_rows] {
+                let query = sqlx::query_as(AssertSqlSafe(text.clone()));
+                let query = boards.iter().fold(query, |query, board| query.bind(*board));
                 let rows: Vec<Row> = query.fetch_all(&self.pool).await.map_err(trouble)?;
                 for (board, digest, from, to, runs, first_run, last_run) in rows {
                     let one = SaidOfDay { digest, from, to, runs: to_u64(runs), first_run, last_run };
@@ -269,24 +305,21 @@ mod tests {
             assert_eq!(*found[1].record, known("x"));
             assert!(found.iter().all(|one| one.recorded && one.example.is_empty()));
             assert_eq!(*store.environment_records().await.unwrap()[&known("y").digest], known("y"));
-            let days = store.said_of_days(&["none", "a"]).await.unwrap();
+            let days = store.said_of(&["none", "a"]).await.unwrap();
             let said = |of: &SaidOfDay| (of.digest.clone(), of.from / 300, of.to / 300, of.runs);
             let day = |env: &str, from: i64, to: i64| (known(env).digest, from, to, 0_u64);
             assert_eq!(days.len(), 1);
             assert_eq!(
                 days["a"].iter().map(said).collect::<Vec<_>>(),
-                [
-                    day("x", 0, 287),
-                    day("x", 288, 575),
-                    day("x", 576, 599),
-                    day("y", 600, 863),
-                    day("y", 864, 999)
-                ]
+                [day("x", 0, 599), day("y", 600, 999)]
             );
             let of_all = store.recorded_environments().await.unwrap();
             assert_eq!((of_all.len(), of_all["a"].len(), of_all["a"][1].first), (1, 2, 600 * 300));
             // Back again, on a later day.
             store.put_rows(&[batch(1_200, 1_300, "x")]).await.unwrap();
+            let days = store.said_of(&["a"]).await.unwrap();
+            let wanted = [day("x", 0, 287), day("x", 288, 575), day("x", 576, 599), day("y", 600, 863)];
+            assert_eq!(days["a"].iter().map(said).take(4).collect::<Vec<_>>(), wanted);
             let found = store.environments("a").await.unwrap();
             let told = |one: &BoardEnvironment| (one.record.release.clone(), one.first, one.last);
             let again = ("6.12-x".to_owned(), 1_200 * 300, 1_299 * 300);

@@ -23,7 +23,7 @@ impl FarmStore {
 
     /// The first and the last run of each board in each environment, by way of the index
     /// `run_of_environment`: also one that failed says what the board was, as in
-    /// [`FarmStore::said_of_days`].
+    /// [`FarmStore::said_of`].
     pub async fn environment_runs(&self) -> Result<BTreeMap<String, Vec<EnvironmentRuns>>> {
         let rows: Vec<(String, String, i64, i64)> = sqlx::query_as(
             "select b.key, e.digest, r.first, r.last from (select environment_id, board_id, \

@@ -81,7 +81,7 @@ async fn found_boards(
     names: &[&str],
     within: TimeStretch,
 ) -> Result<Vec<(String, FoundBoard)>, Refusal> {
-    let mut said = store.said_of_days(names).await?;
+    let mut said = store.said_of(names).await?;
     let mut days = store.days_with_slots(names, within).await?;
     let mut all = Vec::new();
     for name in names {
