@@ -170,7 +170,7 @@ pub struct JudgedEnvironments {
 }
 
 impl JudgedEnvironments {
-    /// Of so many of one board.
+    /// Of one board, by how many changes of environment it has.
     pub fn of(changes: usize) -> JudgedEnvironments {
         let looked_at = changes.min(MOST_STEPS);
         JudgedEnvironments { looked_at, left_out: changes - looked_at }

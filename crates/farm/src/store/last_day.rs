@@ -91,7 +91,8 @@ impl FarmStore {
         let last = format!(
             "select max(l.t) from (select (select x.t from slot x where x.board_id = h.board_id \
              and x.series = h.series and x.plan = h.plan and x.t <= $1 and {COUNTS} order by x.t desc \
-             limit 1) as t from hist h where h.board_id = $2 and h.tier = 2 group by h.board_id, h.series, h.plan) l"
+             limit 1) as t from hist h where h.board_id = $2 and h.tier = 2 \
+             group by h.board_id, h.series, h.plan) l"
         );
         let last = sqlx::query_scalar(sqlx::AssertSqlSafe(last)).bind(latest_now()).bind(board);
         let last: Option<i64> = last.fetch_one(&self.pool).await.map_err(trouble)?;
