@@ -1,6 +1,9 @@
 //! Takes a run out of the store, with what it added to sums and histograms.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use model::error::Result;
+use model::units::Nanos;
 use serde::Serialize;
 use sqlx::{Any, AssertSqlSafe, Transaction};
 
@@ -9,9 +12,9 @@ use super::forgotten::mark;
 use super::large_sums::of_halves;
 use super::own_part::{OwnPart, own_parts};
 use super::runs::OVER;
-use super::tiers::take_out_of_tiers;
+use super::tiers::{TierPlace, maximum, put_tiers, take_out_of_tiers, tier_rows};
 use super::{FarmStore, to_u64, trouble};
-use crate::records::BundleRecord;
+use crate::records::{BundleRecord, Tier, TierRow};
 
 /// What went with a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -175,7 +178,32 @@ async fn take_out(
         let rows: Vec<_> = part.rows.iter().map(|row| (of.board, &of.key, row.t, row)).collect();
         take_out_of_tiers(all, (&part.tiers, &rows), (&[], &[])).await?;
     }
-    Ok(())
+    renew_maxima(all, of).await
+}
+
+/// Finds the maxima of histograms anew that have one of the run's. When another run went before,
+/// they may have taken it over though the run is no part of them (see [`maximum`]).
+async fn renew_maxima(all: &mut Transaction<'static, Any>, of: &EarlierRun) -> sqlx::Result<()> {
+    let place =
+        |tier: Tier, t: i64| TierPlace { board: of.board, key: of.key.clone(), tier, t: tier.begin(t) };
+    let mut gone: BTreeMap<TierPlace, BTreeSet<Nanos>> = BTreeMap::new();
+    for slot in &of.slots {
+        for tier in Tier::ALL {
+            let maxima = slot.peaks.iter().filter_map(|peak| peak.max_ns);
+            gone.entry(place(tier, slot.t)).or_default().extend(maxima);
+        }
+    }
+    gone.entry(place(Tier::Day, of.started)).or_default().extend(of.whole.max_ns);
+    let places: Vec<TierPlace> = gone.keys().cloned().collect();
+    let mut renewed: BTreeMap<TierPlace, TierRow> = BTreeMap::new();
+    for (place, mut row) in tier_rows(all, &places).await? {
+        let gone = gone.remove(&place).unwrap_or_default();
+        if row.max_ns.is_some_and(|max| gone.contains(&max)) {
+            row.max_ns = maximum(all, &place, row.max_ns).await?;
+            renewed.insert(place, row);
+        }
+    }
+    put_tiers(all, &renewed.iter().collect::<Vec<_>>()).await
 }
 
 /// Whether there is a row; the text is what stands after `from`.
@@ -227,11 +255,11 @@ async fn drop_board(all: &mut Transaction<'static, Any>, id: i64) -> sqlx::Resul
 mod tests {
     use super::*;
     use crate::fixture::recorded_run;
-    use crate::records::{CpuRows, FarmSlot, SlotPeak, Tier, TierRow};
+    use crate::records::{CpuRows, FarmSlot, SlotPeak};
     use crate::store::engines::on_each_engine;
     use crate::store::{PutOutcome, TimeStretch};
     use model::rows::RowCounts;
-    use model::units::{Cpu, Nanos};
+    use model::units::Cpu;
 
     const DAY: i64 = 86_400;
     const ALL: TimeStretch = TimeStretch { from: i64::MIN, to: i64::MAX };
@@ -331,6 +359,33 @@ mod tests {
             store.forget_run("first", Some(&first), None).await.unwrap();
             assert_eq!(store.totals().await.unwrap(), (1, 1));
             assert_eq!(store.faults().await.unwrap(), [""; 0]);
+        });
+    }
+
+    /// When the worst of a time goes, the largest of what is left there may be one that counts for
+    /// another time: it does not stay when that goes, too.
+    #[test]
+    fn no_maximum_stays_of_a_run_that_went() {
+        on_each_engine(async |store| {
+            let stays = made("stays", &[(DAY - 600, 3, 200), (DAY + 600, 5, 100)]);
+            let worst = made("worst", &[(DAY - 900, 1, 700), (DAY + 900, 2, 600)]);
+            // One counts for the day on which it began, and has its largest on the next; the other
+            // has its largest on another day than the one on which it began.
+            let of_its_day = without_rows(made("day", &[(DAY - 300, 4, 220), (DAY + 300, 9, 450)]));
+            let of_two_days = made("two", &[(DAY - 1_200, 6, 210), (2 * DAY, 7, 300)]);
+            for other in [&of_its_day, &of_two_days] {
+                store.put(&stays).await.unwrap();
+                let before = shown(&store).await;
+                store.put(other).await.unwrap();
+                store.put(&worst).await.unwrap();
+                for id in ["worst", other.run.id.as_str()] {
+                    let removal = store.forget_run(id, None, None).await.unwrap();
+                    assert!(matches!(removal, RunRemoval::Removed(_)), "{id}: {removal:?}");
+                    assert_eq!(store.faults().await.unwrap(), [""; 0], "without {id}");
+                }
+                assert_eq!(shown(&store).await, before, "without {}", other.run.id);
+                store.forget_measured().await.unwrap();
+            }
         });
     }
 

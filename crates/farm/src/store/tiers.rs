@@ -184,9 +184,10 @@ async fn drop_tier(all: &mut Transaction<'static, Any>, place: &TierPlace) -> sq
     Ok(())
 }
 
-/// The largest latency of the slots of a histogram's time, and of the runs that count for the day
-/// on which they began.
-async fn maximum(
+/// The largest latency of the slots of a histogram's time, and of the runs that began on its day: a
+/// run without histograms of five minutes counts there. Which of the slots and runs are a part of
+/// the histogram is not kept, so that this may be more than the largest of what is.
+pub async fn maximum(
     all: &mut Transaction<'static, Any>,
     place: &TierPlace,
     most: Option<Nanos>,
