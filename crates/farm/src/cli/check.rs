@@ -17,10 +17,11 @@ use crate::web::sender::now;
 
 /// Look whether the store and its bundles are as they were written
 ///
-/// Reads everything: whether the database is whole, each histogram readable and the sums of slots,
-/// hours and days the same, and whether each run's document is where it was put, unchanged, and its
-/// seconds and five minutes add up to what was counted. Of a bucket it lists what there is, and
-/// looks whether each run has its manifest and its pieces.
+/// Reads everything: whether the database is whole, each histogram readable, the sums of slots,
+/// hours and days the same and the largest latency of each that of its slots, and whether each
+/// run's document is where it was put, unchanged, and its seconds and five minutes add up to what
+/// was counted. Of a bucket it lists what there is, and looks whether each run has its manifest and
+/// its pieces.
 #[derive(clap::Args)]
 pub struct Args {
     #[arg(long, value_name = "URL", help = STORE_HELP)]

@@ -33,12 +33,22 @@ pub fn bundle_fault(run: &BundlePlace, own: &Path, counted: Option<&CountedSecon
         return Some(format!("{id}: its run.json cannot be read, in {shown}"));
     };
     if Sha256::digest(&bytes)[..] == *run.digest {
-        let looked_at = is_copy && run.has_seconds;
-        return looked_at.then(|| seconds_fault(run, counted)).flatten();
+        let seconds = || (is_copy && run.has_seconds).then(|| seconds_fault(run, counted)).flatten();
+        return maximum_fault(run, &bytes).or_else(seconds);
     }
     // Where it is shown from its own place it is replaced every ten seconds as long as it is on.
     let is_it = !run.is_over && !is_copy && parse_run(&bytes).is_ok_and(|found| found.id == *id);
     (!is_it).then(|| format!("{id}: its run.json was changed, in {shown}"))
+}
+
+/// Of a run that was killed its tail may have a larger one than its document.
+fn maximum_fault(run: &BundlePlace, document: &[u8]) -> Option<String> {
+    let found = parse_run(document).ok().filter(|_| run.is_over)?;
+    let is_same = found.cpus.iter().filter_map(|cpu| cpu.max_ns).max() == run.max_ns;
+    let (id, shown) = (&run.id, &run.place);
+    (!is_same).then(|| {
+        format!("{id}: the store has another largest latency of it than its run.json has, in {shown}")
+    })
 }
 
 fn seconds_fault(run: &BundlePlace, counted: Option<&CountedSeconds>) -> Option<String> {
@@ -151,6 +161,7 @@ fn is_same(one: &Path, other: &Path, file: &StoredFile) -> bool {
 mod tests {
     use super::*;
     use crate::store::engines::on_each_engine;
+    use model::units::Nanos;
     use std::fs;
     use std::path::PathBuf;
 
@@ -234,6 +245,25 @@ mod tests {
                 assert_eq!(put_right().await, Ok(()));
                 assert!(same(&copy), "{named}");
                 assert_eq!(fault(&store, &own).await, None, "{named}");
+            }
+        });
+    }
+
+    #[test]
+    fn another_largest_latency_than_the_document_has_is_named() {
+        on_each_engine(async |store| {
+            let folder = tempfile::tempdir().unwrap();
+            let (whole, own) = (whole_run(folder.path()), folder.path().join("own"));
+            stored(&store, &whole, &own).await;
+            let run = store.places().await.unwrap().remove(0);
+            let counted = store.counted_seconds().await.unwrap();
+            let told = |run: &BundlePlace| bundle_fault(run, &own, counted.get(&run.id));
+            assert_eq!(told(&run), None);
+            for max_ns in [None, run.max_ns.map(|max| max + Nanos(1))] {
+                let changed = BundlePlace { max_ns, ..run.clone() };
+                assert!(told(&changed).unwrap().contains("another largest latency"), "{max_ns:?}");
+                // The tail of one that is on may have a larger one.
+                assert_eq!(told(&BundlePlace { is_over: false, ..changed }), None);
             }
         });
     }

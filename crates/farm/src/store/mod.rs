@@ -25,6 +25,7 @@ mod large_sums;
 mod last_day;
 mod latest;
 mod many;
+mod maxima;
 mod moments;
 mod only_server;
 mod open;

@@ -1,10 +1,12 @@
 //! Looks whether the store is as it was written, and thins out what is old.
 
 use model::error::{Failure, Result};
+use model::units::Nanos;
 
+use super::maxima::SeriesMaxima;
 use super::retention::ThinnedPart;
 use super::runs::OVER;
-use super::{FarmStore, StoreEngine, to_u64, trouble};
+use super::{FarmStore, StoreEngine, nanos, to_u64, trouble};
 use crate::encoding::{unpack_peaks, unpack_rows};
 use crate::records::{SeriesKey, Tier};
 
@@ -22,6 +24,8 @@ pub struct BundlePlace {
     pub place: String,
     /// SHA-256 of its document.
     pub digest: Vec<u8>,
+    /// The largest latency that it is shown with.
+    pub max_ns: Option<Nanos>,
     /// Else it was on, or killed.
     pub is_over: bool,
     /// Whether `prune` has left it its seconds and five minutes.
@@ -59,20 +63,27 @@ impl FarmStore {
         .await
         .map_err(trouble)?;
         for key in &keys {
-            self.blob_faults(key, &mut faults).await?;
+            let mut maxima = SeriesMaxima::default();
+            self.blob_faults(key, &mut maxima, &mut faults).await?;
+            self.peak_faults(key, &mut maxima, &mut faults).await?;
+            self.maximum_faults(key, &maxima, &mut faults).await?;
             self.sum_faults(key, &mut faults).await?;
         }
         Ok(faults)
     }
 
-    async fn blob_faults(&self, key: &CheckedSeries, faults: &mut Vec<String>) -> Result<()> {
-        let (board, name, series, plan) = key;
+    async fn blob_faults(
+        &self,
+        (board, name, series, plan): &CheckedSeries,
+        maxima: &mut SeriesMaxima,
+        faults: &mut Vec<String>,
+    ) -> Result<()> {
         for tier in Tier::ALL {
             let mut last = i64::MIN;
             loop {
-                let rows: Vec<(i64, i64, Vec<u8>)> = sqlx::query_as(
-                    "select t, n, cpus from hist where board_id = $1 and series = $2 and plan = $3 \
-                     and tier = $4 and t > $5 order by t limit $6",
+                let rows: Vec<(i64, i64, Option<i64>, Vec<u8>)> = sqlx::query_as(
+                    "select t, n, max_ns, cpus from hist where board_id = $1 and series = $2 \
+                     and plan = $3 and tier = $4 and t > $5 order by t limit $6",
                 )
                 .bind(board)
                 .bind(series)
@@ -85,7 +96,8 @@ impl FarmStore {
                 .map_err(trouble)?;
                 let Some(&(t, ..)) = rows.last() else { break };
                 last = t;
-                for (t, n, cpus) in rows {
+                for (t, n, max_ns, cpus) in rows {
+                    maxima.add_histogram(tier, t, n, max_ns);
                     let counted = unpack_rows(&cpus)
                         .map(|cpus| cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.rows.total())));
                     match counted {
@@ -99,12 +111,13 @@ impl FarmStore {
                 }
             }
         }
-        self.peak_faults(key, faults).await
+        Ok(())
     }
 
     async fn peak_faults(
         &self,
         (board, name, series, plan): &CheckedSeries,
+        maxima: &mut SeriesMaxima,
         faults: &mut Vec<String>,
     ) -> Result<()> {
         let mut from = Some(i64::MIN);
@@ -121,9 +134,9 @@ impl FarmStore {
             .map_err(trouble)?;
             let Some(begin) = next else { break };
             let end = begin.saturating_add(DAY);
-            let rows: Vec<(i64, Vec<u8>)> = sqlx::query_as(
-                "select t, peaks from slot where board_id = $1 and series = $2 and plan = $3 \
-                 and t >= $4 and t < $5",
+            let rows: Vec<(i64, i64, Option<i64>, Vec<u8>)> = sqlx::query_as(
+                "select t, n, max_ns, peaks from slot where board_id = $1 and series = $2 \
+                 and plan = $3 and t >= $4 and t < $5",
             )
             .bind(board)
             .bind(series)
@@ -133,9 +146,46 @@ impl FarmStore {
             .fetch_all(&self.pool)
             .await
             .map_err(trouble)?;
-            let damaged = rows.iter().filter(|(_, peaks)| unpack_peaks(peaks).is_none());
-            faults.extend(damaged.map(|(t, _)| format!("{name}: the slot of {series} at {t} is damaged")));
+            for (t, n, max_ns, peaks) in rows {
+                maxima.add_slot(t, n, max_ns);
+                let what = match unpack_peaks(&peaks) {
+                    None => "is damaged",
+                    Some(cpus) if cpus.is_empty() => continue,
+                    Some(cpus) if cpus.iter().filter_map(|cpu| cpu.max_ns).max() == nanos(max_ns) => continue,
+                    Some(_) => "has another largest latency than its CPUs",
+                };
+                faults.push(format!("{name}: the slot of {series} at {t} {what}"));
+            }
             from = (end > begin).then_some(end);
+        }
+        Ok(())
+    }
+
+    async fn maximum_faults(
+        &self,
+        (board, name, series, plan): &CheckedSeries,
+        maxima: &SeriesMaxima,
+        faults: &mut Vec<String>,
+    ) -> Result<()> {
+        let runs: Vec<(i64, Option<i64>)> = sqlx::query_as(
+            "select started, max_ns from run where board_id = $1 and series = $2 and plan = $3",
+        )
+        .bind(board)
+        .bind(series)
+        .bind(plan)
+        .fetch_all(&self.pool)
+        .await
+        .map_err(trouble)?;
+        for (tier, t) in maxima.wrong(&runs) {
+            let time = match tier {
+                Tier::Slot => "five minutes",
+                Tier::Hour => "hour",
+                Tier::Day => "day",
+            };
+            faults.push(format!(
+                "{name}: the histogram of {series} of the {time} at {t} has another largest latency than \
+                 was measured then"
+            ));
         }
         Ok(())
     }
@@ -174,18 +224,19 @@ impl FarmStore {
 
     /// All runs, with where their bundles are.
     pub async fn places(&self) -> Result<Vec<BundlePlace>> {
-        type Row = (String, String, Vec<u8>, i64, String);
+        type Row = (String, String, Vec<u8>, i64, Option<i64>, String);
         let all: Vec<Row> = sqlx::query_as(
-            "select r.id, r.place, r.digest, r.complete, coalesce(h.parts, '') from run r \
+            "select r.id, r.place, r.digest, r.complete, r.max_ns, coalesce(h.parts, '') from run r \
              left join thinned h on h.board_id = r.board_id and h.run = r.id order by r.id",
         )
         .fetch_all(&self.pool)
         .await
         .map_err(trouble)?;
-        let one = |(id, place, digest, complete, thinned): Row| BundlePlace {
+        let one = |(id, place, digest, complete, max_ns, thinned): Row| BundlePlace {
             id,
             place,
             digest,
+            max_ns: nanos(max_ns),
             is_over: complete == OVER,
             has_seconds: !thinned.contains(ThinnedPart::Blocks.word()),
         };
@@ -212,7 +263,7 @@ mod tests {
     use crate::store::RowBatch;
     use crate::store::engines::on_each_engine;
     use model::rows::RowCounts;
-    use model::units::{Cpu, Nanos};
+    use model::units::Cpu;
     use model::watch::WatchRow;
 
     fn batch() -> RowBatch {
@@ -256,6 +307,7 @@ mod tests {
             let damage = sqlx::query("update slot set peaks = $1 where series = 'timer' and t = 300");
             damage.bind(vec![9u8]).execute(&store.pool).await.unwrap();
             assert!(store.faults().await.unwrap().join("; ").contains("slot"));
+            assert_eq!(store.places().await.unwrap()[0].max_ns, record.run.max_ns);
             assert_eq!(store.relocate("/old", "/new").await.unwrap(), 1);
             assert_eq!(store.relocate("/ol", "/new").await.unwrap(), 0);
             assert_eq!(store.places().await.unwrap()[0].place, "/new/x");

@@ -1,0 +1,241 @@
+//! What is kept of a largest latency in several places: whether it is the same.
+//!
+//! Samples of a stretch of time that are all from its five minutes have the largest of those. That
+//! their number is the same says so of five minutes and hours, to which only runs and recorders
+//! with histograms of five minutes add. Days also have whole runs without these, each on the day on
+//! which it began, with samples of the next; which runs they are is not kept. A day is all from its
+//! five minutes where its hours have as many samples, or where its series has no runs. Where it is
+//! not, or its hours were dropped, it has at most the largest of its five minutes and of the runs
+//! that began on it: what it has when a run of it was removed may be that of any of these.
+//!
+//! Whether a maximum is in the last row of its own histogram is not looked at. A line or a bundle
+//! comes with both and is taken in without comparing them, imports may have wide rows, and of
+//! another tool's run there may be none.
+
+use std::collections::BTreeMap;
+
+use crate::records::Tier;
+
+/// The histograms of a series, each with what its five minutes have.
+#[derive(Debug, Default)]
+pub struct SeriesMaxima {
+    of: BTreeMap<(Tier, i64), TierMaximum>,
+}
+
+/// What a histogram has, beside what its five minutes have.
+#[derive(Debug, Default)]
+struct TierMaximum {
+    n: i64,
+    max_ns: Option<i64>,
+    /// Samples of all five minutes, also of runs that are no part of the histogram.
+    slots_n: i128,
+    /// Their largest latency,
+    slots_max: Option<i64>,
+    /// and that of those which have samples.
+    counted_max: Option<i64>,
+}
+
+impl SeriesMaxima {
+    /// Notes a histogram. All of them are noted before the first slot, which makes nothing of what
+    /// is stored meanwhile a fault: it has more samples then.
+    pub fn add_histogram(&mut self, tier: Tier, t: i64, n: i64, max_ns: Option<i64>) {
+        self.of.insert((tier, t), TierMaximum { n, max_ns, ..TierMaximum::default() });
+    }
+
+    /// Notes a slot in the histograms that are there of its time.
+    pub fn add_slot(&mut self, t: i64, n: i64, max_ns: Option<i64>) {
+        for tier in Tier::ALL {
+            let Some(one) = self.of.get_mut(&(tier, tier.begin(t))) else { continue };
+            one.slots_n += i128::from(n);
+            one.slots_max = one.slots_max.max(max_ns);
+            if n > 0 {
+                one.counted_max = one.counted_max.max(max_ns);
+            }
+        }
+    }
+
+    /// The histograms whose maximum is not what it can be, by their first seconds. Of each run of
+    /// the series is given when it began, and its largest latency.
+    pub fn wrong(&self, runs: &[(i64, Option<i64>)]) -> Vec<(Tier, i64)> {
+        let mut hours: BTreeMap<i64, i128> = BTreeMap::new();
+        for ((_, t), hour) in self.of.iter().filter(|((tier, _), _)| *tier == Tier::Hour) {
+            *hours.entry(Tier::Day.begin(*t)).or_default() += i128::from(hour.n);
+        }
+        let mut began: BTreeMap<i64, Option<i64>> = BTreeMap::new();
+        for (started, max_ns) in runs {
+            let most = began.entry(Tier::Day.begin(*started)).or_default();
+            *most = (*most).max(*max_ns);
+        }
+        let is_wrong = |(tier, t): (Tier, i64), one: &TierMaximum| {
+            let n = i128::from(one.n);
+            let (by_slots, of_runs) = match tier {
+                Tier::Day => (runs.is_empty() || hours.get(&t) == Some(&n), began.get(&t).copied().flatten()),
+                Tier::Slot | Tier::Hour => (true, None),
+            };
+            let lacks = by_slots && n == one.slots_n && one.max_ns < one.counted_max;
+            lacks || one.max_ns > one.slots_max.max(of_runs)
+        };
+        self.of.iter().filter(|(place, one)| is_wrong(**place, one)).map(|(place, _)| *place).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::recorded_run;
+    use crate::ingest::rows::{self, RowsOf};
+    use crate::records::{BundleRecord, CpuRows, FarmSlot, SlotPeak, TierRow};
+    use crate::store::engines::on_each_engine;
+    use crate::store::{FarmStore, RowBatch, RunRemoval};
+    use model::rows::{RowCounts, row_of};
+    use model::units::{Cpu, Nanos};
+    use model::watch::WatchRow;
+
+    const HOUR: i64 = 3_600;
+    const DAY: i64 = 86_400;
+
+    /// A run of such five minutes: when, how many samples, and the largest.
+    fn run(id: &str, parts: &[(i64, u64, i64)]) -> BundleRecord {
+        let mut record = recorded_run("measured", "a");
+        let row = |&(t, n, max): &(i64, u64, i64)| {
+            let rows = RowCounts::of_rows([(row_of(Nanos(max)), n)]);
+            let cpus = vec![CpuRows { cpu: Cpu(0), rows }];
+            TierRow { t, n, max_ns: Some(Nanos(max)), cpus, ..TierRow::default() }
+        };
+        let slot = |&(t, n, max): &(i64, u64, i64)| {
+            let max_ns = Some(Nanos(max));
+            let cpus = vec![SlotPeak { n, max_ns, ..SlotPeak::default() }];
+            FarmSlot { t, n, max_ns, run: id.to_owned(), cpus, ..FarmSlot::default() }
+        };
+        record.rows = parts.iter().map(row).collect();
+        record.slots = parts.iter().map(slot).collect();
+        record.whole = TierRow { t: parts[0].0, ..TierRow::default() };
+        record.rows.iter().for_each(|row| record.whole.add(row));
+        let run = &mut record.run;
+        (run.id, run.started, run.cycles) = (id.to_owned(), parts[0].0, record.whole.n);
+        (run.max_ns, run.missed) = (record.whole.max_ns, Some(0));
+        record.digest = id.as_bytes().to_vec();
+        record
+    }
+
+    /// The same without histograms of its five minutes.
+    fn whole_run(id: &str, parts: &[(i64, u64, i64)]) -> BundleRecord {
+        let mut record = run(id, parts);
+        record.rows.clear();
+        record
+    }
+
+    /// A recorder's row of each hour of two days.
+    fn batch(recording: &str, largest: i64) -> RowBatch {
+        let of = RowsOf { boot: "b".into(), recording: recording.into(), series: "timer".into() };
+        let line = |seq: i64| {
+            let max_ns = Some(Nanos(largest + seq * 7 % 48));
+            let hist = RowCounts::of_rows([(200, 9)]);
+            let row = WatchRow { cpu: Some(Cpu(0)), n: 9, max_ns, hist, ..WatchRow::default() };
+            let mono = seq * HOUR * Nanos::SECOND.0;
+            let line = serde_json::json!({
+                "seq": seq, "mono_ns": mono, "span_ns": 300, "wall_ns": mono, "cpus": [row],
+            });
+            line.to_string() + "\n"
+        };
+        let text: String = (0..48).map(line).collect();
+        let rows = rows::read(&of, text.as_bytes()).unwrap();
+        RowBatch { board_id: 1, of, clock: None, received_ns: i64::MAX, rows }
+    }
+
+    async fn change(store: &FarmStore, text: String) -> Vec<String> {
+        sqlx::query(sqlx::AssertSqlSafe(text)).execute(&store.pool).await.unwrap();
+        store.faults().await.unwrap()
+    }
+
+    /// Whatever counts for which day, was dropped, came late or is invalid.
+    #[test]
+    fn a_store_as_it_was_written_has_no_fault() {
+        on_each_engine(async |store| {
+            let night = run("night", &[(DAY - 600, 9, 230), (DAY - 300, 5, 210), (DAY, 4, 900)]);
+            // As many samples of the day before as it has on the next: the sums do not tell.
+            let earlier = whole_run("earlier", &[(-300, 5, 800), (0, 5, 500)]);
+            let whole = whole_run("whole", &[(DAY - 300, 5, 300), (DAY, 5, 450)]);
+            let mut invalid = run("invalid", &[(DAY + 300, 5, 9_000)]);
+            invalid.run.invalid = 1;
+            let is_sound = async |step: &str| assert_eq!(store.faults().await.unwrap(), [""; 0], "{step}");
+            for record in [&night, &earlier, &whole, &invalid] {
+                store.put(record).await.unwrap();
+                is_sound(&record.run.id).await;
+            }
+            store.put_rows(&[batch("first", 700)]).await.unwrap();
+            is_sound("rows").await;
+            for tier in [Tier::Slot, Tier::Hour] {
+                assert!(store.prune(tier, DAY + 7).await.unwrap() > 0);
+                is_sound("dropped").await;
+                // The histograms of their time are of them alone.
+                store.put_rows(&[batch(&format!("late {}", tier.number()), 100)]).await.unwrap();
+                is_sound("late").await;
+            }
+            store.put(&run("late", &[(600, 5, 100), (DAY + 600, 5, 100)])).await.unwrap();
+            is_sound("a late run").await;
+            for id in ["invalid", "whole"] {
+                let removal = store.forget_run(id, None, None).await.unwrap();
+                assert!(matches!(removal, RunRemoval::Removed(_)), "{id}: {removal:?}");
+                is_sound("removed").await;
+            }
+        });
+    }
+
+    #[test]
+    fn a_maximum_that_was_changed_is_found() {
+        on_each_engine(async |store| {
+            let parts = [(DAY - 300, 5, 900), (DAY, 4, 210)];
+            store.put(&run("rows", &parts)).await.unwrap();
+            store.put_rows(&[batch("r", 700)]).await.unwrap();
+            assert_eq!(store.faults().await.unwrap(), [""; 0]);
+            for (tier, words) in
+                Tier::ALL.into_iter().zip(["of the five minutes", "of the hour", "of the day"])
+            {
+                let of = tier.number();
+                let count = "select count(*) from hist where tier = $1";
+                let count: i64 = sqlx::query_scalar(count).bind(of).fetch_one(&store.pool).await.unwrap();
+                for (by, back) in [("+ 1", "- 1"), ("- 1", "+ 1")] {
+                    let faults =
+                        change(&store, format!("update hist set max_ns = max_ns {by} where tier = {of}"))
+                            .await;
+                    assert_eq!(faults.len() as i64, count, "{tier:?} {by}: {faults:?}");
+                    assert!(faults.iter().all(|fault| fault.contains(words)), "{tier:?} {by}: {faults:?}");
+                    let back = format!("update hist set max_ns = max_ns {back} where tier = {of}");
+                    assert_eq!(change(&store, back).await, [""; 0]);
+                }
+            }
+            for by in ["+ 1", "- 1"] {
+                let damage =
+                    format!("update slot set max_ns = max_ns {by} where series = 'timer' and t = 3600");
+                let faults = change(&store, damage).await;
+                let told =
+                    faults.iter().any(|fault| fault.contains("at 3600 has another largest latency than its"));
+                assert!(told, "{by}: {faults:?}");
+                assert!(faults.iter().any(|fault| fault.contains("of the five minutes")), "{by}: {faults:?}");
+                let back = if by == "+ 1" { "- 1" } else { "+ 1" };
+                let back =
+                    format!("update slot set max_ns = max_ns {back} where series = 'timer' and t = 3600");
+                assert_eq!(change(&store, back).await, [""; 0]);
+            }
+            // Where hours are no longer there what is too large is found.
+            store.prune(Tier::Slot, 9 * DAY).await.unwrap();
+            store.prune(Tier::Hour, 9 * DAY).await.unwrap();
+            assert_eq!(store.faults().await.unwrap(), [""; 0]);
+            let damage = "update hist set max_ns = 1000000 where series <> 'timer'".to_owned();
+            assert_eq!(change(&store, damage).await.len(), 2);
+        });
+    }
+
+    /// A run without histograms of five minutes has its samples on one day, whichever it lasts
+    /// over: a day that it began on is not held against five minutes.
+    #[test]
+    fn a_day_of_whole_runs_has_at_most_the_largest_of_them() {
+        on_each_engine(async |store| {
+            store.put(&whole_run("whole", &[(DAY - 300, 5, 300), (DAY, 5, 950)])).await.unwrap();
+            assert_eq!(store.faults().await.unwrap(), [""; 0]);
+            let faults = change(&store, "update hist set max_ns = max_ns + 1".to_owned()).await;
+            assert!(faults.len() == 1 && faults[0].contains("of the day at 0 "), "{faults:?}");
+        });
+    }
+}
