@@ -111,10 +111,14 @@ pub struct FarmBoard {
     pub release: String,
     pub preempt: String,
     pub environment: String,
-    /// The largest latency of its last 30 days with runs.
+    /// The largest latency of its last 30 days with samples, of what counts.
     pub max_ns: Option<Nanos>,
     /// Its daily maxima of these days.
     pub days: Vec<DayMaximum>,
+    /// Those of these days, by their first seconds, that have samples of runs alone that do not
+    /// count.
+    #[serde(skip)]
+    pub uncounted: Vec<i64>,
     /// What people say of it.
     #[serde(flatten)]
     pub settings: BoardSettings,
@@ -124,6 +128,14 @@ impl FarmBoard {
     /// When the last of it came that has a time of day, a run or five minutes; 0 where none did.
     pub fn last_seen(&self) -> i64 {
         self.last.max(self.last_slot)
+    }
+
+    /// All days of these that have samples, oldest first.
+    pub fn days_with_samples(&self) -> Vec<i64> {
+        let mut all: Vec<i64> =
+            self.days.iter().map(|day| day.t).chain(self.uncounted.iter().copied()).collect();
+        all.sort_unstable();
+        all
     }
 
     /// The day of that largest latency; the last one where several are equal.

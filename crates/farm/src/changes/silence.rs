@@ -17,13 +17,15 @@ const LEAST_KNOWN: usize = 3;
 /// Whether a board is silent on a day, by the days on which it used to send. One that is to send is
 /// silent also where it sent on fewer days than say how often it does, or never.
 pub fn silent(board: &FarmBoard, today: i64) -> Option<FarmChange> {
-    let (day, is_known) = (Tier::Day.seconds(), board.days.len() >= LEAST_KNOWN);
+    // Also a run that does not count came.
+    let days = board.days_with_samples();
+    let (day, is_known) = (Tier::Day.seconds(), days.len() >= LEAST_KNOWN);
     let is_new = board.last_day <= 0;
     if !board.sends && (is_new || !is_known) {
         return None;
     }
     let last = if is_new { Tier::Day.begin(board.enrolled) } else { board.last_day };
-    let gaps = board.days.windows(2).map(|pair| pair[1].t - pair[0].t);
+    let gaps = days.windows(2).map(|pair| pair[1] - pair[0]);
     let usual = gaps.max().filter(|_| is_known).unwrap_or(day);
     let since = (Tier::Day.begin(today) - last) / day;
     let allowed = (TIMES * usual / day).max(LEAST_DAYS);
@@ -39,7 +41,7 @@ pub fn silent(board: &FarmBoard, today: i64) -> Option<FarmChange> {
         evidence: vec![match usual / day {
             _ if is_new => format!("That is {since} days; it has a valid token, and never sent anything."),
             _ if !is_known => {
-                let days = several(board.days.len() as u64, "day", "days");
+                let days = several(days.len() as u64, "day", "days");
                 format!("That is {since} days; before, it had samples of {days}.")
             }
             1 => format!("That is {since} days; before, it had samples of each day."),
@@ -76,6 +78,9 @@ mod tests {
         assert!(silent(&board(&[1, 8, 15]), today(30)).is_none());
         assert!(silent(&board(&[1, 8, 15]), today(40)).is_some());
         assert!(silent(&board(&[1]), today(99)).is_none());
+        // What came and does not count is no silence.
+        let found = silent(&FarmBoard { uncounted: vec![2 * 86_400], ..board(&[1, 3]) }, today(6)).unwrap();
+        assert!(found.evidence[0].contains("samples of each day"), "{found:?}");
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub fn worst_of(maxima: &BTreeMap<SeriesKey, DayMaximum>) -> Option<(&SeriesKey,
 /// What the page shows.
 pub struct BoardView<'a> {
     pub board: &'a FarmBoard,
-    /// The day with the largest latency of each series in the span that is shown,
+    /// The day with the largest latency of each series in the span that is shown, of what counts,
     pub maxima: &'a BTreeMap<SeriesKey, DayMaximum>,
     /// the worst five minutes of the worst of these days,
     pub worst: Option<&'a FarmSlot>,
@@ -109,7 +109,8 @@ fn answer(of: &BoardView) -> Markup {
     html! {
         @match worst_of(of.maxima) {
             Some((key, day)) => p.lead { "The largest latency " (within) ": " (at_worst(of, key, day)) "." },
-            None => p.lead { "Nothing was measured in this span." },
+            None if of.long_term.rows.is_empty() => p.lead { "Nothing was measured in this span." },
+            None => p.lead { "Nothing that counts was measured in this span." },
         }
         @for one in of.changes.iter().take(3) {
             p { span class="badge high" { (one.kind.words()) } " " (one.says) " "
@@ -129,7 +130,6 @@ fn at_worst(of: &BoardView, key: &SeriesKey, day: DayMaximum) -> Markup {
                     strong { (slot.max_ns.map(span).unwrap_or_default()) } }
                 @if let Some(cpu) = slot.max_cpu { " on CPU " (cpu.to_string()) } ", " (moment(slot.t)) " UTC"
                 @if !slot.culprit.is_empty() { ", most of it taken by " (slot.culprit) }
-                @if slot.invalid { ", in a run that does not count" }
             },
             None => { strong { (span(day.max_ns)) } ", " (date(day.t)) },
         }
@@ -386,16 +386,15 @@ mod tests {
         with_view(|view| {
             let long_term = view.long_term;
             let spoiled = LongTerm { spoiled: [(86_400, "r 1".to_owned())].into(), ..long_term.clone() };
-            let in_it = FarmSlot { invalid: true, ..view.worst.unwrap().clone() };
-            let marked = super::board(&BoardView { long_term: &spoiled, worst: Some(&in_it), ..view });
+            let none = BTreeMap::new();
+            let marked = super::board(&BoardView { long_term: &spoiled, maxima: &none, worst: None, ..view });
             assert!(
                 marked.contains("with <a href=\"/runs/r%201\">a run that does not count</a>"),
                 "{marked}"
             );
-            assert!(marked.contains(", in a run that does not count"), "{marked}");
+            assert!(marked.contains("Nothing that counts was measured in this span"), "{marked}");
             let nothing =
                 LongTerm { tier: Tier::Slot, from: 0, to: 86_400, rows: Vec::new(), ..long_term.clone() };
-            let none = BTreeMap::new();
             let unused = BoardView { span: BoardSpan::Day, long_term: &nothing, maxima: &none, ..view };
             let text = super::board(&unused);
             assert!(!text.contains("unknown\">") && !text.contains("rel=\"next\""), "{text}");

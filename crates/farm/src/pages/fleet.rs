@@ -86,10 +86,9 @@ pub fn fleet(of: &Fleet) -> String {
             (answer(of))
             (form(of))
             (table(of))
-            p.muted { (boards) ", " (runs) ". The maximum is of the last 30 days of a board, runs that do \
-             not count included; that of 24 hours is without these. Each bar is a day up to "
-                (date(of.newest)) ", its height the logarithm of the largest latency: the line across is \
-             100 us." }
+            p.muted { (boards) ", " (runs) ". The maximum is of the last 30 days of a board, without runs \
+             that do not count. Each bar is a day up to " (date(of.newest)) ", its height the logarithm of \
+             the largest latency: the line across is 100 us." }
             (as_data("/v1/boards", &query(of)))
         }
         @if of.unnamed { (left_out()) }

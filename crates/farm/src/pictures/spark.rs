@@ -28,7 +28,7 @@ pub fn days(of: &[DayMaximum], last: i64) -> Markup {
     }
     let words = match of.iter().max_by_key(|day| day.max_ns) {
         Some(worst) => format!("Daily maxima of 30 days, the largest {} us", us(worst.max_ns)),
-        None => "No run in 30 days".to_owned(),
+        None => "No run that counts in 30 days".to_owned(),
     };
     html! {
         svg.spark viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } role="img" aria-label=(words) {

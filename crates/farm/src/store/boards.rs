@@ -81,6 +81,7 @@ impl FarmStore {
         .await
         .map_err(trouble)?;
         let mut days = self.days(first, last).await?;
+        let counted = self.counted_days(first, last, DAYS).await?;
         let slots = self.last_slots(first, last).await?;
         let mut settings = self.settings_with_budgets(first, last).await?;
         let mut recorded = self.recorded_now(first, last).await?;
@@ -92,9 +93,10 @@ impl FarmStore {
                 Some((at, now)) if runs == 0 || (at > last && differ(&of_runs, &now)) => now,
                 _ => of_runs,
             };
-            let days = days.remove(&id).unwrap_or_default();
-            let max_ns = days.iter().map(|day| day.max_ns).max();
+            let mut days = days.remove(&id).unwrap_or_default();
             let last_day = days.last().map_or(0, |day: &DayMaximum| day.t).max(Tier::Day.begin(last));
+            let uncounted = take_uncounted(&mut days, |t| counted.get(&(id, t)).copied());
+            let max_ns = days.iter().map(|day| day.max_ns).max();
             let runs = to_u64(runs);
             let settings = settings(id);
             FarmBoard {
@@ -112,6 +114,7 @@ impl FarmStore {
                 environment,
                 max_ns,
                 days,
+                uncounted,
                 settings,
             }
         };
@@ -137,7 +140,8 @@ impl FarmStore {
         })
     }
 
-    /// Daily maxima of the last days that each board has samples of; of one where it is named.
+    /// Daily maxima of the last days that each board has samples of, runs that do not count
+    /// included; of one where it is named.
     async fn days(&self, first: &str, last: &str) -> Result<BTreeMap<i64, Vec<DayMaximum>>> {
         let rows: Vec<(i64, i64, i64)> = sqlx::query_as(
             "select h.board_id, h.t, max(h.max_ns) from board b join board_setting s on s.board_id = b.id \
@@ -213,6 +217,20 @@ impl FarmStore {
         all.sort_by_key(|one| (gone(one), std::cmp::Reverse(one.days)));
         Ok(all)
     }
+}
+
+/// Leaves of days what counts, where that is another maximum or none: the days that have none.
+fn take_uncounted(days: &mut Vec<DayMaximum>, counted: impl Fn(i64) -> Option<Option<Nanos>>) -> Vec<i64> {
+    let mut uncounted = Vec::new();
+    days.retain_mut(|day| {
+        match counted(day.t) {
+            Some(Some(max_ns)) => day.max_ns = max_ns,
+            Some(None) => uncounted.push(day.t),
+            None => {}
+        }
+        uncounted.last() != Some(&day.t)
+    });
+    uncounted
 }
 
 #[cfg(test)]

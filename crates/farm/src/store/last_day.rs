@@ -12,7 +12,7 @@ use crate::records::Tier;
 
 const DAY: i64 = 86_400;
 /// That a slot `x` is of no run that does not count.
-const COUNTS: &str = "not exists (select 1 from run r where r.board_id = x.board_id and \
+pub const COUNTS: &str = "not exists (select 1 from run r where r.board_id = x.board_id and \
                       r.id = x.recording and r.invalid > 0)";
 
 /// When the last sample of a board was, and the largest latency of the 24 hours up to it.

@@ -11,6 +11,7 @@ mod boards;
 mod bulk;
 mod changes;
 mod counted;
+mod counted_days;
 mod culprits;
 mod earlier;
 mod engine;

@@ -71,9 +71,34 @@ impl FarmStore {
         Ok(found)
     }
 
-    /// The day with the largest latency of each series of a board within a stretch; of equal ones
-    /// the last.
+    /// The day with the largest latency of each series of a board within a stretch, of what
+    /// counts; of equal ones the last.
     pub async fn worst_days(
+        &self,
+        board: &str,
+        within: TimeStretch,
+    ) -> Result<BTreeMap<SeriesKey, DayMaximum>> {
+        let mut counted = self.counted_days_of(board, within.from).await?;
+        counted.retain(|(_, t), _| *t < within.to);
+        if counted.is_empty() {
+            return self.worst_histograms(board, within).await;
+        }
+        let mut worst: BTreeMap<SeriesKey, DayMaximum> = BTreeMap::new();
+        for (key, day) in self.day_maxima(board, within.from).await? {
+            let place = (key, day.t);
+            let max_ns = counted.get(&place).copied().unwrap_or(Some(day.max_ns));
+            let Some(max_ns) = max_ns.filter(|_| day.t < within.to) else { continue };
+            let known = worst.entry(place.0).or_insert(DayMaximum { max_ns, ..day });
+            // They are oldest first.
+            if max_ns >= known.max_ns {
+                *known = DayMaximum { max_ns, ..day };
+            }
+        }
+        Ok(worst)
+    }
+
+    /// The same of all runs.
+    async fn worst_histograms(
         &self,
         board: &str,
         within: TimeStretch,

@@ -9,6 +9,7 @@ use sqlx::AssertSqlSafe;
 use super::many::eights;
 use super::tiers::made;
 use super::{FarmStore, TimeStretch, trouble};
+use crate::changes::InvalidRun;
 use crate::records::{EnvironmentRuns, SeriesDays, SeriesKey, TierRow};
 
 impl FarmStore {
@@ -86,6 +87,32 @@ impl FarmStore {
                 days.sort_unstable();
                 let found = SeriesDays { key: SeriesKey { series, plan }, words, days };
                 all.entry(board).or_default().push(found);
+            }
+        }
+        Ok(all)
+    }
+
+    /// The runs of boards that do not count and were on in a stretch.
+    pub async fn invalid_runs_within(
+        &self,
+        boards: &[&str],
+        within: TimeStretch,
+    ) -> Result<BTreeMap<String, Vec<InvalidRun>>> {
+        let runs = "select b.key, r.id, r.series, r.plan, r.started, \
+                    r.started + coalesce(r.length_ns, 0) / 1000000000 from board b cross join run r \
+                    where b.key in ($1, $2, $3, $4, $5, $6, $7, $8) and r.board_id = b.id \
+                    and r.invalid > 0 and r.started < $9 \
+                    and r.started + coalesce(r.length_ns, 0) / 1000000000 >= $10 \
+                    order by b.key, r.started, r.id";
+        type Row = (String, String, String, String, i64, i64);
+        let mut all: BTreeMap<String, Vec<InvalidRun>> = BTreeMap::new();
+        for boards in eights(boards) {
+            let query = boards.iter().fold(sqlx::query_as(runs), |query, board| query.bind(*board));
+            let query = query.bind(within.to).bind(within.from);
+            let rows: Vec<Row> = query.fetch_all(&self.pool).await.map_err(trouble)?;
+            for (board, id, series, plan, started, ended) in rows {
+                let run = InvalidRun { id, key: SeriesKey { series, plan }, started, ended };
+                all.entry(board).or_default().push(run);
             }
         }
         Ok(all)
@@ -179,6 +206,39 @@ mod tests {
             assert_eq!((all["a"][0].first, all["a"][0].last), (begin, begin + 2 * 86_400));
             assert_eq!((history[0].first, history[0].last), (begin, begin + 2 * 86_400));
             assert_eq!(history[0].record.digest, all["a"][0].digest);
+        });
+    }
+
+    #[test]
+    fn runs_that_do_not_count_are_told_by_board_and_time() {
+        on_each_engine(async |store| {
+            let begin = recorded_run("measured", "a").run.started;
+            for (board, at, invalid) in [("a", 0, 1), ("a", 1, 0), ("a", 2, 2), ("b", 0, 0), ("c", 1, 1)] {
+                let mut record = recorded_run("measured", board);
+                record.run.id = format!("{board}{at}");
+                (record.run.started, record.run.invalid) = (begin + at * 86_400, invalid);
+                record.run.length_ns = Some(Nanos(60 * Nanos::SECOND.0));
+                record.slots.clear();
+                store.put(&record).await.unwrap();
+            }
+            let told = async |boards: &[&str], within: TimeStretch| -> Vec<String> {
+                let found = store.invalid_runs_within(boards, within).await.unwrap();
+                let all = found.into_iter().flat_map(|(board, runs)| {
+                    runs.into_iter().map(move |run| {
+                        assert_eq!(run.ended - run.started, 60);
+                        format!("{board} {}", run.id)
+                    })
+                });
+                all.collect()
+            };
+            assert_eq!(told(&["a", "b", "c"], ALL).await, ["a a0", "a a2", "c c1"]);
+            assert_eq!(told(&["a"], TimeStretch { from: begin + 60, to: begin + 9 }).await, ["a a0"]);
+            assert!(told(&["a"], TimeStretch { from: begin + 61, to: begin + 99 }).await.is_empty());
+            assert_eq!(
+                told(&["c", "a"], TimeStretch { from: begin + 61, to: i64::MAX }).await,
+                ["a a2", "c c1"]
+            );
+            assert!(told(&[], ALL).await.is_empty());
         });
     }
 

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::answer::Refusal;
+use crate::changes::is_spoiled;
 use crate::environments::{KnownRecords, ToldSettings};
 use crate::history::{environment_on, history};
 use crate::records::{
@@ -83,10 +84,16 @@ async fn found_boards(
 ) -> Result<Vec<(String, FoundBoard)>, Refusal> {
     let mut said = store.said_of(names).await?;
     let mut days = store.days_with_slots(names, within).await?;
+    let mut invalid = store.invalid_runs_within(names, within).await?;
     let mut all = Vec::new();
     for name in names {
         let history = history(&said.remove(*name).unwrap_or_default(), &known.by_digest);
         let mut series = days.remove(*name).unwrap_or_default();
+        // Their histograms have samples of runs that do not count.
+        let invalid = invalid.remove(*name).unwrap_or_default();
+        for SeriesDays { key, days, .. } in &mut series {
+            days.retain(|day| !is_spoiled(&invalid, key, *day));
+        }
         series.sort_by_key(|one| Reverse(one.days.len()));
         series.truncate(MOST_SERIES);
         all.push(((*name).to_owned(), FoundBoard { history, series }));

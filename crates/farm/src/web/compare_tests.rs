@@ -64,6 +64,28 @@ fn spans_kernels_and_environments_of_a_board_are_compared_with_a_verdict() {
     });
 }
 
+#[test]
+fn days_with_a_run_that_does_not_count_are_of_no_side() {
+    on_each_engine(async |store| {
+        let app = app_of(store, 1, 24).await;
+        let board = app.store.boards().await.unwrap().remove(0).board;
+        let spans = format!("a_board={board}&a_before=2026-11-11&b_board={board}&b_from=2026-11-11");
+        let is_there = async || json(&app, &spans).await["a"].to_string().contains("2026-10-31");
+        for (plan, invalid, there) in [("another", 1, true), ("", 0, true), ("", 1, false)] {
+            let mut record = recorded_run("measured", &board);
+            record.run.id = format!("r{plan}{invalid}");
+            if !plan.is_empty() {
+                record.run.key.plan = plan.to_owned();
+            }
+            record.run.invalid = invalid;
+            (record.run.started, record.whole.t) = (1_793_404_800, 1_793_404_800);
+            record.slots.clear();
+            app.store.put(&record).await.unwrap();
+            assert_eq!(is_there().await, there, "{plan} {invalid}");
+        }
+    });
+}
+
 /// What a reader sees of an answer: without the form to ask again, the sentence on what to do next,
 /// which is about other runs, and the data at the end.
 fn words(page: &str) -> Vec<String> {

@@ -131,7 +131,7 @@ fn of_boards(text: &mut MetricsText, shown: &[FarmBoard], rows: &BTreeMap<String
     let states: Samples = shown.iter().map(state).collect();
     text.gauge("onbeat_board_state", "What the board is doing, as people say.", &states);
     let maxima = each(&|board| seconds(board.max_ns));
-    text.gauge("onbeat_max_seconds", "Largest latency of the last 30 days with runs.", &maxima);
+    text.gauge("onbeat_max_seconds", "Largest latency that counts of the last 30 days.", &maxima);
     let last = each(&|board| (board.runs > 0).then_some(board.last as f64));
     text.gauge("onbeat_last_run_timestamp_seconds", "When the last run began.", &last);
     let last = each(&|board| rows.get(&board.board).map(|t| *t as f64));

@@ -157,7 +157,7 @@ pub async fn board(
     let latest = series.iter().map(|one| one.last).max().filter(|_| !span.is_fine()).unwrap_or(last);
     let maxima = app.store.worst_days(&board.board, span.stretch(until, latest)).await?;
     let mut worst = match worst_of(&maxima) {
-        Some((key, day)) => worst_slots(&app, &board.board, key, day.t).await?,
+        Some((key, day)) => worst_of_day(&app, &board.board, key, day.t).await?,
         None => Vec::new(),
     };
     let mut changes = app.changes.of_board(&app.store, &board.board).await?;
@@ -327,8 +327,11 @@ pub async fn nowhere() -> Refusal {
     Refusal::not_found("there is no such page: the list of boards leads to all that there is")
 }
 
-/// The worst five minutes of a day, where slots of it are kept.
-async fn worst_slots(app: &App, board: &str, key: &SeriesKey, t: i64) -> Result<Vec<FarmSlot>, Refusal> {
+/// The worst five minutes of a day that count, where slots of it are kept.
+async fn worst_of_day(app: &App, board: &str, key: &SeriesKey, t: i64) -> Result<Vec<FarmSlot>, Refusal> {
     let day = TimeStretch { from: t, to: t + Tier::Day.seconds() };
-    Ok(app.store.worst_slots(board, key, day, 1).await?)
+    let mut slots = app.store.worst_slots(board, key, day, usize::MAX).await?;
+    slots.retain(|slot| !slot.invalid);
+    slots.truncate(1);
+    Ok(slots)
 }
