@@ -1,18 +1,12 @@
 //! Sends what a board measured and recorded to a farm, each row and each run until it is
 //! acknowledged.
 //!
-//! [`cli`] is the command line, [`enrolment`] the board's token. [`round`] sends what is there to
-//! be sent: [`rows`] of records and [`runs`], through [`link`], which speaks HTTP. What was
-//! acknowledged is in [`sent`], and [`known`] compares it with what the farm has; nothing is
-//! copied, the record and the runs themselves wait, and [`spool`] holds the runs to a size where
-//! one is given.
 //! [`cli`] is the command line, [`document`] what it says of its work, [`enrolment`] the board's
-//! token. [`round`] sends what is there to be sent: [`rows`] of records and [`runs`], through
-//! [`link`], which speaks HTTP. What was acknowledged is in [`sent`]; nothing is copied, the record
-//! and the runs themselves wait, and [`spool`] holds the runs to a size where one is given.
-//! be sent: [`rows`] of records with their [`environments`], and [`runs`], through [`link`], which
-//! speaks HTTP. What was acknowledged is in [`sent`]; nothing is copied, the record and the runs
-//! themselves wait, and [`spool`] holds the runs to a size where one is given.
+//! token. [`round`] sends what is there to be sent: [`rows`] of records with their
+//! [`environments`], and [`runs`], through [`link`], which speaks HTTP. What was acknowledged is in
+//! [`sent`], [`known`] compares it with what the farm has, and [`removed`] asks whether what was
+//! removed there may come again; nothing is copied, the record and the runs themselves wait, and
+//! [`spool`] holds the runs to a size where one is given.
 
 pub mod address;
 pub mod backoff;
@@ -25,6 +19,7 @@ pub mod link;
 pub mod manifest;
 pub mod parts;
 pub mod quiet;
+pub mod removed;
 pub mod round;
 pub mod rows;
 pub mod runs;

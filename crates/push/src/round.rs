@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use super::session::{PushRound, RoundEnd, RoundOutcome};
-use super::{known, rows, runs};
+use super::{known, removed, rows, runs};
 
 /// Where what is to be sent lies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,6 +28,7 @@ pub fn run_round(round: &mut PushRound<'_>, sources: &PushSources) -> Result<(),
         rows::send_backlog(round, record)?;
     }
     runs::compare_runs(round)?;
+    removed::ask_again(round)?;
     for folder in &sources.runs {
         runs::send_runs(round, folder)?;
     }

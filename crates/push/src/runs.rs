@@ -14,6 +14,7 @@ use super::known::{learn, tell_lost};
 use super::link::LinkFault;
 use super::manifest::{hex, manifest_of, place_of};
 use super::parts::FilePart;
+use super::removed;
 use super::session::{FarmComparison, PushAllowance, PushRound, RoundEnd};
 
 /// Folders below a given one: SUITE/phases/PHASE.
@@ -77,15 +78,16 @@ pub fn send_runs(round: &mut PushRound<'_>, folder: &Path) -> Sent<()> {
             continue;
         }
         round.log.refused.remove(&key);
+        round.log.removed.remove(&key);
         round.log.documents.remove(&key);
         match send_run(round, place)? {
             RunEnd::Sent => round.outcome.runs += 1,
             RunEnd::Had => {}
             RunEnd::StillOn => continue,
-            RunEnd::SetAside(why) => {
-                round.outcome.refused += 1;
-                round.log.refused.insert(key.clone());
-                round.remark(format!("{} is left out: {why}", quoted(place)));
+            RunEnd::SetAside(why) => leave_out(round, place, &key, &why),
+            RunEnd::Removed { id, why } => {
+                leave_out(round, place, &key, &why);
+                removed::note(round, key.clone(), id);
             }
             RunEnd::PassedOver(why) => {
                 round.outcome.left = true;
@@ -100,7 +102,14 @@ pub fn send_runs(round: &mut PushRound<'_>, folder: &Path) -> Sent<()> {
     Ok(())
 }
 
-/// Runs that are removed need not be known any more.
+/// Has a run stay away from the farm as long as it is as it is.
+fn leave_out(round: &mut PushRound<'_>, place: &Path, key: &str, why: &str) {
+    round.outcome.refused += 1;
+    round.log.refused.insert(key.to_owned());
+    round.remark(format!("{} is left out: {why}", quoted(place)));
+}
+
+/// Runs that are gone from their folders need not be known any more.
 fn forget_gone(round: &mut PushRound<'_>, folder: &Path, places: &[PathBuf]) {
     let there: BTreeSet<&Path> = places.iter().map(PathBuf::as_path).collect();
     let is_there = |key: &String| {
@@ -112,6 +121,7 @@ fn forget_gone(round: &mut PushRound<'_>, folder: &Path, places: &[PathBuf]) {
     };
     round.log.runs.retain(|key, _| is_there(key));
     round.log.refused.retain(is_there);
+    round.log.removed.retain(|key, _| is_there(key));
     round.log.documents.retain(|key, _| is_there(key));
 }
 
@@ -122,6 +132,11 @@ enum RunEnd {
     StillOn,
     /// It is not sent as long as it is as it is.
     SetAside(String),
+    /// The farm had it and does not take it again, until it says otherwise.
+    Removed {
+        id: String,
+        why: String,
+    },
     /// It is tried again when the program is started again.
     PassedOver(String),
 }
@@ -247,6 +262,9 @@ fn upload(round: &mut PushRound<'_>, files: &MachineFiles, id: &str) -> Sent<Run
                 return Ok(RunEnd::Sent);
             }
             202 => {}
+            409 if answer.body["removed"] == true => {
+                return Ok(RunEnd::Removed { id: id.to_owned(), why: detail });
+            }
             409 | 422 => return Ok(RunEnd::SetAside(detail)),
             413 => return Ok(RunEnd::PassedOver(detail)),
             status => {

@@ -25,6 +25,10 @@ pub struct SentLog {
     pub runs: BTreeMap<String, (u64, u64)>,
     /// Those of them that the farm refused: it has them not.
     pub refused: BTreeSet<String>,
+    /// Those that it refused because they were removed there, with the ids of their runs.
+    pub removed: BTreeMap<String, String>,
+    /// When it was last asked whether these may come again, in seconds since 1970.
+    pub removed_asked_s: i64,
     /// Environments by what rows call them: those that the farm has, refused, or that no record
     /// has.
     pub environments: BTreeSet<String>,

@@ -23,7 +23,7 @@ use crate::web::sender::now;
 /// A run goes with its samples in all histograms, its maxima, spikes and labels, its bundle, and
 /// with culprits, an environment and a board that nothing else has. What is shown from a folder of
 /// --runs is left there. It is not taken in again, from its board or from a folder; the board
-/// leaves it out. A run that is pinned stays.
+/// leaves it out, and asks once a day whether it may come. A run that is pinned stays.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  onbeat-farm forget 20261123T201500-1a2b3c4d\n  onbeat-farm forget --allow \
@@ -33,7 +33,8 @@ pub struct Args {
     /// The runs; without one those that are not to come again are printed
     #[arg(value_name = "RUN")]
     runs: Vec<String>,
-    /// They may come again, also those that were removed before
+    /// They may come again, also those that were removed before: a board that left one out sends it
+    /// within a day
     #[arg(long, requires = "runs")]
     allow: bool,
     /// A whole copy of the run, where its seconds went with their age and its samples cannot be
@@ -94,8 +95,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     for id in &document.allowed {
         store.allow_again(id).await?;
         args.output.remark(&format!(
-            "{id} may come again: by `onbeat-farm import`, or from a board that left it out once its run.json \
-             is touched"
+            "{id} may come again: by `onbeat-farm import`, or within a day from a board that left it out"
         ));
         note(&store, format!("lets the run {id} come again")).await?;
     }

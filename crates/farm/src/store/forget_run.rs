@@ -445,8 +445,12 @@ mod tests {
                 assert_eq!(store.put(&record).await.unwrap(), PutOutcome::Refused(why.clone()));
                 assert_eq!(store.outcome_of(&record).await.unwrap(), PutOutcome::Refused(why.clone()));
             }
+            let asked = [id.as_str(), "another"];
+            assert_eq!(store.not_again(&asked).await.unwrap(), [id.as_str()]);
+            assert!(store.not_again(&[]).await.unwrap().is_empty());
             assert!(store.allow_again(id).await.unwrap() && !store.allow_again(id).await.unwrap());
             assert!(store.why_not_again(id).await.unwrap().is_none());
+            assert!(store.not_again(&asked).await.unwrap().is_empty());
             assert_eq!(store.put(&record).await.unwrap(), PutOutcome::Stored);
         });
     }

@@ -7,6 +7,7 @@ use model::wall_time::wall_time;
 use sqlx::{Any, AnyConnection, Transaction};
 
 use super::earlier::{EarlierRun, PutOutcome, judged};
+use super::many::eights;
 use super::{FarmStore, trouble};
 use crate::records::BundleRecord;
 
@@ -68,6 +69,23 @@ impl FarmStore {
     pub async fn allow_again(&self, id: &str) -> Result<bool> {
         let allow = sqlx::query("delete from meta where name = $1").bind(format!("{MARK}{id}"));
         Ok(allow.execute(&self.pool).await.map_err(trouble)?.rows_affected() > 0)
+    }
+
+    /// Those of some runs that are not to come again, in the order of their ids.
+    pub async fn not_again(&self, ids: &[&str]) -> Result<Vec<String>> {
+        const NAMED: &str = "select name from meta where name in ($1, $2, $3, $4, $5, $6, $7, $8)";
+        let names: Vec<String> = ids.iter().map(|id| format!("{MARK}{id}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut found: Vec<String> = Vec::new();
+        for some in eights(&names) {
+            let select = some.iter().fold(sqlx::query_scalar(NAMED), |select, name| select.bind(*name));
+            let there: Vec<String> = select.fetch_all(&self.pool).await.map_err(trouble)?;
+            found.extend(there.iter().filter_map(|name| name.strip_prefix(MARK)).map(str::to_owned));
+        }
+        // One that filled up the last eight is there more than once.
+        found.sort_unstable();
+        found.dedup();
+        Ok(found)
     }
 
     /// All that are not to come again, with when they were removed.

@@ -68,11 +68,18 @@ pub struct Refusal {
     pub detail: String,
     /// The seconds after which it may be asked again, where that is known.
     pub wait_s: Option<i64>,
+    /// Of a run that was removed here: its board asks later whether it may come again.
+    pub is_removed: bool,
 }
 
 impl Refusal {
     pub fn new(status: StatusCode, detail: impl Into<String>) -> Refusal {
-        Refusal { status, detail: detail.into(), wait_s: None }
+        Refusal { status, detail: detail.into(), wait_s: None, is_removed: false }
+    }
+
+    /// A run that was removed here.
+    pub fn removed(detail: String) -> Refusal {
+        Refusal { is_removed: true, ..Refusal::new(StatusCode::CONFLICT, detail) }
     }
 
     /// What was asked too often, and may be asked again after some seconds.
@@ -92,8 +99,11 @@ impl Refusal {
     /// As a problem document.
     pub fn problem(&self) -> String {
         let title = self.status.canonical_reason().unwrap_or_default();
-        let problem =
+        let mut problem =
             serde_json::json!({ "title": title, "status": self.status.as_u16(), "detail": self.detail });
+        if self.is_removed {
+            problem["removed"] = true.into();
+        }
         format!("{problem}\n")
     }
 }

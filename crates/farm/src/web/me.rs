@@ -3,16 +3,20 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{Query, State};
+use serde::Deserialize;
 use serde_json::json;
 
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
 use super::sender::BoardSender;
+use crate::ingest::bundle::is_id;
 use crate::ingest::environment::hex;
 
 /// Runs, and stretches of rows, that the store names of a board.
 const MOST_NAMED: usize = 10_000;
+/// Runs that one request asks about: they stand in its address.
+const MOST_ASKED: usize = 64;
 
 /// `GET /v1/me`: its runs with their digests, and which of its rows are there.
 pub async fn me(State(app): State<Arc<App>>, BoardSender(owner): BoardSender) -> Result<WebAnswer, Refusal> {
@@ -41,4 +45,24 @@ pub async fn me(State(app): State<Arc<App>>, BoardSender(owner): BoardSender) ->
         "board": owner.board, "rows": rows, "stretches": named, "runs": runs, "whole": is_whole
     });
     WebAnswer::json(&told)
+}
+
+#[derive(Deserialize)]
+pub struct RemovedQuery {
+    #[serde(default)]
+    runs: String,
+}
+
+/// `GET /v1/me/removed?runs=ID,ID`: those of some runs that were removed here and are not taken in
+/// again. A board that was refused them asks, and sends the others.
+pub async fn removed(
+    State(app): State<Arc<App>>,
+    BoardSender(_): BoardSender,
+    Query(query): Query<RemovedQuery>,
+) -> Result<WebAnswer, Refusal> {
+    let asked: Vec<&str> = query.runs.split(',').filter(|id| is_id(id)).collect();
+    if asked.len() > MOST_ASKED {
+        return Err(Refusal::bad(format!("more than {MOST_ASKED} runs: ask about fewer at once")));
+    }
+    WebAnswer::json(&json!({ "removed": app.store.not_again(&asked).await? }))
 }

@@ -197,7 +197,7 @@ async fn is_there(
         Some(_) => return Ok(false),
         // Before its pieces are asked for.
         None => match app.store.why_not_again(id).await? {
-            Some(why) => return Err(Refusal::new(StatusCode::CONFLICT, why)),
+            Some(why) => return Err(Refusal::removed(why)),
             None => return Ok(false),
         },
     };
@@ -258,7 +258,11 @@ async fn take_in(
                 // What is left there is of no run, and goes when bundles are pruned.
                 let _ = cache.bucket.remove(&named).await;
             }
-            Err(Refusal::new(StatusCode::CONFLICT, detail))
+            // It may have been removed since its pieces were asked for.
+            match app.store.why_not_again(id).await? {
+                Some(why) => Err(Refusal::removed(why)),
+                None => Err(Refusal::new(StatusCode::CONFLICT, detail)),
+            }
         }
         Err(refusal) if refusal.status == StatusCode::UNPROCESSABLE_ENTITY => {
             staging.discard(&place, manifest);

@@ -173,6 +173,7 @@ fn data() -> Vec<FarmRoute> {
 fn of_boards() -> Vec<FarmRoute> {
     vec![
         read("/v1/me", RouteNeed::Token, me::me),
+        read("/v1/me/removed", RouteNeed::Token, me::removed),
         send("/v1/enrol", RouteNeed::Code, enrol::enrol),
         store("/v1/runs/{id}", receive::put_run),
         store("/v1/rows/{boot}/{recording}/{series}/{seq}", receive::put_rows),

@@ -111,7 +111,8 @@ fn what_a_board_has_is_what_the_farm_shows() {
     removed_and_not_sent_again(&home, &store, &document);
 }
 
-/// The board notices that the farm lacks a run, sends it again, is refused and leaves it out.
+/// The board notices that the farm lacks a run, sends it again, is refused and leaves it out, until
+/// it may come again.
 fn removed_and_not_sent_again(home: &Path, store: &str, document: &Path) {
     let file = fs::read_to_string(home.join(".local/state/onbeat/runs/measured/run.json")).unwrap();
     let run: serde_json::Value = serde_json::from_str(&file).unwrap();
@@ -129,6 +130,21 @@ fn removed_and_not_sent_again(home: &Path, store: &str, document: &Path) {
     assert_eq!(left_out, 1, "it is tried once");
     let known = super::server::farm(&["forget", "--store", store]).output().unwrap();
     assert!(String::from_utf8(known.stdout).unwrap().starts_with(&format!("{id}\t")));
+    let allow = super::server::farm(&["forget", "--allow", id, "--store", store]).output().unwrap();
+    let said = String::from_utf8(allow.stderr).unwrap();
+    assert!(allow.status.success() && said.contains("within a day"), "{said}");
+    // A day later the board asks, and sends it.
+    let sent = home.join(".local/state/onbeat/push/sent.json");
+    let mut noted: serde_json::Value = serde_json::from_slice(&fs::read(&sent).unwrap()).unwrap();
+    assert_eq!(noted["removed"].as_object().unwrap().len(), 1, "{noted}");
+    noted["removed_asked_s"] = 0.into();
+    fs::write(&sent, noted.to_string()).unwrap();
+    for runs in [1, 0] {
+        let asked = ["--once", "--when", "always", "--quiet", "--json", document.to_str().unwrap()];
+        assert_eq!(push(home, &asked), 0);
+        let told: serde_json::Value = serde_json::from_slice(&fs::read(document).unwrap()).unwrap();
+        assert_eq!(&told["runs"], &serde_json::json!(runs), "{told}");
+    }
 }
 
 fn revoked_and_enrolled_again(home: &Path, store: &str, url: &str) {

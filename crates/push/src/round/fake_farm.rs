@@ -28,6 +28,10 @@ pub struct FakeFarm {
     pub order: Vec<(String, u64)>,
     pub had: u64,
     pub runs: BTreeMap<String, BundleManifest>,
+    /// Runs that were removed, and may not come again.
+    pub removed: BTreeSet<String>,
+    /// It is one of before it said which they are.
+    pub says_no_removed: bool,
     pub pieces: BTreeSet<String>,
     pub requests: u64,
     /// How often it was asked what it has.
@@ -130,6 +134,9 @@ impl FakeFarm {
 
     fn put_run(&mut self, id: &str, text: &[u8]) -> FarmAnswer {
         let manifest = BundleManifest::read(text).unwrap();
+        if self.removed.contains(id) {
+            return answer(409, json!({ "detail": "it was removed", "removed": !self.says_no_removed }));
+        }
         if self.runs.get(id) == Some(&manifest) {
             return answer(200, json!({}));
         }
@@ -153,6 +160,15 @@ impl FarmLink for FakeFarm {
     }
 
     fn get(&mut self, path: &str) -> Answered {
+        if let Some(ids) = path.strip_prefix("/v1/me/removed?runs=") {
+            return self.troubled(|farm| {
+                if farm.says_no_removed {
+                    return answer(404, json!({ "detail": "no such page" }));
+                }
+                let still: Vec<&str> = ids.split(',').filter(|id| farm.removed.contains(*id)).collect();
+                answer(200, json!({ "removed": still }))
+            });
+        }
         assert_eq!(path, "/v1/me");
         self.asked += 1;
         self.troubled(|farm| {

@@ -93,6 +93,14 @@ impl Board {
         (round.outcome, end)
     }
 
+    /// Writes something else down as acknowledged.
+    fn change_log(&self, change: impl FnOnce(&mut SentLog)) {
+        let folder = PushFolder(self.place.path().join("push"));
+        let mut log = SentLog::read(&folder, "farm", "board");
+        change(&mut log);
+        log.write(&folder).unwrap();
+    }
+
     fn send_all(&self, farm: &mut FakeFarm) -> RoundOutcome {
         let (outcome, end) = self.round(farm, &|| PushAllowance::All);
         end.unwrap();
@@ -324,6 +332,66 @@ fn what_the_farm_lost_is_sent_again_and_nothing_else() {
     farm.runs.clear();
     farm.is_cut = true;
     assert_eq!(board.send_all(&mut farm).runs, 0);
+}
+
+#[test]
+fn a_run_that_was_removed_is_sent_again_once_it_may_come() {
+    let (board, mut farm) = (Board::new(), FakeFarm::default());
+    board.add_run("hunt");
+    let text = fs::read_to_string(board.add_run("measured").join("run.json")).unwrap();
+    let run: serde_json::Value = serde_json::from_str(&text).unwrap();
+    farm.removed.insert(run["id"].as_str().unwrap().to_owned());
+    let outcome = board.send_all(&mut farm);
+    assert_eq!((outcome.runs, outcome.refused), (1, 1), "{outcome:?}");
+    // Each day it is asked about, by a request that sends nothing.
+    let requests = farm.requests;
+    for (earlier_s, asked) in [(0, 0), (86_000, 0), (400, 1), (0, 1), (86_400, 2)] {
+        board.change_log(|log| log.removed_asked_s -= earlier_s);
+        assert_eq!(board.send_all(&mut farm), RoundOutcome::default());
+        assert_eq!(farm.requests - requests, asked, "{earlier_s}");
+    }
+    board.change_log(|log| log.removed_asked_s = 0);
+    assert!(board.round(&mut farm, &|| PushAllowance::Rows).1.is_ok());
+    assert_eq!((farm.requests - requests, farm.left_out), (2, 1), "while something measures it waits");
+    farm.removed.clear();
+    let outcome = board.send_all(&mut farm);
+    assert_eq!((outcome.runs, outcome.refused, farm.runs.len()), (1, 0, 2), "{outcome:?}");
+    assert!(outcome.remarks.iter().any(|remark| remark.contains("may come again")), "{outcome:?}");
+    let requests = farm.requests;
+    board.change_log(|log| log.removed_asked_s = 0);
+    assert_eq!(board.send_all(&mut farm), RoundOutcome::default());
+    assert_eq!((farm.requests, farm.left_out), (requests, 0));
+}
+
+#[test]
+fn of_many_removed_runs_the_newest_are_asked_about_and_an_earlier_farm_knows_none() {
+    let (board, mut farm) = (Board::new(), FakeFarm::default());
+    farm.removed = (1..599).map(|number| format!("r{number:03}")).collect();
+    board.change_log(|log| {
+        for number in 0..600 {
+            let (key, id) = (format!("/elsewhere/r{number:03}"), format!("r{number:03}"));
+            log.refused.insert(key.clone());
+            log.removed.insert(key, id);
+        }
+    });
+    let outcome = board.send_all(&mut farm);
+    assert_eq!(outcome.remarks, ["/elsewhere/r599 was removed from the farm and may come again"]);
+    assert_eq!(farm.requests, 16);
+    board.change_log(|log| {
+        assert_eq!((log.removed.len(), log.refused.len()), (599, 599));
+        log.removed_asked_s = 0;
+    });
+    farm.says_no_removed = true;
+    for requests in [17, 17] {
+        assert_eq!(board.send_all(&mut farm), RoundOutcome::default());
+        assert_eq!(farm.requests, requests, "it does not say, and is not asked again");
+    }
+    // A run that it refuses is one like any other that it refuses.
+    let text = fs::read_to_string(board.add_run("measured").join("run.json")).unwrap();
+    let run: serde_json::Value = serde_json::from_str(&text).unwrap();
+    farm.removed.insert(run["id"].as_str().unwrap().to_owned());
+    assert_eq!(board.send_all(&mut farm).refused, 1);
+    board.change_log(|log| assert_eq!((log.removed.len(), log.refused.len()), (599, 600)));
 }
 
 #[test]

@@ -92,11 +92,21 @@ fn a_run_that_was_removed_is_refused_before_its_pieces_until_it_may_come_again()
             let (status, answer) = farm.ask("PUT", &format!("/v1/runs/{id}"), &token, manifest(&files)).await;
             let detail = answer["detail"].as_str().unwrap();
             assert!(status == 409 && detail.contains("not taken in again"), "{answer}");
+            assert_eq!(answer["removed"], json!(true), "{answer}");
             assert_eq!(farm.app.refusals.all()[0].detail, detail);
         }
         // Its pieces may be on the way.
         assert_eq!(farm.send(&token, &id, &files).await.0, 409);
+        let asked = format!("/v1/me/removed?runs=other,{id}");
+        let noted = farm.app.refusals.all().len();
+        assert_eq!(farm.ask("GET", &asked, &token, "").await, (200, json!({ "removed": [&id] })));
+        assert_eq!(farm.ask("GET", &asked, "obt_none", "").await.0, 401);
         assert!(farm.app.store.allow_again(&id).await.unwrap());
+        assert_eq!(farm.ask("GET", &asked, &token, "").await, (200, json!({ "removed": [] })));
+        assert_eq!(farm.ask("GET", "/v1/me/removed", &token, "").await, (200, json!({ "removed": [] })));
+        assert_eq!(farm.app.refusals.all().len(), noted, "to ask is no fault");
+        let many = format!("/v1/me/removed?runs={}", vec!["x"; 65].join(","));
+        assert_eq!(farm.ask("GET", &many, &token, "").await.0, 400);
         assert_eq!(farm.send(&token, &id, &files).await.0, 201);
     });
 }

@@ -1,0 +1,72 @@
+//! Runs that the farm refused because they were removed there: once a day it is asked whether they
+//! may come again.
+
+use std::path::Path;
+
+use model::text::{excerpt, quoted};
+use model::units::Nanos;
+
+use super::link::LinkFault;
+use super::session::{PushAllowance, PushRound, RoundEnd};
+
+/// Between two questions, by the time of day: also a program that is started each hour asks no more
+/// often.
+const EVERY_S: u64 = 86_400;
+/// Runs of one request: they stand in its address.
+const AT_ONCE: usize = 32;
+/// Of more the newest are asked about.
+const MOST: usize = 512;
+
+/// Notes a run that the farm refused so, by its folder.
+pub fn note(round: &mut PushRound<'_>, key: String, id: String) {
+    if round.log.removed.is_empty() {
+        round.log.removed_asked_s = now_s();
+    }
+    round.log.removed.insert(key, id);
+}
+
+/// Asks whether runs may come again: those that may are no longer noted as left out, so that this
+/// round sends them.
+pub fn ask_again(round: &mut PushRound<'_>) -> Result<(), RoundEnd> {
+    let is_due = now_s().abs_diff(round.log.removed_asked_s) >= EVERY_S;
+    // While something measures no run is sent either.
+    if round.log.removed.is_empty() || !is_due || (round.allowed)() < PushAllowance::All {
+        return Ok(());
+    }
+    let mut removed: Vec<(String, String)> =
+        round.log.removed.iter().map(|(key, id)| (key.clone(), id.clone())).collect();
+    // The newest first: the names of their folders begin with their time.
+    removed.sort_by(|a, b| Path::new(&b.0).file_name().cmp(&Path::new(&a.0).file_name()));
+    removed.truncate(MOST);
+    let mut allowed = Vec::new();
+    for some in removed.chunks(AT_ONCE) {
+        round.may(PushAllowance::All)?;
+        let ids: Vec<&str> = some.iter().map(|(_, id)| id.as_str()).collect();
+        let answer = round.link.get(&format!("/v1/me/removed?runs={}", ids.join(",")))?;
+        match (answer.status, answer.body["removed"].as_array()) {
+            (200, Some(still)) => {
+                let may_come = |id: &str| !still.iter().any(|one| one.as_str() == Some(id));
+                allowed.extend(some.iter().filter(|(_, id)| may_come(id)).map(|(key, _)| key.clone()));
+            }
+            // It is an earlier farm.
+            (404, _) => break,
+            (status, _) => {
+                let detail = excerpt(answer.body["detail"].as_str().unwrap_or_default());
+                let detail = format!("the farm does not say what was removed there ({status}: {detail})");
+                return Err(LinkFault::Later { detail, after_s: None }.into());
+            }
+        }
+    }
+    round.log.removed_asked_s = now_s();
+    for key in &allowed {
+        round.log.runs.remove(key);
+        round.log.refused.remove(key);
+        round.log.removed.remove(key);
+        round.remark(format!("{} was removed from the farm and may come again", quoted(key)));
+    }
+    round.keep()
+}
+
+fn now_s() -> i64 {
+    (host::clock::monotonic() + host::clock::wall_offset()).0.div_euclid(Nanos::SECOND.0)
+}
