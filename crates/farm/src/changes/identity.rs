@@ -87,22 +87,11 @@ impl<T> FromIterator<(ChangeIdentity, T)> for NotedChanges<T> {
 mod tests {
     use super::*;
     use crate::changes::ChangeKind;
+    use crate::changes::made::made_change;
 
     fn change(kind: ChangeKind, from: i64, subject: &str) -> ChangeIdentity {
-        ChangeIdentity::of(&FarmChange {
-            board: "a".into(),
-            kind,
-            t: from + 5,
-            from,
-            says: String::new(),
-            evidence: Vec::new(),
-            p: None,
-            settings: Vec::new(),
-            address: String::new(),
-            subject: subject.into(),
-            acknowledged: None,
-            conditions: Vec::new(),
-        })
+        let subject = subject.to_owned();
+        ChangeIdentity::of(&FarmChange { from, subject, ..made_change("a", kind, from + 5) })
     }
 
     #[test]

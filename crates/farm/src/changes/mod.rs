@@ -9,6 +9,8 @@ mod culprits;
 mod environment;
 mod identity;
 mod invalid;
+#[cfg(test)]
+pub mod made;
 mod rate;
 mod reach;
 mod silence;
@@ -240,24 +242,12 @@ fn by_chance(kind: ChangeKind) -> ChangeKind {
 
 #[cfg(test)]
 mod tests {
+    use super::made::made_change;
     use super::*;
     use crate::records::SeriesKey;
 
     fn change(board: &str, kind: ChangeKind, p: Option<f64>) -> FarmChange {
-        FarmChange {
-            board: board.into(),
-            kind,
-            t: 9,
-            from: 5,
-            says: String::new(),
-            evidence: Vec::new(),
-            p,
-            settings: Vec::new(),
-            address: String::new(),
-            subject: String::new(),
-            acknowledged: None,
-            conditions: Vec::new(),
-        }
+        FarmChange { p, ..made_change(board, kind, 9) }
     }
 
     #[test]

@@ -300,17 +300,18 @@ mod tests {
     use crate::objects::tests::{PlannedFault, hunt_that_is_on, in_memory};
     use sha2::{Digest, Sha256};
 
+    /// Where an import that is given no `--json` and no `-q` puts its copies.
+    fn kept_in(bundles: PathBuf, bucket: Option<&Arc<ObjectBucket>>) -> KeptIn {
+        KeptIn { bundles, bucket: bucket.cloned(), output: DocumentFlags::default() }
+    }
+
     #[test]
     fn a_run_goes_into_the_bucket_before_it_is_stored_and_is_put_back_where_it_was_lost() {
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
         runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
             let (store, bucket) = (FarmStore::in_memory().await.unwrap(), in_memory());
             let folder = tempfile::tempdir().unwrap();
-            let to = KeptIn {
-                bundles: folder.path().join("none"),
-                bucket: Some(bucket.clone()),
-                output: DocumentFlags::default(),
-            };
+            let to = kept_in(folder.path().join("none"), Some(&bucket));
             let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
             let one = FoundBundle { place, board: Some("a".into()) };
             let record = read(&one).unwrap().0;
@@ -370,11 +371,7 @@ mod tests {
             for bucket in [None, Some(in_memory())] {
                 let (store, folder) = (FarmStore::in_memory().await.unwrap(), tempfile::tempdir().unwrap());
                 let bundles = folder.path().join("bundles");
-                let to = KeptIn {
-                    bundles: bundles.clone(),
-                    bucket: bucket.clone(),
-                    output: DocumentFlags::default(),
-                };
+                let to = kept_in(bundles.clone(), bucket.as_ref());
                 let of = |place: &Path, board: &str| FoundBundle {
                     place: place.to_owned(),
                     board: Some(board.into()),
@@ -428,11 +425,7 @@ mod tests {
             {
                 let (store, folder) = (FarmStore::in_memory().await.unwrap(), tempfile::tempdir().unwrap());
                 let bundles = folder.path().join("bundles");
-                let to = KeptIn {
-                    bundles: bundles.clone(),
-                    bucket: bucket.clone(),
-                    output: DocumentFlags::default(),
-                };
+                let to = kept_in(bundles.clone(), bucket.as_ref());
                 let over = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
                 let of = |place: PathBuf| FoundBundle { place, board: Some("a".into()) };
                 let (earlier, over) = (of(hunt_that_is_on(folder.path(), 1)), of(over));
@@ -463,11 +456,7 @@ mod tests {
         runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
             let (store, bucket) = (FarmStore::in_memory().await.unwrap(), in_memory());
             let folder = tempfile::tempdir().unwrap();
-            let to = KeptIn {
-                bundles: folder.path().to_owned(),
-                bucket: Some(bucket.clone()),
-                output: DocumentFlags::default(),
-            };
+            let to = kept_in(folder.path().to_owned(), Some(&bucket));
             let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
             let one = FoundBundle { place: place.clone(), board: Some("a".into()) };
             let record = read(&one).unwrap().0;

@@ -106,7 +106,7 @@ impl TakenRecord {
         rows: Vec<ReceivedRow>,
     ) -> Result<()> {
         let last = rows.last().map(|row| row.seq);
-        let mut batch = RowBatch { board_id, of, clock: None, received_ns: now_ns().0, rows };
+        let mut batch = batch_of_record(board_id, of, rows);
         while !batch.rows.is_empty() {
             let answer = store.put_rows(std::slice::from_ref(&batch)).await?.pop().unwrap_or_default();
             if let Some(at) = answer.future {
@@ -139,7 +139,7 @@ impl TakenRecord {
         of: RowsOf,
         rows: Vec<ReceivedRow>,
     ) -> Result<()> {
-        let batch = RowBatch { board_id, of, clock: None, received_ns: now_ns().0, rows };
+        let batch = batch_of_record(board_id, of, rows);
         let answer = store.put_rows(&[batch]).await?.pop().unwrap_or_default();
         self.stored += answer.stored;
         self.undated += answer.undated;
@@ -175,6 +175,12 @@ impl TakenRecord {
         }
         Ok(())
     }
+}
+
+/// Rows of a record, as if their board sent them now. No clock of the board comes with them: its
+/// boots may all be over, and the rows themselves say when they were.
+fn batch_of_record(board_id: i64, of: RowsOf, rows: Vec<ReceivedRow>) -> RowBatch {
+    RowBatch { board_id, of, clock: None, received_ns: now_ns().0, rows }
 }
 
 /// Takes what a record has beyond what was taken of it, and returns remarks on what is damaged or

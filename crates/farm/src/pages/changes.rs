@@ -281,15 +281,13 @@ fn judged(of: &ChangesView) -> Markup {
 mod tests {
     use super::*;
     use crate::changes::Acknowledgement;
+    use crate::changes::made::made_change;
     use crate::setting_changes::SettingChange;
 
     #[test]
     fn changes_say_what_they_stand_on_and_names_stay_text() {
         let setting = SettingChange { what: "<b>x".into(), before: String::new(), after: "<i>".into() };
         let one = FarmChange {
-            board: "a<b>".into(),
-            kind: ChangeKind::MoreOften,
-            t: 86_400,
             from: 0,
             says: "<script>".into(),
             evidence: vec!["12 a day".into()],
@@ -297,8 +295,7 @@ mod tests {
             settings: vec![setting],
             address: "/b/a".into(),
             subject: "x".into(),
-            acknowledged: None,
-            conditions: Vec::new(),
+            ..made_change("a<b>", ChangeKind::MoreOften, 86_400)
         };
         let view = ChangesView {
             all: std::slice::from_ref(&one),

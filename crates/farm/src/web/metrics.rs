@@ -200,23 +200,7 @@ fn counted(text: &mut MetricsText, app: &App) {
 mod tests {
     use super::*;
     use crate::changes::Acknowledgement;
-
-    fn change(board: &str, kind: ChangeKind, t: i64) -> FarmChange {
-        FarmChange {
-            board: board.into(),
-            kind,
-            t,
-            from: t,
-            says: String::new(),
-            evidence: Vec::new(),
-            p: None,
-            settings: Vec::new(),
-            address: String::new(),
-            subject: String::new(),
-            acknowledged: None,
-            conditions: Vec::new(),
-        }
-    }
+    use crate::changes::made::made_change;
 
     #[test]
     fn each_of_the_boards_that_are_shown_has_all_its_changes() {
@@ -226,7 +210,7 @@ mod tests {
         let all: Vec<FarmChange> = (0..1_001)
             .flat_map(|at| {
                 [(ChangeKind::Silent, 5), (ChangeKind::OverBudget, 6), (ChangeKind::OverBudget, 7)]
-                    .map(|(kind, t)| change(&name(at), kind, t))
+                    .map(|(kind, t)| made_change(&name(at), kind, t))
             })
             .collect();
         let samples = latest(&all, &boards[..MOST_BOARDS], &NotedChanges::from_iter([]));
@@ -239,14 +223,14 @@ mod tests {
     #[test]
     fn a_change_has_the_time_at_which_it_was_found_until_it_is_acknowledged() {
         let boards = [FarmBoard { board: "a".into(), ..FarmBoard::default() }];
-        let mut one = change("a", ChangeKind::Worse, 5);
+        let mut one = made_change("a", ChangeKind::Worse, 5);
         let found: NotedChanges<i64> = [(ChangeIdentity::of(&one), 9_000)].into_iter().collect();
         let of = |one: &FarmChange| latest(std::slice::from_ref(one), &boards, &found);
         let labels = "{board=\"a\",kind=\"worse\"}".to_owned();
         assert_eq!(of(&one), [(labels.clone(), 9_000.0)]);
         // Another one is not noted yet.
-        assert_eq!(of(&change("a", ChangeKind::Worse, 864_000)), [(labels, 864_000.0)]);
+        assert_eq!(of(&made_change("a", ChangeKind::Worse, 864_000)), [(labels, 864_000.0)]);
         one.acknowledged = Some(Acknowledgement::default());
-        assert!(of(&one).is_empty() && of(&change("a", ChangeKind::Better, 5)).is_empty());
+        assert!(of(&one).is_empty() && of(&made_change("a", ChangeKind::Better, 5)).is_empty());
     }
 }

@@ -198,6 +198,7 @@ fn change_row(one: &FarmChange) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::changes::made::made_change;
     use crate::changes::{Acknowledgement, ChangeKind};
 
     #[test]
@@ -218,18 +219,8 @@ mod tests {
     fn a_change_has_who_looked_at_it_and_what_else_changed_in_cells() {
         let setting = |what: &str| SettingChange { what: what.into(), before: "a".into(), after: "b".into() };
         let mut one = FarmChange {
-            board: "west".into(),
-            kind: ChangeKind::Worse,
-            t: 9,
-            from: 8,
-            says: "Another environment.".into(),
-            evidence: Vec::new(),
-            p: None,
             settings: vec![setting("kernel"), setting("cmdline")],
-            address: "/b/west".into(),
-            subject: "s".into(),
-            acknowledged: None,
-            conditions: Vec::new(),
+            ..made_change("west", ChangeKind::Worse, 9)
         };
         let row = change_row(&one);
         assert_eq!(row["settings"], "kernel: a -> b; cmdline: a -> b");

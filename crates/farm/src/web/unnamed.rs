@@ -126,6 +126,7 @@ fn without_commands_in_texts(one: &mut FarmChange) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::changes::made::made_change;
     use crate::ingest::board_key::board_of;
 
     #[test]
@@ -151,18 +152,10 @@ mod tests {
             |words: &str| format!("Hunt ({words}): 7 days before against 7 days after 2026-11-02: worse."),
         );
         let mut one = FarmChange {
-            board: "a".into(),
-            kind: ChangeKind::MoreOften,
-            t: 1,
-            from: 1,
             says: says(words[2]),
             evidence: words.map(evidence).to_vec(),
-            p: None,
-            settings: Vec::new(),
-            address: "/b/a".into(),
-            subject: "s".into(),
-            acknowledged: None,
             conditions: words.map(str::to_owned).to_vec(),
+            ..made_change("a", ChangeKind::MoreOften, 1)
         };
         without_names(&mut one);
         assert_eq!(one.says, says("every 1 ms, load cmd"));

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::*;
 use crate::changes::ChangeKind;
+use crate::changes::made::made_change;
 use crate::ingest::bundle::read;
 use crate::ingest::find::FoundBundle;
 use crate::store::engines::on_each_engine;
@@ -49,18 +50,12 @@ fn receiver(answers: Vec<&'static str>) -> (String, Receiver<Received>) {
 
 fn change(from: i64) -> FarmChange {
     FarmChange {
-        board: "a".into(),
-        kind: ChangeKind::Silent,
-        t: from + 86_400,
         from,
         says: "Nothing came.".into(),
         evidence: vec!["x".into()],
-        p: None,
-        settings: Vec::new(),
         address: "/b/a".into(),
         subject: "silent".into(),
-        acknowledged: None,
-        conditions: Vec::new(),
+        ..made_change("a", ChangeKind::Silent, from + 86_400)
     }
 }
 
