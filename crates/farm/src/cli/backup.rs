@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use model::error::{Exit, Failure, Result};
 use model::text::{quoted, several};
 
-use super::objects_flag::ObjectsFlag;
-use super::store_flag::{STORE_HELP, StorePlace};
+use super::farm_flags::FarmFlags;
+use super::store_flag::StorePlace;
 use super::{FarmEnvironment, say};
 use crate::ingest::keep::keep;
 use crate::objects::name_in_bucket;
@@ -21,15 +21,12 @@ use crate::objects::name_in_bucket;
 pub struct Args {
     /// The folder; it must not hold a store yet
     dir: PathBuf,
-    #[arg(long, value_name = "URL", help = STORE_HELP)]
-    store: Option<String>,
     #[command(flatten)]
-    objects: ObjectsFlag,
+    farm: FarmFlags,
 }
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
-    let (place, bucket) =
-        args.objects.open(StorePlace::of(args.store.as_deref(), environment)?, environment)?;
+    let (place, bucket) = args.farm.open(environment)?;
     if place.is_database() {
         return Err(Failure::usage(
             "backup copies a store in a file: copy PostgreSQL's with `pg_dump --format=custom`, and then \

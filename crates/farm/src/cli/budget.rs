@@ -4,7 +4,7 @@ use model::error::{Exit, Failure, Result};
 use model::units::{Bare, Nanos, parse_span};
 
 use super::document_flags::DocumentFlags;
-use super::store_flag::{STORE_HELP, StorePlace};
+use super::store_flag::StoreFlag;
 use super::{FarmEnvironment, note};
 use crate::board_settings::{BudgetsDocument, budget_text, check_tag};
 use crate::store::FarmStore;
@@ -28,15 +28,15 @@ pub struct Args {
     /// Of this board alone
     #[arg(long, value_name = "BOARD")]
     board: Option<String>,
-    #[arg(long, value_name = "URL", help = STORE_HELP)]
-    store: Option<String>,
+    #[command(flatten)]
+    store: StoreFlag,
     #[command(flatten)]
     output: DocumentFlags,
 }
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     args.output.check()?;
-    let store = StorePlace::of(args.store.as_deref(), environment)?.open_existing().await?;
+    let store = args.store.place(environment)?.open_existing().await?;
     let Some(text) = &args.limit else {
         let found = found(&store).await?;
         print(&found, &args.output);

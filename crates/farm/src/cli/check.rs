@@ -8,9 +8,8 @@ use serde::Serialize;
 
 use super::FarmEnvironment;
 use super::document_flags::DocumentFlags;
+use super::farm_flags::FarmFlags;
 use super::kept_copy::bundle_fault;
-use super::objects_flag::ObjectsFlag;
-use super::store_flag::{STORE_HELP, StorePlace};
 use crate::ingest::plausible::latest;
 use crate::objects::name_in_bucket;
 use crate::web::sender::now;
@@ -24,10 +23,8 @@ use crate::web::sender::now;
 /// its pieces.
 #[derive(clap::Args)]
 pub struct Args {
-    #[arg(long, value_name = "URL", help = STORE_HELP)]
-    store: Option<String>,
     #[command(flatten)]
-    objects: ObjectsFlag,
+    farm: FarmFlags,
     /// Fetch all that is in the bucket, too, and compare it with its SHA-256
     #[arg(long)]
     deep: bool,
@@ -47,8 +44,7 @@ struct CheckDocument {
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     args.output.check()?;
-    let (place, bucket) =
-        args.objects.open(StorePlace::of(args.store.as_deref(), environment)?, environment)?;
+    let (place, bucket) = args.farm.open(environment)?;
     if args.deep && bucket.is_none() {
         return Err(Failure::usage("--deep: is for a bucket: name it with --objects s3://BUCKET"));
     }

@@ -7,7 +7,7 @@ use model::text::several;
 use serde::Serialize;
 
 use super::document_flags::DocumentFlags;
-use super::store_flag::{STORE_HELP, StorePlace};
+use super::store_flag::StoreFlag;
 use super::{FarmEnvironment, note};
 use crate::board_settings::lab_tag;
 use crate::ingest::board_key::board_of;
@@ -41,8 +41,8 @@ pub struct Args {
     /// Make the tokens of this board void instead
     #[arg(long, value_name = "BOARD", conflicts_with = "count")]
     revoke: Option<String>,
-    #[arg(long, value_name = "URL", help = STORE_HELP)]
-    store: Option<String>,
+    #[command(flatten)]
+    store: StoreFlag,
     #[command(flatten)]
     output: DocumentFlags,
 }
@@ -64,7 +64,7 @@ struct EnrolDocument<'a> {
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     args.output.check()?;
-    let store = StorePlace::of(args.store.as_deref(), environment)?.open().await?;
+    let store = args.store.place(environment)?.open().await?;
     let mut document = EnrolDocument { schema: "onbeat.farm-enrol/1", ..EnrolDocument::default() };
     if let Some(board) = &args.revoke {
         revoke(&store, board).await?;
@@ -175,7 +175,7 @@ mod tests {
             lab: lab.map(str::to_owned),
             name: name.map(str::to_owned),
             revoke: None,
-            store: None,
+            store: StoreFlag::default(),
             output: DocumentFlags::default(),
         }
     }

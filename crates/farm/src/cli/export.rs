@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use model::error::{Exit, Failure, Result};
 
 use super::export_results::ResultFlags;
-use super::store_flag::{STORE_HELP, StorePlace};
+use super::store_flag::StoreFlag;
 use super::{FarmEnvironment, say};
 use crate::records::{FarmBoard, SeriesOfBoard, Tier};
 use crate::store::{FarmStore, TimeStretch};
@@ -42,8 +42,8 @@ pub struct Args {
     /// Up to this one
     #[arg(long, value_name = "SECOND", default_value_t = i64::MAX)]
     to: i64,
-    #[arg(long, value_name = "URL", help = STORE_HELP)]
-    store: Option<String>,
+    #[command(flatten)]
+    store: StoreFlag,
 }
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
@@ -53,7 +53,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         Some(None) => return Err(Failure::usage("--histograms: none of 5m, 1h and 1d: choose one of these")),
     };
     args.results.check()?;
-    let store = StorePlace::of(args.store.as_deref(), environment)?.open_existing().await?;
+    let store = args.store.place(environment)?.open_existing().await?;
     let boards = store.boards_of(args.board.as_deref()).await?;
     if boards.is_empty() && args.board.is_some() {
         return Err(Failure::usage("--board: there is no board of this name: look at the list of boards"));

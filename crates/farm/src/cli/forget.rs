@@ -8,8 +8,7 @@ use model::text::quoted_value;
 use serde::Serialize;
 
 use super::document_flags::DocumentFlags;
-use super::objects_flag::ObjectsFlag;
-use super::store_flag::{STORE_HELP, StorePlace};
+use super::farm_flags::FarmFlags;
 use super::{FarmEnvironment, note};
 use crate::objects::ObjectBucket;
 use crate::pages::parts::moment;
@@ -41,10 +40,8 @@ pub struct Args {
     /// told from others
     #[arg(long, value_name = "DIR", requires = "runs")]
     from: Option<PathBuf>,
-    #[arg(long, value_name = "URL", help = STORE_HELP)]
-    store: Option<String>,
     #[command(flatten)]
-    objects: ObjectsFlag,
+    farm: FarmFlags,
     #[command(flatten)]
     output: DocumentFlags,
 }
@@ -80,8 +77,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     if args.from.is_some() && args.runs.len() != 1 {
         return Err(Failure::usage("--from: is a copy of one run: name that one alone"));
     }
-    let place = StorePlace::of(args.store.as_deref(), environment)?;
-    let (place, bucket) = args.objects.open(place, environment)?;
+    let (place, bucket) = args.farm.open(environment)?;
     let store = place.open_existing().await?;
     let mut document = ForgetDocument { schema: "onbeat.farm-forget/1", ..ForgetDocument::default() };
     // All of them are looked at before one goes.

@@ -10,10 +10,9 @@ use serde::Serialize;
 
 use super::FarmEnvironment;
 use super::document_flags::DocumentFlags;
+use super::farm_flags::FarmFlags;
 use super::kept_copy::mend;
 use super::note_left_out;
-use super::objects_flag::ObjectsFlag;
-use super::store_flag::{STORE_HELP, StorePlace};
 use super::take_record::{TakenRecord, take_record};
 use crate::ingest::bundle::read;
 use crate::ingest::find::{FoundBundle, bundles};
@@ -38,10 +37,8 @@ pub struct Args {
     /// All of them are of this board
     #[arg(long, value_name = "NAME")]
     board: Option<String>,
-    #[arg(long, value_name = "URL", help = STORE_HELP)]
-    store: Option<String>,
     #[command(flatten)]
-    objects: ObjectsFlag,
+    farm: FarmFlags,
     #[command(flatten)]
     output: DocumentFlags,
 }
@@ -130,8 +127,7 @@ fn shown(place: &Path) -> String {
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let output = &args.output;
     output.check()?;
-    let place = StorePlace::of(args.store.as_deref(), environment)?;
-    let (place, bucket) = args.objects.open(place, environment)?;
+    let (place, bucket) = args.farm.open(environment)?;
     let store = place.open().await?;
     if let Some(bucket) = &bucket {
         bucket.claim(store.identity().await?).await?;

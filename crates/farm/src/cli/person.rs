@@ -7,7 +7,7 @@ use model::error::{Exit, Failure, Result};
 use serde::Serialize;
 
 use super::document_flags::DocumentFlags;
-use super::store_flag::{STORE_HELP, StorePlace};
+use super::store_flag::StoreFlag;
 use super::{FarmEnvironment, note, say};
 use crate::ingest::environment::hex;
 use crate::pages::parts::date;
@@ -25,8 +25,8 @@ use crate::web::sender::now;
 pub struct Args {
     #[command(subcommand)]
     command: PersonCommand,
-    #[arg(long, value_name = "URL", help = STORE_HELP, global = true)]
-    store: Option<String>,
+    #[command(flatten)]
+    store: StoreFlag,
 }
 
 #[derive(Subcommand)]
@@ -79,7 +79,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     if let PersonCommand::List { output } = &args.command {
         output.check()?;
     }
-    let store = StorePlace::of(args.store.as_deref(), environment)?.open().await?;
+    let store = args.store.place(environment)?.open().await?;
     let (done, what) = match &args.command {
         PersonCommand::List { output } => return list(&store, output).await,
         PersonCommand::Add { name, role, generate } => {

@@ -5,7 +5,7 @@ use model::text::quoted_value;
 use serde::Serialize;
 
 use super::document_flags::DocumentFlags;
-use super::store_flag::{STORE_HELP, StorePlace};
+use super::store_flag::StoreFlag;
 use super::{FarmEnvironment, note};
 use crate::store::{FarmStore, RunPin};
 use crate::web::sender::now;
@@ -29,8 +29,8 @@ pub struct Args {
     /// Take the pins off: they are thinned out like others again
     #[arg(long, requires = "runs", conflicts_with = "note")]
     remove: bool,
-    #[arg(long, value_name = "URL", help = STORE_HELP)]
-    store: Option<String>,
+    #[command(flatten)]
+    store: StoreFlag,
     #[command(flatten)]
     output: DocumentFlags,
 }
@@ -44,7 +44,7 @@ struct PinsDocument {
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     args.output.check()?;
-    let store = StorePlace::of(args.store.as_deref(), environment)?.open_existing().await?;
+    let store = args.store.place(environment)?.open_existing().await?;
     if args.runs.is_empty() {
         print(&store, &args.output).await?;
     }

@@ -12,10 +12,10 @@ use model::units::{Bare, Nanos, parse_span};
 use serde::Serialize;
 
 use super::document_flags::DocumentFlags;
-use super::objects_flag::ObjectsFlag;
+use super::farm_flags::FarmFlags;
 use super::retention::{Pruned, PrunedBundles, RetentionTimes, thin_out};
 use super::retention_bucket::thin_out_of_bucket;
-use super::store_flag::{STORE_HELP, StorePlace};
+use super::store_flag::StorePlace;
 use super::{FarmEnvironment, note};
 use crate::ingest::unpack::remove_tree;
 use crate::objects::{ObjectBucket, swept};
@@ -49,10 +49,8 @@ pub struct Args {
     /// Say what would go, and print a line for each run that it would go of; nothing goes
     #[arg(long)]
     dry_run: bool,
-    #[arg(long, value_name = "URL", help = STORE_HELP)]
-    store: Option<String>,
     #[command(flatten)]
-    objects: ObjectsFlag,
+    farm: FarmFlags,
     #[command(flatten)]
     output: DocumentFlags,
 }
@@ -119,8 +117,7 @@ impl PruneDocument {
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     args.output.check()?;
-    let place = StorePlace::of(args.store.as_deref(), environment)?;
-    let (place, bucket) = args.objects.open(place, environment)?;
+    let (place, bucket) = args.farm.open(environment)?;
     let store = place.open_existing().await?;
     let before = |flag: &str, text: &str| {
         let span = parse_span(text, Bare::Seconds).map_err(|why| Failure::usage(format!("{flag}: {why}")))?;

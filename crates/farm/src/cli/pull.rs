@@ -11,9 +11,8 @@ use tokio::task::JoinSet;
 
 use super::FarmEnvironment;
 use super::document_flags::DocumentFlags;
+use super::farm_flags::FarmFlags;
 use super::note_left_out;
-use super::objects_flag::ObjectsFlag;
-use super::store_flag::{STORE_HELP, StorePlace};
 use crate::pull::{PullHost, PullOutcome, PullPlace, pull_from};
 
 /// Boards that are asked at the same time.
@@ -47,10 +46,8 @@ pub struct Args {
     #[arg(long, value_name = "GIB", default_value_t = 16, value_parser =
         clap::value_parser!(u64).range(1..=1 << 20))]
     board_quota: u64,
-    #[arg(long, value_name = "URL", help = STORE_HELP)]
-    store: Option<String>,
     #[command(flatten)]
-    objects: ObjectsFlag,
+    farm: FarmFlags,
     #[command(flatten)]
     output: DocumentFlags,
 }
@@ -105,8 +102,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let hosts = args.hosts()?;
     let silence = args.silence()?;
     args.output.check()?;
-    let place = StorePlace::of(args.store.as_deref(), environment)?;
-    let (place, bucket) = args.objects.open(place, environment)?;
+    let (place, bucket) = args.farm.open(environment)?;
     let store = place.open().await?;
     if let Some(bucket) = &bucket {
         bucket.claim(store.identity().await?).await?;

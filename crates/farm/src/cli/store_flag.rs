@@ -12,9 +12,20 @@ use host::{FolderLock, LockOwner, RecordFolder};
 use super::FarmEnvironment;
 use crate::store::FarmStore;
 
-/// The help of `--store`, the same wherever a store is named that is there.
-pub const STORE_HELP: &str =
-    "The store, sqlite:PATH or postgres://.. [default: onbeat/farm.db in the state folder]";
+#[derive(clap::Args, Default)]
+pub struct StoreFlag {
+    /// The store, sqlite:PATH or postgres://.. [default: onbeat/farm.db in the state folder]
+    // Where a command has commands below it, it may stand behind these, too.
+    #[arg(long, value_name = "URL", global = true)]
+    store: Option<String>,
+}
+
+impl StoreFlag {
+    /// The store that is named, or the usual one.
+    pub fn place(&self, environment: &FarmEnvironment) -> Result<StorePlace> {
+        StorePlace::of(self.store.as_deref(), environment)
+    }
+}
 
 /// The database.
 enum StoreAddress {

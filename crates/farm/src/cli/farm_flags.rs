@@ -1,0 +1,26 @@
+//! `--store` and `--objects`: which farm a command is about.
+
+use std::sync::Arc;
+
+use model::error::Result;
+
+use super::FarmEnvironment;
+use super::objects_flag::ObjectsFlag;
+use super::store_flag::{StoreFlag, StorePlace};
+use crate::objects::ObjectBucket;
+
+#[derive(clap::Args)]
+pub struct FarmFlags {
+    #[command(flatten)]
+    store: StoreFlag,
+    #[command(flatten)]
+    objects: ObjectsFlag,
+}
+
+impl FarmFlags {
+    /// Where the store and its bundles are, and the bucket of which that folder is a cache, where
+    /// one is named.
+    pub fn open(&self, environment: &FarmEnvironment) -> Result<(StorePlace, Option<Arc<ObjectBucket>>)> {
+        self.objects.open(self.store.place(environment)?, environment)
+    }
+}
