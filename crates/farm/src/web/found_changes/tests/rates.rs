@@ -1,0 +1,69 @@
+//! Late wake-ups that come more often.
+
+use super::*;
+use crate::changes::JudgedSeries;
+
+#[test]
+fn a_change_of_the_last_of_many_series_is_found() {
+    on_each_engine(async |store| {
+        let record = recorded_run("measured", "a");
+        store.put(&record).await.unwrap();
+        let last = record.run.started;
+        let mut rng = Rng::new(SEED);
+        for name in ["switch", "timer", "timer+wakeup", "timer+wakeup+switch"] {
+            put_series(&store, "a", name, last, &poisson_counts(15.0, 112, &mut rng)).await;
+        }
+        let mut counts = poisson_counts(15.0, 100, &mut rng);
+        counts.extend(poisson_counts(45.0, 12, &mut rng));
+        put_series(&store, "a", "wakeup", last, &counts).await;
+        let changes = FoundChanges::default();
+        let all = found(&store, &changes).await;
+        assert_eq!(all.len(), 1, "{all:?}");
+        assert!(all[0].says.starts_with("Latencies of wakeup from "), "{}", all[0].says);
+        let boards = store.boards().await.unwrap();
+        let judged = changes.scope(&boards, "a").await.series;
+        let rates = rates_of(&store, &boards, "a").await.unwrap().unwrap();
+        let seen = rates.iter().filter(|one| one.factor.is_some_and(|factor| factor < 2.1));
+        let mut seen: Vec<&str> = seen.map(|one| one.key.series.as_str()).collect();
+        seen.sort_unstable();
+        assert_eq!(seen, ["switch", "timer", "timer+wakeup", "timer+wakeup+switch"]);
+        let changed = rates.iter().find(|one| one.key.series == "wakeup").unwrap();
+        assert!(changed.changed && changed.a_day.is_none(), "{changed:?}");
+        assert!(rates_of(&store, &boards, "b").await.unwrap().is_none());
+        // The run has a series of its own, of one day.
+        assert_eq!(judged, JudgedSeries { judged: 5, too_few: 1, left_out: 0 });
+        for at in 0..40 {
+            put_series(&store, "a", &format!("more-{at}"), last, &[1]).await;
+        }
+        let changes = FoundChanges::default();
+        assert_eq!(found(&store, &changes).await.len(), 1);
+        let judged = changes.scope(&boards, "").await.series;
+        assert_eq!(judged, JudgedSeries { judged: 5, too_few: 27, left_out: 14 });
+        assert_eq!(changes.scope(&boards, "b").await, ChangesScope::default());
+    });
+}
+
+#[test]
+fn days_of_a_run_that_does_not_count_say_nothing_of_a_rate() {
+    on_each_engine(async |store| {
+        let record = recorded_run("measured", "a");
+        store.put(&record).await.unwrap();
+        let last = record.run.started;
+        let mut rng = Rng::new(SEED);
+        let mut counts = poisson_counts(15.0, 100, &mut rng);
+        counts.extend(poisson_counts(45.0, 12, &mut rng));
+        put_series(&store, "a", "wakeup", last, &counts).await;
+        assert_eq!(found(&store, &FoundChanges::default()).await.len(), 1);
+        // One that was on all the twelve days.
+        let mut record = record;
+        record.run.id = "spoiled".into();
+        record.run.key = SeriesKey { series: "wakeup".into(), plan: "p".into() };
+        record.run.invalid = 1;
+        record.run.started = Tier::Day.begin(last) - 12 * DAY;
+        record.run.length_ns = Some(Nanos((12 * DAY - 1) * Nanos::SECOND.0));
+        record.slots.clear();
+        record.rows.clear();
+        store.put(&record).await.unwrap();
+        assert!(found(&store, &FoundChanges::default()).await.is_empty());
+    });
+}

@@ -1,0 +1,209 @@
+//! What the pages of boards and runs show, as data, and the files of runs.
+
+use std::io::Read;
+
+use model::rows::RowCounts;
+use model::units::{Cpu, Nanos};
+use model::watch::{WatchCulprit, WatchRow};
+
+use super::*;
+use crate::ingest::rows::{self, RowsOf};
+use crate::ingest::tar::{TarEntry, TarReader};
+use crate::store::RowBatch;
+
+#[test]
+fn data_is_json_and_csv() {
+    on_each_engine(async |store| {
+        let app = app_of(store, &[(&place("measured"), "west"), (&place("hunt"), "east")]).await;
+        let run = app.store.runs("west", 1).await.unwrap().remove(0);
+        let json = async |address: &str| document(&app, address).await;
+        assert_eq!(json("/v1/boards").await["boards"].as_array().unwrap().len(), 2);
+        for (query, names) in [("state=active", 2), ("state=retired", 0), ("q=west&state=active", 1)] {
+            let found = json(&format!("/v1/boards?{query}")).await;
+            assert_eq!(found["boards"].as_array().unwrap().len(), names, "{query}");
+        }
+        assert_eq!(json("/v1/boards/west").await["runs"][0]["id"], run.id);
+        assert_eq!(json(&format!("/v1/runs/{}", run.id)).await["cycles"], run.cycles);
+        let slots = json("/v1/boards/west/slots").await;
+        let total: u64 = slots.as_array().unwrap().iter().map(|slot| slot["n"].as_u64().unwrap()).sum();
+        let contract = ["t", "n", "missed", "max_ns", "max_cpu", "max_at", "culprit", "victim"];
+        assert!(contract.iter().all(|name| slots[0].get(*name).is_some()), "{slots}");
+        let response = get(&app, "/v1/boards/west/slots").await;
+        let key = app.store.series("west").await.unwrap().remove(0).key;
+        assert_eq!(header_of(&response, "onbeat-series"), key.series);
+        assert_eq!(header_of(&response, "onbeat-plan"), key.plan);
+        let histograms = json("/v1/boards/west/histograms?tier=1d").await;
+        assert_eq!(histograms["histograms"][0]["n"], run.cycles);
+        assert!(total > 0 && total <= run.cycles);
+        assert!(!json("/v1/culprits").await["culprits"].as_array().unwrap().is_empty());
+        assert!(!json("/v1/culprits?board=east").await["culprits"].as_array().unwrap().is_empty());
+        assert!(json("/v1/culprits?board=west").await["culprits"].as_array().unwrap().is_empty());
+        assert_eq!(json("/v1/changes").await["days"], 90);
+        assert!(json("/v1/kernels").await["kernels"].is_array());
+        assert!(json("/v1/refused").await["refused"].as_array().unwrap().is_empty());
+        let response = get(&app, "/v1/boards/west/slots.csv").await;
+        assert_eq!(header_of(&response, "content-disposition"), "attachment");
+        assert!(text(response).await.starts_with("t,time,n,missed,max_ns"));
+        let metrics = text(get(&app, "/metrics").await).await;
+        assert!(metrics.contains("onbeat_max_seconds{board=\"west\"}") && metrics.ends_with("# EOF\n"));
+        assert_eq!(get(&app, "/healthz").await.status(), StatusCode::OK);
+    });
+}
+
+#[test]
+fn what_the_pages_of_a_hunt_show_is_there_as_data() {
+    on_each_engine(async |store| {
+        let app = app_of(store, &[(&place("hunt"), "a")]).await;
+        let run = app.store.runs("a", 1).await.unwrap().remove(0);
+        let json = async |address: &str| document(&app, address).await;
+        let at = json(&format!("/v1/boards/a/at/{}?worst=day", run.started)).await;
+        assert_eq!((&at["schema"], &at["board"]), (&"onbeat.farm-five-minutes/1".into(), &"a".into()));
+        assert_eq!(
+            (&at["slots"][0]["run"], &at["runs"][0]["id"]),
+            (&run.id.as_str().into(), &run.id.as_str().into())
+        );
+        assert_eq!(at["worst"][0]["max_ns"], run.max_ns.unwrap().0);
+        let in_them = at["spikes"].as_array().unwrap();
+        assert!(!in_them.is_empty() && in_them.iter().all(|spike| spike["run"] == run.id.as_str()));
+        let csv = text(get(&app, &format!("/v1/boards/a/at/{}/spikes.csv", at["t"])).await).await;
+        assert_eq!(csv.lines().count(), 1 + in_them.len(), "{csv}");
+
+        let base = format!("/v1/runs/{}", run.id);
+        let all = json(&format!("{base}/spikes")).await["spikes"].clone();
+        let latency = |at: usize| all[at]["latency_ns"].as_i64().unwrap();
+        assert_eq!(all.as_array().unwrap().len() as u64, run.spikes);
+        assert!(latency(0) >= latency(1) && all[0]["number"] == 1);
+        let csv = text(get(&app, &format!("{base}/spikes.csv")).await).await;
+        assert!(csv.starts_with("number,at,cpu,latency_ns,") && csv.lines().count() as u64 == 1 + run.spikes);
+        let one = json(&format!("{base}/spikes/1")).await;
+        assert_eq!(one["spike"]["latency_ns"], latency(0));
+        assert!(!one["spike"]["slices"].as_array().unwrap().is_empty());
+        assert!(
+            one["culprits"][0]["took_ns"].as_i64().unwrap() > 0 && one["culprits"][0]["remedy"].is_string()
+        );
+        let command = json(&format!("{base}/again")).await["again"].clone();
+        assert!(
+            command.as_str().unwrap().starts_with("onbeat hunt ") && one["again"] == command,
+            "{command}"
+        );
+        let report = json(&format!("{base}/report.json")).await;
+        assert_eq!(
+            (&report["id"], report["spikes"].as_array().unwrap().len() as u64),
+            (&run.id.as_str().into(), run.spikes)
+        );
+        assert!(text(get(&app, &format!("{base}/report.csv")).await).await.lines().count() > 1);
+        for missing in ["/spikes/0", "/spikes/99", "/spikes/x"] {
+            assert_eq!(
+                get(&app, &format!("{base}{missing}")).await.status(),
+                StatusCode::NOT_FOUND,
+                "{missing}"
+            );
+        }
+        for address in ["/v1/runs/none/spikes", "/v1/runs/none/again", "/v1/runs/none/report.json"] {
+            assert_eq!(get(&app, address).await.status(), StatusCode::NOT_FOUND, "{address}");
+        }
+        assert_eq!(json("/v1/runs?limit=1").await["more"], false);
+        let slots = text(get(&app, "/v1/boards/a/slots.csv?by=cpu").await).await;
+        assert!(
+            slots.lines().count() > 1 && slots.lines().skip(1).all(|line| line.contains(",1,")),
+            "{slots}"
+        );
+        assert_eq!(get(&app, "/v1/boards/a/slots.csv?by=day").await.status(), StatusCode::BAD_REQUEST);
+    });
+}
+
+#[test]
+fn the_days_on_which_recorders_name_a_culprit_are_in_its_data_as_on_its_page() {
+    on_each_engine(async |store| {
+        let id = store.board_for("a", "a").await.unwrap();
+        let of = RowsOf { boot: "b".into(), recording: "r".into(), series: "wakeup".into() };
+        let line = |seq: i64| {
+            let hist = RowCounts::of_rows([(200, 1)]);
+            let culprit =
+                WatchCulprit { name: "hog".into(), kind: "thread".into(), ..WatchCulprit::default() };
+            let (cpu, max_ns) = (Some(Cpu(0)), Some(Nanos(200)));
+            let row = WatchRow { cpu, n: 1, max_ns, hist, culprit, ..WatchRow::default() };
+            let mono = seq * 86_400 * Nanos::SECOND.0;
+            serde_json::json!({ "seq": seq, "mono_ns": mono, "span_ns": 1, "wall_ns": mono, "cpus": [row] })
+                .to_string()
+                + "\n"
+        };
+        let rows = rows::read(&of, (line(3) + &line(5)).as_bytes()).unwrap();
+        store
+            .put_rows(&[RowBatch { board_id: id, of, clock: None, received_ns: i64::MAX, rows }])
+            .await
+            .unwrap();
+        let app = app_of(store, &[]).await;
+        let fingerprint = app.store.culprits(None, 9).await.unwrap().remove(0).fingerprint;
+        let found = document(&app, &format!("/v1/culprits/{fingerprint}")).await;
+        let days = found["days"].as_array().unwrap();
+        assert_eq!((days.len(), found["runs"].as_array().unwrap().len()), (2, 0));
+        let told = (&days[0]["board"], &days[0]["t"], &days[0]["five_minutes"], &days[0]["series"]);
+        assert_eq!(told, (&"a".into(), &(5 * 86_400).into(), &1.into(), &"wakeup".into()));
+        let page = text(get(&app, &format!("/culprits/{fingerprint}")).await).await;
+        assert!(page.contains("/b/a/at/432000?series=wakeup"), "{page}");
+    });
+}
+
+#[test]
+fn a_heat_map_is_bytes_for_who_asks_for_them() {
+    on_each_engine(async |store| {
+        let app = app_of(store, &[(&place("measured"), "west")]).await;
+        let address = "/v1/boards/west/histograms?tier=1d";
+        let request = Request::get(address).header(header::ACCEPT, "application/octet-stream");
+        let response = router(app.clone()).oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        assert_eq!(header_of(&response, "content-type"), "application/octet-stream");
+        assert_eq!(header_of(&response, "vary"), "accept");
+        let bytes = to_bytes(response.into_body(), 1 << 20).await.unwrap();
+        let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+        let (columns, rows) = (number(8) as usize, number(16) as usize);
+        assert!(bytes.starts_with(b"onbheat1") && columns == 1 && rows > 10 && number(20) == 86_400);
+        assert_eq!(bytes.len(), 24 + columns * 16 + columns * rows);
+        let largest = i64::from_le_bytes(bytes[32..40].try_into().unwrap());
+        let run = app.store.runs("west", 1).await.unwrap().remove(0);
+        assert_eq!(Some(largest), run.max_ns.map(|max| max.0));
+        // Each row is that of the JSON, which is what others get.
+        let json = document(&app, address).await;
+        assert_eq!(json["histograms"][0]["max_ns"], largest);
+        assert!(bytes[40] > 0 && bytes[bytes.len() - 1] > 0, "the first and the last row have samples");
+    });
+}
+
+#[test]
+fn the_files_of_a_run_go_out_as_they_came_and_never_as_a_page() {
+    on_each_engine(async |store| {
+        let app = app_of(store, &[(&place("hunt"), "a")]).await;
+        let run = app.store.runs("a", 1).await.unwrap().remove(0);
+        let base = format!("/v1/runs/{}", run.id);
+        for (address, kind) in [
+            (format!("{base}.tar"), "application/x-tar"),
+            (format!("{base}/files/run.json"), "application/octet-stream"),
+            (format!("{base}/perfetto.json"), "application/json"),
+        ] {
+            let response = get(&app, &address).await;
+            assert_eq!(response.status(), StatusCode::OK, "{address}");
+            assert_eq!(header_of(&response, "content-type"), kind);
+            assert!(header_of(&response, "content-disposition").starts_with("attachment"), "{address}");
+            assert_eq!(header_of(&response, "x-content-type-options"), "nosniff");
+        }
+        let request = Request::get(format!("{base}.tar")).header(header::ACCEPT_ENCODING, "gzip");
+        let response = router(app.clone()).oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        assert_eq!(header_of(&response, "content-encoding"), "", "it would be gathered in memory");
+        let archive = to_bytes(response.into_body(), 64 << 20).await.unwrap();
+        let file = text(get(&app, &format!("{base}/files/run.json")).await).await;
+        let (mut reader, mut found) = (TarReader::new(&archive[..]), String::new());
+        while let Some(entry) = reader.next_entry().unwrap() {
+            let TarEntry::File { path, .. } = entry else { panic!("{entry:?}") };
+            if path == format!("{}/run.json", run.id) {
+                reader.read_to_string(&mut found).unwrap();
+            }
+        }
+        assert!(found.contains(&run.id) && found == file);
+        for path in ["..%2F..%2FREADME.md", "host%2F..%2Frun.json", "README.md", "events", "%2Fetc%2Fpasswd"]
+        {
+            let status = get(&app, &format!("{base}/files/{path}")).await.status();
+            assert_eq!(status, StatusCode::NOT_FOUND, "{path}");
+        }
+        assert_eq!(get(&app, "/v1/runs/none.tar").await.status(), StatusCode::NOT_FOUND);
+    });
+}
