@@ -5,23 +5,18 @@
 //! private is masked here, on every path of access, so that a live machine and its capture read the
 //! same.
 
+mod source;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileExt;
-use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use rustix::fs::{Mode, OFlags};
-
 use super::access::{Access, AccessRecorder, mask_names, no_file, redact};
-use super::beneath::{self, Links};
+use super::beneath::Links;
 use super::read_budget::{ReadBudget, bytes_of};
-use super::trusted_path;
 use model::fact::Fact;
+use source::{AccessSource, names_below};
 
 /// No kernel text that onbeat reads is larger; what is longer is refused.
 pub const READ_LIMIT: u64 = 16 << 20;
@@ -33,21 +28,9 @@ pub const NAMES_LIMIT: usize = 200_000;
 /// Accesses by path; what a machine was found to be.
 pub type Accesses = BTreeMap<String, Access>;
 
-enum Source {
-    /// The machine this runs on.
-    Live,
-    /// The directory tree of a machine, and how links in it are read.
-    Tree(PathBuf, Links),
-    /// The files of a capture, and its notes of what was no file; what is in neither was not
-    /// captured.
-    Captured(PathBuf, Accesses),
-    /// Accesses alone; what is not among them is absent.
-    Memory(Accesses),
-}
-
 /// A machine to read from.
 pub struct MachineFiles {
-    source: Rc<Source>,
+    source: Rc<AccessSource>,
     recorder: Option<AccessRecorder>,
     budget: ReadBudget,
     /// Masked paths and the original names behind them.
@@ -57,18 +40,18 @@ pub struct MachineFiles {
 impl MachineFiles {
     /// The machine this runs on.
     pub fn live() -> MachineFiles {
-        MachineFiles::of(Source::Live)
+        MachineFiles::of(AccessSource::Live)
     }
 
     /// The directory tree of a machine: made by hand, or copied from one. Its links are that
     /// machine's: an absolute one starts at the tree's root, and none leads out of it.
     pub fn tree(root: impl Into<PathBuf>) -> MachineFiles {
-        MachineFiles::of(Source::Tree(root.into(), Links::Rebased))
+        MachineFiles::of(AccessSource::Tree(root.into(), Links::Rebased))
     }
 
     /// A folder of documents, as a bundle is: a link that leads out of it is refused.
     pub fn folder(root: impl Into<PathBuf>) -> MachineFiles {
-        MachineFiles::of(Source::Tree(root.into(), Links::Beneath))
+        MachineFiles::of(AccessSource::Tree(root.into(), Links::Beneath))
     }
 
     /// A capture: its files under `host/` in its folder, and what it notes of refusals, absences,
@@ -77,15 +60,15 @@ impl MachineFiles {
     /// What is neither file nor note was not captured: a later onbeat may ask for more than
     /// was captured.
     pub fn captured(bundle: impl Into<PathBuf>, noted: Accesses) -> MachineFiles {
-        MachineFiles::of(Source::Captured(bundle.into(), noted))
+        MachineFiles::of(AccessSource::Captured(bundle.into(), noted))
     }
 
     /// A machine of answers alone, for tests; what is not among them is absent.
     pub fn in_memory(answers: Accesses) -> MachineFiles {
-        MachineFiles::of(Source::Memory(answers))
+        MachineFiles::of(AccessSource::Memory(answers))
     }
 
-    fn of(source: Source) -> MachineFiles {
+    fn of(source: AccessSource) -> MachineFiles {
         MachineFiles {
             source: Rc::new(source),
             recorder: None,
@@ -137,16 +120,16 @@ impl MachineFiles {
 
     /// Whether this is the running machine.
     pub fn is_live(&self) -> bool {
-        matches!(*self.source, Source::Live)
+        matches!(*self.source, AccessSource::Live)
     }
 
     /// Whether reading this file asks a running kernel, whose answer may have an effect: a tree can
     /// be the machine itself.
     pub fn asks_the_kernel(&self, path: &str) -> bool {
         match &*self.source {
-            Source::Live => true,
-            Source::Tree(..) => self.open(path, OFlags::PATH).is_ok_and(trusted_path::is_proc),
-            Source::Captured(..) | Source::Memory(_) => false,
+            AccessSource::Live => true,
+            AccessSource::Tree(..) => self.source.is_proc(&self.real(path)),
+            AccessSource::Captured(..) | AccessSource::Memory(_) => false,
         }
     }
 
@@ -164,10 +147,10 @@ impl MachineFiles {
             return Fact::Refused(libc::EFBIG);
         }
         let limit = limit.min(self.budget.left());
-        let fact = match self.answer(path) {
+        let fact = match self.source.answer(path) {
             Some(Access::File(bytes)) => Fact::Known(bytes.clone()),
             Some(other) => no_file(other),
-            None => self.read_bytes(path, limit).map_or_else(|error| self.fact_of(&error), Fact::Known),
+            None => self.source.read(&self.real(path), limit),
         };
         let fact = fact.then(|bytes| match bytes.len() as u64 > limit {
             true => Fact::Refused(libc::EFBIG),
@@ -180,37 +163,23 @@ impl MachineFiles {
 
     /// A part of a file, which no capture keeps: less of it than asked for where the file ends.
     pub fn read_part(&self, path: &str, from: u64, length: usize) -> Fact<Vec<u8>> {
-        match self.answer(path) {
+        match self.source.answer(path) {
             Some(Access::File(bytes)) => {
                 let rest = bytes.get(usize::try_from(from).unwrap_or(usize::MAX)..).unwrap_or_default();
-                return Fact::Known(rest[..length.min(rest.len())].to_vec());
+                Fact::Known(rest[..length.min(rest.len())].to_vec())
             }
-            Some(other) => return no_file(other),
-            None => {}
-        }
-        let mut bytes = vec![0; length];
-        let read = self.open(path, OFlags::RDONLY | OFlags::NONBLOCK);
-        match read.and_then(|file| File::from(file).read_at(&mut bytes, from)) {
-            Ok(read) => {
-                bytes.truncate(read);
-                Fact::Known(bytes)
-            }
-            Err(error) => self.fact_of(&error),
+            Some(other) => no_file(other),
+            None => self.source.read_part(&self.real(path), from, length),
         }
     }
 
     /// How long a plain file is, by its folder's account.
     pub fn size(&self, path: &str) -> Fact<u64> {
-        match self.answer(path) {
-            Some(Access::File(bytes)) => return Fact::Known(bytes.len() as u64),
-            Some(other) => return no_file(other),
-            None => {}
+        match self.source.answer(path) {
+            Some(Access::File(bytes)) => Fact::Known(bytes.len() as u64),
+            Some(other) => no_file(other),
+            None => self.source.size(&self.real(path)),
         }
-        let size = || -> io::Result<u64> {
-            let found = File::from(self.open(path, OFlags::RDONLY | OFlags::NONBLOCK)?).metadata()?;
-            if found.is_file() { Ok(found.len()) } else { Err(io::Error::from_raw_os_error(libc::ENXIO)) }
-        };
-        size().map_or_else(|error| self.fact_of(&error), Fact::Known)
     }
 
     /// Reads a whole file as text; bytes that are not UTF-8 make it malformed.
@@ -224,12 +193,12 @@ impl MachineFiles {
         if self.is_spent() {
             return Fact::Refused(libc::EFBIG);
         }
-        let fact = match (self.answer(path), &*self.source) {
+        let fact = match (self.source.answer(path), &*self.source) {
             (Some(Access::List(names)), _) => Fact::Known(names.clone()),
             (Some(other), _) => no_file(other),
-            (None, Source::Captured(..)) => Fact::NotCaptured,
-            (None, Source::Memory(answers)) => names_below(answers, path),
-            _ => self.list_names(path).map_or_else(|error| self.fact_of(&error), Fact::Known),
+            (None, AccessSource::Captured(..)) => Fact::NotCaptured,
+            (None, AccessSource::Memory(answers)) => names_below(answers, path),
+            _ => self.source.list(&self.real(path)),
         };
         let fact = fact.map(|names| self.without_addresses(path, names));
         self.budget.spend(fact.known().map_or(0, |names| bytes_of(names)));
@@ -242,12 +211,12 @@ impl MachineFiles {
         if self.is_spent() {
             return Fact::Refused(libc::EFBIG);
         }
-        let fact = match (self.answer(path), &*self.source) {
+        let fact = match (self.source.answer(path), &*self.source) {
             (Some(Access::Link(name)), _) => Fact::Known(name.clone()),
             (Some(other), _) => no_file(other),
-            (None, Source::Captured(..)) => Fact::NotCaptured,
-            (None, Source::Memory(_)) => Fact::Absent,
-            _ => self.link_name(path).map_or_else(|error| self.fact_of(&error), Fact::Known),
+            (None, AccessSource::Captured(..)) => Fact::NotCaptured,
+            (None, AccessSource::Memory(_)) => Fact::Absent,
+            _ => self.source.link_target(&self.real(path)).map(|target| last_part(&target)),
         };
         self.budget.spend(fact.known().map_or(0, String::len));
         self.record(path, &fact, |name| Access::Link(name.clone()));
@@ -256,24 +225,12 @@ impl MachineFiles {
 
     /// The whole of what a symbolic link points to. It is in no record: such paths are the user's.
     pub fn link_path(&self, path: &str) -> Fact<String> {
-        match (self.answer(path), &*self.source) {
+        match (self.source.answer(path), &*self.source) {
             (Some(Access::Link(target)), _) => Fact::Known(target.clone()),
             (Some(other), _) => no_file(other),
-            (None, Source::Captured(..)) => Fact::NotCaptured,
-            (None, Source::Memory(_)) => Fact::Absent,
-            _ => self.link_target(path).map_or_else(|error| self.fact_of(&error), Fact::Known),
-        }
-    }
-
-    fn answer(&self, path: &str) -> Option<&Access> {
-        match &*self.source {
-            Source::Captured(_, answers) => answers.get(path),
-            // Below what may not be entered, nothing may be read.
-            Source::Memory(answers) => answers.get(path).or_else(|| {
-                let above = path.match_indices('/').skip(1).map(|(end, _)| answers.get(&path[..end]));
-                above.flatten().find(|seen| matches!(seen, Access::Refused(_)))
-            }),
-            _ => None,
+            (None, AccessSource::Captured(..)) => Fact::NotCaptured,
+            (None, AccessSource::Memory(_)) => Fact::Absent,
+            _ => self.source.link_target(&self.real(path)),
         }
     }
 
@@ -305,96 +262,10 @@ impl MachineFiles {
         }
         real
     }
-
-    fn read_bytes(&self, path: &str, limit: u64) -> io::Result<Vec<u8>> {
-        // Non-blocking, because a directory tree may contain a fifo.
-        let file = File::from(self.open(path, OFlags::RDONLY | OFlags::NONBLOCK)?);
-        let kind = file.metadata()?.file_type();
-        if kind.is_fifo() || kind.is_socket() || (!self.is_live() && !kind.is_file()) {
-            return Err(io::Error::from_raw_os_error(libc::ENODEV));
-        }
-        let mut bytes = Vec::new();
-        file.take(limit + 1).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    }
-
-    fn list_names(&self, path: &str) -> io::Result<Vec<String>> {
-        let dir = self.open(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
-        let mut names = Vec::new();
-        for entry in rustix::fs::Dir::read_from(&dir)? {
-            let name = entry?.file_name().to_string_lossy().into_owned();
-            if name != "." && name != ".." {
-                names.push(name);
-            }
-            if names.len() > NAMES_LIMIT {
-                return Err(io::Error::from_raw_os_error(libc::EFBIG));
-            }
-        }
-        names.sort();
-        Ok(names)
-    }
-
-    fn link_name(&self, path: &str) -> io::Result<String> {
-        Ok(self.link_target(path)?.rsplit('/').next().unwrap_or_default().to_owned())
-    }
-
-    fn link_target(&self, path: &str) -> io::Result<String> {
-        let link = self.open(path, OFlags::PATH | OFlags::NOFOLLOW)?;
-        Ok(rustix::fs::readlinkat(&link, "", Vec::new())?.to_string_lossy().into_owned())
-    }
-
-    fn open(&self, path: &str, flags: OFlags) -> io::Result<OwnedFd> {
-        let path = self.real(path);
-        let (root, links) = match &*self.source {
-            Source::Live => {
-                return Ok(rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty())?);
-            }
-            Source::Tree(root, links) => (root, *links),
-            Source::Captured(root, _) => (root, Links::Beneath),
-            Source::Memory(_) => return Err(io::Error::from_raw_os_error(libc::ENOENT)),
-        };
-        // Another's tree: neither `..` nor a link may lead out of it.
-        let root = rustix::fs::open(root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-        // A capture's `host` may itself be a link: it is looked up beneath the bundle like the
-        // rest.
-        let relative = match *self.source {
-            Source::Captured(..) => format!("host{path}"),
-            _ => format!("./{}", path.trim_start_matches('/')),
-        };
-        Ok(beneath::open(root, &relative, flags, links)?)
-    }
-
-    fn fact_of<T>(&self, error: &io::Error) -> Fact<T> {
-        match error.raw_os_error() {
-            Some(libc::ENOENT | libc::ENOTDIR) if matches!(*self.source, Source::Captured(..)) => {
-                Fact::NotCaptured
-            }
-            // A capture contains plain files only: a device in place of one is refused.
-            Some(errno @ (libc::ENXIO | libc::ENODEV)) if matches!(*self.source, Source::Captured(..)) => {
-                Fact::Refused(errno)
-            }
-            // In a folder of documents something else than what belongs there is no lack of it.
-            Some(errno @ (libc::ENOTDIR | libc::ENXIO | libc::ENODEV))
-                if matches!(*self.source, Source::Tree(_, Links::Beneath)) =>
-            {
-                Fact::Refused(errno)
-            }
-            Some(libc::ENOENT | libc::ENOTDIR | libc::ENXIO | libc::ENODEV) => Fact::Absent,
-            errno => Fact::Refused(errno.unwrap_or(libc::EIO)),
-        }
-    }
 }
 
-/// The names that answers imply for a directory that none of them lists.
-fn names_below(answers: &Accesses, dir: &str) -> Fact<Vec<String>> {
-    let prefix = format!("{}/", dir.trim_end_matches('/'));
-    let below = answers.range(prefix.clone()..).map(|(path, seen)| (path.strip_prefix(&prefix), seen));
-    let there = below.take_while(|(rest, _)| rest.is_some()).filter(|(_, seen)| **seen != Access::Absent);
-    let mut names: Vec<String> =
-        there.filter_map(|(rest, _)| Some(rest?.split('/').next()?.to_owned())).collect();
-    names.sort();
-    names.dedup();
-    if names.is_empty() { Fact::Absent } else { Fact::Known(names) }
+fn last_part(path: &str) -> String {
+    path.rsplit('/').next().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

@@ -1,0 +1,15 @@
+//! Sides of a comparison by what boards were and when: which of their days belong to it, and what
+//! is compared with what. Values to values; `stats::compare` judges.
+//!
+//! The histograms and maxima of days are kept for ever, runs are not. Days of one board resemble
+//! each other, so that the board is the unit where there are enough of them.
+
+mod differences;
+mod side;
+mod spread;
+mod units;
+
+pub use differences::differences;
+pub use side::{FarmSide, days_of};
+pub use spread::{MOST_BOARDS, boards_to_look_at, boards_to_read};
+pub use units::{BoardDays, ChosenUnits, FarmUnit, UnitDays, choose};

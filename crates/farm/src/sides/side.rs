@@ -1,0 +1,244 @@
+//! What is asked of a side, and which days of a board are of it.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use model::units::Nanos;
+use model::wall_time::nanos_of;
+
+use crate::environments::settings_of;
+use crate::history::environment_on;
+use crate::pages::parts::escaped;
+use crate::records::{BoardEnvironment, EnvironmentRecord};
+
+/// Digits of a digest that people are shown.
+const SHORT_DIGEST: usize = 10;
+
+/// What is asked of a side; what is empty may be anything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FarmSide {
+    /// Boards as their addresses have them, with commas or spaces between.
+    pub board: String,
+    /// A machine's model.
+    pub machine: String,
+    /// What a kernel's release begins with, in whole parts: `6.1` is not the beginning of `6.12`.
+    pub kernel: String,
+    /// A setting of the environment and its value, `NAME=VALUE`; without one it is not there.
+    pub setting: String,
+    /// An environment's digest.
+    pub environment: String,
+    /// Other digests that mean the same, as far as a farm knows them; no field of an address.
+    pub same: BTreeSet<String>,
+    /// The first day, `YYYY-MM-DD`,
+    pub from: String,
+    /// and the first one after.
+    pub before: String,
+}
+
+impl FarmSide {
+    /// The names of its fields in an address.
+    pub const FIELDS: [&str; 7] = ["board", "machine", "kernel", "setting", "environment", "from", "before"];
+
+    /// A field by its name.
+    pub fn field(&mut self, name: &str) -> Option<&mut String> {
+        match name {
+            "board" => Some(&mut self.board),
+            "machine" => Some(&mut self.machine),
+            "kernel" => Some(&mut self.kernel),
+            "setting" => Some(&mut self.setting),
+            "environment" => Some(&mut self.environment),
+            "from" => Some(&mut self.from),
+            "before" => Some(&mut self.before),
+            _ => None,
+        }
+    }
+
+    /// All fields in the order of [`FarmSide::FIELDS`].
+    pub fn values(&self) -> [&str; 7] {
+        let FarmSide { board, machine, kernel, setting, environment, from, before, .. } = self;
+        [board, machine, kernel, setting, environment, from, before]
+    }
+
+    /// Whether nothing is asked.
+    pub fn is_empty(&self) -> bool {
+        self.values().iter().all(|value| value.is_empty())
+    }
+
+    /// The boards that are named.
+    pub fn boards(&self) -> BTreeSet<String> {
+        self.board.split([',', ' ']).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    }
+
+    /// Whether it matters what the boards were.
+    pub fn asks_what_it_was(&self) -> bool {
+        [&self.machine, &self.kernel, &self.setting, &self.environment].iter().any(|text| !text.is_empty())
+    }
+
+    /// Its time in seconds since 1970. Refused where a text is no date, or nothing lies within.
+    pub fn stretch(&self) -> Result<Range<i64>, String> {
+        let day = |text: &str, without: i64| match text {
+            "" => Ok(without),
+            text => nanos_of(&format!("{text}T00:00:00Z"))
+                .map(|at| at.0.div_euclid(Nanos::SECOND.0))
+                .ok_or("a date is none from 1970 to 2262: write it like 2026-11-02"),
+        };
+        let stretch = day(&self.from, 0)?..day(&self.before, i64::MAX)?;
+        match stretch.is_empty() {
+            false => Ok(stretch),
+            true => Err("a side ends before it begins: its second date is the later one".to_owned()),
+        }
+    }
+
+    /// Whether a board in an environment is of it.
+    pub fn has(&self, of: &BoardEnvironment) -> bool {
+        let is_named = self.environment.is_empty()
+            || of.digests.contains(&self.environment)
+            || !self.same.is_disjoint(&of.digests);
+        is_named && self.has_record(&of.record)
+    }
+
+    /// Whether one of this machine, kernel and setting is of it, whatever its digest.
+    pub fn has_record(&self, of: &EnvironmentRecord) -> bool {
+        (self.machine.is_empty() || self.machine == of.model)
+            && is_of_kernel(&self.kernel, &of.release)
+            && self.has_setting(of)
+    }
+
+    fn has_setting(&self, of: &EnvironmentRecord) -> bool {
+        if self.setting.is_empty() {
+            return true;
+        }
+        let (name, value) = self.setting.split_once('=').unwrap_or((&self.setting, ""));
+        let settings = settings_of(&of.settings);
+        settings.get(name.trim()).map_or("", String::as_str) == value.trim()
+    }
+
+    /// For people; of an environment's digest the beginning tells it from the others.
+    pub fn words(&self) -> String {
+        let names = ["", "machine ", "kernel ", "", "environment ", "from ", "before "];
+        let mut values = self.values();
+        values[4] = self.environment.get(..SHORT_DIGEST).unwrap_or(&self.environment);
+        let parts = names.iter().zip(values).filter(|(_, value)| !value.is_empty());
+        parts.map(|(name, value)| format!("{name}{value}")).collect::<Vec<_>>().join(", ")
+    }
+
+    /// As a part of an address; `side` is `a` or `b`.
+    pub fn query(&self, side: &str) -> String {
+        let parts = FarmSide::FIELDS.iter().zip(self.values()).filter(|(_, value)| !value.is_empty());
+        let part = |(name, value): (&&str, &str)| format!("{side}_{name}={}", escaped(value));
+        parts.map(|(name, value)| part((name, value))).collect::<Vec<_>>().join("&")
+    }
+}
+
+/// Whether a release begins with what is asked, and a part of it ends there.
+fn is_of_kernel(asked: &str, release: &str) -> bool {
+    let goes_on = |c: char| c.is_ascii_alphanumeric();
+    release.strip_prefix(asked).is_some_and(|rest| !(asked.ends_with(goes_on) && rest.starts_with(goes_on)))
+}
+
+/// Of a board's days those of a side. A day on which the environment changed is of no
+/// side that asks for one; before its first run nothing is known of a board.
+pub fn days_of(side: &FarmSide, days: &[i64], history: &[BoardEnvironment]) -> Vec<i64> {
+    let of_side = |day: &&i64| {
+        !side.asks_what_it_was() || environment_on(history, **day).is_some_and(|one| side.has(one))
+    };
+    days.iter().filter(of_side).copied().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    const DAY: i64 = 86_400;
+
+    /// What a board was from a time on, under two digests.
+    fn since(first: i64, release: &str) -> BoardEnvironment {
+        let record = Arc::new(EnvironmentRecord {
+            digest: format!("d{release}"),
+            model: "board x".into(),
+            release: release.into(),
+            settings: r#"{"cmdline isolcpus":"2-3","rt":"-1"}"#.into(),
+            ..EnvironmentRecord::default()
+        });
+        let digests = Arc::new([record.digest.clone(), format!("e{release}")].into());
+        BoardEnvironment { record, digests, first, ..BoardEnvironment::default() }
+    }
+
+    fn side(name: &str, value: &str) -> FarmSide {
+        let mut side = FarmSide::default();
+        *side.field(name).unwrap() = value.to_owned();
+        side
+    }
+
+    #[test]
+    fn a_side_is_what_its_fields_say() {
+        let of = since(0, "6.12.9-rt");
+        for (name, value, wanted) in [
+            ("machine", "board x", true),
+            ("machine", "board", false),
+            ("kernel", "6.12", true),
+            ("kernel", "6.12.9-rt", true),
+            ("kernel", "6.12.", true),
+            ("kernel", "6.12.9-", true),
+            ("kernel", "6.12.9-r", false),
+            ("kernel", "6.1", false),
+            ("kernel", "6.1.", false),
+            ("kernel", "12", false),
+            ("setting", "cmdline isolcpus=2-3", true),
+            ("setting", "cmdline isolcpus=", false),
+            ("setting", "nohz_full", true),
+            ("setting", "rt = -1", true),
+            ("environment", "d6.12.9-rt", true),
+            ("environment", "e6.12.9-rt", true),
+            ("environment", "d", false),
+        ] {
+            let side = side(name, value);
+            assert_eq!(side.has(&of), wanted, "{name} {value}");
+            assert!(side.asks_what_it_was() && !side.is_empty());
+            assert_eq!(side.query("a"), format!("a_{name}={}", escaped(value)));
+        }
+        let same = BTreeSet::from(["e6.12.9-rt".to_owned()]);
+        assert!(FarmSide { same, ..side("environment", "of another board") }.has(&of));
+        assert!(FarmSide::FIELDS.iter().all(|name| FarmSide::default().field(name).is_some()));
+        assert_eq!(side("board", "a, b  c").boards().into_iter().collect::<String>(), "abc");
+        assert_eq!(
+            FarmSide { from: "2026-01-02".into(), ..side("board", "a") }.words(),
+            "a, from 2026-01-02"
+        );
+    }
+
+    #[test]
+    fn people_are_shown_the_beginning_of_a_digest() {
+        assert_eq!(side("environment", "0123456789abcdef").words(), "environment 0123456789");
+        assert_eq!(side("environment", "0").words(), "environment 0");
+    }
+
+    #[test]
+    fn dates_are_days_in_utc() {
+        let of = |from: &str, before: &str| FarmSide {
+            from: from.into(),
+            before: before.into(),
+            ..FarmSide::default()
+        };
+        assert_eq!(of("1970-01-02", "1970-01-04").stretch().unwrap(), DAY..3 * DAY);
+        assert_eq!(of("", "").stretch().unwrap(), 0..i64::MAX);
+        assert!(of("yesterday", "").stretch().unwrap_err().contains("2026-11-02"));
+        assert!(of("1970-01-04", "1970-01-04").stretch().is_err());
+    }
+
+    #[test]
+    fn a_day_on_which_the_environment_changed_is_of_neither_side() {
+        let history = [since(DAY / 2, "6.1"), since(3 * DAY + 9, "6.12"), since(6 * DAY, "6.1")];
+        let days: Vec<i64> = (-1..8).map(|at| at * DAY).collect();
+        let found = |name: &str, value: &str| days_of(&side(name, value), &days, &history);
+        assert_eq!(found("kernel", "6.1."), [] as [i64; 0]);
+        assert_eq!(found("kernel", "6.12"), [4 * DAY, 5 * DAY]);
+        // All the times that it was so.
+        for digest in ["d6.1", "e6.1"] {
+            assert_eq!(found("environment", digest), [0, 1, 2, 6, 7].map(|day| day * DAY));
+        }
+        assert_eq!(found("board", "a"), days);
+    }
+}

@@ -1,0 +1,174 @@
+//! Where an access is answered: by the files of a machine, or by what was noted or made up before.
+//!
+//! Files are asked for by the names that they have on the machine, answers by those that are shown:
+//! what was noted was masked before.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::path::PathBuf;
+
+use model::fact::Fact;
+use rustix::fs::{Mode, OFlags};
+
+use super::super::access::Access;
+use super::super::beneath::{self, Links};
+use super::super::trusted_path;
+use super::{Accesses, NAMES_LIMIT};
+
+pub enum AccessSource {
+    /// The machine this runs on.
+    Live,
+    /// The directory tree of a machine, and how links in it are read.
+    Tree(PathBuf, Links),
+    /// The files of a capture, and its notes of what was no file; what is in neither was not
+    /// captured.
+    Captured(PathBuf, Accesses),
+    /// Accesses alone; what is not among them is absent.
+    Memory(Accesses),
+}
+
+impl AccessSource {
+    /// What is known without a look at any file.
+    pub fn answer(&self, path: &str) -> Option<&Access> {
+        match self {
+            AccessSource::Captured(_, answers) => answers.get(path),
+            // Below what may not be entered, nothing may be read.
+            AccessSource::Memory(answers) => answers.get(path).or_else(|| {
+                let above = path.match_indices('/').skip(1).map(|(end, _)| answers.get(&path[..end]));
+                above.flatten().find(|seen| matches!(seen, Access::Refused(_)))
+            }),
+            AccessSource::Live | AccessSource::Tree(..) => None,
+        }
+    }
+
+    /// Whether a file is one of a mounted `/proc`.
+    pub fn is_proc(&self, path: &str) -> bool {
+        self.open(path, OFlags::PATH).is_ok_and(trusted_path::is_proc)
+    }
+
+    /// The bytes of a file, one more than the limit where it is longer.
+    pub fn read(&self, path: &str, limit: u64) -> Fact<Vec<u8>> {
+        self.fact(self.read_bytes(path, limit))
+    }
+
+    pub fn read_part(&self, path: &str, from: u64, length: usize) -> Fact<Vec<u8>> {
+        let part = || -> io::Result<Vec<u8>> {
+            let mut bytes = vec![0; length];
+            let read = self.open_file(path)?.read_at(&mut bytes, from)?;
+            bytes.truncate(read);
+            Ok(bytes)
+        };
+        self.fact(part())
+    }
+
+    /// How long a plain file is.
+    pub fn size(&self, path: &str) -> Fact<u64> {
+        let size = || -> io::Result<u64> {
+            let found = self.open_file(path)?.metadata()?;
+            if found.is_file() { Ok(found.len()) } else { Err(io::Error::from_raw_os_error(libc::ENXIO)) }
+        };
+        self.fact(size())
+    }
+
+    pub fn list(&self, path: &str) -> Fact<Vec<String>> {
+        self.fact(self.list_names(path))
+    }
+
+    /// What a symbolic link points to.
+    pub fn link_target(&self, path: &str) -> Fact<String> {
+        let target = || -> io::Result<String> {
+            let link = self.open(path, OFlags::PATH | OFlags::NOFOLLOW)?;
+            Ok(rustix::fs::readlinkat(&link, "", Vec::new())?.to_string_lossy().into_owned())
+        };
+        self.fact(target())
+    }
+
+    fn read_bytes(&self, path: &str, limit: u64) -> io::Result<Vec<u8>> {
+        let file = self.open_file(path)?;
+        let kind = file.metadata()?.file_type();
+        let is_live = matches!(self, AccessSource::Live);
+        if kind.is_fifo() || kind.is_socket() || (!is_live && !kind.is_file()) {
+            return Err(io::Error::from_raw_os_error(libc::ENODEV));
+        }
+        let mut bytes = Vec::new();
+        file.take(limit + 1).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn list_names(&self, path: &str) -> io::Result<Vec<String>> {
+        let dir = self.open(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        let mut names = Vec::new();
+        for entry in rustix::fs::Dir::read_from(&dir)? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            if name != "." && name != ".." {
+                names.push(name);
+            }
+            if names.len() > NAMES_LIMIT {
+                return Err(io::Error::from_raw_os_error(libc::EFBIG));
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// Non-blocking, because a directory tree may contain a fifo.
+    fn open_file(&self, path: &str) -> io::Result<File> {
+        self.open(path, OFlags::RDONLY | OFlags::NONBLOCK).map(File::from)
+    }
+
+    fn open(&self, path: &str, flags: OFlags) -> io::Result<OwnedFd> {
+        let (root, links) = match self {
+            AccessSource::Live => {
+                return Ok(rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty())?);
+            }
+            AccessSource::Tree(root, links) => (root, *links),
+            AccessSource::Captured(root, _) => (root, Links::Beneath),
+            AccessSource::Memory(_) => return Err(io::Error::from_raw_os_error(libc::ENOENT)),
+        };
+        // Another's tree: neither `..` nor a link may lead out of it.
+        let root = rustix::fs::open(root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        // A capture's `host` may itself be a link: it is looked up beneath the bundle like the
+        // rest.
+        let relative = match self {
+            AccessSource::Captured(..) => format!("host{path}"),
+            _ => format!("./{}", path.trim_start_matches('/')),
+        };
+        Ok(beneath::open(root, &relative, flags, links)?)
+    }
+
+    fn fact<T>(&self, outcome: io::Result<T>) -> Fact<T> {
+        outcome.map_or_else(|error| self.fact_of(&error), Fact::Known)
+    }
+
+    /// What an error says of the machine: what a copy of it lacks need not have been absent there.
+    fn fact_of<T>(&self, error: &io::Error) -> Fact<T> {
+        let is_capture = matches!(self, AccessSource::Captured(..));
+        match error.raw_os_error() {
+            Some(libc::ENOENT | libc::ENOTDIR) if is_capture => Fact::NotCaptured,
+            // A capture contains plain files only: a device in place of one is refused.
+            Some(errno @ (libc::ENXIO | libc::ENODEV)) if is_capture => Fact::Refused(errno),
+            // In a folder of documents something else than what belongs there is no lack of it.
+            Some(errno @ (libc::ENOTDIR | libc::ENXIO | libc::ENODEV))
+                if matches!(self, AccessSource::Tree(_, Links::Beneath)) =>
+            {
+                Fact::Refused(errno)
+            }
+            Some(libc::ENOENT | libc::ENOTDIR | libc::ENXIO | libc::ENODEV) => Fact::Absent,
+            errno => Fact::Refused(errno.unwrap_or(libc::EIO)),
+        }
+    }
+}
+
+/// The names that answers imply for a directory that none of them lists.
+pub fn names_below(answers: &Accesses, dir: &str) -> Fact<Vec<String>> {
+    let prefix = format!("{}/", dir.trim_end_matches('/'));
+    let below = answers.range(prefix.clone()..).map(|(path, seen)| (path.strip_prefix(&prefix), seen));
+    let there = below.take_while(|(rest, _)| rest.is_some()).filter(|(_, seen)| **seen != Access::Absent);
+    let mut names: Vec<String> =
+        there.filter_map(|(rest, _)| Some(rest?.split('/').next()?.to_owned())).collect();
+    names.sort();
+    names.dedup();
+    if names.is_empty() { Fact::Absent } else { Fact::Known(names) }
+}
