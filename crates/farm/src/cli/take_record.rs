@@ -98,15 +98,8 @@ impl TakenRecord {
         Ok(())
     }
 
-    async fn put(
-        &mut self,
-        store: &FarmStore,
-        board_id: i64,
-        of: RowsOf,
-        rows: Vec<ReceivedRow>,
-    ) -> Result<()> {
-        let last = rows.last().map(|row| row.seq);
-        let mut batch = batch_of_record(board_id, of, rows);
+    async fn put(&mut self, store: &FarmStore, mut batch: RowBatch) -> Result<()> {
+        let last = batch.rows.last().map(|row| row.seq);
         while !batch.rows.is_empty() {
             let answer = store.put_rows(std::slice::from_ref(&batch)).await?.pop().unwrap_or_default();
             if let Some(at) = answer.future {
@@ -132,14 +125,7 @@ impl TakenRecord {
     }
 
     /// Stores the last row of a boot before all others of it.
-    async fn put_end(
-        &mut self,
-        store: &FarmStore,
-        board_id: i64,
-        of: RowsOf,
-        rows: Vec<ReceivedRow>,
-    ) -> Result<()> {
-        let batch = batch_of_record(board_id, of, rows);
+    async fn put_end(&mut self, store: &FarmStore, batch: RowBatch) -> Result<()> {
         let answer = store.put_rows(&[batch]).await?.pop().unwrap_or_default();
         self.stored += answer.stored;
         self.undated += answer.undated;
@@ -160,11 +146,11 @@ impl TakenRecord {
             }
             RecordPart::End(of, rows) => {
                 let board = self.board(store, one).await?;
-                self.put_end(store, board, of, rows).await?;
+                self.put_end(store, batch_of_record(board, of, rows)).await?;
             }
             RecordPart::Rows(of, rows) => {
                 let board = self.board(store, one).await?;
-                self.put(store, board, of, rows).await?;
+                self.put(store, batch_of_record(board, of, rows)).await?;
             }
             RecordPart::Merged(of, (first, last)) => {
                 let board = self.board(store, one).await?;
