@@ -10,7 +10,7 @@ use std::fmt::Write;
 use bundle::record::lines::CLOCK_SET;
 
 /// Clocks that differ by less are taken for the same, in ns.
-const AGREE: i64 = 2_000_000_000;
+pub const AGREE_NS: i64 = 2_000_000_000;
 /// A request takes less until it is here; where the board's clock is wrong, a shorter suspend is
 /// not told from that.
 const ON_THE_WAY: i64 = 300_000_000_000;
@@ -66,7 +66,7 @@ impl RowClock {
     /// Whether its clock had been set, and not to a time that was still to come.
     fn may_be_right(self, error: i64, before: i64) -> bool {
         let wall = self.wall.saturating_sub(error);
-        wall >= CLOCK_SET.0 && wall <= before.saturating_add(AGREE)
+        wall >= CLOCK_SET.0 && wall <= before.saturating_add(AGREE_NS)
     }
 }
 
@@ -104,14 +104,15 @@ impl BootClock {
             HeardBoot::Now { error, .. } => (error, i64::MAX),
             HeardBoot::Over { before } => (0, before),
         };
-        let is_asked = self.by != RECEIPT || matches!(heard, HeardBoot::Now { .. });
+        // By how much a board's clock is wrong is known as long as the boot is on.
+        let own_counts = self.by != RECEIPT || matches!(heard, HeardBoot::Now { .. });
         let mut placed = Vec::with_capacity(rows.len());
         for (at, row) in rows.iter().enumerate() {
             let low = self.low(row.mono);
             let high = self.high(row.mono).into_iter().chain(most).min();
             let offset = match (low, high) {
-                (Some(low), Some(high)) if high.saturating_sub(low) > AGREE => {
-                    let own = if is_asked { row.own(error) } else { low };
+                (Some(low), Some(high)) if high.saturating_sub(low) > AGREE_NS => {
+                    let own = if own_counts { row.own(error) } else { low };
                     between(own, low, high)
                 }
                 // Nothing says that it stood still.
@@ -132,22 +133,23 @@ impl BootClock {
         placed
     }
 
-    /// Takes what a request says of the boot; what is added to no row of it is more.
+    /// Takes what a request says of the boot; the most that is to be added to any row of it, where
+    /// it says something.
     fn hear(&mut self, heard: &HeardBoot, rows: &[RowClock]) -> Option<i64> {
         let (mono, offset, noise, by) = match *heard {
-            HeardBoot::Now { mono, offset, error: 0, .. } => (mono, offset, AGREE, BOARD),
+            HeardBoot::Now { mono, offset, error: 0, .. } => (mono, offset, AGREE_NS, BOARD),
             HeardBoot::Now { mono, offset, .. } => (mono, offset, ON_THE_WAY, RECEIPT),
             // A board whose clock was wrong says nothing of what is to be added.
             HeardBoot::Over { .. } if self.by == RECEIPT => return None,
             HeardBoot::Over { before } => {
                 let last = rows.iter().rev().find(|row| row.may_be_right(0, before))?;
-                (last.mono, last.own(0), AGREE, ROW)
+                (last.mono, last.own(0), AGREE_NS, ROW)
             }
         };
-        // What was taken for want of better.
+        // Those of rows whose clock was never set, and lie in 1970, were taken for want of better.
         self.points.retain(|&(mono, offset)| mono.saturating_add(offset) >= CLOCK_SET.0);
         if let (true, HeardBoot::Now { asleep, .. }) = (self.points.is_empty(), *heard) {
-            // Before it is all the same, but for suspends.
+            // Since the boot began nothing but suspends was added to what is added now.
             let asleep = if asleep > noise { asleep } else { 0 };
             self.add(0, offset.saturating_sub(asleep));
             by.clone_into(&mut self.by);
@@ -159,12 +161,13 @@ impl BootClock {
         self.low(mono)
     }
 
-    /// The least that is to be added at an instant, and the most.
+    /// The least that is to be added at an instant.
     fn low(&self, mono: i64) -> Option<i64> {
         let after = self.points.partition_point(|point| point.0 <= mono);
         Some(self.points.get(after.checked_sub(1)?)?.1)
     }
 
+    /// The most that is to be added at an instant.
     fn high(&self, mono: i64) -> Option<i64> {
         self.points.get(self.points.partition_point(|point| point.0 < mono)).map(|point| point.1)
     }
@@ -192,8 +195,8 @@ impl BootClock {
 /// What lies between two; what hardly differs from one of them is that.
 fn between(own: i64, low: i64, high: i64) -> i64 {
     match own.clamp(low, high) {
-        own if own.saturating_sub(low) <= AGREE => low,
-        own if high.saturating_sub(own) <= AGREE => high,
+        own if own.saturating_sub(low) <= AGREE_NS => low,
+        own if high.saturating_sub(own) <= AGREE_NS => high,
         own => own,
     }
 }
@@ -383,7 +386,7 @@ mod tests {
         assert!(placed.windows(2).all(|two| two[0] <= two[1]), "{placed:?} {times:?}");
         if times.iter().all(|time| time.1 == 0) {
             assert!(
-                placed.iter().zip(&times).all(|(at, time)| (at - time.0).abs() <= AGREE),
+                placed.iter().zip(&times).all(|(at, time)| (at - time.0).abs() <= AGREE_NS),
                 "{placed:?} {times:?}"
             );
         }

@@ -6,7 +6,7 @@ use model::units::Nanos;
 use sqlx::{Any, AssertSqlSafe, Transaction};
 
 use super::many::{by_keys, pieces, values};
-use crate::ingest::boot_clock::{BootClock, HeardBoot, RowClock};
+use crate::ingest::boot_clock::{AGREE_NS, BootClock, HeardBoot, RowClock};
 use crate::ingest::rows::{ReceivedRow, RowsOf};
 
 /// The board's clocks as a request tells them.
@@ -29,9 +29,6 @@ pub struct RowBatch {
     pub received_ns: i64,
     pub rows: Vec<ReceivedRow>,
 }
-
-/// Two clocks that differ by less are taken for the same.
-const AGREE_NS: u64 = 2_000_000_000;
 
 /// A row that lies this far in the future is not one of this time: a farm's own clock may have been
 /// wrong by less when it first heard of the boot.
@@ -79,7 +76,7 @@ fn heard(batch: &RowBatch) -> HeardBoot {
     // A boot that ended before it could send: only its rows say when it was.
     let Some(clock) = &batch.clock else { return HeardBoot::Over { before: batch.received_ns } };
     let (mono, asleep) = (clock.mono_ns, clock.asleep_ns);
-    let is_right = clock.wall_ns.abs_diff(batch.received_ns) < AGREE_NS;
+    let is_right = clock.wall_ns.abs_diff(batch.received_ns) < AGREE_NS.unsigned_abs();
     let wall = if is_right { clock.wall_ns } else { batch.received_ns };
     let (offset, error) = (wall.saturating_sub(mono), clock.wall_ns.saturating_sub(wall));
     match clock.boot == batch.of.boot {
