@@ -62,7 +62,7 @@ const DEBUGFS: &str = "/sys/kernel/debug/";
 const PREEMPT: &str = "host.preempt";
 const UNKNOWN: &str = "unknown";
 
-/// Whether a setting may be there or not by who measured.
+/// Whether a setting may be there or not by which user measured.
 pub fn is_for_root(name: &str) -> bool {
     FOR_ROOT.contains(&name) || name.starts_with(DEBUGFS)
 }
@@ -124,12 +124,12 @@ impl<'a> ToldSettings<'a> {
         }
         let names =
             [(&one.model, &other.model), (&one.release, &other.release), (&one.preempt, &other.preempt)];
-        let is = names.into_iter().all(|(a, b)| may_be_alike(a, b))
+        let agreed = names.into_iter().all(|(a, b)| may_be_alike(a, b))
             && self
                 .both(one, other)
                 .is_some_and(|[a, b]| told_by_both(a, b).into_iter().all(|name| a.get(name) == b.get(name)));
-        self.agreed.insert(key, is);
-        is
+        self.agreed.insert(key, agreed);
+        agreed
     }
 
     /// Whether two runs, or two recorders, say the same.
@@ -141,6 +141,7 @@ impl<'a> ToldSettings<'a> {
             && self.both(one, other).is_some_and(|[a, b]| say_the_same(a, b))
     }
 
+    /// The settings of two environments, each read at its first turn.
     fn both(
         &mut self,
         one: &'a EnvironmentRecord,

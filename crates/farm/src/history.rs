@@ -61,10 +61,12 @@ fn meant<'a>(said: &[&'a SaidOfDay], told: &mut ToldSettings<'_>) -> BTreeMap<&'
     all
 }
 
-/// What is said at a time, by the digest that stands for it and by its own.
+/// What is said at a time.
 struct SaidThen<'a> {
     at: i64,
+    /// The digest that stands for all that say the same,
     of: &'a str,
+    /// and the one under which it is said.
     own: &'a str,
     runs: u64,
     example: &'a str,
@@ -88,8 +90,11 @@ fn in_order<'a>(said: &[&'a SaidOfDay], meant: &BTreeMap<&'a str, &'a str>) -> V
 
 /// Time in which nothing else is said.
 struct SaidStretch<'a> {
+    /// The digest that stands for what is said,
     of: &'a str,
+    /// those under which it is,
     own: BTreeSet<&'a str>,
+    /// and the first of these.
     named: &'a str,
     first: i64,
     last: i64,
@@ -128,7 +133,9 @@ fn stretches<'a>(
         if let Some(last) = all.last_mut() {
             let by_both = is_run != of_runs.contains(last.of) && told.agree(last.of, then.of);
             if by_both && is_run {
-                known.insert(std::mem::replace(&mut last.of, then.of), then.of);
+                // The run tells more: the stretch is its from here on.
+                let recorder = std::mem::replace(&mut last.of, then.of);
+                known.insert(recorder, then.of);
             } else if by_both {
                 known.insert(then.of, last.of);
             }

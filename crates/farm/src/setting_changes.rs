@@ -1,8 +1,8 @@
 //! In what an environment of a board differs from another.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use crate::environments::{is_for_root, settings_of, told_by_both};
+use crate::environments::{SettingsByName, is_for_root, settings_of, told_by_both};
 use crate::records::BoardEnvironment;
 
 /// A setting that changed; `""` where it was not there.
@@ -16,28 +16,27 @@ pub struct SettingChange {
 /// In what an environment differs from the one before, by name; where a recorder says the one and a
 /// run the other, in what both tell.
 pub fn changed(before: &BoardEnvironment, after: &BoardEnvironment) -> Vec<SettingChange> {
-    let mut all = changes(&before.record.settings, &after.record.settings);
+    let [told_before, told_after] = [before, after].map(|side| settings_of(&side.record.settings));
+    let mut all = changes(&told_before, &told_after);
     // A run of another user could not read it.
     all.retain(|one| !is_for_root(&one.what) || !(one.before.is_empty() || one.after.is_empty()));
     if before.recorded != after.recorded {
-        let sides = [before, after].map(|side| settings_of(&side.record.settings));
-        let told = told_by_both(&sides[0], &sides[1]);
+        let told = told_by_both(&told_before, &told_after);
         all.retain(|one| told.contains(&one.what));
     }
     all
 }
 
 /// In what two environments differ, by name.
-fn changes(before: &str, after: &str) -> Vec<SettingChange> {
-    let (before, after) = (settings_of(before), settings_of(after));
+fn changes(before: &SettingsByName, after: &SettingsByName) -> Vec<SettingChange> {
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-    let value = |side: &BTreeMap<String, String>, name: &String| side.get(name).cloned().unwrap_or_default();
+    let value = |side: &SettingsByName, name: &String| side.get(name).cloned().unwrap_or_default();
     names
         .into_iter()
         .map(|name| SettingChange {
             what: name.clone(),
-            before: value(&before, name),
-            after: value(&after, name),
+            before: value(before, name),
+            after: value(after, name),
         })
         .filter(|change| change.before != change.after)
         .collect()
@@ -56,11 +55,11 @@ mod tests {
 
     #[test]
     fn only_what_differs_is_listed() {
-        let (before, after) = (r#"{"a":"1","b":"2"}"#, r#"{"a":"1","b":"3","c":"<b>"}"#);
-        let found = changes(before, after);
+        let of = |before, after| changes(&settings_of(before), &settings_of(after));
+        let found = of(r#"{"a":"1","b":"2"}"#, r#"{"a":"1","b":"3","c":"<b>"}"#);
         assert_eq!(found.iter().map(|one| one.what.as_str()).collect::<String>(), "bc");
         assert_eq!((found[1].before.as_str(), found[0].after.as_str()), ("", "3"));
-        assert_eq!(changes("no JSON", "").len(), 0);
+        assert_eq!(of("no JSON", "").len(), 0);
         // A recorder tells less than a run.
         let run = environment(r#"{"/proc/x":"1","host.release":"6.1","cmdline quiet":"given"}"#);
         let settings = r#"{"host.release":"6.12","cmdline quiet":"given","cmdline isolcpus":"2"}"#;

@@ -149,7 +149,7 @@ impl BootClock {
         // Those of rows whose clock was never set, and lie in 1970, were taken for want of better.
         self.points.retain(|&(mono, offset)| mono.saturating_add(offset) >= CLOCK_SET.0);
         if let (true, HeardBoot::Now { asleep, .. }) = (self.points.is_empty(), *heard) {
-            // Since the boot began nothing but suspends was added to what is added now.
+            // At the start of the boot it was less by all suspends since then, and by nothing else.
             let asleep = if asleep > noise { asleep } else { 0 };
             self.add(0, offset.saturating_sub(asleep));
             by.clone_into(&mut self.by);
