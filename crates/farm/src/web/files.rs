@@ -82,7 +82,8 @@ fn traced(place: &FilePath) -> Result<String, Refusal> {
     }
 }
 
-async fn bundle_of(app: &App, id: &str) -> Result<BundleLease, Refusal> {
+/// The bundle of a run, which stays as long as this is held.
+pub async fn bundle_of(app: &App, id: &str) -> Result<BundleLease, Refusal> {
     let run = app.store.run(id).await?;
     let missing = || Refusal::not_found("no run has this id: /v1/boards/BOARD lists those of a board");
     app.bundle(&run.ok_or_else(missing)?).await

@@ -3,6 +3,7 @@
 mod access;
 mod acknowledge;
 mod admin;
+mod admin_data;
 mod admin_people;
 pub mod answer;
 mod api;
@@ -34,7 +35,6 @@ mod known_verdicts;
 mod last_write;
 mod lists;
 mod login;
-mod looked_after;
 mod made_reports;
 mod me;
 mod metrics;

@@ -10,8 +10,8 @@ use axum::routing::{MethodRouter, get, post, put};
 use super::access::{RouteNeed, admit};
 use super::app::App;
 use super::{
-    acknowledge, admin, admin_people, api, audits, changes, compare, culprits, enrol, files, five_minutes,
-    kernels, lists, login, looked_after, me, metrics, pages, pins, receive, run_data, runs, tables,
+    acknowledge, admin, admin_data, admin_people, api, audits, changes, compare, culprits, enrol, files,
+    five_minutes, kernels, lists, login, me, metrics, pages, pins, receive, run_data, runs, tables,
 };
 use crate::people::Role;
 
@@ -110,9 +110,9 @@ fn administration() -> Vec<FarmRoute> {
         send("/admin/people/{name}", ADMIN, admin_people::change),
         read("/v1/audit", OPERATOR, lists::audit),
         read("/v1/budgets", OPERATOR, lists::budgets),
-        read("/v1/storage", OPERATOR, looked_after::storage),
-        read("/v1/boards/{board}/sent", OPERATOR, looked_after::sent),
-        read("/v1/people", ADMIN, looked_after::people),
+        read("/v1/storage", OPERATOR, admin_data::storage),
+        read("/v1/boards/{board}/sent", OPERATOR, admin_data::sent),
+        read("/v1/people", ADMIN, admin_data::people),
     ]
 }
 

@@ -17,19 +17,17 @@ use study::page::{ReportedRun, spiked_run};
 
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
+use super::files::bundle_of;
 use super::pages::WebOutcome;
 use super::tables::table;
 use crate::ingest::spikes::{FarmSpike, spikes_within};
 
-/// What is read of the bundle of a run.
-async fn opened<T: Send + 'static>(
+async fn read_bundle<T: Send + 'static>(
     app: &App,
     id: &str,
     read: impl FnOnce(&FilePath) -> Result<T, Refusal> + Send + 'static,
 ) -> Result<T, Refusal> {
-    let missing = || Refusal::not_found("no run has this id: /v1/boards/BOARD lists those of a board");
-    let run = app.store.run(id).await?.ok_or_else(missing)?;
-    let place = app.bundle(&run).await?;
+    let place = bundle_of(app, id).await?;
     app.heavy(move || read(&place)).await
 }
 
@@ -49,18 +47,18 @@ async fn rendered(app: &App, id: String, format: ReportFormat) -> Result<String,
         let input = run.input().ok_or_else(|| Refusal::not_found("this bundle holds no run"))?;
         Ok(report::render(&[input], format)?)
     };
-    opened(app, &id, read).await
+    read_bundle(app, &id, read).await
 }
 
 /// The command that makes such a run again; null where its record does not tell.
 pub async fn again(State(app): State<Arc<App>>, Path(id): Path<String>) -> WebOutcome {
-    let command = opened(&app, &id, |place| Ok(repeat(&bundle::read::Bundle::open(place)?.run))).await?;
+    let command = read_bundle(&app, &id, |place| Ok(repeat(&bundle::read::Bundle::open(place)?.run))).await?;
     WebAnswer::json(&json!({ "schema": "onbeat.farm-again/1", "run": id, "again": command }))
 }
 
 /// All spikes of a run, each with the number of its page.
 async fn all_spikes(app: &App, id: &str) -> Result<Vec<FarmSpike>, Refusal> {
-    let all = opened(app, id, |place| Ok(spikes_within(place, i64::MIN..i64::MAX)?)).await?;
+    let all = read_bundle(app, id, |place| Ok(spikes_within(place, i64::MIN..i64::MAX)?)).await?;
     // In its address a run is called as the store calls it.
     Ok(all.into_iter().map(|one| FarmSpike { run: id.to_owned(), ..one }).collect())
 }
@@ -98,5 +96,5 @@ pub async fn spike(State(app): State<Arc<App>>, Path((id, number)): Path<(String
             "culprits": culprits, "again": repeat(&run),
         }))
     };
-    WebAnswer::json(&opened(&app, &id, read).await?)
+    WebAnswer::json(&read_bundle(&app, &id, read).await?)
 }

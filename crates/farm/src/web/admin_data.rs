@@ -36,8 +36,8 @@ pub async fn sent(
 ) -> WebOutcome {
     let board = known_board(&app, &visitor, &name).await?.board;
     let (rows, missing) = app.store.gaps(&board).await?;
-    let refused = app.refusals.all().into_iter().filter(|one| one.board == board);
-    let refused: Vec<BoardRefusal> = refused.collect();
+    let refused: Vec<BoardRefusal> =
+        app.refusals.all().into_iter().filter(|one| one.board == board).collect();
     let tokens = app.store.tokens().await?.get(&board).copied().unwrap_or_default();
     WebAnswer::json(&json!({
         "schema": "onbeat.farm-sent/1", "board": board, "tokens": tokens, "rows": rows, "missing": missing,
