@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
 use super::judged::{judged, unreadable};
-use super::pages::{WebOutcome, policy_of};
+use super::pages::{WebOutcome, known_run, policy_of};
 use crate::objects::BundleLease;
 use crate::pages::audit;
 use crate::records::FarmRun;
@@ -57,8 +57,7 @@ async fn compared(app: &App, before: &str, after: &str) -> Result<(FarmRun, Farm
 }
 
 async fn audited_run(app: &App, id: &str) -> Result<(FarmRun, BundleLease), Refusal> {
-    let missing = || Refusal::not_found("no run has this id: choose one on its board's page");
-    let run = app.store.run(id).await?.ok_or_else(missing)?;
+    let run = known_run(app, id).await?;
     let place = app.bundle(&run).await?;
     Ok((run, place))
 }

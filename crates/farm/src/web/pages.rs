@@ -31,7 +31,7 @@ use crate::pages::run::RunWays;
 use crate::pages::{self};
 use crate::people::Role;
 use crate::pictures::long_term::LongTerm;
-use crate::records::{FarmBoard, FarmSlot, SeriesKey, SeriesOfBoard, Tier};
+use crate::records::{FarmBoard, FarmRun, FarmSlot, SeriesKey, SeriesOfBoard, Tier};
 use crate::store::TimeStretch;
 
 /// What a handler answers.
@@ -236,6 +236,15 @@ pub async fn known_board(app: &App, visitor: &Visitor, name: &str) -> Result<Far
     boards.into_iter().next().ok_or_else(missing)
 }
 
+/// The run by its id in an address of a page.
+pub async fn known_run(app: &App, id: &str) -> Result<FarmRun, Refusal> {
+    app.store.run(id).await?.ok_or_else(no_run)
+}
+
+pub fn no_run() -> Refusal {
+    Refusal::not_found("no run has this id: choose one on its board's page")
+}
+
 /// The series that is asked for, or the latest.
 pub fn chosen(series: &[SeriesOfBoard], name: &str, plan: &str) -> Result<SeriesKey, Refusal> {
     let asked = !(name.is_empty() && plan.is_empty());
@@ -265,9 +274,7 @@ pub async fn run(
     Extension(visitor): Extension<Visitor>,
     Path(id): Path<String>,
 ) -> WebOutcome {
-    let Some(run) = app.store.run(&id).await? else {
-        return Err(Refusal::not_found("no run has this id: choose one on its board's page"));
-    };
+    let run = known_run(&app, &id).await?;
     let place = app.bundle(&run).await?;
     let key = MadeReports::key(&run, &place);
     let made = match key.as_ref().and_then(|key| app.reports.get(key)) {
@@ -294,9 +301,7 @@ pub fn policy_of(parts: &PageParts) -> String {
 }
 
 pub async fn spike(State(app): State<Arc<App>>, Path((id, number)): Path<(String, String)>) -> WebOutcome {
-    let Some(run) = app.store.run(&id).await? else {
-        return Err(Refusal::not_found("no run has this id: choose one on its board's page"));
-    };
+    let run = known_run(&app, &id).await?;
     let missing = || Refusal::not_found("the run has no spike of this number: its page lists them");
     let asked: usize = number.parse().map_err(|_| missing())?;
     let place = app.bundle(&run).await?;

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use super::answer::Refusal;
 use super::app::App;
 use super::login::moved;
+use super::pages::{known_run, no_run};
 use super::sender::{intake, now};
 use super::visitor::Visitor;
 use crate::pages::parts::escaped;
@@ -39,7 +40,7 @@ pub async fn pin(
         ),
     };
     if !known {
-        return Err(Refusal::not_found("no run has this id: choose one on its board's page"));
+        return Err(no_run());
     }
     app.note(visitor.name(), &said).await?;
     Ok(moved(&format!("/runs/{}", escaped(&id)), None))
@@ -51,9 +52,7 @@ pub async fn remove(
     Extension(visitor): Extension<Visitor>,
     Path(id): Path<String>,
 ) -> Result<Response, Refusal> {
-    let Some(run) = app.store.run(&id).await? else {
-        return Err(Refusal::not_found("no run has this id: choose one on its board's page"));
-    };
+    let run = known_run(&app, &id).await?;
     let folder = intake(&app)?.staging.folder();
     let bundle = match app.bundle(&run).await {
         // What is gone, or cannot be read, is told from the store alone.
