@@ -45,8 +45,8 @@ pub enum RunRemoval {
     Mixed,
 }
 
-/// What a run alone has; its maxima of five minutes are asked for by their series, too.
-const OWN: [&str; 6] = [
+/// Drops what a run alone has, but for its maxima of five minutes: their key begins with a series.
+const DROP_OWN: [&str; 6] = [
     "delete from culprit_run where board_id = $1 and run = $2",
     "delete from thinned where board_id = $1 and run = $2",
     "delete from label where board_id = $1 and recording = $2",
@@ -55,8 +55,8 @@ const OWN: [&str; 6] = [
     "delete from run where board_id = $1 and id = $2",
 ];
 
-/// Where a board has something that is not one of its runs, or was set by people.
-const OF_BOARD: [&str; 6] = [
+/// What keeps a board: what was measured on it, what sends for it, what people said of it.
+const HELD_BY_BOARD: [&str; 6] = [
     "run where board_id = $1",
     "hist where board_id = $1",
     "row_key where board_id = $1",
@@ -66,8 +66,8 @@ const OF_BOARD: [&str; 6] = [
      or budget_ns is not null)",
 ];
 
-/// What goes with a board that has nothing.
-const BOARD: [&str; 8] = [
+/// Drops a board that has nothing, with what is kept about it.
+const DROP_BOARD: [&str; 8] = [
     "delete from told where board_id = $1",
     "delete from acknowledged where board_id = $1",
     "delete from boot where board_id = $1",
@@ -171,7 +171,7 @@ async fn take_out(
         sqlx::query("delete from slot where board_id = $1 and series = $2 and plan = $3 and recording = $4");
     let slots = slots.bind(of.board).bind(&of.key.series).bind(&of.key.plan).bind(id);
     slots.execute(&mut **all).await?;
-    for statement in OWN {
+    for statement in DROP_OWN {
         sqlx::query(statement).bind(of.board).bind(id).execute(&mut **all).await?;
     }
     for part in parts {
@@ -240,12 +240,12 @@ async fn drop_environment(all: &mut Transaction<'static, Any>, id: i64) -> sqlx:
 /// Drops a board of which there is nothing any more; whether it did. Its number may be another
 /// board's one day, so that nothing of it may stay.
 async fn drop_board(all: &mut Transaction<'static, Any>, id: i64) -> sqlx::Result<bool> {
-    for from in OF_BOARD {
+    for from in HELD_BY_BOARD {
         if has(all, from, id).await? {
             return Ok(false);
         }
     }
-    for statement in BOARD {
+    for statement in DROP_BOARD {
         sqlx::query(statement).bind(id).execute(&mut **all).await?;
     }
     Ok(true)

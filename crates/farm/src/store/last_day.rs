@@ -15,8 +15,25 @@ const DAY: i64 = 86_400;
 pub const COUNTS: &str = "not exists (select 1 from run r where r.board_id = x.board_id and \
                       r.id = x.recording and r.invalid > 0)";
 
-/// When the last sample of a board was, and the largest latency of the 24 hours up to it.
-type LastDay = (i64, i64);
+/// The last 24 hours of a board up to its last sample.
+#[derive(Clone, Copy)]
+struct LastDay {
+    /// When that sample was,
+    last: i64,
+    /// and the largest latency, in ns.
+    max: i64,
+}
+
+impl LastDay {
+    /// Of two that were found in two ways: the later one, or both where they lie within a day.
+    fn joined(self, other: LastDay) -> LastDay {
+        match other.last - self.last {
+            later if later >= DAY => other,
+            earlier if earlier <= -DAY => self,
+            _ => LastDay { last: self.last.max(other.last), max: self.max.max(other.max) },
+        }
+    }
+}
 
 impl FarmStore {
     /// The largest latency of the 24 hours up to each board's last sample that counts; a run
@@ -39,7 +56,7 @@ impl FarmStore {
         let mut found = self.last_days(HOURS, first, last).await?;
         for (id, ended) in self.invalid_runs_end(first, last).await? {
             // Histograms of hours have the samples of all runs.
-            if found.get(&id).is_none_or(|(last, _)| ended < last - DAY) {
+            if found.get(&id).is_none_or(|day| ended < day.last - DAY) {
                 continue;
             }
             match self.last_day_by_slots(id).await? {
@@ -47,15 +64,10 @@ impl FarmStore {
                 None => found.remove(&id),
             };
         }
-        for (id, (last, max)) in self.last_days(RUNS, first, last).await? {
-            let known = found.entry(id).or_insert((last, max));
-            *known = match last - known.0 {
-                later if later >= DAY => (last, max),
-                earlier if earlier <= -DAY => *known,
-                _ => (last.max(known.0), max.max(known.1)),
-            };
+        for (id, by_runs) in self.last_days(RUNS, first, last).await? {
+            found.entry(id).and_modify(|day| *day = day.joined(by_runs)).or_insert(by_runs);
         }
-        Ok(found.into_iter().map(|(id, (_, max))| (id, Nanos(max))).collect())
+        Ok(found.into_iter().map(|(id, day)| (id, Nanos(day.max))).collect())
     }
 
     async fn last_days(
@@ -69,7 +81,9 @@ impl FarmStore {
         let rows = sqlx::query_as(statement).bind(latest).bind(latest).bind(-DAY).bind(latest);
         let rows = rows.bind(first).bind(last);
         let rows: Vec<(i64, Option<i64>, Option<i64>)> = rows.fetch_all(&self.pool).await.map_err(trouble)?;
-        Ok(rows.into_iter().filter_map(|(id, last, max)| Some((id, (last?, max?)))).collect())
+        let day =
+            |(id, last, max): (i64, Option<i64>, Option<i64>)| Some((id, LastDay { last: last?, max: max? }));
+        Ok(rows.into_iter().filter_map(day).collect())
     }
 
     /// When the last run of each board that does not count ended.
@@ -86,7 +100,7 @@ impl FarmStore {
         .map_err(trouble)
     }
 
-    /// The same of one board by its five minutes, which are kept by recording.
+    /// The last day of one board by its five minutes, which say of which run they are.
     async fn last_day_by_slots(&self, board: i64) -> Result<Option<LastDay>> {
         let last = format!(
             "select max(l.t) from (select (select x.t from slot x where x.board_id = h.board_id \
@@ -107,7 +121,7 @@ impl FarmStore {
         let largest = sqlx::query_scalar(sqlx::AssertSqlSafe(largest)).bind(board);
         let largest = largest.bind(Tier::Day.begin(from)).bind(from);
         let max: Option<i64> = largest.fetch_one(&self.pool).await.map_err(trouble)?;
-        Ok(max.map(|max| (last, max)))
+        Ok(max.map(|max| LastDay { last, max }))
     }
 }
 
