@@ -82,8 +82,8 @@ pub async fn forget(
         RunRemoval::Pinned => return Ok(Err(pinned(id))),
         RunRemoval::Mixed => {
             return Ok(Err(format!(
-                "what {id} added to histograms cannot be told from what other runs added, since its seconds \
-                 are not here: `onbeat-farm forget --from DIR {id}` takes them from a whole copy of it"
+                "what {id} added to histograms cannot be told from what other runs added: `onbeat-farm \
+                 forget --from DIR {id}` takes it from a whole copy of the run"
             )));
         }
     };

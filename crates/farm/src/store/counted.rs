@@ -1,11 +1,12 @@
 //! What was counted of the seconds of runs, for who compares files with it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::error::Result;
 use model::units::Nanos;
 use sqlx::AssertSqlSafe;
 
+use super::how_counted::{HOW_COUNTED, join_note};
 use super::large_sums::of_halves;
 use super::{FarmStore, nanos, trouble};
 
@@ -15,48 +16,99 @@ pub struct CountedSeconds {
     pub n: i128,
     pub missed: i128,
     pub max_ns: Option<Nanos>,
-    /// Whether each of its five minutes has a histogram: those may be dropped meanwhile.
+    /// Whether it is known to count by its five minutes.
     pub by_rows: bool,
 }
 
-type SumsRow = (String, i64, i64, i64, i64, Option<i64>, i64, i64);
+type SumsRow = (String, i64, i64, i64, i64, Option<i64>, i64, i64, i64);
 
-const SUMS: &str = "select r.id, cast(sum(s.n / 4294967296) as bigint), \
+const SUMS: &str = "cast(sum(s.n / 4294967296) as bigint), \
                     cast(sum(s.n % 4294967296) as bigint), cast(sum(s.missed / 4294967296) as bigint), \
                     cast(sum(s.missed % 4294967296) as bigint), max(s.max_ns), count(*), count(h.t)";
 const HISTOGRAMS: &str = "left join hist h on h.board_id = s.board_id and h.series = s.series \
                           and h.plan = s.plan and h.tier = 0 and h.t = s.t";
 
+/// Slots `s` of runs `r`, and the conditions on them.
+struct SlotsOfRuns<'a> {
+    from: &'a str,
+    conditions: &'a str,
+    /// What stands for `$1`.
+    run: Option<&'a str>,
+}
+
 impl FarmStore {
     /// Those of all runs that have some. Each slot is looked at once, and asked for its run.
     pub async fn counted_seconds(&self) -> Result<BTreeMap<String, CountedSeconds>> {
-        let text = format!(
-            "{SUMS} from slot s cross join run r {HISTOGRAMS} where r.board_id = s.board_id \
-             and r.id = s.recording group by r.id"
-        );
-        let rows: Vec<SumsRow> =
-            sqlx::query_as(AssertSqlSafe(text)).fetch_all(&self.pool).await.map_err(trouble)?;
-        Ok(rows.into_iter().map(made).collect())
+        let of = SlotsOfRuns {
+            from: "from slot s cross join run r",
+            conditions: "where r.board_id = s.board_id and r.id = s.recording",
+            run: None,
+        };
+        self.counted_seconds_in(&of).await
     }
 
     /// Those of one run, for which its series is looked through.
     pub async fn counted_seconds_of(&self, run: &str) -> Result<CountedSeconds> {
+        let of = SlotsOfRuns {
+            from: "from run r join slot s on s.board_id = r.board_id and s.series = r.series \
+                   and s.plan = r.plan and s.recording = r.id",
+            conditions: "where r.id = $1",
+            run: Some(run),
+        };
+        Ok(self.counted_seconds_in(&of).await?.remove(run).unwrap_or_default())
+    }
+
+    async fn counted_seconds_in(&self, of: &SlotsOfRuns<'_>) -> Result<BTreeMap<String, CountedSeconds>> {
+        let SlotsOfRuns { from, conditions, run } = of;
+        let note = join_note("r.id");
         let text = format!(
-            "{SUMS} from run r join slot s on s.board_id = r.board_id and s.series = r.series \
-             and s.plan = r.plan and s.recording = r.id {HISTOGRAMS} where r.id = $1 group by r.id"
+            "select r.id, {SUMS}, cast(max({HOW_COUNTED}) as bigint) {from} {HISTOGRAMS} {note} {conditions} \
+             group by r.id"
         );
-        let query = sqlx::query_as::<_, SumsRow>(AssertSqlSafe(text)).bind(run);
-        let row = query.fetch_optional(&self.pool).await.map_err(trouble)?;
-        Ok(row.map(|row| made(row).1).unwrap_or_default())
+        let query = sqlx::query_as::<_, SumsRow>(AssertSqlSafe(text));
+        let query = run.iter().fold(query, |query, run| query.bind(*run));
+        let rows = query.fetch_all(&self.pool).await.map_err(trouble)?;
+        let shared = match rows.iter().any(|row| row.8 < 0) {
+            true => self.shared(of).await?,
+            false => BTreeSet::new(),
+        };
+        Ok(rows.into_iter().map(|row| made(row, &shared)).collect())
+    }
+
+    /// Those of these runs of which nothing was noted and that have five minutes in which others
+    /// were on: whose the histograms of these are is not known.
+    async fn shared(
+        &self,
+        SlotsOfRuns { from, conditions, run }: &SlotsOfRuns<'_>,
+    ) -> Result<BTreeSet<String>> {
+        let note = join_note("r.id");
+        let text = format!(
+            "select distinct r.id {from} {note} cross join slot o {conditions} and r.complete = 1 \
+             and m.value is null and o.board_id = s.board_id and o.series = s.series and o.plan = s.plan \
+             and o.t = s.t and o.recording <> s.recording"
+        );
+        let query = sqlx::query_scalar::<_, String>(AssertSqlSafe(text));
+        let query = run.iter().fold(query, |query, run| query.bind(*run));
+        let shared = query.fetch_all(&self.pool).await.map_err(trouble)?;
+        Ok(shared.into_iter().collect())
     }
 }
 
-fn made((run, n, low_n, missed, low_missed, max, slots, histograms): SumsRow) -> (String, CountedSeconds) {
+/// Nothing was noted of a run of before: it counts by its five minutes where each has a histogram
+/// that is no other's.
+fn made(
+    (run, n, low_n, missed, low_missed, max, slots, histograms, how): SumsRow,
+    shared: &BTreeSet<String>,
+) -> (String, CountedSeconds) {
     let counted = CountedSeconds {
         n: of_halves(n, low_n),
         missed: of_halves(missed, low_missed),
         max_ns: nanos(max),
-        by_rows: histograms == slots,
+        by_rows: match how {
+            0 => false,
+            1.. => true,
+            _ => histograms == slots && !shared.contains(&run),
+        },
     };
     (run, counted)
 }
@@ -93,8 +145,27 @@ mod tests {
                 assert_eq!(store.counted_seconds_of(id).await.unwrap(), wanted);
                 assert_eq!(store.counted_seconds().await.unwrap().get(id), Some(&wanted));
             }
+            let by_rows = async || {
+                let counted = store.counted_seconds().await.unwrap();
+                assert!(counted.values().all(|one| one.n > 0));
+                counted.into_values().filter(|one| one.by_rows).count()
+            };
+            assert_eq!(by_rows().await, 1);
+            // Of runs of before it was noted their histograms say it,
+            sqlx::query("delete from meta where name like 'counted %'").execute(&store.pool).await.unwrap();
+            assert_eq!(by_rows().await, 1);
+            // where nothing else was measured in their time.
+            let mut beside = recorded_run("hunt", "b");
+            (beside.run.id, beside.digest) = ("beside".into(), vec![9]);
+            beside.slots[0].run = "beside".into();
+            store.put(&beside).await.unwrap();
+            assert_eq!(by_rows().await, 0);
+            let one = store.counted_seconds_of(&recorded_run("hunt", "b").run.id).await.unwrap();
+            assert!(!one.by_rows && one.n > 0);
+            store.forget_run("beside", None, None).await.unwrap();
+            assert_eq!(by_rows().await, 1);
             store.prune(Tier::Slot, i64::MAX / 2).await.unwrap();
-            assert!(store.counted_seconds().await.unwrap().values().all(|one| !one.by_rows && one.n > 0));
+            assert_eq!(by_rows().await, 0);
             assert_eq!(store.counted_seconds_of("none").await.unwrap(), CountedSeconds::default());
         });
     }

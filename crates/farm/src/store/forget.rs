@@ -2,6 +2,7 @@
 
 use model::error::Result;
 
+use super::how_counted::drop_notes;
 use super::{FarmStore, trouble};
 
 /// What runs and rows fill, boards and environments with them; not what people set.
@@ -32,6 +33,7 @@ impl FarmStore {
         for statement in MEASURED {
             sqlx::query(statement).execute(&mut *all).await.map_err(trouble)?;
         }
+        drop_notes(&mut all).await.map_err(trouble)?;
         all.commit().await.map_err(trouble)
     }
 }

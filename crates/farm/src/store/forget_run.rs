@@ -9,6 +9,7 @@ use sqlx::{Any, AssertSqlSafe, Transaction};
 
 use super::earlier::{EarlierRun, earlier_run, slots};
 use super::forgotten::mark;
+use super::how_counted::drop_note;
 use super::large_sums::of_halves;
 use super::own_part::{OwnPart, own_parts};
 use super::runs::OVER;
@@ -111,7 +112,7 @@ async fn remove(
     of.slots = slots(all, of.board, id).await?;
     // Of a run that is over no other state is the same run.
     let bundle = bundle.filter(|bundle| of.complete != OVER || bundle.digest == of.digest);
-    let Some(parts) = own_parts(all, &of, bundle).await? else { return Ok(RunRemoval::Mixed) };
+    let Some(parts) = own_parts(all, &of, id, bundle).await? else { return Ok(RunRemoval::Mixed) };
     let before = day_samples(all, &of).await?;
     let (environment, place): (i64, String) =
         sqlx::query_as("select environment_id, place from run where board_id = $1 and id = $2")
@@ -174,6 +175,7 @@ async fn take_out(
     for statement in DROP_OWN {
         sqlx::query(statement).bind(of.board).bind(id).execute(&mut **all).await?;
     }
+    drop_note(all, id).await?;
     for part in parts {
         let rows: Vec<_> = part.rows.iter().map(|row| (of.board, &of.key, row.t, row)).collect();
         take_out_of_tiers(all, (&part.tiers, &rows), (&[], &[])).await?;
@@ -359,6 +361,120 @@ mod tests {
             store.forget_run("first", Some(&first), None).await.unwrap();
             assert_eq!(store.totals().await.unwrap(), (1, 1));
             assert_eq!(store.faults().await.unwrap(), [""; 0]);
+        });
+    }
+
+    /// Runs of before it was noted how each counts.
+    async fn without_notes(store: &FarmStore) {
+        sqlx::query("delete from meta where name like 'counted %'").execute(&store.pool).await.unwrap();
+    }
+
+    /// As an earlier version left it, which did not say that it had dropped histograms.
+    async fn without_marks(store: &FarmStore) {
+        sqlx::query("delete from meta where name like 'dropped%'").execute(&store.pool).await.unwrap();
+    }
+
+    /// One that counts for its day has no part of the histograms of its five minutes, whoever has.
+    #[test]
+    fn a_run_takes_nothing_of_histograms_that_it_is_no_part_of() {
+        on_each_engine(async |store| {
+            let five_minutes = |n: u64, row: usize| vec![(DAY - 300, n, row), (DAY, 2 * n, row + 5)];
+            for (own, others) in [(20, 30), (30, 30), (30, 20), (1, 50)] {
+                let stays = made("stays", &five_minutes(others, 300));
+                let goes = without_rows(made("goes", &five_minutes(own, 200)));
+                for has_notes in [true, false] {
+                    store.put(&stays).await.unwrap();
+                    let before = shown(&store).await;
+                    store.put(&goes).await.unwrap();
+                    if !has_notes {
+                        without_notes(&store).await;
+                    }
+                    assert!(!store.counted_seconds_of("goes").await.unwrap().by_rows);
+                    // Of two with as many samples either may be the one that has histograms, by
+                    // hours and by days as well.
+                    if !has_notes && own == others {
+                        let removal = store.forget_run("goes", None, Some(5)).await.unwrap();
+                        assert_eq!(removal, RunRemoval::Mixed);
+                        assert!(store.forgotten().await.unwrap().is_empty());
+                    }
+                    let removal = store.forget_run("goes", Some(&goes), None).await.unwrap();
+                    assert!(matches!(removal, RunRemoval::Removed(_)), "{own} {others}: {removal:?}");
+                    assert_eq!(shown(&store).await, before, "{own} {others} {has_notes}");
+                    assert_eq!(store.faults().await.unwrap(), [""; 0]);
+                    store.forget_measured().await.unwrap();
+                }
+            }
+        });
+    }
+
+    /// What a run counts as is known of its last state, and goes with it.
+    #[test]
+    fn how_a_run_counts_is_that_of_its_last_state() {
+        on_each_engine(async |store| {
+            let over = made("one", &[(0, 9, 200), (300, 5, 210)]);
+            let mut on = made("one", &[(0, 9, 200)]);
+            (on.run.complete, on.digest) = (false, vec![1]);
+            let beside = made("beside", &[(0, 20, 300), (300, 30, 310)]);
+            store.put(&beside).await.unwrap();
+            let before = shown(&store).await;
+            for (on, over) in [
+                (without_rows(on.clone()), over.clone()),
+                (without_rows(on.clone()), without_rows(over.clone())),
+            ] {
+                store.put(&on).await.unwrap();
+                assert!(!store.counted_seconds_of("one").await.unwrap().by_rows);
+                assert_eq!(store.put(&over).await.unwrap(), PutOutcome::Replaced);
+                let by_rows = !over.rows.is_empty();
+                assert_eq!(store.counted_seconds().await.unwrap()["one"].by_rows, by_rows);
+                let removal = store.forget_run("one", Some(&over), None).await.unwrap();
+                assert!(matches!(removal, RunRemoval::Removed(_)), "{removal:?}");
+                assert_eq!(shown(&store).await, before);
+                let notes: Vec<String> =
+                    sqlx::query_scalar("select name from meta where name like 'counted %' order by name")
+                        .fetch_all(&store.pool)
+                        .await
+                        .unwrap();
+                assert_eq!(notes, ["counted beside"]);
+            }
+        });
+    }
+
+    /// Of stores of before: what samples there are tells it, also where it is of days alone.
+    #[test]
+    fn runs_of_which_nothing_was_noted_go_as_they_came() {
+        on_each_engine(async |store| {
+            let night = [(DAY - 600, 9, 230), (DAY - 300, 5, 210), (DAY, 3, 220)];
+            let by_rows = made("goes", &night);
+            let of_day = without_rows(by_rows.clone());
+            let stays = made("stays", &[(DAY - 600, 40, 330), (DAY - 300, 50, 310)]);
+            let also = without_rows(made("also", &[(DAY - 300, 60, 340), (DAY, 70, 350)]));
+            let fill = async |records: &[&BundleRecord], dropped: &[Tier]| {
+                store.forget_measured().await.unwrap();
+                without_marks(&store).await;
+                for record in records {
+                    store.put(record).await.unwrap();
+                }
+                for tier in dropped {
+                    store.prune(*tier, 9 * DAY).await.unwrap();
+                }
+                without_notes(&store).await;
+            };
+            for (goes, has_rows) in [(&by_rows, true), (&of_day, false)] {
+                for dropped in [&[][..], &[Tier::Slot], &[Tier::Slot, Tier::Hour]] {
+                    for has_marks in [true, false] {
+                        fill(&[&stays, &also], dropped).await;
+                        let before = shown(&store).await;
+                        fill(&[&stays, &also, goes], dropped).await;
+                        if !has_marks {
+                            without_marks(&store).await;
+                        }
+                        let removal = store.forget_run("goes", Some(goes), None).await.unwrap();
+                        let case = format!("{has_rows} {dropped:?} {has_marks}");
+                        assert!(matches!(removal, RunRemoval::Removed(_)), "{case}: {removal:?}");
+                        assert_eq!(shown(&store).await, before, "{case}");
+                    }
+                }
+            }
         });
     }
 

@@ -8,8 +8,7 @@ use model::units::Cpu;
 use sqlx::{Any, Transaction};
 
 use super::earlier::{EarlierRun, EarlierSlot};
-use super::runs::{ON_BY_ROWS, OVER};
-use super::sums::dropped_until;
+use super::own_tiers::is_by_rows;
 use super::tiers::{TierPlace, tier_rows};
 use crate::parts_of_run::rows_of_slots;
 use crate::records::{BundleRecord, SlotPeak, Tier, TierRow};
@@ -31,15 +30,22 @@ struct OwnStretch {
 /// The histograms of a stretch of time, by the first second of each.
 type Histograms = BTreeMap<i64, TierRow>;
 
-/// What a run added, whose five minutes are loaded; none where that cannot be told: it shares
-/// several histograms with others, and nothing says what of them is its own.
+/// What a run added, whose five minutes are loaded; none where that cannot be told: nothing says
+/// whether it counts by them, or it shares several histograms with others, and nothing says what of
+/// them is its own.
 pub async fn own_parts(
     all: &mut Transaction<'static, Any>,
     of: &EarlierRun,
+    id: &str,
     bundle: Option<&BundleRecord>,
 ) -> sqlx::Result<Option<Vec<OwnPart>>> {
-    if !is_by_rows(all, of).await? {
-        return Ok(Some(vec![OwnPart { tiers: vec![Tier::Day], rows: vec![of.whole.clone()] }]));
+    match is_by_rows(all, of, id, bundle).await? {
+        None => return Ok(None),
+        Some(false) => {
+            let rows = vec![of.whole.clone()];
+            return Ok(Some(vec![OwnPart { tiers: vec![Tier::Day], rows }]));
+        }
+        Some(true) => {}
     }
     if let Some(rows) = bundle.and_then(|bundle| of.by_rows(bundle)) {
         return Ok(Some(vec![OwnPart { tiers: Tier::ALL.to_vec(), rows }]));
@@ -57,32 +63,6 @@ pub async fn own_parts(
         parts.push(OwnPart { tiers: vec![tier], rows });
     }
     Ok(None)
-}
-
-/// Whether a run counts by its five minutes, not for the day on which it began: then each of their
-/// histograms that were not dropped is there.
-async fn is_by_rows(all: &mut Transaction<'static, Any>, of: &EarlierRun) -> sqlx::Result<bool> {
-    if of.complete != OVER || of.slots.is_empty() {
-        return Ok(of.complete == ON_BY_ROWS);
-    }
-    for tier in [Tier::Slot, Tier::Hour] {
-        let until: Option<i64> = sqlx::query_scalar("select value from meta where name = $1")
-            .bind(dropped_until(tier))
-            .fetch_optional(&mut **all)
-            .await?;
-        let mut stretches = stretches_of(&of.slots, tier);
-        stretches.retain(|one| until.is_none_or(|until| one.sums.t >= until));
-        let there = histograms(all, of, tier, &stretches).await?;
-        if !there.is_empty() {
-            return Ok(hold(&there, &stretches));
-        }
-    }
-    let days = stretches_of(&of.slots, Tier::Day);
-    Ok(hold(&histograms(all, of, Tier::Day, &days).await?, &days))
-}
-
-fn hold(there: &Histograms, stretches: &[OwnStretch]) -> bool {
-    stretches.iter().all(|one| there.get(&one.sums.t).is_some_and(|row| row.n >= one.sums.n))
 }
 
 fn stretches_of(slots: &[EarlierSlot], tier: Tier) -> Vec<OwnStretch> {

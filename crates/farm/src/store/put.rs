@@ -5,6 +5,7 @@ use sqlx::{Any, Transaction};
 
 use super::earlier::{PutOutcome, earlier_run};
 use super::forgotten::judged_now;
+use super::how_counted::note;
 use super::labels::put_run_labels;
 use super::runs::ON_BY_ROWS;
 use super::tiers::{SlotPlace, add_to_tiers, put_slots};
@@ -76,6 +77,9 @@ pub async fn put_in(all: &mut Transaction<'static, Any>, record: &BundleRecord) 
     let board = board_id(all, &record.run.board, &record.board_name).await?;
     let environment = environment_id(all, &record.environment).await?;
     put_run(all, record, board, environment).await?;
+    if record.run.complete {
+        note(all, &record.run.id, !record.rows.is_empty()).await?;
+    }
     let key = &record.run.key;
     let slots = (0..).zip(&record.slots).map(|(seq, slot)| (SlotPlace { board, key, seq }, slot));
     put_slots(all, &slots.collect::<Vec<_>>()).await?;
