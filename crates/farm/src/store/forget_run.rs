@@ -183,8 +183,9 @@ async fn take_out(
     renew_maxima(all, of).await
 }
 
-/// Finds the maxima of histograms anew that have one of the run's. When another run went before,
-/// they may have taken it over though the run is no part of them (see [`maximum`]).
+/// Finds the maxima of histograms anew that have one of the run's. Where it is not known how it
+/// counts, they may have taken it over when another run went before, though it is no part of them
+/// (see [`maximum`]).
 async fn renew_maxima(all: &mut Transaction<'static, Any>, of: &EarlierRun) -> sqlx::Result<()> {
     let place =
         |tier: Tier, t: i64| TierPlace { board: of.board, key: of.key.clone(), tier, t: tier.begin(t) };
@@ -500,6 +501,40 @@ mod tests {
                     assert_eq!(store.faults().await.unwrap(), [""; 0], "without {id}");
                 }
                 assert_eq!(shown(&store).await, before, "without {}", other.run.id);
+                store.forget_measured().await.unwrap();
+            }
+        });
+    }
+
+    /// The largest latency that is left is of what is a part of the histogram, whatever else was
+    /// measured then.
+    #[test]
+    fn the_maximum_that_is_left_is_of_what_counts_there() {
+        on_each_engine(async |store| {
+            let night = made("night", &[(DAY - 600, 3, 100), (DAY, 3, 450)]);
+            let day = made("day", &[(3_600, 3, 100), (DAY + 3_600, 3, 110)]);
+            let of_its_day = without_rows(made("whole", &[(DAY - 300, 4, 220), (DAY + 3_600, 9, 450)]));
+            let of_one_hour = without_rows(made("hour", &[(3_600, 4, 450)]));
+            let worst = made("worst", &[(3_900, 1, 700), (DAY + 3_900, 2, 600)]);
+            for stays in [
+                // What a run that counts by its five minutes had after midnight,
+                vec![&night, &day],
+                // what one that counts for its day had then,
+                vec![&day, &of_its_day],
+                // and in an hour to whose histogram it adds nothing.
+                vec![&day, &of_one_hour],
+                vec![&night, &of_its_day, &of_one_hour],
+            ] {
+                for record in &stays {
+                    store.put(record).await.unwrap();
+                }
+                let before = shown(&store).await;
+                store.put(&worst).await.unwrap();
+                let removal = store.forget_run("worst", Some(&worst), None).await.unwrap();
+                assert!(matches!(removal, RunRemoval::Removed(_)), "{removal:?}");
+                let ids: Vec<&str> = stays.iter().map(|record| record.run.id.as_str()).collect();
+                assert_eq!(shown(&store).await, before, "{ids:?}");
+                assert_eq!(store.faults().await.unwrap(), [""; 0], "{ids:?}");
                 store.forget_measured().await.unwrap();
             }
         });

@@ -8,6 +8,7 @@ use sqlx::any::{AnyArguments, AnyRow};
 use sqlx::query::QueryAs;
 use sqlx::{Any, AssertSqlSafe, FromRow, Transaction};
 
+use super::how_counted::{HOW_COUNTED, join_note};
 use super::labels::slot_has;
 use super::many::{by_keys, pieces, values};
 use super::{FarmStore, nanos, plain, storable, to_i64, to_u64, trouble};
@@ -184,40 +185,45 @@ async fn drop_tier(all: &mut Transaction<'static, Any>, place: &TierPlace) -> sq
     Ok(())
 }
 
-/// The largest latency of the slots of a histogram's time, and of the runs that began on its day: a
-/// run without histograms of five minutes counts there. Which of the slots and runs are a part of
-/// the histogram is not kept, so that this may be more than the largest of what is.
+/// The largest latency of what is a part of a histogram: of the slots of its time, but for those of
+/// runs that count for the day on which they began, and of these runs where it is of that day. Of
+/// runs of which it is not known how they count both are looked at, so that it may be more then.
 pub async fn maximum(
     all: &mut Transaction<'static, Any>,
     place: &TierPlace,
     most: Option<Nanos>,
 ) -> sqlx::Result<Option<Nanos>> {
     let end = place.t.saturating_add(place.tier.seconds());
-    let of_slots: Option<i64> = sqlx::query_scalar(
-        "select max(max_ns) from slot where board_id = $1 and series = $2 and plan = $3 \
-         and t >= $4 and t < $5",
-    )
-    .bind(place.board)
-    .bind(&place.key.series)
-    .bind(&place.key.plan)
-    .bind(place.t)
-    .bind(end)
-    .fetch_one(&mut **all)
-    .await?;
-    let mut found = nanos(of_slots);
-    if place.tier == Tier::Day {
-        let of_runs: Option<i64> = sqlx::query_scalar(
-            "select max(max_ns) from run where board_id = $1 and series = $2 and plan = $3 \
-             and started >= $4 and started < $5 and max_ns <= $6",
-        )
+    let of_slots = format!(
+        "select max(s.max_ns) from slot s left join run r on r.board_id = s.board_id \
+         and r.id = s.recording {} where s.board_id = $1 and s.series = $2 and s.plan = $3 \
+         and s.t >= $4 and s.t < $5 and (r.id is null or {HOW_COUNTED} <> 0)",
+        join_note("s.recording")
+    );
+    let of_slots: Option<i64> = sqlx::query_scalar(AssertSqlSafe(of_slots))
         .bind(place.board)
         .bind(&place.key.series)
         .bind(&place.key.plan)
         .bind(place.t)
         .bind(end)
-        .bind(plain(most))
         .fetch_one(&mut **all)
         .await?;
+    let mut found = nanos(of_slots);
+    if place.tier == Tier::Day {
+        let of_runs = format!(
+            "select max(r.max_ns) from run r {} where r.board_id = $1 and r.series = $2 and r.plan = $3 \
+             and r.started >= $4 and r.started < $5 and r.max_ns <= $6 and {HOW_COUNTED} <= 0",
+            join_note("r.id")
+        );
+        let of_runs: Option<i64> = sqlx::query_scalar(AssertSqlSafe(of_runs))
+            .bind(place.board)
+            .bind(&place.key.series)
+            .bind(&place.key.plan)
+            .bind(place.t)
+            .bind(end)
+            .bind(plain(most))
+            .fetch_one(&mut **all)
+            .await?;
         found = found.max(nanos(of_runs));
     }
     Ok(found)
