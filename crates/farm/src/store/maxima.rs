@@ -3,10 +3,11 @@
 //! Samples of a stretch of time that are all from its five minutes have the largest of those. That
 //! their number is the same says so of five minutes and hours, to which only runs and recorders
 //! with histograms of five minutes add. Days also have whole runs without these, each on the day on
-//! which it began, with samples of the next; which runs they are is not kept. A day is all from its
-//! five minutes where its hours have as many samples, or where its series has no runs. Where it is
-//! not, or its hours were dropped, it has at most the largest of its five minutes and of the runs
-//! that began on it: what it has when a run of it was removed may be that of any of these.
+//! which it began, with samples of the next; of runs that came before it was noted how each counts
+//! it is not known which they are. A day is all from its five minutes where its hours have as many
+//! samples, or where its series has no runs that may be such. Where it is not, or its hours were
+//! dropped, it has at most the largest of its five minutes and of these runs that began on it: what
+//! it has when a run of it was removed may be that of any of these.
 //!
 //! Whether a maximum is in the last row of its own histogram is not looked at. A line or a bundle
 //! comes with both and is taken in without comparing them, imports may have wide rows, and of
@@ -55,7 +56,7 @@ impl SeriesMaxima {
     }
 
     /// The histograms whose maximum is not what it can be, by their first seconds. Of each run of
-    /// the series is given when it began, and its largest latency.
+    /// the series that may count for its day is given when it began, and its largest latency.
     pub fn wrong(&self, runs: &[(i64, Option<i64>)]) -> Vec<(Tier, i64)> {
         let mut hours: BTreeMap<i64, i128> = BTreeMap::new();
         for ((_, t), hour) in self.of.iter().filter(|((tier, _), _)| *tier == Tier::Hour) {
@@ -224,6 +225,24 @@ mod tests {
             assert_eq!(store.faults().await.unwrap(), [""; 0]);
             let damage = "update hist set max_ns = 1000000 where series <> 'timer'".to_owned();
             assert_eq!(change(&store, damage).await.len(), 2);
+        });
+    }
+
+    /// The largest latency of a run that counts by its five minutes is of no other day than that on
+    /// which it was measured.
+    #[test]
+    fn a_maximum_of_the_run_s_other_day_is_found() {
+        on_each_engine(async |store| {
+            let night = [(DAY - 300, 5, 210), (DAY, 4, 900)];
+            store.put(&run("night", &night)).await.unwrap();
+            store.put(&whole_run("whole", &[(9_000, 3, 300)])).await.unwrap();
+            assert_eq!(store.faults().await.unwrap(), [""; 0]);
+            let damage = "update hist set max_ns = 900 where tier = 2 and t = 0";
+            let faults = change(&store, damage.to_owned()).await;
+            assert!(faults.len() == 1 && faults[0].contains("of the day at 0 "), "{faults:?}");
+            // Of a run of before it was noted that is not known.
+            sqlx::query("delete from meta where name like 'counted %'").execute(&store.pool).await.unwrap();
+            assert_eq!(store.faults().await.unwrap(), [""; 0]);
         });
     }
 

@@ -2,7 +2,9 @@
 
 use model::error::{Failure, Result};
 use model::units::Nanos;
+use sqlx::AssertSqlSafe;
 
+use super::how_counted::{HOW_COUNTED, join_note};
 use super::maxima::SeriesMaxima;
 use super::retention::ThinnedPart;
 use super::runs::OVER;
@@ -167,15 +169,18 @@ impl FarmStore {
         maxima: &SeriesMaxima,
         faults: &mut Vec<String>,
     ) -> Result<()> {
-        let runs: Vec<(i64, Option<i64>)> = sqlx::query_as(
-            "select started, max_ns from run where board_id = $1 and series = $2 and plan = $3",
-        )
-        .bind(board)
-        .bind(series)
-        .bind(plan)
-        .fetch_all(&self.pool)
-        .await
-        .map_err(trouble)?;
+        let runs = format!(
+            "select r.started, r.max_ns from run r {} where r.board_id = $1 and r.series = $2 \
+             and r.plan = $3 and {HOW_COUNTED} <= 0",
+            join_note("r.id")
+        );
+        let runs: Vec<(i64, Option<i64>)> = sqlx::query_as(AssertSqlSafe(runs))
+            .bind(board)
+            .bind(series)
+            .bind(plan)
+            .fetch_all(&self.pool)
+            .await
+            .map_err(trouble)?;
         for (tier, t) in maxima.wrong(&runs) {
             let time = match tier {
                 Tier::Slot => "five minutes",
@@ -206,7 +211,7 @@ impl FarmStore {
         };
         let mut extent: Option<(i64, i64)> = None;
         for table in ["slot", "hist"] {
-            let query = sqlx::query_as(sqlx::AssertSqlSafe(of(table)));
+            let query = sqlx::query_as(AssertSqlSafe(of(table)));
             let found: (Option<i64>, Option<i64>) = query
                 .bind(board)
                 .bind(&key.series)
