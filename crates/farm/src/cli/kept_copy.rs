@@ -268,6 +268,26 @@ mod tests {
         });
     }
 
+    /// Also where another run was on in its five minutes, and has histograms of them.
+    #[test]
+    fn a_run_that_never_had_histograms_of_its_five_minutes_lacks_none() {
+        on_each_engine(async |store| {
+            let folder = tempfile::tempdir().unwrap();
+            let (whole, own) = (whole_run(folder.path()), folder.path().join("own"));
+            let mut beside = read_of(&whole);
+            (beside.run.id, beside.digest) = ("beside".into(), vec![1]);
+            beside.slots.iter_mut().for_each(|slot| slot.run = "beside".into());
+            store.put(&beside).await.unwrap();
+            let without = keep(&whole, "without", folder.path()).unwrap().0;
+            fs::remove_file(without.join("rows.jsonl")).unwrap();
+            let (record, _) = stored(&store, &without, &own).await;
+            let mut places = store.places().await.unwrap();
+            places.retain(|one| one.id == record.run.id);
+            let counted = store.counted_seconds().await.unwrap();
+            assert_eq!(bundle_fault(&places[0], &own, counted.get(&record.run.id)), None);
+        });
+    }
+
     #[test]
     fn a_worse_bundle_replaces_nothing_and_what_went_with_its_age_stays_away() {
         on_each_engine(async |store| {
