@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
+use stats::time::onset::RECENT;
 
-use super::FarmChange;
+use super::{BUDGET_APART, ChangeKind, FarmChange};
 use crate::ingest::environment::hex;
 use crate::records::Tier;
 
-/// By so much the day may move on which a rate seems to have changed, or a budget was broken first
-/// of the days that are looked at.
-const MOVES: i64 = 14 * 86_400;
+/// By so much the day may move on which a rate seems to have changed: it is looked for among so
+/// many days, and the next change of it is three times as far.
+const RATE_MOVES: i64 = RECENT as i64 * 86_400;
 
 /// What tells a change from the others of its board.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +22,10 @@ pub struct ChangeIdentity {
     pub subject: String,
     /// When it seems to have begun, in seconds since 1970.
     pub began: i64,
+    /// Up to when it is known to have gone on, where that tells it from the next one: of a budget
+    /// its last day above it. This is what is noted of a change: the days that are looked at leave
+    /// the first day of a long one behind, and never the last.
+    pub until: i64,
 }
 
 impl ChangeIdentity {
@@ -31,6 +36,7 @@ impl ChangeIdentity {
             kind: kind.as_ref().and_then(|kind| kind.as_str()).unwrap_or_default().to_owned(),
             subject: change.subject.clone(),
             began: change.from,
+            until: if change.kind == ChangeKind::OverBudget { change.t } else { change.from },
         }
     }
 
@@ -40,10 +46,18 @@ impl ChangeIdentity {
             "silent" | "environment" | "worse" | "better" => Tier::Day.seconds() - 1,
             // One that is new on a board is new once, also where older runs of it come later.
             "new-culprit" => i64::MAX,
-            _ => MOVES,
+            // After so many days within it the next is another one.
+            "over-budget" => BUDGET_APART * Tier::Day.seconds(),
+            _ => RATE_MOVES,
         };
         (&self.board, &self.kind, &self.subject) == (&other.board, &other.kind, &other.subject)
-            && self.began.abs_diff(other.began) <= moves.unsigned_abs()
+            && self.apart(other) <= moves
+    }
+
+    /// The seconds between them; none where they overlap.
+    fn apart(&self, other: &ChangeIdentity) -> i64 {
+        let after = other.began.saturating_sub(self.until);
+        after.max(self.began.saturating_sub(other.until)).max(0)
     }
 
     /// What all changes have in common that may be the same one.
@@ -67,11 +81,11 @@ impl<T> NotedChanges<T> {
         self.0.entry(of.place()).or_default().push((of, known));
     }
 
-    /// What is known of a change: where several may be it, of the one that began nearest, and of
-    /// these of the one that was added last.
+    /// What is known of a change: where several may be it, of the nearest, and of these of the one
+    /// that was added last.
     pub fn find(&self, of: &ChangeIdentity) -> Option<&T> {
         let here = self.0.get(&of.place())?.iter().rev().filter(|(known, _)| known.is(of));
-        here.min_by_key(|(known, _)| known.began.abs_diff(of.began)).map(|(_, known)| known)
+        here.min_by_key(|(known, _)| known.apart(of)).map(|(_, known)| known)
     }
 }
 
@@ -86,7 +100,6 @@ impl<T> FromIterator<(ChangeIdentity, T)> for NotedChanges<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::changes::ChangeKind;
     use crate::changes::made::made_change;
 
     fn change(kind: ChangeKind, from: i64, subject: &str) -> ChangeIdentity {
@@ -113,6 +126,24 @@ mod tests {
         assert_ne!(back(8).id(), back(16).id());
         let culprit = |day: i64, subject| change(ChangeKind::NewCulprit, day * 86_400, subject);
         assert!(culprit(1, "one").is(&culprit(90, "one")) && !culprit(1, "one").is(&culprit(1, "other")));
+    }
+
+    #[test]
+    fn a_budget_that_is_broken_after_seven_days_within_it_is_another_change() {
+        let over = |from: i64, until: i64| {
+            let (from, subject) = (from * 86_400, "budget 5".to_owned());
+            let change = made_change("a", ChangeKind::OverBudget, until * 86_400);
+            ChangeIdentity::of(&FarmChange { from, subject, ..change })
+        };
+        // Noted is the last day of it.
+        let noted = over(14, 14);
+        assert!(noted.is(&over(14, 14)) && noted.is(&over(6, 14)) && noted.is(&over(14, 30)));
+        assert!(noted.is(&over(21, 22)) && !noted.is(&over(22, 22)));
+        assert!(noted.is(&over(2, 7)) && !noted.is(&over(2, 6)));
+        assert_eq!((over(6, 14).until, over(6, 14).id()), (14 * 86_400, over(6, 20).id()));
+        let noted: NotedChanges<&str> = [(over(6, 6), "first"), (noted, "second")].into_iter().collect();
+        assert_eq!(noted.find(&over(8, 15)), Some(&"second"), "one that has both");
+        assert_eq!((noted.find(&over(4, 9)), noted.find(&over(40, 40))), (Some(&"first"), None));
     }
 
     #[test]

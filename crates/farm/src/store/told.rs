@@ -22,6 +22,15 @@ struct NotedChange {
     state: i64,
     /// When it was found.
     noted: i64,
+    /// Up to when it is known to have gone on: [`ChangeIdentity::until`].
+    until: i64,
+}
+
+impl NotedChange {
+    /// What it is noted as, where the change goes on now up to another time.
+    fn moved_to(&self, of: &ChangeIdentity) -> Option<&str> {
+        (self.until != of.until).then_some(self.id.as_str())
+    }
 }
 
 /// A change to be told.
@@ -52,14 +61,17 @@ pub struct NoticesNoted {
 
 impl FarmStore {
     /// Notes that changes are found now, those that are not noted yet; each comes with the second
-    /// in which it was seen. Where a store of an earlier version is looked through for the first
-    /// time, that is all that is known of them: an upgrade finds nothing new.
+    /// in which it was seen. Those that are noted are known as they are now. Where a store of an
+    /// earlier version is looked through for the first time, that is all that is known of them: an
+    /// upgrade finds nothing new.
     pub async fn note_found(&self, all: &[(ChangeIdentity, i64)], now: i64) -> Result<()> {
         let known: NotedChanges<NotedChange> = self.noted_changes().await?.into_iter().collect();
         let new: Vec<&(ChangeIdentity, i64)> =
             all.iter().filter(|(of, _)| known.find(of).is_none()).collect();
+        let moved: Vec<(&str, &ChangeIdentity)> =
+            all.iter().filter_map(|(of, _)| Some((known.find(of)?.moved_to(of)?, of))).collect();
         let begun = sqlx::query_scalar::<_, i64>("select count(*) from meta where name = 'found'");
-        if new.is_empty() && begun.fetch_one(&self.pool).await.map_err(trouble)? > 0 {
+        if new.is_empty() && moved.is_empty() && begun.fetch_one(&self.pool).await.map_err(trouble)? > 0 {
             return Ok(());
         }
         let mut all = self.begin().await?;
@@ -68,6 +80,9 @@ impl FarmStore {
             let notice = ChangeNotice { identity: of.clone(), document: String::new() };
             let found = if is_first { now.min(*seen) } else { now };
             insert(&mut all, &notice, found, FOUND).await.map_err(trouble)?;
+        }
+        for (id, of) in moved {
+            follow(&mut all, id, of).await.map_err(trouble)?;
         }
         all.commit().await.map_err(trouble)
     }
@@ -147,7 +162,12 @@ async fn note(
     for notice in notices {
         let found = match known.find(&notice.identity) {
             Some(one) if one.state == FOUND => Some((one.id.clone(), one.noted)),
-            Some(_) => continue,
+            Some(one) => {
+                if let Some(id) = one.moved_to(&notice.identity) {
+                    follow(all, id, &notice.identity).await?;
+                }
+                continue;
+            }
             None => None,
         };
         let state = match () {
@@ -168,7 +188,8 @@ async fn note(
             }
         }
         let (id, noted) = (notice.identity.id(), found.map_or(now, |(_, noted)| noted));
-        known.add(notice.identity.clone(), NotedChange { id, state, noted });
+        let until = notice.identity.until;
+        known.add(notice.identity.clone(), NotedChange { id, state, noted, until });
     }
     Ok(noted)
 }
@@ -187,13 +208,31 @@ async fn noted_changes(by: &mut AnyConnection) -> sqlx::Result<Vec<(ChangeIdenti
     )
     .fetch_all(&mut *by)
     .await?;
-    let one = |(board, kind, subject, began, id, state, noted): Row| {
-        (ChangeIdentity { board, kind, subject, began }, NotedChange { id, state, noted })
+    let one = |(board, kind, subject, until, id, state, noted): Row| {
+        let of = ChangeIdentity { board, kind, subject, began: until, until };
+        (of, NotedChange { id, state, noted, until })
     };
     Ok(rows.into_iter().map(one).collect())
 }
 
-/// Has a change that was found be told, as it is now.
+/// Notes up to when a change goes on.
+async fn follow(
+    all: &mut Transaction<'static, Any>,
+    known_as: &str,
+    of: &ChangeIdentity,
+) -> sqlx::Result<()> {
+    sqlx::query(
+        "update told set began = $1 where id = $2 and board_id in (select id from board where key = $3)",
+    )
+    .bind(of.until)
+    .bind(known_as)
+    .bind(&of.board)
+    .execute(&mut **all)
+    .await?;
+    Ok(())
+}
+
+/// Has a change that was found be told, as it is now; not where one is that began when it did.
 async fn take_up(
     all: &mut Transaction<'static, Any>,
     notice: &ChangeNotice,
@@ -203,14 +242,16 @@ async fn take_up(
     let of = &notice.identity;
     sqlx::query(
         "update told set id = $1, began = $2, state = $3, document = $4 where id = $5 \
-         and board_id in (select id from board where key = $6)",
+         and board_id in (select id from board where key = $6) and not exists (select 1 from told o \
+         where o.board_id = told.board_id and o.id = $7 and o.id <> told.id)",
     )
     .bind(of.id())
-    .bind(of.began)
+    .bind(of.until)
     .bind(state)
     .bind(&notice.document)
     .bind(known_as)
     .bind(&of.board)
+    .bind(of.id())
     .execute(&mut **all)
     .await?;
     Ok(())
@@ -225,12 +266,13 @@ async fn insert(
     let of = &notice.identity;
     sqlx::query(
         "insert into told (board_id, id, kind, subject, began, noted, state, tries, due, document) \
-         select id, $1, $2, $3, $4, $5, $6, 0, 0, $7 from board where key = $8 on conflict do nothing",
+         select id, $1, $2, $3, $4, $5, $6, 0, 0, $7 from board where key = $8 \
+         on conflict (board_id, id) do update set began = excluded.began",
     )
     .bind(of.id())
     .bind(&of.kind)
     .bind(&of.subject)
-    .bind(of.began)
+    .bind(of.until)
     .bind(noted)
     .bind(state)
     .bind(&notice.document)
@@ -250,7 +292,13 @@ mod tests {
 
     fn change(kind: &str, day: i64) -> ChangeIdentity {
         let subject = if kind == "more-often" { "rate" } else { kind };
-        ChangeIdentity { board: "a".into(), kind: kind.into(), subject: subject.into(), began: day * DAY }
+        let (board, subject, began) = ("a".into(), subject.into(), day * DAY);
+        ChangeIdentity { board, kind: kind.into(), subject, began, until: began }
+    }
+
+    /// A budget that is broken from a day to another.
+    fn over(from: i64, until: i64) -> ChangeIdentity {
+        ChangeIdentity { until: until * DAY, ..change("over-budget", from) }
     }
 
     async fn found(store: &FarmStore, of: &ChangeIdentity) -> Option<i64> {
@@ -327,6 +375,34 @@ mod tests {
             store.note_found(&[(change("worse", 30), 30 * DAY)], 31 * DAY).await.unwrap();
             let noted = store.note_changes(&[notice(&change("worse", 30))], 31 * DAY, 1).await.unwrap();
             assert_eq!(noted, NoticesNoted { given_up: 1, ..NoticesNoted::default() });
+        });
+    }
+
+    #[test]
+    fn a_broken_budget_is_told_once_however_long_and_the_next_one_is_told() {
+        on_each_engine(async |store| {
+            store.put(&recorded_run("measured", "a")).await.unwrap();
+            let notice = |of: &ChangeIdentity| ChangeNotice { identity: of.clone(), document: String::new() };
+            store.note_changes(&[], DAY, 9).await.unwrap();
+            let told = async |of: ChangeIdentity, now: i64| {
+                store.note_found(&[(of.clone(), of.until)], now * DAY).await.unwrap();
+                let noted = store.note_changes(&[notice(&of)], now * DAY, 9).await.unwrap();
+                (noted.new, found(&store, &of).await)
+            };
+            assert_eq!(told(over(6, 6), 6).await, (1, Some(6 * DAY)));
+            assert_eq!(told(over(6, 13), 13).await, (0, Some(6 * DAY)));
+            // Seven days within it.
+            assert_eq!(told(over(21, 21), 21).await, (1, Some(21 * DAY)));
+            // It goes on for longer than the days that are looked at.
+            for last in [40, 90, 120, 200, 280] {
+                let from = (last - 89).max(21);
+                assert_eq!(told(over(from, last), last).await, (0, Some(21 * DAY)), "{last}");
+            }
+            assert_eq!(told(over(288, 288), 288).await, (1, Some(288 * DAY)));
+            // Rows that come late make one of two.
+            store.note_found(&[(over(296, 296), 296 * DAY)], 296 * DAY).await.unwrap();
+            assert_eq!(told(over(288, 296), 297).await.1, Some(296 * DAY));
+            assert_eq!(store.waiting_notices().await.unwrap(), 3);
         });
     }
 }

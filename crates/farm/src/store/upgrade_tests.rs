@@ -91,8 +91,13 @@ async fn fill(store: &FarmStore) {
     store.add_code(&[2], 100, &[]).await.unwrap();
     assert!(store.add_code_for("c", &[4], 100, &[]).await.unwrap());
     assert_eq!(store.enrol(&[2], 50, "b", "B", &[3]).await.unwrap(), EnrolOutcome::Enrolled);
-    let identity =
-        ChangeIdentity { board: "a".into(), kind: "silent".into(), subject: String::new(), began: 5 };
+    let identity = ChangeIdentity {
+        board: "a".into(),
+        kind: "silent".into(),
+        subject: String::new(),
+        began: 5,
+        until: 5,
+    };
     let notice = ChangeNotice { identity, document: "{}".into() };
     store.note_changes(&[notice], 9, 10).await.unwrap();
     let ann = FarmPerson { name: "ann".into(), role: Role::Admin, created: 5 };
@@ -286,7 +291,8 @@ fn culprits_of_before_have_names_of_their_own_and_stay_known() {
         }
         let notice = |fingerprint: &str| {
             let (board, subject) = ("a".to_owned(), format!("culprit {fingerprint}"));
-            let identity = ChangeIdentity { board, kind: "new-culprit".into(), subject, began: 100 };
+            let identity =
+                ChangeIdentity { board, kind: "new-culprit".into(), subject, began: 100, until: 100 };
             ChangeNotice { identity, document: "{}".into() }
         };
         for was in &before[..2] {
