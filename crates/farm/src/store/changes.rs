@@ -22,7 +22,7 @@ struct RecordedCulprit {
     name: String,
     first: i64,
     five_minutes: u64,
-    /// When the first run with it began.
+    /// When the first run with it began that counts.
     run_first: Option<i64>,
     /// The series of the first five minutes.
     series: String,
@@ -191,7 +191,8 @@ impl FarmStore {
         let rows: Vec<Row> = sqlx::query_as(
             "select c.fingerprint, c.name, d.first, d.slots, \
              (select min(k.t) from culprit_run k where k.board_id = d.board_id and \
-              k.culprit_id = d.culprit_id), \
+              k.culprit_id = d.culprit_id and not exists (select 1 from run i \
+              where i.board_id = k.board_id and i.id = k.run and i.invalid > 0)), \
              (select min(x.series) from culprit_day x where x.board_id = d.board_id and \
               x.culprit_id = d.culprit_id and x.t = d.day and x.from_t = d.first) \
              from (select board_id, culprit_id, min(t) as day, min(first) as first, \
@@ -386,6 +387,33 @@ mod tests {
             // The recorder had it first: of the time after it nothing is new.
             let seen = store.culprits_since("a", DAY).await.unwrap();
             assert!(seen.iter().all(|one| one.fingerprint != both.fingerprint));
+        });
+    }
+
+    #[test]
+    fn a_hunt_that_does_not_count_hides_nothing_that_a_recorder_names() {
+        on_each_engine(async |store| {
+            store.board_for("a", "a").await.unwrap();
+            for at in 0..10 {
+                store.put_rows(&[day("wakeup", at, |_| "other")]).await.unwrap();
+            }
+            store.put_rows(&[day("wakeup", 10, |_| "fault_hogger")]).await.unwrap();
+            let new = async || -> Vec<i64> {
+                let seen = store.culprits_since("a", 10 * DAY).await.unwrap();
+                crate::changes::new_culprits(&seen, 0).into_iter().map(|one| one.from).collect()
+            };
+            assert_eq!(new().await, [10 * DAY]);
+            let mut hunt = recorded_run("hunt", "a");
+            hunt.run.started = 5 * DAY;
+            (hunt.slots, hunt.rows) = (Vec::new(), Vec::new());
+            (hunt.run.id, hunt.run.invalid) = ("spoiled".into(), 1);
+            store.put(&hunt).await.unwrap();
+            assert_eq!(new().await, [10 * DAY]);
+            // One that counts had it before.
+            (hunt.run.id, hunt.run.invalid) = ("counts".into(), 0);
+            hunt.digest = b"another".to_vec();
+            store.put(&hunt).await.unwrap();
+            assert!(new().await.is_empty());
         });
     }
 
