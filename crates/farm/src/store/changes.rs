@@ -92,8 +92,15 @@ impl FarmStore {
     }
 
     /// Culprits of a board that no run and no five minutes of its recorder had before some time.
-    pub async fn culprits_since(&self, board: &str, since: i64) -> Result<Vec<CulpritSeen>> {
-        let in_runs = self.culprits_of_runs_since(board, since).await?.into_iter();
+    /// Where its hardware became another, hunts and days before that are none without them.
+    pub async fn culprits_since(
+        &self,
+        board: &str,
+        since: i64,
+        hardware: Option<i64>,
+    ) -> Result<Vec<CulpritSeen>> {
+        let hardware = hardware.unwrap_or(i64::MIN);
+        let in_runs = self.culprits_of_runs_since(board, since, hardware).await?.into_iter();
         let mut all: BTreeMap<String, CulpritSeen> =
             in_runs.map(|one| (one.fingerprint.clone(), one)).collect();
         let recorded = self.culprits_of_recorder(board).await?;
@@ -108,7 +115,8 @@ impl FarmStore {
                 let seen = all.entry(one.fingerprint.clone()).or_default();
                 (seen.board, seen.fingerprint, seen.name) = (board.to_owned(), one.fingerprint, one.name);
                 (seen.first, seen.five_minutes, seen.series) = (one.first, one.five_minutes, one.series);
-                seen.days_before = days.iter().filter(|day| **day + DAY <= one.first).count() as u64;
+                let is_before = |day: &&i64| **day >= hardware && **day + DAY <= one.first;
+                seen.days_before = days.iter().filter(is_before).count() as u64;
             } else if let Some(seen) = all.get_mut(&one.fingerprint) {
                 seen.five_minutes = one.five_minutes;
             }
@@ -146,12 +154,18 @@ impl FarmStore {
 
     /// Those whose first run began at some time or later. Before stores named culprits by their
     /// name, too, runs say of a rule alone that it was there: they are no hunts without it.
-    async fn culprits_of_runs_since(&self, board: &str, since: i64) -> Result<Vec<CulpritSeen>> {
+    async fn culprits_of_runs_since(
+        &self,
+        board: &str,
+        since: i64,
+        hardware: i64,
+    ) -> Result<Vec<CulpritSeen>> {
         type Row = (String, String, String, i64, i64, i64, i64, String);
         let rows: Vec<Row> = sqlx::query_as(
             "select b.key, c.fingerprint, c.name, f.first, f.spikes, f.low, \
              (select count(*) from run r where r.board_id = f.board_id and r.series = 'hunt' \
-              and r.started < f.first and r.invalid = 0 and (r.started > n.since or not exists \
+              and r.started >= $3 and r.started < f.first and r.invalid = 0 \
+              and (r.started > n.since or not exists \
               (select 1 from culprit_run o join culprit p on p.id = o.culprit_id \
                where o.board_id = f.board_id and o.t <= n.since and p.rule = c.rule and p.rule <> ''))), \
              (select min(k.run) from culprit_run k where k.board_id = f.board_id and \
@@ -170,6 +184,7 @@ impl FarmStore {
         )
         .bind(board)
         .bind(since)
+        .bind(hardware)
         .fetch_all(&self.pool)
         .await
         .map_err(trouble)?;
@@ -296,7 +311,7 @@ mod tests {
             assert_eq!((days.len(), days[10].five_minutes, days[10].series.as_str()), (11, 200, "wakeup"));
             assert!(store.culprits(Some("b"), 9).await.unwrap().is_empty());
 
-            let seen = store.culprits_since("a", 10 * DAY).await.unwrap();
+            let seen = store.culprits_since("a", 10 * DAY, None).await.unwrap();
             let seen: BTreeMap<_, _> = seen.iter().map(|one| (one.fingerprint.as_str(), one)).collect();
             assert!(!seen.contains_key(hog.fingerprint.as_str()), "it was there before");
             let new = seen[zeta.fingerprint.as_str()];
@@ -351,7 +366,7 @@ mod tests {
             }
             store.put_rows(&[day("wakeup", 14, |seq| if seq < 100 { "hog" } else { "zeta" })]).await.unwrap();
             let new = async || -> Vec<String> {
-                let seen = store.culprits_since("a", 10 * DAY).await.unwrap();
+                let seen = store.culprits_since("a", 10 * DAY, None).await.unwrap();
                 let new = crate::changes::new_culprits(&seen, 0);
                 new.into_iter().map(|one| one.says.rsplit(' ').next().unwrap().to_owned()).collect()
             };
@@ -385,7 +400,7 @@ mod tests {
             let known = hunt.culprits.iter().find(|one| one.fingerprint == both.fingerprint).unwrap();
             assert_eq!((&both.name, both.spikes), (&known.name, known.spikes));
             // The recorder had it first: of the time after it nothing is new.
-            let seen = store.culprits_since("a", DAY).await.unwrap();
+            let seen = store.culprits_since("a", DAY, None).await.unwrap();
             assert!(seen.iter().all(|one| one.fingerprint != both.fingerprint));
         });
     }
@@ -399,7 +414,7 @@ mod tests {
             }
             store.put_rows(&[day("wakeup", 10, |_| "fault_hogger")]).await.unwrap();
             let new = async || -> Vec<i64> {
-                let seen = store.culprits_since("a", 10 * DAY).await.unwrap();
+                let seen = store.culprits_since("a", 10 * DAY, None).await.unwrap();
                 crate::changes::new_culprits(&seen, 0).into_iter().map(|one| one.from).collect()
             };
             assert_eq!(new().await, [10 * DAY]);
@@ -440,7 +455,7 @@ mod tests {
                 store.put(&record).await.unwrap();
             }
             let before = async || -> Vec<u64> {
-                let seen = store.culprits_since("a", 1_005).await.unwrap();
+                let seen = store.culprits_since("a", 1_005, None).await.unwrap();
                 seen.iter().map(|one| one.hunts_before).collect()
             };
             assert_eq!(before().await, [5, 5]);
@@ -449,6 +464,38 @@ mod tests {
                 .await
                 .unwrap();
             assert_eq!(before().await, [5, 2], "none, then same");
+        });
+    }
+
+    #[test]
+    fn what_other_hardware_had_none_of_is_not_new_by_its_hunts_and_days() {
+        on_each_engine(async |store| {
+            let recorded = recorded_run("hunt", "a");
+            for at in 0..12 {
+                let mut record = recorded.clone();
+                (record.run.id, record.run.started) = (format!("hunt-{at}"), at * DAY + 3_600);
+                (record.slots, record.rows) = (Vec::new(), Vec::new());
+                if at < 11 {
+                    record.culprits.clear();
+                }
+                store.put(&record).await.unwrap();
+            }
+            for at in 0..11 {
+                store.put_rows(&[day("wakeup", at, |_| "other")]).await.unwrap();
+            }
+            store.put_rows(&[day("wakeup", 11, |_| "zeta")]).await.unwrap();
+            let before = async |hardware: Option<i64>| -> Vec<(u64, u64)> {
+                let seen = store.culprits_since("a", 11 * DAY, hardware).await.unwrap();
+                let mut all: Vec<_> = seen.iter().map(|one| (one.hunts_before, one.days_before)).collect();
+                all.sort_unstable();
+                all.dedup();
+                all
+            };
+            assert_eq!(before(None).await, [(0, 11), (11, 0)]);
+            // What was on the day of the exchange may be of the other one.
+            assert_eq!(before(Some(9 * DAY)).await, [(0, 2), (2, 0)]);
+            assert_eq!(before(Some(9 * DAY + 7_200)).await, [(0, 1), (1, 0)]);
+            assert_eq!(before(Some(11 * DAY)).await, [(0, 0)]);
         });
     }
 
@@ -469,7 +516,7 @@ mod tests {
                 }
                 store.put(&record).await.unwrap();
             }
-            let found = store.culprits_since("a", 0).await.unwrap();
+            let found = store.culprits_since("a", 0, None).await.unwrap();
             assert_eq!(found.len(), recorded.culprits.len());
             let one = &found[0];
             assert_eq!((one.first, one.run.as_str()), (recorded.run.started + 3, "hunt-3"));

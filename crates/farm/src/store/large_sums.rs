@@ -66,7 +66,7 @@ mod tests {
             assert!(all.iter().all(|one| one.total_ns == Nanos(i64::MAX) && one.spikes == i64::MAX as u64));
             let of_b = store.culprits(Some("b"), 99).await.unwrap();
             assert!(of_b.iter().all(|one| one.total_ns < Nanos(i64::MAX) && one.runs == 1));
-            assert_eq!(store.culprits_since("a", 0).await.unwrap().len(), before.len());
+            assert_eq!(store.culprits_since("a", 0, None).await.unwrap().len(), before.len());
             let long = store.kernels().await.unwrap();
             assert_eq!(long.len(), kernels.len());
             assert!(long.iter().any(|one| one.length_ns >= i64::MAX as u64));

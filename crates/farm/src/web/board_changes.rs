@@ -59,7 +59,7 @@ pub async fn of_board(
         all.extend(over_budget(board, &days, from));
     }
     let since = since.max(hardware);
-    all.extend(new_culprits(&store.culprits_since(name, since).await?, since));
+    all.extend(new_culprits(&store.culprits_since(name, since, replaced).await?, since));
     for one in &mut all {
         one.conditions = series.iter().map(|one| one.words.clone()).collect();
     }
