@@ -9,10 +9,10 @@ use crate::pages::parts::{date, escaped, known};
 /// may have had it long.
 const LEAST_BEFORE: u64 = 10;
 /// Fewer spikes may be one bad moment.
-const LEAST_SPIKES: u64 = 3;
+pub const LEAST_SPIKES: u64 = 3;
 /// A recorder names one for the largest latency of each five minutes, however small that is: an
 /// hour of them is no accident.
-const LEAST_FIVE_MINUTES: u64 = 12;
+pub const LEAST_FIVE_MINUTES: u64 = 12;
 
 /// A culprit on a board.
 #[derive(Clone, Debug, Default, PartialEq)]

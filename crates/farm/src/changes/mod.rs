@@ -22,7 +22,7 @@ use crate::records::SeriesOfBoard;
 use crate::setting_changes::SettingChange;
 
 pub use budget::{BUDGET_APART, over_budget, without_tag};
-pub use culprits::{CulpritSeen, new_culprits};
+pub use culprits::{CulpritSeen, LEAST_FIVE_MINUTES, LEAST_SPIKES, new_culprits};
 pub use environment::{EFFECT_DAYS, EnvironmentStep, SeriesAround, effect};
 pub use identity::{ChangeIdentity, NotedChanges};
 pub use invalid::{InvalidRun, invalid_within, is_spoiled};

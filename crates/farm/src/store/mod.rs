@@ -9,6 +9,7 @@ mod board_settings;
 mod boards;
 #[cfg(any(test, feature = "fixture"))]
 mod bulk;
+mod change_marks;
 mod changes;
 mod counted;
 mod counted_days;
@@ -57,6 +58,7 @@ pub use acknowledged::AcknowledgedChange;
 pub use audit::AuditEntry;
 #[cfg(any(test, feature = "fixture"))]
 pub use bulk::{BulkRows, StoreTotals};
+pub use change_marks::ChangeMarks;
 pub use counted::CountedSeconds;
 pub use earlier::PutOutcome;
 pub use engine::StoreEngine;

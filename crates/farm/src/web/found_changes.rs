@@ -1,7 +1,8 @@
 //! The changes of all boards: found board by board, and again when a board has another day.
 //!
 //! Finding them reads months of histograms, so that what was found is kept in memory; a page never
-//! waits for a board that was looked at today.
+//! waits for a board that was looked at today. What comes later on such a day is found by the look
+//! that is made each minute.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ use super::wall_clock::now;
 use crate::changes::{ChangeKind, ChangesScope, FarmChange, RateReach, SHOWN_DAYS, hold, silent};
 use crate::ingest::plausible::believed;
 use crate::records::{DayMaximum, FarmBoard, Tier};
-use crate::store::FarmStore;
+use crate::store::{ChangeMarks, FarmStore};
 
 const DAY: i64 = 86_400;
 
@@ -23,6 +24,9 @@ const DAY: i64 = 86_400;
 const MOST_AT_ONCE: u64 = 5_000;
 /// Boards of such a fleet that are looked at together.
 const PART: i64 = 500;
+/// What came in so many days is asked for where a day was looked at already: twelve five minutes,
+/// one of each day, name a culprit that is new.
+const MARKED_DAYS: i64 = 14;
 
 /// What was found, by board, and of which state of it.
 #[derive(Default)]
@@ -57,9 +61,20 @@ impl LookedAt {
     }
 }
 
+/// How closely it is looked whether a board has something new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LookDepth {
+    /// Another day, as a page asks for it.
+    Day,
+    /// Also what came on a day that was looked at.
+    Within,
+}
+
 /// What was found on a board.
 struct BoardLook {
     of: LookedAt,
+    /// As they were before it was looked at.
+    marks: ChangeMarks,
     changes: Vec<FarmChange>,
     scope: ChangesScope,
 }
@@ -67,7 +82,7 @@ struct BoardLook {
 impl FoundChanges {
     /// All changes of the last days, newest first; those that chance explains are left out.
     pub async fn all(&self, store: &FarmStore, boards: &[FarmBoard]) -> Result<Vec<FarmChange>, Refusal> {
-        self.look_at(store, boards, newest(boards)).await?;
+        self.look_at(store, boards, newest(boards), LookDepth::Day).await?;
         Ok(self.known(boards).await)
     }
 
@@ -98,10 +113,13 @@ impl FoundChanges {
         Ok(all)
     }
 
-    /// Looks at every board, so that pages find what is known: all changes, as above.
+    /// Looks at every board, so that pages find what is known: all changes, as above, with what
+    /// came on a day that was looked at.
     pub async fn look_through(&self, store: &FarmStore) -> Result<Vec<FarmChange>, Refusal> {
         if store.count_boards().await? <= MOST_AT_ONCE {
-            return self.all(store, &store.boards().await?).await;
+            let boards = store.boards().await?;
+            self.look_at(store, &boards, newest(&boards), LookDepth::Within).await?;
+            return Ok(self.known(&boards).await);
         }
         let known = self.of_many.lock().await.0;
         let day = if known > 0 { known } else { today() };
@@ -109,7 +127,7 @@ impl FoundChanges {
         while let Some((first, end)) = store.next_boards(&after, PART).await? {
             let began = host::clock::monotonic();
             let boards = store.boards_between(&first, &end).await?;
-            self.look_at(store, &boards, day).await?;
+            self.look_at(store, &boards, day, LookDepth::Within).await?;
             let (found, heard) = self.heard(&boards, day).await;
             all.extend(found);
             (after, last, of) = (end, newest(&boards).max(last), of + heard);
@@ -122,23 +140,46 @@ impl FoundChanges {
         Ok(found)
     }
 
-    async fn look_at(&self, store: &FarmStore, boards: &[FarmBoard], newest: i64) -> Result<(), Refusal> {
+    async fn look_at(
+        &self,
+        store: &FarmStore,
+        boards: &[FarmBoard],
+        newest: i64,
+        depth: LookDepth,
+    ) -> Result<(), Refusal> {
+        let mut known: Option<BTreeMap<String, ChangeMarks>> = None;
         for board in boards {
             let state = LookedAt::of(board);
-            let fresh = self.by_board.lock().await.get(&board.board).is_some_and(|look| look.of == state);
-            if !fresh {
-                // Not under the lock: others see meanwhile what is known.
-                let found = of_board(store, board, newest).await;
-                // What is damaged of one board hides no other's: its own page says so.
-                if found.is_err() && store.answers().await {
-                    continue;
-                }
-                let (changes, scope) = found?;
-                let look = BoardLook { of: state, changes, scope };
-                self.by_board.lock().await.insert(board.board.clone(), look);
+            if depth == LookDepth::Day && self.is_fresh(board, &state, None).await {
+                continue;
             }
+            // Of all boards at once, and before any is looked at: what comes then is seen next.
+            let all = match known.take() {
+                Some(all) => all,
+                None => marks(store, boards, newest).await?,
+            };
+            let marks = known.insert(all).get(&board.board).copied().unwrap_or_default();
+            if depth == LookDepth::Within && self.is_fresh(board, &state, Some(marks)).await {
+                continue;
+            }
+            // Not under the lock: others see meanwhile what is known.
+            let found = of_board(store, board, newest).await;
+            // What is damaged of one board hides no other's: its own page says so.
+            if found.is_err() && store.answers().await {
+                continue;
+            }
+            let (changes, scope) = found?;
+            let look = BoardLook { of: state, marks, changes, scope };
+            self.by_board.lock().await.insert(board.board.clone(), look);
         }
         Ok(())
+    }
+
+    /// Whether a board was looked at as it is, by its marks where these are asked for.
+    async fn is_fresh(&self, board: &FarmBoard, state: &LookedAt, marks: Option<ChangeMarks>) -> bool {
+        let by_board = self.by_board.lock().await;
+        let look = by_board.get(&board.board);
+        look.is_some_and(|look| look.of == *state && marks.is_none_or(|marks| look.marks == marks))
     }
 
     /// What is known of boards that are to be heard of, and in how many series it was looked for:
@@ -163,6 +204,16 @@ impl FoundChanges {
         }
         (all, series)
     }
+}
+
+/// What says of boards, in the order of their names, that one has something new within a day.
+async fn marks(
+    store: &FarmStore,
+    boards: &[FarmBoard],
+    newest: i64,
+) -> Result<BTreeMap<String, ChangeMarks>, Refusal> {
+    let (Some(first), Some(last)) = (boards.first(), boards.last()) else { return Ok(BTreeMap::new()) };
+    Ok(store.change_marks(&first.board, &last.board, newest - MARKED_DAYS * DAY).await?)
 }
 
 /// What can be seen of the rates of one of these boards; none where it is not among them.

@@ -4,6 +4,7 @@ mod budgets;
 mod environments;
 mod rates;
 mod silence;
+mod within_day;
 
 use model::rows::RowCounts;
 use model::units::Cpu;

@@ -1,0 +1,89 @@
+//! What comes on a day that was looked at already.
+
+use model::watch::{WatchCulprit, WatchRow};
+
+use super::*;
+use crate::ingest::rows::{self, RowsOf};
+use crate::records::EnvironmentRecord;
+use crate::store::RowBatch;
+
+/// Five minutes from one to another that name a thread, all in one environment.
+fn batch(from: u64, to: u64, name: &str, env: &str) -> RowBatch {
+    let of = RowsOf { boot: "b".into(), recording: "r".into(), series: "wakeup".into() };
+    let line = |seq: u64| {
+        let hist = RowCounts::of_rows([(200, 1)]);
+        let (name, kind, share) = (name.into(), "thread".into(), Some(0.5));
+        let culprit = WatchCulprit { name, kind, share, ..WatchCulprit::default() };
+        let (cpu, n, max_ns) = (Some(Cpu(0)), hist.total(), Some(Nanos(200)));
+        let row = WatchRow { cpu, n, max_ns, hist, culprit, ..WatchRow::default() };
+        let mono = seq as i64 * 300 * Nanos::SECOND.0;
+        let line = serde_json::json!({
+            "seq": seq, "mono_ns": mono, "span_ns": 1, "wall_ns": mono, "env": env, "cpus": [row],
+        });
+        line.to_string() + "\n"
+    };
+    let text: String = (from..to).map(line).collect();
+    let rows = rows::read(&of, text.as_bytes()).unwrap();
+    RowBatch { board_id: 1, of, clock: None, received_ns: i64::MAX, rows }
+}
+
+async fn kinds(store: &FarmStore, of: &FoundChanges) -> Vec<ChangeKind> {
+    let all = of.look_through(store).await.unwrap_or_else(|refusal| panic!("{}", refusal.detail));
+    let mut kinds: Vec<ChangeKind> = all.into_iter().map(|one| one.kind).collect();
+    kinds.sort_unstable();
+    kinds
+}
+
+#[test]
+fn another_environment_and_a_new_culprit_of_the_same_day_are_found() {
+    on_each_engine(async |store| {
+        store.board_for("a", "a").await.unwrap();
+        for env in ["x", "y"] {
+            let settings = format!("{{\"host.release\":\"{env}\"}}");
+            let (digest, release) = (env.to_owned(), env.to_owned());
+            let of = EnvironmentRecord { digest, release, settings, ..EnvironmentRecord::default() };
+            store.put_environment(1, env, &of).await.unwrap();
+        }
+        for day in 0..10 {
+            store.put_rows(&[batch(day * 288, (day + 1) * 288, "hog", "x")]).await.unwrap();
+        }
+        store.put_rows(&[batch(2_880, 2_900, "hog", "x")]).await.unwrap();
+        let changes = FoundChanges::default();
+        assert!(kinds(&store, &changes).await.is_empty());
+        store.put_rows(&[batch(2_900, 2_901, "hog", "y")]).await.unwrap();
+        assert_eq!(kinds(&store, &changes).await, [ChangeKind::Environment]);
+        store.put_rows(&[batch(2_901, 2_912, "zeta", "y")]).await.unwrap();
+        assert_eq!(kinds(&store, &changes).await, [ChangeKind::Environment]);
+        store.put_rows(&[batch(2_912, 2_913, "zeta", "y")]).await.unwrap();
+        let both = [ChangeKind::Environment, ChangeKind::NewCulprit];
+        assert_eq!(kinds(&store, &changes).await, both);
+        assert_eq!(kinds(&store, &FoundChanges::default()).await, both, "as after a restart");
+    });
+}
+
+#[test]
+fn what_a_hunt_sees_after_its_first_state_is_found() {
+    on_each_engine(async |store| {
+        let recorded = recorded_run("hunt", "a");
+        let mut hunt = recorded.clone();
+        (hunt.slots, hunt.rows) = (Vec::new(), Vec::new());
+        hunt.culprits.clear();
+        for at in 0..10 {
+            let mut before = hunt.clone();
+            before.run.id = format!("hunt-{at}");
+            before.run.started -= (10 - at) * DAY;
+            before.whole.t = before.run.started;
+            store.put(&before).await.unwrap();
+        }
+        (hunt.run.complete, hunt.digest) = (false, b"earlier".to_vec());
+        store.put(&hunt).await.unwrap();
+        let changes = FoundChanges::default();
+        assert!(kinds(&store, &changes).await.is_empty());
+        (hunt.run.complete, hunt.digest) = (true, recorded.digest.clone());
+        hunt.culprits.clone_from(&recorded.culprits);
+        store.put(&hunt).await.unwrap();
+        let often = recorded.culprits.iter().filter(|one| one.spikes >= 3).count();
+        assert_eq!(kinds(&store, &changes).await, vec![ChangeKind::NewCulprit; often]);
+        assert!(often > 0);
+    });
+}
