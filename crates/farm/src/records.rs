@@ -89,6 +89,9 @@ pub struct RunFilter {
     pub before_run: Option<String>,
 }
 
+/// Fewer days with samples do not say how often there are to be some.
+pub const FEW_DAYS: usize = 3;
+
 /// A board with what the first page shows of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct FarmBoard {
@@ -119,6 +122,10 @@ pub struct FarmBoard {
     /// count.
     #[serde(skip)]
     pub uncounted: Vec<i64>,
+    /// Where all of these are fewer than [`FEW_DAYS`]: the last thirteen days with samples of a
+    /// year up to the last, oldest first.
+    #[serde(skip)]
+    pub sent_days: Vec<i64>,
     /// What people say of it.
     #[serde(flatten)]
     pub settings: BoardSettings,

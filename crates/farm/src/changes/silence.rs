@@ -4,31 +4,55 @@ use report::words::several;
 
 use super::{ChangeKind, FarmChange};
 use crate::pages::parts::{date, escaped};
-use crate::records::{FarmBoard, Tier};
+use crate::records::{FEW_DAYS, FarmBoard, Tier};
 
 /// A day may be cut at both ends.
 const LEAST_DAYS: i64 = 2;
-/// The longest gap of a board so many times: one that measures each Monday is not silent on Sunday.
+/// What is usual so many times: one that measures each Monday is not silent on Sunday.
 const TIMES: i64 = 3;
 
-/// Fewer days do not say how often there is to be one.
-const LEAST_KNOWN: usize = 3;
+/// How long it was from one day with samples to the next, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum UsualGap {
+    /// In its last 30 days, at most.
+    OfMonth(i64),
+    /// In a year, more than once: a board may have been away, and come back.
+    OfYear(i64),
+    /// Too few days say so: how many there are of a year.
+    Unknown(usize),
+}
+
+impl UsualGap {
+    fn of(board: &FarmBoard) -> UsualGap {
+        let gaps = |days: &[i64]| -> Vec<i64> {
+            let mut gaps: Vec<i64> = days.windows(2).map(|pair| pair[1] - pair[0]).collect();
+            gaps.sort_unstable_by_key(|gap| std::cmp::Reverse(*gap));
+            gaps
+        };
+        // Also a run that does not count came.
+        let (days, of_year) = (board.days_with_samples(), &board.sent_days);
+        match (gaps(&days).first(), gaps(of_year).get(1)) {
+            (Some(longest), _) if days.len() >= FEW_DAYS => UsualGap::OfMonth(*longest),
+            (_, Some(second)) => UsualGap::OfYear(*second),
+            _ => UsualGap::Unknown(days.len().max(of_year.len())),
+        }
+    }
+}
 
 /// Whether a board is silent on a day, by the days on which it used to send. One that is to send is
 /// silent also where it sent on fewer days than say how often it does, or never.
 pub fn silent(board: &FarmBoard, today: i64) -> Option<FarmChange> {
-    // Also a run that does not count came.
-    let days = board.days_with_samples();
-    let (day, is_known) = (Tier::Day.seconds(), days.len() >= LEAST_KNOWN);
-    let is_new = board.last_day <= 0;
-    if !board.sends && (is_new || !is_known) {
+    let (day, usual, is_new) = (Tier::Day.seconds(), UsualGap::of(board), board.last_day <= 0);
+    if !board.sends && (is_new || matches!(usual, UsualGap::Unknown(_))) {
         return None;
     }
     let last = if is_new { Tier::Day.begin(board.enrolled) } else { board.last_day };
-    let gaps = days.windows(2).map(|pair| pair[1] - pair[0]);
-    let usual = gaps.max().filter(|_| is_known).unwrap_or(day);
+    let gap = match usual {
+        UsualGap::OfMonth(gap) | UsualGap::OfYear(gap) => gap / day,
+        UsualGap::Unknown(_) => 1,
+    };
     let since = (Tier::Day.begin(today) - last) / day;
-    let allowed = (TIMES * usual / day).max(LEAST_DAYS);
+    let allowed = (TIMES * gap).max(LEAST_DAYS);
     (since >= allowed).then(|| FarmChange {
         board: board.board.clone(),
         kind: ChangeKind::Silent,
@@ -38,15 +62,7 @@ pub fn silent(board: &FarmBoard, today: i64) -> Option<FarmChange> {
             true => format!("Nothing came since it was enrolled on {}.", date(last)),
             false => format!("Nothing came since {}.", date(last)),
         },
-        evidence: vec![match usual / day {
-            _ if is_new => format!("That is {since} days; it has a valid token, and never sent anything."),
-            _ if !is_known => {
-                let days = several(days.len() as u64, "day", "days");
-                format!("That is {since} days; before, it had samples of {days}.")
-            }
-            1 => format!("That is {since} days; before, it had samples of each day."),
-            days => format!("That is {since} days; before, it was {days} days from one to the next at most."),
-        }],
+        evidence: vec![format!("That is {since} days; {}.", before(usual, is_new))],
         p: None,
         settings: Vec::new(),
         address: format!("/b/{}", escaped(&board.board)),
@@ -54,6 +70,27 @@ pub fn silent(board: &FarmBoard, today: i64) -> Option<FarmChange> {
         acknowledged: None,
         conditions: Vec::new(),
     })
+}
+
+/// What was before a silence, as its sentence ends.
+fn before(usual: UsualGap, is_new: bool) -> String {
+    let days = |seconds: i64| several((seconds / Tier::Day.seconds()).unsigned_abs(), "day", "days");
+    match usual {
+        _ if is_new => "it has a valid token, and never sent anything".to_owned(),
+        UsualGap::OfMonth(gap) if gap == Tier::Day.seconds() => {
+            "before, it had samples of each day".to_owned()
+        }
+        UsualGap::OfMonth(gap) => {
+            format!("in the 30 days up to then it was {} from one to the next at most", days(gap))
+        }
+        UsualGap::OfYear(gap) => {
+            format!("in the year up to then up to {} from one to the next were usual", days(gap))
+        }
+        UsualGap::Unknown(count) => {
+            let days = several(count as u64, "day", "days");
+            format!("in the year up to then it had samples of {days}")
+        }
+    }
 }
 
 #[cfg(test)]
@@ -91,7 +128,8 @@ mod tests {
             assert!(silent(&sends(days), today(last + 2)).is_none());
             let found = silent(&sends(days), today(last + 3)).unwrap();
             assert_eq!((found.from, found.t), (last * 86_400, (last + 3) * 86_400));
-            let evidence = format!("That is 3 days; before, it had samples of {} day", days.len());
+            let evidence =
+                format!("That is 3 days; in the year up to then it had samples of {} day", days.len());
             assert!(found.evidence[0].starts_with(&evidence), "{found:?}");
         }
         // With three of them it is known how often it sends.
@@ -102,5 +140,33 @@ mod tests {
         assert_eq!(found.from, 5 * 86_400);
         assert!(found.says.contains("enrolled on 1970-01-06"), "{found:?}");
         assert!(silent(&board(&[]), today(99)).is_none());
+    }
+
+    #[test]
+    fn what_sends_seldom_is_known_by_the_days_of_a_year() {
+        let today = |day: i64| day * 86_400 + 3_600;
+        let seldom = |sent: &[i64], sends: bool| {
+            let last = *sent.last().unwrap();
+            let in_month: Vec<i64> = sent.iter().copied().filter(|day| last - day < 30).collect();
+            let sent_days = sent.iter().map(|day| day * 86_400).collect();
+            FarmBoard { sends, sent_days, ..board(&in_month) }
+        };
+        for every in [16, 31] {
+            let sent: Vec<i64> = (0..13).map(|at| at * every).collect();
+            let last = 12 * every;
+            for sends in [true, false] {
+                assert!(silent(&seldom(&sent, sends), today(last + 3 * every - 1)).is_none(), "{every}");
+                let found = silent(&seldom(&sent, sends), today(last + 3 * every)).unwrap();
+                let usual = format!("in the year up to then up to {every} days from one to the next");
+                assert!(found.evidence[0].contains(&usual), "{found:?}");
+            }
+        }
+        // One that was away for long and came back is not waited for that long again.
+        let back = seldom(&[1, 2, 3, 200, 201], true);
+        assert!(silent(&back, today(203)).is_none() && silent(&back, today(204)).is_some());
+        // Two days say nothing.
+        assert!(silent(&seldom(&[1, 32], false), today(400)).is_none());
+        let found = silent(&seldom(&[1, 32], true), today(35)).unwrap();
+        assert!(found.evidence[0].ends_with("samples of 2 days."), "{found:?}");
     }
 }

@@ -11,7 +11,7 @@ use super::environments::differ;
 use super::{FarmStore, to_u64, trouble};
 use crate::board_settings::{BoardSettings, FarmBudgets};
 use crate::ingest::plausible::latest_now;
-use crate::records::{DayMaximum, FarmBoard, SeriesKey, SeriesOfBoard, Tier};
+use crate::records::{DayMaximum, FEW_DAYS, FarmBoard, SeriesKey, SeriesOfBoard, Tier};
 
 /// The days that a line on the first page has.
 pub const DAYS: i64 = 30;
@@ -81,6 +81,9 @@ impl FarmStore {
         .await
         .map_err(trouble)?;
         let mut days = self.days(first, last).await?;
+        let few = days.iter().filter(|(_, days)| days.len() < FEW_DAYS);
+        let few: Vec<i64> = few.map(|(id, _)| *id).collect();
+        let mut sent_days = self.sent_days(&few).await?;
         let counted = self.counted_days(first, last, DAYS).await?;
         let slots = self.last_slots(first, last).await?;
         let mut settings = self.settings_with_budgets(first, last).await?;
@@ -115,6 +118,7 @@ impl FarmStore {
                 max_ns,
                 days,
                 uncounted,
+                sent_days: sent_days.remove(&id).unwrap_or_default(),
                 settings,
             }
         };

@@ -46,6 +46,7 @@ mod row_keys;
 mod row_times;
 mod rows;
 mod runs;
+mod sent_days;
 mod sides;
 mod sums;
 mod tiers;
