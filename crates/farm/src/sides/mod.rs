@@ -5,11 +5,13 @@
 //! each other, so that the board is the unit where there are enough of them.
 
 mod differences;
+mod left_out;
 mod side;
 mod spread;
 mod units;
 
 pub use differences::differences;
+pub use left_out::LeftOutDays;
 pub use side::{FarmSide, days_of};
 pub use spread::{MOST_BOARDS, boards_to_look_at, boards_to_read};
 pub use units::{BoardDays, ChosenUnits, FarmUnit, UnitDays, choose};

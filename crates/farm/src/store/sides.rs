@@ -42,7 +42,8 @@ impl FarmStore {
         Ok(all)
     }
 
-    /// Of boards, each with a stretch of time, those that have a maximum of five minutes in it.
+    /// Of boards, each with a stretch of time, those that have a maximum of five minutes in it, on
+    /// a day without a run of the same series that does not count.
     pub async fn boards_with_maxima(&self, boards: &[(&str, TimeStretch)]) -> Result<Vec<String>> {
         let probes: Vec<String> = (0..8).map(|at| probe(3 * at + 1)).collect();
         let probes = probes.join(" union all ");
@@ -161,14 +162,18 @@ impl FarmStore {
     }
 }
 
-/// Whether a board has a maximum within a stretch: it ends at the first day that has one.
+/// Whether a board has a maximum within a stretch: it ends at the first day that has one. No run
+/// that does not count is thought to last for longer than sixty days.
 fn probe(first: usize) -> String {
     let (from, to) = (first + 1, first + 2);
     format!(
         "select p.key from (select b.key from board b cross join hist h where b.key = ${first} \
          and h.board_id = b.id and h.tier = 2 and h.t >= ${from} and h.t < ${to} and exists (select 1 \
          from slot s where s.board_id = h.board_id and s.series = h.series and s.plan = h.plan \
-         and s.t >= h.t and s.t < h.t + 86400 and s.max_ns is not null) limit 1) p"
+         and s.t >= h.t and s.t < h.t + 86400 and s.max_ns is not null) and not exists (select 1 \
+         from run r where r.board_id = h.board_id and r.started > h.t - 5184000 \
+         and r.started < h.t + 86400 and r.invalid > 0 and r.series = h.series and r.plan = h.plan \
+         and r.started + coalesce(r.length_ns, 0) / 1000000000 >= h.t) limit 1) p"
     )
 }
 
@@ -268,6 +273,22 @@ mod tests {
                 assert_eq!(found, ["a"].into_iter().filter(|_| wanted).collect::<Vec<_>>(), "{from} {to}");
             }
             assert!(store.boards_with_maxima(&[]).await.unwrap().is_empty());
+            // A day of which nothing counts is none of which maxima are compared.
+            let own = record.run.key.plan.clone();
+            for (id, plan, began, is_there) in [
+                ("another plan", "another", day + 600, true),
+                ("the day before", own.as_str(), day - 7_200, true),
+                ("the same day", own.as_str(), day + 600, false),
+            ] {
+                record.run.id = id.to_owned();
+                plan.clone_into(&mut record.run.key.plan);
+                (record.run.invalid, record.run.started, record.whole.t) = (1, began, began);
+                record.run.length_ns = Some(Nanos(3_600 * Nanos::SECOND.0));
+                record.slots.clear();
+                store.put(&record).await.unwrap();
+                let found = store.boards_with_maxima(&[("a", ALL)]).await.unwrap();
+                assert_eq!(found.len() == 1, is_there, "{id}");
+            }
         });
     }
 

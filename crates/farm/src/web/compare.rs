@@ -15,7 +15,7 @@ use study::measurement::{Measurement, ReadOptions};
 
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
-use super::compare_days::{self, OTHER_MACHINES};
+use super::compare_days::{self, BesideVerdict, DaysAnswer, OTHER_MACHINES};
 use super::pages::WebOutcome;
 use super::tables::table;
 use crate::objects::BundleLease;
@@ -84,7 +84,7 @@ pub async fn page(State(app): State<Arc<App>>, Query(asked): Asked) -> WebOutcom
         return Ok(WebAnswer::page(form_page(&form, &choices, None)));
     }
     let text = match answered(&app, &form).await {
-        Ok((parts, _, others)) => answer(&form, &choices, parts, &others),
+        Ok((parts, _, beside)) => answer(&form, &choices, parts, &beside.others),
         Err(refusal) if refusal.status.is_client_error() => form_page(&form, &choices, Some(&refusal.detail)),
         Err(refusal) => return Err(refusal),
     };
@@ -95,9 +95,10 @@ pub async fn json(State(app): State<Arc<App>>, Query(asked): Asked) -> WebOutcom
     Ok(WebAnswer::text("application/json", document(&app, asked).await? + "\n"))
 }
 
-/// The runs, days or boards of both sides in the place of the verdict.
+/// The runs, days or boards of both sides in the place of the verdict; beside each how many days of
+/// its side are left out.
 pub async fn csv(State(app): State<Arc<App>>, Query(asked): Asked) -> WebOutcome {
-    const COLUMNS: [&str; 12] = [
+    const COLUMNS: [&str; 13] = [
         "side",
         "unit",
         "title",
@@ -110,19 +111,22 @@ pub async fn csv(State(app): State<Arc<App>>, Query(asked): Asked) -> WebOutcome
         "p999_ns",
         "p9999_ns",
         "max_ns",
+        "invalid_days",
     ];
     let found: Value = serde_json::from_str(&document(&app, asked).await?).unwrap_or_default();
-    let row = |side: &'static str, unit: &Value| {
+    let row = |side: &'static str, left_out: &Value, unit: &Value| {
         let quantiles = &unit["quantiles_ns"];
         json!({
             "side": side, "unit": found["unit"], "title": unit["title"], "observed_ns": unit["observed_ns"],
             "blocks": unit["blocks"], "limit_ns": found["limit_ns"], "exceedances": unit["exceedances"],
             "p50_ns": quantiles[0], "p99_ns": quantiles[1], "p999_ns": quantiles[2],
             "p9999_ns": quantiles[3], "max_ns": unit["max_ns"],
+            "invalid_days": left_out["invalid"],
         })
     };
     let of = |side: &'static str, name: &str| -> Vec<Value> {
-        found[name].as_array().into_iter().flatten().map(|unit| row(side, unit)).collect()
+        let left_out = &found["left_out"][name];
+        found[name].as_array().into_iter().flatten().map(|unit| row(side, left_out, unit)).collect()
     };
     table(&COLUMNS, &[of("A", "a"), of("B", "b")].concat())
 }
@@ -135,7 +139,7 @@ async fn document(app: &App, asked: Vec<(String, String)>) -> Result<String, Ref
              ?a_board=NAME&a_before=DATE",
         ));
     }
-    let (_, json, others) = answered(app, &form).await?;
+    let (_, json, BesideVerdict { others, left_out: [a, b] }) = answered(app, &form).await?;
     if !form.is_of_days() {
         return Ok(json);
     }
@@ -144,17 +148,15 @@ async fn document(app: &App, asked: Vec<(String, String)>) -> Result<String, Ref
         json!({ "series": key.series, "plan": key.plan, "words": words, "days": days })
     };
     let others: Value = others.iter().map(other).collect();
+    let left_out = json!({ "a": a, "b": b });
     // Its numbers stay as they are written.
     Ok(match json.trim_end().strip_suffix('}') {
-        Some(open) => format!("{open},\"other_series\":{others}}}"),
+        Some(open) => format!("{open},\"other_series\":{others},\"left_out\":{left_out}}}"),
         None => json,
     })
 }
 
-async fn answered(
-    app: &App,
-    form: &ComparisonForm,
-) -> Result<(PageParts, String, Vec<SeriesOfBoard>), Refusal> {
+async fn answered(app: &App, form: &ComparisonForm) -> Result<DaysAnswer, Refusal> {
     let limit = match form.limit.as_str() {
         "" => None,
         text => Some(parse_limit(text)?),
@@ -167,7 +169,7 @@ async fn answered(
     }
     let (a, b) = (bundles(app, &form.a).await?, bundles(app, &form.b).await?);
     let (parts, json) = app.heavy(move || compared(&a, &b, limit)).await?;
-    Ok((parts, json, Vec::new()))
+    Ok((parts, json, BesideVerdict::default()))
 }
 
 fn parse_limit(text: &str) -> Result<Nanos, Refusal> {

@@ -20,18 +20,28 @@ use study::compare::ComparisonAnswer;
 
 use super::answer::Refusal;
 use super::app::App;
-use super::compare_sides::{FoundSide, beside_each_other, quarters};
+use super::chosen_boards::{beside_each_other, quarters};
+use super::compare_sides::FoundSide;
 use crate::pages::compare::ComparisonForm;
 use crate::records::{EnvironmentRecord, SLOT, SeriesKey, SeriesOfBoard};
-use crate::sides::{FarmUnit, UnitDays, choose, differences};
+use crate::sides::{FarmUnit, LeftOutDays, UnitDays, choose, differences};
 use crate::store::FarmStore;
 
 /// Said where the sides are of several models.
 pub const OTHER_MACHINES: &str =
     "The sides are different machines: what differs may be the hardware's, whatever else was changed.";
 
-/// The answer as parts of a page and as JSON, and the other series that both sides have.
-pub type DaysAnswer = (PageParts, String, Vec<SeriesOfBoard>);
+/// What an answer about days says besides the verdict.
+#[derive(Default)]
+pub struct BesideVerdict {
+    /// The other series that both sides have,
+    pub others: Vec<SeriesOfBoard>,
+    /// and how many days of A and B are left out.
+    pub left_out: [LeftOutDays; 2],
+}
+
+/// The answer as parts of a page and as JSON, and what is beside it.
+pub type DaysAnswer = (PageParts, String, BesideVerdict);
 
 pub async fn answered(app: &App, form: &ComparisonForm, limit: Option<Nanos>) -> Result<DaysAnswer, Refusal> {
     let [a, b] = FoundSide::both(&app.store, &form.sides).await?;
@@ -43,10 +53,10 @@ pub async fn answered(app: &App, form: &ComparisonForm, limit: Option<Nanos>) ->
     let Some(series) = shared.iter().find(|one| is_asked(&one.key)) else {
         return Err(Refusal::bad(match &shared[..] {
             [] => a.nothing_shared(&b),
-            _ => {
+            _ => a.emptied_beside(&b, is_asked).unwrap_or_else(|| {
                 let all: Vec<String> = shared.iter().map(words_of).collect();
                 format!("of that series one side has no maxima of five minutes: both have {}", all.join("; "))
-            }
+            }),
         }));
     };
     let (days_a, days_b) = (a.days_of(&series.key), b.days_of(&series.key));
@@ -57,7 +67,7 @@ pub async fn answered(app: &App, form: &ComparisonForm, limit: Option<Nanos>) ->
     let read_b = read_a.split_off(chosen.a.len());
     let mut remarks = vec![format!("What was measured: {}.", words_of(series))];
     remarks.extend(chosen.remarks(&days_a, &days_b));
-    remarks.extend([&a, &b].into_iter().filter_map(|side| side.remark.clone()));
+    remarks.extend([&a, &b].into_iter().flat_map(|side| side.remarks(&series.key)));
     let asked = AskedOfDays {
         limit,
         unit: chosen.unit,
@@ -67,7 +77,8 @@ pub async fn answered(app: &App, form: &ComparisonForm, limit: Option<Nanos>) ->
     };
     let (parts, json) = app.heavy(move || judged(read_a, read_b, asked)).await?;
     let others = shared.iter().filter(|one| one.key != series.key).cloned().collect();
-    Ok((parts, json, others))
+    let left_out = [&a, &b].map(|side| side.left_out(&series.key));
+    Ok((parts, json, BesideVerdict { others, left_out }))
 }
 
 fn words_of(of: &SeriesOfBoard) -> String {

@@ -6,20 +6,18 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::answer::Refusal;
-use crate::changes::is_spoiled;
+use super::chosen_boards::{BoardTimes, ChosenBoards, beside_each_other, quarters};
+use crate::changes::{InvalidRun, is_spoiled};
 use crate::environments::{KnownRecords, ToldSettings};
 use crate::history::{environment_on, history};
 use crate::records::{
     BoardEnvironment, EnvironmentRecord, EnvironmentRuns, SeriesDays, SeriesKey, SeriesOfBoard, Tier,
 };
-use crate::sides::{BoardDays, FarmSide, MOST_BOARDS, UnitDays, boards_to_look_at, boards_to_read, days_of};
+use crate::sides::{BoardDays, FarmSide, LeftOutDays, UnitDays, days_of};
 use crate::store::{FarmStore, TimeStretch};
 
 /// Series of a board that are looked at, those with most days first.
 const MOST_SERIES: usize = 32;
-
-/// Boards with the time in which they may have days of a side.
-type BoardTimes = BTreeMap<String, TimeStretch>;
 
 /// What boards were, as far as their runs and recorders say.
 struct KnownEnvironments {
@@ -70,10 +68,28 @@ impl KnownEnvironments {
     }
 }
 
+/// What the store has of a series of a board.
+struct FoundSeries {
+    /// Its days without those on which a run was on that does not count,
+    of: SeriesDays,
+    /// and these.
+    invalid: Vec<i64>,
+}
+
+impl FoundSeries {
+    /// The histograms of days have samples of runs that do not count.
+    fn of(mut of: SeriesDays, runs: &[InvalidRun]) -> FoundSeries {
+        let all = std::mem::take(&mut of.days).into_iter();
+        let (invalid, days): (Vec<i64>, Vec<i64>) = all.partition(|day| is_spoiled(runs, &of.key, *day));
+        of.days = days;
+        FoundSeries { of, invalid }
+    }
+}
+
 /// What the store has of a board.
 struct FoundBoard {
     history: Vec<BoardEnvironment>,
-    series: Vec<SeriesDays>,
+    series: Vec<FoundSeries>,
 }
 
 async fn found_boards(
@@ -88,32 +104,14 @@ async fn found_boards(
     let mut all = Vec::new();
     for name in names {
         let history = history(&said.remove(*name).unwrap_or_default(), &known.by_digest);
-        let mut series = days.remove(*name).unwrap_or_default();
-        // Their histograms have samples of runs that do not count.
-        let invalid = invalid.remove(*name).unwrap_or_default();
-        for SeriesDays { key, days, .. } in &mut series {
-            days.retain(|day| !is_spoiled(&invalid, key, *day));
-        }
-        series.sort_by_key(|one| Reverse(one.days.len()));
+        let runs = invalid.remove(*name).unwrap_or_default();
+        let all = days.remove(*name).unwrap_or_default().into_iter();
+        let mut series: Vec<FoundSeries> = all.map(|one| FoundSeries::of(one, &runs)).collect();
+        series.sort_by_key(|one| Reverse(one.of.days.len()));
         series.truncate(MOST_SERIES);
         all.push(((*name).to_owned(), FoundBoard { history, series }));
     }
     Ok(all)
-}
-
-/// The parts of a list that are read beside each other, as many as a store on SQLite has
-/// connections: most of a short statement's time is the way to the database and back.
-pub fn quarters<T>(all: &[T]) -> [&[T]; 4] {
-    std::array::from_fn(|at| &all[at * all.len() / 4..(at + 1) * all.len() / 4])
-}
-
-/// What was read of the parts, one after the other.
-pub async fn beside_each_other<T>(
-    parts: [impl Future<Output = Result<Vec<T>, Refusal>>; 4],
-) -> Result<Vec<T>, Refusal> {
-    let [first, second, third, last] = parts;
-    let (first, second, third, last) = tokio::try_join!(first, second, third, last)?;
-    Ok([first, second, third, last].into_iter().flatten().collect())
 }
 
 /// A board as it is on a side.
@@ -121,6 +119,8 @@ struct BoardOfSide {
     history: Vec<BoardEnvironment>,
     /// Its days that are of the side, by series.
     days: BTreeMap<SeriesKey, Vec<i64>>,
+    /// How many more would be.
+    left_out: BTreeMap<SeriesKey, LeftOutDays>,
 }
 
 /// A side with what the store has of it.
@@ -128,8 +128,8 @@ pub struct FoundSide {
     name: &'static str,
     boards: BTreeMap<String, BoardOfSide>,
     words: BTreeMap<SeriesKey, String>,
-    /// What of it is left out.
-    pub remark: Option<String>,
+    /// Which of its boards are left out.
+    boards_left_out: Option<String>,
 }
 
 impl FoundSide {
@@ -152,7 +152,7 @@ impl FoundSide {
         let found = beside_each_other(found).await?.into_iter().collect();
         let side = |at: usize, name| {
             let mut side = FoundSide::of(name, &asked[at], &within[at], &read[at], &found);
-            side.remark = chosen.left_out(name, at);
+            side.boards_left_out = chosen.left_out(name, at);
             side
         };
         Ok([side(0, "A"), side(1, "B")])
@@ -167,17 +167,33 @@ impl FoundSide {
     ) -> FoundSide {
         let mut words = BTreeMap::new();
         let mut of_side = |board: &FoundBoard| {
-            let mut days = BTreeMap::new();
-            for series in &board.series {
-                let there: Vec<i64> =
-                    series.days.iter().copied().filter(|day| within.contains(day)).collect();
-                days.insert(series.key.clone(), days_of(side, &there, &board.history));
-                words.insert(series.key.clone(), series.words.clone());
+            let (mut days, mut left_out) = (BTreeMap::new(), BTreeMap::new());
+            let then = |all: &[i64]| -> Vec<i64> {
+                all.iter().copied().filter(|day| within.contains(day)).collect()
+            };
+            for FoundSeries { of: SeriesDays { key, words: conditions, days: all }, invalid } in &board.series
+            {
+                days.insert(key.clone(), days_of(side, &then(all), &board.history));
+                let invalid = days_of(side, &then(invalid), &board.history).len() as u64;
+                left_out.insert(key.clone(), LeftOutDays { invalid });
+                words.insert(key.clone(), conditions.clone());
             }
-            BoardOfSide { history: board.history.clone(), days }
+            BoardOfSide { history: board.history.clone(), days, left_out }
         };
         let of_name = |name: &String| Some((name.clone(), of_side(found.get(name)?)));
-        FoundSide { name, boards: boards.iter().filter_map(of_name).collect(), words, remark: None }
+        let boards = boards.iter().filter_map(of_name).collect();
+        FoundSide { name, boards, words, boards_left_out: None }
+    }
+
+    /// How many days of a series would be of it, and are left out.
+    pub fn left_out(&self, key: &SeriesKey) -> LeftOutDays {
+        let all = self.boards.values().filter_map(|board| board.left_out.get(key).copied());
+        all.fold(LeftOutDays::default(), std::ops::Add::add)
+    }
+
+    /// What of it is left out where a series is compared.
+    pub fn remarks(&self, key: &SeriesKey) -> Vec<String> {
+        self.boards_left_out.iter().cloned().chain(self.left_out(key).remark(self.name)).collect()
     }
 
     /// Days by board, of a series.
@@ -208,14 +224,30 @@ impl FoundSide {
     pub fn nothing_shared(&self, other: &FoundSide) -> String {
         let empty = [self, other].into_iter().find(|side| side.words.keys().all(|key| side.count(key) == 0));
         match empty {
-            Some(side) => format!(
-                "no day with maxima of five minutes is of {}: give other dates, or a kernel or setting that \
-                 a board had then",
-                side.name
-            ),
-            None => "the sides were not measured alike: they share no series, interval, policy and load"
-                .to_owned(),
+            Some(side) => side.emptied(|_| true).unwrap_or_else(|| {
+                format!(
+                    "no day with maxima of five minutes is of {}: give other dates, or a kernel or setting \
+                     that a board had then",
+                    side.name
+                )
+            }),
+            None => self.emptied_beside(other, |_| true).unwrap_or_else(|| {
+                "the sides were not measured alike: they share no series, interval, policy and load"
+                    .to_owned()
+            }),
         }
+    }
+
+    /// Of series that both would have, why one side has no day of it.
+    pub fn emptied_beside(&self, other: &FoundSide, is_asked: impl Fn(&SeriesKey) -> bool) -> Option<String> {
+        let beside = |one: &FoundSide, key: &SeriesKey| one.words.contains_key(key) && is_asked(key);
+        self.emptied(|key| beside(other, key)).or_else(|| other.emptied(|key| beside(self, key)))
+    }
+
+    /// Why it has no day of a series of which it would have some.
+    fn emptied(&self, is_asked: impl Fn(&SeriesKey) -> bool) -> Option<String> {
+        let mut without = self.words.keys().filter(|key| is_asked(key) && self.count(key) == 0);
+        without.find_map(|key| self.left_out(key).nothing_else(self.name))
     }
 
     /// What the boards were on the days of some units, each once.
@@ -226,62 +258,6 @@ impl FoundSide {
             days.filter_map(on).map(|one| (&one.record.digest, &one.record)).collect();
         all.into_values().cloned().collect()
     }
-}
-
-/// The boards of both sides whose days are read, and how many were left out on the way.
-struct ChosenBoards {
-    named: [usize; 2],
-    looked_at: [usize; 2],
-    measured: [usize; 2],
-    read: [Vec<String>; 2],
-}
-
-impl ChosenBoards {
-    /// Chosen among those that have maxima in their time: others would take the place of these.
-    /// Where all that are named are read, none is asked.
-    async fn of(store: &FarmStore, named: &[BoardTimes; 2]) -> Result<ChosenBoards, Refusal> {
-        let names = named.each_ref().map(|side| side.keys().cloned().collect::<BTreeSet<_>>());
-        let counts = names.each_ref().map(BTreeSet::len);
-        let (mut looked_at, mut measured) = (counts, names);
-        if counts.iter().any(|count| *count > MOST_BOARDS) {
-            let boards = boards_to_look_at(measured.each_ref());
-            looked_at = boards.each_ref().map(Vec::len);
-            measured = [
-                with_maxima(store, &boards[0], &named[0]).await?,
-                with_maxima(store, &boards[1], &named[1]).await?,
-            ];
-        }
-        let read = boards_to_read(measured.each_ref());
-        Ok(ChosenBoards { named: counts, looked_at, measured: measured.each_ref().map(BTreeSet::len), read })
-    }
-
-    fn left_out(&self, name: &str, at: usize) -> Option<String> {
-        let (named, looked_at, measured) = (self.named[at], self.looked_at[at], self.measured[at]);
-        if named <= MOST_BOARDS {
-            return None;
-        }
-        let spread = "those of both sides first, evenly spread by name";
-        let read = self.read[at].len();
-        let looked = format!("Of {named} boards of {name} {looked_at} are looked at, {spread}.");
-        let have = format!("Of {looked_at} boards of {name} {measured} have maxima of five minutes then.");
-        let taken = format!("Of {measured} boards of {name} {read} are taken, {spread}.");
-        let parts = [(looked_at < named, looked), (measured < looked_at, have), (read < measured, taken)];
-        let parts: Vec<String> =
-            parts.into_iter().filter(|(is_left_out, _)| *is_left_out).map(|(_, words)| words).collect();
-        (!parts.is_empty()).then(|| parts.join(" "))
-    }
-}
-
-async fn with_maxima(
-    store: &FarmStore,
-    boards: &[String],
-    times: &BoardTimes,
-) -> Result<BTreeSet<String>, Refusal> {
-    let all: Vec<(&str, TimeStretch)> =
-        boards.iter().filter_map(|board| Some((board.as_str(), *times.get(board)?))).collect();
-    let asked =
-        quarters(&all).map(|some| async move { Ok::<_, Refusal>(store.boards_with_maxima(some).await?) });
-    Ok(beside_each_other(asked).await?.into_iter().collect())
 }
 
 /// The boards of a side, by name, and when they may have days of it.

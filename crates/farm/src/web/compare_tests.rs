@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
+use model::units::Nanos;
 
 use super::App;
 use super::made_app::{app_of, get};
@@ -82,6 +83,46 @@ fn days_with_a_run_that_does_not_count_are_of_no_side() {
             record.slots.clear();
             app.store.put(&record).await.unwrap();
             assert_eq!(is_there().await, there, "{plan} {invalid}");
+        }
+        // How many are left out is said by all three.
+        let found = json(&app, &spans).await;
+        let said = "Of A 1 day is left out on which a run was on that does not count.";
+        assert!(found["remarks"].as_array().unwrap().iter().any(|one| one == said), "{}", found["remarks"]);
+        assert_eq!(
+            (&found["left_out"]["a"]["invalid"], &found["left_out"]["b"]["invalid"]),
+            (&serde_json::json!(1), &serde_json::json!(0))
+        );
+        let (_, table) = get(&app, &format!("/v1/compare.csv?{spans}")).await;
+        let ends_of = |side: &str| -> Vec<bool> {
+            let lines = table.lines().filter(|line| line.starts_with(side));
+            lines.map(|line| line.ends_with(if side == "A," { ",1" } else { ",0" })).collect()
+        };
+        assert_eq!((ends_of("A,"), ends_of("B,")), (vec![true; 11], vec![true; 12]), "{table}");
+        let (_, page) = get(&app, &format!("/compare?{spans}")).await;
+        assert!(page.contains(said), "{page}");
+    });
+}
+
+/// A side of such days alone has no verdict.
+#[test]
+fn a_side_of_days_that_do_not_count_alone_is_said_to_be_empty() {
+    on_each_engine(async |store| {
+        let app = app_of(store, 1, 24).await;
+        let board = app.store.boards().await.unwrap().remove(0).board;
+        let spans = format!(
+            "a_board={board}&a_from=2026-11-08&a_before=2026-11-11&b_board={board}&b_from=2026-11-11"
+        );
+        let mut record = recorded_run("measured", &board);
+        // From 2026-11-08 on, for three days.
+        (record.run.started, record.whole.t) = (1_794_096_000, 1_794_096_000);
+        record.run.length_ns = Some(Nanos(3 * 86_400 * Nanos::SECOND.0 - 1));
+        (record.run.id, record.run.invalid) = ("spoiled".to_owned(), 1);
+        record.slots.clear();
+        app.store.put(&record).await.unwrap();
+        let said = "nothing is left of A: 3 days are left out on which a run was on that does not count";
+        for query in [spans.clone(), format!("{spans}&series={}", record.run.key.series)] {
+            let (status, text) = get(&app, &format!("/v1/compare?{query}")).await;
+            assert!(status == StatusCode::BAD_REQUEST && text.contains(said), "{query}: {text}");
         }
     });
 }

@@ -13,6 +13,7 @@ mod audits;
 mod board_changes;
 mod board_list;
 mod changes;
+mod chosen_boards;
 mod clones;
 mod compare;
 mod compare_days;

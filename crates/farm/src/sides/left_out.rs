@@ -1,0 +1,56 @@
+//! Days of a side that are compared with nothing, and why.
+
+use model::text::several;
+use serde::Serialize;
+
+/// How many days with maxima of five minutes would be of a side, and are left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LeftOutDays {
+    /// On these a run was on that does not count.
+    pub invalid: u64,
+}
+
+impl LeftOutDays {
+    /// What is to be known of a side that has other days.
+    pub fn remark(self, side: &str) -> Option<String> {
+        self.words().map(|words| format!("Of {side} {words}."))
+    }
+
+    /// Why a side has no day.
+    pub fn nothing_else(self, side: &str) -> Option<String> {
+        self.words().map(|words| format!("nothing is left of {side}: {words}"))
+    }
+
+    fn words(self) -> Option<String> {
+        let days = several(self.invalid, "day is", "days are");
+        (self.invalid > 0).then(|| format!("{days} left out on which a run was on that does not count"))
+    }
+}
+
+impl std::ops::Add for LeftOutDays {
+    type Output = LeftOutDays;
+
+    fn add(self, other: LeftOutDays) -> LeftOutDays {
+        LeftOutDays { invalid: self.invalid + other.invalid }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_that_are_left_out_are_told_with_the_reason() {
+        let none = LeftOutDays::default();
+        assert_eq!((none.remark("A"), none.nothing_else("A")), (None, None));
+        let left_out = LeftOutDays { invalid: 1 } + LeftOutDays { invalid: 2 };
+        assert_eq!(
+            left_out.remark("A").unwrap(),
+            "Of A 3 days are left out on which a run was on that does not count."
+        );
+        assert_eq!(
+            left_out.nothing_else("B").unwrap(),
+            "nothing is left of B: 3 days are left out on which a run was on that does not count"
+        );
+    }
+}
