@@ -8,6 +8,8 @@ use serde::Serialize;
 pub struct LeftOutDays {
     /// On these a run was on that does not count.
     pub invalid: u64,
+    /// and of these nothing tells what the setting was that is asked for.
+    pub unknown: u64,
 }
 
 impl LeftOutDays {
@@ -22,8 +24,15 @@ impl LeftOutDays {
     }
 
     fn words(self) -> Option<String> {
-        let days = several(self.invalid, "day is", "days are");
-        (self.invalid > 0).then(|| format!("{days} left out on which a run was on that does not count"))
+        let reasons = [
+            (self.invalid, "on which a run was on that does not count"),
+            (self.unknown, "of which nothing tells what the setting was"),
+        ];
+        let words = |(days, why): (u64, &str)| {
+            (days > 0).then(|| format!("{} left out {why}", several(days, "day is", "days are")))
+        };
+        let all: Vec<String> = reasons.into_iter().filter_map(words).collect();
+        (!all.is_empty()).then(|| all.join(", and "))
     }
 }
 
@@ -31,7 +40,7 @@ impl std::ops::Add for LeftOutDays {
     type Output = LeftOutDays;
 
     fn add(self, other: LeftOutDays) -> LeftOutDays {
-        LeftOutDays { invalid: self.invalid + other.invalid }
+        LeftOutDays { invalid: self.invalid + other.invalid, unknown: self.unknown + other.unknown }
     }
 }
 
@@ -43,7 +52,7 @@ mod tests {
     fn days_that_are_left_out_are_told_with_the_reason() {
         let none = LeftOutDays::default();
         assert_eq!((none.remark("A"), none.nothing_else("A")), (None, None));
-        let left_out = LeftOutDays { invalid: 1 } + LeftOutDays { invalid: 2 };
+        let left_out = LeftOutDays { invalid: 1, ..none } + LeftOutDays { invalid: 2, ..none };
         assert_eq!(
             left_out.remark("A").unwrap(),
             "Of A 3 days are left out on which a run was on that does not count."
@@ -51,6 +60,12 @@ mod tests {
         assert_eq!(
             left_out.nothing_else("B").unwrap(),
             "nothing is left of B: 3 days are left out on which a run was on that does not count"
+        );
+        let both = left_out + LeftOutDays { unknown: 1, ..none };
+        assert_eq!(
+            both.remark("A").unwrap(),
+            "Of A 3 days are left out on which a run was on that does not count, and 1 day is left out of \
+             which nothing tells what the setting was."
         );
     }
 }

@@ -8,10 +8,11 @@ mod differences;
 mod left_out;
 mod side;
 mod spread;
+mod told;
 mod units;
 
 pub use differences::differences;
 pub use left_out::LeftOutDays;
-pub use side::{FarmSide, days_of};
+pub use side::{FarmSide, days_of, unknown_days_of};
 pub use spread::{MOST_BOARDS, boards_to_look_at, boards_to_read};
 pub use units::{BoardDays, ChosenUnits, FarmUnit, UnitDays, choose};

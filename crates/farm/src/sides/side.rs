@@ -6,6 +6,7 @@ use std::ops::Range;
 use model::units::Nanos;
 use model::wall_time::nanos_of;
 
+use super::told::is_set_to;
 use crate::environments::settings_of;
 use crate::history::environment_on;
 use crate::pages::parts::escaped;
@@ -23,7 +24,7 @@ pub struct FarmSide {
     pub machine: String,
     /// What a kernel's release begins with, in whole parts: `6.1` is not the beginning of `6.12`.
     pub kernel: String,
-    /// A setting of the environment and its value, `NAME=VALUE`; without one it is not there.
+    /// A setting of the environment and its value, `NAME=VALUE`; without one it is not set.
     pub setting: String,
     /// An environment's digest.
     pub environment: String,
@@ -91,26 +92,29 @@ impl FarmSide {
 
     /// Whether a board in an environment is of it.
     pub fn has(&self, of: &BoardEnvironment) -> bool {
+        self.says_of(of) == Some(true)
+    }
+
+    /// The same; none where nothing is told of the setting.
+    fn says_of(&self, of: &BoardEnvironment) -> Option<bool> {
         let is_named = self.environment.is_empty()
             || of.digests.contains(&self.environment)
             || !self.same.is_disjoint(&of.digests);
-        is_named && self.has_record(&of.record)
+        if is_named { self.says_of_record(&of.record) } else { Some(false) }
     }
 
-    /// Whether one of this machine, kernel and setting is of it, whatever its digest.
-    pub fn has_record(&self, of: &EnvironmentRecord) -> bool {
-        (self.machine.is_empty() || self.machine == of.model)
-            && is_of_kernel(&self.kernel, &of.release)
-            && self.has_setting(of)
-    }
-
-    fn has_setting(&self, of: &EnvironmentRecord) -> bool {
+    /// Whether one of this machine, kernel and setting is of it, whatever its digest; none where
+    /// nothing is told of the setting.
+    pub fn says_of_record(&self, of: &EnvironmentRecord) -> Option<bool> {
+        let is_machine = self.machine.is_empty() || self.machine == of.model;
+        if !is_machine || !is_of_kernel(&self.kernel, &of.release) {
+            return Some(false);
+        }
         if self.setting.is_empty() {
-            return true;
+            return Some(true);
         }
         let (name, value) = self.setting.split_once('=').unwrap_or((&self.setting, ""));
-        let settings = settings_of(&of.settings);
-        settings.get(name.trim()).map_or("", String::as_str) == value.trim()
+        is_set_to(&settings_of(&of.settings), name.trim(), value.trim())
     }
 
     /// For people; of an environment's digest the beginning tells it from the others.
@@ -143,6 +147,15 @@ pub fn days_of(side: &FarmSide, days: &[i64], history: &[BoardEnvironment]) -> V
         !side.asks_what_it_was() || environment_on(history, **day).is_some_and(|one| side.has(one))
     };
     days.iter().filter(of_side).copied().collect()
+}
+
+/// Those that would be of a side if its setting were so, of which nothing is told.
+pub fn unknown_days_of(side: &FarmSide, days: &[i64], history: &[BoardEnvironment]) -> Vec<i64> {
+    let is_unknown = |day: &&i64| {
+        !side.setting.is_empty()
+            && environment_on(history, **day).is_some_and(|one| side.says_of(one).is_none())
+    };
+    days.iter().filter(is_unknown).copied().collect()
 }
 
 #[cfg(test)]
@@ -188,7 +201,8 @@ mod tests {
             ("kernel", "12", false),
             ("setting", "cmdline isolcpus=2-3", true),
             ("setting", "cmdline isolcpus=", false),
-            ("setting", "nohz_full", true),
+            ("setting", "cmdline nohz_full", true),
+            ("setting", "nohz_full", false),
             ("setting", "rt = -1", true),
             ("environment", "d6.12.9-rt", true),
             ("environment", "e6.12.9-rt", true),
@@ -240,5 +254,11 @@ mod tests {
             assert_eq!(found("environment", digest), [0, 1, 2, 6, 7].map(|day| day * DAY));
         }
         assert_eq!(found("board", "a"), days);
+        let unknown = |name: &str, value: &str| unknown_days_of(&side(name, value), &days, &history);
+        assert!(unknown("board", "a").is_empty() && unknown("setting", "rt=").is_empty());
+        assert_eq!(unknown("setting", "/proc/x="), [0, 1, 2, 4, 5, 6, 7].map(|day| day * DAY));
+        assert!(found("setting", "/proc/x=").is_empty());
+        let of_kernel = FarmSide { kernel: "6.12".into(), ..side("setting", "/proc/x=1") };
+        assert_eq!(unknown_days_of(&of_kernel, &days, &history), [4 * DAY, 5 * DAY]);
     }
 }

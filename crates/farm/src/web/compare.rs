@@ -98,7 +98,7 @@ pub async fn json(State(app): State<Arc<App>>, Query(asked): Asked) -> WebOutcom
 /// The runs, days or boards of both sides in the place of the verdict; beside each how many days of
 /// its side are left out.
 pub async fn csv(State(app): State<Arc<App>>, Query(asked): Asked) -> WebOutcome {
-    const COLUMNS: [&str; 13] = [
+    const COLUMNS: [&str; 14] = [
         "side",
         "unit",
         "title",
@@ -112,6 +112,7 @@ pub async fn csv(State(app): State<Arc<App>>, Query(asked): Asked) -> WebOutcome
         "p9999_ns",
         "max_ns",
         "invalid_days",
+        "unknown_days",
     ];
     let found: Value = serde_json::from_str(&document(&app, asked).await?).unwrap_or_default();
     let row = |side: &'static str, left_out: &Value, unit: &Value| {
@@ -121,7 +122,7 @@ pub async fn csv(State(app): State<Arc<App>>, Query(asked): Asked) -> WebOutcome
             "blocks": unit["blocks"], "limit_ns": found["limit_ns"], "exceedances": unit["exceedances"],
             "p50_ns": quantiles[0], "p99_ns": quantiles[1], "p999_ns": quantiles[2],
             "p9999_ns": quantiles[3], "max_ns": unit["max_ns"],
-            "invalid_days": left_out["invalid"],
+            "invalid_days": left_out["invalid"], "unknown_days": left_out["unknown"],
         })
     };
     let of = |side: &'static str, name: &str| -> Vec<Value> {

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
+use model::text::several;
+
 use super::answer::Refusal;
 use super::chosen_boards::{BoardTimes, ChosenBoards, beside_each_other, quarters};
 use crate::changes::{InvalidRun, is_spoiled};
@@ -13,7 +15,7 @@ use crate::history::{environment_on, history};
 use crate::records::{
     BoardEnvironment, EnvironmentRecord, EnvironmentRuns, SeriesDays, SeriesKey, SeriesOfBoard, Tier,
 };
-use crate::sides::{BoardDays, FarmSide, LeftOutDays, UnitDays, days_of};
+use crate::sides::{BoardDays, FarmSide, LeftOutDays, UnitDays, days_of, unknown_days_of};
 use crate::store::{FarmStore, TimeStretch};
 
 /// Series of a board that are looked at, those with most days first.
@@ -48,7 +50,7 @@ impl KnownEnvironments {
     fn times(&self, side: &FarmSide, within: &Range<i64>) -> BoardTimes {
         let mut told = ToldSettings::of(&self.by_digest);
         let mut is_asked = |one: &EnvironmentRecord| {
-            side.has_record(one)
+            side.says_of_record(one) == Some(true)
                 && (side.environment.is_empty() || told.agree(&side.environment, &one.digest))
         };
         let asked: BTreeSet<&str> =
@@ -65,6 +67,27 @@ impl KnownEnvironments {
             Some(TimeStretch { from: from.max(within.start), to: to.min(within.end) })
         };
         self.of_boards.iter().filter_map(|(board, all)| Some((board.clone(), time(all)?))).collect()
+    }
+
+    /// How many other boards may have been it, as nothing tells the setting that is asked for, and
+    /// no other environment says more of the same.
+    fn unknown(&self, side: &FarmSide, within: &Range<i64>, found: &BoardTimes) -> u64 {
+        if side.setting.is_empty() || !side.environment.is_empty() {
+            return 0;
+        }
+        let mut told = ToldSettings::of(&self.by_digest);
+        let says: BTreeMap<&str, Option<bool>> =
+            self.by_digest.values().map(|one| (one.digest.as_str(), side.says_of_record(one))).collect();
+        let mut is_unknown = |all: &[EnvironmentRuns]| {
+            let then = |one: &&EnvironmentRuns| one.first < within.end && one.until(all) > within.start;
+            let known =
+                |one: &EnvironmentRuns| says.get_key_value(one.digest.as_str()).map(|(of, is)| (*of, *is));
+            let (tell, silent): (Vec<_>, Vec<_>) =
+                all.iter().filter(then).filter_map(known).partition(|(_, is)| is.is_some());
+            silent.iter().any(|(one, _)| !tell.iter().any(|(other, _)| told.agree(one, other)))
+        };
+        let others = self.of_boards.iter().filter(|(board, _)| !found.contains_key(*board));
+        others.filter(|(_, all)| is_unknown(all.as_slice())).count() as u64
     }
 }
 
@@ -129,7 +152,7 @@ pub struct FoundSide {
     boards: BTreeMap<String, BoardOfSide>,
     words: BTreeMap<SeriesKey, String>,
     /// Which of its boards are left out.
-    boards_left_out: Option<String>,
+    boards_left_out: Vec<String>,
 }
 
 impl FoundSide {
@@ -138,10 +161,9 @@ impl FoundSide {
         let known = KnownEnvironments::of(store).await?;
         let asked = asked.each_ref().map(|side| known.with_same(side));
         let within = [asked[0].stretch().map_err(Refusal::bad)?, asked[1].stretch().map_err(Refusal::bad)?];
-        let named = [
-            boards_of(store, &known, "A", &asked[0], &within[0]).await?,
-            boards_of(store, &known, "B", &asked[1], &within[1]).await?,
-        ];
+        let (of_a, unknown_a) = boards_of(store, &known, "A", &asked[0], &within[0]).await?;
+        let (of_b, unknown_b) = boards_of(store, &known, "B", &asked[1], &within[1]).await?;
+        let (named, unknown) = ([of_a, of_b], [unknown_a, unknown_b]);
         let chosen = ChosenBoards::of(store, &named).await?;
         let read = &chosen.read;
         let all: BTreeSet<&str> = read.iter().flatten().map(String::as_str).collect();
@@ -152,7 +174,8 @@ impl FoundSide {
         let found = beside_each_other(found).await?.into_iter().collect();
         let side = |at: usize, name| {
             let mut side = FoundSide::of(name, &asked[at], &within[at], &read[at], &found);
-            side.boards_left_out = chosen.left_out(name, at);
+            side.boards_left_out =
+                chosen.left_out(name, at).into_iter().chain(unknown_boards(name, unknown[at])).collect();
             side
         };
         Ok([side(0, "A"), side(1, "B")])
@@ -175,14 +198,15 @@ impl FoundSide {
             {
                 days.insert(key.clone(), days_of(side, &then(all), &board.history));
                 let invalid = days_of(side, &then(invalid), &board.history).len() as u64;
-                left_out.insert(key.clone(), LeftOutDays { invalid });
+                let unknown = unknown_days_of(side, &then(all), &board.history).len() as u64;
+                left_out.insert(key.clone(), LeftOutDays { invalid, unknown });
                 words.insert(key.clone(), conditions.clone());
             }
             BoardOfSide { history: board.history.clone(), days, left_out }
         };
         let of_name = |name: &String| Some((name.clone(), of_side(found.get(name)?)));
         let boards = boards.iter().filter_map(of_name).collect();
-        FoundSide { name, boards, words, boards_left_out: None }
+        FoundSide { name, boards, words, boards_left_out: Vec::new() }
     }
 
     /// How many days of a series would be of it, and are left out.
@@ -260,14 +284,15 @@ impl FoundSide {
     }
 }
 
-/// The boards of a side, by name, and when they may have days of it.
+/// The boards of a side, by name, and when they may have days of it; and of how many others nothing
+/// tells the setting that is asked for.
 async fn boards_of(
     store: &FarmStore,
     known: &KnownEnvironments,
     name: &str,
     side: &FarmSide,
     within: &Range<i64>,
-) -> Result<BoardTimes, Refusal> {
+) -> Result<(BoardTimes, u64), Refusal> {
     let named = side.boards();
     for board in &named {
         if store.boards_between(board, board).await?.is_empty() {
@@ -285,7 +310,7 @@ async fn boards_of(
             true => times.get(board).copied().unwrap_or(never),
             false => stretch,
         };
-        return Ok(named.iter().map(|board| (board.clone(), time(board))).collect());
+        return Ok((named.iter().map(|board| (board.clone(), time(board))).collect(), 0));
     }
     if !side.asks_what_it_was() {
         return Err(Refusal::bad(format!(
@@ -293,11 +318,19 @@ async fn boards_of(
         )));
     }
     let found = known.times(side, within);
-    match found.is_empty() {
-        true => Err(Refusal::not_found(format!(
+    let unknown = known.unknown(side, within, &found);
+    if found.is_empty() {
+        let unknown = unknown_boards(name, unknown).map(|words| format!(". {words}"));
+        return Err(Refusal::not_found(format!(
             "no board was what {name} asks for at that time: a setting is NAME=VALUE, as a board's \
-             environments have it"
-        ))),
-        false => Ok(found),
+             environments have it{}",
+            unknown.as_deref().map_or("", |words| words.trim_end_matches('.'))
+        )));
     }
+    Ok((found, unknown))
+}
+
+fn unknown_boards(name: &str, unknown: u64) -> Option<String> {
+    let boards = several(unknown, "board", "boards");
+    (unknown > 0).then(|| format!("Nothing tells what the setting of {name} was on {boards}, left out here."))
 }

@@ -95,7 +95,7 @@ fn days_with_a_run_that_does_not_count_are_of_no_side() {
         let (_, table) = get(&app, &format!("/v1/compare.csv?{spans}")).await;
         let ends_of = |side: &str| -> Vec<bool> {
             let lines = table.lines().filter(|line| line.starts_with(side));
-            lines.map(|line| line.ends_with(if side == "A," { ",1" } else { ",0" })).collect()
+            lines.map(|line| line.ends_with(if side == "A," { ",1,0" } else { ",0,0" })).collect()
         };
         assert_eq!((ends_of("A,"), ends_of("B,")), (vec![true; 11], vec![true; 12]), "{table}");
         let (_, page) = get(&app, &format!("/compare?{spans}")).await;
@@ -229,6 +229,16 @@ fn what_cannot_be_compared_is_said_with_the_form() {
                 format!("a_board={board}&a_before=1999-01-01&b_board={board}&b_from=2026-01-01"),
                 400,
                 "is of A",
+            ),
+            (
+                format!("a_board={board}&a_before=2026-11-14&a_setting=host.no%3D&b_board={board}"),
+                400,
+                "left out of which nothing tells what the setting was",
+            ),
+            (
+                format!("a_setting=host.no%3D&b_board={board}"),
+                404,
+                "Nothing tells what the setting of A was on 1 board",
             ),
             (format!("a=run&a_board={board}"), 400, "give either"),
             (format!("{}b={board}", "a=run&".repeat(41)), 400, "at most 40 runs"),

@@ -1,0 +1,61 @@
+//! Whether a setting of an environment is what a side asks for. What is not told of an environment
+//! is neither set there nor not set: a recorder tells nothing of the kernel's files.
+
+use crate::environments::{SettingsByName, is_for_root};
+
+/// What the names of words of the command line begin with: all of them are told, or none.
+const WORD: &str = "cmdline ";
+/// Lists of CPUs, which are no text where no CPU is in them,
+const LISTS: [&str; 2] = ["host.isolated", "host.nohz_full"];
+/// and what lies beside them on every machine.
+const BESIDE_LISTS: &str = "host.clocksource";
+
+/// Whether a setting has a value, or is not set where that is empty; none where nothing is told.
+pub fn is_set_to(settings: &SettingsByName, name: &str, value: &str) -> Option<bool> {
+    match settings.get(name) {
+        Some(set) => Some(set == value),
+        None => tells(settings, name).then_some(value.is_empty()),
+    }
+}
+
+/// Whether a setting that is not there is not set.
+fn tells(settings: &SettingsByName, name: &str) -> bool {
+    let tells_any = |begin: &str| settings.keys().any(|told| told.starts_with(begin));
+    match name {
+        _ if is_for_root(name) => false,
+        word if word.starts_with(WORD) => tells_any(WORD),
+        file if file.starts_with('/') => tells_any("/"),
+        list => LISTS.contains(&list) && settings.contains_key(BESIDE_LISTS),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environments::settings_of;
+
+    #[test]
+    fn what_is_not_told_is_neither_set_nor_not_set() {
+        let run = r#"{"cmdline quiet":"given","host.clocksource":"tsc","/proc/x":"1"}"#;
+        let recorder = r#"{"cmdline quiet":"given","host.clocksource":"tsc","host.isolated":"2-3"}"#;
+        for (settings, name, value, wanted) in [
+            (run, "/proc/x", "1", Some(true)),
+            (run, "/proc/x", "", Some(false)),
+            (run, "/proc/y", "", Some(true)),
+            (run, "/proc/y", "1", Some(false)),
+            (recorder, "/proc/x", "", None),
+            (recorder, "/proc/x", "1", None),
+            (recorder, "cmdline isolcpus", "", Some(true)),
+            ("{}", "cmdline isolcpus", "", None),
+            // What only root can read, and what no machine has to have.
+            (run, "/sys/kernel/debug/x", "", None),
+            (run, "kernel configuration", "", None),
+            (run, "host.governor", "", None),
+            (run, "host.isolated", "", Some(true)),
+            (recorder, "host.isolated", "", Some(false)),
+            ("{}", "host.isolated", "", None),
+        ] {
+            assert_eq!(is_set_to(&settings_of(settings), name, value), wanted, "{settings} {name}={value}");
+        }
+    }
+}
