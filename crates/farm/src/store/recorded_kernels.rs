@@ -63,14 +63,16 @@ impl FarmStore {
         let series: Vec<String> =
             WatchSeries::ALL.iter().map(|series| format!("'{}'", series.name())).collect();
         let series = series.join(", ");
-        // The last days of each alone: a page would read years of every board.
+        // The last days of each board with a kernel alone, in whichever environments: a page would
+        // read years of every board.
         let text = format!(
             "select k.environment_id, h.series, k.board_id, count(distinct h.t), max(h.max_ns) from \
              (select d.board_id, d.t, w.environment_id, row_number() over \
-              (partition by d.board_id, w.environment_id order by d.t desc) as place \
+              (partition by d.board_id, e.model, e.release, e.preempt order by d.t desc) as place \
               from row_environment d join watch_environment w on w.board_id = d.board_id and w.env = d.env \
-              where not exists (select 1 from row_environment o where o.board_id = d.board_id \
-              and o.t = d.t and o.env <> d.env)) k cross join hist h \
+              join environment e on e.id = w.environment_id where not exists (select 1 \
+              from row_environment o where o.board_id = d.board_id and o.t = d.t and o.env <> d.env)) k \
+             cross join hist h \
              where k.place <= $1 and h.board_id = k.board_id and h.tier = 2 and h.t = k.t \
              and h.series in ({series}) group by k.environment_id, h.series, k.board_id \
              order by k.environment_id, h.series, k.board_id"
@@ -174,6 +176,26 @@ mod tests {
             }
             let all = store.kernels().await.unwrap();
             assert_eq!((all[0].days, all[0].max_ns), (KernelRecord::DAYS as u64, Some(Nanos(30))));
+            // Another setting is the same kernel: what was long before is no longer among them.
+            let known = watch_environment(&WatchEnvironment {
+                env: "set".into(),
+                release: "6.12-new".into(),
+                settings: [("model", "a board"), ("governor", "powersave")]
+                    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                    .into(),
+                ..WatchEnvironment::default()
+            });
+            store.put_environment(a, "set", &known).await.unwrap();
+            let first = 14 + KernelRecord::DAYS;
+            for day in first..first + KernelRecord::DAYS {
+                store.put_rows(&[row(a, day, "set", 20)]).await.unwrap();
+            }
+            let all = store.kernels().await.unwrap();
+            assert_eq!(
+                (all.len(), all[0].days, all[0].max_ns),
+                (2, KernelRecord::DAYS as u64, Some(Nanos(20)))
+            );
+            assert_eq!(all[0].worst_day / DAY, first + KernelRecord::DAYS - 1);
         });
     }
 }
