@@ -81,7 +81,8 @@ pub struct HistogramsDocument<'a> {
 pub struct HistogramDocument {
     t: i64,
     n: u64,
-    missed: u64,
+    /// Of one CPU among several it is not kept how many it missed, nor its largest latency.
+    missed: Option<u64>,
     max_ns: Option<Nanos>,
     /// Whether a run was on then that does not count; its samples are among these.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,21 +113,23 @@ struct CpuDocument {
 }
 
 impl HistogramDocument {
-    /// Of all CPUs, or of one.
+    /// Of all CPUs, or of one: then all of it is of that one.
     pub fn of(row: TierRow, cpu: Option<u32>) -> HistogramDocument {
         let bucket = |(at, count): (usize, u64)| {
             let (lower, upper) = row_edges(at);
             (Some(lower).filter(|lower| lower.0 >= 0), upper, count)
         };
         let wanted = |one: &CpuRows| cpu.is_none_or(|cpu| one.cpu == Cpu(cpu));
+        let is_whole = row.cpus.iter().all(wanted) && (cpu.is_none() || !row.cpus.is_empty());
         let cpus = row.cpus.iter().filter(|one| wanted(one));
+        let n = if is_whole { row.n } else { cpus.clone().map(|one| one.rows.total()).sum() };
         let cpus =
             cpus.map(|one| CpuDocument { cpu: one.cpu, histogram: one.rows.iter().map(bucket).collect() });
         HistogramDocument {
             t: row.t,
-            n: row.n,
-            missed: row.missed,
-            max_ns: row.max_ns,
+            n,
+            missed: is_whole.then_some(row.missed),
+            max_ns: row.max_ns.filter(|_| is_whole),
             invalid: None,
             cpus: cpus.collect(),
         }
@@ -191,5 +194,25 @@ mod tests {
         let (lower, upper) = row_edges(row_of(Nanos(20_000)));
         assert_eq!(lines[2], format!("300,0,{},{},7", lower.0, upper.0));
         assert_eq!(histograms_csv(&all, Some(2)).lines().count(), 2);
+    }
+
+    #[test]
+    fn a_histogram_of_one_cpu_has_nothing_of_the_others() {
+        let of = |cpu: u32, n: u64| CpuRows { cpu: Cpu(cpu), rows: RowCounts::of_rows([(9, n)]) };
+        let row = |cpus: Vec<CpuRows>| {
+            let n = cpus.iter().map(|one| one.rows.total()).sum();
+            TierRow { t: 300, n, missed: 5, max_ns: Some(Nanos(7)), cpus }
+        };
+        let told = |row: TierRow, cpu: Option<u32>| {
+            let HistogramDocument { n, missed, max_ns, cpus, .. } = HistogramDocument::of(row, cpu);
+            (n, missed, max_ns.map(|max| max.0), cpus.len())
+        };
+        let two = || row(vec![of(0, 10), of(1, 21)]);
+        assert_eq!(told(two(), None), (31, Some(5), Some(7), 2));
+        assert_eq!(told(two(), Some(0)), (10, None, None, 1));
+        assert_eq!(told(two(), Some(3)), (0, None, None, 0));
+        // All that is of the only CPU is its own.
+        assert_eq!(told(row(vec![of(1, 3)]), Some(1)), (3, Some(5), Some(7), 1));
+        assert_eq!(told(row(vec![]), Some(1)), (0, None, None, 0));
     }
 }
