@@ -9,12 +9,12 @@ use sqlx::{Any, AssertSqlSafe, Transaction};
 use super::large_sums::shown;
 use super::many::{by_keys, pieces, values};
 use super::{FarmStore, storable, to_u64, trouble};
-use crate::records::{CulpritDay, CulpritOfRun, FarmCulprit, Tier};
+use crate::records::{CulpritDay, CulpritOfRun, FarmCulprit, SeriesKey, Tier};
 
 /// What a line of a recorder says of a culprit.
 pub struct RowCulprit<'a> {
     pub board: i64,
-    pub series: &'a str,
+    pub key: &'a SeriesKey,
     /// The five minutes that the line is of.
     pub t: i64,
     pub of: &'a CulpritOfRun,
@@ -24,13 +24,34 @@ pub struct RowCulprit<'a> {
 type CulpritPlace<'a> = (i64, i64, i64, &'a str);
 
 /// What is added to a day.
-struct AddedCulprit {
+struct AddedCulprit<'a> {
+    /// What five minutes call it,
+    name: String,
+    /// and the plans of those that do.
+    plans: BTreeSet<&'a str>,
     /// The five minutes; a recorder may have several lines in each.
     slots: BTreeSet<i64>,
     total: i64,
 }
 
-/// Adds what lines that are new say.
+impl<'a> AddedCulprit<'a> {
+    fn of(named: &CulpritOfRun) -> AddedCulprit<'a> {
+        AddedCulprit { name: storable(&named.name), plans: BTreeSet::new(), slots: BTreeSet::new(), total: 0 }
+    }
+
+    fn add(&mut self, row: &RowCulprit<'a>) {
+        self.plans.insert(row.key.plan.as_str());
+        self.slots.insert(Tier::Slot.begin(row.t));
+        self.total = self.total.saturating_add(row.of.total_ns.0);
+    }
+
+    /// Those of its five minutes that lie between the first and the last that a day has already.
+    fn between(&self, (first, last): (i64, i64)) -> impl Iterator<Item = i64> {
+        self.slots.iter().copied().filter(move |t| first < *t && *t < last)
+    }
+}
+
+/// Adds what lines that are new say, before these are among the five minutes of the store.
 pub async fn put_row_culprits(
     all: &mut Transaction<'static, Any>,
     rows: &[RowCulprit<'_>],
@@ -43,15 +64,79 @@ pub async fn put_row_culprits(
         named.into_iter().filter(|one| !ids.contains_key(&one.fingerprint)).collect();
     add_named(all, &new).await?;
     ids.extend(numbers(all, &new).await?);
-    let mut days: BTreeMap<CulpritPlace<'_>, AddedCulprit> = BTreeMap::new();
+    let mut days: BTreeMap<CulpritPlace<'_>, AddedCulprit<'_>> = BTreeMap::new();
     for row in rows {
         let Some(&id) = ids.get(&row.of.fingerprint) else { continue };
-        let place = (row.board, id, Tier::Day.begin(row.t), row.series);
-        let day = days.entry(place).or_insert(AddedCulprit { slots: BTreeSet::new(), total: 0 });
-        day.slots.insert(Tier::Slot.begin(row.t));
-        day.total = day.total.saturating_add(row.of.total_ns.0);
+        let place = (row.board, id, Tier::Day.begin(row.t), row.key.series.as_str());
+        days.entry(place).or_insert_with(|| AddedCulprit::of(row.of)).add(row);
     }
-    add_days(all, &days.into_iter().collect::<Vec<_>>()).await
+    let days: Vec<_> = days.into_iter().collect();
+    let counted = counted_before(all, &days).await?;
+    add_days(all, &days, &counted).await
+}
+
+/// Of each day how many of its five minutes have counted in an earlier request, in whatever order
+/// rows come. The first and the last that a day has are known; those between, where rows come late,
+/// by whom the five minutes of the store name for their largest latency.
+async fn counted_before(
+    all: &mut Transaction<'static, Any>,
+    days: &[(CulpritPlace<'_>, AddedCulprit<'_>)],
+) -> sqlx::Result<Vec<usize>> {
+    let ends = ends_of_days(all, days).await?;
+    let ends_of = |(board, culprit, t, series): &CulpritPlace<'_>| {
+        ends.get(&(*board, *culprit, *t, (*series).to_owned())).copied()
+    };
+    let mut late: BTreeMap<(i64, &str, &str), (i64, i64)> = BTreeMap::new();
+    for (place, day) in days {
+        let Some(ends) = ends_of(place) else { continue };
+        let (Some(first), Some(last)) = (day.between(ends).min(), day.between(ends).max()) else { continue };
+        for plan in &day.plans {
+            let (from, to) = late.entry((place.0, place.3, *plan)).or_insert((first, last));
+            (*from, *to) = (first.min(*from), last.max(*to));
+        }
+    }
+    let mut named: BTreeSet<(i64, &str, i64, String)> = BTreeSet::new();
+    for ((board, series, plan), (from, to)) in late {
+        let rows: Vec<(i64, String)> = sqlx::query_as(
+            "select distinct t, culprit from slot where board_id = $1 and series = $2 and plan = $3 \
+             and t >= $4 and t <= $5 and culprit <> ''",
+        )
+        .bind(board)
+        .bind(series)
+        .bind(plan)
+        .bind(from)
+        .bind(to)
+        .fetch_all(&mut **all)
+        .await?;
+        named.extend(rows.into_iter().map(|(t, culprit)| (board, series, t, culprit)));
+    }
+    let counted = |(place, day): &(CulpritPlace<'_>, AddedCulprit<'_>)| {
+        let Some(ends) = ends_of(place) else { return 0 };
+        let is_named = |t: &i64| named.contains(&(place.0, place.3, *t, day.name.clone()));
+        let at_ends = BTreeSet::from([ends.0, ends.1]);
+        at_ends.intersection(&day.slots).count() + day.between(ends).filter(is_named).count()
+    };
+    Ok(days.iter().map(counted).collect())
+}
+
+/// The first and the last five minutes of the days that are there.
+async fn ends_of_days(
+    all: &mut Transaction<'static, Any>,
+    days: &[(CulpritPlace<'_>, AddedCulprit<'_>)],
+) -> sqlx::Result<BTreeMap<(i64, i64, i64, String), (i64, i64)>> {
+    const DAY: &str = "select board_id, culprit_id, t, series, from_t, to_t from culprit_day";
+    let mut found = BTreeMap::new();
+    for piece in pieces(days) {
+        let text = by_keys(DAY, &["board_id", "culprit_id", "t", "series"], piece.len());
+        let mut select = sqlx::query_as::<_, (i64, i64, i64, String, i64, i64)>(AssertSqlSafe(text));
+        for ((board, culprit, t, series), _) in piece {
+            select = select.bind(*board).bind(*culprit).bind(*t).bind(*series);
+        }
+        for (board, culprit, t, series, first, last) in select.fetch_all(&mut **all).await? {
+            found.insert((board, culprit, t, series), (first, last));
+        }
+    }
+    Ok(found)
 }
 
 /// The numbers of those that have one, by their fingerprints.
@@ -84,28 +169,29 @@ async fn add_named(all: &mut Transaction<'static, Any>, of: &[&CulpritOfRun]) ->
     Ok(())
 }
 
-/// Adds to days, of which each comes once.
+/// Adds to days, of which each comes once, without those of their five minutes that have counted.
 async fn add_days(
     all: &mut Transaction<'static, Any>,
-    days: &[(CulpritPlace<'_>, AddedCulprit)],
+    days: &[(CulpritPlace<'_>, AddedCulprit<'_>)],
+    counted: &[usize],
 ) -> sqlx::Result<()> {
     const DAY: &str = "insert into culprit_day (board_id, culprit_id, t, series, slots, total_ns, from_t, \
                        to_t) values ";
-    for piece in pieces(days) {
+    let days: Vec<_> = days.iter().zip(counted).collect();
+    for piece in pieces(&days) {
         let text = values(DAY, 8, piece.len())
             + " on conflict (board_id, culprit_id, t, series) do update set \
-               slots = culprit_day.slots + excluded.slots - \
-                case when excluded.from_t = culprit_day.to_t then 1 else 0 end, \
+               slots = culprit_day.slots + excluded.slots, \
                total_ns = culprit_day.total_ns + excluded.total_ns, \
                from_t = case when excluded.from_t < culprit_day.from_t then excluded.from_t \
                 else culprit_day.from_t end, \
                to_t = case when excluded.to_t > culprit_day.to_t then excluded.to_t \
                 else culprit_day.to_t end";
         let mut insert = sqlx::query(AssertSqlSafe(text));
-        for ((board, culprit, t, series), day) in piece {
+        for (((board, culprit, t, series), day), counted) in piece {
             insert = insert.bind(*board).bind(*culprit).bind(*t).bind(*series);
             let (first, last) = (day.slots.first().copied(), day.slots.last().copied());
-            insert = insert.bind(day.slots.len() as i64).bind(day.total);
+            insert = insert.bind((day.slots.len() - *counted) as i64).bind(day.total);
             insert = insert.bind(first.unwrap_or_default()).bind(last.unwrap_or_default());
         }
         insert.execute(&mut **all).await?;
@@ -229,5 +315,63 @@ impl FarmStore {
         let mut days: Vec<CulpritDay> = rows.into_iter().map(day).collect();
         days.dedup_by(|next, one| (next.t, &next.board) == (one.t, &one.board));
         Ok(days)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ingest::rows::{self, RowsOf};
+    use crate::store::RowBatch;
+    use crate::store::engines::on_each_engine;
+    use model::rows::RowCounts;
+    use model::units::Cpu;
+    use model::watch::{WatchCulprit, WatchRow};
+
+    /// Rows of a minute each by their numbers: the last one of each five minutes names another
+    /// culprit.
+    fn minutes(board_id: i64, of_rows: std::ops::Range<u64>) -> RowBatch {
+        let of = RowsOf { boot: "b".into(), recording: "r".into(), series: "wakeup".into() };
+        let line = |seq: u64| {
+            let name = if seq % 5 == 4 { "zeta" } else { "hog" };
+            let culprit = WatchCulprit { name: name.into(), share: Some(0.5), ..WatchCulprit::default() };
+            let (hist, max_ns) = (RowCounts::of_rows([(200, 1)]), Some(Nanos(200)));
+            let row = WatchRow { cpu: Some(Cpu(0)), n: 1, max_ns, hist, culprit, ..WatchRow::default() };
+            let mono = seq as i64 * 60 * Nanos::SECOND.0;
+            let line = serde_json::json!({
+                "seq": seq, "mono_ns": mono, "span_ns": 1, "wall_ns": mono, "cpus": [row],
+            });
+            line.to_string() + "\n"
+        };
+        let text: String = of_rows.map(line).collect();
+        let rows = rows::read(&of, text.as_bytes()).unwrap();
+        RowBatch { board_id, of, clock: None, received_ns: i64::MAX, rows }
+    }
+
+    #[test]
+    fn five_minutes_count_once_in_whatever_order_and_cuts_their_rows_come() {
+        on_each_engine(async |store| {
+            let orders: [Vec<std::ops::Range<u64>>; 6] = [
+                vec![0..30, 30..60],
+                vec![0..23, 23..60],
+                // The newest first, as of a board that was away.
+                vec![59..60, 0..23, 23..41, 41..59],
+                vec![57..60, 38..57, 22..38, 0..22],
+                (0..60).rev().map(|seq| seq..seq + 1).collect(),
+                vec![0..3, 57..60, 3..4, 56..57, 29..31, 4..29, 31..56],
+            ];
+            for (number, order) in orders.into_iter().enumerate() {
+                let board = format!("b{number}");
+                let id = store.board_for(&board, &board).await.unwrap();
+                for of_rows in order.clone() {
+                    store.put_rows(&[minutes(id, of_rows)]).await.unwrap();
+                }
+                let found = store.culprits(Some(&board), 9).await.unwrap();
+                let told: Vec<_> =
+                    found.iter().map(|one| (one.name.as_str(), one.five_minutes, one.total_ns.0)).collect();
+                assert_eq!(told, [("hog", 12, 4_800), ("zeta", 12, 1_200)], "{order:?}");
+                assert_eq!((found[0].first, found[0].last), (0, 55 * 60), "{order:?}");
+            }
+        });
     }
 }

@@ -100,13 +100,13 @@ async fn put_batches(
         batch.rows.iter().zip(offsets).map(row)
     });
     let new = new_rows(all, rows.collect(), &mut answers).await?;
+    put_row_culprits(all, &culprits(&new)).await?;
     add_slots(all, &new, name).await?;
     let mut parts = Vec::new();
     for row in &new {
         parts.extend(row.row.parts.iter().map(|part| (row.batch.board_id, &part.key, row.t(), &part.sums)));
     }
     add_to_tiers(all, &Tier::ALL, &parts).await?;
-    put_row_culprits(all, &culprits(&new)).await?;
     put_row_environments(all, &environments(&new)).await?;
     put_row_labels(all, &labelled(&new, name)).await?;
     Ok(answers)
@@ -218,8 +218,7 @@ fn culprits<'a>(rows: &'a [PlacedRow<'a>]) -> Vec<RowCulprit<'a>> {
     for row in rows {
         let (board, t) = (row.batch.board_id, Tier::Slot.begin(row.t()));
         for part in &row.row.parts {
-            let series = part.key.series.as_str();
-            all.extend(part.culprits.iter().map(|of| RowCulprit { board, series, t, of }));
+            all.extend(part.culprits.iter().map(|of| RowCulprit { board, key: &part.key, t, of }));
         }
     }
     all
