@@ -38,6 +38,14 @@ impl StoreEngine {
         }
     }
 
+    /// How a transaction begins that reads, and sees the store as it is at its first statement.
+    pub fn begin_reading(self) -> &'static str {
+        match self {
+            StoreEngine::Sqlite => "begin deferred",
+            StoreEngine::Postgres => "begin isolation level repeatable read read only",
+        }
+    }
+
     /// What a transaction waits for that writes: as in SQLite there is one at a time, whichever
     /// program it is of. Sums are read, added to and written; two at once would lose one's samples.
     pub fn turn(self) -> Option<&'static str> {

@@ -37,8 +37,7 @@ struct TierMaximum {
 }
 
 impl SeriesMaxima {
-    /// Notes a histogram. All of them are noted before the first slot, which makes nothing of what
-    /// is stored meanwhile a fault: it has more samples then.
+    /// Notes a histogram. All of them are noted before the first slot.
     pub fn add_histogram(&mut self, tier: Tier, t: i64, n: i64, max_ns: Option<i64>) {
         self.of.insert((tier, t), TierMaximum { n, max_ns, ..TierMaximum::default() });
     }

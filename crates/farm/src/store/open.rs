@@ -65,12 +65,25 @@ impl FarmStore {
 
     /// The same, for who tells failures apart.
     pub async fn transaction(&self) -> sqlx::Result<Transaction<'static, Any>> {
-        let (pool, engine) = (self.pool.clone(), self.engine);
+        self.begun(self.engine.begin(), self.engine.turn()).await
+    }
+
+    /// A transaction that reads, and sees nothing of what is written meanwhile.
+    pub async fn snapshot(&self) -> Result<Transaction<'static, Any>> {
+        self.begun(self.engine.begin_reading(), None).await.map_err(trouble)
+    }
+
+    async fn begun(
+        &self,
+        begin: &'static str,
+        turn: Option<&'static str>,
+    ) -> sqlx::Result<Transaction<'static, Any>> {
+        let pool = self.pool.clone();
         // By a task of its own: who asked may go away between the statement and its answer, and the
         // connection would be in a transaction that nobody knows of.
         let begun = tokio::spawn(async move {
-            let mut all = pool.begin_with(engine.begin()).await?;
-            if let Some(turn) = engine.turn() {
+            let mut all = pool.begin_with(begin).await?;
+            if let Some(turn) = turn {
                 sqlx::query(turn).execute(&mut *all).await?;
             }
             Ok(all)

@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 
 use model::error::Result;
+use sqlx::{Any, Transaction};
 
 use super::large_sums::of_halves;
-use super::upkeep::CheckedSeries;
 use super::{FarmStore, to_u64, trouble};
 use crate::records::Tier;
+
+/// Whose rows are looked at: a board with its name, a series and a plan.
+pub type CheckedSeries = (i64, String, String, String);
 
 /// Samples by day.
 type Days = BTreeMap<i64, i128>;
@@ -25,101 +28,116 @@ fn plural(tier: Tier) -> &'static str {
     }
 }
 
-impl FarmStore {
-    /// Rows are counted in their slot, hour and day: the sums are the same.
-    pub(super) async fn sum_faults(&self, key: &CheckedSeries, faults: &mut Vec<String>) -> Result<()> {
-        let (_, name, series, _) = key;
-        let slots = self.slot_days(key).await?;
-        let of_runs = self.cycles(key).await?;
-        let mut finer: Option<Days> = None;
-        for tier in Tier::ALL {
-            let days = self.tier_days(key, tier).await?;
-            if let (Tier::Day, Some(cycles)) = (tier, of_runs) {
-                // A run without rows of five minutes counts for the day on which it began, its
-                // slots are where they were: only all days together are as many.
-                let there: i128 = days.values().sum();
-                if there != cycles {
-                    let those = plural(tier);
-                    faults.push(format!(
-                        "{name}: the runs of {series} have {cycles} samples, and {there} in {those}"
-                    ));
-                }
-                continue;
+/// Rows are counted in their slot, hour and day: the sums are the same.
+pub async fn sum_faults(
+    all: &mut Transaction<'static, Any>,
+    key: &CheckedSeries,
+    faults: &mut Vec<String>,
+) -> Result<()> {
+    let (_, name, series, _) = key;
+    let slots = slot_days(all, key).await?;
+    let of_runs = cycles(all, key).await?;
+    let mut finer: Option<Days> = None;
+    for tier in Tier::ALL {
+        let days = tier_days(all, key, tier).await?;
+        if let (Tier::Day, Some(cycles)) = (tier, of_runs) {
+            // A run without rows of five minutes counts for the day on which it began, its
+            // slots are where they were: only all days together are as many.
+            let there: i128 = days.values().sum();
+            if there != cycles {
+                let those = plural(tier);
+                faults.push(format!(
+                    "{name}: the runs of {series} have {cycles} samples, and {there} in {those}"
+                ));
             }
-            // Rows may have come for a day whose other histograms were dropped before.
-            let from = self.dropped_until(tier).await?;
-            let all: Days = slots.iter().chain(&days).map(|(day, _)| (*day, 0)).collect();
-            for day in all.into_keys().filter(|day| *day >= from) {
-                let (n, there) = (slots.get(&day).copied().unwrap_or_default(), days.get(&day).copied());
-                let is_right = match (there, of_runs.and(finer.as_ref()).and_then(|finer| finer.get(&day))) {
-                    (Some(there), Some(&finer)) => there == finer,
-                    (Some(there), None) if of_runs.is_some() => there <= n,
-                    (Some(there), None) => there == n,
-                    // An earlier version dropped them without saying so.
-                    (None, _) => of_runs.is_some() || tier != Tier::Day,
-                };
-                if !is_right {
-                    let (there, those) = (there.unwrap_or_default(), plural(tier));
-                    faults.push(format!(
-                        "{name}: {series} has {n} samples on the day of {day}, and {there} in {those}"
-                    ));
-                }
-            }
-            finer = Some(days.into_iter().filter(|(day, _)| *day >= from).collect());
+            continue;
         }
-        Ok(())
+        // Rows may have come for a day whose other histograms were dropped before.
+        let from = noted_until(all, tier).await?;
+        let each: Days = slots.iter().chain(&days).map(|(day, _)| (*day, 0)).collect();
+        for day in each.into_keys().filter(|day| *day >= from) {
+            let (n, there) = (slots.get(&day).copied().unwrap_or_default(), days.get(&day).copied());
+            let is_right = match (there, of_runs.and(finer.as_ref()).and_then(|finer| finer.get(&day))) {
+                (Some(there), Some(&finer)) => there == finer,
+                (Some(there), None) if of_runs.is_some() => there <= n,
+                (Some(there), None) => there == n,
+                // An earlier version dropped them without saying so.
+                (None, _) => of_runs.is_some() || tier != Tier::Day,
+            };
+            if !is_right {
+                let (there, those) = (there.unwrap_or_default(), plural(tier));
+                faults.push(format!(
+                    "{name}: {series} has {n} samples on the day of {day}, and {there} in {those}"
+                ));
+            }
+        }
+        finer = Some(days.into_iter().filter(|(day, _)| *day >= from).collect());
     }
+    Ok(())
+}
 
-    /// All samples of a series' runs; none where it has no run, but rows that a board sent.
-    async fn cycles(&self, (board, _, series, plan): &CheckedSeries) -> Result<Option<i128>> {
-        let all: Vec<i64> =
-            sqlx::query_scalar("select cycles from run where board_id = $1 and series = $2 and plan = $3")
-                .bind(board)
-                .bind(series)
-                .bind(plan)
-                .fetch_all(&self.pool)
-                .await
-                .map_err(trouble)?;
-        Ok((!all.is_empty()).then(|| all.into_iter().map(i128::from).sum()))
-    }
+/// All samples of a series' runs; none where it has no run, but rows that a board sent.
+async fn cycles(
+    all: &mut Transaction<'static, Any>,
+    (board, _, series, plan): &CheckedSeries,
+) -> Result<Option<i128>> {
+    let found: Vec<i64> =
+        sqlx::query_scalar("select cycles from run where board_id = $1 and series = $2 and plan = $3")
+            .bind(board)
+            .bind(series)
+            .bind(plan)
+            .fetch_all(&mut **all)
+            .await
+            .map_err(trouble)?;
+    Ok((!found.is_empty()).then(|| found.into_iter().map(i128::from).sum()))
+}
 
-    async fn slot_days(&self, (board, _, series, plan): &CheckedSeries) -> Result<Days> {
-        let rows: Vec<(i64, i64, i64)> = sqlx::query_as(
-            "select t - ((t % 86400) + 86400) % 86400 as day, cast(sum(n / 4294967296) as bigint), \
-             cast(sum(n % 4294967296) as bigint) from slot \
-             where board_id = $1 and series = $2 and plan = $3 group by 1",
-        )
-        .bind(board)
-        .bind(series)
-        .bind(plan)
-        .fetch_all(&self.pool)
-        .await
-        .map_err(trouble)?;
-        Ok(rows.into_iter().map(|(day, high, low)| (day, of_halves(high, low))).collect())
-    }
+async fn slot_days(
+    all: &mut Transaction<'static, Any>,
+    (board, _, series, plan): &CheckedSeries,
+) -> Result<Days> {
+    let rows: Vec<(i64, i64, i64)> = sqlx::query_as(
+        "select t - ((t % 86400) + 86400) % 86400 as day, cast(sum(n / 4294967296) as bigint), \
+         cast(sum(n % 4294967296) as bigint) from slot \
+         where board_id = $1 and series = $2 and plan = $3 group by 1",
+    )
+    .bind(board)
+    .bind(series)
+    .bind(plan)
+    .fetch_all(&mut **all)
+    .await
+    .map_err(trouble)?;
+    Ok(rows.into_iter().map(|(day, high, low)| (day, of_halves(high, low))).collect())
+}
 
-    async fn tier_days(&self, (board, _, series, plan): &CheckedSeries, tier: Tier) -> Result<Days> {
-        let rows: Vec<(i64, i64, i64)> = sqlx::query_as(
-            "select t - ((t % 86400) + 86400) % 86400 as day, cast(sum(n / 4294967296) as bigint), \
-             cast(sum(n % 4294967296) as bigint) from hist \
-             where board_id = $1 and series = $2 and plan = $3 and tier = $4 group by 1",
-        )
-        .bind(board)
-        .bind(series)
-        .bind(plan)
-        .bind(tier.number())
-        .fetch_all(&self.pool)
-        .await
-        .map_err(trouble)?;
-        Ok(rows.into_iter().map(|(day, high, low)| (day, of_halves(high, low))).collect())
-    }
+async fn tier_days(
+    all: &mut Transaction<'static, Any>,
+    (board, _, series, plan): &CheckedSeries,
+    tier: Tier,
+) -> Result<Days> {
+    let rows: Vec<(i64, i64, i64)> = sqlx::query_as(
+        "select t - ((t % 86400) + 86400) % 86400 as day, cast(sum(n / 4294967296) as bigint), \
+         cast(sum(n % 4294967296) as bigint) from hist \
+         where board_id = $1 and series = $2 and plan = $3 and tier = $4 group by 1",
+    )
+    .bind(board)
+    .bind(series)
+    .bind(plan)
+    .bind(tier.number())
+    .fetch_all(&mut **all)
+    .await
+    .map_err(trouble)?;
+    Ok(rows.into_iter().map(|(day, high, low)| (day, of_halves(high, low))).collect())
+}
 
-    async fn dropped_until(&self, tier: Tier) -> Result<i64> {
-        let until = sqlx::query_scalar("select value from meta where name = $1").bind(dropped_until(tier));
-        let until: Option<i64> = until.fetch_optional(&self.pool).await.map_err(trouble)?;
-        Ok(until.unwrap_or(i64::MIN))
-    }
+/// The day up to which histograms were dropped.
+async fn noted_until(all: &mut Transaction<'static, Any>, tier: Tier) -> Result<i64> {
+    let until = sqlx::query_scalar("select value from meta where name = $1").bind(dropped_until(tier));
+    let until: Option<i64> = until.fetch_optional(&mut **all).await.map_err(trouble)?;
+    Ok(until.unwrap_or(i64::MIN))
+}
 
+impl FarmStore {
     /// Drops the histograms of a tier from before a day, whole days only: how many. Their samples
     /// are in the next tier.
     pub async fn prune(&self, tier: Tier, before: i64) -> Result<u64> {

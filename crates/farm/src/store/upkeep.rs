@@ -2,12 +2,13 @@
 
 use model::error::{Failure, Result};
 use model::units::Nanos;
-use sqlx::AssertSqlSafe;
+use sqlx::{Any, AssertSqlSafe, Transaction};
 
 use super::how_counted::{HOW_COUNTED, join_note};
 use super::maxima::SeriesMaxima;
 use super::retention::ThinnedPart;
 use super::runs::OVER;
+use super::sums::{CheckedSeries, sum_faults};
 use super::{FarmStore, StoreEngine, nanos, to_u64, trouble};
 use crate::encoding::{unpack_peaks, unpack_rows};
 use crate::records::{SeriesKey, Tier};
@@ -15,9 +16,6 @@ use crate::records::{SeriesKey, Tier};
 const DAY: i64 = 86_400;
 /// Blobs that are looked at together.
 const AT_ONCE: i64 = 2_000;
-
-/// Whose rows they are.
-pub type CheckedSeries = (i64, String, String, String);
 
 /// Where the bundle of a run is, and what it is known by.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +45,8 @@ impl FarmStore {
         known.fetch_one(&self.pool).await.map_err(trouble)
     }
 
-    /// What is wrong, in sentences.
+    /// What is wrong, in sentences. Each series is looked at as it is at one moment: a server may
+    /// write meanwhile.
     pub async fn faults(&self) -> Result<Vec<String>> {
         let mut faults: Vec<String> = Vec::new();
         // PostgreSQL looks after its files by itself, and has pg_amcheck.
@@ -65,134 +64,14 @@ impl FarmStore {
         .await
         .map_err(trouble)?;
         for key in &keys {
-            let mut maxima = SeriesMaxima::default();
-            self.blob_faults(key, &mut maxima, &mut faults).await?;
-            self.peak_faults(key, &mut maxima, &mut faults).await?;
-            self.maximum_faults(key, &maxima, &mut faults).await?;
-            self.sum_faults(key, &mut faults).await?;
+            let (mut all, mut maxima) = (self.snapshot().await?, SeriesMaxima::default());
+            blob_faults(&mut all, key, &mut maxima, &mut faults).await?;
+            peak_faults(&mut all, key, &mut maxima, &mut faults).await?;
+            maximum_faults(&mut all, key, &maxima, &mut faults).await?;
+            sum_faults(&mut all, key, &mut faults).await?;
+            all.rollback().await.map_err(trouble)?;
         }
         Ok(faults)
-    }
-
-    async fn blob_faults(
-        &self,
-        (board, name, series, plan): &CheckedSeries,
-        maxima: &mut SeriesMaxima,
-        faults: &mut Vec<String>,
-    ) -> Result<()> {
-        for tier in Tier::ALL {
-            let mut last = i64::MIN;
-            loop {
-                let rows: Vec<(i64, i64, Option<i64>, Vec<u8>)> = sqlx::query_as(
-                    "select t, n, max_ns, cpus from hist where board_id = $1 and series = $2 \
-                     and plan = $3 and tier = $4 and t > $5 order by t limit $6",
-                )
-                .bind(board)
-                .bind(series)
-                .bind(plan)
-                .bind(tier.number())
-                .bind(last)
-                .bind(AT_ONCE)
-                .fetch_all(&self.pool)
-                .await
-                .map_err(trouble)?;
-                let Some(&(t, ..)) = rows.last() else { break };
-                last = t;
-                for (t, n, max_ns, cpus) in rows {
-                    maxima.add_histogram(tier, t, n, max_ns);
-                    let counted = unpack_rows(&cpus)
-                        .map(|cpus| cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.rows.total())));
-                    match counted {
-                        // A run without a histogram, as of another tool, has samples alone.
-                        Some(counted) if counted == to_u64(n) || counted == 0 => {}
-                        Some(_) => {
-                            faults.push(format!("{name}: the histogram of {series} at {t} has another sum"))
-                        }
-                        None => faults.push(format!("{name}: the histogram of {series} at {t} is damaged")),
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    async fn peak_faults(
-        &self,
-        (board, name, series, plan): &CheckedSeries,
-        maxima: &mut SeriesMaxima,
-        faults: &mut Vec<String>,
-    ) -> Result<()> {
-        let mut from = Some(i64::MIN);
-        while let Some(begin) = from {
-            let next: Option<i64> = sqlx::query_scalar(
-                "select min(t) from slot where board_id = $1 and series = $2 and plan = $3 and t >= $4",
-            )
-            .bind(board)
-            .bind(series)
-            .bind(plan)
-            .bind(begin)
-            .fetch_one(&self.pool)
-            .await
-            .map_err(trouble)?;
-            let Some(begin) = next else { break };
-            let end = begin.saturating_add(DAY);
-            let rows: Vec<(i64, i64, Option<i64>, Vec<u8>)> = sqlx::query_as(
-                "select t, n, max_ns, peaks from slot where board_id = $1 and series = $2 \
-                 and plan = $3 and t >= $4 and t < $5",
-            )
-            .bind(board)
-            .bind(series)
-            .bind(plan)
-            .bind(begin)
-            .bind(end)
-            .fetch_all(&self.pool)
-            .await
-            .map_err(trouble)?;
-            for (t, n, max_ns, peaks) in rows {
-                maxima.add_slot(t, n, max_ns);
-                let what = match unpack_peaks(&peaks) {
-                    None => "is damaged",
-                    Some(cpus) if cpus.is_empty() => continue,
-                    Some(cpus) if cpus.iter().filter_map(|cpu| cpu.max_ns).max() == nanos(max_ns) => continue,
-                    Some(_) => "has another largest latency than its CPUs",
-                };
-                faults.push(format!("{name}: the slot of {series} at {t} {what}"));
-            }
-            from = (end > begin).then_some(end);
-        }
-        Ok(())
-    }
-
-    async fn maximum_faults(
-        &self,
-        (board, name, series, plan): &CheckedSeries,
-        maxima: &SeriesMaxima,
-        faults: &mut Vec<String>,
-    ) -> Result<()> {
-        let runs = format!(
-            "select r.started, r.max_ns from run r {} where r.board_id = $1 and r.series = $2 \
-             and r.plan = $3 and {HOW_COUNTED} <= 0",
-            join_note("r.id")
-        );
-        let runs: Vec<(i64, Option<i64>)> = sqlx::query_as(AssertSqlSafe(runs))
-            .bind(board)
-            .bind(series)
-            .bind(plan)
-            .fetch_all(&self.pool)
-            .await
-            .map_err(trouble)?;
-        for (tier, t) in maxima.wrong(&runs) {
-            let time = match tier {
-                Tier::Slot => "five minutes",
-                Tier::Hour => "hour",
-                Tier::Day => "day",
-            };
-            faults.push(format!(
-                "{name}: the histogram of {series} of the {time} at {t} has another largest latency than \
-                 was measured then"
-            ));
-        }
-        Ok(())
     }
 
     /// Copies a store in a file into one that is not there yet, as it is at one moment.
@@ -259,6 +138,127 @@ impl FarmStore {
     }
 }
 
+async fn blob_faults(
+    all: &mut Transaction<'static, Any>,
+    (board, name, series, plan): &CheckedSeries,
+    maxima: &mut SeriesMaxima,
+    faults: &mut Vec<String>,
+) -> Result<()> {
+    for tier in Tier::ALL {
+        let mut last = i64::MIN;
+        loop {
+            let rows: Vec<(i64, i64, Option<i64>, Vec<u8>)> = sqlx::query_as(
+                "select t, n, max_ns, cpus from hist where board_id = $1 and series = $2 \
+                 and plan = $3 and tier = $4 and t > $5 order by t limit $6",
+            )
+            .bind(board)
+            .bind(series)
+            .bind(plan)
+            .bind(tier.number())
+            .bind(last)
+            .bind(AT_ONCE)
+            .fetch_all(&mut **all)
+            .await
+            .map_err(trouble)?;
+            let Some(&(t, ..)) = rows.last() else { break };
+            last = t;
+            for (t, n, max_ns, cpus) in rows {
+                maxima.add_histogram(tier, t, n, max_ns);
+                let counted = unpack_rows(&cpus)
+                    .map(|cpus| cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.rows.total())));
+                match counted {
+                    // A run without a histogram, as of another tool, has samples alone.
+                    Some(counted) if counted == to_u64(n) || counted == 0 => {}
+                    Some(_) => {
+                        faults.push(format!("{name}: the histogram of {series} at {t} has another sum"))
+                    }
+                    None => faults.push(format!("{name}: the histogram of {series} at {t} is damaged")),
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn peak_faults(
+    all: &mut Transaction<'static, Any>,
+    (board, name, series, plan): &CheckedSeries,
+    maxima: &mut SeriesMaxima,
+    faults: &mut Vec<String>,
+) -> Result<()> {
+    let mut from = Some(i64::MIN);
+    while let Some(begin) = from {
+        let next: Option<i64> = sqlx::query_scalar(
+            "select min(t) from slot where board_id = $1 and series = $2 and plan = $3 and t >= $4",
+        )
+        .bind(board)
+        .bind(series)
+        .bind(plan)
+        .bind(begin)
+        .fetch_one(&mut **all)
+        .await
+        .map_err(trouble)?;
+        let Some(begin) = next else { break };
+        let end = begin.saturating_add(DAY);
+        let rows: Vec<(i64, i64, Option<i64>, Vec<u8>)> = sqlx::query_as(
+            "select t, n, max_ns, peaks from slot where board_id = $1 and series = $2 \
+             and plan = $3 and t >= $4 and t < $5",
+        )
+        .bind(board)
+        .bind(series)
+        .bind(plan)
+        .bind(begin)
+        .bind(end)
+        .fetch_all(&mut **all)
+        .await
+        .map_err(trouble)?;
+        for (t, n, max_ns, peaks) in rows {
+            maxima.add_slot(t, n, max_ns);
+            let what = match unpack_peaks(&peaks) {
+                None => "is damaged",
+                Some(cpus) if cpus.is_empty() => continue,
+                Some(cpus) if cpus.iter().filter_map(|cpu| cpu.max_ns).max() == nanos(max_ns) => continue,
+                Some(_) => "has another largest latency than its CPUs",
+            };
+            faults.push(format!("{name}: the slot of {series} at {t} {what}"));
+        }
+        from = (end > begin).then_some(end);
+    }
+    Ok(())
+}
+
+async fn maximum_faults(
+    all: &mut Transaction<'static, Any>,
+    (board, name, series, plan): &CheckedSeries,
+    maxima: &SeriesMaxima,
+    faults: &mut Vec<String>,
+) -> Result<()> {
+    let runs = format!(
+        "select r.started, r.max_ns from run r {} where r.board_id = $1 and r.series = $2 \
+         and r.plan = $3 and {HOW_COUNTED} <= 0",
+        join_note("r.id")
+    );
+    let runs: Vec<(i64, Option<i64>)> = sqlx::query_as(AssertSqlSafe(runs))
+        .bind(board)
+        .bind(series)
+        .bind(plan)
+        .fetch_all(&mut **all)
+        .await
+        .map_err(trouble)?;
+    for (tier, t) in maxima.wrong(&runs) {
+        let time = match tier {
+            Tier::Slot => "five minutes",
+            Tier::Hour => "hour",
+            Tier::Day => "day",
+        };
+        faults.push(format!(
+            "{name}: the histogram of {series} of the {time} at {t} has another largest latency than \
+             was measured then"
+        ));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -271,7 +271,7 @@ mod tests {
     use model::units::Cpu;
     use model::watch::WatchRow;
 
-    fn batch() -> RowBatch {
+    fn batch(of_rows: std::ops::Range<u64>) -> RowBatch {
         let of = RowsOf { boot: "b".into(), recording: "r".into(), series: "timer".into() };
         let line = |seq: u64| {
             let hist = RowCounts::of_rows([(200, 3 + seq)]);
@@ -282,7 +282,7 @@ mod tests {
             });
             line.to_string() + "\n"
         };
-        let text: String = (0..400).map(line).collect();
+        let text: String = of_rows.map(line).collect();
         let rows = rows::read(&of, text.as_bytes()).unwrap();
         RowBatch { board_id: 1, of, clock: None, received_ns: i64::MAX, rows }
     }
@@ -295,7 +295,7 @@ mod tests {
             let mut record = read(&FoundBundle { place, board: Some("a".into()) }).unwrap().0;
             record.run.place = "/old/x".into();
             store.put(&record).await.unwrap();
-            store.put_rows(&[batch()]).await.unwrap();
+            store.put_rows(&[batch(0..400)]).await.unwrap();
             assert_eq!(store.faults().await.unwrap(), [""; 0]);
             // What was added up may go; a day stays whole or goes whole.
             assert_eq!(store.prune(Tier::Slot, DAY + 7).await.unwrap(), 288);
@@ -316,6 +316,30 @@ mod tests {
             assert_eq!(store.relocate("/old", "/new").await.unwrap(), 1);
             assert_eq!(store.relocate("/ol", "/new").await.unwrap(), 0);
             assert_eq!(store.places().await.unwrap()[0].place, "/new/x");
+        });
+    }
+
+    #[test]
+    fn what_is_written_while_it_is_looked_at_is_no_fault() {
+        on_each_engine(async |store| {
+            store.board_for("a", "a").await.unwrap();
+            let is_over = std::cell::Cell::new(false);
+            let write = async {
+                for at in 0..60 {
+                    store.put_rows(&[batch(at * 10..(at + 1) * 10)]).await.unwrap();
+                }
+                is_over.set(true);
+            };
+            let look = async {
+                let mut looked = 0;
+                while !is_over.get() {
+                    assert_eq!(store.faults().await.unwrap(), [""; 0]);
+                    looked += 1;
+                }
+                looked
+            };
+            let ((), looked) = tokio::join!(write, look);
+            assert!(looked > 0);
         });
     }
 }
