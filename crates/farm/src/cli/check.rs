@@ -1,6 +1,7 @@
 //! `onbeat-farm check`: whether everything is as it was written.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use model::error::{Exit, Failure, Result};
 use model::text::{clean, several};
@@ -11,7 +12,8 @@ use super::document_flags::DocumentFlags;
 use super::farm_flags::FarmFlags;
 use super::kept_copy::bundle_fault;
 use crate::ingest::plausible::latest;
-use crate::objects::name_in_bucket;
+use crate::objects::{ObjectBucket, name_in_bucket};
+use crate::store::{BundlePlace, CountedSeconds, FarmStore};
 use crate::web::sender::now;
 
 /// Look whether the store and its bundles are as they were written
@@ -42,6 +44,33 @@ struct CheckDocument {
     faults: Vec<String>,
 }
 
+/// Where bundles are, and how they are looked at.
+struct BundleLook<'a> {
+    /// The folder of copies.
+    bundles: &'a Path,
+    bucket: Option<&'a Arc<ObjectBucket>>,
+    deep: bool,
+}
+
+impl BundleLook<'_> {
+    /// What is wrong with the bundle of a run, in sentences.
+    async fn faults(&self, run: &BundlePlace, counted: Option<&CountedSeconds>) -> Result<Vec<String>> {
+        match (self.bucket, name_in_bucket(Path::new(&run.place), self.bundles)) {
+            (Some(bucket), Some(name)) => Ok(bucket.faults(&name, &run.digest, self.deep).await?),
+            _ => Ok(bundle_fault(run, self.bundles, counted).into_iter().collect()),
+        }
+    }
+
+    /// The same by what the store says now: a server may have taken in a later state of the run, or
+    /// removed it, since all runs were asked for.
+    async fn faults_now(&self, store: &FarmStore, run: &BundlePlace) -> Result<Vec<String>> {
+        let Some(now) = store.place_of(&run.id).await? else { return Ok(Vec::new()) };
+        let now = BundlePlace { has_seconds: run.has_seconds && now.has_seconds, ..now };
+        let counted = store.counted_seconds_of(&run.id).await?;
+        self.faults(&now, Some(&counted)).await
+    }
+}
+
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     args.output.check()?;
     let (place, bucket) = args.farm.open(environment)?;
@@ -61,17 +90,11 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     }
     faults.extend(store.faults().await?);
     let counted = store.counted_seconds().await?;
+    let look = BundleLook { bundles: &place.bundles, bucket: bucket.as_ref(), deep: args.deep };
     for run in &places {
-        let at = Path::new(&run.place);
-        let (Some(bucket), Some(name)) = (&bucket, name_in_bucket(at, &place.bundles)) else {
-            let found = bundle_fault(run, &place.bundles, counted.get(&run.id));
-            // One that was removed meanwhile has no files.
-            if found.is_some() && store.run(&run.id).await?.is_some() {
-                faults.extend(found);
-            }
-            continue;
-        };
-        faults.extend(bucket.faults(&name, &run.digest, args.deep).await?);
+        if !look.faults(run, counted.get(&run.id)).await?.is_empty() {
+            faults.extend(look.faults_now(&store, run).await?);
+        }
     }
     let faults: Vec<String> = faults.iter().map(|fault| clean(fault)).collect();
     faults.iter().for_each(|fault| args.output.print(fault));
@@ -84,4 +107,35 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let exit = if faults.is_empty() { Exit::Ok } else { Exit::Limit };
     args.output.write(&CheckDocument { schema: "onbeat.farm-check/1", runs, faults })?;
     Ok(exit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::recorded_run;
+    use crate::store::engines::on_each_engine;
+
+    #[test]
+    fn a_run_that_was_replaced_or_removed_meanwhile_has_no_fault_and_a_changed_one_has() {
+        on_each_engine(async |store| {
+            let folder = tempfile::tempdir().unwrap();
+            let mut record = recorded_run("measured", "a");
+            let document = std::fs::read(Path::new(&record.run.place).join("run.json")).unwrap();
+            let copy = folder.path().join("run.json");
+            std::fs::write(&copy, &document).unwrap();
+            record.run.place = folder.path().to_str().unwrap().to_owned();
+            store.put(&record).await.unwrap();
+            let known = store.places().await.unwrap().remove(0);
+            let look = BundleLook { bundles: Path::new("/nowhere"), bucket: None, deep: false };
+            let earlier = BundlePlace { digest: vec![1; 32], ..known.clone() };
+            let removed = BundlePlace { id: "removed".into(), ..earlier.clone() };
+            for one in [&earlier, &removed] {
+                assert_eq!(look.faults(one, None).await.unwrap().len(), 1);
+                assert_eq!(look.faults_now(&store, one).await.unwrap(), [""; 0]);
+            }
+            std::fs::write(&copy, [&document[..], b" "].concat()).unwrap();
+            let found = look.faults_now(&store, &known).await.unwrap();
+            assert!(found.len() == 1 && found[0].contains("its run.json was changed"), "{found:?}");
+        });
+    }
 }

@@ -17,6 +17,10 @@ const DAY: i64 = 86_400;
 /// Blobs that are looked at together.
 const AT_ONCE: i64 = 2_000;
 
+const PLACES: &str = "select r.id, r.place, r.digest, r.complete, r.max_ns, coalesce(h.parts, '') \
+                      from run r left join thinned h on h.board_id = r.board_id and h.run = r.id";
+type PlaceRow = (String, String, Vec<u8>, i64, Option<i64>, String);
+
 /// Where the bundle of a run is, and what it is known by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BundlePlace {
@@ -108,23 +112,16 @@ impl FarmStore {
 
     /// All runs, with where their bundles are.
     pub async fn places(&self) -> Result<Vec<BundlePlace>> {
-        type Row = (String, String, Vec<u8>, i64, Option<i64>, String);
-        let all: Vec<Row> = sqlx::query_as(
-            "select r.id, r.place, r.digest, r.complete, r.max_ns, coalesce(h.parts, '') from run r \
-             left join thinned h on h.board_id = r.board_id and h.run = r.id order by r.id",
-        )
-        .fetch_all(&self.pool)
-        .await
-        .map_err(trouble)?;
-        let one = |(id, place, digest, complete, max_ns, thinned): Row| BundlePlace {
-            id,
-            place,
-            digest,
-            max_ns: nanos(max_ns),
-            is_over: complete == OVER,
-            has_seconds: !thinned.contains(ThinnedPart::Blocks.word()),
-        };
-        Ok(all.into_iter().map(one).collect())
+        let places = sqlx::query_as(AssertSqlSafe(format!("{PLACES} order by r.id")));
+        let all: Vec<PlaceRow> = places.fetch_all(&self.pool).await.map_err(trouble)?;
+        Ok(all.into_iter().map(placed).collect())
+    }
+
+    /// The same of one; none where there is no such run.
+    pub async fn place_of(&self, run: &str) -> Result<Option<BundlePlace>> {
+        let place = sqlx::query_as(AssertSqlSafe(format!("{PLACES} where r.id = $1"))).bind(run);
+        let found: Option<PlaceRow> = place.fetch_optional(&self.pool).await.map_err(trouble)?;
+        Ok(found.map(placed))
     }
 
     /// The bundles were in one folder and are in another: how many.
@@ -135,6 +132,17 @@ impl FarmStore {
         );
         let moved = moved.bind(to).bind(from).bind(from).bind(from);
         Ok(moved.execute(&self.pool).await.map_err(trouble)?.rows_affected())
+    }
+}
+
+fn placed((id, place, digest, complete, max_ns, thinned): PlaceRow) -> BundlePlace {
+    BundlePlace {
+        id,
+        place,
+        digest,
+        max_ns: nanos(max_ns),
+        is_over: complete == OVER,
+        has_seconds: !thinned.contains(ThinnedPart::Blocks.word()),
     }
 }
 
@@ -315,7 +323,10 @@ mod tests {
             assert_eq!(store.places().await.unwrap()[0].max_ns, record.run.max_ns);
             assert_eq!(store.relocate("/old", "/new").await.unwrap(), 1);
             assert_eq!(store.relocate("/ol", "/new").await.unwrap(), 0);
-            assert_eq!(store.places().await.unwrap()[0].place, "/new/x");
+            let places = store.places().await.unwrap();
+            assert_eq!(places[0].place, "/new/x");
+            assert_eq!(store.place_of(&record.run.id).await.unwrap().as_ref(), places.first());
+            assert_eq!(store.place_of("none").await.unwrap(), None);
         });
     }
 
