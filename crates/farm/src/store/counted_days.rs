@@ -11,15 +11,12 @@ use model::error::Result;
 use model::units::Nanos;
 use sqlx::AssertSqlSafe;
 
-use super::last_day::COUNTS;
+use super::last_day::{COUNTS, LONGEST};
 use super::{FarmStore, nanos, trouble};
 use crate::ingest::plausible::latest_now;
 use crate::records::SeriesKey;
 
 const DAY: i64 = 86_400;
-/// Runs of so many days before the first one that is asked for are looked at: none that does not
-/// count is thought to last for longer.
-const LONGEST: i64 = 60;
 
 /// A board, and the first second of a day.
 type BoardDay = (i64, i64);

@@ -1,127 +1,187 @@
 //! The largest latency of each board's last 24 hours, which is held against its budget: that of
 //! what counts.
+//!
+//! They end with the last sample that counts, to the five minutes, whichever way it is kept. A run
+//! that has five minutes counts by these, one without any for when it began. Five minutes are kept
+//! for ever and tell all of it, and a day of them of each board is more than the first page has the
+//! time for: they are asked where histograms of whole hours cannot tell.
 
 use std::collections::BTreeMap;
 
 use model::error::Result;
 use model::units::Nanos;
+use sqlx::AssertSqlSafe;
 
 use super::{FarmStore, trouble};
 use crate::ingest::plausible::latest_now;
 use crate::records::Tier;
 
+const HOUR: i64 = 3_600;
 const DAY: i64 = 86_400;
+/// Runs of so many days before the first day that is asked for are looked at: none that is still on
+/// then is thought to have begun before.
+pub const LONGEST: i64 = 60;
 /// That a slot `x` is of no run that does not count.
 pub const COUNTS: &str = "not exists (select 1 from run r where r.board_id = x.board_id and \
                       r.id = x.recording and r.invalid > 0)";
+/// That a run `r` has five minutes: the first of them are where it began, as far as its clock was
+/// not set.
+const HAS_SLOTS: &str = "exists (select 1 from slot y where y.board_id = r.board_id \
+                         and y.series = r.series and y.plan = r.plan and y.t > r.started - 3600 \
+                         and y.t < r.started + 172800 and y.recording = r.id)";
+/// What is measured of a board `h`.
+const SERIES: &str = "(select distinct h.board_id, h.series, h.plan from hist h where h.board_id = $1 \
+                      and h.tier = 2) k";
 
-/// The last 24 hours of a board up to its last sample.
-#[derive(Clone, Copy)]
-struct LastDay {
-    /// When that sample was,
-    last: i64,
-    /// and the largest latency, in ns.
-    max: i64,
+/// The histograms of a board's last hours.
+struct LastHours {
+    /// The first second of the last day that has samples,
+    day: i64,
+    /// and of the last hour that has a histogram.
+    last: Option<i64>,
+    /// The largest latency of the 24 hours up to this one, with it,
+    max: Option<i64>,
+    /// and of the hour before these: in it the 24 hours up to the last sample begin.
+    before: Option<i64>,
 }
 
-impl LastDay {
-    /// Of two that were found in two ways: the later one, or both where they lie within a day.
-    fn joined(self, other: LastDay) -> LastDay {
-        match other.last - self.last {
-            later if later >= DAY => other,
-            earlier if earlier <= -DAY => self,
-            _ => LastDay { last: self.last.max(other.last), max: self.max.max(other.max) },
-        }
+/// A run of a board's last days.
+struct RecentRun {
+    started: i64,
+    /// When its last sample counts: one without five minutes has them all where it began.
+    ended: i64,
+    max: Option<i64>,
+    counts: bool,
+    has_slots: bool,
+}
+
+impl LastHours {
+    /// The largest latency, where hours and what is known of the board's runs tell it. What they
+    /// have was dropped before a time.
+    fn told(&self, runs: &[RecentRun], dropped: i64) -> Option<i64> {
+        let counted = || runs.iter().filter(|run| run.counts);
+        let largest = |from: i64, to: i64| {
+            let within = counted().filter(|run| !run.has_slots && (from..to).contains(&run.started));
+            within.filter_map(|run| run.max).max()
+        };
+        let Some(last) = self.last else {
+            let last = counted().map(|run| run.started).max()?;
+            let alone = runs.iter().all(|run| run.counts && !run.has_slots) && self.day - DAY >= dropped;
+            return largest(last - DAY + 1, i64::MAX).filter(|_| alone);
+        };
+        let (before, end) = (last - DAY, last + HOUR);
+        let max = self.max.max(largest(before + HOUR, end));
+        // Histograms of hours have the samples of all runs that have five minutes.
+        let of_others = runs.iter().any(|run| !run.counts && run.ended >= before);
+        let is_later = |run: &RecentRun| run.ended >= end;
+        let is_larger = |run: &RecentRun| run.ended >= before && run.max > max;
+        let is_told = self.before <= max
+            && before >= dropped
+            && !of_others
+            && !counted().any(|run| is_later(run) || is_larger(run));
+        max.filter(|_| is_told)
     }
 }
 
 impl FarmStore {
     /// The largest latency of the 24 hours up to each board's last sample that counts; a run
-    /// without rows of five minutes counts for when it began. Of the boards from one to another by
-    /// their names.
+    /// without five minutes counts for when it began. Of the boards from one to another by their
+    /// names.
     pub async fn last_day_maxima(&self, first: &str, last: &str) -> Result<BTreeMap<i64, Nanos>> {
+        let dropped = self.dropped_until(Tier::Hour).await?;
+        let runs = self.recent_runs(first, last).await?;
+        let mut found = BTreeMap::new();
+        for (board, hours) in self.last_hours(first, last).await? {
+            let max = match hours.told(runs.get(&board).map(Vec::as_slice).unwrap_or_default(), dropped) {
+                Some(max) => Some(max),
+                None => self.last_day_by_slots(board).await?,
+            };
+            found.extend(max.map(|max| (board, Nanos(max))));
+        }
+        Ok(found)
+    }
+
+    /// The last hours of each board that has samples.
+    async fn last_hours(&self, first: &str, last: &str) -> Result<Vec<(i64, LastHours)>> {
         // Board by board, so that the index is asked for a day of each and not read as a whole.
         const HOURS: &str = "select s.board_id, \
-             (select max(l.t) from hist l where l.board_id = s.board_id and l.tier = 1 and l.t <= $1), \
-             (select max(h.max_ns) from hist h where h.board_id = s.board_id and h.tier = 1 and h.t <= $2 \
-             and h.t > $3 + \
-             (select max(l.t) from hist l where l.board_id = s.board_id and l.tier = 1 and l.t <= $4)) \
-             from board_setting s join board b on b.id = s.board_id where b.key >= $5 and b.key <= $6";
-        const RUNS: &str = "select s.board_id, (select max(l.started) from run l \
-             where l.board_id = s.board_id and l.invalid = 0 and l.started <= $1), \
-             (select max(r.max_ns) from run r where r.board_id = s.board_id and r.invalid = 0 \
-             and r.started <= $2 and r.started > $3 + (select max(l.started) from run l \
-             where l.board_id = s.board_id and l.invalid = 0 and l.started <= $4)) \
-             from board_setting s join board b on b.id = s.board_id where b.key >= $5 and b.key <= $6";
-        let mut found = self.last_days(HOURS, first, last).await?;
-        for (id, ended) in self.invalid_runs_end(first, last).await? {
-            // Histograms of hours have the samples of all runs.
-            if found.get(&id).is_none_or(|day| ended < day.last - DAY) {
-                continue;
-            }
-            match self.last_day_by_slots(id).await? {
-                Some(counted) => found.insert(id, counted),
-                None => found.remove(&id),
-            };
-        }
-        for (id, by_runs) in self.last_days(RUNS, first, last).await? {
-            found.entry(id).and_modify(|day| *day = day.joined(by_runs)).or_insert(by_runs);
-        }
-        Ok(found.into_iter().map(|(id, day)| (id, Nanos(day.max))).collect())
-    }
-
-    async fn last_days(
-        &self,
-        statement: &'static str,
-        first: &str,
-        last: &str,
-    ) -> Result<BTreeMap<i64, LastDay>> {
+             (select max(d.t) from hist d where d.board_id = s.board_id and d.tier = 2 and d.t <= $1), \
+             (select max(l.t) from hist l where l.board_id = s.board_id and l.tier = 1 and l.t <= $2), \
+             (select max(h.max_ns) from hist h where h.board_id = s.board_id and h.tier = 1 and h.t <= $3 \
+             and h.t > $4 + \
+             (select max(l.t) from hist l where l.board_id = s.board_id and l.tier = 1 and l.t <= $5)), \
+             (select max(h.max_ns) from hist h where h.board_id = s.board_id and h.tier = 1 and h.t = $6 + \
+             (select max(l.t) from hist l where l.board_id = s.board_id and l.tier = 1 and l.t <= $7)) \
+             from board_setting s join board b on b.id = s.board_id where b.key >= $8 and b.key <= $9";
+        type Row = (i64, Option<i64>, Option<i64>, Option<i64>, Option<i64>);
         // A run of the future, which an older version took in, is no last one.
         let latest = latest_now();
-        let rows = sqlx::query_as(statement).bind(latest).bind(latest).bind(-DAY).bind(latest);
-        let rows = rows.bind(first).bind(last);
-        let rows: Vec<(i64, Option<i64>, Option<i64>)> = rows.fetch_all(&self.pool).await.map_err(trouble)?;
-        let day =
-            |(id, last, max): (i64, Option<i64>, Option<i64>)| Some((id, LastDay { last: last?, max: max? }));
-        Ok(rows.into_iter().filter_map(day).collect())
+        let rows = sqlx::query_as(HOURS).bind(latest).bind(latest).bind(latest).bind(-DAY).bind(latest);
+        let rows = rows.bind(-DAY).bind(latest).bind(first).bind(last);
+        let rows: Vec<Row> = rows.fetch_all(&self.pool).await.map_err(trouble)?;
+        let hours = |(board, day, last, max, before): Row| {
+            let day = day?;
+            Some((board, LastHours { day, last, max, before }))
+        };
+        Ok(rows.into_iter().filter_map(hours).collect())
     }
 
-    /// When the last run of each board that does not count ended.
-    async fn invalid_runs_end(&self, first: &str, last: &str) -> Result<Vec<(i64, i64)>> {
-        sqlx::query_as(
-            "select r.board_id, max(r.started + coalesce(r.length_ns, 0) / 1000000000) from run r \
-             join board b on b.id = r.board_id where r.invalid > 0 and b.key >= $1 and b.key <= $2 \
-             group by r.board_id",
-        )
-        .bind(first)
-        .bind(last)
-        .fetch_all(&self.pool)
-        .await
-        .map_err(trouble)
+    /// The runs of the two days up to each board's last one with samples, and longer ones that
+    /// began before these; some of them twice.
+    async fn recent_runs(&self, first: &str, last: &str) -> Result<BTreeMap<i64, Vec<RecentRun>>> {
+        type Row = (i64, i64, Option<i64>, Option<i64>, i64, i64);
+        let mut found: BTreeMap<i64, Vec<RecentRun>> = BTreeMap::new();
+        for (days, which) in [(2, ""), (LONGEST, " and r.length_ns >= 86400000000000")] {
+            let text = format!(
+                "select r.board_id, r.started, r.length_ns, r.max_ns, r.invalid, \
+                 cast(case when {HAS_SLOTS} then 1 else 0 end as bigint) from board b cross join run r \
+                 where b.key >= $1 and b.key <= $2 and r.board_id = b.id and r.started <= $3 \
+                 and r.started > $4 + (select max(d.t) from hist d where d.board_id = b.id and d.tier = 2 \
+                 and d.t <= $5){which}"
+            );
+            let rows = sqlx::query_as(AssertSqlSafe(text)).bind(first).bind(last);
+            let rows = rows.bind(latest_now()).bind(-days * DAY).bind(latest_now());
+            let rows: Vec<Row> = rows.fetch_all(&self.pool).await.map_err(trouble)?;
+            for (board, started, length, max, invalid, slots) in rows {
+                let (counts, has_slots) = (invalid == 0, slots != 0);
+                let length = length.filter(|_| has_slots || !counts).unwrap_or_default();
+                let ended = started.saturating_add(length / Nanos::SECOND.0);
+                found.entry(board).or_default().push(RecentRun { started, ended, max, counts, has_slots });
+            }
+        }
+        Ok(found)
     }
 
-    /// The last day of one board by its five minutes, which say of which run they are.
-    async fn last_day_by_slots(&self, board: i64) -> Result<Option<LastDay>> {
-        let last = format!(
-            "select max(l.t) from (select (select x.t from slot x where x.board_id = h.board_id \
-             and x.series = h.series and x.plan = h.plan and x.t <= $1 and {COUNTS} order by x.t desc \
-             limit 1) as t from hist h where h.board_id = $2 and h.tier = 2 \
-             group by h.board_id, h.series, h.plan) l"
+    /// The largest latency of one board's last day by its five minutes, which say of which run they
+    /// are.
+    async fn last_day_by_slots(&self, board: i64) -> Result<Option<i64>> {
+        let ends = format!(
+            "select (select max(l.t) from (select (select x.t from slot x where x.board_id = k.board_id \
+             and x.series = k.series and x.plan = k.plan and x.t <= $2 and {COUNTS} order by x.t desc \
+             limit 1) as t from {SERIES}) l), (select max(v.started) from run v where v.board_id = $3 \
+             and v.invalid = 0 and v.started <= $4)"
         );
-        let last = sqlx::query_scalar(sqlx::AssertSqlSafe(last)).bind(latest_now()).bind(board);
-        let last: Option<i64> = last.fetch_one(&self.pool).await.map_err(trouble)?;
-        let Some(last) = last.map(|t| Tier::Hour.begin(t)) else { return Ok(None) };
-        // As many hours as of a board that has no such run.
-        let from = last - DAY + Tier::Hour.seconds();
+        let latest = latest_now();
+        let ends = sqlx::query_as(AssertSqlSafe(ends)).bind(board).bind(latest).bind(board).bind(latest);
+        let (slot, run): (Option<i64>, Option<i64>) = ends.fetch_one(&self.pool).await.map_err(trouble)?;
+        // Where the last run has five minutes, these end after it began.
+        let Some(about) = slot.max(run.map(|started| started - HOUR)) else { return Ok(None) };
+        let runs = format!(
+            "select r.started, r.max_ns from run r where r.board_id = $1 and r.invalid = 0 \
+             and r.started <= $2 and r.started > $3 and not {HAS_SLOTS}"
+        );
+        let runs = sqlx::query_as(AssertSqlSafe(runs)).bind(board).bind(latest).bind(about - DAY);
+        let runs: Vec<(i64, Option<i64>)> = runs.fetch_all(&self.pool).await.map_err(trouble)?;
+        let Some(last) = runs.iter().map(|run| run.0).max().max(slot) else { return Ok(None) };
         let largest = format!(
-            "select max(x.max_ns) from hist h cross join slot x where h.board_id = $1 and h.tier = 2 \
-             and h.t >= $2 and x.board_id = h.board_id and x.series = h.series and x.plan = h.plan \
-             and x.t >= h.t and x.t < h.t + 86400 and x.t >= $3 and {COUNTS}"
+            "select max(l.max_ns) from (select (select max(x.max_ns) from slot x \
+             where x.board_id = k.board_id and x.series = k.series and x.plan = k.plan and x.t > $2 \
+             and x.t <= $3 and {COUNTS}) as max_ns from {SERIES}) l"
         );
-        let largest = sqlx::query_scalar(sqlx::AssertSqlSafe(largest)).bind(board);
-        let largest = largest.bind(Tier::Day.begin(from)).bind(from);
-        let max: Option<i64> = largest.fetch_one(&self.pool).await.map_err(trouble)?;
-        Ok(max.map(|max| LastDay { last, max }))
+        let largest = sqlx::query_scalar(AssertSqlSafe(largest)).bind(board).bind(last - DAY).bind(last);
+        let of_slots: Option<i64> = largest.fetch_one(&self.pool).await.map_err(trouble)?;
+        let of_runs = runs.iter().filter(|run| run.0 > last - DAY).filter_map(|run| run.1).max();
+        Ok(of_slots.max(of_runs))
     }
 }
 
@@ -148,16 +208,108 @@ mod tests {
         let cpus = vec![CpuRows { cpu: Cpu(0), rows: RowCounts::of_rows([(200, 1)]) }];
         record.slots = vec![FarmSlot { t, n: 1, max_ns, run: id.to_owned(), ..FarmSlot::default() }];
         record.rows = vec![TierRow { t, n: 1, max_ns, cpus, ..TierRow::default() }];
+        record.whole.t = t;
         record
+    }
+
+    /// The same without a histogram of its five minutes.
+    fn without_rows(mut record: BundleRecord) -> BundleRecord {
+        record.rows.clear();
+        record
+    }
+
+    /// The same without any five minutes.
+    fn without_slots(mut record: BundleRecord) -> BundleRecord {
+        record.slots.clear();
+        without_rows(record)
+    }
+
+    /// The same of a recorder, of which there is no run.
+    async fn put_recorded(store: &FarmStore, record: BundleRecord) {
+        store.put(&record).await.unwrap();
+        sqlx::query("delete from run where id = $1").bind(&record.run.id).execute(&store.pool).await.unwrap();
+    }
+
+    async fn maximum(store: &FarmStore) -> Vec<i64> {
+        store.last_day_maxima("a", "b").await.unwrap().into_values().map(|max| max.0).collect()
+    }
+
+    #[test]
+    fn the_24_hours_end_at_one_time_whatever_is_measured() {
+        on_each_engine(async |store| {
+            // A recorder that goes on, and runs on the day before the last.
+            put_recorded(&store, run("recorder", "a", T, MILLI / 2, 0)).await;
+            for (id, hours, max) in [("early", 40, 9 * MILLI), ("late", 20, MILLI)] {
+                store.put(&run(id, "a", T - hours * HOUR, max, 0)).await.unwrap();
+            }
+            // And a board on which only a run without five minutes is as late.
+            for (id, hours, max) in [("early b", 40, 9 * MILLI), ("late b", 20, MILLI)] {
+                store.put(&run(id, "b", T - hours * HOUR, max, 0)).await.unwrap();
+            }
+            store.put(&without_slots(run("whole b", "b", T, MILLI / 2, 0))).await.unwrap();
+            assert_eq!(maximum(&store).await, [MILLI, MILLI]);
+        });
+    }
+
+    #[test]
+    fn the_24_hours_are_no_whole_hours() {
+        on_each_engine(async |store| {
+            put_recorded(&store, run("last", "a", T + 1_800, MILLI, 0)).await;
+            put_recorded(&store, run("before", "a", T + 1_800 - DAY, 9 * MILLI, 0)).await;
+            assert_eq!(maximum(&store).await, [MILLI]);
+            put_recorded(&store, run("within", "a", T + 2_100 - DAY, 5 * MILLI, 0)).await;
+            assert_eq!(maximum(&store).await, [5 * MILLI]);
+            put_recorded(&store, run("next", "a", T + 2_100, MILLI, 0)).await;
+            assert_eq!(maximum(&store).await, [MILLI]);
+        });
+    }
+
+    #[test]
+    fn a_run_without_five_minutes_counts_for_when_it_began() {
+        on_each_engine(async |store| {
+            let whole = |id: &str, hours: i64, max: i64| {
+                let mut record = without_slots(run(id, "a", T + hours * HOUR, max * MILLI, 0));
+                record.run.length_ns = Some(Nanos(50 * HOUR * Nanos::SECOND.0));
+                record
+            };
+            store.put(&whole("first", -30, 9)).await.unwrap();
+            store.put(&whole("second", -20, 4)).await.unwrap();
+            assert_eq!(maximum(&store).await, [9 * MILLI]);
+            put_recorded(&store, run("recorder", "a", T, MILLI, 0)).await;
+            assert_eq!(maximum(&store).await, [4 * MILLI]);
+            store.put(&whole("third", 5, 2)).await.unwrap();
+            assert_eq!(maximum(&store).await, [2 * MILLI]);
+            // One that does not count moves nothing.
+            let mut spoiled = whole("spoiled", 90, 8);
+            spoiled.run.invalid = 1;
+            store.put(&spoiled).await.unwrap();
+            assert_eq!(maximum(&store).await, [2 * MILLI]);
+        });
+    }
+
+    #[test]
+    fn a_run_with_five_minutes_counts_by_these_alone() {
+        on_each_engine(async |store| {
+            put_recorded(&store, run("recorder", "a", T, MILLI, 0)).await;
+            let mut long = run("long", "a", T - 26 * HOUR, 9 * MILLI, 0);
+            let max_ns = Some(Nanos(3 * MILLI));
+            let later = FarmSlot { t: T - 20 * HOUR, max_ns, ..long.slots[0].clone() };
+            long.slots.push(later);
+            long.run.length_ns = Some(Nanos(7 * HOUR * Nanos::SECOND.0));
+            // Its histogram is of the day on which it began.
+            store.put(&without_rows(long)).await.unwrap();
+            assert_eq!(maximum(&store).await, [3 * MILLI]);
+            // Where histograms of hours were dropped five minutes tell it.
+            put_recorded(&store, run("old", "a", T - 12 * HOUR, 4 * MILLI, 0)).await;
+            store.prune(Tier::Hour, T).await.unwrap();
+            assert_eq!(maximum(&store).await, [4 * MILLI]);
+        });
     }
 
     #[test]
     fn a_run_that_does_not_count_is_no_maximum_and_no_last_sample() {
         on_each_engine(async |store| {
-            let maximum = async || -> Vec<i64> {
-                let found = store.last_day_maxima("a", "b").await.unwrap();
-                found.into_values().map(|max| max.0).collect()
-            };
+            let maximum = async || maximum(&store).await;
             store.put(&run("early", "a", T - 20 * 3_600, 3 * MILLI, 0)).await.unwrap();
             store.put(&run("counts", "a", T, 2 * MILLI, 0)).await.unwrap();
             assert_eq!(maximum().await, [3 * MILLI]);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::error::Result;
-use sqlx::{Any, Transaction};
+use sqlx::{Any, Executor, Transaction};
 
 use super::large_sums::of_halves;
 use super::{FarmStore, to_u64, trouble};
@@ -53,7 +53,7 @@ pub async fn sum_faults(
             continue;
         }
         // Rows may have come for a day whose other histograms were dropped before.
-        let from = noted_until(all, tier).await?;
+        let from = noted_until(&mut **all, tier).await?;
         let each: Days = slots.iter().chain(&days).map(|(day, _)| (*day, 0)).collect();
         for day in each.into_keys().filter(|day| *day >= from) {
             let (n, there) = (slots.get(&day).copied().unwrap_or_default(), days.get(&day).copied());
@@ -130,14 +130,19 @@ async fn tier_days(
     Ok(rows.into_iter().map(|(day, high, low)| (day, of_halves(high, low))).collect())
 }
 
-/// The day up to which histograms were dropped.
-async fn noted_until(all: &mut Transaction<'static, Any>, tier: Tier) -> Result<i64> {
+/// The day up to which histograms of a tier were dropped.
+async fn noted_until(from: impl Executor<'_, Database = Any>, tier: Tier) -> Result<i64> {
     let until = sqlx::query_scalar("select value from meta where name = $1").bind(dropped_until(tier));
-    let until: Option<i64> = until.fetch_optional(&mut **all).await.map_err(trouble)?;
+    let until: Option<i64> = until.fetch_optional(from).await.map_err(trouble)?;
     Ok(until.unwrap_or(i64::MIN))
 }
 
 impl FarmStore {
+    /// The day up to which histograms of a tier were dropped.
+    pub(super) async fn dropped_until(&self, tier: Tier) -> Result<i64> {
+        noted_until(&self.pool, tier).await
+    }
+
     /// Drops the histograms of a tier from before a day, whole days only: how many. Their samples
     /// are in the next tier.
     pub async fn prune(&self, tier: Tier, before: i64) -> Result<u64> {
