@@ -16,6 +16,7 @@ pub mod environments;
 pub mod fixture;
 pub mod history;
 pub mod ingest;
+pub mod joined_slots;
 pub mod objects;
 pub mod pages;
 pub mod parts_of_run;

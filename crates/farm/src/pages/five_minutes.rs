@@ -13,12 +13,15 @@ use super::board_span::{BoardSpan, span_address};
 use super::parts::{as_data, clock, date, escaped, known, moment, runs};
 use super::{Section, page};
 use crate::ingest::spikes::FarmSpike;
+use crate::joined_slots::SlotSums;
 use crate::pictures::cpu_lines::CpuLine;
 use crate::pictures::long_term::{self, LongTerm};
 use crate::records::{FarmBoard, FarmRun, FarmSlot, SLOT, SeriesKey, TierRow};
 
 /// Spikes that the page names.
 const SPIKES: usize = 24;
+/// Recordings that have a table of their CPUs.
+const TABLES: usize = 24;
 
 /// What the page shows.
 pub struct FiveMinutes<'a> {
@@ -28,8 +31,13 @@ pub struct FiveMinutes<'a> {
     pub words: &'a str,
     /// The first second of these minutes.
     pub t: i64,
-    /// One per recording that was on.
+    /// One per recording that was on,
     pub slots: &'a [FarmSlot],
+    /// the one with the largest latency of all of these minutes, and what all come to.
+    pub largest: Option<&'a FarmSlot>,
+    pub sums: SlotSums,
+    /// Rows of recordings that `slots` lacks.
+    pub left_out: u64,
     /// What all recordings counted, where the histogram of these minutes is still kept.
     pub histogram: Option<&'a TierRow>,
     /// The five minutes before and after whose largest latency is over the board's budget.
@@ -54,7 +62,8 @@ pub fn five_minutes(of: &FiveMinutes) -> String {
         (answer(of))
         (steps(of))
         @if of.runs.is_empty() { (next(of)) }
-        @for slot in of.slots { (cpus(slot)) }
+        @for slot in of.slots.iter().take(TABLES) { (cpus(slot)) }
+        (rest(of))
         (histogram(of))
         (spikes(of.spikes))
         @if let Some(why) = of.unread { p { "Spikes of a run are not shown: " (why) "." } }
@@ -82,7 +91,7 @@ pub fn five_minutes(of: &FiveMinutes) -> String {
 /// Without a run there is no timeline: how to record one the next time.
 fn next(of: &FiveMinutes) -> Markup {
     html! {
-        @if let Some(max) = largest(of).and_then(|slot| slot.max_ns) {
+        @if let Some(max) = of.largest.and_then(|slot| slot.max_ns) {
             p.next { strong { "What to do next: " }
                 code { "onbeat hunt --over " ((max.0 / 2_000).max(1)) "us -D 1h" }
                 " on the board records who takes the time when one half as long comes again." }
@@ -107,16 +116,23 @@ fn data_links(of: &FiveMinutes) -> Markup {
     }
 }
 
-/// The largest of all recordings.
-fn largest<'a>(of: &FiveMinutes<'a>) -> Option<&'a FarmSlot> {
-    of.slots.iter().filter(|slot| slot.max_ns.is_some()).max_by_key(|slot| slot.max_ns)
+/// What the tables leave out.
+fn rest(of: &FiveMinutes) -> Markup {
+    let recordings = of.slots.len().saturating_sub(TABLES) as u64;
+    html! {
+        @if recordings > 0 { p.muted { (several(recordings, "recording has", "recordings have"))
+            " no table here." } }
+        @if of.left_out > 0 { p.muted {
+            (several(of.left_out, "row of recordings is", "rows of recordings are"))
+            " left out of these tables; the largest latency above is of all." } }
+    }
 }
 
 fn answer(of: &FiveMinutes) -> Markup {
-    let Some(slot) = largest(of) else {
+    let Some(slot) = of.largest else {
         return html! { p.lead { "Nothing was measured in these five minutes." } };
     };
-    let missed: u64 = of.slots.iter().map(|slot| slot.missed).fold(0, u64::saturating_add);
+    let missed = of.sums.missed;
     html! {
         p.lead { "The largest latency was " strong { (slot.max_ns.map(span).unwrap_or_default()) }
             @if let Some(cpu) = slot.max_cpu { " on CPU " (cpu.to_string()) }
@@ -311,6 +327,9 @@ mod tests {
             words: "every 1 ms",
             t: 86_400,
             slots: std::slice::from_ref(&slot),
+            largest: Some(&slot),
+            sums: SlotSums { count: 1, n: 5, missed: 3 },
+            left_out: 0,
             histogram: None,
             over: [None, Some(90_000)],
             worst: &[later],
@@ -355,7 +374,15 @@ mod tests {
         assert!(
             five_minutes(&FiveMinutes { unread: Some("the bucket"), ..of }).contains("shown: the bucket.")
         );
-        assert!(five_minutes(&FiveMinutes { slots: &[], ..of }).contains("Nothing was measured"));
+        assert!(!text.contains("left out of these tables") && !text.contains("no table here"));
+        let many = vec![slot.clone(); TABLES + 2];
+        let text = five_minutes(&FiveMinutes { slots: &many, left_out: 7, ..of });
+        for words in ["2 recordings have no table here.", "7 rows of recordings are left out"] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        assert!(
+            five_minutes(&FiveMinutes { slots: &[], largest: None, ..of }).contains("Nothing was measured")
+        );
     }
 
     #[test]
@@ -371,6 +398,9 @@ mod tests {
                 words: "",
                 t: 600,
                 slots: &slots,
+                largest: slots.first(),
+                sums: SlotSums { count: 1, n: 0, missed: 0 },
+                left_out: 0,
                 histogram: None,
                 over: [None, None],
                 worst: &slots,

@@ -4,8 +4,13 @@ use std::collections::BTreeMap;
 
 use model::error::Result;
 use model::units::Nanos;
+use sqlx::AssertSqlSafe;
 
-use super::{FarmStore, TimeStretch, trouble};
+use super::large_sums::shown;
+use super::last_day::COUNTS;
+use super::tiers::{RUN_OF_SLOT, SLOT_COLUMNS, SlotRow, made_slot};
+use super::{FarmStore, TimeStretch, to_u64, trouble};
+use crate::joined_slots::SlotSums;
 use crate::records::{DayMaximum, FarmRun, FarmSlot, SeriesKey};
 
 impl FarmStore {
@@ -30,20 +35,78 @@ impl FarmStore {
         Ok(runs)
     }
 
-    /// The five minutes of a stretch with the largest latencies, the largest first.
+    /// The five minutes of a stretch with the largest latencies, the largest first. A recorder with
+    /// shorter intervals has several rows of the same five minutes: the worst one stands for them.
     pub async fn worst_slots(
         &self,
         board: &str,
         key: &SeriesKey,
         within: TimeStretch,
-        most: usize,
+        most: i64,
     ) -> Result<Vec<FarmSlot>> {
-        // A day has 288 of them, and one per run that was on besides.
-        let mut slots = self.slots(board, key, within, 4_000).await?;
-        slots.retain(|slot| slot.max_ns.is_some());
-        slots.sort_by_key(|slot| (std::cmp::Reverse(slot.max_ns), slot.t));
-        slots.truncate(most);
+        self.largest_slots(board, key, within, ("", most)).await
+    }
+
+    /// The worst of what counts.
+    pub async fn worst_counted(
+        &self,
+        board: &str,
+        key: &SeriesKey,
+        within: TimeStretch,
+    ) -> Result<Option<FarmSlot>> {
+        let which = format!(" and {COUNTS}");
+        Ok(self.largest_slots(board, key, within, (&which, 1)).await?.pop())
+    }
+
+    /// Those of which a condition on a slot `x` holds, and so many of them.
+    async fn largest_slots(
+        &self,
+        board: &str,
+        key: &SeriesKey,
+        within: TimeStretch,
+        (which, most): (&str, i64),
+    ) -> Result<Vec<FarmSlot>> {
+        // The database finds them: a day of a recorder may have 86,400 rows.
+        let text = format!(
+            "select {SLOT_COLUMNS} from (select x.board_id, x.series, x.plan, x.t, x.recording, \
+             max(x.max_ns) as max_ns from board b cross join slot x where b.key = $1 and x.board_id = b.id \
+             and x.series = $2 and x.plan = $3 and x.t >= $4 and x.t < $5 and x.max_ns is not null{which} \
+             group by x.board_id, x.series, x.plan, x.t, x.recording \
+             order by max(x.max_ns) desc, x.t, x.recording limit $6) w cross join slot s {RUN_OF_SLOT} \
+             where s.board_id = w.board_id and s.series = w.series and s.plan = w.plan and s.t = w.t \
+             and s.recording = w.recording and s.max_ns = w.max_ns \
+             order by s.max_ns desc, s.t, s.recording, s.seq"
+        );
+        let select = sqlx::query_as(AssertSqlSafe(text)).bind(board).bind(&key.series).bind(&key.plan);
+        let select = select.bind(within.from).bind(within.to).bind(most);
+        let rows: Vec<SlotRow> = select.fetch_all(&self.pool).await.map_err(trouble)?;
+        let mut slots: Vec<FarmSlot> =
+            rows.into_iter().map(made_slot).collect::<sqlx::Result<_>>().map_err(trouble)?;
+        // Of several rows with the same latency the first.
+        slots.dedup_by(|later, first| (later.t, &later.run) == (first.t, &first.run));
         Ok(slots)
+    }
+
+    /// What all slots of a stretch come to.
+    pub async fn slot_sums(&self, board: &str, key: &SeriesKey, within: TimeStretch) -> Result<SlotSums> {
+        let (count, n, low_n, missed, low_missed): (i64, i64, i64, i64, i64) = sqlx::query_as(
+            "select count(*), cast(coalesce(sum(s.n / 4294967296), 0) as bigint), \
+             cast(coalesce(sum(s.n % 4294967296), 0) as bigint), \
+             cast(coalesce(sum(s.missed / 4294967296), 0) as bigint), \
+             cast(coalesce(sum(s.missed % 4294967296), 0) as bigint) \
+             from slot s join board b on b.id = s.board_id \
+             where b.key = $1 and s.series = $2 and s.plan = $3 and s.t >= $4 and s.t < $5",
+        )
+        .bind(board)
+        .bind(&key.series)
+        .bind(&key.plan)
+        .bind(within.from)
+        .bind(within.to)
+        .fetch_one(&self.pool)
+        .await
+        .map_err(trouble)?;
+        let (n, missed) = (to_u64(shown(n, low_n)), to_u64(shown(missed, low_missed)));
+        Ok(SlotSums { count: to_u64(count), n, missed })
     }
 
     /// The last five minutes before a time, and the first after it, whose largest latency is over a
@@ -125,6 +188,7 @@ impl FarmStore {
 mod tests {
     use super::*;
     use crate::fixture::recorded_run;
+    use crate::records::Tier;
     use crate::store::engines::on_each_engine;
 
     #[test]
@@ -158,6 +222,47 @@ mod tests {
                 found.iter().map(|(key, day)| (key.series.as_str(), day.t, day.max_ns.0)).collect();
             assert_eq!(shown, [("h", 100, 7), ("m", 300, 9)]);
             assert!(store.worst_days("b", TimeStretch { from: 0, to: 900 }).await.unwrap().is_empty());
+        });
+    }
+
+    /// A recorder that looks every ten seconds has 8,640 rows a day.
+    #[test]
+    fn the_worst_five_minutes_of_a_day_are_of_all_its_rows() {
+        on_each_engine(async |store| {
+            let t = 1_795_305_600;
+            let mut record = recorded_run("measured", "a");
+            let key = record.run.key.clone();
+            let slot = |at: i64, max: i64| {
+                let max_ns = Some(Nanos(max));
+                let (t, n, culprit) = (Tier::Slot.begin(t + at), 1 << 44, format!("c{max}"));
+                FarmSlot { t, n, missed: 1, max_ns, culprit, run: "rows".into(), ..FarmSlot::default() }
+            };
+            record.run.id = "rows".into();
+            record.slots = (0..4_500).map(|at| slot(at * 10, 5)).collect();
+            record.slots.extend([slot(80_000, 7), slot(80_010, 9), slot(80_020, 9), slot(83_000, 8)]);
+            record.slots.push(FarmSlot { max_ns: None, ..slot(83_300, 0) });
+            store.put(&record).await.unwrap();
+            let mut spoiled = recorded_run("measured", "a");
+            (spoiled.run.id, spoiled.run.invalid) = ("spoiled".into(), 1);
+            spoiled.slots = vec![FarmSlot { run: "spoiled".into(), ..slot(80_010, 99) }];
+            spoiled.digest = vec![1];
+            store.put(&spoiled).await.unwrap();
+            let within = TimeStretch { from: t, to: t + 86_400 };
+            let told = |slot: &FarmSlot| (slot.t - t, slot.culprit.clone(), slot.invalid);
+            let worst: Vec<_> =
+                store.worst_slots("a", &key, within, 3).await.unwrap().iter().map(told).collect();
+            let wanted = |at: i64, culprit: &str, invalid| (at, culprit.to_owned(), invalid);
+            assert_eq!(
+                worst,
+                [wanted(79_800, "c99", true), wanted(79_800, "c9", false), wanted(82_800, "c8", false)]
+            );
+            let counted = store.worst_counted("a", &key, within).await.unwrap();
+            assert_eq!(counted.as_ref().map(told), Some(wanted(79_800, "c9", false)));
+            let sums = SlotSums { count: 4_506, n: 4_506 << 44, missed: 4_506 };
+            assert_eq!(store.slot_sums("a", &key, within).await.unwrap(), sums);
+            let none = TimeStretch { from: 0, to: 300 };
+            assert_eq!(store.slot_sums("a", &key, none).await.unwrap(), SlotSums::default());
+            assert_eq!(store.worst_counted("a", &key, none).await.unwrap(), None);
         });
     }
 

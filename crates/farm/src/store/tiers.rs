@@ -29,6 +29,35 @@ pub fn damaged(what: &str, t: i64) -> sqlx::Error {
     sqlx::Error::Decode(format!("a {what} at {t} is damaged: `onbeat-farm check` lists all of them").into())
 }
 
+/// What a slot is made of, with whether its run does not count.
+pub type SlotRow =
+    (i64, i64, i64, Option<i64>, Option<i64>, Option<i64>, String, String, String, i64, Vec<u8>);
+
+/// The columns of it, of a slot `s`,
+pub const SLOT_COLUMNS: &str = "s.t, s.n, s.missed, s.max_ns, s.max_cpu, s.max_at, s.culprit, s.victim, \
+                                s.recording, cast(case when r.id is null then 0 else 1 end as bigint), \
+                                s.peaks";
+/// and of the run that it is of where that does not count.
+pub const RUN_OF_SLOT: &str = "left join run r on r.board_id = s.board_id and r.id = s.recording \
+                               and r.invalid > 0";
+
+pub fn made_slot(row: SlotRow) -> sqlx::Result<FarmSlot> {
+    let (t, n, missed, max_ns, max_cpu, max_at, culprit, victim, run, invalid, peaks) = row;
+    Ok(FarmSlot {
+        t,
+        n: to_u64(n),
+        missed: to_u64(missed),
+        max_ns: nanos(max_ns),
+        max_cpu: max_cpu.and_then(|cpu| u32::try_from(cpu).ok()).map(Cpu),
+        max_at,
+        culprit,
+        victim,
+        run,
+        invalid: invalid != 0,
+        cpus: unpack_peaks(&peaks).ok_or_else(|| damaged("slot", t))?,
+    })
+}
+
 /// Where a slot stands: its board, its series, and its number within the recording.
 pub struct SlotPlace<'a> {
     pub board: i64,
@@ -303,34 +332,16 @@ impl FarmStore {
         labels: &[(String, String)],
         most: i64,
     ) -> Result<Vec<FarmSlot>> {
-        type SlotRow =
-            (i64, i64, i64, Option<i64>, Option<i64>, Option<i64>, String, String, String, i64, Vec<u8>);
-        const OF: &str = "select s.t, s.n, s.missed, s.max_ns, s.max_cpu, s.max_at, s.culprit, s.victim, \
-                          s.recording, cast(case when r.id is null then 0 else 1 end as bigint), s.peaks \
-                          from slot s join board b on b.id = s.board_id left join run r \
-                          on r.board_id = s.board_id and r.id = s.recording and r.invalid > 0 \
-                          where b.key = $1 and s.series = $2 and s.plan = $3 and s.t >= $4 and s.t < $5";
-        let text = format!("{OF}{} order by s.t, s.recording, s.seq limit $6", slot_has(labels.len(), 7));
+        let text = format!(
+            "select {SLOT_COLUMNS} from slot s join board b on b.id = s.board_id {RUN_OF_SLOT} \
+             where b.key = $1 and s.series = $2 and s.plan = $3 and s.t >= $4 and s.t < $5{} \
+             order by s.t, s.recording, s.seq limit $6",
+            slot_has(labels.len(), 7)
+        );
         let select = sqlx::query_as::<_, SlotRow>(AssertSqlSafe(text)).bind(board).bind(&key.series);
         let select = select.bind(&key.plan).bind(within.from).bind(within.to).bind(most);
         let select = labels.iter().fold(select, |select, (name, value)| select.bind(name).bind(value));
         let rows: Vec<SlotRow> = select.fetch_all(&self.pool).await.map_err(trouble)?;
-        let slot =
-            |(t, n, missed, max_ns, max_cpu, max_at, culprit, victim, run, invalid, peaks): SlotRow| {
-                Ok(FarmSlot {
-                    t,
-                    n: to_u64(n),
-                    missed: to_u64(missed),
-                    max_ns: nanos(max_ns),
-                    max_cpu: max_cpu.and_then(|cpu| u32::try_from(cpu).ok()).map(Cpu),
-                    max_at,
-                    culprit,
-                    victim,
-                    run,
-                    invalid: invalid != 0,
-                    cpus: unpack_peaks(&peaks).ok_or_else(|| damaged("slot", t))?,
-                })
-            };
-        rows.into_iter().map(slot).collect::<sqlx::Result<_>>().map_err(trouble)
+        rows.into_iter().map(made_slot).collect::<sqlx::Result<_>>().map_err(trouble)
     }
 }

@@ -22,8 +22,9 @@ use super::runs::{RunsAsked, labels_of};
 use super::unnamed;
 use super::visitor::Visitor;
 use crate::changes::invalid_within;
+use crate::joined_slots::join;
 use crate::pages::parts::escaped;
-use crate::records::{FarmSlot, SLOT, SeriesKey, SlotPeak, Tier, TierRow};
+use crate::records::{FarmSlot, SLOT, SeriesKey, Tier, TierRow};
 use crate::store::TimeStretch;
 
 /// Slots that one answer is made of, each of a recording: a year, where a recorder has one in five
@@ -192,32 +193,11 @@ fn stepped(slots: Vec<FarmSlot>, step: i64) -> Vec<FarmSlot> {
     for slot in slots {
         let t = slot.t - slot.t.rem_euclid(step);
         match joined.last_mut().filter(|last| last.t == t) {
-            Some(last) => {
-                let (n, missed) = (last.n.saturating_add(slot.n), last.missed.saturating_add(slot.missed));
-                let mut cpus = std::mem::take(&mut last.cpus);
-                slot.cpus.iter().for_each(|peak| add_peak(&mut cpus, peak));
-                if slot.max_ns > last.max_ns {
-                    *last = slot;
-                }
-                (last.t, last.n, last.missed, last.cpus) = (t, n, missed, cpus);
-            }
+            Some(last) => join(last, slot),
             None => joined.push(FarmSlot { t, ..slot }),
         }
     }
     joined
-}
-
-fn add_peak(cpus: &mut Vec<SlotPeak>, peak: &SlotPeak) {
-    match cpus.iter_mut().find(|known| known.cpu == peak.cpu) {
-        Some(known) => {
-            known.n = known.n.saturating_add(peak.n);
-            known.missed = known.missed.saturating_add(peak.missed);
-            if peak.max_ns > known.max_ns {
-                (known.max_ns, known.max_at) = (peak.max_ns, peak.max_at);
-            }
-        }
-        None => cpus.push(*peak),
-    }
 }
 
 fn csv(slots: &[FarmSlot]) -> String {
@@ -287,6 +267,7 @@ pub async fn histograms(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::records::SlotPeak;
     use model::units::{Cpu, Nanos};
 
     fn slot(t: i64, n: u64, max: i64) -> FarmSlot {

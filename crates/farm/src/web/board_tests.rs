@@ -8,8 +8,9 @@ use model::units::Nanos;
 use super::App;
 use super::made_app::{app_of, get};
 use crate::board_settings::{BoardSettings, BoardState};
+use crate::fixture::recorded_run;
 use crate::pages::parts::{escaped, moment};
-use crate::records::{SeriesKey, Tier};
+use crate::records::{FarmSlot, SeriesKey, SlotPeak, Tier};
 use crate::store::TimeStretch;
 use crate::store::engines::on_each_engine;
 
@@ -89,6 +90,42 @@ fn the_worst_of_an_hour_is_of_that_hour() {
         };
         beside(worst.t - 300, "the last one before that was over the budget");
         beside(worst.t + 300, "the next over the budget");
+    });
+}
+
+/// A recorder with intervals of a second, and others beside it.
+#[test]
+fn five_minutes_of_many_rows_say_what_is_of_all_and_count_what_they_leave_out() {
+    on_each_engine(async |store| {
+        let app = app_of(store, 1, 40).await;
+        let t = 1_795_305_600;
+        let mut record = recorded_run("measured", "short");
+        let row = |at: i64| {
+            let max_ns = Some(Nanos(if at == 1_049 { 9_000_000 } else { 60_000 }));
+            let cpus = vec![SlotPeak { n: 2, max_ns, ..SlotPeak::default() }];
+            FarmSlot { t, n: 2, missed: 1, max_ns, run: "short".into(), cpus, ..FarmSlot::default() }
+        };
+        record.run.id = "short".into();
+        record.slots = (0..1_050).map(row).collect();
+        app.store.put(&record).await.unwrap();
+        let (status, text) = get(&app, &format!("/v1/boards/short/at/{}", t + 60)).await;
+        assert_eq!(status, StatusCode::OK, "{text}");
+        let at: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(
+            (&at["n"], &at["missed"], &at["slots_left_out"]),
+            (&2_100.into(), &1_050.into(), &50.into())
+        );
+        assert_eq!(
+            (at["slots"].as_array().unwrap().len(), &at["largest"]["max_ns"]),
+            (1_000, &9_000_000.into())
+        );
+        assert_eq!(at["worst"].as_array().unwrap().len(), 1);
+        assert_eq!(at["worst"][0], at["largest"]);
+        let (_, page) = get(&app, &format!("/b/short/at/{t}")).await;
+        for words in ["9.00 ms", "1050 wake-ups were", "50 rows of recordings are left out", ">2000</td>"] {
+            assert!(page.contains(words), "{words}: {page}");
+        }
+        assert_eq!(page.matches("Recorded by").count(), 1);
     });
 }
 

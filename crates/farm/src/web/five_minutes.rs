@@ -16,13 +16,16 @@ use super::tables::table;
 use super::unnamed;
 use super::visitor::Visitor;
 use crate::ingest::spikes::{FarmSpike, spikes_within};
+use crate::joined_slots::{SlotSums, by_recording};
 use crate::pages::five_minutes::{FiveMinutes, five_minutes};
 use crate::pictures::long_term::LongTerm;
 use crate::records::{FarmBoard, FarmRun, FarmSlot, SLOT, SeriesKey, SeriesOfBoard, Tier, TierRow};
 use crate::store::TimeStretch;
 
 /// The worst of the day that are listed.
-const WORST: usize = 12;
+const WORST: i64 = 12;
+/// Rows of the five minutes that are listed: three recorders that look every second have 900.
+const LISTED: i64 = 1_000;
 const RUNS: i64 = 20;
 /// Hunts whose spikes are looked up: no board makes two at once.
 const HUNTS: usize = 4;
@@ -41,7 +44,11 @@ struct FoundMoment {
     board: FarmBoard,
     series: SeriesOfBoard,
     t: i64,
+    /// The first of their rows,
     slots: Vec<FarmSlot>,
+    /// the one with the largest latency of all, and what all come to.
+    largest: Option<FarmSlot>,
+    sums: SlotSums,
     histogram: Option<TierRow>,
     over: [Option<i64>; 2],
     worst: Vec<FarmSlot>,
@@ -49,6 +56,13 @@ struct FoundMoment {
     runs: Vec<FarmRun>,
     spikes: Vec<FarmSpike>,
     unread: Option<String>,
+}
+
+impl FoundMoment {
+    /// How many of the rows are not listed.
+    fn left_out(&self) -> u64 {
+        self.sums.count.saturating_sub(self.slots.len() as u64)
+    }
 }
 
 pub async fn page(
@@ -63,7 +77,10 @@ pub async fn page(
         key: &found.series.key,
         words: &found.series.words,
         t: found.t,
-        slots: &found.slots,
+        slots: &by_recording(&found.slots),
+        largest: found.largest.as_ref(),
+        sums: found.sums,
+        left_out: found.left_out(),
         histogram: found.histogram.as_ref(),
         over: found.over,
         worst: &found.worst,
@@ -82,11 +99,12 @@ pub async fn json(
     Query(query): Query<MomentQuery>,
 ) -> WebOutcome {
     let found = found(&app, &visitor, (&name, &t), &query).await?;
-    let [before, after] = found.over;
+    let ([before, after], left_out) = (found.over, found.left_out());
     WebAnswer::json(&json!({
         "schema": "onbeat.farm-five-minutes/1", "board": found.board.board,
         "series": found.series.key.series, "plan": found.series.key.plan, "words": found.series.words,
-        "t": found.t, "slots": found.slots,
+        "t": found.t, "n": found.sums.n, "missed": found.sums.missed, "largest": found.largest,
+        "slots": found.slots, "slots_left_out": left_out,
         "histogram": found.histogram.map(|row| HistogramDocument::of(row, None)),
         "over_before": before, "over_after": after, "worst": found.worst, "runs": found.runs,
         "spikes": found.spikes, "unread": found.unread.unwrap_or_default(),
@@ -129,7 +147,9 @@ async fn found(
     };
     let t = t.unwrap_or(Tier::Slot.begin(asked));
     let within = TimeStretch { from: t, to: t + SLOT };
-    let mut slots = app.store.slots(&board.board, &series.key, within, 100).await?;
+    let sums = app.store.slot_sums(&board.board, &series.key, within).await?;
+    let mut largest = app.store.worst_slots(&board.board, &series.key, within, 1).await?;
+    let mut slots = app.store.slots(&board.board, &series.key, within, LISTED).await?;
     let histogram = app.store.tiers(&board.board, &series.key, Tier::Slot, within).await?;
     let over = match board.settings.budget_ns {
         Some(limit) => app.store.beside_over(&board.board, &series.key, t, limit).await?,
@@ -141,12 +161,27 @@ async fn found(
         spikes.clear();
         unread = None;
     }
+    unnamed::slots(visitor, &mut largest);
     unnamed::slots(visitor, &mut slots);
     unnamed::slots(visitor, &mut worst);
     unnamed::runs(visitor, &mut runs);
     let day = day_around(app, &board.board, &series.key, within_day).await?;
-    let histogram = histogram.into_iter().next();
-    Ok(FoundMoment { board, series, t, slots, histogram, over, worst, day, runs, spikes, unread })
+    let (histogram, largest) = (histogram.into_iter().next(), largest.pop());
+    Ok(FoundMoment {
+        board,
+        series,
+        t,
+        slots,
+        largest,
+        sums,
+        histogram,
+        over,
+        worst,
+        day,
+        runs,
+        spikes,
+        unread,
+    })
 }
 
 /// The first second of the worst five minutes of the hour that a time is in.

@@ -158,14 +158,14 @@ pub async fn board(
     let maxima = app.store.worst_days(&board.board, span.stretch(until, latest)).await?;
     let mut worst = match worst_of(&maxima) {
         Some((key, day)) => worst_of_day(&app, &board.board, key, day.t).await?,
-        None => Vec::new(),
+        None => None,
     };
     let mut changes = app.changes.of_board(&app.store, &board.board).await?;
     mark(&app, &mut changes).await?;
     changes.retain(|one| one.is_open());
     let audit = if visitor.is_unnamed() { None } else { judged::latest(&app, &runs).await };
     unnamed::changes(&visitor, std::slice::from_ref(&board), &mut changes);
-    unnamed::slots(&visitor, &mut worst);
+    unnamed::slots(&visitor, worst.as_mut_slice());
     unnamed::runs(&visitor, &mut runs);
     if visitor.is_unnamed() {
         culprits.clear();
@@ -174,7 +174,7 @@ pub async fn board(
     let view = BoardView {
         board: &board,
         maxima: &maxima,
-        worst: worst.first(),
+        worst: worst.as_ref(),
         changes: &changes,
         series: &series,
         chosen: &chosen,
@@ -333,10 +333,7 @@ pub async fn nowhere() -> Refusal {
 }
 
 /// The worst five minutes of a day that count, where slots of it are kept.
-async fn worst_of_day(app: &App, board: &str, key: &SeriesKey, t: i64) -> Result<Vec<FarmSlot>, Refusal> {
+async fn worst_of_day(app: &App, board: &str, key: &SeriesKey, t: i64) -> Result<Option<FarmSlot>, Refusal> {
     let day = TimeStretch { from: t, to: t + Tier::Day.seconds() };
-    let mut slots = app.store.worst_slots(board, key, day, usize::MAX).await?;
-    slots.retain(|slot| !slot.invalid);
-    slots.truncate(1);
-    Ok(slots)
+    Ok(app.store.worst_counted(board, key, day).await?)
 }
