@@ -371,18 +371,40 @@ mod tests {
         assert!(text.contains("<a href=\"/runs/r%201/spike/3\">Its timeline</a>") && !text.contains("<b>"));
         assert!(text.contains("/runs/r%201/spike/4\">00:01:01.500"), "{text}");
         assert!(!five_minutes(&FiveMinutes { spikes: &[other], ..of }).contains("Its timeline"));
-        assert!(
-            five_minutes(&FiveMinutes { unread: Some("the bucket"), ..of }).contains("shown: the bucket.")
-        );
-        assert!(!text.contains("left out of these tables") && !text.contains("no table here"));
-        let many = vec![slot.clone(); TABLES + 2];
-        let text = five_minutes(&FiveMinutes { slots: &many, left_out: 7, ..of });
+    }
+
+    #[test]
+    fn what_is_not_there_is_said_and_what_is_left_out_is_counted() {
+        let (board, key, day) = (FarmBoard::default(), SeriesKey::default(), LongTerm::default());
+        let slots = vec![FarmSlot { max_ns: Some(Nanos(9_000)), ..FarmSlot::default() }; TABLES + 2];
+        let of = FiveMinutes {
+            board: &board,
+            key: &key,
+            words: "",
+            t: 600,
+            slots: &slots[..1],
+            largest: slots.first(),
+            sums: SlotSums { count: 1, n: 0, missed: 2 },
+            left_out: 0,
+            histogram: None,
+            over: [None, None],
+            worst: &slots[..1],
+            day: &day,
+            runs: &[],
+            spikes: &[],
+            unread: None,
+        };
+        let text = five_minutes(&of);
+        assert!(text.contains("2 wake-ups were missed"), "{text}");
+        assert!(!text.contains("left out of these tables") && !text.contains("no table here"), "{text}");
+        let text = five_minutes(&FiveMinutes { slots: &slots, left_out: 7, ..of });
         for words in ["2 recordings have no table here.", "7 rows of recordings are left out"] {
             assert!(text.contains(words), "{words}: {text}");
         }
-        assert!(
-            five_minutes(&FiveMinutes { slots: &[], largest: None, ..of }).contains("Nothing was measured")
-        );
+        let text = five_minutes(&FiveMinutes { unread: Some("the bucket"), ..of });
+        assert!(text.contains("shown: the bucket."), "{text}");
+        let text = five_minutes(&FiveMinutes { slots: &[], largest: None, ..of });
+        assert!(text.contains("Nothing was measured"), "{text}");
     }
 
     #[test]
