@@ -187,6 +187,19 @@ impl Dir {
         self.write_atomically(name, bytes, mode)
     }
 
+    /// The names in it, in any order, as they are: those that a machine's files list are masked
+    /// where they look like an address, as the digest of some content can.
+    pub fn names(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in rustix::fs::Dir::read_from(&self.fd)? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            if name != "." && name != ".." {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
     fn remove_temporaries(&self) -> io::Result<()> {
         for entry in rustix::fs::Dir::read_from(&self.fd)? {
             let entry = entry?;
@@ -245,6 +258,18 @@ mod tests {
             assert!(others.iter().all(|name| at(name).exists()));
         }
         assert_eq!(fs::read_dir(top.path()).unwrap().count(), others.len());
+    }
+
+    #[test]
+    fn names_are_told_as_they_are() {
+        let top = tempfile::tempdir().unwrap();
+        let dir = Dir::existing(top.path()).unwrap();
+        assert_eq!(dir.names().unwrap(), [""; 0]);
+        let named = [".hidden", "0ffff0123456789abcdef0"];
+        named.iter().for_each(|name| fs::write(top.path().join(name), "").unwrap());
+        let mut names = dir.names().unwrap();
+        names.sort();
+        assert_eq!(names, named);
     }
 
     #[test]

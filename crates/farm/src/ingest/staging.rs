@@ -1,6 +1,7 @@
 //! Pieces that wait until their bundle is whole, each board's by itself: a piece that another board
 //! sent counts for nobody else.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use super::environment::hex;
 
 /// Pieces of a board that may wait: two bundles of the largest size.
 const MOST_PIECES: usize = 512;
-/// A file that is being written; no part of a bundle is called so.
+/// How the names of files begin that are being written; no part of a bundle is called so.
 const UNFINISHED: &str = ".unfinished";
 
 /// The folders of the pieces and of the bundles.
@@ -35,11 +36,16 @@ impl Staging {
         self.bundles.join(".pieces").join(board)
     }
 
+    /// The pieces of a board that are here.
+    fn waiting(&self, board: &str) -> BTreeSet<String> {
+        let names = Dir::existing(&self.pieces_of(board)).and_then(|folder| folder.names());
+        names.unwrap_or_default().into_iter().collect()
+    }
+
     /// The pieces of a manifest that a board has not sent yet.
     pub fn missing(&self, board: &str, manifest: &BundleManifest) -> Vec<String> {
-        let files = MachineFiles::folder(self.pieces_of(board));
-        let there = files.list("/.").known().cloned().unwrap_or_default();
-        let is_missing = |piece: &&str| there.binary_search_by(|name| name.as_str().cmp(piece)).is_err();
+        let there = self.waiting(board);
+        let is_missing = |piece: &&str| !there.contains(*piece);
         manifest.pieces().into_iter().filter(is_missing).map(str::to_owned).collect()
     }
 
@@ -51,8 +57,8 @@ impl Staging {
             ));
         }
         let folder = self.pieces_of(board);
-        let there = MachineFiles::folder(&folder).list("/.").known().cloned().unwrap_or_default();
-        if there.iter().any(|known| known == name) {
+        let there = self.waiting(board);
+        if there.contains(name) {
             return Ok(false);
         }
         if there.len() >= MOST_PIECES {
@@ -81,17 +87,22 @@ impl Staging {
         manifest: &BundleManifest,
     ) -> Result<PathBuf, StagingFault> {
         let place = self.place(name);
-        let pieces = MachineFiles::folder(self.pieces_of(board));
+        let pieces = self.pieces_of(board);
         let target = open(&place)?;
         let (last, first): (Vec<_>, Vec<_>) = manifest.files.iter().partition(|file| file.path == "run.json");
+        let mut looked = BTreeSet::new();
         for file in first.into_iter().chain(last) {
-            let mut names: Vec<&str> = file.path.split('/').collect();
-            let name = names.pop().unwrap_or_default();
-            let inner = names.split_first().map(|(first, rest)| {
-                let outer = target.subdir(first);
-                rest.iter().fold(outer, |folder, name| folder?.subdir(name)).map_err(StagingFault::of)
+            let (above, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
+            let mut parts = above.split('/').filter(|part| !part.is_empty());
+            let inner = parts.try_fold(None, |outer: Option<Dir>, part| {
+                outer.as_ref().unwrap_or(&target).subdir(part).map(Some)
             });
-            join(&pieces, file, inner.transpose()?.as_ref().unwrap_or(&target), name)?;
+            let inner = inner.map_err(StagingFault::of)?;
+            let into = inner.as_ref().unwrap_or(&target);
+            if looked.insert(above) {
+                remove_unfinished(into);
+            }
+            join(&pieces, file, into, name)?;
         }
         Ok(place)
     }
@@ -141,14 +152,46 @@ fn open(folder: &Path) -> Result<Dir, StagingFault> {
     .map_err(StagingFault::of)
 }
 
-/// Writes a file piece by piece, so that no more than one is in memory.
-fn join(pieces: &MachineFiles, file: &ManifestFile, into: &Dir, name: &str) -> Result<(), StagingFault> {
-    into.remove(UNFINISHED);
-    let mut to = into.new_file(UNFINISHED).map_err(StagingFault::of)?;
+/// Removes what a killed server left in a folder of a bundle: it would be taken for a part of it.
+fn remove_unfinished(folder: &Dir) {
+    let names = folder.names().unwrap_or_default();
+    names.iter().filter(|name| name.starts_with(UNFINISHED)).for_each(|name| folder.remove(name));
+}
+
+/// Writes a file of its pieces, under a name of its own until it is whole.
+fn join(pieces: &Path, file: &ManifestFile, into: &Dir, name: &str) -> Result<(), StagingFault> {
+    let unfinished = format!("{UNFINISHED}.{:016x}", host::random_u64());
+    let placed = write_pieces(pieces, file, into, &unfinished)
+        .and_then(|()| into.rename(&unfinished, name, false).map_err(StagingFault::of));
+    if placed.is_err() {
+        into.remove(&unfinished);
+    }
+    placed
+}
+
+/// Piece by piece, so that no more than one is in memory. Each is compared with its digest: what is
+/// acknowledged is what the board has.
+fn write_pieces(
+    pieces: &Path,
+    file: &ManifestFile,
+    into: &Dir,
+    unfinished: &str,
+) -> Result<(), StagingFault> {
+    // A part of a file is read as it is; of a whole one addresses are masked.
+    let from = MachineFiles::folder(pieces);
+    let mut to = into.new_file(unfinished).map_err(StagingFault::of)?;
     let mut written = 0;
     for piece in &file.pieces {
-        let Fact::Known(part) = pieces.read_at_most(&format!("/{piece}"), PIECE) else {
-            return Err(StagingFault::Refused("a piece is missing: send the manifest again".to_owned()));
+        let part = match from.read_part(&format!("/{piece}"), 0, PIECE as usize) {
+            Fact::Known(part) if hex(&Sha256::digest(&part)) == *piece => part,
+            _ => {
+                // Gone, so that it is asked for again.
+                if let Ok(folder) = Dir::existing(pieces) {
+                    folder.remove(piece);
+                }
+                let detail = "a piece is missing or was damaged here: send the manifest again";
+                return Err(StagingFault::Failed(detail.to_owned()));
+            }
         };
         written += part.len() as u64;
         to.write_all(&part).map_err(StagingFault::of)?;
@@ -157,8 +200,7 @@ fn join(pieces: &MachineFiles, file: &ManifestFile, into: &Dir, name: &str) -> R
         let detail = format!("{:?} has other bytes than its manifest says: send it again", file.path);
         return Err(StagingFault::Refused(detail));
     }
-    to.sync_all().map_err(StagingFault::of)?;
-    into.rename(UNFINISHED, name, false).map_err(StagingFault::of)
+    to.sync_all().map_err(StagingFault::of)
 }
 
 #[cfg(test)]
@@ -199,5 +241,58 @@ mod tests {
         staging.clear("a", &manifest);
         assert_eq!(staging.missing("a", &manifest).len(), 3);
         assert!(matches!(staging.put("a", &piece(b"x"), b"y"), Err(StagingFault::Refused(_))));
+    }
+
+    fn piece(bytes: &[u8]) -> String {
+        hex(&Sha256::digest(bytes))
+    }
+
+    fn of(files: &[(&str, &[u8])]) -> BundleManifest {
+        let file = |(path, bytes): &(&str, &[u8])| ManifestFile {
+            path: (*path).to_owned(),
+            bytes: bytes.len() as u64,
+            pieces: vec![piece(bytes)],
+        };
+        let files = files.iter().map(file).collect();
+        BundleManifest { schema: MANIFEST_SCHEMA.into(), files, signature: None }
+    }
+
+    #[test]
+    fn what_is_assembled_is_what_was_sent_or_is_asked_for_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let staging = Staging::new(folder.path());
+        // What reads like an address is no secret of a board here.
+        let address = b"at ffffffff81000000 of enx001122aabbcc";
+        let files: [(&str, &[u8]); 2] = [("run.json", b"{}"), ("host/proc/x", address)];
+        let manifest = of(&files);
+        for (_, bytes) in files {
+            staging.put("a", &piece(bytes), bytes).unwrap();
+        }
+        std::fs::create_dir_all(folder.path().join("id/host/proc")).unwrap();
+        std::fs::write(folder.path().join("id/host/proc/.unfinished"), b"half").unwrap();
+        std::fs::write(folder.path().join("id/host/proc/.unfinished.0123456789abcdef"), b"half").unwrap();
+        let place = staging.assemble("a", "id", &manifest).unwrap();
+        assert_eq!(std::fs::read(place.join("host/proc/x")).unwrap(), address);
+        assert_eq!(std::fs::read_dir(place.join("host/proc")).unwrap().count(), 1);
+        // As long, and another: the bundle keeps what it had.
+        let damaged = folder.path().join(".pieces/a").join(piece(address));
+        std::fs::write(&damaged, vec![b'x'; address.len()]).unwrap();
+        let fault = staging.assemble("a", "id", &manifest).unwrap_err();
+        assert!(matches!(&fault, StagingFault::Failed(why) if why.contains("damaged")), "{fault:?}");
+        assert_eq!(std::fs::read(place.join("host/proc/x")).unwrap(), address);
+        assert_eq!(std::fs::read_dir(place.join("host/proc")).unwrap().count(), 1);
+        assert_eq!(staging.missing("a", &manifest), [piece(address)]);
+    }
+
+    #[test]
+    fn a_piece_whose_name_looks_like_an_address_is_there_once_it_was_sent() {
+        let folder = tempfile::tempdir().unwrap();
+        let staging = Staging::new(folder.path());
+        let is_alike = |bytes: &String| piece(bytes.as_bytes())[..52].contains("ffff");
+        let bytes = (0..).map(|n: u32| n.to_string()).find(is_alike).unwrap().into_bytes();
+        let manifest = of(&[("run.json", &bytes)]);
+        assert!(staging.put("a", &piece(&bytes), &bytes).unwrap());
+        assert!(!staging.put("a", &piece(&bytes), &bytes).unwrap());
+        assert_eq!(staging.missing("a", &manifest), [""; 0]);
     }
 }

@@ -62,7 +62,7 @@ pub struct App {
     pub requests: AtomicU64,
     pub failures: AtomicU64,
     pub counters: Arc<FarmCounters>,
-    heavy: Semaphore,
+    heavy: Arc<Semaphore>,
     /// Files that go out at the same time.
     pub handed_out: Arc<Semaphore>,
     /// Where bundles are in a bucket.
@@ -88,7 +88,7 @@ impl App {
             requests: AtomicU64::new(0),
             failures: AtomicU64::new(0),
             counters: Arc::default(),
-            heavy: Semaphore::new(AT_ONCE),
+            heavy: Arc::new(Semaphore::new(AT_ONCE)),
             cache: None,
             handed_out: Arc::new(Semaphore::new(FILES_AT_ONCE)),
             passwords: Arc::new(Semaphore::new(PASSWORDS_WAITING)),
@@ -164,10 +164,14 @@ impl App {
         &self,
         work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Refusal> {
-        let Ok(_turn) = self.heavy.acquire().await else {
+        let Ok(turn) = self.heavy.clone().acquire_owned().await else {
             return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the farm is about to end: try again"));
         };
-        let guarded = move || catch_unwind(AssertUnwindSafe(work));
+        // It goes on where who asked has gone meanwhile, and has its turn until it is done.
+        let guarded = move || {
+            let _turn = turn;
+            catch_unwind(AssertUnwindSafe(work))
+        };
         match tokio::task::spawn_blocking(guarded).await {
             Ok(Ok(outcome)) => outcome,
             _ => {
@@ -185,4 +189,34 @@ impl App {
 fn nobodys_digest() -> &'static str {
     static DIGEST: OnceLock<String> = OnceLock::new();
     DIGEST.get_or_init(|| digest_password("", &[0; 16], PasswordCost::Usual).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[tokio::test]
+    async fn what_goes_on_after_its_request_ended_keeps_its_turn() {
+        let store = FarmStore::in_memory().await.unwrap();
+        let app = Arc::new(App::new(store, FarmExposure::Loopback, None));
+        let (begun, has_begun) = mpsc::channel();
+        let (end, to_end) = mpsc::channel::<()>();
+        let asked = app.clone();
+        let work = move || {
+            begun.send(()).unwrap();
+            to_end.recv().unwrap();
+            Ok(())
+        };
+        let request = tokio::spawn(async move { asked.heavy(work).await });
+        while has_begun.try_recv().is_err() {
+            tokio::task::yield_now().await;
+        }
+        request.abort();
+        assert!(request.await.unwrap_err().is_cancelled());
+        assert_eq!(app.heavy.available_permits(), AT_ONCE - 1);
+        end.send(()).unwrap();
+        let all = app.heavy.acquire_many(AT_ONCE as u32).await;
+        assert!(all.is_ok());
+    }
 }

@@ -28,8 +28,9 @@ type Waiting = (RowBatch, oneshot::Sender<Result<RowsStored, Refusal>>);
 pub struct Intake {
     rows: mpsc::Sender<Waiting>,
     pub staging: Staging,
-    /// Bundles are put together one after the other.
-    pub assembling: Mutex<()>,
+    /// Bundles are put together one after the other; the turn is the work's, which goes on where who
+    /// asked has gone.
+    pub assembling: Arc<Mutex<()>>,
     pub codes: WrongCodes,
     pub rates: RateLimit,
     pub boots: LiveBoots,
@@ -53,7 +54,7 @@ impl Intake {
         Intake {
             rows,
             staging: Staging::new(bundles),
-            assembling: Mutex::default(),
+            assembling: Arc::default(),
             codes: WrongCodes::default(),
             rates: RateLimit::default(),
             boots: LiveBoots::default(),

@@ -151,22 +151,53 @@ pub async fn put_run(
     if let Some(cache) = &app.cache {
         cache.bucket.answers().await?;
     }
-    // One after the other: two requests of one run would write the same files.
-    let _turn = intake.assembling.lock().await;
-    if is_there(&app, &owner, &id, &manifest, &sent).await? {
+    // One after the other: two requests of one run would write the same files. Where the connection
+    // ends meanwhile it goes on, and the turn with it.
+    let turn = intake.assembling.clone().lock_owned().await;
+    let farm = app.clone();
+    let received = tokio::spawn(async move {
+        let _turn = turn;
+        received_run(&farm, &owner, &id, &manifest, &sent).await
+    });
+    received.await.unwrap_or_else(|_| {
+        let detail = "the farm could not finish with this run: send it again later";
+        Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, detail))
+    })
+}
+
+/// Stores a run whose pieces are all there, or says which are missing.
+async fn received_run(
+    app: &App,
+    owner: &TokenOwner,
+    id: &str,
+    manifest: &BundleManifest,
+    sent: &SentBundle,
+) -> Received {
+    let intake = intake(app)?;
+    if is_there(app, owner, id, manifest, sent).await? {
         return with(StatusCode::OK, &json!({}));
     }
-    let kept = app.store.kept_bytes(board_id, &id).await?;
-    if kept.saturating_add(bytes) > intake.quota {
+    let kept = app.store.kept_bytes(sent.board_id, id).await?;
+    if kept.saturating_add(sent.bytes) > intake.quota {
         let detail = format!("this board's runs take {kept} bytes of {} here: prune some", intake.quota);
         return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, detail));
     }
-    let missing = intake.staging.missing(&owner.board, &manifest);
-    if !missing.is_empty() {
-        return with(StatusCode::ACCEPTED, &json!({ "missing": missing }));
+    let missing = || intake.staging.missing(&owner.board, manifest);
+    let asked_for = |missing: Vec<String>| with(StatusCode::ACCEPTED, &json!({ "missing": missing }));
+    let before = missing();
+    if !before.is_empty() {
+        return asked_for(before);
     }
-    let (outcome, remarks) = take_in(&app, &owner, &id, &manifest, &sent).await?;
-    intake.staging.clear(&owner.board, &manifest);
+    let taken = take_in(app, owner, id, manifest, sent).await;
+    if taken.as_ref().is_err_and(|refusal| refusal.status == StatusCode::SERVICE_UNAVAILABLE) {
+        // A piece that was damaged here is gone: the board sends it again.
+        let after = missing();
+        if !after.is_empty() {
+            return asked_for(after);
+        }
+    }
+    let (outcome, remarks) = taken?;
+    intake.staging.clear(&owner.board, manifest);
     let status = if outcome == PutOutcome::Had { StatusCode::OK } else { StatusCode::CREATED };
     // What the farm could not take of it, for who sends it.
     with(status, &json!({ "remarks": remarks }))

@@ -2,6 +2,8 @@
 
 use std::io::Read;
 
+use bundle::manifest::BundleManifest;
+
 use super::*;
 
 type Damage = Box<dyn Fn(&str) -> String>;
@@ -47,6 +49,63 @@ fn a_bundle_is_sent_once_however_often_it_is_cut_and_repeated() {
         let (_, me) = farm.ask("GET", "/v1/me", &token, "").await;
         assert_eq!((&me["runs"][0]["id"], &me["runs"][0]["complete"]), (&json!(id), &json!(run.complete)));
         assert_eq!(farm.ask("PUT", "/v1/runs/..", &token, "{}").await.0 / 100, 4);
+    });
+}
+
+#[test]
+fn a_run_whose_request_is_cut_off_is_stored_as_it_is_before_the_next_one_is_looked_at() {
+    on_each_engine(1 << 30, async |farm| {
+        let token = farm.enrolled("a").await;
+        let (id, mut files) = fixture("measured");
+        let small = |n: usize| (format!("host/proc/x/{n:03}"), format!("{n} ").repeat(n + 1).into_bytes());
+        files.extend((0..400).map(small));
+        let intake = farm.app.intake.as_ref().unwrap();
+        let named = BundleManifest::read(manifest(&files).as_bytes()).unwrap();
+        assert_eq!(intake.staging.missing("a", &named).len(), named.pieces().len());
+        for (_, bytes) in &files {
+            intake.staging.put("a", &piece(bytes), bytes).unwrap();
+        }
+        let request = Request::put(format!("/v1/runs/{id}"))
+            .header(header::AUTHORIZATION, format!("Bearer {token}"))
+            .body(Body::from(manifest(&files)))
+            .unwrap();
+        let asked = tokio::spawn(router(farm.app.clone()).oneshot(request));
+        let has_begun = || {
+            let names = host::MachineFiles::folder(intake.staging.folder()).list("/.");
+            names.known().is_some_and(|names| names.iter().any(|name| name.starts_with(&id)))
+        };
+        while !has_begun() {
+            tokio::task::yield_now().await;
+        }
+        asked.abort();
+        assert!(asked.await.is_err_and(|error| error.is_cancelled()), "it was over already");
+        drop(intake.assembling.lock().await);
+        let run = farm.app.store.run(&id).await.unwrap().unwrap();
+        assert_eq!(farm.ask("PUT", &format!("/v1/runs/{id}"), &token, manifest(&files)).await.0, 200);
+        for (path, bytes) in &files {
+            let there = host::read_user_file(&Path::new(&run.place).join(path), 64 << 20).unwrap();
+            assert!(there == *bytes, "{path}");
+        }
+    });
+}
+
+#[test]
+fn a_piece_that_was_damaged_here_is_asked_for_again() {
+    on_each_engine(1 << 30, async |farm| {
+        let token = farm.enrolled("a").await;
+        let (id, files) = fixture("measured");
+        let intake = farm.app.intake.as_ref().unwrap();
+        for (_, bytes) in &files {
+            intake.staging.put("a", &piece(bytes), bytes).unwrap();
+        }
+        let (address, bytes) = (format!("/v1/runs/{id}"), &files[0].1);
+        let damaged = intake.staging.folder().join(".pieces/a").join(piece(bytes));
+        host::write_user_file(&damaged, &vec![b'x'; bytes.len()]).unwrap();
+        let (status, answer) = farm.ask("PUT", &address, &token, manifest(&files)).await;
+        assert_eq!((status, &answer["missing"]), (202, &json!([piece(bytes)])));
+        let sent = format!("/v1/pieces/{}", piece(bytes));
+        assert_eq!(farm.ask("PUT", &sent, &token, bytes.clone()).await.0, 201);
+        assert_eq!(farm.ask("PUT", &address, &token, manifest(&files)).await.0, 201);
     });
 }
 
