@@ -1,10 +1,15 @@
 //! Pieces that wait until their bundle is whole, each board's by itself: a piece that another board
 //! sent counts for nobody else.
+//!
+//! Those that the board's latest manifest names wait until it is stored or refused. What else waits
+//! is of runs that were given up, or that another state has replaced: the oldest make room for what
+//! comes, and are asked for again by the manifest that names them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bundle::manifest::{BundleManifest, ManifestFile, PIECE, is_digest};
 use host::MachineFiles;
@@ -14,8 +19,9 @@ use sha2::{Digest, Sha256};
 
 use super::environment::hex;
 
-/// Pieces of a board that may wait: two bundles of the largest size.
-const MOST_PIECES: usize = 512;
+/// Pieces of a board that may wait beside those of its latest manifest: as much as the largest
+/// bundle has.
+const MOST_OTHERS: usize = 256;
 /// How the names of files begin that are being written; no part of a bundle is called so.
 const UNFINISHED: &str = ".unfinished";
 
@@ -23,12 +29,15 @@ const UNFINISHED: &str = ".unfinished";
 #[derive(Clone, Debug)]
 pub struct Staging {
     bundles: PathBuf,
+    /// The pieces of the latest manifest of each board that sends a run now, as far as they were
+    /// known since the server was started.
+    under_way: Arc<Mutex<BTreeMap<String, Arc<BTreeSet<String>>>>>,
 }
 
 impl Staging {
     /// Below the folder in which bundles are kept.
     pub fn new(bundles: &Path) -> Staging {
-        Staging { bundles: bundles.to_owned() }
+        Staging { bundles: bundles.to_owned(), under_way: Arc::default() }
     }
 
     fn pieces_of(&self, board: &str) -> PathBuf {
@@ -42,11 +51,28 @@ impl Staging {
         names.unwrap_or_default().into_iter().collect()
     }
 
-    /// The pieces of a manifest that a board has not sent yet.
+    /// The pieces of a manifest that a board has not sent yet. It is the board's latest from here
+    /// on: its pieces stay.
     pub fn missing(&self, board: &str, manifest: &BundleManifest) -> Vec<String> {
+        let named: BTreeSet<String> = manifest.pieces().into_iter().map(str::to_owned).collect();
         let there = self.waiting(board);
-        let is_missing = |piece: &&str| !there.contains(*piece);
-        manifest.pieces().into_iter().filter(is_missing).map(str::to_owned).collect()
+        self.make_room(board, there.difference(&named), MOST_OTHERS);
+        let missing = named.difference(&there).cloned().collect();
+        let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        under_way.insert(board.to_owned(), Arc::new(named));
+        missing
+    }
+
+    /// Removes the oldest of some pieces of a board, until no more than so many are left.
+    fn make_room<'a>(&self, board: &str, of: impl Iterator<Item = &'a String>, most: usize) {
+        let folder = self.pieces_of(board);
+        let changed = |name: &String| host::file_version(&folder.join(name)).map(|(_, changed)| changed);
+        let mut all: Vec<_> = of.map(|name| (changed(name), name)).collect();
+        all.sort_unstable();
+        if let Ok(folder) = Dir::existing(&folder) {
+            let gone = all.len().saturating_sub(most);
+            all.iter().take(gone).for_each(|(_, name)| folder.remove(name));
+        }
     }
 
     /// Keeps a piece; false where it was there. Its name has to be its content's.
@@ -56,16 +82,19 @@ impl Staging {
                 "the bytes have another SHA-256: send the piece again".to_owned(),
             ));
         }
-        let folder = self.pieces_of(board);
         let there = self.waiting(board);
         if there.contains(name) {
             return Ok(false);
         }
-        if there.len() >= MOST_PIECES {
-            let detail = format!("{MOST_PIECES} pieces wait already: finish a run first, with its manifest");
-            return Err(StagingFault::Full(detail));
+        let named = {
+            let under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+            under_way.get(board).cloned().unwrap_or_default()
+        };
+        if !named.contains(name) {
+            self.make_room(board, there.difference(&named), MOST_OTHERS - 1);
         }
-        open(&folder)?.write_atomically(OsStr::new(name), bytes, None).map_err(StagingFault::of)?;
+        let folder = open(&self.pieces_of(board))?;
+        folder.write_atomically(OsStr::new(name), bytes, None).map_err(StagingFault::of)?;
         Ok(true)
     }
 
@@ -122,8 +151,10 @@ impl Staging {
         }
     }
 
-    /// Drops the pieces of a bundle that is stored.
+    /// Drops the pieces of a bundle that is stored, or that is refused for good. One that another
+    /// bundle has too is asked for again.
     pub fn clear(&self, board: &str, manifest: &BundleManifest) {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner).remove(board);
         if let Ok(folder) = Dir::existing(&self.pieces_of(board)) {
             manifest.pieces().into_iter().for_each(|piece| folder.remove(piece));
         }
@@ -134,7 +165,6 @@ impl Staging {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StagingFault {
     Refused(String),
-    Full(String),
     Failed(String),
 }
 
@@ -294,5 +324,51 @@ mod tests {
         assert!(staging.put("a", &piece(&bytes), &bytes).unwrap());
         assert!(!staging.put("a", &piece(&bytes), &bytes).unwrap());
         assert_eq!(staging.missing("a", &manifest), [""; 0]);
+    }
+
+    #[test]
+    fn what_no_manifest_followed_makes_room_the_oldest_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let staging = Staging::new(folder.path());
+        let (from, to) = (MOST_OTHERS, MOST_OTHERS + 20);
+        let bytes: Vec<String> = (0..=to).map(|n| n.to_string()).collect();
+        let put = |n: usize| staging.put("a", &piece(bytes[n].as_bytes()), bytes[n].as_bytes()).unwrap();
+        let paths: Vec<String> = (0..=to).map(|n| format!("host/{n}")).collect();
+        let named = |from: usize, to: usize| {
+            let file = |n: usize| (paths[n].as_str(), bytes[n].as_bytes());
+            of(&(from..to).map(file).collect::<Vec<_>>())
+        };
+        let lacks = |from: usize, to: usize| {
+            let there = staging.waiting("a");
+            (from..to).filter(|n| !there.contains(&piece(bytes[*n].as_bytes()))).count()
+        };
+        // Those of one tick of the file system's clock are equally old.
+        let tick = || std::thread::sleep(std::time::Duration::from_millis(30));
+        // A run is given up half sent, and then the next has all the room that it needs.
+        assert!((0..10).all(put));
+        tick();
+        assert!((10..from).all(put));
+        tick();
+        assert_eq!(staging.missing("a", &named(from, to)).len(), to - from);
+        assert!((from..to).all(put));
+        assert_eq!(lacks(0, to), 0);
+        tick();
+        // One more that no manifest names: of those one of the oldest goes.
+        assert!(put(to));
+        assert_eq!((lacks(0, 10), lacks(0, to + 1)), (1, 1));
+        // Given up as well, and the next state has two of its pieces.
+        assert_eq!(staging.missing("a", &named(to - 2, to)), [""; 0]);
+        assert_eq!((lacks(0, 10), lacks(0, from), lacks(from, to + 1)), (10, 19, 0));
+        assert_eq!(staging.waiting("a").len(), MOST_OTHERS + 2);
+        // What went is asked for again.
+        assert_eq!(staging.missing("a", &named(0, 10)).len(), 10);
+        // A server that was started again knows no manifest.
+        let staging = Staging::new(folder.path());
+        let other = |n: usize| {
+            let bytes = format!("other {n}");
+            staging.put("a", &piece(bytes.as_bytes()), bytes.as_bytes()).unwrap()
+        };
+        assert!((0..MOST_OTHERS + 5).all(other));
+        assert_eq!(staging.waiting("a").len(), MOST_OTHERS);
     }
 }

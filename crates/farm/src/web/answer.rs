@@ -139,7 +139,6 @@ impl From<StagingFault> for Refusal {
     fn from(fault: StagingFault) -> Refusal {
         match fault {
             StagingFault::Refused(detail) => Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, detail),
-            StagingFault::Full(detail) => Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, detail),
             StagingFault::Failed(detail) => Refusal::new(StatusCode::SERVICE_UNAVAILABLE, detail),
         }
     }

@@ -154,15 +154,24 @@ pub async fn put_run(
     // One after the other: two requests of one run would write the same files. Where the connection
     // ends meanwhile it goes on, and the turn with it.
     let turn = intake.assembling.clone().lock_owned().await;
-    let farm = app.clone();
+    let (farm, staging) = (app.clone(), intake.staging.clone());
     let received = tokio::spawn(async move {
         let _turn = turn;
-        received_run(&farm, &owner, &id, &manifest, &sent).await
+        let received = received_run(&farm, &owner, &id, &manifest, &sent).await;
+        if received.as_ref().map_or_else(is_for_good, |answer| answer.status() != StatusCode::ACCEPTED) {
+            staging.clear(&owner.board, &manifest);
+        }
+        received
     });
     received.await.unwrap_or_else(|_| {
         let detail = "the farm could not finish with this run: send it again later";
         Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, detail))
     })
+}
+
+/// Whether what was refused is not sent again as it is: its pieces wait for nothing.
+fn is_for_good(refusal: &Refusal) -> bool {
+    matches!(refusal.status, StatusCode::CONFLICT | StatusCode::UNPROCESSABLE_ENTITY)
 }
 
 /// Stores a run whose pieces are all there, or says which are missing.
@@ -197,7 +206,6 @@ async fn received_run(
         }
     }
     let (outcome, remarks) = taken?;
-    intake.staging.clear(&owner.board, manifest);
     let status = if outcome == PutOutcome::Had { StatusCode::OK } else { StatusCode::CREATED };
     // What the farm could not take of it, for who sends it.
     with(status, &json!({ "remarks": remarks }))

@@ -48,6 +48,11 @@ fn a_bundle_is_sent_once_however_often_it_is_cut_and_repeated() {
         assert!(changed == 409 || changed == 422, "{changed}");
         let (_, me) = farm.ask("GET", "/v1/me", &token, "").await;
         assert_eq!((&me["runs"][0]["id"], &me["runs"][0]["complete"]), (&json!(id), &json!(run.complete)));
+        // The pieces of what is there, or is refused, wait for nothing.
+        for (token, board, status) in [(&token, "a", 200), (&other, "b", 409)] {
+            assert_eq!(farm.send(token, &id, &files).await.0, status);
+            assert_eq!(waiting(&farm, board), 0, "{board}");
+        }
         assert_eq!(farm.ask("PUT", "/v1/runs/..", &token, "{}").await.0 / 100, 4);
     });
 }
@@ -170,6 +175,12 @@ fn a_run_that_was_removed_is_refused_before_its_pieces_until_it_may_come_again()
     });
 }
 
+/// How many pieces of a board wait.
+fn waiting(farm: &Farm, board: &str) -> usize {
+    let folder = farm.app.intake.as_ref().unwrap().staging.folder().join(".pieces").join(board);
+    host::MachineFiles::folder(folder).list("/.").known().map_or(0, Vec::len)
+}
+
 /// What is wrong is one line on the board and on the administration page, and nothing else stops.
 #[test]
 fn what_is_no_bundle_is_one_line_there_and_here_and_the_next_is_stored() {
@@ -202,6 +213,8 @@ fn what_is_no_bundle_is_one_line_there_and_here_and_the_next_is_stored() {
                 ("a", &detail[..detail.len().min(300)])
             );
             assert!(farm.app.store.run(&id).await.unwrap().is_none());
+            // Its pieces wait for nothing.
+            assert_eq!(waiting(&farm, "a"), 0, "{words}");
         }
         let (id, files) = fixture("measured");
         assert_eq!(farm.send(&token, &id, &files).await.0, 201);
