@@ -46,6 +46,15 @@ impl<T> Fact<T> {
     }
 }
 
+/// Whether a refusal says that something of another kind is there, such as a folder, a pipe or a
+/// link that leads elsewhere: then it is not that it cannot be read.
+pub fn is_of_other_kind(errno: i32) -> bool {
+    matches!(
+        errno,
+        libc::EISDIR | libc::ENOTDIR | libc::ELOOP | libc::EXDEV | libc::ENXIO | libc::ENODEV | libc::ESPIPE
+    )
+}
+
 /// The error's name where it is a common one, always with the number.
 pub fn errno_name(errno: i32) -> String {
     let name = match errno {

@@ -4,30 +4,84 @@ use std::io::{self, Read};
 
 use bundle::manifest::{BundleManifest, DEEPEST, MANIFEST_SCHEMA, MOST_FILES, ManifestFile, PARTS, PIECE};
 use host::MachineFiles;
-use model::fact::Fact;
+use model::fact::{Fact, errno_name, is_of_other_kind};
+use model::text::excerpt;
 use sha2::{Digest, Sha256};
 
 use super::parts::FilePart;
 
+/// Why a bundle cannot be sent whole; without a part it would be another run for ever.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UnreadBundle {
+    /// As long as it is as it is.
+    Stays(String),
+    /// This may be over soon: descriptors or memory that lack, a disk that does not answer.
+    Passes(String),
+}
+
+impl UnreadBundle {
+    fn of(path: &str, error: &io::Error) -> UnreadBundle {
+        let path = excerpt(path);
+        let why = error.raw_os_error().map_or_else(|| error.to_string(), errno_name);
+        match error.kind() {
+            io::ErrorKind::PermissionDenied => {
+                UnreadBundle::Stays(format!("its {path} cannot be read ({why}): run this as its owner"))
+            }
+            _ => UnreadBundle::Passes(format!(
+                "its {path} cannot be read now ({why}): where that goes on, look at the disk and at how many \
+                 files are open"
+            )),
+        }
+    }
+}
+
 /// What a bundle consists of now.
-pub fn manifest_of(files: &MachineFiles) -> io::Result<BundleManifest> {
+pub fn manifest_of(files: &MachineFiles) -> Result<BundleManifest, UnreadBundle> {
     let mut manifest = BundleManifest { schema: MANIFEST_SCHEMA.to_owned(), ..BundleManifest::default() };
     let mut left: Vec<(String, usize)> = PARTS.iter().rev().map(|part| ((*part).to_owned(), 1)).collect();
     while let Some((path, depth)) = left.pop() {
         if depth > DEEPEST || manifest.files.len() >= MOST_FILES {
-            return Err(io::Error::other("it has more files or deeper folders than a run has"));
+            return Err(UnreadBundle::Stays(
+                "it has more files or deeper folders than a run has: remove what is not of it".to_owned(),
+            ));
         }
         let inside = format!("/{path}");
         match files.read_part(&inside, 0, 1) {
-            Fact::Known(_) => manifest.files.push(hashed(files, path, &inside)?),
-            // What is not a plain file is a folder, or no part of a bundle.
-            _ => {
-                let Fact::Known(names) = files.list(&format!("{inside}/.")) else { continue };
-                left.extend(names.iter().rev().map(|name| (format!("{path}/{name}"), depth + 1)));
+            Fact::Known(_) => {
+                let file = hashed(files, path.clone(), &inside);
+                manifest.files.push(file.map_err(|error| UnreadBundle::of(&path, &error))?);
             }
+            Fact::Absent => {}
+            other => match (files.list(&format!("{inside}/.")), refusal(&other)) {
+                (Fact::Known(names), _) => {
+                    left.extend(names.iter().rev().map(|name| (format!("{path}/{name}"), depth + 1)));
+                }
+                (Fact::Absent, _) => {}
+                (listed, read) => {
+                    let mut both = [read, refusal(&listed)].into_iter().flatten();
+                    if let Some(errno) = both.find(|errno| !is_of_other_kind(*errno)) {
+                        return Err(UnreadBundle::of(&path, &io::Error::from_raw_os_error(errno)));
+                    }
+                    // Neither a file nor a folder, or a link that leads elsewhere: such are no parts of
+                    // a bundle, but in place of one of its own.
+                    if depth == 1 {
+                        return Err(UnreadBundle::Stays(format!(
+                            "its {path} is a link that leads elsewhere, or no file: put what belongs there in \
+                             its place"
+                        )));
+                    }
+                }
+            },
         }
     }
     Ok(manifest)
+}
+
+fn refusal<T>(fact: &Fact<T>) -> Option<i32> {
+    match fact {
+        Fact::Refused(errno) => Some(*errno),
+        _ => None,
+    }
 }
 
 fn hashed(files: &MachineFiles, path: String, inside: &str) -> io::Result<ManifestFile> {
@@ -72,7 +126,13 @@ pub fn hex(bytes: &[u8]) -> String {
 #[allow(clippy::disallowed_methods)] // Tests make files of their own.
 mod tests {
     use super::*;
+    use host::access::Access;
     use std::fs;
+
+    /// Numbers of refusals, the same on each machine that Linux runs on.
+    const EIO: i32 = 5;
+    const EACCES: i32 = 13;
+    const EMFILE: i32 = 24;
 
     #[test]
     fn a_manifest_names_what_is_there_and_follows_no_link() {
@@ -85,7 +145,6 @@ mod tests {
             fs::write(folder.path().join(path), bytes).unwrap();
         }
         std::os::unix::fs::symlink("/etc/passwd", folder.path().join("host/leak")).unwrap();
-        std::os::unix::fs::symlink("/etc", folder.path().join("events")).unwrap();
         let manifest = manifest_of(&MachineFiles::folder(folder.path())).unwrap();
         let found: Vec<_> =
             manifest.files.iter().map(|file| (file.path.as_str(), file.bytes, file.pieces.len())).collect();
@@ -97,5 +156,42 @@ mod tests {
         let last = manifest.files[1].pieces[2].clone();
         assert_eq!(place_of(&manifest, &last), Some(("blocks.jsonl", PIECE * 2)));
         assert_eq!(place_of(&manifest, "none"), None);
+        // In place of a part of its own a link is none that is missing.
+        std::os::unix::fs::symlink("/etc", folder.path().join("events")).unwrap();
+        let fault = manifest_of(&MachineFiles::folder(folder.path())).unwrap_err();
+        assert!(matches!(&fault, UnreadBundle::Stays(why) if why.contains("its events is a link")));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_taken_for_what_is_not_there() {
+        let names = ["link", "x"].map(str::to_owned).to_vec();
+        let with = |path: &str, errno: i32| {
+            let answers = [
+                ("/run.json", Access::File(b"{}".to_vec())),
+                ("/blocks.jsonl", Access::File(b"x".to_vec())),
+                ("/tail", Access::Absent),
+                ("/host", Access::List(names.clone())),
+                ("/host/.", Access::List(names.clone())),
+                ("/host/link", Access::Link("elsewhere".into())),
+                ("/host/x", Access::File(b"x".to_vec())),
+                (path, Access::Refused(errno)),
+            ];
+            let answers = answers.map(|(path, seen)| (path.to_owned(), seen)).into();
+            manifest_of(&MachineFiles::in_memory(answers))
+        };
+        let whole = with("/other", EACCES).unwrap();
+        let paths: Vec<&str> = whole.files.iter().map(|file| file.path.as_str()).collect();
+        assert_eq!(paths, ["run.json", "blocks.jsonl", "host/x"]);
+        for path in ["/run.json", "/blocks.jsonl", "/tail", "/events", "/host/x", "/host/link"] {
+            let named = format!("its {} cannot be read", &path[1..]);
+            let (of_user, of_now) = (with(path, EACCES).unwrap_err(), with(path, EMFILE).unwrap_err());
+            let remedy = "run this as its owner";
+            assert!(
+                matches!(&of_user, UnreadBundle::Stays(why) if why.contains(&named) && why.contains(remedy)),
+                "{of_user:?}"
+            );
+            assert!(matches!(&of_now, UnreadBundle::Passes(why) if why.contains(&named)), "{of_now:?}");
+        }
+        assert!(matches!(with("/tail", EIO), Err(UnreadBundle::Passes(_))));
     }
 }

@@ -29,7 +29,8 @@ impl<'a> FilePart<'a> {
         self.used = 0;
         self.buffer = match self.files.read_part(self.path, self.at, left.min(AT_ONCE)) {
             Fact::Known(bytes) => bytes,
-            _ => return Err(io::Error::other("a file of the run cannot be read")),
+            Fact::Refused(errno) => return Err(io::Error::from_raw_os_error(errno)),
+            _ => return Err(io::Error::new(io::ErrorKind::NotFound, "it is gone")),
         };
         self.at += self.buffer.len() as u64;
         Ok(())

@@ -1,18 +1,19 @@
 //! The runs of a folder: a manifest, the pieces that the farm lacks, the manifest again.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use bundle::manifest::{BundleManifest, PIECE};
 use host::MachineFiles;
+use model::fact::{Fact, is_of_other_kind};
 use model::text::{excerpt, quoted, several};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use super::known::{learn, tell_lost};
 use super::link::LinkFault;
-use super::manifest::{hex, manifest_of, place_of};
+use super::manifest::{UnreadBundle, hex, manifest_of, place_of};
 use super::parts::FilePart;
 use super::removed;
 use super::session::{FarmComparison, PushAllowance, PushRound, RoundEnd};
@@ -44,7 +45,13 @@ pub fn found(folder: &Path) -> (Vec<PathBuf>, bool) {
         if files.link(&inside).known().is_some() {
             continue;
         }
-        if files.size(&format!("{inside}/run.json")).known().is_some() {
+        let is_run = match files.size(&format!("{inside}/run.json")) {
+            Fact::Known(_) => true,
+            // It is there, and who sends cannot read it.
+            Fact::Refused(errno) => !is_of_other_kind(errno),
+            _ => false,
+        };
+        if is_run {
             let below = Path::new(inside.trim_start_matches('/'));
             found.push(folder.components().chain(below.components()).collect());
         } else if depth < DEEPEST {
@@ -95,6 +102,11 @@ pub fn send_runs(round: &mut PushRound<'_>, folder: &Path) -> Sent<()> {
                 round.passed_over.insert(key, version);
                 continue;
             }
+            RunEnd::Later(why) => {
+                round.outcome.left = true;
+                round.remark(format!("{} is not sent yet: {why}", quoted(place)));
+                continue;
+            }
         }
         round.log.runs.insert(key, version);
         round.keep()?;
@@ -137,8 +149,10 @@ enum RunEnd {
         id: String,
         why: String,
     },
-    /// It is tried again when the program is started again.
+    /// It is tried again when the program is started again,
     PassedOver(String),
+    /// or in the next round.
+    Later(String),
 }
 
 fn send_run(round: &mut PushRound<'_>, place: &Path) -> Sent<RunEnd> {
@@ -147,11 +161,14 @@ fn send_run(round: &mut PushRound<'_>, place: &Path) -> Sent<RunEnd> {
         Ok(head) => head,
         Err(error) => {
             let words = excerpt(&error.to_string());
-            return Ok(match error.is_io() {
-                true => RunEnd::PassedOver(format!(
+            return Ok(match error.io_error_kind() {
+                Some(ErrorKind::PermissionDenied) => RunEnd::PassedOver(format!(
                     "its run.json cannot be read ({words}): run this as its owner"
                 )),
-                false => RunEnd::SetAside(format!(
+                Some(_) => RunEnd::Later(format!(
+                    "its run.json cannot be read now ({words}): where that goes on, look at the disk"
+                )),
+                None => RunEnd::SetAside(format!(
                     "its run.json is no run ({words}): remove the folder, or update onbeat-push where a \
                      newer onbeat wrote it"
                 )),
@@ -238,7 +255,8 @@ fn upload(round: &mut PushRound<'_>, files: &MachineFiles, id: &str) -> Sent<Run
         round.may(PushAllowance::All)?;
         let manifest = match manifest_of(files) {
             Ok(manifest) => manifest,
-            Err(error) => return Ok(RunEnd::PassedOver(error.to_string())),
+            Err(UnreadBundle::Stays(why)) => return Ok(RunEnd::PassedOver(why)),
+            Err(UnreadBundle::Passes(why)) => return Ok(RunEnd::Later(why)),
         };
         let text = serde_json::to_vec(&manifest).map_err(|error| LinkFault::Source(error.to_string()))?;
         let path = format!("/v1/runs/{id}");

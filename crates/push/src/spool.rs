@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use bundle::manifest::{DEEPEST, MOST_FILES, PARTS};
 use host::MachineFiles;
 use host::dir::Dir;
-use model::fact::Fact;
+use model::fact::{Fact, is_of_other_kind};
 use model::text::{quoted, several};
 
 use super::session::PushRound;
@@ -100,7 +100,8 @@ fn lying(round: &PushRound<'_>, folder: &Path) -> Vec<LyingRun> {
         let version = host::file_version(&place.join("run.json"))?;
         let key = place.to_string_lossy().into_owned();
         let is_sent = round.log.runs.get(&key) == Some(&version) && !round.log.refused.contains(&key);
-        let bytes = parts(&place).iter().fold(0u64, |sum, part| sum.saturating_add(part.bytes));
+        let (all, _) = parts(&MachineFiles::folder(&place));
+        let bytes = all.iter().fold(0u64, |sum, part| sum.saturating_add(part.bytes));
         Some(LyingRun { place, name, bytes, is_sent })
     };
     names.into_iter().filter_map(run).collect()
@@ -113,25 +114,33 @@ struct RunPart {
     is_folder: bool,
 }
 
-/// What a run consists of, folders before what is in them; other files in its folder are not its.
-fn parts(place: &Path) -> Vec<RunPart> {
-    let files = MachineFiles::folder(place);
+/// What a run consists of, folders before what is in them, and whether that is all of it: of what
+/// cannot be read it is not known. Other files in its folder are not its.
+fn parts(files: &MachineFiles) -> (Vec<RunPart>, bool) {
     let mut left: Vec<(String, usize)> = PARTS.iter().map(|part| ((*part).to_owned(), 1)).collect();
-    let mut found: Vec<RunPart> = Vec::new();
+    let (mut found, mut is_whole): (Vec<RunPart>, bool) = (Vec::new(), true);
     while let Some((path, depth)) = left.pop() {
         if depth > DEEPEST || found.len() > MOST_FILES {
             break;
         }
-        match files.size(&format!("/{path}")) {
-            Fact::Known(bytes) => found.push(RunPart { path, bytes, is_folder: false }),
-            _ => {
-                let Fact::Known(names) = files.list(&format!("/{path}/.")) else { continue };
+        let is_other = match files.size(&format!("/{path}")) {
+            Fact::Known(bytes) => {
+                found.push(RunPart { path, bytes, is_folder: false });
+                continue;
+            }
+            Fact::Refused(errno) => is_of_other_kind(errno),
+            _ => true,
+        };
+        match files.list(&format!("/{path}/.")) {
+            Fact::Known(names) => {
                 left.extend(names.iter().map(|name| (format!("{path}/{name}"), depth + 1)));
                 found.push(RunPart { path, bytes: 0, is_folder: true });
             }
+            Fact::Refused(errno) => is_whole &= is_other && is_of_other_kind(errno),
+            _ => is_whole &= is_other,
         }
     }
-    found
+    (found, is_whole)
 }
 
 /// Removes a run, its `run.json` first: what is left when that is cut short is no run. Links are
@@ -143,7 +152,11 @@ fn remove(place: &Path) -> bool {
     let folder = host::whole_path(folder).and_then(|folder| Dir::existing(&folder));
     let Ok(folder) = folder else { return false };
     let Ok(inner) = folder.existing_subdir(name) else { return false };
-    let all = parts(place);
+    let (all, is_whole) = parts(&MachineFiles::folder(place));
+    // What could not be sent is not removed, nor is a part of it left behind.
+    if !is_whole {
+        return false;
+    }
     inner.remove("run.json");
     if host::identity(&place.join("run.json")).is_some() {
         return false;
@@ -165,6 +178,7 @@ mod tests {
     use crate::sent::SentLog;
     use crate::session::{FarmComparison, PushAllowance, RoundOutcome};
     use crate::stop::StopFlag;
+    use host::access::Access;
     use std::collections::BTreeMap;
     use std::fs;
 
@@ -299,6 +313,40 @@ mod tests {
         assert!(!runs.join("r1/host").exists() && runs.join("r2/run.json").exists());
         assert!(outside.join("run.json").exists() && outside.join("proc/x").exists());
         assert!(outcome.remarks.iter().any(|remark| remark.contains("a-link cannot be removed")));
+    }
+
+    #[test]
+    fn of_what_cannot_be_read_it_is_not_known_whether_it_is_all() {
+        let files = |path: &str, errno: i32| {
+            let answers = [
+                ("/run.json", Access::File(b"{}".to_vec())),
+                ("/events", Access::Link("elsewhere".into())),
+                (path, Access::Refused(errno)),
+            ];
+            MachineFiles::in_memory(answers.map(|(path, seen)| (path.to_owned(), seen)).into())
+        };
+        // EACCES of a file, of a folder, and of what is none of its.
+        for (path, is_known) in [("/blocks.jsonl", false), ("/host", false), ("/other", true)] {
+            let (found, is_whole) = parts(&files(path, 13));
+            assert_eq!((found.len(), is_whole), (1, is_known), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_run_that_cannot_be_sent_whole_is_not_removed_as_one_that_was() {
+        let (board, mut farm) = (Board::new(), FakeFarm::default());
+        ["r1", "r2"].iter().for_each(|name| board.add(name, KIB));
+        let runs = board.0.path().join("runs");
+        std::os::unix::fs::symlink("/etc", runs.join("r1/events")).unwrap();
+        let outcome = board.round(&mut farm, 100 * KIB, false);
+        assert_eq!((outcome.runs, farm.runs.len(), outcome.left), (1, 1, true));
+        assert!(outcome.remarks.iter().any(|remark| remark.contains("r1 is not sent: its events")));
+        // Another goes first, and this one is told as what was never sent.
+        board.add("r3", KIB);
+        assert_eq!(board.round(&mut farm, 2 * KIB + 200, false).dropped, 0);
+        assert_eq!(board.there(), ["r1", "r3"]);
+        let outcome = board.round(&mut farm, 1, false);
+        assert!(outcome.dropped == 1 && outcome.remarks.iter().any(|remark| remark.ends_with(": r1")));
     }
 
     #[test]
