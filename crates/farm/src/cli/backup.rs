@@ -4,12 +4,16 @@ use std::path::{Path, PathBuf};
 
 use model::error::{Exit, Failure, Result};
 use model::text::{quoted, several};
+use sha2::{Digest, Sha256};
 
 use super::farm_flags::FarmFlags;
 use super::store_flag::StorePlace;
 use super::{FarmEnvironment, say};
+use crate::ingest::bundle::is_id;
+use crate::ingest::environment::hex;
 use crate::ingest::keep::keep;
-use crate::objects::name_in_bucket;
+use crate::objects::{lies_in, name_in_bucket};
+use crate::store::BundlePlace;
 
 /// Copy the store and its bundles into a folder, while the server runs
 ///
@@ -64,8 +68,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
             in_bucket += 1;
             continue;
         }
-        let name = place.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        match keep(place, &name, &copy.bundles) {
+        match keep(place, &free_name(&run, &bundles, &copy.bundles), &copy.bundles) {
             Ok((to, _)) if host::identity(&to.join("run.json")).is_some() => {
                 target.moved(id, &to.to_string_lossy()).await?;
                 copied += 1;
@@ -87,4 +90,60 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         ));
     }
     Ok(if missing == 0 { Exit::Ok } else { Exit::Inconclusive })
+}
+
+/// What a bundle is called in the backup, where nothing is called so yet: as in the folder of
+/// copies, whose names tell its states, and by its run where it is shown from elsewhere: folders of
+/// several boards may have one name.
+fn free_name(run: &BundlePlace, own: &Path, backup: &Path) -> String {
+    let place = Path::new(&run.place);
+    let name = place.file_name().and_then(|name| name.to_str()).filter(|_| lies_in(place, own));
+    let name = name.map(str::to_owned).unwrap_or_else(|| match is_id(&run.id) {
+        true => run.id.clone(),
+        false => format!("run-{}", hex(&Sha256::digest(&run.id)[..8])),
+    });
+    let (mut free, mut number) = (name.clone(), 1u64);
+    while host::identity(&backup.join(&free)).is_some() {
+        number += 1;
+        free = format!("{name}.{number}");
+    }
+    free
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods)] // Tests make folders of their own.
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn no_two_bundles_have_one_name_in_a_backup() {
+        let folder = tempfile::tempdir().unwrap();
+        let (own, backup) = (folder.path().join("own"), folder.path().join("backup"));
+        let name = |id: &str, place: PathBuf| {
+            fs::create_dir_all(&place).unwrap();
+            let place = place.to_string_lossy().into_owned();
+            let run = BundlePlace {
+                id: id.to_owned(),
+                place,
+                digest: Vec::new(),
+                max_ns: None,
+                is_over: true,
+                has_seconds: true,
+            };
+            let name = free_name(&run, &own, &backup);
+            fs::create_dir_all(backup.join(&name)).unwrap();
+            name
+        };
+        let shown = |board: &str| folder.path().join(board).join("today");
+        assert_eq!(name("run-a", shown("board-a")), "run-a");
+        assert_eq!(name("run-b", shown("board-b")), "run-b");
+        assert_eq!(name("run-c", own.join("run-c+0123456789abcdef")), "run-c+0123456789abcdef");
+        assert_eq!(name("run-d", own.join("run-d")), "run-d");
+        // Such as an earlier backup made of it.
+        assert_eq!(name("run-e", own.join("run-b")), "run-b.2");
+        assert_eq!(name("run-f", own.join("run-b")), "run-b.3");
+        let other = name("../x", shown("board-c"));
+        assert!(is_id(&other) && other.starts_with("run-"), "{other}");
+    }
 }

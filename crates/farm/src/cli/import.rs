@@ -17,7 +17,7 @@ use super::take_record::{TakenRecord, take_record};
 use crate::ingest::bundle::read;
 use crate::ingest::find::{FoundBundle, bundles};
 use crate::ingest::keep::{copying_turn, keep, name_of_state};
-use crate::objects::{BucketFault, ObjectBucket};
+use crate::objects::{BucketFault, ObjectBucket, name_in_bucket};
 use crate::pages::fleet::RefusedBundle;
 use crate::records::{BundleRecord, FarmRun};
 use crate::store::{FarmStore, PutOutcome};
@@ -210,17 +210,31 @@ impl KeptIn {
         let Some(bucket) = &self.bucket else {
             return mend(store, from, record, &self.bundles, &self.output).await;
         };
-        let known = store.run(&record.run.id).await?;
-        let place = known.as_ref().map(|known| Path::new(&known.place));
-        let name = place.and_then(|place| place.file_name()?.to_str());
-        let Some(name) = name else { return Ok(Ok(())) };
+        let id = &record.run.id;
+        let Some(known) = store.run(id).await? else { return Ok(Ok(())) };
+        let place = Path::new(&known.place);
+        let Some(name) = place.file_name().and_then(|name| name.to_str()) else { return Ok(Ok(())) };
+        // A folder elsewhere may be called as that of another run: such a name is none in the bucket.
+        if !name.strip_prefix(id.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('+')) {
+            if name_in_bucket(place, &self.bundles).is_none() {
+                return Ok(Ok(()));
+            }
+            return match self.keep(from, record).await? {
+                Ok((place, _)) => {
+                    store.moved(id, &place.to_string_lossy()).await?;
+                    self.output.remark(&format!("{id} is in {} again", bucket.name()));
+                    Ok(Ok(()))
+                }
+                Err(reason) => Ok(Err(reason)),
+            };
+        }
         if bucket.faults(name, &record.digest, false).await?.is_empty() {
             return Ok(Ok(()));
         }
         if let Err(reason) = words_of(bucket.put_folder(name, from, &record.digest).await)? {
             return Ok(Err(reason));
         }
-        self.output.remark(&format!("{} is in {} again", record.run.id, bucket.name()));
+        self.output.remark(&format!("{id} is in {} again", bucket.name()));
         Ok(Ok(()))
     }
 
@@ -333,6 +347,33 @@ mod tests {
             assert_eq!(faults().await.len(), 1);
             assert_eq!(take_in(&store, &one, &to).await.unwrap(), Ok(PutOutcome::Had));
             assert_eq!(faults().await, [""; 0]);
+        });
+    }
+
+    #[test]
+    fn a_run_whose_folder_elsewhere_is_gone_is_put_under_a_name_of_its_own() {
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
+            let (store, bucket) = (FarmStore::in_memory().await.unwrap(), in_memory());
+            let folder = tempfile::tempdir().unwrap();
+            let to = kept_in(folder.path().join("cache"), Some(&bucket));
+            let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs");
+            for name in ["hunt", "measured"] {
+                let one = FoundBundle { place: fixtures.join(name), board: Some(name.into()) };
+                let mut record = read(&one).unwrap().0;
+                let shown = keep(&one.place, "today", &folder.path().join(name)).unwrap().0;
+                record.run.place = shown.to_string_lossy().into_owned();
+                store.put(&record).await.unwrap();
+                // As long as it is shown from there it is not put.
+                assert_eq!(take_in(&store, &one, &to).await.unwrap(), Ok(PutOutcome::Had));
+                assert_eq!(bucket.manifest("today").await.unwrap(), None);
+                let gone = format!("{}-gone", record.run.place);
+                store.moved(&record.run.id, &gone).await.unwrap();
+                assert_eq!(take_in(&store, &one, &to).await.unwrap(), Ok(PutOutcome::Had));
+                let name = name_of_state(&record);
+                assert!(store.run(&record.run.id).await.unwrap().unwrap().place.ends_with(&name));
+                assert_eq!(bucket.faults(&name, &record.digest, true).await.unwrap(), [""; 0]);
+            }
         });
     }
 
