@@ -1,4 +1,4 @@
-//! Which rows the farm has.
+//! Which rows the farm has, and of which boots.
 
 use model::error::Result;
 
@@ -37,5 +37,15 @@ impl FarmStore {
         .fetch_all(&self.pool)
         .await
         .map_err(trouble)
+    }
+
+    /// The boots from which a board sent rows, those that began last first, at most so many.
+    pub async fn boots_of(&self, board_id: i64, most: usize) -> Result<Vec<String>> {
+        sqlx::query_scalar("select boot from boot where board_id = $1 order by offset_ns desc, boot limit $2")
+            .bind(board_id)
+            .bind(to_i64(most as u64))
+            .fetch_all(&self.pool)
+            .await
+            .map_err(trouble)
     }
 }

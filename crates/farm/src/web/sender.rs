@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 
 use super::answer::Refusal;
 use super::app::App;
+use super::clones::MOST_BOOTS;
 use super::intake::Intake;
 use super::refusals::BoardDropped;
 pub use super::wall_clock::{now, now_ns};
@@ -71,6 +72,10 @@ pub async fn admit_board(app: &App, headers: &HeaderMap) -> Result<TokenOwner, R
     let left_out = headers.get("onbeat-left-out").and_then(|value| value.to_str().ok()?.parse().ok());
     app.refusals.note_left_out(&owner, now(), left_out.unwrap_or(0));
     if let Some(clock) = clock_of(headers) {
+        if !intake.boots.is_known(owner.board_id) {
+            let before = app.store.boots_of(owner.board_id, MOST_BOOTS).await?;
+            intake.boots.learn(owner.board_id, &before);
+        }
         let one = intake.boots.is_one(owner.board_id, &clock.boot, host::clock::monotonic());
         if !one {
             let detail = format!(

@@ -152,6 +152,31 @@ fn clocks_that_are_wrong_place_rows_right_and_the_future_is_refused() {
     });
 }
 
+#[test]
+fn of_three_machines_with_one_token_one_is_taken_also_by_a_server_that_was_started_again() {
+    on_each_engine(1 << 30, async |farm| {
+        let token = farm.enrolled("a").await;
+        let put = async |farm: &Farm, boot: &str, seq: u64| {
+            let clock = format!("boot={boot};mono=900000000000;wall={}", now() * Nanos::SECOND.0);
+            let request = Request::put(format!("/v1/rows/{boot}/rec/timer/{seq}"))
+                .header(header::AUTHORIZATION, format!("Bearer {token}"))
+                .header("onbeat-clock", clock)
+                .body(Body::from(line(seq, &[(200, 1)])))
+                .unwrap();
+            router(farm.app.clone()).oneshot(request).await.unwrap().status().as_u16()
+        };
+        for (seq, wanted) in [(0, [201, 201, 201]), (1, [403, 403, 201]), (2, [403, 403, 201])] {
+            for (boot, wanted) in ["b1", "b2", "b3"].into_iter().zip(wanted) {
+                assert_eq!(put(&farm, boot, seq).await, wanted, "{boot}, row {seq}");
+            }
+        }
+        let again = Farm::new(farm.app.store.clone(), tempfile::tempdir().unwrap(), 1 << 30);
+        for (boot, wanted) in [("b2", 201), ("b3", 403), ("b1", 403), ("b2", 200), ("b4", 201), ("b2", 403)] {
+            assert_eq!(put(&again, boot, 3).await, wanted, "{boot}");
+        }
+    });
+}
+
 /// Rows of a boot, each with CLOCK_MONOTONIC and what the board took for the time, in seconds.
 fn lines(of: &[(i64, i64)]) -> Vec<String> {
     let line = |(seq, (mono, wall)): (u64, &(i64, i64))| {
