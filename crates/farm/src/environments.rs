@@ -1,8 +1,8 @@
 //! What machines were, and when: runs say it, and the rows of recorders, whichever are newer.
 //!
-//! A run tells more of a machine than a recorder does. Where the two agree in all that both tell
-//! they mean one environment, which then is the run's. How and by whom it was measured is no
-//! setting of a machine.
+//! A run tells more of a machine than a recorder does, and one that another tool measured less, or
+//! nothing. What is not told is not known: where two agree in all that both tell they mean one
+//! environment. How and by whom it was measured is no setting of a machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -49,13 +49,22 @@ pub const KERNEL_CONFIGURATION: &str = "kernel configuration";
 /// What the names of words of the command line begin with: one that is not there was not given.
 const WORD: &str = "cmdline ";
 
+/// What everyone tells who looked at the machine itself. He read the command line and the lists of
+/// CPUs, too, and what is empty of these is so.
+const LOOKED_AT: &str = "host.clocksource";
+const CPU_LISTS: [&str; 2] = ["host.isolated", "host.nohz_full"];
+const EMPTY_LIST: &str = "[]";
+
+/// Machine, kernel and preemption of a record, beside its settings: no name of these begins so.
+const NAMES: [&str; 3] = ["\0model", "\0release", "\0preempt"];
+
 /// What runs say of how they measured, and of their own process.
 const OF_RUN: [&str; 5] =
     ["load", "host.capabilities", "host.cgroup_rt_runtime_us", "host.memlock_limit", "host.rtprio_limit"];
 const CGROUP: &str = "/sys/fs/cgroup/";
 
-/// What only root may be able to read, on some machines: where one of two runs does not tell it, it
-/// is not known whether it differs.
+/// What only root may be able to read, on some machines: runs of two users say the same where one
+/// does not tell it.
 const FOR_ROOT: [&str; 5] =
     ["host.fair_server_runtime_ns", "host.high_res_timers", "host.hz", PREEMPT, KERNEL_CONFIGURATION];
 const DEBUGFS: &str = "/sys/kernel/debug/";
@@ -63,7 +72,7 @@ const PREEMPT: &str = "host.preempt";
 const UNKNOWN: &str = "unknown";
 
 /// Whether a setting may be there or not by which user measured.
-pub fn is_for_root(name: &str) -> bool {
+fn is_for_root(name: &str) -> bool {
     FOR_ROOT.contains(&name) || name.starts_with(DEBUGFS)
 }
 
@@ -80,32 +89,59 @@ pub fn settings_of(text: &str) -> SettingsByName {
     all
 }
 
-/// The settings that both of two environments tell.
-pub fn told_by_both<'a>(a: &'a SettingsByName, b: &'a SettingsByName) -> BTreeSet<&'a String> {
-    let tells_words = |of: &SettingsByName| of.keys().any(|name| name.starts_with(WORD));
-    let words = tells_words(a) && tells_words(b);
-    let is_told = |name: &&String| {
-        (words && name.starts_with(WORD)) || (a.contains_key(*name) && b.contains_key(*name))
-    };
-    a.keys().chain(b.keys()).filter(is_told).collect()
+/// Of settings those that are told. Who looked at the machine says of a list of CPUs without any
+/// that there are none; an empty list of another was not read.
+pub fn told_of(mut settings: SettingsByName) -> SettingsByName {
+    if settings.contains_key(LOOKED_AT) {
+        for name in CPU_LISTS {
+            settings.entry(name.to_owned()).or_default();
+        }
+    } else {
+        settings.retain(|_, value| value.as_str() != EMPTY_LIST);
+    }
+    settings
 }
 
-fn may_be_alike(a: &str, b: &str) -> bool {
-    let is_known = |text: &str| !text.is_empty() && text != UNKNOWN;
-    a == b || !is_known(a) || !is_known(b)
+/// All that a record tells.
+fn told_by(record: &EnvironmentRecord) -> SettingsByName {
+    let mut all = told_of(settings_of(&record.settings));
+    for (name, value) in NAMES.into_iter().zip([&record.model, &record.release, &record.preempt]) {
+        if !value.is_empty() && value != UNKNOWN {
+            all.insert(name.to_owned(), value.clone());
+        }
+    }
+    all
+}
+
+fn tells_words(of: &SettingsByName) -> bool {
+    of.contains_key(LOOKED_AT) || of.keys().any(|name| name.starts_with(WORD))
+}
+
+/// The value of a setting; `""` where it is not there.
+pub fn value_of<'a>(of: &'a SettingsByName, name: &str) -> &'a str {
+    of.get(name).map_or("", String::as_str)
+}
+
+/// The names of settings that both of two tell, and in which they differ; some come twice.
+pub fn differing<'a>(a: &'a SettingsByName, b: &'a SettingsByName) -> impl Iterator<Item = &'a String> {
+    let words = tells_words(a) && tells_words(b);
+    let is_told = move |name: &&String| {
+        (words && name.starts_with(WORD)) || (a.contains_key(*name) && b.contains_key(*name))
+    };
+    a.keys().chain(b.keys()).filter(is_told).filter(move |name| value_of(a, name) != value_of(b, name))
 }
 
 fn say_the_same(a: &SettingsByName, b: &SettingsByName) -> bool {
     a.keys().chain(b.keys()).all(|name| match (a.get(name), b.get(name)) {
         (Some(a), Some(b)) => a == b,
-        _ => is_for_root(name),
+        _ => is_for_root(name) || name == NAMES[2],
     })
 }
 
-/// Environments by their digests, of which some are the same; the settings of each are read once.
+/// What environments tell by their digests; the settings of each are read once.
 pub struct ToldSettings<'a> {
     records: &'a KnownRecords,
-    read: BTreeMap<&'a str, SettingsByName>,
+    read: BTreeMap<&'a str, Arc<SettingsByName>>,
     agreed: BTreeMap<(&'a str, &'a str), bool>,
 }
 
@@ -114,7 +150,20 @@ impl<'a> ToldSettings<'a> {
         ToldSettings { records, read: BTreeMap::new(), agreed: BTreeMap::new() }
     }
 
-    /// Whether an environment of a run and one of a recorder agree in all that both tell.
+    /// All that an environment tells; nothing where it is not known.
+    fn told(&mut self, digest: &str) -> Arc<SettingsByName> {
+        let records = self.records;
+        let Some(record) = records.get(digest) else { return Arc::default() };
+        self.read.entry(&record.digest).or_insert_with(|| Arc::new(told_by(record))).clone()
+    }
+
+    /// How many settings an environment tells: none where another tool measured, and then it says
+    /// nothing of what the board was.
+    pub fn count(&mut self, digest: &str) -> usize {
+        self.told(digest).len()
+    }
+
+    /// Whether two agree in all that both tell.
     pub fn agree(&mut self, a: &str, b: &str) -> bool {
         let records = self.records;
         let (Some(one), Some(other)) = (records.get(a), records.get(b)) else { return a == b };
@@ -122,35 +171,41 @@ impl<'a> ToldSettings<'a> {
         if let Some(known) = self.agreed.get(&key) {
             return *known;
         }
-        let names =
-            [(&one.model, &other.model), (&one.release, &other.release), (&one.preempt, &other.preempt)];
-        let agreed = names.into_iter().all(|(a, b)| may_be_alike(a, b))
-            && self
-                .both(one, other)
-                .is_some_and(|[a, b]| told_by_both(a, b).into_iter().all(|name| a.get(name) == b.get(name)));
+        let (a, b) = (self.told(a), self.told(b));
+        let agreed = differing(&a, &b).next().is_none();
         self.agreed.insert(key, agreed);
         agreed
     }
 
-    /// Whether two runs, or two recorders, say the same.
+    /// Whether two tell the same; what one of two users could not read is no difference.
     pub fn is_same(&mut self, a: &str, b: &str) -> bool {
-        let records = self.records;
-        let (Some(one), Some(other)) = (records.get(a), records.get(b)) else { return a == b };
-        (&one.model, &one.release) == (&other.model, &other.release)
-            && may_be_alike(&one.preempt, &other.preempt)
-            && self.both(one, other).is_some_and(|[a, b]| say_the_same(a, b))
+        match self.records.contains_key(a) && self.records.contains_key(b) {
+            true => say_the_same(&self.told(a), &self.told(b)),
+            false => a == b,
+        }
     }
 
-    /// The settings of two environments, each read at its first turn.
-    fn both(
-        &mut self,
-        one: &'a EnvironmentRecord,
-        other: &'a EnvironmentRecord,
-    ) -> Option<[&SettingsByName; 2]> {
-        for record in [one, other] {
-            self.read.entry(&record.digest).or_insert_with(|| settings_of(&record.settings));
+    /// All that is told by some that agree, as a record with a digest: one of theirs, unless each of
+    /// them is of another environment, too.
+    pub fn joined(&mut self, digest: &str, all: &BTreeSet<&str>) -> Arc<EnvironmentRecord> {
+        let mut settings = SettingsByName::new();
+        for one in all {
+            settings.extend(self.told(one).iter().map(|(name, value)| (name.clone(), value.clone())));
         }
-        Some([self.read.get(one.digest.as_str())?, self.read.get(other.digest.as_str())?])
+        let records = self.records;
+        let record = records.get(digest).cloned().unwrap_or_default();
+        if settings.len() == self.count(digest) {
+            return record;
+        }
+        let [model, release, preempt] = NAMES.map(|name| settings.remove(name));
+        settings.retain(|_, value| !value.is_empty());
+        Arc::new(EnvironmentRecord {
+            digest: digest.to_owned(),
+            model: model.unwrap_or_default(),
+            release: release.unwrap_or_default(),
+            preempt: preempt.unwrap_or_else(|| record.preempt.clone()),
+            settings: serde_json::to_string(&settings).unwrap_or_default(),
+        })
     }
 }
 
@@ -158,34 +213,45 @@ impl<'a> ToldSettings<'a> {
 pub mod fixture {
     use super::*;
 
-    fn record(digest: &str, release: &str, settings: &[(&str, &str)]) -> EnvironmentRecord {
+    pub fn record(digest: &str, settings: &[(&str, &str)]) -> EnvironmentRecord {
         let settings: SettingsByName =
             settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         EnvironmentRecord {
             digest: digest.into(),
-            model: "a board".into(),
-            release: release.into(),
-            preempt: "full-rt".into(),
+            release: value_of(&settings, "host.release").to_owned(),
             settings: serde_json::to_string(&settings).unwrap(),
+            ..EnvironmentRecord::default()
         }
     }
 
-    /// Runs with a setting that no recorder tells, and what a recorder tells of the same kernels.
+    pub fn known(all: impl IntoIterator<Item = EnvironmentRecord>) -> KnownRecords {
+        all.into_iter().map(|one| (one.digest.clone(), Arc::new(one))).collect()
+    }
+
+    /// Runs with a setting that no recorder tells, what a recorder tells of the same kernels, and
+    /// results of another tool.
     pub fn records() -> KnownRecords {
         let (old, new) = (("host.release", "6.1"), ("host.release", "6.12"));
         let words = ("cmdline quiet", "given");
-        let all = [
-            record("run-old", "6.1", &[old, words, ("/proc/x", "1")]),
-            record("run-old-2", "6.1", &[old, words, ("/proc/x", "2")]),
-            record("run-new", "6.12", &[new, words, ("/proc/x", "1")]),
-            record("rows-old", "6.1", &[old, words]),
-            record("rows-new", "6.12", &[new, words]),
-            record("rows-isolated", "6.12", &[new, words, ("cmdline isolcpus", "2")]),
+        let measured = [
+            record("run-old", &[old, words, ("/proc/x", "1")]),
+            record("run-old-2", &[old, words, ("/proc/x", "2")]),
+            record("run-new", &[new, words, ("/proc/x", "1")]),
+            record("rows-old", &[old, words]),
+            record("rows-new", &[new, words]),
+            record("rows-isolated", &[new, words, ("cmdline isolcpus", "2")]),
             // As farms of earlier versions kept them.
-            record("run-new-load", "6.12", &[new, words, ("/proc/x", "1"), ("load", "cpu:1")]),
-            record("run-new-root", "6.12", &[new, words, ("/proc/x", "1"), ("host.capabilities", "[]")]),
+            record("run-new-load", &[new, words, ("/proc/x", "1"), ("load", "cpu:1")]),
+            record("run-new-root", &[new, words, ("/proc/x", "1"), ("host.capabilities", "[]")]),
         ];
-        all.into_iter().map(|one| (one.digest.clone(), Arc::new(one))).collect()
+        let measured = measured.into_iter().map(|one| EnvironmentRecord {
+            model: "a board".into(),
+            preempt: "full-rt".into(),
+            ..one
+        });
+        let nothing = [("host.siblings", "[]"), ("host.preempt", UNKNOWN)];
+        let nothing = EnvironmentRecord { preempt: UNKNOWN.into(), ..record("nothing", &nothing) };
+        known(measured.chain([nothing, record("kernel-new", &[new])]))
     }
 }
 
@@ -209,6 +275,50 @@ mod tests {
             assert_eq!((told.agree(a, b), told.agree(b, a), told.agree(a, b)), (is, is, is), "{a} {b}");
         }
         assert!(!told.is_same("run-old", "run-old-2") && !told.is_same("run-old", "rows-old"));
+    }
+
+    #[test]
+    fn what_another_tool_measured_tells_the_kernel_or_nothing() {
+        let records = records();
+        let mut told = ToldSettings::of(&records);
+        assert_eq!(["nothing", "unknown"].map(|digest| told.count(digest)), [0, 0]);
+        // Kernel and machine as names, and the kernel once more as a setting.
+        assert_eq!(["kernel-new", "rows-new"].map(|digest| told.count(digest)), [2, 5]);
+        for (a, b, is) in [
+            ("kernel-new", "rows-new", true),
+            ("kernel-new", "rows-isolated", true),
+            ("kernel-new", "run-old", false),
+        ] {
+            assert_eq!((told.agree(a, b), told.agree(b, a)), (is, is), "{a} {b}");
+        }
+        let same = told.joined("run-new", &BTreeSet::from(["rows-new", "run-new"]));
+        assert!(Arc::ptr_eq(&same, &records["run-new"]));
+        let both = told.joined("kernel-new", &BTreeSet::from(["kernel-new", "run-new"]));
+        let names = |one: &EnvironmentRecord| (one.model.clone(), one.release.clone(), one.preempt.clone());
+        assert_eq!((both.digest.as_str(), names(&both)), ("kernel-new", names(&records["run-new"])));
+        assert_eq!(settings_of(&both.settings), settings_of(&records["run-new"].settings));
+    }
+
+    #[test]
+    fn who_looked_at_a_machine_knows_what_is_empty() {
+        let of = |text: &str| told_of(settings_of(text));
+        let differ = |a: &str, b: &str| differing(&of(a), &of(b)).next().is_some();
+        let isolated = r#"{"host.clocksource":"tsc","host.isolated":"2-3"}"#;
+        let words = r#"{"host.clocksource":"tsc","cmdline quiet":"given"}"#;
+        for (a, b, is) in [
+            (r#"{"host.clocksource":"tsc"}"#, isolated, true),
+            (r#"{"host.release":"6.1"}"#, isolated, false),
+            (r#"{"host.clocksource":"tsc"}"#, words, true),
+            (r#"{"host.release":"6.1"}"#, words, false),
+            (r#"{"host.siblings":"[]"}"#, r#"{"host.siblings":"[\"0-1\"]"}"#, false),
+            (
+                r#"{"host.clocksource":"tsc","host.siblings":"[]"}"#,
+                r#"{"host.clocksource":"tsc","host.siblings":"[\"0-1\"]"}"#,
+                true,
+            ),
+        ] {
+            assert_eq!((differ(a, b), differ(b, a)), (is, is), "{a} {b}");
+        }
     }
 
     #[test]

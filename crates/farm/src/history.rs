@@ -1,6 +1,5 @@
 //! What a board was, one after the other, by all that its runs and its recorder say of its days.
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -10,10 +9,12 @@ use crate::records::Tier;
 /// What a board was from some time on, until it was another. It may be so again later.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BoardEnvironment {
+    /// All that is told of it, with the digest of that which tells most.
     pub record: Arc<EnvironmentRecord>,
-    /// All digests under which the board's runs and rows name this environment.
+    /// All digests under which the board's runs and rows name this environment. One that tells less
+    /// may name another, too.
     pub digests: Arc<BTreeSet<String>>,
-    /// Whether it is known from a recorder alone, which tells less than a run.
+    /// Whether it is known from a recorder alone.
     pub recorded: bool,
     /// When the first and the last of its runs began, or of the five minutes of a recorder that
     /// says the same.
@@ -42,57 +43,32 @@ pub struct SaidOfDay {
     pub last_run: String,
 }
 
-/// By each digest the one that stands for all that say the same: that which was said last.
-fn meant<'a>(said: &[&'a SaidOfDay], told: &mut ToldSettings<'_>) -> BTreeMap<&'a str, &'a str> {
-    let mut latest = said.to_vec();
-    latest.sort_by_key(|one| Reverse(one.to));
-    let (mut all, mut kept): (BTreeMap<&'a str, &'a str>, Vec<&'a str>) = Default::default();
-    for one in latest {
-        let digest = one.digest.as_str();
-        if all.contains_key(digest) {
-            continue;
-        }
-        let same = kept.iter().copied().find(|known| told.is_same(known, digest));
-        if same.is_none() {
-            kept.push(digest);
-        }
-        all.insert(digest, same.unwrap_or(digest));
-    }
-    all
-}
-
 /// What is said at a time.
 struct SaidThen<'a> {
     at: i64,
-    /// The digest that stands for all that say the same,
-    of: &'a str,
-    /// and the one under which it is said.
-    own: &'a str,
+    digest: &'a str,
     runs: u64,
     example: &'a str,
 }
 
 /// All that is said, in the order of time: of each day and environment first and last.
-fn in_order<'a>(said: &[&'a SaidOfDay], meant: &BTreeMap<&'a str, &'a str>) -> Vec<SaidThen<'a>> {
+fn in_order<'a>(said: &[&'a SaidOfDay]) -> Vec<SaidThen<'a>> {
     let mut all = Vec::new();
     for one in said {
-        let own = one.digest.as_str();
-        let Some(of) = meant.get(own).copied() else { continue };
+        let digest = one.digest.as_str();
         let last = if one.from < one.to { one.runs.min(1) } else { one.runs };
         if one.from < one.to {
-            all.push(SaidThen { at: one.from, of, own, runs: one.runs - last, example: &one.first_run });
+            all.push(SaidThen { at: one.from, digest, runs: one.runs - last, example: &one.first_run });
         }
-        all.push(SaidThen { at: one.to, of, own, runs: last, example: &one.last_run });
+        all.push(SaidThen { at: one.to, digest, runs: last, example: &one.last_run });
     }
     all.sort_by_key(|one| one.at);
     all
 }
 
-/// Time in which nothing else is said.
+/// Time in which nothing is said that differs from anything else that is.
 struct SaidStretch<'a> {
-    /// The digest that stands for what is said,
-    of: &'a str,
-    /// those under which it is,
+    /// The digests under which something is said, no two of which differ,
     own: BTreeSet<&'a str>,
     /// and the first of these.
     named: &'a str,
@@ -103,13 +79,13 @@ struct SaidStretch<'a> {
 }
 
 impl<'a> SaidStretch<'a> {
-    fn of(of: &'a str, first: &SaidThen<'a>) -> SaidStretch<'a> {
-        let (at, named) = (first.at, first.own);
-        SaidStretch { of, own: BTreeSet::new(), named, first: at, last: at, runs: 0, example: "" }
+    fn of(first: &SaidThen<'a>) -> SaidStretch<'a> {
+        let (at, named) = (first.at, first.digest);
+        SaidStretch { own: BTreeSet::new(), named, first: at, last: at, runs: 0, example: "" }
     }
 
     fn add(&mut self, then: &SaidThen<'a>) {
-        self.own.insert(then.own);
+        self.own.insert(then.digest);
         self.last = then.at;
         if then.runs > 0 {
             self.runs += then.runs;
@@ -118,70 +94,119 @@ impl<'a> SaidStretch<'a> {
     }
 }
 
-/// The stretches, oldest first. What a recorder says is what the run says with which it agrees:
-/// the run before it, or one that comes in the same stretch, or else the last that did.
-fn stretches<'a>(
-    said: &[SaidThen<'a>],
-    of_runs: &BTreeSet<&'a str>,
-    told: &mut ToldSettings<'_>,
-) -> Vec<SaidStretch<'a>> {
+/// Whether one differs from none of the others: what one of them does not tell, another may.
+fn fits(one: &str, others: &BTreeSet<&str>, told: &mut ToldSettings<'_>) -> bool {
+    others.contains(one) || others.iter().all(|other| told.agree(one, other))
+}
+
+/// The stretches, oldest first. Each goes on until something is said that differs from anything
+/// that was said in it, however long before: what is not told since is as it was.
+fn stretches<'a>(said: &[SaidThen<'a>], told: &mut ToldSettings<'_>) -> Vec<SaidStretch<'a>> {
     let mut all: Vec<SaidStretch<'a>> = Vec::new();
-    // What a recorder says, by the run that says the same.
-    let mut known: BTreeMap<&'a str, &'a str> = BTreeMap::new();
     for then in said {
-        let is_run = of_runs.contains(then.of);
-        if let Some(last) = all.last_mut() {
-            let by_both = is_run != of_runs.contains(last.of) && told.agree(last.of, then.of);
-            if by_both && is_run {
-                // The run tells more: the stretch is its from here on.
-                let recorder = std::mem::replace(&mut last.of, then.of);
-                known.insert(recorder, then.of);
-            } else if by_both {
-                known.insert(then.of, last.of);
-            }
-            if by_both || last.of == then.of {
-                last.add(then);
-                continue;
-            }
+        if all.last().is_none_or(|last| !fits(then.digest, &last.own, told)) {
+            all.push(SaidStretch::of(then));
         }
-        let mut next = SaidStretch::of(known.get(then.of).copied().unwrap_or(then.of), then);
-        next.add(then);
-        all.push(next);
-    }
-    for one in &mut all {
-        one.of = known.get(one.of).copied().unwrap_or(one.of);
+        if let Some(last) = all.last_mut() {
+            last.add(then);
+        }
     }
     all
 }
 
-/// What a board was, oldest first, by all that is said of its days. Of two at once the newer holds:
-/// a run says what was when it began, and a recorder that goes on says otherwise again.
-pub fn history(said: &[SaidOfDay], records: &KnownRecords) -> Vec<BoardEnvironment> {
-    let said: Vec<&SaidOfDay> = said.iter().filter(|one| records.contains_key(&one.digest)).collect();
-    let mut told = ToldSettings::of(records);
-    let meant = meant(&said, &mut told);
-    let by_runs = said.iter().filter(|one| one.runs > 0);
-    let of_runs: BTreeSet<&str> = by_runs.filter_map(|one| meant.get(one.digest.as_str()).copied()).collect();
-    let all = stretches(&in_order(&said, &meant), &of_runs, &mut told);
-    let mut digests: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
-    for one in &all {
-        digests.entry(one.of).or_default().extend(one.own.iter().map(|own| (*own).to_owned()));
+/// An environment that a board had once or more than once.
+struct SaidEnvironment<'a> {
+    own: BTreeSet<&'a str>,
+    /// The digest by which it is known.
+    of: String,
+}
+
+/// The environments of some stretches, and by each stretch which of them: stretches are of one if
+/// they do not differ, and of the one that was last if they differ from none of several.
+fn environments<'a>(
+    all: &[SaidStretch<'a>],
+    told: &mut ToldSettings<'_>,
+) -> (Vec<SaidEnvironment<'a>>, Vec<usize>) {
+    let mut found: Vec<SaidEnvironment<'a>> = Vec::new();
+    let (mut latest, mut of): (Vec<usize>, Vec<usize>) = Default::default();
+    for stretch in all {
+        let mut is_known = |at: usize| stretch.own.iter().all(|one| fits(one, &found[at].own, told));
+        let known = latest.iter().rposition(|&at| is_known(at));
+        let at = match known {
+            Some(place) => latest.remove(place),
+            None => {
+                found.push(SaidEnvironment { own: BTreeSet::new(), of: String::new() });
+                found.len() - 1
+            }
+        };
+        found[at].own.extend(stretch.own.iter().copied());
+        latest.push(at);
+        of.push(at);
     }
-    let digests: BTreeMap<&str, Arc<BTreeSet<String>>> =
-        digests.into_iter().map(|(of, own)| (of, Arc::new(own))).collect();
-    let one = |of: SaidStretch<'_>| {
+    (found, of)
+}
+
+/// Each environment is called by the digest that tells most of it, of several by the one that was
+/// said last. What is said of two environments is the name of neither, as long as there is another.
+fn call<'a>(all: &mut [SaidEnvironment<'a>], said: &[&'a SaidOfDay], told: &mut ToldSettings<'_>) {
+    let (mut last, mut owners): (BTreeMap<&str, i64>, BTreeMap<&str, usize>) = Default::default();
+    for one in said {
+        let known = last.entry(one.digest.as_str()).or_insert(one.to);
+        *known = one.to.max(*known);
+    }
+    for own in all.iter().flat_map(|one| one.own.iter().copied()) {
+        *owners.entry(own).or_default() += 1;
+    }
+    let mut taken: BTreeSet<&'a str> = BTreeSet::new();
+    for alone in [true, false] {
+        for one in all.iter_mut().filter(|one| one.of.is_empty()) {
+            let is_free = |digest: &&'a str| match alone {
+                true => owners.get(digest) == Some(&1),
+                false => !taken.contains(digest),
+            };
+            let free = one.own.iter().copied().filter(is_free);
+            if let Some(digest) = free.max_by_key(|digest| (told.count(digest), last.get(digest))) {
+                one.of = digest.to_owned();
+                taken.insert(digest);
+            }
+        }
+    }
+    for one in all.iter_mut().filter(|one| one.of.is_empty()) {
+        one.of = one.own.iter().copied().collect::<Vec<_>>().join(".");
+    }
+}
+
+/// What a board was, oldest first, by all that is said of its days. Of two at once the newer holds:
+/// a run says what was when it began, and a recorder that goes on says otherwise again. A run that
+/// tells nothing of its machine says nothing of the board.
+pub fn history(said: &[SaidOfDay], records: &KnownRecords) -> Vec<BoardEnvironment> {
+    let mut told = ToldSettings::of(records);
+    let said: Vec<&SaidOfDay> = said.iter().filter(|one| told.count(&one.digest) > 0).collect();
+    let by_runs = said.iter().filter(|one| one.runs > 0);
+    let of_runs: BTreeSet<&str> = by_runs.map(|one| one.digest.as_str()).collect();
+    let all = stretches(&in_order(&said), &mut told);
+    let (mut environments, of) = environments(&all, &mut told);
+    call(&mut environments, &said, &mut told);
+    let mut known = Vec::new();
+    for one in &environments {
+        let mut digests: BTreeSet<String> = one.own.iter().map(|own| (*own).to_owned()).collect();
+        digests.insert(one.of.clone());
+        known.push((told.joined(&one.of, &one.own), Arc::new(digests), one.own.is_disjoint(&of_runs)));
+    }
+    let one = |(stretch, at): (SaidStretch<'_>, usize)| {
+        let (record, digests, recorded) = known.get(at)?.clone();
         Some(BoardEnvironment {
-            record: records.get(of.of)?.clone(),
-            digests: digests.get(of.of)?.clone(),
-            recorded: !of_runs.contains(of.of),
-            first: of.first,
-            last: of.last,
-            runs: of.runs,
-            example: of.example.to_owned(),
-            named: of.named.to_owned(),
+            record,
+            digests,
+            recorded,
+            first: stretch.first,
+            last: stretch.last,
+            runs: stretch.runs,
+            example: stretch.example.to_owned(),
+            named: stretch.named.to_owned(),
         })
     };
-    all.into_iter().filter_map(one).collect()
+    all.into_iter().zip(of).filter_map(one).collect()
 }
 
 /// What a board was on a day; none where that changed on it, or before anything is said of it.
@@ -219,7 +244,10 @@ pub fn since(history: Vec<BoardEnvironment>, from: i64) -> Vec<BoardEnvironment>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environments::fixture::records;
+    use crate::environments::SettingsByName;
+    use crate::environments::fixture::{known, record, records};
+    use crate::setting_changes::changed;
+    use stats::rng::{Rng, SEED};
 
     const DAY: i64 = 86_400;
 
@@ -380,5 +408,178 @@ mod tests {
         assert_eq!(cut(30), named(&[("6.1", 30)]));
         assert_eq!(since(all.clone(), i64::MIN), all);
         assert!(since(Vec::new(), 5).is_empty());
+    }
+
+    #[test]
+    fn a_run_that_tells_nothing_says_nothing_of_its_board() {
+        let recorder = [days("rows-old", 0..8), days("rows-new", 8..16)].concat();
+        let runs: Vec<SaidOfDay> =
+            (0..16).map(|day| run(if day < 8 { "run-old" } else { "run-new" }, day * DAY + 9)).collect();
+        let nothing: Vec<SaidOfDay> = [-2, 4, 8, 20].map(|day| run("nothing", day * DAY + 5_000)).into();
+        for said in [vec![recorder.clone()], vec![runs.clone()], vec![runs, recorder]] {
+            assert_eq!(of(&[said.concat(), nothing.clone()]), of(&said));
+        }
+        assert!(of(&[nothing]).is_empty());
+    }
+
+    #[test]
+    fn a_run_that_does_not_tell_a_setting_hides_no_change_of_it() {
+        let machine = [("host.release", "6.1"), ("host.model", "m")];
+        let with = |governor: &'static str| [machine[0], machine[1], ("host.governor", governor)];
+        let records = known([
+            record("fast", &with("performance")),
+            record("slow", &with("powersave")),
+            record("less", &machine),
+            // It tells more, of others.
+            record("other", &[machine[0], machine[1], ("/proc/x", "1"), ("/proc/y", "1")]),
+        ]);
+        for less in ["less", "other"] {
+            // On one day, on each, and as the one that is in between.
+            for seldom in [vec![10], (0..30).collect(), vec![20]] {
+                let at = |day: i64| if day == 20 { -9 } else { 9 };
+                let said: Vec<SaidOfDay> = seldom.iter().map(|day| run(less, day * DAY + at(*day))).collect();
+                for recorder in [true, false] {
+                    let one = |digest: &str, day: i64| match recorder {
+                        true => rows(digest, day * DAY, day * DAY + 300),
+                        false => run(digest, day * DAY),
+                    };
+                    let full = (0..30).map(|day| one(if day < 20 { "fast" } else { "slow" }, day));
+                    let all = history(&full.chain(said.clone()).collect::<Vec<_>>(), &records);
+                    let times: Vec<i64> = changes(&all).iter().map(|one| one.2).collect();
+                    assert_eq!(times, [20 * DAY], "{less} {seldom:?}");
+                    let what = changed(&all[0], &all[1]).remove(0);
+                    assert_eq!((what.before.as_str(), what.after.as_str()), ("performance", "powersave"));
+                    assert!(all[0].digests.contains(less));
+                }
+            }
+        }
+        // The last value that was told is carried on, however long it is not.
+        let said = [run("fast", 0), run("less", DAY), run("less", 2 * DAY), run("slow", 3 * DAY)];
+        assert_eq!(changes(&history(&said, &records)), [("fast", "slow", 3 * DAY)]);
+        // What all of a stretch tell is there, also where none of them tells it all.
+        let said = [run("fast", 0), run("other", DAY)];
+        let all = history(&said, &records);
+        let settings: SettingsByName = serde_json::from_str(&all[0].record.settings).unwrap();
+        assert_eq!((all.len(), settings["host.governor"].as_str()), (1, "performance"));
+        assert_eq!((settings["/proc/x"].as_str(), all[0].record.release.as_str()), ("1", "6.1"));
+    }
+
+    #[test]
+    fn a_run_of_another_user_ends_no_environment_and_begins_none() {
+        let of_root = |slice: &'static str| {
+            [("host.release", "6.12"), ("/proc/x", "1"), ("host.fair_server_runtime_ns", slice)]
+        };
+        let records = known([
+            record("root-on", &of_root("50000000")),
+            record("root-off", &of_root("0")),
+            record("user", &of_root("0")[..2]),
+        ]);
+        for days in [vec![5], (0..30).collect::<Vec<i64>>()] {
+            let root = (0..30).map(|day| run(if day < 20 { "root-on" } else { "root-off" }, day * DAY));
+            let user = days.iter().map(|day| run("user", day * DAY + 9));
+            let all = history(&root.chain(user).collect::<Vec<_>>(), &records);
+            assert_eq!(told(&all)[0].0, "root-on");
+            assert_eq!(changes(&all), [("root-on", "root-off", 20 * DAY)], "{days:?}");
+        }
+    }
+
+    const DRAWN: [&str; 4] = ["host.release", "host.governor", "/proc/x", "cmdline w"];
+
+    /// What a board really was: a value of each name.
+    type Truth = [usize; DRAWN.len()];
+
+    /// What is told of it. The command line has another word, by which it is told without this one.
+    fn part(of: &Truth, tells: [bool; DRAWN.len()]) -> EnvironmentRecord {
+        let values = ["", "1", "2"];
+        let mut settings: Vec<(&str, &str)> = Vec::new();
+        for at in (0..DRAWN.len()).filter(|at| tells[*at]) {
+            let is_word = at == DRAWN.len() - 1;
+            let value = values[if is_word { of[at] } else { of[at] + 1 }];
+            settings.extend((!value.is_empty()).then_some((DRAWN[at], value)));
+            settings.extend(is_word.then_some(("cmdline quiet", "given")));
+        }
+        let digest: Vec<String> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        record(&digest.join(","), &settings)
+    }
+
+    /// A statement that was drawn.
+    struct DrawnStatement {
+        at: i64,
+        truth: Truth,
+        tells: [bool; DRAWN.len()],
+    }
+
+    impl DrawnStatement {
+        fn is_against(&self, other: &DrawnStatement) -> bool {
+            (0..DRAWN.len()).any(|at| self.tells[at] && other.tells[at] && self.truth[at] != other.truth[at])
+        }
+    }
+
+    fn drawn(rng: &mut Rng) -> Vec<DrawnStatement> {
+        let share = [1, 2, 4, 5][rng.below(4)];
+        let (mut truth, mut all): (Truth, Vec<DrawnStatement>) = Default::default();
+        for at in 0..=rng.below(30) as i64 {
+            if rng.below(5) == 0 {
+                truth[rng.below(DRAWN.len())] = rng.below(2);
+            }
+            let tells = std::array::from_fn(|_| rng.below(5) < share);
+            all.push(DrawnStatement { at: at * 9_000, truth, tells });
+        }
+        all
+    }
+
+    #[test]
+    fn all_changes_that_can_be_known_are_found_and_no_others() {
+        let (mut rng, mut found) = (Rng::new(SEED), 0);
+        for round in 0..2_000 {
+            let drawn = drawn(&mut rng);
+            let records = known(drawn.iter().map(|one| part(&one.truth, one.tells)));
+            let said = drawn.iter().map(|one| {
+                let digest = part(&one.truth, one.tells).digest;
+                if rng.below(2) == 0 { run(&digest, one.at) } else { rows(&digest, one.at, one.at) }
+            });
+            let said: Vec<SaidOfDay> = said.collect();
+            let all = history(&said, &records);
+            let telling: Vec<&DrawnStatement> =
+                drawn.iter().filter(|one| one.tells.iter().any(|tells| *tells)).collect();
+            let within = |of: &BoardEnvironment| {
+                let here = telling.iter().copied().filter(|one| (of.first..=of.last).contains(&one.at));
+                here.collect::<Vec<_>>()
+            };
+            // Each statement is in one stretch, and nothing in one is against anything else in it.
+            let parts: Vec<Vec<&DrawnStatement>> = all.iter().map(within).collect();
+            assert_eq!(parts.iter().map(Vec::len).sum::<usize>(), telling.len(), "{round}");
+            let is_whole =
+                |part: &Vec<&DrawnStatement>| part.iter().all(|a| !part.iter().any(|b| a.is_against(b)));
+            assert!(parts.iter().all(is_whole), "{round}");
+            for (pair, sides) in all.windows(2).zip(parts.windows(2)) {
+                // What begins another was told otherwise before: it changed in between.
+                assert!(sides[0].iter().any(|one| one.is_against(sides[1][0])), "{round}");
+                assert!(!changed(&pair[0], &pair[1]).is_empty(), "{round}");
+                assert_ne!(pair[0].record.digest, pair[1].record.digest, "{round}");
+                found += 1;
+            }
+            // Where all is told, all is known.
+            if drawn.iter().all(|one| one.tells == [true; DRAWN.len()]) {
+                let steps = drawn.windows(2).filter(|pair| pair[0].truth != pair[1].truth).count();
+                assert_eq!(all.len(), steps + 1, "{round}");
+            }
+            // Two of one environment are not against each other, and its record has what they tell.
+            for (one, part) in all.iter().zip(&parts) {
+                let again = all.iter().zip(&parts).filter(|(other, _)| other.record == one.record);
+                assert!(again.flat_map(|(_, part)| part).all(|b| !part.iter().any(|a| a.is_against(b))));
+                let settings: SettingsByName = serde_json::from_str(&one.record.settings).unwrap();
+                for told in part {
+                    let own = part_of(&records, told);
+                    assert!(own.iter().all(|(name, value)| settings.get(name) == Some(value)), "{round}");
+                }
+            }
+        }
+        assert!(found > 1_000, "{found}");
+    }
+
+    /// The settings that a statement tells.
+    fn part_of(records: &KnownRecords, of: &DrawnStatement) -> SettingsByName {
+        serde_json::from_str(&records[&part(&of.truth, of.tells).digest].settings).unwrap()
     }
 }

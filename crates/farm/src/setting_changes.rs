@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::environments::{SettingsByName, is_for_root, settings_of, told_by_both};
+use crate::environments::{SettingsByName, differing, settings_of, told_of, value_of};
 use crate::records::BoardEnvironment;
 
 /// A setting that changed; `""` where it was not there.
@@ -13,33 +13,21 @@ pub struct SettingChange {
     pub after: String,
 }
 
-/// In what an environment differs from the one before, by name; where a recorder says the one and a
-/// run the other, in what both tell.
+/// In what an environment differs from the one before, by name, of what both tell: of the rest it
+/// is not known.
 pub fn changed(before: &BoardEnvironment, after: &BoardEnvironment) -> Vec<SettingChange> {
-    let [told_before, told_after] = [before, after].map(|side| settings_of(&side.record.settings));
-    let mut all = changes(&told_before, &told_after);
-    // A run of another user could not read it.
-    all.retain(|one| !is_for_root(&one.what) || !(one.before.is_empty() || one.after.is_empty()));
-    if before.recorded != after.recorded {
-        let told = told_by_both(&told_before, &told_after);
-        all.retain(|one| told.contains(&one.what));
-    }
-    all
+    let [before, after] = [before, after].map(|side| told_of(settings_of(&side.record.settings)));
+    changes(&before, &after)
 }
 
-/// In what two environments differ, by name.
 fn changes(before: &SettingsByName, after: &SettingsByName) -> Vec<SettingChange> {
-    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-    let value = |side: &SettingsByName, name: &String| side.get(name).cloned().unwrap_or_default();
-    names
-        .into_iter()
-        .map(|name| SettingChange {
-            what: name.clone(),
-            before: value(before, name),
-            after: value(after, name),
-        })
-        .filter(|change| change.before != change.after)
-        .collect()
+    let names: BTreeSet<&String> = differing(before, after).collect();
+    let one = |name: &String| SettingChange {
+        what: name.clone(),
+        before: value_of(before, name).to_owned(),
+        after: value_of(after, name).to_owned(),
+    };
+    names.into_iter().map(one).collect()
 }
 
 #[cfg(test)]
@@ -56,20 +44,33 @@ mod tests {
     #[test]
     fn only_what_differs_is_listed() {
         let of = |before, after| changes(&settings_of(before), &settings_of(after));
-        let found = of(r#"{"a":"1","b":"2"}"#, r#"{"a":"1","b":"3","c":"<b>"}"#);
-        assert_eq!(found.iter().map(|one| one.what.as_str()).collect::<String>(), "bc");
-        assert_eq!((found[1].before.as_str(), found[0].after.as_str()), ("", "3"));
+        let before = r#"{"a":"1","b":"2","cmdline quiet":"given"}"#;
+        let found = of(before, r#"{"a":"1","b":"3","c":"not told before","cmdline isolcpus":"<b>"}"#);
+        let words: Vec<(&str, &str, &str)> =
+            found.iter().map(|one| (&*one.what, &*one.before, &*one.after)).collect();
+        // A word of the command line that is not there was not given.
+        assert_eq!(words, [("b", "2", "3"), ("cmdline isolcpus", "", "<b>"), ("cmdline quiet", "given", "")]);
         assert_eq!(of("no JSON", "").len(), 0);
-        // A recorder tells less than a run.
+    }
+
+    #[test]
+    fn what_one_of_two_does_not_tell_is_no_change() {
         let run = environment(r#"{"/proc/x":"1","host.release":"6.1","cmdline quiet":"given"}"#);
         let settings = r#"{"host.release":"6.12","cmdline quiet":"given","cmdline isolcpus":"2"}"#;
         let recorded = BoardEnvironment { runs: 0, recorded: true, ..environment(settings) };
-        let told: Vec<String> = changed(&run, &recorded).into_iter().map(|one| one.what).collect();
-        assert_eq!(told, ["cmdline isolcpus", "host.release"]);
-        assert_eq!(changed(&run, &environment(settings)).len(), 3);
-        let root = environment(r#"{"host.hz":"250","host.release":"6.1","/proc/x":"1"}"#);
-        let user = environment(r#"{"host.release":"6.12"}"#);
-        let told: Vec<String> = changed(&root, &user).into_iter().map(|one| one.what).collect();
-        assert_eq!(told, ["/proc/x", "host.release"]);
+        let names = |before: &BoardEnvironment, after: &BoardEnvironment| -> Vec<String> {
+            changed(before, after).into_iter().map(|one| one.what).collect()
+        };
+        for after in [recorded, environment(settings)] {
+            assert_eq!(names(&run, &after), ["cmdline isolcpus", "host.release"]);
+        }
+        // Of another tool's result the kernel may be known, and no word.
+        let imported = environment(r#"{"host.release":"6.12","host.siblings":"[]"}"#);
+        assert_eq!(names(&run, &imported), ["host.release"]);
+        // Who looked at the machine knows that it has no isolated CPUs.
+        let looked = environment(r#"{"host.clocksource":"tsc"}"#);
+        let isolated = environment(r#"{"host.clocksource":"tsc","host.isolated":"2-3"}"#);
+        let found = changed(&looked, &isolated);
+        assert_eq!((found.len(), found[0].before.as_str(), found[0].after.as_str()), (1, "", "2-3"));
     }
 }

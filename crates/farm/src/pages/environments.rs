@@ -107,7 +107,8 @@ mod tests {
 
     #[test]
     fn only_what_differs_is_listed() {
-        let (before, after) = (r#"{"a":"1","b":"2"}"#, r#"{"a":"1","b":"3","c":"<b>"}"#);
+        let before = r#"{"a":"1","b":"2","cmdline quiet":"given"}"#;
+        let after = r#"{"a":"1","b":"3","cmdline isolcpus":"<b>"}"#;
         let board = FarmBoard { board: "a".into(), ..FarmBoard::default() };
         let text = environments(&board, &[environment(after), environment(before)], &BTreeSet::new());
         let (a, b) = (before.len(), after.len());
