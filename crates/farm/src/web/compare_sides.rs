@@ -45,13 +45,14 @@ impl KnownEnvironments {
         FarmSide { same: self.by_digest.keys().filter(is_same).cloned().collect(), ..side.clone() }
     }
 
-    /// The boards that may have been what a side asks for in its time, and when: what a run and a
-    /// recorder say of one environment is here by both.
+    /// The boards that may have been what a side asks for in its time, and when: what runs and a
+    /// recorder say of one environment is here by each, and what tells nothing by none.
     fn times(&self, side: &FarmSide, within: &Range<i64>) -> BoardTimes {
         let mut told = ToldSettings::of(&self.by_digest);
         let mut is_asked = |one: &EnvironmentRecord| {
-            side.says_of_record(one) == Some(true)
-                && (side.environment.is_empty() || told.agree(&side.environment, &one.digest))
+            let is_named = side.environment.is_empty()
+                || (told.count(&side.environment) > 0 && told.agree(&side.environment, &one.digest));
+            is_named && side.says_of_record(one) == Some(true) && told.count(&one.digest) > 0
         };
         let asked: BTreeSet<&str> =
             self.by_digest.values().filter(|one| is_asked(one)).map(|one| one.digest.as_str()).collect();
