@@ -57,7 +57,7 @@ impl FarmStore {
 
     /// Those from one to another, by their names.
     pub async fn boards_between(&self, first: &str, last: &str) -> Result<Vec<FarmBoard>> {
-        type Row = (i64, String, String, i64, i64, i64, i64, String, String, String, String);
+        type Row = (i64, String, String, i64, i64, i64, i64, i64, String, String, String, String);
         let rows: Vec<Row> = sqlx::query_as(
             "select b.id, b.key, b.name, (select count(*) from run r where r.board_id = s.board_id), \
              coalesce((select max(r.started) from run r where r.board_id = s.board_id \
@@ -65,14 +65,18 @@ impl FarmStore {
              (select count(*) from token t where t.board_id = s.board_id and t.revoked = 0), \
              coalesce((select max(t.created) from token t where t.board_id = s.board_id \
                and t.revoked = 0), 0), \
-             coalesce(e.model, ''), coalesce(e.release, ''), coalesce(e.preempt, ''), \
-             coalesce(e.digest, '') from board b join board_setting s on s.board_id = b.id \
-             left join run l on l.board_id = s.board_id and l.id = \
-               (select id from run where board_id = s.board_id and started <= $2 \
-                order by started desc, id desc limit 1) \
+             coalesce(l.started, 0), coalesce(e.model, ''), coalesce(e.release, ''), \
+             coalesce(e.preempt, ''), coalesce(e.digest, '') from board b \
+             join board_setting s on s.board_id = b.id left join run l on l.board_id = s.board_id \
+             and l.id = coalesce((select r.id from run r where r.board_id = s.board_id and r.started <= $2 \
+                and (select x.model || x.release from environment x where x.id = r.environment_id) <> '' \
+                order by r.started desc, r.id desc limit 1), \
+               (select id from run where board_id = s.board_id and started <= $3 \
+                order by started desc, id desc limit 1)) \
              left join environment e on e.id = l.environment_id \
-             where b.key >= $3 and b.key <= $4 order by b.key",
+             where b.key >= $4 and b.key <= $5 order by b.key",
         )
+        .bind(latest_now())
         .bind(latest_now())
         .bind(latest_now())
         .bind(first)
@@ -89,11 +93,13 @@ impl FarmStore {
         let mut settings = self.settings_with_budgets(first, last).await?;
         let mut recorded = self.recorded_now(first, last).await?;
         let board = |row: Row| {
-            let (id, board, name, runs, last, tokens, enrolled, model, release, preempt, environment) = row;
+            let (id, board, name, runs, last, tokens, enrolled, told, model, release, preempt, environment) =
+                row;
             let of_runs = (model, release, preempt, environment);
-            // What its recorder says where it has no run, or where that is newer and differs.
+            // What its recorder says where no run tells it, or where that is newer and differs.
+            let is_untold = of_runs.0.is_empty() && of_runs.1.is_empty();
             let (model, release, preempt, environment) = match recorded.remove(&id) {
-                Some((at, now)) if runs == 0 || (at > last && differ(&of_runs, &now)) => now,
+                Some((at, now)) if is_untold || (at > told && differ(&of_runs, &now)) => now,
                 _ => of_runs,
             };
             let mut days = days.remove(&id).unwrap_or_default();

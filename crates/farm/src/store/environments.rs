@@ -384,6 +384,46 @@ mod tests {
         });
     }
 
+    /// As `onbeat import` makes it of another tool's result.
+    #[test]
+    fn a_run_that_tells_nothing_takes_nothing_from_what_its_board_is() {
+        on_each_engine(async |store| {
+            let run = recorded_run("measured", "a");
+            store.put(&run).await.unwrap();
+            let put_nothing = async |id: &str, after: i64| {
+                let mut nothing = run.clone();
+                nothing.run.id = id.to_owned();
+                nothing.run.started += after;
+                nothing.environment = EnvironmentRecord {
+                    digest: "nothing".into(),
+                    preempt: "unknown".into(),
+                    settings: r#"{"host.preempt":"unknown","host.siblings":"[]"}"#.into(),
+                    ..EnvironmentRecord::default()
+                };
+                nothing.slots.clear();
+                nothing.rows.clear();
+                store.put(&nothing).await.unwrap();
+            };
+            put_nothing("imported", 60).await;
+            let board = store.boards().await.unwrap().remove(0);
+            assert_eq!((&board.environment, &board.release), (&run.environment.digest, &run.run.release));
+            assert_eq!((board.runs, board.last), (2, run.run.started + 60));
+            let found = store.environments("a").await.unwrap();
+            assert_eq!((found.len(), &*found[0].record, found[0].runs), (1, &run.environment, 1));
+            assert_eq!(found[0].last, run.run.started);
+            // Also where its recorder goes on, and another such run comes after that.
+            store.put_environment(1, "x", &known("x")).await.unwrap();
+            let next = run.run.started as u64 / 300 + 5;
+            store.put_rows(&[batch(next, next + 9, "x")]).await.unwrap();
+            put_nothing("again", 86_400).await;
+            let board = store.boards().await.unwrap().remove(0);
+            assert_eq!((&board.environment, board.release.as_str()), (&known("x").digest, "6.12-x"));
+            let found = store.environments("a").await.unwrap();
+            assert_eq!((found.len(), found[0].record.digest.as_str()), (2, known("x").digest.as_str()));
+            assert_eq!((found[0].first, found[0].last), (next as i64 * 300, (next as i64 + 8) * 300));
+        });
+    }
+
     /// As a farm of an earlier version kept it: a run of each day under a load, and one without.
     #[test]
     fn a_board_under_two_loads_a_day_has_one_environment_of_a_kernel() {
