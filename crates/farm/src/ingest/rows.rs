@@ -1,5 +1,7 @@
 //! Lines of `onbeat.rows/1` as what the store adds up.
 
+use std::collections::BTreeMap;
+
 use bundle::record::lines::{HeaderLine, ROWS_SCHEMA, RowsLine};
 use model::labels::Labels;
 use model::text::excerpt;
@@ -89,7 +91,7 @@ pub fn read(of: &RowsOf, text: &[u8]) -> Result<Vec<ReceivedRow>, LineFault> {
         }
         let malformed =
             |error: serde_json::Error| fault(excerpt(&format!("no row ({error}): leave the line out")));
-        if line.starts_with(b"{\"schema\"") {
+        if is_header(line) {
             header = serde_json::from_slice(line).map_err(malformed)?;
             check(&header, of).map_err(fault)?;
             header.run.labels = header.run.labels.fit().0;
@@ -117,8 +119,18 @@ pub fn cut_off(text: &[u8]) -> usize {
 /// The line of a row, both as they are counted: lines from 1, rows from 0.
 pub fn line_of(text: &[u8], row: usize) -> usize {
     let lines = text.split(|&byte| byte == b'\n').enumerate();
-    let mut rows = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with(b"{\"schema\""));
+    let mut rows = lines.filter(|(_, line)| !line.is_empty() && !is_header(line));
     rows.nth(row).map_or(0, |(at, _)| at + 1)
+}
+
+/// Whether a line has a schema, in whatever order its fields are. As recorders write them both
+/// kinds are known by how they begin.
+fn is_header(line: &[u8]) -> bool {
+    if line.starts_with(b"{\"seq\"") {
+        return false;
+    }
+    let fields = || serde_json::from_slice::<BTreeMap<String, serde::de::IgnoredAny>>(line);
+    line.starts_with(b"{\"schema\"") || fields().is_ok_and(|fields| fields.contains_key("schema"))
 }
 
 fn check(header: &HeaderLine, of: &RowsOf) -> Result<(), String> {
@@ -255,6 +267,32 @@ mod tests {
         // The same row, so that it counts once whichever way it comes.
         assert_eq!(read(&of(), text.trim_end().as_bytes()).unwrap(), rows);
         assert!(read(&of(), b"").unwrap().is_empty() && read(&of(), b"\n\n").unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_header_is_one_in_whatever_order_its_fields_are() {
+        let row = line(0, 0, &[(200, 3)]);
+        let of_header = |header: &str| read(&of(), format!("{header}{row}").as_bytes());
+        let wanted = of_header(HEADER).unwrap();
+        for header in [
+            concat!(
+                r#"{"boot":"b","plan":"p","recording":"r","schema":"onbeat.rows/1","series":"measure"}"#,
+                "\n"
+            ),
+            &HEADER.replacen("{", "{ ", 1),
+            &format!(" \t{HEADER}"),
+            &HEADER.replace("\":", "\" : "),
+        ] {
+            assert_eq!(of_header(header).unwrap(), wanted, "{header}");
+            assert_eq!(line_of(format!("{header}{row}").as_bytes(), 0), 2, "{header}");
+            assert_eq!(of_header(&header.replace("rows/1", "rows/2")).unwrap_err().line, 1, "{header}");
+        }
+        assert_eq!(wanted[0].parts[0].key.plan, "p");
+        // A row is one in any order, too, and a text in it makes it no header.
+        let sorted: serde_json::Value =
+            serde_json::from_str(&row.replace("\"env\":\"\"", "\"env\":\"schema\"")).unwrap();
+        let (sorted, plain) = (read(&of(), sorted.to_string().as_bytes()).unwrap(), wanted);
+        assert_eq!((sorted.len(), sorted[0].env.as_str(), sorted[0].seq), (1, "schema", plain[0].seq));
     }
 
     #[test]
