@@ -47,12 +47,12 @@ pub type SettingsByName = BTreeMap<String, String>;
 /// The setting that stands for all options of the kernel's configuration.
 pub const KERNEL_CONFIGURATION: &str = "kernel configuration";
 /// What the names of words of the command line begin with: one that is not there was not given.
-const WORD: &str = "cmdline ";
+pub const WORD: &str = "cmdline ";
 
-/// What everyone tells who looked at the machine itself. He read the command line and the lists of
-/// CPUs, too, and what is empty of these is so.
-const LOOKED_AT: &str = "host.clocksource";
-const CPU_LISTS: [&str; 2] = ["host.isolated", "host.nohz_full"];
+/// What everyone tells who looked at the machine itself: the command line and the lists of CPUs were
+/// read then, too, and what is empty of these is so.
+pub const LOOKED_AT: &str = "host.clocksource";
+pub const CPU_LISTS: [&str; 2] = ["host.isolated", "host.nohz_full"];
 const EMPTY_LIST: &str = "[]";
 
 /// Machine, kernel and preemption of a record, beside its settings: no name of these begins so.
@@ -72,7 +72,7 @@ const PREEMPT: &str = "host.preempt";
 const UNKNOWN: &str = "unknown";
 
 /// Whether a setting may be there or not by which user measured.
-fn is_for_root(name: &str) -> bool {
+pub fn is_for_root(name: &str) -> bool {
     FOR_ROOT.contains(&name) || name.starts_with(DEBUGFS)
 }
 

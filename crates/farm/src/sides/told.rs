@@ -1,14 +1,7 @@
 //! Whether a setting of an environment is what a side asks for. What is not told of an environment
 //! is neither set there nor not set: a recorder tells nothing of the kernel's files.
 
-use crate::environments::{SettingsByName, is_for_root};
-
-/// What the names of words of the command line begin with: all of them are told, or none.
-const WORD: &str = "cmdline ";
-/// Lists of CPUs, which are no text where no CPU is in them,
-const LISTS: [&str; 2] = ["host.isolated", "host.nohz_full"];
-/// and what lies beside them on every machine.
-const BESIDE_LISTS: &str = "host.clocksource";
+use crate::environments::{CPU_LISTS, LOOKED_AT, SettingsByName, WORD, is_for_root};
 
 /// Whether a setting has a value, or is not set where that is empty; none where nothing is told.
 pub fn is_set_to(settings: &SettingsByName, name: &str, value: &str) -> Option<bool> {
@@ -25,7 +18,7 @@ fn tells(settings: &SettingsByName, name: &str) -> bool {
         _ if is_for_root(name) => false,
         word if word.starts_with(WORD) => tells_any(WORD),
         file if file.starts_with('/') => tells_any("/"),
-        list => LISTS.contains(&list) && settings.contains_key(BESIDE_LISTS),
+        list => CPU_LISTS.contains(&list) && settings.contains_key(LOOKED_AT),
     }
 }
 

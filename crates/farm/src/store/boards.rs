@@ -20,6 +20,24 @@ const LAST_KEY: &str = "\u{10ffff}";
 /// What has samples of these last days is still measured.
 const STILL_DAYS: i64 = 7;
 
+/// Boards with what their last run that tells a machine or kernel says of it, else their last one.
+const BOARDS: &str = "select b.id, b.key, b.name, (select count(*) from run r where r.board_id = s.board_id), \
+     coalesce((select max(r.started) from run r where r.board_id = s.board_id \
+       and r.started <= $1), 0), \
+     (select count(*) from token t where t.board_id = s.board_id and t.revoked = 0), \
+     coalesce((select max(t.created) from token t where t.board_id = s.board_id \
+       and t.revoked = 0), 0), \
+     coalesce(l.started, 0), coalesce(e.model, ''), coalesce(e.release, ''), \
+     coalesce(e.preempt, ''), coalesce(e.digest, '') from board b \
+     join board_setting s on s.board_id = b.id left join run l on l.board_id = s.board_id \
+     and l.id = coalesce((select r.id from run r where r.board_id = s.board_id and r.started <= $2 \
+     and (select x.model || x.release from environment x where x.id = r.environment_id) <> '' \
+       order by r.started desc, r.id desc limit 1), \
+       (select id from run where board_id = s.board_id and started <= $3 \
+       order by started desc, id desc limit 1)) \
+     left join environment e on e.id = l.environment_id \
+     where b.key >= $4 and b.key <= $5 order by b.key";
+
 impl FarmStore {
     /// All boards by name, each with the maxima of the last days up to its last one with samples.
     pub async fn boards(&self) -> Result<Vec<FarmBoard>> {
@@ -58,32 +76,9 @@ impl FarmStore {
     /// Those from one to another, by their names.
     pub async fn boards_between(&self, first: &str, last: &str) -> Result<Vec<FarmBoard>> {
         type Row = (i64, String, String, i64, i64, i64, i64, i64, String, String, String, String);
-        let rows: Vec<Row> = sqlx::query_as(
-            "select b.id, b.key, b.name, (select count(*) from run r where r.board_id = s.board_id), \
-             coalesce((select max(r.started) from run r where r.board_id = s.board_id \
-               and r.started <= $1), 0), \
-             (select count(*) from token t where t.board_id = s.board_id and t.revoked = 0), \
-             coalesce((select max(t.created) from token t where t.board_id = s.board_id \
-               and t.revoked = 0), 0), \
-             coalesce(l.started, 0), coalesce(e.model, ''), coalesce(e.release, ''), \
-             coalesce(e.preempt, ''), coalesce(e.digest, '') from board b \
-             join board_setting s on s.board_id = b.id left join run l on l.board_id = s.board_id \
-             and l.id = coalesce((select r.id from run r where r.board_id = s.board_id and r.started <= $2 \
-                and (select x.model || x.release from environment x where x.id = r.environment_id) <> '' \
-                order by r.started desc, r.id desc limit 1), \
-               (select id from run where board_id = s.board_id and started <= $3 \
-                order by started desc, id desc limit 1)) \
-             left join environment e on e.id = l.environment_id \
-             where b.key >= $4 and b.key <= $5 order by b.key",
-        )
-        .bind(latest_now())
-        .bind(latest_now())
-        .bind(latest_now())
-        .bind(first)
-        .bind(last)
-        .fetch_all(&self.pool)
-        .await
-        .map_err(trouble)?;
+        let now = latest_now();
+        let rows = sqlx::query_as(BOARDS).bind(now).bind(now).bind(now).bind(first).bind(last);
+        let rows: Vec<Row> = rows.fetch_all(&self.pool).await.map_err(trouble)?;
         let mut days = self.days(first, last).await?;
         let few = days.iter().filter(|(_, days)| days.len() < FEW_DAYS);
         let few: Vec<i64> = few.map(|(id, _)| *id).collect();

@@ -129,8 +129,8 @@ async fn found_boards(
     for name in names {
         let history = history(&said.remove(*name).unwrap_or_default(), &known.by_digest);
         let runs = invalid.remove(*name).unwrap_or_default();
-        let all = days.remove(*name).unwrap_or_default().into_iter();
-        let mut series: Vec<FoundSeries> = all.map(|one| FoundSeries::of(one, &runs)).collect();
+        let days = days.remove(*name).unwrap_or_default().into_iter();
+        let mut series: Vec<FoundSeries> = days.map(|one| FoundSeries::of(one, &runs)).collect();
         series.sort_by_key(|one| Reverse(one.of.days.len()));
         series.truncate(MOST_SERIES);
         all.push(((*name).to_owned(), FoundBoard { history, series }));
