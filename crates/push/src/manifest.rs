@@ -62,12 +62,12 @@ pub fn manifest_of(files: &MachineFiles) -> Result<BundleManifest, UnreadBundle>
                     if let Some(errno) = both.find(|errno| !is_of_other_kind(*errno)) {
                         return Err(UnreadBundle::of(&path, &io::Error::from_raw_os_error(errno)));
                     }
-                    // Neither a file nor a folder, or a link that leads elsewhere: such are no parts of
-                    // a bundle, but in place of one of its own.
+                    // Neither a file nor a folder, or a link that leads elsewhere: such are left
+                    // out, but not in place of a part of its own.
                     if depth == 1 {
                         return Err(UnreadBundle::Stays(format!(
-                            "its {path} is a link that leads elsewhere, or no file: put what belongs there in \
-                             its place"
+                            "its {path} is a link that leads elsewhere, or no file: put what belongs \
+                             there in its place"
                         )));
                     }
                 }

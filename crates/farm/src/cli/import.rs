@@ -214,7 +214,8 @@ impl KeptIn {
         let Some(known) = store.run(id).await? else { return Ok(Ok(())) };
         let place = Path::new(&known.place);
         let Some(name) = place.file_name().and_then(|name| name.to_str()) else { return Ok(Ok(())) };
-        // A folder elsewhere may be called as that of another run: such a name is none in the bucket.
+        // A folder elsewhere may be called as that of another run: such a name is none in the
+        // bucket.
         if !name.strip_prefix(id.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('+')) {
             if name_in_bucket(place, &self.bundles).is_none() {
                 return Ok(Ok(()));

@@ -28,8 +28,8 @@ type Waiting = (RowBatch, oneshot::Sender<Result<RowsStored, Refusal>>);
 pub struct Intake {
     rows: mpsc::Sender<Waiting>,
     pub staging: Staging,
-    /// Bundles are put together one after the other; the turn is the work's, which goes on where who
-    /// asked has gone.
+    /// Bundles are put together one after the other; the turn is the work's, which goes on where
+    /// who asked has gone.
     pub assembling: Arc<Mutex<()>>,
     pub codes: WrongCodes,
     pub rates: RateLimit,
