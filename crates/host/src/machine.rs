@@ -161,6 +161,20 @@ impl MachineFiles {
         fact
     }
 
+    /// The same with all of its bytes, and kept by no capture: for copies of documents, which lack
+    /// what is private since they were written, and are known by their digests.
+    pub fn read_as_it_is(&self, path: &str, limit: u64) -> Fact<Vec<u8>> {
+        let fact = match self.source.answer(path) {
+            Some(Access::File(bytes)) => Fact::Known(bytes.clone()),
+            Some(other) => no_file(other),
+            None => self.source.read(&self.real(path), limit),
+        };
+        fact.then(|bytes| match bytes.len() as u64 > limit {
+            true => Fact::Refused(libc::EFBIG),
+            false => Fact::Known(bytes),
+        })
+    }
+
     /// A part of a file, which no capture keeps: less of it than asked for where the file ends.
     pub fn read_part(&self, path: &str, from: u64, length: usize) -> Fact<Vec<u8>> {
         match self.source.answer(path) {
@@ -355,6 +369,21 @@ mod tests {
         assert_eq!(names, ["enx-address-1"]);
         assert_eq!(host.read("/net/enx-address-1/mtu"), Fact::Known(b"1500".to_vec()));
         assert!(!format!("{:?}", host.recorded().unwrap().accesses()).contains("1122aa"));
+    }
+
+    #[test]
+    fn documents_are_read_as_they_are_where_that_is_asked_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = b"at ffffffff81000000 of enx001122aabbcc";
+        fs::write(dir.path().join("x"), text).unwrap();
+        let limit = text.len() as u64;
+        let made_up = MachineFiles::in_memory([("/x".to_owned(), Access::File(text.to_vec()))].into());
+        for host in [MachineFiles::folder(dir.path()), made_up] {
+            assert_ne!(host.read("/x"), Fact::Known(text.to_vec()));
+            assert_eq!(host.read_as_it_is("/x", limit), Fact::Known(text.to_vec()));
+            assert_eq!(host.read_as_it_is("/x", limit - 1), Fact::Refused(libc::EFBIG));
+            assert_eq!(host.read_as_it_is("/none", limit), Fact::Absent);
+        }
     }
 
     #[test]

@@ -28,7 +28,7 @@ const AT_ONCE: usize = 1 << 20;
 pub fn bundle_fault(run: &BundlePlace, own: &Path, counted: Option<&CountedSeconds>) -> Option<String> {
     let (id, at) = (&run.id, Path::new(&run.place));
     let (shown, is_copy) = (at.display(), lies_in(at, own));
-    let Fact::Known(bytes) = MachineFiles::folder(at).read_at_most("/run.json", bundle::manifest::RUN_LIMIT)
+    let Fact::Known(bytes) = MachineFiles::folder(at).read_as_it_is("/run.json", bundle::manifest::RUN_LIMIT)
     else {
         return Some(format!("{id}: its run.json cannot be read, in {shown}"));
     };

@@ -68,7 +68,7 @@ pub fn copy_files(bundle: &Path, copy: &Path, paths: &[String]) -> Result<(), St
         |error: std::io::Error| format!("it cannot be copied ({error}): look at the space next to the store");
     let files = MachineFiles::folder(bundle);
     for path in paths {
-        let Fact::Known(bytes) = files.read_at_most(&format!("/{path}"), MOST_BYTES) else {
+        let Fact::Known(bytes) = files.read_as_it_is(&format!("/{path}"), MOST_BYTES) else {
             return Err(format!("its {path} cannot be read: look at whose it is"));
         };
         let mut folder = Dir::existing(copy).map_err(trouble)?;
@@ -101,7 +101,7 @@ impl Copying {
         let trouble = |error: std::io::Error| {
             format!("it cannot be copied ({error}): look at the space next to the store")
         };
-        match self.files.read_at_most(path, left) {
+        match self.files.read_as_it_is(path, left) {
             Fact::Known(bytes) => {
                 self.bytes += bytes.len() as u64;
                 into.write_atomically(OsStr::new(name), &bytes, None).map_err(trouble)
@@ -173,6 +173,9 @@ mod tests {
         fs::create_dir(bundle.join("host")).unwrap();
         std::os::unix::fs::symlink(&secret, bundle.join("host/leak")).unwrap();
         fs::write(bundle.join("other"), "no part of a bundle").unwrap();
+        // What reads like an address is no secret of the board here.
+        let address = "at ffffffff81000000 of enx001122aabbcc";
+        fs::write(bundle.join("host/notes"), address).unwrap();
         let (place, left_out) = keep(&bundle, "id", &folder.path().join("kept")).unwrap();
         assert_eq!(left_out, 1);
         let record = |place: &Path| {
@@ -182,6 +185,10 @@ mod tests {
         };
         assert_eq!(record(&place), record(&bundle));
         assert!(!place.join("other").exists() && !place.join("host/leak").exists());
+        assert_eq!(fs::read_to_string(place.join("host/notes")).unwrap(), address);
+        fs::write(place.join("host/notes"), "").unwrap();
+        copy_files(&bundle, &place, &["host/notes".to_owned()]).unwrap();
+        assert_eq!(fs::read_to_string(place.join("host/notes")).unwrap(), address);
         // One of its own files that leads elsewhere is no file of it.
         fs::remove_file(bundle.join("blocks.jsonl")).unwrap();
         std::os::unix::fs::symlink(&secret, bundle.join("blocks.jsonl")).unwrap();

@@ -317,7 +317,7 @@ fn is_name(name: &str) -> bool {
 
 /// The digest of a bundle's document; none where there is no bundle.
 fn run_digest(place: &Path) -> Option<String> {
-    match MachineFiles::folder(place).read_at_most("/run.json", RUN_LIMIT) {
+    match MachineFiles::folder(place).read_as_it_is("/run.json", RUN_LIMIT) {
         Fact::Known(bytes) => Some(hex(&Sha256::digest(&bytes))),
         _ => None,
     }
