@@ -110,6 +110,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods)] // Tests make folders of their own.
 mod tests {
     use super::*;
     use crate::fixture::recorded_run;
