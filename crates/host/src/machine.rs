@@ -202,8 +202,19 @@ impl MachineFiles {
             .parse(|bytes| String::from_utf8(bytes).map_err(|_| format!("{path} is not UTF-8 text")))
     }
 
-    /// The names in a directory, sorted; never whole paths.
+    /// The names in a directory, sorted; never whole paths. Addresses in them are masked.
     pub fn list(&self, path: &str) -> Fact<Vec<String>> {
+        if self.is_spent() {
+            return Fact::Refused(libc::EFBIG);
+        }
+        let fact = self.list_as_it_is(path).map(|names| self.without_addresses(path, names));
+        self.record(path, &fact, |names| Access::List(names.clone()));
+        fact
+    }
+
+    /// The same with the names as they are, and kept by no capture: for folders of documents, where
+    /// a digest or what somebody calls a board can look like an address.
+    pub fn list_as_it_is(&self, path: &str) -> Fact<Vec<String>> {
         if self.is_spent() {
             return Fact::Refused(libc::EFBIG);
         }
@@ -214,9 +225,7 @@ impl MachineFiles {
             (None, AccessSource::Memory(answers)) => names_below(answers, path),
             _ => self.source.list(&self.real(path)),
         };
-        let fact = fact.map(|names| self.without_addresses(path, names));
         self.budget.spend(fact.known().map_or(0, |names| bytes_of(names)));
-        self.record(path, &fact, |names| Access::List(names.clone()));
         fact
     }
 
@@ -384,6 +393,20 @@ mod tests {
             assert_eq!(host.read_as_it_is("/x", limit - 1), Fact::Refused(libc::EFBIG));
             assert_eq!(host.read_as_it_is("/none", limit), Fact::Absent);
         }
+    }
+
+    #[test]
+    fn folders_of_documents_are_listed_as_they_are_where_that_is_asked_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let (board, piece) = ("enx001122aabbcc", "0ffff0123456789abcd");
+        fs::create_dir(dir.path().join(board)).unwrap();
+        fs::write(dir.path().join(board).join(piece), "x").unwrap();
+        let files = MachineFiles::folder(dir.path()).recording();
+        assert_eq!(files.list_as_it_is("/."), Fact::Known(vec![board.into()]));
+        assert_eq!(files.list_as_it_is(&format!("/{board}/.")), Fact::Known(vec![piece.into()]));
+        assert!(files.recorded().unwrap().paths().is_empty());
+        // What is read of a machine stays masked.
+        assert_eq!(files.list("/."), Fact::Known(vec!["enx-address-1".into()]));
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub fn manifest_of(files: &MachineFiles) -> Result<BundleManifest, UnreadBundle>
                 manifest.files.push(file.map_err(|error| UnreadBundle::of(&path, &error))?);
             }
             Fact::Absent => {}
-            other => match (files.list(&format!("{inside}/.")), refusal(&other)) {
+            other => match (files.list_as_it_is(&format!("{inside}/.")), refusal(&other)) {
                 (Fact::Known(names), _) => {
                     left.extend(names.iter().rev().map(|name| (format!("{path}/{name}"), depth + 1)));
                 }

@@ -55,7 +55,7 @@ pub fn found(folder: &Path) -> (Vec<PathBuf>, bool) {
             let below = Path::new(inside.trim_start_matches('/'));
             found.push(folder.components().chain(below.components()).collect());
         } else if depth < DEEPEST {
-            let names = files.list(&format!("{inside}/.")).known().cloned().unwrap_or_default();
+            let names = files.list_as_it_is(&format!("{inside}/.")).known().cloned().unwrap_or_default();
             seen += names.len();
             if seen > MOST_NAMES {
                 return (found, true);

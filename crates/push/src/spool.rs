@@ -94,7 +94,7 @@ fn tell(round: &mut PushRound<'_>, mut unsent: Vec<String>) {
 /// The runs of a folder; what has no `run.json` is none. Phases of suites lie deeper and stay: the
 /// suite's table is of them.
 fn lying(round: &PushRound<'_>, folder: &Path) -> Vec<LyingRun> {
-    let names = MachineFiles::folder(folder).list("/.").known().cloned().unwrap_or_default();
+    let names = MachineFiles::folder(folder).list_as_it_is("/.").known().cloned().unwrap_or_default();
     let run = |name: String| {
         let place = folder.join(&name);
         let version = host::file_version(&place.join("run.json"))?;
@@ -131,7 +131,7 @@ fn parts(files: &MachineFiles) -> (Vec<RunPart>, bool) {
             Fact::Refused(errno) => is_of_other_kind(errno),
             _ => true,
         };
-        match files.list(&format!("/{path}/.")) {
+        match files.list_as_it_is(&format!("/{path}/.")) {
             Fact::Known(names) => {
                 left.extend(names.iter().map(|name| (format!("{path}/{name}"), depth + 1)));
                 found.push(RunPart { path, bytes: 0, is_folder: true });
@@ -347,6 +347,17 @@ mod tests {
         assert_eq!(board.there(), ["r1", "r3"]);
         let outcome = board.round(&mut farm, 1, false);
         assert!(outcome.dropped == 1 && outcome.remarks.iter().any(|remark| remark.ends_with(": r1")));
+    }
+
+    #[test]
+    fn a_run_goes_whole_whatever_it_and_its_files_are_called() {
+        let (board, mut farm) = (Board::new(), FakeFarm::default());
+        board.add("enx001122aabbcc", 10 * KIB);
+        let files = board.0.path().join("runs/enx001122aabbcc/host/proc");
+        fs::write(files.join("0ffff0123456789abcd"), "x").unwrap();
+        board.add("r2", KIB);
+        let outcome = board.round(&mut farm, 5 * KIB, false);
+        assert_eq!((outcome.runs, outcome.dropped, board.there()), (2, 0, vec!["r2".to_owned()]));
     }
 
     #[test]

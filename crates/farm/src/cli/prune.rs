@@ -245,7 +245,7 @@ async fn sweep(store: &FarmStore, bundles: &Path, is_cache: bool, dry: bool) -> 
     };
     let places: std::collections::BTreeSet<PathBuf> =
         store.places().await?.iter().map(|run| of_run(&run.place)).collect();
-    let names = MachineFiles::folder(bundles).list("/.").known().cloned().unwrap_or_default();
+    let names = MachineFiles::folder(bundles).list_as_it_is("/.").known().cloned().unwrap_or_default();
     let mut gone = 0;
     for name in names {
         let place = bundles.join(&name);
@@ -265,4 +265,27 @@ async fn sweep(store: &FarmStore, bundles: &Path, is_cache: bool, dry: bool) -> 
         remove_tree(&MachineFiles::folder(bundles), &top, &name, 0);
     }
     Ok(gone)
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods)] // Tests make folders of their own.
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn what_was_put_together_for_no_run_goes_whatever_it_is_called() {
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
+            let (store, folder) = (FarmStore::in_memory().await.unwrap(), tempfile::tempdir().unwrap());
+            let left = folder.path().join("r1+ffff0123456789ab");
+            fs::create_dir_all(left.join("host")).unwrap();
+            fs::write(left.join("host/enx001122aabbcc"), "").unwrap();
+            fs::create_dir(folder.path().join("imported")).unwrap();
+            assert_eq!(sweep(&store, folder.path(), false, true).await.unwrap(), 1);
+            assert!(left.exists(), "it was a try");
+            assert_eq!(sweep(&store, folder.path(), false, false).await.unwrap(), 1);
+            assert!(!left.exists() && folder.path().join("imported").exists());
+        });
+    }
 }

@@ -41,7 +41,7 @@ pub fn bundles(root: &Path) -> FoundBundles {
         if files.link(&folder).known().is_some() {
             continue;
         }
-        let names = files.list(&format!("{folder}/.")).known().cloned().unwrap_or_default();
+        let names = files.list_as_it_is(&format!("{folder}/.")).known().cloned().unwrap_or_default();
         seen += names.len();
         if seen > MOST_NAMES {
             found.cut = true;
@@ -72,7 +72,14 @@ mod tests {
     #[test]
     fn runs_and_records_are_found_with_their_boards() {
         let root = tempfile::tempdir().unwrap();
-        for run in ["x1", "west/a1", "west/2026/a2", "east/b/c/d/e/too-deep", ".hidden/h"] {
+        for run in [
+            "x1",
+            "west/a1",
+            "west/2026/a2",
+            "enx001122aabbcc/0ffff0123456789abcd",
+            "east/b/c/d/e/too-deep",
+            ".hidden/h",
+        ] {
             fs::create_dir_all(root.path().join(run)).unwrap();
             fs::write(root.path().join(run).join("run.json"), "{}").unwrap();
         }
@@ -86,7 +93,13 @@ mod tests {
             found.iter().map(|one| (name(one), one.board.as_deref())).collect()
         }
         let found = bundles(root.path());
-        let runs = [("west/2026/a2", Some("west")), ("west/a1", Some("west")), ("x1", None)];
+        let runs = [
+            // As a board may be called, after its interface.
+            ("enx001122aabbcc/0ffff0123456789abcd", Some("enx001122aabbcc")),
+            ("west/2026/a2", Some("west")),
+            ("west/a1", Some("west")),
+            ("x1", None),
+        ];
         assert_eq!((names(root.path(), &found.runs), found.cut), (runs.to_vec(), false));
         assert_eq!(names(root.path(), &found.records), [("east/w", Some("east")), ("watch", None)]);
         let itself = bundles(&root.path().join("x1"));

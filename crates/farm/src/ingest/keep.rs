@@ -111,7 +111,7 @@ impl Copying {
                 Err(format!("it has more than {MOST_BYTES} bytes, which no bundle has"))
             }
             _ => {
-                let Fact::Known(names) = self.files.list(&format!("{path}/.")) else {
+                let Fact::Known(names) = self.files.list_as_it_is(&format!("{path}/.")) else {
                     // Without one of its own files it would be another run.
                     if depth == 0 {
                         return Err(format!("its {name} cannot be read: look at whose it is"));
@@ -175,7 +175,9 @@ mod tests {
         fs::write(bundle.join("other"), "no part of a bundle").unwrap();
         // What reads like an address is no secret of the board here.
         let address = "at ffffffff81000000 of enx001122aabbcc";
-        fs::write(bundle.join("host/notes"), address).unwrap();
+        for name in ["notes", "enx001122aabbcc"] {
+            fs::write(bundle.join("host").join(name), address).unwrap();
+        }
         let (place, left_out) = keep(&bundle, "id", &folder.path().join("kept")).unwrap();
         assert_eq!(left_out, 1);
         let record = |place: &Path| {
@@ -186,6 +188,7 @@ mod tests {
         assert_eq!(record(&place), record(&bundle));
         assert!(!place.join("other").exists() && !place.join("host/leak").exists());
         assert_eq!(fs::read_to_string(place.join("host/notes")).unwrap(), address);
+        assert_eq!(fs::read_to_string(place.join("host/enx001122aabbcc")).unwrap(), address);
         fs::write(place.join("host/notes"), "").unwrap();
         copy_files(&bundle, &place, &["host/notes".to_owned()]).unwrap();
         assert_eq!(fs::read_to_string(place.join("host/notes")).unwrap(), address);

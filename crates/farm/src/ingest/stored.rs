@@ -42,7 +42,7 @@ pub fn stored_files(place: &Path) -> Vec<StoredFile> {
             Fact::Known(bytes) if is_part(&path) => found.push(StoredFile { path, bytes }),
             Fact::Known(_) => {}
             _ => {
-                let names = files.list(&format!("/{path}/.")).known().cloned().unwrap_or_default();
+                let names = files.list_as_it_is(&format!("/{path}/.")).known().cloned().unwrap_or_default();
                 left.extend(names.iter().rev().map(|name| (format!("{path}/{name}"), depth + 1)));
             }
         }
@@ -137,7 +137,13 @@ mod tests {
         let deep = format!("host/{}/x", vec!["a".repeat(40); 5].join("/"));
         fs::create_dir_all(at.join(&deep).parent().unwrap()).unwrap();
         let large = vec![7u8; AT_ONCE as usize * 2 + 5];
-        let wanted = [("run.json", &b"{}"[..]), ("blocks.jsonl", &large), ("tail", b""), (&deep, b"deep")];
+        let wanted = [
+            ("run.json", &b"{}"[..]),
+            ("blocks.jsonl", &large),
+            ("tail", b""),
+            (&deep, b"deep"),
+            ("host/enx001122aabbcc", b"an interface"),
+        ];
         for (path, bytes) in wanted.iter().chain([&("report.html", &b"none of it"[..])]) {
             fs::write(at.join(path), bytes).unwrap();
         }

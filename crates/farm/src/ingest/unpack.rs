@@ -95,7 +95,7 @@ fn write(reader: &mut impl Read, into: &Dir, run: &str, part: &str, bytes: u64) 
 
 /// Removes a folder with all that is in it; links are removed, and not followed.
 pub fn remove_tree(files: &MachineFiles, top: &Dir, path: &str, depth: usize) {
-    match files.list(&format!("/{path}/.")) {
+    match files.list_as_it_is(&format!("/{path}/.")) {
         Fact::Known(names) if depth < DEEPEST => {
             names.iter().for_each(|name| remove_tree(files, top, &format!("{path}/{name}"), depth + 1));
             top.remove_dir(path);
@@ -147,6 +147,8 @@ mod tests {
         assert_eq!(std::fs::read(into.join("r1/host/proc/a")).unwrap(), b"12");
         assert_eq!(std::fs::read_dir(&into).unwrap().count(), 2);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        std::fs::create_dir(into.join("enx001122aabbcc")).unwrap();
+        std::fs::write(into.join("enx001122aabbcc/0ffff0123456789abcd"), b"x").unwrap();
         remove_tree(&MachineFiles::folder(folder.path()), &Dir::existing(folder.path()).unwrap(), "into", 0);
         assert!(!into.exists());
     }

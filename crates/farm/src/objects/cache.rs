@@ -160,7 +160,8 @@ impl BundleCache {
     }
 
     fn count(&self) {
-        let names = MachineFiles::folder(&self.folder).list("/.").known().cloned().unwrap_or_default();
+        let names =
+            MachineFiles::folder(&self.folder).list_as_it_is("/.").known().cloned().unwrap_or_default();
         for name in names.into_iter().filter(|name| is_name(name)) {
             let bytes = bytes_of(&self.folder.join(&name));
             let mut state = self.state();
@@ -359,4 +360,27 @@ fn installed(folder: &Path, hidden: &str, name: &str) -> Result<(), BucketFault>
 fn set_aside(top: &Dir, name: &str) -> std::io::Result<()> {
     top.subdir(GONE)?;
     top.rename(name, &format!("{GONE}/{name}.{:016x}", host::random_u64()), false)
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods)] // Tests make folders of their own.
+mod tests {
+    use super::super::tests::in_memory;
+    use super::*;
+
+    #[test]
+    fn a_bundle_is_counted_and_compared_as_it_is_whatever_looks_like_an_address() {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+            let folder = tempfile::tempdir().unwrap();
+            let (name, document) = ("r1+ffff0123456789ab", "ffff0123456789ab");
+            let place = folder.path().join(name);
+            std::fs::create_dir(&place).unwrap();
+            std::fs::write(place.join("run.json"), document).unwrap();
+            let cache = BundleCache::start(in_memory(), folder.path(), 1 << 30);
+            cache.count();
+            let bytes = cache.state().bundles.get(name).and_then(|one| one.bytes);
+            assert_eq!(bytes, Some(document.len() as u64));
+            assert_eq!(run_digest(&place), Some(hex(&Sha256::digest(document))));
+        });
+    }
 }

@@ -45,7 +45,7 @@ impl FileWalk {
             Fact::Absent => return Ok(()),
             _ => {}
         }
-        match self.files.list(&format!("/{path}/.")) {
+        match self.files.list_as_it_is(&format!("/{path}/.")) {
             Fact::Known(names) if depth < DEEPEST => {
                 names.iter().try_for_each(|name| self.entry(&format!("{path}/{name}"), depth + 1))
             }
@@ -113,5 +113,23 @@ impl PiecePlace {
             Fact::Known(bytes) if hex(&Sha256::digest(&bytes)) == self.digest => Ok(bytes),
             _ => Err(format!("its {} changed while it was read: try again", self.path)),
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods)] // Tests make files of their own.
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_file_is_put_by_its_name_even_where_that_is_an_address() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("host/enx001122aabbcc")).unwrap();
+        let paths = ["run.json", "host/enx001122aabbcc/0ffff0123456789abcd"];
+        paths.iter().for_each(|path| fs::write(folder.path().join(path), "{}").unwrap());
+        let (manifest, left_out) = manifest_of(folder.path()).unwrap();
+        let found: Vec<&str> = manifest.files.iter().map(|file| file.path.as_str()).collect();
+        assert_eq!((found, left_out), (paths.to_vec(), 0));
     }
 }

@@ -50,7 +50,7 @@ impl ChosenRun {
 
 /// The newest by its name, which begins with the time of its start.
 fn newest(folder: &MachineFiles, hunted: bool) -> Option<String> {
-    let mut names = folder.list("/").known().cloned()?;
+    let mut names = folder.list_as_it_is("/").known().cloned()?;
     names.retain(|name| is_dated(name));
     names.sort_unstable_by(|a, b| b.cmp(a));
     names.into_iter().find(|name| {
@@ -90,10 +90,10 @@ mod tests {
         let files = || MachineFiles::folder(folder.path());
         assert_eq!(newest(&files(), false), None);
         make("20261122T053837-00000001", "hunt");
-        make("20261123T053837-00000002", "measure");
+        make("20261123T053837-ffff0123456789ab", "measure");
         make("import-0123456789abcdef", "import");
         make("x", "hunt");
-        assert_eq!(newest(&files(), false).as_deref(), Some("20261123T053837-00000002"));
+        assert_eq!(newest(&files(), false).as_deref(), Some("20261123T053837-ffff0123456789ab"));
         assert_eq!(newest(&files(), true).as_deref(), Some("20261122T053837-00000001"));
     }
 

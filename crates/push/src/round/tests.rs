@@ -289,6 +289,18 @@ fn the_phases_of_suites_are_sent_and_no_link_is_followed() {
 }
 
 #[test]
+fn what_is_called_like_an_address_is_sent_by_its_name() {
+    let (board, mut farm) = (Board::new(), FakeFarm::default());
+    let place = board.add_run_as("measured", "runs/enx001122aabbcc/0ffff0123456789abcd");
+    let named = "host/net/wlx001122aabbcc";
+    fs::create_dir_all(place.join("host/net")).unwrap();
+    fs::write(place.join(named), "1500").unwrap();
+    assert_eq!(board.send_all(&mut farm).runs, 1);
+    let mut files = farm.runs.values().flat_map(|manifest| &manifest.files);
+    assert!(files.any(|file| file.path == named));
+}
+
+#[test]
 fn what_the_farm_lost_is_sent_again_and_nothing_else() {
     let (mut board, mut farm) = (Board::new(), FakeFarm::default());
     board.comparison = FarmComparison::Due;
