@@ -2,7 +2,9 @@
 
 use std::io::{self, Read};
 
-use bundle::manifest::{BundleManifest, DEEPEST, MANIFEST_SCHEMA, MOST_FILES, ManifestFile, PARTS, PIECE};
+use bundle::manifest::{
+    BundleManifest, DEEPEST, MANIFEST_SCHEMA, MOST_BYTES, MOST_FILES, ManifestFile, PARTS, PIECE, RUN_LIMIT,
+};
 use host::MachineFiles;
 use model::fact::{Fact, errno_name, is_of_other_kind};
 use model::text::excerpt;
@@ -38,9 +40,20 @@ impl UnreadBundle {
 /// What a bundle consists of now.
 pub fn manifest_of(files: &MachineFiles) -> Result<BundleManifest, UnreadBundle> {
     let mut manifest = BundleManifest { schema: MANIFEST_SCHEMA.to_owned(), ..BundleManifest::default() };
+    // Not before it is known that they are no more than a bundle has.
+    for path in paths_of(files)? {
+        let file = hashed(files, path.clone(), &format!("/{path}"));
+        manifest.files.push(file.map_err(|error| UnreadBundle::of(&path, &error))?);
+    }
+    Ok(manifest)
+}
+
+/// The files of a bundle, without a look at what is in them.
+fn paths_of(files: &MachineFiles) -> Result<Vec<String>, UnreadBundle> {
+    let (mut found, mut bytes) = (Vec::new(), 0u64);
     let mut left: Vec<(String, usize)> = PARTS.iter().rev().map(|part| ((*part).to_owned(), 1)).collect();
     while let Some((path, depth)) = left.pop() {
-        if depth > DEEPEST || manifest.files.len() >= MOST_FILES {
+        if depth > DEEPEST || found.len() >= MOST_FILES {
             return Err(UnreadBundle::Stays(
                 "it has more files or deeper folders than a run has: remove what is not of it".to_owned(),
             ));
@@ -48,8 +61,16 @@ pub fn manifest_of(files: &MachineFiles) -> Result<BundleManifest, UnreadBundle>
         let inside = format!("/{path}");
         match files.read_part(&inside, 0, 1) {
             Fact::Known(_) => {
-                let file = hashed(files, path.clone(), &inside);
-                manifest.files.push(file.map_err(|error| UnreadBundle::of(&path, &error))?);
+                let size = files.size(&inside).known().copied().unwrap_or(0);
+                bytes = bytes.saturating_add(size);
+                if bytes > MOST_BYTES || (path == "run.json" && size > RUN_LIMIT) {
+                    return Err(UnreadBundle::Stays(format!(
+                        "with its {} it has more than {MOST_BYTES} bytes, or {RUN_LIMIT} in its run.json, \
+                         which no run has: remove what is not of it",
+                        excerpt(&path)
+                    )));
+                }
+                found.push(path);
             }
             Fact::Absent => {}
             other => match (files.list_as_it_is(&format!("{inside}/.")), refusal(&other)) {
@@ -74,7 +95,7 @@ pub fn manifest_of(files: &MachineFiles) -> Result<BundleManifest, UnreadBundle>
             },
         }
     }
-    Ok(manifest)
+    Ok(found)
 }
 
 fn refusal<T>(fact: &Fact<T>) -> Option<i32> {
@@ -160,6 +181,26 @@ mod tests {
         std::os::unix::fs::symlink("/etc", folder.path().join("events")).unwrap();
         let fault = manifest_of(&MachineFiles::folder(folder.path())).unwrap_err();
         assert!(matches!(&fault, UnreadBundle::Stays(why) if why.contains("its events is a link")));
+    }
+
+    #[test]
+    fn what_is_too_large_is_refused_by_its_size() {
+        for (path, bytes, refused) in [
+            ("host/x", MOST_BYTES - 2, false),
+            ("host/x", MOST_BYTES - 1, true),
+            ("host/x", 16 * MOST_BYTES, true),
+            ("run.json", RUN_LIMIT, false),
+            ("run.json", RUN_LIMIT + 1, true),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            fs::create_dir(folder.path().join("host")).unwrap();
+            fs::write(folder.path().join("run.json"), "{}").unwrap();
+            // A hole: nothing is written.
+            fs::File::create(folder.path().join(path)).unwrap().set_len(bytes).unwrap();
+            let outcome = paths_of(&MachineFiles::folder(folder.path()));
+            let told = |fault: &UnreadBundle| matches!(fault, UnreadBundle::Stays(why) if why.contains(path));
+            assert_eq!(outcome.as_ref().is_err_and(told), refused, "{path} {bytes} {outcome:?}");
+        }
     }
 
     #[test]
