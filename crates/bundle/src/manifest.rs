@@ -1,5 +1,7 @@
 //! What a bundle consists of, as a board announces it to a farm: paths, sizes, pieces by SHA-256.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 /// What a manifest says it is.
@@ -10,8 +12,10 @@ pub const PIECE: u64 = 4 << 20;
 pub const MOST_FILES: usize = 20_000;
 pub const MOST_BYTES: u64 = 1 << 30;
 pub const DEEPEST: usize = 24;
-/// No path is longer.
+/// No path is longer,
 const LONGEST: usize = 512;
+/// and no name in one: no file system has longer ones.
+const LONGEST_NAME: usize = 255;
 /// The largest `run.json` that a farm reads.
 pub const RUN_LIMIT: u64 = 8 << 20;
 /// The parts of a bundle: files, and folders with what lies in them. What the kernel refused, where
@@ -68,15 +72,23 @@ impl BundleManifest {
         if self.files.len() > MOST_FILES || self.bytes() > MOST_BYTES {
             return Err(format!("more than {MOST_FILES} files or {MOST_BYTES} bytes: no bundle is so large"));
         }
-        let mut paths: Vec<&str> = self.files.iter().map(|file| file.path.as_str()).collect();
-        paths.sort_unstable();
-        if paths.windows(2).any(|pair| pair[0] == pair[1]) {
+        let paths: BTreeSet<&str> = self.files.iter().map(|file| file.path.as_str()).collect();
+        if paths.len() < self.files.len() {
             return Err("a path is there twice: name each file once".to_owned());
         }
-        if !paths.contains(&"run.json") {
+        if !paths.contains("run.json") {
             return Err("there is no run.json: send all of a bundle".to_owned());
         }
-        self.files.iter().try_for_each(ManifestFile::check)
+        self.files.iter().try_for_each(ManifestFile::check)?;
+        let mut folders =
+            paths.iter().flat_map(|path| path.match_indices('/').map(move |(at, _)| &path[..at]));
+        match folders.find(|folder| paths.contains(folder)) {
+            Some(both) => {
+                let shown = model::text::excerpt(both);
+                Err(format!("{shown:?} is a file and a folder: name the files that are there"))
+            }
+            None => Ok(()),
+        }
     }
 
     /// The bytes of all files.
@@ -103,6 +115,12 @@ impl BundleManifest {
 impl ManifestFile {
     fn check(&self) -> Result<(), String> {
         let shown = model::text::excerpt(&self.path);
+        if self.path.split('/').any(|name| name.len() > LONGEST_NAME) {
+            return Err(format!(
+                "{shown:?} has a name of more than {LONGEST_NAME} bytes, which no file has: send those that \
+                 onbeat writes"
+            ));
+        }
         if !is_part(&self.path) {
             return Err(format!("{shown:?} is no part of a bundle: send those that onbeat writes"));
         }
@@ -129,7 +147,10 @@ pub fn is_digest(text: &str) -> bool {
 pub fn is_part(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
     let plain = |part: &&str| {
-        !part.is_empty() && *part != "." && *part != ".." && !part.contains(model::text::steers)
+        (1..=LONGEST_NAME).contains(&part.len())
+            && *part != "."
+            && *part != ".."
+            && !part.contains(model::text::steers)
     };
     let place = match parts.as_slice() {
         [name] => PARTS.contains(name) && !matches!(*name, "events" | "host"),
@@ -193,6 +214,25 @@ mod tests {
         }
         let deep = format!("host{}", "/a".repeat(DEEPEST));
         assert!(read(vec![file("run.json", 1), file(&deep, 1)]).is_err());
+    }
+
+    #[test]
+    fn paths_are_those_of_a_tree_that_can_be_written() {
+        let run = || file("run.json", 1);
+        // Names between them, in whatever order they come.
+        for paths in [["host/a", "host/a/b", "host/a.b"], ["host/a/b/c/d", "host/a.b", "host/a/b"]] {
+            let of = paths.map(|path| file(path, 1)).into_iter().chain([run()]).collect();
+            let refused = read(of).unwrap_err();
+            assert!(refused.contains("is a file and a folder"), "{refused}");
+        }
+        assert!(read(vec![run(), file("host/a.b", 1), file("host/a/b", 1), file("host/ab", 1)]).is_ok());
+        let name = "n".repeat(LONGEST_NAME);
+        for path in [format!("host/{name}"), format!("host/{name}/x")] {
+            assert!(read(vec![run(), file(&path, 1)]).is_ok() && is_part(&path));
+            let path = path.replace(&name, &format!("n{name}"));
+            let refused = read(vec![run(), file(&path, 1)]).unwrap_err();
+            assert!(refused.contains("more than 255 bytes") && !is_part(&path), "{refused}");
+        }
     }
 
     #[test]
