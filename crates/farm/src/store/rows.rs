@@ -40,18 +40,22 @@ fn is_zero(number: &u64) -> bool {
 }
 
 /// What a slot is named after. A recording goes on over a start of its machine and its numbers
-/// begin again: a board that is up again within the same five minutes has two of one number.
+/// begin again: a board that is up again within the same five minutes has two of one number. What
+/// waited for an equal priority is counted as a series of its own, and one that is sent may be
+/// called so, too: then there are two of one boot.
 #[derive(Clone, Copy, Debug)]
 enum SlotName {
     Recording,
     WithBoot,
+    WithSeries,
 }
 
 impl SlotName {
-    fn of(self, RowsOf { boot, recording, .. }: &RowsOf) -> String {
+    fn of(self, RowsOf { boot, recording, series }: &RowsOf) -> String {
         match self {
             SlotName::Recording => recording.clone(),
             SlotName::WithBoot => format!("{recording}@{boot}"),
+            SlotName::WithSeries => format!("{recording}@{boot}@{series}"),
         }
     }
 }
@@ -71,11 +75,15 @@ struct PlacedRow<'a> {
 impl FarmStore {
     /// Stores the rows of requests that wait together, all or none of them: an answer for each.
     pub async fn put_rows(&self, batches: &[RowBatch]) -> Result<Vec<RowsStored>> {
-        match (self.put_named(batches, SlotName::Recording).await, batches) {
-            (Err(error), [_]) if is_taken(&error) => self.put_named(batches, SlotName::WithBoot).await,
-            (other, _) => other,
+        let mut outcome = self.put_named(batches, SlotName::Recording).await;
+        for name in [SlotName::WithBoot, SlotName::WithSeries] {
+            // Of several requests it is not known whose it was: each comes again by itself.
+            if batches.len() != 1 || !outcome.as_ref().is_err_and(is_taken) {
+                break;
+            }
+            outcome = self.put_named(batches, name).await;
         }
-        .map_err(trouble)
+        outcome.map_err(trouble)
     }
 
     async fn put_named(&self, batches: &[RowBatch], name: SlotName) -> sqlx::Result<Vec<RowsStored>> {

@@ -251,6 +251,30 @@ fn a_board_that_is_up_again_within_five_minutes_has_the_rows_of_both_boots() {
 }
 
 #[test]
+fn of_two_series_that_are_counted_as_one_each_has_its_rows_of_each_boot() {
+    on_each_engine(1 << 30, async |farm| {
+        let token = farm.enrolled("a").await;
+        // What waited for an equal priority, and a series that is called as that is.
+        let mut waited: Value = serde_json::from_str(&line(0, &[(200, 1)])).unwrap();
+        (waited["cpus"][0]["holder"], waited["cpus"][0]["victims"]) = (json!("equal"), json!("user"));
+        let sent = [("timer", waited.to_string() + "\n"), ("timer.priority", line(0, &[(200, 2)]))];
+        for wanted in [201, 200] {
+            for boot in ["b1", "b2", "b3"] {
+                for (series, text) in &sent {
+                    let address = format!("/v1/rows/{boot}/rec/{series}/0");
+                    let (status, answer) = farm.ask("PUT", &address, &token, text.clone()).await;
+                    assert_eq!(status, wanted, "{boot} {series}: {answer}");
+                }
+            }
+        }
+        let key = SeriesKey { series: "timer.priority".into(), plan: String::new() };
+        let slots = farm.app.store.slots("a", &key, ALL, 99).await.unwrap();
+        assert_eq!((slots.len(), slots.iter().map(|slot| slot.n).sum::<u64>()), (6, 9));
+        assert_eq!(farm.shown("/healthz").await.0, 200);
+    });
+}
+
+#[test]
 fn a_full_disk_is_said_to_the_board_and_here_and_ends_with_room() {
     // A database server's disk is not this program's to fill.
     block_on(async {
