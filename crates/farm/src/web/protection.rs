@@ -115,6 +115,10 @@ fn shaped(response: Response, path: &str) -> Response {
     if matches!(refusal.status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
         shaped.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(refusal.wait_s.unwrap_or(30)));
     }
+    // Where it is how the content is packed (RFC 9110, 15.5.16).
+    if refusal.status == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+        shaped.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+    }
     shaped
 }
 
@@ -137,7 +141,9 @@ fn is_own_name(headers: &HeaderMap) -> bool {
 fn accepts_gzip(headers: &HeaderMap) -> bool {
     let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
     accepted.is_some_and(|all| {
-        all.split(',').any(|one| one.trim() == "gzip" || one.trim().starts_with("gzip;q=1"))
+        all.to_ascii_lowercase()
+            .split(',')
+            .any(|one| one.trim() == "gzip" || one.trim().starts_with("gzip;q=1"))
     })
 }
 
@@ -198,7 +204,7 @@ mod tests {
         let takes = |value: &str| {
             accepts_gzip(&HeaderMap::from_iter([(header::ACCEPT_ENCODING, value.parse().unwrap())]))
         };
-        assert!(takes("gzip, deflate, br") && takes("br,gzip"));
+        assert!(takes("gzip, deflate, br") && takes("br,gzip") && takes("GZIP"));
         assert!(!takes("br") && !takes("gzip;q=0") && !accepts_gzip(&HeaderMap::new()));
     }
 }

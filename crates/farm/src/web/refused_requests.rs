@@ -40,7 +40,9 @@ fn reason(enrols: bool, status: StatusCode) -> Option<&'static str> {
         StatusCode::FORBIDDEN if enrols => "code",
         // Two machines with one token.
         StatusCode::FORBIDDEN => "machine",
-        StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY => "content",
+        StatusCode::BAD_REQUEST | StatusCode::UNSUPPORTED_MEDIA_TYPE | StatusCode::UNPROCESSABLE_ENTITY => {
+            "content"
+        }
         StatusCode::CONFLICT => "conflict",
         StatusCode::PAYLOAD_TOO_LARGE => "size",
         StatusCode::TOO_MANY_REQUESTS => "rate",
@@ -62,6 +64,7 @@ mod tests {
         refused.note(true, StatusCode::FORBIDDEN);
         assert!(refused.counted().iter().all(|(_, count)| *count == 1), "{:?}", refused.counted());
         refused.note(false, StatusCode::BAD_REQUEST);
-        assert_eq!(refused.counted()[3], ("content", 2));
+        refused.note(false, StatusCode::UNSUPPORTED_MEDIA_TYPE);
+        assert_eq!(refused.counted()[3], ("content", 3));
     }
 }

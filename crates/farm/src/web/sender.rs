@@ -114,10 +114,7 @@ pub fn random() -> Result<[u8; 32], Refusal> {
 }
 
 async fn board_of(app: &App, headers: &HeaderMap) -> Result<TokenOwner, Refusal> {
-    let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let token =
-        bearer.and_then(|value| value.strip_prefix("Bearer ")).filter(|token| token.starts_with(TOKEN));
-    let digest = digest_of(token.ok_or_else(unknown)?);
+    let digest = digest_of(token_of(headers).ok_or_else(unknown)?);
     if let Some(owner) = app.store.owner(&digest).await? {
         return Ok(owner);
     }
@@ -129,19 +126,51 @@ async fn board_of(app: &App, headers: &HeaderMap) -> Result<TokenOwner, Refusal>
     Err(unknown())
 }
 
+/// The token of a request; how its scheme is written does not matter (RFC 9110, 11.1).
+fn token_of(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    let token = token.trim_start_matches(' ');
+    (scheme.eq_ignore_ascii_case("bearer") && token.starts_with(TOKEN)).then_some(token)
+}
+
+/// What a header lists, which may come in several lines (RFC 9110, 5.3).
+fn listed(headers: &HeaderMap, name: &'static str) -> impl Iterator<Item = &str> {
+    let lines = headers.get_all(name).iter().map(|value| value.to_str().unwrap_or("?"));
+    lines.flat_map(|line| line.split(',')).map(str::trim).filter(|one| !one.is_empty())
+}
+
+/// Whether the content is packed, in the one way that is understood.
+fn is_packed(headers: &HeaderMap) -> Result<bool, Refusal> {
+    let is = |one: &str, coding: &str| one.eq_ignore_ascii_case(coding);
+    let codings: Vec<&str> = listed(headers, "content-encoding").filter(|one| !is(one, "identity")).collect();
+    match codings.as_slice() {
+        [] => Ok(false),
+        [one] if is(one, "gzip") || is(one, "x-gzip") => Ok(true),
+        _ => Err(Refusal::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "the content is packed in another way than once with gzip: send it so, or as it is",
+        )),
+    }
+}
+
+/// Whether the content is what its digest says; one of another kind says nothing here (RFC 9530).
+fn is_as_digested(headers: &HeaderMap, body: &Bytes) -> bool {
+    let named = listed(headers, "content-digest").filter_map(|one| one.split_once('='));
+    let mut digests = named.filter(|(kind, _)| kind.eq_ignore_ascii_case("sha-256"));
+    digests.all(|(_, value)| {
+        let value = value.split(';').next().unwrap_or_default().trim();
+        let encoded = value.strip_prefix(':').and_then(|rest| rest.strip_suffix(':'));
+        encoded.and_then(|text| STANDARD.decode(text).ok()) == Some(Sha256::digest(body).to_vec())
+    })
+}
+
 /// What was sent, unpacked; refused where it is larger, or other than its digest says.
 pub fn content(headers: &HeaderMap, body: &Bytes, limit: u64) -> Result<Vec<u8>, Refusal> {
-    if let Some(named) = headers.get("content-digest").and_then(|value| value.to_str().ok()) {
-        let encoded = named.strip_prefix("sha-256=:").and_then(|rest| rest.strip_suffix(':'));
-        let is_same =
-            encoded.and_then(|text| STANDARD.decode(text).ok()) == Some(Sha256::digest(body).to_vec());
-        if !is_same {
-            return Err(Refusal::bad("the content is not what its digest says: send it again"));
-        }
+    if !is_as_digested(headers, body) {
+        return Err(Refusal::bad("the content is not what its digest says: send it again"));
     }
-    let packed = headers.get(header::CONTENT_ENCODING).is_some_and(|value| value == "gzip");
     let mut bytes = Vec::new();
-    if packed {
+    if is_packed(headers)? {
         // A file of gzip may be several, one after the other (RFC 1952, 2.2).
         let read = MultiGzDecoder::new(&body[..]).take(limit + 1).read_to_end(&mut bytes);
         read.map_err(|error| Refusal::bad(format!("the content is no gzip ({error}): send it again")))?;
@@ -208,6 +237,46 @@ mod tests {
         let named = format!("sha-256=:{}:", STANDARD.encode(Sha256::digest(zipped(b"rows"))));
         headers.insert("content-digest", named.parse().unwrap());
         assert!(content(&headers, &zipped(b"rows"), 9).is_ok());
+    }
+
+    #[test]
+    fn codings_digests_and_schemes_are_read_as_http_has_them() {
+        let of = |name: header::HeaderName, lines: &[&str]| -> HeaderMap {
+            lines.iter().map(|line| (name.clone(), line.parse().unwrap())).collect()
+        };
+        let packed = |lines: &[&str]| is_packed(&of(header::CONTENT_ENCODING, lines));
+        for lines in [&["gzip"][..], &["GZIP"], &["x-gzip"], &["identity, Gzip"], &["identity", "gzip,"]] {
+            assert_eq!(packed(lines), Ok(true), "{lines:?}");
+        }
+        assert_eq!((packed(&[]), packed(&["Identity"])), (Ok(false), Ok(false)));
+        for lines in [&["br"][..], &["gzip, gzip"], &["gzip", "br"], &["gzip;q=1"]] {
+            assert_eq!(packed(lines).unwrap_err().status, StatusCode::UNSUPPORTED_MEDIA_TYPE, "{lines:?}");
+        }
+        let body = Bytes::from_static(b"rows");
+        let right = format!("sha-256=:{}:", STANDARD.encode(Sha256::digest(&body)));
+        let wrong = "sha-256=:AAAA:";
+        for (lines, is_right) in [
+            (vec![right.clone()], true),
+            (vec![format!("sha-512=:AAAA:, {right}"), "unixsum=7".to_owned()], true),
+            (vec![format!("{right};noted=1")], true),
+            (vec!["sha-512=:AAAA:".to_owned()], true),
+            (vec![format!("sha-512=:AAAA:,{wrong}")], false),
+            (vec!["sha-512=:AAAA:".to_owned(), wrong.to_owned()], false),
+            (vec!["sha-256=AAAA".to_owned()], false),
+        ] {
+            let headers = of(
+                header::HeaderName::from_static("content-digest"),
+                &lines.iter().map(String::as_str).collect::<Vec<_>>(),
+            );
+            assert_eq!(is_as_digested(&headers, &body), is_right, "{lines:?}");
+        }
+        let token = |line: &str| token_of(&of(header::AUTHORIZATION, &[line])).map(str::to_owned);
+        for line in ["Bearer obt_1", "bearer obt_1", "BEARER  obt_1"] {
+            assert_eq!(token(line).as_deref(), Some("obt_1"), "{line}");
+        }
+        for line in ["Basic obt_1", "Bearer 1", "obt_1", "Bearer", ""] {
+            assert_eq!(token(line), None, "{line}");
+        }
     }
 
     #[test]

@@ -117,6 +117,29 @@ fn no_row_is_left_out_because_its_newline_is_missing() {
 }
 
 #[test]
+fn what_is_packed_otherwise_is_told_how_it_is_taken() {
+    on_each_engine(1 << 30, async |farm| {
+        let token = farm.enrolled("a").await;
+        for (scheme, coding, wanted, takes) in [
+            ("Bearer", "br", 415, Some("gzip")),
+            ("bearer", "Identity", 201, None),
+            ("BEARER", "identity", 200, None),
+            ("Basic", "identity", 401, None),
+        ] {
+            let request = Request::put("/v1/rows/b/r/timer/0")
+                .header(header::AUTHORIZATION, format!("{scheme} {token}"))
+                .header(header::CONTENT_ENCODING, coding)
+                .body(Body::from(line(0, &[(200, 1)])))
+                .unwrap();
+            let response = router(farm.app.clone()).oneshot(request).await.unwrap();
+            let told = response.headers().get(header::ACCEPT_ENCODING);
+            let told = told.map(|value| value.to_str().unwrap().to_owned());
+            assert_eq!((response.status().as_u16(), told.as_deref()), (wanted, takes), "{scheme} {coding}");
+        }
+    });
+}
+
+#[test]
 fn clocks_that_are_wrong_place_rows_right_and_the_future_is_refused() {
     on_each_engine(1 << 30, async |farm| {
         let token = farm.enrolled("a").await;
