@@ -266,6 +266,8 @@ impl MachineFiles {
     /// it.
     fn without_addresses(&self, dir: &str, names: Vec<String>) -> Vec<String> {
         let shown = mask_names(&names);
+        // As paths below it are written.
+        let dir = dir.strip_suffix("/.").unwrap_or(dir).trim_end_matches('/');
         for (shown, name) in shown.iter().zip(&names).filter(|(shown, name)| shown != name) {
             self.masked.borrow_mut().insert(format!("{dir}/{shown}"), name.clone());
         }
@@ -373,11 +375,16 @@ mod tests {
         let net = dir.path().join("net");
         fs::create_dir_all(net.join("enx001122aabbcc")).unwrap();
         fs::write(net.join("enx001122aabbcc/mtu"), "1500").unwrap();
-        let host = MachineFiles::tree(dir.path()).recording();
-        let names = host.list("/net").known().cloned().unwrap();
-        assert_eq!(names, ["enx-address-1"]);
-        assert_eq!(host.read("/net/enx-address-1/mtu"), Fact::Known(b"1500".to_vec()));
-        assert!(!format!("{:?}", host.recorded().unwrap().accesses()).contains("1122aa"));
+        for (root, listed, below) in
+            [(dir.path(), "/net", "/net"), (dir.path(), "/net/.", "/net"), (&net, "/", ""), (&net, "/.", "")]
+        {
+            let host = MachineFiles::tree(root).recording();
+            let names = host.list(listed).known().cloned().unwrap();
+            assert_eq!(names, ["enx-address-1"]);
+            let mtu = host.read(&format!("{below}/enx-address-1/mtu"));
+            assert_eq!(mtu, Fact::Known(b"1500".to_vec()), "{listed}");
+            assert!(!format!("{:?}", host.recorded().unwrap().accesses()).contains("1122aa"));
+        }
     }
 
     #[test]

@@ -28,7 +28,7 @@ impl Farm {
 
 /// The names of bundles in a folder.
 fn bundle_folders(bundles: &Path) -> Vec<String> {
-    let names = host::MachineFiles::folder(bundles).list("/.").known().cloned().unwrap_or_default();
+    let names = host::MachineFiles::folder(bundles).list_as_it_is("/.").known().cloned().unwrap_or_default();
     names.into_iter().filter(|name| !name.starts_with('.')).collect()
 }
 
