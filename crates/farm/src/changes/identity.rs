@@ -42,16 +42,20 @@ impl ChangeIdentity {
 
     /// Whether it is the same change, found on another day.
     pub fn is(&self, other: &ChangeIdentity) -> bool {
-        let moves = match self.kind.as_str() {
+        (&self.board, &self.kind, &self.subject) == (&other.board, &other.kind, &other.subject)
+            && self.apart(other) <= self.moves()
+    }
+
+    /// By how many seconds one that is found on another day may lie beside it.
+    fn moves(&self) -> i64 {
+        match self.kind.as_str() {
             "silent" | "environment" | "worse" | "better" => Tier::Day.seconds() - 1,
             // One that is new on a board is new once, also where older runs of it come later.
             "new-culprit" => i64::MAX,
             // After so many days within it the next is another one.
             "over-budget" => BUDGET_APART * Tier::Day.seconds(),
             _ => RATE_MOVES,
-        };
-        (&self.board, &self.kind, &self.subject) == (&other.board, &other.kind, &other.subject)
-            && self.apart(other) <= moves
+        }
     }
 
     /// The seconds between them; none where they overlap.
@@ -69,6 +73,27 @@ impl ChangeIdentity {
     pub fn id(&self) -> String {
         let text = format!("{}\0{}\0{}\0{}", self.board, self.kind, self.subject, self.began);
         hex(&Sha256::digest(text)[..16])
+    }
+}
+
+impl FarmChange {
+    /// The times, from one to another, at which what was acknowledged of its subject is this change
+    /// and no other: what is kept of one is [`ChangeIdentity::until`], and of those that an earlier
+    /// version kept when they were seen.
+    pub fn acknowledged_within(&self) -> (i64, i64) {
+        let of = ChangeIdentity::of(self);
+        let (from, to) = (of.began.saturating_sub(of.moves()), of.until.saturating_add(of.moves()));
+        (from, to.max(self.t))
+    }
+
+    /// Whether one who looked at a change of its subject looked at this one: what was acknowledged,
+    /// and when that was. A culprit that came only after that is another one, as on hardware that
+    /// was replaced.
+    pub fn is_acknowledged_by(&self, known: i64, at: i64) -> bool {
+        let (from, to) = self.acknowledged_within();
+        // The board's clock and the farm's may differ.
+        let is_later = self.kind == ChangeKind::NewCulprit && self.from > at + Tier::Day.seconds();
+        (from..=to).contains(&known) && !is_later
     }
 }
 
@@ -155,5 +180,33 @@ mod tests {
         assert_eq!((found(&noted, 60), noted.find(&change(ChangeKind::MoreOften, 1, "x"))), (None, None));
         noted.add(rate(20), "again");
         assert_eq!(found(&noted, 20), Some("again"));
+    }
+
+    #[test]
+    fn what_was_acknowledged_is_what_is_found_again_and_no_other_change() {
+        let day = |day: i64| day * 86_400;
+        // Of a change that began and was seen on these days: whether what was kept of another one
+        // was kept of it.
+        let of = |kind: ChangeKind, from: i64, t: i64, known: i64| {
+            let change = FarmChange { from, ..made_change("a", kind, t) };
+            change.is_acknowledged_by(known, day(50))
+        };
+        // Older rows of the day on which it began, and another day.
+        let worse = |from: i64, known: i64| of(ChangeKind::Worse, from, from, known);
+        assert!(worse(day(8) + 9_000, day(8) + 60_000) && worse(day(8) + 60_000, day(8) + 9_000));
+        assert!(!worse(day(8), day(16)) && !worse(day(16), day(8)));
+        // An older run with it.
+        let culprit = |from: i64, known: i64| of(ChangeKind::NewCulprit, from, from, known);
+        assert!(culprit(day(19), day(20)) && culprit(day(20), day(20)) && culprit(day(51), day(51)));
+        assert!(!culprit(day(60), day(20)), "who looked on day 50 saw none that came on day 60");
+        // The day moves on which a rate changed; an earlier version kept when that was seen.
+        let rate = |from: i64, t: i64, known: i64| of(ChangeKind::MoreOften, day(from), day(t), day(known));
+        assert!(rate(10, 20, 10) && rate(10, 20, 20) && rate(10, 30, 30));
+        assert!(rate(10, 12, 24) && rate(24, 26, 10) && !rate(25, 27, 10) && !rate(10, 12, 25));
+        let silent = |from: i64, t: i64, known: i64| of(ChangeKind::Silent, day(from), day(t), day(known));
+        assert!(silent(5, 8, 5) && silent(5, 8, 8) && !silent(9, 12, 5) && !silent(5, 8, 9));
+        // It goes on, or is broken again after seven days within it.
+        let over = |from: i64, t: i64, known: i64| of(ChangeKind::OverBudget, day(from), day(t), day(known));
+        assert!(over(10, 30, 14) && over(21, 22, 14) && !over(22, 22, 14) && !over(2, 6, 14));
     }
 }

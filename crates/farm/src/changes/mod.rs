@@ -128,16 +128,6 @@ pub struct Acknowledgement {
 }
 
 impl FarmChange {
-    /// From when to when it was to be acknowledged: what came after it is another change. A rate is
-    /// judged anew each day, by the days that are there then.
-    pub fn acknowledged_within(&self) -> (i64, i64) {
-        let slack = match self.kind {
-            ChangeKind::MoreOften | ChangeKind::LessOften => 7 * 86_400,
-            _ => 0,
-        };
-        (self.from.min(self.t) - slack, self.t + slack)
-    }
-
     /// Whether somebody has to look at it.
     pub fn is_open(&self) -> bool {
         self.kind.is_bad() && self.acknowledged.is_none()

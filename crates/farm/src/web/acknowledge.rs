@@ -12,7 +12,7 @@ use super::app::App;
 use super::login::moved;
 use super::sender::now;
 use super::visitor::Visitor;
-use crate::changes::{Acknowledgement, FarmChange};
+use crate::changes::{Acknowledgement, ChangeIdentity, FarmChange};
 use crate::pages::parts::escaped;
 use crate::store::AcknowledgedChange;
 
@@ -23,13 +23,20 @@ pub async fn mark(app: &App, all: &mut [FarmChange]) -> Result<(), Refusal> {
     let Some(first) = all.iter().map(|one| one.acknowledged_within().0).min() else { return Ok(()) };
     let known = app.store.acknowledged(first).await?;
     for one in all {
-        let (from, to) = one.acknowledged_within();
         let is_of = |known: &&AcknowledgedChange| {
-            known.board == one.board && known.subject == one.subject && (from..=to).contains(&known.t)
+            known.board == one.board
+                && known.subject == one.subject
+                && one.is_acknowledged_by(known.t, known.by.at)
         };
         one.acknowledged = known.iter().rev().find(is_of).map(|known| known.by.clone());
     }
     Ok(())
+}
+
+/// What is kept of a change: it is known by that when more is known of it.
+fn acknowledged(of: &FarmChange, by: Acknowledgement) -> AcknowledgedChange {
+    let ChangeIdentity { board, subject, until, .. } = ChangeIdentity::of(of);
+    AcknowledgedChange { board, subject, t: until, by }
 }
 
 /// Which change, and what is said of it.
@@ -61,9 +68,7 @@ pub async fn acknowledge(
     if form.reopen.is_empty() {
         let note: String = form.note.trim().chars().take(LONGEST_NOTE).collect();
         let by = Acknowledgement { who: visitor.name().to_owned(), note, at: now() };
-        let change =
-            AcknowledgedChange { board: board.clone(), subject: form.subject.clone(), t: form.t, by };
-        app.store.acknowledge(&change).await?;
+        app.store.acknowledge(&acknowledged(found, by)).await?;
         app.note(visitor.name(), &format!("acknowledged of {board}: {said}")).await?;
     } else {
         let (from, to) = found.acknowledged_within();
@@ -71,4 +76,42 @@ pub async fn acknowledge(
         app.note(visitor.name(), &format!("reopened of {board}: {said}")).await?;
     }
     Ok(moved(&format!("/changes?board={}", escaped(board)), None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::FarmExposure;
+    use super::*;
+    use crate::changes::ChangeKind;
+    use crate::changes::made::made_change;
+    use crate::store::engines::on_each_engine;
+
+    const DAY: i64 = 86_400;
+
+    #[test]
+    fn what_was_acknowledged_stays_so_where_older_rows_and_runs_of_it_come() {
+        on_each_engine(async |store| {
+            store.board_for("a", "a").await.unwrap();
+            let app = App::new(store, FarmExposure::Loopback, None);
+            // Each as it was found, as it is found when more has come, and another one.
+            let changes = [
+                (ChangeKind::Worse, [(60_000, 60_000), (9_000, 9_000), (4 * DAY, 4 * DAY)]),
+                (ChangeKind::NewCulprit, [(9 * DAY, 9 * DAY), (3 * DAY, 3 * DAY), (99 * DAY, 99 * DAY)]),
+                (ChangeKind::MoreOften, [(20 * DAY, 29 * DAY), (8 * DAY, 12 * DAY), (62 * DAY, 70 * DAY)]),
+                (ChangeKind::OverBudget, [(6 * DAY, 14 * DAY), (2 * DAY, 40 * DAY), (48 * DAY, 49 * DAY)]),
+            ];
+            let by = Acknowledgement { who: "ann".into(), note: "known".into(), at: 50 * DAY };
+            for (kind, times) in changes {
+                let [first, again, other] = times.map(|(from, t)| {
+                    let subject = format!("{kind:?}");
+                    FarmChange { from, subject, ..made_change("a", kind, t) }
+                });
+                app.store.acknowledge(&acknowledged(&first, by.clone())).await.unwrap();
+                let mut all = [first, again, other];
+                mark(&app, &mut all).await.unwrap_or_else(|refusal| panic!("{}", refusal.detail));
+                let open = all.map(|one| one.is_open());
+                assert_eq!(open, [false, false, true], "{kind:?}");
+            }
+        });
+    }
 }
