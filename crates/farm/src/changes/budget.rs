@@ -1,16 +1,40 @@
 //! A board that is later than it may be.
 
+use model::units::Nanos;
 use report::words::{several, span};
 
 use super::{ChangeKind, FarmChange};
-use crate::pages::parts::{date, escaped};
-use crate::records::{DayMaximum, FarmBoard, Tier};
+use crate::pages::five_minutes::address;
+use crate::pages::parts::date;
+use crate::records::{FarmBoard, SeriesKey, Tier};
 
 /// Days within the budget after which the next one that is not begins another change.
 pub const BUDGET_APART: i64 = 7;
 
 /// Whose budget it is, where it is a tag's: `that of the tag NAME`.
 const OF_THE: &str = "that of the ";
+
+/// The largest latency of a day of a board, of what counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BudgetDay {
+    /// The first second of the day.
+    pub t: i64,
+    pub max_ns: Nanos,
+    /// What measured it,
+    pub key: SeriesKey,
+    /// and in which five minutes, where on that day something larger does not count.
+    pub slot: Option<i64>,
+}
+
+impl BudgetDay {
+    /// The page that shows it.
+    fn address(&self, board: &str) -> String {
+        match self.slot {
+            Some(t) => address(board, &self.key, t),
+            None => address(board, &self.key, self.t) + "&worst=day",
+        }
+    }
+}
 
 /// What a change stands on, without the name of the tag whose budget it is.
 pub fn without_tag(evidence: &mut [String]) {
@@ -22,13 +46,13 @@ pub fn without_tag(evidence: &mut [String]) {
 
 /// Whether a budget is broken on a day from a time on, by the largest latency of each of a board's
 /// days, oldest first. The [`BUDGET_APART`] days before say whether that may be longer so.
-pub fn over_budget(board: &FarmBoard, all: &[DayMaximum], from: i64) -> Option<FarmChange> {
+pub fn over_budget(board: &FarmBoard, all: &[BudgetDay], from: i64) -> Option<FarmChange> {
     let limit = board.settings.budget_ns?;
     let hardware = Tier::Day.begin(board.settings.hardware_since().unwrap_or(0));
-    let is_over = |day: &&DayMaximum| day.t >= hardware && day.max_ns > limit;
+    let is_over = |day: &&BudgetDay| day.t >= hardware && day.max_ns > limit;
     let (older, all) = all.split_at(all.partition_point(|day| day.t < from));
-    let over: Vec<&DayMaximum> = all.iter().filter(is_over).collect();
-    let far = |pair: &[&DayMaximum]| is_apart(pair[0], pair[1]);
+    let over: Vec<&BudgetDay> = all.iter().filter(is_over).collect();
+    let far = |pair: &[&BudgetDay]| is_apart(pair[0], pair[1]);
     let begin = over.windows(2).rposition(far).map_or(0, |at| at + 1);
     let (before, over) = over.split_at(begin);
     let (first, last) = (over.first()?, over.last()?);
@@ -66,7 +90,7 @@ pub fn over_budget(board: &FarmBoard, all: &[DayMaximum], from: i64) -> Option<F
         evidence,
         p: None,
         settings: Vec::new(),
-        address: format!("/b/{}/at/{}?worst=day", escaped(&board.board), worst.t),
+        address: worst.address(&board.board),
         // With another budget it is another question.
         subject: format!("budget {}", limit.0),
         acknowledged: None,
@@ -74,7 +98,7 @@ pub fn over_budget(board: &FarmBoard, all: &[DayMaximum], from: i64) -> Option<F
     })
 }
 
-fn is_apart(a: &DayMaximum, b: &DayMaximum) -> bool {
+fn is_apart(a: &BudgetDay, b: &BudgetDay) -> bool {
     b.t - a.t > BUDGET_APART * Tier::Day.seconds()
 }
 
@@ -82,10 +106,13 @@ fn is_apart(a: &DayMaximum, b: &DayMaximum) -> bool {
 mod tests {
     use super::*;
     use crate::board_settings::{BoardSettings, BoardState};
-    use model::units::Nanos;
 
-    fn maxima(days: &[(i64, i64)]) -> Vec<DayMaximum> {
-        days.iter().map(|&(day, max)| DayMaximum { t: day * 86_400, max_ns: Nanos(max) }).collect()
+    fn maxima(days: &[(i64, i64)]) -> Vec<BudgetDay> {
+        let one = |&(day, max): &(i64, i64)| {
+            let key = SeriesKey { series: "timer+wakeup".into(), plan: format!("p{day}") };
+            BudgetDay { t: day * 86_400, max_ns: Nanos(max), key, slot: None }
+        };
+        days.iter().map(one).collect()
     }
 
     fn board(limit: Option<i64>) -> FarmBoard {
@@ -99,14 +126,14 @@ mod tests {
 
     #[test]
     fn a_broken_budget_is_told_from_the_day_on_which_it_began() {
-        let days = maxima(&[(1, 900), (2, 10), (12, 60_000), (13, 9), (14, 70_000), (15, 5)]);
+        let mut days = maxima(&[(1, 900), (2, 10), (12, 60_000), (13, 9), (14, 70_000), (15, 5)]);
         let over = |limit| over_budget(&board(Some(limit)), &days, 0);
         let found = over(50_000).unwrap();
         assert_eq!((found.from, found.t), (12 * 86_400, 14 * 86_400));
         assert_eq!(found.subject, "budget 50000");
         assert!(found.says.contains("since 1970-01-13"), "{}", found.says);
         assert!(found.evidence[1].starts_with("2 days of 4") && found.evidence[2].contains("tag lab"));
-        assert!(found.address.contains("/at/1209600"), "{}", found.address);
+        assert_eq!(found.address, "/b/a/at/1209600?series=timer%2Bwakeup&plan=p14&worst=day");
         let evidence = over(500).unwrap().evidence;
         assert!(evidence[3].contains("had 1 day before it, the last on 1970-01-02"), "{evidence:?}");
         // What was long before is another one.
@@ -121,6 +148,10 @@ mod tests {
         assert_eq!(over_budget(&replaced, &days, 0).unwrap().from, 14 * 86_400);
         assert!(over_budget(&board(None), &days, 0).is_none());
         assert!(over_budget(&board(Some(1)), &[], 0).is_none());
+        // The worst of that day is something that does not count.
+        days[4].slot = Some(14 * 86_400 + 600);
+        let address = over_budget(&board(Some(50_000)), &days, 0).unwrap().address;
+        assert_eq!(address, "/b/a/at/1210200?series=timer%2Bwakeup&plan=p14");
     }
 
     #[test]

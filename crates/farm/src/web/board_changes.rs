@@ -6,12 +6,13 @@ use model::units::Nanos;
 
 use super::answer::Refusal;
 use crate::changes::{
-    BUDGET_APART, ChangesScope, EFFECT_DAYS, EnvironmentStep, FarmChange, InvalidRun, JudgedEnvironments,
-    JudgedSeries, MOST_SERIES, MOST_STEPS, READ_DAYS, RateHistory, RateReach, SHOWN_DAYS, SeriesAround,
-    effect, is_judged, is_spoiled, new_culprits, over_budget, rate_changes, rate_reach, series_name,
+    BUDGET_APART, BudgetDay, ChangesScope, EFFECT_DAYS, EnvironmentStep, FarmChange, InvalidRun,
+    JudgedEnvironments, JudgedSeries, MOST_SERIES, MOST_STEPS, READ_DAYS, RateHistory, RateReach, SHOWN_DAYS,
+    SeriesAround, effect, is_judged, is_spoiled, new_culprits, over_budget, rate_changes, rate_reach,
+    series_name,
 };
 use crate::history::{changes_by_day, environment_on, since as since_time};
-use crate::records::{BoardEnvironment, DayMaximum, FarmBoard, SeriesKey, SeriesOfBoard, Tier, TierRow};
+use crate::records::{BoardEnvironment, FarmBoard, SeriesKey, SeriesOfBoard, Tier, TierRow};
 use crate::setting_changes::{SettingChange, changed};
 use crate::store::{FarmStore, TimeStretch};
 
@@ -141,22 +142,25 @@ async fn maxima(
     from: i64,
     limit: Nanos,
     invalid: &[InvalidRun],
-) -> Result<Vec<DayMaximum>, Refusal> {
-    let mut all: BTreeMap<i64, Nanos> = BTreeMap::new();
+) -> Result<Vec<BudgetDay>, Refusal> {
+    let mut all: BTreeMap<i64, BudgetDay> = BTreeMap::new();
     for (key, day) in store.day_maxima(board, from).await? {
         let counted = match day.max_ns > limit && is_spoiled(invalid, &key, day.t) {
             true => {
                 let within = TimeStretch { from: day.t, to: day.t + DAY };
-                store.slot_maxima(board, &key, within).await?.into_iter().map(|slot| slot.1).max()
+                let largest =
+                    store.slot_maxima(board, &key, within).await?.into_iter().max_by_key(|slot| slot.1);
+                largest.map(|(t, max_ns)| (max_ns, Some(t)))
             }
-            false => Some(day.max_ns),
+            false => Some((day.max_ns, None)),
         };
-        if let Some(max) = counted {
-            let known = all.entry(day.t).or_insert(max);
-            *known = max.max(*known);
+        let known = all.get(&day.t).map(|known| known.max_ns);
+        if let Some((max_ns, slot)) = counted.filter(|(max_ns, _)| known.is_none_or(|known| *max_ns > known))
+        {
+            all.insert(day.t, BudgetDay { t: day.t, max_ns, key, slot });
         }
     }
-    Ok(all.into_iter().map(|(t, max_ns)| DayMaximum { t, max_ns }).collect())
+    Ok(all.into_values().collect())
 }
 
 /// What a board was before a change of its environment, and after it.

@@ -1,5 +1,7 @@
 //! Five minutes of a board: asks the store, hands values to the view.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Extension;
@@ -226,7 +228,7 @@ async fn spikes(app: &App, runs: &[FarmRun], within: TimeStretch) -> (Vec<FarmSp
         // In its address a run is called as the store calls it.
         all.extend(found.unwrap_or_default().into_iter().map(|one| FarmSpike { run: id.clone(), ..one }));
     }
-    all.sort_by_key(|one| (std::cmp::Reverse(one.latency_ns), one.at));
+    all.sort_by_key(|one| (Reverse(one.latency_ns), one.at));
     (all, unread)
 }
 
@@ -237,13 +239,67 @@ async fn worst_of_day(
     all: impl Iterator<Item = &SeriesOfBoard>,
     day: TimeStretch,
 ) -> Result<(SeriesOfBoard, Vec<FarmSlot>), Refusal> {
-    let mut best: Option<(SeriesOfBoard, Vec<FarmSlot>)> = None;
-    for one in all.take(24) {
-        let worst = app.store.worst_slots(board, &one.key, day, WORST).await?;
-        let max = |slots: &[FarmSlot]| slots.first().and_then(|slot| slot.max_ns);
-        if best.as_ref().is_none_or(|(_, known)| max(&worst) > max(known)) {
-            best = Some((one.clone(), worst));
-        }
+    let all: Vec<&SeriesOfBoard> = all.collect();
+    let maxima = match all.len() {
+        0 | 1 => BTreeMap::new(),
+        _ => app.store.largest_of_series(board, day).await?,
+    };
+    // Of equal ones it is the first.
+    let largest = all.into_iter().min_by_key(|one| Reverse(maxima.get(&one.key).copied()));
+    let largest =
+        largest.ok_or_else(|| Refusal::not_found("the board has no such series: choose one on its page"))?;
+    let worst = app.store.worst_slots(board, &largest.key, day, WORST).await?;
+    Ok((largest.clone(), worst))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::units::Nanos;
+    use serde_json::Value;
+
+    use super::super::FarmExposure;
+    use super::super::made_app::get;
+    use super::*;
+    use crate::fixture::recorded_run;
+    use crate::store::engines::on_each_engine;
+
+    /// The last of thirty series in the order in which they are named.
+    #[test]
+    fn the_largest_latency_of_a_day_is_found_among_many_series() {
+        on_each_engine(async |store| {
+            let recorded = recorded_run("measured", "a");
+            let day = Tier::Day.begin(recorded.run.started);
+            for at in 0..30 {
+                let (mut record, id) = (recorded.clone(), format!("run-{at}"));
+                let max_ns = Some(Nanos(if at == 29 { 8_000_000 } else { 60_000 }));
+                record.run.key.plan = format!("p{at:02}");
+                record.run.id.clone_from(&id);
+                (record.run.started, record.whole.t) = (day, day);
+                (record.run.max_ns, record.whole.max_ns) = (max_ns, max_ns);
+                record.digest = id.clone().into_bytes();
+                record.rows.clear();
+                let t = day + SLOT * (at + 1);
+                record.slots = vec![FarmSlot { t, n: 1, max_ns, run: id, ..FarmSlot::default() }];
+                store.put(&record).await.unwrap();
+            }
+            store.set_budget("", Some(Nanos(1_000_000))).await.unwrap();
+            let app = Arc::new(App::new(store, FarmExposure::Loopback, None));
+            let json = async |address: &str| {
+                let (status, text) = get(&app, address).await;
+                assert_eq!(status, StatusCode::OK, "{address}: {text}");
+                serde_json::from_str::<Value>(&text).unwrap()
+            };
+            let changes = json("/v1/changes").await["changes"].clone();
+            let over = changes.as_array().unwrap().iter().find(|one| one["kind"] == "over-budget");
+            let address = over.unwrap()["address"].as_str().unwrap().to_owned();
+            assert!(address.contains("plan=p29"), "{address}");
+            for address in [format!("/b/a/at/{day}?worst=day"), address] {
+                let at = json(&address.replacen("/b/", "/v1/boards/", 1)).await;
+                assert_eq!((&at["plan"], &at["t"]), (&"p29".into(), &(day + SLOT * 30).into()), "{address}");
+                assert_eq!(at["slots"][0]["max_ns"], 8_000_000, "{address}");
+            }
+            let at = json(&format!("/v1/boards/a/at/{day}?plan=p03&worst=day")).await;
+            assert_eq!((&at["plan"], &at["slots"][0]["max_ns"]), (&"p03".into(), &60_000.into()));
+        });
     }
-    best.ok_or_else(|| Refusal::not_found("the board has no such series: choose one on its page"))
 }
