@@ -30,7 +30,7 @@ pub struct SeriesOfBoard {
     pub words: String,
     /// Days that it has samples of.
     pub days: u64,
-    /// The first second of the last of these.
+    /// The first second of the last of these; of the last of all where it has no samples.
     pub last: i64,
 }
 
@@ -135,6 +135,12 @@ impl FarmBoard {
     /// When the last of it came that has a time of day, a run or five minutes; 0 where none did.
     pub fn last_seen(&self) -> i64 {
         self.last.max(self.last_slot)
+    }
+
+    /// The first second of the last day of which anything came: five minutes without samples, of a
+    /// recorder that sees no wake-up, are a sign of life.
+    pub fn last_heard(&self) -> i64 {
+        self.last_day.max(Tier::Day.begin(self.last_slot))
     }
 
     /// All days of these that have samples, oldest first.

@@ -42,11 +42,11 @@ impl UsualGap {
 /// Whether a board is silent on a day, by the days on which it used to send. One that is to send is
 /// silent also where it sent on fewer days than say how often it does, or never.
 pub fn silent(board: &FarmBoard, today: i64) -> Option<FarmChange> {
-    let (day, usual, is_new) = (Tier::Day.seconds(), UsualGap::of(board), board.last_day <= 0);
+    let (day, usual, is_new) = (Tier::Day.seconds(), UsualGap::of(board), board.last_heard() <= 0);
     if !board.sends && (is_new || matches!(usual, UsualGap::Unknown(_))) {
         return None;
     }
-    let last = if is_new { Tier::Day.begin(board.enrolled) } else { board.last_day };
+    let last = if is_new { Tier::Day.begin(board.enrolled) } else { board.last_heard() };
     let gap = match usual {
         UsualGap::OfMonth(gap) | UsualGap::OfYear(gap) => gap / day,
         UsualGap::Unknown(_) => 1,
@@ -115,6 +115,11 @@ mod tests {
         assert!(silent(&board(&[1, 8, 15]), today(30)).is_none());
         assert!(silent(&board(&[1, 8, 15]), today(40)).is_some());
         assert!(silent(&board(&[1]), today(99)).is_none());
+        // Five minutes without samples came.
+        let idle = FarmBoard { last_slot: 6 * 86_400 + 300, ..board(&[1, 2, 3]) };
+        assert!(silent(&idle, today(8)).is_none());
+        let found = silent(&idle, today(9)).unwrap();
+        assert!(found.from == 6 * 86_400 && found.evidence[0].contains("3 days"), "{found:?}");
         // What came and does not count is no silence.
         let found = silent(&FarmBoard { uncounted: vec![2 * 86_400], ..board(&[1, 3]) }, today(6)).unwrap();
         assert!(found.evidence[0].contains("samples of each day"), "{found:?}");

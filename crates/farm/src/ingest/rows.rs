@@ -166,6 +166,11 @@ fn received(header: &HeaderLine, of: &RowsOf, line: &RowsLine, bytes: &[u8]) -> 
         });
         add(&mut parts[at], row);
     }
+    if parts.is_empty() {
+        // A recorder that sees no wake-up goes on all the same: its five minutes have no samples.
+        let key = SeriesKey { series: of.series.clone(), plan: excerpt(&header.run.plan) };
+        parts.push(RowPart { key, ..RowPart::default() });
+    }
     Ok(ReceivedRow {
         seq: line.at.seq,
         mono_ns: line.at.mono_ns,
@@ -331,6 +336,16 @@ mod tests {
             assert_eq!((fault.line, fault.is_size), (at, at > MOST_LINES), "{}", fault.detail);
             assert!(!fault.detail.contains('\n') && fault.detail.len() < 400);
         }
+    }
+
+    #[test]
+    fn a_line_without_a_wakeup_has_five_minutes_without_samples() {
+        let mut empty = RowsLine::default();
+        (empty.at.seq, empty.at.span_ns) = (4, Nanos(300 * Nanos::SECOND.0));
+        let text = HEADER.to_owned() + &serde_json::to_string(&empty).unwrap();
+        let parts = read(&of(), text.as_bytes()).unwrap().remove(0).parts;
+        let key = SeriesKey { series: "measure".into(), plan: "p".into() };
+        assert_eq!(parts, [RowPart { key, ..RowPart::default() }]);
     }
 
     #[test]

@@ -196,10 +196,12 @@ impl FarmStore {
         Ok(slots)
     }
 
-    /// What a board measured: what it still measures first, and of that what it has most days of.
+    /// What a board measured: what it still measures first, and of that what it has most days with
+    /// samples of.
     pub async fn series(&self, board: &str) -> Result<Vec<SeriesOfBoard>> {
         let rows: Vec<(String, String, String, i64, i64)> = sqlx::query_as(
-            "select h.series, h.plan, coalesce(p.words, ''), count(*), max(h.t) from hist h \
+            "select h.series, h.plan, coalesce(p.words, ''), count(h.max_ns), \
+             coalesce(max(case when h.max_ns is not null then h.t end), max(h.t)) from hist h \
              join board b on b.id = h.board_id left join plan p on p.series = h.series and p.plan = h.plan \
              where b.key = $1 and h.tier = 2 group by h.series, h.plan, p.words \
              order by max(h.t) desc, h.series, h.plan",

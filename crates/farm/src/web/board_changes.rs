@@ -98,7 +98,8 @@ pub async fn reach(store: &FarmStore, board: &FarmBoard, key: &SeriesKey) -> Res
     Ok(rate_reach(&RateHistory { board: &board.board, key, name: "", days: &days }))
 }
 
-/// The days by which a rate is judged: whole ones, of this hardware and of what counts.
+/// The days by which a rate is judged: whole ones with samples, of this hardware and of what
+/// counts.
 async fn days(
     store: &FarmStore,
     board: &FarmBoard,
@@ -109,7 +110,7 @@ async fn days(
     // The last day is not over.
     let within = TimeStretch { from: (board.last_day - READ_DAYS * DAY).max(hardware), to: board.last_day };
     let mut days = store.tiers(&board.board, key, Tier::Day, within).await?;
-    days.retain(|day| !is_spoiled(invalid, key, day.t));
+    days.retain(|day| day.n > 0 && !is_spoiled(invalid, key, day.t));
     Ok(days)
 }
 

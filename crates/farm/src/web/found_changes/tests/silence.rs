@@ -1,7 +1,12 @@
 //! Boards of which nothing comes any more.
 
+use std::ops::Range;
+
+use model::watch::WatchRow;
+
 use super::*;
-use crate::store::EnrolOutcome;
+use crate::ingest::rows::{self, RowsOf};
+use crate::store::{EnrolOutcome, RowBatch};
 
 /// Five days of a board, long ago.
 async fn put_days(store: &FarmStore, board: &str) {
@@ -42,5 +47,43 @@ fn a_farm_of_which_no_board_sends_any_more_says_so() {
         store.revoke("never", 2).await.unwrap();
         store.revoke("sends", 2).await.unwrap();
         assert!(silent(&store).await.is_empty());
+    });
+}
+
+/// Five minutes of each of these days, with samples or without any.
+async fn put_rows(store: &FarmStore, board_id: i64, days: Range<i64>, has_samples: bool) {
+    let of = RowsOf { boot: "b".into(), recording: "r".into(), series: "timer+wakeup".into() };
+    let line = |day: i64| {
+        let hist = RowCounts::of_rows([(200, 1)]);
+        let (cpu, n, max_ns) = (Some(Cpu(0)), hist.total(), Some(Nanos(200)));
+        let row = WatchRow { cpu, n, max_ns, hist, ..WatchRow::default() };
+        let (cpus, mono) = (Vec::from_iter(has_samples.then_some(row)), day * DAY * Nanos::SECOND.0);
+        let line =
+            serde_json::json!({ "seq": day, "mono_ns": mono, "span_ns": 1, "wall_ns": mono, "cpus": cpus });
+        line.to_string() + "\n"
+    };
+    let text: String = days.map(line).collect();
+    let rows = rows::read(&of, text.as_bytes()).unwrap();
+    store.put_rows(&[RowBatch { board_id, of, clock: None, received_ns: i64::MAX, rows }]).await.unwrap();
+}
+
+#[test]
+fn a_recorder_that_sees_no_wakeup_is_not_silent() {
+    on_each_engine(async |store| {
+        for (board, samples, until) in [("busy", 12, 12), ("idle", 5, 12), ("off", 5, 5)] {
+            let id = store.board_for(board, board).await.unwrap();
+            put_rows(&store, id, 0..samples, true).await;
+            put_rows(&store, id, samples..until, false).await;
+        }
+        let boards = store.boards().await.unwrap();
+        let idle = boards.iter().find(|one| one.board == "idle").unwrap();
+        assert_eq!((idle.last_day, idle.last_slot, idle.days.len()), (4 * DAY, 11 * DAY, 5));
+        let series = store.series("idle").await.unwrap();
+        assert_eq!((series.len(), series[0].days, series[0].last), (1, 5, 4 * DAY));
+        let all = found(&store, &FoundChanges::default()).await.into_iter();
+        let silent = all.filter(|one| one.kind == ChangeKind::Silent).map(|one| one.board);
+        assert_eq!(silent.collect::<Vec<_>>(), ["off"]);
+        assert_eq!(store.last_rows("busy", "off").await.unwrap()["idle"], 11 * DAY);
+        assert_eq!(store.faults().await.unwrap(), [""; 0]);
     });
 }
