@@ -36,6 +36,25 @@ impl FarmStore {
         Ok(())
     }
 
+    /// Keeps another time of what was acknowledged, where nothing is kept of that.
+    pub async fn move_acknowledged(&self, of: &AcknowledgedChange, t: i64) -> Result<()> {
+        sqlx::query(
+            "update acknowledged set t = $1 where subject = $2 and t = $3 \
+             and board_id in (select id from board where key = $4) and not exists (select 1 \
+             from acknowledged o where o.board_id = acknowledged.board_id \
+             and o.subject = acknowledged.subject and o.t = $5)",
+        )
+        .bind(t)
+        .bind(&of.subject)
+        .bind(of.t)
+        .bind(&of.board)
+        .bind(t)
+        .execute(&self.pool)
+        .await
+        .map_err(trouble)?;
+        Ok(())
+    }
+
     /// Takes that back for a subject within a stretch of time: how many there were.
     pub async fn reopen(&self, board: &str, subject: &str, from: i64, to: i64) -> Result<u64> {
         let reopen = sqlx::query(

@@ -12,7 +12,7 @@ use super::app::App;
 use super::login::moved;
 use super::sender::now;
 use super::visitor::Visitor;
-use crate::changes::{Acknowledgement, ChangeIdentity, FarmChange};
+use crate::changes::{Acknowledgement, ChangeIdentity, ChangeKind, FarmChange};
 use crate::pages::parts::escaped;
 use crate::store::AcknowledgedChange;
 
@@ -23,14 +23,32 @@ pub async fn mark(app: &App, all: &mut [FarmChange]) -> Result<(), Refusal> {
     let Some(first) = all.iter().map(|one| one.acknowledged_within().0).min() else { return Ok(()) };
     let known = app.store.acknowledged(first).await?;
     for one in all {
-        let is_of = |known: &&AcknowledgedChange| {
-            known.board == one.board
-                && known.subject == one.subject
-                && one.is_acknowledged_by(known.t, known.by.at)
-        };
-        one.acknowledged = known.iter().rev().find(is_of).map(|known| known.by.clone());
+        one.acknowledged = looked_at(&known, one).map(|known| known.by.clone());
     }
     Ok(())
+}
+
+/// Has what was acknowledged of a budget go on with it: the days that are looked at leave behind
+/// when that was.
+pub async fn follow(app: &App, all: &[FarmChange]) -> model::error::Result<()> {
+    let over: Vec<&FarmChange> = all.iter().filter(|one| one.kind == ChangeKind::OverBudget).collect();
+    let Some(first) = over.iter().map(|one| one.acknowledged_within().0).min() else { return Ok(()) };
+    let known = app.store.acknowledged(first).await?;
+    for one in over {
+        let until = ChangeIdentity::of(one).until;
+        if let Some(known) = looked_at(&known, one).filter(|known| known.t < until) {
+            app.store.move_acknowledged(known, until).await?;
+        }
+    }
+    Ok(())
+}
+
+/// What is kept of a change that somebody looked at, the latest.
+fn looked_at<'a>(all: &'a [AcknowledgedChange], of: &FarmChange) -> Option<&'a AcknowledgedChange> {
+    let is_of = |known: &&AcknowledgedChange| {
+        known.board == of.board && known.subject == of.subject && of.is_acknowledged_by(known.t, known.by.at)
+    };
+    all.iter().rev().find(is_of)
 }
 
 /// What is kept of a change: it is known by that when more is known of it.
@@ -82,7 +100,6 @@ pub async fn acknowledge(
 mod tests {
     use super::super::FarmExposure;
     use super::*;
-    use crate::changes::ChangeKind;
     use crate::changes::made::made_change;
     use crate::store::engines::on_each_engine;
 
@@ -112,6 +129,32 @@ mod tests {
                 let open = all.map(|one| one.is_open());
                 assert_eq!(open, [false, false, true], "{kind:?}");
             }
+        });
+    }
+
+    #[test]
+    fn a_budget_that_was_acknowledged_stays_so_however_long_it_is_broken() {
+        on_each_engine(async |store| {
+            store.board_for("a", "a").await.unwrap();
+            let app = App::new(store, FarmExposure::Loopback, None);
+            let over = |from: i64, last: i64| FarmChange {
+                from: from * DAY,
+                subject: "budget 5".into(),
+                ..made_change("a", ChangeKind::OverBudget, last * DAY)
+            };
+            app.store.acknowledge(&acknowledged(&over(6, 14), Acknowledgement::default())).await.unwrap();
+            let is_open = async |of: FarmChange| {
+                let mut all = [of];
+                follow(&app, &all).await.unwrap();
+                mark(&app, &mut all).await.unwrap_or_else(|refusal| panic!("{}", refusal.detail));
+                all[0].is_open()
+            };
+            for last in [15, 40, 90, 130, 180] {
+                assert!(!is_open(over((last - 89).max(6), last)).await, "{last}");
+            }
+            // After seven days within it.
+            assert!(is_open(over(188, 188)).await);
+            assert_eq!(app.store.acknowledged(0).await.unwrap().len(), 1);
         });
     }
 }

@@ -7,7 +7,7 @@ use axum::extract::{Query, State};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::acknowledge::mark;
+use super::acknowledge::{follow, mark};
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
 use super::found_changes::rates_of;
@@ -43,7 +43,8 @@ pub async fn note_found(app: &App, all: &[FarmChange], now: i64) -> model::error
     }
     let bad = all.iter().filter(|one| one.kind.is_bad());
     let found: Vec<(ChangeIdentity, i64)> = bad.map(|one| (ChangeIdentity::of(one), one.t)).collect();
-    app.store.note_found(&found, now).await
+    app.store.note_found(&found, now).await?;
+    follow(app, all).await
 }
 
 #[derive(Default, Deserialize)]
