@@ -105,13 +105,16 @@ impl FarmStore {
     async fn last_hours(&self, first: &str, last: &str) -> Result<Vec<(i64, LastHours)>> {
         // Board by board, so that the index is asked for a day of each and not read as a whole.
         const HOURS: &str = "select s.board_id, \
-             (select max(d.t) from hist d where d.board_id = s.board_id and d.tier = 2 and d.t <= $1), \
-             (select max(l.t) from hist l where l.board_id = s.board_id and l.tier = 1 and l.t <= $2), \
+             (select max(d.t) from hist d where d.board_id = s.board_id and d.tier = 2 and d.t <= $1 \
+             and d.max_ns is not null), \
+             (select max(l.t) from hist l where l.board_id = s.board_id and l.tier = 1 and l.t <= $2 \
+             and l.max_ns is not null), \
              (select max(h.max_ns) from hist h where h.board_id = s.board_id and h.tier = 1 and h.t <= $3 \
-             and h.t > $4 + \
-             (select max(l.t) from hist l where l.board_id = s.board_id and l.tier = 1 and l.t <= $5)), \
-             (select max(h.max_ns) from hist h where h.board_id = s.board_id and h.tier = 1 and h.t = $6 + \
-             (select max(l.t) from hist l where l.board_id = s.board_id and l.tier = 1 and l.t <= $7)) \
+             and h.t > $4 + (select max(l.t) from hist l where l.board_id = s.board_id and l.tier = 1 \
+             and l.t <= $5 and l.max_ns is not null)), \
+             (select max(h.max_ns) from hist h where h.board_id = s.board_id and h.tier = 1 \
+             and h.t = $6 + (select max(l.t) from hist l where l.board_id = s.board_id and l.tier = 1 \
+             and l.t <= $7 and l.max_ns is not null)) \
              from board_setting s join board b on b.id = s.board_id where b.key >= $8 and b.key <= $9";
         type Row = (i64, Option<i64>, Option<i64>, Option<i64>, Option<i64>);
         // A run of the future, which an older version took in, is no last one.
@@ -137,7 +140,7 @@ impl FarmStore {
                  cast(case when {HAS_SLOTS} then 1 else 0 end as bigint) from board b cross join run r \
                  where b.key >= $1 and b.key <= $2 and r.board_id = b.id and r.started <= $3 \
                  and r.started > $4 + (select max(d.t) from hist d where d.board_id = b.id and d.tier = 2 \
-                 and d.t <= $5){which}"
+                 and d.t <= $5 and d.max_ns is not null){which}"
             );
             let rows = sqlx::query_as(AssertSqlSafe(text)).bind(first).bind(last);
             let rows = rows.bind(latest_now()).bind(-days * DAY).bind(latest_now());
@@ -157,9 +160,9 @@ impl FarmStore {
     async fn last_day_by_slots(&self, board: i64) -> Result<Option<i64>> {
         let ends = format!(
             "select (select max(l.t) from (select (select x.t from slot x where x.board_id = k.board_id \
-             and x.series = k.series and x.plan = k.plan and x.t <= $2 and {COUNTS} order by x.t desc \
-             limit 1) as t from {SERIES}) l), (select max(v.started) from run v where v.board_id = $3 \
-             and v.invalid = 0 and v.started <= $4)"
+             and x.series = k.series and x.plan = k.plan and x.t <= $2 and x.max_ns is not null \
+             and {COUNTS} order by x.t desc limit 1) as t from {SERIES}) l), (select max(v.started) \
+             from run v where v.board_id = $3 and v.invalid = 0 and v.started <= $4)"
         );
         let latest = latest_now();
         let ends = sqlx::query_as(AssertSqlSafe(ends)).bind(board).bind(latest).bind(board).bind(latest);
@@ -248,6 +251,22 @@ mod tests {
             }
             store.put(&without_slots(run("whole b", "b", T, MILLI / 2, 0))).await.unwrap();
             assert_eq!(maximum(&store).await, [MILLI, MILLI]);
+        });
+    }
+
+    #[test]
+    fn the_24_hours_end_with_a_sample_where_a_recorder_goes_on_and_sees_none() {
+        on_each_engine(async |store| {
+            put_recorded(&store, run("before", "a", T - 30 * HOUR, 9 * MILLI, 0)).await;
+            put_recorded(&store, run("last", "a", T, 3 * MILLI, 0)).await;
+            let mut idle = run("idle", "a", T + 30 * HOUR, 0, 0);
+            (idle.slots[0].n, idle.slots[0].max_ns, idle.whole.max_ns) = (0, None, None);
+            idle.rows = vec![TierRow { t: T + 30 * HOUR, ..TierRow::default() }];
+            put_recorded(&store, idle).await;
+            assert_eq!(maximum(&store).await, [3 * MILLI]);
+            // Five minutes tell it.
+            store.put(&run("spoiled", "a", T + HOUR, 8 * MILLI, 1)).await.unwrap();
+            assert_eq!(maximum(&store).await, [3 * MILLI]);
         });
     }
 
