@@ -38,8 +38,8 @@ struct StaticProgram {
 }
 
 const ONBEAT: StaticProgram = StaticProgram { name: "onbeat", profile: "dist", has_c: false, linked: "" };
-/// Functions of the same code are there once, and the index by which a panic would be unwound, which
-/// ends the program here, is not: 55 kB of 2.5 MB.
+/// Functions of the same code are there once, and the index by which a panic would be unwound,
+/// which ends the program here, is not: 55 kB of 2.5 MB.
 const PUSH: StaticProgram = StaticProgram {
     name: "onbeat-push",
     profile: "push",

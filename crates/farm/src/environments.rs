@@ -49,8 +49,8 @@ pub const KERNEL_CONFIGURATION: &str = "kernel configuration";
 /// What the names of words of the command line begin with: one that is not there was not given.
 pub const WORD: &str = "cmdline ";
 
-/// What everyone tells who looked at the machine itself: the command line and the lists of CPUs were
-/// read then, too, and what is empty of these is so.
+/// What everyone tells who looked at the machine itself: the command line and the lists of CPUs
+/// were read then, too, and what is empty of these is so.
 pub const LOOKED_AT: &str = "host.clocksource";
 pub const CPU_LISTS: [&str; 2] = ["host.isolated", "host.nohz_full"];
 const EMPTY_LIST: &str = "[]";
