@@ -1,9 +1,11 @@
 //! The rows of a record: each line as it was written, under its number.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use bundle::record::cuts::RowCut;
+use bundle::record::damage::words_of;
 use bundle::record::read::{RecordReader, is_record};
 use bundle::record::texts::RowText;
 use host::RecordFolder;
@@ -90,55 +92,89 @@ fn send_end(
 pub fn send_backlog(round: &mut PushRound<'_>, record: &Path) -> Sent {
     for &series in WatchSeries::ALL {
         let mut open: Option<RowCut> = None;
-        each_open(round, record, series, |round, text| match RowCut::join(&mut open, series, text) {
-            Some(full) => send(round, record, full),
-            None => Ok(()),
-        })?;
+        let reader =
+            each_open(round, record, series, |round, text| match RowCut::join(&mut open, series, text) {
+                Some(full) => send(round, record, full),
+                None => Ok(()),
+            })?;
         if let Some(rest) = open {
             send(round, record, rest)?;
+        }
+        if let Some(reader) = reader.filter(|reader| !reader.damaged.is_empty()) {
+            leave_damaged(round, record, series, &reader)?;
         }
     }
     Ok(())
 }
 
-/// Calls for each row of a series that the farm has not acknowledged.
+/// Calls for each row of a series that the farm has not acknowledged and that is as it was written;
+/// the reader, where all could be read.
 fn each_open(
     round: &mut PushRound<'_>,
     record: &Path,
     series: WatchSeries,
     mut f: impl FnMut(&mut PushRound<'_>, RowText) -> Sent,
-) -> Sent {
+) -> Result<Option<RecordReader<RecordFolder>>, RoundEnd> {
     if !is_record(record) {
-        return Ok(());
+        return Ok(None);
     }
     let mut reader = match open(record, series, &round.log) {
         Ok(reader) => reader,
         Err(failure) => {
             round.remark(failure.message);
-            return Ok(());
+            return Ok(None);
         }
     };
     let mut end: Sent = Ok(());
-    let read = reader.each_row_text(series, |text| {
-        if end.is_err() {
-            return;
-        }
+    // What was sent meanwhile is not wanted any more.
+    let shared = RefCell::new(&mut *round);
+    let is_wanted = |text: &RowText| is_open(&shared.borrow().log, series, text);
+    let read = reader.each_row_text(series, is_wanted, |text| {
+        let round = &mut **shared.borrow_mut();
         match text.tier {
-            RecordTier::Interval => {
-                let done = round.log.done(&text.run.recording, &text.run.boot, series.name());
-                if !done.is_some_and(|done| done.contains(text.at.seq)) {
-                    end = f(round, text);
-                }
-            }
+            _ if end.is_err() => {}
+            RecordTier::Interval => end = f(round, text),
             _ => note_merged(round, series, &text),
         }
     });
-    reader.remarks.into_iter().for_each(|remark| round.remark(remark));
-    if let Err(error) = read {
+    for remark in std::mem::take(&mut reader.remarks) {
+        round.remark(remark);
+    }
+    if let Err(error) = &read {
         round.remark(format!("{} cannot be read ({error}): its rows are not sent", quoted(record)));
         round.outcome.left = true;
     }
-    end
+    end.map(|()| read.is_ok().then_some(reader))
+}
+
+/// Whether a row is to be sent; of rows that were added up, whether some were not. Those of before
+/// the first one that was sent are nobody's loss.
+fn is_open(log: &SentLog, series: WatchSeries, text: &RowText) -> bool {
+    let done = log.done(&text.run.recording, &text.run.boot, series.name());
+    match text.tier {
+        RecordTier::Interval => !done.is_some_and(|done| done.contains(text.at.seq)),
+        _ => done.is_some_and(|done| done.missing(text.at.seq, text.at.last_seq()) > 0),
+    }
+}
+
+/// Leaves out what is not as it was written: it is told once, and not read again.
+fn leave_damaged(
+    round: &mut PushRound<'_>,
+    record: &Path,
+    series: WatchSeries,
+    reader: &RecordReader<RecordFolder>,
+) -> Sent {
+    let mut rows = 0;
+    for lost in reader.damaged.iter().flat_map(|section| reader.lost_with(section)) {
+        let numbers = (lost.first, lost.last);
+        rows += round.log.leave_out_rest(&lost.recording, &lost.boot, series.name(), numbers);
+    }
+    if rows > 0 {
+        round.outcome.refused += rows;
+        round.remark(format!("{}: {}", quoted(record), words_of(rows, &reader.damaged)));
+        round.keep()?;
+    }
+    Ok(())
 }
 
 fn open(
@@ -156,17 +192,12 @@ fn open(
     Ok(reader)
 }
 
-/// Rows that were added up are no rows of their own any more. Those of before the first one that
-/// was sent are nobody's loss.
+/// Rows that were added up are no rows of their own any more.
 fn note_merged(round: &mut PushRound<'_>, series: WatchSeries, text: &RowText) {
-    let (recording, boot) = (&text.run.recording, &text.run.boot);
-    let Some(done) = round.log.done(recording, boot, series.name()) else { return };
-    let missing = done.missing(text.at.seq, text.at.last_seq());
-    if missing > 0 {
-        round.outcome.lost = round.outcome.lost.saturating_add(missing);
-        round.log.dropped_rows = round.log.dropped_rows.saturating_add(missing);
-        round.log.leave_out(recording, boot, series.name(), (text.at.seq, text.at.last_seq()));
-    }
+    let numbers = (text.at.seq, text.at.last_seq());
+    let lost = round.log.leave_out_rest(&text.run.recording, &text.run.boot, series.name(), numbers);
+    round.outcome.lost = round.outcome.lost.saturating_add(lost);
+    round.log.dropped_rows = round.log.dropped_rows.saturating_add(lost);
 }
 
 /// Sends a cut until each of its rows is acknowledged or set aside; before that what it names.

@@ -96,6 +96,23 @@ impl SentLog {
         rows.left_out.insert(from, to);
     }
 
+    /// Notes as rows that the farm never gets what is not done of a stretch: how many.
+    pub fn leave_out_rest(
+        &mut self,
+        recording: &str,
+        boot: &str,
+        series: &str,
+        (from, to): (u64, u64),
+    ) -> u64 {
+        let gaps = self.done(recording, boot, series).cloned().unwrap_or_default().gaps(from, to);
+        if gaps.count() > 0 {
+            let rows = self.of(recording, boot, series);
+            rows.done.add(&gaps);
+            rows.left_out.add(&gaps);
+        }
+        gaps.count()
+    }
+
     /// Forgets the rows that the farm has not, but for those that it never gets: how many.
     pub fn forget_but(&mut self, there: &[SentRows]) -> u64 {
         let mut forgotten = 0u64;

@@ -34,9 +34,24 @@ impl SeqRanges {
             .0
             .iter()
             .filter(|&&(begin, end)| begin <= to && from <= end)
-            .map(|&(begin, end)| end.min(to) - begin.max(from) + 1)
+            .map(|&(begin, end)| (end.min(to) - begin.max(from)).saturating_add(1))
             .sum();
-        (to.saturating_sub(from) + 1).saturating_sub(there)
+        to.saturating_sub(from).saturating_add(1).saturating_sub(there)
+    }
+
+    /// The numbers of a stretch that are not in it.
+    pub fn gaps(&self, from: u64, to: u64) -> SeqRanges {
+        let (mut gaps, mut next) = (SeqRanges::default(), Some(from));
+        for &(begin, end) in self.0.iter().filter(|&&(begin, end)| begin <= to && from <= end) {
+            if let Some(at) = next.filter(|at| *at < begin) {
+                gaps.insert(at, begin - 1);
+            }
+            next = end.checked_add(1);
+        }
+        if let Some(at) = next {
+            gaps.insert(at, to);
+        }
+        gaps
     }
 
     /// How many numbers are in it.
@@ -87,6 +102,11 @@ mod tests {
             }
             let missing = (10..=50).filter(|seq| !set.contains(seq)).count() as u64;
             prop_assert_eq!(ranges.missing(10, 50), missing);
+            let gaps = ranges.gaps(10, 50);
+            prop_assert!(gaps.is_ordered() && gaps.count() == missing);
+            for seq in 0..80 {
+                prop_assert_eq!(gaps.contains(seq), (10..=50).contains(&seq) && !set.contains(&seq));
+            }
         }
     }
 
@@ -121,5 +141,8 @@ mod tests {
         ranges.insert(5, 4);
         assert!(ranges.contains(u64::MAX) && ranges.is_ordered() && !ranges.contains(5));
         assert_eq!(ranges.missing(u64::MAX - 2, u64::MAX), 1);
+        assert_eq!(ranges.missing(0, u64::MAX), u64::MAX - 2);
+        let gaps = ranges.gaps(u64::MAX - 2, u64::MAX);
+        assert!(gaps.contains(u64::MAX - 2) && gaps.count() == 1);
     }
 }

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use model::text::several;
 use model::watch::WatchRun;
 
+use super::damage::DamagedSection;
+
 /// What reading a file met.
 #[derive(Default)]
 pub struct Faults {
@@ -14,6 +16,8 @@ pub struct Faults {
     pub cut: bool,
     /// Lines of which an earlier file has the intervals.
     pub repeated: u64,
+    /// Sections whose rows were wanted as they were written, and are not.
+    pub damaged: Vec<DamagedSection>,
 }
 
 /// Which intervals there were: files that no manifest tells apart may hold the same ones, added up

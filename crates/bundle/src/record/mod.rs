@@ -10,12 +10,14 @@
 
 mod close;
 pub mod cuts;
+pub mod damage;
 #[cfg(any(test, feature = "fixture"))]
 pub mod fake;
 mod faults;
 mod keep;
 mod limits;
 pub mod lines;
+mod listed;
 #[cfg(any(test, feature = "fixture"))]
 pub mod made;
 pub mod manifest;

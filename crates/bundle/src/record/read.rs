@@ -10,10 +10,11 @@ use model::keyword::Keyword;
 use model::text::{quoted, several};
 use model::watch::{WatchEnvironment, WatchRun, WatchSeries};
 
+use super::damage::DamagedSection;
 use super::faults::{Faults, Seen};
-use super::lines::{EnvironmentLine, HeaderLine, ROWS_SCHEMA, RowsLine, WATCH_SCHEMA, WorstLine};
+use super::lines::{EnvironmentLine, RowsLine, WATCH_SCHEMA, WorstLine};
+use super::listed::{ListedFile, read_file};
 use super::manifest::{MANIFEST, Manifest, ManifestFault, SegmentKind, is_record_file};
-use super::sections::{DiskFile, SectionLine, SectionReader};
 use super::tail::each_block;
 use model::record::RecordTier;
 
@@ -33,17 +34,8 @@ pub struct RecordReader<D> {
     tail: Option<(String, u64)>,
     /// What was found wrong, in sentences.
     pub remarks: Vec<String>,
-}
-
-/// A file of lines.
-#[derive(Clone, Debug)]
-struct ListedFile {
-    name: String,
-    tier: RecordTier,
-    /// None for that of worst wake-ups.
-    series: Option<WatchSeries>,
-    /// What is read by itself, so that damage hides nothing behind it.
-    stretches: Vec<(u64, u64)>,
+    /// What [`RecordReader::each_row_text`] left out.
+    pub damaged: Vec<DamagedSection>,
 }
 
 /// Whether a folder is a record, whole or not.
@@ -86,8 +78,8 @@ impl RecordReader<RecordFolder> {
 impl<D: RecordDisk> RecordReader<D> {
     /// The same on any disk.
     pub fn open(disk: D) -> std::result::Result<RecordReader<D>, ManifestFault> {
-        let mut reader =
-            RecordReader { disk, manifest: None, files: Vec::new(), tail: None, remarks: Vec::new() };
+        let (files, remarks, damaged) = (Vec::new(), Vec::new(), Vec::new());
+        let mut reader = RecordReader { disk, manifest: None, files, tail: None, remarks, damaged };
         match Manifest::read(&reader.disk) {
             Ok(manifest) => reader.list(&manifest).map_err(ManifestFault::Io)?,
             Err(ManifestFault::Missing | ManifestFault::Damaged) => {
@@ -120,7 +112,8 @@ impl<D: RecordDisk> RecordReader<D> {
                         Err(error) => return Err(error),
                     };
                     let stretches = file.stretches(length);
-                    self.files.push(ListedFile { name: file.name.clone(), tier, series, stretches });
+                    let sealed = file.ends.iter().copied().filter(|end| *end <= length).max().unwrap_or(0);
+                    self.files.push(ListedFile { name: file.name.clone(), tier, series, stretches, sealed });
                 }
             }
         }
@@ -154,7 +147,7 @@ impl<D: RecordDisk> RecordReader<D> {
                     _ => continue,
                 };
                 let stretches = vec![(0, self.disk.length(name)?)];
-                self.files.push(ListedFile { name: name.clone(), tier, series, stretches });
+                self.files.push(ListedFile { name: name.clone(), tier, series, stretches, sealed: 0 });
             }
         }
         if let Some(name) = names.iter().rfind(|name| is_record_file(name) && name.ends_with(".tail")) {
@@ -186,7 +179,7 @@ impl<D: RecordDisk> RecordReader<D> {
             let span = Some((line.at.seq, line.at.last_seq()));
             Ok((span, RecordItem::Worst(tier, run.clone(), Box::new(line))))
         };
-        self.each_line(None, parse, f)
+        self.each_line(None, parse, None, f)
     }
 
     /// The histograms of a series, in order of time.
@@ -201,7 +194,7 @@ impl<D: RecordDisk> RecordReader<D> {
             let span = Some((line.at.seq, line.at.last_seq()));
             Ok((span, (tier, run.clone(), line)))
         };
-        self.each_line(Some(series), parse, |(tier, run, line)| {
+        self.each_line(Some(series), parse, None, |(tier, run, line)| {
             let rows = line.cpus.iter().chain(&line.threads);
             wrong += rows.filter(|row| !row.layout.0.is_empty() && row.hist.total() != row.n).count() as u64;
             f(tier, &run, line);
@@ -228,10 +221,12 @@ impl<D: RecordDisk> RecordReader<D> {
         self.files.retain(|file| !names.contains(&file.name));
     }
 
+    /// With `wants` what is wanted alone, and of sections alone that are as they were written.
     pub(super) fn each_line<T>(
         &mut self,
         series: Option<WatchSeries>,
         parse: impl Fn(RecordTier, &WatchRun, &[u8]) -> serde_json::Result<(Option<(u64, u64)>, T)>,
+        wants: Option<&dyn Fn(&T) -> bool>,
         mut f: impl FnMut(T),
     ) -> io::Result<()> {
         let mut seen = Seen::new(self.manifest.is_none());
@@ -239,7 +234,7 @@ impl<D: RecordDisk> RecordReader<D> {
             self.files.iter().filter(|file| file.series == series).cloned().collect();
         for file in files {
             let mut faults = Faults::default();
-            let read = self.read_file(&file, &mut seen, &mut faults, &parse, &mut f);
+            let read = read_file(&self.disk, &file, (&mut seen, &mut faults), &parse, wants, &mut f);
             match read {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     self.remark(format!("{} was merged or dropped while it was read: read again", file.name));
@@ -247,6 +242,7 @@ impl<D: RecordDisk> RecordReader<D> {
                 read => read?,
             }
             faults.remarks(&file.name).into_iter().for_each(|remark| self.remark(remark));
+            self.damaged.append(&mut faults.damaged);
         }
         let Some((name, length)) = self.tail.clone() else { return Ok(()) };
         let tag = series.map_or("worst", WatchSeries::name);
@@ -255,8 +251,9 @@ impl<D: RecordDisk> RecordReader<D> {
             for (of, line) in block.lines() {
                 if of == tag || series.is_none() && of == "environment" {
                     match parse(RecordTier::Interval, &block.head.run, line) {
-                        Ok((span, item)) if seen.is_new(&block.head.run, span) => f(item),
-                        Ok(_) => faults.repeated += 1,
+                        Ok((span, _)) if !seen.is_new(&block.head.run, span) => faults.repeated += 1,
+                        Ok((_, item)) if wants.is_none_or(|wants| wants(&item)) => f(item),
+                        Ok(_) => {}
                         Err(_) => faults.unread += 1,
                     }
                 }
@@ -276,59 +273,6 @@ impl<D: RecordDisk> RecordReader<D> {
             ));
         }
         faults.remarks(&name).into_iter().for_each(|remark| self.remark(remark));
-        Ok(())
-    }
-
-    fn read_file<T>(
-        &self,
-        file: &ListedFile,
-        seen: &mut Seen,
-        faults: &mut Faults,
-        parse: &impl Fn(RecordTier, &WatchRun, &[u8]) -> serde_json::Result<(Option<(u64, u64)>, T)>,
-        f: &mut impl FnMut(T),
-    ) -> io::Result<()> {
-        for &(from, to) in &file.stretches {
-            let packed = file.series.is_none();
-            let stretch = DiskFile::new(&self.disk, &file.name, from, to);
-            let mut sections = SectionReader::new(stretch, packed);
-            let schema = if packed { WATCH_SCHEMA } else { ROWS_SCHEMA };
-            let mut run = WatchRun::default();
-            let mut known = true;
-            while let Some(next) = sections.next_line()? {
-                let line = match next {
-                    SectionLine::Line(line) => line,
-                    SectionLine::Intact => continue,
-                    SectionLine::Changed => {
-                        faults.changed += 1;
-                        continue;
-                    }
-                    SectionLine::Cut => {
-                        faults.cut = true;
-                        continue;
-                    }
-                };
-                if line.starts_with(b"{\"schema\"") {
-                    match serde_json::from_slice::<HeaderLine>(line) {
-                        Ok(header) => {
-                            known = header.schema == schema;
-                            faults.newer += u64::from(!known);
-                            run = header.run;
-                        }
-                        Err(_) => {
-                            faults.unread += 1;
-                            // What follows is of a boot that is not known.
-                            run = WatchRun::default();
-                        }
-                    }
-                } else if known {
-                    match parse(file.tier, &run, line) {
-                        Ok((span, item)) if seen.is_new(&run, span) => f(item),
-                        Ok(_) => faults.repeated += 1,
-                        Err(_) => faults.unread += 1,
-                    }
-                }
-            }
-        }
         Ok(())
     }
 }

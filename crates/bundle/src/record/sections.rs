@@ -180,6 +180,11 @@ impl<'a> SectionReader<'a> {
         SectionReader { lines: LineReader::new(file), crc: Crc::new(), count: 0, ended: false }
     }
 
+    /// How many bytes its lines had so far.
+    pub fn read(&self) -> u64 {
+        self.lines.to
+    }
+
     /// The next line or end; none at the end of the file.
     pub fn next_line(&mut self) -> io::Result<Option<SectionLine<'_>>> {
         if self.ended {

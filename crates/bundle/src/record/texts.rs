@@ -7,6 +7,7 @@ use host::{RecordDisk, RecordFolder};
 use model::record::RecordTier;
 use model::watch::{WatchRun, WatchSeries};
 
+use super::damage::{DamagedSection, DamagedSpan};
 use super::lines::LineSpan;
 use super::manifest::{MANIFEST, RecordSegment, is_record_file};
 use super::read::RecordReader;
@@ -36,14 +37,38 @@ pub fn record_state(path: &Path) -> io::Result<Vec<(String, u64)>> {
 }
 
 impl<D: RecordDisk> RecordReader<D> {
-    /// The lines of a series, in order of time.
-    pub fn each_row_text(&mut self, series: WatchSeries, f: impl FnMut(RowText)) -> io::Result<()> {
+    /// The lines of a series that are wanted, in order of time. A section is looked through for its
+    /// checksum before the first of them is handed over; where that is another, none is, and
+    /// [`RecordReader::damaged`] has it.
+    pub fn each_row_text(
+        &mut self,
+        series: WatchSeries,
+        wants: impl Fn(&RowText) -> bool,
+        f: impl FnMut(RowText),
+    ) -> io::Result<()> {
+        let wants: &dyn Fn(&RowText) -> bool = &wants;
         let parse = |tier, run: &WatchRun, line: &[u8]| {
             let at: LineSpan = serde_json::from_slice(line)?;
             let span = Some((at.seq, at.last_seq()));
             Ok((span, RowText { tier, run: run.clone(), at, line: line.to_vec() }))
         };
-        self.each_line(Some(series), parse, f)
+        self.each_line(Some(series), parse, Some(wants), f)
+    }
+
+    /// The numbers that are lost with a section, but for those that are elsewhere. Its own lines may
+    /// say anything: of a segment of one boot these are all, and else none that is still to come.
+    pub fn lost_with(&self, section: &DamagedSection) -> Vec<DamagedSpan> {
+        let has_it = |segment: &&RecordSegment| segment.files.iter().any(|file| file.name == section.file);
+        let known = self.manifest().and_then(|all| Some((all, all.segments.iter().find(has_it)?)));
+        // To a record without its manifest nothing is added any more.
+        let Some((manifest, segment)) = known else { return section.spans.clone() };
+        let (from, to) = (&segment.from, &segment.to);
+        if from.boot == to.boot {
+            let (recording, boot) = (manifest.recording.clone(), from.boot.clone());
+            return vec![DamagedSpan { recording, boot, first: from.seq, last: to.seq }];
+        }
+        let is_recorded = |span: &&DamagedSpan| span.boot != to.boot || span.last <= to.seq;
+        section.spans.iter().filter(is_recorded).cloned().collect()
     }
 
     /// Leaves out the files of segments of which this is true.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use bundle::record::damage::{DamagedSection, words_of};
 use model::error::Result;
 use model::text::{excerpt, several};
 use tokio::sync::mpsc;
@@ -32,6 +33,8 @@ pub struct TakenRecord {
     /// Rows that were not taken, and why the first of them was not.
     pub left_out: u64,
     why: String,
+    /// Sections that were changed after they were written: of their rows none was taken.
+    damaged: Vec<DamagedSection>,
     /// Ends of boots that were new, which come once more.
     ends: u64,
     /// Rows that were new and lie in 1970: no clock of their boot was ever set.
@@ -49,6 +52,10 @@ impl TakenRecord {
         if self.left_out > 0 {
             let rows = several(self.left_out, "row is", "rows are");
             reasons.push(format!("{rows} left out: {}", self.why));
+        }
+        if !self.damaged.is_empty() {
+            let rows = self.damaged.iter().fold(0u64, |sum, section| sum.saturating_add(section.rows));
+            reasons.push(words_of(rows, &self.damaged));
         }
         if self.merged > 0 {
             let rows = several(self.merged, "row is", "rows are");
@@ -143,6 +150,13 @@ impl TakenRecord {
             RecordPart::LeftOut { of, up_to, rows, why } => {
                 self.leave_out(rows, why);
                 self.mark(of, up_to);
+            }
+            RecordPart::Damaged(section) => {
+                // A later look finds it again.
+                let is_it = |known: &DamagedSection| known.file == section.file && known.from == section.from;
+                if !self.damaged.iter().any(is_it) {
+                    self.damaged.push(section);
+                }
             }
             RecordPart::End(of, rows) => {
                 let board = self.board(store, one).await?;
@@ -282,9 +296,13 @@ mod tests {
             let mut reader = RecordReader::open_folder(&place).unwrap();
             let mut begun = None;
             reader
-                .each_row_text(WatchSeries::Wakeup, |text| {
-                    cuts.extend(RowCut::join(&mut begun, WatchSeries::Wakeup, text));
-                })
+                .each_row_text(
+                    WatchSeries::Wakeup,
+                    |_| true,
+                    |text| {
+                        cuts.extend(RowCut::join(&mut begun, WatchSeries::Wakeup, text));
+                    },
+                )
                 .unwrap();
             cuts.extend(begun);
             assert_eq!(cuts.len(), 2, "one of each boot");
@@ -348,6 +366,55 @@ mod tests {
             assert_eq!(take_record(&store, &newer, &mut taken).await.unwrap(), [""; 0]);
             assert!(taken.reasons()[0].contains("newer onbeat"), "{:?}", taken.reasons());
             assert!(store.boards_of(Some("newer")).await.unwrap().is_empty());
+        });
+    }
+
+    /// The first file of five minutes of a series, and the lines of its first section.
+    fn first_section(place: &Path, series: &str) -> (std::path::PathBuf, String) {
+        let end = format!(".interval.{series}.rows.jsonl");
+        let files = fs::read_dir(place).unwrap().map(|file| file.unwrap().path());
+        let files = files.filter(|path| path.to_string_lossy().ends_with(&end));
+        let file = files.min().expect("a file of five minutes");
+        let text = fs::read_to_string(&file).unwrap();
+        let lines = text.split_inclusive('\n').take_while(|line| !line.starts_with("{\"end\""));
+        (file, lines.collect())
+    }
+
+    #[test]
+    fn rows_that_no_checksum_proves_are_left_out_until_the_undamaged_record_comes() {
+        on_each_engine(async |store| {
+            let folder = tempfile::tempdir().unwrap();
+            let place = folder.path().join("watch");
+            record(&place, (25, 85), LEAST_SIZE);
+            let (file, section) = first_section(&place, "wakeup");
+            let rows = section.lines().filter(|line| line.starts_with("{\"seq\"")).count() as u64;
+            let whole = fs::read_to_string(&file).unwrap();
+            assert!(rows > 2 && whole.starts_with(&section), "{rows}");
+            let all = 60 * SERIES;
+            // One digit of a count that nothing else contradicts.
+            let at = section.find("\"max_ns\":").unwrap() + 9;
+            let digit = if section.as_bytes()[at] == b'9' { "8" } else { "9" };
+            let mut changed = whole.clone();
+            changed.replace_range(at..=at, digit);
+            fs::write(&file, changed).unwrap();
+            let mut taken = TakenRecord::default();
+            assert_eq!(take_record(&store, &of(&place), &mut taken).await.unwrap(), [""; 0]);
+            let reasons = taken.reasons();
+            let damaged: Vec<&String> = reasons.iter().filter(|why| why.contains("checksum")).collect();
+            assert!(
+                damaged.len() == 1 && damaged[0].starts_with(&format!("{rows} rows of 2026-03-")),
+                "{reasons:?}"
+            );
+            assert!(damaged[0].contains("import the undamaged record"), "{reasons:?}");
+            assert_eq!((taken.stored, taken.had), (all - rows, 0));
+            // The next look, of what grew, does not count it again.
+            record(&place, (85, 86), LEAST_SIZE);
+            take_record(&store, &of(&place), &mut taken).await.unwrap();
+            assert_eq!((taken.reasons(), taken.stored), (reasons, all - rows + SERIES));
+            fs::write(&file, whole).unwrap();
+            let (stored, had, reasons) = afresh(&store, &place).await;
+            assert_eq!((stored, had), (rows, all - rows + SERIES));
+            assert!(reasons.iter().all(|why| !why.contains("checksum")), "{reasons:?}");
         });
     }
 

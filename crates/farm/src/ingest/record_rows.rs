@@ -1,10 +1,12 @@
 //! The rows of a record, read where it lies: the same lines that `onbeat-push` sends, so that each
 //! counts once whichever way it comes.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use bundle::record::cuts::RowCut;
+use bundle::record::damage::DamagedSection;
 use bundle::record::read::{RecordItem, RecordReader};
 use bundle::record::texts::RowText;
 use host::RecordFolder;
@@ -31,6 +33,8 @@ pub enum RecordPart {
     Merged(RowsOf, (u64, u64)),
     /// Rows up to a number of which so many are none to a farm, and why.
     LeftOut { of: RowsOf, up_to: u64, rows: u64, why: String },
+    /// Rows that no checksum proves: what is wrong in them is not known.
+    Damaged(DamagedSection),
 }
 
 /// The last number that was taken, of each boot, recording and series.
@@ -50,18 +54,19 @@ pub fn read(
     for &series in WatchSeries::ALL {
         let mut reader = open(place, series, taken)?;
         let (mut begun, mut goes_on) = (None, true);
-        let read = reader.each_row_text(series, |text| {
-            let of = rows_of(series, &text.run);
-            let (first, last) = (text.at.seq, text.at.last_seq());
-            if !goes_on || taken.get(&of).is_some_and(|taken| last <= *taken) {
-                return;
+        let is_new = |text: &RowText| {
+            let known = taken.get(&rows_of(series, &text.run));
+            known.is_none_or(|known| text.at.last_seq() > *known)
+        };
+        let read = reader.each_row_text(series, is_new, |text| match text.tier {
+            _ if !goes_on => {}
+            RecordTier::Interval => {
+                let full = RowCut::join(&mut begun, series, text);
+                goes_on = full.is_none_or(|cut| hand_over(&cut, &mut take));
             }
-            match text.tier {
-                RecordTier::Interval => {
-                    let full = RowCut::join(&mut begun, series, text);
-                    goes_on = full.is_none_or(|cut| hand_over(&cut, &mut take));
-                }
-                _ => goes_on = take(RecordPart::Merged(of, (first, last))),
+            _ => {
+                let of = rows_of(series, &text.run);
+                goes_on = take(RecordPart::Merged(of, (text.at.seq, text.at.last_seq())));
             }
         });
         for remark in reader.remarks {
@@ -70,6 +75,7 @@ pub fn read(
             }
         }
         goes_on = goes_on && begun.is_none_or(|cut| hand_over(&cut, &mut take));
+        goes_on = goes_on && reader.damaged.into_iter().map(RecordPart::Damaged).all(&mut take);
         read.map_err(|error| format!("it cannot be read any further ({error})"))?;
         if !goes_on {
             break;
@@ -88,16 +94,17 @@ fn read_ends(
     let known: BTreeSet<(&str, &str)> =
         taken.keys().map(|of| (of.boot.as_str(), of.recording.as_str())).collect();
     for &series in WatchSeries::ALL {
-        let (mut ends, mut is_there) = (BTreeMap::<RowsOf, RowText>::new(), false);
+        let (mut ends, is_there) = (BTreeMap::<RowsOf, RowText>::new(), Cell::new(false));
+        let is_of_new_boot = |text: &RowText| {
+            is_there.set(true);
+            text.tier == RecordTier::Interval
+                && !known.contains(&(text.run.boot.as_str(), text.run.recording.as_str()))
+        };
         // What cannot be read is told where all rows are.
-        let _ = open(place, series, taken)?.each_row_text(series, |text| {
-            is_there = true;
+        let _ = open(place, series, taken)?.each_row_text(series, is_of_new_boot, |text| {
             let of = rows_of(series, &text.run);
             let is_later = |end: &RowText| text.at.is_dated() || !end.at.is_dated();
-            if text.tier == RecordTier::Interval
-                && !known.contains(&(of.boot.as_str(), of.recording.as_str()))
-                && ends.get(&of).is_none_or(is_later)
-            {
+            if ends.get(&of).is_none_or(is_later) {
                 ends.insert(of, text);
             }
         });
@@ -112,7 +119,7 @@ fn read_ends(
                 return Ok(false);
             }
         }
-        if is_there {
+        if is_there.get() {
             break;
         }
     }

@@ -180,6 +180,59 @@ fn rows_that_are_no_rows_to_the_farm_are_left_out_and_the_others_sent() {
     assert_eq!((outcome.runs, !outcome.remarks.is_empty()), (1, true), "{}", run.display());
 }
 
+/// Changes a digit of a row in the first section of a series; how many rows that section has.
+fn damage(record: &Path, series: &str) -> usize {
+    let end = format!(".interval.{series}.rows.jsonl");
+    let files = fs::read_dir(record).unwrap().map(|file| file.unwrap().path());
+    let file = files.filter(|path| path.to_string_lossy().ends_with(&end)).min().expect("a closed file");
+    let mut text = fs::read_to_string(&file).unwrap();
+    let section = text.lines().take_while(|line| !line.starts_with("{\"end\""));
+    let rows = section.filter(|line| line.starts_with("{\"seq\"")).count();
+    let at = text.find("\"max_ns\":").unwrap() + 9;
+    let digit = if text.as_bytes()[at] == b'9' { "8" } else { "9" };
+    text.replace_range(at..=at, digit);
+    fs::write(file, text).unwrap();
+    rows
+}
+
+#[test]
+fn rows_that_no_checksum_proves_are_left_out_once_and_the_others_sent() {
+    // Of one boot, of two in one file, and where no manifest says which files there are.
+    for (first, with_manifest) in [(25, true), (20, true), (25, false)] {
+        let (mut board, mut farm) = (Board::new(), FakeFarm::default());
+        board.recorded = first;
+        board.record(60, LEAST_SIZE);
+        let record = board.place.path().join("watch");
+        let rows = damage(&record, "timer");
+        assert!(rows > 2 && rows < 60, "{rows}");
+        if !with_manifest {
+            fs::remove_file(record.join("record.json")).unwrap();
+        }
+        let outcome = board.send_all(&mut farm);
+        assert_eq!((outcome.refused, outcome.rows), (rows as u64, (60 * SERIES - rows) as u64));
+        assert_eq!((farm.rows.len(), outcome.lost), (60 * SERIES - rows, 0));
+        let told: Vec<&String> =
+            outcome.remarks.iter().filter(|remark| remark.contains("checksum")).collect();
+        assert!(told.len() == 1 && told[0].contains("import the undamaged record"), "{:?}", outcome.remarks);
+        let requests = farm.requests;
+        let outcome = board.send_all(&mut farm);
+        assert_eq!((outcome.refused, outcome.rows, farm.requests), (0, 0, requests));
+        assert!(outcome.remarks.iter().all(|remark| !remark.contains("checksum")), "{:?}", outcome.remarks);
+        if with_manifest {
+            board.record(1, LEAST_SIZE);
+            assert_eq!(board.send_all(&mut farm).rows, SERIES as u64);
+        }
+        // A farm that lost rows gets those again that are good.
+        farm.rows.clear();
+        board.comparison = FarmComparison::Due;
+        let outcome = board.send_all(&mut farm);
+        assert_eq!(
+            (outcome.refused, farm.rows.len()),
+            (0, (60 + usize::from(with_manifest)) * SERIES - rows)
+        );
+    }
+}
+
 #[test]
 fn rows_with_other_content_are_told_and_not_sent_again() {
     let (mut board, mut farm) = (Board::new(), FakeFarm::default());

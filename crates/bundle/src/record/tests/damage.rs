@@ -1,11 +1,14 @@
 //! Records that are damaged, edited, newer or another's: what can be read is read, and said.
 
+use super::super::damage::{DamagedSection, DamagedSpan};
 use super::super::fake::MemoryDisk;
-use super::super::manifest::{MANIFEST, ManifestFault};
+use super::super::lines::LineSpan;
+use super::super::manifest::{MANIFEST, ManifestFault, SegmentKind};
 use super::super::read::RecordReader;
 use super::super::write::{DEFAULT_SIZE, RecordFault, RecordWriter};
 use super::*;
 use host::RecordDisk;
+use model::record::RecordTier;
 
 /// Closed files of all tiers, and a tail.
 fn recorded() -> MemoryDisk {
@@ -82,6 +85,64 @@ fn damage_stays_in_its_section() {
     writer.append(&run("b1"), &interval(151, 1, 20)).unwrap();
     assert!(writer.losses().damaged_sections > 0, "{:?}", writer.losses());
     assert_eq!(sums(&disk).intervals, found.intervals + 1);
+}
+
+/// The rows of a series that are passed on, what is left out, and what is lost with that.
+fn passed_on(disk: &MemoryDisk) -> (Vec<u64>, Vec<DamagedSection>, Vec<DamagedSpan>) {
+    let mut reader = RecordReader::open(disk).unwrap();
+    let mut seqs = Vec::new();
+    let wants = |text: &super::super::texts::RowText| text.tier == RecordTier::Interval;
+    reader.each_row_text(WatchSeries::Timer, wants, |text| seqs.push(text.at.seq)).unwrap();
+    let lost = reader.damaged.iter().flat_map(|section| reader.lost_with(section)).collect();
+    (seqs, reader.damaged, lost)
+}
+
+/// What a boot sent cannot be taken back: no number is passed on that no checksum proves.
+#[test]
+fn no_row_of_a_changed_section_is_passed_on_and_all_others_are() {
+    let disk = recorded();
+    let manifest = RecordReader::open(&disk).unwrap().manifest().unwrap().clone();
+    let intervals = manifest.in_order(SegmentKind::Rows).filter(|(tier, _)| *tier == RecordTier::Interval);
+    let segment = intervals.map(|(_, segment)| segment).last().unwrap();
+    let file = segment.files.iter().find(|file| file.series == "timer").unwrap();
+    let bytes = disk.bytes(&file.name).unwrap();
+    let text = String::from_utf8(bytes[..file.ends[0] as usize].to_vec()).unwrap();
+    let rows = text.lines().filter(|line| line.starts_with("{\"seq\""));
+    let own: Vec<u64> = rows.map(|line| serde_json::from_str::<LineSpan>(line).unwrap().seq).collect();
+    assert!(own.len() > 2, "{own:?}");
+    let at = text.find("\"max_ns\":").unwrap() + 9;
+    let end = text.find("{\"end\"").unwrap();
+    for (with_manifest, at) in [(true, at), (true, end + 3), (false, at)] {
+        let copy = disk.copy();
+        if !with_manifest {
+            copy.put(MANIFEST, None);
+        }
+        let (mut wanted, damaged, lost) = passed_on(&copy);
+        assert_eq!((damaged, lost), (vec![], vec![]));
+        let read = sums(&copy).rows;
+        let mut changed = bytes.clone();
+        changed[at] = if changed[at] == b'9' { b'8' } else { b'9' };
+        copy.put(&file.name, Some(&changed));
+        let (found, damaged, lost) = passed_on(&copy);
+        wanted.retain(|seq| !own.contains(seq));
+        assert_eq!(found, wanted, "{with_manifest} {at}");
+        assert_eq!((damaged.len(), &damaged[0].file, damaged[0].from), (1, &file.name, 0));
+        assert!(damaged[0].rows >= own.len() as u64, "{damaged:?}");
+        let (first, last) = match with_manifest {
+            true => (segment.from.seq, segment.to.seq),
+            false => (own[0], own[own.len() - 1]),
+        };
+        let all = DamagedSpan { recording: "r1".into(), boot: "b1".into(), first, last };
+        assert_eq!(lost, [all]);
+        // What is shown of it is shown as before.
+        assert_eq!(sums(&copy).rows, read);
+    }
+    // Nothing proves rows that were cut off before their checksum, and nothing says that they are
+    // others.
+    let copy = disk.copy();
+    copy.put(&file.name, Some(&bytes[..end]));
+    let (found, damaged, _) = passed_on(&copy);
+    assert!(own.iter().all(|seq| found.contains(seq)) && damaged.is_empty(), "{damaged:?}");
 }
 
 #[test]

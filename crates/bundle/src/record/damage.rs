@@ -1,0 +1,110 @@
+//! Sections of rows that are not as they were written: what is lost with them, and what helps.
+
+use model::text::several;
+use model::units::Nanos;
+use model::wall_time::wall_time;
+use model::watch::WatchRun;
+
+use super::lines::LineSpan;
+
+/// Rows of a boot whose numbers follow each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DamagedSpan {
+    pub recording: String,
+    pub boot: String,
+    pub first: u64,
+    pub last: u64,
+}
+
+/// A section whose checksum is another. One wrong number is worse than none, and nothing says which
+/// of its lines is the changed one: none of its rows is handed over.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DamagedSection {
+    pub file: String,
+    /// Where in the file it begins.
+    pub from: u64,
+    /// Its rows that were wanted, and its lines that cannot be read.
+    pub rows: u64,
+    /// When the first of them began and the last one ended, as they say themselves; none where no
+    /// clock was set.
+    pub time: Option<(Nanos, Nanos)>,
+    /// Their numbers, as they say themselves.
+    pub spans: Vec<DamagedSpan>,
+}
+
+impl DamagedSection {
+    /// Notes a row that was wanted.
+    pub(super) fn note(&mut self, run: &WatchRun, line: &[u8]) {
+        self.rows += 1;
+        let Ok(at) = serde_json::from_slice::<LineSpan>(line) else { return };
+        if at.is_dated() {
+            let end = Nanos(at.wall_ns.0.saturating_add(at.span_ns.0.max(0)));
+            let (from, to) = self.time.unwrap_or((at.wall_ns, end));
+            self.time = Some((from.min(at.wall_ns), to.max(end)));
+        }
+        let (first, last) = (at.seq, at.last_seq());
+        let follows = |span: &&mut DamagedSpan| {
+            span.boot == run.boot
+                && span.recording == run.recording
+                && span.last.checked_add(1) == Some(first)
+        };
+        match self.spans.last_mut().filter(follows) {
+            Some(span) => span.last = last,
+            None => {
+                let (recording, boot) = (run.recording.clone(), run.boot.clone());
+                self.spans.push(DamagedSpan { recording, boot, first, last });
+            }
+        }
+    }
+}
+
+/// What is said where so many rows are left out with these sections.
+pub fn words_of(rows: u64, sections: &[DamagedSection]) -> String {
+    let begin = sections.iter().filter_map(|section| Some(section.time?.0)).min();
+    let end = sections.iter().filter_map(|section| Some(section.time?.1)).max();
+    let when = match begin.zip(end) {
+        Some((begin, end)) => format!(" of {} to {}", wall_time(begin), wall_time(end)),
+        None => String::new(),
+    };
+    let first = sections.first().map_or("", |section| section.file.as_str());
+    let which = match sections.len() {
+        0 | 1 => format!("a section of {first}"),
+        all => format!("{all} sections, the first of them in {first},"),
+    };
+    format!(
+        "{}{when} left out: the checksum of {which} is another than when it was written; import the \
+         undamaged record, from a copy of its folder",
+        several(rows, "row", "rows")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_name_the_times_and_what_helps() {
+        let line = |seq: u64, wall: i64| {
+            let at = LineSpan { seq, wall_ns: Nanos(wall), span_ns: Nanos(9), ..LineSpan::default() };
+            serde_json::to_vec(&at).unwrap()
+        };
+        let run = WatchRun { boot: "b".into(), recording: "r".into(), ..WatchRun::default() };
+        let mut section = DamagedSection { file: "x.jsonl".into(), ..DamagedSection::default() };
+        section.note(&run, &line(3, 7));
+        assert_eq!(section.time, None, "its clock was not set");
+        let set = 1_700_000_000 * Nanos::SECOND.0;
+        section.note(&run, &line(4, set));
+        section.note(&run, &line(9, set + 300 * Nanos::SECOND.0));
+        let spans: Vec<(u64, u64)> = section.spans.iter().map(|span| (span.first, span.last)).collect();
+        assert_eq!((section.rows, spans), (3, vec![(3, 4), (9, 9)]));
+        let words = words_of(3, std::slice::from_ref(&section));
+        assert!(words.starts_with("3 rows of 2023-11-14T22:13:20"), "{words}");
+        assert!(
+            words.contains(" to 2023-11-14T22:18:20") && words.contains("a section of x.jsonl"),
+            "{words}"
+        );
+        assert!(words.contains("import the undamaged record"), "{words}");
+        let words = words_of(1, &[DamagedSection { time: None, ..section.clone() }, section]);
+        assert!(words.starts_with("1 row of ") && words.contains("2 sections"), "{words}");
+    }
+}
