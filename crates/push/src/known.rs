@@ -1,29 +1,47 @@
 //! What the farm has of what is noted as sent. A farm that went back to a backup has less: that is
 //! forgotten here, and sent again.
 
+use std::collections::BTreeMap;
+
 use model::text::{excerpt, several};
 use model::units::Nanos;
 use serde_json::Value;
 
-use super::link::LinkFault;
+use super::link::{FarmAnswer, LinkFault};
 use super::sent::SentRows;
 use super::session::{FarmComparison, PushAllowance, PushRound, RoundEnd};
 
 /// Between two comparisons.
 const EVERY: Nanos = Nanos(86_400 * Nanos::SECOND.0);
+/// Runs, and stretches of rows, that one answer is to name: each is in memory at once.
+const MOST_NAMED: usize = 1_000;
+/// Answers that are asked for, should the farm come to no end.
+const MOST_ANSWERS: usize = 10_000;
 
-/// Asks which runs the farm has; the answer.
-pub fn learn(round: &mut PushRound<'_>) -> Result<Value, RoundEnd> {
-    round.may(PushAllowance::Rows)?;
-    let answer = round.link.get("/v1/me")?;
-    if answer.status != 200 {
-        let detail = excerpt(answer.body["detail"].as_str().unwrap_or_default());
-        let detail = format!("the farm does not say what it has ({}: {detail})", answer.status);
-        return Err(LinkFault::Later { detail, after_s: None }.into());
+/// Asks what the farm has: its runs are kept, its rows handed back; none where it names a part of
+/// that alone, as an earlier farm does of more than 10,000 runs or stretches.
+pub fn learn(round: &mut PushRound<'_>) -> Result<Option<Vec<SentRows>>, RoundEnd> {
+    let (mut runs, mut rows) = (BTreeMap::new(), Vec::new());
+    let (mut next, mut is_whole) = (format!("most={MOST_NAMED}"), false);
+    for _ in 0..MOST_ANSWERS {
+        round.may(PushAllowance::Rows)?;
+        let FarmAnswer { status, body } = round.link.get(&format!("/v1/me?{next}"))?;
+        if status != 200 {
+            let detail = excerpt(body["detail"].as_str().unwrap_or_default());
+            let detail = format!("the farm does not say what it has ({status}: {detail})");
+            return Err(LinkFault::Later { detail, after_s: None }.into());
+        }
+        let named = body["runs"].as_array().into_iter().flatten();
+        runs.extend(named.map(|run| (text(run, "id"), text(run, "digest"))));
+        add_rows(&mut rows, &body);
+        is_whole = body["whole"].as_bool() == Some(true);
+        match body["next"].as_str() {
+            Some(more) => next = more.to_owned(),
+            None => break,
+        }
     }
-    let runs = answer.body["runs"].as_array().into_iter().flatten();
-    round.known = Some(runs.map(|run| (text(run, "id"), text(run, "digest"))).collect());
-    Ok(answer.body)
+    round.known = Some(runs);
+    Ok(is_whole.then_some(rows))
 }
 
 /// Forgets rows that the farm has no longer.
@@ -38,13 +56,16 @@ pub fn compare_rows(round: &mut PushRound<'_>) -> Result<(), RoundEnd> {
         round.comparison = FarmComparison::Done(now);
         return Ok(());
     }
-    let told = learn(round)?;
-    // Where a part is named alone, as by an earlier farm, what is not named may be there.
-    if told["whole"].as_bool() != Some(true) {
+    // What is not named may be there, where a part is named alone.
+    let Some(there) = learn(round)? else {
+        round.remark(
+            "the farm names a part of what it has, so that what it lost is not seen: update onbeat-farm"
+                .to_owned(),
+        );
         round.comparison = FarmComparison::Done(now);
         return Ok(());
-    }
-    let forgotten = round.log.forget_but(&rows_of(&told));
+    };
+    let forgotten = round.log.forget_but(&there);
     if forgotten > 0 {
         // What they name went back with them.
         round.log.environments.clear();
@@ -63,9 +84,8 @@ pub fn tell_lost(round: &mut PushRound<'_>, what: &str) {
     ));
 }
 
-/// The rows that an answer names.
-fn rows_of(told: &Value) -> Vec<SentRows> {
-    let mut all: Vec<SentRows> = Vec::new();
+/// Adds the rows that an answer names.
+fn add_rows(all: &mut Vec<SentRows>, told: &Value) {
     for stretch in told["stretches"].as_array().into_iter().flatten() {
         let (Some(first), Some(last)) = (stretch["first"].as_u64(), stretch["last"].as_u64()) else {
             continue;
@@ -80,7 +100,6 @@ fn rows_of(told: &Value) -> Vec<SentRows> {
             rows.done.insert(first, last);
         }
     }
-    all
 }
 
 fn text(value: &Value, name: &str) -> String {

@@ -178,6 +178,7 @@ mod tests {
     use bundle::record::write::{DEFAULT_SIZE, RecordWriter};
     use model::units::Nanos;
 
+    use crate::ingest::rows::RowsOf;
     use crate::store::engines::on_each_engine;
 
     const MADE: MadeRecord =
@@ -204,7 +205,7 @@ mod tests {
                     Some(board) => store.board_for(&board.board, &board.name).await.unwrap(),
                     None => return (outcome, 0),
                 };
-                let all = store.row_stretches(id).await.unwrap();
+                let all = store.row_stretches(id, (&RowsOf::default(), 0), 999).await.unwrap();
                 // Each series has the same ones.
                 let of_one = all.iter().filter(|row| row.2 == all[0].2);
                 (outcome, of_one.map(|row| row.4 - row.3 + 1).sum::<i64>())
@@ -315,7 +316,8 @@ mod tests {
             assert_eq!(called, BTreeSet::from(names));
             for board in &boards {
                 let id = store.board_for(&board.board, &board.name).await.unwrap();
-                assert_eq!((board.runs, store.row_stretches(id).await.unwrap().len()), (1, 3), "{board:?}");
+                let stretches = store.row_stretches(id, (&RowsOf::default(), 0), 999).await.unwrap();
+                assert_eq!((board.runs, stretches.len()), (1, 3), "{board:?}");
                 assert_eq!(board.board == "board", id == before);
             }
             // Another look by who knows nothing of the first.

@@ -25,15 +25,25 @@ impl FarmStore {
     }
 
     /// What the farm has of a board's rows: boot, recording, series, and the first and last number
-    /// of each stretch without a gap; at most 10,000 stretches.
-    pub async fn row_stretches(&self, board_id: i64) -> Result<Vec<(String, String, String, i64, i64)>> {
+    /// of each stretch without a gap, in this order; at most so many of those behind a row.
+    pub async fn row_stretches(
+        &self,
+        board_id: i64,
+        (of, seq): (&RowsOf, i64),
+        most: i64,
+    ) -> Result<Vec<(String, String, String, i64, i64)>> {
         sqlx::query_as(
             "select boot, recording, series, min(seq), max(seq) from (select boot, recording, series, seq, \
              seq - row_number() over (partition by boot, recording, series order by seq) as stretch \
-             from row_key where board_id = $1) k group by boot, recording, series, stretch \
-             order by boot, recording, series, min(seq) limit 10000",
+             from row_key where board_id = $1 and (boot, recording, series, seq) > ($2, $3, $4, $5)) k \
+             group by boot, recording, series, stretch order by boot, recording, series, min(seq) limit $6",
         )
         .bind(board_id)
+        .bind(&of.boot)
+        .bind(&of.recording)
+        .bind(&of.series)
+        .bind(seq)
+        .bind(most)
         .fetch_all(&self.pool)
         .await
         .map_err(trouble)

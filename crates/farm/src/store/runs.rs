@@ -86,13 +86,21 @@ impl FarmStore {
         self.labelled(all(&rows)?).await
     }
 
-    /// The runs of a board with the digests of their documents, the latest first.
-    pub async fn run_digests(&self, board_id: i64) -> Result<Vec<(String, bool, Vec<u8>)>> {
+    /// The runs of a board with the digests of their documents, in the order of their ids, the last
+    /// first: ids begin with their time. At most so many of those before an id, `""` being all.
+    pub async fn run_digests(
+        &self,
+        board_id: i64,
+        before: &str,
+        most: i64,
+    ) -> Result<Vec<(String, bool, Vec<u8>)>> {
         let rows: Vec<(String, i64, Vec<u8>)> = sqlx::query_as(
-            "select id, complete, digest from run where board_id = $1 \
-             order by started desc, id desc limit 10000",
+            "select id, complete, digest from run where board_id = $1 and ($2 = '' or id < $2) \
+             order by id desc limit $3",
         )
         .bind(board_id)
+        .bind(before)
+        .bind(most)
         .fetch_all(&self.pool)
         .await
         .map_err(trouble)?;

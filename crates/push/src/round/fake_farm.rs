@@ -38,6 +38,8 @@ pub struct FakeFarm {
     pub asked: u64,
     /// It names a part of what it has.
     pub is_cut: bool,
+    /// Of runs and of rows it names so many with each answer.
+    pub most_named: Option<usize>,
     /// Runs and rows that the board dropped.
     pub dropped: (u64, u64),
     /// By what rows call them.
@@ -169,8 +171,8 @@ impl FarmLink for FakeFarm {
                 answer(200, json!({ "removed": still }))
             });
         }
-        assert_eq!(path, "/v1/me");
-        self.asked += 1;
+        let page = path.strip_prefix("/v1/me?").unwrap();
+        self.asked += u64::from(page == "most=1000");
         self.troubled(|farm| {
             let stretch = |(of, seq): &(String, u64)| {
                 let names: Vec<&str> = of.split('/').collect();
@@ -183,7 +185,19 @@ impl FarmLink for FakeFarm {
                 .iter()
                 .map(|(id, manifest)| json!({ "id": id, "digest": manifest.run_digest() }))
                 .collect();
-            answer(200, json!({ "runs": runs, "stretches": stretches, "whole": !farm.is_cut }))
+            let Some(most) = farm.most_named else {
+                return answer(200, json!({ "runs": runs, "stretches": stretches, "whole": !farm.is_cut }));
+            };
+            // Both in pages of so many, whatever the board asks for.
+            let from = page.strip_prefix("page=").map_or(0, |page| page.parse::<usize>().unwrap());
+            let part = |all: &[Value]| all.iter().skip(from * most).take(most).cloned().collect::<Vec<_>>();
+            let is_whole = (from + 1) * most > runs.len().max(stretches.len());
+            let (runs, stretches) = (part(&runs), part(&stretches));
+            let mut told = json!({ "runs": runs, "stretches": stretches, "whole": is_whole });
+            if !is_whole {
+                told["next"] = json!(format!("page={}", from + 1));
+            }
+            answer(200, told)
         })
     }
 

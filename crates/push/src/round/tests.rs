@@ -396,7 +396,30 @@ fn what_the_farm_lost_is_sent_again_and_nothing_else() {
     // A farm that names a part says nothing of the rest.
     farm.runs.clear();
     farm.is_cut = true;
-    assert_eq!(board.send_all(&mut farm).runs, 0);
+    let outcome = board.send_all(&mut farm);
+    assert_eq!(outcome.runs, 0);
+    assert!(outcome.remarks[0].contains("update onbeat-farm"), "{outcome:?}");
+}
+
+#[test]
+fn what_the_farm_lost_is_found_in_however_many_answers_it_names_the_rest() {
+    let (mut board, mut farm) = (Board::new(), FakeFarm::default());
+    board.record(24, DEFAULT_SIZE);
+    board.add_run("measured");
+    board.add_run("hunt");
+    board.send_all(&mut farm);
+    board.comparison = FarmComparison::Due;
+    for most in [1, 7, 24 * SERIES] {
+        farm.most_named = Some(most);
+        let requests = farm.requests;
+        assert_eq!(board.send_all(&mut farm), RoundOutcome::default());
+        assert_eq!(farm.requests - requests, (24 * SERIES / most + 1) as u64, "{most}");
+        farm.rows.retain(|key, _| key.1 != 11);
+        farm.runs.pop_last();
+        let outcome = board.send_all(&mut farm);
+        assert_eq!((outcome.rows, outcome.runs), (SERIES as u64, 1), "{outcome:?}");
+        assert_eq!((farm.rows.len(), farm.runs.len()), (24 * SERIES, 2));
+    }
 }
 
 #[test]

@@ -45,6 +45,48 @@ fn a_code_enrols_once_and_a_revoked_token_ends() {
 }
 
 #[test]
+fn what_the_farm_has_is_named_in_answers_of_any_length() {
+    on_each_engine(1 << 30, async |farm| {
+        let token = farm.enrolled("a").await;
+        for (series, seq) in
+            ["timer", "timer+wakeup"].into_iter().flat_map(|of| [0, 2, 4, 5, 9].map(|seq| (of, seq)))
+        {
+            let address = format!("/v1/rows/boot-1/rec/{series}/{seq}");
+            assert_eq!(farm.ask("PUT", &address, &token, line(seq, &[(9, 1)])).await.0, 201);
+        }
+        for name in ["measured", "hunt"] {
+            let (id, files) = fixture(name);
+            assert_eq!(farm.send(&token, &id, &files).await.0, 201);
+        }
+        let (_, all) = farm.ask("GET", "/v1/me", &token, "").await;
+        assert_eq!((&all["whole"], &all["next"]), (&json!(true), &Value::Null), "{all}");
+        let count = |of: &str| all[of].as_array().unwrap().len();
+        assert_eq!((count("stretches"), count("runs")), (8, 2));
+        for most in 1..=9 {
+            let (mut stretches, mut runs, mut next) = (Vec::new(), Vec::new(), format!("most={most}"));
+            for page in 0..20 {
+                let (status, told) = farm.ask("GET", &format!("/v1/me?{next}"), &token, "").await;
+                assert!(status == 200 && page < 10, "{most} {told}");
+                for (to, of) in [(&mut stretches, "stretches"), (&mut runs, "runs")] {
+                    let part = told[of].as_array().unwrap();
+                    assert!(part.len() <= most, "{told}");
+                    to.extend(part.clone());
+                }
+                assert_eq!(told["whole"], json!(told["next"].is_null()), "{told}");
+                let Some(more) = told["next"].as_str() else { break };
+                more.clone_into(&mut next);
+            }
+            assert_eq!((&json!(stretches), &json!(runs)), (&all["stretches"], &all["runs"]), "{most}");
+        }
+        let (_, before) = farm.ask("GET", "/v1/me?runs_before=0", &token, "").await;
+        assert_eq!((&before["runs"], &before["stretches"]), (&json!([]), &json!([])));
+        for wrong in ["rows_after=x", "rows_after=b/r/s/x", "most=x"] {
+            assert_eq!(farm.ask("GET", &format!("/v1/me?{wrong}"), &token, "").await.0, 400, "{wrong}");
+        }
+    });
+}
+
+#[test]
 fn a_board_that_lost_the_answer_enrols_once_more_with_its_secret() {
     on_each_engine(1 << 30, async |farm| {
         let ask = async |code: &str, name: &str, secret: &str| {
