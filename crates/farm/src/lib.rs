@@ -14,6 +14,7 @@ pub mod encoding;
 pub mod environments;
 #[cfg(any(test, feature = "fixture"))]
 pub mod fixture;
+pub mod folders;
 pub mod history;
 pub mod ingest;
 pub mod joined_slots;

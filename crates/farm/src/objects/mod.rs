@@ -18,11 +18,12 @@ mod put;
 mod sweep;
 mod thin;
 
+pub use crate::folders::lies_in;
 pub use address::{BucketAddress, ObjectKeys};
 pub use bucket::{BucketFault, ObjectBucket};
 pub use cache::{BundleCache, BundleLease};
 pub use files::manifest_of;
-pub use place::{lies_in, name_in_bucket};
+pub use place::name_in_bucket;
 pub use sweep::swept;
 pub use thin::BucketBundle;
 

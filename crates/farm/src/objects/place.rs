@@ -2,12 +2,7 @@
 
 use std::path::Path;
 
-/// Whether a bundle lies in a folder, which may be written in several ways.
-pub fn lies_in(place: &Path, folder: &Path) -> bool {
-    let whole = |path: &Path| host::whole_path(path).ok();
-    let is_it = |above: &Path| above == folder || whole(above).is_some_and(|at| Some(at) == whole(folder));
-    place.parent().is_some_and(is_it)
-}
+use crate::folders::lies_in;
 
 /// The name of a bundle in the bucket of which a folder is the cache; none where it is shown from a
 /// folder elsewhere.

@@ -89,9 +89,12 @@ impl FarmStore {
         forgotten: Option<i64>,
     ) -> Result<RunRemoval> {
         let mut all = self.begin().await?;
-        let removal = remove(&mut all, id, bundle, forgotten).await.map_err(trouble)?;
-        match removal {
-            RunRemoval::Removed(_) => all.commit().await.map_err(trouble)?,
+        let mut removal = remove(&mut all, id, bundle, forgotten).await.map_err(trouble)?;
+        match &mut removal {
+            RunRemoval::Removed(of) => {
+                of.place = self.folder.shown(&of.place);
+                all.commit().await.map_err(trouble)?;
+            }
             _ => all.rollback().await.map_err(trouble)?,
         }
         Ok(removal)

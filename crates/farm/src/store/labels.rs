@@ -166,7 +166,7 @@ impl FarmStore {
         self.labelled(super::runs::all(&rows)?).await
     }
 
-    /// Runs with their labels.
+    /// Runs as they were read, with their labels and where their bundles are.
     pub async fn labelled(&self, mut runs: Vec<FarmRun>) -> Result<Vec<FarmRun>> {
         const OF: &str = "select b.key, l.recording, l.name, l.value from label l \
                           join board b on b.id = l.board_id where ";
@@ -183,6 +183,7 @@ impl FarmStore {
         for run in &mut runs {
             let of = (run.board.clone(), run.id.clone());
             run.labels = found.remove(&of).unwrap_or_default().into_iter().collect();
+            run.place = self.folder.shown(&run.place);
         }
         Ok(runs)
     }

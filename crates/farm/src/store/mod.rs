@@ -35,6 +35,7 @@ mod only_server;
 mod open;
 mod out_of_range;
 mod overview;
+mod own_folder;
 mod own_part;
 mod own_tiers;
 mod people;
@@ -79,6 +80,7 @@ pub use uploads::SentBundle;
 
 use model::error::Failure;
 use model::units::Nanos;
+use own_folder::OwnFolder;
 use sqlx::AnyPool;
 
 /// The database.
@@ -86,6 +88,7 @@ use sqlx::AnyPool;
 pub struct FarmStore {
     pool: AnyPool,
     engine: StoreEngine,
+    folder: OwnFolder,
 }
 
 impl FarmStore {
@@ -97,6 +100,11 @@ impl FarmStore {
     /// Whether the store answers.
     pub async fn answers(&self) -> bool {
         sqlx::query_scalar::<_, i64>("select 1").fetch_one(&self.pool).await.is_ok()
+    }
+
+    /// Ends all connections. What SQLite has in its log is in the store's file then.
+    pub async fn close(&self) {
+        self.pool.close().await;
     }
 }
 

@@ -9,6 +9,7 @@ use sqlx::{Any, AssertSqlSafe, Connection, Executor, Transaction};
 
 use super::engine::{StoreEngine, checked};
 use super::file::look_at;
+use super::own_folder::OwnFolder;
 use super::renewed::{note_rows_named, renew_culprits};
 use super::told::begin_notes;
 use super::{FarmStore, trouble};
@@ -49,7 +50,10 @@ impl FarmStore {
         let url = format!("sqlite://{path}?mode=rwc");
         sqlx::any::install_default_drivers();
         look_at(Path::new(path), &url).await?;
-        opened(StoreEngine::Sqlite, options, &url).await
+        let folder = OwnFolder::beside(Path::new(path));
+        let store = FarmStore { folder, ..opened(StoreEngine::Sqlite, options, &url).await? };
+        store.settle_places().await?;
+        Ok(store)
     }
 
     /// A store in a database of PostgreSQL that is there already; its tables are made.
@@ -120,7 +124,7 @@ async fn opened(engine: StoreEngine, options: AnyPoolOptions, url: &str) -> Resu
         };
         Failure { exit: Exit::Internal, message: format!("cannot open the store ({error}): {remedy}") }
     })?;
-    let store = FarmStore { pool, engine };
+    let store = FarmStore { pool, engine, folder: OwnFolder::default() };
     prepare(&store).await?;
     Ok(store)
 }

@@ -3,7 +3,7 @@
 use model::error::{Failure, Result};
 use sqlx::{Any, Transaction};
 
-use super::earlier::{PutOutcome, earlier_run};
+use super::earlier::{EarlierRun, PutOutcome, earlier_run};
 use super::forgotten::judged_now;
 use super::how_counted::note;
 use super::labels::put_run_labels;
@@ -18,7 +18,7 @@ impl FarmStore {
     /// Stores a bundle; the same one twice adds nothing.
     pub async fn put(&self, record: &BundleRecord) -> Result<PutOutcome> {
         let mut all = self.begin().await?;
-        let outcome = put_in(&mut all, record).await.map_err(trouble)?;
+        let outcome = self.put_in(&mut all, record).await.map_err(trouble)?;
         match outcome {
             PutOutcome::Stored | PutOutcome::Replaced => all.commit().await.map_err(trouble)?,
             PutOutcome::Had | PutOutcome::Refused(_) => all.rollback().await.map_err(trouble)?,
@@ -57,6 +57,7 @@ impl FarmStore {
 
     /// Says that a run lies elsewhere now.
     pub async fn moved(&self, id: &str, place: &str) -> Result<()> {
+        let place = self.folder.written(place);
         let moved = sqlx::query("update run set place = $1 where id = $2").bind(place).bind(id);
         let done = moved.execute(&self.pool).await.map_err(trouble)?;
         match done.rows_affected() {
@@ -64,31 +65,47 @@ impl FarmStore {
             _ => Err(Failure::internal("the run is no longer in the store: import it again")),
         }
     }
-}
 
-pub async fn put_in(all: &mut Transaction<'static, Any>, record: &BundleRecord) -> sqlx::Result<PutOutcome> {
-    let known = earlier_run(all, &record.run.id).await?;
-    let outcome = judged_now(all, known.as_ref(), record).await?;
-    match (&outcome, &known) {
-        (PutOutcome::Had | PutOutcome::Refused(_), _) => return Ok(outcome),
-        (_, Some(known)) => known.take_out(all, record).await?,
-        (_, None) => {}
+    /// Stores a bundle in a transaction.
+    pub async fn put_in(
+        &self,
+        all: &mut Transaction<'static, Any>,
+        record: &BundleRecord,
+    ) -> sqlx::Result<PutOutcome> {
+        let known = earlier_run(all, &record.run.id).await?;
+        let outcome = judged_now(all, known.as_ref(), record).await?;
+        if matches!(outcome, PutOutcome::Stored | PutOutcome::Replaced) {
+            self.put_over(all, known.as_ref(), record).await?;
+        }
+        Ok(outcome)
     }
-    let board = board_id(all, &record.run.board, &record.board_name).await?;
-    let environment = environment_id(all, &record.environment).await?;
-    put_run(all, record, board, environment).await?;
-    if record.run.complete {
-        note(all, &record.run.id, !record.rows.is_empty()).await?;
+
+    /// Stores a state of a run, where there is one instead of that.
+    async fn put_over(
+        &self,
+        all: &mut Transaction<'static, Any>,
+        known: Option<&EarlierRun>,
+        record: &BundleRecord,
+    ) -> sqlx::Result<()> {
+        if let Some(known) = known {
+            known.take_out(all, record).await?;
+        }
+        let board = board_id(all, &record.run.board, &record.board_name).await?;
+        let environment = environment_id(all, &record.environment).await?;
+        let place = self.folder.written(&record.run.place);
+        put_run(all, record, (board, environment), &place).await?;
+        if record.run.complete {
+            note(all, &record.run.id, !record.rows.is_empty()).await?;
+        }
+        let key = &record.run.key;
+        let slots = (0..).zip(&record.slots).map(|(seq, slot)| (SlotPlace { board, key, seq }, slot));
+        put_slots(all, &slots.collect::<Vec<_>>()).await?;
+        let (tiers, counted) = record.counted();
+        let rows: Vec<_> = counted.iter().map(|row| (board, key, row.t, row)).collect();
+        add_to_tiers(all, tiers, &rows).await?;
+        put_culprits(all, record, board).await?;
+        put_run_labels(all, board, &record.run.id, &record.run.labels).await
     }
-    let key = &record.run.key;
-    let slots = (0..).zip(&record.slots).map(|(seq, slot)| (SlotPlace { board, key, seq }, slot));
-    put_slots(all, &slots.collect::<Vec<_>>()).await?;
-    let (tiers, counted) = record.counted();
-    let rows: Vec<_> = counted.iter().map(|row| (board, key, row.t, row)).collect();
-    add_to_tiers(all, tiers, &rows).await?;
-    put_culprits(all, record, board).await?;
-    put_run_labels(all, board, &record.run.id, &record.run.labels).await?;
-    Ok(outcome)
 }
 
 async fn board_id(all: &mut Transaction<'static, Any>, key: &str, name: &str) -> sqlx::Result<i64> {
@@ -126,8 +143,8 @@ async fn environment_id(all: &mut Transaction<'static, Any>, of: &EnvironmentRec
 async fn put_run(
     all: &mut Transaction<'static, Any>,
     record: &BundleRecord,
-    board: i64,
-    environment: i64,
+    (board, environment): (i64, i64),
+    place: &str,
 ) -> sqlx::Result<()> {
     let run = &record.run;
     sqlx::query("insert into plan (series, plan, words) values ($1, $2, $3) on conflict do nothing")
@@ -158,7 +175,7 @@ async fn put_run(
     .bind(plain(run.p9999_ns))
     .bind(to_i64(run.invalid))
     .bind(to_i64(run.spikes))
-    .bind(&run.place)
+    .bind(place)
     .bind(&record.digest)
     .bind(pack_rows(&record.whole.cpus))
     .execute(&mut **all)

@@ -72,7 +72,7 @@ impl FarmStore {
         .await
         .map_err(trouble)?;
         let bundle = |(run, board_id, place, started, spikes, max_ns, pinned, thinned, thinned_at): Row| {
-            let pinned = pinned != 0;
+            let (pinned, place) = (pinned != 0, self.folder.shown(&place));
             KeptBundle { run, board_id, place, started, spikes, max_ns, pinned, thinned, thinned_at }
         };
         Ok(rows.into_iter().map(bundle).collect())

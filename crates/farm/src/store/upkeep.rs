@@ -114,35 +114,25 @@ impl FarmStore {
     pub async fn places(&self) -> Result<Vec<BundlePlace>> {
         let places = sqlx::query_as(AssertSqlSafe(format!("{PLACES} order by r.id")));
         let all: Vec<PlaceRow> = places.fetch_all(&self.pool).await.map_err(trouble)?;
-        Ok(all.into_iter().map(placed).collect())
+        Ok(all.into_iter().map(|row| self.placed(row)).collect())
     }
 
     /// The same of one; none where there is no such run.
     pub async fn place_of(&self, run: &str) -> Result<Option<BundlePlace>> {
         let place = sqlx::query_as(AssertSqlSafe(format!("{PLACES} where r.id = $1"))).bind(run);
         let found: Option<PlaceRow> = place.fetch_optional(&self.pool).await.map_err(trouble)?;
-        Ok(found.map(placed))
+        Ok(found.map(|row| self.placed(row)))
     }
 
-    /// The bundles were in one folder and are in another: how many.
-    pub async fn relocate(&self, from: &str, to: &str) -> Result<u64> {
-        let moved = sqlx::query(
-            "update run set place = $1 || substr(place, length($2) + 1) \
-             where substr(place, 1, length($3) + 1) = $4 || '/'",
-        );
-        let moved = moved.bind(to).bind(from).bind(from).bind(from);
-        Ok(moved.execute(&self.pool).await.map_err(trouble)?.rows_affected())
-    }
-}
-
-fn placed((id, place, digest, complete, max_ns, thinned): PlaceRow) -> BundlePlace {
-    BundlePlace {
-        id,
-        place,
-        digest,
-        max_ns: nanos(max_ns),
-        is_over: complete == OVER,
-        has_seconds: !thinned.contains(ThinnedPart::Blocks.word()),
+    fn placed(&self, (id, place, digest, complete, max_ns, thinned): PlaceRow) -> BundlePlace {
+        BundlePlace {
+            id,
+            place: self.folder.shown(&place),
+            digest,
+            max_ns: nanos(max_ns),
+            is_over: complete == OVER,
+            has_seconds: !thinned.contains(ThinnedPart::Blocks.word()),
+        }
     }
 }
 

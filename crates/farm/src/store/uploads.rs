@@ -7,7 +7,6 @@ use model::error::Result;
 use sqlx::{Any, Transaction};
 
 use super::earlier::PutOutcome;
-use super::put::put_in;
 use super::{FarmStore, to_i64, to_u64, trouble};
 use crate::ingest::environment::hex;
 use crate::records::BundleRecord;
@@ -35,7 +34,7 @@ impl FarmStore {
     /// Stores a bundle that a board sent, and that it has sent it, both or neither.
     pub async fn put_sent(&self, record: &BundleRecord, sent: &SentBundle) -> Result<PutOutcome> {
         let mut all = self.begin().await?;
-        let outcome = put_in(&mut all, record).await.map_err(trouble)?;
+        let outcome = self.put_in(&mut all, record).await.map_err(trouble)?;
         if !matches!(outcome, PutOutcome::Refused(_)) {
             note(&mut all, &record.run.id, sent).await.map_err(trouble)?;
             all.commit().await.map_err(trouble)?;
@@ -46,7 +45,7 @@ impl FarmStore {
     /// Stores a bundle that was fetched from a board, and how much it takes.
     pub async fn put_pulled(&self, record: &BundleRecord, bytes: u64) -> Result<PutOutcome> {
         let mut all = self.begin().await?;
-        let outcome = put_in(&mut all, record).await.map_err(trouble)?;
+        let outcome = self.put_in(&mut all, record).await.map_err(trouble)?;
         if matches!(outcome, PutOutcome::Stored | PutOutcome::Replaced) {
             let id = sqlx::query_scalar("select id from board where key = $1").bind(&record.run.board);
             let board_id: i64 = id.fetch_one(&mut *all).await.map_err(trouble)?;
@@ -89,7 +88,7 @@ impl FarmStore {
     /// The same, where the run's bundle is still at a place.
     pub async fn run_digest_at(&self, run: &str, place: &str) -> Result<Option<Vec<u8>>> {
         let digest = sqlx::query_scalar("select digest from run where id = $1 and place = $2");
-        digest.bind(run).bind(place).fetch_optional(&self.pool).await.map_err(trouble)
+        digest.bind(run).bind(self.folder.written(place)).fetch_optional(&self.pool).await.map_err(trouble)
     }
 
     /// What the runs of a board take that it sent, but for one.

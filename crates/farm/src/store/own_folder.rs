@@ -1,0 +1,206 @@
+//! The folder of bundles beside a store in a file. Of what lies there a store holds the name alone,
+//! so that it finds its bundles wherever both are moved or copied to, and never takes those of the
+//! store for its own that it is a copy of.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bundle::manifest::RUN_LIMIT;
+use model::error::Result;
+use sha2::{Digest, Sha256};
+
+use super::{FarmStore, trouble};
+use crate::folders::lies_in;
+
+/// None of a store that is in no file: its places are whole ones.
+#[derive(Clone, Debug, Default)]
+pub struct OwnFolder(Option<Arc<Path>>);
+
+impl OwnFolder {
+    /// That of a store in a file; a link is the store that it leads to.
+    pub fn beside(file: &Path) -> OwnFolder {
+        let file = host::whole_path(file).unwrap_or_else(|_| file.to_owned());
+        let mut name = file.file_name().unwrap_or_default().to_owned();
+        name.push(".bundles");
+        OwnFolder(Some(file.with_file_name(name).into()))
+    }
+
+    /// The place of a bundle as the store holds it.
+    pub fn written(&self, place: &str) -> String {
+        let path = Path::new(place);
+        let is_own = self.0.as_deref().is_some_and(|own| lies_in(path, own));
+        let name = path.file_name().and_then(|name| name.to_str()).filter(|_| is_own);
+        name.unwrap_or(place).to_owned()
+    }
+
+    /// The place of a bundle from the root on.
+    pub fn shown(&self, written: &str) -> String {
+        match &self.0 {
+            Some(own) if !written.is_empty() && !written.contains('/') => {
+                own.join(written).to_string_lossy().into_owned()
+            }
+            _ => written.to_owned(),
+        }
+    }
+}
+
+impl FarmStore {
+    /// Names of what lies in the own folder in place of the whole places that earlier versions
+    /// wrote, also where the store was another one's copy or was moved since: as far as the bundles
+    /// here are those that were stored.
+    pub async fn settle_places(&self) -> Result<()> {
+        let Some(own) = &self.folder.0 else { return Ok(()) };
+        let settled = sqlx::query_scalar("select count(*) from meta where name = 'places settled'");
+        let settled: i64 = settled.fetch_one(&self.pool).await.map_err(trouble)?;
+        if settled > 0 {
+            return Ok(());
+        }
+        let whole: Vec<(String, String, Vec<u8>)> =
+            sqlx::query_as("select id, place, digest from run where place like '%.bundles/%'")
+                .fetch_all(&self.pool)
+                .await
+                .map_err(trouble)?;
+        let own_name = |(id, place, digest): &(String, String, Vec<u8>)| {
+            let path = Path::new(place);
+            let name = path.file_name()?.to_str()?;
+            let is_own = lies_in(path, own) || is_document(&own.join(name).join("run.json"), digest);
+            is_own.then(|| (id.clone(), place.clone(), name.to_owned()))
+        };
+        let named: Vec<_> = whole.iter().filter_map(own_name).collect();
+        let is_all = named.len() == whole.len();
+        if named.is_empty() && !is_all {
+            return Ok(());
+        }
+        let mut all = self.begin().await?;
+        for (id, place, name) in named {
+            sqlx::query("update run set place = $1 where id = $2 and place = $3")
+                .bind(name)
+                .bind(id)
+                .bind(place)
+                .execute(&mut *all)
+                .await
+                .map_err(trouble)?;
+        }
+        if is_all {
+            sqlx::query("insert into meta (name, value) values ('places settled', 1) on conflict do nothing")
+                .execute(&mut *all)
+                .await
+                .map_err(trouble)?;
+        }
+        all.commit().await.map_err(trouble)
+    }
+}
+
+/// Whether a file is a document of which the digest is known.
+fn is_document(file: &Path, digest: &[u8]) -> bool {
+    host::read_user_file(file, RUN_LIMIT).is_ok_and(|text| Sha256::digest(&text)[..] == *digest)
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods)] // Tests make and move folders.
+mod tests {
+    use super::*;
+    use crate::fixture::recorded_run;
+    use crate::ingest::keep::keep;
+    use crate::records::BundleRecord;
+    use crate::store::RunRemoval;
+    use std::fs;
+    use std::path::PathBuf;
+
+    fn block_on<F: Future>(future: F) -> F::Output {
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(future)
+    }
+
+    /// A run whose bundle is in the folder of a store.
+    fn kept(name: &str, own: &Path) -> BundleRecord {
+        let mut record = recorded_run(name, name);
+        let from = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs").join(name);
+        record.run.place = keep(&from, &record.run.id, own).unwrap().0.to_string_lossy().into_owned();
+        record
+    }
+
+    async fn places(store: &FarmStore) -> Vec<PathBuf> {
+        let mut places: Vec<PathBuf> =
+            store.places().await.unwrap().into_iter().map(|run| run.place.into()).collect();
+        for bundle in store.bundles().await.unwrap() {
+            let run = store.run(&bundle.run).await.unwrap().unwrap();
+            assert!(run.place == bundle.place && places.contains(&PathBuf::from(&run.place)));
+            assert!(store.run_digest_at(&run.id, &run.place).await.unwrap().is_some());
+        }
+        places.sort();
+        places
+    }
+
+    #[test]
+    fn a_store_that_is_moved_or_copied_has_the_bundles_that_lie_beside_it() {
+        block_on(async {
+            let top = tempfile::tempdir().unwrap();
+            let top = host::whole_path(top.path()).unwrap();
+            let first = top.join("a");
+            fs::create_dir(&first).unwrap();
+            let store = FarmStore::file(&first.join("farm.db")).await.unwrap();
+            let own = first.join("farm.db.bundles");
+            let (hunt, mut shown) = (kept("hunt", &own), recorded_run("measured", "measured"));
+            shown.run.place = "/srv/runs/measured".into();
+            store.put(&hunt).await.unwrap();
+            store.put(&shown).await.unwrap();
+            let elsewhere = PathBuf::from(&shown.run.place);
+            let wanted = |own: &Path| vec![elsewhere.clone(), own.join(&hunt.run.id)];
+            let sorted = |mut places: Vec<PathBuf>| {
+                places.sort();
+                places
+            };
+            assert_eq!(places(&store).await, sorted(wanted(&own)));
+            store.close().await;
+            // By another name, and without its bundles while the first one has them.
+            fs::copy(first.join("farm.db"), top.join("copy.db")).unwrap();
+            let copy = FarmStore::file(&top.join("copy.db")).await.unwrap();
+            assert_eq!(places(&copy).await, sorted(wanted(&top.join("copy.db.bundles"))));
+            for to in ["b", "c"] {
+                let mut all = fs::read_dir(&top).unwrap().map(|entry| entry.unwrap().path());
+                let from = all.find(|path| path.join("farm.db").exists()).unwrap();
+                fs::rename(from, top.join(to)).unwrap();
+                let moved = FarmStore::file(&top.join(to).join("farm.db")).await.unwrap();
+                let own = top.join(to).join("farm.db.bundles");
+                assert_eq!(places(&moved).await, sorted(wanted(&own)));
+                moved.close().await;
+            }
+            let moved = FarmStore::file(&top.join("c/farm.db")).await.unwrap();
+            let gone = moved.forget_run(&hunt.run.id, Some(&hunt), None).await.unwrap();
+            let RunRemoval::Removed(of) = gone else { panic!("it is there") };
+            assert_eq!(PathBuf::from(of.place), top.join("c/farm.db.bundles").join(&hunt.run.id));
+        });
+    }
+
+    #[test]
+    fn places_that_an_earlier_version_wrote_are_those_of_the_bundles_beside_the_store() {
+        block_on(async {
+            let top = tempfile::tempdir().unwrap();
+            let top = host::whole_path(top.path()).unwrap();
+            let (file, own) = (top.join("farm.db"), top.join("farm.db.bundles"));
+            let other = top.join("other/farm.db.bundles");
+            for (written, is_same, is_settled) in
+                [(&own, false, true), (&other, true, true), (&other, false, false)]
+            {
+                let store = FarmStore::file(&file).await.unwrap();
+                let record = kept("hunt", &own);
+                store.put(&record).await.unwrap();
+                let earlier = written.join(&record.run.id).to_string_lossy().into_owned();
+                sqlx::query("update run set place = $1").bind(&earlier).execute(&store.pool).await.unwrap();
+                sqlx::query("delete from meta where name = 'places settled'")
+                    .execute(&store.pool)
+                    .await
+                    .unwrap();
+                store.close().await;
+                if !is_same {
+                    fs::write(own.join(&record.run.id).join("run.json"), "{}").unwrap();
+                }
+                let store = FarmStore::file(&file).await.unwrap();
+                let wanted = if is_settled { own.join(&record.run.id) } else { PathBuf::from(earlier) };
+                assert_eq!(places(&store).await, [wanted]);
+                store.close().await;
+                fs::remove_file(&file).unwrap();
+            }
+        });
+    }
+}
