@@ -13,6 +13,7 @@ use host::{FolderLock, MachineFiles, RecordFolder};
 use model::fact::Fact;
 
 use super::environment::hex;
+use super::unpack::remove_tree;
 use crate::records::BundleRecord;
 
 /// Between two looks whether the folder of bundles is free.
@@ -45,7 +46,7 @@ pub fn name_of_state(record: &BundleRecord) -> String {
 }
 
 /// Copies a bundle to `kept/ID`; the run's document comes last, so that a copy that was cut is no
-/// bundle. Returns where it is and how many files were left out, or why it cannot be kept.
+/// bundle. Over the copy of an earlier state: what only that one had goes. Returns where it is and how many files were left out, or why it cannot be kept.
 pub fn keep(bundle: &Path, id: &str, kept: &Path) -> Result<(PathBuf, u64), String> {
     let trouble =
         |error: std::io::Error| format!("it cannot be copied ({error}): look at the space next to the store");
@@ -55,7 +56,9 @@ pub fn keep(bundle: &Path, id: &str, kept: &Path) -> Result<(PathBuf, u64), Stri
         _ => Dir::create(&place).map_err(trouble)?.0,
     };
     let files = MachineFiles::folder(bundle);
-    let mut copy = Copying { files, bytes: 0, count: 0, left_out: 0 };
+    let top = Dir::existing(&place).map_err(trouble)?;
+    let there = MachineFiles::folder(&place);
+    let mut copy = Copying { files, there, top, bytes: 0, count: 0, left_out: 0 };
     for part in PARTS.iter().rev() {
         copy.entry(&format!("/{part}"), &target, part, 0)?;
     }
@@ -83,6 +86,9 @@ pub fn copy_files(bundle: &Path, copy: &Path, paths: &[String]) -> Result<(), St
 
 struct Copying {
     files: MachineFiles,
+    /// What is in the copy, of an earlier state.
+    there: MachineFiles,
+    top: Dir,
     bytes: u64,
     count: usize,
     /// Links, and what this user cannot read.
@@ -106,7 +112,10 @@ impl Copying {
                 self.bytes += bytes.len() as u64;
                 into.write_atomically(OsStr::new(name), &bytes, None).map_err(trouble)
             }
-            Fact::Absent => Ok(()),
+            Fact::Absent => {
+                self.remove(path);
+                Ok(())
+            }
             Fact::Refused(number) if is_too_large(number) => {
                 Err(format!("it has more than {MOST_BYTES} bytes, which no bundle has"))
             }
@@ -117,14 +126,22 @@ impl Copying {
                         return Err(format!("its {name} cannot be read: look at whose it is"));
                     }
                     self.left_out += 1;
+                    self.remove(path);
                     return Ok(());
                 };
                 let inner = into.subdir(name).map_err(trouble)?;
+                let there = self.there.list(&format!("{path}/.")).known().cloned().unwrap_or_default();
+                let gone = there.iter().filter(|name| !names.contains(name));
+                gone.for_each(|name| self.remove(&format!("{path}/{name}")));
                 names
                     .iter()
                     .try_for_each(|name| self.entry(&format!("{path}/{name}"), &inner, name, depth + 1))
             }
         }
+    }
+
+    fn remove(&self, path: &str) {
+        remove_tree(&self.there, &self.top, path.trim_start_matches('/'), 0);
     }
 }
 
@@ -157,6 +174,28 @@ mod tests {
             drop(turn);
             assert!(waiting.await.unwrap().is_some());
         });
+    }
+
+    #[test]
+    fn a_later_state_leaves_nothing_of_the_earlier_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let (earlier, later) = (folder.path().join("earlier"), folder.path().join("later"));
+        let all = ["run.json", "tail", "events/spikes.jsonl", "events/explained.jsonl", "host/proc/version"];
+        for (place, files) in [(&earlier, &all[..]), (&later, &[all[0], all[2]][..])] {
+            for file in files {
+                fs::create_dir_all(place.join(file).parent().unwrap()).unwrap();
+                fs::write(place.join(file), place.to_str().unwrap()).unwrap();
+            }
+        }
+        let kept = folder.path().join("kept");
+        for state in [&earlier, &later] {
+            let copy = keep(state, "id", &kept).unwrap().0;
+            for file in all {
+                let wanted = fs::read_to_string(state.join(file)).ok();
+                assert_eq!(fs::read_to_string(copy.join(file)).ok(), wanted, "{file}");
+            }
+        }
+        assert!(!kept.join("id/host").exists() && kept.join("id/events").exists());
     }
 
     #[test]
