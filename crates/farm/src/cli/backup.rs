@@ -7,19 +7,22 @@ use model::text::{quoted, several};
 use sha2::{Digest, Sha256};
 
 use super::farm_flags::FarmFlags;
+use super::kept_copy::differs;
 use super::store_flag::StorePlace;
 use super::{FarmEnvironment, say};
-use crate::ingest::bundle::is_id;
+use crate::ingest::bundle::{is_id, read};
 use crate::ingest::environment::hex;
-use crate::ingest::keep::keep;
+use crate::ingest::find::FoundBundle;
+use crate::ingest::keep::{copying_turn, keep};
 use crate::objects::{lies_in, name_in_bucket};
-use crate::store::BundlePlace;
+use crate::store::{BundlePlace, FarmStore, PutOutcome};
 
 /// Copy the store and its bundles into a folder, while the server runs
 ///
-/// The database is copied as it is at one moment, then the bundles that it names. What is copied is
-/// a store by itself: `serve --store sqlite:DIR/farm.db`. What lies in a bucket stays there, and is
-/// backed up there.
+/// The database is copied as it is at one moment, then the bundles that it names; a run that is on
+/// is noted as it was copied. What is copied is a store by itself, wherever it is copied to:
+/// `serve --store sqlite:DIR/farm.db`, with `DIR/farm.db.bundles` beside it. What lies in a bucket
+/// stays there, and is backed up there.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  onbeat-farm backup /mnt/backup/$(date +%F)")]
 pub struct Args {
@@ -28,6 +31,10 @@ pub struct Args {
     #[command(flatten)]
     farm: FarmFlags,
 }
+
+/// How often a bundle is copied that changes meanwhile.
+const TRIES: u32 = 3;
+const REMOVED: &str = "it was removed from the farm meanwhile";
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let (place, bucket) = args.farm.open(environment)?;
@@ -38,50 +45,30 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         ));
     }
     let store = place.open_existing().await?;
-    let bundles = place.bundles.clone();
-    let failed = |error: &std::io::Error| {
-        let what = format!("cannot write to {}", quoted(&args.dir));
-        Failure::of_call(what, error, Exit::Usage, "name a folder of your own, with space")
-    };
-    if !host::is_dir(&args.dir).unwrap_or(false) {
-        host::dir::Dir::create(&args.dir).map_err(|error| failed(&error))?;
-    }
-    let dir = host::whole_path(&args.dir).map_err(|error| failed(&error))?;
-    let file = dir.join("farm.db");
-    if host::identity(&file).is_some() {
-        return Err(Failure::usage(format!(
-            "{} is there already: name another folder for each backup",
-            quoted(&file)
-        )));
-    }
-    let copy = StorePlace::file(file.clone());
+    let file = args.new_file()?;
     // The database first: what comes later is not in it, and what it names is copied after it.
-    let file = file.to_str().ok_or_else(|| Failure::usage("the folder's name is no text: choose another"))?;
+    let text = file.to_str().ok_or_else(|| Failure::usage("the folder's name is no text: choose another"))?;
     // SQLite would make one that everybody may read.
-    host::make_private_file(Path::new(file)).map_err(|error| failed(&error))?;
-    store.copy_to(file).await?;
+    host::make_private_file(&file).map_err(|error| args.failed(&error))?;
+    store.copy_to(text).await?;
+    let copy = StorePlace::file(file.clone());
+    let to = copy.open_existing().await?;
+    let backup = StoreBackup { from: store, own: place.bundles, to, bundles: copy.bundles };
     let (mut copied, mut missing, mut in_bucket) = (0, 0, 0);
-    let target = copy.open_existing().await?;
-    for run in target.places().await? {
-        let (id, place) = (&run.id, Path::new(&run.place));
-        if bucket.is_some() && name_in_bucket(place, &bundles).is_some() {
-            in_bucket += 1;
-            continue;
-        }
-        match keep(place, &free_name(&run, &bundles, &copy.bundles), &copy.bundles) {
-            Ok((to, _)) if host::identity(&to.join("run.json")).is_some() => {
-                target.moved(id, &to.to_string_lossy()).await?;
-                copied += 1;
-            }
-            outcome => {
-                let why = outcome.err().unwrap_or_else(|| "it is not there any more".to_owned());
-                say(&format!("onbeat-farm: {id} is not in the backup: {why}"));
+    for run in backup.to.places().await? {
+        match backup.copy(&run, bucket.is_some()).await? {
+            BackedUp::Here => copied += 1,
+            BackedUp::InBucket => in_bucket += 1,
+            BackedUp::Missing(why) => {
+                say(&format!("onbeat-farm: {} is not in the backup: {why}", run.id));
                 missing += 1;
             }
         }
     }
-    let runs = several(copied, "run", "runs");
-    say(&format!("onbeat-farm: the store and {runs} are in {}", quoted(&dir)));
+    // It is one file then, which can be copied by itself.
+    backup.to.close().await;
+    let (runs, dir) = (several(copied, "run", "runs"), file.parent().unwrap_or(&file));
+    say(&format!("onbeat-farm: the store and {runs} are in {}", quoted(dir)));
     if let Some(bucket) = bucket {
         let runs = several(in_bucket, "run lies", "runs lie");
         say(&format!(
@@ -90,6 +77,135 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         ));
     }
     Ok(if missing == 0 { Exit::Ok } else { Exit::Inconclusive })
+}
+
+impl Args {
+    fn failed(&self, error: &std::io::Error) -> Failure {
+        let what = format!("cannot write to {}", quoted(&self.dir));
+        Failure::of_call(what, error, Exit::Usage, "name a folder of your own, with space")
+    }
+
+    /// Where the copy of the store goes, in a folder that is made where there is none.
+    fn new_file(&self) -> Result<PathBuf> {
+        if !host::is_dir(&self.dir).unwrap_or(false) {
+            host::dir::Dir::create(&self.dir).map_err(|error| self.failed(&error))?;
+        }
+        let file = host::whole_path(&self.dir).map_err(|error| self.failed(&error))?.join("farm.db");
+        if host::identity(&file).is_some() {
+            return Err(Failure::usage(format!(
+                "{} is there already: name another folder for each backup",
+                quoted(&file)
+            )));
+        }
+        Ok(file)
+    }
+}
+
+/// A store that is copied with its folder of bundles, and its copy with its own.
+struct StoreBackup {
+    from: FarmStore,
+    own: PathBuf,
+    to: FarmStore,
+    bundles: PathBuf,
+}
+
+/// What became of a bundle.
+#[derive(Debug, PartialEq, Eq)]
+enum BackedUp {
+    Here,
+    InBucket,
+    /// Why.
+    Missing(String),
+}
+
+impl StoreBackup {
+    /// Copies the bundle of a run. Also where that fails the copy names no place outside itself.
+    async fn copy(&self, run: &BundlePlace, has_bucket: bool) -> Result<BackedUp> {
+        // The copy of the database has the places that are its own.
+        let Some(now) = self.from.run(&run.id).await? else { return Ok(BackedUp::Missing(REMOVED.into())) };
+        let from = BundlePlace { place: now.place, ..run.clone() };
+        let in_bucket = name_in_bucket(Path::new(&from.place), &self.own).filter(|_| has_bucket);
+        let is_here = in_bucket.is_none();
+        let name = in_bucket.unwrap_or_else(|| free_name(&from, &self.own, &self.bundles));
+        let to = self.bundles.join(&name).to_string_lossy().into_owned();
+        if to != run.place {
+            self.to.moved(&run.id, &to).await?;
+        }
+        if !is_here {
+            return Ok(BackedUp::InBucket);
+        }
+        let mut why = String::new();
+        for at in 1..=TRIES {
+            match self.try_copy(run, &name, at == TRIES).await? {
+                Ok(()) => return Ok(BackedUp::Here),
+                Err(found) => why = found,
+            }
+        }
+        Ok(BackedUp::Missing(why))
+    }
+
+    /// Copies it once; why it is to be tried again, in a line.
+    async fn try_copy(
+        &self,
+        run: &BundlePlace,
+        name: &str,
+        is_last: bool,
+    ) -> Result<std::result::Result<(), String>> {
+        // Who takes in another state of a run changes its copy and the store in one turn.
+        let turn = match run.is_over {
+            true => Ok(None),
+            false => copying_turn(&self.own).await,
+        };
+        let turn = match turn {
+            Ok(turn) => turn,
+            Err(why) => return Ok(Err(why)),
+        };
+        let Some(now) = self.from.run(&run.id).await? else { return Ok(Err(REMOVED.into())) };
+        let digest = self.from.run_digest(&run.id).await?;
+        let copy = match keep(Path::new(&now.place), name, &self.bundles) {
+            Ok((copy, _)) if host::identity(&copy.join("run.json")).is_some() => copy,
+            Ok(_) => return Ok(Err("it is not there any more".into())),
+            Err(why) => return Ok(Err(why)),
+        };
+        drop(turn);
+        // Where it is shown from its own place it changes as long as it is on.
+        let is_own = lies_in(Path::new(&now.place), &self.own);
+        match run.is_over || is_own && digest.as_ref() == Some(&run.digest) {
+            true => Ok(Ok(())),
+            false => self.note(run, &copy, is_last).await,
+        }
+    }
+
+    /// Notes a run that is on as it was copied: what the copy of the database has of it is of an
+    /// earlier moment.
+    async fn note(
+        &self,
+        run: &BundlePlace,
+        copy: &Path,
+        is_last: bool,
+    ) -> Result<std::result::Result<(), String>> {
+        let found = FoundBundle { place: copy.to_owned(), board: None };
+        let mut record = match read(&found) {
+            Ok((record, _)) => record,
+            Err(why) => return Ok(Err(why)),
+        };
+        let Some(known) = self.to.run(&run.id).await? else { return Ok(Err(REMOVED.into())) };
+        if record.run.id != run.id {
+            return Ok(Err("another run lies in its place".into()));
+        }
+        if record.run.complete && !is_last {
+            return Ok(Err("it ended while it was copied".into()));
+        }
+        record.run.board = known.board;
+        let counted = self.to.counted_seconds_of(&run.id).await?;
+        if record.digest == run.digest && (!run.has_seconds || differs(&record, counted).is_none()) {
+            return Ok(Ok(()));
+        }
+        Ok(match self.to.put_anew(&record).await? {
+            PutOutcome::Refused(why) => Err(why),
+            _ => Ok(()),
+        })
+    }
 }
 
 /// What a bundle is called in the backup, where nothing is called so yet: as in the folder of
@@ -114,7 +230,81 @@ fn free_name(run: &BundlePlace, own: &Path, backup: &Path) -> String {
 #[allow(clippy::disallowed_methods)] // Tests make folders of their own.
 mod tests {
     use super::*;
+    use crate::cli::kept_copy::bundle_fault;
+    use crate::objects::tests::hunt_that_is_on;
     use std::fs;
+
+    fn copied(from: &Path, to: &Path) -> PathBuf {
+        keep(from, &to.file_name().unwrap().to_string_lossy(), to.parent().unwrap()).unwrap().0
+    }
+
+    /// What is stored of a run that is on, in the folder of copies or shown from elsewhere, and then
+    /// changes after the database was copied.
+    async fn backed_up(folder: &Path, is_own: bool, first: &Path, later: &Path) {
+        let own = folder.join("farm.db.bundles");
+        let place = if is_own { own.join("r") } else { folder.join("runs/r") };
+        let taken_in = async |store: &FarmStore| {
+            let found = FoundBundle { place: place.clone(), board: Some("a".into()) };
+            let record = read(&found).unwrap().0;
+            let outcome = store.put(&record).await.unwrap();
+            assert!(matches!(outcome, PutOutcome::Stored | PutOutcome::Replaced), "{outcome:?}");
+        };
+        copied(first, &place);
+        let from = FarmStore::file(&folder.join("farm.db")).await.unwrap();
+        taken_in(&from).await;
+        let bundles = folder.join("backup/farm.db.bundles");
+        fs::create_dir(folder.join("backup")).unwrap();
+        let file = folder.join("backup/farm.db");
+        from.copy_to(file.to_str().unwrap()).await.unwrap();
+        copied(later, &place);
+        if is_own {
+            taken_in(&from).await;
+        }
+        let backup = StoreBackup { from, own, to: FarmStore::file(&file).await.unwrap(), bundles };
+        let run = backup.to.places().await.unwrap().remove(0);
+        assert_eq!(backup.copy(&run, false).await.unwrap(), BackedUp::Here);
+        let counted = backup.to.counted_seconds().await.unwrap();
+        let noted = backup.to.places().await.unwrap();
+        assert_eq!((noted.len(), noted[0].id.as_str()), (1, run.id.as_str()));
+        assert!(lies_in(Path::new(&noted[0].place), &backup.bundles));
+        assert_eq!(bundle_fault(&noted[0], &backup.bundles, counted.get(&run.id)), None);
+        assert_eq!(backup.to.faults().await.unwrap(), [""; 0]);
+        let same = |file: &str| {
+            let of = |place: &Path| fs::read(place.join(file)).unwrap();
+            assert!(of(Path::new(&noted[0].place)) == of(later), "{file}");
+        };
+        ["run.json", "blocks.jsonl"].into_iter().for_each(same);
+    }
+
+    #[test]
+    fn a_run_that_is_on_is_noted_as_it_was_copied() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let made = tempfile::tempdir().unwrap();
+            let made = host::whole_path(made.path()).unwrap();
+            let over = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+            let (earlier, later) = (hunt_that_is_on(&made, 2), hunt_that_is_on(&made, 1));
+            // Its seconds are written more often than its document.
+            let begun = copied(&later, &made.join("begun"));
+            let blocks = fs::read_to_string(begun.join("blocks.jsonl")).unwrap();
+            let most = blocks.trim_end().rsplit_once('\n').unwrap().0;
+            fs::write(begun.join("blocks.jsonl"), format!("{most}\n")).unwrap();
+            for (at, (is_own, first, later)) in [
+                (false, &earlier, &later),
+                (false, &begun, &later),
+                (false, &later, &over),
+                (true, &earlier, &later),
+                (true, &later, &over),
+            ]
+            .into_iter()
+            .enumerate()
+            {
+                let folder = made.join(format!("case-{at}"));
+                fs::create_dir(&folder).unwrap();
+                backed_up(&folder, is_own, first, later).await;
+            }
+        });
+    }
 
     #[test]
     fn no_two_bundles_have_one_name_in_a_backup() {

@@ -62,7 +62,7 @@ fn seconds_fault(run: &BundlePlace, counted: Option<&CountedSeconds>) -> Option<
 }
 
 /// What of a bundle is not as it was counted.
-fn differs(record: &BundleRecord, counted: CountedSeconds) -> Option<&'static str> {
+pub fn differs(record: &BundleRecord, counted: CountedSeconds) -> Option<&'static str> {
     let sum =
         |of: fn(&FarmSlot) -> u64| -> i128 { record.slots.iter().map(|slot| i128::from(of(slot))).sum() };
     let max_ns = record.slots.iter().filter_map(|slot| slot.max_ns).max();

@@ -51,12 +51,18 @@ pub struct EarlierSlot {
 /// as long as the run is on.
 pub fn judged(known: Option<&EarlierRun>, record: &BundleRecord) -> PutOutcome {
     let Some(known) = known else { return PutOutcome::Stored };
+    match known.board_key == record.run.board && known.digest == record.digest {
+        true => PutOutcome::Had,
+        false => judged_anew(known, record),
+    }
+}
+
+/// The same of a bundle that is to replace what is known also where its document is that one: what
+/// else it has may be of a later moment.
+pub fn judged_anew(known: &EarlierRun, record: &BundleRecord) -> PutOutcome {
     let refused = |why: &str| PutOutcome::Refused(why.to_owned());
     if known.board_key != record.run.board {
         return refused(&format!("it is a run of {} already: a run is of one board", known.board_key));
-    }
-    if known.digest == record.digest {
-        return PutOutcome::Had;
     }
     if known.complete == OVER {
         return refused("a run of this id is there with other content: a run that is over does not change");

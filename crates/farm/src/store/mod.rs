@@ -104,6 +104,10 @@ impl FarmStore {
 
     /// Ends all connections. What SQLite has in its log is in the store's file then.
     pub async fn close(&self) {
+        if self.engine == StoreEngine::Sqlite {
+            // The last connection does it as well, where nothing keeps it from that.
+            let _ = sqlx::query("pragma wal_checkpoint(truncate)").execute(&self.pool).await;
+        }
         self.pool.close().await;
     }
 }

@@ -3,7 +3,7 @@
 use model::error::{Failure, Result};
 use sqlx::{Any, Transaction};
 
-use super::earlier::{EarlierRun, PutOutcome, earlier_run};
+use super::earlier::{EarlierRun, PutOutcome, earlier_run, judged_anew};
 use super::forgotten::judged_now;
 use super::how_counted::note;
 use super::labels::put_run_labels;
@@ -23,6 +23,20 @@ impl FarmStore {
             PutOutcome::Stored | PutOutcome::Replaced => all.commit().await.map_err(trouble)?,
             PutOutcome::Had | PutOutcome::Refused(_) => all.rollback().await.map_err(trouble)?,
         }
+        Ok(outcome)
+    }
+
+    /// Stores a state of a run that is on, or was, in place of the one that is there, also where
+    /// both have the same document.
+    pub async fn put_anew(&self, record: &BundleRecord) -> Result<PutOutcome> {
+        let mut all = self.begin().await?;
+        let known = earlier_run(&mut all, &record.run.id).await.map_err(trouble)?;
+        let outcome = known.as_ref().map_or(PutOutcome::Stored, |known| judged_anew(known, record));
+        if matches!(outcome, PutOutcome::Refused(_)) {
+            return Ok(outcome);
+        }
+        self.put_over(&mut all, known.as_ref(), record).await.map_err(trouble)?;
+        all.commit().await.map_err(trouble)?;
         Ok(outcome)
     }
 

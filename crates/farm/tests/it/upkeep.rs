@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::server::{Server, farm};
+use super::server::{Server, ask_bytes, farm};
 
 fn told(arguments: &[&str]) -> (i32, String, String) {
     let output = farm(arguments).output().unwrap();
@@ -75,6 +75,58 @@ fn a_store_is_looked_at_copied_thinned_out_and_handed_out() {
     assert!(code == 3 && out.lines().count() == 2, "{out}");
     assert_eq!(told(&["check", "--store", &copy]).0, 0);
     assert_eq!(told(&["export", "--store", &copy]).1, csv);
+}
+
+/// The codes of answers about the runs of a store: the page, and the document of each.
+fn answers(store: &str, runs: &[String]) -> Vec<u16> {
+    let server = Server::start(store);
+    let asked =
+        runs.iter().flat_map(|run| [format!("/runs/{run}"), format!("/v1/runs/{run}/files/run.json")]);
+    asked.map(|path| ask_bytes(&server.address, "GET", &path, "", "", "").unwrap().0).collect()
+}
+
+#[test]
+fn a_backup_is_a_store_by_itself_wherever_it_lies() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let store = |name: &str| format!("sqlite:{}", at(name));
+    let runs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs");
+    fs::create_dir(at("farm")).unwrap();
+    let first = store("farm/farm.db");
+    assert_eq!(told(&["import", "--board", "a", "--store", &first, runs.to_str().unwrap()]).0, 0);
+    let own = folder.path().join("farm/farm.db.bundles");
+    let names = fs::read_dir(&own).unwrap().map(|one| one.unwrap().file_name().into_string().unwrap());
+    let names: Vec<String> = names.filter(|name| own.join(name).join("run.json").exists()).collect();
+    assert_eq!(told(&["backup", &at("one"), "--store", &first]).0, 0);
+    let files = fs::read_dir(at("one")).unwrap().map(|one| one.unwrap().file_name().into_string().unwrap());
+    let mut files: Vec<String> = files.collect();
+    files.sort();
+    assert_eq!(files, ["farm.db", "farm.db.bundles"], "what else belongs to it may be left behind");
+
+    // Without its bundles it takes no other store's, neither to show nor to thin them out.
+    fs::create_dir(at("bare")).unwrap();
+    fs::copy(at("one/farm.db"), at("bare/farm.db")).unwrap();
+    let (code, out, _) = told(&["check", "--store", &store("bare/farm.db")]);
+    assert_eq!((code, out.lines().count()), (3, 2), "{out}");
+    for name in &names {
+        set_age(&own.join(name).join("run.json"), 400);
+        set_age(&folder.path().join("one/farm.db.bundles").join(name).join("run.json"), 400);
+    }
+    let all = ["--blocks", "0", "--windows", "0", "--store", &store("bare/farm.db")];
+    assert_eq!(told(&[&["prune"], &all[..]].concat()).0, 0);
+    for bundles in ["farm/farm.db.bundles", "one/farm.db.bundles"] {
+        let has_blocks = |name: &String| folder.path().join(bundles).join(name).join("blocks.jsonl").exists();
+        assert!(names.len() == 2 && names.iter().all(has_blocks), "{bundles}");
+    }
+
+    fs::remove_dir_all(at("farm")).unwrap();
+    for (from, to) in [("one", "two"), ("two", "three")] {
+        fs::rename(at(from), at(to)).unwrap();
+        let moved = store(&format!("{to}/farm.db"));
+        let (code, out, said) = told(&["check", "--store", &moved]);
+        assert_eq!((code, out.as_str()), (0, ""), "{said}");
+        assert_eq!(answers(&moved, &names), [200; 4]);
+    }
 }
 
 #[test]
