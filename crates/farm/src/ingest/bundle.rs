@@ -24,7 +24,8 @@ use super::find::FoundBundle;
 use super::fingerprint::{fingerprint_of, plain_name};
 use super::plausible;
 use super::run_rows::RunRows;
-use super::slots::{SlotFold, offset};
+use super::seconds::SlotsRead;
+use super::slots::offset;
 use super::stored::stored_file;
 use crate::records::{BundleRecord, CpuRows, CulpritOfRun, FarmRun, FarmSlot, SeriesKey, TierRow};
 
@@ -33,6 +34,9 @@ const MOST_CULPRITS: usize = 200;
 /// What was traced of a hunt that was killed, or is on, is read for its culprits up to so many
 /// bytes: a second or two.
 const MOST_TRACED: u64 = 64 << 20;
+/// What becomes of a run of which a file is not believed, and what helps.
+const FOR_THE_DAY: &str = "its histogram counts for the day on which it began";
+const WHOLE_COPY: &str = "where another copy of the bundle is whole, that one is to be taken";
 
 /// What the farm keeps of a bundle, with remarks on what it lacks; or why it is refused, in a line.
 pub fn read(found: &FoundBundle) -> Result<(BundleRecord, Vec<String>), String> {
@@ -58,7 +62,10 @@ fn read_unguarded(found: &FoundBundle) -> Result<(BundleRecord, Vec<String>), St
     let whole = whole(&bundle.run);
     let mut read = SlotsRead::of(&bundle, Some(&run_rows))?;
     let mut rows = Vec::new();
-    if !run_rows.is_empty() {
+    if let Some(why) = read.fault(&bundle.run) {
+        read.slots.clear();
+        bundle.remarks.push(format!("{why}: {FOR_THE_DAY}; {WHOLE_COPY}"));
+    } else if !run_rows.is_empty() {
         match rows_of(&bundle, &run_rows, &read.slots, &whole) {
             Ok(found) => rows = found,
             Err(why) => {
@@ -68,7 +75,7 @@ fn read_unguarded(found: &FoundBundle) -> Result<(BundleRecord, Vec<String>), St
             }
         }
     }
-    read.remarks(&mut bundle.remarks);
+    read.remarks(&bundle.run, &mut bundle.remarks);
     let slots = read.slots;
     if let (_, left_out @ 1..) = bundle.run.labels.fit() {
         let labels = several(left_out as u64, "label", "labels");
@@ -111,35 +118,6 @@ fn find_culprits(place: &Path, bundle: &mut Bundle) -> Result<(), String> {
     Ok(())
 }
 
-/// What its blocks say.
-struct SlotsRead {
-    slots: Vec<FarmSlot>,
-    /// Lines that could not be read.
-    unread: u64,
-    /// Blocks that have no place in time.
-    unplaced: u64,
-}
-
-impl SlotsRead {
-    fn of(bundle: &Bundle, rows: Option<&RunRows>) -> Result<SlotsRead, String> {
-        let mut fold = SlotFold::of(&bundle.run, rows);
-        let unread = bundle.each_block(|block| fold.add(block)).map_err(|failure| failure.message)?;
-        let unplaced = fold.unplaced;
-        Ok(SlotsRead { slots: fold.finish(&bundle.run), unread, unplaced })
-    }
-
-    fn remarks(&self, remarks: &mut Vec<String>) {
-        if self.unread > 0 {
-            let lines = several(self.unread, "line", "lines");
-            remarks.push(format!("{lines} of blocks.jsonl could not be read"));
-        }
-        if self.unplaced > 0 {
-            let blocks = several(self.unplaced, "second", "seconds");
-            remarks.push(format!("{blocks} have no place in time: the run does not say when it was"));
-        }
-    }
-}
-
 /// The histograms of its five minutes; why they are not taken, in a line.
 fn rows_of(
     bundle: &Bundle,
@@ -147,7 +125,6 @@ fn rows_of(
     slots: &[FarmSlot],
     whole: &TierRow,
 ) -> Result<Vec<TierRow>, String> {
-    const FOR_THE_DAY: &str = "its histogram counts for the day on which it began";
     if of.is_too_long {
         return Err(format!("its rows.jsonl takes more memory than is given to one: {FOR_THE_DAY}"));
     }
@@ -155,10 +132,7 @@ fn rows_of(
         return Err(format!("the run does not say when it was: {FOR_THE_DAY}"));
     };
     of.of_slots(offset, slots, whole, !bundle.run.complete).ok_or_else(|| {
-        format!(
-            "its rows.jsonl does not add up to the rest of it: {FOR_THE_DAY}; where another copy of the \
-             bundle is whole, that one is to be taken"
-        )
+        format!("its rows.jsonl does not add up to the rest of it: {FOR_THE_DAY}; {WHOLE_COPY}")
     })
 }
 

@@ -11,6 +11,7 @@ pub mod plausible;
 pub mod record_rows;
 pub mod rows;
 pub mod run_rows;
+pub mod seconds;
 pub mod slots;
 pub mod spikes;
 pub mod staging;
