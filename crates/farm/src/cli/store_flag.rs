@@ -38,6 +38,8 @@ enum StoreAddress {
 pub struct StorePlace {
     address: StoreAddress,
     pub bundles: PathBuf,
+    /// Whether that folder is one that was named.
+    is_named: bool,
 }
 
 impl StorePlace {
@@ -46,7 +48,8 @@ impl StorePlace {
         let Some(text) = given else { return Ok(StorePlace::file(state(environment).join("farm.db"))) };
         if text.starts_with("postgres://") || text.starts_with("postgresql://") {
             let bundles = state(environment).join("farm.bundles");
-            return Ok(StorePlace { address: StoreAddress::Postgres(text.to_owned()), bundles });
+            let address = StoreAddress::Postgres(text.to_owned());
+            return Ok(StorePlace { address, bundles, is_named: false });
         }
         match text.strip_prefix("sqlite:").map(|path| path.trim_start_matches("//")) {
             Some(path) if !path.is_empty() => Ok(StorePlace::file(PathBuf::from(path))),
@@ -63,7 +66,7 @@ impl StorePlace {
         let mut folder = file.file_name().map(|name| name.to_os_string()).unwrap_or_default();
         folder.push(".bundles");
         let bundles = file.with_file_name(folder);
-        StorePlace { address: StoreAddress::File(file), bundles }
+        StorePlace { address: StoreAddress::File(file), bundles, is_named: false }
     }
 
     /// Whether it is in a database server, which has its own ways to be copied.
@@ -86,13 +89,21 @@ impl StorePlace {
     /// With the bundles in a folder that is named.
     pub fn with_bundles(mut self, folder: Option<&Path>) -> StorePlace {
         if let Some(folder) = folder {
-            self.bundles = folder.to_owned();
+            (self.bundles, self.is_named) = (folder.to_owned(), true);
         }
         self
     }
 
     /// Opens it, and makes its folder where there is none.
     pub async fn open(&self) -> Result<FarmStore> {
+        let store = self.opened().await?;
+        if self.is_named {
+            store.take_places_in(&self.bundles).await?;
+        }
+        Ok(store)
+    }
+
+    async fn opened(&self) -> Result<FarmStore> {
         let file = match &self.address {
             StoreAddress::Postgres(url) => return FarmStore::postgres(url).await,
             StoreAddress::File(file) => file,

@@ -34,9 +34,10 @@ impl SlotsRead {
         let each = bundle.each_block(|block| {
             fold.add(block);
             let is_later = last.get(&block.cpu).is_none_or(|before| block.mono_ns > *before);
-            match is_later {
-                true => _ = last.insert(block.cpu, block.mono_ns),
-                false => repeated += 1,
+            if is_later {
+                last.insert(block.cpu, block.mono_ns);
+            } else {
+                repeated += 1;
             }
             let sum = samples.entry(block.cpu).or_default();
             *sum = sum.saturating_add(block.n);

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use bundle::manifest::RUN_LIMIT;
 use model::error::Result;
 use sha2::{Digest, Sha256};
+use sqlx::{Any, Transaction};
 
-use super::{FarmStore, trouble};
+use super::{BundlePlace, FarmStore, trouble};
 use crate::folders::lies_in;
 
 /// None of a store that is in no file: its places are whole ones.
@@ -73,13 +74,7 @@ impl FarmStore {
         }
         let mut all = self.begin().await?;
         for (id, place, name) in named {
-            sqlx::query("update run set place = $1 where id = $2 and place = $3")
-                .bind(name)
-                .bind(id)
-                .bind(place)
-                .execute(&mut *all)
-                .await
-                .map_err(trouble)?;
+            rename(&mut all, &id, &place, &name).await?;
         }
         if is_all {
             sqlx::query("insert into meta (name, value) values ('places settled', 1) on conflict do nothing")
@@ -89,6 +84,36 @@ impl FarmStore {
         }
         all.commit().await.map_err(trouble)
     }
+
+    /// Has the places of runs in a folder of bundles that is named, where they are not at their
+    /// places any more and the same bundles are there: both were moved, or are those of a backup.
+    pub async fn take_places_in(&self, bundles: &Path) -> Result<()> {
+        let Ok(bundles) = host::whole_path(bundles) else { return Ok(()) };
+        let found = |run: &BundlePlace| {
+            let path = Path::new(&run.place);
+            let place = bundles.join(path.file_name()?);
+            let is_gone = path != place && host::identity(&path.join("run.json")).is_none();
+            let is_there = is_gone && is_document(&place.join("run.json"), &run.digest);
+            is_there.then(|| self.folder.written(&place.to_string_lossy()))
+        };
+        let all = self.places().await?;
+        let found: Vec<_> = all.iter().filter_map(|run| Some((run, found(run)?))).collect();
+        if found.is_empty() {
+            return Ok(());
+        }
+        let mut all = self.begin().await?;
+        for (run, place) in found {
+            rename(&mut all, &run.id, &self.folder.written(&run.place), &place).await?;
+        }
+        all.commit().await.map_err(trouble)
+    }
+}
+
+/// Says that a run is elsewhere, unless that was said meanwhile.
+async fn rename(all: &mut Transaction<'static, Any>, id: &str, from: &str, to: &str) -> Result<()> {
+    let moved = sqlx::query("update run set place = $1 where id = $2 and place = $3");
+    moved.bind(to).bind(id).bind(from).execute(&mut **all).await.map_err(trouble)?;
+    Ok(())
 }
 
 /// Whether a file is a document of which the digest is known.
@@ -104,6 +129,7 @@ mod tests {
     use crate::ingest::keep::keep;
     use crate::records::BundleRecord;
     use crate::store::RunRemoval;
+    use crate::store::engines::on_each_engine;
     use std::fs;
     use std::path::PathBuf;
 
@@ -169,6 +195,35 @@ mod tests {
             let gone = moved.forget_run(&hunt.run.id, Some(&hunt), None).await.unwrap();
             let RunRemoval::Removed(of) = gone else { panic!("it is there") };
             assert_eq!(PathBuf::from(of.place), top.join("c/farm.db.bundles").join(&hunt.run.id));
+        });
+    }
+
+    #[test]
+    fn runs_that_are_gone_from_their_places_are_found_in_a_folder_that_is_named() {
+        on_each_engine(async |store| {
+            let top = tempfile::tempdir().unwrap();
+            let top = host::whole_path(top.path()).unwrap();
+            let (before, after) = (top.join("before"), top.join("after"));
+            let (hunt, measured) = (kept("hunt", &before), kept("measured", &before));
+            store.put(&hunt).await.unwrap();
+            store.put(&measured).await.unwrap();
+            let ids = [&hunt.run.id, &measured.run.id];
+            let at = |folders: [&Path; 2]| {
+                let mut places: Vec<PathBuf> = folders.iter().zip(ids).map(|(at, id)| at.join(id)).collect();
+                places.sort();
+                places
+            };
+            // As long as they are there, they are shown from there.
+            kept("hunt", &after);
+            kept("measured", &after);
+            store.take_places_in(&after).await.unwrap();
+            assert_eq!(places(&store).await, at([&before, &before]));
+            fs::remove_dir_all(&before).unwrap();
+            fs::write(after.join(&measured.run.id).join("run.json"), "{}").unwrap();
+            store.take_places_in(&top.join("none")).await.unwrap();
+            assert_eq!(places(&store).await, at([&before, &before]));
+            store.take_places_in(&after).await.unwrap();
+            assert_eq!(places(&store).await, at([&after, &before]), "another run.json is another run's");
         });
     }
 

@@ -106,13 +106,14 @@ fn a_backup_is_a_store_by_itself_wherever_it_lies() {
     // Without its bundles it takes no other store's, neither to show nor to thin them out.
     fs::create_dir(at("bare")).unwrap();
     fs::copy(at("one/farm.db"), at("bare/farm.db")).unwrap();
-    let (code, out, _) = told(&["check", "--store", &store("bare/farm.db")]);
+    let bare = store("bare/farm.db");
+    let (code, out, _) = told(&["check", "--store", &bare]);
     assert_eq!((code, out.lines().count()), (3, 2), "{out}");
     for name in &names {
         set_age(&own.join(name).join("run.json"), 400);
         set_age(&folder.path().join("one/farm.db.bundles").join(name).join("run.json"), 400);
     }
-    let all = ["--blocks", "0", "--windows", "0", "--store", &store("bare/farm.db")];
+    let all = ["--blocks", "0", "--windows", "0", "--store", &bare];
     assert_eq!(told(&[&["prune"], &all[..]].concat()).0, 0);
     for bundles in ["farm/farm.db.bundles", "one/farm.db.bundles"] {
         let has_blocks = |name: &String| folder.path().join(bundles).join(name).join("blocks.jsonl").exists();
