@@ -16,7 +16,7 @@ const EVERY: Nanos = Nanos(86_400 * Nanos::SECOND.0);
 /// Runs, and stretches of rows, that one answer is to name: each is in memory at once.
 const MOST_NAMED: usize = 1_000;
 /// Answers that are asked for, should the farm come to no end.
-const MOST_ANSWERS: usize = 10_000;
+const MOST_ANSWERS: usize = 1_000;
 
 /// Asks what the farm has: its runs are kept, its rows handed back; none where it names a part of
 /// that alone, as an earlier farm does of more than 10,000 runs or stretches.

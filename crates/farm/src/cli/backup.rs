@@ -124,14 +124,18 @@ impl StoreBackup {
         // The copy of the database has the places that are its own.
         let Some(now) = self.from.run(&run.id).await? else { return Ok(BackedUp::Missing(REMOVED.into())) };
         let from = BundlePlace { place: now.place, ..run.clone() };
-        let in_bucket = name_in_bucket(Path::new(&from.place), &self.own).filter(|_| has_bucket);
-        let is_here = in_bucket.is_none();
-        let name = in_bucket.unwrap_or_else(|| free_name(&from, &self.own, &self.bundles));
+        let is_in_bucket = has_bucket && name_in_bucket(Path::new(&from.place), &self.own).is_some();
+        // There each state has a name of its own, and this is the one in the copy of the database.
+        let named = Path::new(&run.place).file_name().and_then(|name| name.to_str());
+        let name = match named.filter(|_| is_in_bucket) {
+            Some(name) => name.to_owned(),
+            None => free_name(&from, &self.own, &self.bundles),
+        };
         let to = self.bundles.join(&name).to_string_lossy().into_owned();
         if to != run.place {
             self.to.moved(&run.id, &to).await?;
         }
-        if !is_here {
+        if is_in_bucket {
             return Ok(BackedUp::InBucket);
         }
         let mut why = String::new();

@@ -134,7 +134,7 @@ fn token_of(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// What a header lists, which may come in several lines (RFC 9110, 5.3).
-fn listed(headers: &HeaderMap, name: &'static str) -> impl Iterator<Item = &str> {
+fn listed<'a>(headers: &'a HeaderMap, name: &'static str) -> impl Iterator<Item = &'a str> {
     let lines = headers.get_all(name).iter().map(|value| value.to_str().unwrap_or("?"));
     lines.flat_map(|line| line.split(',')).map(str::trim).filter(|one| !one.is_empty())
 }
