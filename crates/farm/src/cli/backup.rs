@@ -145,6 +145,8 @@ impl StoreBackup {
                 Err(found) => why = found,
             }
         }
+        // No other run gets its name.
+        let _ = host::dir::Dir::create(&self.bundles.join(&name));
         Ok(BackedUp::Missing(why))
     }
 
@@ -307,6 +309,33 @@ mod tests {
                 fs::create_dir(&folder).unwrap();
                 backed_up(&folder, is_own, first, later).await;
             }
+        });
+    }
+
+    #[test]
+    fn a_run_that_is_gone_is_told_and_its_place_is_in_the_backup() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let top = tempfile::tempdir().unwrap();
+            let top = host::whole_path(top.path()).unwrap();
+            let from = FarmStore::file(&top.join("farm.db")).await.unwrap();
+            let mut record = crate::fixture::recorded_run("hunt", "a");
+            record.run.place = top.join("gone/today").to_string_lossy().into_owned();
+            from.put(&record).await.unwrap();
+            fs::create_dir(top.join("backup")).unwrap();
+            let (file, bundles) = (top.join("backup/farm.db"), top.join("backup/farm.db.bundles"));
+            from.copy_to(file.to_str().unwrap()).await.unwrap();
+            let to = FarmStore::file(&file).await.unwrap();
+            let backup = StoreBackup { from, own: top.join("farm.db.bundles"), to, bundles };
+            let run = backup.to.places().await.unwrap().remove(0);
+            assert_eq!(run.place, record.run.place);
+            let outcome = backup.copy(&run, false).await.unwrap();
+            assert!(matches!(&outcome, BackedUp::Missing(why) if why.contains("not there")), "{outcome:?}");
+            let place = backup.bundles.join(&run.id);
+            assert_eq!(Path::new(&backup.to.places().await.unwrap()[0].place), place);
+            assert_ne!(free_name(&run, &backup.own, &backup.bundles), run.id, "the name is taken");
+            backup.to.close().await;
+            assert!(!top.join("backup/farm.db-wal").exists());
         });
     }
 

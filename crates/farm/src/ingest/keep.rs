@@ -50,6 +50,10 @@ pub fn name_of_state(record: &BundleRecord) -> String {
 pub fn keep(bundle: &Path, id: &str, kept: &Path) -> Result<(PathBuf, u64), String> {
     let trouble =
         |error: std::io::Error| format!("it cannot be copied ({error}): look at the space next to the store");
+    // A copy must not go with what it is of.
+    if host::identity(&bundle.join("run.json")).is_none() {
+        return Err("it is not there any more".to_owned());
+    }
     let place = kept.join(id);
     let target = match host::is_dir(&place) {
         Ok(true) => Dir::existing(&place).map_err(trouble)?,
@@ -196,6 +200,9 @@ mod tests {
             }
         }
         assert!(!kept.join("id/host").exists() && kept.join("id/events").exists());
+        fs::remove_dir_all(&later).unwrap();
+        assert!(keep(&later, "id", &kept).unwrap_err().contains("not there"));
+        assert!(kept.join("id/run.json").exists());
     }
 
     #[test]
