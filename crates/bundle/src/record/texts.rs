@@ -55,8 +55,9 @@ impl<D: RecordDisk> RecordReader<D> {
         self.each_line(Some(series), parse, Some(wants), f)
     }
 
-    /// The numbers that are lost with a section, but for those that are elsewhere. Its own lines may
-    /// say anything: of a segment of one boot these are all, and else none that is still to come.
+    /// The numbers that are lost with a section, but for those that are elsewhere. Its own lines
+    /// may say anything: of a segment of one boot these are all, and else none that is still to
+    /// come.
     pub fn lost_with(&self, section: &DamagedSection) -> Vec<DamagedSpan> {
         let has_it = |segment: &&RecordSegment| segment.files.iter().any(|file| file.name == section.file);
         let known = self.manifest().and_then(|all| Some((all, all.segments.iter().find(has_it)?)));

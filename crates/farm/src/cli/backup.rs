@@ -244,8 +244,8 @@ mod tests {
         keep(from, &to.file_name().unwrap().to_string_lossy(), to.parent().unwrap()).unwrap().0
     }
 
-    /// What is stored of a run that is on, in the folder of copies or shown from elsewhere, and then
-    /// changes after the database was copied.
+    /// What is stored of a run that is on, in the folder of copies or shown from elsewhere, and
+    /// then changes after the database was copied.
     async fn backed_up(folder: &Path, is_own: bool, first: &Path, later: &Path) {
         let own = folder.join("farm.db.bundles");
         let place = if is_own { own.join("r") } else { folder.join("runs/r") };

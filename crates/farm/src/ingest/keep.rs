@@ -46,7 +46,8 @@ pub fn name_of_state(record: &BundleRecord) -> String {
 }
 
 /// Copies a bundle to `kept/ID`; the run's document comes last, so that a copy that was cut is no
-/// bundle. Over the copy of an earlier state: what only that one had goes. Returns where it is and how many files were left out, or why it cannot be kept.
+/// bundle. Over the copy of an earlier state: what only that one had goes. Returns where it is and
+/// how many files were left out, or why it cannot be kept.
 pub fn keep(bundle: &Path, id: &str, kept: &Path) -> Result<(PathBuf, u64), String> {
     let trouble =
         |error: std::io::Error| format!("it cannot be copied ({error}): look at the space next to the store");

@@ -10,7 +10,8 @@ use crate::changes::Acknowledgement;
 pub struct AcknowledgedChange {
     pub board: String,
     pub subject: String,
-    /// [`crate::changes::ChangeIdentity::until`]; of what an earlier version kept, when it was seen.
+    /// [`crate::changes::ChangeIdentity::until`]; of what an earlier version kept, when it was
+    /// seen.
     pub t: i64,
     pub by: Acknowledgement,
 }

@@ -19,8 +19,8 @@ use crate::store::{FarmStore, RowBatch, RowsStored};
 
 /// Requests that wait; one more is told to come again.
 const QUEUE: usize = 1_024;
-/// Requests in one commit: after a disk that stood still a second of all boards would be unpacked at
-/// once.
+/// Requests in one commit: after a disk that stood still a second of all boards would be unpacked
+/// at once.
 const TOGETHER: usize = 64;
 
 type Waiting = (RowBatch, oneshot::Sender<Result<RowsStored, Refusal>>);
