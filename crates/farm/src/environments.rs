@@ -138,6 +138,9 @@ fn say_the_same(a: &SettingsByName, b: &SettingsByName) -> bool {
     })
 }
 
+/// Pairs of which it is remembered whether they agree.
+const MOST_PAIRS: usize = 1 << 16;
+
 /// What environments tell by their digests; the settings of each are read once.
 pub struct ToldSettings<'a> {
     records: &'a KnownRecords,
@@ -173,6 +176,9 @@ impl<'a> ToldSettings<'a> {
         }
         let (a, b) = (self.told(a), self.told(b));
         let agreed = differing(&a, &b).next().is_none();
+        if self.agreed.len() >= MOST_PAIRS {
+            self.agreed.clear();
+        }
         self.agreed.insert(key, agreed);
         agreed
     }

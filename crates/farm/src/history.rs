@@ -121,6 +121,10 @@ struct SaidEnvironment<'a> {
     of: String,
 }
 
+/// Environments that a stretch is held against, the latest ones, beside those of its own digests: a
+/// setting that is another at each run makes thousands of them.
+const MOST_HELD: usize = 64;
+
 /// The environments of some stretches, and by each stretch which of them: stretches are of one if
 /// they do not differ, and of the one that was last if they differ from none of several.
 fn environments<'a>(
@@ -129,17 +133,24 @@ fn environments<'a>(
 ) -> (Vec<SaidEnvironment<'a>>, Vec<usize>) {
     let mut found: Vec<SaidEnvironment<'a>> = Vec::new();
     let (mut latest, mut of): (Vec<usize>, Vec<usize>) = Default::default();
+    let mut by_digest: BTreeMap<&'a str, usize> = BTreeMap::new();
     for stretch in all {
-        let mut is_known = |at: usize| stretch.own.iter().all(|one| fits(one, &found[at].own, told));
-        let known = latest.iter().rposition(|&at| is_known(at));
-        let at = match known {
-            Some(place) => latest.remove(place),
+        let same = stretch.own.iter().filter_map(|one| by_digest.get(one).copied());
+        let held = latest.iter().rev().take(MOST_HELD).copied().chain(same);
+        let held: Vec<usize> = held.collect();
+        let mut is_known = |at: &usize| stretch.own.iter().all(|one| fits(one, &found[*at].own, told));
+        let at = match held.into_iter().find(|at| is_known(at)) {
+            Some(at) => {
+                latest.retain(|one| *one != at);
+                at
+            }
             None => {
                 found.push(SaidEnvironment { own: BTreeSet::new(), of: String::new() });
                 found.len() - 1
             }
         };
         found[at].own.extend(stretch.own.iter().copied());
+        by_digest.extend(stretch.own.iter().map(|one| (*one, at)));
         latest.push(at);
         of.push(at);
     }
@@ -298,6 +309,17 @@ mod tests {
         assert_eq!((all[0].runs, all[0].example.as_str()), (24, "r604818"));
         let digests: Vec<&str> = all[0].digests.iter().map(String::as_str).collect();
         assert_eq!(digests, ["run-new", "run-new-load", "run-new-root"]);
+    }
+
+    #[test]
+    fn an_environment_of_long_ago_is_the_same_by_its_digest_after_thousands_of_others() {
+        let names: Vec<String> = (0..3_000).map(|at| format!("run-{at}")).collect();
+        let records = known(names.iter().map(|name| record(name, &[("/proc/x", name)])));
+        let said = (0..).zip(names.iter().chain(&names[..1])).map(|(at, name)| run(name, at * DAY));
+        let all = history(&said.collect::<Vec<_>>(), &records);
+        assert_eq!(all.len(), 3_001);
+        assert!(Arc::ptr_eq(&all[0].digests, &all[3_000].digests));
+        assert_eq!(all.iter().map(|one| &one.digests).collect::<BTreeSet<_>>().len(), 3_000);
     }
 
     #[test]

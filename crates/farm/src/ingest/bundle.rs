@@ -136,10 +136,11 @@ fn rows_of(
     })
 }
 
-/// What stands in addresses and names folders.
+/// What stands in addresses and names folders: among these is the file by which one server at a
+/// time has them.
 pub fn is_id(id: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    (1..=128).contains(&id.len()) && id.chars().all(plain) && !id.starts_with('.')
+    (1..=128).contains(&id.len()) && id.chars().all(plain) && !id.starts_with('.') && id != "lock"
 }
 
 fn farm_run(run: &Run, board: String, environment: &str, place: &Path) -> FarmRun {

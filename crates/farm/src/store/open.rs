@@ -14,8 +14,10 @@ use super::renewed::{note_rows_named, renew_culprits};
 use super::told::begin_notes;
 use super::{FarmStore, trouble};
 
-/// The version of the schema that this program writes.
-pub const VERSION: i64 = 6;
+/// The version of the schema that this program writes. The seventh has the tables of the sixth: a
+/// run's place is a name where its bundle lies beside the store, which earlier programs would take
+/// for a bundle that is gone.
+pub const VERSION: i64 = 7;
 
 /// What `create .. if not exists` cannot do for a store of an earlier version: the version that
 /// brought it, and its statement. New tables need a new version alone; what takes more than
@@ -169,10 +171,11 @@ pub async fn prepare(store: &FarmStore) -> Result<()> {
     .execute(&mut *all)
     .await
     .map_err(trouble)?;
-    all.commit().await.map_err(trouble)
+    all.commit().await.map_err(trouble)?;
+    complete(store).await
 }
 
-/// Notes what the first programs of this version did not note when they upgraded a store.
+/// Notes what the first programs of the sixth version did not note when they upgraded a store.
 async fn complete(store: &FarmStore) -> Result<()> {
     const NOTED: &str = "select name from meta where name in ('named since', 'rows named since')";
     let noted: Vec<String> = sqlx::query_scalar(NOTED).fetch_all(&store.pool).await.map_err(trouble)?;

@@ -52,6 +52,10 @@ impl LiveBoots {
     /// Whether this is the only machine that sends as that board; of several it is the one that
     /// came last.
     pub fn is_one(&self, board: i64, boot: &str, at: Nanos) -> bool {
+        if boot.is_empty() {
+            // A machine that cannot read its boot says nothing of which one it is.
+            return true;
+        }
         let boot = mark(boot);
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let seen = all.entry(board).or_default();
@@ -78,6 +82,13 @@ impl LiveBoots {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_boot_that_is_not_known_is_no_other_machine() {
+        let boots = LiveBoots::default();
+        assert!(boots.is_one(1, "hb", Nanos(0)) && boots.is_one(1, "", Nanos(1)));
+        assert!(boots.is_one(1, "hb", Nanos(2)));
+    }
 
     #[test]
     fn two_machines_are_told_from_one_that_was_started_again() {
