@@ -191,8 +191,8 @@ impl<'a> ToldSettings<'a> {
         }
     }
 
-    /// All that is told by some that agree, as a record with a digest: one of theirs, unless each
-    /// of them is of another environment, too.
+    /// One record of all settings that several environments tell which agree. Its digest is one of
+    /// theirs, unless each of theirs names another environment, too.
     pub fn joined(&mut self, digest: &str, all: &BTreeSet<&str>) -> Arc<EnvironmentRecord> {
         let mut settings = SettingsByName::new();
         for one in all {

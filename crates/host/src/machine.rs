@@ -213,7 +213,7 @@ impl MachineFiles {
     }
 
     /// The same with the names as they are, and kept by no capture: for folders of documents, where
-    /// a digest or what somebody calls a board can look like an address.
+    /// a digest or the name of a board can look like an address.
     pub fn list_as_it_is(&self, path: &str) -> Fact<Vec<String>> {
         if self.is_spent() {
             return Fact::Refused(libc::EFBIG);

@@ -147,8 +147,8 @@ fn each_open(
     end.map(|()| read.is_ok().then_some(reader))
 }
 
-/// Whether a row is to be sent; of rows that were added up, whether some were not. Those of before
-/// the first one that was sent are nobody's loss.
+/// Whether a row is to be sent; of rows that were added up, whether some were not. Rows from before
+/// the first one that was sent are not counted as lost.
 fn is_open(log: &SentLog, series: WatchSeries, text: &RowText) -> bool {
     let done = log.done(&text.run.recording, &text.run.boot, series.name());
     match text.tier {

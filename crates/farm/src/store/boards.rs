@@ -21,7 +21,8 @@ const LAST_KEY: &str = "\u{10ffff}";
 const STILL_DAYS: i64 = 7;
 
 /// Boards with what their last run that tells a machine or kernel says of it, else their last one.
-const BOARDS: &str = "select b.id, b.key, b.name, (select count(*) from run r where r.board_id = s.board_id), \
+const BOARDS: &str = "select b.id, b.key, b.name, \
+     (select count(*) from run r where r.board_id = s.board_id), \
      coalesce((select max(r.started) from run r where r.board_id = s.board_id \
        and r.started <= $1), 0), \
      (select count(*) from token t where t.board_id = s.board_id and t.revoked = 0), \

@@ -105,40 +105,12 @@ impl FarmStore {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::named_rows::batch;
     use crate::fixture::recorded_run;
-    use crate::ingest::rows::{self, RowsOf};
     use crate::records::EnvironmentRecord;
-    use crate::store::RowBatch;
     use crate::store::engines::on_each_engine;
-    use model::rows::RowCounts;
-    use model::units::{Cpu, Nanos};
-    use model::watch::{WatchCulprit, WatchRow};
 
     const DAY: i64 = 86_400;
-
-    /// Five minutes from one to another that name a thread, all in one environment.
-    fn batch(from: u64, to: u64, name: &str, env: &str) -> RowBatch {
-        let of = RowsOf { boot: "b".into(), recording: "r".into(), series: "wakeup".into() };
-        let line = |seq: u64| {
-            let hist = RowCounts::of_rows([(200, 1)]);
-            let culprit = WatchCulprit {
-                name: name.into(),
-                kind: "thread".into(),
-                share: Some(0.5),
-                ..WatchCulprit::default()
-            };
-            let (cpu, n, max_ns) = (Some(Cpu(0)), hist.total(), Some(Nanos(200)));
-            let row = WatchRow { cpu, n, max_ns, hist, culprit, ..WatchRow::default() };
-            let mono = seq as i64 * 300 * Nanos::SECOND.0;
-            let line = serde_json::json!({
-                "seq": seq, "mono_ns": mono, "span_ns": 1, "wall_ns": mono, "env": env, "cpus": [row],
-            });
-            line.to_string() + "\n"
-        };
-        let text: String = (from..to).map(line).collect();
-        let rows = rows::read(&of, text.as_bytes()).unwrap();
-        RowBatch { board_id: 1, of, clock: None, received_ns: i64::MAX, rows }
-    }
 
     fn known(env: &str) -> EnvironmentRecord {
         EnvironmentRecord { digest: env.into(), release: env.into(), ..EnvironmentRecord::default() }

@@ -58,7 +58,7 @@ impl FarmStore {
         Ok(self.largest_slots(board, key, within, (&which, 1)).await?.pop())
     }
 
-    /// Those of which a condition on a slot `x` holds, and so many of them.
+    /// The largest slots of which a condition on a slot `x` holds, at most `most`.
     async fn largest_slots(
         &self,
         board: &str,

@@ -180,8 +180,8 @@ async fn others(
     );
     let runs = format!(
         "select r.id, r.started, r.cycles, coalesce(r.missed, 0), cast({HOW_COUNTED} as bigint) \
-         from run r {} where r.board_id = $1 and r.series = $2 and r.plan = $3 and r.started >= $4 and r.started < $5 \
-         and r.id <> $6",
+         from run r {} where r.board_id = $1 and r.series = $2 and r.plan = $3 \
+         and r.started >= $4 and r.started < $5 and r.id <> $6",
         join_note("r.id")
     );
     let mut found: BTreeMap<String, OtherRecording> = BTreeMap::new();

@@ -74,7 +74,8 @@ impl FarmStore {
               from row_environment o where o.board_id = d.board_id and o.t = d.t and o.env <> d.env)) k \
              cross join hist h \
              where k.place <= $1 and h.board_id = k.board_id and h.tier = 2 and h.t = k.t \
-             and h.series in ({series}) and h.max_ns is not null group by k.environment_id, h.series, k.board_id \
+             and h.series in ({series}) and h.max_ns is not null \
+             group by k.environment_id, h.series, k.board_id \
              order by k.environment_id, h.series, k.board_id"
         );
         let days = sqlx::query_as(AssertSqlSafe(text)).bind(KernelRecord::DAYS);

@@ -25,7 +25,7 @@ impl FarmStore {
     }
 
     /// What the farm has of a board's rows: boot, recording, series, and the first and last number
-    /// of each stretch without a gap, in this order; at most so many of those behind a row.
+    /// of each stretch without a gap, in this order; at most `most` after a row.
     pub async fn row_stretches(
         &self,
         board_id: i64,

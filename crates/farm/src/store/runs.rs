@@ -87,7 +87,7 @@ impl FarmStore {
     }
 
     /// The runs of a board with the digests of their documents, in the order of their ids, the last
-    /// first: ids begin with their time. At most so many of those before an id, `""` being all.
+    /// first: ids begin with their time. At most `most` before an id; with `""` from the last on.
     pub async fn run_digests(
         &self,
         board_id: i64,

@@ -43,7 +43,7 @@ pub async fn follow(app: &App, all: &[FarmChange]) -> model::error::Result<()> {
     Ok(())
 }
 
-/// What is kept of a change that somebody looked at, the latest.
+/// The latest acknowledgement that holds for a change; none where it is open.
 fn looked_at<'a>(all: &'a [AcknowledgedChange], of: &FarmChange) -> Option<&'a AcknowledgedChange> {
     let is_of = |known: &&AcknowledgedChange| {
         known.board == of.board && known.subject == of.subject && of.is_acknowledged_by(known.t, known.by.at)
