@@ -378,8 +378,8 @@ mod tests {
         sqlx::query("delete from meta where name like 'dropped%'").execute(&store.pool).await.unwrap();
     }
 
-    /// A run that counts for its day is in no histogram of five minutes or hours, also where another
-    /// run has histograms of the same five minutes.
+    /// A run that counts for its day is in no histogram of five minutes or hours, also where
+    /// another run has histograms of the same five minutes.
     #[test]
     fn a_run_takes_nothing_of_histograms_that_it_is_no_part_of() {
         on_each_engine(async |store| {
