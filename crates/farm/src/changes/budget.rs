@@ -93,6 +93,7 @@ pub fn over_budget(board: &FarmBoard, all: &[BudgetDay], from: i64) -> Option<Fa
         address: worst.address(&board.board),
         // With another budget it is another question.
         subject: format!("budget {}", limit.0),
+        since: None,
         acknowledged: None,
         conditions: Vec::new(),
     })

@@ -87,6 +87,7 @@ fn change(one: &CulpritSeen) -> FarmChange {
             series => format!("/b/{}/at/{}?series={}", escaped(&one.board), one.first, escaped(series)),
         },
         subject: format!("culprit {}", one.fingerprint),
+        since: None,
         acknowledged: None,
         conditions: Vec::new(),
     }

@@ -9,7 +9,7 @@ use stats::compare::{CompareQuestion, Metric, compare};
 use stats::pair::verdict::{Design, Verdict};
 use stats::series::Series;
 
-use super::{ChangeKind, FALSE_SHARE, FarmChange};
+use super::{ChangeKind, EnvironmentSince, FALSE_SHARE, FarmChange, OF_ENVIRONMENT};
 use crate::pages::parts::{date, escaped};
 use crate::records::{BoardEnvironment, SLOT, Tier};
 use crate::setting_changes::{SettingChange, changed};
@@ -27,6 +27,8 @@ pub struct EnvironmentStep<'a> {
     pub board: &'a str,
     pub before: &'a BoardEnvironment,
     pub after: &'a BoardEnvironment,
+    /// The last second before the next change.
+    pub until: i64,
     /// What was measured around it, on days on which the board was the one or the other alone.
     pub series: &'a [SeriesAround],
 }
@@ -65,7 +67,12 @@ pub fn effect(of: &EnvironmentStep) -> FarmChange {
         p: None,
         settings,
         address: format!("/b/{}/env", escaped(of.board)),
-        subject: format!("environment {}", of.after.named),
+        subject: format!("{OF_ENVIRONMENT}{}", of.after.named),
+        since: Some(EnvironmentSince {
+            digests: of.after.digests.clone(),
+            before: of.before.digests.clone(),
+            until: of.until,
+        }),
         acknowledged: None,
         conditions: Vec::new(),
     };
@@ -253,7 +260,7 @@ mod tests {
 
     fn step(series: &[SeriesAround]) -> FarmChange {
         let (old, new) = (environment("6.1", 0), environment("6.12", 10 * 86_400 + 9));
-        effect(&EnvironmentStep { board: "a", before: &old, after: &new, series })
+        effect(&EnvironmentStep { board: "a", before: &old, after: &new, until: i64::MAX, series })
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sha2::{Digest, Sha256};
 use stats::time::onset::RECENT;
 
-use super::{BUDGET_APART, ChangeKind, FarmChange};
+use super::{BUDGET_APART, ChangeKind, EnvironmentSince, FarmChange};
 use crate::ingest::environment::hex;
 use crate::records::Tier;
 
@@ -26,6 +26,9 @@ pub struct ChangeIdentity {
     /// its last day above it. This is what is noted of a change: the days that are looked at leave
     /// the first day of a long one behind, and never the last.
     pub until: i64,
+    /// What the board is since, where that is what changed: it may be noted under another subject,
+    /// and as begun later.
+    pub since: Option<EnvironmentSince>,
 }
 
 impl ChangeIdentity {
@@ -37,13 +40,24 @@ impl ChangeIdentity {
             subject: change.subject.clone(),
             began: change.from,
             until: if change.kind == ChangeKind::OverBudget { change.t } else { change.from },
+            since: change.since.clone(),
         }
     }
 
-    /// Whether it is the same change, found on another day.
-    pub fn is(&self, other: &ChangeIdentity) -> bool {
-        (&self.board, &self.kind, &self.subject) == (&other.board, &other.kind, &other.subject)
-            && self.apart(other) <= self.moves()
+    /// Whether it is the same change as one that is noted, found on another day.
+    pub fn is(&self, noted: &ChangeIdentity) -> bool {
+        let (from, to) = self.noted_within();
+        (&self.board, &self.kind) == (&noted.board, &noted.kind)
+            && from <= noted.until
+            && noted.began <= to
+            && may_have(&self.subject, self.since.as_ref(), &noted.subject)
+    }
+
+    /// The times, from one to another, at which what is noted of its subject is this change and no
+    /// other. An environment may have been noted at any time until the next one.
+    fn noted_within(&self) -> (i64, i64) {
+        let (from, to) = (self.began.saturating_sub(self.moves()), self.until.saturating_add(self.moves()));
+        (from, self.since.as_ref().map_or(to, |since| since.until.max(to)))
     }
 
     /// By how many seconds one that is found on another day may lie beside it.
@@ -64,9 +78,14 @@ impl ChangeIdentity {
         after.max(self.began.saturating_sub(other.until)).max(0)
     }
 
-    /// What all changes have in common that may be the same one.
+    /// What all changes have in common that may be the same one. The subject of an environment is
+    /// one of many.
     fn place(&self) -> (String, String, String) {
-        (self.board.clone(), self.kind.clone(), self.subject.clone())
+        let subject = match self.kind.as_str() {
+            "environment" | "worse" | "better" => "",
+            _ => self.subject.as_str(),
+        };
+        (self.board.clone(), self.kind.clone(), subject.to_owned())
     }
 
     /// What stands for it elsewhere.
@@ -76,24 +95,32 @@ impl ChangeIdentity {
     }
 }
 
+/// Whether a change with a subject may have had another one.
+fn may_have(subject: &str, since: Option<&EnvironmentSince>, other: &str) -> bool {
+    subject == other || since.is_some_and(|since| since.may_have(other))
+}
+
 impl FarmChange {
     /// The times, from one to another, at which what was acknowledged of its subject is this change
     /// and no other: what is kept of one is [`ChangeIdentity::until`], and of those that an earlier
     /// version kept when they were seen.
     pub fn acknowledged_within(&self) -> (i64, i64) {
-        let of = ChangeIdentity::of(self);
-        let (from, to) = (of.began.saturating_sub(of.moves()), of.until.saturating_add(of.moves()));
+        let (from, to) = ChangeIdentity::of(self).noted_within();
         (from, to.max(self.t))
     }
 
-    /// Whether one who looked at a change of its subject looked at this one: what was acknowledged,
-    /// and when that was. A culprit that came only after that is another one, as on hardware that
-    /// was replaced.
-    pub fn is_acknowledged_by(&self, known: i64, at: i64) -> bool {
-        let (from, to) = self.acknowledged_within();
+    /// Whether what was acknowledged of a subject, as of a time, is this change.
+    pub fn is_known_as(&self, subject: &str, known: i64) -> bool {
+        let is_within = |(from, to): (i64, i64)| (from..=to).contains(&known);
+        may_have(&self.subject, self.since.as_ref(), subject) && is_within(self.acknowledged_within())
+    }
+
+    /// Whether one who looked at a change looked at this one: what was acknowledged, and when that
+    /// was. A culprit that came only after that is another one, as on hardware that was replaced.
+    pub fn is_acknowledged_by(&self, subject: &str, known: i64, at: i64) -> bool {
         // The board's clock and the farm's may differ.
         let is_later = self.kind == ChangeKind::NewCulprit && self.from > at + Tier::Day.seconds();
-        (from..=to).contains(&known) && !is_later
+        !is_later && self.is_known_as(subject, known)
     }
 }
 
@@ -109,7 +136,7 @@ impl<T> NotedChanges<T> {
     /// What is known of a change: where several may be it, of the nearest, and of these of the one
     /// that was added last.
     pub fn find(&self, of: &ChangeIdentity) -> Option<&T> {
-        let here = self.0.get(&of.place())?.iter().rev().filter(|(known, _)| known.is(of));
+        let here = self.0.get(&of.place())?.iter().rev().filter(|(known, _)| of.is(known));
         here.min_by_key(|(known, _)| known.apart(of)).map(|(_, known)| known)
     }
 }
@@ -125,7 +152,9 @@ impl<T> FromIterator<(ChangeIdentity, T)> for NotedChanges<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::changes::OF_ENVIRONMENT;
     use crate::changes::made::made_change;
+    use std::sync::Arc;
 
     fn change(kind: ChangeKind, from: i64, subject: &str) -> ChangeIdentity {
         let subject = subject.to_owned();
@@ -182,6 +211,57 @@ mod tests {
         assert_eq!(found(&noted, 20), Some("again"));
     }
 
+    /// An environment that runs and a recorder say, the recorder as the one before it.
+    fn environment(kind: ChangeKind, named: &str, first: i64, until: i64) -> FarmChange {
+        let all = |digests: &[&str]| Arc::new(digests.iter().map(|&one| one.to_owned()).collect());
+        let (digests, before) = (all(&["early", "run", "shared"]), all(&["old", "shared"]));
+        FarmChange {
+            subject: format!("{OF_ENVIRONMENT}{named}"),
+            since: Some(EnvironmentSince { digests, before, until }),
+            ..made_change("a", kind, first)
+        }
+    }
+
+    #[test]
+    fn an_environment_is_known_by_all_that_says_it_until_the_next() {
+        let day = |day: i64| day * 86_400;
+        let now = environment(ChangeKind::Worse, "early", day(3), day(12));
+        let is = |kind: ChangeKind, named: &str, t: i64| {
+            let subject = format!("{OF_ENVIRONMENT}{named}");
+            let of = ChangeIdentity::of(&now).is(&change(kind, t, &subject));
+            assert!(kind != ChangeKind::Worse || of == now.is_acknowledged_by(&subject, t, day(50)));
+            of
+        };
+        for named in ["early", "run"] {
+            for at in [day(2) + 1, day(3), day(8), day(12)] {
+                assert!(is(ChangeKind::Worse, named, at), "{named} {at}");
+            }
+            assert!(!is(ChangeKind::Worse, named, day(2)) && !is(ChangeKind::Worse, named, day(12) + 1));
+            assert!(!is(ChangeKind::Better, named, day(3)));
+        }
+        // It may have been the change to what the board was before.
+        assert!(!is(ChangeKind::Worse, "shared", day(3)) && !is(ChangeKind::Worse, "other", day(3)));
+        // An environment that is said under one digest alone.
+        let alone = environment(ChangeKind::Worse, "alone", day(3), day(3));
+        assert!(alone.is_known_as("environment alone", day(4) - 1));
+        assert!(!alone.is_known_as("environment alone", day(4)));
+    }
+
+    #[test]
+    fn of_several_that_are_noted_of_an_environment_the_nearest_is_found() {
+        let noted = [("run", 4), ("early", 9), ("run", 20)].map(|(named, at)| {
+            (change(ChangeKind::Worse, at * 86_400, &format!("{OF_ENVIRONMENT}{named}")), at)
+        });
+        let noted: NotedChanges<i64> = noted.into_iter().collect();
+        let found = |kind: ChangeKind, first: i64, until: i64| {
+            let of = environment(kind, "early", first * 86_400, until * 86_400);
+            noted.find(&ChangeIdentity::of(&of)).copied()
+        };
+        let worse = |first: i64, until: i64| found(ChangeKind::Worse, first, until);
+        assert_eq!((worse(3, 12), worse(8, 30), worse(19, 30)), (Some(4), Some(9), Some(20)));
+        assert_eq!((worse(10, 15), found(ChangeKind::Better, 3, 12)), (None, None));
+    }
+
     #[test]
     fn what_was_acknowledged_is_what_is_found_again_and_no_other_change() {
         let day = |day: i64| day * 86_400;
@@ -189,7 +269,7 @@ mod tests {
         // was kept of it.
         let of = |kind: ChangeKind, from: i64, t: i64, known: i64| {
             let change = FarmChange { from, ..made_change("a", kind, t) };
-            change.is_acknowledged_by(known, day(50))
+            change.is_acknowledged_by("", known, day(50))
         };
         // Older rows of the day on which it began, and another day.
         let worse = |from: i64, known: i64| of(ChangeKind::Worse, from, from, known);

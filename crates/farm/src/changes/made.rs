@@ -15,6 +15,7 @@ pub fn made_change(board: &str, kind: ChangeKind, t: i64) -> FarmChange {
         settings: Vec::new(),
         address: String::new(),
         subject: String::new(),
+        since: None,
         acknowledged: None,
         conditions: Vec::new(),
     }

@@ -15,6 +15,9 @@ mod rate;
 mod reach;
 mod silence;
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use serde::Serialize;
 use stats::pair::adjusted_p::benjamini_hochberg;
 
@@ -38,6 +41,8 @@ pub const MOST_SERIES: usize = 32;
 /// Changes of its environment that are looked at of a board in these days, the latest: each reads
 /// fifteen days of every series. How many there are beyond is told.
 pub const MOST_STEPS: usize = 20;
+/// What a change of environment is of, before the digest that was said of it first.
+const OF_ENVIRONMENT: &str = "environment ";
 /// The largest share of the changes shown that may be chance.
 const FALSE_SHARE: f64 = 0.05;
 
@@ -111,11 +116,35 @@ pub struct FarmChange {
     pub address: String,
     /// What it is a change of: with the board and the time it is this change and no other.
     pub subject: String,
+    /// What the board is since, where that is what changed.
+    #[serde(skip)]
+    pub since: Option<EnvironmentSince>,
     /// Who looked at it.
     pub acknowledged: Option<Acknowledgement>,
     /// The conditions of the board's series, as its texts may name them.
     #[serde(skip)]
     pub conditions: Vec<String>,
+}
+
+/// What a board is since a change of its environment. The change has its subject and its time from
+/// what was said of that first: what comes later may say it of an earlier day, or tell more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EnvironmentSince {
+    /// All digests under which it is said,
+    pub digests: Arc<BTreeSet<String>>,
+    /// and those of what the board was before.
+    pub before: Arc<BTreeSet<String>>,
+    /// The last second before the next change.
+    pub until: i64,
+}
+
+impl EnvironmentSince {
+    /// Whether the change to it may have had a subject. A digest under which both are said, as by a
+    /// recorder that does not tell in what they differ, may have been that of the change before.
+    fn may_have(&self, subject: &str) -> bool {
+        let is_own = |digest: &str| self.digests.contains(digest) && !self.before.contains(digest);
+        subject.strip_prefix(OF_ENVIRONMENT).is_some_and(is_own)
+    }
 }
 
 /// Who looked at a change, what they say of it, when.

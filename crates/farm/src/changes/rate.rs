@@ -71,6 +71,7 @@ pub fn rate_changes(of: &RateHistory) -> Vec<FarmChange> {
             settings: Vec::new(),
             address: address(of.board, of.key, from) + "&worst=day",
             subject: format!("rate {often} {} {}", of.key.series, of.key.plan),
+            since: None,
             acknowledged: None,
             conditions: Vec::new(),
         }

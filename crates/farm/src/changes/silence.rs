@@ -67,6 +67,7 @@ pub fn silent(board: &FarmBoard, today: i64) -> Option<FarmChange> {
         settings: Vec::new(),
         address: format!("/b/{}", escaped(&board.board)),
         subject: "silent".to_owned(),
+        since: None,
         acknowledged: None,
         conditions: Vec::new(),
     })

@@ -56,14 +56,15 @@ impl FarmStore {
         Ok(())
     }
 
-    /// Takes that back for a subject within a stretch of time: how many there were.
-    pub async fn reopen(&self, board: &str, subject: &str, from: i64, to: i64) -> Result<u64> {
+    /// Takes that back.
+    pub async fn reopen(&self, of: &AcknowledgedChange) -> Result<()> {
         let reopen = sqlx::query(
-            "delete from acknowledged where subject = $1 and t >= $2 and t <= $3 \
-             and board_id in (select id from board where key = $4)",
+            "delete from acknowledged where subject = $1 and t = $2 \
+             and board_id in (select id from board where key = $3)",
         );
-        let reopen = reopen.bind(subject).bind(from).bind(to).bind(board);
-        Ok(reopen.execute(&self.pool).await.map_err(trouble)?.rows_affected())
+        let reopen = reopen.bind(&of.subject).bind(of.t).bind(&of.board);
+        reopen.execute(&self.pool).await.map_err(trouble)?;
+        Ok(())
     }
 
     /// What was acknowledged of changes from some time on.

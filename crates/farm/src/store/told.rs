@@ -209,7 +209,7 @@ async fn noted_changes(by: &mut AnyConnection) -> sqlx::Result<Vec<(ChangeIdenti
     .fetch_all(&mut *by)
     .await?;
     let one = |(board, kind, subject, until, id, state, noted): Row| {
-        let of = ChangeIdentity { board, kind, subject, began: until, until };
+        let of = ChangeIdentity { board, kind, subject, began: until, until, since: None };
         (of, NotedChange { id, state, noted, until })
     };
     Ok(rows.into_iter().map(one).collect())
@@ -293,7 +293,7 @@ mod tests {
     fn change(kind: &str, day: i64) -> ChangeIdentity {
         let subject = if kind == "more-often" { "rate" } else { kind };
         let (board, subject, began) = ("a".into(), subject.into(), day * DAY);
-        ChangeIdentity { board, kind: kind.into(), subject, began, until: began }
+        ChangeIdentity { board, kind: kind.into(), subject, began, until: began, since: None }
     }
 
     /// A budget that is broken from a day to another.

@@ -98,6 +98,7 @@ async fn fill(store: &FarmStore) {
         subject: String::new(),
         began: 5,
         until: 5,
+        since: None,
     };
     let notice = ChangeNotice { identity, document: "{}".into() };
     store.note_changes(&[notice], 9, 10).await.unwrap();
@@ -301,8 +302,8 @@ fn culprits_of_before_have_names_of_their_own_and_stay_known() {
         }
         let notice = |fingerprint: &str| {
             let (board, subject) = ("a".to_owned(), format!("culprit {fingerprint}"));
-            let identity =
-                ChangeIdentity { board, kind: "new-culprit".into(), subject, began: 100, until: 100 };
+            let kind = "new-culprit".to_owned();
+            let identity = ChangeIdentity { board, kind, subject, began: 100, until: 100, since: None };
             ChangeNotice { identity, document: "{}".into() }
         };
         for was in &before[..2] {

@@ -46,15 +46,24 @@ pub async fn follow(app: &App, all: &[FarmChange]) -> model::error::Result<()> {
 /// The latest acknowledgement that holds for a change; none where it is open.
 fn looked_at<'a>(all: &'a [AcknowledgedChange], of: &FarmChange) -> Option<&'a AcknowledgedChange> {
     let is_of = |known: &&AcknowledgedChange| {
-        known.board == of.board && known.subject == of.subject && of.is_acknowledged_by(known.t, known.by.at)
+        known.board == of.board && of.is_acknowledged_by(&known.subject, known.t, known.by.at)
     };
-    all.iter().rev().find(is_of)
+    all.iter().filter(is_of).max_by_key(|known| known.t)
 }
 
 /// What is kept of a change: it is known by that when more is known of it.
 fn acknowledged(of: &FarmChange, by: Acknowledgement) -> AcknowledgedChange {
     let ChangeIdentity { board, subject, until, .. } = ChangeIdentity::of(of);
     AcknowledgedChange { board, subject, t: until, by }
+}
+
+/// Takes back all that was acknowledged of a change.
+async fn reopen(app: &App, of: &FarmChange) -> model::error::Result<()> {
+    let known = app.store.acknowledged(of.acknowledged_within().0).await?;
+    for one in known.iter().filter(|one| one.board == of.board && of.is_known_as(&one.subject, one.t)) {
+        app.store.reopen(one).await?;
+    }
+    Ok(())
 }
 
 /// Which change, and what is said of it.
@@ -89,8 +98,7 @@ pub async fn acknowledge(
         app.store.acknowledge(&acknowledged(found, by)).await?;
         app.note(visitor.name(), &format!("acknowledged of {board}: {said}")).await?;
     } else {
-        let (from, to) = found.acknowledged_within();
-        app.store.reopen(board, &form.subject, from, to).await?;
+        reopen(&app, found).await?;
         app.note(visitor.name(), &format!("reopened of {board}: {said}")).await?;
     }
     Ok(moved(&format!("/changes?board={}", escaped(board)), None))
@@ -100,6 +108,7 @@ pub async fn acknowledge(
 mod tests {
     use super::super::FarmExposure;
     use super::*;
+    use crate::changes::EnvironmentSince;
     use crate::changes::made::made_change;
     use crate::store::engines::on_each_engine;
 
@@ -129,6 +138,35 @@ mod tests {
                 let open = all.map(|one| one.is_open());
                 assert_eq!(open, [false, false, true], "{kind:?}");
             }
+        });
+    }
+
+    #[test]
+    fn an_environment_is_open_again_under_whichever_subject_it_was_acknowledged() {
+        on_each_engine(async |store| {
+            store.board_for("a", "a").await.unwrap();
+            let app = App::new(store, FarmExposure::Loopback, None);
+            let all = |names: &[&str]| Arc::new(names.iter().map(|&name| name.to_owned()).collect());
+            let (digests, before) = (all(&["rows", "run"]), all(&["old"]));
+            let since = EnvironmentSince { digests, before, until: 9 * DAY };
+            let worse = |named: &str, day: i64| FarmChange {
+                subject: format!("environment {named}"),
+                since: Some(since.clone()),
+                ..made_change("a", ChangeKind::Worse, day * DAY)
+            };
+            // One that is another stays as it is.
+            for named in ["rows", "old"] {
+                let kept = acknowledged(&worse(named, 8), Acknowledgement::default());
+                app.store.acknowledge(&kept).await.unwrap();
+            }
+            let mut found = [worse("run", 3)];
+            for open in [false, true] {
+                mark(&app, &mut found).await.unwrap_or_else(|refusal| panic!("{}", refusal.detail));
+                assert_eq!(found[0].is_open(), open);
+                reopen(&app, &found[0]).await.unwrap();
+            }
+            let left = app.store.acknowledged(0).await.unwrap();
+            assert_eq!(left.iter().map(|one| one.subject.as_str()).collect::<Vec<_>>(), ["environment old"]);
         });
     }
 

@@ -48,10 +48,12 @@ pub async fn of_board(
         series: JudgedSeries { left_out, ..judged },
         environments: JudgedEnvironments::of(steps.len()),
     };
+    let mut until = i64::MAX;
     for &pair in steps.iter().rev().take(MOST_STEPS) {
         let mut days = days_of_step(&history, pair);
         days.retain(|day| *day >= hardware);
-        all.push(step(store, name, &series, pair, &days).await?);
+        all.push(step(store, name, &series, pair, until, &days).await?);
+        until = pair.1.first - 1;
     }
     if let Some(limit) = board.settings.budget_ns {
         // Those before the days that are shown say whether it is longer so.
@@ -195,6 +197,7 @@ async fn step(
     board: &str,
     all: &[SeriesOfBoard],
     (before, after): ChangePair<'_>,
+    until: i64,
     days: &BTreeSet<i64>,
 ) -> Result<FarmChange, Refusal> {
     let begin = Tier::Day.begin(after.first);
@@ -205,5 +208,5 @@ async fn step(
         maxima.retain(|(t, _)| days.contains(&Tier::Day.begin(*t)));
         series.push(SeriesAround { name: series_name(one), maxima });
     }
-    Ok(effect(&EnvironmentStep { board, before, after, series: &series }))
+    Ok(effect(&EnvironmentStep { board, before, after, until, series: &series }))
 }

@@ -1,5 +1,6 @@
 //! What is found on boards whose days are made for it. Here is what they are made with.
 
+mod again;
 mod budgets;
 mod environments;
 mod rates;
