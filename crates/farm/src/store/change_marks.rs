@@ -1,5 +1,9 @@
 //! What says that changes of a board are to be looked for again on a day that was looked at: counts
-//! and names that stay the same with each row or sample that tells nothing new.
+//! and times that stay the same with each row or sample that tells nothing new.
+//!
+//! A board that sends again after days without a link sends its newest rows first, and then series
+//! by series what waited, the oldest first. Each of the earlier days that comes so moves a mark. All
+//! marks are in the database: each server that looks at it sees what any of them was sent.
 
 use std::collections::BTreeMap;
 
@@ -7,27 +11,48 @@ use model::error::Result;
 use sqlx::AssertSqlSafe;
 
 use super::{FarmStore, to_i64, to_u64, trouble};
-use crate::changes::{LEAST_FIVE_MINUTES, LEAST_SPIKES};
+use crate::changes::{LEAST_FIVE_MINUTES, LEAST_SPIKES, SHOWN_DAYS};
+use crate::ingest::plausible::latest_now;
+
+/// Days of a board that are marked, in seconds, up to its own last day: another day of another board
+/// moves nothing of it.
+const MARKED: i64 = SHOWN_DAYS * 86_400;
 
 /// What a board has of what its changes are found from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChangeMarks {
-    /// The environments of the last day of its recorder that are known,
+    /// The environments of its recorder that are known,
     environments: u64,
     /// and the number of the last one.
     environment: Option<i64>,
-    /// Culprits that the recorder named often enough in the last days for one that is new,
+    rows: RowMarks,
+    /// Days of its series before the last one, each series by itself.
+    series_days: u64,
+    /// Culprits that the recorder named often enough in the last days for one that is new, and the
+    /// sum of the times at which it did so first, without those that it named on the first day.
     recorded_culprits: u64,
-    /// and those that hunts of these days saw often enough.
+    recorded_first: i64,
+    /// Those that hunts of these days saw often enough.
     hunted_culprits: u64,
     /// Runs of these days that do not count.
     invalid_runs: u64,
 }
 
+/// What the store has of the environments of a board's days, by the rows of its recorder.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct RowMarks {
+    /// How many each day has, summed up over the days,
+    environments: u64,
+    /// and the sums of the first and of the last five minutes that they have on each day, without
+    /// the last of all: that of the one which goes on.
+    begun: i64,
+    ended: i64,
+}
+
 impl FarmStore {
-    /// Those of the boards from one to another by their names that have any, by what is there since
-    /// some time. What is asked of each day goes by the indexes of culprits and of runs: it takes
-    /// what the last days have, not what a store has.
+    /// Those of the boards from one to another by their names that have any; of culprits and of runs
+    /// by what is there since some time. What is asked of each day goes by indexes: it takes what
+    /// the last days have, not what a store has.
     pub async fn change_marks(
         &self,
         first: &str,
@@ -35,33 +60,41 @@ impl FarmStore {
         since: i64,
     ) -> Result<BTreeMap<String, ChangeMarks>> {
         let mut all = self.environment_marks(first, last).await?;
+        for (board, rows) in self.row_marks(first, last).await? {
+            all.entry(board).or_default().rows = rows;
+        }
+        for (board, count) in self.series_days(first, last).await? {
+            all.entry(board).or_default().series_days = count;
+        }
         // In this order: few of the days of a culprit are that late.
-        let recorded = "select f.board_id, f.culprit_id from \
-             (select d.board_id, d.culprit_id, d.t, max(d.slots) as slots \
+        let recorded = "select f.board_id, f.culprit_id, \
+             case when min(f.t) > $3 then min(f.first) else 0 end as seen from \
+             (select d.board_id, d.culprit_id, d.t, max(d.slots) as slots, min(d.from_t) as first \
               from culprit c cross join culprit_day d where d.culprit_id = c.id and d.t >= $3 \
               group by d.board_id, d.culprit_id, d.t) f \
              group by f.board_id, f.culprit_id having cast(sum(f.slots) as bigint) >= $4";
-        for (board, count) in self.marked(recorded, first, last, since, LEAST_FIVE_MINUTES).await? {
-            all.entry(board).or_default().recorded_culprits = count;
+        for (board, count, seen) in self.marked(recorded, first, last, since, LEAST_FIVE_MINUTES).await? {
+            let marks = all.entry(board).or_default();
+            (marks.recorded_culprits, marks.recorded_first) = (count, seen);
         }
-        let hunted = "select k.board_id, k.culprit_id from culprit c cross join culprit_run k \
+        let hunted = "select k.board_id, k.culprit_id, 0 as seen from culprit c cross join culprit_run k \
              where k.culprit_id = c.id and k.t >= $3 and not exists (select 1 from run i \
              where i.board_id = k.board_id and i.id = k.run and i.invalid > 0) \
              group by k.board_id, k.culprit_id \
              having cast(sum(case when k.spikes < $4 then k.spikes else $4 end) as bigint) >= $4";
-        for (board, count) in self.marked(hunted, first, last, since, LEAST_SPIKES).await? {
+        for (board, count, _) in self.marked(hunted, first, last, since, LEAST_SPIKES).await? {
             all.entry(board).or_default().hunted_culprits = count;
         }
-        let invalid = "select o.id as board_id from board o cross join run r where r.board_id = o.id \
-             and r.started >= $3 and r.invalid >= $4";
-        for (board, count) in self.marked(invalid, first, last, since, 1).await? {
+        let invalid = "select o.id as board_id, 0 as seen from board o cross join run r \
+             where r.board_id = o.id and r.started >= $3 and r.invalid >= $4";
+        for (board, count, _) in self.marked(invalid, first, last, since, 1).await? {
             all.entry(board).or_default().invalid_runs = count;
         }
         Ok(all)
     }
 
     /// Of each board with its name how often a statement has it, which asks for a time and how many
-    /// of something are enough.
+    /// of something are enough, with the sum of what it calls `seen`.
     async fn marked(
         &self,
         of: &str,
@@ -69,24 +102,64 @@ impl FarmStore {
         last: &str,
         since: i64,
         least: u64,
-    ) -> Result<Vec<(String, u64)>> {
+    ) -> Result<Vec<(String, u64, i64)>> {
         let text = format!(
-            "select b.key, count(*) from ({of}) m join board b on b.id = m.board_id \
-             where b.key >= $1 and b.key <= $2 group by b.key"
+            "select b.key, count(*), cast(sum(m.seen) as bigint) from ({of}) m \
+             join board b on b.id = m.board_id where b.key >= $1 and b.key <= $2 group by b.key"
         );
-        let counts = sqlx::query_as::<_, (String, i64)>(AssertSqlSafe(text)).bind(first).bind(last);
+        let counts = sqlx::query_as::<_, (String, i64, i64)>(AssertSqlSafe(text)).bind(first).bind(last);
         let counts = counts.bind(since).bind(to_i64(least)).fetch_all(&self.pool).await.map_err(trouble)?;
-        Ok(counts.into_iter().map(|(board, count)| (board, to_u64(count))).collect())
+        Ok(counts.into_iter().map(|(board, count, seen)| (board, to_u64(count), seen)).collect())
+    }
+
+    /// What the rows say of each board's days.
+    async fn row_marks(&self, first: &str, last: &str) -> Result<Vec<(String, RowMarks)>> {
+        let rows: Vec<(String, i64, i64, i64)> = sqlx::query_as(
+            "select b.key, count(*), cast(sum(d.from_t) as bigint), \
+             cast(sum(d.to_t) - max(d.to_t) as bigint) from board b cross join row_environment d \
+             where b.key >= $1 and b.key <= $2 and d.board_id = b.id and d.t > $3 + \
+             (select max(m.t) from row_environment m where m.board_id = b.id) group by b.key",
+        )
+        .bind(first)
+        .bind(last)
+        .bind(-MARKED)
+        .fetch_all(&self.pool)
+        .await
+        .map_err(trouble)?;
+        let one = |(board, count, begun, ended): (String, i64, i64, i64)| {
+            (board, RowMarks { environments: to_u64(count), begun, ended })
+        };
+        Ok(rows.into_iter().map(one).collect())
+    }
+
+    /// How many days with histograms each board's series have, all together. The last day is left
+    /// out: its series begin one after the other.
+    async fn series_days(&self, first: &str, last: &str) -> Result<Vec<(String, u64)>> {
+        let rows: Vec<(String, i64)> = sqlx::query_as(
+            "select b.key, count(*) from board b cross join hist h where b.key >= $1 and b.key <= $2 \
+             and h.board_id = b.id and h.tier = 2 and h.t > $3 + \
+             (select max(l.t) from hist l where l.board_id = b.id and l.tier = 2 and l.t <= $4) \
+             and h.t < (select max(n.t) from hist n where n.board_id = b.id and n.tier = 2 and n.t <= $5) \
+             group by b.key",
+        )
+        .bind(first)
+        .bind(last)
+        .bind(-MARKED)
+        .bind(latest_now())
+        .bind(latest_now())
+        .fetch_all(&self.pool)
+        .await
+        .map_err(trouble)?;
+        Ok(rows.into_iter().map(|(board, count)| (board, to_u64(count))).collect())
     }
 
     async fn environment_marks(&self, first: &str, last: &str) -> Result<BTreeMap<String, ChangeMarks>> {
         let rows: Vec<(String, i64, Option<i64>)> = sqlx::query_as(
-            "select b.key, (select count(*) from row_environment d join watch_environment w \
-              on w.board_id = d.board_id and w.env = d.env where d.board_id = s.board_id and d.t = \
-              (select max(m.t) from row_environment m where m.board_id = s.board_id)), \
+            "select b.key, \
+             (select count(*) from watch_environment k where k.board_id = s.board_id), \
              (select w.environment_id from watch_environment w where w.board_id = s.board_id and w.env = \
               (select d.env from row_environment d where d.board_id = s.board_id \
-               order by d.t desc, d.to_t desc limit 1)) \
+               order by d.t desc, d.to_t desc, d.from_t desc limit 1)) \
              from board b join board_setting s on s.board_id = b.id where b.key >= $1 and b.key <= $2",
         )
         .bind(first)
@@ -105,7 +178,7 @@ impl FarmStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::named_rows::batch;
+    use crate::fixture::named_rows::{batch, batch_of};
     use crate::fixture::recorded_run;
     use crate::records::EnvironmentRecord;
     use crate::store::engines::on_each_engine;
@@ -142,6 +215,44 @@ mod tests {
             assert_eq!(marks().await.environment, before.environment);
             assert_eq!(store.change_marks("a", "b", DAY).await.unwrap()["b"], ChangeMarks::default());
             assert_eq!(store.change_marks("a", "b", DAY).await.unwrap()["a"].recorded_culprits, 0);
+        });
+    }
+
+    #[test]
+    fn rows_of_an_earlier_day_that_tell_something_move_the_marks_of_their_board() {
+        on_each_engine(async |store| {
+            store.board_for("a", "a").await.unwrap();
+            store.board_for("b", "b").await.unwrap();
+            let marks = async || store.change_marks("a", "b", 6 * DAY).await.unwrap();
+            // The newest day first.
+            store.put_rows(&[batch(20 * 288 + 10, 20 * 288 + 20, "hog", "x")]).await.unwrap();
+            let of_b = marks().await["b"];
+            let mut before = marks().await["a"];
+            store.put_rows(&[batch(20 * 288 + 20, 20 * 288 + 60, "hog", "x")]).await.unwrap();
+            assert_eq!(marks().await["a"], before, "it goes on");
+            let late = [
+                ("a day", batch(10 * 288, 10 * 288 + 50, "hog", "x")),
+                ("the next part of it", batch(10 * 288 + 50, 10 * 288 + 60, "hog", "x")),
+                ("another environment of it", batch(10 * 288 + 80, 10 * 288 + 81, "hog", "y")),
+                ("an earlier time of that", batch(10 * 288 + 70, 10 * 288 + 71, "hog", "y")),
+                ("another series of it", batch_of("timer", 10 * 288, 10 * 288 + 9, "hog", "x")),
+                ("a part of the last day", batch(20 * 288, 20 * 288 + 1, "hog", "x")),
+            ];
+            for (what, rows) in late {
+                store.put_rows(&[rows]).await.unwrap();
+                let now = marks().await["a"];
+                assert_ne!(now, before, "{what}");
+                before = now;
+            }
+            assert_eq!((before.rows.environments, before.series_days), (3, 2), "{before:?}");
+            // A culprit that was named often enough is named earlier.
+            store.put_rows(&[batch(20 * 288 + 200, 20 * 288 + 220, "zeta", "x")]).await.unwrap();
+            before = marks().await["a"];
+            store.put_rows(&[batch(20 * 288 + 100, 20 * 288 + 101, "zeta", "x")]).await.unwrap();
+            let now = marks().await["a"];
+            assert_eq!(now, ChangeMarks { recorded_first: now.recorded_first, ..before });
+            assert_eq!(now.recorded_first, before.recorded_first - 100 * 300);
+            assert_eq!(marks().await["b"], of_b);
         });
     }
 

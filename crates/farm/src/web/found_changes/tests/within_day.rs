@@ -11,16 +11,21 @@ async fn kinds(store: &FarmStore, of: &FoundChanges) -> Vec<ChangeKind> {
     kinds
 }
 
+/// A board whose recorder has been in two environments.
+async fn board_with_environments(store: &FarmStore) {
+    store.board_for("a", "a").await.unwrap();
+    for env in ["x", "y"] {
+        let settings = format!("{{\"host.release\":\"{env}\"}}");
+        let (digest, release) = (env.to_owned(), env.to_owned());
+        let of = EnvironmentRecord { digest, release, settings, ..EnvironmentRecord::default() };
+        store.put_environment(1, env, &of).await.unwrap();
+    }
+}
+
 #[test]
 fn another_environment_and_a_new_culprit_of_the_same_day_are_found() {
     on_each_engine(async |store| {
-        store.board_for("a", "a").await.unwrap();
-        for env in ["x", "y"] {
-            let settings = format!("{{\"host.release\":\"{env}\"}}");
-            let (digest, release) = (env.to_owned(), env.to_owned());
-            let of = EnvironmentRecord { digest, release, settings, ..EnvironmentRecord::default() };
-            store.put_environment(1, env, &of).await.unwrap();
-        }
+        board_with_environments(&store).await;
         for day in 0..10 {
             store.put_rows(&[batch(day * 288, (day + 1) * 288, "hog", "x")]).await.unwrap();
         }
@@ -36,6 +41,42 @@ fn another_environment_and_a_new_culprit_of_the_same_day_are_found() {
         assert_eq!(kinds(&store, &changes).await, both);
         assert_eq!(kinds(&store, &FoundChanges::default()).await, both, "as after a restart");
     });
+}
+
+/// The days of a board's changes of environment and of its new culprits.
+async fn days(store: &FarmStore, of: &FoundChanges) -> Vec<(String, i64)> {
+    let all = of.look_through(store).await.unwrap_or_else(|refusal| panic!("{}", refusal.detail));
+    let day = |one: FarmChange| Some((one.subject.split_once(' ')?.0.to_owned(), one.t / DAY));
+    let mut days: Vec<(String, i64)> = all.into_iter().filter_map(day).collect();
+    days.retain(|(what, _)| ["culprit", "environment"].contains(&what.as_str()));
+    days.sort_unstable();
+    days
+}
+
+#[test]
+fn changes_have_the_days_that_a_board_sends_after_its_newest_rows() {
+    on_each_engine(async |store| {
+        board_with_environments(&store).await;
+        for day in 0..10 {
+            store.put_rows(&[batch(day * 288, (day + 1) * 288, "hog", "x")]).await.unwrap();
+        }
+        store.put_rows(&[batch(40 * 288, 40 * 288 + 20, "zeta", "y")]).await.unwrap();
+        let changes = FoundChanges::default();
+        let both =
+            |culprit: i64, environment: i64| [("culprit", culprit), ("environment", environment)].map(owned);
+        assert_eq!(days(&store, &changes).await, both(40, 40));
+        // One environment, and then the other; the culprit was there before that.
+        for day in 10..40 {
+            let (name, env) = (if day < 20 { "hog" } else { "zeta" }, if day < 25 { "x" } else { "y" });
+            store.put_rows(&[batch(day * 288, (day + 1) * 288, name, env)]).await.unwrap();
+        }
+        assert_eq!(days(&store, &changes).await, both(20, 25));
+        assert_eq!(days(&store, &FoundChanges::default()).await, both(20, 25), "as after a restart");
+    });
+}
+
+fn owned((what, day): (&str, i64)) -> (String, i64) {
+    (what.to_owned(), day)
 }
 
 #[test]
