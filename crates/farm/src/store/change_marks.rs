@@ -26,7 +26,8 @@ pub struct ChangeMarks {
     /// and the number of the last one.
     environment: Option<i64>,
     rows: RowMarks,
-    /// Days of its series before the last one, each series by itself.
+    /// Days with histograms of its series, each series by itself, without the last day: its series
+    /// begin one after the other.
     series_days: u64,
     /// Culprits that the recorder named often enough in the last days for one that is new, and the
     /// sum of the times at which it did so first, without those that it named on the first day.
@@ -59,13 +60,7 @@ impl FarmStore {
         last: &str,
         since: i64,
     ) -> Result<BTreeMap<String, ChangeMarks>> {
-        let mut all = self.environment_marks(first, last).await?;
-        for (board, rows) in self.row_marks(first, last).await? {
-            all.entry(board).or_default().rows = rows;
-        }
-        for (board, count) in self.series_days(first, last).await? {
-            all.entry(board).or_default().series_days = count;
-        }
+        let mut all = self.day_marks(first, last).await?;
         // In this order: few of the days of a culprit are that late.
         let recorded = "select f.board_id, f.culprit_id, \
              case when min(f.t) > $3 then min(f.first) else 0 end as seen from \
@@ -112,66 +107,38 @@ impl FarmStore {
         Ok(counts.into_iter().map(|(board, count, seen)| (board, to_u64(count), seen)).collect())
     }
 
-    /// What the rows say of each board's days.
-    async fn row_marks(&self, first: &str, last: &str) -> Result<Vec<(String, RowMarks)>> {
-        let rows: Vec<(String, i64, i64, i64)> = sqlx::query_as(
-            "select b.key, count(*), cast(sum(d.from_t) as bigint), \
-             cast(sum(d.to_t) - max(d.to_t) as bigint) from board b cross join row_environment d \
-             where b.key >= $1 and b.key <= $2 and d.board_id = b.id and d.t > $3 + \
-             (select max(m.t) from row_environment m where m.board_id = b.id) group by b.key",
-        )
-        .bind(first)
-        .bind(last)
-        .bind(-MARKED)
-        .fetch_all(&self.pool)
-        .await
-        .map_err(trouble)?;
-        let one = |(board, count, begun, ended): (String, i64, i64, i64)| {
-            (board, RowMarks { environments: to_u64(count), begun, ended })
+    /// Without culprits and runs. What is asked of each board stands by itself, so that a database
+    /// looks into its indexes board by board, however few the boards are.
+    async fn day_marks(&self, first: &str, last: &str) -> Result<BTreeMap<String, ChangeMarks>> {
+        let rows =
+            format!("from row_environment d where d.board_id = l.board_id and d.t > l.last_row - {MARKED}");
+        let text = format!(
+            "select b.key, (select count(*) from watch_environment k where k.board_id = l.board_id), \
+             (select w.environment_id from watch_environment w where w.board_id = l.board_id and w.env = \
+              (select d.env from row_environment d where d.board_id = l.board_id \
+               order by d.t desc, d.to_t desc, d.from_t desc limit 1)), (select count(*) {rows}), \
+             (select cast(sum(d.from_t) as bigint) {rows}), \
+             (select cast(sum(d.to_t) - max(d.to_t) as bigint) {rows}), \
+             (select count(*) from hist h where h.board_id = l.board_id and h.tier = 2 \
+              and h.t > l.last_day - {MARKED} and h.t < l.last_day) \
+             from board b join (select s.board_id, (select max(m.t) from row_environment m \
+              where m.board_id = s.board_id) as last_row, (select max(n.t) from hist n \
+              where n.board_id = s.board_id and n.tier = 2 and n.t <= $3) as last_day \
+              from board_setting s) l on l.board_id = b.id where b.key >= $1 and b.key <= $2"
+        );
+        type Row = (String, i64, Option<i64>, i64, Option<i64>, Option<i64>, i64);
+        let found = sqlx::query_as(AssertSqlSafe(text)).bind(first).bind(last).bind(latest_now());
+        let found: Vec<Row> = found.fetch_all(&self.pool).await.map_err(trouble)?;
+        let one = |(board, known, environment, count, begun, ended, days): Row| {
+            let rows = RowMarks {
+                environments: to_u64(count),
+                begun: begun.unwrap_or_default(),
+                ended: ended.unwrap_or_default(),
+            };
+            let (environments, series_days) = (to_u64(known), to_u64(days));
+            (board, ChangeMarks { environments, environment, rows, series_days, ..ChangeMarks::default() })
         };
-        Ok(rows.into_iter().map(one).collect())
-    }
-
-    /// How many days with histograms each board's series have, all together. The last day is left
-    /// out: its series begin one after the other.
-    async fn series_days(&self, first: &str, last: &str) -> Result<Vec<(String, u64)>> {
-        let rows: Vec<(String, i64)> = sqlx::query_as(
-            "select b.key, count(*) from board b cross join hist h where b.key >= $1 and b.key <= $2 \
-             and h.board_id = b.id and h.tier = 2 and h.t > $3 + \
-             (select max(l.t) from hist l where l.board_id = b.id and l.tier = 2 and l.t <= $4) \
-             and h.t < (select max(n.t) from hist n where n.board_id = b.id and n.tier = 2 and n.t <= $5) \
-             group by b.key",
-        )
-        .bind(first)
-        .bind(last)
-        .bind(-MARKED)
-        .bind(latest_now())
-        .bind(latest_now())
-        .fetch_all(&self.pool)
-        .await
-        .map_err(trouble)?;
-        Ok(rows.into_iter().map(|(board, count)| (board, to_u64(count))).collect())
-    }
-
-    async fn environment_marks(&self, first: &str, last: &str) -> Result<BTreeMap<String, ChangeMarks>> {
-        let rows: Vec<(String, i64, Option<i64>)> = sqlx::query_as(
-            "select b.key, \
-             (select count(*) from watch_environment k where k.board_id = s.board_id), \
-             (select w.environment_id from watch_environment w where w.board_id = s.board_id and w.env = \
-              (select d.env from row_environment d where d.board_id = s.board_id \
-               order by d.t desc, d.to_t desc, d.from_t desc limit 1)) \
-             from board b join board_setting s on s.board_id = b.id where b.key >= $1 and b.key <= $2",
-        )
-        .bind(first)
-        .bind(last)
-        .fetch_all(&self.pool)
-        .await
-        .map_err(trouble)?;
-        let one = |(board, count, environment): (String, i64, Option<i64>)| {
-            let environments = to_u64(count);
-            (board, ChangeMarks { environments, environment, ..ChangeMarks::default() })
-        };
-        Ok(rows.into_iter().map(one).collect())
+        Ok(found.into_iter().map(one).collect())
     }
 }
 
