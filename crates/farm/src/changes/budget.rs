@@ -5,7 +5,7 @@ use report::words::{several, span};
 
 use super::{ChangeKind, FarmChange};
 use crate::pages::five_minutes::address;
-use crate::pages::parts::date;
+use crate::pages::parts::{date, escaped};
 use crate::records::{FarmBoard, SeriesKey, Tier};
 
 /// Days within the budget after which the next one that is not begins another change.
@@ -22,16 +22,28 @@ pub struct BudgetDay {
     pub max_ns: Nanos,
     /// What measured it,
     pub key: SeriesKey,
-    /// and in which five minutes, where on that day something larger does not count.
-    pub slot: Option<i64>,
+    /// and where that is shown.
+    pub shown: BudgetPlace,
+}
+
+/// Which page shows the largest latency of a day.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BudgetPlace {
+    /// That of the worst five minutes of the day;
+    Day,
+    /// that of these, where something larger on the day does not count;
+    Slot(i64),
+    /// that of a run which has no five minutes.
+    Run(String),
 }
 
 impl BudgetDay {
     /// The page that shows it.
     fn address(&self, board: &str) -> String {
-        match self.slot {
-            Some(t) => address(board, &self.key, t),
-            None => address(board, &self.key, self.t) + "&worst=day",
+        match &self.shown {
+            BudgetPlace::Day => address(board, &self.key, self.t) + "&worst=day",
+            BudgetPlace::Slot(t) => address(board, &self.key, *t),
+            BudgetPlace::Run(id) => format!("/runs/{}", escaped(id)),
         }
     }
 }
@@ -111,7 +123,7 @@ mod tests {
     fn maxima(days: &[(i64, i64)]) -> Vec<BudgetDay> {
         let one = |&(day, max): &(i64, i64)| {
             let key = SeriesKey { series: "timer+wakeup".into(), plan: format!("p{day}") };
-            BudgetDay { t: day * 86_400, max_ns: Nanos(max), key, slot: None }
+            BudgetDay { t: day * 86_400, max_ns: Nanos(max), key, shown: BudgetPlace::Day }
         };
         days.iter().map(one).collect()
     }
@@ -150,9 +162,12 @@ mod tests {
         assert!(over_budget(&board(None), &days, 0).is_none());
         assert!(over_budget(&board(Some(1)), &[], 0).is_none());
         // The worst of that day is something that does not count.
-        days[4].slot = Some(14 * 86_400 + 600);
+        days[4].shown = BudgetPlace::Slot(14 * 86_400 + 600);
         let address = over_budget(&board(Some(50_000)), &days, 0).unwrap().address;
         assert_eq!(address, "/b/a/at/1210200?series=timer%2Bwakeup&plan=p14");
+        // It is another tool's, which tells no five minutes.
+        days[4].shown = BudgetPlace::Run("r 1".into());
+        assert_eq!(over_budget(&board(Some(50_000)), &days, 0).unwrap().address, "/runs/r%201");
     }
 
     #[test]

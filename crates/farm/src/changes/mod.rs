@@ -24,7 +24,7 @@ use stats::pair::adjusted_p::benjamini_hochberg;
 use crate::records::SeriesOfBoard;
 use crate::setting_changes::SettingChange;
 
-pub use budget::{BUDGET_APART, BudgetDay, over_budget, without_tag};
+pub use budget::{BUDGET_APART, BudgetDay, BudgetPlace, over_budget, without_tag};
 pub use culprits::{CulpritSeen, LEAST_FIVE_MINUTES, LEAST_SPIKES, new_culprits};
 pub use environment::{EFFECT_DAYS, EnvironmentStep, SeriesAround, effect};
 pub use identity::{ChangeIdentity, NotedChanges};

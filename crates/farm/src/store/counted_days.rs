@@ -11,10 +11,10 @@ use model::error::Result;
 use model::units::Nanos;
 use sqlx::AssertSqlSafe;
 
-use super::last_day::{COUNTS, LONGEST};
+use super::last_day::{COUNTS, HAS_SLOTS, LONGEST};
 use super::{FarmStore, nanos, trouble};
 use crate::ingest::plausible::latest_now;
-use crate::records::SeriesKey;
+use crate::records::{SeriesKey, Tier};
 
 const DAY: i64 = 86_400;
 
@@ -23,6 +23,10 @@ type BoardDay = (i64, i64);
 
 /// The largest latency of what counts, by series; none where nothing does.
 type CountedSeries = BTreeMap<SeriesKey, Option<Nanos>>;
+
+/// The largest latency of runs and the id of the one that has it, by series and the first second of
+/// a day.
+pub type WholeRuns = BTreeMap<(SeriesKey, i64), (Nanos, String)>;
 
 /// The days whose histogram may have its maximum from a run that does not count: what stands after
 /// `from`, with the boards' keys as `$1` and `$2`, and what a run began after and a day is after.
@@ -91,6 +95,28 @@ impl FarmStore {
             day.into_iter().map(move |(key, max_ns)| ((key, t), max_ns))
         };
         Ok(all.into_iter().flat_map(of_day).collect())
+    }
+
+    /// The runs of a board that count and have no five minutes, by the day on which they began, from
+    /// a time on: that with the largest latency, of equal ones the last.
+    pub async fn whole_runs(&self, board: &str, from: i64) -> Result<WholeRuns> {
+        let text = format!(
+            "select r.series, r.plan, r.started, r.max_ns, r.id from board b cross join run r \
+             where b.key = $1 and r.board_id = b.id and r.started >= $2 and r.invalid = 0 \
+             and r.max_ns is not null and not {HAS_SLOTS} order by r.started, r.id"
+        );
+        let select = sqlx::query_as(AssertSqlSafe(text)).bind(board).bind(from);
+        let rows: Vec<(String, String, i64, i64, String)> =
+            select.fetch_all(&self.pool).await.map_err(trouble)?;
+        let mut all = WholeRuns::new();
+        for (series, plan, started, max, id) in rows {
+            let day = (SeriesKey { series, plan }, Tier::Day.begin(started));
+            let known = all.entry(day).or_default();
+            if Nanos(max) >= known.0 {
+                *known = (Nanos(max), id);
+            }
+        }
+        Ok(all)
     }
 
     async fn counted_series(
@@ -199,6 +225,31 @@ mod tests {
             let found = board(&store).await;
             assert_eq!(days(&found), [(0, 6), (2, 5), (3, 4), (5, 2)]);
             assert_eq!(found.uncounted, [T + DAY, T + 4 * DAY]);
+        });
+    }
+
+    #[test]
+    fn of_runs_without_five_minutes_the_largest_of_each_day_is_told() {
+        on_each_engine(async |store| {
+            store.put(&run("slots", &[(T, 9)], 0)).await.unwrap();
+            for (id, after, max, invalid) in [
+                ("before", -DAY, 3, 0),
+                ("first", 100, 5, 0),
+                ("second", 200, 7, 0),
+                ("third", 300, 7, 0),
+                ("fourth", 400, 6, 0),
+                ("spoiled", 500, 8, 1),
+                ("next", DAY, 1, 0),
+            ] {
+                let mut record = run(id, &[(T + after, max)], invalid);
+                record.slots.clear();
+                store.put(&record).await.unwrap();
+            }
+            let found = store.whole_runs("a", T).await.unwrap();
+            let told = found.into_iter().map(|((_, t), (max, id))| ((t - T) / DAY, max.0 / MILLI, id));
+            let wanted = [(0, 7, "third".to_owned()), (1, 1, "next".to_owned())];
+            assert_eq!(told.collect::<Vec<_>>(), wanted);
+            assert!(store.whole_runs("b", T).await.unwrap().is_empty());
         });
     }
 

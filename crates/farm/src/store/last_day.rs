@@ -26,9 +26,9 @@ pub const COUNTS: &str = "not exists (select 1 from run r where r.board_id = x.b
                       r.id = x.recording and r.invalid > 0)";
 /// That a run `r` has five minutes: the first of them are where it began, as far as its clock was
 /// not set.
-const HAS_SLOTS: &str = "exists (select 1 from slot y where y.board_id = r.board_id \
-                         and y.series = r.series and y.plan = r.plan and y.t > r.started - 3600 \
-                         and y.t < r.started + 172800 and y.recording = r.id)";
+pub const HAS_SLOTS: &str = "exists (select 1 from slot y where y.board_id = r.board_id \
+                             and y.series = r.series and y.plan = r.plan and y.t > r.started - 3600 \
+                             and y.t < r.started + 172800 and y.recording = r.id)";
 /// What is measured of a board `h`.
 const SERIES: &str = "(select distinct h.board_id, h.series, h.plan from hist h where h.board_id = $1 \
                       and h.tier = 2) k";

@@ -6,7 +6,7 @@ use model::units::Nanos;
 
 use super::answer::Refusal;
 use crate::changes::{
-    BUDGET_APART, BudgetDay, ChangesScope, EFFECT_DAYS, EnvironmentStep, FarmChange, InvalidRun,
+    BUDGET_APART, BudgetDay, BudgetPlace, ChangesScope, EFFECT_DAYS, EnvironmentStep, FarmChange, InvalidRun,
     JudgedEnvironments, JudgedSeries, MOST_SERIES, MOST_STEPS, READ_DAYS, RateHistory, RateReach, SHOWN_DAYS,
     SeriesAround, effect, is_judged, is_spoiled, new_culprits, over_budget, rate_changes, rate_reach,
     series_name,
@@ -138,7 +138,8 @@ async fn rates(
 }
 
 /// The largest latency of each day from one on, of what counts. The day of a run that does not is
-/// known by its five minutes alone; they are asked for where it matters, above the limit.
+/// known by its five minutes, and by the runs that have none; they are asked for where it matters,
+/// above the limit.
 async fn maxima(
     store: &FarmStore,
     board: &str,
@@ -146,21 +147,29 @@ async fn maxima(
     limit: Nanos,
     invalid: &[InvalidRun],
 ) -> Result<Vec<BudgetDay>, Refusal> {
+    let found = store.day_maxima(board, from).await?;
+    let mut runs = match found.iter().any(|(_, day)| day.max_ns > limit) {
+        true => store.whole_runs(board, from).await?,
+        false => BTreeMap::new(),
+    };
     let mut all: BTreeMap<i64, BudgetDay> = BTreeMap::new();
-    for (key, day) in store.day_maxima(board, from).await? {
+    for (key, day) in found {
         let counted = match day.max_ns > limit && is_spoiled(invalid, &key, day.t) {
             true => {
                 let within = TimeStretch { from: day.t, to: day.t + DAY };
-                let largest =
-                    store.slot_maxima(board, &key, within).await?.into_iter().max_by_key(|slot| slot.1);
-                largest.map(|(t, max_ns)| (max_ns, Some(t)))
+                let slots = store.slot_maxima(board, &key, within).await?.into_iter();
+                slots.max_by_key(|slot| slot.1).map(|(t, max_ns)| (max_ns, BudgetPlace::Slot(t)))
             }
-            false => Some((day.max_ns, None)),
+            false => Some((day.max_ns, BudgetPlace::Day)),
         };
+        let of = (key, day.t);
+        let run = runs.remove(&of).map(|(max_ns, id)| (max_ns, BudgetPlace::Run(id)));
+        // Of two that are equal the last: where the day has what a run has, it has it from there.
+        let largest = counted.into_iter().chain(run).max_by_key(|(max_ns, _)| *max_ns);
         let known = all.get(&day.t).map(|known| known.max_ns);
-        if let Some((max_ns, slot)) = counted.filter(|(max_ns, _)| known.is_none_or(|known| *max_ns > known))
-        {
-            all.insert(day.t, BudgetDay { t: day.t, max_ns, key, slot });
+        let largest = largest.filter(|(max_ns, _)| known.is_none_or(|known| *max_ns > known));
+        if let Some((max_ns, shown)) = largest {
+            all.insert(day.t, BudgetDay { t: day.t, max_ns, key: of.0, shown });
         }
     }
     Ok(all.into_values().collect())

@@ -93,6 +93,10 @@ pub fn changes(visitor: &Visitor, shown: &[FarmBoard], all: &mut Vec<FarmChange>
 fn without_names(one: &mut FarmChange) {
     one.settings.clear();
     one.subject.clear();
+    // Pages of runs are not for the public.
+    if one.address.starts_with("/runs/") {
+        one.address = format!("/b/{}", escaped(&one.board));
+    }
     without_tag(&mut one.evidence);
     without_commands_in_texts(one);
     if let Some(by) = &mut one.acknowledged {
@@ -163,6 +167,16 @@ mod tests {
             one.evidence,
             ["every 1 ms", "every 1 ms, load cmd", "every 1 ms, load cmd"].map(evidence)
         );
+    }
+
+    #[test]
+    fn a_change_that_a_run_shows_leads_to_its_board() {
+        for (address, wanted) in [("/runs/r1", "/b/a%20b"), ("/b/a%20b/at/9", "/b/a%20b/at/9")] {
+            let one = made_change("a b", ChangeKind::OverBudget, 1);
+            let mut one = FarmChange { address: address.to_owned(), ..one };
+            without_names(&mut one);
+            assert_eq!(one.address, wanted);
+        }
     }
 
     #[test]

@@ -57,6 +57,46 @@ fn runs_that_do_not_count_break_no_budget() {
 }
 
 #[test]
+fn a_run_without_five_minutes_breaks_a_budget_also_beside_one_that_does_not_count() {
+    on_each_engine(async |store| {
+        store.set_budget("", Some(Nanos(1_000_000))).await.unwrap();
+        let recorded = recorded_run("measured", "a");
+        let put = async |id: &str, invalid: u64, max: Nanos, has_slots: bool| {
+            let mut record = recorded.clone();
+            (record.run.id, record.run.invalid, record.run.max_ns) = (id.to_owned(), invalid, Some(max));
+            record.whole.max_ns = Some(max);
+            record.digest = id.as_bytes().to_vec();
+            for slot in &mut record.slots {
+                (slot.run, slot.max_ns) = (id.to_owned(), Some(max));
+            }
+            record.slots.retain(|_| has_slots);
+            record.rows.clear();
+            store.put(&record).await.unwrap();
+        };
+        let changes = FoundChanges::default();
+        let over = async || {
+            let all = found(&store, &changes).await.into_iter();
+            let over = all.filter(|one| one.kind == ChangeKind::OverBudget);
+            over.map(|one| (one.evidence[0].clone(), one.address)).collect::<Vec<_>>()
+        };
+        let is_told = |told: &[(String, String)], max: Nanos, address: &str| {
+            assert_eq!(told.len(), 1, "{told:?}");
+            let said = format!("The largest latency was {} on ", report::words::span(max));
+            assert!(told[0].0.starts_with(&said) && told[0].1.starts_with(address), "{told:?}");
+        };
+        put("small", 0, Nanos(900_000), false).await;
+        assert!(over().await.is_empty());
+        put("imported", 0, Nanos(5_000_000), false).await;
+        is_told(&over().await, Nanos(5_000_000), "/runs/imported");
+        put("spoiled", 1, Nanos(9_000_000), true).await;
+        is_told(&over().await, Nanos(5_000_000), "/runs/imported");
+        // Where five minutes have something larger they are shown.
+        put("measured", 0, Nanos(7_000_000), true).await;
+        is_told(&over().await, Nanos(7_000_000), "/b/a/at/");
+    });
+}
+
+#[test]
 fn a_budget_that_was_broken_on_any_of_the_days_shown_is_told() {
     on_each_engine(async |store| {
         let record = recorded_run("measured", "a");
