@@ -27,6 +27,7 @@ pub mod pull;
 pub mod records;
 pub mod removal;
 pub mod results;
+pub mod sent_days;
 pub mod setting_changes;
 pub mod sides;
 pub mod store;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::board_settings::BoardSettings;
 pub use crate::environments::{EnvironmentRecord, EnvironmentRuns};
 pub use crate::history::BoardEnvironment;
+use crate::sent_days::SentDays;
 
 /// The length of a slot in seconds.
 pub const SLOT: i64 = 300;
@@ -122,10 +123,9 @@ pub struct FarmBoard {
     /// count.
     #[serde(skip)]
     pub uncounted: Vec<i64>,
-    /// Where all of these are fewer than [`FEW_DAYS`]: the last thirteen days with samples of a
-    /// year up to the last, oldest first.
+    /// How often it sent within a year; nothing where each of its last 30 days has samples.
     #[serde(skip)]
-    pub sent_days: Vec<i64>,
+    pub sent: SentDays,
     /// What people say of it.
     #[serde(flatten)]
     pub settings: BoardSettings,

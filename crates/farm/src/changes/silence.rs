@@ -5,36 +5,30 @@ use report::words::several;
 use super::{ChangeKind, FarmChange};
 use crate::pages::parts::{date, escaped};
 use crate::records::{FEW_DAYS, FarmBoard, Tier};
+use crate::sent_days::SentGap;
 
-/// A day may be cut at both ends.
-const LEAST_DAYS: i64 = 2;
 /// What is usual so many times: one that measures each Monday is not silent on Sunday.
 const TIMES: i64 = 3;
 
-/// How long it was from one day with samples to the next, in seconds.
+/// How long it was from one day with samples to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum UsualGap {
-    /// In its last 30 days, at most.
-    OfMonth(i64),
-    /// In a year, more than once: a board may have been away, and come back.
-    OfYear(i64),
+    /// A day, always as far as that is known.
+    Daily,
+    /// So many seconds, by [`crate::sent_days::SentDays::usual_gap`].
+    Of(i64),
     /// Too few days say so: how many there are of a year.
     Unknown(usize),
 }
 
 impl UsualGap {
     fn of(board: &FarmBoard) -> UsualGap {
-        let gaps = |days: &[i64]| -> Vec<i64> {
-            let mut gaps: Vec<i64> = days.windows(2).map(|pair| pair[1] - pair[0]).collect();
-            gaps.sort_unstable_by_key(|gap| std::cmp::Reverse(*gap));
-            gaps
-        };
         // Also a run that does not count came.
-        let (days, of_year) = (board.days_with_samples(), &board.sent_days);
-        match (gaps(&days).first(), gaps(of_year).get(1)) {
-            (Some(longest), _) if days.len() >= FEW_DAYS => UsualGap::OfMonth(*longest),
-            (_, Some(second)) => UsualGap::OfYear(*second),
-            _ => UsualGap::Unknown(days.len().max(of_year.len())),
+        let count = board.sent.count.max(board.days_with_samples().len());
+        match board.sent.gaps.is_empty() {
+            _ if count < FEW_DAYS => UsualGap::Unknown(count),
+            true => UsualGap::Daily,
+            false => UsualGap::Of(board.sent.usual_gap(board.last_day)),
         }
     }
 }
@@ -48,11 +42,11 @@ pub fn silent(board: &FarmBoard, today: i64) -> Option<FarmChange> {
     }
     let last = if is_new { Tier::Day.begin(board.enrolled) } else { board.last_heard() };
     let gap = match usual {
-        UsualGap::OfMonth(gap) | UsualGap::OfYear(gap) => gap / day,
-        UsualGap::Unknown(_) => 1,
+        UsualGap::Of(gap) => gap / day,
+        UsualGap::Daily | UsualGap::Unknown(_) => 1,
     };
     let since = (Tier::Day.begin(today) - last) / day;
-    let allowed = (TIMES * gap).max(LEAST_DAYS);
+    let allowed = TIMES * gap;
     (since >= allowed).then(|| FarmChange {
         board: board.board.clone(),
         kind: ChangeKind::Silent,
@@ -78,14 +72,13 @@ fn before(usual: UsualGap, is_new: bool) -> String {
     let days = |seconds: i64| several((seconds / Tier::Day.seconds()).unsigned_abs(), "day", "days");
     match usual {
         _ if is_new => "it has a valid token, and never sent anything".to_owned(),
-        UsualGap::OfMonth(gap) if gap == Tier::Day.seconds() => {
-            "before, it had samples of each day".to_owned()
-        }
-        UsualGap::OfMonth(gap) => {
-            format!("in the 30 days up to then it was {} from one to the next at most", days(gap))
-        }
-        UsualGap::OfYear(gap) => {
-            format!("in the year up to then up to {} from one to the next were usual", days(gap))
+        UsualGap::Daily => "before, it had samples of each day".to_owned(),
+        UsualGap::Of(gap) => {
+            let said = match gap > Tier::Day.seconds() {
+                true => format!("{} or more from one to the next twice at least", days(gap)),
+                false => "more than a day from one to the next once at most".to_owned(),
+            };
+            format!("in the {} up to then it was {said}", days(SentGap::recent(gap)))
         }
         UsualGap::Unknown(count) => {
             let days = several(count as u64, "day", "days");
@@ -98,12 +91,21 @@ fn before(usual: UsualGap, is_new: bool) -> String {
 mod tests {
     use super::*;
     use crate::records::DayMaximum;
+    use crate::sent_days::SentDays;
     use model::units::Nanos;
 
-    fn board(days: &[i64]) -> FarmBoard {
-        let days: Vec<DayMaximum> =
-            days.iter().map(|day| DayMaximum { t: day * 86_400, max_ns: Nanos(1) }).collect();
-        FarmBoard { last_day: days.last().map_or(0, |day| day.t), days, ..FarmBoard::default() }
+    /// One that sent on these days, as the store has it.
+    fn board(sent: &[i64]) -> FarmBoard {
+        let last = sent.last().copied().unwrap_or_default();
+        let days: Vec<DayMaximum> = sent
+            .iter()
+            .filter(|day| last - **day < 30)
+            .map(|day| DayMaximum { t: day * 86_400, max_ns: Nanos(1) })
+            .collect();
+        let of_year: Vec<i64> =
+            sent.iter().filter(|day| last - **day < 366).map(|day| day * 86_400).collect();
+        let sent = if days.len() < 30 { SentDays::of(&of_year) } else { SentDays::default() };
+        FarmBoard { last_day: last * 86_400, days, sent, ..FarmBoard::default() }
     }
 
     #[test]
@@ -122,7 +124,8 @@ mod tests {
         let found = silent(&idle, today(9)).unwrap();
         assert!(found.from == 6 * 86_400 && found.evidence[0].contains("3 days"), "{found:?}");
         // What came and does not count is no silence.
-        let found = silent(&FarmBoard { uncounted: vec![2 * 86_400], ..board(&[1, 3]) }, today(6)).unwrap();
+        let uncounted = FarmBoard { sent: board(&[1, 2, 3]).sent, ..board(&[1, 3]) };
+        let found = silent(&FarmBoard { uncounted: vec![2 * 86_400], ..uncounted }, today(6)).unwrap();
         assert!(found.evidence[0].contains("samples of each day"), "{found:?}");
     }
 
@@ -138,8 +141,13 @@ mod tests {
                 format!("That is 3 days; in the year up to then it had samples of {} day", days.len());
             assert!(found.evidence[0].starts_with(&evidence), "{found:?}");
         }
-        // With three of them it is known how often it sends.
-        assert!(silent(&sends(&[7, 40, 41]), today(60)).is_none());
+        // With three of them it is known how often it sends, and that it was away.
+        assert!(silent(&sends(&[7, 40, 41]), today(43)).is_none());
+        let found = silent(&sends(&[7, 40, 41]), today(44)).unwrap();
+        assert!(
+            found.evidence[0].ends_with("more than a day from one to the next once at most."),
+            "{found:?}"
+        );
         // From the day on which it was enrolled.
         assert!(silent(&sends(&[]), today(7)).is_none());
         let found = silent(&sends(&[]), today(8)).unwrap();
@@ -149,30 +157,43 @@ mod tests {
     }
 
     #[test]
-    fn what_sends_seldom_is_known_by_the_days_of_a_year() {
+    fn a_board_is_silent_after_three_times_what_is_usual() {
         let today = |day: i64| day * 86_400 + 3_600;
-        let seldom = |sent: &[i64], sends: bool| {
+        let all = |days: &dyn Fn(i64) -> bool| (0..366).filter(|day| days(*day)).collect::<Vec<i64>>();
+        let monthly = (0..13).map(|at| at * 31).collect::<Vec<i64>>();
+        // After how many days it is told, and what is said of the time before.
+        for (sent, after, said) in [
+            (all(&|_| true), 3, "before, it had samples of each day."),
+            // Away once, for long: it is not waited for that long again.
+            (all(&|day| !(150..350).contains(&day)), 3, "more than a day from one to the next once at most."),
+            (
+                all(&|day| day % 7 < 5),
+                9,
+                "in the 90 days up to then it was 3 days or more from one to the next",
+            ),
+            (all(&|day| day % 7 == 0), 21, "was 7 days or more from one to the next twice at least."),
+            (all(&|day| day % 16 == 0), 48, "was 16 days or more from one to the next twice at least."),
+            (monthly, 93, "in the 93 days up to then it was 31 days or more from one to the next"),
+            // Three days in a row, and ten.
+            (all(&|day| day % 30 < 3), 84, "was 28 days or more from one to the next twice at least."),
+            (all(&|day| day % 30 < 10), 63, "was 21 days or more from one to the next twice at least."),
+            // Another habit since half a year ago.
+            (all(&|day| day % 30 == 0 || day > 183), 3, "before, it had samples of each day."),
+            (all(&|day| day % 30 == 0 || day < 183), 90, "it was 30 days or more from one to the next"),
+            (vec![1, 2, 3, 200, 201], 3, "more than a day from one to the next once at most."),
+        ] {
             let last = *sent.last().unwrap();
-            let in_month: Vec<i64> = sent.iter().copied().filter(|day| last - day < 30).collect();
-            let sent_days = sent.iter().map(|day| day * 86_400).collect();
-            FarmBoard { sends, sent_days, ..board(&in_month) }
-        };
-        for every in [16, 31] {
-            let sent: Vec<i64> = (0..13).map(|at| at * every).collect();
-            let last = 12 * every;
             for sends in [true, false] {
-                assert!(silent(&seldom(&sent, sends), today(last + 3 * every - 1)).is_none(), "{every}");
-                let found = silent(&seldom(&sent, sends), today(last + 3 * every)).unwrap();
-                let usual = format!("in the year up to then up to {every} days from one to the next");
-                assert!(found.evidence[0].contains(&usual), "{found:?}");
+                let board = FarmBoard { sends, ..board(&sent) };
+                assert!(silent(&board, today(last + after - 1)).is_none(), "{said}");
+                let found = silent(&board, today(last + after)).unwrap();
+                assert!(found.evidence[0].contains(said), "{found:?}");
+                assert_eq!((found.from, found.t), (last * 86_400, (last + after) * 86_400));
             }
         }
-        // One that was away for long and came back is not waited for that long again.
-        let back = seldom(&[1, 2, 3, 200, 201], true);
-        assert!(silent(&back, today(203)).is_none() && silent(&back, today(204)).is_some());
         // Two days say nothing.
-        assert!(silent(&seldom(&[1, 32], false), today(400)).is_none());
-        let found = silent(&seldom(&[1, 32], true), today(35)).unwrap();
+        assert!(silent(&board(&[1, 32]), today(400)).is_none());
+        let found = silent(&FarmBoard { sends: true, ..board(&[1, 32]) }, today(35)).unwrap();
         assert!(found.evidence[0].ends_with("samples of 2 days."), "{found:?}");
     }
 }

@@ -11,7 +11,7 @@ use super::environments::differ;
 use super::{FarmStore, to_u64, trouble};
 use crate::board_settings::{BoardSettings, FarmBudgets};
 use crate::ingest::plausible::latest_now;
-use crate::records::{DayMaximum, FEW_DAYS, FarmBoard, SeriesKey, SeriesOfBoard, Tier};
+use crate::records::{DayMaximum, FarmBoard, SeriesKey, SeriesOfBoard, Tier};
 
 /// The days that a line on the first page has.
 pub const DAYS: i64 = 30;
@@ -81,9 +81,9 @@ impl FarmStore {
         let rows = sqlx::query_as(BOARDS).bind(now).bind(now).bind(now).bind(first).bind(last);
         let rows: Vec<Row> = rows.fetch_all(&self.pool).await.map_err(trouble)?;
         let mut days = self.days(first, last).await?;
-        let few = days.iter().filter(|(_, days)| days.len() < FEW_DAYS);
-        let few: Vec<i64> = few.map(|(id, _)| *id).collect();
-        let mut sent_days = self.sent_days(&few).await?;
+        let not_daily = days.iter().filter(|(_, days)| days.len() < DAYS as usize);
+        let not_daily: Vec<i64> = not_daily.map(|(id, _)| *id).collect();
+        let mut sent = self.sent_days(&not_daily).await?;
         let counted = self.counted_days(first, last, DAYS).await?;
         let slots = self.last_slots(first, last).await?;
         let mut settings = self.settings_with_budgets(first, last).await?;
@@ -120,7 +120,7 @@ impl FarmStore {
                 max_ns,
                 days,
                 uncounted,
-                sent_days: sent_days.remove(&id).unwrap_or_default(),
+                sent: sent.remove(&id).unwrap_or_default(),
                 settings,
             }
         };

@@ -1,0 +1,116 @@
+//! How often a board sends, and how long it usually is from one day with samples to the next.
+
+const DAY: i64 = 86_400;
+
+/// What was longer than a day from one day with samples to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SentGap {
+    /// The first second of the day that ended it.
+    pub ended: i64,
+    /// In seconds, from the first of the day before it.
+    pub length: i64,
+}
+
+/// The days on which a board sent, of a year up to the last one, runs that do not count included.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SentDays {
+    /// How many have samples.
+    pub count: usize,
+    /// Oldest first, those that [`SentGap::recent`] leaves.
+    pub gaps: Vec<SentGap>,
+}
+
+impl SentGap {
+    /// For so many days what was usual still is; it is what a board that changed its habit is
+    /// known by after them.
+    pub const RECENT: i64 = 90 * DAY;
+    /// What is longer than a part of that comes too seldom: it is usual for so many times as long
+    /// as it is.
+    pub const TIMES: i64 = 3;
+    /// Once a board may have been away.
+    const USUAL: usize = 2;
+
+    /// How far back gaps of a length are looked for.
+    pub fn recent(length: i64) -> i64 {
+        SentGap::RECENT.max(length.saturating_mul(SentGap::TIMES))
+    }
+}
+
+impl SentDays {
+    /// The longest gap that came twice, or longer ones in its place, in the last 90 days or in
+    /// three times its own length; else a day.
+    pub fn usual_gap(&self, last: i64) -> i64 {
+        let is_usual = |length: &i64| {
+            let from = last.saturating_sub(SentGap::recent(*length));
+            let as_long = self.gaps.iter().filter(|gap| gap.length >= *length && gap.ended > from);
+            as_long.count() >= SentGap::USUAL
+        };
+        self.gaps.iter().map(|gap| gap.length).filter(is_usual).max().unwrap_or(DAY)
+    }
+
+    #[cfg(test)]
+    pub fn of(days: &[i64]) -> SentDays {
+        let pairs = days.windows(2).map(|pair| SentGap { ended: pair[1], length: pair[1] - pair[0] });
+        SentDays { count: days.len(), gaps: pairs.filter(|gap| gap.length > DAY).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is usual for a board that sent on these days of a year, in days.
+    fn usual(days: impl IntoIterator<Item = i64>) -> i64 {
+        let days: Vec<i64> = days.into_iter().map(|day| day * DAY).collect();
+        SentDays::of(&days).usual_gap(*days.last().unwrap()) / DAY
+    }
+
+    /// So many days in a row at the begin of each so many.
+    fn bursts(days: i64, each: i64, until: i64) -> impl Iterator<Item = i64> {
+        (0..until).filter(move |day| day % each < days)
+    }
+
+    #[test]
+    fn what_comes_again_and_again_is_usual() {
+        assert_eq!(usual(0..366), 1);
+        for every in [2, 7, 16, 31, 60, 120, 180] {
+            assert_eq!(usual((0..=360 / every).map(|at| at * every)), every, "every {every} days");
+        }
+        // From Monday to Friday.
+        assert_eq!(usual((0..364).filter(|day| day % 7 < 5)), 3);
+        // So many days in a row, wherever in the year it ends with one.
+        for (days, each) in [(1, 30), (2, 30), (3, 30), (10, 30), (15, 30), (25, 30), (29, 30), (5, 91)] {
+            for burst in 3..=360 / each {
+                for day in 1..=days {
+                    let found = usual(bursts(days, each, burst * each + day));
+                    assert_eq!(found, each - days + 1, "{days} days each {each}, on the {day}th");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_came_once_or_long_ago_is_not() {
+        // Away once, for long, near the end and long before.
+        assert_eq!(usual((0..80).chain(280..366)), 1);
+        assert_eq!(usual((0..160).chain(360..366)), 1);
+        // Two that are as short as a weekend do not make one of 200 days usual.
+        assert_eq!(usual((0..80).chain(280..350).chain(352..357).chain(359..366)), 3);
+        // Weekly, with a holiday.
+        assert_eq!(usual((0..50).filter(|week| !(30..35).contains(week)).map(|week| week * 7)), 7);
+        // Half a year ago: monthly before, and from then on; daily from Monday to Friday, too.
+        let monthly = |from: i64| (0..6).map(move |month| from + month * 31);
+        assert_eq!(usual(monthly(0).chain(180..366)), 1);
+        assert_eq!(usual(monthly(0).chain((180..366).filter(|day| day % 7 < 5))), 3);
+        assert_eq!(usual((0..180).chain(monthly(211))), 31);
+        // The second of them makes it known.
+        assert_eq!(usual((0..180).chain([210])), 1);
+        assert_eq!(usual((0..180).chain([210, 241])), 31);
+    }
+
+    #[test]
+    fn what_is_new_is_known_by_two_gaps() {
+        assert_eq!((usual([1, 2, 3]), usual([1, 8, 15]), usual([1, 3, 10])), (1, 7, 2));
+        assert_eq!((usual([7, 40, 41]), usual([1, 2, 3, 30, 31])), (1, 1));
+    }
+}
