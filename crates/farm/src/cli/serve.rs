@@ -20,7 +20,7 @@ use crate::objects::{BucketFault, BundleCache, ObjectBucket};
 use crate::store::FarmStore;
 use crate::web::{
     AccessPolicy, App, ConnectionLimits, FarmExposure, GuardedListener, Intake, OpenConnections,
-    PublicReading, ServerCertificate, TlsListener, attended, keep_changes, keep_telling, router,
+    PublicReading, ServerCertificate, TlsListener, answer_requests, keep_changes, keep_telling, router,
 };
 
 /// Between two looks at the folders of runs.
@@ -153,12 +153,13 @@ async fn served(
     let limits = ConnectionLimits::of_files(host::open_files_limit(), each_address);
     let listener = GuardedListener::new(listener, OpenConnections::new(limits));
     let Some(certificate) = certificate else {
-        let service = attended(router(app));
-        return axum::serve(listener, service).with_graceful_shutdown(asked_to_end()).await;
+        answer_requests(listener, router(app), asked_to_end()).await;
+        return Ok(());
     };
     let listener = TlsListener::start(listener, certificate.clone(), app.counters.clone())?;
     tokio::spawn(keep_certificate(certificate, app.clone()));
-    axum::serve(listener, attended(router(app))).with_graceful_shutdown(asked_to_end()).await
+    answer_requests(listener, router(app), asked_to_end()).await;
+    Ok(())
 }
 
 impl Args {

@@ -7,8 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use axum::extract::connect_info::Connected;
-use axum::serve::IncomingStream;
 use model::error::{Exit, Failure, Result};
 use model::text::quoted;
 use sha2::{Digest, Sha256};
@@ -23,7 +21,7 @@ use tokio_rustls::{LazyConfigAcceptor, rustls};
 
 use super::count::add;
 use super::counters::FarmCounters;
-use super::guarded::{GuardedListener, GuardedStream, PeerConnection};
+use super::guarded::{Guarded, GuardedListener, GuardedStream};
 
 /// No chain of certificates and no key is larger.
 const LIMIT: u64 = 1 << 20;
@@ -148,10 +146,9 @@ impl axum::serve::Listener for TlsListener {
     }
 }
 
-impl Connected<IncomingStream<'_, TlsListener>> for PeerConnection {
-    fn connect_info(stream: IncomingStream<'_, TlsListener>) -> PeerConnection {
-        let (guarded, _) = stream.io().get_ref();
-        PeerConnection::of(guarded, *stream.remote_addr())
+impl Guarded for TlsStream<GuardedStream> {
+    fn guarded(&self) -> &GuardedStream {
+        self.get_ref().0
     }
 }
 

@@ -1,0 +1,263 @@
+//! Answers the requests that come on connections, until the server is asked to end.
+//!
+//! Somebody may say that nothing more comes before the answer is there, and still wait for it, as
+//! `nc -N` does: TCP has no way to tell that from one who has gone. Until an answer is sent nothing
+//! is read; who has gone is known by what nobody takes.
+
+use std::net::SocketAddr;
+use std::pin::pin;
+
+use axum::Router;
+use axum::extract::{ConnectInfo, Request};
+use axum::middleware::{Next, from_fn};
+use axum::response::Response;
+use axum::serve::Listener;
+use hyper::body::Incoming;
+use hyper::server::conn::http1::Builder;
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::TokioIo;
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+
+use super::guarded::{Guarded, PeerConnection};
+
+/// Takes the connections of a listener until something is over; then what is being answered is
+/// answered to its end. Requests carry the address that they are from.
+pub async fn answer_requests<L>(mut listener: L, router: Router, over: impl Future<Output = ()>)
+where
+    L: Listener<Addr = SocketAddr>,
+    L::Io: Guarded,
+{
+    let mut over = pin!(over);
+    let open = GracefulShutdown::new();
+    let router = TowerToHyperService::new(router.layer(from_fn(attend)));
+    loop {
+        let (stream, from) = tokio::select! {
+            taken = listener.accept() => taken,
+            () = &mut over => break,
+        };
+        let (router, peer) = (router.clone(), PeerConnection::of(&stream, from));
+        let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+            request.extensions_mut().insert(ConnectInfo(peer.clone()));
+            router.call(request)
+        });
+        let connection = Builder::new().half_close(true).serve_connection(TokioIo::new(stream), service);
+        let answered = open.watch(connection);
+        tokio::spawn(async move {
+            // That one breaks off is no trouble of the farm's.
+            let _ = answered.await;
+        });
+    }
+    drop(listener);
+    open.shutdown().await;
+}
+
+async fn attend(mut request: Request, next: Next) -> Response {
+    let Some(ConnectInfo(peer)) = request.extensions().get::<ConnectInfo<PeerConnection>>().cloned() else {
+        return next.run(request).await;
+    };
+    request.extensions_mut().insert(ConnectInfo(peer.from));
+    let _under_way = peer.connection.answering();
+    next.run(request).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::web::connections::{ConnectionLimits, OpenConnections};
+    use crate::web::guarded::GuardedListener;
+    use crate::web::tls::{ServerCertificate, TlsListener};
+    use axum::body::Body;
+    use axum::routing::get;
+    use std::convert::Infallible;
+    use std::pin::Pin;
+    use std::sync::Arc;
+    use std::task::{Context, Poll};
+    use std::time::Duration;
+    use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+    use tokio::time::{sleep, timeout};
+    use tokio_rustls::TlsConnector;
+    use tokio_rustls::rustls::crypto::ring::default_provider;
+    use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+    const SHORT: Duration = Duration::from_millis(500);
+    const LONG: Duration = Duration::from_secs(20);
+    /// More than a connection takes before somebody reads.
+    const MUCH: usize = 32 << 20;
+
+    fn limits(most: usize) -> ConnectionLimits {
+        ConnectionLimits { most, most_of_one: None, first: SHORT, head: SHORT, idle: 2 * SHORT }
+    }
+
+    /// An answer without an end, which says when nobody sends it any more.
+    struct Endless(UnboundedSender<()>);
+
+    impl futures_core::Stream for Endless {
+        type Item = Result<Vec<u8>, Infallible>;
+
+        fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+            Poll::Ready(Some(Ok(vec![0; 1 << 16])))
+        }
+    }
+
+    impl Drop for Endless {
+        fn drop(&mut self) {
+            let _ = self.0.send(());
+        }
+    }
+
+    fn routes(ended: UnboundedSender<()>) -> Router {
+        let late = || async {
+            sleep(4 * SHORT).await;
+            "late"
+        };
+        let endless = move || async move { Body::from_stream(Endless(ended)) };
+        Router::new()
+            .route("/", get(|| async { "at once" }))
+            .route("/late", get(late))
+            .route("/much", get(|| async { vec![b'x'; MUCH] }))
+            .route("/endless", get(endless))
+    }
+
+    /// The address of a server, and what says that an endless answer has ended.
+    async fn served(limits: ConnectionLimits) -> (SocketAddr, UnboundedReceiver<()>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let (ended, ends) = unbounded_channel();
+        let listener = GuardedListener::new(listener, OpenConnections::new(limits));
+        tokio::spawn(answer_requests(listener, routes(ended), std::future::pending()));
+        (at, ends)
+    }
+
+    /// What a connection gets that sends each part and then waits until it is closed.
+    async fn told(at: SocketAddr, parts: &[&str]) -> String {
+        let mut stream = TcpStream::connect(at).await.unwrap();
+        let mut all = Vec::new();
+        for part in parts {
+            stream.write_all(part.as_bytes()).await.unwrap();
+            sleep(SHORT / 20).await;
+        }
+        let ended = timeout(LONG, stream.read_to_end(&mut all)).await;
+        assert!(ended.is_ok(), "{parts:?} is still open");
+        String::from_utf8_lossy(&all).into_owned()
+    }
+
+    #[test]
+    fn what_does_not_get_on_is_closed_and_what_takes_long_is_answered() {
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+            let (at, _) = served(limits(100)).await;
+            assert_eq!(told(at, &[]).await, "");
+            assert!(!told(at, &["GET / HTTP/1.1\r\nHost: x\r\nX: "]).await.contains("200"));
+            // A head in parts, and a second request on the same connection.
+            let whole = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+            let answer = told(at, &["GET / HT", "TP/1.1\r\nHost: x\r\n", "\r\n", whole]).await;
+            assert_eq!(answer.matches("at once").count(), 2, "{answer}");
+            let answer = told(at, &[whole, "GET / HTTP/1.1\r\nX: "]).await;
+            assert_eq!(answer.matches("200 OK").count(), 1, "{answer}");
+            let answer = told(at, &["GET /late HTTP/1.1\r\nHost: x\r\n\r\n"]).await;
+            assert!(answer.ends_with("late"), "{answer}");
+        });
+    }
+
+    #[test]
+    fn idle_connections_keep_no_request_out() {
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+            let patient = ConnectionLimits { first: LONG, ..limits(8) };
+            let (at, _) = served(patient).await;
+            let mut idle = Vec::new();
+            for _ in 0..40 {
+                let mut stream = TcpStream::connect(at).await.unwrap();
+                stream.write_all(b"GET / HTTP/1.1\r\nX: ").await.unwrap();
+                idle.push(stream);
+            }
+            let answer = told(at, &["GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"]).await;
+            assert!(answer.ends_with("at once"), "{answer}");
+            // The oldest of them was closed.
+            let mut rest = Vec::new();
+            let ended = timeout(LONG / 4, idle[0].read_to_end(&mut rest)).await;
+            assert!(ended.is_ok());
+        });
+    }
+
+    /// What somebody gets who asks, says that nothing more comes, and then reads.
+    async fn half_closed(mut stream: impl AsyncRead + AsyncWrite + Unpin, path: &str) -> String {
+        let head = format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.shutdown().await.unwrap();
+        let mut all = Vec::new();
+        let ended = timeout(LONG, stream.read_to_end(&mut all)).await;
+        assert!(ended.is_ok(), "{path} is still open");
+        String::from_utf8_lossy(&all).into_owned()
+    }
+
+    #[test]
+    fn who_says_that_nothing_more_comes_is_answered() {
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+            let (at, _) = served(limits(100)).await;
+            let connect = async || TcpStream::connect(at).await.unwrap();
+            assert!(half_closed(connect().await, "/").await.ends_with("at once"));
+            assert!(half_closed(connect().await, "/late").await.ends_with("late"));
+            assert!(half_closed(connect().await, "/much").await.len() > MUCH);
+        });
+    }
+
+    #[test]
+    fn who_says_so_over_tls_is_answered() {
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+            let folder = tempfile::tempdir().unwrap();
+            let (cert, key) = (folder.path().join("cert"), folder.path().join("key"));
+            let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+            std::fs::write(&cert, made.cert.pem()).unwrap();
+            std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let at = listener.local_addr().unwrap();
+            let listener = GuardedListener::new(listener, OpenConnections::new(limits(100)));
+            let certificate = Arc::new(ServerCertificate::open(&cert, &key).unwrap());
+            let listener = TlsListener::start(listener, certificate, Arc::default()).unwrap();
+            let (ended, _ends) = unbounded_channel();
+            tokio::spawn(answer_requests(listener, routes(ended), std::future::pending()));
+            let mut roots = RootCertStore::empty();
+            roots.add(made.cert.der().clone()).unwrap();
+            let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+                .with_safe_default_protocol_versions()
+                .unwrap()
+                .with_root_certificates(roots)
+                .with_no_client_auth();
+            let connector = TlsConnector::from(Arc::new(config));
+            for (path, end) in [("/", "at once"), ("/late", "late")] {
+                let stream = TcpStream::connect(at).await.unwrap();
+                let stream = connector.connect("localhost".try_into().unwrap(), stream).await.unwrap();
+                assert!(half_closed(stream, path).await.ends_with(end), "{path}");
+            }
+        });
+    }
+
+    /// A connection that asked for an answer without end, and takes its begin alone.
+    async fn stuck(at: SocketAddr) -> TcpStream {
+        let mut stream = TcpStream::connect(at).await.unwrap();
+        stream.write_all(b"GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        stream.shutdown().await.unwrap();
+        stream.read_exact(&mut [0; 64]).await.unwrap();
+        stream
+    }
+
+    #[test]
+    fn who_takes_no_answer_is_closed() {
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+            let (at, mut ends) = served(limits(100)).await;
+            let _stuck = stuck(at).await;
+            assert_eq!(timeout(LONG, ends.recv()).await, Ok(Some(())));
+            // Before its time is over where another one needs its place.
+            let (at, mut ends) = served(ConnectionLimits { idle: 100 * LONG, ..limits(8) }).await;
+            let mut all = Vec::new();
+            for _ in 0..8 {
+                all.push(stuck(at).await);
+            }
+            let answer = told(at, &["GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"]).await;
+            assert!(answer.ends_with("at once"), "{answer}");
+            assert_eq!(timeout(LONG, ends.recv()).await, Ok(Some(())));
+        });
+    }
+}
