@@ -273,7 +273,8 @@ impl TierRow {
         self.cpus.sort_by_key(|known| known.cpu);
     }
 
-    /// Takes out what was added before; the maximum stays.
+    /// Takes out what was added before, and CPUs that have no samples without it; the maximum
+    /// stays.
     pub fn take_out(&mut self, other: &TierRow) {
         self.n = self.n.saturating_sub(other.n);
         self.missed = self.missed.saturating_sub(other.missed);
@@ -285,6 +286,7 @@ impl TierRow {
             };
             known.rows = RowCounts::of_rows(known.rows.iter().map(left));
         }
+        self.cpus.retain(|known| !known.rows.is_empty());
     }
 }
 
@@ -455,7 +457,6 @@ mod tests {
             let total: u64 = both.cpus.iter().map(|cpu| cpu.rows.total()).sum();
             prop_assert_eq!(total, both.n);
             both.take_out(&other);
-            both.cpus.retain(|cpu| !cpu.rows.is_empty());
             prop_assert_eq!(&both.cpus, &one.cpus);
             prop_assert_eq!(both.n, one.n);
         }

@@ -350,6 +350,36 @@ mod tests {
         });
     }
 
+    /// The same, measured on another CPU.
+    fn on_cpu(mut record: BundleRecord, cpu: Cpu) -> BundleRecord {
+        for row in record.rows.iter_mut().chain([&mut record.whole]) {
+            row.cpus.iter_mut().for_each(|of| of.cpu = cpu);
+        }
+        for slot in &mut record.slots {
+            slot.cpus.iter_mut().for_each(|peak| peak.cpu = cpu);
+        }
+        record
+    }
+
+    #[test]
+    fn a_cpu_that_only_the_run_had_goes_with_it() {
+        on_each_engine(async |store| {
+            let stays = made("stays", &[(0, 9, 200), (300, 5, 210)]);
+            let goes = on_cpu(made("goes", &[(300, 7, 300), (DAY, 2, 310)]), Cpu(1));
+            store.put(&stays).await.unwrap();
+            let before = shown(&store).await;
+            for goes in [goes.clone(), without_rows(goes)] {
+                for bundle in [Some(&goes), None] {
+                    store.put(&goes).await.unwrap();
+                    let removal = store.forget_run("goes", bundle, None).await.unwrap();
+                    assert!(matches!(removal, RunRemoval::Removed(_)), "{removal:?}");
+                    assert_eq!(shown(&store).await, before);
+                    assert_eq!(store.faults().await.unwrap(), [""; 0]);
+                }
+            }
+        });
+    }
+
     #[test]
     fn what_cannot_be_told_apart_stays_until_a_bundle_tells_it() {
         on_each_engine(async |store| {
