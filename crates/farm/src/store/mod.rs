@@ -173,6 +173,8 @@ pub mod engines;
 #[cfg(test)]
 mod fault_tests;
 #[cfg(test)]
+mod forget_run_tests;
+#[cfg(test)]
 mod row_time_tests;
 #[cfg(test)]
 mod tests;
