@@ -34,6 +34,15 @@ pub const PARTS: [&str; 10] = [
     "host",
 ];
 
+/// One of these limits, as a person would say it.
+pub fn size_words(bytes: u64) -> String {
+    match (bytes >> 30, bytes >> 20) {
+        (0, 0) => format!("{bytes} bytes"),
+        (0, mib) => format!("{mib} MiB"),
+        (gib, _) => format!("{gib} GiB"),
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BundleManifest {
     pub schema: String,
@@ -70,7 +79,8 @@ impl BundleManifest {
 
     fn check(&self) -> Result<(), String> {
         if self.files.len() > MOST_FILES || self.bytes() > MOST_BYTES {
-            return Err(format!("more than {MOST_FILES} files or {MOST_BYTES} bytes: no bundle is so large"));
+            let most = size_words(MOST_BYTES);
+            return Err(format!("more than {MOST_FILES} files or {most}: no bundle is so large"));
         }
         let paths: BTreeSet<&str> = self.files.iter().map(|file| file.path.as_str()).collect();
         if paths.len() < self.files.len() {
@@ -125,7 +135,10 @@ impl ManifestFile {
             return Err(format!("{shown:?} is no part of a bundle: send those that onbeat writes"));
         }
         if self.path == "run.json" && self.bytes > RUN_LIMIT {
-            return Err(format!("run.json has more than {RUN_LIMIT} bytes: no run is so large"));
+            return Err(format!(
+                "run.json is larger than {}, more than a run's can be",
+                size_words(RUN_LIMIT)
+            ));
         }
         if self.pieces.len() as u64 != self.bytes.div_ceil(PIECE)
             || !self.pieces.iter().all(|one| is_digest(one))
@@ -238,8 +251,10 @@ mod tests {
     #[test]
     fn sizes_and_digests_have_to_fit() {
         assert!(read(vec![]).is_err() && read(vec![file("run.json", 1), file("run.json", 1)]).is_err());
-        assert!(read(vec![file("run.json", RUN_LIMIT + 1)]).is_err());
-        assert!(read(vec![file("run.json", 1), file("tail", MOST_BYTES)]).is_err());
+        let refused = read(vec![file("run.json", RUN_LIMIT + 1)]).unwrap_err();
+        assert_eq!(refused, "run.json is larger than 8 MiB, more than a run's can be");
+        let refused = read(vec![file("run.json", 1), file("tail", MOST_BYTES)]).unwrap_err();
+        assert_eq!(refused, "more than 20000 files or 1 GiB: no bundle is so large");
         let upper = ManifestFile { pieces: vec!["A".repeat(64)], ..file("run.json", 1) };
         let few = ManifestFile { pieces: vec![], ..file("run.json", 1) };
         assert!(read(vec![upper]).is_err() && read(vec![few]).is_err());

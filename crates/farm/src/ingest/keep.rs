@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bundle::manifest::{DEEPEST, MOST_BYTES, MOST_FILES, PARTS};
+use bundle::manifest::{DEEPEST, MOST_BYTES, MOST_FILES, PARTS, size_words};
 use host::dir::Dir;
 use host::{FolderLock, MachineFiles, RecordFolder};
 use model::fact::Fact;
@@ -122,7 +122,7 @@ impl Copying {
                 Ok(())
             }
             Fact::Refused(number) if is_too_large(number) => {
-                Err(format!("it has more than {MOST_BYTES} bytes, which no bundle has"))
+                Err(format!("it is larger than {}, which no bundle is", size_words(MOST_BYTES)))
             }
             _ => {
                 let Fact::Known(names) = self.files.list_as_it_is(&format!("{path}/.")) else {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
-use bundle::manifest::{MOST_BYTES, MOST_FILES, RUN_LIMIT, is_part};
+use bundle::manifest::{MOST_BYTES, MOST_FILES, RUN_LIMIT, is_part, size_words};
 use host::MachineFiles;
 use host::dir::Dir;
 use model::fact::Fact;
@@ -63,10 +63,11 @@ pub fn unpack(
         volume.files += 1;
         volume.bytes = volume.bytes.saturating_add(bytes);
         if volume.files > MOST_FILES || volume.bytes > MOST_BYTES {
-            return Err(format!("{run} has more than {MOST_FILES} files or {MOST_BYTES} bytes"));
+            return Err(format!("{run} has more than {MOST_FILES} files or {}", size_words(MOST_BYTES)));
         }
         if part == "run.json" && bytes > RUN_LIMIT {
-            return Err(format!("{run}: run.json has more than {RUN_LIMIT} bytes: no run is so large"));
+            let most = size_words(RUN_LIMIT);
+            return Err(format!("{run}: run.json is larger than {most}, more than a run's can be"));
         }
         write(&mut reader, into, run, part, bytes)
             .map_err(|why| excerpt(&format!("{run}/{part} cannot be written: {why}")))?;

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use bundle::manifest::{
     BundleManifest, DEEPEST, MANIFEST_SCHEMA, MOST_BYTES, MOST_FILES, ManifestFile, PARTS, PIECE, is_part,
+    size_words,
 };
 use host::MachineFiles;
 use model::fact::Fact;
@@ -61,9 +62,8 @@ impl FileWalk {
     fn file(&mut self, path: &str, bytes: u64) -> Result<(), String> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.found.len() >= MOST_FILES || self.bytes > MOST_BYTES {
-            return Err(format!(
-                "it has more than {MOST_FILES} files or {MOST_BYTES} bytes, which no bundle has"
-            ));
+            let most = size_words(MOST_BYTES);
+            return Err(format!("it has more than {MOST_FILES} files or {most}, which no bundle has"));
         }
         let mut pieces = Vec::new();
         for from in (0..bytes).step_by(PIECE as usize) {
