@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use model::error::Result;
-use sqlx::{Any, Executor, Transaction};
+use sqlx::any::{AnyArguments, AnyRow};
+use sqlx::query::QueryAs;
+use sqlx::{Any, Executor, FromRow, SqlSafeStr, Transaction};
 
 use super::large_sums::of_halves;
 use super::{FarmStore, to_u64, trouble};
@@ -11,6 +13,17 @@ use crate::records::Tier;
 
 /// Whose rows are looked at: a board with its name, a series and a plan.
 pub type CheckedSeries = (i64, String, String, String);
+
+/// A question about a series, whose key is in its first three places.
+pub fn of_series<'q, O>(
+    text: impl SqlSafeStr,
+    (board, _, series, plan): &'q CheckedSeries,
+) -> QueryAs<'q, Any, O, AnyArguments>
+where
+    O: for<'r> FromRow<'r, AnyRow>,
+{
+    sqlx::query_as(text).bind(board).bind(series).bind(plan)
+}
 
 /// Samples by day.
 type Days = BTreeMap<i64, i128>;
@@ -77,52 +90,32 @@ pub async fn sum_faults(
 }
 
 /// All samples of a series' runs; none where it has no run, but rows that a board sent.
-async fn cycles(
-    all: &mut Transaction<'static, Any>,
-    (board, _, series, plan): &CheckedSeries,
-) -> Result<Option<i128>> {
-    let found: Vec<i64> =
-        sqlx::query_scalar("select cycles from run where board_id = $1 and series = $2 and plan = $3")
-            .bind(board)
-            .bind(series)
-            .bind(plan)
-            .fetch_all(&mut **all)
-            .await
-            .map_err(trouble)?;
-    Ok((!found.is_empty()).then(|| found.into_iter().map(i128::from).sum()))
+async fn cycles(all: &mut Transaction<'static, Any>, key: &CheckedSeries) -> Result<Option<i128>> {
+    let text = "select cycles from run where board_id = $1 and series = $2 and plan = $3";
+    let found: Vec<(i64,)> = of_series(text, key).fetch_all(&mut **all).await.map_err(trouble)?;
+    Ok((!found.is_empty()).then(|| found.into_iter().map(|(cycles,)| i128::from(cycles)).sum()))
 }
 
-async fn slot_days(
-    all: &mut Transaction<'static, Any>,
-    (board, _, series, plan): &CheckedSeries,
-) -> Result<Days> {
-    let rows: Vec<(i64, i64, i64)> = sqlx::query_as(
+async fn slot_days(all: &mut Transaction<'static, Any>, key: &CheckedSeries) -> Result<Days> {
+    let rows: Vec<(i64, i64, i64)> = of_series(
         "select t - ((t % 86400) + 86400) % 86400 as day, cast(sum(n / 4294967296) as bigint), \
          cast(sum(n % 4294967296) as bigint) from slot \
          where board_id = $1 and series = $2 and plan = $3 group by 1",
+        key,
     )
-    .bind(board)
-    .bind(series)
-    .bind(plan)
     .fetch_all(&mut **all)
     .await
     .map_err(trouble)?;
     Ok(rows.into_iter().map(|(day, high, low)| (day, of_halves(high, low))).collect())
 }
 
-async fn tier_days(
-    all: &mut Transaction<'static, Any>,
-    (board, _, series, plan): &CheckedSeries,
-    tier: Tier,
-) -> Result<Days> {
-    let rows: Vec<(i64, i64, i64)> = sqlx::query_as(
+async fn tier_days(all: &mut Transaction<'static, Any>, key: &CheckedSeries, tier: Tier) -> Result<Days> {
+    let rows: Vec<(i64, i64, i64)> = of_series(
         "select t - ((t % 86400) + 86400) % 86400 as day, cast(sum(n / 4294967296) as bigint), \
          cast(sum(n % 4294967296) as bigint) from hist \
          where board_id = $1 and series = $2 and plan = $3 and tier = $4 group by 1",
+        key,
     )
-    .bind(board)
-    .bind(series)
-    .bind(plan)
     .bind(tier.number())
     .fetch_all(&mut **all)
     .await

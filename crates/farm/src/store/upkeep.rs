@@ -8,7 +8,7 @@ use super::how_counted::{HOW_COUNTED, join_note};
 use super::maxima::SeriesMaxima;
 use super::retention::ThinnedPart;
 use super::runs::OVER;
-use super::sums::{CheckedSeries, sum_faults};
+use super::sums::{CheckedSeries, of_series, sum_faults};
 use super::{FarmStore, StoreEngine, nanos, to_u64, trouble};
 use crate::encoding::{unpack_peaks, unpack_rows};
 use crate::records::{SeriesKey, Tier};
@@ -138,20 +138,19 @@ impl FarmStore {
 
 async fn blob_faults(
     all: &mut Transaction<'static, Any>,
-    (board, name, series, plan): &CheckedSeries,
+    key: &CheckedSeries,
     maxima: &mut SeriesMaxima,
     faults: &mut Vec<String>,
 ) -> Result<()> {
+    let (_, name, series, _) = key;
     for tier in Tier::ALL {
         let mut last = i64::MIN;
         loop {
-            let rows: Vec<(i64, i64, Option<i64>, Vec<u8>)> = sqlx::query_as(
+            let rows: Vec<(i64, i64, Option<i64>, Vec<u8>)> = of_series(
                 "select t, n, max_ns, cpus from hist where board_id = $1 and series = $2 \
                  and plan = $3 and tier = $4 and t > $5 order by t limit $6",
+                key,
             )
-            .bind(board)
-            .bind(series)
-            .bind(plan)
             .bind(tier.number())
             .bind(last)
             .bind(AT_ONCE)
@@ -180,31 +179,28 @@ async fn blob_faults(
 
 async fn peak_faults(
     all: &mut Transaction<'static, Any>,
-    (board, name, series, plan): &CheckedSeries,
+    key: &CheckedSeries,
     maxima: &mut SeriesMaxima,
     faults: &mut Vec<String>,
 ) -> Result<()> {
+    let (_, name, series, _) = key;
     let mut from = Some(i64::MIN);
     while let Some(begin) = from {
-        let next: Option<i64> = sqlx::query_scalar(
+        let (next,): (Option<i64>,) = of_series(
             "select min(t) from slot where board_id = $1 and series = $2 and plan = $3 and t >= $4",
+            key,
         )
-        .bind(board)
-        .bind(series)
-        .bind(plan)
         .bind(begin)
         .fetch_one(&mut **all)
         .await
         .map_err(trouble)?;
         let Some(begin) = next else { break };
         let end = begin.saturating_add(DAY);
-        let rows: Vec<(i64, i64, Option<i64>, Vec<u8>)> = sqlx::query_as(
+        let rows: Vec<(i64, i64, Option<i64>, Vec<u8>)> = of_series(
             "select t, n, max_ns, peaks from slot where board_id = $1 and series = $2 \
              and plan = $3 and t >= $4 and t < $5",
+            key,
         )
-        .bind(board)
-        .bind(series)
-        .bind(plan)
         .bind(begin)
         .bind(end)
         .fetch_all(&mut **all)
@@ -227,22 +223,18 @@ async fn peak_faults(
 
 async fn maximum_faults(
     all: &mut Transaction<'static, Any>,
-    (board, name, series, plan): &CheckedSeries,
+    key: &CheckedSeries,
     maxima: &SeriesMaxima,
     faults: &mut Vec<String>,
 ) -> Result<()> {
+    let (_, name, series, _) = key;
     let runs = format!(
         "select r.started, r.max_ns from run r {} where r.board_id = $1 and r.series = $2 \
          and r.plan = $3 and {HOW_COUNTED} <= 0",
         join_note("r.id")
     );
-    let runs: Vec<(i64, Option<i64>)> = sqlx::query_as(AssertSqlSafe(runs))
-        .bind(board)
-        .bind(series)
-        .bind(plan)
-        .fetch_all(&mut **all)
-        .await
-        .map_err(trouble)?;
+    let runs = of_series(AssertSqlSafe(runs), key);
+    let runs: Vec<(i64, Option<i64>)> = runs.fetch_all(&mut **all).await.map_err(trouble)?;
     for (tier, t) in maxima.wrong(&runs) {
         let time = match tier {
             Tier::Slot => "five minutes",
