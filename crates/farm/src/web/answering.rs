@@ -91,6 +91,11 @@ mod tests {
         ConnectionLimits { most, most_of_one: None, first: SHORT, head: SHORT, idle: 2 * SHORT }
     }
 
+    /// Nothing ends by its time.
+    fn patient() -> ConnectionLimits {
+        ConnectionLimits { first: LONG, head: LONG, idle: LONG, ..limits(100) }
+    }
+
     /// An answer without an end, which says when nobody sends it any more.
     struct Endless(UnboundedSender<()>);
 
@@ -195,7 +200,7 @@ mod tests {
     #[test]
     fn who_says_that_nothing_more_comes_is_answered() {
         tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
-            let (at, _) = served(limits(100)).await;
+            let (at, _) = served(patient()).await;
             let connect = async || TcpStream::connect(at).await.unwrap();
             assert!(half_closed(connect().await, "/").await.ends_with("at once"));
             assert!(half_closed(connect().await, "/late").await.ends_with("late"));
@@ -213,7 +218,7 @@ mod tests {
             std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let at = listener.local_addr().unwrap();
-            let listener = GuardedListener::new(listener, OpenConnections::new(limits(100)));
+            let listener = GuardedListener::new(listener, OpenConnections::new(patient()));
             let certificate = Arc::new(ServerCertificate::open(&cert, &key).unwrap());
             let listener = TlsListener::start(listener, certificate, Arc::default()).unwrap();
             let (ended, _ends) = unbounded_channel();
@@ -246,11 +251,11 @@ mod tests {
     #[test]
     fn who_takes_no_answer_is_closed() {
         tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
-            let (at, mut ends) = served(limits(100)).await;
+            let (at, mut ends) = served(ConnectionLimits { idle: SHORT, ..patient() }).await;
             let _stuck = stuck(at).await;
             assert_eq!(timeout(LONG, ends.recv()).await, Ok(Some(())));
             // Before its time is over where another one needs its place.
-            let (at, mut ends) = served(ConnectionLimits { idle: 100 * LONG, ..limits(8) }).await;
+            let (at, mut ends) = served(ConnectionLimits { most: 8, idle: 100 * LONG, ..patient() }).await;
             let mut all = Vec::new();
             for _ in 0..8 {
                 all.push(stuck(at).await);
