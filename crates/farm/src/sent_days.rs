@@ -16,17 +16,17 @@ pub struct SentGap {
 pub struct SentDays {
     /// How many have samples.
     pub count: usize,
-    /// Oldest first, those that [`SentGap::recent`] leaves.
+    /// Oldest first, those that are not too long ago.
     pub gaps: Vec<SentGap>,
 }
 
 impl SentGap {
     /// For so many days what was usual still is; it is what a board that changed its habit is
     /// known by after them.
-    pub const RECENT: i64 = 90 * DAY;
+    const RECENT: i64 = 90 * DAY;
     /// What is longer than a part of that comes too seldom: it is usual for so many times as long
     /// as it is.
-    pub const TIMES: i64 = 3;
+    const TIMES: i64 = 3;
     /// Once a board may have been away.
     const USUAL: usize = 2;
 
@@ -37,6 +37,14 @@ impl SentGap {
 }
 
 impl SentDays {
+    /// Of the first seconds of the first day and the last, and of all gaps between them.
+    pub fn new(first: i64, last: i64, mut gaps: Vec<SentGap>) -> SentDays {
+        let without: i64 = gaps.iter().map(|gap| gap.length / DAY - 1).sum();
+        let count = last.saturating_sub(first) / DAY + 1 - without;
+        gaps.retain(|gap| gap.ended > last.saturating_sub(SentGap::recent(gap.length)));
+        SentDays { count: usize::try_from(count).unwrap_or_default(), gaps }
+    }
+
     /// The longest gap that came twice, or longer ones in its place, in the last 90 days or in
     /// three times its own length; else a day.
     pub fn usual_gap(&self, last: i64) -> i64 {
@@ -51,7 +59,12 @@ impl SentDays {
     #[cfg(test)]
     pub fn of(days: &[i64]) -> SentDays {
         let pairs = days.windows(2).map(|pair| SentGap { ended: pair[1], length: pair[1] - pair[0] });
-        SentDays { count: days.len(), gaps: pairs.filter(|gap| gap.length > DAY).collect() }
+        let gaps = pairs.filter(|gap| gap.length > DAY).collect();
+        days.first().zip(days.last()).map_or_else(SentDays::default, |(first, last)| {
+            let sent = SentDays::new(*first, *last, gaps);
+            assert_eq!(sent.count, days.len());
+            sent
+        })
     }
 }
 

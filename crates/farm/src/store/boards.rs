@@ -81,9 +81,7 @@ impl FarmStore {
         let rows = sqlx::query_as(BOARDS).bind(now).bind(now).bind(now).bind(first).bind(last);
         let rows: Vec<Row> = rows.fetch_all(&self.pool).await.map_err(trouble)?;
         let mut days = self.days(first, last).await?;
-        let not_daily = days.iter().filter(|(_, days)| days.len() < DAYS as usize);
-        let not_daily: Vec<i64> = not_daily.map(|(id, _)| *id).collect();
-        let mut sent = self.sent_days(&not_daily).await?;
+        let mut sent = self.sent_days(&days).await?;
         let counted = self.counted_days(first, last, DAYS).await?;
         let slots = self.last_slots(first, last).await?;
         let mut settings = self.settings_with_budgets(first, last).await?;

@@ -5,50 +5,70 @@ use std::collections::BTreeMap;
 use model::error::Result;
 use sqlx::AssertSqlSafe;
 
+use super::boards::DAYS;
 use super::many::{among, pieces};
-use super::{FarmStore, to_u64, trouble};
+use super::{FarmStore, trouble};
 use crate::ingest::plausible::latest_now;
-use crate::records::Tier;
+use crate::records::{DayMaximum, Tier};
 use crate::sent_days::{SentDays, SentGap};
 
-/// Of so many days up to the last one.
+/// How many days up to the last one are looked at,
 const WITHIN: i64 = 366;
+/// and how many of a board that sent on more than half of the last 30: a year of such takes long to
+/// read. In these are gaps of up to a month that ended in the last 90 days.
+const WITHIN_OFTEN: i64 = 121;
+
+/// The first day with samples, and what was longer than a day from one to the next.
+type Gaps = (i64, Vec<SentGap>);
 
 impl FarmStore {
-    /// On how many days of a year boards sent, by their numbers, and after which gaps. The database
-    /// finds the gaps: there are fewer of them than days.
-    pub(super) async fn sent_days(&self, boards: &[i64]) -> Result<BTreeMap<i64, SentDays>> {
-        type Row = (i64, i64, Option<i64>, i64);
-        let (day, recent, times) = (Tier::Day.seconds(), SentGap::RECENT, SentGap::TIMES);
-        let mut all: BTreeMap<i64, SentDays> = BTreeMap::new();
+    /// How often boards sent, by their numbers, of those that did not on each of their last days,
+    /// which are given.
+    pub(super) async fn sent_days(
+        &self,
+        days: &BTreeMap<i64, Vec<DayMaximum>>,
+    ) -> Result<BTreeMap<i64, SentDays>> {
+        let not_daily = days.iter().filter(|(_, days)| (days.len() as i64) < DAYS);
+        let (often, seldom): (Vec<_>, Vec<_>) = not_daily.partition(|(_, days)| days.len() as i64 > DAYS / 2);
+        let numbers =
+            |of: Vec<(&i64, &Vec<DayMaximum>)>| -> Vec<i64> { of.into_iter().map(|(id, _)| *id).collect() };
+        let mut gaps = self.gaps(&numbers(often), WITHIN_OFTEN).await?;
+        gaps.append(&mut self.gaps(&numbers(seldom), WITHIN).await?);
+        let sent = |(id, (first, gaps)): (i64, Gaps)| {
+            let last = days.get(&id)?.last()?.t;
+            Some((id, SentDays::new(first, last, gaps)))
+        };
+        Ok(gaps.into_iter().filter_map(sent).collect())
+    }
+
+    /// What is longer than a day between two days with samples; the database finds it, as there is
+    /// less of it than days.
+    async fn gaps(&self, boards: &[i64], within: i64) -> Result<BTreeMap<i64, Gaps>> {
+        let day = Tier::Day.seconds();
+        let mut all: BTreeMap<i64, Gaps> = BTreeMap::new();
         for piece in pieces(boards) {
             let (of, place) = (among(&["s.board_id"], piece.len()), piece.len());
-            // The first day has no gap before it, and says how many there are.
+            // The first day has none before it.
             let text = format!(
-                "select g.board_id, g.t, g.gap, g.days from (select d.board_id, d.t, \
-                 d.t - lag(d.t) over (partition by d.board_id order by d.t) as gap, \
-                 count(*) over (partition by d.board_id) as days, \
-                 max(d.t) over (partition by d.board_id) as newest from \
-                 (select h.board_id, h.t from board_setting s cross join hist h \
+                "select g.board_id, g.t, g.gap from (select h.board_id, h.t, \
+                 h.t - lag(h.t) over (partition by h.board_id order by h.t) as gap \
+                 from board_setting s cross join hist h \
                  where h.board_id = s.board_id and {of} and h.tier = 2 and h.max_ns is not null \
                  and h.t > ${} + (select max(l.t) from hist l where l.board_id = s.board_id and l.tier = 2 \
-                 and l.t <= ${}) and h.t <= ${} group by h.board_id, h.t) d) g \
-                 where g.gap is null or (g.gap > {day} \
-                 and (g.t > g.newest - {recent} or g.t > g.newest - {times} * g.gap)) \
-                 order by g.board_id, g.t",
+                 and l.t <= ${}) and h.t <= ${}) g \
+                 where g.gap is null or g.gap > {day} order by g.board_id, g.t",
                 place + 1,
                 place + 2,
                 place + 3
             );
-            let mut select = sqlx::query_as::<_, Row>(AssertSqlSafe(text));
+            let mut select = sqlx::query_as::<_, (i64, i64, Option<i64>)>(AssertSqlSafe(text));
             for board in piece {
                 select = select.bind(*board);
             }
-            let select = select.bind(-WITHIN * day).bind(latest_now()).bind(latest_now());
-            for (board, ended, gap, days) in select.fetch_all(&self.pool).await.map_err(trouble)? {
-                let sent = all.entry(board).or_default();
-                sent.count = usize::try_from(to_u64(days)).unwrap_or(usize::MAX);
-                sent.gaps.extend(gap.map(|length| SentGap { ended, length }));
+            let select = select.bind(-within * day).bind(latest_now()).bind(latest_now());
+            for (board, ended, gap) in select.fetch_all(&self.pool).await.map_err(trouble)? {
+                let (_, gaps) = all.entry(board).or_insert_with(|| (ended, Vec::new()));
+                gaps.extend(gap.map(|length| SentGap { ended, length }));
             }
         }
         Ok(all)
@@ -76,6 +96,8 @@ mod tests {
                 ("back", (0..9).map(|at| 400 + at * 16).chain([0, 16]).collect()),
                 // Three days in a row each 30.
                 ("bursts", (0..180).filter(|day| day % 30 < 3).collect()),
+                // All but two of ten days, for longer than is looked at.
+                ("days off", (0..200).filter(|day| day % 10 < 8).collect()),
             ] {
                 for days in back {
                     let mut record = recorded.clone();
@@ -102,6 +124,8 @@ mod tests {
             assert_eq!((sent("monthly"), sent("seldom")), ((12, gaps(31, 3, 31)), (20, gaps(16, 6, 16))));
             assert_eq!((sent("new"), sent("back")), ((1, Vec::new()), (2, vec![(0, 16)])));
             assert_eq!(sent("bursts"), (18, vec![(62, 28), (32, 28), (2, 28)]));
+            let off = (0..9).rev().map(|at| (at * 10 + 7, 3)).collect();
+            assert_eq!(sent("days off"), (97, off));
         });
     }
 }
