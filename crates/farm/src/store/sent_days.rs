@@ -32,8 +32,8 @@ impl FarmStore {
         let (often, seldom): (Vec<_>, Vec<_>) = not_daily.partition(|(_, days)| days.len() as i64 > DAYS / 2);
         let numbers =
             |of: Vec<(&i64, &Vec<DayMaximum>)>| -> Vec<i64> { of.into_iter().map(|(id, _)| *id).collect() };
-        let mut gaps = self.gaps(&numbers(often), WITHIN_OFTEN).await?;
-        gaps.append(&mut self.gaps(&numbers(seldom), WITHIN).await?);
+        let mut gaps = self.sent_gaps(&numbers(often), WITHIN_OFTEN).await?;
+        gaps.append(&mut self.sent_gaps(&numbers(seldom), WITHIN).await?);
         let sent = |(id, (first, gaps)): (i64, Gaps)| {
             let last = days.get(&id)?.last()?.t;
             Some((id, SentDays::new(first, last, gaps)))
@@ -43,7 +43,7 @@ impl FarmStore {
 
     /// What is longer than a day between two days with samples; the database finds it, as there is
     /// less of it than days.
-    async fn gaps(&self, boards: &[i64], within: i64) -> Result<BTreeMap<i64, Gaps>> {
+    async fn sent_gaps(&self, boards: &[i64], within: i64) -> Result<BTreeMap<i64, Gaps>> {
         let day = Tier::Day.seconds();
         let mut all: BTreeMap<i64, Gaps> = BTreeMap::new();
         for piece in pieces(boards) {
