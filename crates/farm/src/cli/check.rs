@@ -78,6 +78,11 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         return Err(Failure::usage("--deep: is for a bucket: name it with --objects s3://BUCKET"));
     }
     let store = place.open_existing().await?;
+    let missing = store.missing_parts().await?;
+    if !missing.is_empty() {
+        // What else is looked at would end with the first statement that needs it.
+        return told(args, 0, &missing);
+    }
     if let Some(bucket) = &bucket {
         // Also where no run is in it yet.
         bucket.check_owner(store.identity().await?).await?;
@@ -96,9 +101,13 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
             faults.extend(look.faults_now(&store, run).await?);
         }
     }
+    told(args, places.len() as u64, &faults)
+}
+
+/// Prints what was found.
+fn told(args: &Args, runs: u64, faults: &[String]) -> Result<Exit> {
     let faults: Vec<String> = faults.iter().map(|fault| clean(fault)).collect();
     faults.iter().for_each(|fault| args.output.print(fault));
-    let runs = places.len() as u64;
     args.output.remark(&format!(
         "{} looked at, {} found",
         several(runs, "run", "runs"),

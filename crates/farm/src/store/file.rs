@@ -19,6 +19,8 @@ const LOCKED: [i32; 2] = [5, 6];
 const OURS: &str = "select count(*) from sqlite_master where type = 'table' \
                     and name in ('meta', 'board', 'environment', 'plan', 'run', 'slot', 'hist')";
 const OUR_TABLES: i64 = 7;
+/// No other program's database has so many of them.
+const MOST_OF_OURS: i64 = 4;
 
 /// Makes the file where there is none, for its user alone, because it holds digests of passwords;
 /// what SQLite puts beside it gets the same mode. Refuses what is no store, without writing to it.
@@ -46,17 +48,19 @@ pub async fn look_at(path: &Path, url: &str) -> Result<()> {
     let mut connection = AnyConnection::connect(url).await.map_err(unopened)?;
     let made = "select count(*) from sqlite_master where name not like 'sqlite_%'";
     let made: i64 = sqlx::query_scalar(made).fetch_one(&mut connection).await.map_err(unopened)?;
+    let ours: i64 = sqlx::query_scalar(OURS).fetch_one(&mut connection).await.map_err(unopened)?;
     let schema = sqlx::query_scalar::<_, i64>("select value from meta where name = 'schema'");
-    let mut is_ours = made == 0 || matches!(schema.fetch_optional(&mut connection).await, Ok(Some(_)));
-    if is_ours && made > 0 {
-        // Others have a table of that name, too.
-        let ours: i64 = sqlx::query_scalar(OURS).fetch_one(&mut connection).await.map_err(unopened)?;
-        is_ours = ours == OUR_TABLES;
-    }
+    let has_schema = matches!(schema.fetch_optional(&mut connection).await, Ok(Some(_)));
     connection.close().await.map_err(unopened)?;
-    match is_ours {
-        true => Ok(()),
-        false => Err(Failure::usage(format!(
+    match ours {
+        _ if made == 0 => Ok(()),
+        OUR_TABLES if has_schema => Ok(()),
+        // Others have a table of such a name, too.
+        MOST_OF_OURS.. => Err(Failure::usage(format!(
+            "{} is a store of onbeat-farm that is not whole: restore a backup",
+            quoted(path)
+        ))),
+        _ => Err(Failure::usage(format!(
             "{} is the database of another program: name a file of its own for the farm with --store",
             quoted(path)
         ))),
@@ -121,12 +125,16 @@ mod tests {
                 sqlx::query(statement).execute(&mut alike).await.unwrap();
             }
             alike.close().await.unwrap();
+            let store = FarmStore::file(&at("lacking")).await.unwrap();
+            sqlx::query("drop table slot").execute(&store.pool).await.unwrap();
+            store.close().await;
             for (name, words) in [
                 ("garbage", "restore a backup"),
                 ("short", "restore a backup"),
                 ("cut", "restore a backup"),
                 ("foreign", "of another program"),
                 ("alike", "of another program"),
+                ("lacking", "not whole: restore a backup"),
             ] {
                 let before = fs::read(at(name)).unwrap();
                 let refused = FarmStore::file(&at(name)).await.err().unwrap();

@@ -48,6 +48,7 @@ mod row_keys;
 mod row_times;
 mod rows;
 mod runs;
+mod schema_parts;
 mod sent_days;
 mod sides;
 mod sums;
@@ -130,6 +131,14 @@ fn trouble(error: sqlx::Error) -> Failure {
         return Failure::internal(format!(
             "a number in the store is out of range ({said}): `onbeat-farm check` names it with its board and \
              run"
+        ));
+    }
+    // PostgreSQL's undefined_table and undefined_column; SQLite has no codes of its own for them.
+    let lacks = ["no such table", "no such column"];
+    if ["42P01", "42703"].contains(&&*code) || lacks.iter().any(|words| said.contains(words)) {
+        return Failure::internal(format!(
+            "the store lacks what it should have ({said}): restore a backup; `onbeat-farm check` lists what is \
+             missing"
         ));
     }
     Failure::internal(match code.get(..2) {
