@@ -94,6 +94,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         run.has_seconds &= !faults.iter().any(|named| named.contains(&run.id));
     }
     faults.extend(store.faults().await?);
+    faults.extend(store.broken_references().await?);
     let counted = store.counted_seconds().await?;
     let look = BundleLook { bundles: &place.bundles, bucket: bucket.as_ref(), deep: args.deep };
     for run in &places {

@@ -42,6 +42,7 @@ mod people;
 mod pins;
 mod put;
 mod recorded_kernels;
+mod references;
 mod renewed;
 mod retention;
 mod row_keys;

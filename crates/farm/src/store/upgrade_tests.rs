@@ -79,7 +79,7 @@ fn batch(board_id: i64, from: u64, to: u64) -> RowBatch {
 }
 
 /// Puts something into each table that a version before this one has.
-async fn fill(store: &FarmStore) {
+pub async fn fill(store: &FarmStore) {
     let sent = SentBundle { board_id: 1, manifest: vec![1], bytes: 100 };
     let mut hunt = hunt();
     hunt.run.labels = [("build".to_owned(), "1".to_owned())].into_iter().collect();
@@ -224,6 +224,8 @@ fn a_store_of_each_earlier_version_becomes_one_of_this() {
         assert_eq!(count(&store, "row_key").await, 301);
         assert_eq!(store.owner(&[3]).await.unwrap().unwrap().board, "b");
         assert_eq!(store.faults().await.unwrap(), [""; 0]);
+        assert_eq!(store.missing_parts().await.unwrap(), [""; 0], "from {version}");
+        assert_eq!(store.broken_references().await.unwrap(), [""; 0], "from {version}");
         assert_eq!(count(&store, "board_setting").await, 2);
         assert!(store.add_code_for("a", &[5], 100, &[]).await.unwrap());
         assert_eq!(store.enrol(&[5], 50, "a", "A", &[6]).await.unwrap(), EnrolOutcome::Enrolled);
