@@ -95,6 +95,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     }
     faults.extend(store.faults().await?);
     faults.extend(store.broken_references().await?);
+    faults.extend(store.own_faults().await?);
     let counted = store.counted_seconds().await?;
     let look = BundleLook { bundles: &place.bundles, bucket: bucket.as_ref(), deep: args.deep };
     for run in &places {

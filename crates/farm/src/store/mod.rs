@@ -35,6 +35,7 @@ mod only_server;
 mod open;
 mod out_of_range;
 mod overview;
+mod own_faults;
 mod own_folder;
 mod own_part;
 mod own_tiers;

@@ -226,6 +226,10 @@ fn a_store_of_each_earlier_version_becomes_one_of_this() {
         assert_eq!(store.faults().await.unwrap(), [""; 0]);
         assert_eq!(store.missing_parts().await.unwrap(), [""; 0], "from {version}");
         assert_eq!(store.broken_references().await.unwrap(), [""; 0], "from {version}");
+        let mut own = store.own_faults().await.unwrap();
+        // The day of a culprit that is filled in is of no row.
+        own.retain(|line| !line.contains("the culprit "));
+        assert_eq!(own, [""; 0], "from {version}");
         assert_eq!(count(&store, "board_setting").await, 2);
         assert!(store.add_code_for("a", &[5], 100, &[]).await.unwrap());
         assert_eq!(store.enrol(&[5], 50, "a", "A", &[6]).await.unwrap(), EnrolOutcome::Enrolled);
