@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use model::error::Result;
 use sqlx::any::{AnyArguments, AnyRow};
 use sqlx::query::QueryAs;
-use sqlx::{Any, Executor, FromRow, SqlSafeStr, Transaction};
+use sqlx::{Any, AssertSqlSafe, Executor, FromRow, SqlSafeStr, Transaction};
 
+use super::how_counted::{HOW_COUNTED, join_note};
 use super::large_sums::of_halves;
 use super::{FarmStore, to_u64, trouble};
 use crate::records::Tier;
@@ -48,11 +49,11 @@ pub async fn sum_faults(
     faults: &mut Vec<String>,
 ) -> Result<()> {
     let (_, name, series, _) = key;
-    let slots = slot_days(all, key).await?;
+    let slots = slot_days(all, key, "n").await?;
     let of_runs = cycles(all, key).await?;
     let mut finer: Option<Days> = None;
     for tier in Tier::ALL {
-        let days = tier_days(all, key, tier).await?;
+        let days = tier_days(all, key, "n", tier).await?;
         if let (Tier::Day, Some(cycles)) = (tier, of_runs) {
             // A run without rows of five minutes counts for the day on which it began, its
             // slots are where they were: only all days together are as many.
@@ -96,31 +97,92 @@ async fn cycles(all: &mut Transaction<'static, Any>, key: &CheckedSeries) -> Res
     Ok((!found.is_empty()).then(|| found.into_iter().map(|(cycles,)| i128::from(cycles)).sum()))
 }
 
-async fn slot_days(all: &mut Transaction<'static, Any>, key: &CheckedSeries) -> Result<Days> {
-    let rows: Vec<(i64, i64, i64)> = of_series(
-        "select t - ((t % 86400) + 86400) % 86400 as day, cast(sum(n / 4294967296) as bigint), \
-         cast(sum(n % 4294967296) as bigint) from slot \
-         where board_id = $1 and series = $2 and plan = $3 group by 1",
-        key,
-    )
-    .fetch_all(&mut **all)
-    .await
-    .map_err(trouble)?;
+/// Sums of a column by day, of a table whose rows have those of a series.
+async fn days_of(
+    all: &mut Transaction<'static, Any>,
+    key: &CheckedSeries,
+    column: &str,
+    table: &str,
+) -> Result<Days> {
+    let text = format!(
+        "select t - ((t % 86400) + 86400) % 86400 as day, cast(sum({column} / 4294967296) as bigint), \
+         cast(sum({column} % 4294967296) as bigint) from {table} \
+         and board_id = $1 and series = $2 and plan = $3 group by 1"
+    );
+    let rows: Vec<(i64, i64, i64)> =
+        of_series(AssertSqlSafe(text), key).fetch_all(&mut **all).await.map_err(trouble)?;
     Ok(rows.into_iter().map(|(day, high, low)| (day, of_halves(high, low))).collect())
 }
 
-async fn tier_days(all: &mut Transaction<'static, Any>, key: &CheckedSeries, tier: Tier) -> Result<Days> {
-    let rows: Vec<(i64, i64, i64)> = of_series(
-        "select t - ((t % 86400) + 86400) % 86400 as day, cast(sum(n / 4294967296) as bigint), \
-         cast(sum(n % 4294967296) as bigint) from hist \
-         where board_id = $1 and series = $2 and plan = $3 and tier = $4 group by 1",
-        key,
-    )
-    .bind(tier.number())
-    .fetch_all(&mut **all)
-    .await
-    .map_err(trouble)?;
-    Ok(rows.into_iter().map(|(day, high, low)| (day, of_halves(high, low))).collect())
+async fn slot_days(all: &mut Transaction<'static, Any>, key: &CheckedSeries, column: &str) -> Result<Days> {
+    days_of(all, key, column, "slot where 1 = 1").await
+}
+
+async fn tier_days(
+    all: &mut Transaction<'static, Any>,
+    key: &CheckedSeries,
+    column: &str,
+    tier: Tier,
+) -> Result<Days> {
+    days_of(all, key, column, &format!("hist where tier = {}", tier.number())).await
+}
+
+/// Missed wake-ups are added up as samples are. A run that counts by its five minutes adds what
+/// these have, and another one what its document says, which may be something else: of a series
+/// that has both, or runs of before it was noted which they are, days are not looked at.
+pub async fn missed_faults(
+    all: &mut Transaction<'static, Any>,
+    key: &CheckedSeries,
+    faults: &mut Vec<String>,
+) -> Result<()> {
+    let (_, name, series, _) = key;
+    let runs = missed_of_runs(all, key).await?;
+    let by_rows = runs.iter().all(|(how, _)| *how > 0);
+    let by_day = !by_rows && runs.iter().all(|(how, _)| *how == 0);
+    let slots = slot_days(all, key, "missed").await?;
+    let mut finer = Days::new();
+    for tier in Tier::ALL {
+        let (days, those) = (tier_days(all, key, "missed", tier).await?, plural(tier));
+        if tier == Tier::Day && by_day {
+            let wanted: i128 = runs.iter().map(|(_, missed)| i128::from(*missed)).sum();
+            let there: i128 = days.values().sum();
+            if wanted != there {
+                faults.push(format!(
+                    "{name}: the runs of {series} have {wanted} missed wake-ups, and {there} in {those}"
+                ));
+            }
+            continue;
+        }
+        // Rows may have come for a day whose other histograms were dropped before.
+        let from = noted_until(&mut **all, tier).await?;
+        let kept: Days = days.into_iter().filter(|(day, _)| *day >= from).collect();
+        for (day, there) in &kept {
+            let n = slots.get(day).copied().unwrap_or_default();
+            let is_right = match (tier, finer.get(day)) {
+                _ if by_rows => *there == n,
+                (Tier::Hour, Some(finer)) => there == finer,
+                (Tier::Slot | Tier::Hour, _) => *there <= n,
+                (Tier::Day, _) => true,
+            };
+            if !is_right {
+                faults.push(format!(
+                    "{name}: {series} has {n} missed wake-ups on the day of {day}, and {there} in {those}"
+                ));
+            }
+        }
+        finer = kept;
+    }
+    Ok(())
+}
+
+/// Of each run of a series how it counts, and what it missed.
+async fn missed_of_runs(all: &mut Transaction<'static, Any>, key: &CheckedSeries) -> Result<Vec<(i64, i64)>> {
+    let text = format!(
+        "select cast({HOW_COUNTED} as bigint), coalesce(r.missed, 0) from run r {} where r.board_id = $1 \
+         and r.series = $2 and r.plan = $3",
+        join_note("r.id")
+    );
+    of_series(AssertSqlSafe(text), key).fetch_all(&mut **all).await.map_err(trouble)
 }
 
 /// The day up to which histograms of a tier were dropped.
@@ -187,18 +249,21 @@ mod tests {
         let mut record = read(&FoundBundle { place, board: Some("a".into()) }).unwrap().0;
         let row = |t: i64, n: u64| {
             let rows = RowCounts::of_rows([(200, n)]);
-            TierRow { t, n, cpus: vec![CpuRows { cpu: Cpu(0), rows }], ..TierRow::default() }
+            let cpus = vec![CpuRows { cpu: Cpu(0), rows }];
+            TierRow { t, n, missed: n / 10, cpus, ..TierRow::default() }
         };
         record.rows = [(DAY - 300, 70), (DAY, 30)].map(|(t, n)| row(t, n)).to_vec();
         let slot = |row: &TierRow| FarmSlot {
             t: row.t,
             run: id.to_owned(),
             n: row.n,
-            cpus: vec![SlotPeak { n: row.n, ..SlotPeak::default() }],
+            missed: row.missed,
+            cpus: vec![SlotPeak { n: row.n, missed: row.missed, ..SlotPeak::default() }],
             ..FarmSlot::default()
         };
         record.slots = record.rows.iter().map(slot).collect();
         record.whole = row(DAY - 300, 100);
+        record.run.missed = Some(record.whole.missed);
         (record.run.id, record.run.cycles, record.run.started) = (id.to_owned(), 100, DAY - 300);
         if !has_rows {
             record.rows.clear();
@@ -239,7 +304,8 @@ mod tests {
         let of = RowsOf { boot: "b".into(), recording: recording.into(), series: "timer".into() };
         let line = |seq: u64| {
             let hist = RowCounts::of_rows([(200, 3 + seq)]);
-            let row = WatchRow { cpu: Some(Cpu(0)), n: hist.total(), hist, ..WatchRow::default() };
+            let (n, missed) = (hist.total(), 1 + seq);
+            let row = WatchRow { cpu: Some(Cpu(0)), n, missed, hist, ..WatchRow::default() };
             let mono = seq as i64 * DAY * Nanos::SECOND.0;
             let line = serde_json::json!({
                 "seq": seq, "mono_ns": mono, "span_ns": 300, "wall_ns": mono, "cpus": [row],
@@ -267,6 +333,48 @@ mod tests {
             let damage = "update hist set n = n + 1 where series = 'timer' and tier = 1 and t >= 86400";
             sqlx::query(damage).execute(&store.pool).await.unwrap();
             assert!(store.faults().await.unwrap().join("; ").contains("hours"));
+        });
+    }
+    #[test]
+    fn missed_wakeups_that_differ_are_told() {
+        on_each_engine(async |store| {
+            let told = async |change: String| {
+                sqlx::query(AssertSqlSafe(change)).execute(&store.pool).await.unwrap();
+                store.faults().await.unwrap()
+            };
+            // Of runs that count for their day alone, then one by its five minutes beside it.
+            store.put(&run("without", false)).await.unwrap();
+            assert_eq!(store.faults().await.unwrap(), [""; 0]);
+            let faults = told("update hist set missed = missed + 1 where tier = 2".to_owned()).await;
+            assert!(faults.len() == 1 && faults[0].contains("10 missed wake-ups, and 11"), "{faults:?}");
+            assert_eq!(told("update hist set missed = missed - 1".to_owned()).await, [""; 0]);
+            store.put(&run("with", true)).await.unwrap();
+            store.put_rows(&[batch("first")]).await.unwrap();
+            assert_eq!(store.faults().await.unwrap(), [""; 0]);
+            let of_rows = "series = 'timer' and t = 86400";
+            for of in [
+                "slot where",
+                "hist where tier = 0 and",
+                "hist where tier = 1 and",
+                "hist where tier = 2 and",
+            ] {
+                let (table, rows) = of.split_once(" where").unwrap();
+                for (by, back) in [("+ 1", "- 1"), ("- 1", "+ 1")] {
+                    let change =
+                        |by: &str| format!("update {table} set missed = missed {by} where{rows} {of_rows}");
+                    let faults = told(change(by)).await;
+                    assert!(
+                        faults.iter().any(|fault| fault.contains("missed wake-ups on the day")),
+                        "{of} {by}"
+                    );
+                    assert_eq!(told(change(back)).await, [""; 0], "{of} {by}");
+                }
+            }
+            // Where both kinds of runs are, what five minutes and hours differ in.
+            let damage =
+                "update hist set missed = missed + 1 where tier = 1 and t = 86400 and series <> 'timer'";
+            let faults = told(damage.to_owned()).await;
+            assert!(faults.iter().any(|fault| fault.contains("4 in those of hours")), "{faults:?}");
         });
     }
 }

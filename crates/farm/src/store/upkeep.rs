@@ -8,7 +8,7 @@ use super::how_counted::{HOW_COUNTED, join_note};
 use super::maxima::SeriesMaxima;
 use super::retention::ThinnedPart;
 use super::runs::OVER;
-use super::sums::{CheckedSeries, of_series, sum_faults};
+use super::sums::{CheckedSeries, missed_faults, of_series, sum_faults};
 use super::{FarmStore, StoreEngine, nanos, to_u64, trouble};
 use crate::encoding::{unpack_peaks, unpack_rows};
 use crate::records::{SeriesKey, Tier};
@@ -73,6 +73,7 @@ impl FarmStore {
             peak_faults(&mut all, key, &mut maxima, &mut faults).await?;
             maximum_faults(&mut all, key, &maxima, &mut faults).await?;
             sum_faults(&mut all, key, &mut faults).await?;
+            missed_faults(&mut all, key, &mut faults).await?;
             all.rollback().await.map_err(trouble)?;
         }
         Ok(faults)
