@@ -353,6 +353,7 @@ mod tests {
                 max_ns: None,
                 is_over: true,
                 has_seconds: true,
+                sent_bytes: None,
             };
             let name = free_name(&run, &own, &backup);
             fs::create_dir_all(backup.join(&name)).unwrap();

@@ -34,7 +34,8 @@ pub fn bundle_fault(run: &BundlePlace, own: &Path, counted: Option<&CountedSecon
     };
     if Sha256::digest(&bytes)[..] == *run.digest {
         let seconds = || (is_copy && run.has_seconds).then(|| seconds_fault(run, counted)).flatten();
-        return maximum_fault(run, &bytes).or_else(seconds);
+        let length = || is_copy.then(|| length_fault(run)).flatten();
+        return maximum_fault(run, &bytes).or_else(seconds).or_else(length);
     }
     // Where it is shown from its own place it is replaced every ten seconds as long as it is on.
     let is_it = !run.is_over && !is_copy && parse_run(&bytes).is_ok_and(|found| found.id == *id);
@@ -59,6 +60,19 @@ fn seconds_fault(run: &BundlePlace, counted: Option<&CountedSeconds>) -> Option<
     };
     let again = "import the run again from a copy that is whole";
     Some(format!("{}: {why}, in {}: {again}", run.id, run.place))
+}
+
+/// Of files that nothing is counted from, as those in `events/`, no digests are kept, but of what a
+/// board sent how long all of them were.
+fn length_fault(run: &BundlePlace) -> Option<String> {
+    let sent = run.sent_bytes?;
+    let there = stored_files(Path::new(&run.place)).iter().fold(0u64, |sum, file| sum + file.bytes);
+    let (id, lacking) = (&run.id, several(sent.checked_sub(there).filter(|n| *n > 0)?, "byte", "bytes"));
+    Some(format!(
+        "{id}: its files lack {lacking} of those that its board sent, in {}: import the run again from a copy \
+         that is whole",
+        run.place
+    ))
 }
 
 /// What of a bundle is not as it was counted.
@@ -160,6 +174,7 @@ fn is_same(one: &Path, other: &Path, file: &StoredFile) -> bool {
 #[allow(clippy::disallowed_methods)] // Tests damage files.
 mod tests {
     use super::*;
+    use crate::store::SentBundle;
     use crate::store::engines::on_each_engine;
     use model::units::Nanos;
     use std::fs;
@@ -250,6 +265,36 @@ mod tests {
                 assert!(same(&copy), "{named}");
                 assert_eq!(fault(&store, &own).await, None, "{named}");
             }
+        });
+    }
+
+    #[test]
+    fn a_file_that_was_cut_of_what_a_board_sent_is_named() {
+        on_each_engine(async |store| {
+            let folder = tempfile::tempdir().unwrap();
+            let (whole, own) = (whole_run(folder.path()), folder.path().join("own"));
+            let name = format!("{}+{}", read_of(&whole).run.id, "07".repeat(8));
+            let copy = keep(&whole, &name, &own).unwrap().0;
+            let bytes = stored_files(&copy).iter().map(|file| file.bytes).sum();
+            let sent = SentBundle { board_id: 1, manifest: vec![7; 32], bytes };
+            store.put_sent(&read_of(&copy), &sent).await.unwrap();
+            assert_eq!(fault(&store, &own).await, None);
+            let cut = copy.join("events/spikes.jsonl");
+            let events = fs::read(&cut).unwrap();
+            fs::write(&cut, &events[..events.len() - 7]).unwrap();
+            assert!(fault(&store, &own).await.unwrap().contains("lack 7 bytes"));
+            // A copy that came by another way may be another state of the run.
+            let place = store.places().await.unwrap().remove(0).place;
+            store.moved(&read_of(&copy).run.id, &own.join("moved").to_string_lossy()).await.unwrap();
+            assert_eq!(store.places().await.unwrap()[0].sent_bytes, None);
+            store.moved(&read_of(&copy).run.id, &place).await.unwrap();
+            fs::write(&cut, &events).unwrap();
+            assert_eq!(fault(&store, &own).await, None);
+            // What went with its age is not missing.
+            let bundle = store.bundles().await.unwrap().remove(0);
+            store.begin_thinning(&bundle, ThinnedPart::Windows, 9).await.unwrap().unwrap();
+            fs::remove_file(&cut).unwrap();
+            assert_eq!(fault(&store, &own).await, None);
         });
     }
 

@@ -1,5 +1,7 @@
 //! Looks whether the store is as it was written, and thins out what is old.
 
+use std::path::Path;
+
 use model::error::{Failure, Result};
 use model::units::Nanos;
 use sqlx::{Any, AssertSqlSafe, Transaction};
@@ -11,15 +13,19 @@ use super::runs::OVER;
 use super::sums::{CheckedSeries, missed_faults, of_series, sum_faults};
 use super::{FarmStore, StoreEngine, nanos, to_u64, trouble};
 use crate::encoding::{unpack_peaks, unpack_rows};
+use crate::ingest::environment::hex;
 use crate::records::{SeriesKey, Tier};
 
 const DAY: i64 = 86_400;
 /// Blobs that are looked at together.
 const AT_ONCE: i64 = 2_000;
 
-const PLACES: &str = "select r.id, r.place, r.digest, r.complete, r.max_ns, coalesce(h.parts, '') \
-                      from run r left join thinned h on h.board_id = r.board_id and h.run = r.id";
-type PlaceRow = (String, String, Vec<u8>, i64, Option<i64>, String);
+const PLACES: &str = "select r.id, r.place, r.digest, r.complete, r.max_ns, coalesce(h.parts, ''), \
+                      u.manifest, k.bytes from run r \
+                      left join thinned h on h.board_id = r.board_id and h.run = r.id \
+                      left join upload u on u.board_id = r.board_id and u.run = r.id \
+                      left join kept k on k.board_id = r.board_id and k.run = r.id";
+type PlaceRow = (String, String, Vec<u8>, i64, Option<i64>, String, Option<Vec<u8>>, Option<i64>);
 
 /// Where the bundle of a run is, and what it is known by.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +40,9 @@ pub struct BundlePlace {
     pub is_over: bool,
     /// Whether `prune` has left it its seconds and five minutes.
     pub has_seconds: bool,
+    /// How many bytes its board sent, where its place is the folder that these were put into, and
+    /// `prune` took nothing out.
+    pub sent_bytes: Option<u64>,
 }
 
 impl FarmStore {
@@ -125,7 +134,10 @@ impl FarmStore {
         Ok(found.map(|row| self.placed(row)))
     }
 
-    fn placed(&self, (id, place, digest, complete, max_ns, thinned): PlaceRow) -> BundlePlace {
+    fn placed(&self, row: PlaceRow) -> BundlePlace {
+        let (id, place, digest, complete, max_ns, thinned, manifest, bytes) = row;
+        let named = manifest.and_then(|manifest| Some(format!("{id}+{}", hex(manifest.get(..8)?))));
+        let is_as_sent = thinned.is_empty() && named.is_some_and(|name| Path::new(&place).ends_with(name));
         BundlePlace {
             id,
             place: self.folder.shown(&place),
@@ -133,6 +145,7 @@ impl FarmStore {
             max_ns: nanos(max_ns),
             is_over: complete == OVER,
             has_seconds: !thinned.contains(ThinnedPart::Blocks.word()),
+            sent_bytes: bytes.map(to_u64).filter(|_| is_as_sent),
         }
     }
 }
