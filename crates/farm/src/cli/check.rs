@@ -11,6 +11,7 @@ use super::FarmEnvironment;
 use super::document_flags::DocumentFlags;
 use super::farm_flags::FarmFlags;
 use super::kept_copy::bundle_fault;
+use super::objects_flag::{is_at, where_to_look};
 use crate::ingest::plausible::latest;
 use crate::objects::{ObjectBucket, name_in_bucket};
 use crate::store::{BundlePlace, CountedSeconds, FarmStore};
@@ -18,11 +19,12 @@ use crate::web::sender::now;
 
 /// Look whether the store and its bundles are as they were written
 ///
-/// Reads everything: whether the database is whole, each histogram readable, the sums of slots,
-/// hours and days the same and the largest latency of each that of its slots, and whether each
-/// run's document is where it was put, unchanged, and its seconds and five minutes add up to what
-/// was counted. Of a bucket it lists what there is, and looks whether each run has its manifest and
-/// its pieces.
+/// Reads everything: whether the database is whole and has all its tables, what rows name of other
+/// tables is there, each histogram readable, the sums of slots, hours and days the same and the
+/// largest latency of each that of its slots, and whether each run's document is where it was put,
+/// unchanged, its seconds and five minutes add up to what was counted, and its files are as long as
+/// its board sent them. Of a bucket it lists what there is, and looks whether each run has its
+/// manifest and its pieces. The last lines say what it did not look at.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -53,6 +55,11 @@ struct BundleLook<'a> {
 }
 
 impl BundleLook<'_> {
+    /// Whether it is looked for in the bucket.
+    fn is_in_bucket(&self, run: &BundlePlace) -> bool {
+        self.bucket.is_some() && name_in_bucket(Path::new(&run.place), self.bundles).is_some()
+    }
+
     /// What is wrong with the bundle of a run, in sentences.
     async fn faults(&self, run: &BundlePlace, counted: Option<&CountedSeconds>) -> Result<Vec<String>> {
         match (self.bucket, name_in_bucket(Path::new(&run.place), self.bundles)) {
@@ -98,12 +105,48 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     faults.extend(store.own_faults().await?);
     let counted = store.counted_seconds().await?;
     let look = BundleLook { bundles: &place.bundles, bucket: bucket.as_ref(), deep: args.deep };
+    let (mut missing, mut unread) = (0, Unread { pieces: false, files: false });
     for run in &places {
+        unread.add(&look, run);
         if !look.faults(run, counted.get(&run.id)).await?.is_empty() {
-            faults.extend(look.faults_now(&store, run).await?);
+            let now = look.faults_now(&store, run).await?;
+            missing += u64::from(!now.is_empty() && !is_at(&run.place));
+            faults.extend(now);
         }
     }
-    told(args, places.len() as u64, &faults)
+    let exit = told(args, places.len() as u64, &faults)?;
+    if let Some(hint) = where_to_look(missing).filter(|_| !args.farm.names_objects()) {
+        args.output.remark(&hint);
+    }
+    unread.words().iter().for_each(|words| args.output.remark(words));
+    Ok(exit)
+}
+
+/// What of bundles was not looked at.
+struct Unread {
+    /// What is in the pieces of a bucket.
+    pieces: bool,
+    /// What is in files of a folder.
+    files: bool,
+}
+
+impl Unread {
+    fn add(&mut self, look: &BundleLook<'_>, run: &BundlePlace) {
+        match look.is_in_bucket(run) {
+            true => self.pieces |= !look.deep,
+            false => self.files = true,
+        }
+    }
+
+    /// In sentences, each with what looks at it.
+    fn words(&self) -> Vec<&'static str> {
+        let pieces = "not looked at: what is in the pieces of the bucket; --deep fetches them, and compares \
+                      each with its SHA-256";
+        let files = "not looked at: what is in files of folders from which nothing is counted, as in events/ \
+                     and host/: no digests of them are kept, so that no flag does";
+        let all = [(self.pieces, pieces), (self.files, files)];
+        all.into_iter().filter(|(is_so, _)| *is_so).map(|(_, words)| words).collect()
+    }
 }
 
 /// Prints what was found.
@@ -126,6 +169,30 @@ mod tests {
     use super::*;
     use crate::fixture::recorded_run;
     use crate::store::engines::on_each_engine;
+
+    #[test]
+    fn what_was_not_looked_at_is_said_with_the_flag_that_looks_at_it() {
+        let bucket = crate::objects::tests::in_memory();
+        let bundles = Path::new("/nowhere");
+        let place = |place: &str| BundlePlace {
+            id: "r".into(),
+            place: place.into(),
+            digest: Vec::new(),
+            max_ns: None,
+            is_over: true,
+            has_seconds: true,
+            sent_bytes: None,
+        };
+        let words = |bucket, deep| {
+            let mut unread = Unread { pieces: false, files: false };
+            unread.add(&BundleLook { bundles, bucket, deep }, &place("/nowhere/r"));
+            unread.words().join("; ")
+        };
+        assert!(words(None, false).contains("events/"));
+        let listed = words(Some(&bucket), false);
+        assert!(listed.contains("--deep") && !listed.contains("events/"), "{listed}");
+        assert_eq!(words(Some(&bucket), true), "");
+    }
 
     #[test]
     fn a_run_that_was_replaced_or_removed_meanwhile_has_no_fault_and_a_changed_one_has() {

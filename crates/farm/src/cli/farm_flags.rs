@@ -18,6 +18,11 @@ pub struct FarmFlags {
 }
 
 impl FarmFlags {
+    /// Whether it is named where bundles are.
+    pub fn names_objects(&self) -> bool {
+        self.objects.is_given()
+    }
+
     /// Where the store and its bundles are, and the bucket of which that folder is a cache, where
     /// one is named.
     pub fn open(&self, environment: &FarmEnvironment) -> Result<(StorePlace, Option<Arc<ObjectBucket>>)> {

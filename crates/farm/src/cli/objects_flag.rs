@@ -1,13 +1,15 @@
 //! `--objects`: where bundles are, in a folder or in a bucket.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::error::Result;
+use model::text::several;
 
-use super::FarmEnvironment;
 use super::store_flag::StorePlace;
+use super::{FarmEnvironment, say};
 use crate::objects::{BucketAddress, ObjectBucket};
+use crate::store::FarmStore;
 
 #[derive(clap::Args, Clone, Default)]
 pub struct ObjectsFlag {
@@ -18,7 +20,39 @@ pub struct ObjectsFlag {
     objects: Option<PathBuf>,
 }
 
+/// Whether a bundle is at its place, in a folder.
+pub fn is_at(place: &str) -> bool {
+    host::identity(&Path::new(place).join("run.json")).is_some()
+}
+
+/// What is to be known of so many bundles that are not at their places, where the flag was not
+/// given.
+pub fn where_to_look(missing: u64) -> Option<String> {
+    let bundles = several(missing, "bundle is", "bundles are");
+    (missing > 0).then(|| {
+        format!(
+            "{bundles} not where the store has them: where they were moved to another folder, name it once \
+             with --objects DIR, and they are found from then on; where they are in a bucket, give each \
+             command --objects s3://BUCKET"
+        )
+    })
+}
+
+/// Says so once at the start of a server.
+pub async fn look_for_bundles(store: FarmStore) {
+    let Ok(places) = store.places().await else { return };
+    let count = move || places.iter().filter(|run| !is_at(&run.place)).count() as u64;
+    if let Some(words) = tokio::task::spawn_blocking(count).await.ok().and_then(where_to_look) {
+        say(&format!("onbeat-farm: {words}"));
+    }
+}
+
 impl ObjectsFlag {
+    /// Whether a place is named.
+    pub fn is_given(&self) -> bool {
+        self.objects.is_some()
+    }
+
     /// The store with the folder of bundles, and the bucket of which that is a cache, where one is
     /// named.
     pub fn open(
@@ -31,5 +65,20 @@ impl ObjectsFlag {
             Some(address) => Ok((place, Some(address.open(&environment.objects)?))),
             None => Ok((place.with_bundles(Some(objects)), None)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bundles_that_are_not_at_their_places_are_told_with_the_flag_that_finds_them() {
+        assert_eq!(where_to_look(0), None);
+        let (one, more) = (where_to_look(1).unwrap(), where_to_look(2).unwrap());
+        assert!(one.starts_with("1 bundle is not") && more.starts_with("2 bundles are not"), "{one}");
+        assert!(one.contains("--objects DIR") && one.contains("s3://") && !one.contains('\n'), "{one}");
+        let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/runs/hunt");
+        assert!(is_at(fixture) && !is_at("/nowhere/run"));
     }
 }

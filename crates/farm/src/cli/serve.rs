@@ -10,7 +10,7 @@ use model::text::several;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::objects_flag::ObjectsFlag;
+use super::objects_flag::{ObjectsFlag, look_for_bundles};
 use super::scan::{ScanOutcome, SeenRuns, scan};
 use super::store_flag::StorePlace;
 use super::tls_flags::{TlsFlags, keep_certificate};
@@ -125,6 +125,9 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     }
     if !args.runs.is_empty() {
         tokio::spawn(watch(app.clone(), args.runs.clone()));
+    }
+    if keeps && !args.objects.is_given() {
+        tokio::spawn(look_for_bundles(app.store.clone()));
     }
     tokio::spawn(keep_changes(app.clone()));
     if let Some(webhook) = webhook {

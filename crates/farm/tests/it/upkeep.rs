@@ -26,6 +26,7 @@ fn a_store_is_looked_at_copied_thinned_out_and_handed_out() {
     let (code, out, said) = told(&["check", "--store", &store]);
     assert_eq!((code, out.as_str()), (0, ""), "{said}");
     assert!(said.contains("2 runs looked at, 0 faults"), "{said}");
+    assert!(said.contains("not looked at: ") && !said.contains("--objects"), "{said}");
 
     // A copy is a store by itself, and says where its own bundles are.
     let server = Server::start(&store);
@@ -71,8 +72,9 @@ fn a_store_is_looked_at_copied_thinned_out_and_handed_out() {
 
     // The original goes, and the copy is whole.
     fs::remove_dir_all(folder.path().join("farm.db.bundles")).unwrap();
-    let (code, out, _) = told(&["check", "--store", &store]);
+    let (code, out, said) = told(&["check", "--store", &store]);
     assert!(code == 3 && out.lines().count() == 2, "{out}");
+    assert!(said.contains("2 bundles are not") && said.contains("--objects DIR"), "{said}");
     assert_eq!(told(&["check", "--store", &copy]).0, 0);
     assert_eq!(told(&["export", "--store", &copy]).1, csv);
 }
