@@ -339,6 +339,8 @@ mod tests {
                 let mut looked = 0;
                 while !is_over.get() {
                     assert_eq!(store.faults().await.unwrap(), [""; 0]);
+                    assert_eq!(store.broken_references().await.unwrap(), [""; 0]);
+                    assert_eq!(store.own_faults().await.unwrap(), [""; 0]);
                     looked += 1;
                 }
                 looked
