@@ -13,7 +13,7 @@ use super::farm_flags::FarmFlags;
 use super::kept_copy::bundle_fault;
 use super::objects_flag::{is_at, where_to_look};
 use crate::ingest::plausible::latest;
-use crate::objects::{ObjectBucket, name_in_bucket};
+use crate::objects::{ObjectBucket, lies_in, name_in_bucket};
 use crate::store::{BundlePlace, CountedSeconds, FarmStore};
 use crate::web::sender::now;
 
@@ -105,7 +105,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     faults.extend(store.own_faults().await?);
     let counted = store.counted_seconds().await?;
     let look = BundleLook { bundles: &place.bundles, bucket: bucket.as_ref(), deep: args.deep };
-    let (mut missing, mut unread) = (0, Unread { pieces: false, files: false });
+    let (mut missing, mut unread) = (0, Unread::default());
     for run in &places {
         unread.add(&look, run);
         if !look.faults(run, counted.get(&run.id)).await?.is_empty() {
@@ -123,18 +123,22 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
 }
 
 /// What of bundles was not looked at.
+#[derive(Default)]
 struct Unread {
-    /// What is in the pieces of a bucket.
+    /// What is in the pieces of a bucket,
     pieces: bool,
-    /// What is in files of a folder.
+    /// in files of the folder of copies,
     files: bool,
+    /// and in those of other folders.
+    elsewhere: bool,
 }
 
 impl Unread {
     fn add(&mut self, look: &BundleLook<'_>, run: &BundlePlace) {
         match look.is_in_bucket(run) {
             true => self.pieces |= !look.deep,
-            false => self.files = true,
+            false if lies_in(Path::new(&run.place), look.bundles) => self.files = true,
+            false => self.elsewhere = true,
         }
     }
 
@@ -142,9 +146,11 @@ impl Unread {
     fn words(&self) -> Vec<&'static str> {
         let pieces = "not looked at: what is in the pieces of the bucket; --deep fetches them, and compares \
                       each with its SHA-256";
-        let files = "not looked at: what is in files of folders from which nothing is counted, as in events/ \
+        let files = "not looked at: what is in files of copies from which nothing is counted, as in events/ \
                      and host/: no digests of them are kept, so that no flag does";
-        let all = [(self.pieces, pieces), (self.files, files)];
+        let elsewhere = "not looked at: more than run.json of what lies in other folders than that of copies; \
+                         where one of these has copies, --objects names it";
+        let all = [(self.pieces, pieces), (self.files, files), (self.elsewhere, elsewhere)];
         all.into_iter().filter(|(is_so, _)| *is_so).map(|(_, words)| words).collect()
     }
 }
@@ -183,15 +189,18 @@ mod tests {
             has_seconds: true,
             sent_bytes: None,
         };
-        let words = |bucket, deep| {
-            let mut unread = Unread { pieces: false, files: false };
-            unread.add(&BundleLook { bundles, bucket, deep }, &place("/nowhere/r"));
+        let words = |bucket, deep, of: &str| {
+            let mut unread = Unread::default();
+            unread.add(&BundleLook { bundles, bucket, deep }, &place(of));
             unread.words().join("; ")
         };
-        assert!(words(None, false).contains("events/"));
-        let listed = words(Some(&bucket), false);
+        let copies = words(None, false, "/nowhere/r");
+        assert!(copies.contains("events/") && !copies.contains("--objects"), "{copies}");
+        let listed = words(Some(&bucket), false, "/nowhere/r");
         assert!(listed.contains("--deep") && !listed.contains("events/"), "{listed}");
-        assert_eq!(words(Some(&bucket), true), "");
+        assert_eq!(words(Some(&bucket), true, "/nowhere/r"), "");
+        let elsewhere = words(None, false, "/srv/runs/r");
+        assert!(elsewhere.contains("--objects") && !elsewhere.contains("events/"), "{elsewhere}");
     }
 
     #[test]
