@@ -1,8 +1,8 @@
 //! Answers the requests that come on connections, until the server is asked to end.
 //!
-//! Somebody may say that nothing more comes before the answer is there, and still wait for it, as
-//! `nc -N` does: TCP has no way to tell that from one who has gone. Until an answer is sent nothing
-//! is read; who has gone is known by what nobody takes.
+//! A client may close its half of the connection after its request and still wait for the answer, as
+//! `nc -N` does: TCP has no way to tell that from a client that has gone. Until an answer is sent
+//! nothing is read; a client that has gone is known by what it does not take.
 
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -44,7 +44,7 @@ where
         let connection = Builder::new().half_close(true).serve_connection(TokioIo::new(stream), service);
         let answered = open.watch(connection);
         tokio::spawn(async move {
-            // That one breaks off is no trouble of the farm's.
+            // A connection that breaks off is no trouble of the farm's.
             let _ = answered.await;
         });
     }
@@ -62,6 +62,7 @@ async fn attend(mut request: Request, next: Next) -> Response {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods)] // Tests make folders of their own.
 mod tests {
     use super::*;
     use crate::web::connections::{ConnectionLimits, OpenConnections};
@@ -84,7 +85,7 @@ mod tests {
 
     const SHORT: Duration = Duration::from_millis(500);
     const LONG: Duration = Duration::from_secs(20);
-    /// More than a connection takes before somebody reads.
+    /// More than a connection takes before its client reads.
     const MUCH: usize = 32 << 20;
 
     fn limits(most: usize) -> ConnectionLimits {
@@ -96,7 +97,7 @@ mod tests {
         ConnectionLimits { first: LONG, head: LONG, idle: LONG, ..limits(100) }
     }
 
-    /// An answer without an end, which says when nobody sends it any more.
+    /// An answer without an end, which says when it is no longer sent.
     struct Endless(UnboundedSender<()>);
 
     impl futures_core::Stream for Endless {
@@ -186,7 +187,7 @@ mod tests {
         });
     }
 
-    /// What somebody gets who asks, says that nothing more comes, and then reads.
+    /// What a client gets that asks, closes its half of the connection, and then reads.
     async fn half_closed(mut stream: impl AsyncRead + AsyncWrite + Unpin, path: &str) -> String {
         let head = format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n");
         stream.write_all(head.as_bytes()).await.unwrap();
