@@ -16,10 +16,10 @@ use super::address::FarmAddress;
 use super::backoff::Backoff;
 use super::document::{PushDocument, PushWords, say};
 use super::enrolment::{Enrolment, OpenEnrolment, PushFolder};
+use super::found_runs::found;
 use super::link::{FarmAnswer, HttpLink, LinkFault};
 use super::quiet::is_measuring;
 use super::round::{PushSources, run_round};
-use super::runs::found;
 use super::sent::SentLog;
 use super::session::{FarmComparison, PushAllowance, PushRound, RoundEnd, RoundOutcome};
 use super::spool::hold;
@@ -318,7 +318,12 @@ fn sources(cli: &PushCli, environment: &PushEnvironment) -> PushSources {
 fn empty(cli: &PushCli, sources: &PushSources) -> Vec<String> {
     let is_there = |folder: &&PathBuf| host::is_dir(folder).unwrap_or(false);
     let runs = sources.runs.iter().filter(|_| !cli.runs.is_empty()).filter(is_there);
-    let runs = runs.filter(|folder| found(folder).0.is_empty()).map(|folder| {
+    // One that cannot be read is told where its runs are sent.
+    let is_empty = |folder: &&PathBuf| {
+        let found = found(folder);
+        found.places.is_empty() && found.unread.is_none()
+    };
+    let runs = runs.filter(is_empty).map(|folder| {
         format!("--runs: {} holds no run: name the folder that runs or suites are in", quoted(folder))
     });
     let records = sources.records.iter().filter(|_| !cli.record.is_empty()).filter(is_there);
@@ -327,6 +332,7 @@ fn empty(cli: &PushCli, sources: &PushSources) -> Vec<String> {
         .map(|folder| format!("--record: {} is no record of `onbeat watch` yet", quoted(folder)));
     runs.chain(records).collect()
 }
+
 #[cfg(test)]
 #[allow(clippy::disallowed_methods)] // Tests make folders of their own.
 mod tests {

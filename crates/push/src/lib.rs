@@ -3,10 +3,10 @@
 //!
 //! [`cli`] is the command line, [`document`] what it says of its work, [`enrolment`] the board's
 //! token. [`round`] sends what is there to be sent: [`rows`] of records with their
-//! [`environments`], and [`runs`], through [`link`], which speaks HTTP. What was acknowledged is in
-//! [`sent`], [`known`] compares it with what the farm has, and [`removed`] asks whether what was
-//! removed there may come again; nothing is copied, the record and the runs themselves wait, and
-//! [`spool`] holds the runs to a size where one is given.
+//! [`environments`], and the [`runs`] that [`found_runs`] finds, through [`link`], which speaks
+//! HTTP. What was acknowledged is in [`sent`], [`known`] compares it with what the farm has, and
+//! [`removed`] asks whether what was removed there may come again; nothing is copied, the record
+//! and the runs themselves wait, and [`spool`] holds the runs to a size where one is given.
 
 pub mod address;
 pub mod backoff;
@@ -14,6 +14,7 @@ pub mod cli;
 pub mod document;
 pub mod enrolment;
 pub mod environments;
+pub mod found_runs;
 pub mod known;
 pub mod link;
 pub mod manifest;

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use bundle::manifest::{BundleManifest, PIECE};
 use host::MachineFiles;
-use model::fact::{Fact, is_of_other_kind};
 use model::text::{excerpt, quoted, several};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
+use super::found_runs::{DEEPEST, FoundRuns, found};
 use super::known::{learn, tell_lost};
 use super::link::LinkFault;
 use super::manifest::{UnreadBundle, hex, manifest_of, place_of};
@@ -18,10 +18,6 @@ use super::parts::FilePart;
 use super::removed;
 use super::session::{FarmComparison, PushAllowance, PushRound, RoundEnd};
 
-/// Folders below a given one: SUITE/phases/PHASE.
-const DEEPEST: usize = 3;
-/// Names that are looked at.
-const MOST_NAMES: usize = 200_000;
 /// How often a run is sent that changes meanwhile.
 const TRIES: usize = 3;
 
@@ -35,46 +31,19 @@ struct RunHead {
     complete: bool,
 }
 
-/// The runs in a folder and in the folders there, in the order of their names, and whether there
-/// were too many names to look at; no link is followed.
-pub fn found(folder: &Path) -> (Vec<PathBuf>, bool) {
-    let files = MachineFiles::folder(folder);
-    let (mut found, mut seen) = (Vec::new(), 0);
-    let mut left = vec![(String::new(), 0)];
-    while let Some((inside, depth)) = left.pop() {
-        if files.link(&inside).known().is_some() {
-            continue;
-        }
-        let is_run = match files.size(&format!("{inside}/run.json")) {
-            Fact::Known(_) => true,
-            // It is there, and who sends cannot read it.
-            Fact::Refused(errno) => !is_of_other_kind(errno),
-            _ => false,
-        };
-        if is_run {
-            let below = Path::new(inside.trim_start_matches('/'));
-            found.push(folder.components().chain(below.components()).collect());
-        } else if depth < DEEPEST {
-            let names = files.list_as_it_is(&format!("{inside}/.")).known().cloned().unwrap_or_default();
-            seen += names.len();
-            if seen > MOST_NAMES {
-                return (found, true);
-            }
-            // A stack: the last pushed is the next.
-            let inner = names.iter().rev().filter(|name| !name.starts_with('.'));
-            left.extend(inner.map(|name| (format!("{inside}/{name}"), depth + 1)));
-        }
-    }
-    (found, false)
-}
-
 /// Sends the runs of a folder, the newest first: their names begin with their time.
 pub fn send_runs(round: &mut PushRound<'_>, folder: &Path) -> Sent<()> {
-    let (places, cut) = found(folder);
-    if cut {
+    let FoundRuns { places, is_cut, unread, is_whole } = found(folder);
+    if is_cut {
         round.outcome.left = true;
         round.remark(format!("{} holds more files than are looked at: name folders in it", quoted(folder)));
-    } else {
+    }
+    if let Some((folder, why)) = unread {
+        round.outcome.left = true;
+        let words = format!("{} cannot be read ({why})", quoted(&folder));
+        round.remark(format!("{words}, and its runs are not sent: run this as its owner"));
+    }
+    if is_whole {
         forget_gone(round, folder, &places);
     }
     for place in places.iter().rev() {
