@@ -158,7 +158,7 @@ fn send_run(round: &mut PushRound<'_>, place: &Path) -> Sent<RunEnd> {
         learn(round)?;
     }
     match round.known.as_ref().and_then(|known| known.get(&head.id)) {
-        Some(known) if *known == digest(&files) => Ok(RunEnd::Had),
+        Some(known) if digest(&files).as_ref() == Some(known) => Ok(RunEnd::Had),
         _ => upload(round, &files, &head.id),
     }
 }
@@ -167,15 +167,17 @@ fn document(files: &MachineFiles) -> FilePart<'_> {
     FilePart::new(files, "/run.json", 0, bundle::manifest::RUN_LIMIT)
 }
 
-/// The SHA-256 of a run's document.
-fn digest(files: &MachineFiles) -> String {
+/// The SHA-256 of a run's document; none where it cannot be read to its end.
+fn digest(files: &MachineFiles) -> Option<String> {
     let mut sum = Sha256::new();
     let mut buffer = vec![0; 32 << 10];
     let mut part = document(files);
-    while let Ok(n @ 1..) = part.read(&mut buffer) {
-        sum.update(&buffer[..n]);
+    loop {
+        match part.read(&mut buffer).ok()? {
+            0 => return Some(hex(&sum.finalize())),
+            n => sum.update(&buffer[..n]),
+        }
     }
-    hex(&sum.finalize())
 }
 
 /// Forgets runs that the farm has no longer, or in an earlier state. Each document is read once.
@@ -216,7 +218,7 @@ pub fn compare_runs(round: &mut PushRound<'_>) -> Sent<()> {
 fn id_and_digest(place: &Path) -> Option<(String, String)> {
     let files = MachineFiles::folder(place);
     let head: RunHead = serde_json::from_reader(document(&files)).ok()?;
-    Some((head.id, digest(&files)))
+    Some((head.id, digest(&files)?))
 }
 
 fn upload(round: &mut PushRound<'_>, files: &MachineFiles, id: &str) -> Sent<RunEnd> {
@@ -289,4 +291,21 @@ fn pieces(
         }
     }
     Ok(PiecesEnd::Whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use host::access::Access;
+
+    #[test]
+    fn a_document_that_cannot_be_read_has_no_digest() {
+        let of = |seen: Access| {
+            let answers = [("/run.json".to_owned(), seen)].into();
+            digest(&MachineFiles::in_memory(answers))
+        };
+        assert_eq!(of(Access::File(b"{}".to_vec())), Some(hex(&Sha256::digest(b"{}"))));
+        // EIO.
+        assert_eq!(of(Access::Refused(5)), None);
+    }
 }
