@@ -280,6 +280,7 @@ fn rounds(
             return Ok(Exit::Inconclusive);
         }
         if round.stop.sleep(wait) {
+            document.leave();
             return Ok(Exit::Interrupted);
         }
     }
@@ -337,6 +338,7 @@ fn empty(cli: &PushCli, sources: &PushSources) -> Vec<String> {
 #[allow(clippy::disallowed_methods)] // Tests make folders of their own.
 mod tests {
     use super::*;
+    use crate::round::fake_farm::{FakeFarm, Trouble};
     use std::fs;
 
     #[test]
@@ -362,5 +364,37 @@ mod tests {
         assert!(said[1].starts_with("--record: ") && said[1].contains("no record"), "{said:?}");
         fs::write(place.path().join("suites/enea/phases/none-cpu/run.json"), "{}").unwrap();
         assert_eq!(of(&["--runs", suites.as_str()], "/board").0, [""; 0]);
+    }
+    #[test]
+    fn what_waits_to_be_sent_again_at_a_signal_is_left() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        fs::create_dir_all(at("push")).unwrap();
+        fs::create_dir_all(at("runs/r1")).unwrap();
+        fs::write(at("runs/r1/run.json"), "{\"id\":\"r1\",\"complete\":true}").unwrap();
+        let (folder, stop) = (PushFolder(at("push")), StopFlag::default());
+        let (mut farm, told) = (FakeFarm::default(), stop.clone());
+        farm.trouble = Some(Box::new(move |_| {
+            told.set();
+            Trouble::Lost
+        }));
+        let mut round = PushRound {
+            link: &mut farm,
+            folder: &folder,
+            log: SentLog::read(&folder, "farm", "board"),
+            allowed: &|| PushAllowance::All,
+            stop,
+            measuring: &|| false,
+            passed_over: BTreeMap::new(),
+            known: None,
+            comparison: FarmComparison::Done(host::clock::monotonic()),
+            outcome: RoundOutcome::default(),
+        };
+        let cli = PushCli::try_parse_from(["onbeat-push", "--once", "-q"]).unwrap();
+        let sources = PushSources { runs: vec![at("runs")], records: Vec::new() };
+        let mut document = PushDocument::default();
+        let exit = rounds(&cli, &mut round, &sources, None, &mut document).unwrap();
+        assert_eq!(exit, Exit::Interrupted);
+        assert!(document.is_short(), "{document:?}");
     }
 }

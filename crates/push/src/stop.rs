@@ -34,7 +34,8 @@ impl StopFlag {
         *slept.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    fn set(&self) {
+    /// Has the program end.
+    pub fn set(&self) {
         *self.0.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.0.1.notify_all();
     }
