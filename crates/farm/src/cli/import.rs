@@ -15,7 +15,7 @@ use super::kept_copy::mend;
 use super::note_left_out;
 use super::take_record::{TakenRecord, take_record};
 use crate::ingest::bundle::read;
-use crate::ingest::find::{FoundBundle, bundles};
+use crate::ingest::find::{FoundBundle, bundles, unread};
 use crate::ingest::keep::{copying_turn, keep, name_of_state};
 use crate::objects::{BucketFault, ObjectBucket, name_in_bucket};
 use crate::pages::fleet::RefusedBundle;
@@ -143,6 +143,9 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         if found.cut {
             let reason = "more files than are looked at: name a folder that holds runs alone";
             document.refuse(output, folder, reason.to_owned());
+        }
+        for (place, why) in &found.unread {
+            document.refuse(output, place, unread(why));
         }
         for mut one in found.runs {
             one.board = args.board.clone().or(one.board);

@@ -8,7 +8,7 @@ use model::error::Result;
 
 use super::take_record::{TakenRecord, take_record};
 use crate::ingest::bundle::read;
-use crate::ingest::find::{FoundBundle, FoundBundles, bundles};
+use crate::ingest::find::{FoundBundle, FoundBundles, bundles, unread};
 use crate::pages::fleet::RefusedBundle;
 use crate::records::BundleRecord;
 use crate::store::{FarmStore, PutOutcome};
@@ -53,12 +53,17 @@ impl ScanOutcome {
 }
 
 impl SeenRuns {
-    /// Notes what a folder has now; whether something that it had is gone.
+    /// Notes what a folder has now; whether something that it had is gone. What lies where nothing
+    /// can be read at the moment is taken to be there.
     fn note(&mut self, root: &Path, found: &FoundBundles) -> bool {
-        let there: BTreeSet<PathBuf> =
+        let mut there: BTreeSet<PathBuf> =
             found.runs.iter().chain(&found.records).map(|one| one.place.clone()).collect();
-        let before = self.found.insert(root.to_owned(), there.clone()).unwrap_or_default();
-        !before.is_subset(&there)
+        let before = self.found.remove(root).unwrap_or_default();
+        let is_hidden = |place: &&PathBuf| found.unread.iter().any(|(folder, _)| place.starts_with(folder));
+        there.extend(before.iter().filter(is_hidden).cloned());
+        let has_gone = !before.is_subset(&there);
+        self.found.insert(root.to_owned(), there);
+        has_gone
     }
 }
 
@@ -72,6 +77,10 @@ pub async fn scan(store: &FarmStore, root: &Path, seen: &mut SeenRuns) -> Result
         outcome.refused.push(RefusedBundle { place: root.display().to_string(), reason });
     } else {
         outcome.vanished = seen.note(root, &found);
+    }
+    for (place, why) in &found.unread {
+        let place = model::text::clean(&place.to_string_lossy());
+        outcome.refused.push(RefusedBundle { place, reason: unread(why) });
     }
     for one in found.runs {
         take_in(store, one, seen, &mut outcome).await?;
@@ -288,6 +297,21 @@ mod tests {
             let below = root.path().join("a");
             assert!(!scan(&store, &below, &mut seen).await.unwrap().vanished);
         });
+    }
+
+    #[test]
+    fn what_lies_in_a_folder_that_cannot_be_read_is_not_taken_for_gone() {
+        let one = |place: &&str| FoundBundle { place: place.into(), board: None };
+        let found = |runs: &[&str], unread: &[&str]| FoundBundles {
+            runs: runs.iter().map(one).collect(),
+            unread: unread.iter().map(|folder| (folder.into(), "EACCES".to_owned())).collect(),
+            ..FoundBundles::default()
+        };
+        let (root, mut seen) = (Path::new("/r"), SeenRuns::default());
+        assert!(!seen.note(root, &found(&["/r/a/1", "/r/b/1"], &[])));
+        assert!(!seen.note(root, &found(&["/r/a/1"], &["/r/b"])));
+        assert!(seen.note(root, &found(&[], &["/r/b"])), "the other one");
+        assert!(seen.note(root, &found(&[], &[])), "what can be read again and is empty");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use bundle::record::read::is_record_of;
 use host::MachineFiles;
+use model::fact::{Fact, errno_name, is_of_other_kind};
 
 /// Folders below the given one.
 const DEEPEST: usize = 4;
@@ -29,11 +30,21 @@ pub struct FoundBundles {
     pub records: Vec<FoundBundle>,
     /// Whether there was too much to look at.
     pub cut: bool,
+    /// Folders that cannot be read, and why: what is in them is not known.
+    pub unread: Vec<(PathBuf, String)>,
 }
 
 /// Looks below a folder, and at itself; no link is followed.
 pub fn bundles(root: &Path) -> FoundBundles {
-    let files = MachineFiles::folder(root);
+    bundles_in(&MachineFiles::folder(root), root)
+}
+
+/// Why a folder that cannot be read is not taken in.
+pub fn unread(why: &str) -> String {
+    format!("it cannot be read ({why}), so that runs in it are left out: run this as its owner")
+}
+
+fn bundles_in(files: &MachineFiles, root: &Path) -> FoundBundles {
     let (mut found, mut seen) = (FoundBundles::default(), 0);
     let mut left = vec![(String::new(), 0)];
     while let Some((folder, depth)) = left.pop() {
@@ -41,13 +52,20 @@ pub fn bundles(root: &Path) -> FoundBundles {
         if files.link(&folder).known().is_some() {
             continue;
         }
-        let names = files.list_as_it_is(&format!("{folder}/.")).known().cloned().unwrap_or_default();
+        let below = folder.trim_start_matches('/');
+        let names = match files.list_as_it_is(&format!("{folder}/.")) {
+            Fact::Known(names) => names,
+            Fact::Refused(errno) if !is_of_other_kind(errno) => {
+                found.unread.push((root.join(below), errno_name(errno)));
+                continue;
+            }
+            _ => continue,
+        };
         seen += names.len();
         if seen > MOST_NAMES {
             found.cut = true;
             break;
         }
-        let below = folder.trim_start_matches('/');
         let board = below.split_once('/').map(|(first, _)| first.to_owned());
         let one = FoundBundle { place: root.join(below), board };
         if names.iter().any(|name| name == "run.json") {
@@ -67,6 +85,7 @@ pub fn bundles(root: &Path) -> FoundBundles {
 #[allow(clippy::disallowed_methods)] // Tests make folders of their own.
 mod tests {
     use super::*;
+    use host::access::Access;
     use std::fs;
 
     #[test]
@@ -107,5 +126,23 @@ mod tests {
         let itself = bundles(&root.path().join("east/w"));
         assert_eq!((itself.runs.len(), itself.records[0].board.as_deref()), (0, None));
         assert_eq!(bundles(&root.path().join("nowhere")), FoundBundles::default());
+    }
+    #[test]
+    fn a_folder_that_cannot_be_read_is_named() {
+        let names = |all: &[&str]| Access::List(all.iter().map(|name| (*name).to_owned()).collect());
+        let answers = [
+            ("/.", names(&["east", "file", "west"])),
+            ("/east/.", names(&["a"])),
+            ("/east/a/.", names(&["run.json"])),
+            // ENOTDIR, and EACCES.
+            ("/file/.", Access::Refused(20)),
+            ("/west/.", Access::Refused(13)),
+        ];
+        let answers = answers.map(|(path, seen)| (path.to_owned(), seen)).into();
+        let found = bundles_in(&MachineFiles::in_memory(answers), Path::new("/runs"));
+        assert_eq!(found.runs.len(), 1);
+        assert_eq!(found.unread.len(), 1, "{:?}", found.unread);
+        let (folder, why) = &found.unread[0];
+        assert!(folder == Path::new("/runs/west") && why.contains("EACCES"), "{why}");
     }
 }
