@@ -5,13 +5,14 @@ use std::io::{self, BufWriter, Write};
 use model::error::{Exit, Failure, Result};
 
 use super::export_results::ResultFlags;
+use super::export_slots::next_slots;
 use super::store_flag::StoreFlag;
 use super::{FarmEnvironment, say};
 use crate::records::{FarmBoard, SeriesOfBoard, Tier};
 use crate::store::{FarmStore, TimeStretch};
-use crate::web::data::{HistogramDocument, csv_head, csv_row};
+use crate::web::data::{HistogramDocument, cell, csv_head, csv_row};
 
-/// A week of slots is asked for at once.
+/// A week of slots is asked for at once, and no more than so many.
 const STRETCH: i64 = 7 * 86_400;
 const MOST: i64 = 1 << 20;
 
@@ -93,11 +94,14 @@ async fn export(
 ) -> Result<u64> {
     let failed = |error: io::Error| Failure::internal(format!("cannot print it ({error}): try again"));
     let key = &series.key;
+    // What is sent may call a series anything.
+    let (series, plan) = (cell(&key.series), cell(&key.plan));
     let Some((first, last)) = store.extent(&board.board, key).await? else { return Ok(0) };
     let mut left_out = 0;
     let (mut from, to) = (args.from.max(first), args.to.min(last.saturating_add(1)));
     while from < to {
         let within = TimeStretch { from, to: to.min(from.saturating_add(STRETCH)) };
+        let mut end = within.to;
         if let Some(tier) = tier {
             let rows = store.tiers(&board.board, key, tier, within).await;
             let is_damaged = rows.is_err() && store.answers().await;
@@ -116,12 +120,50 @@ async fn export(
                 writeln!(out, "{line}").map_err(failed)?;
             }
         } else {
-            for slot in store.slots(&board.board, key, within, MOST).await? {
+            let (slots, next) = next_slots(store, &board.board, key, within, MOST).await?;
+            end = next;
+            for slot in slots {
                 let row = csv_row(&slot);
-                writeln!(out, "{},{},{},{row}", board.board, key.series, key.plan).map_err(failed)?;
+                writeln!(out, "{},{series},{plan},{row}", board.board).map_err(failed)?;
             }
         }
-        from = within.to;
+        from = end;
     }
     Ok(left_out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::named_rows;
+
+    #[test]
+    fn a_series_is_a_cell_whatever_it_is_called() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let store = FarmStore::in_memory().await.unwrap();
+            store.board_for("a", "a").await.unwrap();
+            let mut batch = named_rows::batch(0, 2, "x", "");
+            for part in batch.rows.iter_mut().flat_map(|row| &mut row.parts) {
+                part.key.series = "=a,b".into();
+            }
+            store.put_rows(&[batch]).await.unwrap();
+            let board = store.boards().await.unwrap().remove(0);
+            let series = store.series("a").await.unwrap().remove(0);
+            let args = Args {
+                board: None,
+                histograms: None,
+                results: ResultFlags::default(),
+                parquet: None,
+                from: 0,
+                to: i64::MAX,
+                store: StoreFlag::default(),
+            };
+            let mut out = Vec::new();
+            assert_eq!(export(&store, &board, &series, None, &args, &mut out).await.unwrap(), 0);
+            let text = String::from_utf8(out).unwrap();
+            assert_eq!(text.lines().count(), 2, "{text}");
+            assert!(text.lines().all(|line| line.starts_with("a,\"'=a,b\",")), "{text}");
+        });
+    }
 }

@@ -1,8 +1,9 @@
 //! `onbeat-farm export --parquet`: slots as files for engines made for analysis.
 //!
 //! Hive's layout, `board=NAME/year=YYYY/month=MM/slots.parquet`, whose folders such engines read as
-//! columns and leave out by a condition.
+//! columns and leave out by a condition. A month that is too large for one file has more of them.
 
+use std::collections::VecDeque;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
@@ -12,15 +13,17 @@ use model::text::{quoted, several};
 use model::units::Nanos;
 use model::wall_time::{nanos_of, wall_time};
 
+use super::export_slots::next_slots;
 use super::say;
 use crate::records::{FarmBoard, FarmSlot, SeriesKey};
 use crate::results::parquet::{self, ParquetColumn, ParquetValues};
 use crate::store::{FarmStore, TimeStretch};
 
-/// Slots of a series in a month; a month has 8,928 of five minutes, more where runs overlap.
+/// Slots of a file: ten years of one series by five minutes, twelve days of one by seconds.
 const MOST: i64 = 1 << 20;
 
-/// Writes the slots of these boards that lie within a time, a file for each board and month.
+/// Writes the slots of these boards that lie within a time, a file for each board and month, or
+/// more where a month has more than a file takes.
 pub async fn export(
     store: &FarmStore,
     boards: &[FarmBoard],
@@ -35,30 +38,92 @@ pub async fn export(
     let (mut files, mut rows) = (0, 0);
     for board in boards {
         for month in months(store, board, within).await? {
-            let slots = slots_of(store, board, month.within).await?;
-            if slots.is_empty() {
-                continue;
+            let mut folder = MonthFolder::of(&top, board, &month);
+            let mut slots = MonthSlots::of(store, board, &month).await?;
+            loop {
+                let some = slots.next(store, board, MOST).await?;
+                if some.is_empty() {
+                    break;
+                }
+                folder.add(&some).map_err(|error| failed(&error))?;
+                rows += some.len() as u64;
             }
-            let folders = [
-                format!("board={}", board.board),
-                format!("year={}", month.year),
-                format!("month={}", month.month),
-            ];
-            let inner = folders.iter().try_fold(None, |folder: Option<Dir>, name| {
-                folder.as_ref().unwrap_or(&top).subdir(name).map(Some)
-            });
-            let inner = inner.map_err(|error| failed(&error))?;
-            let file =
-                inner.as_ref().unwrap_or(&top).new_file("slots.parquet").map_err(|error| failed(&error))?;
-            let mut file = BufWriter::new(file);
-            write(&mut file, &slots).and_then(|()| file.flush()).map_err(|error| failed(&error))?;
-            files += 1;
-            rows += slots.len() as u64;
+            files += folder.files;
         }
     }
     let (files, rows) = (several(files, "file", "files"), several(rows, "slot", "slots"));
     say(&format!("onbeat-farm: {rows} in {files} below {}", quoted(dir)));
     Ok(Exit::Ok)
+}
+
+/// Where the files of a board's month are.
+struct MonthFolder<'a> {
+    top: &'a Dir,
+    /// Below that, one in the other.
+    folders: [String; 3],
+    files: u64,
+}
+
+impl MonthFolder<'_> {
+    fn of<'a>(top: &'a Dir, board: &FarmBoard, month: &CalendarMonth) -> MonthFolder<'a> {
+        let folders = [
+            format!("board={}", board.board),
+            format!("year={}", month.year),
+            format!("month={}", month.month),
+        ];
+        MonthFolder { top, folders, files: 0 }
+    }
+
+    /// Writes a file.
+    fn add(&mut self, slots: &[(SeriesKey, FarmSlot)]) -> io::Result<()> {
+        self.files += 1;
+        let name = match self.files {
+            1 => "slots.parquet".to_owned(),
+            number => format!("slots-{number}.parquet"),
+        };
+        let inner = self.folders.iter().try_fold(None, |folder: Option<Dir>, name| {
+            folder.as_ref().unwrap_or(self.top).subdir(name).map(Some)
+        })?;
+        let mut file = BufWriter::new(inner.as_ref().unwrap_or(self.top).new_file(&name)?);
+        write(&mut file, slots)?;
+        file.flush()
+    }
+}
+
+/// What is left to be read of a board's month, in the order of series and time, so that a series is
+/// one stretch of a file.
+struct MonthSlots {
+    /// With where each goes on.
+    series: VecDeque<(SeriesKey, TimeStretch)>,
+}
+
+impl MonthSlots {
+    async fn of(store: &FarmStore, board: &FarmBoard, month: &CalendarMonth) -> Result<MonthSlots> {
+        let series = store.series(&board.board).await?.into_iter();
+        Ok(MonthSlots { series: series.map(|one| (one.key, month.within)).collect() })
+    }
+
+    /// The next ones, those of one request more than `most` at the most; none at the end.
+    async fn next(
+        &mut self,
+        store: &FarmStore,
+        board: &FarmBoard,
+        most: i64,
+    ) -> Result<Vec<(SeriesKey, FarmSlot)>> {
+        let mut found = Vec::new();
+        while (found.len() as i64) < most
+            && let Some((key, within)) = self.series.pop_front()
+        {
+            let (slots, from) = next_slots(store, &board.board, &key, within, most).await?;
+            // What each CPU had is no column.
+            let slots = slots.into_iter().map(|slot| FarmSlot { cpus: Vec::new(), ..slot });
+            found.extend(slots.map(|slot| (key.clone(), slot)));
+            if from < within.to {
+                self.series.push_front((key, TimeStretch { from, ..within }));
+            }
+        }
+        Ok(found)
+    }
 }
 
 /// A month of the calendar, in UTC.
@@ -98,20 +163,6 @@ fn calendar(t: i64) -> (u32, u32) {
     (number(0..4), number(5..7))
 }
 
-/// In the order of series and time, so that a series is one stretch of a file.
-async fn slots_of(
-    store: &FarmStore,
-    board: &FarmBoard,
-    within: TimeStretch,
-) -> Result<Vec<(SeriesKey, FarmSlot)>> {
-    let mut all = Vec::new();
-    for series in store.series(&board.board).await? {
-        let slots = store.slots(&board.board, &series.key, within, MOST).await?;
-        all.extend(slots.into_iter().map(|slot| (series.key.clone(), slot)));
-    }
-    Ok(all)
-}
-
 fn write(file: &mut impl Write, rows: &[(SeriesKey, FarmSlot)]) -> io::Result<()> {
     fn texts<'a>(
         rows: &'a [(SeriesKey, FarmSlot)],
@@ -143,12 +194,44 @@ fn write(file: &mut impl Write, rows: &[(SeriesKey, FarmSlot)]) -> io::Result<()
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods)] // Tests look at what was written.
 mod tests {
     use super::*;
+    use crate::fixture::named_rows;
 
     #[test]
     fn months_are_those_of_the_calendar() {
         assert_eq!(calendar(0), (1970, 1));
         assert_eq!((calendar(1_709_251_199), calendar(1_709_251_200)), ((2024, 2), (2024, 3)));
+    }
+    #[test]
+    fn a_month_that_is_too_large_for_a_file_has_several_with_all_of_its_slots() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (store, folder) = (FarmStore::in_memory().await.unwrap(), tempfile::tempdir().unwrap());
+            store.board_for("a", "a").await.unwrap();
+            store.put_rows(&[named_rows::batch(0, 30, "x", "")]).await.unwrap();
+            let board = store.boards().await.unwrap().remove(0);
+            let (top, _) = Dir::create(&folder.path().join("maxima")).unwrap();
+            let all = TimeStretch { from: 0, to: i64::MAX };
+            let month = months(&store, &board, all).await.unwrap().remove(0);
+            let mut files = MonthFolder::of(&top, &board, &month);
+            let mut slots = MonthSlots::of(&store, &board, &month).await.unwrap();
+            let mut times = Vec::new();
+            loop {
+                let some = slots.next(&store, &board, 7).await.unwrap();
+                if some.is_empty() {
+                    break;
+                }
+                files.add(&some).unwrap();
+                times.extend(some.iter().map(|(_, slot)| slot.t));
+            }
+            assert_eq!(times, (0..30).map(|n| n * 300).collect::<Vec<i64>>());
+            let place = folder.path().join("maxima/board=a/year=1970/month=01");
+            let names = std::fs::read_dir(place).unwrap().map(|file| file.unwrap().file_name());
+            let mut names: Vec<String> = names.map(|name| name.into_string().unwrap()).collect();
+            names.sort();
+            assert_eq!(names, ["slots-2.parquet", "slots-3.parquet", "slots.parquet"]);
+        });
     }
 }

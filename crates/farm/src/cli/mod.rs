@@ -8,6 +8,7 @@ mod enrol;
 mod export;
 mod export_parquet;
 mod export_results;
+mod export_slots;
 mod farm_flags;
 mod forget;
 mod import;
