@@ -141,8 +141,7 @@ pub async fn keep_telling(app: Arc<App>, hook: Webhook) {
 async fn note(app: &App, all: &[FarmChange], now: i64) -> Result<()> {
     note_found(app, all, now).await?;
     // The oldest first: in their order they are told.
-    let new = all.iter().rev().filter(|change| change.acknowledged.is_none());
-    let notices: Vec<ChangeNotice> = new.map(|change| notice(change, now)).collect();
+    let notices: Vec<ChangeNotice> = all.iter().rev().map(|change| notice(change, now)).collect();
     let noted = app.store.note_changes(&notices, now, MOST_WAITING).await?;
     add(&app.counters.webhook_given_up, noted.given_up);
     Ok(())
