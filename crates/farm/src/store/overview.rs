@@ -29,25 +29,12 @@ impl FarmStore {
         Ok(to_u64(count))
     }
 
-    /// The bytes of the runs that boards sent.
+    /// The bytes of the runs that boards sent or that were fetched from them.
     pub async fn sent_bytes(&self) -> Result<u64> {
         let bytes: i64 = sqlx::query_scalar("select cast(coalesce(sum(bytes), 0) as bigint) from kept")
             .fetch_one(&self.pool)
             .await
             .map_err(trouble)?;
-        Ok(to_u64(bytes))
-    }
-
-    /// Those of one board.
-    pub async fn sent_bytes_of(&self, board: &str) -> Result<u64> {
-        let bytes: i64 = sqlx::query_scalar(
-            "select cast(coalesce(sum(k.bytes), 0) as bigint) from kept k join board b on b.id = k.board_id \
-             where b.key = $1",
-        )
-        .bind(board)
-        .fetch_one(&self.pool)
-        .await
-        .map_err(trouble)?;
         Ok(to_u64(bytes))
     }
 

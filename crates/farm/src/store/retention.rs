@@ -131,7 +131,7 @@ impl FarmStore {
         Ok((noted.rows_affected() > 0).then_some(BegunThinning { bundle, before }))
     }
 
-    /// Notes that it is done, and that its board has so many bytes more.
+    /// Notes that it is done, and that its board's runs take so many bytes less.
     pub async fn end_thinning(&self, of: BegunThinning<'_>, freed: u64) -> Result<()> {
         let less = to_i64(freed);
         sqlx::query(

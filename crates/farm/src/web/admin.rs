@@ -96,7 +96,7 @@ pub async fn board(
         refusals: &refusals,
         rows,
         missing,
-        sent_bytes: app.store.sent_bytes_of(&board.board).await?,
+        sent_bytes: app.store.kept_bytes_of(&board.board).await?,
         quota: app.intake.as_ref().map(|intake| intake.quota),
     };
     Ok(WebAnswer::page(board_settings(&view)))

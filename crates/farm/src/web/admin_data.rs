@@ -41,7 +41,7 @@ pub async fn sent(
     let tokens = app.store.tokens().await?.get(&board).copied().unwrap_or_default();
     WebAnswer::json(&json!({
         "schema": "onbeat.farm-sent/1", "board": board, "tokens": tokens, "rows": rows, "missing": missing,
-        "sent_bytes": app.store.sent_bytes_of(&board).await?,
+        "sent_bytes": app.store.kept_bytes_of(&board).await?,
         "quota": app.intake.as_ref().map(|intake| intake.quota), "refused": refused,
     }))
 }
