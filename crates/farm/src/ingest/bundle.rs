@@ -6,7 +6,6 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use bundle::events::SPIKES;
 use bundle::manifest::RUN_LIMIT;
 use bundle::read::{Bundle, host_files, parse_run};
 use model::histogram::bucket_of;
@@ -26,7 +25,7 @@ use super::plausible;
 use super::run_rows::RunRows;
 use super::seconds::SlotsRead;
 use super::slots::offset;
-use super::stored::stored_file;
+use super::stored::{WINDOWS, stored_file};
 use crate::records::{BundleRecord, CpuRows, CulpritOfRun, FarmRun, FarmSlot, SeriesKey, TierRow};
 
 /// Names of culprits that a run may have.
@@ -102,7 +101,7 @@ fn read_unguarded(found: &FoundBundle) -> Result<(BundleRecord, Vec<String>), St
 /// The culprits of a hunt that was killed, as its report has them: its document has those of its
 /// last checkpoint at best.
 fn find_culprits(place: &Path, bundle: &mut Bundle) -> Result<(), String> {
-    let traced = stored_file(place, &format!("events/{SPIKES}")).map_or(0, |file| file.bytes);
+    let traced = stored_file(place, WINDOWS).map_or(0, |file| file.bytes);
     if !bundle.run.complete && traced > MOST_TRACED {
         bundle.remarks.push(format!(
             "its culprits are those of its last checkpoint: more than {} MiB were traced around its spikes",

@@ -10,6 +10,8 @@ use model::fact::Fact;
 
 use super::tar;
 
+/// The file of a bundle with the windows of its spikes.
+pub const WINDOWS: &str = "events/spikes.jsonl";
 /// What is in memory at a time of a file.
 const AT_ONCE: u64 = 256 << 10;
 

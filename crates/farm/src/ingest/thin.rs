@@ -13,12 +13,10 @@ use rules::culprits::belonging::place_of;
 use study::page::spiked_run;
 
 use super::bundle::fingerprint;
-use super::stored::stored_file;
+use super::stored::{WINDOWS, stored_file};
 
 /// The files of a bundle with its blocks, and with the histograms of their five minutes.
 pub const BLOCK_FILES: [&str; 2] = ["blocks.jsonl", FIVE_MINUTES];
-/// The file with its windows.
-pub const WINDOWS: &str = "events/spikes.jsonl";
 const EVENTS: &str = "events";
 /// What the spikes that stay may take: a window has at most some megabytes.
 const MOST_KEPT: usize = 256 << 20;
@@ -57,8 +55,7 @@ pub fn thin_blocks(place: &Path, dry: bool) -> Result<u64, String> {
 
 /// Takes the windows out that do not stay, where this is no try.
 pub fn thin_windows(place: &Path, kept: &WindowsKept, dry: bool) -> Result<ThinnedBundle, String> {
-    let file = format!("{EVENTS}/{SPIKES}");
-    let Some(before) = stored_file(place, &file) else { return Ok(ThinnedBundle::default()) };
+    let Some(before) = stored_file(place, WINDOWS) else { return Ok(ThinnedBundle::default()) };
     let read = |failure: model::error::Failure| failure.message;
     let run = spiked_run(place).map_err(read)?;
     let mut there = BTreeSet::new();

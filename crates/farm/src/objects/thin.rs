@@ -11,7 +11,8 @@ use host::dir::Dir;
 use super::bucket::{BucketFault, ObjectBucket, blocking};
 use super::fetch::here;
 use super::files::manifest_of;
-use crate::ingest::thin::{BLOCK_FILES, ThinnedBundle, WINDOWS, WindowsKept, thin_windows};
+use crate::ingest::stored::WINDOWS;
+use crate::ingest::thin::{BLOCK_FILES, ThinnedBundle, WindowsKept, thin_windows};
 use crate::ingest::unpack::remove_tree;
 use crate::store::ThinnedPart;
 
