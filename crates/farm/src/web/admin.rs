@@ -57,7 +57,7 @@ pub async fn shown(
     boards.truncate(MOST_BOARDS);
     let is_admin = visitor.role() == Some(Role::Admin);
     let people = if is_admin { app.store.people().await? } else { Vec::new() };
-    let trouble = app.cache.as_ref().and_then(|cache| cache.bucket.trouble().borrow().clone());
+    let trouble = app.bucket_trouble();
     let view = AdminView {
         visitor: visitor.name(),
         is_admin,

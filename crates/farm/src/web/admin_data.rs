@@ -15,7 +15,6 @@ use crate::people::Role;
 use crate::records::BoardRefusal;
 
 pub async fn storage(State(app): State<Arc<App>>, Extension(visitor): Extension<Visitor>) -> WebOutcome {
-    let trouble = app.cache.as_ref().and_then(|cache| cache.bucket.trouble().borrow().clone());
     // As on the page: codes are for those who may make them.
     let open_codes = match visitor.role() {
         Some(Role::Admin) => Some(app.store.open_codes(now()).await?),
@@ -24,7 +23,7 @@ pub async fn storage(State(app): State<Arc<App>>, Extension(visitor): Extension<
     WebAnswer::json(&json!({
         "schema": "onbeat.farm-storage/1", "keeps": app.intake.is_some(),
         "database_bytes": app.store.database_bytes().await, "sent_bytes": app.store.sent_bytes().await?,
-        "bucket_trouble": trouble.unwrap_or_default(), "open_codes": open_codes,
+        "bucket_trouble": app.bucket_trouble().unwrap_or_default(), "open_codes": open_codes,
     }))
 }
 

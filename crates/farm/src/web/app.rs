@@ -29,7 +29,6 @@ const AT_ONCE: usize = 2;
 const FILES_AT_ONCE: usize = 8;
 /// Folders that are remembered as refused.
 const MOST_REFUSED: usize = 1_000;
-
 /// Passwords that wait to be compared, one after the other: each takes 19 MiB.
 const PASSWORDS_WAITING: usize = 32;
 
@@ -116,6 +115,11 @@ impl App {
         // None where another state has replaced it since it was asked for.
         let digest = self.store.run_digest_at(&run.id, &run.place).await?;
         Ok(cache.open(place, digest.as_deref()).await?)
+    }
+
+    /// Why the bucket of bundles does not answer; none where it does, or where there is none.
+    pub fn bucket_trouble(&self) -> Option<String> {
+        self.cache.as_ref().and_then(|cache| cache.bucket.trouble().borrow().clone())
     }
 
     /// Whether browsers reach it by TLS: everywhere but on this machine.

@@ -155,8 +155,8 @@ fn of_farm(text: &mut MetricsText, app: &App) {
     let yes = |is_so: bool| f64::from(u8::from(is_so));
     let pending = of(&app.counters.webhook_pending);
     text.alone("onbeat_farm_webhook_pending", "Changes that wait for the webhook.", pending as f64);
-    if let Some(cache) = &app.cache {
-        let is_away = cache.bucket.trouble().borrow().is_some();
+    if app.cache.is_some() {
+        let is_away = app.bucket_trouble().is_some();
         text.alone("onbeat_farm_bucket_away", "Whether the bucket of bundles does not answer.", yes(is_away));
     }
     if let Some(intake) = &app.intake {
