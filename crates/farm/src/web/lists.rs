@@ -9,6 +9,7 @@ use serde_json::json;
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
 use super::pages::WebOutcome;
+use super::runs::MOST_OF_BOARD;
 use super::tables::table;
 use crate::board_settings::BudgetsDocument;
 
@@ -17,8 +18,6 @@ const MOST_RUNS: i64 = 1_000;
 /// Entries of what was done where no number is asked for, and at most: more are not kept.
 const AUDIT_SHOWN: i64 = 100;
 const MOST_OF_AUDIT: i64 = 10_000;
-/// Labels of a board in one answer.
-const MOST_LABELS: i64 = 10_000;
 
 pub async fn culprit(State(app): State<Arc<App>>, Path(fingerprint): Path<String>) -> WebOutcome {
     let Some(found) = app.store.culprit(&fingerprint).await? else {
@@ -75,6 +74,6 @@ pub async fn labels_csv(State(app): State<Arc<App>>, Query(query): Query<LabelsQ
     if app.store.boards_of(Some(&query.board)).await?.is_empty() {
         return Err(Refusal::not_found("no board has this name: choose one of the list of boards"));
     }
-    let labels = app.store.labels(&query.board, MOST_LABELS).await?;
+    let labels = app.store.labels(&query.board, MOST_OF_BOARD).await?;
     table(&["name", "value", "runs", "first", "last"], &labels)
 }

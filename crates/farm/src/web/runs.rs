@@ -21,7 +21,7 @@ const MOST: i64 = 1_000;
 /// Labels that are asked for together.
 const MOST_LABELS: usize = 8;
 /// Labels of a board in one answer.
-const MOST_OF_BOARD: i64 = 10_000;
+pub const MOST_OF_BOARD: i64 = 10_000;
 
 /// What is asked, in any order; `label` may be there several times.
 pub type RunsAsked = Query<Vec<(String, String)>>;
