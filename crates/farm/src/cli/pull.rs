@@ -175,7 +175,7 @@ impl Args {
         let span = span.map_err(|why| Failure::usage(format!("--silence: {why}")))?;
         match (Nanos::SECOND..=Nanos(86_400 * Nanos::SECOND.0)).contains(&span) {
             true => Ok(span),
-            false => Err(Failure::usage("--silence: is a second to a day: 5m where it is left out")),
+            false => Err(Failure::usage("--silence: no span from a second to a day: write it like 5m")),
         }
     }
 
