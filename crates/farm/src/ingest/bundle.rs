@@ -135,8 +135,8 @@ fn rows_of(
     })
 }
 
-/// What stands in addresses and names folders: among these is the file by which one server at a
-/// time has them.
+/// Whether it can stand in an address and name a folder of bundles, in which `lock` is a file of the
+/// server's own.
 pub fn is_id(id: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     (1..=128).contains(&id.len()) && id.chars().all(plain) && !id.starts_with('.') && id != "lock"

@@ -119,13 +119,11 @@ impl FarmStore {
 fn trouble(error: sqlx::Error) -> Failure {
     use sqlx::Error::{Io, PoolClosed, PoolTimedOut, Tls, WorkerCrashed};
     let code = error.as_database_error().and_then(|told| told.code()).unwrap_or_default();
-    // Classes of PostgreSQL's error codes: insufficient resources; connection, a lock that is not
-    // given, operator intervention.
     // A database that asks others hands on their messages, which may have several lines.
     let said = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
     let is_away = matches!(error, Io(_) | PoolClosed | PoolTimedOut | Tls(_) | WorkerCrashed);
     if code == "22021" {
-        // PostgreSQL has none in a text, and no name here has one.
+        // PostgreSQL's character_not_in_repertoire: its texts have no NUL, and no name here has one.
         return Failure::usage("a text holds a NUL: leave it out");
     }
     // 22003 is PostgreSQL's numeric_value_out_of_range; SQLite has no code of its own for it.
@@ -143,6 +141,8 @@ fn trouble(error: sqlx::Error) -> Failure {
              missing"
         ));
     }
+    // Classes of PostgreSQL's error codes: insufficient resources; connection, a lock that is not
+    // given, operator intervention.
     Failure::internal(match code.get(..2) {
         Some("53") => format!("the store has no room ({said}): give its database disk and connections"),
         Some("08" | "55" | "57") => away(&said),

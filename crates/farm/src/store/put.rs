@@ -169,8 +169,7 @@ async fn put_run(
         .await?;
     sqlx::query(
         "insert into run (board_id, id, environment_id, command, series, plan, started, length_ns, \
-         complete, cpus, \
-         cycles, missed, max_ns, p9999_ns, invalid, spikes, place, digest, whole) \
+         complete, cpus, cycles, missed, max_ns, p9999_ns, invalid, spikes, place, digest, whole) \
          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)",
     )
     .bind(board)

@@ -13,9 +13,8 @@ pub const OVER: i64 = 1;
 /// and this one that counts by its five minutes nevertheless.
 pub const ON_BY_ROWS: i64 = 2;
 
-const COLUMNS: &str = "select r.id, b.key, r.command, r.series, r.plan, r.started, r.length_ns, \
- r.complete, r.cpus, \
-     r.cycles, r.missed, r.max_ns, r.p9999_ns, r.invalid, r.spikes, r.place, e.release, e.digest, \
+const COLUMNS: &str = "select r.id, b.key, r.command, r.series, r.plan, r.started, r.length_ns, r.complete, \
+     r.cpus, r.cycles, r.missed, r.max_ns, r.p9999_ns, r.invalid, r.spikes, r.place, e.release, e.digest, \
      cast(case when p.run is null then 0 else 1 end as bigint) as pinned, coalesce(h.parts, '') as thinned \
      from run r join board b on b.id = r.board_id join environment e on e.id = r.environment_id \
      left join pin p on p.board_id = r.board_id and p.run = r.id \

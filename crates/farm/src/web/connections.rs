@@ -20,7 +20,7 @@ pub struct ConnectionLimits {
     pub most: usize,
     /// From one address; none where all come from a proxy or from this machine.
     pub most_of_one: Option<usize>,
-    /// From its begin to the end of the first request's head, with the handshake of TLS.
+    /// From its start to the end of the first request's head, with the handshake of TLS.
     pub first: Duration,
     /// From the first byte of a later head to its last,
     pub head: Duration,
