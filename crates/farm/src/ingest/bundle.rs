@@ -27,6 +27,7 @@ use super::seconds::SlotsRead;
 use super::slots::offset;
 use super::stored::{WINDOWS, stored_file};
 use crate::records::{BundleRecord, CpuRows, CulpritOfRun, FarmRun, FarmSlot, SeriesKey, TierRow};
+use crate::wall_clock::now;
 
 /// Names of culprits that a run may have.
 const MOST_CULPRITS: usize = 200;
@@ -55,7 +56,7 @@ fn read_unguarded(found: &FoundBundle) -> Result<(BundleRecord, Vec<String>), St
         return Err("its id is no name of a run: letters, digits, '.', '_' and '-', at most 128".to_owned());
     }
     find_culprits(&found.place, &mut bundle)?;
-    let clock = (host::clock::monotonic() + host::clock::wall_offset()).0.div_euclid(Nanos::SECOND.0);
+    let clock = now();
     plausible::run(&bundle.run, clock)?;
     let run_rows = RunRows::of(&bundle)?;
     let whole = whole(&bundle.run);

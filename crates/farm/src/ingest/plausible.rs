@@ -14,6 +14,7 @@ use model::wall_time::nanos_of;
 use model::watch::WatchRow;
 
 use crate::records::FarmSlot;
+use crate::wall_clock::now;
 
 /// Samples of a run, all CPUs together: 128 CPUs that wake up every 20 us for a year are 2e14. A
 /// day has room for 32,000 runs like that before its sum is no `i64`.
@@ -43,7 +44,7 @@ pub fn latest(clock: i64) -> i64 {
 
 /// The same by the clock of this machine.
 pub fn latest_now() -> i64 {
-    latest((host::clock::monotonic() + host::clock::wall_offset()).0.div_euclid(Nanos::SECOND.0))
+    latest(now())
 }
 
 /// Why a run is none that onbeat wrote, by the farm's clock in seconds since 1970.

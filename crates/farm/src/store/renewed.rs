@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use model::units::Nanos;
 use sqlx::{Any, Transaction};
 
 use crate::ingest::fingerprint::{fingerprint_of, plain_name};
+use crate::wall_clock::now;
 
 /// What a change of a culprit is of, before its fingerprint.
 const SUBJECT: &str = "culprit ";
@@ -61,9 +61,8 @@ pub async fn renew_culprits(all: &mut Transaction<'static, Any>) -> sqlx::Result
 pub async fn note_rows_named(all: &mut Transaction<'static, Any>) -> sqlx::Result<()> {
     let first: Option<i64> =
         sqlx::query_scalar("select min(from_t) from culprit_day").fetch_one(&mut **all).await?;
-    let now = (host::clock::monotonic() + host::clock::wall_offset()).0.div_euclid(Nanos::SECOND.0);
     sqlx::query("insert into meta (name, value) values ('rows named since', $1) on conflict do nothing")
-        .bind(first.unwrap_or(now))
+        .bind(first.unwrap_or_else(now))
         .execute(&mut **all)
         .await?;
     Ok(())

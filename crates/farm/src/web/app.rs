@@ -22,6 +22,7 @@ use crate::pages::fleet::RefusedBundle;
 use crate::people::{PasswordCost, PasswordMemory, digest_password};
 use crate::records::FarmRun;
 use crate::store::{AuditEntry, FarmStore};
+use crate::wall_clock::now_ns;
 
 /// Reports and comparisons that are made at the same time: each may read hundreds of megabytes.
 const AT_ONCE: usize = 2;
@@ -129,8 +130,7 @@ impl App {
 
     /// Notes what somebody did.
     pub async fn note(&self, who: &str, what: &str) -> Result<(), Refusal> {
-        let t_ns = (host::clock::monotonic() + host::clock::wall_offset()).0;
-        let entry = AuditEntry { t_ns, who: who.to_owned(), what: what.to_owned() };
+        let entry = AuditEntry { t_ns: now_ns().0, who: who.to_owned(), what: what.to_owned() };
         Ok(self.store.note(&entry).await?)
     }
 

@@ -14,12 +14,12 @@ use super::found_changes::rates_of;
 use super::pages::WebOutcome;
 use super::unnamed;
 use super::visitor::Visitor;
-use super::wall_clock::now;
 use crate::changes::{ChangeIdentity, FarmChange, SHOWN_DAYS};
 use crate::pages;
 use crate::pages::changes::{ChangesShown, ChangesView};
 use crate::people::Role;
 use crate::records::FarmBoard;
+use crate::wall_clock::now;
 
 /// Between two looks for boards that have another day.
 const EVERY: std::time::Duration = std::time::Duration::from_secs(60);

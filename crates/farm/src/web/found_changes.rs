@@ -12,11 +12,11 @@ use model::units::Nanos;
 
 use super::answer::Refusal;
 use super::board_changes::{of_board, reaches};
-use super::wall_clock::now;
 use crate::changes::{ChangeKind, ChangesScope, FarmChange, RateReach, SHOWN_DAYS, hold, silent};
 use crate::ingest::plausible::believed;
 use crate::records::{DayMaximum, FarmBoard, Tier};
 use crate::store::{ChangeMarks, FarmStore};
+use crate::wall_clock::now;
 
 const DAY: i64 = 86_400;
 

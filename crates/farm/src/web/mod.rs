@@ -57,7 +57,6 @@ mod tables;
 mod tls;
 mod unnamed;
 mod visitor;
-mod wall_clock;
 mod webhook;
 mod wrong_codes;
 

@@ -22,7 +22,6 @@ use super::made_reports::{MadeReport, MadeReports};
 use super::protection::POLICY;
 use super::unnamed;
 use super::visitor::Visitor;
-use super::wall_clock::now;
 use crate::board_settings::BoardState;
 use crate::pages::board::{BoardView, worst_of};
 use crate::pages::board_span::BoardSpan;
@@ -33,6 +32,7 @@ use crate::people::Role;
 use crate::pictures::long_term::LongTerm;
 use crate::records::{FarmBoard, FarmRun, FarmSlot, SeriesKey, SeriesOfBoard, Tier};
 use crate::store::TimeStretch;
+use crate::wall_clock::now;
 
 /// What a handler answers.
 pub type WebOutcome = Result<WebAnswer, Refusal>;

@@ -18,8 +18,8 @@ use super::app::App;
 use super::clones::MOST_BOOTS;
 use super::intake::Intake;
 use super::refusals::BoardDropped;
-pub use super::wall_clock::{now, now_ns};
 use crate::store::{BoardClock, TokenOwner};
+pub use crate::wall_clock::{now, now_ns};
 
 /// What a token begins with.
 pub const TOKEN: &str = "obt_";

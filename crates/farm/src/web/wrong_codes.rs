@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::answer::Refusal;
 use super::attempts::LoginAttempts;
-use super::wall_clock::now;
+use crate::wall_clock::now;
 
 /// Wrong codes of an hour, of all addresses together, from which on each request waits. A code has
 /// 128 bits, so that none is guessed: this is for the store, and keeps no board out.

@@ -1,4 +1,4 @@
-//! The time of this machine: in a file of its own, because who asks is asked by others.
+//! The time of this machine.
 
 use model::units::Nanos;
 
