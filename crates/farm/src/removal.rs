@@ -10,10 +10,11 @@ use model::error::Result;
 use model::text::{quoted, several};
 use serde::Serialize;
 
+use crate::folders::lies_in;
 use crate::ingest::bundle::read;
 use crate::ingest::find::FoundBundle;
 use crate::ingest::unpack::remove_tree;
-use crate::objects::{ObjectBucket, lies_in, name_in_bucket};
+use crate::objects::{ObjectBucket, name_in_bucket};
 use crate::records::{BundleRecord, FarmRun};
 use crate::store::{FarmStore, RemovedRun, RunRemoval};
 

@@ -10,11 +10,12 @@ use super::farm_flags::FarmFlags;
 use super::kept_copy::differs;
 use super::store_flag::StorePlace;
 use super::{FarmEnvironment, say};
+use crate::folders::lies_in;
 use crate::ingest::bundle::{is_id, read};
 use crate::ingest::environment::hex;
 use crate::ingest::find::FoundBundle;
 use crate::ingest::keep::{copying_turn, keep};
-use crate::objects::{lies_in, name_in_bucket};
+use crate::objects::name_in_bucket;
 use crate::store::{BundlePlace, FarmStore, PutOutcome};
 
 /// Copy the store and its bundles into a folder, while the server runs

@@ -11,12 +11,12 @@ use model::text::{quoted, several};
 use sha2::{Digest, Sha256};
 
 use super::document_flags::DocumentFlags;
+use crate::folders::lies_in;
 use crate::ingest::bundle::read;
 use crate::ingest::find::FoundBundle;
 use crate::ingest::keep::{copy_files, keep};
 use crate::ingest::stored::{StoredFile, stored_file, stored_files};
 use crate::ingest::thin::BLOCK_FILES;
-use crate::objects::lies_in;
 use crate::records::{BundleRecord, FarmRun, FarmSlot};
 use crate::store::{BundlePlace, CountedSeconds, FarmStore, ThinnedPart};
 

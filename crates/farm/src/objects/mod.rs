@@ -18,7 +18,6 @@ mod put;
 mod sweep;
 mod thin;
 
-pub use crate::folders::lies_in;
 pub use address::{BucketAddress, ObjectKeys};
 pub use bucket::{BucketFault, ObjectBucket};
 pub use cache::{BundleCache, BundleLease};

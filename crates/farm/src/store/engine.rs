@@ -3,6 +3,8 @@
 use model::error::{Failure, Result};
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
+use crate::this_machine::is_this_machine;
+
 /// Which database a store is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreEngine {
@@ -82,10 +84,7 @@ pub fn checked(url: &str) -> Result<String> {
     };
     let options: PgConnectOptions = url.parse().map_err(|error: sqlx::Error| refused(&error))?;
     let host = options.get_host();
-    let is_here = options.get_socket().is_some()
-        || host.starts_with('/')
-        || host == "localhost"
-        || host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    let is_here = options.get_socket().is_some() || host.starts_with('/') || is_this_machine(host);
     let is_said = url.contains("sslmode=") || url.contains("ssl-mode=");
     if is_here || is_said || !matches!(options.get_ssl_mode(), PgSslMode::Prefer | PgSslMode::Allow) {
         return Ok(url.to_owned());

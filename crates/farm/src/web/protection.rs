@@ -19,6 +19,7 @@ use super::files::Streamed;
 use super::guarded::PeerConnection;
 use super::paced_body::{PACE, PacedBody};
 use crate::pages;
+use crate::this_machine::is_this_machine;
 
 /// Nothing but the farm's own style sheet, whatever escaping might have let through.
 pub const POLICY: &str = "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; \
@@ -134,8 +135,7 @@ fn is_own_name(headers: &HeaderMap) -> bool {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,
     };
-    let bare = name.trim_start_matches('[').trim_end_matches(']');
-    name == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    is_this_machine(name)
 }
 
 fn accepts_gzip(headers: &HeaderMap) -> bool {
