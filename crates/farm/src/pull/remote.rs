@@ -76,8 +76,10 @@ pub struct ListedRun {
 pub enum RemoteFault {
     /// It measures: reading would be load.
     Measures,
-    /// It cannot be reached, or not be asked.
+    /// It cannot be asked.
     Failed(String),
+    /// ssh does not get there, or lost the connection.
+    Unreached(String),
     /// It was reached, and nothing comes any more.
     Silent(String),
     /// What came is refused.
@@ -179,12 +181,15 @@ impl RemoteRuns<'_> {
 
 fn failed(code: Option<i32>, said: &str) -> RemoteFault {
     let last = excerpt(said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default());
-    let why = match code {
-        Some(NO_CONNECTION) => format!("host not reached ({last}): try `ssh -oBatchMode=yes` by hand"),
-        Some(code) => format!("it cannot be asked, code {code} ({last}): it takes sh, tar and sha256sum"),
-        None => "ssh was ended by a signal: try again".to_owned(),
-    };
-    RemoteFault::Failed(why)
+    match code {
+        Some(NO_CONNECTION) => {
+            RemoteFault::Unreached(format!("host not reached ({last}): try `ssh -oBatchMode=yes` by hand"))
+        }
+        Some(code) => RemoteFault::Failed(format!(
+            "it cannot be asked, code {code} ({last}): it takes sh, tar and sha256sum"
+        )),
+        None => RemoteFault::Failed("ssh was ended by a signal: try again".to_owned()),
+    }
 }
 
 /// `DIGEST  ./NAME/run.json`.

@@ -63,7 +63,7 @@ pub async fn pull_from(place: &PullPlace, host: &PullHost) -> Result<PullOutcome
     let (listed, foreign) = match listed {
         Ok(listed) => listed,
         Err(RemoteFault::Measures) => return Ok(PullOutcome { measures: true, ..outcome }),
-        Err(RemoteFault::Failed(why) | RemoteFault::Silent(why)) => {
+        Err(RemoteFault::Failed(why) | RemoteFault::Unreached(why) | RemoteFault::Silent(why)) => {
             return Ok(PullOutcome { unasked: Some(why), ..outcome });
         }
         Err(RemoteFault::Refused(why)) => {
@@ -99,7 +99,7 @@ pub async fn pull_from(place: &PullPlace, host: &PullHost) -> Result<PullOutcome
             // What one of them has may be the reason that all are refused.
             Err(RemoteFault::Refused(_)) if some.len() > 1 => waiting.extend(some.chunks(1).rev()),
             // Each further one would take as long.
-            Err(RemoteFault::Silent(why)) => {
+            Err(RemoteFault::Unreached(why) | RemoteFault::Silent(why)) => {
                 outcome.refused.push(why);
                 break;
             }
@@ -112,12 +112,15 @@ pub async fn pull_from(place: &PullPlace, host: &PullHost) -> Result<PullOutcome
 fn words(fault: RemoteFault) -> String {
     match fault {
         RemoteFault::Measures => "it measures".to_owned(),
-        RemoteFault::Failed(why) | RemoteFault::Silent(why) | RemoteFault::Refused(why) => why,
+        RemoteFault::Failed(why)
+        | RemoteFault::Unreached(why)
+        | RemoteFault::Silent(why)
+        | RemoteFault::Refused(why) => why,
     }
 }
 
-/// Fetches some runs and stores each; a refusal and a silence concern all of them, and none is
-/// stored then.
+/// Fetches some runs and stores each; a refusal, a silence and a lost connection concern all of
+/// them, and none is stored then.
 async fn fetch(
     place: &PullPlace,
     host: &PullHost,
@@ -135,11 +138,11 @@ async fn fetch(
     });
     let unpacked: UnpackedRuns = match fetched.await? {
         Ok(unpacked) => unpacked,
-        Err(fault @ (RemoteFault::Refused(_) | RemoteFault::Silent(_))) => return Ok(Err(fault)),
-        Err(fault) => {
+        Err(fault @ (RemoteFault::Measures | RemoteFault::Failed(_))) => {
             outcome.refused.push(words(fault));
             return Ok(Ok(()));
         }
+        Err(fault) => return Ok(Err(fault)),
     };
     outcome.left_out += unpacked.left_out;
     let volumes: BTreeMap<String, u64> =

@@ -18,7 +18,8 @@ impl Hosts {
         // Notes its arguments, then does what a shell over there would.
         let script = "#!/bin/sh\nprintf '%s\\n' \"$@\" >> \"$HOSTS/asked\"\nwhile [ $# -gt 2 ]; do shift; \
                       done\ncase $1 in gone) echo no route >&2; exit 255;; hangs) exec sleep 1000;; esac\n\
-                      case $1:$2 in stops:*'tar -cf'*) exec sleep 1000;; esac\nunset XDG_STATE_HOME\n\
+                      case $1:$2 in stops:*'tar -cf'*) exec sleep 1000;; drops:*'tar -cf'*) \
+                      echo cable >&2; exit 255;; esac\nunset XDG_STATE_HOME\n\
                       HOME=\"$HOSTS/$1\" exec sh -c \"$2\"\n";
         fs::create_dir(hosts.at("bin")).unwrap();
         executable(&hosts.at("bin/ssh"), script);
@@ -206,6 +207,13 @@ fn a_host_that_falls_silent_is_given_up_and_the_others_go_on() {
         // Also where there is more to be fetched.
         assert_eq!(said.matches(&why).count(), 1, "{said}");
     }
+    // A connection that is lost is not made anew for each part of what there is.
+    for at in 0..20 {
+        run(&hosts.runs("drops"), "measured", &format!("d{at:02}"));
+    }
+    let (code, said) = hosts.pull(&["--always", "drops"]);
+    assert!(code == 7 && said.contains("drops: 0 runs stored"), "{said}");
+    assert_eq!(said.matches("drops: host not reached (cable)").count(), 1, "{said}");
     for wrong in ["0", "2d", "soon"] {
         let (code, said) = hosts.pull(&["--silence", wrong, "press-3"]);
         assert!(code == 2 && said.contains("--silence"), "{wrong}: {said}");
