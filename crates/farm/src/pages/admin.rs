@@ -102,6 +102,7 @@ fn boards(of: &AdminView) -> Markup {
 }
 
 fn refused(of: &AdminView) -> Markup {
+    const MOST: usize = 200;
     html! {
         @if of.refusals.is_empty() {
             p { "No board was refused anything since the server was started." }
@@ -110,13 +111,16 @@ fn refused(of: &AdminView) -> Markup {
                 table {
                     thead { tr { th.left { "board" } th.left { "latest (UTC)" } th { "times" }
                         th.left { "why" } th.left.more { "request" } } }
-                    tbody { @for one in of.refusals.iter().take(200) { tr {
+                    tbody { @for one in of.refusals.iter().take(MOST) { tr {
                         th.left { a href={ "/admin/boards/" (escaped(&one.board)) } { (one.board) } }
                         td.left { (moment(one.t)) } td { (one.count) } td.wrap { (one.detail) }
                         td.wrap.more { (one.request) }
                     } } }
                 }
             }))
+            @if of.refusals.len() > MOST {
+                p.muted { (of.refusals.len() - MOST) " earlier ones are on the pages of their boards." }
+            }
             p.muted { "Since the server was started, the last 20 of each board; equal ones are counted. What "
                 code { "import" } " and " code { "pull" } " left out is below, in what was done." }
         }

@@ -22,6 +22,9 @@ use crate::records::{
 };
 use crate::sides::FarmSide;
 
+/// Series that the page names.
+const SERIES: usize = 24;
+
 /// The series with the largest latency of all, and its day.
 pub fn worst_of(maxima: &BTreeMap<SeriesKey, DayMaximum>) -> Option<(&SeriesKey, DayMaximum)> {
     maxima.iter().map(|(key, day)| (key, *day)).max_by_key(|(_, day)| (day.max_ns, day.t))
@@ -201,13 +204,16 @@ fn choice(of: &BoardView) -> Markup {
     html! {
         @if of.series.len() > 1 {
             p.muted { "Histograms are added up only where what was measured is the same:" }
-            ul.spans { @for one in of.series.iter().take(24) {
+            ul.spans { @for one in of.series.iter().take(SERIES) {
                 li { a href=(address(&one.key, of.span)) aria-current=[(one.key ==
                     *of.chosen).then_some("true")] {
                     (series_words(one))
                 } " (" (several(one.days, "day", "days"))
                     @if let Some(day) = of.maxima.get(&one.key) { ", at most " (span(day.max_ns)) } ")" }
             } }
+            @if of.series.len() > SERIES {
+                p.muted { (of.series.len() - SERIES) " more are in the board as JSON, below." }
+            }
         } @else if let Some(one) = of.series.first() { p { (series_words(one)) "." } }
         ul.spans { @for (span, _, name) in BoardSpan::ALL {
             li { a href=(address(of.chosen, span)) aria-current=[(span == of.span).then_some("true")] {
@@ -359,6 +365,19 @@ mod tests {
                 text.contains("&amp;span=day&amp;to=1970-01-02\">1970-01-02</a>"),
                 "a day has its picture"
             );
+        });
+    }
+
+    #[test]
+    fn series_beyond_those_that_are_named_are_counted() {
+        with_view(|view| {
+            let series = vec![view.series[0].clone(); SERIES];
+            assert!(!super::board(&BoardView { series: &series, ..view }).contains("more are in the board"));
+        });
+        with_view(|view| {
+            let series = vec![view.series[0].clone(); SERIES + 3];
+            let text = super::board(&BoardView { series: &series, ..view });
+            assert!(text.contains("3 more are in the board as JSON"), "{text}");
         });
     }
 

@@ -44,7 +44,7 @@ pub struct FiveMinutes<'a> {
     pub over: [Option<i64>; 2],
     /// The worst ones of the day.
     pub worst: &'a [FarmSlot],
-    /// Hours of the day where they are kept, else the five minutes.
+    /// The hours of the day; without rows where they are not kept any more.
     pub day: &'a LongTerm,
     pub runs: &'a [FarmRun],
     /// The spikes that hunts recorded in these minutes, the latest first.

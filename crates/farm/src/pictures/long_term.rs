@@ -22,7 +22,7 @@ const LEAST_WIDTH: f64 = 3.0;
 /// The height of what marks a column.
 const MARK: f64 = 5.0;
 
-/// Days or hours of a board, oldest first.
+/// Days, hours or five minutes of a board, oldest first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LongTerm {
     /// How long a row is.

@@ -19,16 +19,15 @@ pub fn days(of: &[DayMaximum], last: i64) -> Markup {
     let newest = last.div_euclid(DAY);
     let (x, y) = (WIDTH / DAYS as f64, Scale::log(1e3, 1e7, HEIGHT - 2.0, 2.0));
     let mut bars = PathData::default();
-    for day in of {
-        let age = newest - day.t.div_euclid(DAY);
-        if (0..DAYS).contains(&age) {
-            let top = y.at(day.max_ns.0 as f64).min(HEIGHT - 4.0);
-            bars.rect((DAYS - 1 - age) as f64 * x, top, x - 1.0, HEIGHT - top);
-        }
+    let age = |day: &DayMaximum| newest - day.t.div_euclid(DAY);
+    let shown: Vec<&DayMaximum> = of.iter().filter(|day| (0..DAYS).contains(&age(day))).collect();
+    for day in &shown {
+        let top = y.at(day.max_ns.0 as f64).min(HEIGHT - 4.0);
+        bars.rect((DAYS - 1 - age(day)) as f64 * x, top, x - 1.0, HEIGHT - top);
     }
-    let words = match of.iter().max_by_key(|day| day.max_ns) {
+    let words = match shown.iter().max_by_key(|day| day.max_ns) {
         Some(worst) => format!("Daily maxima of 30 days, the largest {} us", us(worst.max_ns)),
-        None => "No run that counts in 30 days".to_owned(),
+        None => "Nothing that counts in 30 days".to_owned(),
     };
     html! {
         svg.spark viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } role="img" aria-label=(words) {
@@ -47,8 +46,13 @@ mod tests {
     #[test]
     fn each_day_is_a_bar_and_what_is_older_is_none() {
         let day = |age: i64, max| DayMaximum { t: (100 - age) * DAY, max_ns: Nanos(max) };
-        let text = days(&[day(0, 5_000), day(29, 1), day(30, 9), day(-1, 9)], 100 * DAY + 7).into_string();
+        let of = [day(0, 5_000), day(29, 1), day(30, 9_000), day(-1, 9_000)];
+        let text = days(&of, 100 * DAY + 7).into_string();
         assert_eq!(text.matches('z').count(), 2, "{text}");
-        assert!(days(&[], 0).into_string().contains("No run"));
+        // Its words are of these days too.
+        assert!(text.contains("the largest 5.0 us"), "{text}");
+        let older = days(&[day(30, 9_000)], 100 * DAY).into_string();
+        assert!(older.contains("Nothing that counts"), "{older}");
+        assert!(days(&[], 0).into_string().contains("Nothing that counts"));
     }
 }
