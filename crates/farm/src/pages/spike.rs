@@ -30,7 +30,7 @@ pub fn spike(of: &FarmRun, number: u64, again: Option<&str>, parts: PageParts) -
             " says the same of every spike." }
         (same_again(again))
     };
-    page(Some(Section::Boards), &parts.heading, body)
+    page(Some(Section::Runs), &parts.heading, body)
 }
 
 /// The way to a run's spikes; nothing where it has none.

@@ -35,6 +35,26 @@ fn lie_over_each_other(said: &[SaidOfDay]) -> bool {
     spans.windows(2).any(|pair| pair[1].0 <= pair[0].1)
 }
 
+/// The number of an environment, which is put where it is new.
+pub async fn environment_id(
+    all: &mut Transaction<'static, Any>,
+    of: &EnvironmentRecord,
+) -> sqlx::Result<i64> {
+    sqlx::query(
+        "insert into environment (digest, model, release, preempt, settings) values ($1, $2, $3, $4, $5) \
+         on conflict do nothing",
+    )
+    .bind(&of.digest)
+    .bind(storable(&of.model))
+    .bind(storable(&of.release))
+    .bind(storable(&of.preempt))
+    .bind(storable(&of.settings))
+    .execute(&mut **all)
+    .await?;
+    let id = sqlx::query_scalar("select id from environment where digest = $1");
+    id.bind(&of.digest).fetch_one(&mut **all).await
+}
+
 /// Notes of each day which environments a board had in it; the same again changes nothing.
 pub async fn put_row_environments(
     all: &mut Transaction<'static, Any>,
@@ -171,25 +191,14 @@ impl FarmStore {
     /// Keeps what a board calls an environment: whether it is new.
     pub async fn put_environment(&self, board_id: i64, env: &str, of: &EnvironmentRecord) -> Result<bool> {
         let mut all = self.begin().await?;
-        sqlx::query(
-            "insert into environment (digest, model, release, preempt, settings) \
-             values ($1, $2, $3, $4, $5) on conflict do nothing",
-        )
-        .bind(&of.digest)
-        .bind(storable(&of.model))
-        .bind(storable(&of.release))
-        .bind(storable(&of.preempt))
-        .bind(storable(&of.settings))
-        .execute(&mut *all)
-        .await
-        .map_err(trouble)?;
+        let id = environment_id(&mut all, of).await.map_err(trouble)?;
         let named = sqlx::query(
-            "insert into watch_environment (board_id, env, environment_id) \
-             select $1, $2, id from environment where digest = $3 on conflict do nothing",
+            "insert into watch_environment (board_id, env, environment_id) values ($1, $2, $3) \
+             on conflict do nothing",
         )
         .bind(board_id)
         .bind(env)
-        .bind(&of.digest)
+        .bind(id)
         .execute(&mut *all)
         .await
         .map_err(trouble)?;

@@ -4,6 +4,7 @@ use model::error::{Failure, Result};
 use sqlx::{Any, Transaction};
 
 use super::earlier::{EarlierRun, PutOutcome, earlier_run, judged_anew};
+use super::environments::environment_id;
 use super::forgotten::judged_now;
 use super::how_counted::note;
 use super::labels::put_run_labels;
@@ -12,7 +13,7 @@ use super::tiers::{SlotPlace, add_to_tiers, put_slots};
 use super::{FarmStore, plain, storable, to_i64, trouble};
 use crate::encoding::pack_rows;
 use crate::ingest::board_key::plain_key;
-use crate::records::{BundleRecord, EnvironmentRecord};
+use crate::records::BundleRecord;
 
 impl FarmStore {
     /// Stores a bundle; the same one twice adds nothing.
@@ -136,22 +137,6 @@ async fn board_id(all: &mut Transaction<'static, Any>, key: &str, name: &str) ->
     .execute(&mut **all)
     .await?;
     sqlx::query_scalar("select id from board where key = $1").bind(key).fetch_one(&mut **all).await
-}
-
-async fn environment_id(all: &mut Transaction<'static, Any>, of: &EnvironmentRecord) -> sqlx::Result<i64> {
-    sqlx::query(
-        "insert into environment (digest, model, release, preempt, settings) values ($1, $2, $3, $4, $5) \
-         on conflict do nothing",
-    )
-    .bind(&of.digest)
-    .bind(storable(&of.model))
-    .bind(storable(&of.release))
-    .bind(storable(&of.preempt))
-    .bind(storable(&of.settings))
-    .execute(&mut **all)
-    .await?;
-    let id = sqlx::query_scalar("select id from environment where digest = $1");
-    id.bind(&of.digest).fetch_one(&mut **all).await
 }
 
 async fn put_run(
