@@ -66,6 +66,8 @@ mod tests {
             last.contains("/runs/r1/spike/2\"") && !last.contains("rel=\"next\"") && last.contains("/b/a")
         );
         assert!(last.contains("<code>onbeat hunt -i 1ms</code>") && !first.contains("The same again"));
+        // It is of a run, as the frame shows.
+        assert!(first.contains("<a href=\"/runs\" aria-current=\"page\">"), "{first}");
         assert!(spikes(&of).into_string().contains("/spike/3"));
         assert!(spikes(&FarmRun::default()).into_string().is_empty());
     }
