@@ -19,8 +19,8 @@ pub fn pack_rows(cpus: &[CpuRows]) -> Vec<u8> {
     let mut bytes = vec![LAYOUT];
     for one in cpus {
         let rows = one.rows.bytes();
-        put(&mut bytes, u64::from(one.cpu.0));
-        put(&mut bytes, rows.len() as u64);
+        varint(&mut bytes, u64::from(one.cpu.0));
+        varint(&mut bytes, rows.len() as u64);
         bytes.extend_from_slice(rows);
     }
     bytes
@@ -44,11 +44,11 @@ pub fn unpack_rows(bytes: &[u8]) -> Option<Vec<CpuRows>> {
 pub fn pack_peaks(cpus: &[SlotPeak]) -> Vec<u8> {
     let mut bytes = vec![LAYOUT];
     for one in cpus {
-        put(&mut bytes, u64::from(one.cpu.0));
-        put(&mut bytes, one.n);
-        put(&mut bytes, one.missed);
+        varint(&mut bytes, u64::from(one.cpu.0));
+        varint(&mut bytes, one.n);
+        varint(&mut bytes, one.missed);
         for value in [one.max_ns.map(|max| max.0), one.max_at] {
-            put(&mut bytes, value.map_or(0, |value| zigzag(value).saturating_add(1)));
+            varint(&mut bytes, value.map_or(0, |value| zigzag(value).saturating_add(1)));
         }
     }
     bytes
@@ -69,7 +69,7 @@ pub fn unpack_peaks(bytes: &[u8]) -> Option<Vec<SlotPeak>> {
 }
 
 /// Small numbers of either sign are small.
-fn zigzag(value: i64) -> u64 {
+pub fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
 
@@ -77,7 +77,8 @@ fn straight(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
-fn put(bytes: &mut Vec<u8>, mut number: u64) {
+/// Appends a number, seven bits a byte, the lowest first.
+pub fn varint(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);
         number >>= 7;

@@ -10,6 +10,8 @@ use std::io::{self, Write};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+use crate::encoding::{varint, zigzag};
+
 const MAGIC: &[u8; 4] = b"PAR1";
 /// `Type`, `Encoding`, `CompressionCodec` and `PageType` of the format.
 const INT64: i64 = 2;
@@ -294,18 +296,6 @@ impl ThriftStruct {
 fn binary(to: &mut Vec<u8>, text: &str) {
     varint(to, text.len() as u64);
     to.extend(text.as_bytes());
-}
-
-fn zigzag(value: i64) -> u64 {
-    (value << 1 ^ value >> 63) as u64
-}
-
-fn varint(to: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        to.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    to.push(value as u8);
 }
 
 #[cfg(test)]
