@@ -315,7 +315,9 @@ fn each_command_with_a_result_writes_it_as_a_document() {
     assert_eq!(asked(0, &["budget", "200us", "--tag", "arm"])["tags"][0]["budget_ns"], 200_000);
     assert_eq!(asked(0, &["budget"])["schema"], "onbeat.farm-budgets/1");
     assert_eq!(length(&asked(0, &["person", "list"])["people"]), 0);
-    let run = fs::read_dir(at("farm.db.bundles")).unwrap().next().unwrap().unwrap().file_name();
+    // The lock of the folder lies beside them.
+    let mut kept = fs::read_dir(at("farm.db.bundles")).unwrap().map(|one| one.unwrap());
+    let run = kept.find(|one| one.path().join("run.json").exists()).unwrap().file_name();
     let pinned = asked(0, &["pin", run.to_str().unwrap(), "--note", "a baseline"]);
     assert_eq!((&pinned["pins"][0]["note"], length(&asked(0, &["pin"])["pins"])), (&"a baseline".into(), 1));
     let would = asked(0, &["prune", "--dry-run", "--blocks", "0s"]);
