@@ -121,8 +121,8 @@ impl ObjectBucket {
 
     /// A fault while the bucket does not answer; where it did, it is not asked.
     pub async fn answers(&self) -> Result<(), BucketFault> {
-        let is_known = self.trouble.borrow().is_none();
-        if is_known { Ok(()) } else { self.probe().await }
+        let is_fine = self.trouble.borrow().is_none();
+        if is_fine { Ok(()) } else { self.probe().await }
     }
 
     fn path(&self, bundle: &str, object: &str) -> ObjectPath {
@@ -287,9 +287,8 @@ impl ObjectBucket {
     fn note(&self, trouble: Option<String>) {
         self.trouble.send_if_modified(|known| {
             let is_other = known.is_some() != trouble.is_some();
-            if is_other {
-                *known = trouble;
-            }
+            // What is wrong may be another thing by now: that is shown, and not told again.
+            *known = trouble;
             is_other
         });
     }

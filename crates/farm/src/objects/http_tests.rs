@@ -15,6 +15,7 @@ use axum::response::{IntoResponse, Response};
 use model::error::{Exit, Failure};
 use sha2::{Digest, Sha256};
 
+use super::tests::PlannedFault;
 use super::{BucketAddress, BundleCache, ObjectKeys};
 use crate::ingest::environment::hex;
 use crate::ingest::stored::stored_files;
@@ -159,5 +160,13 @@ fn requests_are_signed_and_a_bundle_comes_back_over_http() {
         let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
         let closed = format!("http://{closed}");
         told("s3://runs", &closed, "is not reached", Exit::Internal).await;
+        // What is shown is what is wrong now.
+        let bucket = of("s3://others", &endpoint);
+        bucket.planned.plan(Some((1, PlannedFault::Lost)));
+        for words in ["is not reached", "refuses the keys"] {
+            bucket.probe().await.unwrap_err();
+            let shown = bucket.trouble().borrow().clone();
+            assert!(shown.is_some_and(|shown| shown.contains(words)), "{words}");
+        }
     });
 }
