@@ -17,7 +17,7 @@ use super::backoff::Backoff;
 use super::document::{PushDocument, PushWords, say};
 use super::enrolment::{Enrolment, OpenEnrolment, PushFolder};
 use super::found_runs::found;
-use super::link::{FarmAnswer, HttpLink, LinkFault};
+use super::link::{HttpLink, LinkFault};
 use super::quiet::is_measuring;
 use super::round::{PushSources, run_round};
 use super::sent::SentLog;
@@ -166,11 +166,14 @@ fn enrol(
     folder.check()?;
     let name = name.map_or_else(host::node_name, str::to_owned);
     let open = OpenEnrolment::begin(folder, &address.base, code.trim())?;
-    let FarmAnswer { status, body } = link.enrol(code.trim(), &name, &open.secret).map_err(failure)?;
-    let text = |field: &str| clean(body[field].as_str().unwrap_or_default());
+    let answer = link.enrol(code.trim(), &name, &open.secret).map_err(failure)?;
+    let text = |field: &str| clean(answer.body[field].as_str().unwrap_or_default());
+    let status = answer.status;
     if status != 201 {
         let exit = if status == 403 { Exit::NotPermitted } else { Exit::Usage };
-        let message = format!("the farm does not enrol this board ({status}): {}", text("detail"));
+        // The remedy stands at its end: it is said whole.
+        let why = Some(text("detail")).filter(|said| !said.is_empty()).unwrap_or_else(|| answer.detail());
+        let message = format!("the farm does not enrol this board ({status}): {why}");
         return Err(Failure { exit, message });
     }
     let enrolment = Enrolment {

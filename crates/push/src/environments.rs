@@ -5,7 +5,7 @@ use std::path::Path;
 
 use bundle::record::read::{RecordItem, RecordReader};
 use model::error::Failure;
-use model::text::{excerpt, quoted};
+use model::text::quoted;
 use model::watch::WatchEnvironment;
 use sha2::{Digest, Sha256};
 
@@ -71,7 +71,7 @@ fn send(round: &mut PushRound<'_>, environment: &WatchEnvironment) -> Result<(),
             return Ok(());
         }
         status => {
-            let detail = excerpt(answer.body["detail"].as_str().unwrap_or_default());
+            let detail = answer.detail();
             round.outcome.refused += 1;
             round.remark(format!("an environment of the board is left out ({status}: {detail})"));
         }

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use model::text::{excerpt, several};
+use model::text::several;
 use model::units::Nanos;
 use serde_json::Value;
 
-use super::link::{FarmAnswer, LinkFault};
+use super::link::LinkFault;
 use super::sent::SentRows;
 use super::session::{FarmComparison, PushAllowance, PushRound, RoundEnd};
 
@@ -25,12 +25,13 @@ pub fn learn(round: &mut PushRound<'_>) -> Result<Option<Vec<SentRows>>, RoundEn
     let (mut next, mut is_whole) = (format!("most={MOST_NAMED}"), false);
     for _ in 0..MOST_ANSWERS {
         round.may(PushAllowance::Rows)?;
-        let FarmAnswer { status, body } = round.link.get(&format!("/v1/me?{next}"))?;
-        if status != 200 {
-            let detail = excerpt(body["detail"].as_str().unwrap_or_default());
+        let answer = round.link.get(&format!("/v1/me?{next}"))?;
+        if answer.status != 200 {
+            let (status, detail) = (answer.status, answer.detail());
             let detail = format!("the farm does not say what it has ({status}: {detail})");
             return Err(LinkFault::Later { detail, after_s: None }.into());
         }
+        let body = answer.body;
         let named = body["runs"].as_array().into_iter().flatten();
         runs.extend(named.map(|run| (text(run, "id"), text(run, "digest"))));
         add_rows(&mut rows, &body);

@@ -29,6 +29,19 @@ pub struct FarmAnswer {
     pub body: Value,
 }
 
+impl FarmAnswer {
+    /// Why the farm did not do it.
+    pub fn detail(&self) -> String {
+        match excerpt(self.body["detail"].as_str().unwrap_or_default()) {
+            // As of a proxy, which has limits of its own.
+            said if said.is_empty() => {
+                "no reason is given: look at what is between this board and the farm".to_owned()
+            }
+            said => said,
+        }
+    }
+}
+
 /// Why there is no answer to go by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkFault {
@@ -262,6 +275,8 @@ mod tests {
         let told = not_reached("io: invalid peer certificate: UnknownIssuer");
         assert!(told.contains("--ca") && !not_reached("io: Connection refused").contains("--ca"));
         assert!(not_reached("io: invalid peer certificate: Expired").contains("clock"));
+        assert_eq!(of(413).unwrap().detail(), "why");
+        assert!(judged(413, Value::Null, None).unwrap().detail().contains("between this board and the farm"));
         // A page of a proxy is no acknowledgement.
         assert!(matches!(judged(200, Value::Null, None), Err(LinkFault::Later { .. })));
     }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use model::text::{excerpt, quoted};
+use model::text::quoted;
 use model::units::Nanos;
 
 use super::link::LinkFault;
@@ -51,7 +51,7 @@ pub fn ask_again(round: &mut PushRound<'_>) -> Result<(), RoundEnd> {
             // It is an earlier farm.
             (404, _) => break,
             (status, _) => {
-                let detail = excerpt(answer.body["detail"].as_str().unwrap_or_default());
+                let detail = answer.detail();
                 let detail = format!("the farm does not say what was removed there ({status}: {detail})");
                 return Err(LinkFault::Later { detail, after_s: None }.into());
             }

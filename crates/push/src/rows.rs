@@ -10,7 +10,7 @@ use bundle::record::read::{RecordReader, is_record};
 use bundle::record::texts::RowText;
 use host::RecordFolder;
 use model::record::RecordTier;
-use model::text::{excerpt, quoted, several};
+use model::text::{quoted, several};
 use model::watch::WatchSeries;
 
 use super::environments;
@@ -209,7 +209,7 @@ fn send(round: &mut PushRound<'_>, record: &Path, mut cut: RowCut) -> Sent {
         let path = format!("/v1/rows/{}/{}/{}/{first}", run.boot, run.recording, cut.series.name());
         let text = cut.text().map_err(|error| LinkFault::Source(error.to_string()))?;
         let answer = round.link.put(&path, &text)?;
-        let detail = excerpt(answer.body["detail"].as_str().unwrap_or_default());
+        let detail = answer.detail();
         match answer.status {
             200 | 201 | 409 => {
                 round.outcome.rows += answer.body["stored"].as_u64().unwrap_or(0);

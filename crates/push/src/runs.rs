@@ -241,7 +241,7 @@ fn upload(round: &mut PushRound<'_>, files: &MachineFiles, id: &str) -> Sent<Run
             }
             answer = round.link.put(&path, &text)?;
         }
-        let detail = excerpt(answer.body["detail"].as_str().unwrap_or_default());
+        let detail = answer.detail();
         match answer.status {
             200 => return Ok(RunEnd::Had),
             201 => {
@@ -283,7 +283,7 @@ fn pieces(
         let inside = format!("/{path}");
         let mut part = FilePart::new(files, &inside, at, PIECE);
         let answer = round.link.stream(&format!("/v1/pieces/{piece}"), &mut part)?;
-        let detail = excerpt(answer.body["detail"].as_str().unwrap_or_default());
+        let detail = answer.detail();
         match answer.status {
             200 | 201 => {}
             413 => return Ok(PiecesEnd::Full(detail)),
