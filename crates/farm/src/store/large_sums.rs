@@ -65,6 +65,7 @@ mod tests {
             assert_eq!(all.len(), before.len());
             assert!(all.iter().all(|one| one.total_ns == Nanos(i64::MAX) && one.spikes == i64::MAX as u64));
             let of_b = store.culprits(Some("b"), 99).await.unwrap();
+            assert_eq!(of_b.len(), before.len());
             assert!(of_b.iter().all(|one| one.total_ns < Nanos(i64::MAX) && one.runs == 1));
             assert_eq!(store.culprits_since("a", 0, None).await.unwrap().len(), before.len());
             let long = store.kernels().await.unwrap();
