@@ -38,7 +38,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     args.output.check()?;
     let store = args.store.place(environment)?.open_existing().await?;
     let Some(text) = &args.limit else {
-        let found = found(&store).await?;
+        let found = store.all_budgets().await?;
         print(&found, &args.output);
         args.output.write(&found)?;
         return Ok(Exit::Ok);
@@ -63,7 +63,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let said = limit.map_or_else(|| "none".to_owned(), budget_text);
     let what = format!("set the budget of {whose}: {said}");
     note(&store, what).await?;
-    args.output.write(&found(&store).await?)?;
+    args.output.write(&store.all_budgets().await?)?;
     Ok(Exit::Ok)
 }
 
@@ -87,13 +87,6 @@ async fn set_of_board(store: &FarmStore, name: &str, limit: Option<Nanos>) -> Re
     settings.own_budget = limit;
     store.set_settings(name, &board.name, &settings).await?;
     Ok(())
-}
-
-async fn found(store: &FarmStore) -> Result<BudgetsDocument> {
-    let budgets = store.budgets().await?;
-    let boards = store.boards().await?.into_iter();
-    let own = boards.filter_map(|board| Some((board.board, board.settings.own_budget?)));
-    Ok(BudgetsDocument::of(budgets, own))
 }
 
 fn print(found: &BudgetsDocument, output: &DocumentFlags) {

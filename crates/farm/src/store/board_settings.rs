@@ -9,7 +9,7 @@ use model::error::Result;
 use model::units::Nanos;
 
 use super::{FarmStore, trouble};
-use crate::board_settings::{BoardSettings, BoardState, FarmBudgets, lab_of};
+use crate::board_settings::{BoardSettings, BoardState, BudgetsDocument, FarmBudgets, lab_of};
 
 impl FarmStore {
     /// What is said of each board from one to another by their names, by its number.
@@ -94,6 +94,14 @@ impl FarmStore {
             }
         }
         Ok(budgets)
+    }
+
+    /// All that are set, those of single boards too.
+    pub async fn all_budgets(&self) -> Result<BudgetsDocument> {
+        let budgets = self.budgets().await?;
+        let boards = self.boards().await?.into_iter();
+        let own = boards.filter_map(|board| Some((board.board, board.settings.own_budget?)));
+        Ok(BudgetsDocument::of(budgets, own))
     }
 
     /// Sets the budget of a tag, or of the fleet where the tag is `""`; none takes it away.

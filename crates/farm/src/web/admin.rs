@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
+use super::lists::AUDIT_SHOWN;
 use super::login::moved;
 use super::pages::{WebOutcome, known_board};
 use super::sender::now;
@@ -26,8 +27,6 @@ use crate::records::BoardRefusal;
 
 /// Boards on the page; the others are found by what is in their names.
 const MOST_BOARDS: usize = 500;
-/// The last that was done.
-const AUDIT_SHOWN: i64 = 100;
 
 #[derive(Default, Deserialize)]
 #[serde(default)]

@@ -11,12 +11,11 @@ use super::app::App;
 use super::pages::WebOutcome;
 use super::runs::MOST_OF_BOARD;
 use super::tables::table;
-use crate::board_settings::BudgetsDocument;
 
 /// Runs that show a culprit, and days on which recorders name it, in one answer.
 const MOST_RUNS: i64 = 1_000;
 /// Entries of what was done where no number is asked for, and at most: more are not kept.
-const AUDIT_SHOWN: i64 = 100;
+pub const AUDIT_SHOWN: i64 = 100;
 const MOST_OF_AUDIT: i64 = 10_000;
 
 pub async fn culprit(State(app): State<Arc<App>>, Path(fingerprint): Path<String>) -> WebOutcome {
@@ -51,10 +50,7 @@ pub async fn audit(State(app): State<Arc<App>>, Query(query): Query<AuditQuery>)
 }
 
 pub async fn budgets(State(app): State<Arc<App>>) -> WebOutcome {
-    let budgets = app.store.budgets().await?;
-    let boards = app.store.boards().await?.into_iter();
-    let own = boards.filter_map(|board| Some((board.board, board.settings.own_budget?)));
-    WebAnswer::json(&BudgetsDocument::of(budgets, own))
+    WebAnswer::json(&app.store.all_budgets().await?)
 }
 
 pub async fn refused_csv(State(app): State<Arc<App>>) -> WebOutcome {
