@@ -74,6 +74,8 @@ pub struct Fleet<'a> {
     pub unnamed: bool,
     /// and how many boards for that.
     pub hidden: usize,
+    /// Whether boards can send.
+    pub keeps: bool,
 }
 
 /// The page.
@@ -81,7 +83,7 @@ pub fn fleet(of: &Fleet) -> String {
     let boards = several(of.of as u64, "board", "boards");
     let runs = several(of.runs, "run", "runs");
     let body = html! {
-        @if of.of == 0 && of.hidden == 0 { (nothing()) }
+        @if of.of == 0 && of.hidden == 0 { (nothing(of.keeps)) }
         @if of.of > 0 {
             (answer(of))
             (form(of))
@@ -109,13 +111,19 @@ pub fn left_out() -> Markup {
     }
 }
 
-fn nothing() -> Markup {
+/// How the first run gets here.
+fn nothing(keeps: bool) -> Markup {
     html! {
         p.lead { "No run is here yet." }
-        p { "Make one on a board with " code { "onbeat measure -D 1m -o RUN" }
-            ", and put its folder below the one that "
-            code { "onbeat-farm serve --runs DIR" } " was given, as " code { "DIR/BOARD/RUN" }
-                ". It is found within a minute." }
+        @if keeps {
+            p { "A board sends what it has once it is enrolled: "
+                code { "onbeat-farm enrol --store URL" } ", with the " code { "--store" }
+                " of the server, prints a code for " code { "onbeat-push enrol" } " on the board." }
+        }
+        p { "Where the server was started with " code { "--runs DIR" }
+            ", it finds a run there within a minute: make one on a board with "
+            code { "onbeat measure -D 1m -o RUN" } ", and put its folder there as "
+            code { "DIR/BOARD/RUN" } "." }
     }
 }
 
@@ -339,6 +347,7 @@ mod tests {
             changes: &[],
             unnamed: false,
             hidden: 0,
+            keeps: false,
         };
         let text = fleet(&of);
         assert!(!text.contains("<img") && !text.contains("<script>") && !text.contains("<b>"));
@@ -351,6 +360,9 @@ mod tests {
         let hidden = fleet(&Fleet { boards: &[], of: 0, unnamed: true, hidden: 2, ..of });
         assert!(hidden.contains("2 boards are called after") && !hidden.contains("onbeat measure"));
         let empty = Fleet { boards: &[], of: 0, runs: 0, filter: "", refused: &[], ..of };
-        assert!(fleet(&empty).contains("onbeat measure"));
+        let text = fleet(&empty);
+        assert!(text.contains("onbeat measure") && !text.contains("enrol"), "{text}");
+        let text = fleet(&Fleet { keeps: true, ..empty });
+        assert!(text.contains("onbeat-farm enrol --store URL") && text.contains("onbeat-push enrol"), "{text}");
     }
 }

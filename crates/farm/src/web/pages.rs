@@ -121,6 +121,7 @@ pub async fn fleet(
         changes: &changes,
         unnamed: visitor.is_unnamed(),
         hidden,
+        keeps: app.intake.is_some(),
     };
     Ok(WebAnswer::page(pages::fleet::fleet(&view)))
 }
