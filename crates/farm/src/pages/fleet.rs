@@ -363,6 +363,9 @@ mod tests {
         let text = fleet(&empty);
         assert!(text.contains("onbeat measure") && !text.contains("enrol"), "{text}");
         let text = fleet(&Fleet { keeps: true, ..empty });
-        assert!(text.contains("onbeat-farm enrol --store URL") && text.contains("onbeat-push enrol"), "{text}");
+        assert!(
+            text.contains("onbeat-farm enrol --store URL") && text.contains("onbeat-push enrol"),
+            "{text}"
+        );
     }
 }
