@@ -136,8 +136,8 @@ fn rows_of(
     })
 }
 
-/// Whether it can stand in an address and name a folder of bundles, in which `lock` is a file of the
-/// server's own.
+/// Whether it can stand in an address and name a folder of bundles, in which `lock` is a file of
+/// the server's own.
 pub fn is_id(id: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     (1..=128).contains(&id.len()) && id.chars().all(plain) && !id.starts_with('.') && id != "lock"

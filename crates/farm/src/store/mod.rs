@@ -123,7 +123,7 @@ fn trouble(error: sqlx::Error) -> Failure {
     let said = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
     let is_away = matches!(error, Io(_) | PoolClosed | PoolTimedOut | Tls(_) | WorkerCrashed);
     if code == "22021" {
-        // PostgreSQL's character_not_in_repertoire: its texts have no NUL, and no name here has one.
+        // PostgreSQL's character_not_in_repertoire: its texts have no NUL, nor has a name here.
         return Failure::usage("a text holds a NUL: leave it out");
     }
     // 22003 is PostgreSQL's numeric_value_out_of_range; SQLite has no code of its own for it.
