@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use tokio::sync::Semaphore;
 
 use super::answer::Refusal;
-use super::attempts::LoginAttempts;
+use super::attempts::LimitedAttempts;
 use super::counters::FarmCounters;
 use super::found_changes::FoundChanges;
 use super::intake::Intake;
@@ -49,9 +49,10 @@ pub struct App {
     pub store: FarmStore,
     pub exposure: FarmExposure,
     pub policy: AccessPolicy,
-    pub attempts: LoginAttempts,
+    /// Of logging in.
+    pub attempts: LimitedAttempts,
     /// Requests with a token that is none.
-    pub unknown_tokens: LoginAttempts,
+    pub unknown_tokens: LimitedAttempts,
     pub refusals: BoardRefusals,
     pub changes: FoundChanges,
     pub reports: MadeReports,
@@ -77,8 +78,8 @@ impl App {
             store,
             exposure,
             policy: AccessPolicy::default(),
-            attempts: LoginAttempts::default(),
-            unknown_tokens: LoginAttempts::of_tokens(),
+            attempts: LimitedAttempts::default(),
+            unknown_tokens: LimitedAttempts::of_tokens(),
             refusals: BoardRefusals::default(),
             changes: FoundChanges::default(),
             reports: MadeReports::default(),

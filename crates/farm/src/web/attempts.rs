@@ -18,18 +18,18 @@ const TOKENS: (i64, i64) = (60, 1);
 /// Addresses and names that are told apart; all others share one.
 const MOST: usize = 10_000;
 
-/// What is left to each address and name.
+/// What is left to each address and name; by itself of logging in.
 #[derive(Debug)]
-pub struct LoginAttempts {
+pub struct LimitedAttempts {
     all: Mutex<BTreeMap<String, Attempts>>,
     /// An attempt, and all that may come at once, in ns.
     one: i64,
     most: i64,
 }
 
-impl Default for LoginAttempts {
-    fn default() -> LoginAttempts {
-        LoginAttempts::of(BURST, EACH_S)
+impl Default for LimitedAttempts {
+    fn default() -> LimitedAttempts {
+        LimitedAttempts::of(BURST, EACH_S)
     }
 }
 
@@ -39,15 +39,15 @@ struct Attempts {
     left: i64,
 }
 
-impl LoginAttempts {
-    fn of(burst: i64, each_s: i64) -> LoginAttempts {
+impl LimitedAttempts {
+    fn of(burst: i64, each_s: i64) -> LimitedAttempts {
         let one = each_s * Nanos::SECOND.0;
-        LoginAttempts { all: Mutex::default(), one, most: burst * one }
+        LimitedAttempts { all: Mutex::default(), one, most: burst * one }
     }
 
     /// Of requests with tokens that are none.
-    pub fn of_tokens() -> LoginAttempts {
-        LoginAttempts::of(TOKENS.0, TOKENS.1)
+    pub fn of_tokens() -> LimitedAttempts {
+        LimitedAttempts::of(TOKENS.0, TOKENS.1)
     }
 
     /// Takes one of each; how many seconds to wait where one of them has none left.
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn an_address_and_a_name_have_some_attempts_and_then_wait() {
-        let (attempts, now) = (LoginAttempts::default(), Nanos(7));
+        let (attempts, now) = (LimitedAttempts::default(), Nanos(7));
         let keys = |address: &str, name: &str| [format!("from {address}"), format!("as {name}")];
         let tried = |address: &str, name: &str, now| {
             (0..2 * BURST).filter(|_| attempts.take(&keys(address, name), now).is_ok()).count() as i64
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn many_names_take_no_more_memory_than_a_bound() {
-        let attempts = LoginAttempts::default();
+        let attempts = LimitedAttempts::default();
         for name in 0..2 * MOST {
             let _ = attempts.take(&[format!("as {name}")], Nanos(5));
         }

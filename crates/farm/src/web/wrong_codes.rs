@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::answer::Refusal;
-use super::attempts::LoginAttempts;
+use super::attempts::LimitedAttempts;
 use crate::wall_clock::now;
 
 /// Wrong codes of an hour, of all addresses together, from which on each request waits. A code has
@@ -15,7 +15,7 @@ const WAITS: Duration = Duration::from_secs(1);
 /// Wrong codes. An address may send as many as wrong passwords; those of all are counted, too.
 #[derive(Debug, Default)]
 pub struct WrongCodes {
-    by_address: LoginAttempts,
+    by_address: LimitedAttempts,
     /// Of which hour, and how many.
     all: Mutex<(i64, u64)>,
 }
