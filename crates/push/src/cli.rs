@@ -205,7 +205,7 @@ fn push(cli: &PushCli, folder: &PushFolder, environment: &PushEnvironment, stop:
         Some(PathBuf::from(&enrolment.authorities)).filter(|_| !enrolment.authorities.is_empty());
     let mut link = HttpLink::new(&address, &enrolment.token, authorities.as_deref())?;
     let sources = sources(cli, environment);
-    empty(cli, &sources).iter().for_each(|line| cli.words.remark(line));
+    empty(cli, &sources).iter().chain(&SentLog::trouble(folder)).for_each(|line| cli.words.remark(line));
     let spool = cli.spool.as_deref().map(size::parse).transpose();
     let spool = spool.map_err(|why| Failure::usage(format!("--spool: {why}")))?;
     let machine = MachineFiles::live();

@@ -57,14 +57,30 @@ pub struct SentRows {
 impl SentLog {
     /// Reads it; an empty one where there is none, or another farm's, or one that is damaged.
     pub fn read(folder: &PushFolder, farm: &str, board: &str) -> SentLog {
-        let bytes = host::read_user_file(&folder.0.join(FILE), LIMIT).unwrap_or_default();
-        let log: SentLog = serde_json::from_slice(&bytes).unwrap_or_default();
-        let is_own = log.farm == farm && log.board == board;
-        let is_ordered = |rows: &SentRows| rows.done.is_ordered() && rows.left_out.is_ordered();
-        match is_own && log.rows.iter().all(is_ordered) {
+        let log = SentLog::noted(folder).unwrap_or_default();
+        match log.farm == farm && log.board == board {
             true => log,
             false => SentLog { farm: farm.to_owned(), board: board.to_owned(), ..SentLog::default() },
         }
+    }
+
+    /// Why what was noted is not known any more, in a line; none where it is, or nothing was noted.
+    pub fn trouble(folder: &PushFolder) -> Option<String> {
+        let why = SentLog::noted(folder).err()?;
+        let file = model::text::quoted(folder.0.join(FILE));
+        Some(format!("{file} cannot be read ({why}): what is here is sent again, and counts once"))
+    }
+
+    fn noted(folder: &PushFolder) -> std::result::Result<SentLog, String> {
+        let bytes = match host::read_user_file(&folder.0.join(FILE), LIMIT) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(SentLog::default()),
+            Err(error) => return Err(error.to_string()),
+        };
+        let damaged = || "it is damaged".to_owned();
+        let log: SentLog = serde_json::from_slice(&bytes).map_err(|_| damaged())?;
+        let is_ordered = |rows: &SentRows| rows.done.is_ordered() && rows.left_out.is_ordered();
+        if log.rows.iter().all(is_ordered) { Ok(log) } else { Err(damaged()) }
     }
 
     /// Writes it, whole or not at all.
@@ -153,20 +169,25 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let folder = PushFolder(place.path().to_owned());
         let mut log = SentLog::read(&folder, "f", "b");
+        assert_eq!(SentLog::trouble(&folder), None, "nothing was noted");
         log.insert("r", "boot", "timer", (3, 7));
         log.insert("r", "boot", "timer", (8, 9));
         log.runs.insert("/runs/x".into(), (1, 2));
         log.write(&folder).unwrap();
-        assert_eq!(SentLog::read(&folder, "f", "b"), log);
+        assert_eq!((SentLog::read(&folder, "f", "b"), SentLog::trouble(&folder)), (log.clone(), None));
         assert!(log.done("r", "boot", "timer").unwrap().contains(9) && log.done("r", "boot", "x").is_none());
         assert!(SentLog::read(&folder, "other", "b").rows.is_empty());
         let whole = std::fs::read(place.path().join(FILE)).unwrap();
         for cut in [0, 1, whole.len() / 2, whole.len() - 1] {
             std::fs::write(place.path().join(FILE), &whole[..cut]).unwrap();
             assert!(SentLog::read(&folder, "f", "b").rows.is_empty());
+            assert!(SentLog::trouble(&folder).is_some_and(|why| why.contains("damaged")), "{cut}");
         }
         let crossed = String::from_utf8(whole).unwrap().replace("[3,9]", "[9,3]");
         std::fs::write(place.path().join(FILE), crossed).unwrap();
         assert!(SentLog::read(&folder, "f", "b").rows.is_empty());
+        // As of a board whose runs are more than it was made for.
+        std::fs::File::create(place.path().join(FILE)).unwrap().set_len(LIMIT + 1).unwrap();
+        assert!(SentLog::trouble(&folder).is_some_and(|why| why.contains("larger than")));
     }
 }
