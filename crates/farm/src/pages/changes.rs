@@ -18,8 +18,6 @@ const MOST: usize = 200;
 /// What the page shows.
 pub struct ChangesView<'a> {
     pub all: &'a [FarmChange],
-    /// How many there are without the filter.
-    pub of: usize,
     /// The boards that were asked for,
     pub boards: usize,
     /// and their series and environments.
@@ -62,7 +60,8 @@ pub fn changes(of: &ChangesView) -> String {
         @if !of.all.is_empty() { h2 { "The latest first" } }
         @for one in of.all.iter().take(MOST) { (change(one, of.may_acknowledge)) }
         @if of.all.len() > MOST {
-            p.muted { (of.all.len() - MOST) " more are in " a href="/v1/changes" { "the list as JSON" } "." }
+            p.muted { (of.all.len() - MOST) " more are in " a href={ "/v1/changes?" (query(of)) } {
+                "the list as JSON" } "." }
         }
         (how(of))
     };
@@ -299,7 +298,6 @@ mod tests {
         };
         let view = ChangesView {
             all: std::slice::from_ref(&one),
-            of: 1,
             boards: 3,
             scope: ChangesScope {
                 series: JudgedSeries { judged: 9, too_few: 1, left_out: 2 },
@@ -330,6 +328,9 @@ mod tests {
         let whole = changes(&ChangesView { scope, ..view });
         assert!(whole.contains("Of 3 boards 1 series is judged") && !whole.contains("not judged"));
         assert!(!whole.contains("looked at."), "{whole}");
+        let many = vec![made_change("a", ChangeKind::Silent, 86_400); MOST + 1];
+        let text = changes(&ChangesView { all: &many, board: "a", ..view });
+        assert!(text.contains("1 more are in <a href=\"/v1/changes?board=a\">the list as JSON"), "{text}");
         let by = Acknowledgement { who: "ann".into(), note: "<b>seen".into(), at: 86_400 };
         let looked_at = [FarmChange { acknowledged: Some(by), ..one }];
         let view =

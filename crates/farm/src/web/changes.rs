@@ -68,12 +68,11 @@ pub async fn page(
     Query(query): Query<ChangesQuery>,
 ) -> WebOutcome {
     let only = query.only()?;
-    let (boards, all) = found(&app, &visitor).await?;
-    let shown: Vec<FarmChange> = all.iter().filter(|one| fits(one, &query.board, only)).cloned().collect();
+    let (boards, mut all) = found(&app, &visitor).await?;
+    all.retain(|one| fits(one, &query.board, only));
     let scope = app.changes.scope(&boards, &query.board).await;
     let view = ChangesView {
-        all: &shown,
-        of: all.len(),
+        all: &all,
         boards: if query.board.is_empty() { boards.len() } else { 1 },
         scope,
         board: &query.board,
