@@ -12,8 +12,9 @@ use super::document_flags::DocumentFlags;
 use super::farm_flags::FarmFlags;
 use super::kept_copy::bundle_fault;
 use super::objects_flag::{is_at, where_to_look};
+use crate::folders::lies_in;
 use crate::ingest::plausible::latest;
-use crate::objects::{ObjectBucket, lies_in, name_in_bucket};
+use crate::objects::{ObjectBucket, name_in_bucket};
 use crate::store::{BundlePlace, CountedSeconds, FarmStore};
 use crate::web::sender::now;
 
