@@ -2,8 +2,8 @@
 //! and times that stay the same with each row or sample that tells nothing new.
 //!
 //! A board that sends again after days without a link sends its newest rows first, and then series
-//! by series what waited, the oldest first. Each of the earlier days that comes so moves a mark. All
-//! marks are in the database: each server that looks at it sees what any of them was sent.
+//! by series what waited, the oldest first. Each of the earlier days that comes so moves a mark.
+//! All marks are in the database: each server that looks at it sees what any of them was sent.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ use super::{FarmStore, to_i64, to_u64, trouble};
 use crate::changes::{LEAST_FIVE_MINUTES, LEAST_SPIKES, SHOWN_DAYS};
 use crate::ingest::plausible::latest_now;
 
-/// Days of a board that are marked, in seconds, up to its own last day: another day of another board
-/// moves nothing of it.
+/// Days of a board that are marked, in seconds, up to its own last day: another day of another
+/// board moves nothing of it.
 const MARKED: i64 = SHOWN_DAYS * 86_400;
 
 /// What a board has of what its changes are found from.
@@ -51,9 +51,9 @@ struct RowMarks {
 }
 
 impl FarmStore {
-    /// Those of the boards from one to another by their names that have any; of culprits and of runs
-    /// by what is there since some time. What is asked of each day goes by indexes: it takes what
-    /// the last days have, not what a store has.
+    /// Those of the boards from one to another by their names that have any; of culprits and of
+    /// runs by what is there since some time. What is asked of each day goes by indexes: it takes
+    /// what the last days have, not what a store has.
     pub async fn change_marks(
         &self,
         first: &str,
@@ -192,10 +192,10 @@ mod tests {
             store.board_for("b", "b").await.unwrap();
             let marks = async || store.change_marks("a", "b", 6 * DAY).await.unwrap();
             // The newest day first.
-            store.put_rows(&[batch(20 * 288 + 10, 20 * 288 + 20, "hog", "x")]).await.unwrap();
+            store.put_rows(&[batch(20 * 288 + 10, 20 * 288 + 50, "hog", "x")]).await.unwrap();
             let of_b = marks().await["b"];
             let mut before = marks().await["a"];
-            store.put_rows(&[batch(20 * 288 + 20, 20 * 288 + 60, "hog", "x")]).await.unwrap();
+            store.put_rows(&[batch(20 * 288 + 50, 20 * 288 + 60, "hog", "x")]).await.unwrap();
             assert_eq!(marks().await["a"], before, "it goes on");
             let late = [
                 ("a day", batch(10 * 288, 10 * 288 + 50, "hog", "x")),

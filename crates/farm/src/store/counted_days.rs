@@ -97,8 +97,8 @@ impl FarmStore {
         Ok(all.into_iter().flat_map(of_day).collect())
     }
 
-    /// The runs of a board that count and have no five minutes, by the day on which they began, from
-    /// a time on: that with the largest latency, of equal ones the last.
+    /// The runs of a board that count and have no five minutes, by the day on which they began,
+    /// from a time on: that with the largest latency, of equal ones the last.
     pub async fn whole_runs(&self, board: &str, from: i64) -> Result<WholeRuns> {
         let text = format!(
             "select r.series, r.plan, r.started, r.max_ns, r.id from board b cross join run r \

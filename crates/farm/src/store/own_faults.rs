@@ -69,8 +69,9 @@ impl FarmStore {
     /// five minutes of the series at both. That each of those between names it is not known: they
     /// name the culprit of their largest latency alone.
     async fn culprit_day_faults(&self) -> Result<Vec<String>> {
-        // In this order: a day has few series, and a series years of five minutes. What is asked of
-        // `n` is always so, and keeps SQLite from the primary key, which would do without the table.
+        // In this order: a day has few series, and a series years of five minutes. What is asked
+        // of `n` is always so, and keeps SQLite from the primary key, which would do without the
+        // table.
         const SLOT_AT: &str = "exists (select 1 from hist h cross join slot s where \
                                h.board_id = d.board_id and h.t = d.t and h.series = d.series \
                                and h.tier = 2 and h.n >= 0 and s.board_id = h.board_id \

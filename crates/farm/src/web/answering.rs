@@ -1,8 +1,8 @@
 //! Answers the requests that come on connections, until the server is asked to end.
 //!
-//! A client may close its half of the connection after its request and still wait for the answer, as
-//! `nc -N` does: TCP has no way to tell that from a client that has gone. Until an answer is sent
-//! nothing is read; a client that has gone is known by what it does not take.
+//! A client may close its half of the connection after its request and still wait for the answer,
+//! as `nc -N` does: TCP has no way to tell that from a client that has gone. Until an answer is
+//! sent nothing is read; a client that has gone is known by what it does not take.
 
 use std::net::SocketAddr;
 use std::pin::pin;
