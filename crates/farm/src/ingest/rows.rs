@@ -24,6 +24,8 @@ const LINE_LIMIT: usize = 512 << 10;
 /// A line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReceivedRow {
+    /// Where it was sent, counted from 1.
+    pub line: usize,
     pub seq: u64,
     /// CLOCK_MONOTONIC when it began,
     pub mono_ns: Nanos,
@@ -102,7 +104,7 @@ pub fn read(of: &RowsOf, text: &[u8]) -> Result<Vec<ReceivedRow>, LineFault> {
         if rows.last().is_some_and(|last| last.seq >= row.at.seq) {
             return Err(fault("the numbers of rows do not ascend: send them in their order".to_owned()));
         }
-        rows.push(received(&header, of, &row, line).map_err(fault)?);
+        rows.push(ReceivedRow { line: at + 1, ..received(&header, of, &row, line).map_err(fault)? });
     }
     Ok(rows)
 }
@@ -114,13 +116,6 @@ pub fn cut_off(text: &[u8]) -> usize {
     let last = &text[begin..];
     let is_cut = serde_json::from_slice::<serde::de::IgnoredAny>(last).is_err_and(|error| error.is_eof());
     if is_cut { last.len() } else { 0 }
-}
-
-/// The line of a row, both as they are counted: lines from 1, rows from 0.
-pub fn line_of(text: &[u8], row: usize) -> usize {
-    let lines = text.split(|&byte| byte == b'\n').enumerate();
-    let mut rows = lines.filter(|(_, line)| !line.is_empty() && !is_header(line));
-    rows.nth(row).map_or(0, |(at, _)| at + 1)
 }
 
 /// Whether a line has a schema, in whatever order its fields are. As recorders write them both
@@ -176,6 +171,7 @@ fn received(header: &HeaderLine, of: &RowsOf, line: &RowsLine, bytes: &[u8]) -> 
         mono_ns: line.at.mono_ns,
         own_wall_ns: line.at.wall_ns,
         span_ns: line.at.span_ns,
+        line: 0,
         labels: header.run.labels.clone(),
         env: excerpt(if line.at.env.is_empty() { &header.env } else { &line.at.env }),
         digest: Sha256::digest(bytes)[..8].to_vec(),
@@ -289,10 +285,9 @@ mod tests {
             &HEADER.replace("\":", "\" : "),
         ] {
             assert_eq!(of_header(header).unwrap(), wanted, "{header}");
-            assert_eq!(line_of(format!("{header}{row}").as_bytes(), 0), 2, "{header}");
             assert_eq!(of_header(&header.replace("rows/1", "rows/2")).unwrap_err().line, 1, "{header}");
         }
-        assert_eq!(wanted[0].parts[0].key.plan, "p");
+        assert_eq!((wanted[0].line, wanted[0].parts[0].key.plan.as_str()), (2, "p"));
         // A row is one in any order, too, and a text in it makes it no header.
         let sorted: serde_json::Value =
             serde_json::from_str(&row.replace("\"env\":\"\"", "\"env\":\"schema\"")).unwrap();

@@ -75,10 +75,13 @@ pub async fn put_rows(
         return Err(Refusal::bad("the first row has another number than the address: send it by its own"));
     }
     let (clock, received_ns) = (clock_of(&headers), now_ns().0);
+    let (lines, cut_off): (Vec<usize>, _) = (rows.iter().map(|row| row.line).collect(), rows::cut_off(&text));
     let batch = RowBatch { board_id: owner.board_id, of, clock, received_ns, rows };
+    // Of all that wait for the disk the rows alone are held.
+    drop((headers, body, text));
     let answer = intake.put(batch).await?;
     if let Some(at) = answer.future {
-        let line = rows::line_of(&text, at);
+        let line = lines.get(at);
         let detail = "the row is of the future: set the board's clock, and leave the row out";
         return with(StatusCode::UNPROCESSABLE_ENTITY, &json!({ "line": line, "detail": detail }));
     }
@@ -88,8 +91,8 @@ pub async fn put_rows(
         _ => StatusCode::CREATED,
     };
     let mut told = json!(answer);
-    if rows::cut_off(&text) > 0 {
-        told["cut_off"] = json!(rows::cut_off(&text));
+    if cut_off > 0 {
+        told["cut_off"] = json!(cut_off);
     }
     with(status, &told)
 }
