@@ -85,12 +85,11 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         PersonCommand::Add { name, role, generate } => {
             check_name(name).map_err(Failure::usage)?;
             if store.password_of(name).await?.is_some() {
-                return Err(Failure::usage("there is somebody of this name: choose another"));
+                return Err(taken());
             }
             let person = FarmPerson { name: name.clone(), role: *role, created: now() };
-            let digest = new_password(name, *generate).await?;
-            let added = store.add_person(&person, &digest).await?;
-            (added, format!("added {name}, {}", role.word()))
+            add(&store, &person, &new_password(*generate).await?, &mut std::io::stdout()).await?;
+            return Ok(Exit::Ok);
         }
         PersonCommand::Remove { name } => (store.remove_person(name).await?, format!("removed {name}")),
         PersonCommand::Role { name, role } => {
@@ -100,8 +99,13 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
             if store.password_of(name).await?.is_none() {
                 return Err(nobody());
             }
-            let digest = new_password(name, *generate).await?;
-            (store.set_password(name, &digest).await?, format!("gave {name} another password"))
+            let password = new_password(*generate).await?;
+            if !store.set_password(name, &password.digest).await? {
+                return Err(nobody());
+            }
+            note(&store, format!("gave {name} another password")).await?;
+            password.show(name, &mut std::io::stdout())?;
+            return Ok(Exit::Ok);
         }
     };
     if !done {
@@ -115,6 +119,25 @@ fn nobody() -> Failure {
     Failure::usage("there is nobody of this name: `onbeat-farm person list` prints who there is")
 }
 
+fn taken() -> Failure {
+    Failure::usage("there is somebody of this name: choose another")
+}
+
+/// Lets somebody in. Of two who add a name at once one is told that it is taken, and gets no
+/// password to see: it would be nobody's.
+async fn add(
+    store: &FarmStore,
+    person: &FarmPerson,
+    password: &NewPassword,
+    out: &mut impl Write,
+) -> Result<()> {
+    if !store.add_person(person, &password.digest).await? {
+        return Err(taken());
+    }
+    note(store, format!("added {}, {}", person.name, person.role.word())).await?;
+    password.show(&person.name, out)
+}
+
 async fn list(store: &FarmStore, output: &DocumentFlags) -> Result<Exit> {
     let people = store.people().await?;
     for person in &people {
@@ -125,8 +148,30 @@ async fn list(store: &FarmStore, output: &DocumentFlags) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// The digest of a password that is made, typed or read.
-async fn new_password(name: &str, generate: bool) -> Result<String> {
+/// A password that is made, typed or read.
+struct NewPassword {
+    digest: String,
+    /// Itself where it was made here: nobody knows it yet.
+    made: Option<String>,
+}
+
+impl NewPassword {
+    /// Prints one that was made here, once it is stored.
+    fn show(&self, name: &str, out: &mut impl Write) -> Result<()> {
+        let Some(made) = &self.made else { return Ok(()) };
+        // One that could not be printed is of no use.
+        writeln!(out, "{made}").map_err(|error| {
+            Failure::internal(format!(
+                "cannot print the password of {name} ({error}), which is stored: make another with \
+                 `onbeat-farm person password {name} --generate`"
+            ))
+        })?;
+        say(&format!("onbeat-farm: this is the password of {name}, shown this once: log in with both"));
+        Ok(())
+    }
+}
+
+async fn new_password(generate: bool) -> Result<NewPassword> {
     let secret = host::secret().map_err(|error| {
         Failure::internal(format!("the kernel gives no random numbers ({error}): try again"))
     })?;
@@ -136,14 +181,9 @@ async fn new_password(name: &str, generate: bool) -> Result<String> {
         false => asked().await?,
     };
     check_password(&password).map_err(Failure::usage)?;
-    let digest = digest_password(&password, &salt, PasswordCost::Usual);
-    if generate {
-        // One that could not be printed is of no use.
-        writeln!(std::io::stdout(), "{password}")
-            .map_err(|error| Failure::internal(format!("cannot print the password ({error}): try again")))?;
-        say(&format!("onbeat-farm: this is the password of {name}, shown this once: log in with both"));
-    }
-    digest.ok_or_else(|| Failure::internal("there is not enough memory for the digest: try again"))
+    let digest = digest_password(&password, &salt, PasswordCost::Usual)
+        .ok_or_else(|| Failure::internal("there is not enough memory for the digest: try again"))?;
+    Ok(NewPassword { digest, made: generate.then_some(password) })
 }
 
 async fn asked() -> Result<String> {
@@ -181,4 +221,30 @@ async fn line() -> Result<String> {
     let failed = |why: String| Failure::usage(format!("cannot read a password ({why}): give it as a line"));
     let text = tokio::task::spawn_blocking(read).await.map_err(|error| failed(error.to_string()))?;
     Ok(text.map_err(|error| failed(error.to_string()))?.trim_end_matches(['\n', '\r']).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::engines::on_each_engine;
+
+    #[test]
+    fn who_comes_second_with_a_name_reads_that_it_is_taken_and_no_password() {
+        on_each_engine(async |store| {
+            let ann = FarmPerson { name: "ann".into(), role: Role::Viewer, created: 5 };
+            let of = |made: &str| NewPassword { digest: format!("of {made}"), made: Some(made.into()) };
+            let mut printed = Vec::new();
+            add(&store, &ann, &of("first"), &mut printed).await.unwrap();
+            let failure = add(&store, &ann, &of("second"), &mut printed).await.unwrap_err();
+            assert!(failure.message.contains("choose another"), "{failure}");
+            assert_eq!(printed, b"first\n");
+            assert_eq!(store.password_of("ann").await.unwrap().as_deref(), Some("of first"));
+            // It is stored before it is printed: where that fails, there is somebody to give another.
+            let bob = FarmPerson { name: "bob".into(), ..ann };
+            let mut full: &mut [u8] = &mut [];
+            let failure = add(&store, &bob, &of("third"), &mut full).await.unwrap_err();
+            assert!(failure.message.contains("person password bob --generate"), "{failure}");
+            assert_eq!(store.audit(1).await.unwrap()[0].what, "added bob, viewer");
+        });
+    }
 }
