@@ -25,6 +25,7 @@ mod serve;
 mod store_flag;
 mod take_record;
 mod tls_flags;
+mod watch_folders;
 mod webhook_flags;
 
 use std::ffi::OsString;

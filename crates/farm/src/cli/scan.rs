@@ -24,6 +24,8 @@ pub struct ScanOutcome {
     pub refused: Vec<RefusedBundle>,
     /// Whether something is not there any more that the look before found.
     pub vanished: bool,
+    /// Whether a folder could not be looked through: what it has is not known.
+    pub failed: bool,
     /// What is to be known of what was taken in, with its place.
     pub remarks: Vec<String>,
 }
@@ -47,6 +49,7 @@ impl ScanOutcome {
         self.new_records += other.new_records;
         self.known_records += other.known_records;
         self.vanished |= other.vanished;
+        self.failed |= other.failed;
         self.refused.extend(other.refused);
         self.remarks.extend(other.remarks);
     }
@@ -69,9 +72,23 @@ impl SeenRuns {
 
 /// Looks through a folder once.
 pub async fn scan(store: &FarmStore, root: &Path, seen: &mut SeenRuns) -> Result<ScanOutcome> {
-    let folder = root.to_owned();
-    let found = tokio::task::spawn_blocking(move || bundles(&folder)).await.unwrap_or_default();
-    let mut outcome = ScanOutcome::default();
+    scan_by(bundles, store, root, seen).await
+}
+
+/// The same by what looks through it.
+async fn scan_by(
+    find: fn(&Path) -> FoundBundles,
+    store: &FarmStore,
+    root: &Path,
+    seen: &mut SeenRuns,
+) -> Result<ScanOutcome> {
+    let (folder, mut outcome) = (root.to_owned(), ScanOutcome::default());
+    let Ok(found) = tokio::task::spawn_blocking(move || find(&folder)).await else {
+        let reason = "looking through it failed: report this, with the names of what is in it".to_owned();
+        outcome.refused.push(RefusedBundle { place: model::text::clean(&root.to_string_lossy()), reason });
+        outcome.failed = true;
+        return Ok(outcome);
+    };
     if found.cut {
         let reason = "more files than are looked at: give a folder that holds runs alone".to_owned();
         outcome.refused.push(RefusedBundle { place: root.display().to_string(), reason });
@@ -293,6 +310,13 @@ mod tests {
                 assert!(look(&mut seen).await.0, "{gone}");
                 assert_eq!(look(&mut seen).await, (false, 0, 0));
             }
+            // What cannot be looked through is told, and nothing of it is taken for gone.
+            record(&at("b/watch"), (0, 3));
+            assert_eq!(look(&mut seen).await, (false, 0, 0));
+            let fails = |_: &Path| -> FoundBundles { panic!("as a fault of its own") };
+            let outcome = scan_by(fails, &store, root.path(), &mut seen).await.unwrap();
+            assert!(outcome.failed && !outcome.vanished && outcome.refused.len() == 1, "{outcome:?}");
+            assert_eq!(look(&mut seen).await, (false, 0, 0));
             // Another folder's are another's.
             let below = root.path().join("a");
             assert!(!scan(&store, &below, &mut seen).await.unwrap().vanished);

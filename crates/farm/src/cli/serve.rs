@@ -6,14 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::error::{Exit, Failure, Result};
-use model::text::several;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::objects_flag::{ObjectsFlag, look_for_bundles};
-use super::scan::{ScanOutcome, SeenRuns, scan};
 use super::store_flag::StorePlace;
 use super::tls_flags::{TlsFlags, keep_certificate};
+use super::watch_folders::watch;
 use super::webhook_flags::WebhookFlags;
 use super::{FarmEnvironment, say};
 use crate::objects::{BucketFault, BundleCache, ObjectBucket};
@@ -23,7 +22,7 @@ use crate::web::{
     PublicReading, ServerCertificate, TlsListener, answer_requests, keep_changes, keep_telling, router,
 };
 
-/// Between two looks at the folders of runs.
+/// Between two looks at the bucket.
 const EVERY: Duration = Duration::from_secs(30);
 
 /// Show runs and boards in a browser
@@ -207,54 +206,6 @@ fn who_reads(policy: &AccessPolicy, exposure: FarmExposure, has_people: bool, fl
     }
 }
 
-/// Looks through the folders, again and again.
-async fn watch(app: Arc<App>, roots: Vec<PathBuf>) {
-    let mut seen = SeenRuns::default();
-    let mut first = true;
-    loop {
-        let mut all = look(&app.store, &roots, &mut seen).await;
-        // A farm that keeps nothing shows what is there: it begins again where something has gone.
-        if all.vanished && app.intake.is_none() {
-            match app.store.forget_measured().await {
-                Ok(()) => {
-                    (seen, first) = (SeenRuns::default(), true);
-                    all = look(&app.store, &roots, &mut seen).await;
-                }
-                Err(failure) => say(&format!("onbeat-farm: {failure}")),
-            }
-        }
-        if first || all.stored + all.new_records > 0 {
-            say(&format!("onbeat-farm: {}", shown(&all)));
-        }
-        app.set_refused(all.refused);
-        first = false;
-        tokio::time::sleep(EVERY).await;
-    }
-}
-
-async fn look(store: &FarmStore, roots: &[PathBuf], seen: &mut SeenRuns) -> ScanOutcome {
-    let mut all = ScanOutcome::default();
-    for root in roots {
-        match scan(store, root, seen).await {
-            Ok(outcome) => {
-                outcome.remarks.iter().for_each(|remark| say(&format!("onbeat-farm: {remark}")));
-                all.add(outcome);
-            }
-            Err(failure) => say(&format!("onbeat-farm: {failure}")),
-        }
-    }
-    all
-}
-
-fn shown(all: &ScanOutcome) -> String {
-    let mut shown = several(all.stored + all.had, "run", "runs");
-    if all.new_records + all.known_records > 0 {
-        let records = several(all.new_records + all.known_records, "record", "records");
-        shown += &format!(" and {records}");
-    }
-    format!("{shown} shown, {} refused", all.refused.len())
-}
-
 /// Says once that the bucket does not answer, and once that it does again. Ends where it refuses at
 /// the start what the server was given: waiting does not help then.
 async fn watch_bucket(bucket: Option<(Arc<ObjectBucket>, i64)>) -> Failure {
@@ -316,14 +267,6 @@ mod tests {
             board_quota: 1,
             cache: 1,
         }
-    }
-
-    #[test]
-    fn records_are_told_where_there_are_some() {
-        let mut all = ScanOutcome { stored: 2, had: 1, ..ScanOutcome::default() };
-        assert_eq!(shown(&all), "3 runs shown, 0 refused");
-        all.new_records = 1;
-        assert_eq!(shown(&all), "3 runs and 1 record shown, 0 refused");
     }
 
     #[test]
