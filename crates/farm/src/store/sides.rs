@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::error::Result;
+use model::error::{Failure, Result};
 use model::units::Nanos;
 use sqlx::AssertSqlSafe;
 
@@ -84,7 +84,7 @@ impl FarmStore {
             let query = query.bind(within.from).bind(within.to);
             let rows: Vec<Row> = query.fetch_all(&self.pool).await.map_err(trouble)?;
             for (board, series, plan, words, days) in rows {
-                let mut days = numbers(days);
+                let mut days = numbers(days)?;
                 days.sort_unstable();
                 let found = SeriesDays { key: SeriesKey { series, plan }, words, days };
                 all.entry(board).or_default().push(found);
@@ -132,7 +132,7 @@ impl FarmStore {
         for days in eights(days) {
             let query = sqlx::query_scalar(maxima).bind(board).bind(&key.series).bind(&key.plan);
             let query = days.iter().fold(query, |query, day| query.bind(*day));
-            let found = numbers(query.fetch_one(&self.pool).await.map_err(trouble)?);
+            let found = numbers(query.fetch_one(&self.pool).await.map_err(trouble)?)?;
             slots.extend(found.chunks_exact(2).map(|slot| (slot[0], slot[1])));
         }
         slots.sort_unstable_by_key(|&(t, max_ns)| (t, std::cmp::Reverse(max_ns)));
@@ -178,9 +178,17 @@ fn probe(first: usize) -> String {
 }
 
 /// Numbers that came as one text with blanks between: a row for each takes ten times as long as to
-/// find it.
-fn numbers(text: Option<String>) -> Vec<i64> {
-    text.unwrap_or_default().split(' ').filter_map(|number| number.parse().ok()).collect()
+/// find it. What is none is refused: a comparison without it would be of other days, and of pairs
+/// each later number would be of another.
+fn numbers(text: Option<String>) -> Result<Vec<i64>> {
+    let text = text.unwrap_or_default();
+    let all: Option<Vec<i64>> = text.split_whitespace().map(|number| number.parse().ok()).collect();
+    all.ok_or_else(|| {
+        Failure::internal(
+            "a time or a latency in the store is no number, so that nothing is compared: restore a backup; \
+             `onbeat-farm check` looks for what else is damaged",
+        )
+    })
 }
 
 #[cfg(test)]
@@ -188,6 +196,7 @@ mod tests {
     use super::*;
     use crate::fixture::recorded_run;
     use crate::records::Tier;
+    use crate::store::StoreEngine;
     use crate::store::engines::on_each_engine;
 
     const ALL: TimeStretch = TimeStretch { from: i64::MIN, to: i64::MAX };
@@ -324,6 +333,14 @@ mod tests {
             let one_by_one = store.tiers("a", &key, Tier::Day, ALL).await.unwrap();
             assert_eq!((histograms.len(), &histograms), (10, &one_by_one));
             assert!(maxima(&[]).await.is_empty());
+            // SQLite keeps a text in a column of numbers.
+            if store.engine() == StoreEngine::Sqlite {
+                let damage = sqlx::query("update slot set max_ns = 'x' where recording = 'r4'");
+                damage.execute(&store.pool).await.unwrap();
+                let failure = store.maxima_of_days("a", &key, &days).await.unwrap_err();
+                assert!(failure.message.contains("is no number"), "{failure}");
+                assert_eq!(maxima(&days[5..6]).await, wanted[5..6], "of other days it is known");
+            }
         });
     }
 }
