@@ -20,9 +20,13 @@ pub enum BoardState {
     Retired,
     /// It is active, with other hardware than before.
     Replaced,
+    /// The store has none of these: damage, or a later version. Its changes are reported. It is
+    /// not chosen.
+    Unknown,
 }
 
 impl BoardState {
+    /// Those that can be chosen.
     pub const ALL: [BoardState; 5] = [
         BoardState::Active,
         BoardState::Maintenance,
@@ -39,6 +43,7 @@ impl BoardState {
             BoardState::Muted => "muted",
             BoardState::Retired => "retired",
             BoardState::Replaced => "replaced",
+            BoardState::Unknown => "unknown",
         }
     }
 
@@ -51,6 +56,7 @@ impl BoardState {
         match self {
             BoardState::Maintenance => "in maintenance",
             BoardState::Replaced => "hardware replaced",
+            BoardState::Unknown => "in a state that is not known",
             other => other.word(),
         }
     }
@@ -243,5 +249,6 @@ mod tests {
     fn states_have_words() {
         assert_eq!(BoardState::ALL.map(|state| BoardState::of_word(state.word())), BoardState::ALL.map(Some));
         assert!(BoardState::of_word("gone").is_none() && !BoardState::Replaced.is_quiet());
+        assert!(BoardState::of_word("unknown").is_none() && !BoardState::Unknown.is_quiet());
     }
 }

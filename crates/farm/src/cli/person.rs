@@ -239,7 +239,7 @@ mod tests {
             assert!(failure.message.contains("choose another"), "{failure}");
             assert_eq!(printed, b"first\n");
             assert_eq!(store.password_of("ann").await.unwrap().as_deref(), Some("of first"));
-            // It is stored before it is printed: where that fails, there is somebody to give another.
+            // It is stored before it is printed: where that fails, another can be made.
             let bob = FarmPerson { name: "bob".into(), ..ann };
             let mut full: &mut [u8] = &mut [];
             let failure = add(&store, &bob, &of("third"), &mut full).await.unwrap_err();

@@ -28,7 +28,7 @@ impl FarmStore {
             let tags: Vec<String> =
                 tags.split(' ').filter(|tag| !tag.is_empty()).map(str::to_owned).collect();
             let settings = BoardSettings {
-                state: BoardState::of_word(&state).unwrap_or_default(),
+                state: BoardState::of_word(&state).unwrap_or(BoardState::Unknown),
                 state_since: since,
                 lab: lab_of(&tags),
                 tags,
@@ -167,6 +167,11 @@ mod tests {
             let board = store.boards_of(Some("a")).await.unwrap().remove(0);
             assert_eq!((board.name.as_str(), board.settings.state), ("A", BoardState::Muted));
             assert_eq!((board.settings.budget_ns, board.settings.max24_ns), (None, None));
+            let damage = sqlx::query("update board_setting set state = 'gone'");
+            damage.execute(&store.pool).await.unwrap();
+            let board = store.boards_of(Some("a")).await.unwrap().remove(0);
+            assert_eq!(board.settings.state, BoardState::Unknown, "it is not said to be active");
+            assert!(store.set_settings("a", "A", &wanted).await.unwrap());
             store.set_budget("", Some(Nanos(9))).await.unwrap();
             store.set_budget("lab", Some(Nanos(5))).await.unwrap();
             store.set_budget("lab", Some(Nanos(6))).await.unwrap();

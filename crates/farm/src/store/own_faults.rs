@@ -1,5 +1,5 @@
 //! What is wrong within a table, or between two that count the same: histograms of runs, the days
-//! of culprits, and the rows that came beside the five minutes that they made.
+//! of culprits, states of boards, and the rows that came beside the five minutes that they made.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,6 +8,7 @@ use model::text::several;
 use sqlx::{Any, AssertSqlSafe, Transaction};
 
 use super::{FarmStore, to_u64, trouble};
+use crate::board_settings::BoardState;
 use crate::encoding::unpack_rows;
 
 /// Histograms that are looked at together.
@@ -20,6 +21,7 @@ impl FarmStore {
     pub async fn own_faults(&self) -> Result<Vec<String>> {
         let mut faults = self.run_faults().await?;
         faults.extend(self.culprit_day_faults().await?);
+        faults.extend(self.state_faults().await?);
         let boards: Vec<(i64, String)> = sqlx::query_as("select id, key from board order by key")
             .fetch_all(&self.pool)
             .await
@@ -96,6 +98,25 @@ impl FarmStore {
             )
         };
         Ok(days.into_iter().map(one).collect())
+    }
+
+    /// States of boards that are none.
+    async fn state_faults(&self) -> Result<Vec<String>> {
+        let words = BoardState::ALL.map(|state| format!("'{}'", state.word())).join(", ");
+        let text = format!(
+            "select b.key, s.state from board_setting s join board b on b.id = s.board_id \
+             where s.state not in ({words}) order by b.key limit $1"
+        );
+        let states: Vec<(String, String)> = sqlx::query_as(AssertSqlSafe(text))
+            .bind(MOST_NAMED)
+            .fetch_all(&self.pool)
+            .await
+            .map_err(trouble)?;
+        let one = |(board, state): (String, String)| {
+            let state = model::text::excerpt(&state);
+            format!("{board}: its state {state} is none: choose one on /admin/boards/{board}")
+        };
+        Ok(states.into_iter().map(one).collect())
     }
 }
 
@@ -219,6 +240,11 @@ mod tests {
                     "update culprit_day set slots = -slots where t = 86400",
                     "update culprit_day set slots = -slots where t = 86400",
                     "the culprit zeta has",
+                ),
+                (
+                    "update board_setting set state = 'gone'",
+                    "update board_setting set state = 'active'",
+                    "a: its state gone is none",
                 ),
                 ("update run set cycles = 5", back, "has more samples than the run"),
                 ("delete from row_key where seq = 400", back, "a: 1 row of r "),
