@@ -82,11 +82,19 @@ pub fn is_of_board(name: &str) -> bool {
 }
 
 /// The settings of an environment; those that farms of earlier versions kept of its runs are left
-/// out.
-pub fn settings_of(text: &str) -> SettingsByName {
-    let mut all: SettingsByName = serde_json::from_str(text).unwrap_or_default();
+/// out. None where the store has them damaged.
+pub fn read_settings(text: &str) -> Option<SettingsByName> {
+    if text.is_empty() {
+        return Some(SettingsByName::new());
+    }
+    let mut all: SettingsByName = serde_json::from_str(text).ok()?;
     all.retain(|name, value| is_of_board(name) && (name.as_str() != PREEMPT || value.as_str() != UNKNOWN));
-    all
+    Some(all)
+}
+
+/// The same for whom what is damaged is as what is not told: not known.
+pub fn settings_of(text: &str) -> SettingsByName {
+    read_settings(text).unwrap_or_default()
 }
 
 /// Of settings those that are told. Who looked at the machine says of a list of CPUs without any
@@ -102,9 +110,9 @@ pub fn told_of(mut settings: SettingsByName) -> SettingsByName {
     settings
 }
 
-/// All that a record tells.
-fn told_by(record: &EnvironmentRecord) -> SettingsByName {
-    let mut all = told_of(settings_of(&record.settings));
+/// All that a record tells, which has these settings.
+fn told_by(record: &EnvironmentRecord, settings: SettingsByName) -> SettingsByName {
+    let mut all = told_of(settings);
     for (name, value) in NAMES.into_iter().zip([&record.model, &record.release, &record.preempt]) {
         if !value.is_empty() && value != UNKNOWN {
             all.insert(name.to_owned(), value.clone());
@@ -145,19 +153,36 @@ const MOST_PAIRS: usize = 1 << 16;
 pub struct ToldSettings<'a> {
     records: &'a KnownRecords,
     read: BTreeMap<&'a str, Arc<SettingsByName>>,
+    damaged: BTreeSet<&'a str>,
     agreed: BTreeMap<(&'a str, &'a str), bool>,
 }
 
 impl<'a> ToldSettings<'a> {
     pub fn of(records: &'a KnownRecords) -> ToldSettings<'a> {
-        ToldSettings { records, read: BTreeMap::new(), agreed: BTreeMap::new() }
+        ToldSettings { records, read: BTreeMap::new(), damaged: BTreeSet::new(), agreed: BTreeMap::new() }
     }
 
     /// All that an environment tells; nothing where it is not known.
     fn told(&mut self, digest: &str) -> Arc<SettingsByName> {
         let records = self.records;
         let Some(record) = records.get(digest) else { return Arc::default() };
-        self.read.entry(&record.digest).or_insert_with(|| Arc::new(told_by(record))).clone()
+        if let Some(known) = self.read.get(digest) {
+            return known.clone();
+        }
+        let settings = read_settings(&record.settings);
+        if settings.is_none() {
+            self.damaged.insert(&record.digest);
+        }
+        let told = Arc::new(told_by(record, settings.unwrap_or_default()));
+        self.read.insert(&record.digest, told.clone());
+        told
+    }
+
+    /// Whether the store has the settings of an environment damaged: what changed with it is not
+    /// known.
+    pub fn is_damaged(&mut self, digest: &str) -> bool {
+        self.told(digest);
+        self.damaged.contains(digest)
     }
 
     /// How many settings an environment tells: none where another tool measured, and then it says
@@ -340,7 +365,8 @@ mod tests {
             assert_eq!(is_of_board(name), is, "{name}");
         }
         assert_eq!(settings_of(r#"{"load":"cpu:1","x":"1"}"#).into_keys().collect::<Vec<_>>(), ["x"]);
-        assert!(settings_of("no JSON").is_empty());
+        assert!(settings_of("no JSON").is_empty() && read_settings("no JSON").is_none());
+        assert!(read_settings("{\"x\":1}").is_none() && read_settings("{}").is_some());
         let records = records();
         let mut told = ToldSettings::of(&records);
         assert!(told.is_same("run-new", "run-new-load") && told.is_same("run-new-root", "run-new-load"));

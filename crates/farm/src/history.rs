@@ -23,6 +23,9 @@ pub struct BoardEnvironment {
     pub runs: u64,
     /// One of the runs; empty where only a recorder says it.
     pub example: String,
+    /// Whether the store has settings of it damaged: it is as if these were not told, and a change
+    /// may be hidden by that.
+    pub damaged: bool,
     /// The digest under which it was said first, by a run or a recorder: the change to it is called
     /// so, whatever is told of it later.
     pub named: String,
@@ -202,14 +205,17 @@ pub fn history(said: &[SaidOfDay], records: &KnownRecords) -> Vec<BoardEnvironme
     for one in &environments {
         let mut digests: BTreeSet<String> = one.own.iter().map(|own| (*own).to_owned()).collect();
         digests.insert(one.of.clone());
-        known.push((told.joined(&one.of, &one.own), Arc::new(digests), one.own.is_disjoint(&of_runs)));
+        let damaged = one.own.iter().any(|own| told.is_damaged(own));
+        let recorded = one.own.is_disjoint(&of_runs);
+        known.push((told.joined(&one.of, &one.own), Arc::new(digests), recorded, damaged));
     }
     let one = |(stretch, at): (SaidStretch<'_>, usize)| {
-        let (record, digests, recorded) = known.get(at)?.clone();
+        let (record, digests, recorded, damaged) = known.get(at)?.clone();
         Some(BoardEnvironment {
             record,
             digests,
             recorded,
+            damaged,
             first: stretch.first,
             last: stretch.last,
             runs: stretch.runs,
@@ -292,6 +298,19 @@ mod tests {
     fn changes(of: &[BoardEnvironment]) -> Vec<(&str, &str, i64)> {
         let all = changes_by_day(of).into_iter();
         all.map(|(a, b)| (a.record.digest.as_str(), b.record.digest.as_str(), b.first)).collect()
+    }
+
+    #[test]
+    fn settings_that_are_damaged_are_as_those_that_are_not_told_and_it_is_said() {
+        let (said, mut records) = ([run("run-old", 0), run("run-old-2", DAY)], records());
+        let found = history(&said, &records);
+        assert_eq!(found.iter().map(|one| one.damaged).collect::<Vec<_>>(), [false, false]);
+        let mut one = (*records["run-old-2"]).clone();
+        one.settings.truncate(5);
+        records.insert(one.digest.clone(), Arc::new(one));
+        let found = history(&said, &records);
+        assert_eq!(found.iter().map(|one| one.damaged).collect::<Vec<_>>(), [true]);
+        assert!(!history(&said[..1], &records)[0].damaged);
     }
 
     #[test]

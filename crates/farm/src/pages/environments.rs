@@ -48,6 +48,8 @@ pub fn environments(board: &FarmBoard, all: &[BoardEnvironment], audited: &BTree
                         (several(one.runs, "run", "runs")) ", one of them "
                         a href={ "/runs/" (escaped(&one.example)) } { (one.example) }
                         @if is_audited(one) { ", with its " (to_audit(&one.example, "audit")) } "." } }
+                @if one.damaged { p { "The store has settings of it damaged, so that it is not known whether \
+                    these changed: restore a backup; " code { "onbeat-farm check" } " names them." } }
                 @match all.get(at + 1) {
                     Some(before) => {
                         (difference(before, one))
@@ -123,6 +125,10 @@ mod tests {
         let recorded = BoardEnvironment { runs: 0, example: String::new(), ..environment(before) };
         let text = environments(&board, &[recorded], &BTreeSet::new());
         assert!(text.contains("by the board's recorder.") && !text.contains("/runs/\""), "{text}");
+        assert!(!text.contains("damaged"), "{text}");
+        let damaged = BoardEnvironment { damaged: true, ..environment(before) };
+        let text = environments(&board, &[damaged], &BTreeSet::new());
+        assert!(text.contains("has settings of it damaged"), "{text}");
     }
 
     #[test]

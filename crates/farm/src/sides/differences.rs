@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use facts::differences::Difference;
 
-use crate::environments::{KERNEL_CONFIGURATION, settings_of};
+use crate::environments::{KERNEL_CONFIGURATION, read_settings};
 use crate::records::EnvironmentRecord;
 
-/// Their differences by name; several values have `|` between.
+/// Their differences by name; several values have `|` between. Of an environment whose settings are
+/// damaged none is known, and none is said not to be there.
 pub fn differences(a: &[Arc<EnvironmentRecord>], b: &[Arc<EnvironmentRecord>]) -> Vec<Difference> {
     let values = |side: &[Arc<EnvironmentRecord>]| {
         let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        let settings: Vec<_> = side.iter().map(|one| settings_of(&one.settings)).collect();
+        let settings: Vec<_> = side.iter().filter_map(|one| read_settings(&one.settings)).collect();
         let names: BTreeSet<&String> = settings.iter().flat_map(BTreeMap::keys).collect();
         for (name, of) in names.into_iter().flat_map(|name| settings.iter().map(move |of| (name, of))) {
             all.entry(name.clone()).or_default().insert(of.get(name).cloned().unwrap_or_default());
@@ -50,7 +51,8 @@ mod tests {
         let one = environment(r#"{"k":"1","same":"x"}"#);
         let two = environment(r#"{"k":"2","same":"x"}"#);
         let third = environment(r#"{"k":"3","same":"x","new":"y"}"#);
-        let found = differences(std::slice::from_ref(&one), &[two, third]);
+        let damaged = environment(r#"{"k":"4"#);
+        let found = differences(std::slice::from_ref(&one), &[two, third, damaged]);
         let shown: Vec<_> = found.iter().map(|one| (&*one.what, &*one.a, &*one.b)).collect();
         assert_eq!(shown, [("k", "1", "2 | 3"), ("new", "", "(none) | y")]);
         assert!(differences(std::slice::from_ref(&one), std::slice::from_ref(&one)).is_empty());

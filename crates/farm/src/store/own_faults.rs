@@ -1,5 +1,6 @@
 //! What is wrong within a table, or between two that count the same: histograms of runs, the days
-//! of culprits, states of boards, and the rows that came beside the five minutes that they made.
+//! of culprits, what boards were and do, and the rows that came beside the five minutes that they
+//! made.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,6 +11,7 @@ use sqlx::{Any, AssertSqlSafe, Transaction};
 use super::{FarmStore, to_u64, trouble};
 use crate::board_settings::BoardState;
 use crate::encoding::unpack_rows;
+use crate::environments::read_settings;
 
 /// Histograms that are looked at together.
 const AT_ONCE: i64 = 200;
@@ -22,6 +24,7 @@ impl FarmStore {
         let mut faults = self.run_faults().await?;
         faults.extend(self.culprit_day_faults().await?);
         faults.extend(self.state_faults().await?);
+        faults.extend(self.environment_faults().await?);
         let boards: Vec<(i64, String)> = sqlx::query_as("select id, key from board order by key")
             .fetch_all(&self.pool)
             .await
@@ -117,6 +120,29 @@ impl FarmStore {
             format!("{board}: its state {state} is none: choose one on /admin/boards/{board}")
         };
         Ok(states.into_iter().map(one).collect())
+    }
+
+    /// Settings of environments that cannot be read. They are taken as not told.
+    async fn environment_faults(&self) -> Result<Vec<String>> {
+        let (mut id, mut faults) = (i64::MIN, Vec::new());
+        loop {
+            let all: Vec<(i64, String, String)> = sqlx::query_as(
+                "select id, digest, settings from environment where id > $1 order by id limit $2",
+            )
+            .bind(id)
+            .bind(AT_ONCE)
+            .fetch_all(&self.pool)
+            .await
+            .map_err(trouble)?;
+            let Some(last) = all.last() else { break };
+            id = last.0;
+            for (_, digest, _) in all.iter().filter(|one| read_settings(&one.2).is_none()) {
+                faults.push(format!(
+                    "the environment {digest}: its settings in the store are damaged: restore a backup"
+                ));
+            }
+        }
+        Ok(faults)
     }
 }
 
@@ -245,6 +271,11 @@ mod tests {
                     "update board_setting set state = 'gone'",
                     "update board_setting set state = 'active'",
                     "a: its state gone is none",
+                ),
+                (
+                    "update environment set settings = '{' || settings",
+                    "update environment set settings = substr(settings, 2)",
+                    "its settings in the store are damaged",
                 ),
                 ("update run set cycles = 5", back, "has more samples than the run"),
                 ("delete from row_key where seq = 400", back, "a: 1 row of r "),

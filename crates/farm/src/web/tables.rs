@@ -17,7 +17,7 @@ use super::kernels::documents;
 use super::pages::{FleetQuery, WebOutcome, known_board};
 use super::visitor::Visitor;
 use crate::changes::FarmChange;
-use crate::environments::settings_of;
+use crate::environments::read_settings;
 use crate::records::BoardEnvironment;
 use crate::setting_changes::{SettingChange, changed};
 
@@ -150,7 +150,7 @@ fn environment_documents(all: &[BoardEnvironment]) -> Vec<(Value, Vec<SettingCha
             "environment": one.record.digest, "digests": *one.digests, "model": one.record.model,
             "release": one.record.release, "preempt": one.record.preempt, "first": one.first,
             "last": one.last, "runs": one.runs, "example": one.example,
-            "settings": settings_of(&one.record.settings), "changed": before,
+            "settings": read_settings(&one.record.settings), "damaged": one.damaged, "changed": before,
         });
         (document, before.unwrap_or_default())
     };
