@@ -206,11 +206,12 @@ fn who_reads(policy: &AccessPolicy, exposure: FarmExposure, has_people: bool, fl
     }
 }
 
-/// Says once that the bucket does not answer, and once that it does again. Ends where it refuses at
-/// the start what the server was given: waiting does not help then.
+/// Says once that the bucket does not answer, or is another store's, and once that it is as it
+/// should be. Ends where it refuses at the start what the server was given: waiting does not help
+/// then.
 async fn watch_bucket(bucket: Option<(Arc<ObjectBucket>, i64)>) -> Failure {
     let Some((bucket, owner)) = bucket else { return std::future::pending().await };
-    let (mut trouble, mut said) = (bucket.trouble(), false);
+    let (mut trouble, mut said) = (bucket.trouble(), None);
     match bucket.claim(owner).await {
         Ok(()) | Err(BucketFault::Unreachable(_)) => {}
         Err(fault) => return fault.into(),
@@ -219,25 +220,34 @@ async fn watch_bucket(bucket: Option<(Arc<ObjectBucket>, i64)>) -> Failure {
     loop {
         tokio::select! {
             _ = looks.tick() => {
-                // As long as no bundle is asked for, no request tells that the bucket is away.
+                // As long as no bundle is asked for, no request tells that the bucket is away. What
+                // is wrong is noted with it, and comes below.
                 let bucket = bucket.clone();
                 tokio::spawn(async move {
                     let _ = bucket.claim(owner).await;
                 });
             }
             Ok(()) = trouble.changed() => {
-                let words = trouble.borrow_and_update().clone();
-                match &words {
-                    Some(words) if !said => {
-                        say(&format!("onbeat-farm: {words}; boards keep their runs until then"));
-                    }
-                    None if said => say(&format!("onbeat-farm: {} answers again", bucket.name())),
-                    _ => {}
+                let now = trouble.borrow_and_update().clone();
+                if let Some(line) = said_now(&mut said, now, bucket.name()) {
+                    say(&format!("onbeat-farm: {line}"));
                 }
-                said = words.is_some();
             }
         }
     }
+}
+
+/// What is to be said of a bucket, where that was not said last.
+fn said_now(said: &mut Option<String>, trouble: Option<String>, bucket: &str) -> Option<String> {
+    if *said == trouble {
+        return None;
+    }
+    let line = match &trouble {
+        Some(words) => format!("{words}; boards keep their runs until then"),
+        None => format!("{bucket} answers again"),
+    };
+    *said = trouble;
+    Some(line)
 }
 
 /// Ctrl-C, or a service manager.
@@ -275,6 +285,17 @@ mod tests {
         assert_eq!(args("[::1]:1", false).exposure().unwrap(), FarmExposure::Loopback);
         assert_eq!(args("0.0.0.0:1", true).exposure().unwrap(), FarmExposure::BehindProxy);
         assert!(args("0.0.0.0:1", false).exposure().unwrap_err().message.contains("--behind-proxy"));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_bucket_is_said_once_and_again_where_it_is_another_thing() {
+        let mut said = None;
+        let mut line = |words: Option<&str>| said_now(&mut said, words.map(str::to_owned), "s3://b");
+        assert_eq!(line(None), None);
+        assert!(line(Some("away")).unwrap().starts_with("away; boards keep"));
+        assert_eq!(line(Some("away")), None);
+        assert!(line(Some("another store's")).unwrap().starts_with("another"));
+        assert_eq!(line(None).as_deref(), Some("s3://b answers again"));
     }
 
     #[test]

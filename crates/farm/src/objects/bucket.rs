@@ -1,7 +1,7 @@
 //! The requests to a bucket, and what is wrong with it in a line.
 
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Bytes;
 use futures_core::Stream;
@@ -86,6 +86,8 @@ pub struct ObjectBucket {
     name: String,
     prefix: ObjectPath,
     trouble: watch::Sender<Option<String>>,
+    /// Why what is there is another store's, by the last look at its owner.
+    taken: Mutex<Option<String>>,
     #[cfg(test)]
     pub planned: super::tests::PlannedFaults,
 }
@@ -98,6 +100,7 @@ impl ObjectBucket {
             name,
             prefix: ObjectPath::from(prefix),
             trouble: watch::Sender::new(None),
+            taken: Mutex::default(),
             #[cfg(test)]
             planned: super::tests::PlannedFaults::default(),
         }
@@ -108,7 +111,8 @@ impl ObjectBucket {
         &self.name
     }
 
-    /// Why the last request failed; none while the bucket answers.
+    /// Why the last request failed, or why the bucket is another store's; none while it answers and
+    /// is not.
     pub fn trouble(&self) -> watch::Receiver<Option<String>> {
         self.trouble.subscribe()
     }
@@ -119,8 +123,12 @@ impl ObjectBucket {
         self.get_object("probe", "none", 0).await.map(|_| ())
     }
 
-    /// A fault while the bucket does not answer; where it did, it is not asked.
+    /// A fault while the bucket does not answer, or is another store's; where it did, it is not
+    /// asked.
     pub async fn answers(&self) -> Result<(), BucketFault> {
+        if let Some(words) = self.taken() {
+            return Err(BucketFault::OtherStore(words));
+        }
         let is_fine = self.trouble.borrow().is_none();
         if is_fine { Ok(()) } else { self.probe().await }
     }
@@ -284,10 +292,24 @@ impl ObjectBucket {
         ))
     }
 
+    fn taken(&self) -> Option<String> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes why what is there is another store's; none where it is not.
+    pub(super) fn note_owner(&self, taken: Option<String>) {
+        *self.taken.lock().unwrap_or_else(PoisonError::into_inner) = taken;
+        self.note(None);
+    }
+
     fn note(&self, trouble: Option<String>) {
+        let taken = self.taken().filter(|_| trouble.is_none());
+        let is_taken = taken.is_some();
+        let trouble = trouble.or(taken);
         self.trouble.send_if_modified(|known| {
-            let is_other = known.is_some() != trouble.is_some();
-            // What is wrong may be another thing by now: that is shown, and not told again.
+            let is_other = known.is_some() != trouble.is_some() || (is_taken && *known != trouble);
+            // What is wrong may be another thing by now: that is shown, and not told again, unless
+            // waiting does not help.
             *known = trouble;
             is_other
         });

@@ -24,14 +24,19 @@ impl ObjectBucket {
 
     /// Whether this store has claimed it; false while no store has, a fault where another has.
     pub async fn check_owner(&self, store: i64) -> Result<bool, BucketFault> {
-        match self.get_at_top(OWNER, MOST_BYTES).await? {
-            None => Ok(false),
-            Some(text) if text == line_of(store).as_bytes() => Ok(true),
-            Some(_) => Err(BucketFault::OtherStore(format!(
+        let found = self.get_at_top(OWNER, MOST_BYTES).await?;
+        let is_other = found.as_ref().is_some_and(|text| text != line_of(store).as_bytes());
+        let taken = is_other.then(|| {
+            format!(
                 "the bundles in {} are of another store: give this one a prefix of its own, or where it \
                  takes that one's place, remove the object {OWNER} there first",
                 self.name()
-            ))),
+            )
+        });
+        self.note_owner(taken.clone());
+        match taken {
+            Some(words) => Err(BucketFault::OtherStore(words)),
+            None => Ok(found.is_some()),
         }
     }
 }
@@ -61,5 +66,10 @@ mod tests {
             assert!(fault.words().contains("a prefix of its own") && fault.words().contains(OWNER));
         }
         assert!(bucket.bundles().await.unwrap().is_empty(), "it is no bundle");
+        // That it answers does not make it this store's: it is told, and nothing is put there.
+        let is_told = || bucket.trouble().borrow().as_ref().is_some_and(|words| words.contains(OWNER));
+        assert!(is_told() && matches!(bucket.answers().await, Err(BucketFault::OtherStore(_))));
+        bucket.claim(one).await.unwrap();
+        assert!(!is_told() && bucket.answers().await.is_ok());
     }
 }
