@@ -95,7 +95,8 @@ pub async fn run(
 }
 
 pub async fn refused(State(app): State<Arc<App>>) -> WebOutcome {
-    WebAnswer::json(&json!({ "refused": app.refused(), "boards": app.refusals.all() }))
+    let (folders, boards) = (app.refused(), app.refusals.all());
+    WebAnswer::json(&json!({ "schema": "onbeat.farm-refused/1", "refused": folders, "boards": boards }))
 }
 
 /// Which rows are asked for; times are seconds since 1970.

@@ -40,7 +40,9 @@ fn data_is_json_and_csv() {
         assert!(json("/v1/culprits?board=west").await["culprits"].as_array().unwrap().is_empty());
         assert_eq!(json("/v1/changes").await["days"], 90);
         assert!(json("/v1/kernels").await["kernels"].is_array());
-        assert!(json("/v1/refused").await["refused"].as_array().unwrap().is_empty());
+        let refused = json("/v1/refused").await;
+        assert_eq!(refused["schema"], "onbeat.farm-refused/1");
+        assert!(refused["refused"].as_array().unwrap().is_empty());
         let response = get(&app, "/v1/boards/west/slots.csv").await;
         assert_eq!(header_of(&response, "content-disposition"), "attachment");
         assert!(text(response).await.starts_with("t,time,n,missed,max_ns"));
