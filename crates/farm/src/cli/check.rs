@@ -83,7 +83,10 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     args.output.check()?;
     let (place, bucket) = args.farm.open(environment)?;
     if args.deep && bucket.is_none() {
-        return Err(Failure::usage("--deep: is for a bucket: name it with --objects s3://BUCKET"));
+        return Err(Failure::usage(
+            "--deep: there is no bucket to fetch from: leave it out, or name the bucket with --objects \
+             s3://BUCKET",
+        ));
     }
     let store = place.open_existing().await?;
     let missing = store.missing_parts().await?;
@@ -176,6 +179,20 @@ mod tests {
     use super::*;
     use crate::fixture::recorded_run;
     use crate::store::engines::on_each_engine;
+
+    #[tokio::test]
+    async fn what_is_for_a_bucket_alone_says_what_to_do_without_one() {
+        use clap::Parser;
+
+        #[derive(Parser)]
+        struct Given {
+            #[command(flatten)]
+            args: Args,
+        }
+        let given = Given::try_parse_from(["check", "--deep", "--store", "sqlite:/nowhere/farm.db"]).unwrap();
+        let failure = run(&given.args, &FarmEnvironment::default()).await.unwrap_err();
+        assert!(failure.exit == Exit::Usage && failure.message.contains("leave it out"), "{failure}");
+    }
 
     #[test]
     fn what_was_not_looked_at_is_said_with_the_flag_that_looks_at_it() {
