@@ -16,7 +16,7 @@ use crate::folders::lies_in;
 use crate::ingest::plausible::latest;
 use crate::objects::{ObjectBucket, name_in_bucket};
 use crate::store::{BundlePlace, CountedSeconds, FarmStore};
-use crate::web::sender::now;
+use crate::wall_clock::now;
 
 /// Look whether the store and its bundles are as they were written
 ///

@@ -13,7 +13,8 @@ use crate::board_settings::lab_tag;
 use crate::ingest::board_key::board_of;
 use crate::ingest::environment::hex;
 use crate::store::FarmStore;
-use crate::web::sender::{digest_of, now};
+use crate::wall_clock::now;
+use crate::web::sender::digest_of;
 
 /// How long a code is good.
 const GOOD_FOR_S: i64 = 86_400;

@@ -15,7 +15,7 @@ use crate::pages::parts::moment;
 use crate::records::FarmRun;
 use crate::removal::{ForgottenRun, KeptBundles, bundle_of, forget, pinned};
 use crate::store::FarmStore;
-use crate::web::sender::now;
+use crate::wall_clock::now;
 
 /// Remove runs with all that was counted of them, or print those that are not to come again
 ///

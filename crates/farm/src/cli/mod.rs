@@ -36,7 +36,7 @@ use model::text::excerpt;
 
 use crate::objects::ObjectKeys;
 use crate::store::{AuditEntry, FarmStore};
-use crate::web::sender::now_ns;
+use crate::wall_clock::now_ns;
 
 /// What the process brings along; nothing else of its environment is read.
 #[derive(Clone, Debug, Default)]

@@ -13,7 +13,7 @@ use crate::ingest::environment::hex;
 use crate::pages::parts::date;
 use crate::people::{FarmPerson, PasswordCost, Role, check_name, check_password, digest_password};
 use crate::store::FarmStore;
-use crate::web::sender::now;
+use crate::wall_clock::now;
 
 /// Say who may log in, and as what
 ///

@@ -8,7 +8,7 @@ use super::document_flags::DocumentFlags;
 use super::store_flag::StoreFlag;
 use super::{FarmEnvironment, note};
 use crate::store::{FarmStore, RunPin};
-use crate::web::sender::now;
+use crate::wall_clock::now;
 
 /// Keep runs whole for ever, or print those that are
 ///

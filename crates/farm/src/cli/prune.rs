@@ -21,7 +21,7 @@ use crate::ingest::unpack::remove_tree;
 use crate::objects::{ObjectBucket, swept};
 use crate::records::Tier;
 use crate::store::FarmStore;
-use crate::web::sender::now;
+use crate::wall_clock::now;
 
 /// Drop what is old: histograms of short times, the seconds of runs, what was traced around spikes
 ///

@@ -123,7 +123,7 @@ mod tests {
     use crate::ingest::bundle::read;
     use crate::ingest::find::FoundBundle;
     use crate::objects::tests::{PlannedFault, in_memory};
-    use crate::web::sender::now;
+    use crate::wall_clock::now;
 
     #[test]
     fn what_is_old_goes_from_the_bucket_and_from_its_copy_and_is_noted_afterwards() {

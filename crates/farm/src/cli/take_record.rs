@@ -14,7 +14,7 @@ use crate::ingest::find::FoundBundle;
 use crate::ingest::record_rows::{RecordPart, RowsTaken, environments_of, model_of, read};
 use crate::ingest::rows::{ReceivedRow, RowsOf};
 use crate::store::{FarmStore, RowBatch};
-use crate::web::sender::now_ns;
+use crate::wall_clock::now_ns;
 
 /// Parts of a record that are read ahead.
 const AHEAD: usize = 2;

@@ -454,7 +454,7 @@ fn bundles_of_no_run_go_when_they_are_old() {
         for name in ["known+1", "left+1", "imported"] {
             bucket.put_folder(name, &hunt, &digest_of(&hunt)).await.unwrap();
         }
-        let now = crate::web::sender::now();
+        let now = crate::wall_clock::now();
         assert_eq!(swept(&bucket, &store, now, false).await.unwrap(), 0, "it may be about to be stored");
         let later = now + 2 * 86_400;
         assert_eq!(swept(&bucket, &store, later, true).await.unwrap(), 1);

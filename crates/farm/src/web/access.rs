@@ -13,11 +13,12 @@ use super::answer::Refusal;
 use super::app::{App, FarmExposure};
 use super::attempts::counted;
 use super::login::client;
-use super::sender::{admit_board, note_refusal, now};
+use super::sender::{admit_board, note_refusal};
 use super::session::named_session;
 use super::visitor::{FarmView, Visitor};
 use crate::pages::parts::escaped;
 use crate::people::Role;
+use crate::wall_clock::now;
 
 /// What a route needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

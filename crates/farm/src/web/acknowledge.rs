@@ -10,11 +10,11 @@ use serde::Deserialize;
 use super::answer::Refusal;
 use super::app::App;
 use super::login::moved;
-use super::sender::now;
 use super::visitor::Visitor;
 use crate::changes::{Acknowledgement, ChangeIdentity, ChangeKind, FarmChange};
 use crate::pages::parts::escaped;
 use crate::store::AcknowledgedChange;
+use crate::wall_clock::now;
 
 const LONGEST_NOTE: usize = 1_000;
 

@@ -15,7 +15,6 @@ use super::app::App;
 use super::lists::AUDIT_SHOWN;
 use super::login::moved;
 use super::pages::{WebOutcome, known_board};
-use super::sender::now;
 use super::visitor::Visitor;
 use crate::board_settings::{BoardSettings, BoardState, check_tag, parse_tags};
 use crate::pages::admin::{AdminView, admin};
@@ -24,6 +23,7 @@ use crate::pages::fleet::matches;
 use crate::pages::parts::{date, escaped};
 use crate::people::Role;
 use crate::records::BoardRefusal;
+use crate::wall_clock::now;
 
 /// Boards on the page; the others are found by what is in their names.
 const MOST_BOARDS: usize = 500;

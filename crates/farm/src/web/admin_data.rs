@@ -9,10 +9,10 @@ use serde_json::json;
 use super::answer::WebAnswer;
 use super::app::App;
 use super::pages::{WebOutcome, known_board};
-use super::sender::now;
 use super::visitor::Visitor;
 use crate::people::Role;
 use crate::records::BoardRefusal;
+use crate::wall_clock::now;
 
 pub async fn storage(State(app): State<Arc<App>>, Extension(visitor): Extension<Visitor>) -> WebOutcome {
     // As on the page: codes are for those who may make them.

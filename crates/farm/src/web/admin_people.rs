@@ -13,12 +13,13 @@ use super::answer::Refusal;
 use super::app::App;
 use super::login::moved;
 use super::pages::WebOutcome;
-use super::sender::{digest_of, now, random};
+use super::sender::{digest_of, random};
 use super::visitor::Visitor;
 use crate::board_settings::lab_tag;
 use crate::ingest::environment::hex;
 use crate::pages::parts::escaped;
 use crate::people::{FarmPerson, PasswordCost, Role, check_name, digest_password};
+use crate::wall_clock::now;
 
 /// How long a code is good.
 const CODE_GOOD_FOR_S: i64 = 86_400;

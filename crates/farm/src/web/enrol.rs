@@ -15,10 +15,11 @@ use super::answer::Refusal;
 use super::app::App;
 use super::login::counted_as;
 use super::receive::{Received, with};
-use super::sender::{TOKEN, digest_of, intake, now, random};
+use super::sender::{TOKEN, digest_of, intake, random};
 use crate::ingest::board_key::board_of;
 use crate::ingest::environment::hex;
 use crate::store::EnrolOutcome;
+use crate::wall_clock::now;
 
 #[derive(Deserialize)]
 struct EnrolRequest {

@@ -12,11 +12,12 @@ use serde::Deserialize;
 use super::answer::{Refusal, WebAnswer};
 use super::app::{App, FarmExposure};
 use super::attempts::counted;
-use super::sender::{digest_of, now, random};
+use super::sender::{digest_of, random};
 use super::session::{GOOD_FOR_S, cookie, named_session};
 use super::visitor::Visitor;
 use crate::ingest::environment::hex;
 use crate::pages::login::{LoginView, login};
+use crate::wall_clock::now;
 
 /// Where a reader goes on who logs in.
 #[derive(Default, Deserialize)]

@@ -12,10 +12,11 @@ use super::answer::Refusal;
 use super::app::App;
 use super::login::moved;
 use super::pages::{known_run, no_run};
-use super::sender::{intake, now};
+use super::sender::intake;
 use super::visitor::Visitor;
 use crate::pages::parts::escaped;
 use crate::removal::{KeptBundles, bundle_of, forget};
+use crate::wall_clock::now;
 
 #[derive(Deserialize)]
 pub struct PinForm {

@@ -14,12 +14,13 @@ use sha2::{Digest, Sha256};
 
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
-use super::sender::{BoardSender, SentFault, clock_of, content, intake, now_ns};
+use super::sender::{BoardSender, SentFault, clock_of, content, intake};
 use crate::ingest::bundle::{is_id, read};
 use crate::ingest::environment::{hex, watch_environment};
 use crate::ingest::find::FoundBundle;
 use crate::ingest::rows::{self, RowsOf};
 use crate::store::{PutOutcome, RowBatch, SentBundle, TokenOwner};
+use crate::wall_clock::now_ns;
 
 const ROWS_LIMIT: u64 = 1 << 20;
 const MANIFEST_LIMIT: u64 = 4 << 20;

@@ -19,7 +19,7 @@ use super::clones::MOST_BOOTS;
 use super::intake::Intake;
 use super::refusals::BoardDropped;
 use crate::store::{BoardClock, TokenOwner};
-pub use crate::wall_clock::{now, now_ns};
+use crate::wall_clock::now;
 
 /// What a token begins with.
 pub const TOKEN: &str = "obt_";

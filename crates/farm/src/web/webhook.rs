@@ -23,10 +23,10 @@ use ureq::http::Uri;
 use super::app::App;
 use super::changes::note_found;
 use super::count::add;
-use super::sender::now;
 use crate::changes::{ChangeIdentity, FarmChange};
 use crate::store::{ChangeNotice, FarmStore, WaitingNotice};
 use crate::this_machine::is_this_machine;
+use crate::wall_clock::now;
 
 /// Between two looks for changes, and for what is to be sent again.
 const EVERY: Duration = Duration::from_secs(60);

@@ -18,12 +18,13 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tower::ServiceExt;
 
-use super::sender::{digest_of, now};
+use super::sender::digest_of;
 use super::{AccessPolicy, App, FarmExposure, Intake, PublicReading, router};
 use crate::ingest::environment::hex;
 use crate::records::{SeriesKey, Tier};
 use crate::store::engines::database;
 use crate::store::{FarmStore, TimeStretch};
+use crate::wall_clock::now;
 
 const ALL: TimeStretch = TimeStretch { from: i64::MIN, to: i64::MAX };
 
