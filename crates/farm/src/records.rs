@@ -9,6 +9,7 @@ use crate::board_settings::BoardSettings;
 pub use crate::environments::{EnvironmentRecord, EnvironmentRuns};
 pub use crate::history::BoardEnvironment;
 use crate::sent_days::SentDays;
+use crate::wall_clock::DAY;
 
 /// The length of a slot in seconds.
 pub const SLOT: i64 = 300;
@@ -225,7 +226,7 @@ impl Tier {
         match self {
             Tier::Slot => SLOT,
             Tier::Hour => 3_600,
-            Tier::Day => 86_400,
+            Tier::Day => DAY,
         }
     }
 

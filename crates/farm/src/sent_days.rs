@@ -1,6 +1,6 @@
 //! How often a board sends, and how long it usually is from one day with samples to the next.
 
-const DAY: i64 = 86_400;
+use crate::wall_clock::DAY;
 
 /// What was longer than a day from one day with samples to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

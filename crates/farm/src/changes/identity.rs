@@ -8,10 +8,11 @@ use stats::time::onset::RECENT;
 use super::{BUDGET_APART, ChangeKind, EnvironmentSince, FarmChange};
 use crate::ingest::environment::hex;
 use crate::records::Tier;
+use crate::wall_clock::DAY;
 
 /// By so much the day may move on which a rate seems to have changed: it is looked for among so
 /// many days, and the next change of it is three times as far.
-const RATE_MOVES: i64 = RECENT as i64 * 86_400;
+const RATE_MOVES: i64 = RECENT as i64 * DAY;
 
 /// What tells a change from the others of its board.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,11 +13,11 @@ use crate::board_settings::lab_tag;
 use crate::ingest::board_key::board_of;
 use crate::ingest::environment::hex;
 use crate::store::FarmStore;
-use crate::wall_clock::now;
+use crate::wall_clock::{DAY, now};
 use crate::web::sender::digest_of;
 
 /// How long a code is good.
-const GOOD_FOR_S: i64 = 86_400;
+const GOOD_FOR_S: i64 = DAY;
 
 /// Print codes with which boards enrol, each good once and for a day
 ///

@@ -10,10 +10,11 @@ use super::store_flag::StoreFlag;
 use super::{FarmEnvironment, say};
 use crate::records::{FarmBoard, SeriesOfBoard, Tier};
 use crate::store::{FarmStore, TimeStretch};
+use crate::wall_clock::DAY;
 use crate::web::data::{HistogramDocument, cell, csv_head, csv_row};
 
 /// A week of slots is asked for at once, and no more than so many.
-const STRETCH: i64 = 7 * 86_400;
+const STRETCH: i64 = 7 * DAY;
 const MOST: i64 = 1 << 20;
 
 /// Print maxima of five minutes as CSV, histograms as lines of JSON, or runs as results of tests

@@ -7,9 +7,9 @@ use model::error::Result;
 
 use crate::ingest::thin::{ThinnedBundle, WindowsKept, thin_blocks, thin_windows};
 use crate::store::{FarmStore, KeptBundle, ThinnedPart};
+use crate::wall_clock::DAY;
 
 const WEEK_DAYS: i64 = 7;
-const DAY: i64 = 86_400;
 
 /// What came before these times goes, in seconds since 1970.
 #[derive(Clone, Copy, Debug)]

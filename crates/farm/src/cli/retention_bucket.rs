@@ -13,6 +13,7 @@ use super::retention::{PrunedBundles, RetentionTimes, StayingWindows, Thinning, 
 use crate::ingest::unpack::remove_tree;
 use crate::objects::{BucketBundle, ObjectBucket, name_in_bucket};
 use crate::store::{FarmStore, KeptBundle, ThinnedPart};
+use crate::wall_clock::DAY;
 
 /// Where bundles are worked on, next to their copies.
 const THINNED: &str = ".thinned";
@@ -78,7 +79,7 @@ pub async fn thin_out_of_bucket(
 }
 
 /// A part is noted before it goes: for so long it is looked at again, whether it went.
-const LOOKED_AT_AGAIN: i64 = 3 * 86_400;
+const LOOKED_AT_AGAIN: i64 = 3 * DAY;
 
 /// What of a bundle is old and was not taken out before.
 fn left_of(bundle: &KeptBundle, old: Vec<ThinnedPart>, now: i64) -> Vec<ThinnedPart> {

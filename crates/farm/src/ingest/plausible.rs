@@ -14,7 +14,7 @@ use model::wall_time::nanos_of;
 use model::watch::WatchRow;
 
 use crate::records::FarmSlot;
-use crate::wall_clock::now;
+use crate::wall_clock::{DAY, now};
 
 /// Samples of a run, all CPUs together: 128 CPUs that wake up every 20 us for a year are 2e14. A
 /// day has room for 32,000 runs like that before its sum is no `i64`.
@@ -27,7 +27,6 @@ const MOST_OF_LINE: u64 = 1 << 42;
 pub const LONGEST: Nanos = Nanos(100 * 365 * DAY * Nanos::SECOND.0);
 /// The number of a line in its recording: at one a second it lasts for 30,000 years.
 const MOST_LINES: u64 = 1 << 40;
-const DAY: i64 = 86_400;
 /// The clock of a farm that shows an earlier time is wrong: this version was written after it.
 /// Machines without a clock chip begin in 1970, and their runs are not to be refused for that.
 const WRITTEN: i64 = 1_795_651_200;

@@ -9,9 +9,10 @@ use model::error::Result;
 
 use super::bucket::ObjectBucket;
 use crate::store::FarmStore;
+use crate::wall_clock::DAY;
 
 /// What came later may belong to a run that is about to be stored.
-const LEAST_AGE: i64 = 86_400;
+const LEAST_AGE: i64 = DAY;
 
 /// How many bundles of no run are there; they are removed where this is no try.
 pub async fn swept(bucket: &Arc<ObjectBucket>, store: &FarmStore, now: i64, dry: bool) -> Result<u64> {

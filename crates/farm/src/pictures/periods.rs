@@ -7,11 +7,11 @@ use model::units::Nanos;
 
 use super::long_term::LongTerm;
 use crate::records::{SLOT, Tier, TierRow};
+use crate::wall_clock::DAY;
 
 /// More lines cover each other.
 const MOST: i64 = 100;
 const HOUR: i64 = 3_600;
-const DAY: i64 = 24 * HOUR;
 const WEEK: i64 = 7 * DAY;
 /// What a stretch may be long, parts of a day first.
 const LENGTHS: [i64; 8] = [SLOT, 3 * SLOT, HOUR / 2, HOUR, 2 * HOUR, 6 * HOUR, DAY, WEEK];

@@ -7,11 +7,11 @@ use report::plot::theme::PAGE;
 use report::words::us;
 
 use crate::records::DayMaximum;
+use crate::wall_clock::DAY;
 
 const DAYS: i64 = 30;
 const WIDTH: f64 = 136.0;
 const HEIGHT: f64 = 30.0;
-const DAY: i64 = 86_400;
 
 /// The days up to that of a time; the height is the logarithm of the latency, from 1 us to 10 ms on
 /// all boards, so that two can be compared.

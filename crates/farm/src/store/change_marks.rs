@@ -13,6 +13,7 @@ use sqlx::AssertSqlSafe;
 use super::{FarmStore, to_i64, to_u64, trouble};
 use crate::changes::{LEAST_FIVE_MINUTES, LEAST_SPIKES, SHOWN_DAYS};
 use crate::ingest::plausible::latest_now;
+use crate::wall_clock::DAY;
 
 /// Days of a board that are marked, in seconds, up to its own last day: another day of another
 /// board moves nothing of it.

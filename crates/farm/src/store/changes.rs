@@ -11,8 +11,8 @@ use super::{FarmStore, TimeStretch, to_u64, trouble};
 use crate::changes::{CulpritSeen, InvalidRun};
 use crate::ingest::fingerprint::may_be;
 use crate::records::{DayMaximum, SeriesKey};
+use crate::wall_clock::DAY;
 
-const DAY: i64 = 86_400;
 /// Five minutes of so many seconds are looked through for a name.
 const LOOKED_BACK: i64 = 366 * DAY;
 

@@ -15,8 +15,7 @@ use super::last_day::{COUNTS, HAS_SLOTS, LONGEST};
 use super::{FarmStore, nanos, trouble};
 use crate::ingest::plausible::latest_now;
 use crate::records::{SeriesKey, Tier};
-
-const DAY: i64 = 86_400;
+use crate::wall_clock::DAY;
 
 /// A board, and the first second of a day.
 type BoardDay = (i64, i64);

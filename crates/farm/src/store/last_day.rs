@@ -15,9 +15,9 @@ use sqlx::AssertSqlSafe;
 use super::{FarmStore, trouble};
 use crate::ingest::plausible::latest_now;
 use crate::records::Tier;
+use crate::wall_clock::DAY;
 
 const HOUR: i64 = 3_600;
-const DAY: i64 = 86_400;
 /// Runs of so many days before the first day that is asked for are looked at: none that is still on
 /// then is thought to have begun before.
 pub const LONGEST: i64 = 60;

@@ -8,6 +8,7 @@ use sqlx::{Any, AssertSqlSafe, Transaction};
 use super::many::{by_keys, pieces, values};
 use crate::ingest::boot_clock::{AGREE_NS, BootClock, HeardBoot, RowClock};
 use crate::ingest::rows::{ReceivedRow, RowsOf};
+use crate::wall_clock::DAY;
 
 /// The board's clocks as a request tells them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +33,7 @@ pub struct RowBatch {
 
 /// A row that lies this far in the future is not one of this time: a farm's own clock may have been
 /// wrong by less when it first heard of the boot.
-const FUTURE_NS: i64 = 86_400 * Nanos::SECOND.0;
+const FUTURE_NS: i64 = DAY * Nanos::SECOND.0;
 
 /// A boot of a board.
 type BoardBoot = (i64, String);

@@ -15,8 +15,8 @@ use super::{FarmStore, StoreEngine, nanos, to_u64, trouble};
 use crate::encoding::{unpack_peaks, unpack_rows};
 use crate::ingest::environment::hex;
 use crate::records::{SeriesKey, Tier};
+use crate::wall_clock::DAY;
 
-const DAY: i64 = 86_400;
 /// Blobs that are looked at together.
 const AT_ONCE: i64 = 2_000;
 

@@ -19,10 +19,10 @@ use crate::board_settings::lab_tag;
 use crate::ingest::environment::hex;
 use crate::pages::parts::escaped;
 use crate::people::{FarmPerson, PasswordCost, Role, check_name, digest_password};
-use crate::wall_clock::now;
+use crate::wall_clock::{DAY, now};
 
 /// How long a code is good.
-const CODE_GOOD_FOR_S: i64 = 86_400;
+const CODE_GOOD_FOR_S: i64 = DAY;
 const MOST_CODES: u32 = 100;
 
 #[derive(Deserialize)]

@@ -15,8 +15,7 @@ use crate::history::{changes_by_day, environment_on, since as since_time};
 use crate::records::{BoardEnvironment, FarmBoard, SeriesKey, SeriesOfBoard, Tier, TierRow};
 use crate::setting_changes::{SettingChange, changed};
 use crate::store::{FarmStore, TimeStretch};
-
-const DAY: i64 = 86_400;
+use crate::wall_clock::DAY;
 
 /// What changed on a board in the days that are shown, up to the newest of the fleet, and in how
 /// many of its series and environments that was looked for.

@@ -16,9 +16,7 @@ use crate::changes::{ChangeKind, ChangesScope, FarmChange, RateReach, SHOWN_DAYS
 use crate::ingest::plausible::believed;
 use crate::records::{DayMaximum, FarmBoard, Tier};
 use crate::store::{ChangeMarks, FarmStore};
-use crate::wall_clock::now;
-
-const DAY: i64 = 86_400;
+use crate::wall_clock::{DAY, now};
 
 /// Beyond so many boards no page looks at all of them for one: what the last look found stands.
 const MOST_AT_ONCE: u64 = 5_000;

@@ -4,9 +4,10 @@
 use axum::http::{HeaderMap, header};
 
 use super::sender::digest_of;
+use crate::wall_clock::DAY;
 
 /// How long a session is good.
-pub const GOOD_FOR_S: i64 = 7 * 86_400;
+pub const GOOD_FOR_S: i64 = 7 * DAY;
 
 /// Behind TLS the name makes browsers refuse one that another host or page set (RFC 6265bis,
 /// "The __Host- Prefix"); without it, on this machine, they would not take such a name.
