@@ -17,7 +17,7 @@ use crate::wall_clock::DAY;
 
 /// Days of a board that are marked, in seconds, up to its own last day: another day of another
 /// board moves nothing of it.
-const MARKED: i64 = SHOWN_DAYS * 86_400;
+const MARKED: i64 = SHOWN_DAYS * DAY;
 
 /// What a board has of what its changes are found from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
