@@ -158,16 +158,31 @@ impl Dir {
     /// Writes a temporary file in the same directory under an unpredictable name, flushes it, and
     /// renames it there. It gets the mode that is given, or that of a new file.
     pub fn write_atomically(&self, name: &OsStr, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
+        self.write_atomically_by(name, mode, |file| file.write_all(bytes))
+    }
+
+    /// The same with what a function writes to the file, little by little where that is much; what
+    /// the function came to.
+    pub fn write_atomically_by<T>(
+        &self,
+        name: &OsStr,
+        mode: Option<u32>,
+        write: impl FnOnce(&mut File) -> io::Result<T>,
+    ) -> io::Result<T> {
         let temp = format!("{TEMPORARY}{:016x}", super::random::random_u64());
         let written = self.new_file(&temp).and_then(|mut file| {
             // The umask is the user's; a file that was there keeps its mode.
             if let Some(mode) = mode {
                 rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?;
             }
-            file.write_all(bytes)?;
-            file.sync_all()
+            let done = write(&mut file)?;
+            file.sync_all()?;
+            Ok(done)
         });
-        let placed = written.and_then(|()| Ok(rustix::fs::renameat(&self.fd, &temp, &self.fd, name)?));
+        let placed = written.and_then(|done| {
+            rustix::fs::renameat(&self.fd, &temp, &self.fd, name)?;
+            Ok(done)
+        });
         if placed.is_err() {
             self.remove(&temp);
         }

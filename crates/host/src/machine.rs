@@ -5,6 +5,7 @@
 //! private is masked here, on every path of access, so that a live machine and its capture read the
 //! same.
 
+mod copy;
 mod source;
 
 use std::cell::RefCell;

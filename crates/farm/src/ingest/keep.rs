@@ -76,15 +76,15 @@ pub fn copy_files(bundle: &Path, copy: &Path, paths: &[String]) -> Result<(), St
         |error: std::io::Error| format!("it cannot be copied ({error}): look at the space next to the store");
     let files = MachineFiles::folder(bundle);
     for path in paths {
-        let Fact::Known(bytes) = files.read_as_it_is(&format!("/{path}"), MOST_BYTES) else {
-            return Err(format!("its {path} cannot be read: look at whose it is"));
-        };
         let mut folder = Dir::existing(copy).map_err(trouble)?;
         let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
         for inner in above.split('/').filter(|inner| !inner.is_empty()) {
             folder = folder.subdir(inner).map_err(trouble)?;
         }
-        folder.write_atomically(OsStr::new(name), &bytes, None).map_err(trouble)?;
+        match files.copy_as_it_is(&format!("/{path}"), MOST_BYTES, &folder, OsStr::new(name)) {
+            Fact::Known(copied) => copied.map_err(trouble)?,
+            _ => return Err(format!("its {path} cannot be read: look at whose it is")),
+        };
     }
     Ok(())
 }
@@ -112,10 +112,10 @@ impl Copying {
         let trouble = |error: std::io::Error| {
             format!("it cannot be copied ({error}): look at the space next to the store")
         };
-        match self.files.read_as_it_is(path, left) {
-            Fact::Known(bytes) => {
-                self.bytes += bytes.len() as u64;
-                into.write_atomically(OsStr::new(name), &bytes, None).map_err(trouble)
+        match self.files.copy_as_it_is(path, left, into, OsStr::new(name)) {
+            Fact::Known(copied) => {
+                self.bytes += copied.map_err(trouble)?;
+                Ok(())
             }
             Fact::Absent => {
                 self.remove(path);

@@ -85,16 +85,25 @@ impl AccessSource {
         self.fact(target())
     }
 
+    /// A file that is open, to be read some bytes at a time.
+    pub fn plain_file(&self, path: &str) -> Fact<File> {
+        self.fact(self.open_plain(path))
+    }
+
     fn read_bytes(&self, path: &str, limit: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.open_plain(path)?.take(limit + 1).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn open_plain(&self, path: &str) -> io::Result<File> {
         let file = self.open_file(path)?;
         let kind = file.metadata()?.file_type();
         let is_live = matches!(self, AccessSource::Live);
         if kind.is_fifo() || kind.is_socket() || (!is_live && !kind.is_file()) {
             return Err(io::Error::from_raw_os_error(libc::ENODEV));
         }
-        let mut bytes = Vec::new();
-        file.take(limit + 1).read_to_end(&mut bytes)?;
-        Ok(bytes)
+        Ok(file)
     }
 
     fn list_names(&self, path: &str) -> io::Result<Vec<String>> {
@@ -143,7 +152,7 @@ impl AccessSource {
     }
 
     /// What an error says of the machine: what a copy of it lacks need not have been absent there.
-    fn fact_of<T>(&self, error: &io::Error) -> Fact<T> {
+    pub fn fact_of<T>(&self, error: &io::Error) -> Fact<T> {
         let is_capture = matches!(self, AccessSource::Captured(..));
         match error.raw_os_error() {
             Some(libc::ENOENT | libc::ENOTDIR) if is_capture => Fact::NotCaptured,
