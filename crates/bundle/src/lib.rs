@@ -14,6 +14,7 @@ pub mod five_minutes;
 pub mod foreign;
 mod host_files;
 pub mod manifest;
+pub mod parts;
 pub mod read;
 pub mod record;
 mod recover;

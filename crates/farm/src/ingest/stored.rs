@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
 
-use bundle::manifest::{DEEPEST, MOST_FILES, PARTS, is_part};
+use bundle::manifest::is_part;
+use bundle::parts::BundleParts;
 use host::MachineFiles;
 use model::fact::Fact;
 
@@ -31,25 +32,23 @@ pub fn stored_file(place: &Path, path: &str) -> Option<StoredFile> {
         .map(|bytes| StoredFile { path: path.to_owned(), bytes })
 }
 
-/// All files of a bundle; other files in its folder are not its.
+/// The files of a bundle that can be read; other files in its folder are not its.
 pub fn stored_files(place: &Path) -> Vec<StoredFile> {
-    let files = MachineFiles::folder(place);
-    let mut left: Vec<(String, usize)> = PARTS.iter().rev().map(|part| ((*part).to_owned(), 1)).collect();
-    let mut found = Vec::new();
-    while let Some((path, depth)) = left.pop() {
-        if depth > DEEPEST || found.len() >= MOST_FILES {
-            break;
-        }
-        match files.size(&format!("/{path}")) {
-            Fact::Known(bytes) if is_part(&path) => found.push(StoredFile { path, bytes }),
-            Fact::Known(_) => {}
-            _ => {
-                let names = files.list_as_it_is(&format!("/{path}/.")).known().cloned().unwrap_or_default();
-                left.extend(names.iter().rev().map(|name| (format!("{path}/{name}"), depth + 1)));
-            }
-        }
+    files_of(BundleParts::of(&MachineFiles::folder(place)))
+}
+
+/// All files of a bundle, to be handed out as the whole of it; why these are not all, in a line.
+pub fn whole_files(place: &Path) -> Result<Vec<StoredFile>, String> {
+    let parts = BundleParts::of(&MachineFiles::folder(place));
+    match parts.lacking() {
+        Some(why) => Err(why),
+        None => Ok(files_of(parts)),
     }
-    found
+}
+
+fn files_of(parts: BundleParts) -> Vec<StoredFile> {
+    let files = parts.found.into_iter().filter(|part| !part.is_folder && is_part(&part.path));
+    files.map(|part| StoredFile { path: part.path, bytes: part.bytes }).collect()
 }
 
 /// The bytes of files, some at a time; in an archive, with what stands before and after each.
@@ -125,6 +124,7 @@ impl Iterator for StoredBytes {
 mod tests {
     use super::super::tar::{TarEntry, TarReader};
     use super::*;
+    use bundle::manifest::DEEPEST;
     use std::fs;
     use std::io::Read;
 
@@ -151,7 +151,7 @@ mod tests {
         }
         std::os::unix::fs::symlink("/etc/passwd", at.join("host/leak")).unwrap();
         std::os::unix::fs::symlink("/etc", at.join("events")).unwrap();
-        let archive = all(StoredBytes::of_archive(at, stored_files(at), "r1"));
+        let archive = all(StoredBytes::of_archive(at, whole_files(at).unwrap(), "r1"));
         let mut reader = TarReader::new(&archive[..]);
         for (path, bytes) in wanted {
             let file = TarEntry::File { path: format!("r1/{path}"), bytes: bytes.len() as u64 };
@@ -166,6 +166,18 @@ mod tests {
         for path in ["host/leak", "report.html", "../x", "events/passwd", "host/../run.json", ""] {
             assert_eq!(stored_file(at, path), None, "{path}");
         }
+    }
+
+    #[test]
+    fn what_goes_beyond_the_limits_of_a_bundle_is_no_whole_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let deep = folder.path().join(format!("host{}", "/a".repeat(DEEPEST)));
+        fs::create_dir_all(&deep).unwrap();
+        fs::write(deep.join("x"), "x").unwrap();
+        fs::write(folder.path().join("run.json"), "{}").unwrap();
+        let why = whole_files(folder.path()).unwrap_err();
+        assert!(why.contains("24 deep") && !why.contains('\n'), "{why}");
+        assert_eq!(stored_files(folder.path()), [StoredFile { path: "run.json".into(), bytes: 2 }]);
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub struct RunWays {
     pub by: Option<Role>,
     /// Whether there may be an audit of its machine.
     pub audit: bool,
+    /// Why its files cannot be had as a whole, where that is so.
+    pub lacking: Option<String>,
 }
 
 /// The page, with the report inside; `again` is the command that makes such a run once more.
@@ -25,7 +27,7 @@ pub fn run(of: &FarmRun, again: Option<&str>, ways: RunWays, parts: PageParts) -
     let body = html! {
         p.path { a href={ "/b/" (escaped(&of.board)) } { (of.board) } ", " (moment(of.started)) " UTC" }
         @if !of.labels.is_empty() { p { "Labels: " (labels(&of.labels)) "." } }
-        (ways_on(of, ways.audit))
+        (ways_on(of, &ways))
         (same_again(again))
         (spikes(of))
         (kept(of, ways.by >= Some(Role::Operator)))
@@ -75,18 +77,23 @@ fn removed(of: &FarmRun) -> Markup {
     }
 }
 
-fn ways_on(of: &FarmRun, has_audit: bool) -> Markup {
+fn ways_on(of: &FarmRun, ways: &RunWays) -> Markup {
     html! {
         p { a href={ "/v1/runs/" (escaped(&of.id)) } { "As JSON" } ", its report as "
             a href={ "/v1/runs/" (escaped(&of.id)) "/report.json" } { "JSON" } " and "
             a href={ "/v1/runs/" (escaped(&of.id)) "/report.csv" } { "CSV" } ", "
-            @if has_audit { (to_audit(&of.id, "audit of its machine")) ", " }
+            @if ways.audit { (to_audit(&of.id, "audit of its machine")) ", " }
             a href={ "/b/" (escaped(&of.board)) "/env" } { "environments of the board" } ", "
             a href={ "/compare?a=" (escaped(&of.id)) } { "compare with another run" } ". Its files: "
-            a href={ "/v1/runs/" (escaped(&of.id)) ".tar" } { "all in an archive" }
+            @if ways.lacking.is_none() {
+                a href={ "/v1/runs/" (escaped(&of.id)) ".tar" } { "all in an archive" }
+            } @else { "not all can be had" }
             @if of.spikes > 0 { ", "
                 a href={ "/v1/runs/" (escaped(&of.id)) "/perfetto.json" } {
                     "its worst spikes for Perfetto" } } "." }
+        @if let Some(why) = &ways.lacking {
+            p.banner { "There is no archive of its files, for it would lack some: " (why) "." }
+        }
     }
 }
 
@@ -103,6 +110,17 @@ mod tests {
         assert!(!text.contains("/audit\""));
         let audited = run(&of, None, RunWays { audit: true, ..RunWays::default() }, parts());
         assert!(!audited.contains("The same again") && audited.contains("href=\"/runs/r1/audit\""));
+    }
+
+    #[test]
+    fn an_archive_that_would_lack_files_is_not_offered_and_the_page_says_why() {
+        let parts = || PageParts { heading: "h".into(), body: html! {}, script: None };
+        let of = FarmRun { id: "r1".into(), ..FarmRun::default() };
+        let shown = |lacking| run(&of, None, RunWays { lacking, ..RunWays::default() }, parts());
+        let whole = shown(None);
+        assert!(whole.contains("/v1/runs/r1.tar") && !whole.contains("no archive"));
+        let lacking = shown(Some("its host/<x> cannot be read".into()));
+        assert!(!lacking.contains("r1.tar") && lacking.contains("its host/&lt;x&gt; cannot be read."));
     }
 
     #[test]

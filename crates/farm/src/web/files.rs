@@ -19,7 +19,7 @@ use tokio::time::timeout;
 
 use super::answer::Refusal;
 use super::app::App;
-use crate::ingest::stored::{StoredBytes, stored_file, stored_files};
+use crate::ingest::stored::{StoredBytes, stored_file, whole_files};
 use crate::objects::BundleLease;
 use crate::pages::parts::escaped;
 
@@ -51,11 +51,11 @@ pub async fn file(
     Ok(response)
 }
 
-/// A run's bundle as an archive.
+/// A run's bundle as an archive, or why it would not be all of it.
 pub async fn archive(app: &Arc<App>, id: &str) -> Result<Response, Refusal> {
     let place = bundle_of(app, id).await?;
     let within = place.to_owned();
-    let files = app.heavy(move || Ok(stored_files(&within))).await?;
+    let files = app.heavy(move || whole_files(&within).map_err(not_whole)).await?;
     if files.is_empty() {
         return Err(Refusal::not_found("the files of this run are gone: import it again"));
     }
@@ -63,6 +63,12 @@ pub async fn archive(app: &Arc<App>, id: &str) -> Result<Response, Refusal> {
     handed_out(app, &format!("{id}.tar"), "application/x-tar", place, move |at| {
         StoredBytes::of_archive(at, files, &folder)
     })
+}
+
+/// A part of a bundle in an archive would pass for all of it.
+fn not_whole(why: String) -> Refusal {
+    let detail = format!("the files of this run cannot be handed out as a whole: {why}");
+    Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
 }
 
 /// What was traced around the worst spikes of a hunt, as ui.perfetto.dev opens it.

@@ -17,6 +17,8 @@ const MOST_BYTES: usize = 16 << 20;
 pub struct MadeReport {
     pub parts: PageParts,
     pub again: Option<String>,
+    /// Why the bundle cannot be handed out as a whole.
+    pub lacking: Option<String>,
 }
 
 impl MadeReport {
@@ -47,9 +49,10 @@ impl MadeReports {
         kept.front().map(|(_, report)| report.clone())
     }
 
-    /// Keeps one; those that were not asked for as long go for it.
+    /// Keeps one; those that were not asked for as long go for it. What a bundle lacks may be there
+    /// when it is asked for again.
     pub fn keep(&self, key: String, report: Arc<MadeReport>) {
-        if report.bytes() > MOST_BYTES {
+        if report.bytes() > MOST_BYTES || report.lacking.is_some() {
             return;
         }
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -72,7 +75,8 @@ mod tests {
 
     fn report(bytes: usize) -> Arc<MadeReport> {
         let body = maud::PreEscaped("x".repeat(bytes));
-        Arc::new(MadeReport { parts: PageParts { heading: String::new(), body, script: None }, again: None })
+        let parts = PageParts { heading: String::new(), body, script: None };
+        Arc::new(MadeReport { parts, again: None, lacking: None })
     }
 
     #[test]
@@ -87,6 +91,9 @@ mod tests {
         all.keep("a".into(), report(7));
         assert_eq!(all.get("a").map(|one| one.bytes()), Some(7));
         all.keep("large".into(), report(MOST_BYTES + 1));
+        let lacking = MadeReport { lacking: Some("its host cannot be read".into()), ..(*report(1)).clone() };
+        all.keep("lacking".into(), Arc::new(lacking));
+        assert!(all.get("lacking").is_none());
         assert!(all.get("large").is_none() && all.get("d").is_some());
     }
 

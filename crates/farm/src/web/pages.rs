@@ -23,6 +23,7 @@ use super::protection::POLICY;
 use super::unnamed;
 use super::visitor::Visitor;
 use crate::board_settings::BoardState;
+use crate::ingest::stored::whole_files;
 use crate::pages::board::{BoardView, worst_of};
 use crate::pages::board_span::BoardSpan;
 use crate::pages::fleet::{BoardOrder, Fleet, matches};
@@ -289,9 +290,9 @@ pub async fn run(
             made
         }
     };
-    let MadeReport { parts, again } = MadeReport::clone(&made);
+    let MadeReport { parts, again, lacking } = MadeReport::clone(&made);
     let policy = policy_of(&parts);
-    let ways = RunWays { by: visitor.role(), audit: judged::may_have(&app, &run) };
+    let ways = RunWays { by: visitor.role(), audit: judged::may_have(&app, &run), lacking };
     Ok(WebAnswer::page(pages::run::run(&run, again.as_deref(), ways, parts)).under(policy))
 }
 
@@ -322,7 +323,8 @@ fn report_of(place: &std::path::Path, name: &str) -> Result<MadeReport, Refusal>
     run.ask(&Question { limit: None, horizon: HORIZON, chosen: false, reach: DEFAULT_REACH });
     let input = run.input().ok_or_else(|| Refusal::not_found("this bundle holds no run"))?;
     let again = repeat(input.run);
-    Ok(MadeReport { parts: report::run::page::parts(&[input])?, again })
+    let lacking = whole_files(place).err();
+    Ok(MadeReport { parts: report::run::page::parts(&[input])?, again, lacking })
 }
 
 pub async fn styles() -> WebAnswer {

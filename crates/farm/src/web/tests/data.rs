@@ -2,11 +2,13 @@
 
 use std::io::Read;
 
+use bundle::manifest::DEEPEST;
 use model::rows::RowCounts;
 use model::units::{Cpu, Nanos};
 use model::watch::{WatchCulprit, WatchRow};
 
 use super::*;
+use crate::ingest::keep::keep;
 use crate::ingest::rows::{self, RowsOf};
 use crate::ingest::tar::{TarEntry, TarReader};
 use crate::store::RowBatch;
@@ -207,5 +209,31 @@ fn the_files_of_a_run_go_out_as_they_came_and_never_as_a_page() {
             assert_eq!(status, StatusCode::NOT_FOUND, "{path}");
         }
         assert_eq!(get(&app, "/v1/runs/none.tar").await.status(), StatusCode::NOT_FOUND);
+    });
+}
+
+#[test]
+#[allow(clippy::disallowed_methods)] // It makes files of its own.
+fn an_archive_that_would_lack_files_is_refused_and_the_page_of_the_run_says_so() {
+    on_each_engine(async |store| {
+        let folder = tempfile::tempdir().unwrap();
+        let (bundle, _) = keep(&place("measured"), "measured", folder.path()).unwrap();
+        let app = app_of(store, &[(&bundle, "a")]).await;
+        let run = app.store.runs("a", 1).await.unwrap().remove(0);
+        let (page, archive) = (format!("/runs/{}", run.id), format!("/v1/runs/{}.tar", run.id));
+        let deep = bundle.join(format!("host{}", "/a".repeat(DEEPEST)));
+        std::fs::create_dir_all(&deep).unwrap();
+        for is_whole in [false, true] {
+            let response = get(&app, &archive).await;
+            let status = if is_whole { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
+            assert_eq!(response.status(), status);
+            if !is_whole {
+                assert!(text(response).await.contains("folders more than 24 deep"));
+            }
+            let shown = text(get(&app, &page).await).await;
+            assert_eq!(shown.contains("folders more than 24 deep"), !is_whole, "{shown}");
+            assert_eq!(shown.contains(&archive), is_whole);
+            let _ = std::fs::remove_dir_all(bundle.join("host"));
+        }
     });
 }

@@ -1,0 +1,131 @@
+//! What a bundle consists of as it lies in its folder, without a look at what is in its files.
+
+use host::MachineFiles;
+use model::fact::{Fact, errno_name, is_of_other_kind};
+use model::text::excerpt;
+
+use super::manifest::{DEEPEST, MOST_FILES, PARTS};
+
+/// A file of a bundle, or a folder in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BundlePart {
+    pub path: String,
+    pub bytes: u64,
+    pub is_folder: bool,
+}
+
+/// The parts of a bundle that were found. Other files in its folder are not its, nor are links that
+/// lead elsewhere and what is neither a file nor a folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BundleParts {
+    /// Folders before what is in them.
+    pub found: Vec<BundlePart>,
+    /// The first that cannot be read, with the number of the refusal.
+    pub unread: Option<(String, i32)>,
+    /// It has more files or deeper folders than a bundle has: the rest was not looked at.
+    pub is_cut: bool,
+}
+
+impl BundleParts {
+    pub fn of(files: &MachineFiles) -> BundleParts {
+        let mut left: Vec<(String, usize)> = PARTS.iter().rev().map(|part| ((*part).to_owned(), 1)).collect();
+        let (mut parts, mut count) = (BundleParts::default(), 0);
+        while let Some((path, depth)) = left.pop() {
+            if depth > DEEPEST || count >= MOST_FILES {
+                parts.is_cut = true;
+                break;
+            }
+            let refused = match files.size(&format!("/{path}")) {
+                Fact::Known(bytes) => {
+                    count += 1;
+                    parts.found.push(BundlePart { path, bytes, is_folder: false });
+                    continue;
+                }
+                other => refusal(&other),
+            };
+            let names = files.list_as_it_is(&format!("/{path}/."));
+            if let Fact::Known(names) = &names {
+                left.extend(names.iter().rev().map(|name| (format!("{path}/{name}"), depth + 1)));
+                parts.found.push(BundlePart { path, bytes: 0, is_folder: true });
+            } else if let Some(errno) = refused.or(refusal(&names)) {
+                parts.unread.get_or_insert((path, errno));
+            }
+        }
+        parts
+    }
+
+    /// Why these are not all parts of the bundle, in a line with the remedy; none where they are.
+    pub fn lacking(&self) -> Option<String> {
+        let cut = || {
+            format!(
+                "it has more than {MOST_FILES} files or folders more than {DEEPEST} deep, which no bundle \
+                 has: remove what is not of it"
+            )
+        };
+        match &self.unread {
+            Some((path, errno)) => {
+                let (path, why) = (excerpt(path), errno_name(*errno));
+                Some(format!("its {path} cannot be read ({why}): look at whose it is"))
+            }
+            None => self.is_cut.then(cut),
+        }
+    }
+}
+
+/// The number of a refusal that does not say that something of another kind is there.
+fn refusal<T>(fact: &Fact<T>) -> Option<i32> {
+    match fact {
+        Fact::Refused(errno) => Some(*errno).filter(|errno| !is_of_other_kind(*errno)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods)] // Tests make files of their own.
+mod tests {
+    use super::*;
+    use host::access::Access;
+    use std::fs;
+
+    fn files(of: &[(&str, Access)]) -> MachineFiles {
+        let answers = of.iter().map(|(path, seen)| ((*path).to_owned(), seen.clone()));
+        MachineFiles::in_memory(answers.collect())
+    }
+
+    #[test]
+    fn of_what_cannot_be_read_it_is_not_known_whether_it_is_all() {
+        let of = |path: &str, errno: i32| {
+            BundleParts::of(&files(&[
+                ("/run.json", Access::File(b"{}".to_vec())),
+                ("/events", Access::Link("elsewhere".into())),
+                (path, Access::Refused(errno)),
+            ]))
+        };
+        // EACCES of a file, of a folder, and of what is none of its.
+        for (path, named) in [("/blocks.jsonl", Some("blocks.jsonl")), ("/host", Some("host")), ("/x", None)]
+        {
+            let parts = of(path, 13);
+            assert_eq!(parts.found.len(), 1, "{path}");
+            assert_eq!(parts.unread.as_ref().map(|unread| unread.0.as_str()), named, "{path}");
+            assert_eq!(parts.lacking().is_some(), named.is_some(), "{path}");
+        }
+        assert!(of("/host", 13).lacking().unwrap().contains("its host cannot be read (EACCES"));
+    }
+
+    #[test]
+    fn what_is_cut_at_the_limits_says_so() {
+        let top = tempfile::tempdir().unwrap();
+        let of = |depth: usize| {
+            let path = format!("host{}", "/a".repeat(depth - 1));
+            let file = top.path().join(format!("{depth}/{path}"));
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, "x").unwrap();
+            (path, BundleParts::of(&MachineFiles::folder(top.path().join(depth.to_string()))))
+        };
+        let (path, parts) = of(DEEPEST);
+        assert_eq!((parts.is_cut, parts.lacking()), (false, None));
+        assert_eq!(parts.found.last(), Some(&BundlePart { path, bytes: 1, is_folder: false }));
+        let (_, parts) = of(DEEPEST + 1);
+        assert!(parts.is_cut && parts.lacking().unwrap().contains("24 deep"), "{parts:?}");
+    }
+}
