@@ -51,6 +51,29 @@ pub struct RefusedBundle {
     pub reason: String,
 }
 
+/// Such folders.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RefusedFolders {
+    /// The first of them,
+    pub kept: Vec<RefusedBundle>,
+    /// and how many there are in all.
+    pub all: usize,
+}
+
+impl RefusedFolders {
+    /// The first of these alone.
+    pub fn of(mut all: Vec<RefusedBundle>, most: usize) -> RefusedFolders {
+        let count = all.len();
+        all.truncate(most);
+        RefusedFolders { kept: all, all: count }
+    }
+
+    /// Those of which nothing but their number is known.
+    pub fn left_out(&self) -> usize {
+        self.all - self.kept.len()
+    }
+}
+
 /// What the page shows.
 pub struct Fleet<'a> {
     pub boards: &'a [FarmBoard],
@@ -63,7 +86,7 @@ pub struct Fleet<'a> {
     pub state: Option<BoardState>,
     /// Seconds since 1970.
     pub now: i64,
-    pub refused: &'a [RefusedBundle],
+    pub refused: &'a RefusedFolders,
     /// The board with the largest latency of all that are to be heard of,
     pub worst: Option<&'a FarmBoard>,
     /// the first second of the last day that any has,
@@ -268,15 +291,17 @@ fn table(of: &Fleet) -> Markup {
     )
 }
 
-fn refused(all: &[RefusedBundle]) -> Markup {
+fn refused(of: &RefusedFolders) -> Markup {
     html! {
-        @if !all.is_empty() {
+        @if of.all > 0 {
             h2 { "Not shown" }
-            p { (several(all.len() as u64, "folder holds", "folders hold"))
+            p { (several(of.all as u64, "folder holds", "folders hold"))
                 " what could not be taken in, or not all of it:" }
-            ul.plain { @for one in all.iter().take(50) { li { code { (one.place) } ": " (one.reason) } } }
-            @if all.len() > 50 { p.muted { (all.len() - 50) " more are in " a href="/v1/refused" {
-                "the list as JSON" } "." } }
+            ul.plain { @for one in of.kept.iter().take(50) { li { code { (one.place) } ": " (one.reason) } } }
+            @if of.kept.len() > 50 { p.muted { (of.kept.len() - 50) " more are in " a href="/v1/refused" {
+                "the list as JSON" }
+                @if of.left_out() > 0 { ", and " (of.left_out()) " in no list until some of these are gone" }
+                "." } }
         }
     }
 }
@@ -332,7 +357,8 @@ mod tests {
     #[test]
     fn names_stay_text_and_an_empty_farm_says_what_to_do() {
         let hostile = [board("<img onerror=x>", 1, 1)];
-        let refused = [RefusedBundle { place: "/x/<script>".into(), reason: "no".into() }];
+        let refused = vec![RefusedBundle { place: "/x/<script>".into(), reason: "no".into() }];
+        let refused = RefusedFolders::of(refused, 1);
         let of = Fleet {
             boards: &hostile,
             of: 1,
@@ -359,7 +385,8 @@ mod tests {
         assert!(!public.contains(">kernel<") && public.contains("log in"));
         let hidden = fleet(&Fleet { boards: &[], of: 0, unnamed: true, hidden: 2, ..of });
         assert!(hidden.contains("2 boards are called after") && !hidden.contains("onbeat measure"));
-        let empty = Fleet { boards: &[], of: 0, runs: 0, filter: "", refused: &[], ..of };
+        let none = RefusedFolders::default();
+        let empty = Fleet { boards: &[], of: 0, runs: 0, filter: "", refused: &none, ..of };
         let text = fleet(&empty);
         assert!(text.contains("onbeat measure") && !text.contains("enrol"), "{text}");
         let text = fleet(&Fleet { keeps: true, ..empty });

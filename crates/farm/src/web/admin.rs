@@ -67,7 +67,7 @@ pub async fn shown(
         tokens: &app.store.tokens().await?,
         refusals: &app.refusals.all(),
         bucket_trouble: trouble.as_deref(),
-        folders_refused: app.refused().len(),
+        folders_refused: app.refused().all,
         budgets: &app.store.budgets().await?,
         people: &people,
         open_codes: app.store.open_codes(now()).await?,

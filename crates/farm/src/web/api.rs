@@ -96,7 +96,10 @@ pub async fn run(
 
 pub async fn refused(State(app): State<Arc<App>>) -> WebOutcome {
     let (folders, boards) = (app.refused(), app.refusals.all());
-    WebAnswer::json(&json!({ "schema": "onbeat.farm-refused/1", "refused": folders, "boards": boards }))
+    let (refused, left_out) = (&folders.kept, folders.left_out());
+    WebAnswer::json(&json!({
+        "schema": "onbeat.farm-refused/1", "refused": refused, "left_out": left_out, "boards": boards,
+    }))
 }
 
 /// Which rows are asked for; times are seconds since 1970.

@@ -18,7 +18,7 @@ use super::made_reports::MadeReports;
 use super::refusals::BoardRefusals;
 use super::visitor::AccessPolicy;
 use crate::objects::{BundleCache, BundleLease};
-use crate::pages::fleet::RefusedBundle;
+use crate::pages::fleet::{RefusedBundle, RefusedFolders};
 use crate::people::{PasswordCost, PasswordMemory, digest_password};
 use crate::records::FarmRun;
 use crate::store::{AuditEntry, FarmStore};
@@ -28,7 +28,7 @@ use crate::wall_clock::now_ns;
 const AT_ONCE: usize = 2;
 /// Files that are handed out at the same time: each has a thread and half a megabyte.
 const FILES_AT_ONCE: usize = 8;
-/// Folders that are remembered as refused.
+/// Refused folders of which more than their number is remembered.
 const MOST_REFUSED: usize = 1_000;
 /// Passwords that wait to be compared, one after the other: each takes 19 MiB.
 const PASSWORDS_WAITING: usize = 32;
@@ -59,7 +59,7 @@ pub struct App {
     pub verdicts: KnownVerdicts,
     /// None where nothing is kept.
     pub intake: Option<Intake>,
-    refused: Mutex<Vec<RefusedBundle>>,
+    refused: Mutex<RefusedFolders>,
     pub requests: AtomicU64,
     pub failures: AtomicU64,
     pub counters: Arc<FarmCounters>,
@@ -154,13 +154,13 @@ impl App {
     }
 
     /// What could not be taken in.
-    pub fn refused(&self) -> Vec<RefusedBundle> {
+    pub fn refused(&self) -> RefusedFolders {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Replaces that list.
-    pub fn set_refused(&self, mut all: Vec<RefusedBundle>) {
-        all.truncate(MOST_REFUSED);
+    pub fn set_refused(&self, all: Vec<RefusedBundle>) {
+        let all = RefusedFolders::of(all, MOST_REFUSED);
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = all;
     }
 

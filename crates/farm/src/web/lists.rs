@@ -54,7 +54,7 @@ pub async fn budgets(State(app): State<Arc<App>>) -> WebOutcome {
 }
 
 pub async fn refused_csv(State(app): State<Arc<App>>) -> WebOutcome {
-    table(&["place", "reason"], &app.refused())
+    table(&["place", "reason"], &app.refused().kept)
 }
 
 #[derive(Default, Deserialize)]

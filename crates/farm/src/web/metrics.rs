@@ -95,7 +95,7 @@ pub async fn metrics(State(app): State<Arc<App>>) -> WebOutcome {
     text.alone("onbeat_farm_boards", "Boards that the farm knows.", boards.len() as f64);
     text.alone("onbeat_farm_runs", "Runs in the store.", runs as f64);
     text.alone("onbeat_farm_runs_complete", "Of these, runs that came to their end.", complete as f64);
-    let refused = app.refused().len();
+    let refused = app.refused().all;
     text.alone("onbeat_farm_refused", "Folders that could not be taken in.", refused as f64);
     let shown = &boards[..boards.len().min(MOST_BOARDS)];
     let rows = match (shown.first(), shown.last()) {

@@ -107,7 +107,7 @@ pub async fn fleet(
     let runs = boards.iter().map(|board| board.runs).fold(0, u64::saturating_add);
     query.filter(&mut boards)?;
     order.sort(&mut boards);
-    let refused = if visitor.is_unnamed() { Vec::new() } else { app.refused() };
+    let refused = if visitor.is_unnamed() { Default::default() } else { app.refused() };
     let view = Fleet {
         boards: &boards,
         of,

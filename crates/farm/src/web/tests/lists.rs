@@ -1,6 +1,7 @@
 //! The lists of the pages as JSON and CSV.
 
 use super::*;
+use crate::pages::fleet::RefusedBundle;
 
 #[test]
 fn lists_as_data_are_narrowed_down_as_the_pages_are() {
@@ -100,5 +101,24 @@ fn what_the_lists_show_is_there_as_csv_and_environments_as_json() {
         assert!(labels.starts_with("name,value,runs,first,last\n"), "{labels}");
         let all = document(&app, "/v1/boards/west/environments").await;
         assert!(all["environments"][0]["settings"].is_object() && all["environments"][0]["runs"] == 1);
+    });
+}
+
+#[test]
+fn of_more_refused_folders_than_are_remembered_all_are_counted() {
+    on_each_engine(async |store| {
+        let app = app_of(store, &[]).await;
+        let folder = |number: usize| RefusedBundle { place: format!("/r/{number}"), reason: "no".into() };
+        app.set_refused((0..1_234).map(folder).collect());
+        let all = document(&app, "/v1/refused").await;
+        assert_eq!((all["refused"].as_array().unwrap().len(), &all["left_out"]), (1_000, &234.into()));
+        assert!(text(get(&app, "/metrics").await).await.contains("onbeat_farm_refused 1234\n"));
+        let page = text(get(&app, "/").await).await;
+        assert!(page.contains("1234 folders hold"), "{page}");
+        assert!(page.contains("950 more are in") && page.contains("and 234 in no list"), "{page}");
+        app.set_refused((0..60).map(folder).collect());
+        assert_eq!(document(&app, "/v1/refused").await["left_out"], 0);
+        let page = text(get(&app, "/").await).await;
+        assert!(page.contains("60 folders hold") && !page.contains("in no list"), "{page}");
     });
 }
