@@ -1,6 +1,7 @@
 //! One round: the newest row of each series first, so that the farm is up to date at once, then
 //! older rows, the oldest first, then runs.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::session::{PushRound, RoundEnd, RoundOutcome};
@@ -24,8 +25,14 @@ pub fn run_round(round: &mut PushRound<'_>, sources: &PushSources) -> Result<(),
     for record in &sources.records {
         rows::send_newest(round, record)?;
     }
+    let mut recordings = Some(BTreeSet::<String>::new());
     for record in &sources.records {
-        rows::send_backlog(round, record)?;
+        let read = rows::send_backlog(round, record)?;
+        recordings = recordings.zip(read).map(|(all, some)| &all | &some);
+    }
+    // One that cannot be read now may be there again.
+    if recordings.is_some_and(|all| round.log.forget_recordings_but(&all)) {
+        round.keep()?;
     }
     runs::compare_runs(round)?;
     removed::ask_again(round)?;

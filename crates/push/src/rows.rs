@@ -1,7 +1,7 @@
 //! The rows of a record: each line as it was written, under its number.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use bundle::record::cuts::RowCut;
@@ -19,6 +19,15 @@ use super::sent::SentLog;
 use super::session::{PushAllowance, PushRound, RoundEnd};
 
 type Sent = Result<(), RoundEnd>;
+
+/// The boots of each recording of which there are rows.
+type RecordedBoots = BTreeMap<String, BTreeSet<String>>;
+
+/// A series of a record that was read to its end.
+struct ReadSeries {
+    reader: RecordReader<RecordFolder>,
+    boots: RecordedBoots,
+}
 
 /// Sends the last row of each series, and of each boot before it the last row of one: that says
 /// when the boot was, also where its first rows were recorded before the clock was set.
@@ -88,11 +97,14 @@ fn send_end(
     }
 }
 
-/// Sends all other rows, the oldest first, and counts those that are there no longer.
-pub fn send_backlog(round: &mut PushRound<'_>, record: &Path) -> Sent {
+/// Sends all other rows, the oldest first, and counts those that are there no longer; what is noted
+/// of boots that have gone from the record is forgotten. The recordings of which it has rows, where
+/// all of it was read.
+pub fn send_backlog(round: &mut PushRound<'_>, record: &Path) -> Result<Option<BTreeSet<String>>, RoundEnd> {
+    let (mut recordings, mut is_whole) = (BTreeSet::new(), true);
     for &series in WatchSeries::ALL {
         let mut open: Option<RowCut> = None;
-        let reader =
+        let read =
             each_open(round, record, series, |round, text| match RowCut::join(&mut open, series, text) {
                 Some(full) => send(round, record, full),
                 None => Ok(()),
@@ -100,26 +112,39 @@ pub fn send_backlog(round: &mut PushRound<'_>, record: &Path) -> Sent {
         if let Some(rest) = open {
             send(round, record, rest)?;
         }
-        if let Some(reader) = reader.filter(|reader| !reader.damaged.is_empty()) {
-            leave_damaged(round, record, series, &reader)?;
+        let Some(ReadSeries { reader, mut boots }) = read else {
+            is_whole = false;
+            continue;
+        };
+        if !reader.damaged.is_empty() {
+            leave_damaged(round, record, series, &reader, &mut boots)?;
+        }
+        recordings.extend(boots.keys().cloned());
+        let Some(manifest) = reader.manifest() else {
+            is_whole = false;
+            continue;
+        };
+        recordings.insert(manifest.recording.clone());
+        if round.log.forget_boots_but(&manifest.recording, series.name(), &boots) {
+            round.keep()?;
         }
     }
-    Ok(())
+    Ok(is_whole.then_some(recordings))
 }
 
 /// Calls for each row of a series that the farm has not acknowledged and that is as it was written;
-/// the reader, where all could be read.
+/// the series, where all could be read.
 fn each_open(
     round: &mut PushRound<'_>,
     record: &Path,
     series: WatchSeries,
     mut f: impl FnMut(&mut PushRound<'_>, RowText) -> Sent,
-) -> Result<Option<RecordReader<RecordFolder>>, RoundEnd> {
+) -> Result<Option<ReadSeries>, RoundEnd> {
     if !is_record(record) {
         return Ok(None);
     }
-    let mut reader = match open(record, series, &round.log) {
-        Ok(reader) => reader,
+    let (mut reader, boots) = match open(record, series, &round.log) {
+        Ok(ReadSeries { reader, boots }) => (reader, RefCell::new(boots)),
         Err(failure) => {
             round.remark(failure.message);
             return Ok(None);
@@ -128,7 +153,10 @@ fn each_open(
     let mut end: Sent = Ok(());
     // What was sent meanwhile is not wanted any more.
     let shared = RefCell::new(&mut *round);
-    let is_wanted = |text: &RowText| is_open(&shared.borrow().log, series, text);
+    let is_wanted = |text: &RowText| {
+        add_boot(&mut boots.borrow_mut(), &text.run.recording, &text.run.boot);
+        is_open(&shared.borrow().log, series, text)
+    };
     let read = reader.each_row_text(series, is_wanted, |text| {
         let round = &mut **shared.borrow_mut();
         match text.tier {
@@ -144,7 +172,13 @@ fn each_open(
         round.remark(format!("{} cannot be read ({error}): its rows are not sent", quoted(record)));
         round.outcome.left = true;
     }
-    end.map(|()| read.is_ok().then_some(reader))
+    end.map(|()| read.is_ok().then(|| ReadSeries { reader, boots: boots.into_inner() }))
+}
+
+fn add_boot(boots: &mut RecordedBoots, recording: &str, boot: &str) {
+    if !boots.get(recording).is_some_and(|known| known.contains(boot)) {
+        boots.entry(recording.to_owned()).or_default().insert(boot.to_owned());
+    }
 }
 
 /// Whether a row is to be sent; of rows that were added up, whether some were not. Rows from before
@@ -163,9 +197,11 @@ fn leave_damaged(
     record: &Path,
     series: WatchSeries,
     reader: &RecordReader<RecordFolder>,
+    boots: &mut RecordedBoots,
 ) -> Sent {
     let mut rows = 0;
     for lost in reader.damaged.iter().flat_map(|section| reader.lost_with(section)) {
+        add_boot(boots, &lost.recording, &lost.boot);
         let numbers = (lost.first, lost.last);
         rows += round.log.leave_out_rest(&lost.recording, &lost.boot, series.name(), numbers);
     }
@@ -177,19 +213,18 @@ fn leave_damaged(
     Ok(())
 }
 
-fn open(
-    record: &Path,
-    series: WatchSeries,
-    log: &SentLog,
-) -> model::error::Result<RecordReader<RecordFolder>> {
+/// The series without the segments of which all is done, whose boots are there all the same.
+fn open(record: &Path, series: WatchSeries, log: &SentLog) -> model::error::Result<ReadSeries> {
     let mut reader = RecordReader::open_folder(record)?;
     let recording = reader.manifest().map(|manifest| manifest.recording.clone()).unwrap_or_default();
+    let boots = RefCell::new(RecordedBoots::new());
     reader.leave_out(|segment| {
         let done = log.done(&recording, &segment.from.boot, series.name());
+        add_boot(&mut boots.borrow_mut(), &recording, &segment.from.boot);
         segment.from.boot == segment.to.boot
             && done.is_some_and(|done| done.missing(segment.from.seq, segment.to.seq) == 0)
     });
-    Ok(reader)
+    Ok(ReadSeries { reader, boots: boots.into_inner() })
 }
 
 /// Rows that were added up are no rows of their own any more.

@@ -142,6 +142,32 @@ impl SentLog {
         forgotten
     }
 
+    /// Forgets what is done of those boots of a recording of which a series has no rows any more:
+    /// there is nothing that could be sent again. Whether there were such.
+    pub fn forget_boots_but(
+        &mut self,
+        recording: &str,
+        series: &str,
+        there: &BTreeMap<String, BTreeSet<String>>,
+    ) -> bool {
+        let (before, boots) = (self.rows.len(), there.get(recording));
+        self.rows.retain(|rows| {
+            let is_of_it = rows.series == series && rows.recording == recording;
+            !is_of_it || boots.is_some_and(|boots| boots.contains(&rows.boot))
+        });
+        self.rows.len() < before
+    }
+
+    /// Forgets recordings of which there is no record any more; none are named by a board without
+    /// records. Whether there were such.
+    pub fn forget_recordings_but(&mut self, there: &BTreeSet<String>) -> bool {
+        let before = self.rows.len();
+        if !there.is_empty() {
+            self.rows.retain(|rows| there.contains(&rows.recording));
+        }
+        self.rows.len() < before
+    }
+
     fn of(&mut self, recording: &str, boot: &str, series: &str) -> &mut SentRows {
         let at = self.rows.iter().position(|rows| rows.is(recording, boot, series)).unwrap_or_else(|| {
             let (recording, boot, series) = (recording.to_owned(), boot.to_owned(), series.to_owned());

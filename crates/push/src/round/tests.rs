@@ -249,6 +249,37 @@ fn rows_with_other_content_are_told_and_not_sent_again() {
 }
 
 #[test]
+fn boots_that_are_no_longer_recorded_are_forgotten_and_nothing_is_sent_again() {
+    let (mut board, mut farm) = (Board::new(), FakeFarm::default());
+    board.record(40, DEFAULT_SIZE);
+    board.send_all(&mut farm);
+    let noted = || SentLog::read(&PushFolder(board.place.path().join("push")), "farm", "board").rows;
+    let before = noted();
+    assert_eq!(before.len(), 2 * SERIES);
+    let add_gone = || {
+        board.change_log(|log| {
+            let recording = log.rows[0].recording.clone();
+            log.insert(&recording, "a boot that has gone", &before[0].series, (1, 9));
+            log.insert("a recording that has gone", &before[0].boot, &before[0].series, (1, 9));
+        });
+    };
+    add_gone();
+    let requests = farm.requests;
+    assert_eq!(board.send_all(&mut farm), RoundOutcome::default());
+    assert_eq!((noted(), farm.requests), (before.clone(), requests));
+    // Of a record that cannot be read now nothing is known.
+    add_gone();
+    let manifest = board.place.path().join("watch/record.json");
+    let whole = fs::read(&manifest).unwrap();
+    fs::write(&manifest, "{\"schema\":\"onbeat.watch/99\"}").unwrap();
+    board.send_all(&mut farm);
+    assert_eq!(noted().len(), before.len() + 2);
+    fs::write(&manifest, whole).unwrap();
+    assert_eq!(board.send_all(&mut farm), RoundOutcome::default());
+    assert_eq!((noted(), farm.requests), (before, requests));
+}
+
+#[test]
 fn what_was_merged_before_it_was_sent_is_counted_once() {
     let (mut board, mut farm) = (Board::new(), FakeFarm::default());
     board.record(2, LEAST_SIZE);
