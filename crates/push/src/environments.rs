@@ -70,6 +70,10 @@ fn send(round: &mut PushRound<'_>, environment: &WatchEnvironment) -> Result<(),
             round.outcome.no_environments = true;
             return Ok(());
         }
+        status if !answer.is_own_refusal() => {
+            let detail = format!("an environment of the board is refused ({status}: {})", answer.detail());
+            return Err(LinkFault::Later { detail, after_s: None }.into());
+        }
         status => {
             let detail = answer.detail();
             round.outcome.refused += 1;

@@ -40,6 +40,13 @@ impl FarmAnswer {
             said => said,
         }
     }
+
+    /// Whether a refusal is the farm's own: it says why, with its status or with the line that is
+    /// wrong. What a proxy on the way refuses the farm may take another time.
+    pub fn is_own_refusal(&self) -> bool {
+        let is_of_farm = self.body["status"] == self.status || self.body["line"].is_u64();
+        is_of_farm && self.body["detail"].as_str().is_some_and(|said| !said.trim().is_empty())
+    }
 }
 
 /// Why there is no answer to go by.
@@ -276,6 +283,18 @@ mod tests {
         assert!(told.contains("--ca") && !not_reached("io: Connection refused").contains("--ca"));
         assert!(not_reached("io: invalid peer certificate: Expired").contains("clock"));
         assert_eq!(of(413).unwrap().detail(), "why");
+        for (body, is_own) in [
+            (json!({ "title": "Conflict", "status": 409, "detail": "why" }), true),
+            (json!({ "line": 3, "detail": "no row" }), true),
+            (json!({ "status": 409, "detail": " " }), false),
+            (json!({ "status": 502, "detail": "why" }), false),
+            (json!({ "detail": "why" }), false),
+            (json!({ "error": "blocked", "status": 409 }), false),
+            (json!("blocked"), false),
+            (Value::Null, false),
+        ] {
+            assert_eq!(judged(409, body.clone(), None).unwrap().is_own_refusal(), is_own, "{body}");
+        }
         assert!(judged(413, Value::Null, None).unwrap().detail().contains("between this board and the farm"));
         // A page of a proxy is no acknowledgement.
         assert!(matches!(judged(200, Value::Null, None), Err(LinkFault::Later { .. })));

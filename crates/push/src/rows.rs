@@ -245,8 +245,10 @@ fn send(round: &mut PushRound<'_>, record: &Path, mut cut: RowCut) -> Sent {
         let text = cut.text().map_err(|error| LinkFault::Source(error.to_string()))?;
         let answer = round.link.put(&path, &text)?;
         let detail = answer.detail();
+        // A conflict without rows that are in it is none of the farm's.
+        let is_told = answer.status < 400 || answer.body["seq"].is_array();
         match answer.status {
-            200 | 201 | 409 => {
+            200 | 201 | 409 if is_told => {
                 round.outcome.rows += answer.body["stored"].as_u64().unwrap_or(0);
                 note_other(round, &answer.body);
                 note_undated(round, &answer.body);
@@ -264,7 +266,7 @@ fn send(round: &mut PushRound<'_>, record: &Path, mut cut: RowCut) -> Sent {
                 let half = cut.first_half();
                 send(round, record, half)?;
             }
-            413 => set_aside(round, &mut cut, 0, &detail),
+            413 if answer.is_own_refusal() => set_aside(round, &mut cut, 0, &detail),
             status => return Err(refused(status, &detail)),
         }
     }

@@ -251,10 +251,10 @@ fn upload(round: &mut PushRound<'_>, files: &MachineFiles, id: &str) -> Sent<Run
                 return Ok(RunEnd::Sent);
             }
             202 => {}
-            409 if answer.body["removed"] == true => {
+            409 if answer.body["removed"] == true && answer.is_own_refusal() => {
                 return Ok(RunEnd::Removed { id: id.to_owned(), why: detail });
             }
-            409 | 422 => return Ok(RunEnd::SetAside(detail)),
+            409 | 422 if answer.is_own_refusal() => return Ok(RunEnd::SetAside(detail)),
             413 => return Ok(RunEnd::PassedOver(detail)),
             status => {
                 let detail = format!("the farm refuses the run ({status}: {detail})");
@@ -287,7 +287,11 @@ fn pieces(
         match answer.status {
             200 | 201 => {}
             413 => return Ok(PiecesEnd::Full(detail)),
-            _ => return Ok(PiecesEnd::Changed),
+            _ if answer.is_own_refusal() => return Ok(PiecesEnd::Changed),
+            status => {
+                let detail = format!("a piece of the run is refused ({status}: {detail})");
+                return Err(LinkFault::Later { detail, after_s: None }.into());
+            }
         }
     }
     Ok(PiecesEnd::Whole)

@@ -7,7 +7,7 @@ use bundle::manifest::BundleManifest;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::link::{FarmAnswer, FarmLink, LinkFault};
+use crate::link::{FarmAnswer, FarmLink, LinkFault, judged};
 use crate::manifest::hex;
 
 /// What goes wrong with a request.
@@ -18,6 +18,8 @@ pub enum Trouble {
     Lost,
     /// The farm takes it, and the answer is lost.
     Unanswered,
+    /// A proxy refuses it with a page of its own.
+    Refused(u16),
 }
 
 #[derive(Default)]
@@ -59,7 +61,10 @@ pub struct FakeFarm {
 
 type Answered = Result<FarmAnswer, LinkFault>;
 
-fn answer(status: u16, body: Value) -> FarmAnswer {
+fn answer(status: u16, mut body: Value) -> FarmAnswer {
+    if body.get("detail").is_some() && body.get("line").is_none() {
+        body["status"] = status.into();
+    }
     FarmAnswer { status, body }
 }
 
@@ -71,6 +76,7 @@ impl FakeFarm {
         match self.trouble.as_mut().map_or(Trouble::None, |trouble| trouble(number)) {
             Trouble::None => Ok(act(self)),
             Trouble::Lost => Err(lost()),
+            Trouble::Refused(status) => judged(status, Value::Null, None),
             Trouble::Unanswered => {
                 act(self);
                 Err(lost())

@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 use super::fake_farm::{FakeFarm, Trouble};
 use super::*;
 use crate::enrolment::PushFolder;
+use crate::link::LinkFault;
 use crate::sent::SentLog;
 use crate::session::{FarmComparison, PushAllowance};
 use crate::stop::StopFlag;
@@ -289,6 +290,40 @@ fn what_was_merged_before_it_was_sent_is_counted_once() {
     let outcome = board.send_all(&mut farm);
     assert!(outcome.lost > 0, "{outcome:?}");
     assert_eq!(board.send_all(&mut farm).lost, 0);
+}
+
+#[test]
+fn what_a_proxy_refuses_is_sent_again_and_nothing_is_set_aside() {
+    let later = |end: Result<(), RoundEnd>| matches!(end, Err(RoundEnd::Fault(LinkFault::Later { .. })));
+    for status in [403, 409, 413, 422] {
+        let (mut board, mut farm) = (Board::new(), FakeFarm::default());
+        board.record(10, DEFAULT_SIZE);
+        // The environment is the first request, and then there are rows.
+        for from in [1, 2] {
+            farm.requests = 0;
+            farm.trouble =
+                Some(Box::new(move |n: u64| if n < from { Trouble::None } else { Trouble::Refused(status) }));
+            let (outcome, end) = board.round(&mut farm, &|| PushAllowance::All);
+            assert!(later(end), "{status}");
+            assert_eq!((outcome.rows, outcome.refused), (0, 0), "{status}");
+        }
+        farm.trouble = None;
+        let outcome = board.send_all(&mut farm);
+        assert_eq!((outcome.rows, outcome.refused), (10 * SERIES as u64, 0), "{status}");
+        assert!(!farm.environments.is_empty(), "{status}");
+    }
+    // What is known there, the manifest, its pieces.
+    for (number, status) in (1..=4).flat_map(|number| [409, 422].map(|status| (number, status))) {
+        let (board, mut farm) = (Board::new(), FakeFarm::default());
+        board.add_run("measured");
+        let refuses = move |n: u64| if n == number { Trouble::Refused(status) } else { Trouble::None };
+        farm.trouble = Some(Box::new(refuses));
+        let (outcome, end) = board.round(&mut farm, &|| PushAllowance::All);
+        assert!(later(end), "{number} {status}");
+        assert_eq!((outcome.runs, outcome.refused), (0, 0));
+        let outcome = board.send_all(&mut farm);
+        assert_eq!((outcome.runs, outcome.refused), (1, 0), "{number} {status}");
+    }
 }
 
 #[test]
