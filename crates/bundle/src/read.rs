@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::five_minutes::{FIVE_MINUTES, FiveMinuteLine, FiveMinuteLineKind};
+use super::manifest::{DEEPEST, MOST_FILES};
 use super::{explained, folder_of, recover};
 use model::error::{Exit, Failure, Result};
 use model::run::{Block, Peak, Run, SCHEMA};
@@ -23,10 +24,7 @@ const TAIL_LIMIT: u64 = 256 << 20;
 /// No line of the block records is longer; a longer one is counted as unreadable.
 const LINE_LIMIT: usize = 1 << 20;
 
-/// No capture of a machine holds more files, nor any as deep.
-const MOST_FILES: usize = 20_000;
-const DEEPEST_FOLDER: usize = 24;
-/// Nor more bytes: a configuration and many short values.
+/// No capture of a machine holds more: a configuration and many short values.
 const MOST_BYTES: usize = 64 << 20;
 /// What is longer is a text and no value.
 const SHORT: usize = 4 << 10;
@@ -129,7 +127,7 @@ pub fn host_files(path: &Path) -> Vec<(String, Vec<u8>)> {
         let names = host.list(&format!("/host{folder}/.")).known().cloned().unwrap_or_default();
         for path in names.iter().map(|name| format!("{folder}/{name}")) {
             seen += 1;
-            if seen > MOST_FILES || depth >= DEEPEST_FOLDER || bytes_read > MOST_BYTES {
+            if seen > MOST_FILES || depth >= DEEPEST || bytes_read > MOST_BYTES {
                 break;
             }
             match host.read(&format!("/host{path}")) {

@@ -6,10 +6,9 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use bundle::manifest::{DEEPEST, MOST_FILES, PARTS};
+use bundle::parts::BundleParts;
 use host::MachineFiles;
 use host::dir::Dir;
-use model::fact::{Fact, is_of_other_kind};
 use model::text::{quoted, several};
 
 use super::session::PushRound;
@@ -100,47 +99,11 @@ fn lying(round: &PushRound<'_>, folder: &Path) -> Vec<LyingRun> {
         let version = host::file_version(&place.join("run.json"))?;
         let key = place.to_string_lossy().into_owned();
         let is_sent = round.log.runs.get(&key) == Some(&version) && !round.log.refused.contains(&key);
-        let (all, _) = parts(&MachineFiles::folder(&place));
-        let bytes = all.iter().fold(0u64, |sum, part| sum.saturating_add(part.bytes));
+        let parts = BundleParts::of(&MachineFiles::folder(&place));
+        let bytes = parts.found.iter().fold(0u64, |sum, part| sum.saturating_add(part.bytes));
         Some(LyingRun { place, name, bytes, is_sent })
     };
     names.into_iter().filter_map(run).collect()
-}
-
-/// A file of a run, or a folder in it.
-struct RunPart {
-    path: String,
-    bytes: u64,
-    is_folder: bool,
-}
-
-/// What a run consists of, folders before what is in them, and whether that is all of it: of what
-/// cannot be read it is not known. Other files in its folder are not its.
-fn parts(files: &MachineFiles) -> (Vec<RunPart>, bool) {
-    let mut left: Vec<(String, usize)> = PARTS.iter().map(|part| ((*part).to_owned(), 1)).collect();
-    let (mut found, mut is_whole): (Vec<RunPart>, bool) = (Vec::new(), true);
-    while let Some((path, depth)) = left.pop() {
-        if depth > DEEPEST || found.len() > MOST_FILES {
-            break;
-        }
-        let is_other = match files.size(&format!("/{path}")) {
-            Fact::Known(bytes) => {
-                found.push(RunPart { path, bytes, is_folder: false });
-                continue;
-            }
-            Fact::Refused(errno) => is_of_other_kind(errno),
-            _ => true,
-        };
-        match files.list_as_it_is(&format!("/{path}/.")) {
-            Fact::Known(names) => {
-                left.extend(names.iter().map(|name| (format!("{path}/{name}"), depth + 1)));
-                found.push(RunPart { path, bytes: 0, is_folder: true });
-            }
-            Fact::Refused(errno) => is_whole &= is_other && is_of_other_kind(errno),
-            _ => is_whole &= is_other,
-        }
-    }
-    (found, is_whole)
 }
 
 /// Removes a run, its `run.json` first: what is left when that is cut short is no run. Links are
@@ -152,16 +115,16 @@ fn remove(place: &Path) -> bool {
     let folder = host::whole_path(folder).and_then(|folder| Dir::existing(&folder));
     let Ok(folder) = folder else { return false };
     let Ok(inner) = folder.existing_subdir(name) else { return false };
-    let (all, is_whole) = parts(&MachineFiles::folder(place));
+    let parts = BundleParts::of(&MachineFiles::folder(place));
     // What could not be sent is not removed, nor is a part of it left behind.
-    if !is_whole {
+    if parts.unread.is_some() {
         return false;
     }
     inner.remove("run.json");
     if host::identity(&place.join("run.json")).is_some() {
         return false;
     }
-    for part in all.iter().rev() {
+    for part in parts.found.iter().rev() {
         if part.is_folder { inner.remove_dir(&part.path) } else { inner.remove(&part.path) }
     }
     folder.remove_dir(name);
@@ -178,7 +141,6 @@ mod tests {
     use crate::sent::SentLog;
     use crate::session::{FarmComparison, PushAllowance, RoundOutcome};
     use crate::stop::StopFlag;
-    use host::access::Access;
     use std::collections::BTreeMap;
     use std::fs;
 
@@ -313,23 +275,6 @@ mod tests {
         assert!(!runs.join("r1/host").exists() && runs.join("r2/run.json").exists());
         assert!(outside.join("run.json").exists() && outside.join("proc/x").exists());
         assert!(outcome.remarks.iter().any(|remark| remark.contains("a-link cannot be removed")));
-    }
-
-    #[test]
-    fn of_what_cannot_be_read_it_is_not_known_whether_it_is_all() {
-        let files = |path: &str, errno: i32| {
-            let answers = [
-                ("/run.json", Access::File(b"{}".to_vec())),
-                ("/events", Access::Link("elsewhere".into())),
-                (path, Access::Refused(errno)),
-            ];
-            MachineFiles::in_memory(answers.map(|(path, seen)| (path.to_owned(), seen)).into())
-        };
-        // EACCES of a file, of a folder, and of what is none of its.
-        for (path, is_known) in [("/blocks.jsonl", false), ("/host", false), ("/other", true)] {
-            let (found, is_whole) = parts(&files(path, 13));
-            assert_eq!((found.len(), is_whole), (1, is_known), "{path}");
-        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
-use bundle::manifest::{MOST_BYTES, MOST_FILES, RUN_LIMIT, is_part, size_words};
+use bundle::manifest::{DEEPEST, MOST_BYTES, MOST_FILES, RUN_LIMIT, is_part, size_words};
 use host::MachineFiles;
 use host::dir::Dir;
 use model::fact::Fact;
@@ -13,8 +13,8 @@ use super::tar::{TarEntry, TarReader};
 
 /// Entries of an archive besides what is a bundle's.
 const MOST_LEFT_OUT: u64 = 100_000;
-/// No folder of a bundle is deeper.
-const DEEPEST: usize = 32;
+/// No folder of a bundle is deeper, with the few in which it lies.
+const DEEPEST_FOLDER: usize = DEEPEST + 8;
 
 /// What came, by the folder of each run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -97,7 +97,7 @@ fn write(reader: &mut impl Read, into: &Dir, run: &str, part: &str, bytes: u64) 
 /// Removes a folder with all that is in it; links are removed, and not followed.
 pub fn remove_tree(files: &MachineFiles, top: &Dir, path: &str, depth: usize) {
     match files.list_as_it_is(&format!("/{path}/.")) {
-        Fact::Known(names) if depth < DEEPEST => {
+        Fact::Known(names) if depth < DEEPEST_FOLDER => {
             names.iter().for_each(|name| remove_tree(files, top, &format!("{path}/{name}"), depth + 1));
             top.remove_dir(path);
         }
