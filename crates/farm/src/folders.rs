@@ -1,6 +1,13 @@
 //! Where a bundle lies.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// The folder of bundles beside a store in a file: `NAME.bundles`.
+pub fn bundles_beside(file: &Path) -> PathBuf {
+    let mut name = file.file_name().unwrap_or_default().to_owned();
+    name.push(".bundles");
+    file.with_file_name(name)
+}
 
 /// Whether a bundle lies in a folder, which may be written in several ways.
 pub fn lies_in(place: &Path, folder: &Path) -> bool {

@@ -31,6 +31,5 @@ pub mod sent_days;
 pub mod setting_changes;
 pub mod sides;
 pub mod store;
-pub mod this_machine;
 pub mod wall_clock;
 pub mod web;

@@ -39,9 +39,11 @@ mod record_folder;
 pub mod rt;
 mod script_output;
 pub mod settings;
+mod state_folder;
 pub mod switch_script;
 mod system;
 mod terminal;
+mod this_machine;
 pub mod threads;
 pub mod tracefs;
 mod trusted_path;
@@ -63,9 +65,11 @@ pub use program::{HeldProgram, ProgramEnd, find_program, owned_by_root, sets_ids
 pub use pseudo_file::{HeldFile, RereadFile, write_and_hold};
 pub use random::{random_u64, secret};
 pub use record_folder::{RecordDisk, RecordFolder};
+pub use state_folder::state_folder;
 pub use system::{machine, memory_kib, node_name, release};
 pub use terminal::{
     HiddenInput, TerminalState, columns_of, in_foreground, is_character_device, terminal_size,
 };
+pub use this_machine::is_this_machine;
 pub use trusted_path::CreatedDirs;
 pub use user::{ProgramUser, find_user};

@@ -1,7 +1,6 @@
 //! The address of a farm: encrypted, or this machine.
 
-use std::net::IpAddr;
-
+use host::is_this_machine;
 use model::error::{Failure, Result};
 use model::text::quoted_value;
 
@@ -43,11 +42,6 @@ impl FarmAddress {
         }
         Ok(FarmAddress { base: text.trim_end_matches('/').to_owned(), is_encrypted })
     }
-}
-
-fn is_this_machine(name: &str) -> bool {
-    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
-    name == "localhost" || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 #[cfg(test)]

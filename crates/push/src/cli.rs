@@ -145,10 +145,7 @@ pub fn run(args: impl Iterator<Item = OsString>, environment: &PushEnvironment) 
 
 /// Where onbeat keeps its things.
 fn state(environment: &PushEnvironment) -> PathBuf {
-    let absolute = |text: &OsString| Some(PathBuf::from(text)).filter(|path| path.is_absolute());
-    let state = environment.state_home.as_ref().and_then(absolute);
-    let home = || environment.home.as_ref().and_then(absolute).map(|home| home.join(".local/state"));
-    state.or_else(home).map_or_else(|| PathBuf::from("/var/lib/onbeat"), |state| state.join("onbeat"))
+    host::state_folder(environment.state_home.as_deref(), environment.home.as_deref())
 }
 
 fn enrol(

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use host::dir::Dir;
 use model::error::{Exit, Failure, Result};
+use model::text::hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::address::FarmAddress;
-use super::manifest::hex;
 
 const FILE: &str = "farm.json";
 /// What was begun, until the token is there.

@@ -5,12 +5,11 @@ use std::path::Path;
 
 use bundle::record::read::{RecordItem, RecordReader};
 use model::error::Failure;
-use model::text::quoted;
+use model::text::{hex, quoted};
 use model::watch::WatchEnvironment;
 use sha2::{Digest, Sha256};
 
 use super::link::LinkFault;
-use super::manifest::hex;
 use super::session::{PushAllowance, PushRound, RoundEnd};
 
 /// Sends the environments that rows name and the farm does not have, with all others of the record

@@ -8,7 +8,7 @@ use bundle::manifest::{
 };
 use host::MachineFiles;
 use model::fact::{Fact, errno_name, is_of_other_kind};
-use model::text::excerpt;
+use model::text::{excerpt, hex};
 use sha2::{Digest, Sha256};
 
 use super::parts::FilePart;
@@ -147,11 +147,6 @@ pub fn place_of<'a>(manifest: &'a BundleManifest, piece: &str) -> Option<(&'a st
         let at = file.pieces.iter().position(|one| one == piece)?;
         Some((file.path.as_str(), at as u64 * PIECE))
     })
-}
-
-/// Bytes as letters.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

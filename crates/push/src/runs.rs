@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use bundle::manifest::{BundleManifest, PIECE};
 use host::MachineFiles;
-use model::text::{excerpt, quoted, several};
+use model::text::{excerpt, hex, quoted, several};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use super::found_runs::{DEEPEST, FoundRuns, found};
 use super::known::{learn, tell_lost};
 use super::link::LinkFault;
-use super::manifest::{UnreadBundle, hex, manifest_of, place_of};
+use super::manifest::{UnreadBundle, manifest_of, place_of};
 use super::parts::FilePart;
 use super::removed;
 use super::session::{FarmComparison, PushAllowance, PushRound, RoundEnd};

@@ -10,6 +10,7 @@ use model::text::{quoted, quoted_value};
 use host::{FolderLock, LockOwner, RecordFolder};
 
 use super::FarmEnvironment;
+use crate::folders::bundles_beside;
 use crate::store::FarmStore;
 
 #[derive(clap::Args, Default)]
@@ -63,9 +64,7 @@ impl StorePlace {
 
     /// A store in a file.
     pub fn file(file: PathBuf) -> StorePlace {
-        let mut folder = file.file_name().map(|name| name.to_os_string()).unwrap_or_default();
-        folder.push(".bundles");
-        let bundles = file.with_file_name(folder);
+        let bundles = bundles_beside(&file);
         StorePlace { address: StoreAddress::File(file), bundles, is_named: false }
     }
 
@@ -198,11 +197,7 @@ fn held(what: &Path, locked: Locked) -> Result<FolderLock> {
 
 /// The folder of what is kept between runs.
 fn state(environment: &FarmEnvironment) -> PathBuf {
-    let absolute = |text: &std::ffi::OsString| Some(PathBuf::from(text)).filter(|path| path.is_absolute());
-    let state = environment.state_home.as_ref().and_then(absolute);
-    let home = || environment.home.as_ref().and_then(absolute).map(|home| home.join(".local/state"));
-    let folder = state.or_else(home).map(|state| state.join("onbeat"));
-    folder.unwrap_or_else(|| PathBuf::from("/var/lib/onbeat"))
+    host::state_folder(environment.state_home.as_deref(), environment.home.as_deref())
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use facts::differences::Settings;
 use model::run::{Host, Run};
 use model::text::excerpt;
+pub use model::text::hex;
 use model::watch::WatchEnvironment;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -59,11 +60,6 @@ fn record(kept: &BTreeMap<String, String>, model: &str, release: &str, preempt: 
         preempt: excerpt(preempt),
         settings: document,
     }
-}
-
-/// Bytes as people compare them.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

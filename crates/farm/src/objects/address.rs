@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use host::is_this_machine;
 use model::error::{Failure, Result};
 use model::text::quoted_value;
 use object_store::aws::AmazonS3Builder;
@@ -14,7 +15,6 @@ use ureq::http::Uri;
 
 use super::bucket::ObjectBucket;
 use super::http::UreqConnector;
-use crate::this_machine::is_this_machine;
 
 const SCHEME: &str = "s3://";
 /// Where no other region is named, as the tools of S3 have it.

@@ -1,9 +1,8 @@
 //! What only one of the engines has; everything else is one text.
 
+use host::is_this_machine;
 use model::error::{Failure, Result};
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
-
-use crate::this_machine::is_this_machine;
 
 /// Which database a store is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use sqlx::{Any, Transaction};
 
 use super::{BundlePlace, FarmStore, trouble};
-use crate::folders::lies_in;
+use crate::folders::{bundles_beside, lies_in};
 
 /// None of a store that is in no file: its places are whole ones.
 #[derive(Clone, Debug, Default)]
@@ -21,9 +21,7 @@ impl OwnFolder {
     /// That of a store in a file; a link is the store that it leads to.
     pub fn beside(file: &Path) -> OwnFolder {
         let file = host::whole_path(file).unwrap_or_else(|_| file.to_owned());
-        let mut name = file.file_name().unwrap_or_default().to_owned();
-        name.push(".bundles");
-        OwnFolder(Some(file.with_file_name(name).into()))
+        OwnFolder(Some(bundles_beside(&file).into()))
     }
 
     /// The place of a bundle as the store holds it.

@@ -12,6 +12,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use host::is_this_machine;
 
 use super::answer::{Refusal, WebAnswer};
 use super::app::{App, FarmExposure};
@@ -19,7 +20,6 @@ use super::files::Streamed;
 use super::guarded::PeerConnection;
 use super::paced_body::{PACE, PacedBody};
 use crate::pages;
-use crate::this_machine::is_this_machine;
 
 /// Nothing but the farm's own style sheet, whatever escaping might have let through.
 pub const POLICY: &str = "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; \

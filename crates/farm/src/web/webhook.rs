@@ -11,6 +11,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, Mac};
+use host::is_this_machine;
 use model::error::{Failure, Result};
 use model::text::quoted_value;
 use model::units::Nanos;
@@ -25,7 +26,6 @@ use super::changes::note_found;
 use super::count::add;
 use crate::changes::{ChangeIdentity, FarmChange};
 use crate::store::{ChangeNotice, FarmStore, WaitingNotice};
-use crate::this_machine::is_this_machine;
 use crate::wall_clock::now;
 
 /// Between two looks for changes, and for what is to be sent again.

@@ -86,11 +86,7 @@ pub struct Environment {
 impl Environment {
     /// Where runs are kept by default.
     fn runs(&self) -> PathBuf {
-        let absolute = |text: &OsString| Some(PathBuf::from(text)).filter(|path| path.is_absolute());
-        let state = self.state_home.as_ref().and_then(absolute);
-        let state =
-            state.or_else(|| self.home.as_ref().and_then(absolute).map(|home| home.join(".local/state")));
-        state.map_or_else(|| PathBuf::from("/var/lib/onbeat/runs"), |state| state.join("onbeat/runs"))
+        host::state_folder(self.state_home.as_deref(), self.home.as_deref()).join("runs")
     }
 
     /// Whether what goes to this stream may be coloured.

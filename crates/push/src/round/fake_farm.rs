@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
 use bundle::manifest::BundleManifest;
+use model::text::hex;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::link::{FarmAnswer, FarmLink, LinkFault, judged};
-use crate::manifest::hex;
 
 /// What goes wrong with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -377,7 +377,7 @@ fn a_run_is_sent_again_when_its_document_changed_and_is_the_same_file_by_number(
     }
     assert_eq!(host::file_version(&document).map(|version| version.0), Some(before.0));
     assert_eq!((board.send_all(&mut farm).runs, board.send_all(&mut farm).runs), (1, 0));
-    let digest = crate::manifest::hex(&Sha256::digest(&whole));
+    let digest = model::text::hex(&Sha256::digest(&whole));
     assert_eq!(farm.runs.values().next().unwrap().run_digest(), Some(digest.as_str()));
 }
 
