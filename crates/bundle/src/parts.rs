@@ -31,11 +31,16 @@ impl BundleParts {
         let mut left: Vec<(String, usize)> = PARTS.iter().rev().map(|part| ((*part).to_owned(), 1)).collect();
         let (mut parts, mut count) = (BundleParts::default(), 0);
         while let Some((path, depth)) = left.pop() {
-            if depth > DEEPEST || count >= MOST_FILES {
+            // Folders without an end are none of a bundle's either.
+            if depth > DEEPEST || parts.found.len() >= 2 * MOST_FILES {
                 parts.is_cut = true;
                 break;
             }
             let refused = match files.size(&format!("/{path}")) {
+                Fact::Known(_) if count == MOST_FILES => {
+                    parts.is_cut = true;
+                    break;
+                }
                 Fact::Known(bytes) => {
                     count += 1;
                     parts.found.push(BundlePart { path, bytes, is_folder: false });
@@ -85,6 +90,7 @@ fn refusal<T>(fact: &Fact<T>) -> Option<i32> {
 mod tests {
     use super::*;
     use host::access::Access;
+    use std::collections::BTreeMap;
     use std::fs;
 
     fn files(of: &[(&str, Access)]) -> MachineFiles {
@@ -127,5 +133,22 @@ mod tests {
         assert_eq!(parts.found.last(), Some(&BundlePart { path, bytes: 1, is_folder: false }));
         let (_, parts) = of(DEEPEST + 1);
         assert!(parts.is_cut && parts.lacking().unwrap().contains("24 deep"), "{parts:?}");
+    }
+    #[test]
+    fn as_many_files_as_a_bundle_may_have_are_all_of_it() {
+        let of = |count: usize| {
+            let mut names: Vec<String> = (1..count).map(|number| format!("n{number}")).collect();
+            let there = names.iter().map(|name| (format!("/host/{name}"), Access::File(Vec::new())));
+            let mut answers: BTreeMap<String, Access> = there.collect();
+            names.push("z".to_owned());
+            answers.insert("/run.json".into(), Access::File(Vec::new()));
+            answers.insert("/host/.".into(), Access::List(names));
+            answers.insert("/host/z/.".into(), Access::List(Vec::new()));
+            BundleParts::of(&MachineFiles::in_memory(answers))
+        };
+        let parts = of(MOST_FILES);
+        assert_eq!((parts.is_cut, parts.found.len()), (false, MOST_FILES + 2), "with two folders");
+        let parts = of(MOST_FILES + 1);
+        assert!(parts.is_cut && parts.lacking().unwrap().contains("20000 files"), "{:?}", parts.unread);
     }
 }
