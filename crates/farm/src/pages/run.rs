@@ -11,7 +11,7 @@ use crate::people::Role;
 use crate::records::FarmRun;
 
 /// What a run's page offers beside its report.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct RunWays {
     /// Who looks at it.
     pub by: Option<Role>,
