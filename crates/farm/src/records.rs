@@ -367,8 +367,6 @@ pub struct KernelRecord {
 impl KernelRecord {
     /// Runs of a side of a comparison.
     pub const LATEST: usize = 10;
-    /// Days of a board's recorder with a kernel that are looked at, the last.
-    pub const DAYS: i64 = 30;
 
     /// Whether it is of recorders, and not of runs.
     pub fn is_recorded(&self) -> bool {

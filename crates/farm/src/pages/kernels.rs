@@ -24,10 +24,10 @@ pub fn kernels(all: &[KernelRecord]) -> String {
             (machine(group))
             @if Some(at) == first_of_runs { p.muted { "p99.99 is that of the median run." } }
         }
-        p.muted { "Of runs those that are over and count; of recorders the last " (KernelRecord::DAYS)
-            " days of each board with a kernel, but for those on which its environment changed. A largest \
-             latency grows with the time it is of; boards of one machine may differ. A verdict takes runs of \
-             the same board, made in turns, or many days: " a href="/compare" { "compare" } "." }
+        p.muted { "Of runs those that are over and count; of recorders all days of each board with a kernel, \
+             but for those on which its environment changed. A largest latency grows with the time it is \
+             of; boards of one machine may differ. A verdict takes runs of the same board, made in turns, or \
+             many days: " a href="/compare" { "compare" } "." }
         (as_data("/v1/kernels", ""))
     };
     page(Some(Section::Kernels), "Kernels", body)
@@ -38,7 +38,7 @@ fn lead(all: &[KernelRecord]) -> Markup {
         return html! { p.lead { "No run that counts is here yet, and no recorder that names its kernel." } };
     };
     html! {
-        p.lead { "The largest latency of all: "
+        p.lead { "The largest latency of all of these runs and days: "
             a href=(worst_address(worst)) { (worst.max_ns.map(span).unwrap_or_default()) }
             " with " (known(&worst.release)) " on " a href={ "/b/" (escaped(&worst.worst_board)) } {
             (worst.worst_board) } "." }
@@ -162,6 +162,8 @@ mod tests {
         };
         let text = kernels(&[of("6.1", 86_400), of("6.12", 172_800)]);
         for words in [
+            "The largest latency of all of these runs and days: <a",
+            "of recorders all days of each board with a kernel, but for those on which its environment changed",
             "<h2>x, timer+wakeup</h2>",
             "/b/a%20b/at/172800?series=timer%2Bwakeup&amp;plan=p&amp;worst=day",
             ">33<",

@@ -25,7 +25,7 @@ struct RecordedGroup {
 }
 
 impl FarmStore {
-    /// Each kind of machine with each kernel that recorders were on, by their last days with it. A
+    /// Each kind of machine with each kernel that recorders were on, by all their days with it. A
     /// day on which a board had another environment, too, is left out.
     pub async fn recorded_kernels(&self, names: &EnvironmentKernels) -> Result<Vec<KernelRecord>> {
         let mut groups: BTreeMap<[String; 4], RecordedGroup> = BTreeMap::new();
@@ -63,22 +63,19 @@ impl FarmStore {
         let series: Vec<String> =
             WatchSeries::ALL.iter().map(|series| format!("'{}'", series.name())).collect();
         let series = series.join(", ");
-        // The last days of each board with a kernel alone, in whichever environments: a page would
-        // read years of every board.
+        // Years of every board, but of the index alone: of fewer days the largest latency of a kernel
+        // would not be the largest.
         let text = format!(
-            "select k.environment_id, h.series, k.board_id, count(distinct h.t), max(h.max_ns) from \
-             (select d.board_id, d.t, w.environment_id, row_number() over \
-              (partition by d.board_id, e.model, e.release, e.preempt order by d.t desc) as place \
-              from row_environment d join watch_environment w on w.board_id = d.board_id and w.env = d.env \
-              join environment e on e.id = w.environment_id where not exists (select 1 \
-              from row_environment o where o.board_id = d.board_id and o.t = d.t and o.env <> d.env)) k \
-             cross join hist h \
-             where k.place <= $1 and h.board_id = k.board_id and h.tier = 2 and h.t = k.t \
-             and h.series in ({series}) and h.max_ns is not null \
-             group by k.environment_id, h.series, k.board_id \
-             order by k.environment_id, h.series, k.board_id"
+            "select w.environment_id, k.series, k.board_id, k.days, k.max_ns from \
+             (select d.board_id, d.env, h.series, count(distinct h.t) as days, max(h.max_ns) as max_ns from \
+              (select board_id, t, min(env) as env from row_environment \
+               group by board_id, t having count(*) = 1) d \
+              cross join hist h where h.board_id = d.board_id and h.tier = 2 and h.t = d.t \
+              and h.series in ({series}) and h.max_ns is not null group by d.board_id, d.env, h.series) k \
+             join watch_environment w on w.board_id = k.board_id and w.env = k.env \
+             order by w.environment_id, k.series, k.board_id"
         );
-        let days = sqlx::query_as(AssertSqlSafe(text)).bind(KernelRecord::DAYS);
+        let days = sqlx::query_as(AssertSqlSafe(text));
         days.fetch_all(&self.pool).await.map_err(trouble)
     }
 
@@ -95,7 +92,8 @@ impl FarmStore {
              join row_environment d on d.board_id = h.board_id and d.t = h.t \
              join watch_environment w on w.board_id = d.board_id and w.env = d.env \
              where h.board_id = $1 and h.tier = 2 and h.series = $2 and h.max_ns = $3 \
-             and w.environment_id = $4 order by h.t desc limit 1",
+             and w.environment_id = $4 and not exists (select 1 from row_environment o \
+             where o.board_id = d.board_id and o.t = d.t and o.env <> d.env) order by h.t desc limit 1",
         )
         .bind(board)
         .bind(series)
@@ -171,13 +169,17 @@ mod tests {
             );
             assert!(all.iter().all(|one| one.runs == 0 && one.series == "timer" && one.model == "a board"));
             assert_eq!((all[0].worst_board.as_str(), all[0].worst_plan.as_str()), ("a", ""));
-            // The last days of a board with a kernel are those that are looked at.
-            for day in 14..14 + KernelRecord::DAYS {
+            // However long ago it was, the largest is the largest; on a day with two environments as
+            // much is none of it.
+            for day in 14..75 {
                 store.put_rows(&[row(a, day, "new", 30)]).await.unwrap();
             }
+            for env in ["old", "new"] {
+                store.put_rows(&[row(a, 75, env, 40)]).await.unwrap();
+            }
             let all = store.kernels().await.unwrap();
-            assert_eq!((all[0].days, all[0].max_ns), (KernelRecord::DAYS as u64, Some(Nanos(30))));
-            // Another setting is the same kernel: what was long before is no longer among them.
+            assert_eq!((all[0].days, all[0].max_ns, all[0].worst_day / DAY), (62, Some(Nanos(40)), 13));
+            // Another setting is the same kernel.
             let known = watch_environment(&WatchEnvironment {
                 env: "set".into(),
                 release: "6.12-new".into(),
@@ -187,16 +189,12 @@ mod tests {
                 ..WatchEnvironment::default()
             });
             store.put_environment(a, "set", &known).await.unwrap();
-            let first = 14 + KernelRecord::DAYS;
-            for day in first..first + KernelRecord::DAYS {
+            for day in 76..80 {
                 store.put_rows(&[row(a, day, "set", 20)]).await.unwrap();
             }
             let all = store.kernels().await.unwrap();
-            assert_eq!(
-                (all.len(), all[0].days, all[0].max_ns),
-                (2, KernelRecord::DAYS as u64, Some(Nanos(20)))
-            );
-            assert_eq!(all[0].worst_day / DAY, first + KernelRecord::DAYS - 1);
+            assert_eq!((all.len(), all[0].boards, all[0].days, all[0].max_ns), (2, 1, 66, Some(Nanos(40))));
+            assert_eq!(all[0].worst_day / DAY, 13);
         });
     }
 }
