@@ -2,8 +2,9 @@
 //! be compared.
 
 use maud::{Markup, html};
+use model::units::Nanos;
 use report::html::cards;
-use report::words::{span, us_or_dash};
+use report::words::{duration, span, us_or_dash};
 
 use super::five_minutes::address;
 use super::parts::{as_data, escaped, known};
@@ -69,14 +70,14 @@ fn machine(group: &[KernelRecord]) -> Markup {
             table {
                 thead { tr { th.left { "kernel" } th.left.more { "preemption" } th { "boards" }
                     @if recorded { th { "days" } } @else {
-                        th.more { "runs" } th.more { "hours" } th { "p99.99, us" } }
+                        th.more { "runs" } th.more { "measured" } th { "p99.99, us" } }
                     th { "max, us" } th.left { "compare" } } }
                 tbody { @for (at, one) in group.iter().enumerate() { tr {
                     th.left { (known(&one.release)) } td.left.more { (known(&one.preempt)) }
                     td data-of="boards" { (one.boards) }
                     @if recorded { td data-of="days" { (one.days) } } @else {
                         td.more { (one.runs) }
-                        td.more { (format!("{:.1}", one.length_ns as f64 / 3.6e12)) }
+                        td.more { (duration(Nanos(i64::try_from(one.length_ns).unwrap_or(i64::MAX)))) }
                         td data-of="p99.99, us" { (us_or_dash(one.median_p9999())) }
                     }
                     td.top data-of="max, us" { a href=(worst_address(one)) { (us_or_dash(one.max_ns)) } }
@@ -123,7 +124,6 @@ fn of_days(a: &KernelRecord, b: &KernelRecord) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::units::Nanos;
 
     #[test]
     fn kernels_of_a_machine_stand_together_and_lead_to_a_comparison() {
@@ -132,6 +132,7 @@ mod tests {
             release: release.into(),
             worst_run: "w".into(),
             runs: 3,
+            length_ns: 125_000_000_000,
             max_ns: Some(Nanos(max)),
             p9999_ns: vec![Nanos(3_000), Nanos(1_000), Nanos(2_000)],
             latest: vec![format!("{release}-run")],
@@ -143,6 +144,7 @@ mod tests {
         assert!(text.contains("a_machine=x&amp;a_kernel=6.1&amp;b_machine=x&amp;b_kernel=6.12&amp;series="));
         assert!(text.contains("2.0") && text.find("<h2>x").unwrap() < text.find("<h2>&lt;b").unwrap());
         assert_eq!(text.matches("of the median run").count(), 1);
+        assert!(text.contains(">2 min 5 s<") && !text.contains("hours"), "{text}");
         assert!(kernels(&[]).contains("No run that counts"));
     }
 
