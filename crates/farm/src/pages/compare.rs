@@ -2,14 +2,15 @@
 //! `onbeat compare` below it.
 
 use maud::{Markup, html};
+use model::text::excerpt;
 use report::html::PageParts;
 
 use super::frame::as_sentence;
 use super::parts::{as_data, escaped};
 use super::{Section, page};
 use crate::environments::KnownRecords;
-use crate::records::{EnvironmentRecord, SeriesKey, SeriesOfBoard};
-use crate::sides::FarmSide;
+use crate::records::{EnvironmentRecord, SeriesKey};
+use crate::sides::{FarmSide, OtherSeries};
 
 /// What is asked: ids of runs, and names of boards for their last runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -89,15 +90,21 @@ pub fn answer(
     form: &ComparisonForm,
     choices: &ComparisonChoices,
     parts: PageParts,
-    others: &[SeriesOfBoard],
+    others: &[OtherSeries],
 ) -> String {
+    let named: Vec<String> = others.iter().map(OtherSeries::words).collect();
+    // One board may have several that have the same words, or none.
+    let plan = |at: usize| {
+        let is_alike = named.iter().filter(|words| **words == named[at]).count() > 1;
+        is_alike.then(|| format!(", plan {}", excerpt(&others[at].of.key.plan)))
+    };
     let body = html! {
         (parts.body)
         (as_data("/v1/compare", &form.query(&form.series, &form.plan)))
         @if !others.is_empty() {
             h2 { "The same of another series" }
-            ul.plain { @for one in others { li { a href=(form.address(&one.key)) {
-                (one.key.series) @if !one.words.is_empty() { ": " (one.words) } } } } }
+            ul.plain { @for (at, one) in others.iter().enumerate() { li {
+                a href=(form.address(&one.of.key)) { (named[at]) (plan(at).unwrap_or_default()) } } } }
         }
         (forms(form, choices, "Ask again: "))
     };
@@ -185,6 +192,7 @@ fn form_of_days(form: &ComparisonForm, choices: &ComparisonChoices, again: &str)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::records::SeriesOfBoard;
     use std::sync::Arc;
 
     #[test]
@@ -207,16 +215,22 @@ mod tests {
         form.sides[1].kernel = "6.12".into();
         form.plan = "p".into();
         let key = SeriesKey { series: "hunt".into(), plan: "q".into() };
-        let other = SeriesOfBoard { key, words: "every 1 ms".into(), days: 3, last: 0 };
+        let of = SeriesOfBoard { key, words: "every 1 ms".into(), days: 3, last: 0 };
+        let other = OtherSeries { of, boards: [["x".to_owned()].into(), ["x".to_owned()].into()] };
+        let mut twin = other.clone();
+        twin.of.key.plan = "r".into();
         let parts = PageParts { heading: "h".into(), body: html! { p { "said" } }, script: None };
         let environment = EnvironmentRecord { release: "6.12.9".into(), ..EnvironmentRecord::default() };
         let known = ["a", "b"].map(|digest| (digest.to_owned(), Arc::new(environment.clone())));
         let choices = ComparisonChoices::of(Vec::new(), &KnownRecords::from(known));
-        let text = answer(&form, &choices, parts, &[other]);
+        let text = answer(&form, &choices, parts, &[other, twin]);
         assert!(
             !text.contains("<b>") && text.contains("name=\"a_board\"") && text.contains("value=\"6.12\"")
         );
-        assert!(text.contains("b_kernel=6.12&amp;series=hunt&amp;plan=q&amp;limit=50us\">hunt: every 1 ms"));
+        assert!(text.contains(
+            "b_kernel=6.12&amp;series=hunt&amp;plan=q&amp;limit=50us\">hunt: every 1 ms, of x, plan q<"
+        ));
+        assert!(text.contains(">hunt: every 1 ms, of x, plan r<"), "{text}");
         assert!(text.contains("name=\"plan\" value=\"p\"") && !text.contains("name=\"series\""));
         let data = "/v1/compare.csv?a_board=a%22%3E%3Cb%3E&amp;b_kernel=6.12&amp;plan=p&amp;limit=50us\"";
         assert!(text.contains(data), "{text}");

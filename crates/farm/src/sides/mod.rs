@@ -4,6 +4,7 @@
 //! The histograms and maxima of days are kept for ever, runs are not. Days of one board resemble
 //! each other, so that the board is the unit where there are enough of them.
 
+mod compared_boards;
 mod differences;
 mod left_out;
 mod side;
@@ -11,6 +12,7 @@ mod spread;
 mod told;
 mod units;
 
+pub use compared_boards::{ComparedBoards, OtherSeries};
 pub use differences::differences;
 pub use left_out::LeftOutDays;
 pub use side::{FarmSide, days_of, unknown_days_of};

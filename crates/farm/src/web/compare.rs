@@ -22,6 +22,7 @@ use crate::objects::BundleLease;
 use crate::pages::compare::{ComparisonChoices, ComparisonForm, answer, form_page};
 use crate::pages::parts::escaped;
 use crate::records::SeriesOfBoard;
+use crate::sides::OtherSeries;
 
 /// Runs of a side.
 const MOST_RUNS: usize = 40;
@@ -140,19 +141,26 @@ async fn document(app: &App, asked: Vec<(String, String)>) -> Result<String, Ref
              ?a_board=NAME&a_before=DATE",
         ));
     }
-    let (_, json, BesideVerdict { others, left_out: [a, b] }) = answered(app, &form).await?;
+    let (_, json, beside) = answered(app, &form).await?;
     if !form.is_of_days() {
         return Ok(json);
     }
-    let other = |one: &SeriesOfBoard| {
-        let SeriesOfBoard { key, words, days, .. } = one;
-        json!({ "series": key.series, "plan": key.plan, "words": words, "days": days })
+    let other = |OtherSeries { of, boards: [a, b] }: &OtherSeries| {
+        let SeriesOfBoard { key, words, days, .. } = of;
+        json!({
+            "series": key.series, "plan": key.plan, "words": words, "days": days,
+            "boards": { "a": a, "b": b },
+        })
     };
+    let BesideVerdict { others, left_out: [a, b], boards: [boards_a, boards_b] } = beside;
     let others: Value = others.iter().map(other).collect();
     let left_out = json!({ "a": a, "b": b });
+    let boards = json!({ "a": boards_a, "b": boards_b });
     // Its numbers stay as they are written.
     Ok(match json.trim_end().strip_suffix('}') {
-        Some(open) => format!("{open},\"other_series\":{others},\"left_out\":{left_out}}}"),
+        Some(open) => {
+            format!("{open},\"other_series\":{others},\"left_out\":{left_out},\"boards\":{boards}}}")
+        }
         None => json,
     })
 }

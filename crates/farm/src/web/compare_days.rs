@@ -24,7 +24,7 @@ use super::chosen_boards::{beside_each_other, quarters};
 use super::compare_sides::FoundSide;
 use crate::pages::compare::ComparisonForm;
 use crate::records::{EnvironmentRecord, SLOT, SeriesKey, SeriesOfBoard};
-use crate::sides::{FarmUnit, LeftOutDays, UnitDays, choose, differences};
+use crate::sides::{ComparedBoards, FarmUnit, LeftOutDays, OtherSeries, UnitDays, choose, differences};
 use crate::store::FarmStore;
 
 /// Said where the sides are of several models.
@@ -35,9 +35,11 @@ pub const OTHER_MACHINES: &str =
 #[derive(Default)]
 pub struct BesideVerdict {
     /// The other series that both sides have,
-    pub others: Vec<SeriesOfBoard>,
-    /// and how many days of A and B are left out.
+    pub others: Vec<OtherSeries>,
+    /// how many days of A and B are left out,
     pub left_out: [LeftOutDays; 2],
+    /// and which of their boards are compared.
+    pub boards: [ComparedBoards; 2],
 }
 
 /// The answer as parts of a page and as JSON, and what is beside it.
@@ -66,19 +68,29 @@ pub async fn answered(app: &App, form: &ComparisonForm, limit: Option<Nanos>) ->
     let mut read_a = beside_each_other(parts).await?;
     let read_b = read_a.split_off(chosen.a.len());
     let mut remarks = vec![format!("What was measured: {}.", words_of(series))];
+    let boards = [a.compared_boards(&series.key, &chosen.a), b.compared_boards(&series.key, &chosen.b)];
+    remarks.extend(ComparedBoards::remarks(&boards));
     remarks.extend(chosen.remarks(&days_a, &days_b));
     remarks.extend([&a, &b].into_iter().flat_map(|side| side.remarks(&series.key)));
+    let alone = ComparedBoards::alone(&boards);
+    let of_alone = alone.as_ref().map_or_else(String::new, |alone| format!(", of {alone}"));
+    let [words_a, words_b] = form.sides.each_ref().map(|side| excerpt(&side.words()));
     let asked = AskedOfDays {
         limit,
         unit: chosen.unit,
         remarks,
         environments: [a.environments_of(&chosen.a), b.environments_of(&chosen.b)],
-        heading: format!("{} against {}", excerpt(&form.sides[1].words()), excerpt(&form.sides[0].words())),
+        heading: format!("{words_b} against {words_a}{of_alone}"),
+        alone,
     };
     let (parts, json) = app.heavy(move || judged(read_a, read_b, asked)).await?;
-    let others = shared.iter().filter(|one| one.key != series.key).cloned().collect();
+    let other = |one: &SeriesOfBoard| OtherSeries {
+        boards: [&a, &b].map(|side| side.days_of(&one.key).into_keys().collect()),
+        of: one.clone(),
+    };
+    let others = shared.iter().filter(|one| one.key != series.key).map(other).collect();
     let left_out = [&a, &b].map(|side| side.left_out(&series.key));
-    Ok((parts, json, BesideVerdict { others, left_out }))
+    Ok((parts, json, BesideVerdict { others, left_out, boards }))
 }
 
 fn words_of(of: &SeriesOfBoard) -> String {
@@ -130,6 +142,8 @@ struct AskedOfDays {
     /// Those that A and B had.
     environments: [Vec<Arc<EnvironmentRecord>>; 2],
     heading: String,
+    /// The boards that are compared where these are not all.
+    alone: Option<String>,
 }
 
 fn judged(
@@ -170,7 +184,8 @@ fn judged(
         remarks,
     };
     let json = model::error::json(&found)?;
-    let verdict = sentence(&found.compared);
+    let of_alone = asked.alone.map_or_else(String::new, |alone| format!(" This is of {alone}."));
+    let verdict = sentence(&found.compared) + &of_alone;
     let lines = last_words::sentences(&found.compared);
     let page = Versus {
         compared: &found.compared,

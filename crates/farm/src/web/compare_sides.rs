@@ -15,7 +15,7 @@ use crate::history::{environment_on, history};
 use crate::records::{
     BoardEnvironment, EnvironmentRecord, EnvironmentRuns, SeriesDays, SeriesKey, SeriesOfBoard, Tier,
 };
-use crate::sides::{BoardDays, FarmSide, LeftOutDays, UnitDays, days_of, unknown_days_of};
+use crate::sides::{BoardDays, ComparedBoards, FarmSide, LeftOutDays, UnitDays, days_of, unknown_days_of};
 use crate::store::{FarmStore, TimeStretch};
 
 /// Series of a board that are looked at, those with most days first.
@@ -228,6 +228,15 @@ impl FoundSide {
             Some((name.clone(), days.clone()))
         };
         self.boards.iter().filter_map(days).collect()
+    }
+
+    /// Which of its boards are compared where a series is.
+    pub fn compared_boards(&self, key: &SeriesKey, units: &[UnitDays]) -> ComparedBoards {
+        let told = self.boards.iter().map(|(name, board)| {
+            let of_series = board.days.get(key).is_some_and(|days| !days.is_empty());
+            (name, of_series, board.days.values().any(|days| !days.is_empty()))
+        });
+        ComparedBoards::of(told, units)
     }
 
     fn count(&self, key: &SeriesKey) -> u64 {

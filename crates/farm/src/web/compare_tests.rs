@@ -8,6 +8,7 @@ use model::units::Nanos;
 use super::App;
 use super::made_app::{app_of, get};
 use crate::fixture::recorded_run;
+use crate::records::FarmSlot;
 use crate::store::engines::on_each_engine;
 
 async fn json(app: &Arc<App>, query: &str) -> serde_json::Value {
@@ -187,6 +188,54 @@ fn boards_on_both_sides_are_compared_with_themselves() {
         let found = json(&app, machines).await;
         assert_eq!((found["design"].as_str(), found["units"].as_u64()), (Some("paired"), Some(6)));
         assert_eq!(found["a"][3]["title"], found["b"][3]["title"]);
+    });
+}
+
+/// Series of other plans are not compared with each other: an answer says of which boards it is.
+#[test]
+fn an_answer_names_the_boards_that_it_is_of() {
+    on_each_engine(async |store| {
+        let app = app_of(store, 1, 8).await;
+        let mut record = recorded_run("measured", "a");
+        let first = record.slots[0].clone();
+        record.rows.clear();
+        record.plan_words.clear();
+        // From 2026-10-30 on; the last board has most days.
+        for (board, day) in (0..3).flat_map(|board| (0..8 + 2 * board).map(move |day| (board, day))) {
+            let begin = 1_793_318_400 + day * 86_400;
+            record.run.id = format!("r{board}-{day}");
+            record.run.board = format!("x{board}");
+            record.board_name.clone_from(&record.run.board);
+            record.run.key.plan = format!("p{board}");
+            (record.run.started, record.whole.t) = (begin, begin);
+            let (run, max_ns) = (record.run.id.clone(), Some(Nanos(50_000 + day * 100)));
+            record.slots = vec![FarmSlot { t: begin + 600, run, max_ns, ..first.clone() }];
+            app.store.put(&record).await.unwrap();
+        }
+        let query = "a_board=x0,x1,x2&a_before=2026-11-05&b_board=x0,x1,x2&b_from=2026-11-05";
+        let found = json(&app, query).await;
+        let boards = serde_json::json!({
+            "compared": ["x2"], "other_series": 2, "no_days": 0, "one_side": 0,
+        });
+        assert_eq!((&found["boards"]["a"], &found["boards"]["b"]), (&boards, &boards));
+        let said = "Of both sides this is x2 alone, 2 of 3 boards left out: 2 were measured as other series";
+        assert!(found["remarks"].to_string().contains(said), "{}", found["remarks"]);
+        assert_eq!(found["other_series"][0]["boards"]["b"], serde_json::json!(["x1"]));
+        let (_, page) = get(&app, &format!("/compare?{query}")).await;
+        for words in [
+            ", of x2 alone</h1>",
+            " This is of x2 alone.</strong>",
+            said,
+            ">measure, of x1<",
+            ">measure, of x0<",
+        ] {
+            assert!(page.contains(words), "{words}: {page}");
+        }
+        // Of all that are named nothing is to be said.
+        let one = "a_board=x2&a_before=2026-11-05&b_board=x2&b_from=2026-11-05";
+        assert!(!json(&app, one).await["remarks"].to_string().contains("alone"));
+        let (_, page) = get(&app, &format!("/compare?{one}")).await;
+        assert!(!page.contains("of x2 alone"), "{page}");
     });
 }
 
