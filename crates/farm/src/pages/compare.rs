@@ -171,10 +171,11 @@ fn form_of_days(form: &ComparisonForm, choices: &ComparisonChoices, again: &str)
     html! {
         h2 { (again) "Boards, kernels, settings, spans of time" }
         form action="/compare" method="get" {
-            p { "What is left empty may be anything. A kernel is what its release begins with, in whole \
-             parts; a setting is one of a board's environment with its value, as the page of its \
-             environments names them. Of six boards or more a board is the unit, and one that is on both \
-             sides is compared with itself; of fewer a day is." }
+            p { "A side names boards, a machine, a kernel, a setting or an environment; what else is left \
+             empty may be anything. A kernel is what its release begins with, in whole parts; a setting is \
+             one of a board's environment with its value, as the page of its environments names them. Of \
+             six boards or more a board is the unit, and one that is on both sides is compared with itself; \
+             of fewer a day is." }
             div.sides {
                 @for (name, title, side) in [("a", "A", &form.sides[0]), ("b", "B", &form.sides[1])] {
                     fieldset { legend { (title) } (fields(name, side)) }
@@ -206,6 +207,7 @@ mod tests {
         let text = form_page(&form, &ComparisonChoices::default(), Some("no run of this id: <b>"));
         assert!(!text.contains("<b>") && text.contains("r2") && text.contains("&quot;x"));
         assert!(text.find(">Runs<") < text.find(">Boards, kernels"));
+        assert!(text.contains("A side names boards, a machine, a kernel, a setting or an environment; what"));
     }
 
     #[test]

@@ -145,14 +145,10 @@ mod tests {
         assert_eq!((of.compared.len(), of.other_series, of.no_days, of.one_side), (1, 2, 1, 1));
         let both = [of.clone(), of.clone()];
         let remarks = ComparedBoards::remarks(&both);
-        assert_eq!(
-            remarks,
-            [
-                "Of both sides this is a alone, 4 of 5 boards left out: 1 has no day of it that counts, 1 is on \
-              one side alone, 2 were measured as other series, with another plan, and series are not compared \
-              with each other: choose theirs to see them."
-            ]
-        );
+        let said = "Of both sides this is a alone, 4 of 5 boards left out: 1 has no day of it that counts, \
+                    1 is on one side alone, 2 were measured as other series, with another plan, and series \
+                    are not compared with each other: choose theirs to see them.";
+        assert_eq!(remarks, [said]);
         assert_eq!(ComparedBoards::alone(&both).unwrap(), "a alone");
         let all = ComparedBoards::of(boards().take(1), &units(&["a"]));
         assert_eq!(ComparedBoards::alone(&[all.clone(), all.clone()]), None);

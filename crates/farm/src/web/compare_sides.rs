@@ -324,7 +324,7 @@ async fn boards_of(
     }
     if !side.asks_what_it_was() {
         return Err(Refusal::bad(format!(
-            "{name} may be any board: name some, or a machine, kernel, setting or environment"
+            "{name} may be any board: a side names boards, a machine, a kernel, a setting or an environment"
         )));
     }
     let found = known.times(side, within);
