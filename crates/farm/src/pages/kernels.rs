@@ -7,7 +7,7 @@ use report::html::cards;
 use report::words::{duration, span, us_or_dash};
 
 use super::five_minutes::address;
-use super::parts::{as_data, escaped, known};
+use super::parts::{LEAST_P9999, as_data, escaped, known};
 use super::{Section, page};
 use crate::records::{KernelRecord, SeriesKey};
 use crate::sides::FarmSide;
@@ -23,7 +23,9 @@ pub fn kernels(all: &[KernelRecord]) -> String {
         (lead(all))
         @for (at, group) in groups.iter().enumerate() {
             (machine(group))
-            @if Some(at) == first_of_runs { p.muted { "p99.99 is that of the median run." } }
+            @if Some(at) == first_of_runs { p.muted {
+                "p99.99 is that of the median run, of each the largest of its CPUs: where these have fewer \
+                 than " (LEAST_P9999) " wake-ups, the maximum." } }
         }
         p.muted { "Of runs those that are over and count; of recorders all days of each board with a kernel, \
              but for those on which its environment changed. A largest latency grows with the time it is \
