@@ -216,8 +216,10 @@ pub fn text(x: f64, y: f64, anchor: &str, colour: &str, words: &str) -> Markup {
     html! { text x=(Px(x)) y=(Px(y)) text-anchor=(anchor) fill=(colour) { (words) } }
 }
 
-/// A line of text over data, kept readable by a halo in the background colour.
+/// A line of text over data, kept readable by a halo in the background colour; in that of a line it
+/// has the one for words.
 pub fn text_over(x: f64, y: f64, anchor: &str, colour: &str, theme: &Theme, words: &str) -> Markup {
+    let colour = theme.of_words(colour);
     html! {
         text x=(Px(x)) y=(Px(y)) text-anchor=(anchor) fill=(colour) font-weight="600"
             stroke=(theme.background) stroke-width="3.5" stroke-linejoin="round" paint-order="stroke" { (words) }
@@ -302,6 +304,13 @@ mod tests {
         for (value, text) in [(1.0, "1"), (1.25, "1.3"), (-0.04, "0"), (-0.26, "-0.3"), (920.0, "920")] {
             assert_eq!(Px(value).to_string(), text);
         }
+    }
+
+    #[test]
+    fn words_in_the_colour_of_a_line_are_darker_than_it() {
+        let theme = &crate::plot::theme::PAPER;
+        let text = text_over(1.0, 2.0, "end", theme.lines[1], theme, "CPU 1").into_string();
+        assert!(text.contains(theme.words[1]) && !text.contains(theme.lines[1]), "{text}");
     }
 
     #[test]

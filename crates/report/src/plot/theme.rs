@@ -17,6 +17,8 @@ pub const HEATS: usize = 8;
 pub struct Theme {
     /// One per line.
     pub lines: [&'static str; LINES],
+    /// The same for words, which take more contrast than a line.
+    pub words: [&'static str; LINES],
     /// From a single sample to the fullest cell.
     pub heat: [&'static str; HEATS],
     /// What is behind everything.
@@ -34,6 +36,7 @@ pub struct Theme {
 /// For standalone files and for print.
 pub const PAPER: Theme = Theme {
     lines: ["#0072b2", "#d55e00", "#00865f", "#b5478f", "#2f94cf", "#a87300", "#222222", "#7b5bb5"],
+    words: ["#0072b2", "#b84f00", "#00805b", "#b5478f", "#2278ad", "#8f6200", "#222222", "#7b5bb5"],
     heat: ["#e0603f", "#d04a55", "#bb3a6b", "#a12a80", "#82208f", "#621a92", "#421686", "#250f63"],
     background: "#ffffff",
     ink: "#1b1f24",
@@ -46,6 +49,7 @@ pub const PAPER: Theme = Theme {
 /// For a dark page.
 pub const NIGHT: Theme = Theme {
     lines: ["#4da3e0", "#ff8a4c", "#2cc79b", "#e08cc4", "#9adcff", "#f0b541", "#e8e8e8", "#b79ce6"],
+    words: ["#4da3e0", "#ff8a4c", "#2cc79b", "#e08cc4", "#9adcff", "#f0b541", "#e8e8e8", "#b79ce6"],
     heat: ["#8a63e6", "#a659d6", "#c352bd", "#db559c", "#ee667c", "#fa8460", "#fdac52", "#f5e663"],
     background: "#15181c",
     ink: "#e6e9ed",
@@ -67,6 +71,16 @@ pub const PAGE: Theme = Theme {
         "var(--line6)",
         "var(--line7)",
     ],
+    words: [
+        "var(--words0)",
+        "var(--words1)",
+        "var(--words2)",
+        "var(--words3)",
+        "var(--words4)",
+        "var(--words5)",
+        "var(--words6)",
+        "var(--words7)",
+    ],
     heat: [
         "var(--heat0)",
         "var(--heat1)",
@@ -85,6 +99,13 @@ pub const PAGE: Theme = Theme {
     alarm: "var(--alarm)",
 };
 
+impl Theme {
+    /// The colour of words on what has this one.
+    pub fn of_words<'a>(&self, colour: &'a str) -> &'a str {
+        self.lines.iter().position(|line| *line == colour).map_or(colour, |at| self.words[at])
+    }
+}
+
 /// The variables of a page: light, dark where the reader wants it, and light again on paper.
 pub fn css() -> String {
     let (paper, night) = (variables(&PAPER), variables(&NIGHT));
@@ -96,7 +117,11 @@ pub fn css() -> String {
 
 fn variables(theme: &Theme) -> String {
     let mut css = String::new();
-    let lists = [("line", theme.lines.as_slice()), ("heat", theme.heat.as_slice())];
+    let lists = [
+        ("line", theme.lines.as_slice()),
+        ("words", theme.words.as_slice()),
+        ("heat", theme.heat.as_slice()),
+    ];
     for (name, colours) in lists {
         for (i, colour) in colours.iter().enumerate() {
             let _ = write!(css, "--{name}{i}:{colour};");
@@ -141,9 +166,13 @@ mod tests {
                 let ratio = contrast(colour, theme.background);
                 assert!(ratio >= 3.0, "{colour} on {}: {ratio:.2}", theme.background);
             }
-            for colour in [theme.ink, theme.muted] {
+            for colour in [theme.ink, theme.muted, theme.alarm].iter().chain(&theme.words) {
                 assert!(contrast(colour, theme.background) >= 4.5, "{colour}");
             }
+            for line in theme.lines {
+                assert!(contrast(theme.of_words(line), theme.background) >= 4.5, "{line}");
+            }
+            assert_eq!(theme.of_words(theme.alarm), theme.alarm);
         }
     }
 
