@@ -122,6 +122,17 @@ pub fn nice_at_or_above(value: f64) -> f64 {
     nice * power
 }
 
+/// The largest of 1, 2, 5, 10, ... (times a power of ten) that is not above the value.
+pub fn nice_at_or_below(value: f64) -> f64 {
+    let above = nice_at_or_above(value);
+    if above <= value * 1.000_001 {
+        return above;
+    }
+    // Of 5 the one before is 2, of 1 and 2 half of them.
+    let power = 10f64.powf(above.log10().floor());
+    if (above / power - 5.0).abs() < 0.5 { above / 2.5 } else { above / 2.0 }
+}
+
 /// The unit in which a linear axis up to `hi` nanoseconds is labelled, and its size.
 ///
 /// Microseconds wherever they are readable: it is what the field reads.
@@ -234,6 +245,15 @@ mod tests {
         assert_eq!((power_label(0.05), power_label(2e-5)), ("0.05".into(), "2e-5".into()));
         assert_eq!(power_label(1e-4), "10\u{207b}\u{2074}");
         assert_eq!(power_label(100.0), "100");
+    }
+
+    #[test]
+    fn nice_values_are_on_either_side() {
+        for (value, below, above) in
+            [(45.0, 20.0, 50.0), (15.0, 10.0, 20.0), (70.0, 50.0, 100.0), (50.0, 50.0, 50.0), (1e5, 1e5, 1e5)]
+        {
+            assert_eq!((nice_at_or_below(value), nice_at_or_above(value)), (below, above), "{value}");
+        }
     }
 
     #[test]

@@ -186,12 +186,14 @@ impl Sketch<'_> {
     }
 }
 
-/// The limit as a line down, with its name.
+/// The limit as a line down, with its name to the right of it where it has room: a curve falls, and
+/// is above it on the left.
 pub fn limit(limit: Nanos, plot: &Plot, x: &Scale, theme: &Theme) -> Markup {
     let x = x.at(limit.0 as f64);
     let words = format!("limit {}", span(limit));
-    let left = x - svg::text_width(&words) - 8.0 > plot.left;
-    let (at, anchor) = if left { (x - 5.0, "end") } else { (x + 5.0, "start") };
+    // It is in bold.
+    let right = x + svg::text_width(&words) * 1.1 + 8.0 < plot.right;
+    let (at, anchor) = if right { (x + 5.0, "start") } else { (x - 5.0, "end") };
     html! {
         path d=(stroke(x, plot.top, plot.bottom)) fill="none" stroke=(theme.alarm) stroke-width="1.4" stroke-dasharray="7 4" {}
         (text_over(at, plot.top + 15.0, anchor, theme.alarm, theme, &words))

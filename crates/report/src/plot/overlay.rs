@@ -3,8 +3,7 @@
 
 use maud::html;
 
-use super::axis::{Scale, power_label, span_label};
-use super::columns;
+use super::axis::{Scale, nice_at_or_above, nice_at_or_below, power_label, span_label};
 use super::curve::Curve;
 use super::exceedance_rate;
 use super::svg;
@@ -44,8 +43,10 @@ pub fn draw(groups: &[RunGroup], limit: Option<Nanos>, size: Size, theme: &Theme
     let furthest = shown.map_or(worst, |limit| worst.max(limit.0 as f64));
     let lowest = shown.map_or(lowest, |limit| lowest.min(limit.0 as f64));
     let plot = Plot::new(size, 30.0, if size == Size::Wide { 290.0 } else { 250.0 });
-    let (from, to) = columns::decades(lowest as i64, furthest.min(9e18) as i64);
-    let x = Scale::log(from as f64, to as f64, plot.left, plot.right);
+    // All that is compared is in this picture: none lies beside it that needs the same axis. At its
+    // end the largest has room.
+    let (from, to) = (nice_at_or_below(lowest), nice_at_or_above(furthest * 1.1));
+    let x = Scale::log(from, to, plot.left, plot.right);
     let y = Scale::log(least(Curve::one)? / 2.0, most(Curve::most)? * 1.5, plot.bottom, plot.top);
     let path = |curve: &Curve| curve.path(&x, &y, curve.observed()).0;
     let (legend, legend_height) = legend(&keys(groups, &drawn, theme), &plot, plot.bottom + 58.0, theme);
@@ -122,6 +123,7 @@ mod tests {
     use super::*;
     use crate::fixture;
     use crate::plot::theme::PAPER;
+    use stats::series::BLOCK;
 
     #[test]
     fn a_group_has_a_thin_line_per_run_and_a_thick_one() {
@@ -139,6 +141,22 @@ mod tests {
             "{:?}",
             picture.notes
         );
+    }
+
+    /// Of latencies within an octave an axis of four decades shows nothing.
+    #[test]
+    fn the_axis_begins_and_ends_near_the_data() {
+        let list: Vec<Option<Nanos>> = (45..=95).map(|us| Some(Nanos(us * 1_000))).collect();
+        let series = Series::of_list(&list, BLOCK, Nanos(1));
+        let groups = [RunGroup { name: "A".into(), series: vec![&series], unit: ComparedUnit::Day }];
+        for size in [Size::Wide, Size::Narrow] {
+            let text = draw(&groups, Some(Nanos(70_000)), size, &PAPER).unwrap().body.into_string();
+            assert!(text.contains(">20 us<") && text.contains(">200 us<"), "{text}");
+            assert!(!text.contains(">1 us<") && !text.contains(">1 ms<"), "{text}");
+            // The curve falls: right of the limit there is room above it.
+            let limit = text.split(">limit 70 us<").next().unwrap().rsplit("<text").next().unwrap();
+            assert!(limit.contains("\"start\""), "{limit}");
+        }
     }
 
     #[test]
