@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bundle::record::lines::{HeaderLine, ROWS_SCHEMA, RowsLine};
 use model::labels::Labels;
 use model::text::excerpt;
-use model::units::Nanos;
+use model::units::{Cpu, Nanos};
 use model::watch::WatchRow;
 use report::watch::summary::WaitClass;
 use sha2::{Digest, Sha256};
@@ -48,6 +48,8 @@ pub struct RowPart {
     pub sums: TierRow,
     /// Times of maxima are CLOCK_MONOTONIC here.
     pub peaks: Vec<SlotPeak>,
+    /// Whose the largest is, of several that have it the first: the names are of the same.
+    pub max_cpu: Option<Cpu>,
     pub victim: String,
     pub culprit: String,
     /// Who took the time of the largest wake-ups: each counts once in a line, whose five minutes
@@ -190,6 +192,7 @@ fn series_name(series: &str, row: &WatchRow) -> String {
 fn add(part: &mut RowPart, row: &WatchRow) {
     let Some(cpu) = row.cpu else { return };
     if row.max_ns > part.sums.max_ns {
+        part.max_cpu = Some(cpu);
         part.victim = excerpt(&row.victim.comm);
         let rule = row.culprit.rule.as_deref().unwrap_or_default();
         part.culprit = match row.culprit.name.as_str() {
@@ -236,7 +239,6 @@ mod tests {
     use super::*;
     use bundle::record::lines::LineSpan;
     use model::rows::RowCounts;
-    use model::units::Cpu;
     use model::watch::{Holder, Victims, WatchCulprit};
     use proptest::prelude::*;
 

@@ -94,7 +94,9 @@ pub fn culprit_of(run: &Run, spike: &Spike) -> String {
 
 fn slot(t: i64, cpus: BTreeMap<u32, SlotPeak>) -> FarmSlot {
     let cpus: Vec<SlotPeak> = cpus.into_values().collect();
-    let worst = cpus.iter().filter(|peak| peak.max_ns.is_some()).max_by_key(|peak| peak.max_ns).copied();
+    // Of several the last is taken: from behind it is the first CPU, as in the rows of a recorder.
+    let worst =
+        cpus.iter().rev().filter(|peak| peak.max_ns.is_some()).max_by_key(|peak| peak.max_ns).copied();
     FarmSlot {
         t,
         n: cpus.iter().fold(0, |sum, peak| sum.saturating_add(peak.n)),
@@ -155,6 +157,10 @@ mod tests {
         assert_eq!((slots[1].t - slots[0].t, slots[1].n, slots[1].missed), (SLOT, 25, 12));
         assert_eq!((slots[1].max_cpu, slots[1].max_ns), (Some(Cpu(2)), Some(Nanos(90))));
         assert_eq!(slots[1].max_at.unwrap() % SECOND, 7);
+        // Of two with the same it is the first CPU, as in the rows of a recorder.
+        let mut fold = SlotFold::of(&run, None);
+        [block(2, 1, 10, 40), block(1, 2, 20, 40)].iter().for_each(|one| fold.add(one));
+        assert_eq!(fold.finish(&run).last().unwrap().max_cpu, Some(Cpu(1)));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use model::rng::SplitMix64;
 use model::rows::RowCounts;
 use model::units::{Cpu, Nanos};
-use model::watch::WatchRow;
+use model::watch::{Holder, WatchCulprit, WatchRow, WatchTask};
 
 use super::engines::on_each_engine;
 use super::{BoardClock, FarmStore, RowBatch, RowsStored, TimeStretch};
@@ -56,6 +56,37 @@ async fn times(store: &FarmStore) -> Vec<(u64, i64)> {
     let key = SeriesKey { series: "timer".into(), plan: String::new() };
     let slots = store.slots("a", &key, ALL, 1_000).await.unwrap();
     slots.iter().map(|slot| (slot.n - 1, slot.max_at.unwrap().div_euclid(S))).collect()
+}
+
+/// Of CPUs with the same largest latency the first has the time and the names.
+#[test]
+fn the_largest_of_five_minutes_is_of_one_cpu() {
+    on_each_engine(async |store| {
+        let board_id = store.board_for("a", "a").await.unwrap();
+        let of = RowsOf { boot: "b".into(), recording: "r".into(), series: "timer".into() };
+        let row = |cpu: u32, max: i64, at: i64, name: &str| {
+            let (hist, max_mono_ns) = (RowCounts::of_rows([(100, 1)]), Some(Nanos(at * S)));
+            let (cpu, n, max_ns) = (Some(Cpu(cpu)), hist.total(), Some(Nanos(max)));
+            let victim = WatchTask { comm: name.into(), ..WatchTask::default() };
+            let culprit = WatchCulprit { name: name.into(), ..WatchCulprit::default() };
+            WatchRow { cpu, n, max_ns, max_mono_ns, hist, victim, culprit, ..WatchRow::default() }
+        };
+        // The last is the first CPU's again, for those of which is known who held it.
+        let last = WatchRow { holder: Holder::Lower.into(), ..row(0, 200, 34, "late") };
+        let cpus = [row(0, 100, 31, "small"), row(1, 200, 32, "first"), row(2, 200, 33, "second"), last];
+        let line = serde_json::json!({
+            "seq": 1, "mono_ns": 30 * S, "span_ns": 300 * S, "wall_ns": START * S, "cpus": cpus,
+        });
+        let rows = rows::read(&of, line.to_string().as_bytes()).unwrap();
+        let batch = RowBatch { board_id, of, clock: None, received_ns: i64::MAX, rows };
+        put(&store, batch).await;
+        let key = SeriesKey { series: "timer".into(), plan: String::new() };
+        let slot = store.slots("a", &key, ALL, 9).await.unwrap().remove(0);
+        assert_eq!((slot.max_ns, slot.max_cpu), (Some(Nanos(200)), Some(Cpu(1))));
+        let at = |cpu: u32| slot.cpus.iter().find(|peak| peak.cpu == Cpu(cpu)).unwrap().max_at;
+        assert!(slot.max_at == at(1) && at(0) != at(1) && at(1) != at(2), "{slot:?}");
+        assert_eq!((slot.victim.as_str(), slot.culprit.as_str()), ("first", "first"));
+    });
 }
 
 #[test]

@@ -204,7 +204,7 @@ fn slot(row: &PlacedRow<'_>, part: &RowPart, name: SlotName) -> FarmSlot {
     let wall = |mono: i64| mono.saturating_add(row.offset);
     let place = |peak: &SlotPeak| SlotPeak { max_at: peak.max_at.map(wall), ..*peak };
     let cpus: Vec<SlotPeak> = part.peaks.iter().map(place).collect();
-    let worst = cpus.iter().filter(|peak| peak.max_ns.is_some()).max_by_key(|peak| peak.max_ns).copied();
+    let worst = cpus.iter().find(|peak| Some(peak.cpu) == part.max_cpu).copied();
     FarmSlot {
         t: Tier::Slot.begin(row.t()),
         n: part.sums.n,
