@@ -273,7 +273,7 @@ fn what_cannot_be_compared_is_said_with_the_form() {
             (format!("a_board={board}&a_before=today&b_board=x"), 400, "a date is none"),
             (format!("a_board={board}&b_board=nobody"), 404, "no board is called nobody"),
             (format!("a_board={board}&b_from=2026-11-14"), 400, "B may be any board: a side names boards"),
-            ("a_kernel=6.12".to_owned(), 400, "B may be any board: a side names boards"),
+            ("a_kernel=6".to_owned(), 400, "B may be any board: a side names boards"),
             (format!("a_board={board}&b_setting=none%3D1"), 404, "no board was what"),
             (
                 format!("a_board={board}&a_before=1999-01-01&b_board={board}&b_from=2026-01-01"),
