@@ -4,8 +4,8 @@
 //! before the days that are judged, and the rarest that can show a doubling within a week.
 
 use model::rows::row_edges;
-use report::words::span;
-use stats::pair::conditional_binomial::Exposure;
+use report::words::{several, span};
+use stats::pair::conditional_binomial::{Exposure, total};
 use stats::time::onset::{Direction, LEAST, RECENT, onsets, smallest_factor};
 
 use super::{ChangeKind, FarmChange, SHOWN_DAYS};
@@ -17,6 +17,8 @@ use crate::records::{SeriesKey, Tier, TierRow};
 pub const READ_DAYS: i64 = 320;
 /// Late wake-ups a day that the level is chosen for.
 const A_DAY: f64 = 10.0;
+/// By such a share of their number days have to be shorter or longer together for it to be said.
+const UNEQUAL: f64 = 0.03;
 
 /// The whole days of a board's series, oldest first.
 #[derive(Clone, Debug)]
@@ -38,27 +40,34 @@ pub fn rate_changes(of: &RateHistory) -> Vec<FarmChange> {
     let (Some(level), Some(last)) = (level(of.days), of.days.last()) else { return Vec::new() };
     let days = counted(of.days, level);
     let shown_from = last.t - SHOWN_DAYS * Tier::Day.seconds();
-    let all = onsets(&days.iter().map(|day| day.1).collect::<Vec<_>>());
-    let one = |onset: &stats::time::onset::RateOnset| {
+    let exposures: Vec<Exposure> = days.iter().map(|day| day.1).collect();
+    let all = onsets(&exposures);
+    let one = |at: usize| {
+        let onset = &all[at];
         let (from, seen) = (days[onset.from].0, days[onset.seen].0);
         let limit = span(row_edges(level).0);
         let whose = if of.name.is_empty() { String::new() } else { format!(" of {}", of.name) };
         let more = onset.direction == Direction::More;
         let often = if more { "more often" } else { "less often" };
-        let mut evidence = vec![
-            format!(
-                "Latencies from {limit} on came {} a day before and {} since {}.",
-                a_day(onset.before),
-                a_day(onset.after),
-                date(from)
-            ),
-            format!(
-                "From day to day the count varies {:.1} times as much as by chance alone.",
-                onset.phi.max(1.0)
-            ),
-        ];
+        // What is usual since then, up to where it changed again.
+        let next = all.get(at + 1).map(|next| next.from);
+        let sides = RateSides {
+            before: &exposures[onset.usual_from..onset.from],
+            since: &exposures[onset.from..next.unwrap_or(exposures.len())],
+            from,
+            until: next.map(|next| days[next].0),
+        };
+        let mut evidence = sides.says(&limit);
+        evidence.push(format!(
+            "It was seen on {}; how likely it is by chance is of the days up to then.",
+            date(seen)
+        ));
+        evidence.push(format!(
+            "From day to day the count varied {:.1} times as much before as by chance alone.",
+            onset.phi.max(1.0)
+        ));
         if let Some(factor) = smallest_factor(onset.before, onset.phi) {
-            evidence.push(format!("At this rate {factor:.1} times as many are seen within a week."));
+            evidence.push(format!("At the rate before, {factor:.1} times as many are seen within a week."));
         }
         FarmChange {
             board: of.board.to_owned(),
@@ -76,7 +85,49 @@ pub fn rate_changes(of: &RateHistory) -> Vec<FarmChange> {
             conditions: Vec::new(),
         }
     };
-    all.iter().filter(|onset| days[onset.seen].0 > shown_from).map(one).collect()
+    (0..all.len()).filter(|at| days[all[*at].seen].0 > shown_from).map(one).collect()
+}
+
+/// The days before a change of a rate, and those since it: the day on which it began is one of
+/// these, as nobody knows at which hour of it that was.
+struct RateSides<'a> {
+    before: &'a [Exposure],
+    since: &'a [Exposure],
+    /// The first second of the first day since it,
+    from: i64,
+    /// and of the day on which it changed again, if it did.
+    until: Option<i64>,
+}
+
+impl RateSides<'_> {
+    /// The means of both, and of how many days each is.
+    fn says(&self, limit: &str) -> Vec<String> {
+        let mean = |of: &[Exposure]| {
+            let all = total(of);
+            a_day(if all.time > 0.0 { all.events as f64 / all.time } else { 0.0 })
+        };
+        let since = match self.until {
+            None => format!("since {}", date(self.from)),
+            Some(until) => {
+                format!("since {}, up to {} when that changed again", date(self.from), date(until))
+            }
+        };
+        let mut says = vec![format!(
+            "Latencies from {limit} on came {} a day before and {} {since}: the means of the {} with samples \
+             before it, and of the {} from that day on.",
+            mean(self.before),
+            mean(self.since),
+            several(self.before.len() as u64, "whole day", "whole days"),
+            several(self.since.len() as u64, "whole day", "whole days"),
+        )];
+        let is_other = |of: &[Exposure]| (total(of).time / of.len().max(1) as f64 - 1.0).abs() > UNEQUAL;
+        if is_other(self.before) || is_other(self.since) {
+            says.push(
+                "A day counts by its wake-ups: with half of the usual number it is half a day.".to_owned(),
+            );
+        }
+        says
+    }
 }
 
 /// So many a day, for people.
@@ -130,6 +181,54 @@ pub(super) mod tests {
             TierRow { t: at as i64 * 86_400, n: 86_000_000 + late, cpus, ..TierRow::default() }
         };
         counts.into_iter().enumerate().map(day).collect()
+    }
+
+    /// The numbers of a sentence.
+    fn numbers(of: &str) -> Vec<f64> {
+        let number = |word: &str| word.trim_end_matches([',', ':', '.']).parse().ok();
+        of.split(' ').filter_map(number).collect()
+    }
+
+    #[test]
+    fn the_rate_since_a_change_is_that_of_all_days_since_and_goes_on_with_them() {
+        let key = SeriesKey { series: "measure".into(), plan: "p".into() };
+        let changes = |days: &[TierRow]| rate_changes(&RateHistory { board: "a", key: &key, name: "", days });
+        let mean = |days: &[TierRow]| {
+            days.iter().map(|day| day.n - 86_000_000).sum::<u64>() as f64 / days.len() as f64
+        };
+        let says = |change: &FarmChange, before: &[TierRow], since: &[TierRow]| {
+            let wanted = [mean(before), mean(since), before.len() as f64, since.len() as f64];
+            let said = numbers(&change.evidence[0]);
+            assert_eq!(said.len(), 5, "{change:?}");
+            let is_near = said[1..].iter().zip(wanted).all(|(said, wanted)| (said - wanted).abs() < 0.6);
+            assert!(is_near, "{change:?} is not of {wanted:?}");
+        };
+        let mut days = history(&[(12.0, 100), (60.0, 1), (250.0, 9)]);
+        // As it is seen on the first day of it, and nine days later.
+        let (first, later) = (changes(&days[..101]).remove(0), changes(&days).remove(0));
+        let at = (first.from / 86_400) as usize;
+        assert!((98..101).contains(&at) && first.t == 100 * 86_400, "{first:?}");
+        says(&first, &days[..at], &days[at..101]);
+        says(&later, &days[..at], &days[at..]);
+        // It is the same change, of the same chance.
+        assert_eq!((later.t, later.from), (first.t, first.from));
+        assert_eq!((&later.subject, &later.says), (&first.subject, &first.says));
+        assert!(later.p.unwrap() < 1e-4 && first.p.unwrap() < 1e-4, "{later:?}");
+        assert!(later.evidence[1].starts_with("It was seen on 1970-04-11; "), "{later:?}");
+        // What came after the next change is not of this one.
+        let next = history(&[(12.0, 100), (60.0, 1), (250.0, 59), (900.0, 10)]);
+        let all = changes(&next);
+        assert_eq!(all.len(), 2, "{all:?}");
+        says(&all[0], &next[..at], &next[at..160]);
+        says(&all[1], &next[at..160], &next[160..]);
+        assert!(all[0].evidence[0].contains(" up to 1970-06-10 when that changed again: "), "{all:?}");
+        // A day of half the length counts half, and that is said.
+        assert!(!later.evidence.iter().any(|one| one.starts_with("A day counts by")), "{later:?}");
+        days[105..].iter_mut().for_each(|day| day.n /= 2);
+        let halves = changes(&days).remove(0);
+        assert!(halves.evidence[1].starts_with("A day counts by its wake-ups: "), "{halves:?}");
+        let since = |change: &FarmChange| numbers(&change.evidence[0])[2];
+        assert!(since(&halves) > 1.2 * since(&later), "{halves:?}");
     }
 
     #[test]

@@ -57,9 +57,12 @@ pub struct RateOnset {
     pub seen: usize,
     /// and that on which it seems to have begun.
     pub from: usize,
-    /// Events a day before,
+    /// The first of the days that are usual: those up to [`RECENT`] days before it was seen were
+    /// held against.
+    pub usual_from: usize,
+    /// Events a day of these, as it was judged by them: a little more than their mean,
     pub before: f64,
-    /// and since then.
+    /// and of the days since then, up to that on which it was seen.
     pub after: f64,
     /// Variance over mean of the days before.
     pub phi: f64,
@@ -81,8 +84,9 @@ pub fn onsets(days: &[Exposure]) -> Vec<RateOnset> {
         let both = [Direction::More, Direction::Fewer];
         let here = both.iter().find_map(|way| onset(&days[past..begin], &days[begin..=seen], *way));
         if let Some(onset) = here {
-            usual_from = begin + onset.from;
-            found.push(RateOnset { seen, from: usual_from, ..onset });
+            let from = begin + onset.from;
+            found.push(RateOnset { seen, from, usual_from: past, ..onset });
+            usual_from = from;
         }
     }
     found
@@ -105,6 +109,7 @@ fn onset(past: &[Exposure], recent: &[Exposure], direction: Direction) -> Option
         direction,
         seen: 0,
         from: best.1,
+        usual_from: 0,
         before: usual.rate,
         after: since.events as f64 / since.time,
         phi: usual.phi,
@@ -201,6 +206,7 @@ mod tests {
         let one = found[0];
         assert!((100..107).contains(&one.seen) && one.from.abs_diff(100) <= 2, "{one:?}");
         assert!(one.direction == Direction::More && one.p_day < 1e-4 && one.after / one.before > 1.5);
+        assert_eq!(one.usual_from, 0);
     }
 
     #[test]
@@ -256,6 +262,7 @@ mod tests {
                 counts.iter().map(|&(events, time)| Exposure { events, time }).collect();
             for one in onsets(&days) {
                 prop_assert!(one.from <= one.seen && one.seen < days.len());
+                prop_assert!(one.usual_from + LEAST <= one.from);
             }
         }
     }
