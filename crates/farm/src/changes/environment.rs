@@ -20,6 +20,9 @@ pub const EFFECT_DAYS: i64 = 7;
 const LEAST_DAYS: usize = 4;
 /// Settings that a sentence names.
 const NAMED: usize = 3;
+/// What days after a change are against those before it.
+const HIGHER: &str = "higher";
+const LOWER: &str = "lower";
 
 /// A board that has another environment from some time on.
 #[derive(Clone, Debug)]
@@ -163,7 +166,7 @@ fn effect_in<'a>(name: &'a str, (a, b): &Sides, t: i64) -> SeriesEffect<'a> {
         a.len(),
         b.len(),
         date(t),
-        compared.verdict.name()
+        seen(compared.verdict)
     )];
     if let (Some(ratio), Some(limit)) = (compared.rate_ratio, compared.limit_ns) {
         evidence.push(format!(
@@ -179,6 +182,22 @@ fn effect_in<'a>(name: &'a str, (a, b): &Sides, t: i64) -> SeriesEffect<'a> {
         ));
     }
     SeriesEffect { name, kind, p: compared.p_value, evidence }
+}
+
+/// What the days alone show: whether that is for the worse is known with all changes of the fleet.
+fn seen(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Worse => HIGHER,
+        Verdict::Better => LOWER,
+        other => other.name(),
+    }
+}
+
+/// What is said of a verdict that so many changes do not carry, by the share of chance among them.
+pub(super) fn no_more_than_chance(kind: ChangeKind, changes: usize, p: f64) -> String {
+    let seen = if kind == ChangeKind::Better { LOWER } else { HIGHER };
+    let of = several(changes as u64, "change", "changes");
+    format!("It is {seen}, but no more than chance makes of {of} looked at (p {p:.3}).")
 }
 
 fn says(settings: &[SettingChange]) -> String {
@@ -287,7 +306,7 @@ mod tests {
         assert!((of_four - (4.0 * p).min(1.0)).abs() < 1e-12, "{p} {of_four}");
         assert_eq!(many.evidence.len(), 5, "{many:?}");
         assert!(
-            many.evidence[3].starts_with("Wakeup: 7 days before against 7 days after 1970-01-11: worse.")
+            many.evidence[3].starts_with("Wakeup: 7 days before against 7 days after 1970-01-11: higher.")
         );
         assert!(many.evidence[4].starts_with("Of 1 other series its effect is not known"));
         // One that is better takes nothing from one that is worse.

@@ -238,8 +238,8 @@ pub fn hold(mut all: Vec<FarmChange>, series: usize) -> Vec<FarmChange> {
         }
         for (at, adjusted) in tested.into_iter().zip(benjamini_hochberg(&p)) {
             all[at].p = Some(adjusted);
-            if adjusted > FALSE_SHARE && all[at].kind != ChangeKind::Environment {
-                all[at].kind = by_chance(all[at].kind);
+            if adjusted > FALSE_SHARE {
+                take_back(&mut all[at], p.len(), adjusted);
             }
         }
     }
@@ -251,11 +251,11 @@ pub fn hold(mut all: Vec<FarmChange>, series: usize) -> Vec<FarmChange> {
     all
 }
 
-/// What is left of a verdict that the number of changes does not carry.
-fn by_chance(kind: ChangeKind) -> ChangeKind {
-    match kind {
-        ChangeKind::Worse | ChangeKind::Better => ChangeKind::Environment,
-        kind => kind,
+/// Takes a verdict back that the number of changes does not carry.
+fn take_back(one: &mut FarmChange, changes: usize, p: f64) {
+    if matches!(one.kind, ChangeKind::Worse | ChangeKind::Better) {
+        one.evidence.push(environment::no_more_than_chance(one.kind, changes, p));
+        one.kind = ChangeKind::Environment;
     }
 }
 
@@ -296,5 +296,17 @@ mod tests {
             all.iter().map(|one| one.kind).collect::<Vec<_>>(),
             [ChangeKind::Environment, ChangeKind::Silent]
         );
+        let says = "It is higher, but no more than chance makes of 1 change looked at (p 0.200).";
+        assert_eq!(all[0].evidence, [says]);
+        // Of many the one that would do alone is taken back too, and the others say nothing of it.
+        let of = |kind, p| change("a", kind, Some(p));
+        let mut many = vec![of(ChangeKind::Environment, 0.9); 11];
+        many.push(of(ChangeKind::Better, 0.01));
+        let all = hold(many, 9);
+        let taken: Vec<&FarmChange> = all.iter().filter(|one| !one.evidence.is_empty()).collect();
+        assert_eq!((taken.len(), taken[0].kind), (1, ChangeKind::Environment));
+        assert!(taken[0].evidence[0].starts_with("It is lower, but no more than chance makes of 12 "));
+        let kept = hold(vec![of(ChangeKind::Worse, 1e-4)], 9).remove(0);
+        assert!(kept.kind == ChangeKind::Worse && kept.evidence.is_empty(), "{kept:?}");
     }
 }
