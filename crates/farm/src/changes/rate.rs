@@ -117,8 +117,8 @@ impl RateSides<'_> {
              before it, and of the {} from that day on.",
             mean(self.before),
             mean(self.since),
-            several(self.before.len() as u64, "whole day", "whole days"),
-            several(self.since.len() as u64, "whole day", "whole days"),
+            several(self.before.len() as u64, "day", "days"),
+            several(self.since.len() as u64, "day", "days"),
         )];
         let is_other = |of: &[Exposure]| (total(of).time / of.len().max(1) as f64 - 1.0).abs() > UNEQUAL;
         if is_other(self.before) || is_other(self.since) {

@@ -9,6 +9,7 @@ use stats::pair::conditional_binomial::Exposure;
 use stats::time::onset::{LEAST, RECENT, onsets, smallest_factor, usual_rate};
 
 use super::rate::{RateHistory, a_day, counted, level};
+use crate::pages::parts::date;
 use crate::records::SeriesKey;
 
 /// What can be seen of the rate of late wake-ups of a series.
@@ -20,6 +21,9 @@ pub struct RateReach {
     pub days: usize,
     /// Whether that was so.
     pub changed: bool,
+    /// The day that is left out because it is not over.
+    #[serde(skip)]
+    pub left_out: Option<i64>,
     /// Latencies from here on are late; none where too few days say so, or there are too few.
     pub limit_ns: Option<Nanos>,
     /// How many of these come a day; none where too few days say so.
@@ -50,12 +54,17 @@ impl RateReach {
     pub fn says(&self) -> String {
         if self.days < LEAST + RECENT {
             let since = if self.changed { " since it changed" } else { "" };
-            return format!(
+            let mut says = format!(
                 "The rate of late wake-ups of this series is not judged yet: it has {} with samples{since}, \
-                 and {} are needed, {LEAST} of them to know what is usual; the last day is not over.",
+                 and {} are needed, {LEAST} of them to know what is usual.",
                 several(self.days as u64, "day", "days"),
                 LEAST + RECENT
             );
+            if let Some(day) = self.left_out {
+                let day = date(day);
+                says += &format!(" The last day with samples, {day}, is left out: more of it may come.");
+            }
+            return says;
         }
         let (Some(limit), Some(rate)) = (self.limit_ns, self.a_day) else {
             return "The rate of late wake-ups of this series is not judged: it has fewer than ten wake-ups a \
@@ -102,6 +111,11 @@ mod tests {
         let few = reach(&history(&[(15.0, 30)]));
         assert_eq!((few.days, few.limit_ns, few.a_day, few.factor), (30, None, None, None));
         assert!(few.says().contains("30 days with samples, and 56 are needed, 42 of them"), "{}", few.says());
+        assert!(few.says().ends_with("to know what is usual."), "{}", few.says());
+        let left_out = RateReach { left_out: Some(30 * 86_400), ..few }.says();
+        assert!(
+            left_out.ends_with(" The last day with samples, 1970-01-31, is left out: more of it may come.")
+        );
         let before = reach(&history(&[(15.0, 55)]));
         assert!(before.a_day.is_none() && before.says().contains("55 days with samples"), "{before:?}");
         assert!(reach(&history(&[(15.0, 56)])).a_day.is_some());

@@ -12,10 +12,11 @@ use crate::changes::{
     series_name,
 };
 use crate::history::{changes_by_day, environment_on, since as since_time};
+use crate::ingest::plausible::believed;
 use crate::records::{BoardEnvironment, FarmBoard, SeriesKey, SeriesOfBoard, Tier, TierRow};
 use crate::setting_changes::{SettingChange, changed};
 use crate::store::{FarmStore, TimeStretch};
-use crate::wall_clock::DAY;
+use crate::wall_clock::{DAY, now};
 
 /// What changed on a board in the days that are shown, up to the newest of the fleet, and in how
 /// many of its series and environments that was looked for.
@@ -95,24 +96,38 @@ pub async fn reaches(store: &FarmStore, board: &FarmBoard, newest: i64) -> Resul
 /// What can be seen of the rate of one.
 pub async fn reach(store: &FarmStore, board: &FarmBoard, key: &SeriesKey) -> Result<RateReach, Refusal> {
     let invalid = store.invalid_runs(&board.board, board.last_day - READ_DAYS * DAY).await?;
-    let days = days(store, board, key, &invalid).await?;
-    Ok(rate_reach(&RateHistory { board: &board.board, key, name: "", days: &days }))
+    let (days, left_out) = days(store, board, key, &invalid).await?;
+    let reach = rate_reach(&RateHistory { board: &board.board, key, name: "", days: &days });
+    Ok(RateReach { left_out, ..reach })
 }
 
-/// The days by which a rate is judged: whole ones with samples, of this hardware and of what
-/// counts.
+/// Up to when a board's rates are judged, by the farm's clock: what was measured at the end of a
+/// day may come on the next one, so that its last day is over when that is past too.
+pub fn judged_until(board: &FarmBoard, clock: i64) -> i64 {
+    match Tier::Day.begin(believed(clock)) > board.last_day + DAY {
+        true => board.last_day + DAY,
+        false => board.last_day,
+    }
+}
+
+/// The days by which a rate is judged: those that are over, with samples, of this hardware and of
+/// what counts; and the one that is not over, if there is one. A day of which a part was measured,
+/// as the last of a board that went silent, counts by its wake-ups.
 async fn days(
     store: &FarmStore,
     board: &FarmBoard,
     key: &SeriesKey,
     invalid: &[InvalidRun],
-) -> Result<Vec<TierRow>, Refusal> {
+) -> Result<(Vec<TierRow>, Option<i64>), Refusal> {
     let hardware = board.settings.hardware_since().unwrap_or(i64::MIN);
-    // The last day is not over.
-    let within = TimeStretch { from: (board.last_day - READ_DAYS * DAY).max(hardware), to: board.last_day };
+    let from = (board.last_day - READ_DAYS * DAY).max(hardware);
+    let within = TimeStretch { from, to: board.last_day + DAY };
     let mut days = store.tiers(&board.board, key, Tier::Day, within).await?;
     days.retain(|day| day.n > 0 && !is_spoiled(invalid, key, day.t));
-    Ok(days)
+    let until = judged_until(board, now());
+    let left_out = days.last().map(|day| day.t).filter(|t| *t >= until);
+    days.retain(|day| day.t < until);
+    Ok((days, left_out))
 }
 
 /// What changed of the rate of each series, and how many could be judged.
@@ -124,7 +139,7 @@ async fn rates(
 ) -> Result<(Vec<FarmChange>, JudgedSeries), Refusal> {
     let (mut all, mut judged) = (Vec::new(), JudgedSeries::default());
     for one in series {
-        let days = days(store, board, &one.key, invalid).await?;
+        let (days, _) = days(store, board, &one.key, invalid).await?;
         match is_judged(&days) {
             true => judged.judged += 1,
             false => judged.too_few += 1,

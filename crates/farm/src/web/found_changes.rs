@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 use model::units::Nanos;
 
 use super::answer::Refusal;
-use super::board_changes::{of_board, reaches};
+use super::board_changes::{judged_until, of_board, reaches};
 use crate::changes::{ChangeKind, ChangesScope, FarmChange, RateReach, SHOWN_DAYS, hold, silent};
 use crate::ingest::plausible::believed;
 use crate::records::{DayMaximum, FarmBoard, Tier};
@@ -35,10 +35,11 @@ pub struct FoundChanges {
 }
 
 /// What a board has: with another day, run, hardware or budget, or another day over that, it is
-/// looked at again.
+/// looked at again; also once its last day is over, which no other follows.
 #[derive(Clone, Debug, PartialEq)]
 struct LookedAt {
     last_day: i64,
+    judged_until: i64,
     runs: u64,
     hardware: Option<i64>,
     budget: Option<(Nanos, String)>,
@@ -51,6 +52,7 @@ impl LookedAt {
         let is_over = |day: &&DayMaximum| of.budget_ns.is_some_and(|limit| day.max_ns > limit);
         LookedAt {
             last_day: board.last_day,
+            judged_until: judged_until(board, now()),
             runs: board.runs,
             hardware: of.hardware_since(),
             budget: of.budget_ns.map(|limit| (limit, of.budget_of.clone())),

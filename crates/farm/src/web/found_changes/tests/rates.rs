@@ -67,3 +67,34 @@ fn days_of_a_run_that_does_not_count_say_nothing_of_a_rate() {
         assert!(found(&store, &FoundChanges::default()).await.is_empty());
     });
 }
+
+#[test]
+fn the_last_day_of_a_board_is_judged_once_it_is_over() {
+    let board = FarmBoard { last_day: 20_790 * DAY, ..FarmBoard::default() };
+    for (day, until) in [(20_789, 20_790), (20_790, 20_790), (20_791, 20_790), (20_792, 20_791)] {
+        assert_eq!(judged_until(&board, day * DAY + DAY - 1), until * DAY, "{day}");
+    }
+    // A board whose last day is over meanwhile is looked at again.
+    assert_eq!(LookedAt::of(&FarmBoard { last_day: DAY, ..board }).judged_until, 2 * DAY);
+    on_each_engine(async |store| {
+        let today = Tier::Day.begin(believed(now()));
+        let reach = async |board: &str| {
+            let boards = store.boards().await.unwrap();
+            rates_of(&store, &boards, board).await.unwrap().unwrap().remove(0)
+        };
+        for (board, last) in [("a", today), ("b", today - 9 * DAY)] {
+            store.board_for(board, board).await.unwrap();
+            put_series(&store, board, "wakeup", last + DAY, &[15; 56]).await;
+        }
+        let sends = reach("a").await;
+        assert_eq!((sends.days, sends.left_out), (55, Some(today)));
+        assert!(sends.says().contains("it has 55 days with samples") && sends.says().contains("is left out"));
+        let silent = reach("b").await;
+        assert_eq!((silent.days, silent.left_out), (56, None));
+        assert!(silent.a_day.is_some() && !silent.says().contains("left out"), "{}", silent.says());
+        let changes = FoundChanges::default();
+        found(&store, &changes).await;
+        let judged = changes.scope(&store.boards().await.unwrap(), "").await.series;
+        assert_eq!(judged, JudgedSeries { judged: 1, too_few: 1, left_out: 0 });
+    });
+}
