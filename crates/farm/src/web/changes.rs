@@ -11,7 +11,7 @@ use super::acknowledge::{follow, mark};
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
 use super::found_changes::rates_of;
-use super::pages::WebOutcome;
+use super::pages::{WebOutcome, no_board};
 use super::unnamed;
 use super::visitor::Visitor;
 use crate::changes::{ChangeIdentity, FarmChange, SHOWN_DAYS};
@@ -68,7 +68,7 @@ pub async fn page(
     Query(query): Query<ChangesQuery>,
 ) -> WebOutcome {
     let only = query.only()?;
-    let (boards, mut all) = found(&app, &visitor).await?;
+    let (boards, mut all) = found(&app, &visitor, &query.board).await?;
     all.retain(|one| fits(one, &query.board, only));
     let scope = app.changes.scope(&boards, &query.board).await;
     let view = ChangesView {
@@ -88,7 +88,7 @@ pub async fn json(
     Query(query): Query<ChangesQuery>,
 ) -> WebOutcome {
     let only = query.only()?;
-    let (boards, mut all) = found(&app, &visitor).await?;
+    let (boards, mut all) = found(&app, &visitor, &query.board).await?;
     all.retain(|one| fits(one, &query.board, only));
     let scope = app.changes.scope(&boards, &query.board).await;
     let rates = rates_of(&app.store, &boards, &query.board).await?;
@@ -105,7 +105,7 @@ pub async fn asked_for(
     query: &ChangesQuery,
 ) -> Result<Vec<FarmChange>, Refusal> {
     let only = query.only()?;
-    let (_, mut all) = found(app, visitor).await?;
+    let (_, mut all) = found(app, visitor, &query.board).await?;
     all.retain(|one| fits(one, &query.board, only));
     Ok(all)
 }
@@ -119,11 +119,20 @@ fn fits(one: &FarmChange, board: &str, only: ChangesShown) -> bool {
     (board.is_empty() || one.board == board) && wanted
 }
 
-async fn found(app: &App, visitor: &Visitor) -> Result<(Vec<FarmBoard>, Vec<FarmChange>), Refusal> {
+/// The boards and their changes, as who asks may see them. A board that is asked for and is not
+/// there is refused: a list without changes would say that it has none.
+async fn found(
+    app: &App,
+    visitor: &Visitor,
+    board: &str,
+) -> Result<(Vec<FarmBoard>, Vec<FarmChange>), Refusal> {
     let mut boards = app.store.boards().await?;
     let mut all = app.changes.all(&app.store, &boards).await?;
     mark(app, &mut all).await?;
     unnamed::boards(visitor, &mut boards);
     unnamed::changes(visitor, &boards, &mut all);
-    Ok((boards, all))
+    match board.is_empty() || boards.iter().any(|one| one.board == board) {
+        true => Ok((boards, all)),
+        false => Err(no_board(board)),
+    }
 }

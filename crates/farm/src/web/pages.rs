@@ -234,8 +234,13 @@ async fn long_term(
 pub async fn known_board(app: &App, visitor: &Visitor, name: &str) -> Result<FarmBoard, Refusal> {
     let mut boards = app.store.boards_of(Some(name)).await?;
     unnamed::boards(visitor, &mut boards);
-    let missing = || Refusal::not_found("no board has this name: choose one of the list of boards");
-    boards.into_iter().next().ok_or_else(missing)
+    boards.into_iter().next().ok_or_else(|| no_board(name))
+}
+
+/// Says that there is no such board, or none that who asks may see.
+pub fn no_board(name: &str) -> Refusal {
+    let name = model::text::excerpt(name);
+    Refusal::not_found(format!("there is no board called {name}: choose one of the list of boards"))
 }
 
 /// The run by its id in an address of a page.

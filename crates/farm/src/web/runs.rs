@@ -37,6 +37,7 @@ pub fn labels_of(asked: &[(String, String)]) -> Result<Vec<(String, String)>, Re
     }
 }
 
+/// What is asked for, and how many runs at most.
 fn filter_of(asked: &[(String, String)]) -> Result<(RunFilter, i64), Refusal> {
     let mut filter = RunFilter { labels: labels_of(asked)?, ..RunFilter::default() };
     let mut most = SHOWN;
@@ -61,8 +62,25 @@ fn filter_of(asked: &[(String, String)]) -> Result<(RunFilter, i64), Refusal> {
     }
 }
 
-pub async fn page(State(app): State<Arc<App>>, Query(asked): RunsAsked) -> WebOutcome {
-    let (filter, most) = filter_of(&asked)?;
+/// The same, where the board that is asked for is one that who asks may see.
+async fn filter_for(
+    app: &App,
+    visitor: &Visitor,
+    asked: &[(String, String)],
+) -> Result<(RunFilter, i64), Refusal> {
+    let (filter, most) = filter_of(asked)?;
+    if let Some(board) = &filter.board {
+        known_board(app, visitor, board).await?;
+    }
+    Ok((filter, most))
+}
+
+pub async fn page(
+    State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
+    Query(asked): RunsAsked,
+) -> WebOutcome {
+    let (filter, most) = filter_for(&app, &visitor, &asked).await?;
     let (found, more) = found(&app, &filter, most).await?;
     Ok(WebAnswer::page(runs(&RunsView { filter: &filter, runs: &found, more })))
 }
@@ -75,13 +93,21 @@ async fn found(app: &App, filter: &RunFilter, most: i64) -> Result<(Vec<FarmRun>
     Ok((found, more))
 }
 
-pub async fn json(State(app): State<Arc<App>>, Query(asked): RunsAsked) -> WebOutcome {
-    let (filter, most) = filter_of(&asked)?;
+pub async fn json(
+    State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
+    Query(asked): RunsAsked,
+) -> WebOutcome {
+    let (filter, most) = filter_for(&app, &visitor, &asked).await?;
     let (runs, more) = found(&app, &filter, most).await?;
     WebAnswer::json(&json!({ "schema": "onbeat.farm-runs/1", "runs": runs, "more": more }))
 }
 
-pub async fn csv(State(app): State<Arc<App>>, Query(asked): RunsAsked) -> WebOutcome {
+pub async fn csv(
+    State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
+    Query(asked): RunsAsked,
+) -> WebOutcome {
     const COLUMNS: [&str; 21] = [
         "id",
         "board",
@@ -105,7 +131,7 @@ pub async fn csv(State(app): State<Arc<App>>, Query(asked): RunsAsked) -> WebOut
         "thinned",
         "labels_json",
     ];
-    let (filter, most) = filter_of(&asked)?;
+    let (filter, most) = filter_for(&app, &visitor, &asked).await?;
     let runs = app.store.find_runs(&filter, most).await?;
     table(&COLUMNS, &runs.iter().map(row).collect::<Vec<_>>())
 }

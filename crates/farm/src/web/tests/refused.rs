@@ -126,3 +126,24 @@ fn another_name_is_not_answered_and_gzip_is() {
         assert_eq!(plain, crate::pages::style_sheet());
     });
 }
+
+#[test]
+fn a_board_that_is_not_there_is_refused_by_its_name_wherever_it_is_asked_for() {
+    on_each_engine(async |store| {
+        let app = app_of(store, &[(&place("measured"), "west")]).await;
+        for list in ["changes", "runs", "culprits"] {
+            for address in [format!("/{list}"), format!("/v1/{list}"), format!("/v1/{list}.csv")] {
+                for board in ["west", ""] {
+                    let got = get(&app, &format!("{address}?board={board}")).await.status();
+                    assert_eq!(got, StatusCode::OK, "{address} {board}");
+                }
+                let refused = get(&app, &format!("{address}?board=nope")).await;
+                assert_eq!(refused.status(), StatusCode::NOT_FOUND, "{address}");
+                let text = text(refused).await;
+                assert!(text.contains("here is no board called nope: choose one"), "{address}: {text}");
+            }
+        }
+        let labels = text(get(&app, "/v1/labels.csv?board=nope").await).await;
+        assert!(labels.contains("here is no board called nope: choose one"), "{labels}");
+    });
+}
