@@ -7,6 +7,7 @@
 //! call out, [`objects`] has bundles in a bucket, [`results`] hands runs to systems that collect
 //! results of tests, [`removal`] takes runs off the farm again. [`cli`] is the command line.
 
+pub mod board_names;
 pub mod board_settings;
 pub mod changes;
 pub mod cli;

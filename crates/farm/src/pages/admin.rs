@@ -8,6 +8,7 @@ use report::words::{UNKNOWN, several, span};
 
 use super::parts::{date, escaped, moment};
 use super::{Section, page};
+use crate::board_names::BoardNames;
 use crate::board_settings::{FarmBudgets, budget_text};
 use crate::people::{FarmPerson, Role};
 use crate::records::{BoardRefusal, FarmBoard};
@@ -26,6 +27,8 @@ pub struct AdminView<'a> {
     pub filter: &'a str,
     pub tokens: &'a BTreeMap<String, u64>,
     pub refusals: &'a [BoardRefusal],
+    /// What boards are called.
+    pub names: &'a BoardNames,
     /// Why the bucket of bundles does not answer.
     pub bucket_trouble: Option<&'a str>,
     /// Folders that hold no run which can be read.
@@ -112,7 +115,8 @@ fn refused(of: &AdminView) -> Markup {
                     thead { tr { th.left { "board" } th.left { "latest (UTC)" } th { "times" }
                         th.left { "why" } th.left.more { "request" } } }
                     tbody { @for one in of.refusals.iter().take(MOST) { tr {
-                        th.left { a href={ "/admin/boards/" (escaped(&one.board)) } { (one.board) } }
+                        th.left { a href={ "/admin/boards/" (escaped(&one.board)) } {
+                            (of.names.of(&one.board)) } }
                         td.left { (moment(one.t)) } td { (one.count) } td.wrap { (one.detail) }
                         td.wrap.more { (one.request) }
                     } } }

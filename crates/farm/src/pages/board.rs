@@ -80,7 +80,7 @@ pub fn board(of: &BoardView) -> String {
         @if !of.unnamed { p { a href=(comparison(of)) { "Compare spans of time of this board" } "." } }
         @if !of.culprits.is_empty() { h2 { "Who took the time" } (culprits(of.culprits, false)) }
         h2 { "Runs" }
-        (runs(of.runs, false))
+        (runs(of.runs, None))
         @if (of.runs.len() as u64) < board.runs {
             p.muted { "The last " (of.runs.len()) " of " (board.runs) " runs." }
         }

@@ -3,8 +3,9 @@
 use maud::{Markup, html};
 use report::words::several;
 
-use super::parts::{as_data, date, escaped, moment};
+use super::parts::{as_data, board_link, date, escaped, moment};
 use super::{Section, page};
+use crate::board_names::BoardNames;
 use crate::changes::{
     ChangeKind, ChangesScope, FarmChange, JudgedEnvironments, JudgedSeries, MOST_SERIES, MOST_STEPS,
     SHOWN_DAYS,
@@ -24,6 +25,8 @@ pub struct ChangesView<'a> {
     pub scope: ChangesScope,
     /// The board that was asked for; `""` for all.
     pub board: &'a str,
+    /// What boards are called.
+    pub names: &'a BoardNames,
     pub only: ChangesShown,
     /// Whether who asks may say that they looked at one.
     pub may_acknowledge: bool,
@@ -58,7 +61,7 @@ pub fn changes(of: &ChangesView) -> String {
         p.lead { (lead(of)) }
         (choice(of))
         @if !of.all.is_empty() { h2 { "The latest first" } }
-        @for one in of.all.iter().take(MOST) { (change(one, of.may_acknowledge)) }
+        @for one in of.all.iter().take(MOST) { (change(one, of)) }
         @if of.all.len() > MOST {
             p.muted { (of.all.len() - MOST) " more are in " a href={ "/v1/changes?" (query(of)) } {
                 "the list as JSON" } "." }
@@ -81,19 +84,21 @@ pub fn lead_words(all: &[FarmChange]) -> String {
     )
 }
 
-fn lead(of: &ChangesView) -> String {
-    let whose = if of.board.is_empty() { String::new() } else { format!(" of {}", of.board) };
-    match (of.all.len(), of.only) {
-        (0, ChangesShown::All) => format!("No change{whose} in the last {SHOWN_DAYS} days."),
-        (0, ChangesShown::Open) => format!("No change{whose} to look at in the last {SHOWN_DAYS} days."),
-        (0, ChangesShown::Acknowledged) => format!("No change{whose} is acknowledged."),
-        (count, ChangesShown::Acknowledged) => {
-            format!(
-                "{} of the last {SHOWN_DAYS} days acknowledged.",
-                several(count as u64, "change", "changes")
-            )
+fn lead(of: &ChangesView) -> Markup {
+    let whose = html! { @if !of.board.is_empty() { " of " (board_link(of.board, of.names)) } };
+    html! {
+        @match (of.all.len(), of.only) {
+            (0, ChangesShown::All) => { "No change" (whose) " in the last " (SHOWN_DAYS) " days." }
+            (0, ChangesShown::Open) => {
+                "No change" (whose) " to look at in the last " (SHOWN_DAYS) " days."
+            }
+            (0, ChangesShown::Acknowledged) => { "No change" (whose) " is acknowledged." }
+            (count, ChangesShown::Acknowledged) => {
+                (several(count as u64, "change", "changes")) " of the last " (SHOWN_DAYS)
+                " days acknowledged."
+            }
+            _ => { (lead_words(of.all)) }
         }
-        _ => lead_words(of.all),
     }
 }
 
@@ -110,7 +115,7 @@ fn choice(of: &ChangesView) -> Markup {
     }
 }
 
-fn change(one: &FarmChange, may_acknowledge: bool) -> Markup {
+fn change(one: &FarmChange, of: &ChangesView) -> Markup {
     let badge = match one.kind {
         ChangeKind::Silent | ChangeKind::Worse | ChangeKind::MoreOften | ChangeKind::OverBudget => {
             "badge high"
@@ -122,8 +127,7 @@ fn change(one: &FarmChange, may_acknowledge: bool) -> Markup {
     html! {
         section class=(finding) {
             h3 { span class=(badge) { (one.kind.words()) } " "
-                a href={ "/b/" (escaped(&one.board)) } { (one.board) }
-                " " span.muted { (date(one.t)) } }
+                (board_link(&one.board, of.names)) " " span.muted { (date(one.t)) } }
             p { (one.says) }
             @if !one.evidence.is_empty() || one.p.is_some() {
                 ul.plain { @for line in &one.evidence { li { (line) } }
@@ -131,7 +135,7 @@ fn change(one: &FarmChange, may_acknowledge: bool) -> Markup {
             }
             (settings(one))
             @if let Some(way) = way(one) { p { a href=(one.address) { (way) } } }
-            (looked_at(one, may_acknowledge))
+            (looked_at(one, of.may_acknowledge))
         }
     }
 }
@@ -296,6 +300,8 @@ mod tests {
             subject: "x".into(),
             ..made_change("a<b>", ChangeKind::MoreOften, 86_400)
         };
+        let name = |key: &str, name: &str| (key.to_owned(), name.to_owned());
+        let names: BoardNames = [name("a<b>", "Mill <1>"), name("press", "Press 3")].into_iter().collect();
         let view = ChangesView {
             all: std::slice::from_ref(&one),
             boards: 3,
@@ -304,6 +310,7 @@ mod tests {
                 environments: JudgedEnvironments { looked_at: 20, left_out: 1 },
             },
             board: "",
+            names: &names,
             only: ChangesShown::Open,
             may_acknowledge: false,
         };
@@ -315,7 +322,8 @@ mod tests {
                 && text.contains("12 a day")
         );
         let none = ChangesView { all: &[], board: "press", ..view };
-        assert!(changes(&none).contains("No change of press"));
+        assert!(changes(&none).contains("No change of <a href=\"/b/press\">Press 3</a> to look at"));
+        assert!(text.contains("<a href=\"/b/a%3Cb%3E\">Mill &lt;1&gt;</a>"), "{text}");
         assert!(!text.contains("/changes/acknowledge"));
         assert!(
             text.contains("Of 3 boards 9 series are judged") && text.contains("1 series is not judged: too")

@@ -6,17 +6,18 @@ use report::html::{cards, pairs};
 use report::prose::prose;
 use report::words::several;
 
-use super::parts::{as_data, culprits as table, date, escaped, known, runs};
+use super::parts::{as_data, board_link, culprits as table, date, escaped, known, runs};
 use super::{Section, page};
-use crate::records::{CulpritDay, FarmCulprit, FarmRun};
+use crate::board_names::BoardNames;
+use crate::records::{CulpritDay, FarmBoard, FarmCulprit, FarmRun};
 
 /// All culprits, or those of a board; what recorders name is counted from a time on, where not all
 /// of it is.
-pub fn culprits(all: &[FarmCulprit], board: Option<&str>, since: Option<i64>) -> String {
-    let query = board.map_or_else(String::new, |board| format!("board={}", escaped(board)));
+pub fn culprits(all: &[FarmCulprit], board: Option<&FarmBoard>, since: Option<i64>) -> String {
+    let query = board.map_or_else(String::new, |board| format!("board={}", escaped(&board.board)));
     let body = html! {
         form.line action="/culprits" method="get" {
-            label { "Board " input name="board" value=[board] maxlength="64" size="12"; }
+            label { "Board " input name="board" value=[board.map(|board| &board.board)] maxlength="64" size="12"; }
             button type="submit" { "Show" }
         }
         @if all.is_empty() {
@@ -26,7 +27,8 @@ pub fn culprits(all: &[FarmCulprit], board: Option<&str>, since: Option<i64>) ->
              runs show up here, and what " code { "onbeat watch" } " names on boards that send its record." }
         } @else {
             p.lead { "Who took the time of late wake-ups, "
-                @if let Some(board) = board { "on " a href={ "/b/" (escaped(board)) } { (board) } }
+                @if let Some(board) = board {
+                    "on " a href={ "/b/" (escaped(&board.board)) } { (board.name) } }
                 @else { "over all boards" } ", those that took most first." }
             (table(all, board.is_none()))
             p.muted { "Runs of " code { "onbeat hunt" } " name culprits of spikes. " code { "onbeat watch" }
@@ -43,7 +45,7 @@ pub fn culprits(all: &[FarmCulprit], board: Option<&str>, since: Option<i64>) ->
 }
 
 /// One, with the runs that saw it and the days on which recorders named it.
-pub fn culprit(of: &FarmCulprit, seen: &[FarmRun], recorded: &[CulpritDay]) -> String {
+pub fn culprit(of: &FarmCulprit, seen: &[FarmRun], recorded: &[CulpritDay], names: &BoardNames) -> String {
     let took = ms(of.total_ns);
     let lead = format!("It took {took} ms of {} on {}.", late(of), several(of.boards, "board", "boards"));
     let facts = [
@@ -57,9 +59,9 @@ pub fn culprit(of: &FarmCulprit, seen: &[FarmRun], recorded: &[CulpritDay]) -> S
         @if !of.remedy.is_empty() { p.next { strong { "What to do: " } (prose(&of.remedy)) } }
         @if !seen.is_empty() || recorded.is_empty() {
             h2 { "Runs that show it" }
-            (runs(seen, true))
+            (runs(seen, Some(names)))
         }
-        @if !recorded.is_empty() { h2 { "Days on which recorders name it" } (days(recorded)) }
+        @if !recorded.is_empty() { h2 { "Days on which recorders name it" } (days(recorded, names)) }
         p { "This as " a href={ "/v1/culprits/" (escaped(&of.fingerprint)) } { "JSON" } "." }
     };
     page(Some(Section::Culprits), known(&of.name), body)
@@ -80,7 +82,7 @@ fn late(of: &FarmCulprit) -> String {
     }
 }
 
-fn days(of: &[CulpritDay]) -> Markup {
+fn days(of: &[CulpritDay], names: &BoardNames) -> Markup {
     cards(
         "Days on which recorders name it, the latest first",
         html! {
@@ -90,7 +92,7 @@ fn days(of: &[CulpritDay]) -> Markup {
                 } }
                 tbody { @for one in of { tr {
                     th.left { a href=(first_of(one)) { (date(one.t)) } }
-                    td.left data-of="board" { a href={ "/b/" (escaped(&one.board)) } { (one.board) } }
+                    td.left data-of="board" { (board_link(&one.board, names)) }
                     td data-of="five minutes" { (one.five_minutes) }
                     td.top data-of="took, ms" { (ms(one.total_ns)) }
                 } } }
@@ -112,14 +114,19 @@ mod tests {
         let one = FarmCulprit { name: "<b>irq".into(), fingerprint: "ab".into(), ..FarmCulprit::default() };
         let text = culprits(std::slice::from_ref(&one), None, None);
         assert!(!text.contains("<b>") && text.contains("/culprits/ab"));
-        assert!(culprit(&one, &[], &[]).contains("/v1/culprits/ab\""));
+        assert!(culprit(&one, &[], &[], &BoardNames::default()).contains("/v1/culprits/ab\""));
         assert!(
-            !culprit(&one, &[], &[]).contains("<b>") && culprits(&[], None, None).contains("onbeat hunt")
+            !culprit(&one, &[], &[], &BoardNames::default()).contains("<b>")
+                && culprits(&[], None, None).contains("onbeat hunt")
         );
-        let of = culprits(std::slice::from_ref(&one), Some("a\"<b>"), None);
+        let board = FarmBoard { board: "a\"<b>".into(), name: "Press <b>".into(), ..FarmBoard::default() };
+        let of = culprits(std::slice::from_ref(&one), Some(&board), None);
         assert!(!of.contains("<b>") && of.contains("/v1/culprits.csv?board=a%22%3Cb%3E\""), "{of}");
-        assert!(of.contains("on <a href=\"/b/a%22%3Cb%3E\">") && !of.contains("over all boards"));
-        assert!(culprits(&[], Some("a"), None).contains("recorder of this board has named a culprit"));
+        assert!(
+            of.contains("on <a href=\"/b/a%22%3Cb%3E\">Press &lt;b&gt;</a>")
+                && !of.contains("over all boards")
+        );
+        assert!(culprits(&[], Some(&board), None).contains("recorder of this board has named a culprit"));
     }
 
     #[test]
@@ -133,11 +140,14 @@ mod tests {
         };
         let day =
             CulpritDay { board: "a b".into(), first: 600, series: "wakeup".into(), ..CulpritDay::default() };
-        let text = culprit(&of(0, 12), &[], &[day]);
+        let names: BoardNames = [("a b".to_owned(), "Press <b>".to_owned())].into_iter().collect();
+        let text = culprit(&of(0, 12), &[], &[day], &names);
+        assert!(text.contains("<a href=\"/b/a%20b\">Press &lt;b&gt;</a>"), "{text}");
         assert!(text.contains("of the largest latencies of 12 five minutes on 1 board"), "{text}");
         assert!(text.contains("/b/a%20b/at/600?series=wakeup") && !text.contains("Runs that show it"));
         assert!(
-            culprit(&of(3, 12), &[], &[]).contains("3 spikes and the largest latencies of 12 five minutes")
+            culprit(&of(3, 12), &[], &[], &names)
+                .contains("3 spikes and the largest latencies of 12 five minutes")
         );
         assert!(culprits(&[of(3, 1)], None, None).contains("data-of=\"five minutes\""));
         assert!(!culprits(&[of(3, 0)], None, None).contains("data-of=\"five minutes\""));

@@ -82,7 +82,7 @@ pub fn five_minutes(of: &FiveMinutes) -> String {
         } @else {
             p { "The page of a run has the command that repeats it, that of a hunt also each spike's \
              timeline." }
-            (runs(of.runs, false))
+            (runs(of.runs, None))
         }
     };
     page(Some(Section::Boards), &format!("{}, {} UTC", board.name, moment(of.t)), body)

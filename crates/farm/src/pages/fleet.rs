@@ -5,8 +5,9 @@ use model::units::Nanos;
 use report::html::scroll;
 use report::words::{UNKNOWN, duration, several, span, us, us_or_dash};
 
-use super::parts::{as_data, date, escaped, known};
+use super::parts::{as_data, board_link, date, escaped, known};
 use super::{Section, page};
+use crate::board_names::BoardNames;
 use crate::board_settings::BoardState;
 use crate::changes::{ChangeKind, FarmChange, SHOWN_DAYS};
 use crate::pictures::spark;
@@ -93,6 +94,8 @@ pub struct Fleet<'a> {
     pub newest: i64,
     /// and what changed on them.
     pub changes: &'a [FarmChange],
+    /// What boards are called.
+    pub names: &'a BoardNames,
     /// Whether names of machines and kernels are left out,
     pub unnamed: bool,
     /// and how many boards for that.
@@ -164,7 +167,7 @@ fn answer(of: &Fleet) -> Markup {
         @if !silent.is_empty() {
             p { strong { (several(silent.len() as u64, "board is", "boards are")) " silent: " }
                 @for (at, one) in silent.iter().take(8).enumerate() { @if at > 0 { ", " }
-                    a href={ "/b/" (escaped(&one.board)) } { (one.board) } " since " (date(one.from)) }
+                    (board_link(&one.board, of.names)) " since " (date(one.from)) }
                 @if silent.len() > 8 { ", and " (silent.len() - 8) " more" } "." }
         }
         @if other > 0 {
@@ -317,6 +320,7 @@ pub fn matches(board: &FarmBoard, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::changes::made::made_change;
 
     fn board(name: &str, max: i64, last: i64) -> FarmBoard {
         FarmBoard {
@@ -371,6 +375,7 @@ mod tests {
             worst: hostile.first(),
             newest: 1,
             changes: &[],
+            names: &BoardNames::default(),
             unnamed: false,
             hidden: 0,
             keeps: false,
@@ -394,5 +399,9 @@ mod tests {
             text.contains("onbeat-farm enrol --store URL") && text.contains("onbeat-push enrol"),
             "{text}"
         );
+        let names: BoardNames = [("mill".to_owned(), "Mill <1>".to_owned())].into_iter().collect();
+        let silent = [made_change("mill", ChangeKind::Silent, 86_400)];
+        let text = fleet(&Fleet { boards: &hostile, of: 1, changes: &silent, names: &names, ..empty });
+        assert!(text.contains("<a href=\"/b/mill\">Mill &lt;1&gt;</a> since 1970-01-02"), "{text}");
     }
 }

@@ -7,6 +7,7 @@ use model::wall_time::wall_time;
 use report::html::cards;
 use report::words::{UNKNOWN, duration, us_or_dash};
 
+use crate::board_names::BoardNames;
 use crate::records::{BoardEnvironment, FarmCulprit, FarmRun};
 
 /// A time in seconds as people write it, in UTC, to the minute.
@@ -55,8 +56,15 @@ pub fn as_data(path: &str, query: &str) -> Markup {
     }
 }
 
-/// Runs, the latest first, each with the way to its report; the board where they are of several.
-pub fn runs(of: &[FarmRun], with_board: bool) -> Markup {
+/// A board by its name, with the way to its page.
+pub fn board_link(board: &str, names: &BoardNames) -> Markup {
+    html! { a href={ "/b/" (escaped(board)) } { (names.of(board)) } }
+}
+
+/// Runs, the latest first, each with the way to its report; with the names of their boards where
+/// they are of several.
+pub fn runs(of: &[FarmRun], names: Option<&BoardNames>) -> Markup {
+    let with_board = names.is_some();
     let with_labels = of.iter().any(|run| !run.labels.is_empty());
     // Beside four other columns a telephone breaks an id into syllables.
     cards(
@@ -74,8 +82,8 @@ pub fn runs(of: &[FarmRun], with_board: bool) -> Markup {
                 } }
                 tbody { @for run in of { tr {
                     th.left { a href={ "/runs/" (escaped(&run.id)) } { (run.id) } }
-                    @if with_board { td.left data-of="board" {
-                        a href={ "/b/" (escaped(&run.board)) } { (run.board) } } }
+                    @if let Some(names) = names {
+                        td.left data-of="board" { (board_link(&run.board, names)) } }
                     td.left.more { (run.command) }
                     td.left.when { (moment(run.started)) }
                     td.more { (run.length_ns.map_or_else(|| UNKNOWN.to_owned(), duration)) }

@@ -1,16 +1,19 @@
 //! Runs of all boards or of one, by what they belong to.
 
-use maud::html;
+use maud::{Markup, html};
 use model::text::several;
 
 use super::parts::{self, escaped};
 use super::{Section, page};
+use crate::board_names::BoardNames;
 use crate::records::{FarmRun, RunFilter};
 
 /// What the page shows.
 pub struct RunsView<'a> {
     pub filter: &'a RunFilter,
     pub runs: &'a [FarmRun],
+    /// What their boards are called.
+    pub names: &'a BoardNames,
     /// Whether there are older ones.
     pub more: bool,
 }
@@ -34,7 +37,7 @@ pub fn runs(of: &RunsView) -> String {
             }
         } @else {
             p.lead { (answer(of)) }
-            (parts::runs(of.runs, true))
+            (parts::runs(of.runs, Some(of.names)))
         }
         p { a href=(address("/v1/runs.csv", filter, None)) { "As CSV" } ", "
             a href=(address("/v1/runs", filter, None)) { "as JSON" }
@@ -47,7 +50,7 @@ pub fn runs(of: &RunsView) -> String {
 }
 
 /// How many there are, and the largest latency of them.
-fn answer(of: &RunsView) -> String {
+fn answer(of: &RunsView) -> Markup {
     let n = of.runs.len() as u64;
     let runs = match (of.filter.before.is_some(), of.more) {
         (true, _) => format!("{} before that time, the latest first", several(n, "run", "runs")),
@@ -55,11 +58,12 @@ fn answer(of: &RunsView) -> String {
         (false, false) => format!("{}, the latest first", several(n, "run", "runs")),
     };
     let worst = of.runs.iter().filter(|run| run.max_ns.is_some()).max_by_key(|run| run.max_ns);
-    match worst.and_then(|run| Some((run.max_ns?, &run.board))) {
-        Some((max, board)) => {
-            format!("{runs}; the largest latency is {}, on {board}.", max.spaced())
+    html! {
+        (runs)
+        @if let Some((max, board)) = worst.and_then(|run| Some((run.max_ns?, &run.board))) {
+            "; the largest latency is " (max.spaced()) ", on " (parts::board_link(board, of.names))
         }
-        None => format!("{runs}."),
+        "."
     }
 }
 
@@ -78,6 +82,7 @@ fn address(path: &str, filter: &RunFilter, before: Option<&FarmRun>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::units::Nanos;
 
     #[test]
     fn runs_lead_to_their_labels_and_to_older_ones() {
@@ -87,21 +92,26 @@ mod tests {
             id: "r".into(),
             board: "a".into(),
             started: 7,
+            max_ns: Some(Nanos(9_000)),
             labels: labels.into_iter().collect(),
             ..FarmRun::default()
         };
-        let text = runs(&RunsView { filter: &filter, runs: &[run], more: true });
+        let names: BoardNames = [("a".to_owned(), "Press <a>".to_owned())].into_iter().collect();
+        let text = runs(&RunsView { filter: &filter, runs: &[run], names: &names, more: true });
+        let link = "<a href=\"/b/a\">Press &lt;a&gt;</a>";
+        assert!(text.contains(&format!("the largest latency is 9.0 us, on {link}.")), "{text}");
+        assert_eq!(text.matches(link).count(), 2, "{text}");
         let query = "board=a&amp;label=build%3D%3C1%3E%262";
         assert!(
-            text.contains("The latest 1 run.")
+            text.contains("The latest 1 run; ")
                 && text.contains(&format!("/v1/runs.csv?{query}"))
                 && text.contains("before=7&amp;before_run=r"),
             "{text}"
         );
         assert!(text.contains("/runs?label=build%3D%3C1%3E%262") && !text.contains("<1>"));
-        let none = runs(&RunsView { filter: &RunFilter::default(), runs: &[], more: false });
+        let none = runs(&RunsView { filter: &RunFilter::default(), runs: &[], names: &names, more: false });
         assert!(none.contains("No run is here yet") && !none.contains("before="));
-        let asked = runs(&RunsView { filter: &filter, runs: &[], more: false });
+        let asked = runs(&RunsView { filter: &filter, runs: &[], names: &names, more: false });
         assert!(asked.contains("has these labels"));
     }
 }

@@ -31,6 +31,7 @@ mod latest;
 mod many;
 mod maxima;
 mod moments;
+mod names;
 mod only_server;
 mod open;
 mod out_of_range;

@@ -16,6 +16,7 @@ use super::lists::AUDIT_SHOWN;
 use super::login::moved;
 use super::pages::{WebOutcome, known_board};
 use super::visitor::Visitor;
+use crate::board_names::BoardNames;
 use crate::board_settings::{BoardSettings, BoardState, check_tag, parse_tags};
 use crate::pages::admin::{AdminView, admin};
 use crate::pages::admin_board::{BoardSettingsView, board_settings};
@@ -50,7 +51,7 @@ pub async fn shown(
     once: Option<(String, Vec<String>)>,
 ) -> WebOutcome {
     let mut boards = app.store.boards().await?;
-    let of = boards.len();
+    let (of, names) = (boards.len(), BoardNames::of_boards(&boards));
     boards.retain(|board| matches(board, filter));
     boards.sort_by(|a, b| a.board.cmp(&b.board));
     boards.truncate(MOST_BOARDS);
@@ -66,6 +67,7 @@ pub async fn shown(
         filter,
         tokens: &app.store.tokens().await?,
         refusals: &app.refusals.all(),
+        names: &names,
         bucket_trouble: trouble.as_deref(),
         folders_refused: app.refused().all,
         budgets: &app.store.budgets().await?,

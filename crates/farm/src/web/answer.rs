@@ -92,6 +92,12 @@ impl Refusal {
         Refusal::new(StatusCode::NOT_FOUND, detail)
     }
 
+    /// There is no such board, or none that who asks may see.
+    pub fn no_board(name: &str) -> Refusal {
+        let name = model::text::excerpt(name);
+        Refusal::not_found(format!("there is no board called {name}: choose one of the list of boards"))
+    }
+
     pub fn bad(detail: impl Into<String>) -> Refusal {
         Refusal::new(StatusCode::BAD_REQUEST, detail)
     }

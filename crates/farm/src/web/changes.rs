@@ -11,9 +11,10 @@ use super::acknowledge::{follow, mark};
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
 use super::found_changes::rates_of;
-use super::pages::{WebOutcome, no_board};
+use super::pages::WebOutcome;
 use super::unnamed;
 use super::visitor::Visitor;
+use crate::board_names::BoardNames;
 use crate::changes::{ChangeIdentity, FarmChange, SHOWN_DAYS};
 use crate::pages;
 use crate::pages::changes::{ChangesShown, ChangesView};
@@ -76,6 +77,7 @@ pub async fn page(
         boards: if query.board.is_empty() { boards.len() } else { 1 },
         scope,
         board: &query.board,
+        names: &BoardNames::of_boards(&boards),
         only,
         may_acknowledge: visitor.role() >= Some(Role::Operator),
     };
@@ -133,6 +135,6 @@ async fn found(
     unnamed::changes(visitor, &boards, &mut all);
     match board.is_empty() || boards.iter().any(|one| one.board == board) {
         true => Ok((boards, all)),
-        false => Err(no_board(board)),
+        false => Err(Refusal::no_board(board)),
     }
 }

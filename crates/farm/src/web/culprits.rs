@@ -12,6 +12,7 @@ use super::pages::{WebOutcome, known_board};
 use super::tables::table;
 use super::visitor::Visitor;
 use crate::pages;
+use crate::records::FarmBoard;
 
 const SHOWN: i64 = 200;
 const MOST: i64 = 1_000;
@@ -27,11 +28,16 @@ async fn board_of(
     app: &App,
     visitor: &Visitor,
     asked: &[(String, String)],
-) -> Result<Option<String>, Refusal> {
+) -> Result<Option<FarmBoard>, Refusal> {
     match board_named(asked)? {
-        Some(name) => Ok(Some(known_board(app, visitor, name).await?.board)),
+        Some(name) => Ok(Some(known_board(app, visitor, name).await?)),
         None => Ok(None),
     }
+}
+
+/// What stands in its address.
+fn key_of(board: &Option<FarmBoard>) -> Option<&str> {
+    board.as_ref().map(|board| board.board.as_str())
 }
 
 fn board_named(asked: &[(String, String)]) -> Result<Option<&str>, Refusal> {
@@ -57,9 +63,9 @@ pub async fn page(
     Query(asked): Asked,
 ) -> WebOutcome {
     let board = board_of(&app, &visitor, &asked).await?;
-    let all = app.store.culprits(board.as_deref(), SHOWN).await?;
+    let all = app.store.culprits(key_of(&board), SHOWN).await?;
     let since = app.store.rows_named_since().await?;
-    Ok(WebAnswer::page(pages::culprits::culprits(&all, board.as_deref(), since)))
+    Ok(WebAnswer::page(pages::culprits::culprits(&all, board.as_ref(), since)))
 }
 
 pub async fn json(
@@ -68,7 +74,7 @@ pub async fn json(
     Query(asked): Asked,
 ) -> WebOutcome {
     let board = board_of(&app, &visitor, &asked).await?;
-    let all = app.store.culprits(board.as_deref(), MOST).await?;
+    let all = app.store.culprits(key_of(&board), MOST).await?;
     let since = app.store.rows_named_since().await?;
     WebAnswer::json(&json!({
         "schema": "onbeat.farm-culprits/1",
@@ -98,7 +104,7 @@ pub async fn csv(
         "remedy",
     ];
     let board = board_of(&app, &visitor, &asked).await?;
-    table(&COLUMNS, &app.store.culprits(board.as_deref(), MOST).await?)
+    table(&COLUMNS, &app.store.culprits(key_of(&board), MOST).await?)
 }
 
 pub async fn one(State(app): State<Arc<App>>, Path(fingerprint): Path<String>) -> WebOutcome {
@@ -107,7 +113,10 @@ pub async fn one(State(app): State<Arc<App>>, Path(fingerprint): Path<String>) -
     };
     let runs = app.store.runs_with(&fingerprint, RUNS_SHOWN).await?;
     let days = app.store.culprit_days(&fingerprint, RUNS_SHOWN).await?;
-    Ok(WebAnswer::page(pages::culprits::culprit(&found, &runs, &days)))
+    let of_runs = runs.iter().map(|run| run.board.as_str());
+    let boards = of_runs.chain(days.iter().map(|day| day.board.as_str())).collect();
+    let names = app.store.names_of(boards).await?;
+    Ok(WebAnswer::page(pages::culprits::culprit(&found, &runs, &days, &names)))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
-use super::pages::{WebOutcome, no_board};
+use super::pages::WebOutcome;
 use super::runs::MOST_OF_BOARD;
 use super::tables::table;
 
@@ -68,7 +68,7 @@ pub async fn labels_csv(State(app): State<Arc<App>>, Query(query): Query<LabelsQ
         return Err(Refusal::bad("labels are those of a board: name one with board="));
     }
     if app.store.boards_of(Some(&query.board)).await?.is_empty() {
-        return Err(no_board(&query.board));
+        return Err(Refusal::no_board(&query.board));
     }
     let labels = app.store.labels(&query.board, MOST_OF_BOARD).await?;
     table(&["name", "value", "runs", "first", "last"], &labels)

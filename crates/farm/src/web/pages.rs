@@ -22,6 +22,7 @@ use super::made_reports::{MadeReport, MadeReports};
 use super::protection::POLICY;
 use super::unnamed;
 use super::visitor::Visitor;
+use crate::board_names::BoardNames;
 use crate::board_settings::BoardState;
 use crate::ingest::stored::whole_files;
 use crate::pages::board::{BoardView, worst_of};
@@ -102,7 +103,7 @@ pub async fn fleet(
     let hidden = before - boards.len();
     let is_told = |board: &&FarmBoard| board.max_ns.is_some() && !board.settings.state.is_quiet();
     let worst = boards.iter().filter(is_told).max_by_key(|board| board.max_ns).cloned();
-    let newest = newest(&boards);
+    let (newest, names) = (newest(&boards), BoardNames::of_boards(&boards));
     let (of, order) = (boards.len(), query.sorted_by()?.unwrap_or_default());
     let runs = boards.iter().map(|board| board.runs).fold(0, u64::saturating_add);
     query.filter(&mut boards)?;
@@ -120,6 +121,7 @@ pub async fn fleet(
         worst: worst.as_ref(),
         newest,
         changes: &changes,
+        names: &names,
         unnamed: visitor.is_unnamed(),
         hidden,
         keeps: app.intake.is_some(),
@@ -234,13 +236,7 @@ async fn long_term(
 pub async fn known_board(app: &App, visitor: &Visitor, name: &str) -> Result<FarmBoard, Refusal> {
     let mut boards = app.store.boards_of(Some(name)).await?;
     unnamed::boards(visitor, &mut boards);
-    boards.into_iter().next().ok_or_else(|| no_board(name))
-}
-
-/// Says that there is no such board, or none that who asks may see.
-pub fn no_board(name: &str) -> Refusal {
-    let name = model::text::excerpt(name);
-    Refusal::not_found(format!("there is no board called {name}: choose one of the list of boards"))
+    boards.into_iter().next().ok_or_else(|| Refusal::no_board(name))
 }
 
 /// The run by its id in an address of a page.

@@ -82,7 +82,9 @@ pub async fn page(
 ) -> WebOutcome {
     let (filter, most) = filter_for(&app, &visitor, &asked).await?;
     let (found, more) = found(&app, &filter, most).await?;
-    Ok(WebAnswer::page(runs(&RunsView { filter: &filter, runs: &found, more })))
+    let boards = found.iter().map(|run| run.board.as_str()).collect();
+    let names = app.store.names_of(boards).await?;
+    Ok(WebAnswer::page(runs(&RunsView { filter: &filter, runs: &found, names: &names, more })))
 }
 
 /// The runs that are asked for, and whether there are older ones.
