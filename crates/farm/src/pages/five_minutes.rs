@@ -141,7 +141,8 @@ fn answer(of: &FiveMinutes) -> Markup {
             @if let Some(spike) = of.spikes.iter().find(|spike| is_of(spike, slot)) { " "
                 a href=(spike_address(spike)) { "Its timeline" } "." } }
         @if missed > 0 { p.banner { (several(missed, "wake-up was", "wake-ups were"))
-            " missed: it is not known how late these would have been." } }
+            " missed: it is not known how late "
+            @if missed == 1 { "that" } @else { "these" } " would have been." } }
     }
 }
 
@@ -395,7 +396,15 @@ mod tests {
             unread: None,
         };
         let text = five_minutes(&of);
-        assert!(text.contains("2 wake-ups were missed"), "{text}");
+        assert!(
+            text.contains("2 wake-ups were missed: it is not known how late these would have been."),
+            "{text}"
+        );
+        let one = five_minutes(&FiveMinutes { sums: SlotSums { count: 1, n: 0, missed: 1 }, ..of });
+        assert!(
+            one.contains("1 wake-up was missed: it is not known how late that would have been."),
+            "{one}"
+        );
         assert!(!text.contains("left out of these tables") && !text.contains("no table here"), "{text}");
         let text = five_minutes(&FiveMinutes { slots: &slots, left_out: 7, ..of });
         for words in ["2 recordings have no table here.", "7 rows of recordings are left out"] {

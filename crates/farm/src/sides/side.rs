@@ -81,7 +81,10 @@ impl FarmSide {
             "" => Ok(without),
             text => nanos_of(&format!("{text}T00:00:00Z"))
                 .map(|at| at.0.div_euclid(Nanos::SECOND.0))
-                .ok_or("a date is none from 1970 to 2262: write it like 2026-11-02"),
+                .ok_or_else(|| {
+                    let text = model::text::excerpt(text);
+                    format!("{text:?} is no date from 1970 to 2262: write one like 2026-11-02")
+                }),
         };
         let stretch = day(&self.from, 0)?..day(&self.before, i64::MAX)?;
         match stretch.is_empty() {

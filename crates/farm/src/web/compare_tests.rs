@@ -270,7 +270,11 @@ fn what_cannot_be_compared_is_said_with_the_form() {
         let board = app.store.boards().await.unwrap().remove(0).board;
         for (query, status, words) in [
             (format!("a_board={board}&b_board={board}&b_from=2026-11-14"), 400, "on both sides"),
-            (format!("a_board={board}&a_before=today&b_board=x"), 400, "a date is none"),
+            (
+                format!("a_board={board}&a_before=today&b_board=x"),
+                400,
+                " is no date from 1970 to 2262: write one like",
+            ),
             (format!("a_board={board}&b_board=nobody"), 404, "no board is called nobody"),
             (format!("a_board={board}&b_from=2026-11-14"), 400, "B may be any board: a side names boards"),
             ("a_kernel=6".to_owned(), 400, "B may be any board: a side names boards"),
