@@ -9,7 +9,7 @@ use report::words::several;
 use super::parts::{as_data, board_link, culprits as table, date, escaped, known, runs};
 use super::{Section, page};
 use crate::board_names::BoardNames;
-use crate::records::{CulpritDay, FarmBoard, FarmCulprit, FarmRun};
+use crate::records::{CulpritDay, CulpritDaysFrom, FarmBoard, FarmCulprit, FarmRun};
 
 /// All culprits, or those of a board; what recorders name is counted from a time on, where not all
 /// of it is.
@@ -44,8 +44,22 @@ pub fn culprits(all: &[FarmCulprit], board: Option<&FarmBoard>, since: Option<i6
     page(Some(Section::Culprits), "Culprits", body)
 }
 
+/// What the page of a culprit shows.
+pub struct CulpritView<'a> {
+    pub of: &'a FarmCulprit,
+    /// The latest runs that saw it,
+    pub runs: &'a [FarmRun],
+    /// and days on which recorders named it,
+    pub days: &'a [CulpritDay],
+    /// and how many of these are earlier.
+    pub days_left_out: u64,
+    /// What boards are called.
+    pub names: &'a BoardNames,
+}
+
 /// One, with the runs that saw it and the days on which recorders named it.
-pub fn culprit(of: &FarmCulprit, seen: &[FarmRun], recorded: &[CulpritDay], names: &BoardNames) -> String {
+pub fn culprit(view: &CulpritView) -> String {
+    let of = view.of;
     let took = ms(of.total_ns);
     let lead = format!("It took {took} ms of {} on {}.", late(of), several(of.boards, "board", "boards"));
     let facts = [
@@ -57,14 +71,43 @@ pub fn culprit(of: &FarmCulprit, seen: &[FarmRun], recorded: &[CulpritDay], name
         p.lead { (lead) }
         (pairs(&facts))
         @if !of.remedy.is_empty() { p.next { strong { "What to do: " } (prose(&of.remedy)) } }
-        @if !seen.is_empty() || recorded.is_empty() {
+        @if !view.runs.is_empty() || view.days.is_empty() {
             h2 { "Runs that show it" }
-            (runs(seen, Some(names)))
+            (runs(view.runs, Some(view.names)))
+            (runs_left_out(view))
         }
-        @if !recorded.is_empty() { h2 { "Days on which recorders name it" } (days(recorded, names)) }
+        @if !view.days.is_empty() {
+            h2 { "Days on which recorders name it" }
+            (days(view.days, view.names))
+            (days_left_out(view))
+        }
         p { "This as " a href={ "/v1/culprits/" (escaped(&of.fingerprint)) } { "JSON" } "." }
     };
     page(Some(Section::Culprits), known(&of.name), body)
+}
+
+fn runs_left_out(view: &CulpritView) -> Markup {
+    let left_out = view.of.runs.saturating_sub(view.runs.len() as u64);
+    html! {
+        @if left_out > 0 {
+            p.muted { (several(left_out, "earlier run is", "earlier runs are"))
+                " left out here: the latest 1,000 are in the JSON." }
+        }
+    }
+}
+
+fn days_left_out(view: &CulpritView) -> Markup {
+    let next = view.days.last().filter(|_| view.days_left_out > 0).map(CulpritDaysFrom::after);
+    let address = |next: CulpritDaysFrom| {
+        let (of, board) = (escaped(&view.of.fingerprint), escaped(&next.before_board));
+        format!("/culprits/{of}?before={}&before_board={board}", next.before)
+    };
+    html! {
+        @if let Some(next) = next.map(address) {
+            p.muted { (several(view.days_left_out, "more day of a board is", "more days of boards are"))
+                " left out here: " a href=(next) { "the next of them" } "." }
+        }
+    }
 }
 
 fn ms(of: Nanos) -> String {
@@ -109,16 +152,19 @@ fn first_of(one: &CulpritDay) -> String {
 mod tests {
     use super::*;
 
+    /// The page of one that has so many days left out.
+    fn page_of(of: &FarmCulprit, days: &[CulpritDay], days_left_out: u64) -> String {
+        let names: BoardNames = [("a b".to_owned(), "Press <b>".to_owned())].into_iter().collect();
+        culprit(&CulpritView { of, runs: &[], days, days_left_out, names: &names })
+    }
+
     #[test]
     fn names_stay_text() {
         let one = FarmCulprit { name: "<b>irq".into(), fingerprint: "ab".into(), ..FarmCulprit::default() };
         let text = culprits(std::slice::from_ref(&one), None, None);
         assert!(!text.contains("<b>") && text.contains("/culprits/ab"));
-        assert!(culprit(&one, &[], &[], &BoardNames::default()).contains("/v1/culprits/ab\""));
-        assert!(
-            !culprit(&one, &[], &[], &BoardNames::default()).contains("<b>")
-                && culprits(&[], None, None).contains("onbeat hunt")
-        );
+        assert!(page_of(&one, &[], 0).contains("/v1/culprits/ab\""));
+        assert!(!page_of(&one, &[], 0).contains("<b>") && culprits(&[], None, None).contains("onbeat hunt"));
         let board = FarmBoard { board: "a\"<b>".into(), name: "Press <b>".into(), ..FarmBoard::default() };
         let of = culprits(std::slice::from_ref(&one), Some(&board), None);
         assert!(!of.contains("<b>") && of.contains("/v1/culprits.csv?board=a%22%3Cb%3E\""), "{of}");
@@ -140,14 +186,12 @@ mod tests {
         };
         let day =
             CulpritDay { board: "a b".into(), first: 600, series: "wakeup".into(), ..CulpritDay::default() };
-        let names: BoardNames = [("a b".to_owned(), "Press <b>".to_owned())].into_iter().collect();
-        let text = culprit(&of(0, 12), &[], &[day], &names);
+        let text = page_of(&of(0, 12), std::slice::from_ref(&day), 0);
         assert!(text.contains("<a href=\"/b/a%20b\">Press &lt;b&gt;</a>"), "{text}");
         assert!(text.contains("of the largest latencies of 12 five minutes on 1 board"), "{text}");
         assert!(text.contains("/b/a%20b/at/600?series=wakeup") && !text.contains("Runs that show it"));
         assert!(
-            culprit(&of(3, 12), &[], &[], &names)
-                .contains("3 spikes and the largest latencies of 12 five minutes")
+            page_of(&of(3, 12), &[], 0).contains("3 spikes and the largest latencies of 12 five minutes")
         );
         assert!(culprits(&[of(3, 1)], None, None).contains("data-of=\"five minutes\""));
         assert!(!culprits(&[of(3, 0)], None, None).contains("data-of=\"five minutes\""));
@@ -157,5 +201,19 @@ mod tests {
         assert!(
             says(&[of(3, 1)], Some(86_400)) && !says(&[of(3, 0)], Some(86_400)) && !says(&[of(3, 1)], None)
         );
+    }
+
+    #[test]
+    fn what_a_page_of_a_culprit_leaves_out_is_counted_with_the_way_to_it() {
+        let one = FarmCulprit { fingerprint: "ab".into(), runs: 2, ..FarmCulprit::default() };
+        let day = CulpritDay { board: "a b".into(), t: 86_400, ..CulpritDay::default() };
+        let text = page_of(&one, std::slice::from_ref(&day), 1_678);
+        assert!(text.contains("1678 more days of boards are left out here: "), "{text}");
+        assert!(
+            text.contains("\"/culprits/ab?before=86400&amp;before_board=a%20b\">the next of them"),
+            "{text}"
+        );
+        assert!(!page_of(&one, &[day], 0).contains("left out"));
+        assert!(page_of(&one, &[], 0).contains("2 earlier runs are left out here: "));
     }
 }

@@ -245,7 +245,7 @@ mod tests {
     use super::*;
     use crate::fixture::recorded_run;
     use crate::ingest::rows::{self, RowsOf};
-    use crate::records::CulpritOfRun;
+    use crate::records::{CulpritDaysFrom, CulpritOfRun};
     use crate::store::RowBatch;
     use crate::store::engines::on_each_engine;
     use model::rows::RowCounts;
@@ -307,7 +307,7 @@ mod tests {
             assert_eq!((zeta.last, zeta.example.as_str()), (10 * DAY + 31 * 300, ""));
             assert!(!zeta.remedy.is_empty());
             assert_eq!(store.culprit(&zeta.fingerprint).await.unwrap().unwrap(), zeta);
-            let days = store.culprit_days(&hog.fingerprint, 99).await.unwrap();
+            let days = store.culprit_days(&hog.fingerprint, &CulpritDaysFrom::default(), 99).await.unwrap();
             assert_eq!((days.len(), days[10].five_minutes, days[10].series.as_str()), (11, 200, "wakeup"));
             assert!(store.culprits(Some("b"), 9).await.unwrap().is_empty());
 

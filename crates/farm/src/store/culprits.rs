@@ -9,7 +9,7 @@ use sqlx::{Any, AssertSqlSafe, Transaction};
 use super::large_sums::shown;
 use super::many::{by_keys, pieces, values};
 use super::{FarmStore, storable, to_u64, trouble};
-use crate::records::{CulpritDay, CulpritOfRun, FarmCulprit, SeriesKey, Tier};
+use crate::records::{CulpritOfRun, FarmCulprit, SeriesKey, Tier};
 
 /// What a line of a recorder says of a culprit.
 pub struct RowCulprit<'a> {
@@ -288,33 +288,6 @@ impl FarmStore {
     pub async fn rows_named_since(&self) -> Result<Option<i64>> {
         let since = sqlx::query_scalar("select value from meta where name = 'rows named since'");
         since.fetch_optional(&self.pool).await.map_err(trouble)
-    }
-
-    /// The latest days on which recorders named a culprit. At most `most` rows are read, one for
-    /// each series of a day; of a board's day the series with the most five minutes stands.
-    pub async fn culprit_days(&self, fingerprint: &str, most: i64) -> Result<Vec<CulpritDay>> {
-        let rows: Vec<(String, i64, i64, String, i64, i64)> = sqlx::query_as(
-            "select b.key, d.t, d.from_t, d.series, d.slots, d.total_ns from culprit_day d \
-             join board b on b.id = d.board_id \
-             where d.culprit_id = (select id from culprit where fingerprint = $1) \
-             order by d.t desc, b.key, d.slots desc, d.series limit $2",
-        )
-        .bind(fingerprint)
-        .bind(most)
-        .fetch_all(&self.pool)
-        .await
-        .map_err(trouble)?;
-        let day = |(board, t, first, series, slots, total)| CulpritDay {
-            board,
-            t,
-            first,
-            series,
-            five_minutes: to_u64(slots),
-            total_ns: Nanos(total),
-        };
-        let mut days: Vec<CulpritDay> = rows.into_iter().map(day).collect();
-        days.dedup_by(|next, one| (next.t, &next.board) == (one.t, &one.board));
-        Ok(days)
     }
 }
 

@@ -13,6 +13,7 @@ mod change_marks;
 mod changes;
 mod counted;
 mod counted_days;
+mod culprit_days;
 mod culprits;
 mod earlier;
 mod engine;

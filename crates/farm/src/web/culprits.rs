@@ -12,7 +12,8 @@ use super::pages::{WebOutcome, known_board};
 use super::tables::table;
 use super::visitor::Visitor;
 use crate::pages;
-use crate::records::FarmBoard;
+use crate::pages::culprits::CulpritView;
+use crate::records::{CulpritDaysFrom, FarmBoard};
 
 const SHOWN: i64 = 200;
 const MOST: i64 = 1_000;
@@ -107,16 +108,23 @@ pub async fn csv(
     table(&COLUMNS, &app.store.culprits(key_of(&board), MOST).await?)
 }
 
-pub async fn one(State(app): State<Arc<App>>, Path(fingerprint): Path<String>) -> WebOutcome {
+pub async fn one(
+    State(app): State<Arc<App>>,
+    Path(fingerprint): Path<String>,
+    Query(from): Query<CulpritDaysFrom>,
+) -> WebOutcome {
     let Some(found) = app.store.culprit(&fingerprint).await? else {
         return Err(Refusal::not_found("no culprit has this address: choose one of the list of culprits"));
     };
     let runs = app.store.runs_with(&fingerprint, RUNS_SHOWN).await?;
-    let days = app.store.culprit_days(&fingerprint, RUNS_SHOWN).await?;
+    let days = app.store.culprit_days(&fingerprint, &from, RUNS_SHOWN).await?;
+    let of_days = app.store.count_culprit_days(&fingerprint, &from).await?;
     let of_runs = runs.iter().map(|run| run.board.as_str());
     let boards = of_runs.chain(days.iter().map(|day| day.board.as_str())).collect();
     let names = app.store.names_of(boards).await?;
-    Ok(WebAnswer::page(pages::culprits::culprit(&found, &runs, &days, &names)))
+    let days_left_out = of_days.saturating_sub(days.len() as u64);
+    let view = CulpritView { of: &found, runs: &runs, days: &days, days_left_out, names: &names };
+    Ok(WebAnswer::page(pages::culprits::culprit(&view)))
 }
 
 #[cfg(test)]

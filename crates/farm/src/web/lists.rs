@@ -11,6 +11,7 @@ use super::app::App;
 use super::pages::WebOutcome;
 use super::runs::MOST_OF_BOARD;
 use super::tables::table;
+use crate::records::CulpritDaysFrom;
 
 /// Runs that show a culprit, and days on which recorders name it, in one answer.
 const MOST_RUNS: i64 = 1_000;
@@ -18,14 +19,21 @@ const MOST_RUNS: i64 = 1_000;
 pub const AUDIT_SHOWN: i64 = 100;
 const MOST_OF_AUDIT: i64 = 10_000;
 
-pub async fn culprit(State(app): State<Arc<App>>, Path(fingerprint): Path<String>) -> WebOutcome {
+pub async fn culprit(
+    State(app): State<Arc<App>>,
+    Path(fingerprint): Path<String>,
+    Query(from): Query<CulpritDaysFrom>,
+) -> WebOutcome {
     let Some(found) = app.store.culprit(&fingerprint).await? else {
         return Err(Refusal::not_found("no culprit has this address: /v1/culprits lists them"));
     };
     let runs = app.store.runs_with(&fingerprint, MOST_RUNS).await?;
-    let days = app.store.culprit_days(&fingerprint, MOST_RUNS).await?;
+    let days = app.store.culprit_days(&fingerprint, &from, MOST_RUNS).await?;
+    let of_days = app.store.count_culprit_days(&fingerprint, &from).await?;
     WebAnswer::json(&json!({
         "schema": "onbeat.farm-culprit/1", "culprit": found, "runs": runs, "days": days,
+        "runs_left_out": found.runs.saturating_sub(runs.len() as u64),
+        "days_left_out": of_days.saturating_sub(days.len() as u64),
     }))
 }
 
