@@ -185,7 +185,7 @@ pub(super) mod tests {
 
     /// The numbers of a sentence.
     fn numbers(of: &str) -> Vec<f64> {
-        let number = |word: &str| word.trim_end_matches([',', ':', '.']).parse().ok();
+        let number = |word: &str| word.trim_end_matches([',', ':', '.']).parse::<f64>().ok();
         of.split(' ').filter_map(number).collect()
     }
 

@@ -17,7 +17,8 @@ pub fn culprits(all: &[FarmCulprit], board: Option<&FarmBoard>, since: Option<i6
     let query = board.map_or_else(String::new, |board| format!("board={}", escaped(&board.board)));
     let body = html! {
         form.line action="/culprits" method="get" {
-            label { "Board " input name="board" value=[board.map(|board| &board.board)] maxlength="64" size="12"; }
+            label { "Board "
+                input name="board" value=[board.map(|board| &board.board)] maxlength="64" size="12"; }
             button type="submit" { "Show" }
         }
         @if all.is_empty() {

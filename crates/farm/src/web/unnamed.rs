@@ -153,7 +153,7 @@ mod tests {
         let words = ["every 1 ms", "every 1 ms, load cmd:sh", "every 1 ms, load cmd:sh -c secret"];
         let (says, evidence) = (
             |words: &str| format!("Latencies of hunt ({words}) come more often."),
-            |words: &str| format!("Hunt ({words}): 7 days before against 7 days after 2026-11-02: worse."),
+            |words: &str| format!("Hunt ({words}): 7 days before against 7 days after 2026-11-02: higher."),
         );
         let mut one = FarmChange {
             says: says(words[2]),
