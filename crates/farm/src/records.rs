@@ -328,34 +328,6 @@ pub struct CulpritDay {
     pub total_ns: Nanos,
 }
 
-/// From where on a list of days of a culprit is asked for, the latest of which are its first.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct CulpritDaysFrom {
-    /// Days before this time, in seconds since 1970;
-    pub before: i64,
-    /// and of a day that begins with it those of the boards after this one, where one is named.
-    pub before_board: String,
-}
-
-impl Default for CulpritDaysFrom {
-    fn default() -> CulpritDaysFrom {
-        CulpritDaysFrom { before: i64::MAX, before_board: String::new() }
-    }
-}
-
-impl CulpritDaysFrom {
-    /// After one of the list.
-    pub fn after(one: &CulpritDay) -> CulpritDaysFrom {
-        CulpritDaysFrom { before: one.t, before_board: one.board.clone() }
-    }
-
-    /// The day of which the boards after one are asked for; one that there is not where none is.
-    pub fn same_day(&self) -> i64 {
-        if self.before_board.is_empty() { i64::MIN } else { self.before }
-    }
-}
-
 /// What a run says of a culprit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CulpritOfRun {

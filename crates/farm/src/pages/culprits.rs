@@ -9,7 +9,8 @@ use report::words::several;
 use super::parts::{as_data, board_link, culprits as table, date, escaped, known, runs};
 use super::{Section, page};
 use crate::board_names::BoardNames;
-use crate::records::{CulpritDay, CulpritDaysFrom, FarmBoard, FarmCulprit, FarmRun};
+use crate::records::{CulpritDay, FarmBoard, FarmCulprit, FarmRun};
+use crate::store::CulpritDaysFrom;
 
 /// All culprits, or those of a board; what recorders name is counted from a time on, where not all
 /// of it is.

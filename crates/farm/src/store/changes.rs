@@ -245,8 +245,8 @@ mod tests {
     use super::*;
     use crate::fixture::recorded_run;
     use crate::ingest::rows::{self, RowsOf};
-    use crate::records::{CulpritDaysFrom, CulpritOfRun};
-    use crate::store::RowBatch;
+    use crate::records::CulpritOfRun;
+    use crate::store::{CulpritDaysFrom, RowBatch};
     use crate::store::engines::on_each_engine;
     use model::rows::RowCounts;
     use model::units::{Cpu, Nanos};

@@ -2,16 +2,45 @@
 
 use model::error::Result;
 use model::units::Nanos;
+use serde::Deserialize;
 use sqlx::AssertSqlSafe;
 
 use super::{FarmStore, to_u64, trouble};
-use crate::records::{CulpritDay, CulpritDaysFrom};
+use crate::records::CulpritDay;
 
 /// Those of a culprit that a list still has: days are in it from the latest on, and the boards of a
 /// day by what stands in their addresses.
 const OF_CULPRIT: &str = "from culprit_day d join board b on b.id = d.board_id \
      where d.culprit_id = (select id from culprit where fingerprint = $1) \
      and (d.t < $2 or (d.t = $3 and b.key > $4))";
+
+/// From where on a list of days of a culprit is asked for, the latest of which are its first.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct CulpritDaysFrom {
+    /// Days before this time, in seconds since 1970;
+    pub before: i64,
+    /// and of a day that begins with it those of the boards after this one, where one is named.
+    pub before_board: String,
+}
+
+impl Default for CulpritDaysFrom {
+    fn default() -> CulpritDaysFrom {
+        CulpritDaysFrom { before: i64::MAX, before_board: String::new() }
+    }
+}
+
+impl CulpritDaysFrom {
+    /// After one of the list.
+    pub fn after(one: &CulpritDay) -> CulpritDaysFrom {
+        CulpritDaysFrom { before: one.t, before_board: one.board.clone() }
+    }
+
+    /// The day of which the boards after one are asked for; one that there is not where none is.
+    pub fn same_day(&self) -> i64 {
+        if self.before_board.is_empty() { i64::MIN } else { self.before }
+    }
+}
 
 impl FarmStore {
     /// The latest days on which recorders named a culprit, from a place of the list on. At most

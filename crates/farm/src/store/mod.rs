@@ -68,6 +68,7 @@ pub use audit::AuditEntry;
 pub use bulk::{BulkRows, StoreTotals};
 pub use change_marks::ChangeMarks;
 pub use counted::CountedSeconds;
+pub use culprit_days::CulpritDaysFrom;
 pub use earlier::PutOutcome;
 pub use engine::StoreEngine;
 pub use forget_run::{RemovedRun, RunRemoval};

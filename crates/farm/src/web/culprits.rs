@@ -13,7 +13,8 @@ use super::tables::table;
 use super::visitor::Visitor;
 use crate::pages;
 use crate::pages::culprits::CulpritView;
-use crate::records::{CulpritDaysFrom, FarmBoard};
+use crate::records::FarmBoard;
+use crate::store::CulpritDaysFrom;
 
 const SHOWN: i64 = 200;
 const MOST: i64 = 1_000;

@@ -11,7 +11,7 @@ use super::app::App;
 use super::pages::WebOutcome;
 use super::runs::MOST_OF_BOARD;
 use super::tables::table;
-use crate::records::CulpritDaysFrom;
+use crate::store::CulpritDaysFrom;
 
 /// Runs that show a culprit, and days on which recorders name it, in one answer.
 const MOST_RUNS: i64 = 1_000;
