@@ -246,8 +246,8 @@ mod tests {
     use crate::fixture::recorded_run;
     use crate::ingest::rows::{self, RowsOf};
     use crate::records::CulpritOfRun;
-    use crate::store::{CulpritDaysFrom, RowBatch};
     use crate::store::engines::on_each_engine;
+    use crate::store::{CulpritDaysFrom, RowBatch};
     use model::rows::RowCounts;
     use model::units::{Cpu, Nanos};
     use model::watch::{WatchCulprit, WatchRow};

@@ -57,8 +57,8 @@ pub struct RateOnset {
     pub seen: usize,
     /// and that on which it seems to have begun.
     pub from: usize,
-    /// The first of the days that are usual: those up to [`RECENT`] days before it was seen were
-    /// held against.
+    /// The first of the days that were usual: it was held against those from there on, up to
+    /// [`RECENT`] days before it was seen.
     pub usual_from: usize,
     /// Events a day of these, as it was judged by them: a little more than their mean,
     pub before: f64,
