@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
-use report::html::scroll;
+use report::html::{cards, scroll};
 use report::words::{UNKNOWN, several, span};
 
 use super::parts::{date, escaped, moment};
@@ -91,9 +91,9 @@ fn boards(of: &AdminView) -> Markup {
                 thead { tr { th.left { "board" } th.left { "state" } th.left.more { "tags" } th { "budget" }
                     th.left.more { "may send" } th.left.more { "last run or row (UTC)" } } }
                 tbody { @for board in of.boards { tr {
-                    th.left { a href={ "/admin/boards/" (escaped(&board.board)) } { (board.name) } }
+                    th.left.name { a href={ "/admin/boards/" (escaped(&board.board)) } { (board.name) } }
                     td.left { (board.settings.state.words()) }
-                    td.left.more { (board.settings.tags.join(", ")) }
+                    td.left.name.more { (board.settings.tags.join(", ")) }
                     td { (board.settings.budget_ns.map_or_else(|| UNKNOWN.to_owned(), span)) }
                     td.left.more { @if of.tokens.contains_key(&board.board) { "yes" } @else { "no" } }
                     td.left.more.when { (moment(board.last_seen())) }
@@ -110,14 +110,15 @@ fn refused(of: &AdminView) -> Markup {
         @if of.refusals.is_empty() {
             p { "No board was refused anything since the server was started." }
         } @else {
-            (scroll("What boards were refused", html! {
+            (cards("What boards were refused", html! {
                 table {
                     thead { tr { th.left { "board" } th.left { "latest (UTC)" } th { "times" }
                         th.left { "why" } th.left.more { "request" } } }
                     tbody { @for one in of.refusals.iter().take(MOST) { tr {
-                        th.left { a href={ "/admin/boards/" (escaped(&one.board)) } {
+                        th.left.name { a href={ "/admin/boards/" (escaped(&one.board)) } {
                             (of.names.of(&one.board)) } }
-                        td.left { (moment(one.t)) } td { (one.count) } td.wrap { (one.detail) }
+                        td.left.when { (moment(one.t)) } td data-of="times" { (one.count) }
+                        td.wrap { (one.detail) }
                         td.wrap.more { (one.request) }
                     } } }
                 }
@@ -250,7 +251,7 @@ fn data_links(of: &AdminView) -> Markup {
 fn audit(all: &[AuditEntry]) -> Markup {
     html! {
         @if all.is_empty() { p { "Nothing yet." } } @else {
-            (scroll("What was done, the latest first", html! {
+            (cards("What was done, the latest first", html! {
                 table {
                     thead { tr { th.left { "when (UTC)" } th.left { "who" } th.left { "what" } } }
                     tbody { @for one in all { tr {

@@ -73,7 +73,7 @@ pub fn culprit(view: &CulpritView) -> String {
         p.lead { (lead) }
         (pairs(&facts))
         @if !of.remedy.is_empty() { p.next { strong { "What to do: " } (prose(&of.remedy)) } }
-        @if !view.runs.is_empty() || view.days.is_empty() {
+        @if !view.runs.is_empty() {
             h2 { "Runs that show it" }
             (runs(view.runs, Some(view.names)))
             (runs_left_out(view))

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use maud::{Markup, html};
-use report::html::scroll;
+use report::html::cards;
 use report::words::several;
 
 use super::audit::{to_audit, to_difference};
@@ -81,12 +81,13 @@ fn difference(before: &BoardEnvironment, after: &BoardEnvironment) -> Markup {
     let changes = changed(before, after);
     let value = |text: &str| if text.is_empty() { "(none)".to_owned() } else { report::words::clean(text) };
     html! {
-        (scroll(&format!("What changed until {}", moment(after.first)), html! {
+        (cards(&format!("What changed until {}", moment(after.first)), html! {
             table {
                 thead { tr { th.left { "what changed" } th.left { "before" } th.left { "then" } } }
                 tbody { @for one in changes.iter().take(MOST) { tr {
-                    th.left { (report::words::clean(&one.what)) } td.wrap { (value(&one.before)) } td.wrap
-                        { (value(&one.after)) }
+                    th.left.name { (report::words::clean(&one.what)) }
+                    td.wrap data-of="before" { (value(&one.before)) }
+                    td.wrap data-of="then" { (value(&one.after)) }
                 } } }
             }
         }))
@@ -117,6 +118,7 @@ mod tests {
         let way = format!("?a_board=a&amp;a_environment=d{a}&amp;b_board=a&amp;b_environment=d{b}\"");
         assert_eq!(text.matches(&way).count(), 1, "{text}");
         assert!(!text.contains("/audit"));
+        assert!(text.contains("<td class=\"wrap\" data-of=\"then\">3</td>"), "{text}");
         assert!(!text.contains("<b>") && text.contains("(none)") && text.contains("The first that is known"));
         let other = BoardEnvironment { example: "q".into(), ..environment(after) };
         let audited = BTreeSet::from(["q".to_owned(), "r".to_owned()]);

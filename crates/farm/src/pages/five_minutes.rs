@@ -3,7 +3,7 @@
 
 use maud::{Markup, html};
 use model::units::Cpu;
-use report::html::{figure, scroll};
+use report::html::{cards, figure, scroll};
 use report::plot::latency;
 use report::plot::line::PlotLine;
 use report::plot::theme::PAGE;
@@ -161,14 +161,16 @@ fn spikes(all: &[FarmSpike]) -> Markup {
     html! {
         @if !all.is_empty() {
             h2 { "Spikes in these five minutes" }
-            (scroll("Recorded spikes, latencies in us", html! {
+            (cards("Recorded spikes, latencies in us", html! {
                 table {
                     thead { tr { th.left { "at (UTC)" } th { "late, us" } th { "CPU" } th.left { "taken by" }
                         th.left.more { "late" } } }
                     tbody { @for one in all.iter().take(SPIKES) { tr {
                         th.left.when { a href=(spike_address(one)) { (clock(one.at)) } }
-                        td.top { (us(one.latency_ns)) } td { (one.cpu.to_string()) }
-                        td.left { (known(&one.culprit)) } td.left.more { (known(&one.victim)) }
+                        td.top data-of="late, us" { (us(one.latency_ns)) }
+                        td data-of="CPU" { (one.cpu.to_string()) }
+                        td.left.name data-of="taken by" { (known(&one.culprit)) }
+                        td.left.name.more { (known(&one.victim)) }
                     } } }
                 }
             }))
@@ -277,7 +279,7 @@ fn worst(of: &FiveMinutes) -> Markup {
 
 /// Five minutes each, with the way there.
 pub fn slots(board: &str, key: &SeriesKey, all: &[FarmSlot]) -> Markup {
-    scroll(
+    cards(
         "Five minutes with the largest latencies",
         html! {
             table {
@@ -286,9 +288,10 @@ pub fn slots(board: &str, key: &SeriesKey, all: &[FarmSlot]) -> Markup {
                 tbody { @for slot in all { tr {
                     th.left { a href=(address(board, key, slot.t)) { (moment(slot.t)) }
                         @if slot.invalid { " " span.muted { "does not count" } } }
-                    td.top { (us_or_dash(slot.max_ns)) }
-                    td { (slot.max_cpu.map_or_else(String::new, |cpu| cpu.to_string())) }
-                    td.left { (known(&slot.culprit)) } td.left.more { (known(&slot.victim)) }
+                    td.top data-of="max, us" { (us_or_dash(slot.max_ns)) }
+                    td data-of="CPU" { (slot.max_cpu.map_or_else(String::new, |cpu| cpu.to_string())) }
+                    td.left.name data-of="taken by" { (known(&slot.culprit)) }
+                    td.left.name.more { (known(&slot.victim)) }
                 } } }
             }
         },

@@ -104,6 +104,8 @@ mod tests {
         assert!(text.contains("&lt;b&gt;x") && !text.contains("<script") && !text.contains("://"));
         assert!(text.contains(r#"href="/culprits" aria-current="page""#));
         assert!(!style_sheet().contains("://") && !style_sheet().contains("@import"));
+        let edges = "background-attachment:local,local,scroll,scroll";
+        assert!(style_sheet().contains(edges), "a table that scrolls sideways shows that it does");
         assert!(refusal(404, "no board of this name: look at the list").contains("Not found"));
     }
 }

@@ -49,9 +49,14 @@ pub fn known(text: &str) -> &str {
 
 /// The way to what a page shows as JSON and as CSV, which have one address but for its ending.
 pub fn as_data(path: &str, query: &str) -> Markup {
+    part_as_data("This", path, query)
+}
+
+/// The same of one of several things on a page, by its name.
+pub fn part_as_data(name: &str, path: &str, query: &str) -> Markup {
     let query = if query.is_empty() { String::new() } else { format!("?{query}") };
     html! {
-        p { "This as " a href={ (path) (query) } { "JSON" } ", "
+        p { (name) " as " a href={ (path) (query) } { "JSON" } ", "
             a href={ (path) ".csv" (query) } { "CSV" } "." }
     }
 }
@@ -62,39 +67,47 @@ pub fn board_link(board: &str, names: &BoardNames) -> Markup {
 }
 
 /// Runs, the latest first, each with the way to its report; with the names of their boards where
-/// they are of several.
+/// they are of several. How late it was and whether it counts come first: a table that is too wide
+/// has its last columns out of sight.
 pub fn runs(of: &[FarmRun], names: Option<&BoardNames>) -> Markup {
+    if of.is_empty() {
+        return html! {
+            p { "None is here yet: one that " code { "onbeat measure -o RUN" } " writes on the board \
+             shows up once it is sent or imported." }
+        };
+    }
     let with_board = names.is_some();
     let with_labels = of.iter().any(|run| !run.labels.is_empty());
     // Beside four other columns a telephone breaks an id into syllables.
     cards(
         "Runs, latencies in us",
         html! {
-            table {
+            table.many {
                 thead { tr {
                     th.left { "run" } @if with_board { th.left { "board" } }
-                    th.left.more { "command" } th.left { "began (UTC)" } th.more { "length" }
+                    th.left { "began (UTC)" } th { "max" } th.left { "state" } @if with_labels {
+                        th.left { "labels" } }
+                    th.more { "p99.99 of a CPU" } th.more { "missed" } th.more { "spikes" } th.left.more { "command" }
+                    th.more { "length" }
                     // A list of many boards is as wide as a page without it.
                     @if !with_board { th.more { "CPUs" } }
-                    th.more { "wake-ups" } th.more { "missed" } th.more { "p99.99 of a CPU" }
-                    th { "max" } th.more { "spikes" }
-                    th.left { "state" } @if with_labels { th.left { "labels" } }
+                    th.more { "wake-ups" }
                 } }
                 tbody { @for run in of { tr {
-                    th.left { a href={ "/runs/" (escaped(&run.id)) } { (run.id) } }
+                    th.left.run { a href={ "/runs/" (escaped(&run.id)) } { (run.id) } }
                     @if let Some(names) = names {
-                        td.left data-of="board" { (board_link(&run.board, names)) } }
-                    td.left.more { (run.command) }
+                        td.left.name data-of="board" { (board_link(&run.board, names)) } }
                     td.left.when { (moment(run.started)) }
+                    td.top data-of="max, us" { (us_or_dash(run.max_ns)) }
+                    td.left.flag[!state(run).is_empty()] { (state(run)) }
+                    @if with_labels { td.left.labels { (labels(&run.labels)) } }
+                    td.more { (us_or_dash(p9999(run))) }
+                    td.more { (run.missed.map_or_else(|| UNKNOWN.to_owned(), |n| n.to_string())) }
+                    td.more { (run.spikes) }
+                    td.left.more { (run.command) }
                     td.more { (run.length_ns.map_or_else(|| UNKNOWN.to_owned(), duration)) }
                     @if !with_board { td.more { (run.cpus) } }
                     td.more { (run.cycles) }
-                    td.more { (run.missed.map_or_else(|| UNKNOWN.to_owned(), |n| n.to_string())) }
-                    td.more { (us_or_dash(p9999(run))) }
-                    td.top data-of="max, us" { (us_or_dash(run.max_ns)) }
-                    td.more { (run.spikes) }
-                    td.left.flag[!state(run).is_empty()] { (state(run)) }
-                    @if with_labels { td.left { (labels(&run.labels)) } }
                 } } }
             }
             p.muted { "Latencies in us. The p99.99 is the largest of a run's CPUs; it takes "
@@ -112,12 +125,16 @@ fn p9999(run: &FarmRun) -> Option<Nanos> {
     run.p9999_ns.filter(|_| run.cycles >= run.cpus.max(1).saturating_mul(LEAST_P9999))
 }
 
-/// Labels, each with the way to the runs that have it.
+/// Labels, each with the way to the runs that have it; a long one is cut, and whole in its title.
 pub fn labels(of: &Labels) -> Markup {
+    const LONGEST: usize = 48;
+    let texts = of.iter().map(|(name, value)| format!("{name}={value}"));
     html! {
-        @for (at, (name, value)) in of.iter().enumerate() {
+        @for (at, text) in texts.enumerate() {
+            @let cut = text.char_indices().nth(LONGEST).map(|(end, _)| &text[..end]);
             @if at > 0 { ", " }
-            a href={ "/runs?label=" (escaped(&format!("{name}={value}"))) } { (name) "=" (value) }
+            a href={ "/runs?label=" (escaped(&text)) } title=[cut.map(|_| &text)] {
+                (cut.unwrap_or(&text)) @if cut.is_some() { "..." } }
         }
     }
 }
@@ -146,7 +163,7 @@ pub fn culprits(of: &[FarmCulprit], with_boards: bool) -> Markup {
                     th.left.more { "first" } th.left { "last" }
                 } }
                 tbody { @for one in of { tr {
-                    th.left { a href={ "/culprits/" (escaped(&one.fingerprint)) } { (known(&one.name)) } }
+                    th.left.name { a href={ "/culprits/" (escaped(&one.fingerprint)) } { (known(&one.name)) } }
                     td.left.more { (one.kind) } @if with_boards { td data-of="boards" { (one.boards) } }
                     td.more { (one.runs) } td data-of="spikes" { (one.spikes) }
                     @if recorded { td data-of="five minutes" { (one.five_minutes) } }
@@ -201,6 +218,29 @@ mod tests {
             text.contains("/v1/boards/a/slots?from=1&amp;to=2\"") && text.contains("/slots.csv?from=1&amp;")
         );
         assert!(as_data("/v1/kernels", "").into_string().contains("\"/v1/kernels.csv\""));
+    }
+
+    #[test]
+    fn runs_say_first_how_late_they_were_and_whether_they_count() {
+        let long = format!("note={}", "ä".repeat(60));
+        let run = FarmRun {
+            id: "r1".into(),
+            board: "a".into(),
+            invalid: 1,
+            max_ns: Some(Nanos(9_000)),
+            labels: Labels::parse(&["build=1".to_owned(), long.clone()]).unwrap(),
+            ..FarmRun::default()
+        };
+        let text = runs(&[run], true).into_string();
+        let places = [">board<", ">max<", ">state<", ">labels<", ">p99.99<", ">command<", ">wake-ups<"]
+            .map(|head| text.find(head).unwrap());
+        assert!(places.is_sorted(), "{places:?}: {text}");
+        let cells = [">9.0<", ">invalid<", "build=1</a>"].map(|cell| text.find(cell).unwrap());
+        assert!(cells.is_sorted(), "{cells:?}: {text}");
+        let cut = format!("title=\"{long}\">note={}...</a>", "ä".repeat(43));
+        assert!(text.contains(&cut) && text.matches("title=").count() == 1, "{text}");
+        let none = runs(&[], false).into_string();
+        assert!(none.contains("onbeat measure -o RUN") && !none.contains("<table"), "{none}");
     }
 
     #[test]
