@@ -21,7 +21,8 @@ pub struct BoardLabel {
     pub value: String,
     /// How many runs have it,
     pub runs: u64,
-    /// and the five minutes of the first and the last rows with it, in seconds since 1970.
+    /// and when the first and the last of these, or of five minutes with it, began, in seconds since
+    /// 1970.
     pub first: Option<i64>,
     pub last: Option<i64>,
 }
@@ -194,11 +195,13 @@ impl FarmStore {
         let rows: Vec<Row> = sqlx::query_as(
             "select l.name, l.value, \
              cast(sum(case when l.from_t = $1 then 1 else 0 end) as bigint), \
-             min(case when l.from_t = $2 then null else l.from_t end), \
-             max(case when l.from_t = $3 then null else l.to_t end) \
-             from label l join board b on b.id = l.board_id where b.key = $4 \
-             group by l.name, l.value order by l.name, l.value limit $5",
+             min(case when l.from_t = $2 then r.started else l.from_t end), \
+             max(case when l.from_t = $3 then r.started else l.to_t end) \
+             from label l join board b on b.id = l.board_id \
+             left join run r on r.board_id = l.board_id and r.id = l.recording and l.from_t = $4 \
+             where b.key = $5 group by l.name, l.value order by l.name, l.value limit $6",
         )
+        .bind(i64::MIN)
         .bind(i64::MIN)
         .bind(i64::MIN)
         .bind(i64::MIN)
@@ -277,8 +280,10 @@ mod tests {
             assert_eq!(store.run("r1").await.unwrap().unwrap().labels, labels(&["build=1", "commit=x"]));
             assert_eq!(store.runs("b", 9).await.unwrap()[1].labels, labels(&["build=2"]));
             let of_board = store.labels("a", 9).await.unwrap();
-            let one = |at: usize| (of_board[at].value.as_str(), of_board[at].runs, of_board[at].first);
-            assert_eq!((one(0), one(2), of_board.len()), (("1", 1, None), ("x", 2, None), 3));
+            let times = |at: usize| of_board[at].first.zip(of_board[at].last);
+            let one = |at: usize| (of_board[at].value.as_str(), of_board[at].runs, times(at));
+            let of_two = ("x", 2, Some((10, 20)));
+            assert_eq!((one(0), one(2), of_board.len()), (("1", 1, Some((10, 10))), of_two, 3));
         });
     }
 
@@ -347,6 +352,12 @@ mod tests {
             let stretches: i64 =
                 sqlx::query_scalar("select count(*) from label").fetch_one(&store.pool).await.unwrap();
             assert_eq!(stretches, 1 + 2 + 2, "stretches that touch are one");
+            // A run and rows that have one label: its times are those of both, and of no other board.
+            store.put(&made("q", "a", 40 * SLOT, &["build=1"])).await.unwrap();
+            store.put(&made("s", "b", 50 * SLOT, &["build=1"])).await.unwrap();
+            let found = store.labels("a", 9).await.unwrap();
+            let both = found.iter().find(|label| label.value == "1").unwrap();
+            assert_eq!((both.runs, both.first, both.last), (1, Some(0), Some(40 * SLOT)));
         });
     }
 
