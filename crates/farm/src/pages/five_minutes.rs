@@ -10,7 +10,7 @@ use report::plot::theme::PAGE;
 use report::words::{several, span, us, us_or_dash};
 
 use super::board_span::{BoardSpan, span_address};
-use super::parts::{as_data, clock, date, escaped, known, moment, runs};
+use super::parts::{clock, date, escaped, known, moment, part_as_data, runs};
 use super::{Section, page};
 use crate::ingest::spikes::FarmSpike;
 use crate::joined_slots::SlotSums;
@@ -108,10 +108,9 @@ fn data_links(of: &FiveMinutes) -> Markup {
         p { "All of this as " a href={ (whole) "?series=" (series) "&plan=" (plan) } { "JSON" }
             @if !of.spikes.is_empty() { ", its spikes as "
                 a href={ (whole) "/spikes.csv?series=" (series) "&plan=" (plan) } { "CSV" } } "." }
-        (as_data(&format!("{base}/slots"), &query))
+        (part_as_data("The largest latency of these five minutes", &format!("{base}/slots"), &query))
         @if of.histogram.is_some() {
-            p { "The histogram: " a href={ (base) "/histograms?tier=5m&" (query) } { "JSON" } ", "
-                a href={ (base) "/histograms.csv?tier=5m&" (query) } { "CSV" } "." }
+            (part_as_data("The histogram", &format!("{base}/histograms"), &format!("tier=5m&{query}")))
         }
     }
 }
@@ -141,8 +140,8 @@ fn answer(of: &FiveMinutes) -> Markup {
             @if let Some(spike) = of.spikes.iter().find(|spike| is_of(spike, slot)) { " "
                 a href=(spike_address(spike)) { "Its timeline" } "." } }
         @if missed > 0 { p.banner { (several(missed, "wake-up was", "wake-ups were"))
-            " missed: it is not known how late "
-            @if missed == 1 { "that" } @else { "these" } " would have been." } }
+            " missed: it is not known how late " @if missed == 1 { "it" } @else { "these" }
+            " would have been." } }
     }
 }
 
@@ -361,6 +360,11 @@ mod tests {
         {
             assert!(kept.contains(words), "{words}: {kept}");
         }
+        let largest = "The largest latency of these five minutes as <a";
+        for words in ["All of this as <a", largest, "The histogram as <a"] {
+            assert_eq!(kept.matches(words).count(), 1, "{words}: {kept}");
+        }
+        assert!(!kept.contains("<p>This as"), "{kept}");
         let spike = FarmSpike {
             run: "r 1".into(),
             number: 3,
@@ -399,16 +403,10 @@ mod tests {
             unread: None,
         };
         let text = five_minutes(&of);
-        assert!(
-            text.contains("2 wake-ups were missed: it is not known how late these would have been."),
-            "{text}"
-        );
-        let one = five_minutes(&FiveMinutes { sums: SlotSums { count: 1, n: 0, missed: 1 }, ..of });
-        assert!(
-            one.contains("1 wake-up was missed: it is not known how late that would have been."),
-            "{one}"
-        );
+        assert!(text.contains("2 wake-ups were missed: it is not known how late these would"), "{text}");
         assert!(!text.contains("left out of these tables") && !text.contains("no table here"), "{text}");
+        let one = SlotSums { count: 1, n: 0, missed: 1 };
+        assert!(five_minutes(&FiveMinutes { sums: one, ..of }).contains("how late it would have been"));
         let text = five_minutes(&FiveMinutes { slots: &slots, left_out: 7, ..of });
         for words in ["2 recordings have no table here.", "7 rows of recordings are left out"] {
             assert!(text.contains(words), "{words}: {text}");
