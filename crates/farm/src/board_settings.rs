@@ -93,11 +93,27 @@ impl BoardSettings {
         (self.state == BoardState::Replaced).then_some(self.state_since)
     }
 
+    /// Whose its budget is, for people.
+    pub fn budget_words(&self) -> String {
+        match self.budget_of.as_str() {
+            "board" => "the board's own".to_owned(),
+            "fleet" => "that of all boards".to_owned(),
+            // The public does not see which.
+            "tag" => OF_A_TAG.to_owned(),
+            tag => format!("{OF_THE}{tag}"),
+        }
+    }
+
     /// Whether its last 24 hours break its budget.
     pub fn is_over(&self) -> bool {
         self.max24_ns.zip(self.budget_ns).is_some_and(|(max, limit)| max > limit)
     }
 }
+
+/// Whose a budget is, where it is a tag's: `that of the tag NAME`,
+pub const OF_THE: &str = "that of the ";
+/// and the same without the name.
+pub const OF_A_TAG: &str = "that of a tag";
 
 /// The budgets of the fleet and of tags.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -224,6 +240,9 @@ mod tests {
         assert_eq!(of("", None), (Some(Nanos(500)), "fleet".into()));
         assert_eq!(of("lab,arm", None), (Some(Nanos(200)), "tag lab".into()));
         assert_eq!(of("lab", Some(Nanos(900))), (Some(Nanos(900)), "board".into()));
+        let words = |of: &str| BoardSettings { budget_of: of.into(), ..Default::default() }.budget_words();
+        let all = ["board", "tag lab", "tag", "fleet"].map(words);
+        assert_eq!(all, ["the board's own", "that of the tag lab", "that of a tag", "that of all boards"]);
         let mut none = BoardSettings::default();
         FarmBudgets::default().apply(&mut none);
         assert_eq!((none.budget_ns, none.is_over()), (None, false));

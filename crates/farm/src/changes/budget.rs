@@ -4,15 +4,13 @@ use model::units::Nanos;
 use report::words::{several, span};
 
 use super::{ChangeKind, FarmChange};
+use crate::board_settings::{OF_A_TAG, OF_THE};
 use crate::pages::five_minutes::address;
 use crate::pages::parts::{date, escaped};
 use crate::records::{FarmBoard, SeriesKey, Tier};
 
 /// Days within the budget after which the next one that is not begins another change.
 pub const BUDGET_APART: i64 = 7;
-
-/// Whose budget it is, where it is a tag's: `that of the tag NAME`.
-const OF_THE: &str = "that of the ";
 
 /// The largest latency of a day of a board, of what counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +50,7 @@ impl BudgetDay {
 pub fn without_tag(evidence: &mut [String]) {
     let named = format!("The budget is {OF_THE}tag ");
     for one in evidence.iter_mut().filter(|one| one.starts_with(&named)) {
-        "The budget is that of a tag.".clone_into(one);
+        *one = format!("The budget is {OF_A_TAG}.");
     }
 }
 
@@ -70,11 +68,7 @@ pub fn over_budget(board: &FarmBoard, all: &[BudgetDay], from: i64) -> Option<Fa
     let (first, last) = (over.first()?, over.last()?);
     let worst = over.iter().max_by_key(|day| (day.max_ns, day.t))?;
     let since = all.iter().filter(|day| day.t >= first.t).count();
-    let whose = match board.settings.budget_of.as_str() {
-        "board" => "the board's own".to_owned(),
-        "fleet" => "that of all boards".to_owned(),
-        tag => format!("{OF_THE}{tag}"),
-    };
+    let whose = board.settings.budget_words();
     let is_older = older.iter().rfind(is_over).is_some_and(|day| before.is_empty() && !is_apart(day, first));
     let when = match date(first.t) {
         day if is_older => format!("since {day} or before"),

@@ -35,7 +35,7 @@ pub fn board_settings(of: &BoardSettingsView) -> String {
         p.lead { "It is " strong { (settings.state.words()) }
             @if settings.state != BoardState::Active { " since " (date(settings.state_since)) }
             @match settings.budget_ns {
-                Some(limit) => { ", its budget is " strong { (span(limit)) } " (" (settings.budget_of) ")." }
+                Some(limit) => { ", its budget is " strong { (span(limit)) } ", " (settings.budget_words()) "." }
                 None => { " and has no budget." }
             } }
         (form(of))

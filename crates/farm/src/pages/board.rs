@@ -154,8 +154,8 @@ fn said(of: &BoardView) -> Markup {
         }
         @if let Some(limit) = settings.budget_ns {
             @let last24 = settings.max24_ns.map_or_else(|| UNKNOWN.to_owned(), span);
-            p { "Its budget is " strong { (span(limit)) } " (" (settings.budget_of) "); the largest latency \
-             of the 24 hours up to its last sample is " strong.alarm[settings.is_over()] { (last24) }
+            p { "Its budget is " strong { (span(limit)) } ", " (settings.budget_words()) "; the largest \
+             latency of the 24 hours up to its last sample is " strong.alarm[settings.is_over()] { (last24) }
                 @if settings.is_over() { ", over it" } "." }
         }
         @if !settings.tags.is_empty() {
@@ -365,6 +365,18 @@ mod tests {
                 text.contains("&amp;span=day&amp;to=1970-01-02\">1970-01-02</a>"),
                 "a day has its picture"
             );
+        });
+    }
+
+    #[test]
+    fn a_budget_says_whose_it_is_and_a_board_without_runs_how_it_gets_one() {
+        with_view(|view| {
+            let mut board = view.board.clone();
+            (board.settings.budget_ns, board.settings.budget_of) = (Some(Nanos(100_000)), "fleet".into());
+            let text = super::board(&BoardView { board: &board, ..view });
+            assert!(text.contains("<strong>100 us</strong>, that of all boards; the largest"), "{text}");
+            let runs = text.split("<h2>Runs</h2>").nth(1).unwrap();
+            assert!(runs.contains("onbeat measure -o RUN") && !runs.contains("Latencies in us"), "{runs}");
         });
     }
 

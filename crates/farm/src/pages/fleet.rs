@@ -254,7 +254,7 @@ fn budget(board: &FarmBoard) -> Markup {
     let settings = &board.settings;
     html! {
         @if let Some(limit) = settings.budget_ns {
-            td.more.flag[settings.is_over()] title={ "the budget is of: " (settings.budget_of) } {
+            td.more.flag[settings.is_over()] title={ "the budget is " (settings.budget_words()) } {
                 (us_or_dash(settings.max24_ns)) " / " (us(limit)) }
         } @else { td.more { (UNKNOWN) } }
     }
