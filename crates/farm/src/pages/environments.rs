@@ -43,7 +43,7 @@ pub fn environments(board: &FarmBoard, all: &[BoardEnvironment], audited: &BTree
         @for (at, one) in all.iter().take(MOST).enumerate() {
             section {
                 h2 { (environment_words(one)) }
-                p { "Known from " (moment(one.first)) " to " (moment(one.last)) " UTC, by "
+                p { "Known from " time { (moment(one.first)) } " to " time { (moment(one.last)) } " UTC, by "
                     @if one.runs == 0 { "the board's recorder." } @else {
                         (several(one.runs, "run", "runs")) ", one of them "
                         a href={ "/runs/" (escaped(&one.example)) } { (one.example) }

@@ -34,6 +34,10 @@ impl BoardOrder {
         BoardOrder::ALL.into_iter().find(|known| known.1 == word).map(|known| known.0)
     }
 
+    fn word(self) -> &'static str {
+        BoardOrder::ALL.into_iter().find(|known| known.0 == self).map_or("", |known| known.1)
+    }
+
     pub fn sort(self, boards: &mut [FarmBoard]) {
         match self {
             BoardOrder::Worst => boards.sort_by(|a, b| (b.max_ns, &a.board).cmp(&(a.max_ns, &b.board))),
@@ -162,12 +166,12 @@ fn answer(of: &Fleet) -> Markup {
         @if let Some((board, day)) = of.worst.and_then(|board| Some((board, board.worst_day()?))) {
             p.lead { "The largest latency of the last 30 days: "
                 a href=(day_address(&board.board, day.t)) { (span(day.max_ns)) } " on "
-                a href={ "/b/" (escaped(&board.board)) } { (board.name) } ", " (date(day.t)) "." }
+                a href={ "/b/" (escaped(&board.board)) } { (board.name) } ", " time { (date(day.t)) } "." }
         }
         @if !silent.is_empty() {
             p { strong { (several(silent.len() as u64, "board is", "boards are")) " silent: " }
                 @for (at, one) in silent.iter().take(8).enumerate() { @if at > 0 { ", " }
-                    (board_link(&one.board, of.names)) " since " (date(one.from)) }
+                    (board_link(&one.board, of.names)) " since " time { (date(one.from)) } }
                 @if silent.len() > 8 { ", and " (silent.len() - 8) " more" } "." }
         }
         @if other > 0 {
@@ -223,9 +227,10 @@ fn form(of: &Fleet) -> Markup {
     }
 }
 
-/// What is asked, as a part of an address.
+/// What is asked, as a part of an address: as data boards have another order where none is named.
 fn query(of: &Fleet) -> String {
-    let texts = [("q", of.filter), ("state", of.state.map_or("", BoardState::word))];
+    let state = of.state.map_or("", BoardState::word);
+    let texts = [("q", of.filter), ("state", state), ("sort", of.order.word())];
     let parts = texts.into_iter().filter(|(_, value)| !value.is_empty());
     parts.map(|(name, value)| format!("{name}={}", escaped(value))).collect::<Vec<_>>().join("&")
 }
@@ -384,7 +389,8 @@ mod tests {
         assert!(!text.contains("<img") && !text.contains("<script>") && !text.contains("<b>"));
         assert!(text.contains("kernel") && !text.contains("log in"));
         assert!(text.contains("<option value=\"retired\" selected>") && text.contains("1 of 1 boards"));
-        assert!(text.contains("/v1/boards.csv?q=%22%3E%3Cb%3E&amp;state=retired\""), "{text}");
+        assert!(text.contains("/v1/boards.csv?q=%22%3E%3Cb%3E&amp;state=retired&amp;sort=name\""), "{text}");
+        assert!(fleet(&Fleet { order: BoardOrder::Worst, ..of }).contains("state=retired&amp;sort=worst\""));
         assert!(text.contains("1970-01-01<br><span class=\"muted\">2 h 1 min ago<"), "{text}");
         let public = fleet(&Fleet { unnamed: true, ..of });
         assert!(!public.contains(">kernel<") && public.contains("log in"));
