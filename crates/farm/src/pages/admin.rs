@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use report::html::{cards, scroll};
 use report::words::{UNKNOWN, several, span};
 
-use super::parts::{date, escaped, moment};
+use super::parts::{date, escaped, last_moment, moment};
 use super::{Section, page};
 use crate::board_names::BoardNames;
 use crate::board_settings::{FarmBudgets, budget_text};
@@ -96,7 +96,7 @@ fn boards(of: &AdminView) -> Markup {
                     td.left.name.more { (board.settings.tags.join(", ")) }
                     td { (board.settings.budget_ns.map_or_else(|| UNKNOWN.to_owned(), span)) }
                     td.left.more { @if of.tokens.contains_key(&board.board) { "yes" } @else { "no" } }
-                    td.left.more.when { (moment(board.last_seen())) }
+                    td.left.more.when { (last_moment(board.last_seen())) }
                 } } }
             }
         }))
@@ -214,6 +214,7 @@ fn codes(of: &AdminView) -> Markup {
 /// A number of bytes for people.
 pub fn bytes(n: u64) -> String {
     match n {
+        0 => "nothing".to_owned(),
         n if n >= 1 << 30 => format!("{:.1} GiB", n as f64 / (1u64 << 30) as f64),
         n if n >= 1 << 20 => format!("{:.1} MiB", n as f64 / (1u64 << 20) as f64),
         n => format!("{:.1} KiB", n as f64 / 1024.0),
@@ -263,5 +264,16 @@ fn audit(all: &[AuditEntry]) -> Markup {
             }))
             p.muted { "The last 10,000 are kept; the last " (all.len()) " are shown." }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_in_a_unit_that_suits_them() {
+        let all = [0, 512, 3 << 20, 5 << 30].map(bytes);
+        assert_eq!(all, ["nothing", "0.5 KiB", "3.0 MiB", "5.0 GiB"]);
     }
 }

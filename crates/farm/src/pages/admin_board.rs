@@ -5,7 +5,7 @@ use report::html::pairs;
 use report::words::{several, span};
 
 use super::admin::bytes;
-use super::parts::{date, escaped, moment};
+use super::parts::{date, escaped, last_moment, moment};
 use super::{Section, page};
 use crate::board_settings::{BoardState, budget_text};
 use crate::records::{BoardRefusal, FarmBoard};
@@ -33,7 +33,7 @@ pub fn board_settings(of: &BoardSettingsView) -> String {
         p.path { a href="/admin" { "Administration" } ", " a href={ "/b/" (escaped(&board.board)) } {
             "the board's page" } }
         p.lead { "It is " strong { (settings.state.words()) }
-            @if settings.state != BoardState::Active { " since " (date(settings.state_since)) }
+            @if settings.state != BoardState::Active { " since " time { (date(settings.state_since)) } }
             @match settings.budget_ns {
                 Some(limit) => { ", its budget is " strong { (span(limit)) } ", " (settings.budget_words()) "." }
                 None => { " and has no budget." }
@@ -63,8 +63,8 @@ fn facts(of: &BoardSettingsView) -> Vec<(&'static str, String)> {
         ("rows of five minutes", of.rows.to_string()),
         ("rows between them that never came", of.missing.to_string()),
         ("runs that it sent", runs),
-        ("last run (UTC)", moment(of.board.last)),
-        ("last five minutes (UTC)", moment(of.board.last_slot)),
+        ("last run (UTC)", last_moment(of.board.last)),
+        ("last five minutes (UTC)", last_moment(of.board.last_slot)),
     ]
 }
 

@@ -13,7 +13,7 @@ use super::board_span::{BoardSpan, span_address};
 use super::environments::count_of;
 use super::five_minutes::address;
 use super::fleet::left_out;
-use super::parts::{culprits, date, environment_words, escaped, known, moment, runs};
+use super::parts::{culprits, date, environment_words, escaped, known, last_moment, moment, runs};
 use super::{Section, page};
 use crate::changes::{FarmChange, RateReach};
 use crate::pictures::long_term::{self, LongTerm};
@@ -181,8 +181,8 @@ fn profile(of: &BoardView) -> Markup {
     }
     facts.extend([
         ("runs", board.runs.to_string()),
-        ("last run (UTC)", moment(board.last)),
-        ("last five minutes (UTC)", moment(board.last_slot)),
+        ("last run (UTC)", last_moment(board.last)),
+        ("last five minutes (UTC)", last_moment(board.last_slot)),
     ]);
     html! {
         (pairs(&facts))

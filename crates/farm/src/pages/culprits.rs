@@ -137,7 +137,7 @@ fn days(of: &[CulpritDay], names: &BoardNames) -> Markup {
                 } }
                 tbody { @for one in of { tr {
                     th.left { a href=(first_of(one)) { (date(one.t)) } }
-                    td.left data-of="board" { (board_link(&one.board, names)) }
+                    td.left.name data-of="board" { (board_link(&one.board, names)) }
                     td data-of="five minutes" { (one.five_minutes) }
                     td.top data-of="took, ms" { (ms(one.total_ns)) }
                 } } }

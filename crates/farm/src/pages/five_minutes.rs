@@ -271,7 +271,7 @@ fn cpus(slot: &FarmSlot) -> Markup {
 
 fn worst(of: &FiveMinutes) -> Markup {
     html! {
-        h3 { "The worst five minutes of " (date(of.t)) }
+        h3 { "The worst five minutes of " time { (date(of.t)) } }
         (slots(&of.board.board, of.key, of.worst))
     }
 }

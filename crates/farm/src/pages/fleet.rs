@@ -239,7 +239,9 @@ fn query(of: &Fleet) -> String {
 fn last_seen(board: &FarmBoard, now: i64) -> Markup {
     let seen = board.last_seen();
     html! {
-        @if seen == 0 { (date(board.last_day)) } @else {
+        @if seen == 0 {
+            @if board.last_day > 0 { (date(board.last_day)) } @else { "none" }
+        } @else {
             (date(seen)) br; span.muted { (ago(now, seen)) }
         }
     }
@@ -357,6 +359,8 @@ mod tests {
         let text = last_seen(&rows, 90_300).into_string();
         assert!(text.contains("1970-01-02<br>") && text.contains("1 h ago"), "{text}");
         assert_eq!(last_seen(&days, 90_300).into_string(), "1970-01-02");
+        let none = FarmBoard { last_day: 0, ..days };
+        assert_eq!(last_seen(&none, 90_300).into_string(), "none");
         assert_eq!(
             (ago(5, 9), ago(60, 1), ago(i64::MAX, 0).ends_with(" ago")),
             ("just now".into(), "just now".into(), true)

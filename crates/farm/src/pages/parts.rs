@@ -19,6 +19,11 @@ pub fn moment(t: i64) -> String {
     text.get(..16).unwrap_or(&text).replace('T', " ")
 }
 
+/// The time of the last of several, where there is one.
+pub fn last_moment(t: i64) -> String {
+    if t <= 0 { "none".to_owned() } else { moment(t) }
+}
+
 /// The time of day in UTC of nanoseconds since 1970, to the millisecond.
 pub fn clock(ns: i64) -> String {
     let text = wall_time(Nanos(ns));
@@ -250,5 +255,6 @@ mod tests {
             ("2023-11-14 22:13".into(), "2023-11-14".into())
         );
         assert_eq!((moment(0), clock(1_500_000_000)), ("unknown".into(), "00:00:01.500".into()));
+        assert_eq!((last_moment(0), last_moment(60)), ("none".into(), "1970-01-01 00:01".into()));
     }
 }
