@@ -35,7 +35,9 @@ pub fn board_settings(of: &BoardSettingsView) -> String {
         p.lead { "It is " strong { (settings.state.words()) }
             @if settings.state != BoardState::Active { " since " time { (date(settings.state_since)) } }
             @match settings.budget_ns {
-                Some(limit) => { ", its budget is " strong { (span(limit)) } ", " (settings.budget_words()) "." }
+                Some(limit) => {
+                    ", its budget is " strong { (span(limit)) } ", " (settings.budget_words()) "."
+                }
                 None => { " and has no budget." }
             } }
         (form(of))

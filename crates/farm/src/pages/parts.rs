@@ -168,7 +168,8 @@ pub fn culprits(of: &[FarmCulprit], with_boards: bool) -> Markup {
                     th.left.more { "first" } th.left { "last" }
                 } }
                 tbody { @for one in of { tr {
-                    th.left.name { a href={ "/culprits/" (escaped(&one.fingerprint)) } { (known(&one.name)) } }
+                    th.left.name { a href={ "/culprits/" (escaped(&one.fingerprint)) } {
+                        (known(&one.name)) } }
                     td.left.more { (one.kind) } @if with_boards { td data-of="boards" { (one.boards) } }
                     td.more { (one.runs) } td data-of="spikes" { (one.spikes) }
                     @if recorded { td data-of="five minutes" { (one.five_minutes) } }
