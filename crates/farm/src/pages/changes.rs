@@ -340,7 +340,7 @@ mod tests {
         let text = changes(&ChangesView { all: &many, board: "a", ..view });
         assert!(text.contains("1 more are in <a href=\"/v1/changes?board=a\">the list as JSON"), "{text}");
         let by = Acknowledgement { who: "ann".into(), note: "<b>seen".into(), at: 86_400 };
-        let looked_at = [FarmChange { acknowledged: Some(by), ..one }];
+        let looked_at = [FarmChange { acknowledged: Some(by), ..one.clone() }];
         let view =
             ChangesView { all: &looked_at, only: ChangesShown::Acknowledged, may_acknowledge: true, ..none };
         let text = changes(&view);

@@ -304,6 +304,18 @@ mod tests {
     use model::rows::{RowCounts, row_of};
     use model::units::Nanos;
 
+    fn spike() -> FarmSpike {
+        FarmSpike {
+            run: "r 1".into(),
+            number: 3,
+            cpu: Cpu(2),
+            at: 86_461_500_300_000,
+            latency_ns: Nanos(9_400_000),
+            culprit: "<b>irq".into(),
+            victim: "plc".into(),
+        }
+    }
+
     #[test]
     fn the_largest_and_who_did_it_come_first_and_names_stay_text() {
         let board = FarmBoard { board: "a".into(), name: "<i>a".into(), ..FarmBoard::default() };
@@ -365,15 +377,7 @@ mod tests {
             assert_eq!(kept.matches(words).count(), 1, "{words}: {kept}");
         }
         assert!(!kept.contains("<p>This as"), "{kept}");
-        let spike = FarmSpike {
-            run: "r 1".into(),
-            number: 3,
-            cpu: Cpu(2),
-            at: 86_461_500_300_000,
-            latency_ns: Nanos(9_400_000),
-            culprit: "<b>irq".into(),
-            victim: "plc".into(),
-        };
+        let spike = spike();
         let other = FarmSpike { number: 4, latency_ns: Nanos(9_000_000), ..spike.clone() };
         let text = five_minutes(&FiveMinutes { spikes: &[other.clone(), spike], ..of });
         assert!(text.contains("<a href=\"/runs/r%201/spike/3\">Its timeline</a>") && !text.contains("<b>"));

@@ -212,7 +212,7 @@ mod tests {
             p9999_ns: Some(Nanos(181_700)),
             ..FarmRun::default()
         };
-        let shown = |cycles| runs(&[of(cycles)], false).into_string();
+        let shown = |cycles| runs(&[of(cycles)], None).into_string();
         assert!(shown(20_000).contains(">181.7<") && !shown(19_999).contains(">181.7<"));
         assert!(shown(1).contains("the largest of a run's CPUs; it takes 10000 wake-ups of each"));
     }
@@ -237,15 +237,15 @@ mod tests {
             labels: Labels::parse(&["build=1".to_owned(), long.clone()]).unwrap(),
             ..FarmRun::default()
         };
-        let text = runs(&[run], true).into_string();
-        let places = [">board<", ">max<", ">state<", ">labels<", ">p99.99<", ">command<", ">wake-ups<"]
+        let text = runs(&[run], Some(&BoardNames::default())).into_string();
+        let places = [">board<", ">max<", ">state<", ">labels<", ">p99.99 of a CPU<", ">command<", ">wake-ups<"]
             .map(|head| text.find(head).unwrap());
         assert!(places.is_sorted(), "{places:?}: {text}");
         let cells = [">9.0<", ">invalid<", "build=1</a>"].map(|cell| text.find(cell).unwrap());
         assert!(cells.is_sorted(), "{cells:?}: {text}");
         let cut = format!("title=\"{long}\">note={}...</a>", "ä".repeat(43));
         assert!(text.contains(&cut) && text.matches("title=").count() == 1, "{text}");
-        let none = runs(&[], false).into_string();
+        let none = runs(&[], None).into_string();
         assert!(none.contains("onbeat measure -o RUN") && !none.contains("<table"), "{none}");
     }
 
