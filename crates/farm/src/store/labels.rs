@@ -229,7 +229,7 @@ mod tests {
     use crate::ingest::rows::{self, RowsOf};
     use crate::records::{BundleRecord, SeriesKey};
     use crate::store::engines::on_each_engine;
-    use crate::store::{PutOutcome, RowBatch, TimeStretch};
+    use crate::store::{AskedSlots, PutOutcome, RowBatch, TimeStretch};
     use model::rows::RowCounts;
     use model::units::{Cpu, Nanos};
     use model::watch::WatchRow;
@@ -338,7 +338,10 @@ mod tests {
             let key = SeriesKey { series: "timer".into(), plan: "p".into() };
             let all = TimeStretch { from: i64::MIN, to: i64::MAX };
             let slots = async |texts: &[&str]| -> Vec<i64> {
-                let found = store.labelled_slots("a", &key, all, &with(texts).labels, 99).await.unwrap();
+                let labels = with(texts).labels;
+                let of = AskedSlots { board: "a".into(), key: key.clone(), within: all, labels };
+                let (found, _) = store.slots_after(&of, None, 99).await.unwrap();
+                assert_eq!(store.count_slots(&of, 99).await.unwrap(), found.len() as u64);
                 found.iter().map(|slot| slot.t / SLOT).collect()
             };
             assert_eq!(slots(&[]).await.len(), 17);

@@ -9,7 +9,6 @@ use sqlx::query::QueryAs;
 use sqlx::{Any, AssertSqlSafe, FromRow, Transaction};
 
 use super::how_counted::{HOW_COUNTED, join_note};
-use super::labels::slot_has;
 use super::many::{by_keys, pieces, values};
 use super::{FarmStore, nanos, plain, storable, to_i64, to_u64, trouble};
 use crate::encoding::{pack_peaks, pack_rows, unpack_peaks, unpack_rows};
@@ -306,42 +305,22 @@ impl FarmStore {
         tier: Tier,
         within: TimeStretch,
     ) -> Result<Vec<TierRow>> {
-        let text = OF_STRETCH.replace("{}", "h.t, h.n, h.missed, h.max_ns, h.cpus") + " order by h.t";
-        let all = of_stretch(&text, board, key, tier, within);
-        let rows: Vec<PackedTierRow> = all.fetch_all(&self.pool).await.map_err(trouble)?;
+        self.first_tiers(board, key, tier, within, i64::MAX).await
+    }
+
+    /// The first of them, no more than a number: whoever reads on begins after the last.
+    pub async fn first_tiers(
+        &self,
+        board: &str,
+        key: &SeriesKey,
+        tier: Tier,
+        within: TimeStretch,
+        most: i64,
+    ) -> Result<Vec<TierRow>> {
+        let text =
+            OF_STRETCH.replace("{}", "h.t, h.n, h.missed, h.max_ns, h.cpus") + " order by h.t limit $7";
+        let some = of_stretch(&text, board, key, tier, within).bind(most);
+        let rows: Vec<PackedTierRow> = some.fetch_all(&self.pool).await.map_err(trouble)?;
         rows.into_iter().map(made).collect::<sqlx::Result<_>>().map_err(trouble)
-    }
-
-    /// The slots of a stretch, oldest first, and no more than a number of them.
-    pub async fn slots(
-        &self,
-        board: &str,
-        key: &SeriesKey,
-        within: TimeStretch,
-        most: i64,
-    ) -> Result<Vec<FarmSlot>> {
-        self.labelled_slots(board, key, within, &[], most).await
-    }
-
-    /// Those of them that have all of these labels, each a name and its value.
-    pub async fn labelled_slots(
-        &self,
-        board: &str,
-        key: &SeriesKey,
-        within: TimeStretch,
-        labels: &[(String, String)],
-        most: i64,
-    ) -> Result<Vec<FarmSlot>> {
-        let text = format!(
-            "select {SLOT_COLUMNS} from slot s join board b on b.id = s.board_id {RUN_OF_SLOT} \
-             where b.key = $1 and s.series = $2 and s.plan = $3 and s.t >= $4 and s.t < $5{} \
-             order by s.t, s.recording, s.seq limit $6",
-            slot_has(labels.len(), 7)
-        );
-        let select = sqlx::query_as::<_, SlotRow>(AssertSqlSafe(text)).bind(board).bind(&key.series);
-        let select = select.bind(&key.plan).bind(within.from).bind(within.to).bind(most);
-        let select = labels.iter().fold(select, |select, (name, value)| select.bind(name).bind(value));
-        let rows: Vec<SlotRow> = select.fetch_all(&self.pool).await.map_err(trouble)?;
-        rows.into_iter().map(made_slot).collect::<sqlx::Result<_>>().map_err(trouble)
     }
 }

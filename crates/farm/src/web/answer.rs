@@ -35,6 +35,11 @@ impl WebAnswer {
         Ok(WebAnswer::text("application/json", model::error::json(value)? + "\n"))
     }
 
+    /// What is to be filled with parts of a document.
+    pub fn empty_json() -> WebAnswer {
+        WebAnswer::text("application/json", String::new())
+    }
+
     /// With a content security policy of its own.
     pub fn under(mut self, policy: String) -> WebAnswer {
         self.policy = Some(policy);

@@ -21,6 +21,10 @@ use hyper_util::service::TowerToHyperService;
 
 use super::guarded::{Guarded, PeerConnection};
 
+/// What a connection holds at most of what it sends, and of what comes; a head is no longer. With
+/// the 400 kB that are usual each that takes its answer slowly would hold them.
+const BUFFERED: usize = 64 << 10;
+
 /// Takes the connections of a listener until something is over; then what is being answered is
 /// answered to its end. Requests carry the address that they are from.
 pub async fn answer_requests<L>(mut listener: L, router: Router, over: impl Future<Output = ()>)
@@ -41,7 +45,10 @@ where
             request.extensions_mut().insert(ConnectInfo(peer.clone()));
             router.call(request)
         });
-        let connection = Builder::new().half_close(true).serve_connection(TokioIo::new(stream), service);
+        let connection = Builder::new()
+            .half_close(true)
+            .max_buf_size(BUFFERED)
+            .serve_connection(TokioIo::new(stream), service);
         let answered = open.watch(connection);
         tokio::spawn(async move {
             // A connection that breaks off is no trouble of the farm's.

@@ -11,21 +11,21 @@ use serde_json::json;
 
 use super::acknowledge::mark;
 use super::answer::{Refusal, WebAnswer};
+use super::answer_parts::in_parts;
 use super::app::App;
 use super::board_list::listed;
-use super::data::{HistogramDocument, HistogramsDocument, by_cpu, csv_head, csv_row, histograms_csv};
 use super::files::archive;
-use super::heat_bytes;
+use super::heat_bytes::{self, HeatBytes};
+use super::histogram_parts::{AskedHistograms, HistogramForm, HistogramParts};
 use super::judged;
 use super::pages::{FleetQuery, WebOutcome, chosen, known_board};
 use super::runs::{RunsAsked, labels_of};
+use super::slot_parts::{SlotForm, SlotParts};
 use super::unnamed;
 use super::visitor::Visitor;
-use crate::changes::invalid_within;
-use crate::joined_slots::join;
 use crate::pages::parts::escaped;
-use crate::records::{FarmSlot, SLOT, SeriesKey, Tier, TierRow};
-use crate::store::TimeStretch;
+use crate::records::{SeriesKey, Tier};
+use crate::store::{AskedSlots, TimeStretch};
 
 /// Slots that one answer is made of, each of a recording: a year, where a recorder has one in five
 /// minutes.
@@ -34,6 +34,8 @@ const MOST_SLOTS: i64 = 110_000;
 const MOST_ROWS: u64 = 3_700;
 /// And their bytes as they are packed: as JSON they take twelve times as much.
 const MOST_BYTES: u64 = 4 << 20;
+/// Histograms that are read at once for a heat map.
+const AT_ONCE: i64 = 64;
 
 pub async fn boards(
     State(app): State<Arc<App>>,
@@ -140,10 +142,11 @@ pub async fn slots(
     Query(query): Query<RowsQuery>,
     Query(asked): RunsAsked,
 ) -> Result<Response, Refusal> {
-    let (key, slots) = found_slots(&app, &visitor, &name, (&query, &asked)).await?;
+    let asked = asked_slots(&app, &visitor, name, (&query, &asked)).await?;
     // Which series it is, as an address has it: a header holds no other letters.
-    let of = [("onbeat-series", escaped(&key.series)), ("onbeat-plan", escaped(&key.plan))];
-    Ok((of, WebAnswer::json(&slots)?).into_response())
+    let of = [("onbeat-series", escaped(&asked.key.series)), ("onbeat-plan", escaped(&asked.key.plan))];
+    let parts = SlotParts::of(app.store.clone(), asked, visitor, SlotForm::Json, query.step);
+    Ok((of, in_parts(&app, WebAnswer::empty_json(), parts).await?).into_response())
 }
 
 pub async fn slots_csv(
@@ -152,36 +155,38 @@ pub async fn slots_csv(
     Path(name): Path<String>,
     Query(query): Query<RowsQuery>,
     Query(asked): RunsAsked,
-) -> WebOutcome {
-    let (_, slots) = found_slots(&app, &visitor, &name, (&query, &asked)).await?;
-    match query.by.as_str() {
-        "" => Ok(WebAnswer::csv(csv(&slots))),
-        "cpu" => Ok(WebAnswer::csv(csv(&by_cpu(&slots)))),
-        _ => Err(Refusal::bad("by is none but cpu: ask for that, or leave it out")),
-    }
+) -> Result<Response, Refusal> {
+    let asked = asked_slots(&app, &visitor, name, (&query, &asked)).await?;
+    let form = match query.by.as_str() {
+        "" => SlotForm::Csv,
+        "cpu" => SlotForm::CsvByCpu,
+        _ => return Err(Refusal::bad("by is none but cpu: ask for that, or leave it out")),
+    };
+    let parts = SlotParts::of(app.store.clone(), asked, visitor, form, query.step);
+    in_parts(&app, WebAnswer::csv(String::new()), parts).await
 }
 
-async fn found_slots(
+/// Which slots are asked for, of which there are not too many.
+async fn asked_slots(
     app: &App,
     visitor: &Visitor,
-    name: &str,
+    board: String,
     (query, asked): (&RowsQuery, &[(String, String)]),
-) -> Result<(SeriesKey, Vec<FarmSlot>), Refusal> {
+) -> Result<AskedSlots, Refusal> {
     let labels = labels_of(asked)?;
     if visitor.is_unnamed() && !labels.is_empty() {
         return Err(Refusal::new(StatusCode::UNAUTHORIZED, "labels are for those who log in: /login"));
     }
-    let key = key_of(app, visitor, name, query).await?;
+    let key = key_of(app, visitor, &board, query).await?;
     let within = TimeStretch { from: query.from, to: query.to };
-    let mut slots = app.store.labelled_slots(name, &key, within, &labels, MOST_SLOTS + 1).await?;
-    unnamed::slots(visitor, &mut slots);
-    if slots.len() as i64 > MOST_SLOTS {
+    let asked = AskedSlots { board, key, within, labels };
+    if app.store.count_slots(&asked, MOST_SLOTS + 1).await? > MOST_SLOTS.unsigned_abs() {
         return Err(Refusal::bad(
             "more than 110,000 five minutes, or shorter intervals of a recorder: ask for less with from= and \
              to=, in seconds since 1970",
         ));
     }
-    Ok((key, stepped(slots, query.step)))
+    Ok(asked)
 }
 
 async fn key_of(app: &App, visitor: &Visitor, name: &str, query: &RowsQuery) -> Result<SeriesKey, Refusal> {
@@ -189,44 +194,24 @@ async fn key_of(app: &App, visitor: &Visitor, name: &str, query: &RowsQuery) -> 
     chosen(&app.store.series(&board.board).await?, &query.series, &query.plan)
 }
 
-/// Slots joined so that each step has one: a recorder may have shorter intervals, and two
-/// recordings the same five minutes. The largest latency stays whole, with its time and names.
-fn stepped(slots: Vec<FarmSlot>, step: i64) -> Vec<FarmSlot> {
-    let step = step.max(SLOT);
-    let mut joined: Vec<FarmSlot> = Vec::new();
-    for slot in slots {
-        let t = slot.t - slot.t.rem_euclid(step);
-        match joined.last_mut().filter(|last| last.t == t) {
-            Some(last) => join(last, slot),
-            None => joined.push(FarmSlot { t, ..slot }),
-        }
-    }
-    joined
-}
-
-fn csv(slots: &[FarmSlot]) -> String {
-    let rows = slots.iter().map(csv_row);
-    [csv_head().to_owned()].into_iter().chain(rows).fold(String::new(), |text, row| text + &row + "\n")
-}
-
-async fn found_histograms(
+/// Which histograms are asked for, of which there are not too many.
+async fn asked_histograms(
     app: &App,
     visitor: &Visitor,
-    name: &str,
+    board: String,
     query: &RowsQuery,
-) -> Result<(SeriesKey, Tier, Vec<TierRow>), Refusal> {
+) -> Result<AskedHistograms, Refusal> {
     let tier = Tier::of_name(&query.tier)
         .ok_or_else(|| Refusal::bad("tier is none of 5m, 1h and 1d: choose one of these"))?;
-    let key = key_of(app, visitor, name, query).await?;
+    let key = key_of(app, visitor, &board, query).await?;
     let within = TimeStretch { from: query.from, to: query.to };
-    let (rows, bytes) = app.store.size_of_tiers(name, &key, tier, within).await?;
+    let (rows, bytes) = app.store.size_of_tiers(&board, &key, tier, within).await?;
     if rows > MOST_ROWS || bytes > MOST_BYTES {
         return Err(Refusal::bad(
             "too many histograms: ask for less with from= and to=, or for a longer tier",
         ));
     }
-    let rows = app.store.tiers(name, &key, tier, within).await?;
-    Ok((key, tier, rows))
+    Ok(AskedHistograms { board, key, tier, within, cpu: query.cpu })
 }
 
 pub async fn histograms_table(
@@ -234,9 +219,10 @@ pub async fn histograms_table(
     Extension(visitor): Extension<Visitor>,
     Path(name): Path<String>,
     Query(query): Query<RowsQuery>,
-) -> WebOutcome {
-    let (_, _, rows) = found_histograms(&app, &visitor, &name, &query).await?;
-    Ok(WebAnswer::csv(histograms_csv(&rows, query.cpu)))
+) -> Result<Response, Refusal> {
+    let asked = asked_histograms(&app, &visitor, name, &query).await?;
+    let parts = HistogramParts::of(app.store.clone(), asked, HistogramForm::Csv);
+    in_parts(&app, WebAnswer::csv(String::new()), parts).await
 }
 
 pub async fn histograms(
@@ -246,66 +232,25 @@ pub async fn histograms(
     Query(query): Query<RowsQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    let (key, tier, rows) = found_histograms(&app, &visitor, &name, &query).await?;
+    let asked = asked_histograms(&app, &visitor, name, &query).await?;
     let varied = (header::VARY, "accept");
     if heat_bytes::is_wanted(&headers) {
         let kind = (header::CONTENT_TYPE, heat_bytes::KIND);
-        return Ok(([kind, varied], heat_bytes::bytes(tier, &rows, query.cpu)).into_response());
+        return Ok(([kind, varied], heat(&app, asked).await?).into_response());
     }
-    let invalid = app.store.invalid_runs(&name, query.from).await?;
-    let marked = |row: TierRow| {
-        let is_invalid = invalid_within(&invalid, &key, tier, row.t).is_some();
-        HistogramDocument::of(row, query.cpu).marked(is_invalid)
-    };
-    let all: Vec<HistogramDocument> = rows.into_iter().map(marked).collect();
-    let document = WebAnswer::json(&HistogramsDocument {
-        schema: "onbeat.farm-histograms/1",
-        series: &key.series,
-        plan: &key.plan,
-        tier: &query.tier,
-        histograms: all,
-    })?;
-    Ok(([varied], document).into_response())
+    let invalid = app.store.invalid_runs(&asked.board, query.from).await?;
+    let form = HistogramForm::Json { tier: query.tier, invalid };
+    let parts = HistogramParts::of(app.store.clone(), asked, form);
+    Ok(([varied], in_parts(&app, WebAnswer::empty_json(), parts).await?).into_response())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::records::SlotPeak;
-    use model::units::{Cpu, Nanos};
-
-    fn slot(t: i64, n: u64, max: i64) -> FarmSlot {
-        let cpus = vec![SlotPeak { cpu: Cpu(1), n, max_ns: Some(Nanos(max)), ..SlotPeak::default() }];
-        FarmSlot {
-            t,
-            n,
-            missed: 1,
-            max_ns: Some(Nanos(max)),
-            victim: format!("v{max}"),
-            cpus,
-            ..FarmSlot::default()
-        }
-    }
-
-    #[test]
-    fn joined_slots_lose_no_sample_and_no_maximum() {
-        let joined = stepped(vec![slot(0, 1, 5), slot(300, 2, 9), slot(900, 4, 7), slot(3_600, 8, 1)], 3_600);
-        assert_eq!(joined.len(), 2);
-        assert_eq!((joined[0].t, joined[0].n, joined[0].missed, joined[0].max_ns), (0, 7, 3, Some(Nanos(9))));
-        assert_eq!((joined[0].victim.as_str(), joined[0].cpus[0].n, joined[1].n), ("v9", 7, 8));
-    }
-
-    #[test]
-    fn intervals_below_five_minutes_and_recordings_beside_each_other_are_one_slot() {
-        let minutes = [slot(0, 1, 5), slot(0, 2, 9), slot(0, 4, 7), slot(300, 8, 1)];
-        for step in [i64::MIN, 0, 60, 300] {
-            let joined = stepped(minutes.to_vec(), step);
-            let told = |one: &FarmSlot| (one.t, one.n, one.missed, one.max_ns, one.victim.clone());
-            let wanted =
-                [(0, 7, 3, Some(Nanos(9)), "v9".to_owned()), (300, 8, 1, Some(Nanos(1)), "v1".to_owned())];
-            assert_eq!(joined.iter().map(told).collect::<Vec<_>>(), wanted, "{step}");
-            assert_eq!((joined[0].cpus.len(), joined[0].cpus[0].max_ns), (1, Some(Nanos(9))));
-        }
-        assert!(stepped(Vec::new(), 0).is_empty());
+/// The bytes of a heat map, some of its histograms after the others.
+async fn heat(app: &App, mut of: AskedHistograms) -> Result<Vec<u8>, Refusal> {
+    let mut map = HeatBytes::default();
+    loop {
+        let rows = app.store.first_tiers(&of.board, &of.key, of.tier, of.within, AT_ONCE).await?;
+        let Some(last) = rows.last() else { return Ok(map.bytes(of.tier)) };
+        of.within.from = last.t.saturating_add(1);
+        rows.iter().for_each(|row| map.add(row, of.cpu));
     }
 }

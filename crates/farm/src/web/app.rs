@@ -9,6 +9,7 @@ use axum::http::StatusCode;
 use tokio::sync::Semaphore;
 
 use super::answer::Refusal;
+use super::answer_budget::AnswerBudget;
 use super::attempts::LimitedAttempts;
 use super::counters::FarmCounters;
 use super::found_changes::FoundChanges;
@@ -64,6 +65,8 @@ pub struct App {
     pub failures: AtomicU64,
     pub counters: Arc<FarmCounters>,
     heavy: Arc<Semaphore>,
+    /// Of answers that are made and that wait to be taken.
+    pub budget: AnswerBudget,
     /// Files that go out at the same time.
     pub handed_out: Arc<Semaphore>,
     /// Where bundles are in a bucket.
@@ -90,6 +93,7 @@ impl App {
             failures: AtomicU64::new(0),
             counters: Arc::default(),
             heavy: Arc::new(Semaphore::new(AT_ONCE)),
+            budget: AnswerBudget::default(),
             cache: None,
             handed_out: Arc::new(Semaphore::new(FILES_AT_ONCE)),
             passwords: Arc::new(Semaphore::new(PASSWORDS_WAITING)),

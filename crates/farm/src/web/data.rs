@@ -90,18 +90,27 @@ pub struct HistogramDocument {
     cpus: Vec<CpuDocument>,
 }
 
-/// The same as a table, a line for each row with samples; what was early has no lower edge.
-pub fn histograms_csv(all: &[TierRow], cpu: Option<u32>) -> String {
-    let mut text = "t,cpu,lower_ns,upper_ns,count\n".to_owned();
-    for row in all {
-        for one in row.cpus.iter().filter(|one| cpu.is_none_or(|cpu| one.cpu == Cpu(cpu))) {
-            for (at, count) in one.rows.iter() {
-                let (lower, upper) = row_edges(at);
-                let lower = if lower.0 >= 0 { lower.0.to_string() } else { String::new() };
-                text += &format!("{},{},{lower},{},{count}\n", row.t, one.cpu, upper.0);
-            }
+/// The names of the cells of histograms, a line with its end.
+pub fn histograms_head() -> &'static str {
+    "t,cpu,lower_ns,upper_ns,count\n"
+}
+
+/// The same as lines, one for each row with samples; what was early has no lower edge.
+pub fn histogram_lines(text: &mut String, row: &TierRow, cpu: Option<u32>) {
+    for one in row.cpus.iter().filter(|one| cpu.is_none_or(|cpu| one.cpu == Cpu(cpu))) {
+        for (at, count) in one.rows.iter() {
+            let (lower, upper) = row_edges(at);
+            let lower = if lower.0 >= 0 { lower.0.to_string() } else { String::new() };
+            *text += &format!("{},{},{lower},{},{count}\n", row.t, one.cpu, upper.0);
         }
     }
+}
+
+/// The same as a table.
+#[cfg(test)]
+pub fn histograms_csv(all: &[TierRow], cpu: Option<u32>) -> String {
+    let mut text = histograms_head().to_owned();
+    all.iter().for_each(|row| histogram_lines(&mut text, row, cpu));
     text
 }
 

@@ -29,8 +29,13 @@ const AHEAD: usize = 2;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// That an answer goes out as it is read, and is not gathered to be compressed.
-#[derive(Clone, Copy, Debug)]
-pub struct Streamed;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Streamed {
+    /// A file's bytes.
+    AsItIs,
+    /// What is compressed on its way for who takes it so.
+    Text,
+}
 
 /// A file of a run's bundle.
 pub async fn file(
@@ -120,7 +125,7 @@ fn handed_out(
         }
     });
     let mut response = Body::from_stream(TakenParts(taken)).into_response();
-    response.extensions_mut().insert(Streamed);
+    response.extensions_mut().insert(Streamed::AsItIs);
     as_attachment(&mut response, name, kind);
     Ok(response)
 }

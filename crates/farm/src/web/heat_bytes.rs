@@ -29,30 +29,51 @@ pub fn is_wanted(headers: &HeaderMap) -> bool {
     })
 }
 
-/// The bytes of some histograms, of all CPUs or of one. The largest latency is that of all CPUs.
-pub fn bytes(tier: Tier, all: &[TierRow], cpu: Option<u32>) -> Vec<u8> {
-    let wanted = |one: &&CpuRows| cpu.is_none_or(|cpu| one.cpu.0 == cpu);
-    let column = |row: &TierRow| {
+/// A heat map while its histograms are read: of each that was, no more is kept than a byte for each
+/// of its rows.
+#[derive(Debug, Default)]
+pub struct HeatBytes {
+    columns: Vec<HeatColumn>,
+}
+
+#[derive(Debug)]
+struct HeatColumn {
+    t: i64,
+    max: i64,
+    shades: Vec<(u32, u8)>,
+}
+
+impl HeatBytes {
+    /// Adds the next histogram, of all CPUs or of one. The largest latency is that of all CPUs.
+    pub fn add(&mut self, row: &TierRow, cpu: Option<u32>) {
+        let wanted = |one: &&CpuRows| cpu.is_none_or(|cpu| one.cpu.0 == cpu);
         let mut sums = RowSums::default();
         row.cpus.iter().filter(wanted).for_each(|one| sums.add_all(&one.rows));
-        sums.iter().collect::<Vec<_>>()
-    };
-    let columns: Vec<Vec<(usize, u64)>> = all.iter().map(column).collect();
-    let rows = || columns.iter().flatten().map(|(row, _)| *row);
-    let first = rows().min().unwrap_or_default();
-    let height = rows().max().map_or(0, |last| last - first + 1);
-    let mut bytes = MAGIC.to_vec();
-    for number in [columns.len(), first, height, tier.seconds().unsigned_abs() as usize] {
-        bytes.extend(u32::try_from(number).unwrap_or(u32::MAX).to_le_bytes());
+        let shades = sums.iter().map(|(at, count)| (u32::try_from(at).unwrap_or(u32::MAX), shade(count)));
+        let max = row.max_ns.map_or(UNKNOWN, |max| max.0);
+        self.columns.push(HeatColumn { t: row.t, max, shades: shades.collect() });
     }
-    all.iter().for_each(|row| bytes.extend(row.t.to_le_bytes()));
-    all.iter().for_each(|row| bytes.extend(row.max_ns.map_or(UNKNOWN, |max| max.0).to_le_bytes()));
-    for column in &columns {
-        let begin = bytes.len();
-        bytes.resize(begin + height, 0);
-        column.iter().for_each(|&(row, count)| bytes[begin + row - first] = shade(count));
+
+    /// Its bytes.
+    pub fn bytes(&self, tier: Tier) -> Vec<u8> {
+        let rows = || self.columns.iter().flat_map(|column| &column.shades).map(|(row, _)| *row);
+        let first = rows().min().unwrap_or_default();
+        let height = rows().max().map_or(0, |last| last - first + 1);
+        let count = u32::try_from(self.columns.len()).unwrap_or(u32::MAX);
+        let seconds = u32::try_from(tier.seconds()).unwrap_or(u32::MAX);
+        let mut bytes = MAGIC.to_vec();
+        for number in [count, first, height, seconds] {
+            bytes.extend(number.to_le_bytes());
+        }
+        self.columns.iter().for_each(|column| bytes.extend(column.t.to_le_bytes()));
+        self.columns.iter().for_each(|column| bytes.extend(column.max.to_le_bytes()));
+        for column in &self.columns {
+            let begin = bytes.len();
+            bytes.resize(begin + height as usize, 0);
+            column.shades.iter().for_each(|&(row, shade)| bytes[begin + (row - first) as usize] = shade);
+        }
+        bytes
     }
-    bytes
 }
 
 /// A count in a byte: 0 for none, else 1 and four for each time that it doubles.
@@ -65,6 +86,12 @@ mod tests {
     use super::*;
     use model::rows::{ROWS, RowCounts};
     use model::units::{Cpu, Nanos};
+
+    fn bytes(tier: Tier, all: &[TierRow], cpu: Option<u32>) -> Vec<u8> {
+        let mut map = HeatBytes::default();
+        all.iter().for_each(|row| map.add(row, cpu));
+        map.bytes(tier)
+    }
 
     fn row(t: i64, counts: &[(u32, usize, u64)]) -> TierRow {
         let one = |&(cpu, row, count): &(u32, usize, u64)| CpuRows {

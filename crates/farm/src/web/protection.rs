@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use axum::body::{Body, HttpBody, to_bytes};
+use axum::body::{Body, Bytes, HttpBody, to_bytes};
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
@@ -15,9 +15,11 @@ use flate2::write::GzEncoder;
 use host::is_this_machine;
 
 use super::answer::{Refusal, WebAnswer};
+use super::answer_budget::AnswerTurn;
 use super::app::{App, FarmExposure};
 use super::files::Streamed;
 use super::guarded::PeerConnection;
+use super::held_body::{HeldBody, PackedBody};
 use super::paced_body::{PACE, PacedBody};
 use crate::pages;
 
@@ -29,6 +31,8 @@ pub const POLICY: &str = "default-src 'none'; style-src 'self'; img-src data:; f
 const LARGEST: usize = 256 << 20;
 /// Below this compressing takes more than it saves.
 const WORTH_IT: usize = 1_400;
+/// Answers that are as short are held without a place: a connection takes them at once.
+const SHORT: usize = 16 << 10;
 /// What is compressed within a millisecond or two.
 const AT_ONCE: usize = 64 << 10;
 
@@ -60,8 +64,16 @@ pub async fn protect(State(app): State<Arc<App>>, request: Request, next: Next) 
         in_time(request, next).await
     };
     let response = shaped(response, &path);
-    let is_gathered = zipped && response.extensions().get::<Streamed>().is_none();
-    let mut response = if is_gathered { compressed(response).await } else { response };
+    let mut response = match response.extensions().get::<Streamed>().copied() {
+        Some(Streamed::AsItIs) => response,
+        Some(Streamed::Text) => packed(response, zipped),
+        None => gathered(&app, response, zipped).await.unwrap_or_else(|refusal| {
+            // What was made is given up: nothing is held while its client waits.
+            shaped(refusal.into_response(), &path)
+        }),
+    };
+    // It is whole, or has its place: another one may be made.
+    response.extensions_mut().remove::<AnswerTurn>();
     let headers = response.headers_mut();
     for (name, value) in ALWAYS {
         headers.insert(name, HeaderValue::from_static(value));
@@ -147,11 +159,38 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
-async fn compressed(response: Response) -> Response {
+/// A text that goes out as it is read.
+fn packed(response: Response, zipped: bool) -> Response {
+    let mut response = if zipped { response.map(PackedBody::of) } else { response };
+    let headers = response.headers_mut();
+    if zipped {
+        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        headers.append(header::VARY, HeaderValue::from_static("accept-encoding"));
+    }
+    response
+}
+
+/// An answer that is whole, with its place among those that are held where it is long.
+async fn gathered(app: &App, response: Response, zipped: bool) -> Result<Response, Refusal> {
+    let length = response.body().size_hint().exact();
+    if !zipped && length.is_some_and(|length| length <= SHORT as u64) {
+        return Ok(response);
+    }
     let (mut parts, body) = response.into_parts();
-    let Ok(bytes) = to_bytes(body, LARGEST).await else {
-        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    let most = if zipped { LARGEST } else { usize::MAX };
+    let Ok(bytes) = to_bytes(body, most).await else {
+        return Ok(StatusCode::INTERNAL_SERVER_ERROR.into_response());
     };
+    let found = if zipped { compressed(&mut parts.headers, bytes).await } else { bytes };
+    let body = match found.len() {
+        0..=SHORT => Body::from(found),
+        length => HeldBody::of(found, app.budget.whole(length).await?),
+    };
+    Ok(Response::from_parts(parts, body))
+}
+
+/// The same packed, where that is worth it.
+async fn compressed(headers: &mut HeaderMap, bytes: Bytes) -> Bytes {
     let zipped = match bytes.len() {
         0..WORTH_IT => None,
         WORTH_IT..AT_ONCE => zip(&bytes),
@@ -161,16 +200,11 @@ async fn compressed(response: Response) -> Response {
             tokio::task::spawn_blocking(move || zip(&bytes)).await.ok().flatten()
         }
     };
-    let body = match zipped {
-        Some(zipped) => {
-            parts.headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-            parts.headers.remove(header::CONTENT_LENGTH);
-            Body::from(zipped)
-        }
-        None => Body::from(bytes),
-    };
-    parts.headers.append(header::VARY, HeaderValue::from_static("accept-encoding"));
-    Response::from_parts(parts, body)
+    headers.append(header::VARY, HeaderValue::from_static("accept-encoding"));
+    let Some(zipped) = zipped else { return bytes };
+    headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    headers.remove(header::CONTENT_LENGTH);
+    zipped.into()
 }
 
 fn zip(bytes: &[u8]) -> Option<Vec<u8>> {

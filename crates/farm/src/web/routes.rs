@@ -8,6 +8,8 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodRouter, get, post, put};
 
 use super::access::{RouteNeed, admit};
+use super::answer_budget::AnswerSource;
+use super::answer_turns::in_turn;
 use super::app::App;
 use super::{
     acknowledge, admin, admin_data, admin_people, api, audits, changes, compare, culprits, enrol, files,
@@ -30,7 +32,14 @@ pub struct FarmRoute {
 impl FarmRoute {
     /// The handler behind what it needs.
     pub fn guarded(self, app: &Arc<App>) -> (&'static str, MethodRouter<Arc<App>>) {
-        let admitted = self.handler.layer(DefaultBodyLimit::max(self.need.largest_body()));
+        let source = AnswerSource::of_route(self.path);
+        let handler = match self.need {
+            RouteNeed::Reading | RouteNeed::Names | RouteNeed::Role(_) => {
+                self.handler.layer(from_fn_with_state((app.clone(), source), in_turn))
+            }
+            _ => self.handler,
+        };
+        let admitted = handler.layer(DefaultBodyLimit::max(self.need.largest_body()));
         (self.path, admitted.layer(from_fn_with_state((app.clone(), self.need), admit)))
     }
 }

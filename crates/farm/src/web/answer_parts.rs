@@ -1,0 +1,221 @@
+//! Answers that are written while they are read: a part is read when the one before it was taken,
+//! so that a slow reader of a year holds a part of it.
+
+use std::io::{self, Write};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, ready};
+
+use axum::body::{Body, Bytes};
+use axum::response::{IntoResponse, Response};
+use futures_core::Stream;
+use model::error::Result;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+
+use super::answer::{Refusal, WebAnswer};
+use super::app::App;
+use super::files::Streamed;
+use super::held_body::HANDED_AT_ONCE;
+
+/// Parts that wait for the receiver.
+const AHEAD: usize = 1;
+/// What a part is to take, as values or as text.
+const PART: usize = 96 << 10;
+/// Rows of the store that a part is made of: these at first, for each may have a thousand CPUs.
+const FEWEST_ROWS: i64 = 16;
+const MOST_ROWS: i64 = 400;
+
+/// What makes the parts of an answer, one after the other.
+pub trait AnswerParts: Send + 'static {
+    /// The next one; none where the last was made.
+    fn next(&mut self) -> impl Future<Output = Result<Option<String>>> + Send;
+}
+
+/// An answer of such parts, with the kind of an empty one. That it is packed on its way, if it is,
+/// is for the last layer.
+pub async fn in_parts(
+    app: &Arc<App>,
+    empty: WebAnswer,
+    source: impl AnswerParts,
+) -> Result<Response, Refusal> {
+    let place = Arc::new(app.budget.in_parts().await?);
+    let (parts, taken) = mpsc::channel(AHEAD);
+    tokio::spawn(make(app.clone(), source, parts, place.clone()));
+    let taken = TakenText { taken, rest: Bytes::new(), is_over: false, _place: place };
+    let mut response = empty.into_response();
+    *response.body_mut() = Body::from_stream(taken);
+    response.extensions_mut().insert(Streamed::Text);
+    Ok(response)
+}
+
+/// What an answer is made of, with none for its end: without that it has broken off.
+type MadePart = io::Result<Option<Bytes>>;
+
+async fn make(
+    app: Arc<App>,
+    mut source: impl AnswerParts,
+    parts: mpsc::Sender<MadePart>,
+    _place: Arc<OwnedSemaphorePermit>,
+) {
+    // Who asked may have gone.
+    while let Ok(room) = parts.reserve().await {
+        match source.next().await {
+            Ok(Some(text)) => room.send(Ok(Some(Bytes::from(text)))),
+            Ok(None) => return room.send(Ok(None)),
+            Err(failure) => {
+                app.failures.fetch_add(1, Ordering::Relaxed);
+                // The status has gone out already: nobody else is told why.
+                let _ = writeln!(io::stderr(), "onbeat-farm: an answer was cut off: {failure}");
+                return room.send(Err(io::Error::other(failure.message)));
+            }
+        }
+    }
+}
+
+/// Parts as the body of an answer takes them.
+struct TakenText {
+    taken: mpsc::Receiver<MadePart>,
+    rest: Bytes,
+    is_over: bool,
+    _place: Arc<OwnedSemaphorePermit>,
+}
+
+impl Stream for TakenText {
+    type Item = io::Result<Bytes>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+        while self.rest.is_empty() {
+            if self.is_over {
+                return Poll::Ready(None);
+            }
+            match ready!(self.taken.poll_recv(context)) {
+                Some(Ok(Some(part))) => self.rest = part,
+                Some(Ok(None)) => self.is_over = true,
+                Some(Err(error)) => {
+                    self.is_over = true;
+                    return Poll::Ready(Some(Err(error)));
+                }
+                // What made it panicked: what was sent must not look whole.
+                None => {
+                    self.is_over = true;
+                    return Poll::Ready(Some(Err(io::ErrorKind::BrokenPipe.into())));
+                }
+            }
+        }
+        let length = self.rest.len().min(HANDED_AT_ONCE);
+        Poll::Ready(Some(Ok(self.rest.split_to(length))))
+    }
+}
+
+/// How many rows the next part is read from.
+#[derive(Clone, Copy, Debug)]
+pub struct RowsOfPart(i64);
+
+impl Default for RowsOfPart {
+    fn default() -> RowsOfPart {
+        RowsOfPart(FEWEST_ROWS)
+    }
+}
+
+impl RowsOfPart {
+    pub fn most(self) -> i64 {
+        self.0
+    }
+
+    /// After a part of so many rows, which took so many bytes as values or as text.
+    pub fn fit(&mut self, rows: usize, bytes: usize) {
+        let each = bytes.checked_div(rows).unwrap_or_default().max(1);
+        self.0 = i64::try_from(PART / each).unwrap_or(MOST_ROWS).clamp(FEWEST_ROWS, MOST_ROWS);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::FarmStore;
+    use crate::web::FarmExposure;
+    use axum::body::to_bytes;
+    use model::error::Failure;
+    use std::sync::atomic::AtomicUsize;
+
+    /// Makes some parts, and then ends or fails; counts those that it was asked for.
+    struct Counted {
+        left: usize,
+        fails: bool,
+        panics: bool,
+        made: Arc<AtomicUsize>,
+    }
+
+    impl AnswerParts for Counted {
+        async fn next(&mut self) -> Result<Option<String>> {
+            self.made.fetch_add(1, Ordering::Relaxed);
+            if self.left == 0 {
+                assert!(!self.panics, "as a parser might");
+                return if self.fails { Err(Failure::internal("gone".to_owned())) } else { Ok(None) };
+            }
+            self.left -= 1;
+            Ok(Some("x".repeat(20_000)))
+        }
+    }
+
+    async fn app() -> Arc<App> {
+        Arc::new(App::new(FarmStore::in_memory().await.unwrap(), FarmExposure::Loopback, None))
+    }
+
+    async fn asked(app: &Arc<App>, left: usize, fails: bool, panics: bool) -> (Body, Arc<AtomicUsize>) {
+        let made = Arc::new(AtomicUsize::new(0));
+        let source = Counted { left, fails, panics, made: made.clone() };
+        let response = in_parts(app, WebAnswer::csv(String::new()), source).await.unwrap();
+        (response.into_body(), made)
+    }
+
+    #[tokio::test]
+    async fn an_answer_ends_where_its_last_part_does_and_else_breaks_off() {
+        let app = app().await;
+        let before = app.budget.free_kib();
+        let (body, _) = asked(&app, 7, false, false).await;
+        assert_eq!(to_bytes(body, 1 << 20).await.unwrap().len(), 140_000);
+        let (body, _) = asked(&app, 2, true, false).await;
+        assert!(to_bytes(body, 1 << 20).await.is_err());
+        assert_eq!(app.failures.load(Ordering::Relaxed), 1);
+        let (body, _) = asked(&app, 2, false, true).await;
+        assert!(to_bytes(body, 1 << 20).await.is_err());
+        given_back(&app, before).await;
+    }
+
+    #[tokio::test]
+    async fn who_takes_nothing_has_a_part_made_and_its_place_goes_with_it() {
+        let app = app().await;
+        let before = app.budget.free_kib();
+        let (body, made) = asked(&app, 1_000, false, false).await;
+        for _ in 0..1_000 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(made.load(Ordering::Relaxed), AHEAD);
+        assert!(app.budget.free_kib() < before);
+        drop(body);
+        given_back(&app, before).await;
+        assert_eq!(made.load(Ordering::Relaxed), AHEAD);
+    }
+
+    /// Waits until all places are free again.
+    async fn given_back(app: &App, before: usize) {
+        while app.budget.free_kib() != before {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[test]
+    fn parts_are_as_long_however_many_cpus_a_row_has() {
+        let after = |rows: usize, bytes: usize| {
+            let mut of = RowsOfPart::default();
+            of.fit(rows, bytes);
+            of.most()
+        };
+        assert_eq!(after(16, 16 * 200), MOST_ROWS);
+        assert_eq!(after(16, 16 * 1_000), 98);
+        assert_eq!(after(16, 16 * 100_000), FEWEST_ROWS);
+        assert_eq!(after(0, 0), MOST_ROWS);
+    }
+}
