@@ -19,6 +19,8 @@ const IN_PARTS_KIB: u32 = 512;
 const OF_STORE: usize = 12;
 /// and of bundles, which wait for each other for seconds.
 const OF_BUNDLES: usize = 6;
+/// Measurements of the farm: they are made also where much else is asked for.
+const OF_METRICS: usize = 2;
 /// An answer that is made waits for others to be taken no longer than this,
 const PATIENCE: Duration = Duration::from_secs(3);
 /// and one that is asked for for its turn: nothing is held for it yet.
@@ -31,6 +33,7 @@ pub struct AnswerBudget {
     most_kib: usize,
     of_store: Arc<Semaphore>,
     of_bundles: Arc<Semaphore>,
+    of_metrics: Arc<Semaphore>,
 }
 
 impl Default for AnswerBudget {
@@ -48,6 +51,7 @@ impl AnswerBudget {
             most_kib,
             of_store: Arc::new(Semaphore::new(OF_STORE)),
             of_bundles: Arc::new(Semaphore::new(OF_BUNDLES)),
+            of_metrics: Arc::new(Semaphore::new(OF_METRICS)),
         }
     }
 
@@ -68,6 +72,7 @@ impl AnswerBudget {
         let turns = match source {
             AnswerSource::Store => &self.of_store,
             AnswerSource::Bundles => &self.of_bundles,
+            AnswerSource::Metrics => &self.of_metrics,
         };
         match timeout(PATIENCE_FOR_TURN, turns.clone().acquire_owned()).await {
             Ok(Ok(turn)) => Ok(AnswerTurn { _turn: Arc::new(turn) }),
@@ -105,15 +110,17 @@ pub struct AnswerTurn {
 pub enum AnswerSource {
     Store,
     Bundles,
+    Metrics,
 }
 
 impl AnswerSource {
     /// By the address of its route.
     pub fn of_route(path: &str) -> AnswerSource {
         let of_bundles = ["/runs/", "/v1/runs/", "/compare", "/v1/compare"];
-        match of_bundles.iter().any(|begin| path.starts_with(begin)) {
-            true => AnswerSource::Bundles,
-            false => AnswerSource::Store,
+        match path {
+            "/metrics" => AnswerSource::Metrics,
+            _ if of_bundles.iter().any(|begin| path.starts_with(begin)) => AnswerSource::Bundles,
+            _ => AnswerSource::Store,
         }
     }
 }
@@ -165,6 +172,7 @@ mod tests {
             ("/runs/{id}", AnswerSource::Bundles),
             ("/v1/runs/{id}/report.json", AnswerSource::Bundles),
             ("/v1/compare.csv", AnswerSource::Bundles),
+            ("/metrics", AnswerSource::Metrics),
         ] {
             assert_eq!(AnswerSource::of_route(path), source, "{path}");
         }

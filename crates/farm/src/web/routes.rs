@@ -34,7 +34,7 @@ impl FarmRoute {
     pub fn guarded(self, app: &Arc<App>) -> (&'static str, MethodRouter<Arc<App>>) {
         let source = AnswerSource::of_route(self.path);
         let handler = match self.need {
-            RouteNeed::Reading | RouteNeed::Names | RouteNeed::Role(_) => {
+            RouteNeed::Reading | RouteNeed::Names | RouteNeed::Metrics | RouteNeed::Role(_) => {
                 self.handler.layer(from_fn_with_state((app.clone(), source), in_turn))
             }
             _ => self.handler,

@@ -106,6 +106,23 @@ pub fn ask_bytes(
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).ok()?;
     let end = answer.windows(4).position(|four| four == b"\r\n\r\n")?;
-    let status = std::str::from_utf8(&answer[..end]).ok()?.split(' ').nth(1)?.parse().ok()?;
-    Some((status, answer.split_off(end + 4)))
+    let head = std::str::from_utf8(&answer[..end]).ok()?;
+    let status = head.split(' ').nth(1)?.parse().ok()?;
+    let in_chunks = head.to_ascii_lowercase().contains("transfer-encoding: chunked");
+    let body = answer.split_off(end + 4);
+    Some((status, if in_chunks { joined_chunks(&body)? } else { body }))
+}
+
+/// What came in chunks (RFC 9112, section 7.1); none where the last is missing.
+fn joined_chunks(mut rest: &[u8]) -> Option<Vec<u8>> {
+    let mut all = Vec::new();
+    loop {
+        let end = rest.windows(2).position(|two| two == b"\r\n")?;
+        let length = usize::from_str_radix(std::str::from_utf8(&rest[..end]).ok()?, 16).ok()?;
+        if length == 0 {
+            return Some(all);
+        }
+        all.extend(rest.get(end + 2..end + 2 + length)?);
+        rest = rest.get(end + 4 + length..)?;
+    }
 }

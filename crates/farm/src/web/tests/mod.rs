@@ -4,6 +4,7 @@
 mod data;
 mod lists;
 mod pages;
+mod parts;
 mod refused;
 
 use std::path::{Path, PathBuf};

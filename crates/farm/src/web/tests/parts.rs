@@ -1,0 +1,117 @@
+//! Answers that go out as they are read, and the places of those that are held.
+
+use std::io::Read;
+use std::pin::Pin;
+
+use axum::body::Bytes;
+use hyper::body::Body as HyperBody;
+
+use super::*;
+use crate::web::made_app;
+
+/// A farm with some weeks of five minutes of a board, and the address of these.
+async fn recorded(store: FarmStore) -> (Arc<App>, String) {
+    let app = made_app::app_of(store, 1, 20).await;
+    let board = app.store.boards().await.unwrap().remove(0).board;
+    (app, format!("/v1/boards/{board}/slots"))
+}
+
+async fn next(body: &mut Body) -> Option<Result<Bytes, axum::Error>> {
+    let frame = std::future::poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await?;
+    Some(frame.map(|frame| frame.into_data().unwrap()))
+}
+
+async fn asked(app: &Arc<App>, method: &str, address: &str, accepts: &str) -> Response {
+    let request = Request::builder().method(method).uri(address).header(header::HOST, "localhost:8377");
+    let request = request.header(header::ACCEPT_ENCODING, accepts).body(Body::empty()).unwrap();
+    router(app.clone()).oneshot(request).await.unwrap()
+}
+
+/// Waits until all places are free again.
+async fn given_back(app: &App, before: usize) {
+    while app.budget.free_kib() != before {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[test]
+fn slots_come_in_parts_and_packed_for_who_takes_them_so() {
+    on_each_engine(async |store| {
+        let (app, address) = recorded(store).await;
+        let before = app.budget.free_kib();
+        for address in [address.clone(), format!("{address}.csv"), format!("{address}.csv?by=cpu")] {
+            let response = get(&app, &address).await;
+            assert_eq!(
+                (response.status(), header_of(&response, "content-length").as_str()),
+                (StatusCode::OK, "")
+            );
+            let (mut body, mut whole, mut frames) = (response.into_body(), Vec::new(), 0);
+            while let Some(frame) = next(&mut body).await {
+                whole.extend(frame.unwrap());
+                frames += 1;
+            }
+            assert!(frames > 9 && whole.len() > 200_000, "{frames} {}", whole.len());
+            let response = asked(&app, "GET", &address, "gzip").await;
+            assert_eq!(header_of(&response, "content-encoding"), "gzip");
+            assert_eq!(header_of(&response, "vary"), "accept-encoding");
+            let packed = to_bytes(response.into_body(), 64 << 20).await.unwrap();
+            let mut text = Vec::new();
+            flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut text).unwrap();
+            assert!(text == whole && packed.len() < whole.len() / 2);
+            let response = asked(&app, "HEAD", &address, "").await;
+            assert_eq!(response.status(), StatusCode::OK);
+            assert!(header_of(&response, "content-type").starts_with(['a', 't']));
+            assert!(to_bytes(response.into_body(), 9).await.unwrap().is_empty());
+        }
+        let slots = document(&app, &address).await;
+        assert!(slots.as_array().unwrap().len() > 1_000);
+        let histograms = document(&app, &address.replace("/slots", "/histograms?tier=1h")).await;
+        assert!(histograms["histograms"].as_array().unwrap().len() > 100);
+        given_back(&app, before).await;
+    });
+}
+
+#[test]
+fn who_goes_gives_the_place_back_and_a_store_that_fails_cuts_the_answer_off() {
+    on_each_engine(async |store| {
+        let (app, address) = recorded(store).await;
+        let before = app.budget.free_kib();
+        let mut body = get(&app, &address).await.into_body();
+        assert!(next(&mut body).await.unwrap().is_ok());
+        assert!(app.budget.free_kib() < before);
+        drop(body);
+        given_back(&app, before).await;
+        let mut plain = asked(&app, "GET", &address, "").await.into_body();
+        let mut packed = asked(&app, "GET", &address, "gzip").await.into_body();
+        assert!(next(&mut plain).await.unwrap().is_ok() && next(&mut packed).await.unwrap().is_ok());
+        app.store.close().await;
+        assert!(to_bytes(plain, 64 << 20).await.is_err());
+        assert!(to_bytes(packed, 64 << 20).await.is_err());
+        given_back(&app, before).await;
+        assert_eq!(app.failures.load(std::sync::atomic::Ordering::Relaxed), 2);
+    });
+}
+
+#[test]
+fn a_page_that_waits_to_be_taken_has_a_place_and_none_is_made_where_there_is_none() {
+    on_each_engine(async |store| {
+        let app = app_of(store, &[(&place("hunt"), "a")]).await;
+        let run = app.store.runs("a", 1).await.unwrap().remove(0).id;
+        let address = format!("/runs/{run}");
+        let before = app.budget.free_kib();
+        let response = get(&app, &address).await;
+        assert_eq!(response.status(), StatusCode::OK);
+        assert!(app.budget.free_kib() < before, "it is long");
+        drop(response);
+        assert_eq!(app.budget.free_kib(), before);
+        let all = app.budget.whole(usize::MAX).await.unwrap();
+        let response = get(&app, &address).await;
+        assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(header_of(&response, "retry-after"), "5");
+        assert!(text(response).await.contains("hold the memory"));
+        // What is short needs none.
+        assert_eq!(get(&app, "/healthz").await.status(), StatusCode::OK);
+        drop(all);
+        assert_eq!(get(&app, &address).await.status(), StatusCode::OK);
+    });
+}
