@@ -10,11 +10,16 @@ use tokio::time::timeout;
 
 use super::answer::Refusal;
 
-/// KiB that answers take together, whole ones and those that go out as they are read.
-const HELD_KIB: usize = 64 << 10;
+/// KiB that long answers take together,
+const LONG_KIB: usize = 64 << 10;
+/// those that are no longer than `SHORT`: who takes long ones slowly keeps no page from others,
+const SHORT_KIB: usize = 64 << 10;
+const SHORT: usize = 256 << 10;
+/// and those that go out as they are read.
+const PARTS_KIB: usize = 32 << 10;
 /// What one takes that goes out as it is read: a part as values and as text, the one before it, and
 /// what packs them.
-const IN_PARTS_KIB: u32 = 512;
+const IN_PARTS_KIB: usize = 512;
 /// Answers that are made at the same time of what the store says,
 const OF_STORE: usize = 12;
 /// and of bundles, which wait for each other for seconds.
@@ -29,26 +34,49 @@ const PATIENCE_FOR_TURN: Duration = Duration::from_secs(20);
 /// Places of answers, and turns at making one.
 pub struct AnswerBudget {
     patience: Duration,
-    held: Arc<Semaphore>,
-    most_kib: usize,
+    long: AnswerPlaces,
+    short: AnswerPlaces,
+    in_parts: AnswerPlaces,
     of_store: Arc<Semaphore>,
     of_bundles: Arc<Semaphore>,
     of_metrics: Arc<Semaphore>,
 }
 
+/// Places of one kind.
+struct AnswerPlaces {
+    free: Arc<Semaphore>,
+    most_kib: usize,
+}
+
+impl AnswerPlaces {
+    fn of(most_kib: usize) -> AnswerPlaces {
+        AnswerPlaces { free: Arc::new(Semaphore::new(most_kib)), most_kib }
+    }
+
+    async fn take(&self, kib: usize, patience: Duration) -> Result<OwnedSemaphorePermit, Refusal> {
+        let kib = u32::try_from(kib.min(self.most_kib)).unwrap_or(u32::MAX);
+        match timeout(patience, self.free.clone().acquire_many_owned(kib)).await {
+            Ok(Ok(place)) => Ok(place),
+            _ => Err(busy("answers that others take slowly hold the memory that there is for answers")),
+        }
+    }
+}
+
 impl Default for AnswerBudget {
     fn default() -> AnswerBudget {
-        AnswerBudget::of(HELD_KIB, PATIENCE)
+        AnswerBudget::of([LONG_KIB, SHORT_KIB, PARTS_KIB], PATIENCE)
     }
 }
 
 impl AnswerBudget {
-    /// With so many KiB, for which an answer that is made waits for so long.
-    pub fn of(most_kib: usize, patience: Duration) -> AnswerBudget {
+    /// With so many KiB for long answers, short ones and those in parts, for which one that is made
+    /// waits for so long.
+    pub fn of([long, short, in_parts]: [usize; 3], patience: Duration) -> AnswerBudget {
         AnswerBudget {
             patience,
-            held: Arc::new(Semaphore::new(most_kib)),
-            most_kib,
+            long: AnswerPlaces::of(long),
+            short: AnswerPlaces::of(short),
+            in_parts: AnswerPlaces::of(in_parts),
             of_store: Arc::new(Semaphore::new(OF_STORE)),
             of_bundles: Arc::new(Semaphore::new(OF_BUNDLES)),
             of_metrics: Arc::new(Semaphore::new(OF_METRICS)),
@@ -58,13 +86,13 @@ impl AnswerBudget {
     /// The place of an answer of so many bytes, until it is sent or its client has gone; one that
     /// is larger than all of them together takes all.
     pub async fn whole(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Refusal> {
-        let kib = bytes.div_ceil(1 << 10).min(self.most_kib);
-        self.place(u32::try_from(kib).unwrap_or(u32::MAX)).await
+        let places = if bytes <= SHORT { &self.short } else { &self.long };
+        places.take(bytes.div_ceil(1 << 10), self.patience).await
     }
 
     /// The place of one that goes out as it is read.
     pub async fn in_parts(&self) -> Result<OwnedSemaphorePermit, Refusal> {
-        self.place(IN_PARTS_KIB).await
+        self.in_parts.take(IN_PARTS_KIB, self.patience).await
     }
 
     /// A turn at making one, as soon as few others are being made.
@@ -80,17 +108,10 @@ impl AnswerBudget {
         }
     }
 
-    async fn place(&self, kib: u32) -> Result<OwnedSemaphorePermit, Refusal> {
-        match timeout(self.patience, self.held.clone().acquire_many_owned(kib)).await {
-            Ok(Ok(place)) => Ok(place),
-            _ => Err(busy("answers that others take slowly hold the memory that there is for answers")),
-        }
-    }
-
     /// KiB that no answer holds.
     #[cfg(test)]
     pub fn free_kib(&self) -> usize {
-        self.held.available_permits()
+        [&self.long, &self.short, &self.in_parts].map(|of| of.free.available_permits()).iter().sum()
     }
 }
 
@@ -131,22 +152,22 @@ mod tests {
 
     #[tokio::test]
     async fn who_finds_no_place_is_told_when_to_ask_again() {
-        let budget = AnswerBudget::of(1_024, Duration::from_millis(20));
+        let budget = AnswerBudget::of([1_024, 64, 512], Duration::from_millis(20));
         let first = budget.whole(600 << 10).await.unwrap();
-        let second = budget.whole(1).await.unwrap();
-        assert_eq!(budget.free_kib(), 423);
-        let refused = budget.whole(424 << 10).await.unwrap_err();
+        let short = budget.whole(60_000).await.unwrap();
+        assert_eq!(budget.free_kib(), 424 + 5 + 512);
+        let refused = budget.whole(425 << 10).await.unwrap_err();
         assert_eq!((refused.status, refused.wait_s), (StatusCode::SERVICE_UNAVAILABLE, Some(5)));
         assert!(!refused.detail.contains('\n'));
-        assert!(budget.in_parts().await.is_err());
-        drop(first);
+        assert!(budget.whole(60_000).await.is_err());
         let in_parts = budget.in_parts().await.unwrap();
-        drop((second, in_parts));
-        // One that is larger than all has all of it.
+        assert!(budget.in_parts().await.is_err());
+        drop((first, short, in_parts));
+        // One that is larger than all has all of it, and short ones have theirs.
         let all = budget.whole(usize::MAX).await.unwrap();
-        assert_eq!(budget.free_kib(), 0);
+        assert!(budget.whole(SHORT + 1).await.is_err() && budget.whole(60_000).await.is_ok());
         drop(all);
-        assert_eq!(budget.free_kib(), 1_024);
+        assert_eq!(budget.free_kib(), 1_024 + 64 + 512);
     }
 
     #[tokio::test]

@@ -2,11 +2,13 @@
 
 use std::io::Read;
 use std::pin::Pin;
+use std::time::Duration;
 
 use axum::body::Bytes;
 use hyper::body::Body as HyperBody;
 
 use super::*;
+use crate::web::answer_budget::AnswerBudget;
 use crate::web::made_app;
 
 /// A farm with some weeks of five minutes of a board, and the address of these.
@@ -95,7 +97,8 @@ fn who_goes_gives_the_place_back_and_a_store_that_fails_cuts_the_answer_off() {
 #[test]
 fn a_page_that_waits_to_be_taken_has_a_place_and_none_is_made_where_there_is_none() {
     on_each_engine(async |store| {
-        let app = app_of(store, &[(&place("hunt"), "a")]).await;
+        let mut app = app_of(store, &[(&place("hunt"), "a")]).await;
+        Arc::get_mut(&mut app).unwrap().budget = AnswerBudget::of([4_096; 3], Duration::from_millis(20));
         let run = app.store.runs("a", 1).await.unwrap().remove(0).id;
         let address = format!("/runs/{run}");
         let before = app.budget.free_kib();
@@ -104,7 +107,11 @@ fn a_page_that_waits_to_be_taken_has_a_place_and_none_is_made_where_there_is_non
         assert!(app.budget.free_kib() < before, "it is long");
         drop(response);
         assert_eq!(app.budget.free_kib(), before);
-        let all = app.budget.whole(usize::MAX).await.unwrap();
+        let mut all = Vec::new();
+        while let Ok(place) = app.budget.whole(17 << 10).await {
+            all.push(place);
+        }
+        all.push(app.budget.whole(usize::MAX).await.unwrap());
         let response = get(&app, &address).await;
         assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(header_of(&response, "retry-after"), "5");
