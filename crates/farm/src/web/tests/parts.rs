@@ -8,14 +8,24 @@ use axum::body::Bytes;
 use hyper::body::Body as HyperBody;
 
 use super::*;
+use crate::pages::parts::escaped;
+use crate::records::SeriesKey;
+use crate::store::TimeStretch;
 use crate::web::answer_budget::AnswerBudget;
 use crate::web::made_app;
 
-/// A farm with some weeks of five minutes of a board, and the address of these.
-async fn recorded(store: FarmStore) -> (Arc<App>, String) {
+/// A farm with some weeks of five minutes of a board, its address, and the series of these.
+async fn recorded(store: FarmStore) -> (Arc<App>, String, String) {
     let app = made_app::app_of(store, 1, 20).await;
     let board = app.store.boards().await.unwrap().remove(0).board;
-    (app, format!("/v1/boards/{board}/slots"))
+    let mut found = (0, String::new());
+    for SeriesKey { series, plan } in app.store.series(&board).await.unwrap().into_iter().map(|one| one.key) {
+        let asked = format!("series={}&plan={}", escaped(&series), escaped(&plan));
+        let within = TimeStretch { from: 0, to: i64::MAX };
+        let slots = app.store.slots(&board, &SeriesKey { series, plan }, within, 9_999).await.unwrap();
+        found = found.max((slots.len(), asked));
+    }
+    (app, format!("/v1/boards/{board}"), found.1)
 }
 
 async fn next(body: &mut Body) -> Option<Result<Bytes, axum::Error>> {
@@ -39,9 +49,10 @@ async fn given_back(app: &App, before: usize) {
 #[test]
 fn slots_come_in_parts_and_packed_for_who_takes_them_so() {
     on_each_engine(async |store| {
-        let (app, address) = recorded(store).await;
+        let (app, board, series) = recorded(store).await;
         let before = app.budget.free_kib();
-        for address in [address.clone(), format!("{address}.csv"), format!("{address}.csv?by=cpu")] {
+        for asked_for in ["slots?", "slots.csv?", "slots.csv?by=cpu&"] {
+            let address = format!("{board}/{asked_for}{series}");
             let response = get(&app, &address).await;
             assert_eq!(
                 (response.status(), header_of(&response, "content-length").as_str()),
@@ -65,9 +76,9 @@ fn slots_come_in_parts_and_packed_for_who_takes_them_so() {
             assert!(header_of(&response, "content-type").starts_with(['a', 't']));
             assert!(to_bytes(response.into_body(), 9).await.unwrap().is_empty());
         }
-        let slots = document(&app, &address).await;
+        let slots = document(&app, &format!("{board}/slots?{series}")).await;
         assert!(slots.as_array().unwrap().len() > 1_000);
-        let histograms = document(&app, &address.replace("/slots", "/histograms?tier=1h")).await;
+        let histograms = document(&app, &format!("{board}/histograms?tier=1h&{series}")).await;
         assert!(histograms["histograms"].as_array().unwrap().len() > 100);
         given_back(&app, before).await;
     });
@@ -76,7 +87,8 @@ fn slots_come_in_parts_and_packed_for_who_takes_them_so() {
 #[test]
 fn who_goes_gives_the_place_back_and_a_store_that_fails_cuts_the_answer_off() {
     on_each_engine(async |store| {
-        let (app, address) = recorded(store).await;
+        let (app, board, series) = recorded(store).await;
+        let address = format!("{board}/slots?{series}");
         let before = app.budget.free_kib();
         let mut body = get(&app, &address).await.into_body();
         assert!(next(&mut body).await.unwrap().is_ok());
