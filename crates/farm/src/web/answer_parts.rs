@@ -37,10 +37,13 @@ pub trait AnswerParts: Send + 'static {
 pub async fn in_parts(
     app: &Arc<App>,
     empty: WebAnswer,
-    source: impl AnswerParts,
+    mut source: impl AnswerParts,
 ) -> Result<Response, Refusal> {
     let place = Arc::new(app.budget.in_parts().await?);
+    // Where it fails at once its client is told why, by a status.
+    let first = source.next().await?;
     let (parts, taken) = mpsc::channel(AHEAD);
+    let _ = parts.try_send(Ok(first.map(Bytes::from)));
     tokio::spawn(make(app.clone(), source, parts, place.clone()));
     let taken = TakenText { taken, rest: Bytes::new(), is_over: false, _place: place };
     let mut response = empty.into_response();
@@ -179,6 +182,9 @@ mod tests {
         let (body, _) = asked(&app, 2, true, false).await;
         assert!(to_bytes(body, 1 << 20).await.is_err());
         assert_eq!(app.failures.load(Ordering::Relaxed), 1);
+        let made = Arc::new(AtomicUsize::new(0));
+        let source = Counted { left: 0, fails: true, panics: false, made };
+        assert!(in_parts(&app, WebAnswer::empty_json(), source).await.is_err());
         let (body, _) = asked(&app, 2, false, true).await;
         assert!(to_bytes(body, 1 << 20).await.is_err());
         given_back(&app, before).await;
