@@ -134,6 +134,11 @@ impl Dir {
         Ok(())
     }
 
+    /// Has all that was written on its file system reach the disk, what lies below it included.
+    pub fn sync_file_system(&self) -> io::Result<()> {
+        Ok(rustix::fs::syncfs(&self.fd)?)
+    }
+
     /// Removes a file of this directory or below it, if it is there.
     pub fn remove(&self, path: &str) {
         self.unlink(path, AtFlags::empty());

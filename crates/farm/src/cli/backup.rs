@@ -6,6 +6,7 @@ use model::error::{Exit, Failure, Result};
 use model::text::{quoted, several};
 use sha2::{Digest, Sha256};
 
+use super::backup_folder::BackupFolder;
 use super::farm_flags::FarmFlags;
 use super::kept_copy::differs;
 use super::store_flag::StorePlace;
@@ -14,7 +15,7 @@ use crate::folders::lies_in;
 use crate::ingest::bundle::{is_id, read};
 use crate::ingest::environment::hex;
 use crate::ingest::find::FoundBundle;
-use crate::ingest::keep::{copying_turn, keep};
+use crate::ingest::keep::{copying_turn, is_of_the_copy, keep};
 use crate::objects::name_in_bucket;
 use crate::store::{BundlePlace, FarmStore, PutOutcome};
 
@@ -22,12 +23,13 @@ use crate::store::{BundlePlace, FarmStore, PutOutcome};
 ///
 /// The database is copied as it is at one moment, then the bundles that it names; a run that is on
 /// is noted as it was copied. What is copied is a store by itself, wherever it is copied to:
-/// `serve --store sqlite:DIR/farm.db`, with `DIR/farm.db.bundles` beside it. What lies in a bucket
-/// stays there, and is backed up there.
+/// `serve --store sqlite:DIR/farm.db`, with `DIR/farm.db.bundles` beside it. It is whole, or not
+/// there: it is made as `.NAME.onbeat.part` beside its folder, which a failure removes, and the next
+/// backup what a killed one left. What lies in a bucket stays there, and is backed up there.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  onbeat-farm backup /mnt/backup/$(date +%F)")]
 pub struct Args {
-    /// The folder; it must not hold a store yet
+    /// The folder; it is made, and nothing may be in it yet
     dir: PathBuf,
     #[command(flatten)]
     farm: FarmFlags,
@@ -46,60 +48,56 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         ));
     }
     let store = place.open_existing().await?;
-    let file = args.new_file()?;
-    // The database first: what comes later is not in it, and what it names is copied after it.
-    let text = file.to_str().ok_or_else(|| Failure::usage("the folder's name is no text: choose another"))?;
-    // SQLite would make one that everybody may read.
-    host::make_private_file(&file).map_err(|error| args.failed(&error))?;
-    store.copy_to(text).await?;
-    let copy = StorePlace::file(file.clone());
-    let to = copy.open_existing().await?;
-    let backup = StoreBackup { from: store, own: place.bundles, to, bundles: copy.bundles };
-    let (mut copied, mut missing, mut in_bucket) = (0, 0, 0);
-    for run in backup.to.places().await? {
-        match backup.copy(&run, bucket.is_some()).await? {
-            BackedUp::Here => copied += 1,
-            BackedUp::InBucket => in_bucket += 1,
-            BackedUp::Missing(why) => {
-                say(&format!("onbeat-farm: {} is not in the backup: {why}", run.id));
-                missing += 1;
-            }
-        }
-    }
-    // It is one file then, which can be copied by itself.
-    backup.to.close().await;
-    let (runs, dir) = (several(copied, "run", "runs"), file.parent().unwrap_or(&file));
-    say(&format!("onbeat-farm: the store and {runs} are in {}", quoted(dir)));
+    let folder = BackupFolder::make(&args.dir).await?;
+    let not_made = |failure: Failure| Failure {
+        message: format!("no backup is left in {}: {}", quoted(&args.dir), failure.message),
+        ..failure
+    };
+    let counted = copy_all(store, place.bundles, &folder, bucket.is_some()).await.map_err(not_made)?;
+    let dir = folder.finish().map_err(not_made)?;
+    let runs = several(counted.copied, "run", "runs");
+    say(&format!("onbeat-farm: the store and {runs} are in {}", quoted(&dir)));
     if let Some(bucket) = bucket {
-        let runs = several(in_bucket, "run lies", "runs lie");
+        let runs = several(counted.in_bucket, "run lies", "runs lie");
         say(&format!(
             "onbeat-farm: {runs} in {}: back them up there, by its versions or a copy of it",
             bucket.name()
         ));
     }
-    Ok(if missing == 0 { Exit::Ok } else { Exit::Inconclusive })
+    Ok(if counted.missing == 0 { Exit::Ok } else { Exit::Inconclusive })
 }
 
-impl Args {
-    fn failed(&self, error: &std::io::Error) -> Failure {
-        let what = format!("cannot write to {}", quoted(&self.dir));
-        Failure::of_call(what, error, Exit::Usage, "name a folder of your own, with space")
-    }
+/// What became of the bundles.
+#[derive(Default)]
+struct CountedBackup {
+    copied: u64,
+    missing: u64,
+    in_bucket: u64,
+}
 
-    /// Where the copy of the store goes, in a folder that is made where there is none.
-    fn new_file(&self) -> Result<PathBuf> {
-        if !host::is_dir(&self.dir).unwrap_or(false) {
-            host::dir::Dir::create(&self.dir).map_err(|error| self.failed(&error))?;
-        }
-        let file = host::whole_path(&self.dir).map_err(|error| self.failed(&error))?.join("farm.db");
-        if host::identity(&file).is_some() {
-            return Err(Failure::usage(format!(
-                "{} is there already: name another folder for each backup",
-                quoted(&file)
-            )));
-        }
-        Ok(file)
-    }
+/// Copies the store and its bundles into a folder that is made for them.
+async fn copy_all(
+    store: FarmStore,
+    own: PathBuf,
+    folder: &BackupFolder,
+    has_bucket: bool,
+) -> Result<CountedBackup> {
+    // The database first: what comes later is not in it, and what it names is copied after it.
+    let file = folder.file();
+    let text = file.to_str().ok_or_else(|| Failure::usage("the folder's name is no text: choose another"))?;
+    // SQLite would make one that everybody may read.
+    host::make_private_file(&file).map_err(|error| {
+        let what = format!("cannot write to {}", quoted(&file));
+        Failure::of_call(what, &error, Exit::Usage, "name a folder of your own, with space")
+    })?;
+    store.copy_to(text).await?;
+    let copy = StorePlace::file(file.clone());
+    let to = copy.open_existing().await?;
+    let backup = StoreBackup { from: store, own, to, bundles: copy.bundles };
+    let counted = backup.copy_bundles(has_bucket).await;
+    // It is one file then, which can be copied by itself.
+    backup.to.close().await;
+    counted
 }
 
 /// A store that is copied with its folder of bundles, and its copy with its own.
@@ -120,6 +118,22 @@ enum BackedUp {
 }
 
 impl StoreBackup {
+    /// Copies the bundles of all runs.
+    async fn copy_bundles(&self, has_bucket: bool) -> Result<CountedBackup> {
+        let mut counted = CountedBackup::default();
+        for run in self.to.places().await? {
+            match self.copy(&run, has_bucket).await? {
+                BackedUp::Here => counted.copied += 1,
+                BackedUp::InBucket => counted.in_bucket += 1,
+                BackedUp::Missing(why) => {
+                    say(&format!("onbeat-farm: {} is not in the backup: {why}", run.id));
+                    counted.missing += 1;
+                }
+            }
+        }
+        Ok(counted)
+    }
+
     /// Copies the bundle of a run. Also where that fails the copy names no place outside itself.
     async fn copy(&self, run: &BundlePlace, has_bucket: bool) -> Result<BackedUp> {
         // The copy of the database has the places that are its own.
@@ -143,6 +157,10 @@ impl StoreBackup {
         for at in 1..=TRIES {
             match self.try_copy(run, &name, at == TRIES).await? {
                 Ok(()) => return Ok(BackedUp::Here),
+                // It is the backup that has no room, and the others have none either.
+                Err(found) if is_of_the_copy(&found) => {
+                    return Err(Failure::internal(format!("{}: {found}", run.id)));
+                }
                 Err(found) => why = found,
             }
         }
@@ -337,6 +355,28 @@ mod tests {
             assert_ne!(free_name(&run, &backup.own, &backup.bundles), run.id, "the name is taken");
             backup.to.close().await;
             assert!(!top.join("backup/farm.db-wal").exists());
+        });
+    }
+
+    #[test]
+    fn what_the_backup_has_no_room_for_ends_it() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let top = tempfile::tempdir().unwrap();
+            let top = host::whole_path(top.path()).unwrap();
+            let from = FarmStore::file(&top.join("farm.db")).await.unwrap();
+            let mut record = crate::fixture::recorded_run("hunt", "a");
+            let run = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+            record.run.place = run.to_string_lossy().into_owned();
+            from.put(&record).await.unwrap();
+            from.copy_to(top.join("copy.db").to_str().unwrap()).await.unwrap();
+            let to = FarmStore::file(&top.join("copy.db")).await.unwrap();
+            // No folder can be made below a file.
+            fs::write(top.join("full"), "").unwrap();
+            let bundles = top.join("full/farm.db.bundles");
+            let backup = StoreBackup { from, own: top.join("farm.db.bundles"), to, bundles };
+            let ended = backup.copy_bundles(false).await.err().unwrap();
+            assert!(ended.exit == Exit::Internal && ended.message.contains(&record.run.id), "{ended}");
         });
     }
 

@@ -1,6 +1,7 @@
 //! The command line: one file per subcommand.
 
 mod backup;
+mod backup_folder;
 mod budget;
 mod check;
 mod document_flags;

@@ -21,6 +21,14 @@ const LOOK: Duration = Duration::from_millis(20);
 /// How often it is looked: for ten minutes, in which the largest bundle is copied.
 const LOOKS: u32 = 30_000;
 
+/// How [`keep`] begins to say that the copy could not be written.
+const UNWRITTEN: &str = "it cannot be copied";
+
+/// Whether [`keep`] failed at where the copy was to be, and not at what was to be copied.
+pub fn is_of_the_copy(why: &str) -> bool {
+    why.starts_with(UNWRITTEN)
+}
+
 /// The turn to copy a run into a folder of bundles and to store it, for who holds the value: two
 /// programs that took in two states of a run at once would make one folder of both. None on a file
 /// system that has no locks. Waits for its turn; why it does not come, in a line.
@@ -50,7 +58,7 @@ pub fn name_of_state(record: &BundleRecord) -> String {
 /// how many files were left out, or why it cannot be kept.
 pub fn keep(bundle: &Path, id: &str, kept: &Path) -> Result<(PathBuf, u64), String> {
     let trouble =
-        |error: std::io::Error| format!("it cannot be copied ({error}): look at the space next to the store");
+        |error: std::io::Error| format!("{UNWRITTEN} ({error}): look at the space next to the store");
     // A copy must not go with what it is of.
     if host::identity(&bundle.join("run.json")).is_none() {
         return Err("it is not there any more".to_owned());
@@ -109,9 +117,8 @@ impl Copying {
             ));
         }
         let left = MOST_BYTES - self.bytes;
-        let trouble = |error: std::io::Error| {
-            format!("it cannot be copied ({error}): look at the space next to the store")
-        };
+        let trouble =
+            |error: std::io::Error| format!("{UNWRITTEN} ({error}): look at the space next to the store");
         match self.files.copy_as_it_is(path, left, into, OsStr::new(name)) {
             Fact::Known(copied) => {
                 self.bytes += copied.map_err(trouble)?;

@@ -141,7 +141,15 @@ fn the_timers_of_the_page_back_up_keep_the_last_fourteen_and_prune() {
     };
     run("onbeat-farm enrol --store sqlite:/var/lib/onbeat-farm/farm.db");
     for day in 1..=16 {
-        fs::create_dir_all(backups.join(format!("2020-01-{day:02}/farm.db.bundles"))).unwrap();
+        let day = backups.join(format!("2020-01-{day:02}"));
+        fs::create_dir_all(day.join("farm.db.bundles")).unwrap();
+        fs::write(day.join("farm.db"), "a store").unwrap();
+    }
+    // What failed counts for none.
+    fs::create_dir_all(backups.join(".2020-01-17.onbeat.part")).unwrap();
+    for (day, made) in [("2020-01-17", "farm.db"), ("2020-01-18", "other")] {
+        fs::create_dir(backups.join(day)).unwrap();
+        fs::write(backups.join(day).join(made), "").unwrap();
     }
     fs::create_dir(backups.join("before-the-move")).unwrap();
     let (starts, after) = (in_units("ExecStart="), in_units("ExecStartPost="));
@@ -154,11 +162,12 @@ fn the_timers_of_the_page_back_up_keep_the_last_fourteen_and_prune() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     left.sort_unstable();
-    assert_eq!((left.len(), left[0].as_str(), left[14].as_str()), (15, "2020-01-04", "before-the-move"));
-    assert!(backups.join(&left[13]).join("farm.db").is_file(), "{left:?}");
+    assert_eq!((left.len(), left[0].as_str(), left[16].as_str()), (17, "2020-01-04", "before-the-move"));
+    assert_eq!(left[13..15], ["2020-01-17", "2020-01-18"]);
+    assert!(backups.join(&left[15]).join("farm.db").is_file(), "{left:?}");
     // The same again, with nothing to remove.
     run(keep);
-    assert_eq!(fs::read_dir(&backups).unwrap().count(), 15);
+    assert_eq!(fs::read_dir(&backups).unwrap().count(), 17);
     assert!(run(prune).contains("0 histograms dropped"));
     let timers = PAGE.matches("OnCalendar=daily\nPersistent=yes\n").count();
     let units = PAGE.matches("Type=oneshot\n").count();

@@ -133,6 +133,27 @@ fn a_backup_is_a_store_by_itself_wherever_it_lies() {
 }
 
 #[test]
+fn a_backup_without_room_leaves_nothing_that_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let store = format!("sqlite:{}", at("farm.db"));
+    let runs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs");
+    assert_eq!(told(&["import", "--board", "a", "--store", &store, runs.to_str().unwrap()]).0, 0);
+    // No file may be as long as the database, and writing more is an error instead of a signal (25 is
+    // SIGXFSZ).
+    let farm = env!("CARGO_BIN_EXE_onbeat-farm");
+    let line = format!("trap '' 25; ulimit -f 128; exec {farm} backup '{}' --store '{store}'", at("b/one"));
+    let output = std::process::Command::new("sh").args(["-c", &line]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(1) && said.contains("no backup is left"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert_eq!(fs::read_dir(at("b")).unwrap().count(), 0);
+    let (code, _, said) = told(&["backup", &at("b/one"), "--store", &store]);
+    assert!(code == 0 && said.contains("b/one"), "{said}");
+    assert_eq!(told(&["check", "--store", &format!("sqlite:{}", at("b/one/farm.db"))]).0, 0);
+}
+
+#[test]
 fn a_store_has_one_server_also_where_its_folder_is_lost_or_another() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
