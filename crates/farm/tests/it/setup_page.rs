@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -172,4 +173,38 @@ fn the_timers_of_the_page_back_up_keep_the_last_fourteen_and_prune() {
     let timers = PAGE.matches("OnCalendar=daily\nPersistent=yes\n").count();
     let units = PAGE.matches("Type=oneshot\n").count();
     assert_eq!((timers, units), (2, 2));
+}
+
+#[test]
+fn the_way_back_of_the_page_leaves_nothing_of_the_store_that_was_there() {
+    let hosts = Hosts::new();
+    let place = hosts.at("work");
+    let state = place.join("state");
+    fs::create_dir_all(&state).unwrap();
+    let section = PAGE.split("### Back to a backup").nth(1).unwrap();
+    let lines = section.split("```sh\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let lines = lines.lines().map(|line| line.strip_prefix("sudo ").unwrap());
+    let lines: Vec<&str> = lines.filter(|line| !line.starts_with("systemctl ")).collect();
+    let run = |line: &str| {
+        let line = line.replace("/var/lib/onbeat-farm", &state.display().to_string());
+        let output = hosts.shell(&place, &line);
+        assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    run("onbeat-farm enrol --store sqlite:/var/lib/onbeat-farm/farm.db");
+    run("onbeat-farm backup backups/monday --store sqlite:/var/lib/onbeat-farm/farm.db");
+    for left in ["farm.db-wal", "farm.db.lock"] {
+        fs::write(state.join(left), "of the store that was there").unwrap();
+    }
+    fs::write(state.join("farm.db"), "damaged").unwrap();
+    fs::create_dir_all(state.join("farm.db.bundles/later")).unwrap();
+    let (last, first) = lines.split_last().unwrap();
+    first.iter().for_each(|line| run(line));
+    let (copy, backup) = (state.join("farm.db"), place.join("backups/monday/farm.db"));
+    assert!(fs::read(&copy).unwrap() == fs::read(backup).unwrap());
+    assert_eq!(fs::metadata(copy).unwrap().permissions().mode() & 0o777, 0o600);
+    for gone in ["farm.db-wal", "farm.db.bundles/later"] {
+        assert!(!state.join(gone).exists() && state.join("before").join(gone).exists(), "{gone}");
+    }
+    run(last);
+    run("onbeat-farm check --store sqlite:/var/lib/onbeat-farm/farm.db");
 }
