@@ -202,9 +202,11 @@ fn the_way_back_of_the_page_leaves_nothing_of_the_store_that_was_there() {
     let (copy, backup) = (state.join("farm.db"), place.join("backups/monday/farm.db"));
     assert!(fs::read(&copy).unwrap() == fs::read(backup).unwrap());
     assert_eq!(fs::metadata(copy).unwrap().permissions().mode() & 0o777, 0o600);
-    for gone in ["farm.db-wal", "farm.db.bundles/later"] {
-        assert!(!state.join(gone).exists() && state.join("before").join(gone).exists(), "{gone}");
-    }
+    // The look at the backup may have left an empty one beside it.
+    let log = |folder: &Path| fs::read(folder.join("farm.db-wal")).unwrap_or_default();
+    assert!(log(&state).is_empty() && !log(&state.join("before")).is_empty());
+    let later = "farm.db.bundles/later";
+    assert!(!state.join(later).exists() && state.join("before").join(later).exists());
     run(last);
     run("onbeat-farm check --store sqlite:/var/lib/onbeat-farm/farm.db");
 }
