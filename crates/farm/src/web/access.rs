@@ -181,6 +181,26 @@ fn is_same_origin(headers: &HeaderMap, secure: bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::web::connections::ConnectionLimits;
+
+    #[test]
+    fn the_proxies_of_the_documentation_pass_on_what_the_farm_takes() {
+        let nginx = include_str!("../../../../docs/farm/nginx.conf");
+        let caddy = include_str!("../../../../docs/farm/Caddyfile");
+        let number = |text: &str, name: &str, unit: &str| -> u64 {
+            let mut lines = text.lines().filter_map(|line| line.trim().strip_prefix(name));
+            let value = lines.next().unwrap_or_else(|| panic!("no {name}")).trim();
+            value.strip_suffix(unit).unwrap().parse().unwrap()
+        };
+        let most = RouteNeed::Token.largest_body() as u64;
+        assert_eq!(number(nginx, "client_max_body_size ", "m;") << 20, most);
+        assert_eq!(number(caddy, "max_size ", "MiB") << 20, most);
+        let idle = ConnectionLimits::of_files(1_024, false).idle.as_secs();
+        assert!(number(nginx, "keepalive_timeout ", "s;") < idle && number(caddy, "keepalive ", "s") < idle);
+        for line in ["Host $http_host;", "X-Forwarded-For $proxy_add_x_forwarded_for;", "Connection \"\";"] {
+            assert!(nginx.contains(&format!("proxy_set_header {line}")), "{line}");
+        }
+    }
 
     #[test]
     fn only_pages_of_the_farm_may_send() {
