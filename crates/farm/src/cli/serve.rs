@@ -107,7 +107,8 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         Some(cache) => Some((cache.bucket.clone(), store.identity().await?)),
         None => None,
     };
-    let app = Arc::new(App::new(store, exposure, intake).with_policy(policy).with_cache(cache));
+    let app = App::new(store, exposure, intake).with_policy(policy).with_cache(cache);
+    let app = Arc::new(app.with_certificate(certificate.clone()));
     let listener = TcpListener::bind(args.listen).await.map_err(|error| {
         Failure::of_call(
             format!("cannot listen on {}", args.listen),

@@ -31,6 +31,8 @@ pub struct AdminView<'a> {
     pub names: &'a BoardNames,
     /// Why the bucket of bundles does not answer.
     pub bucket_trouble: Option<&'a str>,
+    /// In seconds since 1970; none where the farm has none.
+    pub certificate_ends: Option<i64>,
     /// Folders that hold no run which can be read.
     pub folders_refused: usize,
     pub budgets: &'a FarmBudgets,
@@ -58,6 +60,9 @@ pub fn admin(of: &AdminView) -> String {
             } "." }
         @if let Some(words) = of.bucket_trouble {
             div.next role="status" { p { strong { "No run is taken in: " } (words) "." } }
+        }
+        @if let Some(t) = of.certificate_ends {
+            p { "The farm's certificate ends on " (date(t)) "." }
         }
         h2 { "Boards" }
         (boards(of))

@@ -69,6 +69,7 @@ pub async fn shown(
         refusals: &app.refusals.all(),
         names: &names,
         bucket_trouble: trouble.as_deref(),
+        certificate_ends: app.certificate_ends(),
         folders_refused: app.refused().all,
         budgets: &app.store.budgets().await?,
         people: &people,

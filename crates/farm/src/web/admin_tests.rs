@@ -8,7 +8,7 @@ use serde_json::Value;
 use tower::ServiceExt;
 
 use super::access_tests::{Answer, Browser, OWN, ask, farm_of, form, logged_in};
-use super::{App, router};
+use super::{App, ServerCertificate, router};
 use crate::board_settings::BoardState;
 use crate::pages::parts::escaped;
 use crate::people::Role;
@@ -280,5 +280,33 @@ fn an_admin_removes_a_run_and_it_does_not_come_again() {
         assert!(
             matches!(again, crate::store::PutOutcome::Refused(why) if why.contains("not taken in again"))
         );
+    });
+}
+
+#[test]
+#[allow(clippy::disallowed_methods)] // The files of a certificate are made here.
+fn when_the_certificate_ends_is_on_the_page_and_in_the_metrics() {
+    on_each_engine(async |store| {
+        let folder = tempfile::tempdir().unwrap();
+        let (cert, key) = (folder.path().join("cert"), folder.path().join("key"));
+        let renewed = |year: i32| {
+            let made = rcgen::KeyPair::generate().unwrap();
+            let mut params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+            params.not_after = rcgen::date_time_ymd(year, 5, 6);
+            std::fs::write(&cert, params.self_signed(&made).unwrap().pem()).unwrap();
+            std::fs::write(&key, made.serialize_pem()).unwrap();
+        };
+        renewed(2031);
+        let certificate = Arc::new(ServerCertificate::open(&cert, &key).unwrap());
+        let app = Arc::into_inner(farm_of(store, None).await).unwrap();
+        let app = Arc::new(app.with_certificate(Some(certificate.clone())));
+        let ann = Somebody::of(&app, "operator").await;
+        assert!(ann.get("/admin").await.text.contains("certificate ends on 2031-05-06."));
+        let sample = "\nonbeat_certificate_not_after_timestamp_seconds 1935792000\n";
+        assert!(ann.get("/metrics").await.text.contains(sample));
+        // From 2050 on a certificate writes its times otherwise (RFC 5280, section 4.1.2.5).
+        renewed(2051);
+        assert!(certificate.renew().unwrap());
+        assert!(ann.get("/admin").await.text.contains("certificate ends on 2051-05-06."));
     });
 }

@@ -17,6 +17,7 @@ use super::intake::Intake;
 use super::known_verdicts::KnownVerdicts;
 use super::made_reports::MadeReports;
 use super::refusals::BoardRefusals;
+use super::tls::ServerCertificate;
 use super::visitor::AccessPolicy;
 use crate::objects::{BundleCache, BundleLease};
 use crate::pages::fleet::{RefusedBundle, RefusedFolders};
@@ -71,6 +72,8 @@ pub struct App {
     pub handed_out: Arc<Semaphore>,
     /// Where bundles are in a bucket.
     pub cache: Option<Arc<BundleCache>>,
+    /// None where a proxy does TLS, or nobody.
+    certificate: Option<Arc<ServerCertificate>>,
     passwords: Arc<Semaphore>,
     password_memory: Arc<Mutex<PasswordMemory>>,
 }
@@ -95,6 +98,7 @@ impl App {
             heavy: Arc::new(Semaphore::new(AT_ONCE)),
             budget: AnswerBudget::default(),
             cache: None,
+            certificate: None,
             handed_out: Arc::new(Semaphore::new(FILES_AT_ONCE)),
             passwords: Arc::new(Semaphore::new(PASSWORDS_WAITING)),
             password_memory: Arc::default(),
@@ -111,6 +115,17 @@ impl App {
     pub fn with_cache(mut self, cache: Option<Arc<BundleCache>>) -> App {
         self.cache = cache;
         self
+    }
+
+    /// With a certificate of its own.
+    pub fn with_certificate(mut self, certificate: Option<Arc<ServerCertificate>>) -> App {
+        self.certificate = certificate;
+        self
+    }
+
+    /// When the certificate ends, in seconds since 1970.
+    pub fn certificate_ends(&self) -> Option<i64> {
+        self.certificate.as_ref().and_then(|certificate| certificate.ends())
     }
 
     /// Where the bundle of a run can be read, for as long as the lease lives: every look into a

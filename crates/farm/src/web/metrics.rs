@@ -155,6 +155,9 @@ fn of_farm(text: &mut MetricsText, app: &App) {
     let yes = |is_so: bool| f64::from(u8::from(is_so));
     let pending = of(&app.counters.webhook_pending);
     text.alone("onbeat_farm_webhook_pending", "Changes that wait for the webhook.", pending as f64);
+    let ends = app.certificate_ends().map(|t| (String::new(), t as f64));
+    let help = "When the certificate of the farm ends, where it has one.";
+    text.gauge("onbeat_certificate_not_after_timestamp_seconds", help, ends.as_slice());
     if app.cache.is_some() {
         let is_away = app.bucket_trouble().is_some();
         text.alone("onbeat_farm_bucket_away", "Whether the bucket of bundles does not answer.", yes(is_away));

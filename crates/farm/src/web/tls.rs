@@ -46,6 +46,8 @@ pub struct ServerCertificate {
 
 struct Loaded {
     config: Arc<ServerConfig>,
+    /// When the server's own certificate ends, in seconds since 1970.
+    ends: Option<i64>,
     /// Of both files, to see that they changed.
     digest: Vec<u8>,
 }
@@ -68,6 +70,12 @@ impl ServerCertificate {
         Ok(is_new)
     }
 
+    /// When the one that is used now ends, in seconds since 1970; none where it does not say so as
+    /// RFC 5280 has it.
+    pub fn ends(&self) -> Option<i64> {
+        self.now.read().unwrap_or_else(PoisonError::into_inner).ends
+    }
+
     fn config(&self) -> Arc<ServerConfig> {
         self.now.read().unwrap_or_else(PoisonError::into_inner).config.clone()
     }
@@ -87,6 +95,7 @@ fn load(cert: &Path, key: &Path) -> Result<Loaded> {
     if chain.is_empty() {
         return Err(wrong("--cert", cert, "holds no certificate"));
     }
+    let ends = chain.first().and_then(|own| ends_at(own));
     let private = PrivateKeyDer::from_pem_slice(&key_text)
         .map_err(|error| wrong("--key", key, &format!("holds no private key ({error})")))?;
     let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
@@ -102,7 +111,13 @@ fn load(cert: &Path, key: &Path) -> Result<Loaded> {
     })?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     let digest = Sha256::new().chain_update(&chain_text).chain_update([0]).chain_update(&key_text);
-    Ok(Loaded { config: Arc::new(config), digest: digest.finalize().to_vec() })
+    Ok(Loaded { config: Arc::new(config), ends, digest: digest.finalize().to_vec() })
+}
+
+/// The `notAfter` of a certificate.
+fn ends_at(certificate: &[u8]) -> Option<i64> {
+    let (_, read) = x509_parser::parse_x509_certificate(certificate).ok()?;
+    Some(read.validity().not_after.timestamp())
 }
 
 fn wrong(flag: &str, file: &Path, what: &str) -> Failure {
