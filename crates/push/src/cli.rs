@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use bundle::record::read::is_record;
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use host::MachineFiles;
 use model::error::{Exit, Failure, Result};
 use model::size;
@@ -116,6 +116,12 @@ impl PushTime {
             _ => PushAllowance::All,
         }
     }
+}
+
+/// Its arguments, for completion scripts and manual pages: they come from the farm's program, so
+/// that this one stays small.
+pub fn command() -> clap::Command {
+    PushCli::command()
 }
 
 /// Runs the command; the exit code.

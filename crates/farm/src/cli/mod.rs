@@ -4,6 +4,8 @@ mod backup;
 mod backup_folder;
 mod budget;
 mod check;
+mod completions;
+mod described_program;
 mod document_flags;
 mod enrol;
 mod export;
@@ -14,6 +16,7 @@ mod farm_flags;
 mod forget;
 mod import;
 mod kept_copy;
+mod man;
 mod objects_flag;
 mod person;
 mod pin;
@@ -31,7 +34,7 @@ mod webhook_flags;
 
 use std::ffi::OsString;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use model::error::{Exit, Failure};
 use model::text::excerpt;
 
@@ -78,6 +81,8 @@ enum FarmCommand {
     Pin(pin::Args),
     Forget(forget::Args),
     Export(export::Args),
+    Completions(completions::Args),
+    Man(man::Args),
 }
 
 /// Runs the command; the exit code.
@@ -109,6 +114,8 @@ pub fn run(args: impl Iterator<Item = OsString>, environment: &FarmEnvironment) 
             FarmCommand::Pin(args) => pin::run(args, environment).await,
             FarmCommand::Forget(args) => forget::run(args, environment).await,
             FarmCommand::Export(args) => export::run(args, environment).await,
+            FarmCommand::Completions(args) => completions::run(args, FarmCli::command()),
+            FarmCommand::Man(args) => man::run(args, FarmCli::command()),
         }
     });
     // What reads a large bundle meanwhile is not waited for.
@@ -156,14 +163,16 @@ fn say(line: &str) {
 mod tests {
     use std::collections::BTreeSet;
 
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
     fn each_command_names_the_store_in_the_same_words() {
         let mut helps = BTreeSet::new();
+        let about_itself = ["completions", "man"];
         for command in FarmCli::command().get_subcommands() {
+            if about_itself.contains(&command.get_name()) {
+                continue;
+            }
             let store = command.get_arguments().find(|one| one.get_id() == "store");
             let store = store.unwrap_or_else(|| panic!("{} has no --store", command.get_name()));
             let help = store.get_help().map(ToString::to_string).unwrap_or_default();
