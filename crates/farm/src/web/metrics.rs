@@ -130,6 +130,8 @@ fn of_boards(text: &mut MetricsText, shown: &[FarmBoard], rows: &BTreeMap<String
     };
     let states: Samples = shown.iter().map(state).collect();
     text.gauge("onbeat_board_state", "What the board is doing, as people say.", &states);
+    let sends = each(&|board| Some(f64::from(u8::from(board.sends))));
+    text.gauge("onbeat_board_sends", "Whether it has a token: it is to send.", &sends);
     let maxima = each(&|board| seconds(board.max_ns));
     text.gauge("onbeat_max_seconds", "Largest latency that counts of the last 30 days.", &maxima);
     let last = each(&|board| (board.runs > 0).then_some(board.last as f64));

@@ -81,6 +81,7 @@ fn a_change_is_there_with_the_time_at_which_it_was_found_until_it_is_acknowledge
             note_found(&app, &all, now).await.unwrap();
             let text = metrics_of(&app).await;
             assert!(all[0].t < 2_000_000_000 && text.contains(&sample(4_000_000_000)), "{text}");
+            assert!(text.contains("\nonbeat_board_sends{board=\"a\"} 0\n"), "{text}");
         }
         let all = app.changes.look_through(&store).await.unwrap();
         let of = AcknowledgedChange {
@@ -104,6 +105,12 @@ fn every_metric_of_the_dashboard_and_of_the_alerts_is_there() {
     let missing = |text: &str| -> Vec<String> { named(text).difference(&offered).cloned().collect() };
     assert!(missing(dashboard).is_empty() && named(dashboard).len() >= 10, "{:?}", missing(dashboard));
     assert!(missing(alerts).is_empty() && named(alerts).len() >= 6, "{:?}", missing(alerts));
+    // What was imported once sends nothing for ever.
+    for text in [dashboard, alerts] {
+        let asked: Vec<&str> = text.split("onbeat_last_rows_timestamp_seconds").skip(1).collect();
+        let quiet = asked.iter().find(|rest| rest.contains("86400") || rest.contains("172800")).unwrap();
+        assert!(quiet.split("unless").next().unwrap().contains("onbeat_board_sends == 1"), "{quiet}");
+    }
     // What says by itself that something is wrong is in both.
     let wrong = offered.iter().filter(|name| name.ends_with("_away") || name.ends_with("_failed"));
     let unasked: Vec<&String> =
