@@ -6,6 +6,7 @@ use model::error::{Exit, Failure, Result};
 
 use super::export_results::ResultFlags;
 use super::export_slots::next_slots;
+use super::printed_output::PrintedOutput;
 use super::store_flag::StoreFlag;
 use super::{FarmEnvironment, say};
 use crate::records::{FarmBoard, SeriesOfBoard, Tier};
@@ -64,10 +65,21 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         let within = TimeStretch { from: args.from, to: args.to };
         return super::export_parquet::export(&store, &boards, within, dir).await;
     }
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = BufWriter::new(PrintedOutput::new(io::stdout().lock()));
+    let outcome = print(args, &store, &boards, tier, &mut out).await;
+    out.get_ref().ended(outcome)
+}
+
+async fn print(
+    args: &Args,
+    store: &FarmStore,
+    boards: &[FarmBoard],
+    tier: Option<Tier>,
+    out: &mut impl Write,
+) -> Result<Exit> {
     let failed = |error: io::Error| Failure::internal(format!("cannot print it ({error}): try again"));
     if args.results.is_given() {
-        args.results.print(&store, &boards, args.from..args.to, &mut out).await?;
+        args.results.print(store, boards, args.from..args.to, out).await?;
         out.flush().map_err(failed)?;
         return Ok(Exit::Ok);
     }
@@ -75,9 +87,9 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         writeln!(out, "board,series,plan,{}", csv_head()).map_err(failed)?;
     }
     let mut left_out = 0;
-    for board in &boards {
+    for board in boards {
         for series in store.series(&board.board).await? {
-            left_out += export(&store, board, &series, tier, args, &mut out).await?;
+            left_out += export(store, board, &series, tier, args, out).await?;
         }
     }
     out.flush().map_err(failed)?;

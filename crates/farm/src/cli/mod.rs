@@ -20,6 +20,7 @@ mod man;
 mod objects_flag;
 mod person;
 mod pin;
+mod printed_output;
 mod prune;
 mod pull;
 mod retention;

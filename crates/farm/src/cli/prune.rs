@@ -226,8 +226,14 @@ fn tell(pruned: &PrunedBundles, dry: bool, output: &DocumentFlags) -> Result<()>
     if dry && output.prints() {
         let mut out = std::io::stdout().lock();
         for one in &pruned.all {
-            let line = writeln!(out, "{}\t{}\t{}", one.run, one.parts, one.of.blocks + one.of.window_bytes);
-            line.map_err(|error| Failure::internal(format!("cannot print it ({error}): try again")))?;
+            match writeln!(out, "{}\t{}\t{}", one.run, one.parts, one.of.blocks + one.of.window_bytes) {
+                // Who reads no further wants no more.
+                Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => break,
+                Err(error) => {
+                    return Err(Failure::internal(format!("cannot print it ({error}): try again")));
+                }
+                Ok(()) => {}
+            }
         }
     }
     Ok(())

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Stdio;
 
 use super::server::{Server, ask_bytes, farm};
 
@@ -49,6 +50,11 @@ fn a_store_is_looked_at_copied_thinned_out_and_handed_out() {
     assert_eq!(left, 3);
     assert_eq!(told(&["check", "--store", &store]).0, 0);
 
+    let mut reader = farm(&["export", "--store", &store]);
+    let mut reader = reader.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(reader.stdout.take());
+    let ended = reader.wait_with_output().unwrap();
+    assert_eq!((ended.status.code(), String::from_utf8(ended.stderr).unwrap()), (Some(0), String::new()));
     let (code, csv, _) = told(&["export", "--store", &store]);
     assert_eq!(code, 0);
     assert!(csv.starts_with("board,series,plan,t,time,n,"), "{csv}");
