@@ -3,8 +3,12 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
+
+use rustix::fs::Mode;
 
 /// Peak resident memory of this process in KiB.
 ///
@@ -24,6 +28,20 @@ pub fn open_files_limit() -> u64 {
 /// Whether this process may read what only root may.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
+}
+
+/// Whether this user owns what is at a path; none where nothing is.
+pub fn is_own(path: &Path) -> Option<bool> {
+    let owner = path.metadata().ok()?.uid();
+    Some(owner == rustix::process::geteuid().as_raw())
+}
+
+/// Has all that this process makes from here on be its user's alone, folders 0700 and files 0600;
+/// what is there keeps its modes.
+pub fn make_new_files_private() {
+    let others = Mode::RWXG | Mode::RWXO;
+    let before = rustix::process::umask(others);
+    rustix::process::umask(before | others);
 }
 
 /// When a process or thread was started, in clock ticks since boot: field 22 of `/proc/PID/stat`.

@@ -48,6 +48,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         ));
     }
     let store = place.open_existing().await?;
+    host::make_new_files_private();
     let folder = BackupFolder::make(&args.dir).await?;
     let not_made = |failure: Failure| Failure {
         message: format!("no backup is left in {}: {}", quoted(&args.dir), failure.message),

@@ -118,6 +118,7 @@ impl PruneDocument {
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     args.output.check()?;
     let (place, bucket) = args.farm.open(environment)?;
+    place.keep_private();
     let store = place.open_existing().await?;
     let before = |flag: &str, text: &str| {
         let span = parse_span(text, Bare::Seconds).map_err(|why| Failure::usage(format!("{flag}: {why}")))?;

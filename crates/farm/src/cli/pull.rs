@@ -103,6 +103,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let silence = args.silence()?;
     args.output.check()?;
     let (place, bucket) = args.farm.open(environment)?;
+    place.keep_private();
     let store = place.open().await?;
     if let Some(bucket) = &bucket {
         bucket.claim(store.identity().await?).await?;

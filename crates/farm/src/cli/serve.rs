@@ -92,6 +92,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         (given, _) => {
             let place = StorePlace::of(given.as_deref(), environment)?;
             let (place, bucket) = args.objects.open(place, environment)?;
+            place.keep_private();
             let store = place.open().await?;
             flag = place.flag();
             let alone = place.lock()?;

@@ -93,6 +93,19 @@ impl StorePlace {
         self
     }
 
+    /// Has the bundles that this process makes be for nobody else: the pages guard by login what
+    /// they say. Root's in the folder of another user stay readable for that user, whose server
+    /// shows them.
+    pub fn keep_private(&self) {
+        let nearest = self.bundles.ancestors().find_map(|folder| match folder.as_os_str().is_empty() {
+            true => host::is_own(Path::new(".")),
+            false => host::is_own(folder),
+        });
+        if nearest == Some(true) {
+            host::make_new_files_private();
+        }
+    }
+
     /// Opens it, and makes its folder where there is none.
     pub async fn open(&self) -> Result<FarmStore> {
         let store = self.opened().await?;

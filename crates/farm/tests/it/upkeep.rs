@@ -1,6 +1,7 @@
 //! What keeps a farm for years: looked at, copied, thinned out, handed out.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -136,6 +137,39 @@ fn a_backup_is_a_store_by_itself_wherever_it_lies() {
         assert_eq!((code, out.as_str()), (0, ""), "{said}");
         assert_eq!(answers(&moved, &names), [200; 4]);
     }
+}
+
+/// That nobody else may look into a folder, nor read what is below it.
+fn assert_private(folder: &Path) {
+    let mode = fs::metadata(folder).unwrap().permissions().mode();
+    assert_eq!(mode & 0o077, 0, "{}", folder.display());
+    for entry in fs::read_dir(folder).unwrap().map(|one| one.unwrap()) {
+        match entry.file_type().unwrap().is_dir() {
+            true => assert_private(&entry.path()),
+            false => {
+                let mode = entry.metadata().unwrap().permissions().mode();
+                assert_eq!(mode & 0o077, 0, "{}", entry.path().display());
+            }
+        }
+    }
+}
+
+#[test]
+fn bundles_and_backups_are_their_users_alone_and_what_was_there_stays_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let store = format!("sqlite:{}", at("farm.db"));
+    let runs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs");
+    let import = ["import", "--board", "a", "--store", &store, runs.to_str().unwrap()];
+    assert_eq!(told(&import).0, 0);
+    assert_private(&folder.path().join("farm.db.bundles"));
+    assert_eq!(told(&["backup", &at("copies/one"), "--store", &store]).0, 0);
+    assert_private(&folder.path().join("copies/one"));
+    let open = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(at("farm.db.bundles"), open).unwrap();
+    assert_eq!(told(&import).0, 0);
+    let mode = fs::metadata(at("farm.db.bundles")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o755);
 }
 
 #[test]
@@ -310,6 +344,7 @@ fn a_store_that_is_named_in_another_way_loses_no_bundle() {
     assert_eq!(put(&format!("/v1/pieces/{digest}"), &document), 201);
     let path = format!("/v1/runs/{}", run["id"].as_str().unwrap());
     assert_eq!(put(&path, manifest.to_string().as_bytes()), 201);
+    assert_private(&folder.path().join("farm.db.bundles"));
     drop(server);
     let pruned = farm(&["prune", "--store", "sqlite:farm.db"]).current_dir(folder.path()).output().unwrap();
     assert_eq!(pruned.status.code(), Some(0));
