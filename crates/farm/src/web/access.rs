@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::answer::Refusal;
 use super::app::{App, FarmExposure};
+use super::asked_names;
 use super::attempts::counted;
 use super::login::client;
 use super::sender::{admit_board, note_refusal};
@@ -90,6 +91,9 @@ async fn as_visitor(app: &Arc<App>, need: RouteNeed, mut request: Request, next:
     }
     if !need.is_met(app, &visitor) {
         return refused(need, &visitor, &request);
+    }
+    if let Err(refusal) = asked_names::check(request.uri()) {
+        return refusal.into_response();
     }
     request.extensions_mut().insert(visitor);
     next.run(request).await

@@ -12,6 +12,7 @@ mod answer_turns;
 mod answering;
 mod api;
 mod app;
+mod asked_names;
 mod attempts;
 mod audits;
 mod board_changes;
