@@ -179,8 +179,8 @@ fn a_backup_without_room_leaves_nothing_that_counts() {
     let store = format!("sqlite:{}", at("farm.db"));
     let runs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs");
     assert_eq!(told(&["import", "--board", "a", "--store", &store, runs.to_str().unwrap()]).0, 0);
-    // No file may be as long as the database, and writing more is an error instead of a signal (25 is
-    // SIGXFSZ).
+    // No file may be as long as the database, and writing more is an error instead of a signal (25
+    // is SIGXFSZ).
     let farm = env!("CARGO_BIN_EXE_onbeat-farm");
     let line = format!("trap '' 25; ulimit -f 128; exec {farm} backup '{}' --store '{store}'", at("b/one"));
     let output = std::process::Command::new("sh").args(["-c", &line]).output().unwrap();
