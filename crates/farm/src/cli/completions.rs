@@ -8,10 +8,8 @@ use super::described_program::{DescribedProgram, print};
 
 /// Print the completion script of a shell
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  onbeat-farm completions bash > /etc/bash_completion.d/onbeat-farm\n  \
-     onbeat-farm completions bash --of push > onbeat-push.bash"
-)]
+#[command(after_help = "Examples:\n  onbeat-farm completions bash > /etc/bash_completion.d/onbeat-farm\n  \
+     onbeat-farm completions bash --of push > onbeat-push.bash")]
 pub struct Args {
     /// The shell
     shell: Shell,
