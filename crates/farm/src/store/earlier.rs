@@ -31,11 +31,12 @@ pub struct EarlierRun {
     pub board_key: String,
     pub complete: i64,
     pub cycles: i64,
+    pub spikes: i64,
     pub started: i64,
     pub key: SeriesKey,
     pub digest: Vec<u8>,
     pub whole: TierRow,
-    /// Where it is on and counts by its five minutes: these.
+    /// Its five minutes, where it is on or was killed.
     pub slots: Vec<EarlierSlot>,
 }
 
@@ -48,10 +49,12 @@ pub struct EarlierSlot {
 }
 
 /// What becomes of a bundle beside what is known of its run: a later state replaces an earlier one,
-/// as long as the run is on.
+/// as long as the run is on. The document alone is the same run where that is over: one that was
+/// killed has the document of its last checkpoint, and its last seconds in other files.
 pub fn judged(known: Option<&EarlierRun>, record: &BundleRecord) -> PutOutcome {
     let Some(known) = known else { return PutOutcome::Stored };
-    match known.board_key == record.run.board && known.digest == record.digest {
+    let is_same_document = known.board_key == record.run.board && known.digest == record.digest;
+    match is_same_document && (known.complete == OVER || known.reaches_as_far_as(record)) {
         true => PutOutcome::Had,
         false => judged_anew(known, record),
     }
@@ -81,19 +84,17 @@ pub fn judged_anew(known: &EarlierRun, record: &BundleRecord) -> PutOutcome {
 
 /// Looks for a run.
 pub async fn earlier_run(by: &mut AnyConnection, id: &str) -> sqlx::Result<Option<EarlierRun>> {
-    type Row = (i64, String, i64, i64, i64, Option<i64>, String, String, Vec<u8>, Option<i64>, Vec<u8>);
+    type Row = (i64, String, i64, i64, i64, i64, Option<i64>, String, String, Vec<u8>, Option<i64>, Vec<u8>);
     let row: Option<Row> = sqlx::query_as(
-        "select r.board_id, b.key, r.complete, r.cycles, r.started, r.missed, r.series, r.plan, r.digest, \
-         r.max_ns, r.whole from run r join board b on b.id = r.board_id where r.id = $1",
+        "select r.board_id, b.key, r.complete, r.cycles, r.spikes, r.started, r.missed, r.series, r.plan, \
+         r.digest, r.max_ns, r.whole from run r join board b on b.id = r.board_id where r.id = $1",
     )
     .bind(id)
     .fetch_optional(&mut *by)
     .await?;
-    let Some((board, board_key, complete, cycles, started, missed, series, plan, digest, max, whole)) = row
-    else {
-        return Ok(None);
-    };
-    let slots = if complete == ON_BY_ROWS { slots(by, board, id).await? } else { Vec::new() };
+    let Some(row) = row else { return Ok(None) };
+    let (board, board_key, complete, cycles, spikes, started, missed, series, plan, digest, max, whole) = row;
+    let slots = if complete == OVER { Vec::new() } else { slots(by, board, id).await? };
     let cpus = unpack_rows(&whole).ok_or_else(|| damaged("run", started))?;
     let whole = TierRow {
         t: Tier::Day.begin(started),
@@ -103,7 +104,7 @@ pub async fn earlier_run(by: &mut AnyConnection, id: &str) -> sqlx::Result<Optio
         cpus,
     };
     let key = SeriesKey { series, plan };
-    Ok(Some(EarlierRun { board, board_key, complete, cycles, started, key, digest, whole, slots }))
+    Ok(Some(EarlierRun { board, board_key, complete, cycles, spikes, started, key, digest, whole, slots }))
 }
 
 /// The five minutes of a run, oldest first.
@@ -123,6 +124,17 @@ pub async fn slots(by: &mut AnyConnection, board: i64, id: &str) -> sqlx::Result
 }
 
 impl EarlierRun {
+    /// Whether another state with the same document ends where this one does, and has nothing that
+    /// this one lacks: as many samples, and no more seconds or spikes.
+    fn reaches_as_far_as(&self, other: &BundleRecord) -> bool {
+        let known = self.slots.iter().map(|slot| slot.n.saturating_add(slot.missed));
+        let found = other.slots.iter().map(|slot| slot.n.saturating_add(slot.missed));
+        to_i64(other.run.cycles) == self.cycles
+            && other.run.missed.unwrap_or_default() <= self.whole.missed
+            && to_i64(other.run.spikes) <= self.spikes
+            && found.fold(0, u64::saturating_add) <= known.fold(0, u64::saturating_add)
+    }
+
     /// What it had added; none where that cannot be told any more.
     fn added(&self, later: &BundleRecord) -> Option<Vec<TierRow>> {
         match self.complete {

@@ -127,6 +127,52 @@ fn what_storing_would_come_to_is_known_before() {
 }
 
 #[test]
+fn a_run_that_was_killed_counts_up_to_its_last_second_though_its_document_stays_the_same() {
+    on_each_engine(async |store| {
+        let state = |(samples, seconds): (u64, u64), complete: bool| {
+            let mut record = made("r", "a", 3, samples, complete);
+            record.digest = vec![u8::from(complete)];
+            record.slots[0].n = seconds;
+            record
+        };
+        for (of, wanted) in [
+            ((5, 5), "Stored"),
+            ((5, 5), "Had"),
+            ((8, 8), "Replaced"),
+            ((8, 8), "Had"),
+            ((5, 5), "a later state"),
+            ((8, 7), "Had"),
+            ((8, 9), "Replaced"),
+            ((8, 9), "Had"),
+        ] {
+            let record = state(of, false);
+            let outcome = format!("{:?}", store.outcome_of(&record).await.unwrap());
+            assert!(outcome.contains(wanted), "{of:?}: {outcome}");
+            assert_eq!(format!("{:?}", store.put(&record).await.unwrap()), outcome);
+        }
+        let spikes = |spikes: u64| {
+            let mut record = state((8, 9), false);
+            record.run.spikes += spikes;
+            record
+        };
+        for (more, wanted) in [(1, PutOutcome::Replaced), (1, PutOutcome::Had), (0, PutOutcome::Had)] {
+            assert_eq!(store.put(&spikes(more)).await.unwrap(), wanted);
+        }
+        let run = store.run("r").await.unwrap().unwrap();
+        let samples = async || {
+            let days = store.tiers("a", &run.key, Tier::Day, ALL).await.unwrap();
+            days.iter().map(|day| day.n).sum::<u64>()
+        };
+        assert_eq!((run.cycles, run.complete, samples().await), (8, false, 8));
+        // Of one that is over the document has all.
+        for (of, wanted) in [((8, 8), PutOutcome::Replaced), ((9, 9), PutOutcome::Had)] {
+            assert_eq!(store.put(&state(of, true)).await.unwrap(), wanted);
+        }
+        assert_eq!(samples().await, 8);
+    });
+}
+
+#[test]
 fn a_file_is_read_again_and_a_newer_one_refused() {
     runtime().block_on(async {
         let folder = tempfile::tempdir().unwrap();
