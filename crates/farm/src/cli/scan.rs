@@ -9,6 +9,7 @@ use model::error::Result;
 use super::take_record::{TakenRecord, take_record};
 use crate::ingest::bundle::read;
 use crate::ingest::find::{FoundBundle, FoundBundles, bundles, unread};
+use crate::ingest::stored::WINDOWS;
 use crate::pages::fleet::RefusedBundle;
 use crate::records::BundleRecord;
 use crate::store::{FarmStore, PutOutcome};
@@ -30,12 +31,46 @@ pub struct ScanOutcome {
     pub remarks: Vec<String>,
 }
 
-/// Which runs have been looked at, and what their documents were then: the file that `run.json` is,
-/// and when that changed. Of records how far they were taken, and what their files were.
+/// What of a run goes on while its document stays that of its last checkpoint, ten seconds at most;
+/// where it is killed then, that stays so.
+const GROWING: [&str; 3] = ["blocks.jsonl", "tail", WINDOWS];
+
+/// Which files a run consists of, each by its number and when it changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct RunFiles {
+    document: (u64, u64),
+    growing: [Option<(u64, u64)>; GROWING.len()],
+}
+
+impl RunFiles {
+    fn of(place: &Path) -> Option<RunFiles> {
+        let document = host::file_version(&place.join("run.json"))?;
+        Some(RunFiles { document, growing: GROWING.map(|name| host::file_version(&place.join(name))) })
+    }
+}
+
+/// A run that is shown.
+struct SeenRun {
+    files: RunFiles,
+    is_over: bool,
+}
+
+impl SeenRun {
+    /// Whether it is as it was looked at. One that is over does not change.
+    fn is_still(&self, place: &Path) -> bool {
+        match self.is_over {
+            true => host::file_version(&place.join("run.json")) == Some(self.files.document),
+            false => RunFiles::of(place) == Some(self.files),
+        }
+    }
+}
+
+/// Which runs have been looked at, and what their files were then. Of records how far they were
+/// taken, and what their files were.
 #[derive(Default)]
 pub struct SeenRuns {
-    known: BTreeMap<PathBuf, (u64, u64)>,
-    refused: BTreeMap<PathBuf, ((u64, u64), String)>,
+    known: BTreeMap<PathBuf, SeenRun>,
+    refused: BTreeMap<PathBuf, (RunFiles, String)>,
     records: BTreeMap<PathBuf, (TakenRecord, Vec<(String, u64)>)>,
     /// What the last look found, by the folder that was looked through.
     found: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
@@ -144,12 +179,13 @@ async fn take_in(
     outcome: &mut ScanOutcome,
 ) -> Result<()> {
     let place = one.place.clone();
-    let Some(version) = host::file_version(&place.join("run.json")) else { return Ok(()) };
-    if seen.known.get(&place) == Some(&version) {
+    if seen.known.get(&place).is_some_and(|known| known.is_still(&place)) {
         outcome.had += 1;
         return Ok(());
     }
-    let again = seen.refused.get(&place).filter(|(known, _)| *known == version);
+    // What is written from here on is seen by the next look.
+    let Some(files) = RunFiles::of(&place) else { return Ok(()) };
+    let again = seen.refused.get(&place).filter(|(known, _)| *known == files);
     let reason = match again {
         Some((_, reason)) => reason.clone(),
         None => match put(store, one).await? {
@@ -165,11 +201,11 @@ async fn take_in(
                         .map(|remark| format!("{}: {remark}", model::text::quoted(&place)));
                     outcome.remarks.extend(named);
                 }
-                seen.known.insert(place, version);
+                seen.known.insert(place, SeenRun { files, is_over: complete });
                 return Ok(());
             }
             Err(reason) => {
-                seen.refused.insert(place.clone(), (version, reason.clone()));
+                seen.refused.insert(place.clone(), (files, reason.clone()));
                 reason
             }
         },
@@ -204,6 +240,7 @@ mod tests {
     use bundle::record::write::{DEFAULT_SIZE, RecordWriter};
     use model::units::Nanos;
 
+    use crate::fixture::killed_run;
     use crate::ingest::rows::RowsOf;
     use crate::store::engines::on_each_engine;
 
@@ -283,6 +320,25 @@ mod tests {
             assert_eq!(look(&mut seen).await, (1, 0, 0));
             let run = store.runs("a", 9).await.unwrap().remove(0);
             assert!(run.complete);
+        });
+    }
+
+    #[test]
+    fn the_last_seconds_of_a_run_that_was_killed_are_seen_beside_the_same_document() {
+        on_each_engine(async |store| {
+            let (root, mut seen) = (tempfile::tempdir().unwrap(), SeenRuns::default());
+            let place = root.path().join("a/run");
+            let mut look = async || {
+                let outcome = scan(&store, root.path(), &mut seen).await.unwrap();
+                let run = store.runs("a", 9).await.unwrap().remove(0);
+                ((outcome.stored, outcome.had, outcome.refused.len()), run.cycles)
+            };
+            killed_run(&place, 0);
+            let (first, before) = look().await;
+            assert_eq!((first, look().await), ((1, 0, 0), ((0, 1, 0), before)));
+            killed_run(&place, 3);
+            assert_eq!(look().await, ((1, 0, 0), before + 30));
+            assert_eq!(look().await, ((0, 1, 0), before + 30));
         });
     }
 

@@ -11,6 +11,7 @@ use bundle::manifest::{DEEPEST, MOST_BYTES, MOST_FILES, PARTS, size_words};
 use host::dir::Dir;
 use host::{FolderLock, MachineFiles, RecordFolder};
 use model::fact::Fact;
+use sha2::{Digest, Sha256};
 
 use super::environment::hex;
 use super::unpack::remove_tree;
@@ -48,9 +49,18 @@ pub async fn copying_turn(kept: &Path) -> Result<Option<FolderLock>, String> {
 }
 
 /// What the bundle of a state of a run is called in a bucket, which several machines may put into:
-/// each state has its own, so that none is put over another.
+/// each state has its own, so that none is put over another. The last seconds of one that was
+/// killed are not in its document.
 pub fn name_of_state(record: &BundleRecord) -> String {
-    format!("{}+{}", record.run.id, hex(&record.digest[..record.digest.len().min(8)]))
+    let run = &record.run;
+    let mut of_state = record.digest.clone();
+    if !run.complete {
+        let seconds = record.slots.iter().flat_map(|slot| [slot.n, slot.missed]);
+        let counted = [run.cycles, run.missed.unwrap_or_default(), run.spikes];
+        of_state.extend(counted.into_iter().chain(seconds).flat_map(u64::to_le_bytes));
+        of_state = Sha256::digest(&of_state).to_vec();
+    }
+    format!("{}+{}", run.id, hex(&of_state[..of_state.len().min(8)]))
 }
 
 /// Copies a bundle to `kept/ID`; the run's document comes last, so that a copy that was cut is no
@@ -165,6 +175,7 @@ fn is_too_large(number: i32) -> bool {
 #[allow(clippy::disallowed_methods)] // Tests make folders of their own.
 mod tests {
     use super::*;
+    use crate::fixture::killed_run;
     use crate::ingest::bundle::read;
     use crate::ingest::find::FoundBundle;
     use std::fs;
@@ -186,6 +197,21 @@ mod tests {
             drop(turn);
             assert!(waiting.await.unwrap().is_some());
         });
+    }
+
+    #[test]
+    fn states_of_a_killed_run_that_have_one_document_have_names_of_their_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("run");
+        let named = |seconds: i64| {
+            killed_run(&place, seconds);
+            let record = read(&FoundBundle { place: place.clone(), board: None }).unwrap().0;
+            (name_of_state(&record), record)
+        };
+        let ((first, earlier), (second, later)) = (named(1), named(2));
+        assert!(earlier.digest == later.digest && first != second && named(2).0 == second);
+        let over = crate::fixture::recorded_run("measured", "a");
+        assert_eq!(name_of_state(&over), format!("{}+{}", over.run.id, hex(&over.digest[..8])));
     }
 
     #[test]
