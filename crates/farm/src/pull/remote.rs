@@ -1,6 +1,6 @@
 //! What a board is asked over ssh: which runs it has, then some of them as a tar archive.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 
 use bundle::manifest::is_digest;
@@ -45,7 +45,8 @@ macro_rules! unless_measuring {
 }
 macro_rules! list {
     () => {
-        "for r in */run.json; do if test -f \"$r\"; then sha256sum \"./$r\"; fi; done"
+        "for r in */run.json; do if test -f \"$r\"; then d=./${r%/*}; ls -nd \"$d/blocks.jsonl\" \"$d/tail\" \
+         2>/dev/null; sha256sum \"./$r\"; fi; done"
     };
 }
 
@@ -61,7 +62,7 @@ const MEASURES: i32 = 45;
 const NO_CONNECTION: i32 = 255;
 /// GNU tar where a file changed meanwhile; what came of it is compared with its digest.
 const CHANGED: i32 = 1;
-const LIST_LIMIT: u64 = 8 << 20;
+const LIST_LIMIT: u64 = 24 << 20;
 
 /// A run that a board has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +70,23 @@ pub struct ListedRun {
     pub name: String,
     /// Of its `run.json`.
     pub digest: String,
+    /// How long the files are that go on while that stays the same.
+    pub growing: GrowingBytes,
+}
+
+/// How long `blocks.jsonl` and `tail` of a run are, 0 where there is none: the last seconds of one
+/// that was killed are in them alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GrowingBytes {
+    pub blocks: u64,
+    pub tail: u64,
+}
+
+impl GrowingBytes {
+    /// Whether a run has more than these.
+    pub fn is_more_than(self, other: GrowingBytes) -> bool {
+        self.blocks > other.blocks || self.tail > other.tail
+    }
 }
 
 /// Why a board does not give its runs.
@@ -116,15 +134,7 @@ impl RemoteRuns<'_> {
             }
             (code, said) => return Err(failed(code, &said)),
         }
-        let text = String::from_utf8_lossy(&text);
-        let (mut runs, mut foreign) = (Vec::new(), 0);
-        for line in text.lines() {
-            match listed(line) {
-                Some(run) => runs.push(run),
-                None => foreign += 1,
-            }
-        }
-        Ok((runs, foreign))
+        Ok(all_listed(&String::from_utf8_lossy(&text)))
     }
 
     /// Writes these runs below a folder, no more than so many bytes.
@@ -192,11 +202,51 @@ fn failed(code: Option<i32>, said: &str) -> RemoteFault {
     }
 }
 
+/// The runs of a list, and how many of its lines name none.
+fn all_listed(text: &str) -> (Vec<ListedRun>, u64) {
+    let (mut runs, mut foreign, mut growing) = (Vec::new(), 0, BTreeMap::<&str, GrowingBytes>::new());
+    for line in text.lines() {
+        // Of a name that no run has the line of its document is counted.
+        if let Some((path, is_tail)) = growing_path(line) {
+            let of = path.strip_prefix("./").filter(|name| is_id(name)).zip(size(line));
+            if let Some((name, bytes)) = of {
+                let all = growing.entry(name).or_default();
+                *(if is_tail { &mut all.tail } else { &mut all.blocks }) = bytes;
+            }
+            continue;
+        }
+        match listed(line) {
+            Some(run) => runs.push(run),
+            None => foreign += 1,
+        }
+    }
+    for run in &mut runs {
+        run.growing = growing.get(run.name.as_str()).copied().unwrap_or_default();
+    }
+    (runs, foreign)
+}
+
 /// `DIGEST  ./NAME/run.json`.
 fn listed(line: &str) -> Option<ListedRun> {
     let (digest, path) = line.split_once("  ")?;
     let name = path.strip_prefix("./")?.strip_suffix("/run.json")?;
-    (is_digest(digest) && is_id(name)).then(|| ListedRun { name: name.to_owned(), digest: digest.to_owned() })
+    let growing = GrowingBytes::default();
+    let run = || ListedRun { name: name.to_owned(), digest: digest.to_owned(), growing };
+    (is_digest(digest) && is_id(name)).then(run)
+}
+
+/// The folder that a line of `ls` names, and whether its file is `tail`:
+/// `MODE LINKS USER GROUP BYTES TIME ./NAME/tail`.
+fn growing_path(line: &str) -> Option<(&str, bool)> {
+    let folder = |file: &str| line.strip_suffix(file).and_then(|all| all.split(' ').next_back());
+    folder("/tail").map(|at| (at, true)).or_else(|| folder("/blocks.jsonl").map(|at| (at, false)))
+}
+
+/// How long the plain file is that a line of `ls` is of.
+fn size(line: &str) -> Option<u64> {
+    let mut words = line.split_whitespace();
+    words.next().filter(|mode| mode.starts_with('-'))?;
+    words.nth(3)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -224,5 +274,22 @@ mod tests {
             assert!(of(name).is_none(), "{name}");
         }
         assert!(listed(&format!("\\{digest}  ./r1/run.json")).is_none() && listed("x").is_none());
+    }
+
+    #[test]
+    fn a_list_says_how_far_runs_go_beyond_their_documents() {
+        let digest = "a".repeat(64);
+        let mode = "-rw-r--r-- 1 1000 1000";
+        let text = format!(
+            "{mode} 77 Nov 26 22:00 ./r1/blocks.jsonl\n{mode}  9 2026-11-26 22:00 ./r1/tail\n{digest}  \
+             ./r1/run.json\n{mode} 5 Nov 26 22:00 ./a b/tail\n{digest}  ./a b/run.json\nlrwxrwxrwx 1 0 0 7 \
+             Nov 26 22:00 ./r2/tail\n{digest}  ./r2/run.json\n"
+        );
+        let (runs, foreign) = all_listed(&text);
+        let growing: Vec<_> = runs.iter().map(|run| (run.name.as_str(), run.growing)).collect();
+        let of = |blocks, tail| GrowingBytes { blocks, tail };
+        assert_eq!((growing, foreign), (vec![("r1", of(77, 9)), ("r2", of(0, 0))], 1));
+        assert!(of(78, 0).is_more_than(of(77, 9)) && of(0, 10).is_more_than(of(77, 9)));
+        assert!(!of(77, 9).is_more_than(of(77, 9)));
     }
 }

@@ -11,13 +11,14 @@ use model::text::several;
 use model::units::Nanos;
 
 use super::host_name::PullHost;
-use super::remote::{ListedRun, RemoteFault, RemoteRuns};
+use super::remote::{GrowingBytes, ListedRun, RemoteFault, RemoteRuns};
 use crate::ingest::bundle::read;
 use crate::ingest::environment::hex;
 use crate::ingest::find::FoundBundle;
 use crate::ingest::keep::{copying_turn, keep, name_of_state};
+use crate::ingest::stored::stored_file;
 use crate::ingest::unpack::{UnpackedRuns, remove_tree};
-use crate::objects::ObjectBucket;
+use crate::objects::{ObjectBucket, name_in_bucket};
 use crate::records::BundleRecord;
 use crate::store::{FarmStore, PutOutcome};
 
@@ -77,8 +78,10 @@ pub async fn pull_from(place: &PullPlace, host: &PullHost) -> Result<PullOutcome
     // What was removed here stays on the board, and is not fetched in vain.
     let gone: BTreeSet<String> = place.store.forgotten().await?.into_iter().map(|(run, _)| run).collect();
     let known = place.store.digests_of(&host.board).await?;
+    let gone_on = gone_on(place, &host.board, &listed).await?;
     let listed = listed.into_iter().filter(|run| !gone.contains(&run.name));
-    let (had, new): (Vec<_>, Vec<_>) = listed.partition(|run| known.contains(&run.digest));
+    let is_here = |run: &ListedRun| known.contains(&run.digest) && !gone_on.contains(&run.digest);
+    let (had, new): (Vec<_>, Vec<_>) = listed.partition(is_here);
     outcome.had += had.len() as u64;
     if new.is_empty() {
         return Ok(outcome);
@@ -107,6 +110,43 @@ pub async fn pull_from(place: &PullPlace, host: &PullHost) -> Result<PullOutcome
         }
     }
     Ok(outcome)
+}
+
+/// The digests of documents of which a board has more seconds than the bundle here: a run that was
+/// killed keeps the document of its last checkpoint.
+async fn gone_on(place: &PullPlace, board: &str, listed: &[ListedRun]) -> Result<BTreeSet<String>> {
+    let listed: BTreeMap<&str, GrowingBytes> =
+        listed.iter().map(|run| (run.digest.as_str(), run.growing)).collect();
+    let mut found = BTreeSet::new();
+    for (digest, bundle) in place.store.unended_bundles_of(board).await? {
+        let Some(there) = listed.get(digest.as_str()) else { continue };
+        let here = bytes_here(place, PathBuf::from(bundle)).await?;
+        if here.is_some_and(|here| there.is_more_than(here)) {
+            found.insert(digest);
+        }
+    }
+    Ok(found)
+}
+
+/// How long these files are of a bundle that is kept; none where that is gone.
+async fn bytes_here(place: &PullPlace, bundle: PathBuf) -> Result<Option<GrowingBytes>> {
+    let bucket = place.bucket.as_ref().zip(name_in_bucket(&bundle, &place.bundles));
+    let Some((bucket, name)) = bucket else { return blocking(move || bytes_of(&bundle)).await };
+    match bucket.manifest(&name).await {
+        Err(fault) if fault.is_of_bucket() => Err(fault.into()),
+        Ok(Some(manifest)) => {
+            let files = &manifest.files;
+            let bytes = |path: &str| files.iter().find(|file| file.path == path).map_or(0, |file| file.bytes);
+            Ok(Some(GrowingBytes { blocks: bytes("blocks.jsonl"), tail: bytes("tail") }))
+        }
+        Ok(None) | Err(_) => Ok(None),
+    }
+}
+
+fn bytes_of(bundle: &Path) -> Option<GrowingBytes> {
+    host::identity(&bundle.join("run.json"))?;
+    let bytes = |path: &str| stored_file(bundle, path).map_or(0, |file| file.bytes);
+    Some(GrowingBytes { blocks: bytes("blocks.jsonl"), tail: bytes("tail") })
 }
 
 fn words(fault: RemoteFault) -> String {
@@ -256,6 +296,7 @@ fn emptied(place: &Path) -> std::result::Result<Dir, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::killed_run;
     use crate::objects::tests::{PlannedFault, hunt_that_is_on, in_memory};
 
     fn host(name: &str) -> PullHost {
@@ -279,7 +320,8 @@ mod tests {
             let record = read(&FoundBundle { place: from.clone(), board: None }).unwrap().0;
             let name = name_of_state(&record);
             let (id, digest) = (record.run.id, record.digest);
-            let run = ListedRun { name: id.clone(), digest: hex(&digest) };
+            let growing = GrowingBytes::default();
+            let run = ListedRun { name: id.clone(), digest: hex(&digest), growing };
             for at in 1..=4 {
                 bucket.planned.plan(Some((at, PlannedFault::Gone)));
                 assert!(take_in(&place, &host("a"), &run, 9, &from).await.is_err());
@@ -311,7 +353,8 @@ mod tests {
                 };
                 let take = async |from: &PathBuf, board: &str| {
                     let record = read(&FoundBundle { place: from.to_owned(), board: None }).unwrap().0;
-                    let run = ListedRun { name: record.run.id, digest: hex(&record.digest) };
+                    let growing = GrowingBytes::default();
+                    let run = ListedRun { name: record.run.id, digest: hex(&record.digest), growing };
                     take_in(&place, &host(board), &run, 9, from).await.unwrap()
                 };
                 let (later, earlier) = (hunt_that_is_on(folder.path(), 0), hunt_that_is_on(folder.path(), 1));
@@ -330,6 +373,41 @@ mod tests {
                         assert_eq!(read(&copy).unwrap().0.digest, record.digest);
                     }
                 }
+            }
+        });
+    }
+
+    #[test]
+    fn the_last_seconds_of_a_run_that_was_killed_are_fetched_beside_the_same_document() {
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
+            for bucket in [None, Some(in_memory())] {
+                let folder = tempfile::tempdir().unwrap();
+                let place = PullPlace {
+                    store: FarmStore::in_memory().await.unwrap(),
+                    bundles: folder.path().join("bundles"),
+                    bucket,
+                    quota: 1 << 30,
+                    always: true,
+                    silence: Nanos::SECOND,
+                };
+                let from = folder.path().join("run");
+                let take = async || {
+                    let record = read(&FoundBundle { place: from.clone(), board: None }).unwrap().0;
+                    let (digest, growing) = (hex(&record.digest), bytes_of(&from).unwrap());
+                    let run = ListedRun { name: record.run.id, digest, growing };
+                    let gone_on = gone_on(&place, "a", std::slice::from_ref(&run)).await.unwrap();
+                    let taken = take_in(&place, &host("a"), &run, 9, &from).await.unwrap();
+                    let cycles = place.store.runs("a", 1).await.unwrap().remove(0).cycles;
+                    (gone_on.len(), taken.map(|(stored, _)| stored), cycles)
+                };
+                killed_run(&from, 1);
+                let (gone_on, stored, before) = take().await;
+                assert_eq!((gone_on, stored), (0, Ok(PutOutcome::Stored)));
+                assert_eq!(take().await, (0, Ok(PutOutcome::Had), before));
+                killed_run(&from, 3);
+                assert_eq!(take().await, (1, Ok(PutOutcome::Replaced), before + 20));
+                assert_eq!(take().await, (0, Ok(PutOutcome::Had), before + 20));
             }
         });
     }

@@ -66,6 +66,21 @@ impl FarmStore {
         Ok(digests.into_iter().map(|(digest,)| hex(&digest)).collect())
     }
 
+    /// Of a board's runs that are on, or were killed, the digests of their documents, as letters, and
+    /// where their bundles are; not of those whose seconds went with their age.
+    pub async fn unended_bundles_of(&self, board: &str) -> Result<Vec<(String, String)>> {
+        let bundles: Vec<(Vec<u8>, String)> = sqlx::query_as(
+            "select r.digest, r.place from run r join board b on b.id = r.board_id \
+             left join thinned h on h.board_id = r.board_id and h.run = r.id \
+             where b.key = $1 and r.complete <> 1 and h.run is null",
+        )
+        .bind(board)
+        .fetch_all(&self.pool)
+        .await
+        .map_err(trouble)?;
+        Ok(bundles.into_iter().map(|(digest, place)| (hex(&digest), self.folder.shown(&place))).collect())
+    }
+
     /// What the runs of a board take that it sent or that were fetched.
     pub async fn kept_bytes_of(&self, board: &str) -> Result<u64> {
         let bytes: i64 = sqlx::query_scalar(
