@@ -312,6 +312,7 @@ async fn take_in(store: &FarmStore, one: &FoundBundle, to: &KeptIn) -> Result<Re
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::killed_run;
     use crate::objects::tests::{PlannedFault, hunt_that_is_on, in_memory};
     use sha2::{Digest, Sha256};
 
@@ -520,6 +521,41 @@ mod tests {
             store.moved(id, "/elsewhere/sent+1").await.unwrap();
             to.take_back(&store, &record).await.unwrap();
             assert_eq!(bucket.manifest(name).await.unwrap(), None);
+        });
+    }
+
+    #[test]
+    fn the_last_seconds_of_a_run_that_was_killed_are_taken_and_copied() {
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
+            for bucket in [None, Some(in_memory())] {
+                let (store, folder) = (FarmStore::in_memory().await.unwrap(), tempfile::tempdir().unwrap());
+                let (from, bundles) = (folder.path().join("run"), folder.path().join("bundles"));
+                let to = kept_in(bundles.clone(), bucket.as_ref());
+                let one = FoundBundle { place: from.clone(), board: Some("a".into()) };
+                let mut cycles = Vec::new();
+                for (seconds, wanted) in
+                    [(1, PutOutcome::Stored), (3, PutOutcome::Replaced), (3, PutOutcome::Had)]
+                {
+                    killed_run(&from, seconds);
+                    assert_eq!(take_in(&store, &one, &to).await.unwrap(), Ok(wanted), "{seconds}");
+                    let record = read(&one).unwrap().0;
+                    let run = store.run(&record.run.id).await.unwrap().unwrap();
+                    cycles.push(run.cycles);
+                    match &bucket {
+                        Some(bucket) => {
+                            let name = name_of_state(&record);
+                            assert!(run.place.ends_with(&name), "{}", run.place);
+                            assert_eq!(bucket.faults(&name, &record.digest, true).await.unwrap(), [""; 0]);
+                        }
+                        None => {
+                            let copy = FoundBundle { place: bundles.join(&run.id), board: None };
+                            assert_eq!(read(&copy).unwrap().0.run.cycles, record.run.cycles);
+                        }
+                    }
+                }
+                assert_eq!(cycles, [cycles[0], cycles[0] + 20, cycles[0] + 20]);
+            }
         });
     }
 }

@@ -13,6 +13,17 @@ pub const OVER: i64 = 1;
 /// and this one that counts by its five minutes nevertheless.
 pub const ON_BY_ROWS: i64 = 2;
 
+/// What a board is told of a run that is here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunDigest {
+    pub id: String,
+    pub complete: bool,
+    /// Of its document.
+    pub digest: Vec<u8>,
+    /// Of the last manifest of it that the board sent, which names all of its files.
+    pub manifest: Option<Vec<u8>>,
+}
+
 const COLUMNS: &str = "select r.id, b.key, r.command, r.series, r.plan, r.started, r.length_ns, r.complete, \
      r.cpus, r.cycles, r.missed, r.max_ns, r.p9999_ns, r.invalid, r.spikes, r.place, e.release, e.digest, \
      cast(case when p.run is null then 0 else 1 end as bigint) as pinned, coalesce(h.parts, '') as thinned \
@@ -87,15 +98,12 @@ impl FarmStore {
 
     /// The runs of a board with the digests of their documents, in the order of their ids, the last
     /// first: ids begin with their time. At most `most` before an id; with `""` from the last on.
-    pub async fn run_digests(
-        &self,
-        board_id: i64,
-        before: &str,
-        most: i64,
-    ) -> Result<Vec<(String, bool, Vec<u8>)>> {
-        let rows: Vec<(String, i64, Vec<u8>)> = sqlx::query_as(
-            "select id, complete, digest from run where board_id = $1 and ($2 = '' or id < $2) \
-             order by id desc limit $3",
+    pub async fn run_digests(&self, board_id: i64, before: &str, most: i64) -> Result<Vec<RunDigest>> {
+        type Row = (String, i64, Vec<u8>, Option<Vec<u8>>);
+        let rows: Vec<Row> = sqlx::query_as(
+            "select r.id, r.complete, r.digest, u.manifest from run r \
+             left join upload u on u.board_id = r.board_id and u.run = r.id \
+             where r.board_id = $1 and ($2 = '' or r.id < $2) order by r.id desc limit $3",
         )
         .bind(board_id)
         .bind(before)
@@ -103,7 +111,11 @@ impl FarmStore {
         .fetch_all(&self.pool)
         .await
         .map_err(trouble)?;
-        Ok(rows.into_iter().map(|(id, complete, digest)| (id, complete == OVER, digest)).collect())
+        let run = |(id, complete, digest, manifest): Row| {
+            let complete = complete == OVER;
+            RunDigest { id, complete, digest, manifest }
+        };
+        Ok(rows.into_iter().map(run).collect())
     }
 
     /// How many runs there are, and how many of them are complete.

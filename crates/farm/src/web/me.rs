@@ -75,8 +75,8 @@ pub async fn me(
     if let Some((boot, recording, series, _, last)) = stretches.last().filter(|_| is_full(stretches.len())) {
         next.push(format!("rows_after={}", escaped(&format!("{boot}/{recording}/{series}/{last}"))));
     }
-    if let Some((id, ..)) = runs.last().filter(|_| is_full(runs.len())) {
-        next.push(format!("runs_before={}", escaped(id)));
+    if let Some(run) = runs.last().filter(|_| is_full(runs.len())) {
+        next.push(format!("runs_before={}", escaped(&run.id)));
     }
     let mut boots: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
     for (boot, _, _, first, last) in &stretches {
@@ -93,7 +93,14 @@ pub async fn me(
     }
     let runs: Vec<_> = runs
         .into_iter()
-        .map(|(id, complete, digest)| json!({ "id": id, "complete": complete, "digest": hex(&digest) }))
+        .map(|run| {
+            let mut told = json!({ "id": run.id, "complete": run.complete, "digest": hex(&run.digest) });
+            if !run.complete {
+                // The last seconds of one that was killed are not in its document.
+                told["manifest"] = json!(run.manifest.as_deref().map(hex));
+            }
+            told
+        })
         .collect();
     // What is not named is lost only where everything is named.
     let mut told = json!({

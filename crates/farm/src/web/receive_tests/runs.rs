@@ -138,6 +138,41 @@ fn a_run_that_came_on_a_stick_is_there() {
 }
 
 #[test]
+fn the_last_seconds_of_a_run_that_was_killed_replace_a_state_with_the_same_document() {
+    on_each_engine(1 << 30, async |farm| {
+        let token = farm.enrolled("a").await;
+        let folder = tempfile::tempdir().unwrap();
+        let state = |seconds: i64| {
+            crate::fixture::killed_run(folder.path(), seconds);
+            files_of(folder.path(), "")
+        };
+        let (earlier, later) = (state(0), state(3));
+        let document = |files: &[(String, Vec<u8>)]| files.iter().find(|file| file.0 == "run.json").cloned();
+        assert_eq!(document(&earlier), document(&later));
+        let (id, _) = fixture("measured");
+        let has = async |files: &[(String, Vec<u8>)]| {
+            let run = farm.app.store.run(&id).await.unwrap().unwrap();
+            for (path, bytes) in files {
+                let there = host::read_user_file(&Path::new(&run.place).join(path), 64 << 20).unwrap();
+                assert!(there == *bytes, "{path}");
+            }
+            let (_, me) = farm.ask("GET", "/v1/me", &token, "").await;
+            assert_eq!(me["runs"][0]["manifest"], json!(piece(manifest(files).as_bytes())), "{me}");
+            let days = farm.app.store.tiers("a", &run.key, Tier::Day, ALL).await.unwrap();
+            (run.cycles, days.iter().map(|day| day.n).sum::<u64>())
+        };
+        assert_eq!(farm.send(&token, &id, &earlier).await.0, 201);
+        let (before, _) = has(&earlier).await;
+        assert_eq!(farm.send(&token, &id, &later).await.0, 201);
+        assert_eq!(has(&later).await, (before + 30, before + 30));
+        assert_eq!(farm.send(&token, &id, &later).await.0, 200);
+        let (status, answer) = farm.send(&token, &id, &earlier).await;
+        assert!(status == 409 && answer["detail"].as_str().unwrap().contains("a later state"), "{answer}");
+        assert_eq!(has(&later).await, (before + 30, before + 30));
+    });
+}
+
+#[test]
 fn a_run_that_was_removed_is_refused_before_its_pieces_until_it_may_come_again() {
     on_each_engine(1 << 30, async |farm| {
         let token = farm.enrolled("a").await;
