@@ -230,9 +230,13 @@ async fn is_there(
     let refused = match app.store.run(id).await? {
         Some(run) if run.board != owner.board => "it is another board's run already: a run is of one board",
         Some(run) if run.complete => {
-            // It may have come on a stick.
+            // It may have come on a stick, also after the board had sent an earlier state of it.
+            let is_as_sent = known.is_some_and(|known| {
+                let place = std::path::Path::new(&run.place).file_name();
+                place.is_some_and(|name| name == name_of_sent(id, &known).as_str())
+            });
             let digest = app.store.run_digest(id).await?.map(|digest| hex(&digest));
-            if known.is_none() && digest.is_some() && digest.as_deref() == manifest.run_digest() {
+            if !is_as_sent && digest.is_some() && digest.as_deref() == manifest.run_digest() {
                 return Ok(true);
             }
             "a run of this id is there with other content: a run that is over does not change"
@@ -247,6 +251,12 @@ async fn is_there(
     Err(Refusal::new(StatusCode::CONFLICT, refused))
 }
 
+/// What the folder of a bundle is called that a board sent. Each state of a run has its own: the one
+/// before is whole until the next one is stored.
+fn name_of_sent(id: &str, manifest: &[u8]) -> String {
+    format!("{id}+{}", hex(&manifest[..manifest.len().min(8)]))
+}
+
 async fn take_in(
     app: &App,
     owner: &TokenOwner,
@@ -257,8 +267,7 @@ async fn take_in(
     let intake = intake(app)?;
     let staging = intake.staging.clone();
     let (board, run, of) = (owner.board.clone(), id.to_owned(), manifest.clone());
-    // A folder for each state of a run: the one before is whole until this one is stored.
-    let name = format!("{id}+{}", hex(&sent.manifest[..8]));
+    let name = name_of_sent(id, &sent.manifest);
     let place = staging.place(&name);
     let lease = app.cache.as_ref().map(|cache| cache.hold(&name));
     let named = name.clone();

@@ -138,6 +138,23 @@ fn a_run_that_came_on_a_stick_is_there() {
 }
 
 #[test]
+fn the_end_of_a_run_that_came_on_a_stick_after_a_state_that_was_sent_is_there() {
+    on_each_engine(1 << 30, async |farm| {
+        let token = farm.enrolled("a").await;
+        let (id, earlier) = with_document(|text| text.replacen("\"complete\":true", "\"complete\":false", 1));
+        let (_, files) = fixture("measured");
+        assert_ne!(earlier, files);
+        assert_eq!(farm.send(&token, &id, &earlier).await.0, 201);
+        farm.app.store.put(&crate::fixture::recorded_run("measured", "a")).await.unwrap();
+        assert!(farm.app.store.run(&id).await.unwrap().unwrap().complete);
+        assert_eq!(farm.ask("PUT", &format!("/v1/runs/{id}"), &token, manifest(&files)).await.0, 200);
+        let (_, other) = with_document(|text| text.replacen("\"cycles\":", "\"cycles\": ", 1));
+        assert_ne!(other, files);
+        assert_eq!(farm.ask("PUT", &format!("/v1/runs/{id}"), &token, manifest(&other)).await.0, 409);
+    });
+}
+
+#[test]
 fn the_last_seconds_of_a_run_that_was_killed_replace_a_state_with_the_same_document() {
     on_each_engine(1 << 30, async |farm| {
         let token = farm.enrolled("a").await;
