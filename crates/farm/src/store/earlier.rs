@@ -107,10 +107,13 @@ pub async fn earlier_run(by: &mut AnyConnection, id: &str) -> sqlx::Result<Optio
     Ok(Some(EarlierRun { board, board_key, complete, cycles, spikes, started, key, digest, whole, slots }))
 }
 
-/// The five minutes of a run, oldest first.
+/// The five minutes of a run, oldest first. Its `rows.jsonl` may have been sent as rows as well,
+/// which are those of another series of the same recording.
 pub async fn slots(by: &mut AnyConnection, board: i64, id: &str) -> sqlx::Result<Vec<EarlierSlot>> {
     let rows: Vec<(i64, i64, i64, Vec<u8>)> = sqlx::query_as(
-        "select t, n, missed, peaks from slot where board_id = $1 and recording = $2 order by t",
+        "select s.t, s.n, s.missed, s.peaks from run r join slot s on s.board_id = r.board_id \
+         and s.series = r.series and s.plan = r.plan and s.recording = r.id \
+         where r.board_id = $1 and r.id = $2 order by s.t",
     )
     .bind(board)
     .bind(id)
@@ -180,8 +183,10 @@ impl EarlierRun {
         later: &BundleRecord,
     ) -> sqlx::Result<()> {
         let rows = self.added(later).ok_or_else(|| damaged("run", self.started))?;
+        let slots = "delete from slot where board_id = $1 and series = $2 and plan = $3 and recording = $4";
+        let slots = sqlx::query(slots).bind(self.board).bind(&self.key.series).bind(&self.key.plan);
+        slots.bind(&later.run.id).execute(&mut **all).await?;
         for statement in [
-            "delete from slot where board_id = $1 and recording = $2",
             "delete from culprit_run where board_id = $1 and run = $2",
             "delete from thinned where board_id = $1 and run = $2",
             "delete from label where board_id = $1 and recording = $2",

@@ -4,9 +4,10 @@ use model::rows::RowCounts;
 use model::units::{Cpu, Nanos};
 
 use super::engines::on_each_engine;
-use super::{FarmStore, PutOutcome, RunRemoval, TimeStretch};
+use super::{FarmStore, PutOutcome, RowBatch, RunRemoval, TimeStretch};
+use crate::fixture::named_rows::batch_of;
 use crate::fixture::recorded_run;
-use crate::records::{BundleRecord, CpuRows, FarmSlot, SlotPeak, Tier, TierRow};
+use crate::records::{BundleRecord, CpuRows, FarmSlot, SeriesKey, SlotPeak, Tier, TierRow};
 
 const DAY: i64 = 86_400;
 const ALL: TimeStretch = TimeStretch { from: i64::MIN, to: i64::MAX };
@@ -87,6 +88,35 @@ fn without_a_run_the_store_is_as_if_it_had_never_come() {
                 }
                 store.forget_measured().await.unwrap();
             }
+        }
+    });
+}
+
+#[test]
+fn five_minutes_that_were_sent_as_rows_too_are_no_part_of_the_run() {
+    on_each_engine(async |store| {
+        let board_id = store.board_for("a", "a").await.unwrap();
+        // They name the run as their recording.
+        let rows = RowBatch { board_id, ..batch_of("hunt", 0, 4, "a", "") };
+        assert_eq!(rows.of.recording, "r");
+        store.put_rows(&[rows]).await.unwrap();
+        let key = SeriesKey { series: "hunt".into(), plan: String::new() };
+        let all = async || {
+            let slots = store.slots("a", &key, ALL, 99).await.unwrap();
+            assert_eq!(slots.len(), 4);
+            format!("{}{slots:?}{:?}", shown(&store).await, store.faults().await.unwrap())
+        };
+        let before = all().await;
+        let over = made("r", &[(0, 9, 200), (300, 5, 210), (DAY, 3, 220)]);
+        let mut on = made("r", &[(0, 9, 200), (300, 5, 210)]);
+        on.run.complete = false;
+        for bundle in [Some(&over), None] {
+            assert_eq!(store.put(&on).await.unwrap(), PutOutcome::Stored);
+            assert_eq!(store.put(&over).await.unwrap(), PutOutcome::Replaced);
+            let removal = store.forget_run("r", bundle, None).await.unwrap();
+            let RunRemoval::Removed(gone) = removal else { panic!("{removal:?}") };
+            assert_eq!((gone.samples, gone.slots), (17, 3));
+            assert_eq!(all().await, before);
         }
     });
 }
