@@ -88,7 +88,11 @@ pub async fn forget(
             )));
         }
     };
+    let (folder, is_cache) = (kept.folder, kept.bucket.is_some());
     let left = remove_bundle(Path::new(&of.place), kept).await;
+    if !is_cache {
+        remove_other_states(store, id, folder).await?;
+    }
     let (bundle_gone, bundle_left) = (left.is_none(), left.unwrap_or_default());
     Ok(Ok(ForgottenRun { of, bundle_gone, bundle_left }))
 }
@@ -119,6 +123,25 @@ async fn remove_bundle(place: &Path, kept: KeptBundles<'_>) -> Option<String> {
         true => "remove it as the user of the server".to_owned(),
         false => "it is shown from there, and is not the farm's".to_owned(),
     })
+}
+
+/// Removes what the folder of copies has of other states of a run that is gone, as of one that was
+/// imported while it was on, and then sent by its board: nothing names them any more.
+async fn remove_other_states(store: &FarmStore, id: &str, folder: &Path) -> Result<()> {
+    // It may be here again.
+    if store.run(id).await?.is_some() {
+        return Ok(());
+    }
+    let files = MachineFiles::folder(folder);
+    let names = files.list_as_it_is("/.").known().cloned().unwrap_or_default();
+    let Ok(top) = Dir::existing(folder) else { return Ok(()) };
+    for name in names {
+        // No id has a plus.
+        if name.strip_prefix(id).is_some_and(|rest| rest.is_empty() || rest.starts_with('+')) {
+            remove_tree(&files, &top, &name, 0);
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -161,6 +184,29 @@ mod tests {
             assert!(own.join("other/run.json").exists());
             let other = FarmRun { id: "another".into(), ..FarmRun::default() };
             assert!(bundle_of(&other, elsewhere).is_none() && bundle_of(&other, own).is_none());
+        });
+    }
+
+    #[test]
+    fn all_states_of_a_run_go_with_it() {
+        on_each_engine(async |store| {
+            let folder = tempfile::tempdir().unwrap();
+            let found = FoundBundle { place: fixture(), board: Some("a".into()) };
+            let mut record = read(&found).unwrap().0;
+            let id = record.run.id.clone();
+            // One that was imported while it was on, one that was sent, and the end.
+            let names =
+                [id.clone(), format!("{id}+1"), format!("{id}+2"), format!("{id}2"), "other".to_owned()];
+            for name in &names {
+                keep(&fixture(), name, folder.path()).unwrap();
+            }
+            record.run.place = folder.path().join(&names[2]).to_string_lossy().into_owned();
+            store.put(&record).await.unwrap();
+            let kept = KeptBundles { folder: folder.path(), bucket: None };
+            let gone = forget(&store, &record.run, None, kept, Some(5)).await.unwrap().unwrap();
+            assert!(gone.bundle_gone, "{gone:?}");
+            let stays: Vec<bool> = names.iter().map(|name| folder.path().join(name).exists()).collect();
+            assert_eq!(stays, [false, false, false, true, true]);
         });
     }
 

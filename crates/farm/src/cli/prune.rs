@@ -1,5 +1,6 @@
 //! `onbeat-farm prune`: what is old and counted elsewhere goes.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,10 +18,12 @@ use super::retention::{Pruned, PrunedBundles, RetentionTimes, thin_out};
 use super::retention_bucket::thin_out_of_bucket;
 use super::store_flag::StorePlace;
 use super::{FarmEnvironment, note};
+use crate::folders::lies_in;
+use crate::ingest::keep::copying_turn;
 use crate::ingest::unpack::remove_tree;
 use crate::objects::{ObjectBucket, swept};
 use crate::records::Tier;
-use crate::store::FarmStore;
+use crate::store::{BundlePlace, FarmStore};
 use crate::wall_clock::now;
 
 /// Drop what is old: histograms of short times, the seconds of runs, what was traced around spikes
@@ -250,15 +253,19 @@ async fn sweep(store: &FarmStore, bundles: &Path, is_cache: bool, dry: bool) -> 
         Some(name) if is_cache => whole(&bundles.join(name)),
         _ => whole(Path::new(place)),
     };
-    let places: std::collections::BTreeSet<PathBuf> =
-        store.places().await?.iter().map(|run| of_run(&run.place)).collect();
+    // Nobody copies a run into the folder meanwhile.
+    let turn = copying_turn(bundles).await.unwrap_or_default();
+    let runs = store.places().await?;
+    let places: BTreeSet<PathBuf> = runs.iter().map(|run| of_run(&run.place)).collect();
+    let earlier =
+        if turn.is_some() { with_other_bundles(store, &runs, bundles).await? } else { BTreeSet::new() };
     let names = MachineFiles::folder(bundles).list_as_it_is("/.").known().cloned().unwrap_or_default();
     let mut gone = 0;
     for name in names {
         let place = bundles.join(&name);
-        // What boards send has a plus in its name; the rest may be about to be imported.
+        // What boards send has a plus in its name; the rest may be of another store, or somebody's.
         let is_sent = matches!(name.as_str(), ".pieces" | ".pulled") || name.contains('+');
-        if !is_sent || places.contains(&whole(&place)) {
+        if !is_sent && !earlier.contains(&name) || places.contains(&whole(&place)) {
             continue;
         }
         gone += 1;
@@ -272,6 +279,23 @@ async fn sweep(store: &FarmStore, bundles: &Path, is_cache: bool, dry: bool) -> 
         remove_tree(&MachineFiles::folder(bundles), &top, &name, 0);
     }
     Ok(gone)
+}
+
+/// The runs of which a folder that is called by their id has an earlier state alone: those that have
+/// another bundle in the folder of copies, and those that were removed.
+async fn with_other_bundles(
+    store: &FarmStore,
+    runs: &[BundlePlace],
+    bundles: &Path,
+) -> Result<BTreeSet<String>> {
+    // Not those that lie elsewhere: the folder may have been moved.
+    let is_here = |run: &&BundlePlace| {
+        let place = Path::new(&run.place);
+        lies_in(place, bundles) && host::identity(&place.join("run.json")).is_some()
+    };
+    let mut found: BTreeSet<String> = runs.iter().filter(is_here).map(|run| run.id.clone()).collect();
+    found.extend(store.forgotten().await?.into_iter().map(|(run, _)| run));
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -293,6 +317,35 @@ mod tests {
             assert!(left.exists(), "it was a try");
             assert_eq!(sweep(&store, folder.path(), false, false).await.unwrap(), 1);
             assert!(!left.exists() && folder.path().join("imported").exists());
+        });
+    }
+
+    #[test]
+    fn what_was_imported_of_a_run_that_has_another_bundle_or_was_removed_goes() {
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
+            let (store, folder) = (FarmStore::in_memory().await.unwrap(), tempfile::tempdir().unwrap());
+            let mut record = crate::fixture::recorded_run("measured", "a");
+            let id = record.run.id.clone();
+            let at = |name: &str| folder.path().join(name);
+            let mut left = async |place: PathBuf| {
+                for name in [id.clone(), format!("{id}+1"), "other".to_owned()] {
+                    fs::create_dir_all(at(&name)).unwrap();
+                    fs::write(at(&name).join("run.json"), "{}").unwrap();
+                }
+                record.run.place = place.to_string_lossy().into_owned();
+                store.forget_run(&id, None, None).await.unwrap();
+                store.put(&record).await.unwrap();
+                sweep(&store, folder.path(), false, false).await.unwrap();
+                [at(&id), at(&format!("{id}+1")), at("other")].map(|place| place.exists())
+            };
+            assert_eq!(left(at(&format!("{id}+1"))).await, [false, true, true]);
+            assert_eq!(left(at(&id)).await, [true, false, true]);
+            // The folder may have been moved here.
+            assert_eq!(left("/elsewhere/run".into()).await, [true, false, true]);
+            store.forget_run(&id, None, Some(5)).await.unwrap();
+            sweep(&store, folder.path(), false, false).await.unwrap();
+            assert!(!at(&id).exists() && at("other").exists());
         });
     }
 }
