@@ -48,7 +48,7 @@ impl StorePlace {
     pub fn of(given: Option<&str>, environment: &FarmEnvironment) -> Result<StorePlace> {
         let Some(text) = given else { return Ok(StorePlace::file(state(environment).join("farm.db"))) };
         if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-            let bundles = state(environment).join("farm.bundles");
+            let bundles = led_to(state(environment).join("farm.bundles"));
             let address = StoreAddress::Postgres(text.to_owned());
             return Ok(StorePlace { address, bundles, is_named: false });
         }
@@ -62,9 +62,10 @@ impl StorePlace {
         }
     }
 
-    /// A store in a file.
+    /// A store in a file. A link is the store that it leads to, with the bundles beside that.
     pub fn file(file: PathBuf) -> StorePlace {
-        let bundles = bundles_beside(&file);
+        let file = led_to(file);
+        let bundles = led_to(bundles_beside(&file));
         StorePlace { address: StoreAddress::File(file), bundles, is_named: false }
     }
 
@@ -88,7 +89,7 @@ impl StorePlace {
     /// With the bundles in a folder that is named.
     pub fn with_bundles(mut self, folder: Option<&Path>) -> StorePlace {
         if let Some(folder) = folder {
-            (self.bundles, self.is_named) = (folder.to_owned(), true);
+            (self.bundles, self.is_named) = (led_to(folder.to_owned()), true);
         }
         self
     }
@@ -175,6 +176,11 @@ pub struct ServerLocks {
 }
 
 type Locked = io::Result<std::result::Result<FolderLock, LockOwner>>;
+
+/// What a link leads to; what is not there yet is as it is named.
+fn led_to(path: PathBuf) -> PathBuf {
+    host::whole_path(&path).unwrap_or(path)
+}
 
 /// Where the lock of a store in a file is: beside it, because the folder of bundles may be another
 /// one, or be taken away while the server runs.
@@ -267,6 +273,27 @@ mod tests {
         assert!(idle.is_some() && place("farm.db", "c").lock().is_err());
         drop(idle);
         assert!(place("farm.db", "c").lock().is_ok());
+    }
+
+    #[test]
+    #[allow(clippy::disallowed_methods)] // A test makes files of its own.
+    fn a_link_is_what_it_leads_to_and_a_folder_of_bundles_may_be_one() {
+        let top = tempfile::tempdir().unwrap();
+        let top = host::whole_path(top.path()).unwrap();
+        std::fs::write(top.join("farm.db"), "").unwrap();
+        for folder in ["links", "large"] {
+            std::fs::create_dir(top.join(folder)).unwrap();
+        }
+        std::os::unix::fs::symlink(top.join("farm.db"), top.join("links/link.db")).unwrap();
+        let bundles = |name: &str| StorePlace::file(top.join(name)).bundles;
+        assert_eq!(bundles("links/link.db"), top.join("farm.db.bundles"));
+        std::os::unix::fs::symlink(top.join("large"), top.join("farm.db.bundles")).unwrap();
+        for name in ["farm.db", "links/link.db"] {
+            assert_eq!(bundles(name), top.join("large"));
+        }
+        let named = StorePlace::file(top.join("farm.db")).with_bundles(Some(&top.join("farm.db.bundles")));
+        assert_eq!(named.bundles, top.join("large"));
+        assert!(StorePlace::file(top.join("farm.db")).lock().is_ok());
     }
 
     #[test]
