@@ -142,6 +142,11 @@ mod tests {
                 assert!(refused.message.contains(words) && !refused.message.contains('\n'), "{name}");
                 assert!(fs::read(at(name)).unwrap() == before, "{name} was written to");
             }
+            for name in ["a?b", "100%", "h#x", "new\nline", "tab\t"] {
+                let refused = FarmStore::file(&at(name)).await.err().unwrap();
+                assert!(refused.exit == Exit::Usage && refused.message.contains("a plain one"), "{name:?}");
+                assert!(!refused.message.contains(['\n', '\t']) && !at(name).exists(), "{name:?}");
+            }
             // An empty file becomes one.
             fs::write(at("empty"), "").unwrap();
             assert!(FarmStore::file(&at("empty")).await.is_ok());

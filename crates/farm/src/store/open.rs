@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use model::error::{Exit, Failure, Result};
+use model::text::quoted;
 use sqlx::any::AnyPoolOptions;
 use sqlx::{Any, AssertSqlSafe, Connection, Executor, Transaction};
 
@@ -43,10 +44,13 @@ impl FarmStore {
 
     /// A store in a file, which is made where there is none.
     pub async fn file(path: &Path) -> Result<FarmStore> {
-        let path = path.to_str().filter(|path| !path.contains(['?', '#', '%'])).ok_or_else(|| {
-            Failure::usage(
-                "--store: the file's name is not one that can stand in an address, choose a plain one",
-            )
+        let is_plain = |path: &&str| !path.contains(|c: char| c.is_control() || "?#%".contains(c));
+        let path = path.to_str().filter(is_plain).ok_or_else(|| {
+            Failure::usage(format!(
+                "--store: the name {} cannot stand in an address, because of ?, #, %, a newline or another \
+                 control character, or bytes that are no UTF-8: choose a plain one",
+                quoted(path)
+            ))
         })?;
         let options = mannered(StoreEngine::Sqlite, AnyPoolOptions::new().max_connections(4));
         let url = format!("sqlite://{path}?mode=rwc");
