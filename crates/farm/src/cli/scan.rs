@@ -51,6 +51,7 @@ impl RunFiles {
 
 /// A run that is shown.
 struct SeenRun {
+    id: String,
     files: RunFiles,
     is_over: bool,
 }
@@ -74,6 +75,8 @@ pub struct SeenRuns {
     records: BTreeMap<PathBuf, (TakenRecord, Vec<(String, u64)>)>,
     /// What the last look found, by the folder that was looked through.
     found: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
+    /// Runs that had been removed at the last look, and are not to come again.
+    removed: BTreeSet<String>,
 }
 
 impl ScanOutcome {
@@ -102,6 +105,18 @@ impl SeenRuns {
         let has_gone = !before.is_subset(&there);
         self.found.insert(root.to_owned(), there);
         has_gone
+    }
+
+    /// Has runs looked at again that were removed since the last look, and what was refused once
+    /// some of them may come again.
+    async fn note_removed(&mut self, store: &FarmStore) -> Result<()> {
+        let removed: BTreeSet<String> = store.forgotten().await?.into_iter().map(|(run, _)| run).collect();
+        if removed != self.removed {
+            self.known.retain(|_, run| !removed.contains(&run.id));
+            self.refused.clear();
+            self.removed = removed;
+        }
+        Ok(())
     }
 }
 
@@ -134,6 +149,7 @@ async fn scan_by(
         let place = model::text::clean(&place.to_string_lossy());
         outcome.refused.push(RefusedBundle { place, reason: unread(why) });
     }
+    seen.note_removed(store).await?;
     for one in found.runs {
         take_in(store, one, seen, &mut outcome).await?;
     }
@@ -189,19 +205,20 @@ async fn take_in(
     let reason = match again {
         Some((_, reason)) => reason.clone(),
         None => match put(store, one).await? {
-            Ok((complete, outcome_of_put, remarks)) => {
-                match outcome_of_put {
+            Ok(taken) => {
+                match taken.outcome {
                     PutOutcome::Had => outcome.had += 1,
                     _ => outcome.stored += 1,
                 }
-                if complete {
+                if taken.is_over {
                     // A run that is on is read at each checkpoint, and is incomplete each time.
-                    let named = remarks
+                    let named = taken
+                        .remarks
                         .into_iter()
                         .map(|remark| format!("{}: {remark}", model::text::quoted(&place)));
                     outcome.remarks.extend(named);
                 }
-                seen.known.insert(place, SeenRun { files, is_over: complete });
+                seen.known.insert(place, SeenRun { id: taken.id, files, is_over: taken.is_over });
                 return Ok(());
             }
             Err(reason) => {
@@ -214,10 +231,16 @@ async fn take_in(
     Ok(())
 }
 
-type Taken = (bool, PutOutcome, Vec<String>);
+/// A run that is in the store.
+struct TakenRun {
+    id: String,
+    is_over: bool,
+    outcome: PutOutcome,
+    remarks: Vec<String>,
+}
 
 /// Reads and stores a bundle; the inner refusal is the bundle's, the outer failure the store's.
-async fn put(store: &FarmStore, one: FoundBundle) -> Result<Result<Taken, String>> {
+async fn put(store: &FarmStore, one: FoundBundle) -> Result<Result<TakenRun, String>> {
     let Ok(outcome) = tokio::task::spawn_blocking(move || read(&one)).await else {
         return Ok(Err("its parser failed: report this, with the bundle".to_owned()));
     };
@@ -226,9 +249,10 @@ async fn put(store: &FarmStore, one: FoundBundle) -> Result<Result<Taken, String
         Err(reason) => return Ok(Err(reason)),
     };
     record.run.board = store.settled_key(record.run.board, &record.board_name).await?;
-    Ok(match store.put(&record).await? {
+    let outcome = store.put(&record).await?;
+    Ok(match outcome {
         PutOutcome::Refused(reason) => Err(reason),
-        stored => Ok((record.run.complete, stored, remarks)),
+        outcome => Ok(TakenRun { id: record.run.id, is_over: record.run.complete, outcome, remarks }),
     })
 }
 
@@ -320,6 +344,29 @@ mod tests {
             assert_eq!(look(&mut seen).await, (1, 0, 0));
             let run = store.runs("a", 9).await.unwrap().remove(0);
             assert!(run.complete);
+        });
+    }
+
+    #[test]
+    fn a_run_that_was_removed_is_refused_by_the_next_look_and_taken_once_it_may_come_again() {
+        on_each_engine(async |store| {
+            let (root, mut seen) = (tempfile::tempdir().unwrap(), SeenRuns::default());
+            killed_run(&root.path().join("a/run"), 1);
+            let mut look = async || {
+                let outcome = scan(&store, root.path(), &mut seen).await.unwrap();
+                let reasons: Vec<String> = outcome.refused.into_iter().map(|one| one.reason).collect();
+                (outcome.stored, outcome.had, reasons.join("; "))
+            };
+            assert_eq!(look().await, (1, 0, String::new()));
+            let id = store.runs("a", 1).await.unwrap().remove(0).id;
+            store.forget_run(&id, None, Some(5)).await.unwrap();
+            for _ in 0..2 {
+                let (stored, had, why) = look().await;
+                assert!(stored + had == 0 && why.contains("it was removed from this farm"), "{why}");
+            }
+            assert!(store.allow_again(&id).await.unwrap());
+            assert_eq!(look().await, (1, 0, String::new()));
+            assert_eq!(look().await, (0, 1, String::new()));
         });
     }
 
