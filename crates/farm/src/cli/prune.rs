@@ -281,8 +281,8 @@ async fn sweep(store: &FarmStore, bundles: &Path, is_cache: bool, dry: bool) -> 
     Ok(gone)
 }
 
-/// The runs of which a folder that is called by their id has an earlier state alone: those that have
-/// another bundle in the folder of copies, and those that were removed.
+/// The runs of which a folder that is called by their id has an earlier state alone: those that
+/// have another bundle in the folder of copies, and those that were removed.
 async fn with_other_bundles(
     store: &FarmStore,
     runs: &[BundlePlace],

@@ -66,8 +66,8 @@ impl FarmStore {
         Ok(digests.into_iter().map(|(digest,)| hex(&digest)).collect())
     }
 
-    /// Of a board's runs that are on, or were killed, the digests of their documents, as letters, and
-    /// where their bundles are; not of those whose seconds went with their age.
+    /// Of a board's runs that are on, or were killed, the digests of their documents, as letters,
+    /// and where their bundles are; not of those whose seconds went with their age.
     pub async fn unended_bundles_of(&self, board: &str) -> Result<Vec<(String, String)>> {
         let bundles: Vec<(Vec<u8>, String)> = sqlx::query_as(
             "select r.digest, r.place from run r join board b on b.id = r.board_id \

@@ -251,8 +251,8 @@ async fn is_there(
     Err(Refusal::new(StatusCode::CONFLICT, refused))
 }
 
-/// What the folder of a bundle is called that a board sent. Each state of a run has its own: the one
-/// before is whole until the next one is stored.
+/// What the folder of a bundle is called that a board sent. Each state of a run has its own: the
+/// one before is whole until the next one is stored.
 fn name_of_sent(id: &str, manifest: &[u8]) -> String {
     format!("{id}+{}", hex(&manifest[..manifest.len().min(8)]))
 }
