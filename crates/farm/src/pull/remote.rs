@@ -236,8 +236,9 @@ fn listed(line: &str) -> Option<ListedRun> {
 }
 
 /// The folder that a line of `ls` names, and whether its file is `tail`:
-/// `MODE LINKS USER GROUP BYTES TIME ./NAME/tail`.
+/// `MODE LINKS USER GROUP BYTES TIME ./NAME/tail`, and behind that what a link leads to.
 fn growing_path(line: &str) -> Option<(&str, bool)> {
+    let line = line.split_once(" -> ").map_or(line, |(file, _)| file);
     let folder = |file: &str| line.strip_suffix(file).and_then(|all| all.split(' ').next_back());
     folder("/tail").map(|at| (at, true)).or_else(|| folder("/blocks.jsonl").map(|at| (at, false)))
 }
@@ -283,7 +284,7 @@ mod tests {
         let text = format!(
             "{mode} 77 Nov 26 22:00 ./r1/blocks.jsonl\n{mode}  9 2026-11-26 22:00 ./r1/tail\n{digest}  \
              ./r1/run.json\n{mode} 5 Nov 26 22:00 ./a b/tail\n{digest}  ./a b/run.json\nlrwxrwxrwx 1 0 0 7 \
-             Nov 26 22:00 ./r2/tail\n{digest}  ./r2/run.json\n"
+             Nov 26 22:00 ./r2/tail -> /etc/passwd\n{digest}  ./r2/run.json\n"
         );
         let (runs, foreign) = all_listed(&text);
         let growing: Vec<_> = runs.iter().map(|run| (run.name.as_str(), run.growing)).collect();
