@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 /// What a manifest says it is.
 pub const MANIFEST_SCHEMA: &str = "onbeat.manifest/1";
+/// What an answer says it is that acknowledges a run, a piece or an environment by its name.
+pub const RECEIVED_SCHEMA: &str = "onbeat.received/1";
 /// The largest piece; a file is cut into pieces of this size, the last may be shorter.
 pub const PIECE: u64 = 4 << 20;
 /// Files of a bundle, the bytes of all, and how deep they may lie.

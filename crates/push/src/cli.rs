@@ -15,7 +15,7 @@ use model::units::Nanos;
 use super::address::FarmAddress;
 use super::backoff::Backoff;
 use super::document::{PushDocument, PushWords, say};
-use super::enrolment::{Enrolment, OpenEnrolment, PushFolder};
+use super::enrolment::{Enrolment, OpenEnrolment, PushFolder, is_token};
 use super::found_runs::found;
 use super::link::{HttpLink, LinkFault};
 use super::quiet::is_measuring;
@@ -178,6 +178,10 @@ fn enrol(
         let why = Some(text("detail")).filter(|said| !said.is_empty()).unwrap_or_else(|| answer.detail());
         let message = format!("the farm does not enrol this board ({status}): {why}");
         return Err(Failure { exit, message });
+    }
+    // The token that is here stays where something else answers.
+    if !is_token(&text("token")) || text("board").is_empty() {
+        return Err(failure(LinkFault::no_farm()));
     }
     let enrolment = Enrolment {
         farm: address.base.clone(),

@@ -81,9 +81,7 @@ impl Enrolment {
         let enrolment: Enrolment = serde_json::from_slice(&bytes).map_err(|_| {
             Failure::usage(format!("{shown} is damaged: enrol this board again, with a new code"))
         })?;
-        // A line break in it would be a header of its own.
-        let is_token = enrolment.token.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        if !is_token || enrolment.token.is_empty() {
+        if !is_token(&enrolment.token) {
             return Err(Failure::usage(format!("{shown} holds no token: enrol this board again")));
         }
         FarmAddress::parse(&enrolment.farm)?;
@@ -94,6 +92,11 @@ impl Enrolment {
     pub fn write(&self, folder: &PushFolder) -> Result<()> {
         folder.write(FILE, &model::error::json(self)?)
     }
+}
+
+/// Whether it may be a token: a line break in it would be a header of its own.
+pub fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 impl PushFolder {

@@ -10,6 +10,7 @@ use model::watch::WatchEnvironment;
 use sha2::{Digest, Sha256};
 
 use super::link::LinkFault;
+use super::receipt::is_of;
 use super::session::{PushAllowance, PushRound, RoundEnd};
 
 /// Sends the environments that rows name and the farm does not have, with all others of the record
@@ -61,10 +62,11 @@ fn read(record: &Path) -> Result<BTreeMap<String, WatchEnvironment>, String> {
 fn send(round: &mut PushRound<'_>, environment: &WatchEnvironment) -> Result<(), RoundEnd> {
     round.may(PushAllowance::Rows)?;
     let text = serde_json::to_vec(environment).map_err(|error| LinkFault::Source(error.to_string()))?;
-    let path = format!("/v1/environments/{}", hex(&Sha256::digest(&text)));
-    let answer = round.link.put(&path, &text)?;
+    let digest = hex(&Sha256::digest(&text));
+    let answer = round.link.put(&format!("/v1/environments/{digest}"), &text)?;
     match answer.status {
-        200 | 201 => {}
+        200 | 201 if is_of(&answer, &digest) => {}
+        200..=299 => return Err(LinkFault::no_farm().into()),
         404 | 405 => {
             round.outcome.no_environments = true;
             return Ok(());

@@ -8,6 +8,7 @@ use model::units::Nanos;
 use serde_json::Value;
 
 use super::link::LinkFault;
+use super::receipt::is_of_board;
 use super::sent::SentRows;
 use super::session::{FarmComparison, PushAllowance, PushRound, RoundEnd};
 
@@ -26,10 +27,14 @@ pub fn learn(round: &mut PushRound<'_>) -> Result<Option<Vec<SentRows>>, RoundEn
     for _ in 0..MOST_ANSWERS {
         round.may(PushAllowance::Rows)?;
         let answer = round.link.get(&format!("/v1/me?{next}"))?;
-        if answer.status != 200 {
+        if !(200..300).contains(&answer.status) {
             let (status, detail) = (answer.status, answer.detail());
             let detail = format!("the farm does not say what it has ({status}: {detail})");
             return Err(LinkFault::Later { detail, after_s: None }.into());
+        }
+        // What it does not name is forgotten.
+        if !is_of_board(&answer) {
+            return Err(LinkFault::no_farm().into());
         }
         let body = answer.body;
         let named = body["runs"].as_array().into_iter().flatten();

@@ -3,10 +3,11 @@
 //!
 //! [`cli`] is the command line, [`document`] what it says of its work, [`enrolment`] the board's
 //! token. [`round`] sends what is there to be sent: [`rows`] of records with their
-//! [`environments`], and the [`runs`] that [`found_runs`] finds, through [`link`], which speaks
-//! HTTP. What was acknowledged is in [`sent`], [`known`] compares it with what the farm has, and
-//! [`removed`] asks whether what was removed there may come again; nothing is copied, the record
-//! and the runs themselves wait, and [`spool`] holds the runs to a size where one is given.
+//! [`environments`], and the [`runs`] that [`found_runs`] finds, by [`upload`], through [`link`],
+//! which speaks HTTP; [`receipt`] tells a farm's answers from others. What was acknowledged is in
+//! [`sent`], [`known`] compares it with what the farm has, and [`removed`] asks whether what was
+//! removed there may come again; nothing is copied, the record and the runs themselves wait, and
+//! [`spool`] holds the runs to a size where one is given.
 
 pub mod address;
 pub mod backoff;
@@ -20,6 +21,7 @@ pub mod link;
 pub mod manifest;
 pub mod parts;
 pub mod quiet;
+pub mod receipt;
 pub mod removed;
 pub mod round;
 pub mod rows;
@@ -29,3 +31,4 @@ pub mod seq_ranges;
 pub mod session;
 pub mod spool;
 pub mod stop;
+pub mod upload;

@@ -21,6 +21,9 @@ use super::address::FarmAddress;
 /// No answer is larger: the names of all pieces of a bundle.
 const ANSWER_LIMIT: u64 = 4 << 20;
 const CERTIFICATES_LIMIT: u64 = 1 << 20;
+/// What is said of an answer that is none of a farm's, or of an earlier one's.
+const NO_FARM: &str = "what answers is not onbeat-farm, or an earlier one: look at the address and at what is \
+                       between this board and the farm, else update onbeat-farm";
 
 /// What the farm answered.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -58,6 +61,13 @@ pub enum LinkFault {
     Token(String),
     /// What was sent could not be read here.
     Source(String),
+}
+
+impl LinkFault {
+    /// Something else answers in the farm's place, as a gateway under maintenance.
+    pub fn no_farm() -> LinkFault {
+        LinkFault::Later { detail: NO_FARM.to_owned(), after_s: None }
+    }
 }
 
 /// How requests reach a farm.
@@ -230,10 +240,7 @@ pub fn judged(status: u16, body: Value, after_s: Option<u64>) -> std::result::Re
             after_s,
         }),
         // What is there besides the farm: a proxy without it, a page that wants a login.
-        200..=299 if !body.is_object() => Err(LinkFault::Later {
-            detail: "what answers is no farm: look at the address".to_owned(),
-            after_s,
-        }),
+        200..=299 if !body.is_object() => Err(LinkFault::Later { detail: NO_FARM.to_owned(), after_s }),
         408 | 425 | 429 | 500..=599 => {
             Err(LinkFault::Later { detail: detail("the farm cannot take it now"), after_s })
         }

@@ -7,6 +7,7 @@ use model::text::quoted;
 use model::units::Nanos;
 
 use super::link::LinkFault;
+use super::receipt::removed_of;
 use super::session::{PushAllowance, PushRound, RoundEnd};
 
 /// Between two questions, by the time of day: also a program that is started each hour asks no more
@@ -43,13 +44,14 @@ pub fn ask_again(round: &mut PushRound<'_>) -> Result<(), RoundEnd> {
         round.may(PushAllowance::All)?;
         let ids: Vec<&str> = some.iter().map(|(_, id)| id.as_str()).collect();
         let answer = round.link.get(&format!("/v1/me/removed?runs={}", ids.join(",")))?;
-        match (answer.status, answer.body["removed"].as_array()) {
-            (200, Some(still)) => {
-                let may_come = |id: &str| !still.iter().any(|one| one.as_str() == Some(id));
+        match (answer.status, removed_of(&answer, &ids)) {
+            (200..=299, Some(still)) => {
+                let may_come = |id: &str| !still.contains(&id);
                 allowed.extend(some.iter().filter(|(_, id)| may_come(id)).map(|(key, _)| key.clone()));
             }
+            (200..=299, None) => return Err(LinkFault::no_farm().into()),
             // It is an earlier farm.
-            (404, _) => break,
+            (404, _) if answer.is_own_refusal() => break,
             (status, _) => {
                 let detail = answer.detail();
                 let detail = format!("the farm does not say what was removed there ({status}: {detail})");

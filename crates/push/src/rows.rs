@@ -15,6 +15,7 @@ use model::watch::WatchSeries;
 
 use super::environments;
 use super::link::LinkFault;
+use super::receipt::is_of_rows;
 use super::sent::SentLog;
 use super::session::{PushAllowance, PushRound, RoundEnd};
 
@@ -245,16 +246,16 @@ fn send(round: &mut PushRound<'_>, record: &Path, mut cut: RowCut) -> Sent {
         let text = cut.text().map_err(|error| LinkFault::Source(error.to_string()))?;
         let answer = round.link.put(&path, &text)?;
         let detail = answer.detail();
-        // A conflict without rows that are in it is none of the farm's.
-        let is_told = answer.status < 400 || answer.body["seq"].is_array();
+        let numbers: Vec<u64> = cut.rows.iter().map(|row| row.0).collect();
         match answer.status {
-            200 | 201 | 409 if is_told => {
+            200 | 201 | 409 if is_of_rows(&answer, &numbers) => {
                 round.outcome.rows += answer.body["stored"].as_u64().unwrap_or(0);
                 note_other(round, &answer.body);
                 note_undated(round, &answer.body);
-                note_done(round, &cut, &cut.rows.iter().map(|row| row.0).collect::<Vec<_>>());
+                note_done(round, &cut, &numbers);
                 return round.keep();
             }
+            200..=299 => return Err(LinkFault::no_farm().into()),
             // The header is the first line.
             422 => match answer.body["line"].as_u64().and_then(|line| line.checked_sub(2)) {
                 Some(at) if (at as usize) < cut.rows.len() => {

@@ -1,10 +1,9 @@
-//! The runs of a folder: a manifest, the pieces that the farm lacks, the manifest again.
+//! The runs of a folder: which of them are to be sent, and what became of each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use bundle::manifest::{BundleManifest, PIECE};
 use host::MachineFiles;
 use model::text::{excerpt, hex, quoted, several};
 use serde::Deserialize;
@@ -12,14 +11,10 @@ use sha2::{Digest, Sha256};
 
 use super::found_runs::{DEEPEST, FoundRuns, found};
 use super::known::{learn, tell_lost};
-use super::link::LinkFault;
-use super::manifest::{UnreadBundle, manifest_of, place_of};
 use super::parts::FilePart;
 use super::removed;
 use super::session::{FarmComparison, PushAllowance, PushRound, RoundEnd};
-
-/// How often a run is sent that changes meanwhile.
-const TRIES: usize = 3;
+use super::upload::{RunEnd, upload};
 
 type Sent<T> = Result<T, RoundEnd>;
 
@@ -104,24 +99,6 @@ fn forget_gone(round: &mut PushRound<'_>, folder: &Path, places: &[PathBuf]) {
     round.log.refused.retain(is_there);
     round.log.removed.retain(|key, _| is_there(key));
     round.log.documents.retain(|key, _| is_there(key));
-}
-
-enum RunEnd {
-    Sent,
-    Had,
-    /// It is measured now: it is another one every ten seconds.
-    StillOn,
-    /// It is not sent as long as it is as it is.
-    SetAside(String),
-    /// The farm had it and does not take it again, until it says otherwise.
-    Removed {
-        id: String,
-        why: String,
-    },
-    /// It is tried again when the program is started again,
-    PassedOver(String),
-    /// or in the next round.
-    Later(String),
 }
 
 fn send_run(round: &mut PushRound<'_>, place: &Path) -> Sent<RunEnd> {
@@ -219,82 +196,6 @@ fn id_and_digest(place: &Path) -> Option<(String, String)> {
     let files = MachineFiles::folder(place);
     let head: RunHead = serde_json::from_reader(document(&files)).ok()?;
     Some((head.id, digest(&files)?))
-}
-
-fn upload(round: &mut PushRound<'_>, files: &MachineFiles, id: &str) -> Sent<RunEnd> {
-    for _ in 0..TRIES {
-        round.may(PushAllowance::All)?;
-        let manifest = match manifest_of(files) {
-            Ok(manifest) => manifest,
-            Err(UnreadBundle::Stays(why)) => return Ok(RunEnd::PassedOver(why)),
-            Err(UnreadBundle::Passes(why)) => return Ok(RunEnd::Later(why)),
-        };
-        let text = serde_json::to_vec(&manifest).map_err(|error| LinkFault::Source(error.to_string()))?;
-        let path = format!("/v1/runs/{id}");
-        let mut answer = round.link.put(&path, &text)?;
-        if answer.status == 202 {
-            let missing = answer.body["missing"].as_array().cloned().unwrap_or_default();
-            match pieces(round, files, &manifest, &missing)? {
-                PiecesEnd::Whole => {}
-                PiecesEnd::Changed => continue,
-                PiecesEnd::Full(why) => return Ok(RunEnd::PassedOver(why)),
-            }
-            answer = round.link.put(&path, &text)?;
-        }
-        let detail = answer.detail();
-        match answer.status {
-            200 => return Ok(RunEnd::Had),
-            201 => {
-                for remark in answer.body["remarks"].as_array().into_iter().flatten() {
-                    round.remark(format!("{id} is stored: {}", excerpt(remark.as_str().unwrap_or_default())));
-                }
-                return Ok(RunEnd::Sent);
-            }
-            202 => {}
-            409 if answer.body["removed"] == true && answer.is_own_refusal() => {
-                return Ok(RunEnd::Removed { id: id.to_owned(), why: detail });
-            }
-            409 | 422 if answer.is_own_refusal() => return Ok(RunEnd::SetAside(detail)),
-            413 => return Ok(RunEnd::PassedOver(detail)),
-            status => {
-                let detail = format!("the farm refuses the run ({status}: {detail})");
-                return Err(LinkFault::Later { detail, after_s: None }.into());
-            }
-        }
-    }
-    Ok(RunEnd::PassedOver("it changed while it was sent".to_owned()))
-}
-
-enum PiecesEnd {
-    Whole,
-    Changed,
-    Full(String),
-}
-
-fn pieces(
-    round: &mut PushRound<'_>,
-    files: &MachineFiles,
-    manifest: &BundleManifest,
-    missing: &[serde_json::Value],
-) -> Sent<PiecesEnd> {
-    for piece in missing.iter().filter_map(serde_json::Value::as_str) {
-        let Some((path, at)) = place_of(manifest, piece) else { return Ok(PiecesEnd::Changed) };
-        round.may(PushAllowance::All)?;
-        let inside = format!("/{path}");
-        let mut part = FilePart::new(files, &inside, at, PIECE);
-        let answer = round.link.stream(&format!("/v1/pieces/{piece}"), &mut part)?;
-        let detail = answer.detail();
-        match answer.status {
-            200 | 201 => {}
-            413 => return Ok(PiecesEnd::Full(detail)),
-            _ if answer.is_own_refusal() => return Ok(PiecesEnd::Changed),
-            status => {
-                let detail = format!("a piece of the run is refused ({status}: {detail})");
-                return Err(LinkFault::Later { detail, after_s: None }.into());
-            }
-        }
-    }
-    Ok(PiecesEnd::Whole)
 }
 
 #[cfg(test)]

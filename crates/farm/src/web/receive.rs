@@ -7,7 +7,7 @@ use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use bundle::manifest::{BundleManifest, PIECE};
+use bundle::manifest::{BundleManifest, PIECE, RECEIVED_SCHEMA};
 use model::watch::WatchEnvironment;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -38,6 +38,20 @@ pub fn with(status: StatusCode, value: &serde_json::Value) -> Received {
         response.extensions_mut().insert(SentFault(fault));
     }
     Ok(response)
+}
+
+/// What acknowledges a piece or an environment, by its digest, or a run: a board goes by that, and by
+/// no other document that something on the way answers with.
+fn received(id: &str) -> serde_json::Value {
+    json!({ "schema": RECEIVED_SCHEMA, "id": id })
+}
+
+/// The same of a run as a manifest has it, with what the farm could not take of it.
+fn received_run_as(id: &str, sent: &SentBundle, remarks: Vec<String>) -> serde_json::Value {
+    let mut told = received(id);
+    told["manifest"] = json!(hex(&sent.manifest));
+    told["remarks"] = json!(remarks);
+    told
 }
 
 /// Which rows were there with other content, in a line.
@@ -117,7 +131,7 @@ pub async fn put_environment(
     };
     let (env, record) = (model::text::excerpt(&sent.env), watch_environment(&sent));
     let new = app.store.put_environment(owner.board_id, &env, &record).await?;
-    with(if new { StatusCode::CREATED } else { StatusCode::OK }, &json!({}))
+    with(if new { StatusCode::CREATED } else { StatusCode::OK }, &received(&digest))
 }
 
 pub async fn put_piece(
@@ -130,9 +144,10 @@ pub async fn put_piece(
     let intake = intake(&app)?;
     let staging = intake.staging.clone();
     let bytes = content(&headers, &body, PIECE)?;
+    let told = received(&name);
     let new = app.heavy(move || staging.put(&owner.board, &name, &bytes).map_err(Refusal::from)).await;
     intake.bundle_write.note_file(&new);
-    with(if new? { StatusCode::CREATED } else { StatusCode::OK }, &json!({}))
+    with(if new? { StatusCode::CREATED } else { StatusCode::OK }, &told)
 }
 
 pub async fn put_run(
@@ -188,7 +203,7 @@ async fn received_run(
 ) -> Received {
     let intake = intake(app)?;
     if is_there(app, owner, id, manifest, sent).await? {
-        return with(StatusCode::OK, &json!({}));
+        return with(StatusCode::OK, &received_run_as(id, sent, Vec::new()));
     }
     let kept = app.store.kept_bytes(sent.board_id, id).await?;
     if kept.saturating_add(sent.bytes) > intake.quota {
@@ -211,8 +226,7 @@ async fn received_run(
     }
     let (outcome, remarks) = taken?;
     let status = if outcome == PutOutcome::Had { StatusCode::OK } else { StatusCode::CREATED };
-    // What the farm could not take of it, for who sends it.
-    with(status, &json!({ "remarks": remarks }))
+    with(status, &received_run_as(id, sent, remarks))
 }
 
 /// Whether a run is there as it is sent. One that is over, or another board's, is not written over.

@@ -20,6 +20,8 @@ pub enum Trouble {
     Unanswered,
     /// A proxy refuses it with a page of its own.
     Refused(u16),
+    /// A gateway answers it with a document of its own.
+    Gateway(u16),
 }
 
 #[derive(Default)]
@@ -68,6 +70,17 @@ fn answer(status: u16, mut body: Value) -> FarmAnswer {
     FarmAnswer { status, body }
 }
 
+/// What acknowledges something of this name.
+fn received(id: &str) -> Value {
+    json!({ "schema": "onbeat.received/1", "id": id })
+}
+
+fn received_run(id: &str, manifest: &[u8]) -> Value {
+    let mut told = received(id);
+    told["manifest"] = json!(hex(&Sha256::digest(manifest)));
+    told
+}
+
 impl FakeFarm {
     fn troubled(&mut self, act: impl FnOnce(&mut FakeFarm) -> FarmAnswer) -> Answered {
         self.requests += 1;
@@ -77,6 +90,7 @@ impl FakeFarm {
             Trouble::None => Ok(act(self)),
             Trouble::Lost => Err(lost()),
             Trouble::Refused(status) => judged(status, Value::Null, None),
+            Trouble::Gateway(status) => judged(status, json!({ "status": "maintenance", "code": 42 }), None),
             Trouble::Unanswered => {
                 act(self);
                 Err(lost())
@@ -106,7 +120,7 @@ impl FakeFarm {
         if let Some(at) = rows.iter().position(|row| self.malformed.contains(&row.0)) {
             return answer(422, json!({ "line": at + 2, "detail": "no row" }));
         }
-        let (mut stored, mut other) = (0, Vec::new());
+        let (mut stored, mut had, mut other) = (0, 0, Vec::new());
         for (seq, line) in rows {
             let key = (of.to_owned(), seq);
             match self.rows.get(&key) {
@@ -115,10 +129,11 @@ impl FakeFarm {
                     self.rows.insert(key.clone(), line.to_owned());
                     self.order.push(key);
                 }
-                Some(known) if known == line => self.had += 1,
+                Some(known) if known == line => had += 1,
                 Some(_) => other.push(seq),
             }
         }
+        self.had += had;
         let status = if !other.is_empty() {
             409
         } else if stored > 0 {
@@ -126,7 +141,7 @@ impl FakeFarm {
         } else {
             200
         };
-        answer(status, json!({ "stored": stored, "seq": other }))
+        answer(status, json!({ "stored": stored, "had": had, "seq": other }))
     }
 
     fn put_environment(&mut self, digest: &str, bytes: &[u8]) -> FarmAnswer {
@@ -137,7 +152,7 @@ impl FakeFarm {
         let document: Value = serde_json::from_slice(bytes).unwrap();
         let env = document["env"].as_str().unwrap().to_owned();
         let is_new = self.environments.insert(env, document).is_none();
-        answer(if is_new { 201 } else { 200 }, json!({}))
+        answer(if is_new { 201 } else { 200 }, received(digest))
     }
 
     fn put_run(&mut self, id: &str, text: &[u8]) -> FarmAnswer {
@@ -146,7 +161,7 @@ impl FakeFarm {
             return answer(409, json!({ "detail": "it was removed", "removed": !self.says_no_removed }));
         }
         if self.runs.get(id) == Some(&manifest) {
-            return answer(200, json!({}));
+            return answer(200, received_run(id, text));
         }
         let missing: Vec<&str> =
             manifest.pieces().into_iter().filter(|piece| !self.pieces.contains(*piece)).collect();
@@ -154,7 +169,7 @@ impl FakeFarm {
             return answer(202, json!({ "missing": missing }));
         }
         self.runs.insert(id.to_owned(), manifest);
-        answer(201, json!({}))
+        answer(201, received_run(id, text))
     }
 }
 
@@ -192,14 +207,17 @@ impl FarmLink for FakeFarm {
                 .map(|(id, manifest)| json!({ "id": id, "digest": manifest.run_digest() }))
                 .collect();
             let Some(most) = farm.most_named else {
-                return answer(200, json!({ "runs": runs, "stretches": stretches, "whole": !farm.is_cut }));
+                let mut told = json!({ "board": "board", "runs": runs, "stretches": stretches });
+                told["whole"] = json!(!farm.is_cut);
+                return answer(200, told);
             };
             // Both in pages of so many, whatever the board asks for.
             let from = page.strip_prefix("page=").map_or(0, |page| page.parse::<usize>().unwrap());
             let part = |all: &[Value]| all.iter().skip(from * most).take(most).cloned().collect::<Vec<_>>();
             let is_whole = (from + 1) * most > runs.len().max(stretches.len());
             let (runs, stretches) = (part(&runs), part(&stretches));
-            let mut told = json!({ "runs": runs, "stretches": stretches, "whole": is_whole });
+            let mut told =
+                json!({ "board": "board", "runs": runs, "stretches": stretches, "whole": is_whole });
             if !is_whole {
                 told["next"] = json!(format!("page={}", from + 1));
             }
@@ -227,8 +245,8 @@ impl FarmLink for FakeFarm {
             if hex(&Sha256::digest(&bytes)) != name {
                 return answer(422, json!({ "detail": "other bytes" }));
             }
-            let status = if farm.pieces.insert(name) { 201 } else { 200 };
-            answer(status, json!({}))
+            let told = received(&name);
+            answer(if farm.pieces.insert(name) { 201 } else { 200 }, told)
         })
     }
 }

@@ -326,6 +326,65 @@ fn what_a_proxy_refuses_is_sent_again_and_nothing_is_set_aside() {
     }
 }
 
+/// At this request a gateway under maintenance answers.
+fn gateway(number: u64, status: u16) -> Option<Box<dyn FnMut(u64) -> Trouble>> {
+    Some(Box::new(move |n| if n == number { Trouble::Gateway(status) } else { Trouble::None }))
+}
+
+fn is_no_farm(end: &Result<(), RoundEnd>) -> bool {
+    let Err(RoundEnd::Fault(LinkFault::Later { detail, .. })) = end else { return false };
+    detail.contains("is not onbeat-farm")
+}
+
+#[test]
+fn what_a_gateway_answers_acknowledges_nothing() {
+    let recorded = || {
+        let mut board = Board::new();
+        board.record(10, DEFAULT_SIZE);
+        board.add_run("measured");
+        board
+    };
+    let mut whole = FakeFarm::default();
+    recorded().send_all(&mut whole);
+    // The environment, rows, what is known there, the manifest, pieces, the manifest again.
+    assert!(whole.requests > 8, "{}", whole.requests);
+    for (number, status) in (1..=whole.requests).flat_map(|number| [200, 201, 202].map(|of| (number, of))) {
+        let (board, mut farm) = (recorded(), FakeFarm::default());
+        farm.trouble = gateway(number, status);
+        let (outcome, end) = board.round(&mut farm, &|| PushAllowance::All);
+        assert!(is_no_farm(&end), "{number} {status} {end:?}");
+        assert_eq!((outcome.runs, outcome.refused, outcome.lost), (0, 0, 0), "{number} {status}");
+        board.send_all(&mut farm);
+        let there = |farm: &FakeFarm| (farm.rows.len(), farm.runs.len(), farm.environments.len());
+        assert_eq!(there(&farm), there(&whole), "{number} {status}");
+    }
+}
+
+#[test]
+fn what_a_gateway_says_that_the_farm_has_is_no_reason_to_forget_anything() {
+    let (mut board, mut farm) = (Board::new(), FakeFarm::default());
+    board.record(10, DEFAULT_SIZE);
+    board.add_run("measured");
+    let text = fs::read_to_string(board.add_run("hunt").join("run.json")).unwrap();
+    let run: serde_json::Value = serde_json::from_str(&text).unwrap();
+    farm.removed.insert(run["id"].as_str().unwrap().to_owned());
+    assert_eq!(board.send_all(&mut farm).refused, 1);
+    board.change_log(|log| log.removed_asked_s = 0);
+    let folder = PushFolder(board.place.path().join("push"));
+    let noted = || SentLog::read(&folder, "farm", "board");
+    let before = noted();
+    assert!(!before.rows.is_empty() && before.runs.len() == 2 && before.removed.len() == 1);
+    for status in [200, 201] {
+        for comparison in [FarmComparison::Due, compared()] {
+            board.comparison = comparison;
+            farm.trouble = gateway(farm.requests + 1, status);
+            let (_, end) = board.round(&mut farm, &|| PushAllowance::All);
+            assert!(is_no_farm(&end), "{status} {end:?}");
+            assert_eq!(noted(), before, "{status}");
+        }
+    }
+}
+
 #[test]
 fn a_run_is_sent_in_pieces_and_once() {
     let (mut board, mut farm) = (Board::new(), FakeFarm::default());

@@ -369,7 +369,8 @@ fn a_board_that_sends_rows_alone_is_what_its_environments_say() {
         let (old, new) = (document("6.1.7"), document("6.12.9"));
         for status in [201, 200] {
             for text in [&old, &new] {
-                assert_eq!(farm.ask("PUT", &address(text), &token, text.clone()).await.0, status);
+                let named = json!({ "schema": "onbeat.received/1", "id": piece(text.as_bytes()) });
+                assert_eq!(farm.ask("PUT", &address(text), &token, text.clone()).await, (status, named));
             }
         }
         for wrong in ["", "{}", "[]", "no JSON"] {

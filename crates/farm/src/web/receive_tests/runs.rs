@@ -24,8 +24,11 @@ fn a_bundle_is_sent_once_however_often_it_is_cut_and_repeated() {
         assert!(pieces.iter().all(|bytes| missing.contains(&piece(bytes).as_str())));
         for (at, bytes) in pieces.iter().enumerate() {
             let address = format!("/v1/pieces/{}", piece(bytes));
-            assert_eq!(farm.ask("PUT", &address, &token, bytes.to_vec()).await.0, 201, "piece {at}");
-            assert_eq!(farm.ask("PUT", &address, &token, bytes.to_vec()).await.0, 200);
+            let named = json!({ "schema": "onbeat.received/1", "id": piece(bytes) });
+            for wanted in [201, 200] {
+                let told = farm.ask("PUT", &address, &token, bytes.to_vec()).await;
+                assert_eq!(told, (wanted, named.clone()), "piece {at}");
+            }
             assert_eq!(farm.ask("PUT", &address, &token, "other".to_owned()).await.0, 422);
             let whole = at + 1 == pieces.len();
             let wanted = if whole { 201 } else { 202 };
@@ -34,10 +37,17 @@ fn a_bundle_is_sent_once_however_often_it_is_cut_and_repeated() {
                 422
             );
             if at % 5 == 0 || whole {
-                assert_eq!(farm.ask("PUT", &format!("/v1/runs/{id}"), &token, text.clone()).await.0, wanted);
+                let (status, told) = farm.ask("PUT", &format!("/v1/runs/{id}"), &token, text.clone()).await;
+                assert_eq!(status, wanted);
+                let manifest = whole.then(|| json!(piece(text.as_bytes())));
+                assert_eq!(told.get("manifest"), manifest.as_ref(), "{told}");
             }
         }
-        assert_eq!(farm.ask("PUT", &format!("/v1/runs/{id}"), &token, text.clone()).await.0, 200);
+        let (status, told) = farm.ask("PUT", &format!("/v1/runs/{id}"), &token, text.clone()).await;
+        let named = json!({
+            "schema": "onbeat.received/1", "id": id, "manifest": piece(text.as_bytes()), "remarks": []
+        });
+        assert_eq!((status, told), (200, named));
         let run = farm.app.store.run(&id).await.unwrap().unwrap();
         let days = farm.app.store.tiers("a", &run.key, Tier::Day, ALL).await.unwrap();
         assert_eq!((run.board.as_str(), days[0].n), ("a", run.cycles));
