@@ -20,7 +20,7 @@ use super::found_runs::found;
 use super::link::{HttpLink, LinkFault};
 use super::quiet::is_measuring;
 use super::round::{PushSources, run_round};
-use super::sent::SentLog;
+use super::sent::{SentLog, UntoldWords};
 use super::session::{FarmComparison, PushAllowance, PushRound, RoundEnd, RoundOutcome};
 use super::spool::hold;
 use super::stop::{StopFlag, until_stopped};
@@ -244,6 +244,7 @@ fn rounds(
 ) -> Result<Exit> {
     let (mut backoff, mut said, mut tries) = (Backoff::default(), String::new(), 0);
     let mut remarked = Vec::new();
+    tell_untold(cli, round, document)?;
     loop {
         let end = run_round(round, sources);
         // Also where the farm is away: then they become more.
@@ -296,9 +297,18 @@ fn rounds(
     }
 }
 
-/// Writes down what was dropped, so that it is told also after a restart.
-fn keep(round: &PushRound<'_>) -> Result<()> {
-    match round.outcome.lost + round.outcome.dropped > 0 {
+/// Says what was noted by a start that was killed before it said it.
+fn tell_untold(cli: &PushCli, round: &mut PushRound<'_>, document: &mut PushDocument) -> Result<()> {
+    let before = RoundOutcome::from(round.log.untold.clone());
+    cli.words.tell(&before, &[]);
+    document.add(&before);
+    keep(round)
+}
+
+/// Writes down what was dropped, so that it is told also after a restart, and that all was said.
+fn keep(round: &mut PushRound<'_>) -> Result<()> {
+    let untold = std::mem::take(&mut round.log.untold);
+    match round.outcome.lost + round.outcome.dropped > 0 || untold != UntoldWords::default() {
         true => round.log.write(round.folder),
         false => Ok(()),
     }
@@ -375,6 +385,61 @@ mod tests {
         fs::write(place.path().join("suites/enea/phases/none-cpu/run.json"), "{}").unwrap();
         assert_eq!(of(&["--runs", suites.as_str()], "/board").0, [""; 0]);
     }
+    fn allowed() -> PushAllowance {
+        PushAllowance::All
+    }
+
+    fn measuring() -> bool {
+        false
+    }
+
+    /// As the program has it after its start.
+    fn started<'a>(farm: &'a mut FakeFarm, folder: &'a PushFolder) -> PushRound<'a> {
+        PushRound {
+            link: farm,
+            folder,
+            log: SentLog::read(folder, "farm", "board"),
+            allowed: &allowed,
+            stop: StopFlag::default(),
+            measuring: &measuring,
+            passed_over: BTreeMap::new(),
+            known: None,
+            comparison: FarmComparison::Done(host::clock::monotonic()),
+            outcome: RoundOutcome::default(),
+        }
+    }
+
+    #[test]
+    fn what_was_noted_and_not_said_before_a_kill_is_said_at_the_next_start() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        fs::create_dir_all(at("push")).unwrap();
+        let (folder, mut farm) = (PushFolder(at("push")), FakeFarm::default());
+        // More than are noted in words.
+        for number in 0..70 {
+            let id = format!("r{number}");
+            fs::create_dir_all(at("runs").join(&id)).unwrap();
+            let document = format!("{{\"id\":\"{id}\",\"complete\":true}}");
+            fs::write(at("runs").join(&id).join("run.json"), document).unwrap();
+            farm.removed.insert(id);
+        }
+        let sources = PushSources { runs: vec![at("runs")], records: Vec::new() };
+        {
+            let mut killed = started(&mut farm, &folder);
+            run_round(&mut killed, &sources).unwrap();
+            assert_eq!(killed.outcome.refused, 70);
+        }
+        let cli = PushCli::try_parse_from(["onbeat-push", "--once", "-q"]).unwrap();
+        for (wanted, is_said) in [(Exit::Inconclusive, true), (Exit::Ok, false)] {
+            let mut document = PushDocument::default();
+            let mut round = started(&mut farm, &folder);
+            let exit = rounds(&cli, &mut round, &sources, None, &mut document).unwrap();
+            let said = format!("{document:?}");
+            assert_eq!((exit, said.contains("is left out: it was removed")), (wanted, is_said), "{said}");
+            assert_eq!(said.contains("refused: 70") && said.contains("6 remarks besides"), is_said, "{said}");
+        }
+    }
+
     #[test]
     fn what_waits_to_be_sent_again_at_a_signal_is_left() {
         let place = tempfile::tempdir().unwrap();

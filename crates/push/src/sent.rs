@@ -40,6 +40,18 @@ pub struct SentLog {
     /// What was removed, or merged, before it could be sent, ever.
     pub dropped_runs: u64,
     pub dropped_rows: u64,
+    /// What is noted here for good and was not said yet: a kill must not keep it from being said.
+    pub untold: UntoldWords,
+}
+
+/// What is to be said of a round.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct UntoldWords {
+    pub refused: u64,
+    pub lost: u64,
+    pub dropped: u64,
+    pub remarks: Vec<String>,
 }
 
 /// Rows of one series of a boot.

@@ -3,12 +3,16 @@
 use std::collections::BTreeMap;
 
 use model::error::{Failure, Result};
+use model::text::several;
 use model::units::Nanos;
 
 use super::enrolment::PushFolder;
 use super::link::{FarmLink, LinkFault};
-use super::sent::SentLog;
+use super::sent::{SentLog, UntoldWords};
 use super::stop::StopFlag;
+
+/// Of more remarks the first are noted as not said yet.
+const MOST_UNTOLD: usize = 64;
 
 /// What may be sent at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,6 +52,29 @@ pub struct RoundOutcome {
     pub no_environments: bool,
     /// Sentences on all of that.
     pub remarks: Vec<String>,
+}
+
+impl RoundOutcome {
+    /// What is to be said of what no later round finds again; nothing where there is no such.
+    fn untold(&self) -> UntoldWords {
+        let RoundOutcome { refused, lost, dropped, remarks, .. } = self;
+        if *refused == 0 && *lost == 0 && *dropped == 0 {
+            return UntoldWords::default();
+        }
+        let mut some: Vec<String> = remarks.iter().take(MOST_UNTOLD).cloned().collect();
+        if remarks.len() > MOST_UNTOLD {
+            let more = (remarks.len() - MOST_UNTOLD) as u64;
+            some.push(format!("{} besides", several(more, "remark", "remarks")));
+        }
+        UntoldWords { refused: *refused, lost: *lost, dropped: *dropped, remarks: some }
+    }
+}
+
+impl From<UntoldWords> for RoundOutcome {
+    /// As if the round had just ended.
+    fn from(UntoldWords { refused, lost, dropped, remarks }: UntoldWords) -> RoundOutcome {
+        RoundOutcome { refused, lost, dropped, remarks, ..RoundOutcome::default() }
+    }
 }
 
 /// Why a round ended before everything was sent.
@@ -98,8 +125,9 @@ impl PushRound<'_> {
         if (self.allowed)() >= what { Ok(()) } else { Err(RoundEnd::Quiet) }
     }
 
-    /// Writes down what was acknowledged.
-    pub fn keep(&self) -> std::result::Result<(), RoundEnd> {
+    /// Writes down what was acknowledged, and what is to be said of what was not.
+    pub fn keep(&mut self) -> std::result::Result<(), RoundEnd> {
+        self.log.untold = self.outcome.untold();
         let written: Result<()> = self.log.write(self.folder);
         written.map_err(RoundEnd::Failed)
     }

@@ -215,6 +215,11 @@ fn rows_that_no_checksum_proves_are_left_out_once_and_the_others_sent() {
         let told: Vec<&String> =
             outcome.remarks.iter().filter(|remark| remark.contains("checksum")).collect();
         assert!(told.len() == 1 && told[0].contains("import the undamaged record"), "{:?}", outcome.remarks);
+        // It is noted with the rows until it was said.
+        board.change_log(|log| {
+            assert_eq!(log.untold.refused, rows as u64);
+            assert!(log.untold.remarks.contains(told[0]), "{:?}", log.untold);
+        });
         let requests = farm.requests;
         let outcome = board.send_all(&mut farm);
         assert_eq!((outcome.refused, outcome.rows, farm.requests), (0, 0, requests));
