@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use bundle::record::cuts::RowCut;
-use bundle::record::damage::words_of;
+use bundle::record::damage::{words_of, words_of_lacking};
 use bundle::record::read::{RecordReader, is_record};
 use bundle::record::texts::RowText;
 use host::RecordFolder;
@@ -120,6 +120,9 @@ pub fn send_backlog(round: &mut PushRound<'_>, record: &Path) -> Result<Option<B
         if !reader.damaged.is_empty() {
             leave_damaged(round, record, series, &reader, &mut boots)?;
         }
+        if !reader.lacking.is_empty() {
+            leave_lacking(round, record, series, &reader, &mut boots)?;
+        }
         recordings.extend(boots.keys().cloned());
         let Some(manifest) = reader.manifest() else {
             is_whole = false;
@@ -212,6 +215,33 @@ fn leave_damaged(
         round.keep()?;
     }
     Ok(())
+}
+
+/// Leaves out what files lack that were longer once. Of files of one boot it is known which rows
+/// these are, and it is told once; of others it is told as long as it is so.
+fn leave_lacking(
+    round: &mut PushRound<'_>,
+    record: &Path,
+    series: WatchSeries,
+    reader: &RecordReader<RecordFolder>,
+    boots: &mut RecordedBoots,
+) -> Sent {
+    let (mut rows, mut is_known) = (0, true);
+    for file in &reader.lacking {
+        let Some(all) = reader.span_of(&file.name) else {
+            is_known = false;
+            continue;
+        };
+        add_boot(boots, &all.recording, &all.boot);
+        let numbers = (all.first, all.last);
+        rows += round.log.leave_out_rest(&all.recording, &all.boot, series.name(), numbers);
+    }
+    if rows > 0 || !is_known {
+        round.outcome.refused += rows;
+        round.outcome.left |= !is_known;
+        round.remark(format!("{}: {}", quoted(record), words_of_lacking(rows, &reader.lacking)));
+    }
+    if rows > 0 { round.keep() } else { Ok(()) }
 }
 
 /// The series without the segments of which all is done, whose boots are there all the same.

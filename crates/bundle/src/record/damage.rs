@@ -1,4 +1,5 @@
-//! Sections of rows that are not as they were written: what is lost with them, and what helps.
+//! Sections of rows that are not as they were written, and files that are shorter than they were:
+//! what is lost with them, and what helps.
 
 use model::text::several;
 use model::units::Nanos;
@@ -58,6 +59,29 @@ impl DamagedSection {
     }
 }
 
+/// A file of rows that is shorter than the record says, or is not there. Files are flushed before the
+/// record names their lengths: this is no end that is being written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LackingFile {
+    pub name: String,
+    /// The bytes that are not there; none where the whole file is missing.
+    pub bytes: Option<u64>,
+}
+
+/// What is said where rows are lacking with these files: so many, where that is known.
+pub fn words_of_lacking(rows: u64, files: &[LackingFile]) -> String {
+    let what = if rows > 0 { several(rows, "row is", "rows are") } else { "rows are".to_owned() };
+    let first = files.first().map_or(String::new(), |file| match file.bytes {
+        Some(bytes) => format!("{} is cut short by {}", file.name, several(bytes, "byte", "bytes")),
+        None => format!("{} is missing", file.name),
+    });
+    let others = match files.len().saturating_sub(1) as u64 {
+        0 => String::new(),
+        more => format!(", and {} so", several(more, "file more is", "files more are")),
+    };
+    format!("{what} lacking: {first}{others}; import the undamaged record, from a copy of its folder")
+}
+
 /// What is said where so many rows are left out with these sections.
 pub fn words_of(rows: u64, sections: &[DamagedSection]) -> String {
     let begin = sections.iter().filter_map(|section| Some(section.time?.0)).min();
@@ -81,6 +105,17 @@ pub fn words_of(rows: u64, sections: &[DamagedSection]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_name_the_file_that_lacks_rows() {
+        let cut = LackingFile { name: "x.jsonl".into(), bytes: Some(1) };
+        let missing = LackingFile { name: "y.tail".into(), bytes: None };
+        let words = words_of_lacking(2, std::slice::from_ref(&cut));
+        let helps = "; import the undamaged record, from a copy of its folder";
+        assert_eq!(words, format!("2 rows are lacking: x.jsonl is cut short by 1 byte{helps}"));
+        let words = words_of_lacking(0, &[missing, cut]);
+        assert_eq!(words, format!("rows are lacking: y.tail is missing, and 1 file more is so{helps}"));
+    }
 
     #[test]
     fn words_name_the_times_and_what_helps() {

@@ -10,13 +10,16 @@ use model::keyword::Keyword;
 use model::text::{quoted, several};
 use model::watch::{WatchEnvironment, WatchRun, WatchSeries};
 
-use super::damage::DamagedSection;
+use super::damage::{DamagedSection, LackingFile};
 use super::faults::{Faults, Seen};
 use super::lines::{EnvironmentLine, RowsLine, WATCH_SCHEMA, WorstLine};
 use super::listed::{ListedFile, read_file};
 use super::manifest::{MANIFEST, Manifest, ManifestFault, SegmentKind, is_record_file};
 use super::tail::each_block;
 use model::record::RecordTier;
+
+/// How often a manifest is read whose files are not there, in case they are being merged.
+const TRIES: usize = 3;
 
 /// What comes from the files of worst wake-ups.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,10 +35,14 @@ pub struct RecordReader<D> {
     manifest: Option<Manifest>,
     files: Vec<ListedFile>,
     tail: Option<(String, u64)>,
+    /// What is not there of files with rows of one series, or of all: of the tail.
+    short: Vec<(Option<WatchSeries>, LackingFile)>,
     /// What was found wrong, in sentences.
     pub remarks: Vec<String>,
     /// What [`RecordReader::each_row_text`] left out.
     pub damaged: Vec<DamagedSection>,
+    /// Files of what it was asked for last that are not whole, or not there.
+    pub lacking: Vec<LackingFile>,
 }
 
 /// Whether a folder is a record, whole or not.
@@ -78,16 +85,41 @@ impl RecordReader<RecordFolder> {
 impl<D: RecordDisk> RecordReader<D> {
     /// The same on any disk.
     pub fn open(disk: D) -> std::result::Result<RecordReader<D>, ManifestFault> {
-        let (files, remarks, damaged) = (Vec::new(), Vec::new(), Vec::new());
-        let mut reader = RecordReader { disk, manifest: None, files, tail: None, remarks, damaged };
+        let mut reader = RecordReader {
+            disk,
+            manifest: None,
+            files: Vec::new(),
+            tail: None,
+            short: Vec::new(),
+            remarks: Vec::new(),
+            damaged: Vec::new(),
+            lacking: Vec::new(),
+        };
         match Manifest::read(&reader.disk) {
-            Ok(manifest) => reader.list(&manifest).map_err(ManifestFault::Io)?,
+            Ok(manifest) => reader.list_latest(manifest).map_err(ManifestFault::Io)?,
             Err(ManifestFault::Missing | ManifestFault::Damaged) => {
                 reader.salvage().map_err(ManifestFault::Io)?;
             }
             Err(fault) => return Err(fault),
         }
         Ok(reader)
+    }
+
+    /// Lists the files of a manifest; where some are not there and there is a new manifest meanwhile,
+    /// they were merged, and those of that one are listed.
+    fn list_latest(&mut self, mut manifest: Manifest) -> io::Result<()> {
+        for left in (0..TRIES).rev() {
+            (self.files, self.short, self.remarks) = (Vec::new(), Vec::new(), Vec::new());
+            self.list(&manifest)?;
+            if left == 0 || self.short.is_empty() {
+                break;
+            }
+            match Manifest::read(&self.disk) {
+                Ok(next) if next != manifest => manifest = next,
+                _ => break,
+            }
+        }
+        Ok(())
     }
 
     fn list(&mut self, manifest: &Manifest) -> io::Result<()> {
@@ -99,14 +131,19 @@ impl<D: RecordDisk> RecordReader<D> {
                         self.remarks.push(format!("{} is of a series that is not known", file.name));
                         continue;
                     }
+                    // Those of hours and days have no rows that are passed on.
+                    let has_rows = series.is_some() && tier == RecordTier::Interval;
+                    let short = |bytes| (series, LackingFile { name: file.name.clone(), bytes });
                     let length = match self.disk.length(&file.name) {
                         Ok(length) if length >= file.bytes => length,
                         Ok(length) => {
                             self.remarks.push(format!("{} is cut short", file.name));
+                            self.short.extend(has_rows.then(|| short(Some(file.bytes - length))));
                             length
                         }
                         Err(error) if error.kind() == io::ErrorKind::NotFound => {
                             self.remarks.push(format!("{} is missing, with what it held", file.name));
+                            self.short.extend(has_rows.then(|| short(None)));
                             continue;
                         }
                         Err(error) => return Err(error),
@@ -121,6 +158,7 @@ impl<D: RecordDisk> RecordReader<D> {
             Ok(length) => Some((manifest.tail.clone(), length)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.remarks.push(format!("{} is missing, with what was recorded last", manifest.tail));
+                self.short.push((None, LackingFile { name: manifest.tail.clone(), bytes: None }));
                 None
             }
             Err(error) => return Err(error),
@@ -229,6 +267,10 @@ impl<D: RecordDisk> RecordReader<D> {
         wants: Option<&dyn Fn(&T) -> bool>,
         mut f: impl FnMut(T),
     ) -> io::Result<()> {
+        if wants.is_some() {
+            let of_it = self.short.iter().filter(|(of, _)| of.is_none() || *of == series);
+            self.lacking = of_it.map(|(_, file)| file.clone()).collect();
+        }
         let mut seen = Seen::new(self.manifest.is_none());
         let files: Vec<ListedFile> =
             self.files.iter().filter(|file| file.series == series).cloned().collect();

@@ -9,7 +9,7 @@ use model::watch::{WatchRun, WatchSeries};
 
 use super::damage::{DamagedSection, DamagedSpan};
 use super::lines::LineSpan;
-use super::manifest::{MANIFEST, RecordSegment, is_record_file};
+use super::manifest::{MANIFEST, Manifest, RecordSegment, is_record_file};
 use super::read::RecordReader;
 
 /// A line of rows, and what it is of.
@@ -59,17 +59,28 @@ impl<D: RecordDisk> RecordReader<D> {
     /// may say anything: of a segment of one boot these are all, and else none that is still to
     /// come.
     pub fn lost_with(&self, section: &DamagedSection) -> Vec<DamagedSpan> {
-        let has_it = |segment: &&RecordSegment| segment.files.iter().any(|file| file.name == section.file);
-        let known = self.manifest().and_then(|all| Some((all, all.segments.iter().find(has_it)?)));
         // To a record without its manifest nothing is added any more.
-        let Some((manifest, segment)) = known else { return section.spans.clone() };
-        let (from, to) = (&segment.from, &segment.to);
-        if from.boot == to.boot {
-            let (recording, boot) = (manifest.recording.clone(), from.boot.clone());
-            return vec![DamagedSpan { recording, boot, first: from.seq, last: to.seq }];
+        let Some((_, segment)) = self.segment_of(&section.file) else { return section.spans.clone() };
+        if let Some(all) = self.span_of(&section.file) {
+            return vec![all];
         }
+        let to = &segment.to;
         let is_recorded = |span: &&DamagedSpan| span.boot != to.boot || span.last <= to.seq;
         section.spans.iter().filter(is_recorded).cloned().collect()
+    }
+
+    /// The numbers of all rows of the segment that a file is of, where they are of one boot: what it
+    /// lacks is among them.
+    pub fn span_of(&self, file: &str) -> Option<DamagedSpan> {
+        let (manifest, RecordSegment { from, to, .. }) = self.segment_of(file)?;
+        let (recording, boot) = (manifest.recording.clone(), from.boot.clone());
+        (from.boot == to.boot).then_some(DamagedSpan { recording, boot, first: from.seq, last: to.seq })
+    }
+
+    fn segment_of(&self, file: &str) -> Option<(&Manifest, &RecordSegment)> {
+        let has_it = |segment: &&RecordSegment| segment.files.iter().any(|one| one.name == file);
+        let manifest = self.manifest()?;
+        Some((manifest, manifest.segments.iter().find(has_it)?))
     }
 
     /// Leaves out the files of segments of which this is true.

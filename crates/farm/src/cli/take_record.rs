@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bundle::record::damage::{DamagedSection, words_of};
+use bundle::record::damage::{DamagedSection, LackingFile, words_of, words_of_lacking};
 use model::error::Result;
 use model::text::{excerpt, several};
 use tokio::sync::mpsc;
@@ -35,6 +35,8 @@ pub struct TakenRecord {
     why: String,
     /// Sections that were changed after they were written: of their rows none was taken.
     damaged: Vec<DamagedSection>,
+    /// Files that were longer once, as the last look found them.
+    lacking: Vec<LackingFile>,
     /// Ends of boots that were new, which come once more.
     ends: u64,
     /// Rows that were new and lie in 1970: no clock of their boot was ever set.
@@ -56,6 +58,9 @@ impl TakenRecord {
         if !self.damaged.is_empty() {
             let rows = self.damaged.iter().fold(0u64, |sum, section| sum.saturating_add(section.rows));
             reasons.push(words_of(rows, &self.damaged));
+        }
+        if !self.lacking.is_empty() {
+            reasons.push(words_of_lacking(0, &self.lacking));
         }
         if self.merged > 0 {
             let rows = several(self.merged, "row is", "rows are");
@@ -158,6 +163,12 @@ impl TakenRecord {
                     self.damaged.push(section);
                 }
             }
+            RecordPart::Lacking(file) => {
+                // The tail is of each series.
+                if !self.lacking.contains(&file) {
+                    self.lacking.push(file);
+                }
+            }
             RecordPart::End(of, rows) => {
                 let board = self.board(store, one).await?;
                 self.put_end(store, batch_of_record(board, of, rows)).await?;
@@ -196,6 +207,7 @@ pub async fn take_record(
     // What comes from elsewhere must not end the server: a parser that fails ends its own task.
     let reading = spawn_blocking(move || read(&place, &up_to, |part| to.blocking_send(part).is_ok()));
     (taken.merged, taken.undated, taken.fault) = (0, 0, None);
+    taken.lacking.clear();
     while let Some(part) = parts.recv().await {
         taken.add(store, one, part).await?;
     }
@@ -415,6 +427,42 @@ mod tests {
             let (stored, had, reasons) = afresh(&store, &place).await;
             assert_eq!((stored, had), (rows, all - rows + SERIES));
             assert!(reasons.iter().all(|why| !why.contains("checksum")), "{reasons:?}");
+        });
+    }
+
+    #[test]
+    fn rows_that_a_file_lacks_are_a_reason_until_it_is_whole_and_a_live_end_is_none() {
+        on_each_engine(async |store| {
+            let folder = tempfile::tempdir().unwrap();
+            let place = folder.path().join("watch");
+            record(&place, (25, 85), LEAST_SIZE);
+            let (file, _) = first_section(&place, "wakeup");
+            let whole = fs::read(&file).unwrap();
+            fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+            let lacking = |reasons: Vec<String>| -> Vec<String> {
+                reasons.into_iter().filter(|why| why.starts_with("rows are lacking: ")).collect()
+            };
+            let mut taken = TakenRecord::default();
+            for _ in 0..2 {
+                take_record(&store, &of(&place), &mut taken).await.unwrap();
+                let why = lacking(taken.reasons());
+                assert!(why.len() == 1 && why[0].contains(" is cut short by "), "{why:?}");
+            }
+            let stored = taken.stored;
+            assert!(stored > 0 && stored < 60 * SERIES, "{stored}");
+            fs::remove_file(&file).unwrap();
+            let why = lacking(afresh(&store, &place).await.2);
+            assert!(why.len() == 1 && why[0].contains(" is missing; "), "{why:?}");
+            fs::write(&file, whole).unwrap();
+            take_record(&store, &of(&place), &mut taken).await.unwrap();
+            assert_eq!(lacking(taken.reasons()), [""; 0]);
+            let (new, _, reasons) = afresh(&store, &place).await;
+            assert_eq!((new + taken.stored, lacking(reasons).len()), (60 * SERIES, 0));
+            let tail = fs::read_dir(&place).unwrap().map(|file| file.unwrap().path());
+            let tail = tail.filter(|path| path.extension().is_some_and(|end| end == "tail")).max().unwrap();
+            let bytes = fs::read(&tail).unwrap();
+            fs::write(&tail, &bytes[..bytes.len().saturating_sub(9)]).unwrap();
+            assert_eq!(lacking(afresh(&store, &place).await.2), [""; 0]);
         });
     }
 

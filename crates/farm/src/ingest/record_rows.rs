@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use bundle::record::cuts::RowCut;
-use bundle::record::damage::DamagedSection;
+use bundle::record::damage::{DamagedSection, LackingFile};
 use bundle::record::read::{RecordItem, RecordReader};
 use bundle::record::texts::RowText;
 use host::RecordFolder;
@@ -35,6 +35,8 @@ pub enum RecordPart {
     LeftOut { of: RowsOf, up_to: u64, rows: u64, why: String },
     /// Rows that no checksum proves: what is wrong in them is not known.
     Damaged(DamagedSection),
+    /// Rows were in it that are not there any more.
+    Lacking(LackingFile),
 }
 
 /// The last number that was taken, of each boot, recording and series.
@@ -76,6 +78,7 @@ pub fn read(
         }
         goes_on = goes_on && begun.is_none_or(|cut| hand_over(&cut, &mut take));
         goes_on = goes_on && reader.damaged.into_iter().map(RecordPart::Damaged).all(&mut take);
+        goes_on = goes_on && reader.lacking.into_iter().map(RecordPart::Lacking).all(&mut take);
         read.map_err(|error| format!("it cannot be read any further ({error})"))?;
         if !goes_on {
             break;

@@ -181,11 +181,16 @@ fn rows_that_are_no_rows_to_the_farm_are_left_out_and_the_others_sent() {
     assert_eq!((outcome.runs, !outcome.remarks.is_empty()), (1, true), "{}", run.display());
 }
 
-/// Changes a digit of a row in the first section of a series; how many rows that section has.
-fn damage(record: &Path, series: &str) -> usize {
+/// The first file of five minutes of a series.
+fn closed_file(record: &Path, series: &str) -> PathBuf {
     let end = format!(".interval.{series}.rows.jsonl");
     let files = fs::read_dir(record).unwrap().map(|file| file.unwrap().path());
-    let file = files.filter(|path| path.to_string_lossy().ends_with(&end)).min().expect("a closed file");
+    files.filter(|path| path.to_string_lossy().ends_with(&end)).min().expect("a closed file")
+}
+
+/// Changes a digit of a row in the first section of a series; how many rows that section has.
+fn damage(record: &Path, series: &str) -> usize {
+    let file = closed_file(record, series);
     let mut text = fs::read_to_string(&file).unwrap();
     let section = text.lines().take_while(|line| !line.starts_with("{\"end\""));
     let rows = section.filter(|line| line.starts_with("{\"seq\"")).count();
@@ -236,6 +241,29 @@ fn rows_that_no_checksum_proves_are_left_out_once_and_the_others_sent() {
             (outcome.refused, farm.rows.len()),
             (0, (60 + usize::from(with_manifest)) * SERIES - rows)
         );
+    }
+}
+
+#[test]
+fn rows_that_a_cut_file_lacks_are_told_and_the_others_sent() {
+    // Of one boot, and of two in one file: of that it is not known which they are.
+    for (first, of_one_boot) in [(25, true), (24, false)] {
+        let (mut board, mut farm) = (Board::new(), FakeFarm::default());
+        board.recorded = first;
+        board.record(60, LEAST_SIZE);
+        let file = closed_file(&board.place.path().join("watch"), "timer");
+        let bytes = fs::read(&file).unwrap();
+        fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
+        let outcome = board.send_all(&mut farm);
+        let lacking = 60 * SERIES as u64 - outcome.rows;
+        assert!(lacking > 0 && farm.rows.len() as u64 == outcome.rows, "{outcome:?}");
+        let told = if of_one_boot { (lacking, false) } else { (0, true) };
+        assert_eq!((outcome.refused, outcome.left), told, "{outcome:?}");
+        let is_told = |remark: &String| remark.contains("lacking: ") && remark.contains("is cut short by ");
+        assert!(outcome.remarks.iter().any(is_told), "{outcome:?}");
+        let outcome = board.send_all(&mut farm);
+        assert_eq!((outcome.rows, outcome.refused, outcome.left), (0, 0, !of_one_boot), "{outcome:?}");
+        assert_eq!(outcome.remarks.iter().any(is_told), !of_one_boot, "{outcome:?}");
     }
 }
 

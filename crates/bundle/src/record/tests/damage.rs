@@ -1,6 +1,6 @@
 //! Records that are damaged, edited, newer or another's: what can be read is read, and said.
 
-use super::super::damage::{DamagedSection, DamagedSpan};
+use super::super::damage::{DamagedSection, DamagedSpan, LackingFile};
 use super::super::fake::MemoryDisk;
 use super::super::lines::LineSpan;
 use super::super::manifest::{MANIFEST, ManifestFault, SegmentKind};
@@ -143,6 +143,50 @@ fn no_row_of_a_changed_section_is_passed_on_and_all_others_are() {
     copy.put(&file.name, Some(&bytes[..end]));
     let (found, damaged, _) = passed_on(&copy);
     assert!(own.iter().all(|seq| found.contains(seq)) && damaged.is_empty(), "{damaged:?}");
+}
+
+/// The files that lack rows of a series, and the numbers that may be among these.
+fn lacking(disk: &MemoryDisk, series: WatchSeries) -> (Vec<LackingFile>, Option<DamagedSpan>) {
+    let mut reader = RecordReader::open(disk).unwrap();
+    reader.each_row_text(series, |_| true, |_| {}).unwrap();
+    let span = reader.lacking.first().and_then(|file| reader.span_of(&file.name));
+    (reader.lacking, span)
+}
+
+#[test]
+fn what_a_file_lacks_is_told_from_an_end_that_is_being_written() {
+    let disk = recorded();
+    let manifest = RecordReader::open(&disk).unwrap().manifest().unwrap().clone();
+    let intervals = manifest.in_order(SegmentKind::Rows).filter(|(tier, _)| *tier == RecordTier::Interval);
+    let segment = intervals.map(|(_, segment)| segment).last().unwrap();
+    let file = segment.files.iter().find(|file| file.series == "timer").unwrap();
+    let bytes = disk.bytes(&file.name).unwrap();
+    let length = bytes.len();
+    for (rest, lacks) in [(None, None), (Some(0), Some(length)), (Some(length - 1), Some(1))] {
+        let copy = disk.copy();
+        copy.put(&file.name, rest.map(|rest| &bytes[..rest]));
+        let lost = LackingFile { name: file.name.clone(), bytes: lacks.map(|lacks| lacks as u64) };
+        let (first, last) = (segment.from.seq, segment.to.seq);
+        let span = DamagedSpan { recording: "r1".into(), boot: "b1".into(), first, last };
+        assert_eq!(lacking(&copy, WatchSeries::Timer), (vec![lost], Some(span)), "{rest:?}");
+        assert_eq!(lacking(&copy, WatchSeries::Wakeup), (vec![], None), "{rest:?}");
+    }
+    // What is behind the length that the record names is being written, and so is the tail's end.
+    let copy = disk.copy();
+    let mut longer = bytes.clone();
+    longer.extend_from_slice(b"{\"seq\"");
+    copy.put(&file.name, Some(&longer));
+    assert!(lacking(&copy, WatchSeries::Timer).0.is_empty());
+    let tail = disk.bytes(&manifest.tail).unwrap();
+    for rest in [0, tail.len() / 2, tail.len().saturating_sub(1)] {
+        copy.put(&manifest.tail, Some(&tail[..rest]));
+        assert!(lacking(&copy, WatchSeries::Timer).0.is_empty(), "{rest}");
+    }
+    copy.put(&manifest.tail, None);
+    let gone = LackingFile { name: manifest.tail.clone(), bytes: None };
+    for series in [WatchSeries::Timer, WatchSeries::Wakeup] {
+        assert_eq!(lacking(&copy, series), (vec![gone.clone()], None));
+    }
 }
 
 #[test]
