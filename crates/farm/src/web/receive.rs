@@ -48,10 +48,8 @@ fn received(id: &str) -> serde_json::Value {
 
 /// The same of a run as a manifest has it, with what the farm could not take of it.
 fn received_run_as(id: &str, sent: &SentBundle, remarks: Vec<String>) -> serde_json::Value {
-    let mut told = received(id);
-    told["manifest"] = json!(hex(&sent.manifest));
-    told["remarks"] = json!(remarks);
-    told
+    let manifest = hex(&sent.manifest);
+    json!({ "schema": RECEIVED_SCHEMA, "id": id, "manifest": manifest, "remarks": remarks })
 }
 
 /// Which rows were there with other content, in a line.
