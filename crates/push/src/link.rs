@@ -22,8 +22,8 @@ use super::address::FarmAddress;
 const ANSWER_LIMIT: u64 = 4 << 20;
 const CERTIFICATES_LIMIT: u64 = 1 << 20;
 /// What is said of an answer that is none of a farm's, or of an earlier one's.
-const NO_FARM: &str = "what answers is not onbeat-farm, or an earlier one: look at the address and at what is \
-                       between this board and the farm, else update onbeat-farm";
+const NO_FARM: &str = "what answers is not onbeat-farm, or an earlier one: look at the address and at what \
+                       is between this board and the farm, else update onbeat-farm";
 
 /// What the farm answered.
 #[derive(Clone, Debug, Default, PartialEq)]

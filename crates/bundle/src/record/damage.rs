@@ -59,12 +59,13 @@ impl DamagedSection {
     }
 }
 
-/// A file of rows that is shorter than the record says, or is not there. Files are flushed before the
-/// record names their lengths: this is no end that is being written.
+/// A file of rows that is shorter than the record says, or is not there. Files are flushed before
+/// the record names their lengths: this is no end that is being written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LackingFile {
     pub name: String,
-    /// The bytes that are not there; none where the whole file is missing.
+    /// The bytes that are not there, 0 where it is not known any more how many these are; none where
+    /// the whole file is missing.
     pub bytes: Option<u64>,
 }
 
@@ -72,6 +73,7 @@ pub struct LackingFile {
 pub fn words_of_lacking(rows: u64, files: &[LackingFile]) -> String {
     let what = if rows > 0 { several(rows, "row is", "rows are") } else { "rows are".to_owned() };
     let first = files.first().map_or(String::new(), |file| match file.bytes {
+        Some(0) => format!("{} is cut short", file.name),
         Some(bytes) => format!("{} is cut short by {}", file.name, several(bytes, "byte", "bytes")),
         None => format!("{} is missing", file.name),
     });
@@ -113,6 +115,8 @@ mod tests {
         let words = words_of_lacking(2, std::slice::from_ref(&cut));
         let helps = "; import the undamaged record, from a copy of its folder";
         assert_eq!(words, format!("2 rows are lacking: x.jsonl is cut short by 1 byte{helps}"));
+        let words = words_of_lacking(0, &[LackingFile { bytes: Some(0), ..cut.clone() }]);
+        assert_eq!(words, format!("rows are lacking: x.jsonl is cut short{helps}"));
         let words = words_of_lacking(0, &[missing, cut]);
         assert_eq!(words, format!("rows are lacking: y.tail is missing, and 1 file more is so{helps}"));
     }

@@ -105,8 +105,8 @@ impl<D: RecordDisk> RecordReader<D> {
         Ok(reader)
     }
 
-    /// Lists the files of a manifest; where some are not there and there is a new manifest meanwhile,
-    /// they were merged, and those of that one are listed.
+    /// Lists the files of a manifest; where some are not there and there is a new manifest
+    /// meanwhile, they were merged, and those of that one are listed.
     fn list_latest(&mut self, mut manifest: Manifest) -> io::Result<()> {
         for left in (0..TRIES).rev() {
             (self.files, self.short, self.remarks) = (Vec::new(), Vec::new(), Vec::new());
@@ -135,7 +135,11 @@ impl<D: RecordDisk> RecordReader<D> {
                     let has_rows = series.is_some() && tier == RecordTier::Interval;
                     let short = |bytes| (series, LackingFile { name: file.name.clone(), bytes });
                     let length = match self.disk.length(&file.name) {
-                        Ok(length) if length >= file.bytes => length,
+                        Ok(length) if length >= file.bytes => {
+                            // A writer found nothing of what it held.
+                            self.short.extend((has_rows && file.bytes == 0).then(|| short(Some(0))));
+                            length
+                        }
                         Ok(length) => {
                             self.remarks.push(format!("{} is cut short", file.name));
                             self.short.extend(has_rows.then(|| short(Some(file.bytes - length))));
@@ -282,6 +286,12 @@ impl<D: RecordDisk> RecordReader<D> {
                     self.remark(format!("{} was merged or dropped while it was read: read again", file.name));
                 }
                 read => read?,
+            }
+            // Up to the length that the manifest names each section was ended; where a writer found
+            // less it names that.
+            let is_cut = faults.cut && file.tier == RecordTier::Interval && self.manifest.is_some();
+            if is_cut && wants.is_some() && self.lacking.iter().all(|one| one.name != file.name) {
+                self.lacking.push(LackingFile { name: file.name.clone(), bytes: Some(0) });
             }
             faults.remarks(&file.name).into_iter().for_each(|remark| self.remark(remark));
             self.damaged.append(&mut faults.damaged);

@@ -69,8 +69,8 @@ impl<D: RecordDisk> RecordReader<D> {
         section.spans.iter().filter(is_recorded).cloned().collect()
     }
 
-    /// The numbers of all rows of the segment that a file is of, where they are of one boot: what it
-    /// lacks is among them.
+    /// The numbers of all rows of the segment that a file is of, where they are of one boot: what
+    /// it lacks is among them.
     pub fn span_of(&self, file: &str) -> Option<DamagedSpan> {
         let (manifest, RecordSegment { from, to, .. }) = self.segment_of(file)?;
         let (recording, boot) = (manifest.recording.clone(), from.boot.clone());

@@ -40,8 +40,8 @@ pub fn with(status: StatusCode, value: &serde_json::Value) -> Received {
     Ok(response)
 }
 
-/// What acknowledges a piece or an environment, by its digest, or a run: a board goes by that, and by
-/// no other document that something on the way answers with.
+/// What acknowledges a piece or an environment, by its digest, or a run: a board goes by that, and
+/// by no other document that something on the way answers with.
 fn received(id: &str) -> serde_json::Value {
     json!({ "schema": RECEIVED_SCHEMA, "id": id })
 }

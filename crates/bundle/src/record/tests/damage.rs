@@ -171,6 +171,16 @@ fn what_a_file_lacks_is_told_from_an_end_that_is_being_written() {
         assert_eq!(lacking(&copy, WatchSeries::Timer), (vec![lost], Some(span)), "{rest:?}");
         assert_eq!(lacking(&copy, WatchSeries::Wakeup), (vec![], None), "{rest:?}");
     }
+    // A writer goes on with what there is, and names that.
+    for rest in [0, length / 2] {
+        let copy = disk.copy();
+        copy.put(&file.name, Some(&bytes[..rest]));
+        let (mut writer, _) = RecordWriter::open(&copy, 1 << 20, "r1").unwrap();
+        writer.limits = super::super::limits::KeepLimits { segment: 1, most: 1, closed: 1 << 20 };
+        assert_eq!(writer.append(&run("b1"), &interval(200, 1, 20)).unwrap().trouble, None);
+        let lost = LackingFile { name: file.name.clone(), bytes: Some(0) };
+        assert_eq!(lacking(&copy, WatchSeries::Timer).0, [lost], "{rest}");
+    }
     // What is behind the length that the record names is being written, and so is the tail's end.
     let copy = disk.copy();
     let mut longer = bytes.clone();
