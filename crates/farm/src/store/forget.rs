@@ -2,6 +2,7 @@
 
 use model::error::Result;
 
+use super::dropped::drop_all_added;
 use super::how_counted::drop_notes;
 use super::{FarmStore, trouble};
 
@@ -34,6 +35,7 @@ impl FarmStore {
             sqlx::query(statement).execute(&mut *all).await.map_err(trouble)?;
         }
         drop_notes(&mut all).await.map_err(trouble)?;
+        drop_all_added(&mut all).await.map_err(trouble)?;
         all.commit().await.map_err(trouble)
     }
 }

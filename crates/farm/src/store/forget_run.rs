@@ -7,11 +7,12 @@ use model::units::Nanos;
 use serde::Serialize;
 use sqlx::{Any, AssertSqlSafe, Transaction};
 
+use super::dropped::{TierPart, drop_added};
 use super::earlier::{EarlierRun, earlier_run, slots};
 use super::forgotten::mark;
 use super::how_counted::drop_note;
 use super::large_sums::of_halves;
-use super::own_part::{OwnPart, own_parts};
+use super::own_part::own_parts;
 use super::runs::OVER;
 use super::tiers::{TierPlace, maximum, put_tiers, take_out_of_tiers, tier_rows};
 use super::{FarmStore, to_u64, trouble};
@@ -169,7 +170,7 @@ async fn take_out(
     all: &mut Transaction<'static, Any>,
     of: &EarlierRun,
     id: &str,
-    parts: &[OwnPart],
+    parts: &[TierPart],
 ) -> sqlx::Result<()> {
     let slots =
         sqlx::query("delete from slot where board_id = $1 and series = $2 and plan = $3 and recording = $4");
@@ -179,9 +180,10 @@ async fn take_out(
         sqlx::query(statement).bind(of.board).bind(id).execute(&mut **all).await?;
     }
     drop_note(all, id).await?;
+    drop_added(all, id).await?;
     for part in parts {
         let rows: Vec<_> = part.rows.iter().map(|row| (of.board, &of.key, row.t, row)).collect();
-        take_out_of_tiers(all, (&part.tiers, &rows), (&[], &[])).await?;
+        take_out_of_tiers(all, (&[part.tier], &rows), (&[], &[])).await?;
     }
     renew_maxima(all, of).await
 }

@@ -374,6 +374,93 @@ fn a_run_goes_also_where_histograms_of_short_times_were_dropped() {
     });
 }
 
+/// Samples of each histogram of a tier.
+async fn samples(store: &FarmStore, tier: Tier) -> Vec<(i64, u64)> {
+    let key = recorded_run("hunt", "a").run.key;
+    let rows = store.tiers("a", &key, tier, ALL).await.unwrap();
+    for row in &rows {
+        assert_eq!(row.cpus.iter().map(|cpu| cpu.rows.total()).sum::<u64>(), row.n, "{tier:?} {}", row.t);
+    }
+    rows.into_iter().map(|row| (row.t, row.n)).collect()
+}
+
+async fn remove(store: &FarmStore, record: &BundleRecord, has_bundle: bool) {
+    let removal = store.forget_run(&record.run.id, has_bundle.then_some(record), None).await.unwrap();
+    assert!(matches!(removal, RunRemoval::Removed(_)), "{removal:?}");
+    assert_eq!(store.faults().await.unwrap(), [""; 0]);
+}
+
+#[test]
+fn a_run_takes_nothing_of_what_came_after_its_histograms_were_dropped() {
+    on_each_engine(async |store| {
+        let first = made("first", &[(300, 5, 200), (600, 5, 200)]);
+        for (others, has_bundle) in [(5, true), (5, false), (9, true), (9, false)] {
+            let late = made("late", &[(300, others, 200), (600, others, 200)]);
+            store.put(&first).await.unwrap();
+            for tier in [Tier::Slot, Tier::Hour] {
+                store.prune(tier, 9 * DAY).await.unwrap();
+            }
+            store.put(&late).await.unwrap();
+            remove(&store, &first, has_bundle).await;
+            assert_eq!(samples(&store, Tier::Slot).await, [(300, others), (600, others)]);
+            assert_eq!(samples(&store, Tier::Hour).await, [(0, 2 * others)]);
+            assert_eq!(samples(&store, Tier::Day).await, [(0, 2 * others)]);
+            // What came then has its part there, as long as that is not dropped, too.
+            store.put(&first).await.unwrap();
+            remove(&store, &late, true).await;
+            assert_eq!(samples(&store, Tier::Slot).await, [(300, 5), (600, 5)]);
+            assert_eq!(samples(&store, Tier::Hour).await, [(0, 10)]);
+            remove(&store, &first, true).await;
+            for tier in Tier::ALL {
+                assert!(samples(&store, tier).await.is_empty(), "{tier:?}");
+            }
+            let notes = "select count(*) from meta where name like 'dropped since _ %'";
+            let notes: i64 = sqlx::query_scalar(notes).fetch_one(&store.pool).await.unwrap();
+            assert_eq!(notes, 0);
+            without_marks(&store).await;
+        }
+    });
+}
+
+/// A limit that was longer than the one before it leaves what came in between.
+#[test]
+fn a_late_run_takes_what_is_its_own_where_some_of_it_was_dropped() {
+    on_each_engine(async |store| {
+        let at = |n: u64| [(DAY, n, 200usize), (5 * DAY, n, 200)];
+        let (late, other) = (made("late", &at(5)), made("other", &at(9)));
+        store.prune(Tier::Slot, 9 * DAY).await.unwrap();
+        store.put(&late).await.unwrap();
+        assert_eq!(store.prune(Tier::Slot, 3 * DAY).await.unwrap(), 1);
+        store.put(&other).await.unwrap();
+        assert_eq!(samples(&store, Tier::Slot).await, [(DAY, 9), (5 * DAY, 14)]);
+        remove(&store, &late, true).await;
+        assert_eq!(samples(&store, Tier::Slot).await, [(DAY, 9), (5 * DAY, 9)]);
+        assert_eq!(samples(&store, Tier::Hour).await, [(DAY, 9), (5 * DAY, 9)]);
+    });
+}
+
+/// Earlier versions did not note what came after histograms were dropped: it cannot be told whose
+/// samples are in those of these days, which are dropped again.
+#[test]
+fn what_came_for_days_that_an_earlier_version_dropped_goes_where_it_is_mixed() {
+    on_each_engine(async |store| {
+        let at = |n: u64| [(300, n, 200usize), (600, n, 200), (2 * DAY, n, 200)];
+        let (first, late, last) = (made("first", &at(5)), made("late", &at(9)), made("last", &at(7)));
+        store.put(&first).await.unwrap();
+        store.prune(Tier::Slot, DAY).await.unwrap();
+        store.put(&late).await.unwrap();
+        let earlier = "delete from meta where name like 'dropped since%'";
+        sqlx::query(earlier).execute(&store.pool).await.unwrap();
+        remove(&store, &first, true).await;
+        assert_eq!(samples(&store, Tier::Slot).await, [(2 * DAY, 9)]);
+        assert_eq!(samples(&store, Tier::Day).await, [(0, 18), (2 * DAY, 9)]);
+        store.put(&last).await.unwrap();
+        remove(&store, &late, true).await;
+        assert_eq!(samples(&store, Tier::Slot).await, [(300, 7), (600, 7), (2 * DAY, 7)]);
+        assert_eq!(samples(&store, Tier::Day).await, [(0, 14), (2 * DAY, 7)]);
+    });
+}
+
 #[test]
 fn a_run_that_is_unknown_or_pinned_stays_and_one_that_went_does_not_come_again() {
     on_each_engine(async |store| {

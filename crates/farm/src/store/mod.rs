@@ -15,6 +15,7 @@ mod counted;
 mod counted_days;
 mod culprit_days;
 mod culprits;
+mod dropped;
 mod earlier;
 mod engine;
 mod environments;

@@ -7,17 +7,12 @@ use model::rows::RowCounts;
 use model::units::Cpu;
 use sqlx::{Any, Transaction};
 
+use super::dropped::{AddedFrom, TierPart};
 use super::earlier::{EarlierRun, EarlierSlot};
 use super::own_tiers::is_by_rows;
 use super::tiers::{TierPlace, tier_rows};
 use crate::parts_of_run::rows_of_slots;
 use crate::records::{BundleRecord, SlotPeak, Tier, TierRow};
-
-/// Histograms that a run added to these tiers.
-pub struct OwnPart {
-    pub tiers: Vec<Tier>,
-    pub rows: Vec<TierRow>,
-}
 
 /// What a run has of the time of one histogram.
 struct OwnStretch {
@@ -30,37 +25,41 @@ struct OwnStretch {
 /// The histograms of a stretch of time, by the first second of each.
 type Histograms = BTreeMap<i64, TierRow>;
 
-/// What a run added, whose five minutes are loaded; none where that cannot be told: nothing says
-/// whether it counts by them, or it shares several histograms with others, and nothing says what of
-/// them is its own.
+/// What the histograms have of a run, whose five minutes are loaded; none where that cannot be told:
+/// nothing says whether it counts by them, or it shares several histograms with others, and nothing
+/// says what of them is its own.
 pub async fn own_parts(
     all: &mut Transaction<'static, Any>,
     of: &EarlierRun,
     id: &str,
     bundle: Option<&BundleRecord>,
-) -> sqlx::Result<Option<Vec<OwnPart>>> {
+) -> sqlx::Result<Option<Vec<TierPart>>> {
     match is_by_rows(all, of, id, bundle).await? {
         None => return Ok(None),
         Some(false) => {
             let rows = vec![of.whole.clone()];
-            return Ok(Some(vec![OwnPart { tiers: vec![Tier::Day], rows }]));
+            return Ok(Some(vec![TierPart { tier: Tier::Day, rows }]));
         }
         Some(true) => {}
     }
+    let first = of.slots.iter().map(|slot| slot.t).min().unwrap_or(of.started);
+    let from = AddedFrom::of(all, id, first).await?;
     if let Some(rows) = bundle.and_then(|bundle| of.by_rows(bundle)) {
-        return Ok(Some(vec![OwnPart { tiers: Tier::ALL.to_vec(), rows }]));
+        return Ok(Some(from.parts(&Tier::ALL, &rows)));
     }
     let mut parts = Vec::new();
     for (at, tier) in Tier::ALL.into_iter().enumerate() {
         let stretches = stretches_of(&of.slots, tier);
-        let there = histograms(all, of, tier, &stretches).await?;
+        let mut there = histograms(all, of, tier, &stretches).await?;
+        // What came after the run's own were dropped is of others alone.
+        there.retain(|t, _| from.has(tier, *t));
         if let Some(rows) = told(&stretches, &there, &of.whole) {
-            parts.push(OwnPart { tiers: Tier::ALL[at..].to_vec(), rows });
+            parts.extend(from.parts(&Tier::ALL[at..], &rows));
             return Ok(Some(parts));
         }
         // A longer stretch may tell more; what is there of this tier has to go as it is.
         let Some(rows) = alone(&stretches, &there) else { return Ok(None) };
-        parts.push(OwnPart { tiers: vec![tier], rows });
+        parts.push(TierPart { tier, rows });
     }
     Ok(None)
 }

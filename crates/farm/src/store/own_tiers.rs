@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sqlx::{Any, AssertSqlSafe, Transaction};
 
+use super::dropped::dropped_until;
 use super::earlier::{EarlierRun, EarlierSlot};
 use super::how_counted::{HOW_COUNTED, join_note, noted};
 use super::runs::{ON_BY_ROWS, OVER};
-use super::sums::dropped_until;
 use super::tiers::{TierPlace, tier_rows};
 use crate::records::{BundleRecord, Tier, TierRow};
 
@@ -81,10 +81,7 @@ async fn by_sums(
     for tier in Tier::ALL {
         let own = samples_of(&of.slots, tier);
         let of_day = if tier == Tier::Day { whole.clone() } else { Stretches::new() };
-        let dropped: Option<i64> = sqlx::query_scalar("select value from meta where name = $1")
-            .bind(dropped_until(tier))
-            .fetch_optional(&mut **all)
-            .await?;
+        let dropped = dropped_until(all, tier).await?;
         let times: BTreeSet<i64> = own.keys().chain(of_day.keys()).copied().collect();
         let times: Vec<i64> =
             times.into_iter().filter(|t| dropped.is_none_or(|dropped| *t >= dropped)).collect();

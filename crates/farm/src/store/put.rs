@@ -3,6 +3,7 @@
 use model::error::{Failure, Result};
 use sqlx::{Any, Transaction};
 
+use super::dropped::note_added;
 use super::earlier::{EarlierRun, PutOutcome, earlier_run, judged_anew};
 use super::environments::environment_id;
 use super::forgotten::judged_now;
@@ -111,6 +112,9 @@ impl FarmStore {
         put_run(all, record, (board, environment), &place).await?;
         if record.run.complete {
             note(all, &record.run.id, !record.rows.is_empty()).await?;
+        }
+        if !record.rows.is_empty() {
+            note_added(all, &record.run.id).await?;
         }
         let key = &record.run.key;
         let slots = (0..).zip(&record.slots).map(|(seq, slot)| (SlotPlace { board, key, seq }, slot));

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use model::error::Result;
 use sqlx::any::{AnyArguments, AnyRow};
 use sqlx::query::QueryAs;
-use sqlx::{Any, AssertSqlSafe, Executor, FromRow, SqlSafeStr, Transaction};
+use sqlx::{Any, AnyConnection, AssertSqlSafe, FromRow, SqlSafeStr, Transaction};
 
+use super::dropped::{drop_histograms, dropped_until};
 use super::how_counted::{HOW_COUNTED, join_note};
 use super::large_sums::of_halves;
 use super::{FarmStore, to_u64, trouble};
@@ -28,11 +29,6 @@ where
 
 /// Samples by day.
 type Days = BTreeMap<i64, i128>;
-
-/// The name in `meta` of the day up to which histograms were dropped.
-pub fn dropped_until(tier: Tier) -> String {
-    format!("dropped {}", tier.number())
-}
 
 fn plural(tier: Tier) -> &'static str {
     match tier {
@@ -67,7 +63,7 @@ pub async fn sum_faults(
             continue;
         }
         // Rows may have come for a day whose other histograms were dropped before.
-        let from = noted_until(&mut **all, tier).await?;
+        let from = noted_until(all, tier).await?;
         let each: Days = slots.iter().chain(&days).map(|(day, _)| (*day, 0)).collect();
         for day in each.into_keys().filter(|day| *day >= from) {
             let (n, there) = (slots.get(&day).copied().unwrap_or_default(), days.get(&day).copied());
@@ -154,7 +150,7 @@ pub async fn missed_faults(
             continue;
         }
         // Rows may have come for a day whose other histograms were dropped before.
-        let from = noted_until(&mut **all, tier).await?;
+        let from = noted_until(all, tier).await?;
         let kept: Days = days.into_iter().filter(|(day, _)| *day >= from).collect();
         for (day, there) in &kept {
             let n = slots.get(day).copied().unwrap_or_default();
@@ -186,34 +182,22 @@ async fn missed_of_runs(all: &mut Transaction<'static, Any>, key: &CheckedSeries
 }
 
 /// The day up to which histograms of a tier were dropped.
-async fn noted_until(from: impl Executor<'_, Database = Any>, tier: Tier) -> Result<i64> {
-    let until = sqlx::query_scalar("select value from meta where name = $1").bind(dropped_until(tier));
-    let until: Option<i64> = until.fetch_optional(from).await.map_err(trouble)?;
-    Ok(until.unwrap_or(i64::MIN))
+async fn noted_until(by: &mut AnyConnection, tier: Tier) -> Result<i64> {
+    Ok(dropped_until(by, tier).await.map_err(trouble)?.unwrap_or(i64::MIN))
 }
 
 impl FarmStore {
     /// The day up to which histograms of a tier were dropped.
     pub(super) async fn dropped_until(&self, tier: Tier) -> Result<i64> {
-        noted_until(&self.pool, tier).await
+        let mut one = self.pool.acquire().await.map_err(trouble)?;
+        noted_until(&mut one, tier).await
     }
 
     /// Drops the histograms of a tier from before a day, whole days only: how many. Their samples
     /// are in the next tier.
     pub async fn prune(&self, tier: Tier, before: i64) -> Result<u64> {
-        let day = Tier::Day.begin(before);
         let mut all = self.begin().await?;
-        sqlx::query(
-            "insert into meta (name, value) values ($1, $2) on conflict (name) do update \
-             set value = case when excluded.value > meta.value then excluded.value else meta.value end",
-        )
-        .bind(dropped_until(tier))
-        .bind(day)
-        .execute(&mut *all)
-        .await
-        .map_err(trouble)?;
-        let drop = sqlx::query("delete from hist where tier = $1 and t < $2").bind(tier.number()).bind(day);
-        let dropped = drop.execute(&mut *all).await.map_err(trouble)?.rows_affected();
+        let dropped = drop_histograms(&mut all, tier, Tier::Day.begin(before)).await.map_err(trouble)?;
         all.commit().await.map_err(trouble)?;
         Ok(dropped)
     }
