@@ -207,7 +207,7 @@ async fn renew_maxima(all: &mut Transaction<'static, Any>, of: &EarlierRun) -> s
     for (place, mut row) in tier_rows(all, &places).await? {
         let gone = gone.remove(&place).unwrap_or_default();
         if row.max_ns.is_some_and(|max| gone.contains(&max)) {
-            row.max_ns = maximum(all, &place, row.max_ns).await?;
+            row.max_ns = maximum(all, &place, &row).await?;
             renewed.insert(place, row);
         }
     }

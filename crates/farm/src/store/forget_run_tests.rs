@@ -344,6 +344,39 @@ fn the_maximum_that_is_left_is_of_what_counts_there() {
     });
 }
 
+/// Of a store of before it was noted how runs count: the maximum that is left is none of which the
+/// histogram has no sample.
+#[test]
+fn no_maximum_is_that_of_a_run_which_is_no_part_of_the_histogram() {
+    on_each_engine(async |store| {
+        let stays = made("stays", &[(DAY + 300, 3, 200), (DAY + 600, 4, 200)]);
+        let goes = made("goes", &[(DAY + 300, 3, 1_400), (DAY + 600, 4, 1_400)]);
+        // Beyond the maximum that there was, and below it.
+        for largest in [1_500, 1_350] {
+            let other = [(DAY - 600, 7, 100), (DAY + 300, 2, largest)];
+            store.put(&stays).await.unwrap();
+            store.put(&without_rows(made("other", &other))).await.unwrap();
+            let before = shown(&store).await;
+            store.put(&goes).await.unwrap();
+            without_notes(&store).await;
+            remove(&store, &goes, true).await;
+            assert_eq!(shown(&store).await, before, "{largest}");
+            store.forget_measured().await.unwrap();
+        }
+        // The rows of another tool's run may be wide: its largest is beyond what they say.
+        let mut foreign = without_rows(made("foreign", &[(DAY + 300, 2, 100)]));
+        foreign.slots.clear();
+        (foreign.run.max_ns, foreign.whole.max_ns) = (Some(Nanos(1_350)), Some(Nanos(1_350)));
+        store.put(&stays).await.unwrap();
+        store.put(&foreign).await.unwrap();
+        let before = shown(&store).await;
+        store.put(&goes).await.unwrap();
+        without_notes(&store).await;
+        remove(&store, &goes, true).await;
+        assert_eq!(shown(&store).await, before);
+    });
+}
+
 /// Hours tell what five minutes no longer do, and days what hours no longer do.
 #[test]
 fn a_run_goes_also_where_histograms_of_short_times_were_dropped() {
