@@ -61,6 +61,7 @@ mod sums;
 mod tiers;
 mod tokens;
 mod told;
+mod totals;
 mod upkeep;
 mod uploads;
 

@@ -27,6 +27,10 @@ where
     sqlx::query_as(text).bind(board).bind(series).bind(plan)
 }
 
+/// That a slot `s` is of a row that a board sent, and of no run of its series.
+pub const OF_NO_RUN: &str = "not exists (select 1 from run r where r.board_id = s.board_id \
+                             and r.id = s.recording and r.series = s.series and r.plan = s.plan)";
+
 /// Samples by day.
 type Days = BTreeMap<i64, i128>;
 
@@ -86,11 +90,28 @@ pub async fn sum_faults(
     Ok(())
 }
 
-/// All samples of a series' runs; none where it has no run, but rows that a board sent.
+/// All samples of a series' runs, and of rows that a board sent beside them; none where it has no
+/// run, but such rows.
 async fn cycles(all: &mut Transaction<'static, Any>, key: &CheckedSeries) -> Result<Option<i128>> {
     let text = "select cycles from run where board_id = $1 and series = $2 and plan = $3";
     let found: Vec<(i64,)> = of_series(text, key).fetch_all(&mut **all).await.map_err(trouble)?;
-    Ok((!found.is_empty()).then(|| found.into_iter().map(|(cycles,)| i128::from(cycles)).sum()))
+    if found.is_empty() {
+        return Ok(None);
+    }
+    let of_runs: i128 = found.into_iter().map(|(cycles,)| i128::from(cycles)).sum();
+    Ok(Some(of_runs + sent(all, key, "n").await?))
+}
+
+/// The sum of a column of all rows that a board sent for a series.
+async fn sent(all: &mut Transaction<'static, Any>, key: &CheckedSeries, column: &str) -> Result<i128> {
+    let text = format!(
+        "select cast(coalesce(sum(s.{column} / 4294967296), 0) as bigint), \
+         cast(coalesce(sum(s.{column} % 4294967296), 0) as bigint) from slot s where s.board_id = $1 \
+         and s.series = $2 and s.plan = $3 and {OF_NO_RUN}"
+    );
+    let (high, low): (i64, i64) =
+        of_series(AssertSqlSafe(text), key).fetch_one(&mut **all).await.map_err(trouble)?;
+    Ok(of_halves(high, low))
 }
 
 /// Sums of a column by day, of a table whose rows have those of a series.
@@ -140,7 +161,8 @@ pub async fn missed_faults(
     for tier in Tier::ALL {
         let (days, those) = (tier_days(all, key, "missed", tier).await?, plural(tier));
         if tier == Tier::Day && by_day {
-            let wanted: i128 = runs.iter().map(|(_, missed)| i128::from(*missed)).sum();
+            let of_runs: i128 = runs.iter().map(|(_, missed)| i128::from(*missed)).sum();
+            let wanted = of_runs + sent(all, key, "missed").await?;
             let there: i128 = days.values().sum();
             if wanted != there {
                 faults.push(format!(

@@ -14,7 +14,7 @@ use super::last_day::HAS_SLOTS;
 use super::many::{by_keys, pieces, values};
 use super::{FarmStore, nanos, plain, storable, to_i64, to_u64, trouble};
 use crate::encoding::{pack_peaks, pack_rows, unpack_peaks, unpack_rows};
-use crate::records::{FarmSlot, SeriesKey, Tier, TierRow};
+use crate::records::{CpuRows, FarmSlot, SeriesKey, Tier, TierRow};
 
 /// When a histogram begins, its counts, its maximum, and its CPUs as they are packed.
 pub type PackedTierRow = (i64, i64, i64, Option<i64>, Vec<u8>);
@@ -23,6 +23,11 @@ pub fn made(row: PackedTierRow) -> sqlx::Result<TierRow> {
     let (t, n, missed, max_ns, cpus) = row;
     let cpus = unpack_rows(&cpus).ok_or_else(|| damaged("histogram", t))?;
     Ok(TierRow { t, n: to_u64(n), missed: to_u64(missed), max_ns: nanos(max_ns), cpus })
+}
+
+/// The samples in the rows of a histogram.
+pub fn counted(cpus: &[CpuRows]) -> u64 {
+    cpus.iter().fold(0, |sum, cpu| sum.saturating_add(cpu.rows.total()))
 }
 
 /// What would be lost if it were taken for empty, and written over.
@@ -218,9 +223,8 @@ async fn drop_tier(all: &mut Transaction<'static, Any>, place: &TierPlace) -> sq
 /// The largest latency that a histogram can have; what it had where some of its samples are in no
 /// row, as of another tool's run.
 fn largest_in(row: &TierRow) -> Option<Nanos> {
-    let total = row.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.rows.total()));
     let last = row.cpus.iter().flat_map(|cpu| cpu.rows.iter().map(|(at, _)| at)).max();
-    let edge = last.filter(|_| total == row.n).map(|last| Nanos(row_edges(last).1.0 - 1));
+    let edge = last.filter(|_| counted(&row.cpus) == row.n).map(|last| Nanos(row_edges(last).1.0 - 1));
     edge.map_or(row.max_ns, |edge| row.max_ns.map(|most| most.min(edge)))
 }
 

@@ -11,6 +11,8 @@ use super::maxima::SeriesMaxima;
 use super::retention::ThinnedPart;
 use super::runs::OVER;
 use super::sums::{CheckedSeries, missed_faults, of_series, sum_faults};
+use super::tiers::counted;
+use super::totals::{SeriesTotals, total_faults};
 use super::{FarmStore, StoreEngine, nanos, to_u64, trouble};
 use crate::encoding::{unpack_peaks, unpack_rows};
 use crate::ingest::environment::hex;
@@ -78,7 +80,8 @@ impl FarmStore {
         .map_err(trouble)?;
         for key in &keys {
             let (mut all, mut maxima) = (self.snapshot().await?, SeriesMaxima::default());
-            blob_faults(&mut all, key, &mut maxima, &mut faults).await?;
+            let totals = blob_faults(&mut all, key, &mut maxima, &mut faults).await?;
+            total_faults(&mut all, key, &totals, &mut faults).await?;
             peak_faults(&mut all, key, &mut maxima, &mut faults).await?;
             maximum_faults(&mut all, key, &maxima, &mut faults).await?;
             sum_faults(&mut all, key, &mut faults).await?;
@@ -155,8 +158,9 @@ async fn blob_faults(
     key: &CheckedSeries,
     maxima: &mut SeriesMaxima,
     faults: &mut Vec<String>,
-) -> Result<()> {
+) -> Result<SeriesTotals> {
     let (_, name, series, _) = key;
+    let mut totals = SeriesTotals::default();
     for tier in Tier::ALL {
         let mut last = i64::MIN;
         loop {
@@ -175,20 +179,14 @@ async fn blob_faults(
             last = t;
             for (t, n, max_ns, cpus) in rows {
                 maxima.add_histogram(tier, t, n, max_ns);
-                let counted = unpack_rows(&cpus)
-                    .map(|cpus| cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.rows.total())));
-                match counted {
-                    // A run without a histogram, as of another tool, has samples alone.
-                    Some(counted) if counted == to_u64(n) || counted == 0 => {}
-                    Some(_) => {
-                        faults.push(format!("{name}: the histogram of {series} at {t} has another sum"))
-                    }
+                match unpack_rows(&cpus) {
+                    Some(cpus) => totals.add(tier, t, n, counted(&cpus)),
                     None => faults.push(format!("{name}: the histogram of {series} at {t} is damaged")),
                 }
             }
         }
     }
-    Ok(())
+    Ok(totals)
 }
 
 async fn peak_faults(

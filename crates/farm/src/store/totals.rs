@@ -1,0 +1,299 @@
+//! How many samples of a histogram are in none of its rows.
+//!
+//! A run of another tool may have samples beyond its histogram, or no histogram; it counts for the
+//! day on which it began, so that a day lacks what its runs lack, to the sample, where it is known
+//! how these count. A row that a board sends has all its samples in its histogram or comes without
+//! one, which its recorder has dropped then: what it has may lack. Five minutes of runs lack
+//! nothing. Whatever lacks does so in five minutes, hour and day alike.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::error::Result;
+use sqlx::{Any, AssertSqlSafe, Transaction};
+
+use super::dropped::dropped_until;
+use super::how_counted::{HOW_COUNTED, join_note};
+use super::sums::{CheckedSeries, OF_NO_RUN, of_series};
+use super::tiers::counted;
+use super::trouble;
+use crate::encoding::unpack_rows;
+use crate::records::Tier;
+
+/// Runs that are looked at together.
+const AT_ONCE: i64 = 200;
+
+/// The histograms of a series: how many samples each has, and how many of them are in its rows.
+#[derive(Debug, Default)]
+pub struct SeriesTotals {
+    of: BTreeMap<(Tier, i64), (i128, i128)>,
+}
+
+/// What histograms may lack.
+#[derive(Default)]
+struct LackingSamples {
+    /// Of the runs that count for a day at least and at most,
+    runs: BTreeMap<i64, (i128, i128)>,
+    /// and of what boards sent at most, by five minutes.
+    rows: BTreeMap<i64, i128>,
+}
+
+impl LackingSamples {
+    fn of(&self, tier: Tier, t: i64) -> std::ops::RangeInclusive<i128> {
+        let (least, most) = match tier {
+            Tier::Day => self.runs.get(&t).copied().unwrap_or_default(),
+            Tier::Slot | Tier::Hour => (0, 0),
+        };
+        let rows: i128 = self.rows.range(t..t.saturating_add(tier.seconds())).map(|(_, n)| *n).sum();
+        least..=most + rows
+    }
+}
+
+impl SeriesTotals {
+    /// Notes a histogram.
+    pub fn add(&mut self, tier: Tier, t: i64, n: i64, counted: u64) {
+        self.of.insert((tier, t), (n.into(), counted.into()));
+    }
+
+    /// Those with other samples in their rows than there can be, and those with others than the
+    /// shorter ones that they are made of. Each tier is whole from a day on.
+    fn wrong(&self, lacking: &LackingSamples, whole: &BTreeMap<Tier, i64>) -> BTreeSet<(Tier, i64)> {
+        let is_wrong = |(tier, t): (Tier, i64), (n, counted): (i128, i128)| {
+            !lacking.of(tier, t).contains(&(n - counted))
+        };
+        let found = self.of.iter().filter(|(place, one)| is_wrong(**place, **one));
+        let mut found: BTreeSet<(Tier, i64)> = found.map(|(place, _)| *place).collect();
+        for (part, tier) in [(Tier::Slot, Tier::Hour), (Tier::Hour, Tier::Day)] {
+            let mut sums: BTreeMap<i64, (i128, i128)> = BTreeMap::new();
+            for ((_, t), (n, counted)) in self.of.iter().filter(|((one, _), _)| *one == part) {
+                let sum = sums.entry(tier.begin(*t)).or_default();
+                *sum = (sum.0 + n, sum.1 + counted);
+            }
+            let from = whole.get(&part).max(whole.get(&tier)).copied().unwrap_or(i64::MIN);
+            for (t, (n, counted)) in sums.range(from..) {
+                // With other samples it has more parts than these.
+                if self.of.get(&(tier, *t)).is_some_and(|of| of.0 == *n && of.1 != *counted) {
+                    found.insert((tier, *t));
+                }
+            }
+        }
+        found
+    }
+}
+
+/// Names the histograms of a series with other samples in their rows than there can be.
+pub async fn total_faults(
+    all: &mut Transaction<'static, Any>,
+    key: &CheckedSeries,
+    totals: &SeriesTotals,
+    faults: &mut Vec<String>,
+) -> Result<()> {
+    let (_, name, series, _) = key;
+    let mut lacking = LackingSamples { runs: lacking_of_runs(all, key).await?, ..LackingSamples::default() };
+    if totals.of.values().any(|(n, counted)| n != counted) {
+        lacking.rows = sent_rows(all, key).await?;
+    }
+    let mut whole = BTreeMap::new();
+    for tier in Tier::ALL {
+        if let Some(until) = dropped_until(all, tier).await.map_err(trouble)? {
+            whole.insert(tier, until);
+        }
+    }
+    for (tier, t) in totals.wrong(&lacking, &whole) {
+        let time = match tier {
+            Tier::Slot => "five minutes",
+            Tier::Hour => "hour",
+            Tier::Day => "day",
+        };
+        faults.push(format!(
+            "{name}: the histogram of {series} of the {time} at {t} has another sum than its samples"
+        ));
+    }
+    Ok(())
+}
+
+/// What the runs lack that count for a day, or may, by the first second of that day: at least and
+/// at most.
+async fn lacking_of_runs(
+    all: &mut Transaction<'static, Any>,
+    key: &CheckedSeries,
+) -> Result<BTreeMap<i64, (i128, i128)>> {
+    let text = format!(
+        "select r.id, r.started, r.cycles, cast({HOW_COUNTED} as bigint), r.whole from run r {} \
+         where r.board_id = $1 and r.series = $2 and r.plan = $3 and {HOW_COUNTED} <= 0 and r.id > $4 \
+         order by r.id limit $5",
+        join_note("r.id")
+    );
+    let (mut found, mut last) = (BTreeMap::new(), String::new());
+    loop {
+        let runs: Vec<(String, i64, i64, i64, Vec<u8>)> = of_series(AssertSqlSafe(text.clone()), key)
+            .bind(&last)
+            .bind(AT_ONCE)
+            .fetch_all(&mut **all)
+            .await
+            .map_err(trouble)?;
+        let Some((id, ..)) = runs.last() else { break };
+        last = id.clone();
+        for (_, started, cycles, how, whole) in runs {
+            let cycles = i128::from(cycles);
+            let (least, most) = match unpack_rows(&whole) {
+                // Its fault is told by itself.
+                None => (0, cycles),
+                Some(cpus) => {
+                    let lack = cycles - i128::from(counted(&cpus));
+                    (if how == 0 { lack } else { lack.min(0) }, lack)
+                }
+            };
+            let sum: &mut (i128, i128) = found.entry(Tier::Day.begin(started)).or_default();
+            *sum = (sum.0 + least, sum.1 + most);
+        }
+    }
+    Ok(found)
+}
+
+/// The samples of the rows that boards sent, by five minutes.
+async fn sent_rows(all: &mut Transaction<'static, Any>, key: &CheckedSeries) -> Result<BTreeMap<i64, i128>> {
+    let text = format!(
+        "select s.t, s.n from slot s where s.board_id = $1 and s.series = $2 and s.plan = $3 and {OF_NO_RUN}"
+    );
+    let rows: Vec<(i64, i64)> =
+        of_series(AssertSqlSafe(text), key).fetch_all(&mut **all).await.map_err(trouble)?;
+    let mut found = BTreeMap::new();
+    for (t, n) in rows {
+        *found.entry(Tier::Slot.begin(t)).or_default() += i128::from(n);
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encoding::pack_rows;
+    use crate::fixture::recorded_run;
+    use crate::ingest::rows::{self, RowsOf};
+    use crate::records::{BundleRecord, CpuRows, FarmSlot, SlotPeak, TierRow};
+    use crate::store::engines::on_each_engine;
+    use crate::store::{FarmStore, RowBatch, RunRemoval};
+    use model::rows::RowCounts;
+    use model::units::{Cpu, Nanos};
+    use model::watch::WatchRow;
+
+    fn of_cpu(n: u64) -> Vec<CpuRows> {
+        let rows = RowCounts::of_rows([(200, n)]);
+        if n > 0 { vec![CpuRows { cpu: Cpu(0), rows }] } else { Vec::new() }
+    }
+
+    /// A run as of another tool, with so many samples and so many of them in its histogram.
+    fn import(id: &str, n: u64, held: u64) -> BundleRecord {
+        let mut record = recorded_run("measured", "a");
+        let max_ns = Some(Nanos(9));
+        record.whole = TierRow { t: 300, n, missed: 2, max_ns, cpus: of_cpu(held) };
+        record.slots.clear();
+        record.rows.clear();
+        record.digest = id.as_bytes().to_vec();
+        let run = &mut record.run;
+        (run.id, run.started, run.cycles) = (id.to_owned(), 300, n);
+        (run.missed, run.max_ns) = (Some(2), max_ns);
+        record
+    }
+
+    /// One of onbeat's with the histogram of five minutes.
+    fn by_rows(id: &str, n: u64) -> BundleRecord {
+        let mut record = import(id, n, n);
+        let (max_ns, missed) = (record.run.max_ns, 2);
+        let peak = SlotPeak { cpu: Cpu(0), n, missed, max_ns, ..SlotPeak::default() };
+        let run = id.to_owned();
+        let slot = FarmSlot { t: 300, run, n, missed, max_ns, cpus: vec![peak], ..FarmSlot::default() };
+        (record.rows, record.slots) = (vec![record.whole.clone()], vec![slot]);
+        record
+    }
+
+    /// Rows of five minutes, each with its samples, and with a histogram or without.
+    fn batch(parts: &[(u64, bool)]) -> RowBatch {
+        let of = RowsOf { boot: "b".into(), recording: "r".into(), series: "timer".into() };
+        let line = |(seq, &(n, has_hist)): (i64, &(u64, bool))| {
+            let hist = if has_hist { RowCounts::of_rows([(200, n)]) } else { RowCounts::default() };
+            let row = WatchRow { cpu: Some(Cpu(0)), n, missed: 1, hist, ..WatchRow::default() };
+            let mono = seq * 300 * Nanos::SECOND.0;
+            let line = serde_json::json!({
+                "seq": seq, "mono_ns": mono, "span_ns": 300, "wall_ns": mono, "cpus": [row],
+            });
+            line.to_string() + "\n"
+        };
+        let text: String = (0..).zip(parts).map(line).collect();
+        let rows = rows::read(&of, text.as_bytes()).unwrap();
+        RowBatch { board_id: 1, of, clock: None, received_ns: i64::MAX, rows }
+    }
+
+    /// The faults once the histograms of these conditions have so many samples in their rows.
+    async fn damaged(store: &FarmStore, held: u64, of: &str) -> String {
+        let text = format!("update hist set cpus = $1 where {of}");
+        let damage = sqlx::query(AssertSqlSafe(text)).bind(pack_rows(&of_cpu(held)));
+        assert_eq!(damage.execute(&store.pool).await.unwrap().rows_affected(), 1);
+        store.faults().await.unwrap().join("; ")
+    }
+
+    #[test]
+    fn a_day_lacks_what_its_imports_lack_to_the_sample() {
+        on_each_engine(async |store| {
+            for record in [import("beyond", 100, 97), import("bare", 50, 0), by_rows("own", 7)] {
+                store.put(&record).await.unwrap();
+                assert_eq!(store.faults().await.unwrap(), [""; 0], "{}", record.run.id);
+            }
+            for held in [103, 105, 157, 158, 0] {
+                let told = damaged(&store, held, "tier = 2").await;
+                assert!(told.contains("of the day at 0 has another sum"), "{held}: {told}");
+            }
+            assert_eq!(damaged(&store, 104, "tier = 2").await, "");
+            // Of runs of before it was noted how they count it is not known which lack something.
+            sqlx::query("delete from meta where name like 'counted %'").execute(&store.pool).await.unwrap();
+            assert_eq!(store.faults().await.unwrap(), [""; 0]);
+            assert!(damaged(&store, 103, "tier = 2").await.contains("another sum"));
+            let told = damaged(&store, 6, "tier = 0").await;
+            assert!(told.contains("of the five minutes at 300 has another sum"), "{told}");
+        });
+    }
+
+    #[test]
+    fn rows_without_a_histogram_lack_their_samples_in_every_tier() {
+        on_each_engine(async |store| {
+            store.board_for("a", "a").await.unwrap();
+            store.put_rows(&[batch(&[(5, false), (3, true)])]).await.unwrap();
+            assert_eq!(store.faults().await.unwrap(), [""; 0]);
+            // More than lack, and less than others have of the same samples.
+            assert!(damaged(&store, 4, "tier = 0 and t = 300").await.contains("of the five minutes at 300"));
+            assert!(damaged(&store, 2, "tier = 0 and t = 300").await.contains("of the hour at 0"));
+            assert_eq!(damaged(&store, 3, "tier = 0 and t = 300").await, "");
+            assert!(damaged(&store, 2, "tier = 2").await.contains("of the day at 0"));
+        });
+    }
+
+    /// A board may send rows under the very series and plan of a run.
+    #[test]
+    fn rows_beside_runs_of_their_series_are_no_fault() {
+        on_each_engine(async |store| {
+            for record in [import("whole", 40, 30), by_rows("rows", 40)] {
+                store.put(&record).await.unwrap();
+                let mut beside = batch(&[(5, false), (3, true)]);
+                beside.board_id = store.board_for("a", "a").await.unwrap();
+                let parts = beside.rows.iter_mut().flat_map(|row| &mut row.parts);
+                parts.for_each(|part| part.key = record.run.key.clone());
+                store.put_rows(&[beside]).await.unwrap();
+                assert_eq!(store.faults().await.unwrap(), [""; 0], "{}", record.run.id);
+                for column in ["n", "missed"] {
+                    for (by, back) in [("+ 1", "- 1"), ("- 1", "+ 1")] {
+                        let change =
+                            |by: &str| format!("update hist set {column} = {column} {by} where tier = 2");
+                        sqlx::query(AssertSqlSafe(change(by))).execute(&store.pool).await.unwrap();
+                        assert!(!store.faults().await.unwrap().is_empty(), "{column} {by}");
+                        sqlx::query(AssertSqlSafe(change(back))).execute(&store.pool).await.unwrap();
+                    }
+                }
+                let id = &record.run.id;
+                let removal = store.forget_run(id, Some(&record), None).await.unwrap();
+                assert!(matches!(removal, RunRemoval::Removed(_)), "{id}: {removal:?}");
+                assert_eq!(store.faults().await.unwrap(), [""; 0], "without {id}");
+                store.forget_measured().await.unwrap();
+            }
+        });
+    }
+}
