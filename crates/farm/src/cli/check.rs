@@ -194,6 +194,27 @@ mod tests {
         assert!(failure.exit == Exit::Usage && failure.message.contains("leave it out"), "{failure}");
     }
 
+    #[tokio::test]
+    async fn of_what_is_no_store_none_is_made() {
+        use clap::Parser;
+
+        #[derive(Parser)]
+        struct Given {
+            #[command(flatten)]
+            args: Args,
+        }
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("empty.db"), "").unwrap();
+        for name in ["empty.db", "none.db"] {
+            let store = format!("sqlite:{}", folder.path().join(name).display());
+            let given = Given::try_parse_from(["check", "--store", store.as_str()]).unwrap();
+            let failure = run(&given.args, &FarmEnvironment::default()).await.unwrap_err();
+            assert!(failure.exit == Exit::Usage && failure.message.contains(name), "{failure}");
+        }
+        assert_eq!(std::fs::read(folder.path().join("empty.db")).unwrap(), b"");
+        assert!(!folder.path().join("none.db").exists());
+    }
+
     #[test]
     fn what_was_not_looked_at_is_said_with_the_flag_that_looks_at_it() {
         let bucket = crate::objects::tests::in_memory();

@@ -79,7 +79,12 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     if let PersonCommand::List { output } = &args.command {
         output.check()?;
     }
-    let store = args.store.place(environment)?.open().await?;
+    let place = args.store.place(environment)?;
+    let store = match &args.command {
+        // The first person may come before the first start of the server.
+        PersonCommand::Add { .. } => place.open().await?,
+        _ => place.open_existing().await?,
+    };
     let (done, what) = match &args.command {
         PersonCommand::List { output } => return list(&store, output).await,
         PersonCommand::Add { name, role, generate } => {

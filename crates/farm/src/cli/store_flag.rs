@@ -109,7 +109,10 @@ impl StorePlace {
 
     /// Opens it, and makes its folder where there is none.
     pub async fn open(&self) -> Result<FarmStore> {
-        let store = self.opened().await?;
+        self.with_places(self.opened().await?).await
+    }
+
+    async fn with_places(&self, store: FarmStore) -> Result<FarmStore> {
         if self.is_named {
             store.take_places_in(&self.bundles).await?;
         }
@@ -135,15 +138,13 @@ impl StorePlace {
         FarmStore::file(file).await
     }
 
-    /// Opens it where it is; a store that is looked at is not made.
+    /// Opens it where it is; a store that is looked at is not made, and an empty file is none.
     pub async fn open_existing(&self) -> Result<FarmStore> {
-        match &self.address {
-            StoreAddress::File(file) if host::identity(file).is_none() => {
-                let shown = quoted(file);
-                Err(Failure::usage(format!("there is no store {shown}: name one with --store sqlite:PATH")))
-            }
-            _ => self.open().await,
-        }
+        let store = match &self.address {
+            StoreAddress::Postgres(url) => FarmStore::existing_postgres(url).await?,
+            StoreAddress::File(file) => FarmStore::existing_file(file).await?,
+        };
+        self.with_places(store).await
     }
 
     /// Makes this the only server of the store and of its bundles, as long as the locks live.

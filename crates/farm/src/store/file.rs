@@ -23,8 +23,9 @@ const OUR_TABLES: i64 = 7;
 const MOST_OF_OURS: i64 = 4;
 
 /// Makes the file where there is none, for its user alone, because it holds digests of passwords;
-/// what SQLite puts beside it gets the same mode. Refuses what is no store, without writing to it.
-pub async fn look_at(path: &Path, url: &str) -> Result<()> {
+/// what SQLite puts beside it gets the same mode. Refuses what is no store, without writing to it;
+/// whether it is one, and not empty.
+pub async fn look_at(path: &Path, url: &str) -> Result<bool> {
     let remedy = "run this as the user of the server, or name a file in a folder of your own with --store";
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     host::make_private_file(path)
@@ -53,8 +54,8 @@ pub async fn look_at(path: &Path, url: &str) -> Result<()> {
     let has_schema = matches!(schema.fetch_optional(&mut connection).await, Ok(Some(_)));
     connection.close().await.map_err(unopened)?;
     match ours {
-        _ if made == 0 => Ok(()),
-        OUR_TABLES if has_schema => Ok(()),
+        _ if made == 0 => Ok(false),
+        OUR_TABLES if has_schema => Ok(true),
         // Others have a table of such a name, too.
         MOST_OF_OURS.. => Err(Failure::usage(format!(
             "{} is a store of onbeat-farm that is not whole: restore a backup",
@@ -150,6 +151,34 @@ mod tests {
             // An empty file becomes one.
             fs::write(at("empty"), "").unwrap();
             assert!(FarmStore::file(&at("empty")).await.is_ok());
+        });
+    }
+
+    #[test]
+    fn a_store_that_has_to_be_there_is_not_made() {
+        block_on(async {
+            let folder = tempfile::tempdir().unwrap();
+            let at = |name: &str| folder.path().join(name);
+            // As a backup leaves it that was interrupted, and as one without tables.
+            fs::write(at("empty"), "").unwrap();
+            sqlx::any::install_default_drivers();
+            let url = format!("sqlite://{}?mode=rwc", at("bare").display());
+            let mut bare = AnyConnection::connect(&url).await.unwrap();
+            for statement in ["create table one (n bigint)", "drop table one"] {
+                sqlx::query(statement).execute(&mut bare).await.unwrap();
+            }
+            bare.close().await.unwrap();
+            for (name, words) in [("none", "there is no store"), ("empty", "is empty"), ("bare", "is empty")]
+            {
+                let before = fs::read(at(name)).ok();
+                let refused = FarmStore::existing_file(&at(name)).await.err().unwrap();
+                assert_eq!(refused.exit, Exit::Usage, "{name}: {}", refused.message);
+                assert!(refused.message.contains(words) && !refused.message.contains('\n'), "{name}");
+                assert_eq!(fs::read(at(name)).ok(), before, "{name} was written to");
+            }
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+            FarmStore::file(&at("farm.db")).await.unwrap().close().await;
+            assert!(FarmStore::existing_file(&at("farm.db")).await.is_ok());
         });
     }
 

@@ -31,6 +31,9 @@ const STEPS: &[(i64, &str)] = &[
     (5, "drop index if exists hist_day"),
 ];
 
+/// The version of a store.
+const FOUND: &str = "select value from meta where name = 'schema'";
+
 /// Waiting for a connection ends before who asked has gone.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -39,11 +42,26 @@ impl FarmStore {
     pub async fn in_memory() -> Result<FarmStore> {
         // One connection, because each would have a database of its own.
         let options = AnyPoolOptions::new().max_connections(1);
-        opened(StoreEngine::Sqlite, options, "sqlite::memory:").await
+        opened(StoreEngine::Sqlite, options, "sqlite::memory:").await?.prepared().await
     }
 
     /// A store in a file, which is made where there is none.
     pub async fn file(path: &Path) -> Result<FarmStore> {
+        FarmStore::in_file(path, true).await
+    }
+
+    /// A store in a file that is there: none is made.
+    pub async fn existing_file(path: &Path) -> Result<FarmStore> {
+        if host::identity(path).is_none() {
+            let shown = quoted(path);
+            return Err(Failure::usage(format!(
+                "there is no store {shown}: name one with --store sqlite:PATH"
+            )));
+        }
+        FarmStore::in_file(path, false).await
+    }
+
+    async fn in_file(path: &Path, may_be_new: bool) -> Result<FarmStore> {
         let is_plain = |path: &&str| !path.contains(|c: char| c.is_control() || "?#%".contains(c));
         let path = path.to_str().filter(is_plain).ok_or_else(|| {
             Failure::usage(format!(
@@ -55,17 +73,45 @@ impl FarmStore {
         let options = mannered(StoreEngine::Sqlite, AnyPoolOptions::new().max_connections(4));
         let url = format!("sqlite://{path}?mode=rwc");
         sqlx::any::install_default_drivers();
-        look_at(Path::new(path), &url).await?;
+        if !look_at(Path::new(path), &url).await? && !may_be_new {
+            return Err(Failure::usage(format!(
+                "{} is empty, as a backup that was interrupted leaves it: name a store with --store \
+                 sqlite:PATH",
+                quoted(Path::new(path))
+            )));
+        }
         let folder = OwnFolder::beside(Path::new(path));
-        let store = FarmStore { folder, ..opened(StoreEngine::Sqlite, options, &url).await? };
+        let store = opened(StoreEngine::Sqlite, options, &url).await?.prepared().await?;
+        let store = FarmStore { folder, ..store };
         store.settle_places().await?;
         Ok(store)
     }
 
     /// A store in a database of PostgreSQL that is there already; its tables are made.
     pub async fn postgres(url: &str) -> Result<FarmStore> {
-        let options = AnyPoolOptions::new().max_connections(8).acquire_timeout(PATIENCE);
-        opened(StoreEngine::Postgres, mannered(StoreEngine::Postgres, options), &checked(url)?).await
+        in_database(url).await?.prepared().await
+    }
+
+    /// The same where its tables are there: none are made.
+    pub async fn existing_postgres(url: &str) -> Result<FarmStore> {
+        let store = in_database(url).await?;
+        let schema = sqlx::query_scalar::<_, i64>(FOUND).fetch_optional(&store.pool).await;
+        // PostgreSQL's undefined_table.
+        let is_undefined = |error: &sqlx::Error| {
+            error.as_database_error().and_then(|told| told.code()).is_some_and(|code| code == "42P01")
+        };
+        match schema {
+            Ok(Some(_)) => store.prepared().await,
+            Err(error) if !is_undefined(&error) => Err(trouble(error)),
+            _ => Err(Failure::usage(
+                "there is no store in this database: name one with --store postgres://USER@HOST/DATABASE",
+            )),
+        }
+    }
+
+    async fn prepared(self) -> Result<FarmStore> {
+        prepare(&self).await?;
+        Ok(self)
     }
 
     /// A transaction that writes.
@@ -120,6 +166,12 @@ fn mannered(engine: StoreEngine, options: AnyPoolOptions) -> AnyPoolOptions {
     })
 }
 
+async fn in_database(url: &str) -> Result<FarmStore> {
+    let options = AnyPoolOptions::new().max_connections(8).acquire_timeout(PATIENCE);
+    opened(StoreEngine::Postgres, mannered(StoreEngine::Postgres, options), &checked(url)?).await
+}
+
+/// A store whose tables are not looked at yet.
 async fn opened(engine: StoreEngine, options: AnyPoolOptions, url: &str) -> Result<FarmStore> {
     sqlx::any::install_default_drivers();
     let options = options.idle_timeout(None).max_lifetime(None);
@@ -130,14 +182,11 @@ async fn opened(engine: StoreEngine, options: AnyPoolOptions, url: &str) -> Resu
         };
         Failure { exit: Exit::Internal, message: format!("cannot open the store ({error}): {remedy}") }
     })?;
-    let store = FarmStore { pool, engine, folder: OwnFolder::default() };
-    prepare(&store).await?;
-    Ok(store)
+    Ok(FarmStore { pool, engine, folder: OwnFolder::default() })
 }
 
 /// Makes the tables, or what a newer version has more of them.
 pub async fn prepare(store: &FarmStore) -> Result<()> {
-    const FOUND: &str = "select value from meta where name = 'schema'";
     // Without tables the question is an error. A store of this version that is complete is not
     // written to.
     if let Ok(Some(found)) = sqlx::query_scalar(FOUND).fetch_optional(&store.pool).await
@@ -224,6 +273,20 @@ mod tests {
             for _ in 0..8 {
                 store.transaction().await.unwrap().commit().await.unwrap();
             }
+        });
+    }
+
+    #[test]
+    fn in_a_database_that_has_no_store_none_is_made_where_one_has_to_be_there() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let Some(url) = crate::store::engines::database().await else { return };
+            for _ in 0..2 {
+                let refused = FarmStore::existing_postgres(&url).await.err().unwrap();
+                assert!(refused.exit == Exit::Usage && refused.message.contains("there is no store"));
+            }
+            FarmStore::postgres(&url).await.unwrap().close().await;
+            assert!(FarmStore::existing_postgres(&url).await.is_ok());
         });
     }
 }

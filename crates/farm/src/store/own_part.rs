@@ -25,9 +25,9 @@ struct OwnStretch {
 /// The histograms of a stretch of time, by the first second of each.
 type Histograms = BTreeMap<i64, TierRow>;
 
-/// What the histograms have of a run, whose five minutes are loaded; none where that cannot be told:
-/// nothing says whether it counts by them, or it shares several histograms with others, and nothing
-/// says what of them is its own.
+/// What the histograms have of a run, whose five minutes are loaded; none where that cannot be
+/// told: nothing says whether it counts by them, or it shares several histograms with others, and
+/// nothing says what of them is its own.
 pub async fn own_parts(
     all: &mut Transaction<'static, Any>,
     of: &EarlierRun,
