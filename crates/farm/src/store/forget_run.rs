@@ -12,9 +12,10 @@ use super::earlier::{EarlierRun, earlier_run, slots};
 use super::forgotten::mark;
 use super::how_counted::drop_note;
 use super::large_sums::of_halves;
+use super::largest_left::largest_left;
 use super::own_part::own_parts;
 use super::runs::OVER;
-use super::tiers::{TierPlace, maximum, put_tiers, take_out_of_tiers, tier_rows};
+use super::tiers::{TierPlace, put_tiers, take_out_of_tiers, tier_rows};
 use super::{FarmStore, to_u64, trouble};
 use crate::records::{BundleRecord, Tier, TierRow};
 
@@ -190,7 +191,7 @@ async fn take_out(
 
 /// Finds the maxima of histograms anew that have one of the run's. Where it is not known how it
 /// counts, they may have taken it over when another run went before, though it is no part of them
-/// (see [`maximum`]).
+/// (see [`largest_left`]).
 async fn renew_maxima(all: &mut Transaction<'static, Any>, of: &EarlierRun) -> sqlx::Result<()> {
     let place =
         |tier: Tier, t: i64| TierPlace { board: of.board, key: of.key.clone(), tier, t: tier.begin(t) };
@@ -207,7 +208,7 @@ async fn renew_maxima(all: &mut Transaction<'static, Any>, of: &EarlierRun) -> s
     for (place, mut row) in tier_rows(all, &places).await? {
         let gone = gone.remove(&place).unwrap_or_default();
         if row.max_ns.is_some_and(|max| gone.contains(&max)) {
-            row.max_ns = maximum(all, &place, &row).await?;
+            row.max_ns = largest_left(all, (place.board, &place.key), (place.tier, place.t), &row).await?;
             renewed.insert(place, row);
         }
     }

@@ -27,6 +27,7 @@ mod how_counted;
 mod kernels;
 mod labels;
 mod large_sums;
+mod largest_left;
 mod largest_of_series;
 mod last_day;
 mod latest;

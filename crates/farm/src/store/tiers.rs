@@ -3,18 +3,16 @@
 use std::collections::BTreeMap;
 
 use model::error::Result;
-use model::rows::row_edges;
 use model::units::{Cpu, Nanos};
 use sqlx::any::{AnyArguments, AnyRow};
 use sqlx::query::QueryAs;
 use sqlx::{Any, AssertSqlSafe, FromRow, Transaction};
 
-use super::how_counted::{HOW_COUNTED, join_note};
-use super::last_day::HAS_SLOTS;
+use super::largest_left::largest_left;
 use super::many::{by_keys, pieces, values};
 use super::{FarmStore, nanos, plain, storable, to_i64, to_u64, trouble};
 use crate::encoding::{pack_peaks, pack_rows, unpack_peaks, unpack_rows};
-use crate::records::{CpuRows, FarmSlot, SeriesKey, Tier, TierRow};
+use crate::records::{FarmSlot, SeriesKey, Tier, TierRow};
 
 /// When a histogram begins, its counts, its maximum, and its CPUs as they are packed.
 pub type PackedTierRow = (i64, i64, i64, Option<i64>, Vec<u8>);
@@ -23,11 +21,6 @@ pub fn made(row: PackedTierRow) -> sqlx::Result<TierRow> {
     let (t, n, missed, max_ns, cpus) = row;
     let cpus = unpack_rows(&cpus).ok_or_else(|| damaged("histogram", t))?;
     Ok(TierRow { t, n: to_u64(n), missed: to_u64(missed), max_ns: nanos(max_ns), cpus })
-}
-
-/// The samples in the rows of a histogram.
-pub fn counted(cpus: &[CpuRows]) -> u64 {
-    cpus.iter().fold(0, |sum, cpu| sum.saturating_add(cpu.rows.total()))
 }
 
 /// What would be lost if it were taken for empty, and written over.
@@ -204,7 +197,7 @@ pub async fn take_out_of_tiers(
             continue;
         }
         if row.max_ns == gone.max_ns && later.and_then(|later| later.max_ns) < gone.max_ns {
-            row.max_ns = maximum(all, &place, &row).await?;
+            row.max_ns = largest_left(all, (place.board, &place.key), (place.tier, place.t), &row).await?;
         }
         left.insert(place, row);
     }
@@ -218,66 +211,6 @@ async fn drop_tier(all: &mut Transaction<'static, Any>, place: &TierPlace) -> sq
     let drop = drop.bind(place.board).bind(&place.key.series).bind(&place.key.plan);
     drop.bind(place.tier.number()).bind(place.t).execute(&mut **all).await?;
     Ok(())
-}
-
-/// The largest latency that a histogram can have; what it had where some of its samples are in no
-/// row, as of another tool's run.
-fn largest_in(row: &TierRow) -> Option<Nanos> {
-    let last = row.cpus.iter().flat_map(|cpu| cpu.rows.iter().map(|(at, _)| at)).max();
-    let edge = last.filter(|_| counted(&row.cpus) == row.n).map(|last| Nanos(row_edges(last).1.0 - 1));
-    edge.map_or(row.max_ns, |edge| row.max_ns.map(|most| most.min(edge)))
-}
-
-/// The largest latency of what is left in a histogram, which is not more than it was: of the slots
-/// of its time, but for those of runs that count for the day on which they began, and of these runs
-/// where it is of that day. Of runs of which it is not known how they count both are looked at, and
-/// what is beyond the last row of the histogram is no part of it. Within that row it may be more
-/// than it was, and a run without slots is a part of its day, whatever its rows are.
-pub async fn maximum(
-    all: &mut Transaction<'static, Any>,
-    place: &TierPlace,
-    left: &TierRow,
-) -> sqlx::Result<Option<Nanos>> {
-    let largest = largest_in(left);
-    let end = place.t.saturating_add(place.tier.seconds());
-    let of_slots = format!(
-        "select max(s.max_ns) from slot s left join run r on r.board_id = s.board_id \
-         and r.id = s.recording {} where s.board_id = $1 and s.series = $2 and s.plan = $3 \
-         and s.t >= $4 and s.t < $5 and s.max_ns <= $6 and (r.id is null or {HOW_COUNTED} > 0 \
-         or {HOW_COUNTED} < 0 and s.max_ns <= $7)",
-        join_note("s.recording")
-    );
-    let of_slots: Option<i64> = sqlx::query_scalar(AssertSqlSafe(of_slots))
-        .bind(place.board)
-        .bind(&place.key.series)
-        .bind(&place.key.plan)
-        .bind(place.t)
-        .bind(end)
-        .bind(plain(left.max_ns))
-        .bind(plain(largest))
-        .fetch_one(&mut **all)
-        .await?;
-    let mut found = nanos(of_slots);
-    if place.tier == Tier::Day {
-        let of_runs = format!(
-            "select max(r.max_ns) from run r {} where r.board_id = $1 and r.series = $2 and r.plan = $3 \
-             and r.started >= $4 and r.started < $5 and r.max_ns <= $6 and ({HOW_COUNTED} = 0 \
-             or {HOW_COUNTED} < 0 and (r.max_ns <= $7 or not {HAS_SLOTS}))",
-            join_note("r.id")
-        );
-        let of_runs: Option<i64> = sqlx::query_scalar(AssertSqlSafe(of_runs))
-            .bind(place.board)
-            .bind(&place.key.series)
-            .bind(&place.key.plan)
-            .bind(place.t)
-            .bind(end)
-            .bind(plain(left.max_ns))
-            .bind(plain(largest))
-            .fetch_one(&mut **all)
-            .await?;
-        found = found.max(nanos(of_runs));
-    }
-    Ok(found)
 }
 
 /// A stretch of time, its end not included.

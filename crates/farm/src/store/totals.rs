@@ -13,8 +13,8 @@ use sqlx::{Any, AssertSqlSafe, Transaction};
 
 use super::dropped::dropped_until;
 use super::how_counted::{HOW_COUNTED, join_note};
+use super::largest_left::counted;
 use super::sums::{CheckedSeries, OF_NO_RUN, of_series};
-use super::tiers::counted;
 use super::trouble;
 use crate::encoding::unpack_rows;
 use crate::records::Tier;

@@ -7,11 +7,11 @@ use model::units::Nanos;
 use sqlx::{Any, AssertSqlSafe, Transaction};
 
 use super::how_counted::{HOW_COUNTED, join_note};
+use super::largest_left::counted;
 use super::maxima::SeriesMaxima;
 use super::retention::ThinnedPart;
 use super::runs::OVER;
 use super::sums::{CheckedSeries, missed_faults, of_series, sum_faults};
-use super::tiers::counted;
 use super::totals::{SeriesTotals, total_faults};
 use super::{FarmStore, StoreEngine, nanos, to_u64, trouble};
 use crate::encoding::{unpack_peaks, unpack_rows};
