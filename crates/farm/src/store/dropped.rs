@@ -7,11 +7,12 @@
 //! of them. Versions that did not note it leave that open of what they took in, up to the next
 //! prune.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sqlx::{Any, AnyConnection, Transaction};
 
-use crate::records::{Tier, TierRow};
+use super::tiers::{TierPlace, tier_rows};
+use crate::records::{SeriesKey, Tier, TierRow};
 
 /// The name in `meta` of the day up to which histograms were dropped,
 fn until(tier: Tier) -> String {
@@ -132,4 +133,23 @@ impl AddedFrom {
         let there = |tier: Tier| rows.iter().filter(|row| self.has(tier, row.t)).cloned().collect();
         tiers.iter().map(|&tier| TierPart { tier, rows: there(tier) }).collect()
     }
+}
+
+/// The histograms of a run's five minutes that came after its own were dropped: they are of others
+/// alone.
+pub async fn of_others(
+    all: &mut Transaction<'static, Any>,
+    id: &str,
+    (board, key): (i64, &SeriesKey),
+    times: &[i64],
+) -> sqlx::Result<BTreeMap<TierPlace, TierRow>> {
+    let Some(&first) = times.iter().min() else { return Ok(BTreeMap::new()) };
+    let from = AddedFrom::of(all, id, first).await?;
+    let mut places = BTreeSet::new();
+    for tier in Tier::ALL {
+        for &t in times.iter().filter(|t| !from.has(tier, **t)) {
+            places.insert(TierPlace { board, key: key.clone(), tier, t: tier.begin(t) });
+        }
+    }
+    tier_rows(all, &places.into_iter().collect::<Vec<_>>()).await
 }

@@ -455,6 +455,29 @@ fn a_run_takes_nothing_of_what_came_after_its_histograms_were_dropped() {
     });
 }
 
+/// So it is where a later state of a run replaces an earlier one.
+#[test]
+fn a_later_state_takes_nothing_of_what_came_after_histograms_were_dropped() {
+    on_each_engine(async |store| {
+        let mut first = made("on", &[(300, 5, 200), (600, 5, 200)]);
+        (first.run.complete, first.digest) = (false, vec![1]);
+        let late = made("late", &[(300, 5, 200), (600, 9, 200)]);
+        store.put(&first).await.unwrap();
+        for tier in [Tier::Slot, Tier::Hour] {
+            store.prune(tier, 9 * DAY).await.unwrap();
+        }
+        store.put(&late).await.unwrap();
+        let over = made("on", &[(300, 5, 200), (600, 5, 200), (900, 2, 200)]);
+        assert_eq!(store.put(&over).await.unwrap(), PutOutcome::Replaced);
+        assert_eq!(samples(&store, Tier::Slot).await, [(300, 10), (600, 14), (900, 2)]);
+        assert_eq!(samples(&store, Tier::Hour).await, [(0, 26)]);
+        assert_eq!(samples(&store, Tier::Day).await, [(0, 26)]);
+        remove(&store, &over, true).await;
+        assert_eq!(samples(&store, Tier::Slot).await, [(300, 5), (600, 9)]);
+        assert_eq!(samples(&store, Tier::Hour).await, [(0, 14)]);
+    });
+}
+
 /// A limit that was longer than the one before it leaves what came in between.
 #[test]
 fn a_late_run_takes_what_is_its_own_where_some_of_it_was_dropped() {

@@ -26,8 +26,8 @@ fn largest_in(row: &TierRow) -> Option<Nanos> {
 /// before: of the slots of its time, but for those of runs that count for the day on which they
 /// began, and of these runs where it is of that day; never more than it was. Of runs of which it is
 /// not known how they count both are looked at, and what is beyond the last row of the histogram is
-/// no part of it. Within that row it may be more than is right. A run without slots is a part of its
-/// day, whatever its rows are.
+/// no part of it. Within that row it may be more than is right. A run without slots is a part of
+/// its day, whatever its rows are.
 pub async fn largest_left(
     all: &mut Transaction<'static, Any>,
     (board, key): (i64, &SeriesKey),

@@ -3,14 +3,14 @@
 use model::error::{Failure, Result};
 use sqlx::{Any, Transaction};
 
-use super::dropped::note_added;
+use super::dropped::{note_added, of_others};
 use super::earlier::{EarlierRun, PutOutcome, earlier_run, judged_anew};
 use super::environments::environment_id;
 use super::forgotten::judged_now;
 use super::how_counted::note;
 use super::labels::put_run_labels;
 use super::runs::ON_BY_ROWS;
-use super::tiers::{SlotPlace, add_to_tiers, put_slots};
+use super::tiers::{SlotPlace, add_to_tiers, put_slots, put_tiers};
 use super::{FarmStore, plain, storable, to_i64, trouble};
 use crate::encoding::pack_rows;
 use crate::ingest::board_key::plain_key;
@@ -104,7 +104,11 @@ impl FarmStore {
         record: &BundleRecord,
     ) -> sqlx::Result<()> {
         if let Some(known) = known {
+            let times: Vec<i64> = known.slots.iter().map(|slot| slot.t).collect();
+            let others = of_others(all, &record.run.id, (known.board, &known.key), &times).await?;
             known.take_out(all, record).await?;
+            // What it has not added is not to be taken out.
+            put_tiers(all, &others.iter().collect::<Vec<_>>()).await?;
         }
         let board = board_id(all, &record.run.board, &record.board_name).await?;
         let environment = environment_id(all, &record.environment).await?;
