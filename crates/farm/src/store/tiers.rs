@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::error::Result;
-use model::units::{Cpu, Nanos};
+use model::units::Cpu;
 use sqlx::any::{AnyArguments, AnyRow};
 use sqlx::query::QueryAs;
 use sqlx::{Any, AssertSqlSafe, FromRow, Transaction};
