@@ -61,8 +61,8 @@ pub struct FarmRun {
     pub cycles: u64,
     pub missed: Option<u64>,
     pub max_ns: Option<Nanos>,
-    /// The largest of its CPUs', as `run.json` has it of each; of all CPUs together it is less. Of a
-    /// CPU with fewer than 10,000 wake-ups it is the maximum.
+    /// The largest of its CPUs', as `run.json` has it of each; of all CPUs together it is less. Of
+    /// a CPU with fewer than 10,000 wake-ups it is the maximum.
     pub p9999_ns: Option<Nanos>,
     /// Reasons for which it does not count.
     pub invalid: u64,

@@ -64,8 +64,8 @@ impl DamagedSection {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LackingFile {
     pub name: String,
-    /// The bytes that are not there, 0 where it is not known any more how many these are; none where
-    /// the whole file is missing.
+    /// The bytes that are not there, 0 where it is not known any more how many these are; none
+    /// where the whole file is missing.
     pub bytes: Option<u64>,
 }
 

@@ -76,8 +76,8 @@ pub fn culprit(view: &CulpritView) -> String {
         @if !view.runs.is_empty() {
             h2 { "Runs that show it" }
             (runs(view.runs, Some(view.names)))
-            (runs_left_out(view))
         }
+        @if !view.runs.is_empty() || view.days.is_empty() { (runs_left_out(view)) }
         @if !view.days.is_empty() {
             h2 { "Days on which recorders name it" }
             (days(view.days, view.names))

@@ -412,6 +412,6 @@ mod tests {
         let names: BoardNames = [("mill".to_owned(), "Mill <1>".to_owned())].into_iter().collect();
         let silent = [made_change("mill", ChangeKind::Silent, 86_400)];
         let text = fleet(&Fleet { boards: &hostile, of: 1, changes: &silent, names: &names, ..empty });
-        assert!(text.contains("<a href=\"/b/mill\">Mill &lt;1&gt;</a> since 1970-01-02"), "{text}");
+        assert!(text.contains("<a href=\"/b/mill\">Mill &lt;1&gt;</a> since <time>1970-01-02<"), "{text}");
     }
 }

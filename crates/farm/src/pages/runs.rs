@@ -99,7 +99,7 @@ mod tests {
         let names: BoardNames = [("a".to_owned(), "Press <a>".to_owned())].into_iter().collect();
         let text = runs(&RunsView { filter: &filter, runs: &[run], names: &names, more: true });
         let link = "<a href=\"/b/a\">Press &lt;a&gt;</a>";
-        assert!(text.contains(&format!("the largest latency is 9.0 us, on {link}.")), "{text}");
+        assert!(text.contains(&format!("the largest latency is 9 us, on {link}.")), "{text}");
         assert_eq!(text.matches(link).count(), 2, "{text}");
         let query = "board=a&amp;label=build%3D%3C1%3E%262";
         assert!(

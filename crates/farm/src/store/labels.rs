@@ -21,8 +21,8 @@ pub struct BoardLabel {
     pub value: String,
     /// How many runs have it,
     pub runs: u64,
-    /// and when the first and the last of these, or of five minutes with it, began, in seconds since
-    /// 1970.
+    /// and when the first and the last of these, or of five minutes with it, began, in seconds
+    /// since 1970.
     pub first: Option<i64>,
     pub last: Option<i64>,
 }
@@ -355,7 +355,8 @@ mod tests {
             let stretches: i64 =
                 sqlx::query_scalar("select count(*) from label").fetch_one(&store.pool).await.unwrap();
             assert_eq!(stretches, 1 + 2 + 2, "stretches that touch are one");
-            // A run and rows that have one label: its times are those of both, and of no other board.
+            // A run and rows that have one label: its times are those of both, and of no other
+            // board.
             store.put(&made("q", "a", 40 * SLOT, &["build=1"])).await.unwrap();
             store.put(&made("s", "b", 50 * SLOT, &["build=1"])).await.unwrap();
             let found = store.labels("a", 9).await.unwrap();

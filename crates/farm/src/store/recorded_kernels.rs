@@ -63,8 +63,8 @@ impl FarmStore {
         let series: Vec<String> =
             WatchSeries::ALL.iter().map(|series| format!("'{}'", series.name())).collect();
         let series = series.join(", ");
-        // Years of every board, but of the index alone: of fewer days the largest latency of a kernel
-        // would not be the largest.
+        // Years of every board, but of the index alone: of fewer days the largest latency of a
+        // kernel would not be the largest.
         let text = format!(
             "select w.environment_id, k.series, k.board_id, k.days, k.max_ns from \
              (select d.board_id, d.env, h.series, count(distinct h.t) as days, max(h.max_ns) as max_ns from \
@@ -169,8 +169,8 @@ mod tests {
             );
             assert!(all.iter().all(|one| one.runs == 0 && one.series == "timer" && one.model == "a board"));
             assert_eq!((all[0].worst_board.as_str(), all[0].worst_plan.as_str()), ("a", ""));
-            // However long ago it was, the largest is the largest; on a day with two environments as
-            // much is none of it.
+            // However long ago it was, the largest is the largest; on a day with two environments
+            // as much is none of it.
             for day in 14..75 {
                 store.put_rows(&[row(a, day, "new", 30)]).await.unwrap();
             }

@@ -24,7 +24,7 @@ const AT_ONCE: i64 = 200;
 
 /// The histograms of a series: how many samples each has, and how many of them are in its rows.
 #[derive(Debug, Default)]
-pub struct SeriesTotals {
+pub struct CheckedTotals {
     of: BTreeMap<(Tier, i64), (i128, i128)>,
 }
 
@@ -48,7 +48,7 @@ impl LackingSamples {
     }
 }
 
-impl SeriesTotals {
+impl CheckedTotals {
     /// Notes a histogram.
     pub fn add(&mut self, tier: Tier, t: i64, n: i64, counted: u64) {
         self.of.insert((tier, t), (n.into(), counted.into()));
@@ -84,7 +84,7 @@ impl SeriesTotals {
 pub async fn total_faults(
     all: &mut Transaction<'static, Any>,
     key: &CheckedSeries,
-    totals: &SeriesTotals,
+    totals: &CheckedTotals,
     faults: &mut Vec<String>,
 ) -> Result<()> {
     let (_, name, series, _) = key;

@@ -12,7 +12,7 @@ use super::maxima::SeriesMaxima;
 use super::retention::ThinnedPart;
 use super::runs::OVER;
 use super::sums::{CheckedSeries, missed_faults, of_series, sum_faults};
-use super::totals::{SeriesTotals, total_faults};
+use super::totals::{CheckedTotals, total_faults};
 use super::{FarmStore, StoreEngine, nanos, to_u64, trouble};
 use crate::encoding::{unpack_peaks, unpack_rows};
 use crate::ingest::environment::hex;
@@ -158,9 +158,9 @@ async fn blob_faults(
     key: &CheckedSeries,
     maxima: &mut SeriesMaxima,
     faults: &mut Vec<String>,
-) -> Result<SeriesTotals> {
+) -> Result<CheckedTotals> {
     let (_, name, series, _) = key;
-    let mut totals = SeriesTotals::default();
+    let mut totals = CheckedTotals::default();
     for tier in Tier::ALL {
         let mut last = i64::MIN;
         loop {

@@ -52,6 +52,7 @@ mod pins;
 mod protection;
 mod rate;
 mod receive;
+mod receive_rows;
 mod refusals;
 mod refused_requests;
 mod routes;

@@ -13,7 +13,8 @@ use super::answer_turns::in_turn;
 use super::app::App;
 use super::{
     acknowledge, admin, admin_data, admin_people, api, audits, changes, compare, culprits, enrol, files,
-    five_minutes, kernels, lists, login, me, metrics, pages, pins, receive, run_data, runs, tables,
+    five_minutes, kernels, lists, login, me, metrics, pages, pins, receive, receive_rows, run_data, runs,
+    tables,
 };
 use crate::people::Role;
 
@@ -185,7 +186,7 @@ fn of_boards() -> Vec<FarmRoute> {
         read("/v1/me/removed", RouteNeed::Token, me::removed),
         send("/v1/enrol", RouteNeed::Code, enrol::enrol),
         store("/v1/runs/{id}", receive::put_run),
-        store("/v1/rows/{boot}/{recording}/{series}/{seq}", receive::put_rows),
+        store("/v1/rows/{boot}/{recording}/{series}/{seq}", receive_rows::put_rows),
         store("/v1/pieces/{piece}", receive::put_piece),
         store("/v1/environments/{digest}", receive::put_environment),
     ]

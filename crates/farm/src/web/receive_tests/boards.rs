@@ -327,6 +327,7 @@ fn a_farm_that_keeps_nothing_says_so() {
 fn labels_come_with_runs_and_rows_and_lists_go_by_them() {
     on_each_engine(1 << 30, async |farm| {
         let token = farm.enrolled("a").await;
+        farm.enrolled("b").await;
         let labels = r#""labels":{"build":"123","job":"https:/ci/7?x=<1>","bad name":"x"},"#;
         let (id, files) = with_document(|text| text.replacen("\"id\"", &format!("{labels}\"id\""), 1));
         assert_eq!(farm.send(&token, &id, &files).await.0, 201);
