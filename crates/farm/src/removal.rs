@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::folders::lies_in;
 use crate::ingest::bundle::read;
 use crate::ingest::find::FoundBundle;
+use crate::ingest::keep::copying_turn;
 use crate::ingest::unpack::remove_tree;
 use crate::objects::{ObjectBucket, name_in_bucket};
 use crate::records::{BundleRecord, FarmRun};
@@ -77,6 +78,11 @@ pub async fn forget(
     at: Option<i64>,
 ) -> Result<Result<ForgottenRun, String>> {
     let id = &run.id;
+    // Until the bundle is gone no other program copies the run to where it was.
+    let _turn = match host::identity(kept.folder).filter(|_| kept.bucket.is_none()) {
+        Some(_) => copying_turn(kept.folder).await.unwrap_or_default(),
+        None => None,
+    };
     let of = match store.forget_run(id, bundle, at).await? {
         RunRemoval::Removed(of) => of,
         RunRemoval::Unknown => return Ok(Err(format!("{id} is no run of this farm any more"))),
@@ -90,7 +96,8 @@ pub async fn forget(
     };
     let (folder, is_cache) = (kept.folder, kept.bucket.is_some());
     let left = remove_bundle(Path::new(&of.place), kept).await;
-    if !is_cache {
+    // One that may come again may be coming: what is left of it goes when nothing does, by `prune`.
+    if !is_cache && at.is_some() {
         remove_other_states(store, id, folder).await?;
     }
     let (bundle_gone, bundle_left) = (left.is_none(), left.unwrap_or_default());
@@ -128,7 +135,7 @@ async fn remove_bundle(place: &Path, kept: KeptBundles<'_>) -> Option<String> {
 /// Removes what the folder of copies has of other states of a run that is gone, as of one that was
 /// imported while it was on, and then sent by its board: nothing names them any more.
 async fn remove_other_states(store: &FarmStore, id: &str, folder: &Path) -> Result<()> {
-    // It may be here again.
+    // It may be here again, where an admin said meanwhile that it may.
     if store.run(id).await?.is_some() {
         return Ok(());
     }
@@ -200,13 +207,19 @@ mod tests {
             for name in &names {
                 keep(&fixture(), name, folder.path()).unwrap();
             }
-            record.run.place = folder.path().join(&names[2]).to_string_lossy().into_owned();
-            store.put(&record).await.unwrap();
-            let kept = KeptBundles { folder: folder.path(), bucket: None };
-            let gone = forget(&store, &record.run, None, kept, Some(5)).await.unwrap().unwrap();
-            assert!(gone.bundle_gone, "{gone:?}");
-            let stays: Vec<bool> = names.iter().map(|name| folder.path().join(name).exists()).collect();
-            assert_eq!(stays, [false, false, false, true, true]);
+            // One that may come again may be coming: its board has sent the first part of `+1`.
+            for (at, stays) in
+                [(None, [true, true, false, true, true]), (Some(5), [false, false, false, true, true])]
+            {
+                keep(&fixture(), &names[2], folder.path()).unwrap();
+                record.run.place = folder.path().join(&names[2]).to_string_lossy().into_owned();
+                store.put(&record).await.unwrap();
+                let kept = KeptBundles { folder: folder.path(), bucket: None };
+                let gone = forget(&store, &record.run, None, kept, at).await.unwrap().unwrap();
+                assert!(gone.bundle_gone, "{gone:?}");
+                let there: Vec<bool> = names.iter().map(|name| folder.path().join(name).exists()).collect();
+                assert_eq!(there, stays, "{at:?}");
+            }
         });
     }
 
