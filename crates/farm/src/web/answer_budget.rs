@@ -22,11 +22,14 @@ const PARTS_KIB: usize = 32 << 10;
 const IN_PARTS_KIB: usize = 512;
 /// Answers that are made at the same time of what the store says,
 const OF_STORE: usize = 12;
+/// of that in parts, which wait for a place while they have their turn,
+const OF_PARTS: usize = 6;
 /// and of bundles, which wait for each other for seconds.
 const OF_BUNDLES: usize = 6;
 /// Measurements of the farm: they are made also where much else is asked for.
 const OF_METRICS: usize = 2;
-/// An answer that is made waits for others to be taken no longer than this,
+/// An answer that is made waits for others to be taken no longer than this, a long one for a tenth
+/// of it: it has the turn of a page meanwhile,
 const PATIENCE: Duration = Duration::from_secs(3);
 /// and one that is asked for for its turn: nothing is held for it yet.
 const PATIENCE_FOR_TURN: Duration = Duration::from_secs(20);
@@ -38,6 +41,7 @@ pub struct AnswerBudget {
     short: AnswerPlaces,
     in_parts: AnswerPlaces,
     of_store: Arc<Semaphore>,
+    of_parts: Arc<Semaphore>,
     of_bundles: Arc<Semaphore>,
     of_metrics: Arc<Semaphore>,
 }
@@ -78,6 +82,7 @@ impl AnswerBudget {
             short: AnswerPlaces::of(short),
             in_parts: AnswerPlaces::of(in_parts),
             of_store: Arc::new(Semaphore::new(OF_STORE)),
+            of_parts: Arc::new(Semaphore::new(OF_PARTS)),
             of_bundles: Arc::new(Semaphore::new(OF_BUNDLES)),
             of_metrics: Arc::new(Semaphore::new(OF_METRICS)),
         }
@@ -86,8 +91,11 @@ impl AnswerBudget {
     /// The place of an answer of so many bytes, until it is sent or its client has gone; one that
     /// is larger than all of them together takes all.
     pub async fn whole(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Refusal> {
-        let places = if bytes <= SHORT { &self.short } else { &self.long };
-        places.take(bytes.div_ceil(1 << 10), self.patience).await
+        let (places, patience) = match bytes <= SHORT {
+            true => (&self.short, self.patience),
+            false => (&self.long, self.patience / 10),
+        };
+        places.take(bytes.div_ceil(1 << 10), patience).await
     }
 
     /// The place of one that goes out as it is read.
@@ -99,6 +107,7 @@ impl AnswerBudget {
     pub async fn turn(&self, source: AnswerSource) -> Result<AnswerTurn, Refusal> {
         let turns = match source {
             AnswerSource::Store => &self.of_store,
+            AnswerSource::Parts => &self.of_parts,
             AnswerSource::Bundles => &self.of_bundles,
             AnswerSource::Metrics => &self.of_metrics,
         };
@@ -130,6 +139,8 @@ pub struct AnswerTurn {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerSource {
     Store,
+    /// The store, part by part.
+    Parts,
     Bundles,
     Metrics,
 }
@@ -138,7 +149,9 @@ impl AnswerSource {
     /// By the address of its route.
     pub fn of_route(path: &str) -> AnswerSource {
         let of_bundles = ["/runs/", "/v1/runs/", "/compare", "/v1/compare"];
+        let in_parts = ["/slots", "/slots.csv", "/histograms", "/histograms.csv"];
         match path {
+            _ if in_parts.iter().any(|end| path.ends_with(end)) => AnswerSource::Parts,
             "/metrics" => AnswerSource::Metrics,
             _ if of_bundles.iter().any(|begin| path.starts_with(begin)) => AnswerSource::Bundles,
             _ => AnswerSource::Store,
@@ -180,16 +193,18 @@ mod tests {
         let waits = timeout(Duration::from_millis(20), budget.turn(AnswerSource::Store)).await;
         assert!(waits.is_err());
         assert!(budget.turn(AnswerSource::Bundles).await.is_ok());
+        assert!(budget.turn(AnswerSource::Parts).await.is_ok());
         turns.pop();
         assert!(budget.turn(AnswerSource::Store).await.is_ok());
     }
 
     #[test]
-    fn what_reads_bundles_does_not_keep_lists_waiting() {
+    fn what_takes_long_does_not_keep_lists_waiting() {
         for (path, source) in [
             ("/runs", AnswerSource::Store),
             ("/v1/runs.csv", AnswerSource::Store),
             ("/", AnswerSource::Store),
+            ("/v1/boards/{board}/slots.csv", AnswerSource::Parts),
             ("/runs/{id}", AnswerSource::Bundles),
             ("/v1/runs/{id}/report.json", AnswerSource::Bundles),
             ("/v1/compare.csv", AnswerSource::Bundles),
