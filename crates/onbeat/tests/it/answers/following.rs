@@ -125,9 +125,9 @@ fn a_program_has_the_environment_the_input_and_the_mask_of_its_caller() {
     assert_eq!(field(&told, "Cpus_allowed_list"), field(&own, "Cpus_allowed_list"), "{told}");
 }
 
-/// The run of the test's program on a CPU.
-fn followed(place: &Place, program: &str, cpu: usize, more: &[&str]) -> (i32, Value, String) {
-    let (folder, number) = (place.path(&format!("run-{cpu}-{}", more.len())), cpu.to_string());
+/// The run of the test's program on a CPU, into a folder with a name of its own.
+fn followed(place: &Place, name: &str, program: &str, cpu: usize, more: &[&str]) -> (i32, Value, String) {
+    let (folder, number) = (place.path(name), cpu.to_string());
     let args = [&["hunt", "-o", &folder], more, &["--", program, &number, "400", "5"]].concat();
     let output = onbeat(&args);
     let (out, err) = text(&output);
@@ -140,8 +140,10 @@ fn a_program_is_followed_from_its_start_to_its_end() {
     let place = Place::new();
     let Some(program) = compiled(&place).filter(|_| hunts()) else { return };
     // Some guests show the switches of one CPU alone.
-    for cpu in 0..8 {
-        let (code, run, said) = followed(&place, &program, cpu, &["--over", "1s"]);
+    let mut early = 0;
+    for attempt in 0..16 {
+        let (cpu, name) = (attempt / 2, format!("run-{attempt}"));
+        let (code, run, said) = followed(&place, &name, &program, cpu, &["--over", "1s"]);
         assert_eq!(run["program"]["name"], "periodic", "{said}");
         if run["program"]["exit_code"] == 101 {
             eprintln!("left out: threads that are followed (no real-time priority, or no CPU {cpu})");
@@ -155,8 +157,14 @@ fn a_program_is_followed_from_its_start_to_its_end() {
             continue;
         };
         assert_eq!(code, 0, "{said}");
+        // A busy machine may leave no time to read it again after it has given itself its name.
+        if thread["comm"] == "periodic" && early < 3 {
+            early += 1;
+            continue;
+        }
         as_planted(&run, thread, &said);
-        let (_, run, said) = followed(&place, &program, cpu, &["--over", "1s", "--syscalls"]);
+        let more = ["--over", "1s", "--syscalls"];
+        let (_, run, said) = followed(&place, &format!("{name}-calls"), &program, cpu, &more);
         calls_are_apart(&run, &said);
         return;
     }
