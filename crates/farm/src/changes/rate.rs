@@ -89,7 +89,7 @@ pub fn rate_changes(of: &RateHistory) -> Vec<FarmChange> {
 }
 
 /// The days before a change of a rate, and those since it: the day on which it began is one of
-/// these, as nobody knows at which hour of it that was.
+/// these, for at which hour of it that was is not known.
 struct RateSides<'a> {
     before: &'a [Exposure],
     since: &'a [Exposure],

@@ -258,6 +258,7 @@ mod tests {
     use super::*;
     use crate::cli::kept_copy::bundle_fault;
     use crate::objects::tests::hunt_that_is_on;
+    use crate::records::BundleRecord;
     use std::fs;
 
     fn copied(from: &Path, to: &Path) -> PathBuf {
@@ -332,16 +333,22 @@ mod tests {
         });
     }
 
+    /// A store in a folder with a run that lies at a place.
+    async fn store_with_run(top: &Path, place: &Path) -> (FarmStore, BundleRecord) {
+        let from = FarmStore::file(&top.join("farm.db")).await.unwrap();
+        let mut record = crate::fixture::recorded_run("hunt", "a");
+        record.run.place = place.to_string_lossy().into_owned();
+        from.put(&record).await.unwrap();
+        (from, record)
+    }
+
     #[test]
     fn a_run_that_is_gone_is_told_and_its_place_is_in_the_backup() {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let top = tempfile::tempdir().unwrap();
             let top = host::whole_path(top.path()).unwrap();
-            let from = FarmStore::file(&top.join("farm.db")).await.unwrap();
-            let mut record = crate::fixture::recorded_run("hunt", "a");
-            record.run.place = top.join("gone/today").to_string_lossy().into_owned();
-            from.put(&record).await.unwrap();
+            let (from, record) = store_with_run(&top, &top.join("gone/today")).await;
             fs::create_dir(top.join("backup")).unwrap();
             let (file, bundles) = (top.join("backup/farm.db"), top.join("backup/farm.db.bundles"));
             from.copy_to(file.to_str().unwrap()).await.unwrap();
@@ -365,11 +372,8 @@ mod tests {
         runtime.block_on(async {
             let top = tempfile::tempdir().unwrap();
             let top = host::whole_path(top.path()).unwrap();
-            let from = FarmStore::file(&top.join("farm.db")).await.unwrap();
-            let mut record = crate::fixture::recorded_run("hunt", "a");
             let run = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
-            record.run.place = run.to_string_lossy().into_owned();
-            from.put(&record).await.unwrap();
+            let (from, record) = store_with_run(&top, &run).await;
             from.copy_to(top.join("copy.db").to_str().unwrap()).await.unwrap();
             let to = FarmStore::file(&top.join("copy.db")).await.unwrap();
             // No folder can be made below a file.

@@ -152,8 +152,8 @@ impl Unread {
                       each with its SHA-256";
         let files = "not looked at: what is in files of copies from which nothing is counted, as in events/ \
                      and host/: no digests of them are kept, so that no flag does";
-        let elsewhere = "not looked at: more than run.json of what lies in other folders than that of copies; \
-                         where one of these has copies, --objects names it";
+        let elsewhere = "not looked at: more than run.json of what lies in other folders than that of \
+                         copies; where one of these has copies, --objects names it";
         let all = [(self.pieces, pieces), (self.files, files), (self.elsewhere, elsewhere)];
         all.into_iter().filter(|(is_so, _)| *is_so).map(|(_, words)| words).collect()
     }

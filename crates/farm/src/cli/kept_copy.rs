@@ -69,8 +69,8 @@ fn length_fault(run: &BundlePlace) -> Option<String> {
     let there = stored_files(Path::new(&run.place)).iter().fold(0u64, |sum, file| sum + file.bytes);
     let (id, lacking) = (&run.id, several(sent.checked_sub(there).filter(|n| *n > 0)?, "byte", "bytes"));
     Some(format!(
-        "{id}: its files lack {lacking} of those that its board sent, in {}: import the run again from a copy \
-         that is whole",
+        "{id}: its files lack {lacking} of those that its board sent, in {}: import the run again from a \
+         copy that is whole",
         run.place
     ))
 }

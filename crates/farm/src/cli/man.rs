@@ -50,7 +50,7 @@ mod tests {
     #[test]
     fn a_program_and_each_of_its_commands_has_a_page() {
         let farm = || {
-            let add = Command::new("add").about("Let somebody in");
+            let add = Command::new("add").about("Add a person");
             Command::new("onbeat-farm").subcommand(Command::new("person").subcommand(add))
         };
         let of = |words: &[&str], of| {
@@ -58,7 +58,7 @@ mod tests {
             page(&words, of, farm()).map(|roff| String::from_utf8(roff).unwrap())
         };
         let add = of(&["person", "add"], DescribedProgram::Farm).unwrap();
-        assert!(add.contains(".TH onbeat-farm-person-add") && add.contains("Let somebody in"), "{add}");
+        assert!(add.contains(".TH onbeat-farm-person-add") && add.contains("Add a person"), "{add}");
         let push = of(&[], DescribedProgram::Push).unwrap();
         assert!(push.contains(".TH onbeat-push") && push.contains("enrol"), "{push}");
         assert!(of(&["enrol"], DescribedProgram::Push).is_ok());

@@ -102,11 +102,11 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         }
         PersonCommand::Password { name, generate } => {
             if store.password_of(name).await?.is_none() {
-                return Err(nobody());
+                return Err(unknown_name());
             }
             let password = new_password(*generate).await?;
             if !store.set_password(name, &password.digest).await? {
-                return Err(nobody());
+                return Err(unknown_name());
             }
             note(&store, format!("gave {name} another password")).await?;
             password.show(name, &mut std::io::stdout())?;
@@ -114,13 +114,13 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         }
     };
     if !done {
-        return Err(nobody());
+        return Err(unknown_name());
     }
     note(&store, what).await?;
     Ok(Exit::Ok)
 }
 
-fn nobody() -> Failure {
+fn unknown_name() -> Failure {
     Failure::usage("there is nobody of this name: `onbeat-farm person list` prints who there is")
 }
 
@@ -128,8 +128,8 @@ fn taken() -> Failure {
     Failure::usage("there is somebody of this name: choose another")
 }
 
-/// Lets somebody in. Of two who add a name at once one is told that it is taken, and gets no
-/// password to see: it would be nobody's.
+/// Adds a person. Of two who add the same name at once the later one is told that it is taken, and
+/// sees no password: it would not be that of the person who is there.
 async fn add(
     store: &FarmStore,
     person: &FarmPerson,
@@ -156,7 +156,7 @@ async fn list(store: &FarmStore, output: &DocumentFlags) -> Result<Exit> {
 /// A password that is made, typed or read.
 struct NewPassword {
     digest: String,
-    /// Itself where it was made here: nobody knows it yet.
+    /// The password, where it was made here and has to be shown once.
     made: Option<String>,
 }
 

@@ -253,7 +253,7 @@ async fn sweep(store: &FarmStore, bundles: &Path, is_cache: bool, dry: bool) -> 
         Some(name) if is_cache => whole(&bundles.join(name)),
         _ => whole(Path::new(place)),
     };
-    // Nobody copies a run into the folder meanwhile.
+    // No other program copies a run into the folder meanwhile.
     let turn = copying_turn(bundles).await.unwrap_or_default();
     let runs = store.places().await?;
     let places: BTreeSet<PathBuf> = runs.iter().map(|run| of_run(&run.place)).collect();
@@ -263,7 +263,7 @@ async fn sweep(store: &FarmStore, bundles: &Path, is_cache: bool, dry: bool) -> 
     let mut gone = 0;
     for name in names {
         let place = bundles.join(&name);
-        // What boards send has a plus in its name; the rest may be of another store, or somebody's.
+        // What boards send has a plus in its name; the rest may be another store's, or a user's.
         let is_sent = matches!(name.as_str(), ".pieces" | ".pulled") || name.contains('+');
         if !is_sent && !earlier.contains(&name) || places.contains(&whole(&place)) {
             continue;

@@ -94,9 +94,9 @@ impl StorePlace {
         self
     }
 
-    /// Has the bundles that this process makes be for nobody else: the pages guard by login what
-    /// they say. Root's in the folder of another user stay readable for that user, whose server
-    /// shows them.
+    /// Sets the mask of this process, so that the bundles it makes are readable by their user
+    /// alone: the pages ask for a login before they show what these say. What root makes in the
+    /// folder of another user stays readable, for that user's server shows it.
     pub fn keep_private(&self) {
         let nearest = self.bundles.ancestors().find_map(|folder| match folder.as_os_str().is_empty() {
             true => host::is_own(Path::new(".")),

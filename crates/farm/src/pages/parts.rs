@@ -92,7 +92,8 @@ pub fn runs(of: &[FarmRun], names: Option<&BoardNames>) -> Markup {
                     th.left { "run" } @if with_board { th.left { "board" } }
                     th.left { "began (UTC)" } th { "max" } th.left { "state" } @if with_labels {
                         th.left { "labels" } }
-                    th.more { "p99.99 of a CPU" } th.more { "missed" } th.more { "spikes" } th.left.more { "command" }
+                    th.more { "p99.99 of a CPU" } th.more { "missed" } th.more { "spikes" }
+                    th.left.more { "command" }
                     th.more { "length" }
                     // A list of many boards is as wide as a page without it.
                     @if !with_board { th.more { "CPUs" } }

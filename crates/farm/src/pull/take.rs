@@ -303,19 +303,18 @@ mod tests {
         PullHost::parse(name).unwrap()
     }
 
+    /// A farm with nothing, which pulls into a folder or a bucket.
+    async fn place_in(bundles: PathBuf, bucket: Option<Arc<ObjectBucket>>) -> PullPlace {
+        let store = FarmStore::in_memory().await.unwrap();
+        PullPlace { store, bundles, bucket, quota: 1 << 30, always: true, silence: Nanos::SECOND }
+    }
+
     #[test]
     fn a_run_that_was_fetched_is_in_the_bucket_before_it_is_stored() {
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
         runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
             let (bucket, folder) = (in_memory(), tempfile::tempdir().unwrap());
-            let place = PullPlace {
-                store: FarmStore::in_memory().await.unwrap(),
-                bundles: folder.path().to_owned(),
-                bucket: Some(bucket.clone()),
-                quota: 1 << 30,
-                always: true,
-                silence: Nanos::SECOND,
-            };
+            let place = place_in(folder.path().to_owned(), Some(bucket.clone())).await;
             let from = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
             let record = read(&FoundBundle { place: from.clone(), board: None }).unwrap().0;
             let name = name_of_state(&record);
@@ -343,14 +342,7 @@ mod tests {
         runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
             for bucket in [None, Some(in_memory())] {
                 let folder = tempfile::tempdir().unwrap();
-                let place = PullPlace {
-                    store: FarmStore::in_memory().await.unwrap(),
-                    bundles: folder.path().join("bundles"),
-                    bucket: bucket.clone(),
-                    quota: 1 << 30,
-                    always: true,
-                    silence: Nanos::SECOND,
-                };
+                let place = place_in(folder.path().join("bundles"), bucket.clone()).await;
                 let take = async |from: &PathBuf, board: &str| {
                     let record = read(&FoundBundle { place: from.to_owned(), board: None }).unwrap().0;
                     let growing = GrowingBytes::default();
@@ -383,14 +375,7 @@ mod tests {
         runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
             for bucket in [None, Some(in_memory())] {
                 let folder = tempfile::tempdir().unwrap();
-                let place = PullPlace {
-                    store: FarmStore::in_memory().await.unwrap(),
-                    bundles: folder.path().join("bundles"),
-                    bucket,
-                    quota: 1 << 30,
-                    always: true,
-                    silence: Nanos::SECOND,
-                };
+                let place = place_in(folder.path().join("bundles"), bucket).await;
                 let from = folder.path().join("run");
                 let take = async || {
                     let record = read(&FoundBundle { place: from.clone(), board: None }).unwrap().0;

@@ -145,8 +145,8 @@ fn trouble(error: sqlx::Error) -> Failure {
     let lacks = ["no such table", "no such column"];
     if ["42P01", "42703"].contains(&&*code) || lacks.iter().any(|words| said.contains(words)) {
         return Failure::internal(format!(
-            "the store lacks what it should have ({said}): restore a backup; `onbeat-farm check` lists what is \
-             missing"
+            "the store lacks what it should have ({said}): restore a backup; `onbeat-farm check` lists what \
+             is missing"
         ));
     }
     // Classes of PostgreSQL's error codes: insufficient resources; connection, a lock that is not

@@ -264,7 +264,7 @@ impl FarmStore {
         self.first_tiers(board, key, tier, within, i64::MAX).await
     }
 
-    /// The first of them, no more than a number: whoever reads on begins after the last.
+    /// The first of them, no more than a number: the next are asked for from after the last.
     pub async fn first_tiers(
         &self,
         board: &str,

@@ -32,6 +32,16 @@ pub trait AnswerParts: Send + 'static {
     fn next(&mut self) -> impl Future<Output = Result<Option<String>>> + Send;
 }
 
+/// All that one makes.
+#[cfg(test)]
+pub async fn parts_of(mut source: impl AnswerParts) -> Vec<String> {
+    let mut all = Vec::new();
+    while let Some(part) = source.next().await.unwrap() {
+        all.push(part);
+    }
+    all
+}
+
 /// An answer of such parts, with the kind of an empty one. That it is packed on its way, if it is,
 /// is for the last layer.
 pub async fn in_parts(
@@ -68,7 +78,7 @@ async fn make(
             Ok(None) => return room.send(Ok(None)),
             Err(failure) => {
                 app.failures.fetch_add(1, Ordering::Relaxed);
-                // The status has gone out already: nobody else is told why.
+                // The status has gone out already: only the log can say why.
                 let _ = writeln!(io::stderr(), "onbeat-farm: an answer was cut off: {failure}");
                 return room.send(Err(io::Error::other(failure.message)));
             }

@@ -72,7 +72,7 @@ pub struct App {
     pub handed_out: Arc<Semaphore>,
     /// Where bundles are in a bucket.
     pub cache: Option<Arc<BundleCache>>,
-    /// None where a proxy does TLS, or nobody.
+    /// None where the farm itself does no TLS.
     certificate: Option<Arc<ServerCertificate>>,
     passwords: Arc<Semaphore>,
     password_memory: Arc<Mutex<PasswordMemory>>,

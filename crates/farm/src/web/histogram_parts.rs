@@ -119,15 +119,8 @@ mod tests {
     use super::*;
     use crate::fixture::{MadeFleet, recorded_run};
     use crate::store::engines::on_each_engine;
+    use crate::web::answer_parts::parts_of;
     use crate::web::data::histograms_csv;
-
-    async fn parts(mut source: HistogramParts) -> Vec<String> {
-        let mut all = Vec::new();
-        while let Some(part) = source.next().await.unwrap() {
-            all.push(part);
-        }
-        all
-    }
 
     #[test]
     fn histograms_in_parts_are_those_that_are_written_at_once() {
@@ -144,7 +137,7 @@ mod tests {
                     let all = store.tiers(&board, &key, tier, within).await.unwrap();
                     let asked = AskedHistograms { board: board.clone(), key: key.clone(), tier, within, cpu };
                     let csv = HistogramParts::of(store.clone(), asked.clone(), HistogramForm::Csv);
-                    assert!(parts(csv).await.concat() == histograms_csv(&all, cpu));
+                    assert!(parts_of(csv).await.concat() == histograms_csv(&all, cpu));
                     let invalid = store.invalid_runs(&board, 0).await.unwrap();
                     let document = |row: TierRow| {
                         let is_invalid = invalid_within(&invalid, &key, tier, row.t).is_some();
@@ -158,7 +151,7 @@ mod tests {
                         histograms: all.into_iter().map(document).collect(),
                     });
                     let form = HistogramForm::Json { tier: "x".into(), invalid: invalid.clone() };
-                    let parts = parts(HistogramParts::of(store.clone(), asked, form)).await;
+                    let parts = parts_of(HistogramParts::of(store.clone(), asked, form)).await;
                     assert!(parts.concat() == whole.unwrap() + "\n", "{tier:?} {cpu:?}");
                     longest = longest.max(parts.len());
                 }

@@ -156,6 +156,7 @@ mod tests {
     use crate::fixture::{MadeFleet, recorded_run};
     use crate::store::TimeStretch;
     use crate::store::engines::on_each_engine;
+    use crate::web::answer_parts::parts_of;
     use crate::web::visitor::FarmView;
     use model::units::{Cpu, Nanos};
 
@@ -201,15 +202,6 @@ mod tests {
         assert!(stepped(Vec::new(), 0).is_empty());
     }
 
-    /// An answer as its parts.
-    async fn parts(mut source: SlotParts) -> Vec<String> {
-        let mut all = Vec::new();
-        while let Some(part) = source.next().await.unwrap() {
-            all.push(part);
-        }
-        all
-    }
-
     #[test]
     fn an_answer_in_parts_is_the_one_that_is_made_at_once() {
         on_each_engine(async |store| {
@@ -236,7 +228,7 @@ mod tests {
                         let board = board.clone();
                         let asked = AskedSlots { board, key: key.clone(), within, labels: Vec::new() };
                         let visitor = Visitor { view: FarmView::All, ..Visitor::default() };
-                        let parts = parts(SlotParts::of(store.clone(), asked, visitor, form, step)).await;
+                        let parts = parts_of(SlotParts::of(store.clone(), asked, visitor, form, step)).await;
                         longest = longest.max(parts.len());
                         assert!(parts.concat() == wanted, "{form:?} {step}");
                         assert!(parts.iter().all(|part| part.len() < 256 << 10));

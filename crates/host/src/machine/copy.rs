@@ -1,5 +1,5 @@
-//! Copies of documents, some bytes at a time: a bundle may hold files that are larger than the
-//! memory that whoever copies it may take.
+//! Copies of documents, some bytes at a time: files of a bundle may be larger than the memory that
+//! a program may take.
 
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind, Read, Write};

@@ -3,12 +3,22 @@
 use super::super::damage::{DamagedSection, DamagedSpan, LackingFile};
 use super::super::fake::MemoryDisk;
 use super::super::lines::LineSpan;
-use super::super::manifest::{MANIFEST, ManifestFault, SegmentKind};
+use super::super::manifest::{MANIFEST, ManifestFault, RecordSegment, SegmentFile, SegmentKind};
 use super::super::read::RecordReader;
 use super::super::write::{DEFAULT_SIZE, RecordFault, RecordWriter};
 use super::*;
 use host::RecordDisk;
 use model::record::RecordTier;
+
+/// The last closed rows of intervals: the segment, its file of the timer, and what that has.
+fn last_timer_rows(disk: &MemoryDisk) -> (RecordSegment, SegmentFile, Vec<u8>) {
+    let manifest = RecordReader::open(disk).unwrap().manifest().unwrap().clone();
+    let intervals = manifest.in_order(SegmentKind::Rows).filter(|(tier, _)| *tier == RecordTier::Interval);
+    let segment = intervals.map(|(_, segment)| segment).last().unwrap().clone();
+    let file = segment.files.iter().find(|file| file.series == "timer").unwrap().clone();
+    let bytes = disk.bytes(&file.name).unwrap();
+    (segment, file, bytes)
+}
 
 /// Closed files of all tiers, and a tail.
 fn recorded() -> MemoryDisk {
@@ -101,11 +111,7 @@ fn passed_on(disk: &MemoryDisk) -> (Vec<u64>, Vec<DamagedSection>, Vec<DamagedSp
 #[test]
 fn no_row_of_a_changed_section_is_passed_on_and_all_others_are() {
     let disk = recorded();
-    let manifest = RecordReader::open(&disk).unwrap().manifest().unwrap().clone();
-    let intervals = manifest.in_order(SegmentKind::Rows).filter(|(tier, _)| *tier == RecordTier::Interval);
-    let segment = intervals.map(|(_, segment)| segment).last().unwrap();
-    let file = segment.files.iter().find(|file| file.series == "timer").unwrap();
-    let bytes = disk.bytes(&file.name).unwrap();
+    let (segment, file, bytes) = last_timer_rows(&disk);
     let text = String::from_utf8(bytes[..file.ends[0] as usize].to_vec()).unwrap();
     let rows = text.lines().filter(|line| line.starts_with("{\"seq\""));
     let own: Vec<u64> = rows.map(|line| serde_json::from_str::<LineSpan>(line).unwrap().seq).collect();
@@ -156,11 +162,7 @@ fn lacking(disk: &MemoryDisk, series: WatchSeries) -> (Vec<LackingFile>, Option<
 #[test]
 fn what_a_file_lacks_is_told_from_an_end_that_is_being_written() {
     let disk = recorded();
-    let manifest = RecordReader::open(&disk).unwrap().manifest().unwrap().clone();
-    let intervals = manifest.in_order(SegmentKind::Rows).filter(|(tier, _)| *tier == RecordTier::Interval);
-    let segment = intervals.map(|(_, segment)| segment).last().unwrap();
-    let file = segment.files.iter().find(|file| file.series == "timer").unwrap();
-    let bytes = disk.bytes(&file.name).unwrap();
+    let (segment, file, bytes) = last_timer_rows(&disk);
     let length = bytes.len();
     for (rest, lacks) in [(None, None), (Some(0), Some(length)), (Some(length - 1), Some(1))] {
         let copy = disk.copy();
@@ -187,6 +189,7 @@ fn what_a_file_lacks_is_told_from_an_end_that_is_being_written() {
     longer.extend_from_slice(b"{\"seq\"");
     copy.put(&file.name, Some(&longer));
     assert!(lacking(&copy, WatchSeries::Timer).0.is_empty());
+    let manifest = RecordReader::open(&disk).unwrap().manifest().unwrap().clone();
     let tail = disk.bytes(&manifest.tail).unwrap();
     for rest in [0, tail.len() / 2, tail.len().saturating_sub(1)] {
         copy.put(&manifest.tail, Some(&tail[..rest]));
