@@ -11,6 +11,7 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 
 use super::answer::Refusal;
 use super::clones::LiveBoots;
+use super::folder_turn::FolderTurns;
 use super::last_write::LastWrite;
 use super::rate::RateLimit;
 use super::wrong_codes::WrongCodes;
@@ -32,6 +33,8 @@ pub struct Intake {
     /// Bundles are put together one after the other; the turn is the work's, which goes on where
     /// who asked has gone.
     pub assembling: Arc<Mutex<()>>,
+    /// In the folder of bundles, taken before the turn to assemble one.
+    pub folder_turns: FolderTurns,
     pub codes: WrongCodes,
     pub rates: RateLimit,
     pub boots: LiveBoots,
@@ -56,6 +59,7 @@ impl Intake {
             rows,
             staging: Staging::new(bundles),
             assembling: Arc::default(),
+            folder_turns: FolderTurns::default(),
             codes: WrongCodes::default(),
             rates: RateLimit::default(),
             boots: LiveBoots::default(),

@@ -31,6 +31,7 @@ pub mod data;
 mod enrol;
 mod files;
 mod five_minutes;
+mod folder_turn;
 mod found_changes;
 mod guarded;
 mod heat_bytes;

@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
+use super::folder_turn::FolderTurn;
 use super::sender::{BoardSender, SentFault, content, intake};
 use crate::ingest::bundle::{is_id, read};
 use crate::ingest::environment::{hex, watch_environment};
@@ -115,26 +116,62 @@ pub async fn put_run(
     let manifest = BundleManifest::read(&text).map_err(unreadable)?;
     let (board_id, bytes) = (owner.board_id, manifest.bytes());
     let sent = SentBundle { board_id, manifest: Sha256::digest(&text).to_vec(), bytes };
-    // Before its turn: a bucket that is silent keeps no other board waiting.
-    if let Some(cache) = &app.cache {
-        cache.bucket.answers().await?;
-    }
-    // One after the other: two requests of one run would write the same files. Where the connection
-    // ends meanwhile it goes on, and the turn with it.
-    let turn = intake.assembling.clone().lock_owned().await;
-    let (farm, staging) = (app.clone(), intake.staging.clone());
+    let arriving = Arc::new(ArrivingRun { owner, id, manifest, sent });
+    let turn = match &app.cache {
+        // Before its turn: a bucket that is silent keeps no other board waiting. What is put there
+        // has a name for each state.
+        Some(cache) => {
+            cache.bucket.answers().await?;
+            FolderTurn::default()
+        }
+        // What is there already, or lacks pieces, does not wait for who copies into the folder.
+        None => {
+            if let Some(answer) = in_turn(&app, &arriving, None).await? {
+                return Ok(answer);
+            }
+            intake.folder_turns.take(intake.staging.folder()).await?
+        }
+    };
+    in_turn(&app, &arriving, Some(turn)).await?.ok_or_else(unfinished)
+}
+
+/// A run that a board sends.
+struct ArrivingRun {
+    owner: TokenOwner,
+    id: String,
+    manifest: BundleManifest,
+    sent: SentBundle,
+}
+
+fn unfinished() -> Refusal {
+    let detail = "the farm could not finish with this run: send it again later";
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+}
+
+/// One after the other: two requests of one run would write the same files. Where the connection
+/// ends meanwhile it goes on, and the turns with it. None where the run is to be put into its
+/// folder, and there is no turn for that.
+async fn in_turn(
+    app: &Arc<App>,
+    run: &Arc<ArrivingRun>,
+    folder: Option<FolderTurn>,
+) -> Result<Option<Response>, Refusal> {
+    let turn = intake(app)?.assembling.clone().lock_owned().await;
+    let (farm, run) = (app.clone(), run.clone());
     let received = tokio::spawn(async move {
-        let _turn = turn;
-        let received = received_run(&farm, &owner, &id, &manifest, &sent).await;
-        if received.as_ref().map_or_else(is_for_good, |answer| answer.status() != StatusCode::ACCEPTED) {
-            staging.clear(&owner.board, &manifest);
+        let may_put = folder.is_some();
+        let _turns = (turn, folder);
+        let received = received_run(&farm, &run, may_put).await;
+        let is_done = match &received {
+            Ok(answer) => answer.as_ref().is_some_and(|answer| answer.status() != StatusCode::ACCEPTED),
+            Err(refusal) => is_for_good(refusal),
+        };
+        if is_done && let Some(intake) = &farm.intake {
+            intake.staging.clear(&run.owner.board, &run.manifest);
         }
         received
     });
-    received.await.unwrap_or_else(|_| {
-        let detail = "the farm could not finish with this run: send it again later";
-        Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, detail))
-    })
+    received.await.unwrap_or_else(|_| Err(unfinished()))
 }
 
 /// Whether what was refused is not sent again as it is: its pieces wait for nothing.
@@ -142,17 +179,13 @@ fn is_for_good(refusal: &Refusal) -> bool {
     matches!(refusal.status, StatusCode::CONFLICT | StatusCode::UNPROCESSABLE_ENTITY)
 }
 
-/// Stores a run whose pieces are all there, or says which are missing.
-async fn received_run(
-    app: &App,
-    owner: &TokenOwner,
-    id: &str,
-    manifest: &BundleManifest,
-    sent: &SentBundle,
-) -> Received {
+/// Stores a run whose pieces are all there, or says which are missing; none where it may not put it
+/// into its folder now.
+async fn received_run(app: &App, run: &ArrivingRun, may_put: bool) -> Result<Option<Response>, Refusal> {
+    let ArrivingRun { owner, id, manifest, sent } = run;
     let intake = intake(app)?;
     if is_there(app, owner, id, manifest, sent).await? {
-        return with(StatusCode::OK, &received_run_as(id, sent, Vec::new()));
+        return with(StatusCode::OK, &received_run_as(id, sent, Vec::new())).map(Some);
     }
     let kept = app.store.kept_bytes(sent.board_id, id).await?;
     if kept.saturating_add(sent.bytes) > intake.quota {
@@ -160,10 +193,14 @@ async fn received_run(
         return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, detail));
     }
     let missing = || intake.staging.missing(&owner.board, manifest);
-    let asked_for = |missing: Vec<String>| with(StatusCode::ACCEPTED, &json!({ "missing": missing }));
+    let asked_for =
+        |missing: Vec<String>| with(StatusCode::ACCEPTED, &json!({ "missing": missing })).map(Some);
     let before = missing();
     if !before.is_empty() {
         return asked_for(before);
+    }
+    if !may_put {
+        return Ok(None);
     }
     let taken = take_in(app, owner, id, manifest, sent).await;
     if taken.as_ref().is_err_and(|refusal| refusal.status == StatusCode::SERVICE_UNAVAILABLE) {
@@ -175,7 +212,7 @@ async fn received_run(
     }
     let (outcome, remarks) = taken?;
     let status = if outcome == PutOutcome::Had { StatusCode::OK } else { StatusCode::CREATED };
-    with(status, &received_run_as(id, sent, remarks))
+    with(status, &received_run_as(id, sent, remarks)).map(Some)
 }
 
 /// Whether a run is there as it is sent. One that is over, or another board's, is not written over.

@@ -104,6 +104,36 @@ fn a_run_whose_request_is_cut_off_is_stored_as_it_is_before_the_next_one_is_look
     });
 }
 
+/// `forget --allow` takes a run out of the store and then its bundle out of the folder: what its
+/// board sends meanwhile would go with that.
+#[test]
+fn a_run_is_put_into_the_folder_when_no_other_program_has_its_turn_there() {
+    on_each_engine(1 << 30, async |farm| {
+        let token = farm.enrolled("a").await;
+        let (id, files) = fixture("hunt");
+        let (other, _) = fixture("measured");
+        let folder = farm.app.intake.as_ref().unwrap().staging.folder();
+        let turn = crate::ingest::keep::copying_turn(folder).await.unwrap();
+        assert!(turn.is_some());
+        let (status, answer) = farm.send(&token, &id, &files).await;
+        assert!(status == 503 && answer["detail"].as_str().unwrap().contains("another program"), "{answer}");
+        assert!(farm.app.store.run(&id).await.unwrap().is_none());
+        let names = host::MachineFiles::folder(folder).list_as_it_is("/.").known().cloned().unwrap();
+        assert_eq!(names, [".pieces"]);
+        // Who lacks pieces does not wait, and those of the run are still here.
+        let (_, lacking) = with_document(|text| text.replacen("\"cycles\":", "\"cycles\": ", 1));
+        let told = farm.ask("PUT", &format!("/v1/runs/{other}"), &token, manifest(&lacking)).await;
+        assert_eq!(told.0, 202, "{}", told.1);
+        drop(turn);
+        let address = format!("/v1/runs/{id}");
+        assert_eq!(farm.ask("PUT", &address, &token, manifest(&files)).await.0, 201);
+        // It is known without a turn.
+        let turn = crate::ingest::keep::copying_turn(folder).await.unwrap();
+        assert!(turn.is_some(), "the turn ended with the request");
+        assert_eq!(farm.ask("PUT", &address, &token, manifest(&files)).await.0, 200);
+    });
+}
+
 #[test]
 fn a_piece_that_was_damaged_here_is_asked_for_again() {
     on_each_engine(1 << 30, async |farm| {

@@ -1,0 +1,92 @@
+//! The turn to put a bundle into its folder and to store it, which `import`, `pull`, `prune` and
+//! `forget` take as well: what one of them removes must not be what a board was just told is kept.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use host::{FolderLock, RecordFolder};
+use model::units::Nanos;
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+use super::answer::Refusal;
+
+/// For so long a request waits for another program, which may copy for minutes: tests for less.
+const PATIENCE: Nanos = Nanos(if cfg!(test) { Nanos::SECOND.0 / 10 } else { 5 * Nanos::SECOND.0 });
+/// Between two looks whether the folder is free.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The turns of requests, one after the other.
+#[derive(Debug, Default)]
+pub struct FolderTurns {
+    one: Arc<Mutex<()>>,
+}
+
+/// The turn, for who holds the value; the default is that of bundles in a bucket, which needs none.
+#[derive(Default)]
+pub struct FolderTurn {
+    _one: Option<OwnedMutexGuard<()>>,
+    /// None on a file system that has no locks.
+    _folder: Option<FolderLock>,
+}
+
+impl FolderTurns {
+    /// The turn in a folder. Requests wait for each other; for another program no longer than for
+    /// some seconds, however many of them wait.
+    pub async fn take(&self, folder: &Path) -> Result<FolderTurn, Refusal> {
+        let until = host::clock::monotonic() + PATIENCE;
+        let one = self.one.clone().lock_owned().await;
+        loop {
+            let of = folder.to_owned();
+            let look = move || RecordFolder::make(&of).and_then(|folder| folder.take_turn());
+            match tokio::task::spawn_blocking(look).await {
+                Ok(Ok(Some(turn))) => return Ok(FolderTurn { _one: Some(one), _folder: Some(turn) }),
+                Ok(Ok(None)) if host::clock::monotonic() >= until => return Err(busy()),
+                Ok(Ok(None)) => tokio::time::sleep(LOOK).await,
+                // Without locks there, and where the folder cannot be made, which is told when the
+                // bundle is put into it.
+                _ => return Ok(FolderTurn { _one: Some(one), _folder: None }),
+            }
+        }
+    }
+}
+
+fn busy() -> Refusal {
+    let detail = "another program copies into the folder of bundles: send it again later";
+    Refusal { wait_s: Some(5), ..Refusal::new(StatusCode::SERVICE_UNAVAILABLE, detail) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ingest::keep::copying_turn;
+
+    #[tokio::test]
+    async fn requests_wait_for_each_other_and_not_for_long_for_another_program() {
+        let folder = tempfile::tempdir().unwrap();
+        let turns = FolderTurns::default();
+        let other = copying_turn(folder.path()).await.unwrap();
+        assert!(other.is_some());
+        let (first, second) = tokio::join!(turns.take(folder.path()), turns.take(folder.path()));
+        for refused in [first, second] {
+            let refusal = refused.err().unwrap();
+            assert_eq!((refusal.status, refusal.wait_s), (StatusCode::SERVICE_UNAVAILABLE, Some(5)));
+        }
+        drop(other);
+        let turn = turns.take(folder.path()).await.unwrap();
+        let look = || RecordFolder::make(folder.path()).and_then(|folder| folder.take_turn()).unwrap();
+        assert!(look().is_none(), "another program has it as well");
+        let mut waiting = std::pin::pin!(turns.take(folder.path()));
+        let soon = tokio::time::sleep(Duration::from_nanos(2 * PATIENCE.0 as u64));
+        tokio::select! {
+            _ = &mut waiting => panic!("two requests have it, or one gave up"),
+            () = soon => {}
+        }
+        drop(turn);
+        let turn = waiting.await.unwrap();
+        assert!(look().is_none());
+        drop(turn);
+        assert!(look().is_some());
+    }
+}
