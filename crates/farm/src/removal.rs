@@ -80,7 +80,10 @@ pub async fn forget(
     let id = &run.id;
     // Until the bundle is gone no other program copies the run to where it was.
     let _turn = match host::identity(kept.folder).filter(|_| kept.bucket.is_none()) {
-        Some(_) => copying_turn(kept.folder).await.unwrap_or_default(),
+        Some(_) => match copying_turn(kept.folder).await {
+            Ok(turn) => turn,
+            Err(why) => return Ok(Err(format!("{id} stays: {why}"))),
+        },
         None => None,
     };
     let of = match store.forget_run(id, bundle, at).await? {
