@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use sqlx::{Any, AnyConnection, Transaction};
 
+use super::labels::drop_run_labels;
 use super::runs::{ON_BY_ROWS, OVER};
 use super::tiers::{damaged, take_out_of_tiers};
 use super::{nanos, to_i64, to_u64};
@@ -189,11 +190,11 @@ impl EarlierRun {
         for statement in [
             "delete from culprit_run where board_id = $1 and run = $2",
             "delete from thinned where board_id = $1 and run = $2",
-            "delete from label where board_id = $1 and recording = $2",
             "delete from run where board_id = $1 and id = $2",
         ] {
             sqlx::query(statement).bind(self.board).bind(&later.run.id).execute(&mut **all).await?;
         }
+        drop_run_labels(all, self.board, &later.run.id).await?;
         let tiers: &[Tier] = if self.complete == ON_BY_ROWS { &Tier::ALL } else { &[Tier::Day] };
         let gone = self.placed(&rows);
         let (of_later, rows) = later.counted();

@@ -56,6 +56,13 @@ pub async fn put_run_labels(
     Ok(())
 }
 
+/// Drops the labels of a run, and not those of rows that name it as their recording.
+pub async fn drop_run_labels(all: &mut Transaction<'static, Any>, board: i64, run: &str) -> sqlx::Result<()> {
+    let drop = sqlx::query("delete from label where board_id = $1 and recording = $2 and from_t = $3");
+    drop.bind(board).bind(run).bind(i64::MIN).execute(&mut **all).await?;
+    Ok(())
+}
+
 /// Board, recording, name and value.
 type LabelKey<'a> = (i64, &'a str, &'a str, &'a str);
 type Stretches = BTreeSet<(i64, i64)>;
@@ -73,14 +80,16 @@ pub async fn put_row_labels(
         }
     }
     for ((board, recording, name, value), mut stretches) in new {
+        // Not that of a run of this name, which goes with the run.
         let known: Vec<(i64, i64)> = sqlx::query_as(
             "select from_t, to_t from label where board_id = $1 and recording = $2 and name = $3 \
-             and value = $4",
+             and value = $4 and from_t > $5",
         )
         .bind(board)
         .bind(recording)
         .bind(name)
         .bind(value)
+        .bind(i64::MIN)
         .fetch_all(&mut **all)
         .await?;
         let before: Stretches = known.into_iter().collect();
@@ -229,7 +238,7 @@ mod tests {
     use crate::ingest::rows::{self, RowsOf};
     use crate::records::{BundleRecord, SeriesKey};
     use crate::store::engines::on_each_engine;
-    use crate::store::{AskedSlots, PutOutcome, RowBatch, TimeStretch};
+    use crate::store::{AskedSlots, PutOutcome, RowBatch, RunRemoval, TimeStretch};
     use model::rows::RowCounts;
     use model::units::{Cpu, Nanos};
     use model::watch::WatchRow;
@@ -362,6 +371,32 @@ mod tests {
             let found = store.labels("a", 9).await.unwrap();
             let both = found.iter().find(|label| label.value == "1").unwrap();
             assert_eq!((both.runs, both.first, both.last), (1, Some(0), Some(40 * SLOT)));
+        });
+    }
+
+    #[test]
+    fn labels_of_rows_stay_where_a_run_that_they_name_has_a_later_state_and_goes() {
+        on_each_engine(async |store| {
+            let mut run = made("rec", "a", 10, &["build=1", "of=run"]);
+            (run.run.complete, run.digest) = (false, b"first".to_vec());
+            store.put(&run).await.unwrap();
+            let board_id = store.board_for("b", "b").await.unwrap();
+            let rows = || batch("b1", 0..4, &["build=1", "image=i"]);
+            store.put_rows(&[rows(), RowBatch { board_id, ..rows() }]).await.unwrap();
+            let shown = async |board: &str| -> Vec<_> {
+                let all = store.labels(board, 9).await.unwrap().into_iter();
+                all.map(|label| (label.name + "=" + &label.value, label.runs, label.last)).collect()
+            };
+            let of_row = |label: &str| (label.to_owned(), 0u64, Some(3 * SLOT));
+            let of_rows = vec![of_row("build=1"), of_row("image=i")];
+            (run.run.complete, run.digest) = (true, b"second".to_vec());
+            assert_eq!(store.put(&run).await.unwrap(), PutOutcome::Replaced);
+            assert_eq!(shown("a").await[1], of_rows[1]);
+            let removal = store.forget_run("rec", Some(&run), None).await.unwrap();
+            assert!(matches!(removal, RunRemoval::Removed(_)), "{removal:?}");
+            for board in ["a", "b"] {
+                assert_eq!(shown(board).await, of_rows, "{board}");
+            }
         });
     }
 
