@@ -77,6 +77,8 @@ pub struct SeenRuns {
     found: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
     /// Runs that had been removed at the last look, and are not to come again.
     removed: BTreeSet<String>,
+    /// How many had been removed ever, those that may come again with them.
+    removals: i64,
 }
 
 impl ScanOutcome {
@@ -115,6 +117,13 @@ impl SeenRuns {
             self.known.retain(|_, run| !removed.contains(&run.id));
             self.refused.clear();
             self.removed = removed;
+        }
+        // Of one that was removed and may come again nothing else is left.
+        let removals = store.removals().await?;
+        if removals != self.removals {
+            let there: BTreeSet<String> = store.places().await?.into_iter().map(|run| run.id).collect();
+            self.known.retain(|_, run| there.contains(&run.id));
+            self.removals = removals;
         }
         Ok(())
     }
@@ -367,6 +376,31 @@ mod tests {
             assert!(store.allow_again(&id).await.unwrap());
             assert_eq!(look().await, (1, 0, String::new()));
             assert_eq!(look().await, (0, 1, String::new()));
+        });
+    }
+
+    /// As by `forget --allow`, which leaves no mark, and by one after a `forget` between two looks.
+    #[test]
+    fn a_run_that_was_removed_and_may_come_at_once_is_taken_in_by_the_next_look() {
+        on_each_engine(async |store| {
+            let (root, mut seen) = (tempfile::tempdir().unwrap(), SeenRuns::default());
+            let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs");
+            for name in ["hunt", "measured"] {
+                crate::ingest::keep::keep(&fixtures.join(name), name, &root.path().join("a")).unwrap();
+            }
+            let mut look = async || {
+                let outcome = scan(&store, root.path(), &mut seen).await.unwrap();
+                (outcome.stored, outcome.had, outcome.refused.len())
+            };
+            assert_eq!(look().await, (2, 0, 0));
+            let id = store.runs("a", 1).await.unwrap().remove(0).id;
+            for at in [None, Some(5), None] {
+                store.forget_run(&id, None, at).await.unwrap();
+                assert_eq!(store.allow_again(&id).await.unwrap(), at.is_some());
+                assert_eq!(look().await, (1, 1, 0), "{at:?}");
+                assert!(store.run(&id).await.unwrap().is_some());
+                assert_eq!(look().await, (0, 2, 0), "{at:?}");
+            }
         });
     }
 

@@ -9,7 +9,7 @@ use sqlx::{Any, AssertSqlSafe, Transaction};
 
 use super::dropped::{TierPart, drop_added};
 use super::earlier::{EarlierRun, earlier_run, slots};
-use super::forgotten::mark;
+use super::forgotten::{count_removal, mark};
 use super::how_counted::drop_note;
 use super::labels::drop_run_labels;
 use super::large_sums::of_halves;
@@ -132,6 +132,7 @@ async fn remove(
         // They had been others than its own.
         return Ok(RunRemoval::Mixed);
     }
+    count_removal(all).await?;
     if let Some(at) = forgotten {
         mark(all, id, at).await?;
     }

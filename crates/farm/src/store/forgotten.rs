@@ -15,6 +15,8 @@ use crate::records::BundleRecord;
 const MARK: &str = "forgotten ";
 /// No mark comes after it.
 const LAST: &str = "forgotten!";
+/// The name in `meta` of how many runs were removed.
+const REMOVALS: &str = "runs removed";
 
 /// What becomes of a bundle: as [`judged`], but for one that was removed.
 pub async fn judged_now(
@@ -43,6 +45,16 @@ pub async fn mark(all: &mut Transaction<'static, Any>, id: &str, at: i64) -> sql
     Ok(())
 }
 
+/// Counts a run that is removed, so that who knows runs as taken in sees that one may not be there.
+pub async fn count_removal(all: &mut Transaction<'static, Any>) -> sqlx::Result<()> {
+    let count = sqlx::query(
+        "insert into meta (name, value) values ($1, 1) \
+         on conflict (name) do update set value = meta.value + 1",
+    );
+    count.bind(REMOVALS).execute(&mut **all).await?;
+    Ok(())
+}
+
 async fn forgotten_at(by: &mut AnyConnection, id: &str) -> sqlx::Result<Option<i64>> {
     let at = sqlx::query_scalar("select value from meta where name = $1").bind(format!("{MARK}{id}"));
     at.fetch_optional(by).await
@@ -63,6 +75,13 @@ impl FarmStore {
         let mut one = self.pool.acquire().await.map_err(trouble)?;
         let at = forgotten_at(&mut one, id).await.map_err(trouble)?;
         Ok(at.map(|at| why(id, at)))
+    }
+
+    /// How many runs were removed, those that may come again with them.
+    pub async fn removals(&self) -> Result<i64> {
+        let count = sqlx::query_scalar("select value from meta where name = $1").bind(REMOVALS);
+        let count: Option<i64> = count.fetch_optional(&self.pool).await.map_err(trouble)?;
+        Ok(count.unwrap_or_default())
     }
 
     /// Lets a run come again that was removed; whether it was.
