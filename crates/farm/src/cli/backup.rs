@@ -194,9 +194,11 @@ impl StoreBackup {
             Err(why) => return Ok(Err(why)),
         };
         drop(turn);
-        // Where it is shown from its own place it changes as long as it is on.
+        // One that is on changes where it is shown from, and a later state of it may have been taken
+        // in since: of one that was killed also with the same document, unless its seconds had gone.
         let is_own = lies_in(Path::new(&now.place), &self.own);
-        match run.is_over || is_own && digest.as_ref() == Some(&run.digest) {
+        let has_stayed = is_own && !run.has_seconds && digest.as_ref() == Some(&run.digest);
+        match run.is_over || has_stayed {
             true => Ok(Ok(())),
             false => self.note(run, &copy, is_last).await,
         }
@@ -222,9 +224,10 @@ impl StoreBackup {
         if record.run.complete && !is_last {
             return Ok(Err("it ended while it was copied".into()));
         }
-        record.run.board = known.board;
+        record.run.board.clone_from(&known.board);
         let counted = self.to.counted_seconds_of(&run.id).await?;
-        if record.digest == run.digest && (!run.has_seconds || differs(&record, counted).is_none()) {
+        let is_as_counted = || record.run.cycles == known.cycles && differs(&record, counted).is_none();
+        if record.digest == run.digest && (!run.has_seconds || is_as_counted()) {
             return Ok(Ok(()));
         }
         Ok(match self.to.put_anew(&record).await? {
@@ -316,7 +319,13 @@ mod tests {
             let blocks = fs::read_to_string(begun.join("blocks.jsonl")).unwrap();
             let most = blocks.trim_end().rsplit_once('\n').unwrap().0;
             fs::write(begun.join("blocks.jsonl"), format!("{most}\n")).unwrap();
+            // One that was killed has its last seconds in other files.
+            let (killed, whole) = (made.join("killed"), made.join("whole"));
+            crate::fixture::killed_run(&killed, 1);
+            crate::fixture::killed_run(&whole, 4);
             for (at, (is_own, first, later)) in [
+                (true, &killed, &whole),
+                (false, &killed, &whole),
                 (false, &earlier, &later),
                 (false, &begun, &later),
                 (false, &later, &over),
