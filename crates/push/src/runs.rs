@@ -13,6 +13,7 @@ use super::found_runs::{DEEPEST, FoundRuns, found};
 use super::known::{learn, tell_lost};
 use super::parts::FilePart;
 use super::removed;
+use super::sent::last_change;
 use super::session::{FarmComparison, PushAllowance, PushRound, RoundEnd};
 use super::upload::{RunEnd, upload};
 
@@ -44,14 +45,21 @@ pub fn send_runs(round: &mut PushRound<'_>, folder: &Path) -> Sent<()> {
     for place in places.iter().rev() {
         let Some(version) = host::file_version(&place.join("run.json")) else { continue };
         let key = place.to_string_lossy().into_owned();
-        let done = [round.log.runs.get(&key), round.passed_over.get(&key)];
-        if done.contains(&Some(&version)) {
+        if round.log.has_run(&key, place, version) {
             continue;
         }
+        // What changes from here on is seen by the next round.
+        let changed = last_change(place);
+        let state = (version.0, version.1.max(changed));
+        if round.passed_over.get(&key) == Some(&state) {
+            continue;
+        }
+        round.log.runs.remove(&key);
+        round.log.unended.remove(&key);
         round.log.refused.remove(&key);
         round.log.removed.remove(&key);
         round.log.documents.remove(&key);
-        match send_run(round, place)? {
+        match send_run(round, place, (&key, changed))? {
             RunEnd::Sent => round.outcome.runs += 1,
             RunEnd::Had => {}
             RunEnd::StillOn => continue,
@@ -63,7 +71,7 @@ pub fn send_runs(round: &mut PushRound<'_>, folder: &Path) -> Sent<()> {
             RunEnd::PassedOver(why) => {
                 round.outcome.left = true;
                 round.remark(format!("{} is not sent: {why}", quoted(place)));
-                round.passed_over.insert(key, version);
+                round.passed_over.insert(key, state);
                 continue;
             }
             RunEnd::Later(why) => {
@@ -96,12 +104,13 @@ fn forget_gone(round: &mut PushRound<'_>, folder: &Path, places: &[PathBuf]) {
         }
     };
     round.log.runs.retain(|key, _| is_there(key));
+    round.log.unended.retain(|key, _| is_there(key));
     round.log.refused.retain(is_there);
     round.log.removed.retain(|key, _| is_there(key));
     round.log.documents.retain(|key, _| is_there(key));
 }
 
-fn send_run(round: &mut PushRound<'_>, place: &Path) -> Sent<RunEnd> {
+fn send_run(round: &mut PushRound<'_>, place: &Path, (key, changed): (&str, u64)) -> Sent<RunEnd> {
     let files = MachineFiles::folder(place);
     let head: RunHead = match serde_json::from_reader(document(&files)) {
         Ok(head) => head,
@@ -131,10 +140,14 @@ fn send_run(round: &mut PushRound<'_>, place: &Path) -> Sent<RunEnd> {
             "its id is no name of a run, which onbeat does not write: remove the folder".to_owned(),
         ));
     }
+    if !head.complete {
+        round.log.unended.insert(key.to_owned(), changed);
+    }
     if round.known.is_none() && round.log.runs.is_empty() {
         learn(round)?;
     }
-    match round.known.as_ref().and_then(|known| known.get(&head.id)) {
+    // The document alone is the same run where that is over.
+    match round.known.as_ref().filter(|_| head.complete).and_then(|known| known.get(&head.id)) {
         Some(known) if digest(&files).as_ref() == Some(known) => Ok(RunEnd::Had),
         _ => upload(round, &files, &head.id),
     }

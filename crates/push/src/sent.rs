@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
+use std::path::Path;
 
 use host::dir::Dir;
 use model::error::{Exit, Failure, Result};
@@ -13,6 +14,15 @@ use super::seq_ranges::SeqRanges;
 const FILE: &str = "sent.json";
 const LIMIT: u64 = 8 << 20;
 
+/// What of a run goes on while its document stays.
+const GROWING: [&str; 4] = ["blocks.jsonl", "rows.jsonl", "tail", "events/spikes.jsonl"];
+
+/// When what goes on without the document of a run changed last (`host::file_version`).
+pub fn last_change(run: &Path) -> u64 {
+    let changed = |name: &&str| host::file_version(&run.join(name)).map(|(_, changed)| changed);
+    GROWING.iter().filter_map(changed).max().unwrap_or_default()
+}
+
 /// What was acknowledged, or will not be sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -23,6 +33,9 @@ pub struct SentLog {
     pub rows: Vec<SentRows>,
     /// Folders of runs, with the version of their `run.json` (`host::file_version`).
     pub runs: BTreeMap<String, (u64, u64)>,
+    /// Of those that are not over when their other files changed last: the document of one that was
+    /// killed is that of its last checkpoint.
+    pub unended: BTreeMap<String, u64>,
     /// Those of them that the farm refused: it has them not.
     pub refused: BTreeSet<String>,
     /// Those that it refused because they were removed there, with the ids of their runs.
@@ -104,6 +117,12 @@ impl SentLog {
             let what = format!("cannot write {}", model::text::quoted(folder.0.join(FILE)));
             Failure::of_call(what, &error, Exit::Internal, "look at the space there; nothing is lost")
         })
+    }
+
+    /// Whether a run is noted as it is now, by its folder and the version of its document.
+    pub fn has_run(&self, key: &str, run: &Path, version: (u64, u64)) -> bool {
+        self.runs.get(key) == Some(&version)
+            && self.unended.get(key).is_none_or(|changed| *changed == last_change(run))
     }
 
     /// The rows that are done of a series.

@@ -105,8 +105,8 @@ pub struct PushRound<'a> {
     pub stop: StopFlag,
     /// Whether something measures now.
     pub measuring: &'a dyn Fn() -> bool,
-    /// Runs that cannot be sent as they are, by the version of their `run.json`: until it is
-    /// another one, or the program is started again.
+    /// Runs that cannot be sent as they are, by their `run.json` and when one of their files changed
+    /// last: until one does again, or the program is started again.
     pub passed_over: BTreeMap<String, (u64, u64)>,
     /// Runs that the farm says it has, with the digests of their `run.json`; it is asked where
     /// nothing is noted.

@@ -473,6 +473,39 @@ fn a_run_is_sent_again_when_its_document_changed_and_is_the_same_file_by_number(
     assert_eq!(farm.runs.values().next().unwrap().run_digest(), Some(digest.as_str()));
 }
 
+/// They are in other files than its document, which is that of its last checkpoint.
+#[test]
+fn the_last_seconds_of_a_run_that_was_killed_are_sent_wherever_the_document_is_known() {
+    let (board, mut farm) = (Board::new(), FakeFarm::default());
+    let place = board.add_run("measured");
+    let document = place.join("run.json");
+    let whole = fs::read_to_string(&document).unwrap();
+    fs::write(&document, whole.replace("\"complete\":true", "\"complete\":false")).unwrap();
+    // Times of files are those of the kernel's last tick.
+    let grow = |bytes: &str| {
+        let before = crate::sent::last_change(&place);
+        while crate::sent::last_change(&place) == before {
+            fs::write(place.join("tail"), bytes).unwrap();
+        }
+    };
+    for (bytes, is_noted) in [("one", true), ("two more", true), ("and three", false), ("four", true)] {
+        grow(bytes);
+        if !is_noted {
+            fs::remove_file(board.place.path().join("push/sent.json")).unwrap();
+        }
+        let runs = (board.send_all(&mut farm).runs, board.send_all(&mut farm).runs);
+        assert_eq!(runs, (1, 0), "{bytes}");
+        let mut files = farm.runs.values().flat_map(|manifest| &manifest.files);
+        assert!(files.any(|file| file.path == "tail" && file.bytes == bytes.len() as u64), "{bytes}");
+    }
+    // Of one that is over the document is all that is looked at.
+    fs::write(&document, &whole).unwrap();
+    assert_eq!(board.send_all(&mut farm).runs, 1);
+    let requests = farm.requests;
+    grow("five");
+    assert_eq!((board.send_all(&mut farm).runs, farm.requests), (0, requests));
+}
+
 #[test]
 fn the_phases_of_suites_are_sent_and_no_link_is_followed() {
     let (mut board, mut farm) = (Board::new(), FakeFarm::default());
