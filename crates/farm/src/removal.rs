@@ -15,11 +15,12 @@ use crate::ingest::bundle::read;
 use crate::ingest::find::FoundBundle;
 use crate::ingest::keep::copying_turn;
 use crate::ingest::unpack::remove_tree;
-use crate::objects::{ObjectBucket, name_in_bucket};
+use crate::objects::{ObjectBucket, is_state_of, name_in_bucket, remove_states};
 use crate::records::{BundleRecord, FarmRun};
 use crate::store::{FarmStore, RemovedRun, RunRemoval};
 
 /// Where bundles are.
+#[derive(Clone, Copy)]
 pub struct KeptBundles<'a> {
     /// The folder of copies; of a bucket its cache.
     pub folder: &'a Path,
@@ -97,10 +98,16 @@ pub async fn forget(
             )));
         }
     };
-    let (folder, is_cache) = (kept.folder, kept.bucket.is_some());
-    let left = remove_bundle(Path::new(&of.place), kept).await;
+    let KeptBundles { folder, bucket } = kept;
     // One that may come again may be coming: what is left of it goes when nothing does, by `prune`.
-    if !is_cache && at.is_some() {
+    let left = match at.is_none().then(|| left_in_bucket(Path::new(&of.place), kept)).flatten() {
+        Some(why) => Some(why),
+        None => remove_bundle(Path::new(&of.place), kept).await,
+    };
+    if at.is_some() {
+        if let Some(bucket) = bucket {
+            remove_states(bucket, store, id).await?;
+        }
         remove_other_states(store, id, folder).await?;
     }
     let (bundle_gone, bundle_left) = (left.is_none(), left.unwrap_or_default());
@@ -110,6 +117,20 @@ pub async fn forget(
 /// That a run is pinned, and what helps.
 pub fn pinned(id: &str) -> String {
     format!("{id} is pinned: take the pin off first, with `onbeat-farm pin --remove {id}` or on its page")
+}
+
+/// Why a bundle in a bucket is left there, of a run that its board may be sending again: several
+/// machines put into a bucket, so that there is no turn, and each state has one name.
+fn left_in_bucket(place: &Path, kept: KeptBundles<'_>) -> Option<String> {
+    let bucket = kept.bucket.filter(|_| name_in_bucket(place, kept.folder).is_some())?;
+    let has_state = place.file_name()?.to_str()?.contains('+');
+    has_state.then(|| {
+        format!(
+            "its board may be sending it again; where it does not, `onbeat-farm prune` removes it from {} \
+             a day after it came",
+            bucket.name()
+        )
+    })
 }
 
 /// Removes a bundle; why it stays, where it does.
@@ -146,8 +167,7 @@ async fn remove_other_states(store: &FarmStore, id: &str, folder: &Path) -> Resu
     let names = files.list_as_it_is("/.").known().cloned().unwrap_or_default();
     let Ok(top) = Dir::existing(folder) else { return Ok(()) };
     for name in names {
-        // No id has a plus.
-        if name.strip_prefix(id).is_some_and(|rest| rest.is_empty() || rest.starts_with('+')) {
+        if is_state_of(&name, id) {
             remove_tree(&files, &top, &name, 0);
         }
     }
@@ -234,17 +254,30 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let found = FoundBundle { place: fixture(), board: Some("a".into()) };
             let mut record = read(&found).unwrap().0;
-            let name = name_of_state(&record);
-            bucket.put_folder(&name, &fixture(), &record.digest).await.unwrap();
-            bucket.put_folder("other", &fixture(), &record.digest).await.unwrap();
-            let copy = keep(&fixture(), &name, folder.path()).unwrap().0;
+            let (id, name) = (record.run.id.clone(), name_of_state(&record));
+            let (earlier, alike) = (format!("{id}+0123456789abcdef"), format!("{id}2+0123456789abcdef"));
+            let copy = folder.path().join(&name);
             record.run.place = copy.to_string_lossy().into_owned();
-            store.put(&record).await.unwrap();
             let kept = KeptBundles { folder: folder.path(), bucket: Some(&bucket) };
+            let put = async || {
+                for name in [&name, &earlier, &alike] {
+                    bucket.put_folder(name, &fixture(), &record.digest).await.unwrap();
+                    keep(&fixture(), name, folder.path()).unwrap();
+                }
+                store.put(&record).await.unwrap();
+            };
+            // One that may come again may be put there once more, under the same name.
+            put().await;
+            let gone = forget(&store, &record.run, None, kept, None).await.unwrap().unwrap();
+            assert!(!gone.bundle_gone && gone.words().contains("`onbeat-farm prune`"), "{gone:?}");
+            assert!(bucket.manifest(&name).await.unwrap().is_some());
+            put().await;
             let gone = forget(&store, &record.run, None, kept, Some(5)).await.unwrap().unwrap();
-            assert!(gone.bundle_gone && !copy.exists(), "{gone:?}");
-            assert!(bucket.manifest(&name).await.unwrap().is_none());
-            assert!(bucket.manifest("other").await.unwrap().is_some());
+            assert!(gone.bundle_gone, "{gone:?}");
+            for (name, stays) in [(&name, false), (&earlier, false), (&alike, true)] {
+                assert_eq!(bucket.manifest(name).await.unwrap().is_some(), stays, "{name}");
+                assert_eq!(folder.path().join(name).exists(), stays, "{name}");
+            }
         });
     }
 }

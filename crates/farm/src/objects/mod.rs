@@ -23,7 +23,7 @@ pub use bucket::{BucketFault, ObjectBucket};
 pub use cache::{BundleCache, BundleLease};
 pub use files::manifest_of;
 pub use place::name_in_bucket;
-pub use sweep::swept;
+pub use sweep::{is_state_of, remove_states, swept};
 pub use thin::BucketBundle;
 
 #[cfg(test)]

@@ -38,3 +38,23 @@ pub async fn swept(bucket: &Arc<ObjectBucket>, store: &FarmStore, now: i64, dry:
     }
     Ok(gone)
 }
+
+/// Removes all states of a run that was removed and does not come again: what is put of it meanwhile
+/// is refused by the store, and no other run has a part of them. What stays where the bucket does
+/// not answer goes as [`swept`] has it.
+pub async fn remove_states(bucket: &Arc<ObjectBucket>, store: &FarmStore, run: &str) -> Result<()> {
+    let names = bucket.bundles().await.unwrap_or_default();
+    for name in names.iter().filter(|name| is_state_of(name, run)) {
+        // It may be coming again, where an admin said meanwhile that it may.
+        if store.why_not_again(run).await?.is_none() || store.run(run).await?.is_some() {
+            return Ok(());
+        }
+        let _ = bucket.remove(name).await;
+    }
+    Ok(())
+}
+
+/// Whether a bundle of this name is of a run: no id has a plus.
+pub fn is_state_of(name: &str, run: &str) -> bool {
+    name.strip_prefix(run).is_some_and(|rest| rest.is_empty() || rest.starts_with('+'))
+}
