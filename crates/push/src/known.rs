@@ -38,7 +38,9 @@ pub fn learn(round: &mut PushRound<'_>) -> Result<Option<Vec<SentRows>>, RoundEn
         }
         let body = answer.body;
         let named = body["runs"].as_array().into_iter().flatten();
-        runs.extend(named.map(|run| (text(run, "id"), text(run, "digest"))));
+        // The last seconds of a run that was killed are in its manifest alone.
+        let state = |run: &Value| if run["manifest"].is_string() { "manifest" } else { "digest" };
+        runs.extend(named.map(|run| (text(run, "id"), text(run, state(run)))));
         add_rows(&mut rows, &body);
         is_whole = body["whole"].as_bool() == Some(true);
         match body["next"].as_str() {

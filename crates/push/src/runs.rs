@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::found_runs::{DEEPEST, FoundRuns, found};
 use super::known::{learn, tell_lost};
+use super::manifest::manifest_of;
 use super::parts::FilePart;
 use super::removed;
 use super::sent::last_change;
@@ -179,13 +180,21 @@ pub fn compare_runs(round: &mut PushRound<'_>) -> Sent<()> {
     for (key, noted) in round.log.runs.iter().filter(|(key, _)| !round.log.refused.contains(*key)) {
         round.may(PushAllowance::All)?;
         // What has changed is sent again anyway.
-        if host::file_version(&Path::new(key).join("run.json")) != Some(*noted) {
+        let place = Path::new(key);
+        let is_noted = host::file_version(&place.join("run.json")) == Some(*noted);
+        if !is_noted || !round.log.has_run(key, place, *noted) {
             continue;
         }
         let before = round.log.documents.get(key).cloned();
         let is_new = before.is_none();
-        let Some(document) = before.or_else(|| id_and_digest(Path::new(key))) else { continue };
-        if known.get(&document.0) != Some(&document.1) {
+        let Some(document) = before.or_else(|| id_and_state(place)) else { continue };
+        // It may know one that is not over by its document alone.
+        let is_it = |known: &String| {
+            let is_unended = || round.log.unended.contains_key(key);
+            *known == document.1
+                || is_unended() && digest(&MachineFiles::folder(place)).as_ref() == Some(known)
+        };
+        if !known.get(&document.0).is_some_and(is_it) {
             lacking.push(key.clone());
         } else if is_new {
             read.insert(key.clone(), document);
@@ -204,11 +213,16 @@ pub fn compare_runs(round: &mut PushRound<'_>) -> Sent<()> {
     if has_changed { round.keep() } else { Ok(()) }
 }
 
-/// The id of a run and the digest of its document; none of what cannot be read.
-fn id_and_digest(place: &Path) -> Option<(String, String)> {
+/// The id of a run and the digest of its document, or of its manifest where it is not over; none of
+/// what cannot be read.
+fn id_and_state(place: &Path) -> Option<(String, String)> {
     let files = MachineFiles::folder(place);
     let head: RunHead = serde_json::from_reader(document(&files)).ok()?;
-    Some((head.id, digest(&files)?))
+    let state = match head.complete {
+        true => digest(&files)?,
+        false => hex(&Sha256::digest(serde_json::to_vec(&manifest_of(&files).ok()?).ok()?)),
+    };
+    Some((head.id, state))
 }
 
 #[cfg(test)]

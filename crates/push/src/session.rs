@@ -108,8 +108,8 @@ pub struct PushRound<'a> {
     /// Runs that cannot be sent as they are, by their `run.json` and when one of their files changed
     /// last: until one does again, or the program is started again.
     pub passed_over: BTreeMap<String, (u64, u64)>,
-    /// Runs that the farm says it has, with the digests of their `run.json`; it is asked where
-    /// nothing is noted.
+    /// Runs that the farm says it has, with the digests of their `run.json`, or of the manifests of
+    /// those that are not over, as far as it says them; it is asked where nothing is noted.
     pub known: Option<BTreeMap<String, String>>,
     /// What is noted as sent is compared with what the farm has: it may have gone back to a backup.
     pub comparison: FarmComparison,

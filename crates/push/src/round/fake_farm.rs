@@ -32,6 +32,8 @@ pub struct FakeFarm {
     pub order: Vec<(String, u64)>,
     pub had: u64,
     pub runs: BTreeMap<String, BundleManifest>,
+    /// It says their manifests, as of runs that are not over.
+    pub says_manifests: bool,
     /// Runs that were removed, and may not come again.
     pub removed: BTreeSet<String>,
     /// It is one of before it said which they are.
@@ -204,7 +206,13 @@ impl FarmLink for FakeFarm {
             let runs: Vec<Value> = farm
                 .runs
                 .iter()
-                .map(|(id, manifest)| json!({ "id": id, "digest": manifest.run_digest() }))
+                .map(|(id, manifest)| {
+                    let mut told = json!({ "id": id, "digest": manifest.run_digest() });
+                    if farm.says_manifests {
+                        told["manifest"] = json!(hex(&Sha256::digest(serde_json::to_vec(manifest).unwrap())));
+                    }
+                    told
+                })
                 .collect();
             let Some(most) = farm.most_named else {
                 let mut told = json!({ "board": "board", "runs": runs, "stretches": stretches });

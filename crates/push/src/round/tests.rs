@@ -473,23 +473,30 @@ fn a_run_is_sent_again_when_its_document_changed_and_is_the_same_file_by_number(
     assert_eq!(farm.runs.values().next().unwrap().run_digest(), Some(digest.as_str()));
 }
 
+/// Has a run be as a kill leaves it, at its last checkpoint; its document before that.
+fn killed(place: &Path) -> String {
+    let document = place.join("run.json");
+    let whole = fs::read_to_string(&document).unwrap();
+    fs::write(&document, whole.replace("\"complete\":true", "\"complete\":false")).unwrap();
+    whole
+}
+
+/// Replaces what came after the checkpoint. Times of files are those of the kernel's last tick.
+fn grow(place: &Path, bytes: &str) {
+    let before = crate::sent::last_change(place);
+    while crate::sent::last_change(place) == before {
+        fs::write(place.join("tail"), bytes).unwrap();
+    }
+}
+
 /// They are in other files than its document, which is that of its last checkpoint.
 #[test]
 fn the_last_seconds_of_a_run_that_was_killed_are_sent_wherever_the_document_is_known() {
     let (board, mut farm) = (Board::new(), FakeFarm::default());
     let place = board.add_run("measured");
-    let document = place.join("run.json");
-    let whole = fs::read_to_string(&document).unwrap();
-    fs::write(&document, whole.replace("\"complete\":true", "\"complete\":false")).unwrap();
-    // Times of files are those of the kernel's last tick.
-    let grow = |bytes: &str| {
-        let before = crate::sent::last_change(&place);
-        while crate::sent::last_change(&place) == before {
-            fs::write(place.join("tail"), bytes).unwrap();
-        }
-    };
+    let whole = killed(&place);
     for (bytes, is_noted) in [("one", true), ("two more", true), ("and three", false), ("four", true)] {
-        grow(bytes);
+        grow(&place, bytes);
         if !is_noted {
             fs::remove_file(board.place.path().join("push/sent.json")).unwrap();
         }
@@ -499,11 +506,35 @@ fn the_last_seconds_of_a_run_that_was_killed_are_sent_wherever_the_document_is_k
         assert!(files.any(|file| file.path == "tail" && file.bytes == bytes.len() as u64), "{bytes}");
     }
     // Of one that is over the document is all that is looked at.
-    fs::write(&document, &whole).unwrap();
+    fs::write(place.join("run.json"), &whole).unwrap();
     assert_eq!(board.send_all(&mut farm).runs, 1);
     let requests = farm.requests;
-    grow("five");
+    grow(&place, "five");
     assert_eq!((board.send_all(&mut farm).runs, farm.requests), (0, requests));
+}
+
+#[test]
+fn a_farm_that_lost_the_last_seconds_of_a_run_that_was_killed_gets_them_again() {
+    let (mut board, mut farm) = (Board::new(), FakeFarm::default());
+    let place = board.add_run("measured");
+    killed(&place);
+    assert_eq!(board.send_all(&mut farm).runs, 1);
+    let earlier = farm.runs.clone();
+    grow(&place, "more");
+    assert_eq!(board.send_all(&mut farm).runs, 1);
+    let latest = farm.runs.clone();
+    assert_ne!(earlier, latest);
+    board.comparison = FarmComparison::Due;
+    for (says_manifests, runs) in [(false, 0), (true, 1), (true, 0)] {
+        if runs > 0 {
+            // It goes back to a backup.
+            farm.runs.clone_from(&earlier);
+        }
+        farm.says_manifests = says_manifests;
+        let outcome = board.send_all(&mut farm);
+        assert_eq!((outcome.runs, outcome.remarks.len()), (runs, runs as usize), "{outcome:?}");
+        assert_eq!(farm.runs, latest);
+    }
 }
 
 #[test]
