@@ -112,11 +112,15 @@ pub fn read(of: &RowsOf, text: &[u8]) -> Result<Vec<ReceivedRow>, LineFault> {
 }
 
 /// The bytes of a last line that is cut off: what is recorded may have been sent while it was
-/// written.
+/// written. It is one wherever it ends, as long as it is how a line may begin.
 pub fn cut_off(text: &[u8]) -> usize {
     let begin = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
     let last = &text[begin..];
-    let is_cut = serde_json::from_slice::<serde::de::IgnoredAny>(last).is_err_and(|error| error.is_eof());
+    let parsed = |line: &[u8]| serde_json::from_slice::<serde::de::IgnoredAny>(line);
+    let is_begin = |line: &[u8]| parsed(line).map_or_else(|error| error.is_eof(), |_| true);
+    // A number that ends after its sign, its point or its `e` is a wrong one to the parser; with a
+    // digit more it is one.
+    let is_cut = parsed(last).is_err() && (is_begin(last) || is_begin(&[last, b"0"].concat()));
     if is_cut { last.len() } else { 0 }
 }
 
@@ -311,6 +315,38 @@ mod tests {
         // One that stands before others is damaged.
         let torn = [begun, b"\n", line(1, 0, &[(200, 3)]).as_bytes()].concat();
         assert_eq!(read(&of(), &torn).unwrap_err().line, 1);
+    }
+
+    #[test]
+    fn a_line_is_cut_off_wherever_it_ends() {
+        let first = line(1, 0, &[(200, 3)]);
+        let real = line(2, 1, &[(9, 1), (4_000, 70)]);
+        let real = real.trim_end();
+        let with = |field: &str| real.replacen('{', &format!("{{{field},"), 1);
+        for last in [
+            real.to_owned(),
+            with(r#""env":"größe \"\\\u00e9\ud83d\ude00 ✓ 𝄞""#),
+            with(r#""a":-12.5,"b":1e9,"c":[-0.25E+12,3e-7,-1],"d":{"e":0.5,"f":-0}"#),
+            with(r#""g": [ true , false , null , [] , {} ] , "h" : -1 "#),
+        ] {
+            let last = last.as_bytes();
+            for end in 1..last.len() {
+                let text = [first.as_bytes(), &last[..end]].concat();
+                let shown = String::from_utf8_lossy(&last[..end]);
+                assert_eq!(cut_off(&text), end, "{shown}");
+                assert_eq!(read(&of(), &text).map(|rows| rows.len()), Ok(1), "{shown}");
+            }
+            assert_eq!(cut_off(&[first.as_bytes(), last].concat()), 0);
+        }
+        // What no row begins with is damaged.
+        for last in ["{-", r#"{"a":--"#, r#"{"a":1.e"#, r#"{"a":00."#, r#"{"seq":2}-"#, "{\"a\":1}{", "e"] {
+            let text = format!("{first}{last}");
+            assert_eq!(
+                (cut_off(text.as_bytes()), read(&of(), text.as_bytes()).is_err()),
+                (0, true),
+                "{last}"
+            );
+        }
     }
 
     #[test]
