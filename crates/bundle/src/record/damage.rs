@@ -84,6 +84,15 @@ pub fn words_of_lacking(rows: u64, files: &[LackingFile]) -> String {
     format!("{what} lacking: {first}{others}; import the undamaged record, from a copy of its folder")
 }
 
+/// What is said where so many intervals of a tail cannot be read, before others that can.
+pub fn words_of_tail(intervals: u64, tail: &str) -> String {
+    format!(
+        "{} left out: {tail} was changed after it was written; import the undamaged record, from a copy of \
+         its folder",
+        several(intervals, "interval", "intervals")
+    )
+}
+
 /// What is said where so many rows are left out with these sections.
 pub fn words_of(rows: u64, sections: &[DamagedSection]) -> String {
     let begin = sections.iter().filter_map(|section| Some(section.time?.0)).min();
@@ -119,6 +128,14 @@ mod tests {
         assert_eq!(words, format!("rows are lacking: x.jsonl is cut short{helps}"));
         let words = words_of_lacking(0, &[missing, cut]);
         assert_eq!(words, format!("rows are lacking: y.tail is missing, and 1 file more is so{helps}"));
+    }
+
+    #[test]
+    fn words_name_the_tail_that_was_changed() {
+        let helps = "; import the undamaged record, from a copy of its folder";
+        let words = |intervals| words_of_tail(intervals, "x.tail");
+        assert_eq!(words(1), format!("1 interval left out: x.tail was changed after it was written{helps}"));
+        assert!(words(2).starts_with("2 intervals left out"));
     }
 
     #[test]

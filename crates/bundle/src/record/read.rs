@@ -43,6 +43,9 @@ pub struct RecordReader<D> {
     pub damaged: Vec<DamagedSection>,
     /// Files of what it was asked for last that are not whole, or not there.
     pub lacking: Vec<LackingFile>,
+    /// The tail, and how many of its intervals cannot be read that stand before others, where there
+    /// are some: they are of each series.
+    pub damaged_tail: Option<(String, u64)>,
 }
 
 /// Whether a folder is a record, whole or not.
@@ -94,6 +97,7 @@ impl<D: RecordDisk> RecordReader<D> {
             remarks: Vec::new(),
             damaged: Vec::new(),
             lacking: Vec::new(),
+            damaged_tail: None,
         };
         match Manifest::read(&reader.disk) {
             Ok(manifest) => reader.list_latest(manifest).map_err(ManifestFault::Io)?,
@@ -313,6 +317,7 @@ impl<D: RecordDisk> RecordReader<D> {
             Ok(())
         })?;
         if found.damaged > 0 {
+            self.damaged_tail = Some((name.clone(), found.damaged));
             self.remark(format!(
                 "{} in {name} cannot be read any more",
                 several(found.damaged, "interval", "intervals")

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bundle::record::damage::{DamagedSection, LackingFile, words_of, words_of_lacking};
+use bundle::record::damage::{DamagedSection, LackingFile, words_of, words_of_lacking, words_of_tail};
 use model::error::Result;
 use model::text::{excerpt, several};
 use tokio::sync::mpsc;
@@ -37,6 +37,8 @@ pub struct TakenRecord {
     damaged: Vec<DamagedSection>,
     /// Files that were longer once, as the last look found them.
     lacking: Vec<LackingFile>,
+    /// The tail as the last look found it, and its intervals that cannot be read.
+    damaged_tail: Option<(String, u64)>,
     /// Ends of boots that were new, which come once more.
     ends: u64,
     /// Rows that were new and lie in 1970: no clock of their boot was ever set.
@@ -61,6 +63,9 @@ impl TakenRecord {
         }
         if !self.lacking.is_empty() {
             reasons.push(words_of_lacking(0, &self.lacking));
+        }
+        if let Some((tail, intervals)) = &self.damaged_tail {
+            reasons.push(words_of_tail(*intervals, tail));
         }
         if self.merged > 0 {
             let rows = several(self.merged, "row is", "rows are");
@@ -169,6 +174,7 @@ impl TakenRecord {
                     self.lacking.push(file);
                 }
             }
+            RecordPart::DamagedTail(tail, intervals) => self.damaged_tail = Some((tail, intervals)),
             RecordPart::End(of, rows) => {
                 let board = self.board(store, one).await?;
                 self.put_end(store, batch_of_record(board, of, rows)).await?;
@@ -208,6 +214,7 @@ pub async fn take_record(
     let reading = spawn_blocking(move || read(&place, &up_to, |part| to.blocking_send(part).is_ok()));
     (taken.merged, taken.undated, taken.fault) = (0, 0, None);
     taken.lacking.clear();
+    taken.damaged_tail = None;
     while let Some(part) = parts.recv().await {
         taken.add(store, one, part).await?;
     }
@@ -463,6 +470,34 @@ mod tests {
             let bytes = fs::read(&tail).unwrap();
             fs::write(&tail, &bytes[..bytes.len().saturating_sub(9)]).unwrap();
             assert_eq!(lacking(afresh(&store, &place).await.2), [""; 0]);
+        });
+    }
+
+    #[test]
+    fn an_interval_of_the_tail_that_was_changed_is_a_reason_and_all_others_are_taken() {
+        on_each_engine(async |store| {
+            let folder = tempfile::tempdir().unwrap();
+            let place = folder.path().join("watch");
+            record(&place, (0, 9), DEFAULT_SIZE);
+            let tail = fs::read_dir(&place).unwrap().map(|file| file.unwrap().path());
+            let tail = tail.filter(|path| path.extension().is_some_and(|end| end == "tail")).max().unwrap();
+            let whole = fs::read(&tail).unwrap();
+            let ends = |bytes: &[u8]| bytes.windows(5).filter(|five| five == b"\nend ").count();
+            assert_eq!(ends(&whole), 9, "all of it is in its tail");
+            let mut changed = whole.clone();
+            let middle = whole.len() / 2;
+            changed[middle] ^= 1;
+            fs::write(&tail, &changed).unwrap();
+            let mut taken = TakenRecord::default();
+            for _ in 0..2 {
+                take_record(&store, &of(&place), &mut taken).await.unwrap();
+                let reasons = taken.reasons();
+                assert!(reasons.len() == 1 && reasons[0].starts_with("1 interval left out: "), "{reasons:?}");
+                assert!(reasons[0].contains(".tail was changed"), "{reasons:?}");
+                assert_eq!((taken.stored, taken.had, taken.left_out), (8 * SERIES, 0, 0));
+            }
+            fs::write(&tail, whole).unwrap();
+            assert_eq!(afresh(&store, &place).await, (SERIES, 8 * SERIES, vec![]));
         });
     }
 

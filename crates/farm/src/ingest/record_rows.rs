@@ -37,6 +37,8 @@ pub enum RecordPart {
     Damaged(DamagedSection),
     /// Rows were in it that are not there any more.
     Lacking(LackingFile),
+    /// Intervals in the middle of a tail cannot be read: its name, and how many these are.
+    DamagedTail(String, u64),
 }
 
 /// The last number that was taken, of each boot, recording and series.
@@ -79,6 +81,8 @@ pub fn read(
         goes_on = goes_on && begun.is_none_or(|cut| hand_over(&cut, &mut take));
         goes_on = goes_on && reader.damaged.into_iter().map(RecordPart::Damaged).all(&mut take);
         goes_on = goes_on && reader.lacking.into_iter().map(RecordPart::Lacking).all(&mut take);
+        let tail = reader.damaged_tail.map(|(name, intervals)| RecordPart::DamagedTail(name, intervals));
+        goes_on = goes_on && tail.into_iter().all(&mut take);
         read.map_err(|error| format!("it cannot be read any further ({error})"))?;
         if !goes_on {
             break;
