@@ -21,7 +21,7 @@ use crate::wall_clock::now;
 /// Look whether the store and its bundles are as they were written
 ///
 /// Reads everything: whether the database is whole and has all its tables, what rows name of other
-/// tables is there, each histogram readable, the sums of slots, hours and days the same and the
+/// tables is there, each histogram readable, slots, hours and days with the same samples and the
 /// largest latency of each that of its slots, and whether each run's document is where it was put,
 /// unchanged, its seconds and five minutes add up to what was counted, and its files are as long as
 /// its board sent them. Of a bucket it lists what there is, and looks whether each run has its

@@ -6,7 +6,7 @@
 //! one, which its recorder has dropped then: what it has may lack. Five minutes of runs lack
 //! nothing. Whatever lacks does so in five minutes, hour and day alike.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use model::error::Result;
 use sqlx::{Any, AssertSqlSafe, Transaction};
@@ -17,7 +17,7 @@ use super::largest_left::counted;
 use super::sums::{CheckedSeries, OF_NO_RUN, of_series};
 use super::trouble;
 use crate::encoding::unpack_rows;
-use crate::records::Tier;
+use crate::records::{CpuRows, Tier};
 
 /// Runs that are looked at together.
 const AT_ONCE: i64 = 200;
@@ -25,7 +25,37 @@ const AT_ONCE: i64 = 200;
 /// The histograms of a series: how many samples each has, and how many of them are in its rows.
 #[derive(Debug, Default)]
 pub struct CheckedTotals {
-    of: BTreeMap<(Tier, i64), (i128, i128)>,
+    of: BTreeMap<(Tier, i64), CheckedTotal>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct CheckedTotal {
+    n: i128,
+    counted: i128,
+    /// See [`sum_of_rows`].
+    rows: u64,
+}
+
+const OTHER_SUM: &str = "has another sum than its samples";
+const OTHER_ROWS: &str = "has other samples in its rows than the shorter ones that it is made of";
+
+/// A number that histograms have which adds up as they do, and is another one where a sample is in
+/// another row or of another CPU.
+fn sum_of_rows(cpus: &[CpuRows]) -> u64 {
+    let of_row = |cpu: u64, row: u64| {
+        // The mixing of splitmix64.
+        let mixed = ((cpu << 32) ^ row).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    };
+    let mut sum = 0u64;
+    for one in cpus {
+        for (row, count) in one.rows.iter() {
+            sum = sum.wrapping_add(count.wrapping_mul(of_row(one.cpu.0.into(), row as u64)));
+        }
+    }
+    sum
 }
 
 /// What histograms may lack.
@@ -50,29 +80,41 @@ impl LackingSamples {
 
 impl CheckedTotals {
     /// Notes a histogram.
-    pub fn add(&mut self, tier: Tier, t: i64, n: i64, counted: u64) {
-        self.of.insert((tier, t), (n.into(), counted.into()));
+    pub fn add(&mut self, tier: Tier, t: i64, n: i64, cpus: &[CpuRows]) {
+        let one = CheckedTotal { n: n.into(), counted: counted(cpus).into(), rows: sum_of_rows(cpus) };
+        self.of.insert((tier, t), one);
     }
 
     /// Those with other samples in their rows than there can be, and those with others than the
-    /// shorter ones that they are made of. Each tier is whole from a day on.
-    fn wrong(&self, lacking: &LackingSamples, whole: &BTreeMap<Tier, i64>) -> BTreeSet<(Tier, i64)> {
-        let is_wrong = |(tier, t): (Tier, i64), (n, counted): (i128, i128)| {
-            !lacking.of(tier, t).contains(&(n - counted))
+    /// shorter ones that they are made of: what is wrong with each. Each tier is whole from a day
+    /// on.
+    fn wrong(
+        &self,
+        lacking: &LackingSamples,
+        whole: &BTreeMap<Tier, i64>,
+    ) -> BTreeMap<(Tier, i64), &'static str> {
+        let is_wrong = |(tier, t): (Tier, i64), one: &CheckedTotal| {
+            !lacking.of(tier, t).contains(&(one.n - one.counted))
         };
-        let found = self.of.iter().filter(|(place, one)| is_wrong(**place, **one));
-        let mut found: BTreeSet<(Tier, i64)> = found.map(|(place, _)| *place).collect();
+        let found = self.of.iter().filter(|(place, one)| is_wrong(**place, one));
+        let mut found: BTreeMap<(Tier, i64), &'static str> =
+            found.map(|(place, _)| (*place, OTHER_SUM)).collect();
         for (part, tier) in [(Tier::Slot, Tier::Hour), (Tier::Hour, Tier::Day)] {
-            let mut sums: BTreeMap<i64, (i128, i128)> = BTreeMap::new();
-            for ((_, t), (n, counted)) in self.of.iter().filter(|((one, _), _)| *one == part) {
+            let mut sums: BTreeMap<i64, CheckedTotal> = BTreeMap::new();
+            for ((_, t), one) in self.of.iter().filter(|((of, _), _)| *of == part) {
                 let sum = sums.entry(tier.begin(*t)).or_default();
-                *sum = (sum.0 + n, sum.1 + counted);
+                sum.n += one.n;
+                sum.counted += one.counted;
+                sum.rows = sum.rows.wrapping_add(one.rows);
             }
             let from = whole.get(&part).max(whole.get(&tier)).copied().unwrap_or(i64::MIN);
-            for (t, (n, counted)) in sums.range(from..) {
+            for (t, sum) in sums.range(from..) {
                 // With other samples it has more parts than these.
-                if self.of.get(&(tier, *t)).is_some_and(|of| of.0 == *n && of.1 != *counted) {
-                    found.insert((tier, *t));
+                let Some(of) = self.of.get(&(tier, *t)).filter(|of| of.n == sum.n) else { continue };
+                if of.counted != sum.counted {
+                    found.insert((tier, *t), OTHER_SUM);
+                } else if of.rows != sum.rows {
+                    found.entry((tier, *t)).or_insert(OTHER_ROWS);
                 }
             }
         }
@@ -89,7 +131,7 @@ pub async fn total_faults(
 ) -> Result<()> {
     let (_, name, series, _) = key;
     let mut lacking = LackingSamples { runs: lacking_of_runs(all, key).await?, ..LackingSamples::default() };
-    if totals.of.values().any(|(n, counted)| n != counted) {
+    if totals.of.values().any(|one| one.n != one.counted) {
         lacking.rows = sent_rows(all, key).await?;
     }
     let mut whole = BTreeMap::new();
@@ -98,15 +140,13 @@ pub async fn total_faults(
             whole.insert(tier, until);
         }
     }
-    for (tier, t) in totals.wrong(&lacking, &whole) {
+    for ((tier, t), what) in totals.wrong(&lacking, &whole) {
         let time = match tier {
             Tier::Slot => "five minutes",
             Tier::Hour => "hour",
             Tier::Day => "day",
         };
-        faults.push(format!(
-            "{name}: the histogram of {series} of the {time} at {t} has another sum than its samples"
-        ));
+        faults.push(format!("{name}: the histogram of {series} of the {time} at {t} {what}"));
     }
     Ok(())
 }
@@ -170,7 +210,7 @@ mod tests {
     use crate::encoding::pack_rows;
     use crate::fixture::recorded_run;
     use crate::ingest::rows::{self, RowsOf};
-    use crate::records::{BundleRecord, CpuRows, FarmSlot, SlotPeak, TierRow};
+    use crate::records::{BundleRecord, FarmSlot, SlotPeak, TierRow};
     use crate::store::engines::on_each_engine;
     use crate::store::{FarmStore, RowBatch, RunRemoval};
     use model::rows::RowCounts;
@@ -264,6 +304,32 @@ mod tests {
             assert!(damaged(&store, 2, "tier = 0 and t = 300").await.contains("of the hour at 0"));
             assert_eq!(damaged(&store, 3, "tier = 0 and t = 300").await, "");
             assert!(damaged(&store, 2, "tier = 2").await.contains("of the day at 0"));
+        });
+    }
+
+    #[test]
+    fn a_sample_that_is_in_another_row_is_told_by_what_is_made_of_it() {
+        on_each_engine(async |store| {
+            store.board_for("a", "a").await.unwrap();
+            store.put_rows(&[batch(&[(5, true), (3, true)])]).await.unwrap();
+            store.put(&by_rows("own", 7)).await.unwrap();
+            assert_eq!(store.faults().await.unwrap(), [""; 0]);
+            let rows = |row: usize, cpu: u32| {
+                let rows = RowCounts::of_rows([(200, 4), (row, 1)]);
+                pack_rows(&[CpuRows { cpu: Cpu(cpu), rows }])
+            };
+            for damage in [rows(201, 0), rows(199, 0), rows(200, 1)] {
+                let text = "update hist set cpus = $1 where series = 'timer' and tier = 0 and t = 0";
+                sqlx::query(text).bind(damage).execute(&store.pool).await.unwrap();
+                let told = store.faults().await.unwrap();
+                assert!(
+                    told.len() == 1 && told[0].contains("of the hour at 0 has other samples"),
+                    "{told:?}"
+                );
+            }
+            // Of five minutes that were dropped nothing is known.
+            store.prune(Tier::Slot, 86_400).await.unwrap();
+            assert_eq!(store.faults().await.unwrap(), [""; 0]);
         });
     }
 

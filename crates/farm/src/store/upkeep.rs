@@ -7,7 +7,6 @@ use model::units::Nanos;
 use sqlx::{Any, AssertSqlSafe, Transaction};
 
 use super::how_counted::{HOW_COUNTED, join_note};
-use super::largest_left::counted;
 use super::maxima::SeriesMaxima;
 use super::retention::ThinnedPart;
 use super::runs::OVER;
@@ -180,7 +179,7 @@ async fn blob_faults(
             for (t, n, max_ns, cpus) in rows {
                 maxima.add_histogram(tier, t, n, max_ns);
                 match unpack_rows(&cpus) {
-                    Some(cpus) => totals.add(tier, t, n, counted(&cpus)),
+                    Some(cpus) => totals.add(tier, t, n, &cpus),
                     None => faults.push(format!("{name}: the histogram of {series} at {t} is damaged")),
                 }
             }
