@@ -75,6 +75,10 @@ pub async fn sum_faults(
                 (Some(there), Some(&finer)) => there == finer,
                 (Some(there), None) if of_runs.is_some() => there <= n,
                 (Some(there), None) => there == n,
+                // What has samples is in all tiers at once, and five minutes go before hours do.
+                (None, _) if tier == Tier::Hour => {
+                    finer.as_ref().and_then(|finer| finer.get(&day)).is_none_or(|n| *n == 0)
+                }
                 // An earlier version dropped them without saying so.
                 (None, _) => of_runs.is_some() || tier != Tier::Day,
             };
@@ -321,6 +325,22 @@ mod tests {
         let text: String = (0..2).map(line).collect();
         let rows = rows::read(&of, text.as_bytes()).unwrap();
         RowBatch { board_id: 1, of, clock: None, received_ns: i64::MAX, rows }
+    }
+
+    #[test]
+    fn hours_that_are_gone_are_told_as_long_as_their_five_minutes_are_there() {
+        on_each_engine(async |store| {
+            store.put(&run("a-board", true)).await.unwrap();
+            store.put_rows(&[batch("first")]).await.unwrap();
+            let gone = "delete from hist where tier = 1 and t < 86400";
+            sqlx::query(gone).execute(&store.pool).await.unwrap();
+            let faults = store.faults().await.unwrap();
+            let of_hours = faults.iter().filter(|fault| fault.ends_with("and 0 in those of hours"));
+            assert_eq!((of_hours.count(), faults.len()), (2, 2), "{faults:?}");
+            // Hours go after them.
+            store.prune(Tier::Slot, DAY).await.unwrap();
+            assert_eq!(store.faults().await.unwrap(), [""; 0]);
+        });
     }
 
     #[test]
