@@ -262,6 +262,7 @@ mod tests {
     use crate::cli::kept_copy::bundle_fault;
     use crate::objects::tests::hunt_that_is_on;
     use crate::records::BundleRecord;
+    use crate::store::ShownNumbers;
     use std::fs;
 
     fn copied(from: &Path, to: &Path) -> PathBuf {
@@ -406,6 +407,7 @@ mod tests {
                 place,
                 digest: Vec::new(),
                 max_ns: None,
+                shown: ShownNumbers::default(),
                 is_over: true,
                 has_seconds: true,
                 sent_bytes: None,

@@ -23,9 +23,10 @@ use crate::wall_clock::now;
 /// Reads everything: whether the database is whole and has all its tables, what rows name of other
 /// tables is there, each histogram readable, slots, hours and days with the same samples and the
 /// largest latency of each that of its slots, and whether each run's document is where it was put,
-/// unchanged, its seconds and five minutes add up to what was counted, and its files are as long as
-/// its board sent them. Of a bucket it lists what there is, and looks whether each run has its
-/// manifest and its pieces. The last lines say what it did not look at.
+/// unchanged, and says what the run is shown with, its seconds and five minutes add up to what was
+/// counted, and its files are as long as its board sent them. Of a bucket it lists what there is,
+/// and looks whether each run has its manifest and its pieces. The last lines say what it did not
+/// look at.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -131,6 +132,8 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
 struct Unread {
     /// What is in the pieces of a bucket,
     pieces: bool,
+    /// whether runs are shown as their documents there say,
+    documents: bool,
     /// in files of the folder of copies,
     files: bool,
     /// and in those of other folders.
@@ -140,7 +143,7 @@ struct Unread {
 impl Unread {
     fn add(&mut self, look: &BundleLook<'_>, run: &BundlePlace) {
         match look.is_in_bucket(run) {
-            true => self.pieces |= !look.deep,
+            true => (self.pieces, self.documents) = (!look.deep, true),
             false if lies_in(Path::new(&run.place), look.bundles) => self.files = true,
             false => self.elsewhere = true,
         }
@@ -150,11 +153,18 @@ impl Unread {
     fn words(&self) -> Vec<&'static str> {
         let pieces = "not looked at: what is in the pieces of the bucket; --deep fetches them, and compares \
                       each with its SHA-256";
+        let documents = "not looked at: whether the numbers that runs are shown with are those of their \
+                         run.json in the bucket; of copies in a folder they are compared";
         let files = "not looked at: what is in files of copies from which nothing is counted, as in events/ \
                      and host/: no digests of them are kept, so that no flag does";
         let elsewhere = "not looked at: more than run.json of what lies in other folders than that of \
                          copies; where one of these has copies, --objects names it";
-        let all = [(self.pieces, pieces), (self.files, files), (self.elsewhere, elsewhere)];
+        let all = [
+            (self.pieces, pieces),
+            (self.documents, documents),
+            (self.files, files),
+            (self.elsewhere, elsewhere),
+        ];
         all.into_iter().filter(|(is_so, _)| *is_so).map(|(_, words)| words).collect()
     }
 }
@@ -178,6 +188,7 @@ fn told(args: &Args, runs: u64, faults: &[String]) -> Result<Exit> {
 mod tests {
     use super::*;
     use crate::fixture::recorded_run;
+    use crate::store::ShownNumbers;
     use crate::store::engines::on_each_engine;
 
     #[tokio::test]
@@ -224,6 +235,7 @@ mod tests {
             place: place.into(),
             digest: Vec::new(),
             max_ns: None,
+            shown: ShownNumbers::default(),
             is_over: true,
             has_seconds: true,
             sent_bytes: None,
@@ -237,7 +249,8 @@ mod tests {
         assert!(copies.contains("events/") && !copies.contains("--objects"), "{copies}");
         let listed = words(Some(&bucket), false, "/nowhere/r");
         assert!(listed.contains("--deep") && !listed.contains("events/"), "{listed}");
-        assert_eq!(words(Some(&bucket), true, "/nowhere/r"), "");
+        let fetched = words(Some(&bucket), true, "/nowhere/r");
+        assert!(!fetched.contains("--deep") && fetched.contains("run.json in the bucket"), "{fetched}");
         let elsewhere = words(None, false, "/srv/runs/r");
         assert!(elsewhere.contains("--objects") && !elsewhere.contains("events/"), "{elsewhere}");
     }

@@ -8,11 +8,12 @@ use host::MachineFiles;
 use model::error::Result;
 use model::fact::Fact;
 use model::text::{quoted, several};
+use model::vocabulary::Command;
 use sha2::{Digest, Sha256};
 
 use super::document_flags::DocumentFlags;
 use crate::folders::lies_in;
-use crate::ingest::bundle::read;
+use crate::ingest::bundle::{farm_run, kept_culprits, read};
 use crate::ingest::find::FoundBundle;
 use crate::ingest::keep::{copy_files, keep};
 use crate::ingest::stored::{StoredFile, stored_file, stored_files};
@@ -35,21 +36,37 @@ pub fn bundle_fault(run: &BundlePlace, own: &Path, counted: Option<&CountedSecon
     if Sha256::digest(&bytes)[..] == *run.digest {
         let seconds = || (is_copy && run.has_seconds).then(|| seconds_fault(run, counted)).flatten();
         let length = || is_copy.then(|| length_fault(run)).flatten();
-        return maximum_fault(run, &bytes).or_else(seconds).or_else(length);
+        return shown_fault(run, &bytes).or_else(seconds).or_else(length);
     }
     // Where it is shown from its own place it is replaced every ten seconds as long as it is on.
     let is_it = !run.is_over && !is_copy && parse_run(&bytes).is_ok_and(|found| found.id == *id);
     (!is_it).then(|| format!("{id}: its run.json was changed, in {shown}"))
 }
 
-/// Of a run that was killed its tail may have a larger one than its document.
-fn maximum_fault(run: &BundlePlace, document: &[u8]) -> Option<String> {
-    let found = parse_run(document).ok().filter(|_| run.is_over)?;
-    let is_same = found.cpus.iter().filter_map(|cpu| cpu.max_ns).max() == run.max_ns;
-    let (id, shown) = (&run.id, &run.place);
-    (!is_same).then(|| {
-        format!("{id}: the store has another largest latency of it than its run.json has, in {shown}")
-    })
+/// What a run is shown with beside what its document says. Of a run that was killed its tail has
+/// more than that.
+fn shown_fault(run: &BundlePlace, document: &[u8]) -> Option<String> {
+    let found = parse_run(document).ok()?;
+    // A hunt may have had no room for its spikes in its document.
+    let has_spikes = found.command != Command::Hunt || !found.spikes.is_empty();
+    let culprits = kept_culprits(&found);
+    let found = farm_run(&found, String::new(), "", Path::new(&run.place));
+    let shown = &run.shown;
+    let wanted = if shown.by_rule { culprits.min(1) } else { culprits };
+    let all = [
+        (found.max_ns == run.max_ns, "largest latency"),
+        (found.p9999_ns == shown.p9999_ns, "p99.99"),
+        (found.missed == shown.missed, "number of missed wake-ups"),
+        (found.invalid == shown.invalid, "number of reasons why it does not count"),
+        (!has_spikes || found.spikes == shown.spikes, "number of spikes"),
+        (shown.culprits >= wanted, "number of culprits"),
+    ];
+    let what = match (found.complete == run.is_over, run.is_over) {
+        (false, _) => "end",
+        (true, false) => return None,
+        (true, true) => all.into_iter().find(|(is_same, _)| !is_same)?.1,
+    };
+    Some(format!("{}: the store has another {what} of it than its run.json has, in {}", run.id, run.place))
 }
 
 fn seconds_fault(run: &BundlePlace, counted: Option<&CountedSeconds>) -> Option<String> {
@@ -174,8 +191,8 @@ fn is_same(one: &Path, other: &Path, file: &StoredFile) -> bool {
 #[allow(clippy::disallowed_methods)] // Tests damage files.
 mod tests {
     use super::*;
-    use crate::store::SentBundle;
     use crate::store::engines::on_each_engine;
+    use crate::store::{SentBundle, ShownNumbers};
     use model::units::Nanos;
     use std::fs;
     use std::path::PathBuf;
@@ -311,9 +328,43 @@ mod tests {
             for max_ns in [None, run.max_ns.map(|max| max + Nanos(1))] {
                 let changed = BundlePlace { max_ns, ..run.clone() };
                 assert!(told(&changed).unwrap().contains("another largest latency"), "{max_ns:?}");
-                // The tail of one that is on may have a larger one.
-                assert_eq!(told(&BundlePlace { is_over: false, ..changed }), None);
             }
+        });
+    }
+
+    #[test]
+    fn whatever_else_a_run_is_shown_with_is_compared_with_its_document() {
+        on_each_engine(async |store| {
+            let folder = tempfile::tempdir().unwrap();
+            let own = folder.path().join("own");
+            let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+            let (record, _) = stored(&store, &place, &own).await;
+            assert!(!record.culprits.is_empty() && record.run.spikes > 0);
+            let told = async || {
+                let run = store.places().await.unwrap().remove(0);
+                bundle_fault(&run, &own, store.counted_seconds().await.unwrap().get(&run.id))
+            };
+            assert_eq!(told().await, None);
+            let run = store.places().await.unwrap().remove(0);
+            let counted = store.counted_seconds().await.unwrap();
+            let shown = run.shown;
+            let changed = |shown: ShownNumbers| {
+                bundle_fault(&BundlePlace { shown, ..run.clone() }, &own, counted.get(&run.id))
+            };
+            for (shown, words) in [
+                (ShownNumbers { p9999_ns: Some(Nanos(1)), ..shown }, "another p99.99"),
+                (ShownNumbers { missed: Some(1 << 40), ..shown }, "number of missed wake-ups"),
+                (ShownNumbers { invalid: shown.invalid + 1, ..shown }, "why it does not count"),
+                (ShownNumbers { spikes: shown.spikes - 1, ..shown }, "number of spikes"),
+                (ShownNumbers { culprits: shown.culprits - 1, ..shown }, "number of culprits"),
+                (ShownNumbers { culprits: 0, by_rule: true, ..shown }, "number of culprits"),
+            ] {
+                let told = changed(shown);
+                assert!(told.as_deref().is_some_and(|told| told.contains(words)), "{words}: {told:?}");
+            }
+            let not_over = BundlePlace { is_over: false, ..run.clone() };
+            let told = bundle_fault(&not_over, &own, counted.get(&run.id)).unwrap();
+            assert!(told.contains("another end"), "{told}");
         });
     }
 

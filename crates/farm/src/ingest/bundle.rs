@@ -3,6 +3,7 @@
 //! A bundle comes from elsewhere: what it makes a parser do must not end the server, so that it is
 //! read behind `catch_unwind`, and a panic is a refusal of that bundle.
 
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
@@ -143,7 +144,8 @@ pub fn is_id(id: &str) -> bool {
     (1..=128).contains(&id.len()) && id.chars().all(plain) && !id.starts_with('.') && id != "lock"
 }
 
-fn farm_run(run: &Run, board: String, environment: &str, place: &Path) -> FarmRun {
+/// What a run is shown with.
+pub fn farm_run(run: &Run, board: String, environment: &str, place: &Path) -> FarmRun {
     let sum = |of: fn(&CpuRun) -> Option<u64>| {
         run.cpus
             .iter()
@@ -234,6 +236,11 @@ fn whole(run: &Run) -> TierRow {
 /// What stands for a culprit in all runs.
 pub fn fingerprint(of: &Culprit) -> String {
     fingerprint_of(of.rule.as_deref().unwrap_or_default(), of.kind.as_str(), &of.name)
+}
+
+/// How many culprits are kept of a run.
+pub fn kept_culprits(run: &Run) -> u64 {
+    run.culprits.iter().take(MOST_CULPRITS).map(fingerprint).collect::<BTreeSet<_>>().len() as u64
 }
 
 fn culprit(of: &Culprit) -> CulpritOfRun {

@@ -86,7 +86,7 @@ pub use slot_parts::{AfterSlot, AskedSlots};
 pub use tiers::TimeStretch;
 pub use tokens::{EnrolOutcome, TokenOwner};
 pub use told::{ChangeNotice, NoticesNoted, WaitingNotice};
-pub use upkeep::BundlePlace;
+pub use upkeep::{BundlePlace, ShownNumbers};
 pub use uploads::SentBundle;
 
 use model::error::Failure;

@@ -22,11 +22,43 @@ use crate::wall_clock::DAY;
 const AT_ONCE: i64 = 2_000;
 
 const PLACES: &str = "select r.id, r.place, r.digest, r.complete, r.max_ns, coalesce(h.parts, ''), \
-                      u.manifest, k.bytes from run r \
+                      u.manifest, k.bytes, r.missed, r.p9999_ns, r.invalid, r.spikes, \
+                      (select count(*) from culprit_run c where c.board_id = r.board_id and c.run = r.id), \
+                      cast(case when r.started <= (select value from meta where name = 'named since') \
+                       then 1 else 0 end as bigint) \
+                      from run r \
                       left join thinned h on h.board_id = r.board_id and h.run = r.id \
                       left join upload u on u.board_id = r.board_id and u.run = r.id \
                       left join kept k on k.board_id = r.board_id and k.run = r.id";
-type PlaceRow = (String, String, Vec<u8>, i64, Option<i64>, String, Option<Vec<u8>>, Option<i64>);
+type PlaceRow = (
+    String,
+    String,
+    Vec<u8>,
+    i64,
+    Option<i64>,
+    String,
+    Option<Vec<u8>>,
+    Option<i64>,
+    Option<i64>,
+    Option<i64>,
+    i64,
+    i64,
+    i64,
+    i64,
+);
+
+/// What a run is shown with that its document has as well.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShownNumbers {
+    pub missed: Option<u64>,
+    pub p9999_ns: Option<Nanos>,
+    pub invalid: u64,
+    pub spikes: u64,
+    /// How many culprits it names,
+    pub culprits: u64,
+    /// and whether each may stand for several, as in a store of an earlier version.
+    pub by_rule: bool,
+}
 
 /// Where the bundle of a run is, and what it is known by.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,8 +67,10 @@ pub struct BundlePlace {
     pub place: String,
     /// SHA-256 of its document.
     pub digest: Vec<u8>,
-    /// The largest latency that it is shown with.
+    /// The largest latency that it is shown with,
     pub max_ns: Option<Nanos>,
+    /// and what else.
+    pub shown: ShownNumbers,
     /// Else it was on, or killed.
     pub is_over: bool,
     /// Whether `prune` has left it its seconds and five minutes.
@@ -137,7 +171,8 @@ impl FarmStore {
     }
 
     fn placed(&self, row: PlaceRow) -> BundlePlace {
-        let (id, place, digest, complete, max_ns, thinned, manifest, bytes) = row;
+        let (id, place, digest, complete, max_ns, thinned, manifest, bytes, ..) = row;
+        let (.., missed, p9999_ns, invalid, spikes, culprits, by_rule) = row;
         let named = manifest.and_then(|manifest| Some(format!("{id}+{}", hex(manifest.get(..8)?))));
         let is_as_sent = thinned.is_empty() && named.is_some_and(|name| Path::new(&place).ends_with(name));
         BundlePlace {
@@ -145,6 +180,14 @@ impl FarmStore {
             place: self.folder.shown(&place),
             digest,
             max_ns: nanos(max_ns),
+            shown: ShownNumbers {
+                missed: missed.map(to_u64),
+                p9999_ns: nanos(p9999_ns),
+                invalid: to_u64(invalid),
+                spikes: to_u64(spikes),
+                culprits: to_u64(culprits),
+                by_rule: by_rule != 0,
+            },
             is_over: complete == OVER,
             has_seconds: !thinned.contains(ThinnedPart::Blocks.word()),
             sent_bytes: bytes.map(to_u64).filter(|_| is_as_sent),
