@@ -159,7 +159,10 @@ impl Unread {
                      and host/: no digests of them are kept, so that no flag does";
         let elsewhere = "not looked at: more than run.json of what lies in other folders than that of \
                          copies; where one of these has copies, --objects names it";
+        let rows = "not looked at: whether rows are gone that nothing else in the store implies, as labels, \
+                    environments and clocks of recorders, and what boards sent";
         let all = [
+            (true, rows),
             (self.pieces, pieces),
             (self.documents, documents),
             (self.files, files),
@@ -253,6 +256,9 @@ mod tests {
         assert!(!fetched.contains("--deep") && fetched.contains("run.json in the bucket"), "{fetched}");
         let elsewhere = words(None, false, "/srv/runs/r");
         assert!(elsewhere.contains("--objects") && !elsewhere.contains("events/"), "{elsewhere}");
+        for all in [copies, listed, fetched, elsewhere, Unread::default().words().join("; ")] {
+            assert!(all.starts_with("not looked at: whether rows are gone"), "{all}");
+        }
     }
 
     #[test]

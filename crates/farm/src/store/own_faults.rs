@@ -23,6 +23,7 @@ impl FarmStore {
     pub async fn own_faults(&self) -> Result<Vec<String>> {
         let mut faults = self.run_faults().await?;
         faults.extend(self.culprit_day_faults().await?);
+        faults.extend(self.lacking_day_faults().await?);
         faults.extend(self.state_faults().await?);
         faults.extend(self.environment_faults().await?);
         let boards: Vec<(i64, String)> = sqlx::query_as("select id, key from board order by key")
@@ -98,6 +99,35 @@ impl FarmStore {
             format!(
                 "{board}: the culprit {name} has other five minutes of {series} on the day of {t} than were \
                  measured: restore a backup"
+            )
+        };
+        Ok(days.into_iter().map(one).collect())
+    }
+
+    /// Five minutes of a recorder that name a culprit for their largest latency have it on their
+    /// day: one without any culprit lacks it. Whether it is that one is not looked at, for a
+    /// culprit may be called otherwise by now, nor what waited for threads of the kernel, for which
+    /// none is named; and nothing in a store of before days had what recorders name.
+    async fn lacking_day_faults(&self) -> Result<Vec<String>> {
+        let days: Vec<(String, String, i64)> = sqlx::query_as(
+            "select b.key, s.series, s.day from (select distinct n.board_id, n.series, \
+              n.t - ((n.t % 86400) + 86400) % 86400 as day from slot n \
+              where n.culprit <> '' and n.culprit in (select name from culprit) \
+              and n.series not like '%.kernel' and not exists (select 1 from run r \
+               where r.board_id = n.board_id and r.id = n.recording)) s \
+             join board b on b.id = s.board_id where not exists (select 1 from culprit_day d \
+              where d.board_id = s.board_id and d.t = s.day and d.series = s.series) \
+             and not exists (select 1 from meta where name = 'rows named since') \
+             order by b.key, s.series, s.day limit $1",
+        )
+        .bind(MOST_NAMED)
+        .fetch_all(&self.pool)
+        .await
+        .map_err(trouble)?;
+        let one = |(board, series, t): (String, String, i64)| {
+            format!(
+                "{board}: five minutes of {series} on the day of {t} name culprits, and the day has none: \
+                 restore a backup"
             )
         };
         Ok(days.into_iter().map(one).collect())
@@ -294,6 +324,19 @@ mod tests {
             let told = change(&store, "delete from run").await;
             let words = format!("of {} made five minutes", recorded_run("hunt", "a").run.id);
             assert!(told.iter().any(|line| line.contains(&words)), "{told:?}");
+        });
+    }
+
+    #[test]
+    fn a_day_that_lacks_the_culprits_of_its_five_minutes_is_told() {
+        on_each_engine(async |store| {
+            filled(&store).await;
+            let told = change(&store, "delete from culprit_day where t = 86400").await;
+            let words = "a: five minutes of wakeup on the day of 86400 name culprits";
+            assert!(told.len() == 1 && told[0].starts_with(words), "{told:?}");
+            // An earlier version counted none.
+            let told = change(&store, "insert into meta (name, value) values ('rows named since', 0)").await;
+            assert_eq!(told, [""; 0]);
         });
     }
 
