@@ -11,7 +11,8 @@ use model::run::ThreadRun;
 use model::units::{Cpu, Nanos};
 use trace::cycles::place::SleepPlace;
 use trace::cycles::{Cycle, CyclePart, CycleTracker, LongestPart, ReleaseKind};
-use trace::event::{Address, Raw};
+use trace::event::{Address, Raw, Task, What};
+use trace::fixed_str::FixedStr;
 
 /// Threads that have ended and are listed; the histograms of thousands have no reader.
 const MAX_ENDED: usize = 256;
@@ -23,6 +24,8 @@ const MAX_WITHOUT: usize = 16;
 #[derive(Default)]
 struct ThreadSums {
     document: ThreadRun,
+    /// Its name at the last switch; that in the document may be newer.
+    switched_as: FixedStr<16>,
     response: Counts,
     execution: Counts,
     period: Counts,
@@ -121,6 +124,10 @@ impl FollowedCycles {
         event: &Raw,
         place: &mut dyn FnMut(&[Address]) -> SleepPlace,
     ) -> Option<LateTask> {
+        if let What::Switch { prev, next, .. } = &event.what {
+            self.name(prev);
+            self.name(next);
+        }
         let cycle = self.tracker.observe(event, place)?;
         let sums = self.threads.get_mut(&cycle.task.pid)?;
         let deadline = self.deadline.or(cycle.period);
@@ -130,6 +137,15 @@ impl FollowedCycles {
         let deadline = deadline.filter(|&deadline| cycle.response() > deadline)?;
         let wakeup = LateWakeup { cpu: cycle.cpu, cycle: 0, expected: cycle.release, actual: cycle.end };
         Some(LateTask { wakeup, cycle: None, victim: cycle.task, own: false, deadline: Some(deadline) })
+    }
+
+    /// A thread names itself after it was made, and may end before /proc is read again.
+    fn name(&mut self, task: &Task) {
+        let Some(sums) = self.threads.get_mut(&task.pid) else { return };
+        if task.comm != sums.switched_as {
+            sums.switched_as = task.comm;
+            sums.document.comm = task.comm.text().into_owned();
+        }
     }
 
     /// The cycles that ended since the last call, in order of time.
@@ -296,6 +312,28 @@ mod tests {
             (Some(Nanos(1_000)), Some(Nanos(1_000)), Some(0))
         );
         assert!(one.judged > 0 && one.judged < one.cycles);
+    }
+
+    #[test]
+    fn a_thread_has_the_newest_name_that_is_known_of_it() {
+        let named = |name: &str| Task { comm: name.into(), ..task(7) };
+        let mut all = FollowedCycles::new(None, None);
+        let switches = |all: &mut FollowedCycles, name: &str, leaves: bool| {
+            let (prev, next) = if leaves { (named(name), task(3)) } else { (task(3), named(name)) };
+            let event = event(1, 0, prev.pid, What::Switch { prev, state: 1, next });
+            all.observe(&event, &mut |_| SleepPlace::default());
+            all.documents()[0].comm.clone()
+        };
+        all.follow(&Victim::from_event(&named("program")));
+        assert_eq!(switches(&mut all, "program", false), "program");
+        assert_eq!(switches(&mut all, "control", true), "control");
+        assert_eq!(switches(&mut all, "control", false), "control");
+        // /proc was read after events that are still to come.
+        all.follow(&Victim::from_event(&named("renamed")));
+        assert_eq!(switches(&mut all, "control", true), "renamed");
+        assert_eq!(switches(&mut all, "again", false), "again");
+        all.ended(7);
+        assert_eq!(all.documents()[0].comm, "again");
     }
 
     #[test]

@@ -120,9 +120,12 @@ impl FollowedEvents {
     pub fn confirm(&mut self, came: &[i32], host: &host::MachineFiles) -> Vec<i32> {
         let mut refused = Vec::new();
         for &thread in came {
+            let of = |family: &Family| family.followed().find(|victim| victim.thread == thread).cloned();
+            let as_it_came = of(&self.family);
             if self.family.confirm(host, thread) {
-                let known = self.family.followed().find(|victim| victim.thread == thread);
-                known.into_iter().for_each(|victim| self.cycles.follow(victim));
+                // One that has ended is as it came, and may have had another name since.
+                let found = of(&self.family).filter(|found| as_it_came.as_ref() != Some(found));
+                found.iter().for_each(|victim| self.cycles.follow(victim));
             } else {
                 self.tracker.unfollow(thread);
                 self.cycles.unfollow(thread);
@@ -167,5 +170,30 @@ impl FollowedEvents {
     /// The starts of timers so far, once there are any; they are not collected any more then.
     pub fn take_timer_starts(&mut self) -> Option<Vec<(i32, u64, u64)>> {
         self.starts.take_if(|starts| !starts.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hunt::source::memory::{event, explainer, task};
+    use crate::hunt::victims::FollowedKind;
+    use host::MachineFiles;
+    use trace::event::{Task, What};
+
+    #[test]
+    fn a_thread_that_ended_before_it_was_asked_for_has_its_last_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (script, mut explainer, _) = explainer(&[0], &folder.path().join("run"));
+        let family = Family::new(FollowedKind::Program, Vec::new(), [7]);
+        let mut events = FollowedEvents::new(family, FollowedCycles::new(None, None), 202, false);
+        let named = |name: &str| Task { comm: name.into(), ..task(7) };
+        let comes = What::Switch { prev: task(3), state: 1, next: named("program") };
+        let leaves = What::Switch { prev: named("control"), state: 1, next: task(3) };
+        script.borrow_mut().events = vec![event(100, 0, 3, comes), event(200, 0, 7, leaves)];
+        let told = events.poll(&mut explainer, Nanos(1_000));
+        assert_eq!(told.came, [7]);
+        assert!(events.confirm(&told.came, &MachineFiles::in_memory(Default::default())).is_empty());
+        assert_eq!(events.cycles.documents()[0].comm, "control");
     }
 }
