@@ -18,6 +18,8 @@ pub struct SentDays {
     pub count: usize,
     /// Oldest first, those that are not too long ago.
     pub gaps: Vec<SentGap>,
+    /// By [`SentGap::pause`], where it has been asked for.
+    pub pause: Option<i64>,
 }
 
 impl SentGap {
@@ -34,6 +36,29 @@ impl SentGap {
     pub fn recent(length: i64) -> i64 {
         SentGap::RECENT.max(length.saturating_mul(SentGap::TIMES))
     }
+
+    /// What a pause is at least: with less a board is not silent yet.
+    const LEAST_PAUSE: i64 = 3 * DAY;
+
+    /// How long a board pauses that sends for months and is off for weeks, of its gaps of years,
+    /// oldest first: the longest that came twice at a similar length, up to half again as much.
+    /// After half again the time from one of them to the next without another it is over.
+    pub fn pause(gaps: &[SentGap], last: i64) -> Option<i64> {
+        let half_again = |length: i64| length.saturating_mul(3) / 2;
+        let alike =
+            |length: i64| gaps.iter().filter(move |gap| (length..=half_again(length)).contains(&gap.length));
+        let still_comes = |length: &i64| {
+            let ended: Vec<i64> = alike(*length).map(|gap| gap.ended).collect();
+            let [.., before, latest] = ended[..] else { return false };
+            last - latest <= half_again(latest - before)
+        };
+        let mut lengths: Vec<i64> = gaps.iter().map(|gap| gap.length).collect();
+        lengths.retain(|length| *length >= SentGap::LEAST_PAUSE);
+        lengths.sort_unstable();
+        lengths.dedup();
+        let length = lengths.into_iter().rfind(still_comes)?;
+        alike(length).map(|gap| gap.length).max()
+    }
 }
 
 impl SentDays {
@@ -42,7 +67,7 @@ impl SentDays {
         let without: i64 = gaps.iter().map(|gap| gap.length / DAY - 1).sum();
         let count = last.saturating_sub(first) / DAY + 1 - without;
         gaps.retain(|gap| gap.ended > last.saturating_sub(SentGap::recent(gap.length)));
-        SentDays { count: usize::try_from(count).unwrap_or_default(), gaps }
+        SentDays { count: usize::try_from(count).unwrap_or_default(), gaps, pause: None }
     }
 
     /// The longest gap that came twice, or longer ones in its place, in the last 90 days or in
@@ -119,6 +144,30 @@ mod tests {
         // The second of them makes it known.
         assert_eq!(usual((0..180).chain([210])), 1);
         assert_eq!(usual((0..180).chain([210, 241])), 31);
+    }
+
+    #[test]
+    fn what_came_twice_is_a_pause_as_long_as_it_comes_again() {
+        let pause = |days: &mut dyn Iterator<Item = i64>| {
+            let days: Vec<i64> = days.collect();
+            let pairs = days.windows(2).map(|pair| (pair[1] * DAY, (pair[1] - pair[0]) * DAY));
+            let gaps = pairs.filter(|(_, length)| *length > DAY);
+            let gaps: Vec<SentGap> = gaps.map(|(ended, length)| SentGap { ended, length }).collect();
+            SentGap::pause(&gaps, days.last().unwrap() * DAY).map(|length| length / DAY)
+        };
+        // On for 60 days and off for 30, from the second time on.
+        assert_eq!(pause(&mut bursts(60, 90, 150)), None);
+        assert_eq!(pause(&mut bursts(60, 90, 240)), Some(31));
+        assert_eq!(pause(&mut bursts(60, 90, 1_050)), Some(31));
+        // Two summers, of which the second was longer; two that are not alike.
+        let summers = |second: i64| {
+            (0..1_000_i64).filter(move |day| !(200..250).contains(day) && !(565..565 + second).contains(day))
+        };
+        assert_eq!((pause(&mut summers(60)), pause(&mut summers(200))), (Some(61), None));
+        // Monthly, and each day since half a year; weekends, and a day without samples now and then.
+        assert_eq!(pause(&mut (0..366).filter(|day| day % 30 == 0 || *day > 183)), None);
+        assert_eq!(pause(&mut (0..364).filter(|day| day % 7 < 5)), Some(3));
+        assert_eq!(pause(&mut (0..364).filter(|day| day % 20 > 0)), None);
     }
 
     #[test]

@@ -46,7 +46,9 @@ pub fn silent(board: &FarmBoard, today: i64) -> Option<FarmChange> {
         UsualGap::Daily | UsualGap::Unknown(_) => 1,
     };
     let since = (Tier::Day.begin(today) - last) / day;
-    let allowed = TIMES * gap;
+    // As long as it was off before it is off again.
+    let pause = board.sent.pause.map(|pause| pause / day).filter(|pause| *pause >= TIMES * gap);
+    let allowed = pause.map_or(TIMES * gap, |pause| pause + 1);
     (since >= allowed).then(|| FarmChange {
         board: board.board.clone(),
         kind: ChangeKind::Silent,
@@ -56,7 +58,7 @@ pub fn silent(board: &FarmBoard, today: i64) -> Option<FarmChange> {
             true => format!("Nothing came since it was enrolled on {}.", date(last)),
             false => format!("Nothing came since {}.", date(last)),
         },
-        evidence: vec![format!("That is {since} days; {}.", before(usual, is_new))],
+        evidence: vec![format!("That is {since} days; {}{}.", before(usual, is_new), pauses(pause))],
         p: None,
         settings: Vec::new(),
         address: format!("/b/{}", escaped(&board.board)),
@@ -65,6 +67,11 @@ pub fn silent(board: &FarmBoard, today: i64) -> Option<FarmChange> {
         acknowledged: None,
         conditions: Vec::new(),
     })
+}
+
+/// That it was off before, for so many days; behind what was usual between.
+fn pauses(pause: Option<i64>) -> String {
+    pause.map_or_else(String::new, |days| format!("; twice or more it paused for up to {days} days"))
 }
 
 /// What was before a silence, as its sentence ends.
@@ -196,5 +203,22 @@ mod tests {
         assert!(silent(&board(&[1, 32]), today(400)).is_none());
         let found = silent(&FarmBoard { sends: true, ..board(&[1, 32]) }, today(35)).unwrap();
         assert!(found.evidence[0].ends_with("samples of 2 days."), "{found:?}");
+    }
+
+    #[test]
+    fn one_that_pauses_is_silent_once_its_pause_is_exceeded() {
+        let today = |day: i64| day * 86_400 + 3_600;
+        let with = |pause: i64| {
+            let daily = board(&(0..60).collect::<Vec<i64>>());
+            let sent = SentDays { pause: Some(pause * 86_400), ..daily.sent.clone() };
+            FarmBoard { sent, ..daily }
+        };
+        assert!(silent(&with(31), today(59 + 31)).is_none());
+        let found = silent(&with(31), today(59 + 32)).unwrap();
+        assert_eq!((found.from, found.t), (59 * 86_400, (59 + 32) * 86_400));
+        assert!(
+            found.evidence[0].ends_with("each day; twice or more it paused for up to 31 days."),
+            "{found:?}"
+        );
     }
 }

@@ -18,6 +18,13 @@ const WITHIN: i64 = 366;
 /// read. In these are gaps of up to a month that ended in the last 90 days.
 const WITHIN_OFTEN: i64 = 121;
 
+/// How many where a board that sends no more may be off as it was before, about three years;
+const WITHIN_PAUSES: i64 = 1_098;
+/// and of how many boards, those that sent last first.
+const MOST_PAUSED: usize = 256;
+/// Days after which one may be off.
+const OFF: i64 = 3;
+
 /// The first day with samples, and what was longer than a day from one to the next.
 type Gaps = (i64, Vec<SentGap>);
 
@@ -34,11 +41,15 @@ impl FarmStore {
             |of: Vec<(&i64, &Vec<DayMaximum>)>| -> Vec<i64> { of.into_iter().map(|(id, _)| *id).collect() };
         let mut gaps = self.sent_gaps(&numbers(often), WITHIN_OFTEN).await?;
         gaps.append(&mut self.sent_gaps(&numbers(seldom), WITHIN).await?);
-        let sent = |(id, (first, gaps)): (i64, Gaps)| {
-            let last = days.get(&id)?.last()?.t;
-            Some((id, SentDays::new(first, last, gaps)))
-        };
-        Ok(gaps.into_iter().filter_map(sent).collect())
+        let last = |id: i64| Some(days.get(&id)?.last()?.t);
+        let sent = |(id, (first, gaps)): (i64, Gaps)| Some((id, SentDays::new(first, last(id)?, gaps)));
+        let mut sent: BTreeMap<i64, SentDays> = gaps.into_iter().filter_map(sent).collect();
+        for (id, (_, gaps)) in self.sent_gaps(&off(days), WITHIN_PAUSES).await? {
+            if let Some(pause) = last(id).and_then(|last| SentGap::pause(&gaps, last)) {
+                sent.entry(id).or_default().pause = Some(pause);
+            }
+        }
+        Ok(sent)
     }
 
     /// What is longer than a day between two days with samples; the database finds it, as there is
@@ -73,6 +84,15 @@ impl FarmStore {
         }
         Ok(all)
     }
+}
+
+/// The boards that sent nothing for some days, of these with their last ones.
+fn off(days: &BTreeMap<i64, Vec<DayMaximum>>) -> Vec<i64> {
+    let since = latest_now() - OFF * Tier::Day.seconds();
+    let last = days.iter().filter_map(|(id, days)| Some((days.last()?.t, *id)));
+    let mut all: Vec<(i64, i64)> = last.filter(|(last, _)| *last <= since).collect();
+    all.sort_unstable_by_key(|one| std::cmp::Reverse(*one));
+    all.into_iter().take(MOST_PAUSED).map(|(_, id)| id).collect()
 }
 
 #[cfg(test)]
@@ -126,6 +146,27 @@ mod tests {
             assert_eq!(sent("bursts"), (18, vec![(62, 28), (32, 28), (2, 28)]));
             let off = (0..9).rev().map(|at| (at * 10 + 7, 3)).collect();
             assert_eq!(sent("days off"), (97, off));
+        });
+    }
+    #[test]
+    fn a_board_that_pauses_has_its_pause_also_where_it_sent_on_each_of_its_last_days() {
+        on_each_engine(async |store| {
+            let recorded = recorded_run("measured", "on and off");
+            let last = Tier::Day.begin(recorded.run.started) - 10 * DAY;
+            // Newest first: 40 days of samples and 20 off: three pauses, and one.
+            for (board, until) in [("on and off", 240), ("once", 80)] {
+                for days in (0..until).filter(|day| day % 60 < 40) {
+                    let mut record = recorded.clone();
+                    record.run.board = board.to_owned();
+                    record.run.id = format!("{board}-{days}");
+                    (record.run.started, record.whole.t) = (last - days * DAY, last - days * DAY);
+                    (record.slots, record.rows) = (Vec::new(), Vec::new());
+                    store.put(&record).await.unwrap();
+                }
+            }
+            let boards = store.boards().await.unwrap();
+            let pauses = boards.iter().map(|one| (one.board.as_str(), one.sent.pause.map(|gap| gap / DAY)));
+            assert_eq!(pauses.collect::<Vec<_>>(), [("on and off", Some(21)), ("once", None)]);
         });
     }
 }
