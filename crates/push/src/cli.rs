@@ -42,7 +42,8 @@ pub struct PushEnvironment {
 /// Sends what this board measured and recorded to a farm
 ///
 /// Runs and records are sent from where they lie: nothing is copied, and nothing is sent twice that
-/// the farm has acknowledged. While onbeat measures on this machine nothing is sent.
+/// the farm has acknowledged. While onbeat measures on this machine nothing is sent. Captures, as
+/// `onbeat capture` makes them, are no runs and stay: carry them to where they are judged.
 #[derive(Parser)]
 #[command(
     name = "onbeat-push",
