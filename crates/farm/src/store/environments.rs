@@ -242,12 +242,17 @@ impl FarmStore {
         .fetch_all(&self.pool)
         .await
         .map_err(trouble)?;
-        let mut all: BTreeMap<String, Vec<EnvironmentRuns>> = BTreeMap::new();
-        for (board, digest, first, last) in rows {
-            all.entry(board).or_default().push(EnvironmentRuns { digest, first, last });
-        }
-        Ok(all)
+        Ok(by_board(rows))
     }
+}
+
+/// Boards, each with the environments of its rows: board, digest, when it was there first and last.
+pub fn by_board(rows: Vec<(String, String, i64, i64)>) -> BTreeMap<String, Vec<EnvironmentRuns>> {
+    let mut all: BTreeMap<String, Vec<EnvironmentRuns>> = BTreeMap::new();
+    for (board, digest, first, last) in rows {
+        all.entry(board).or_default().push(EnvironmentRuns { digest, first, last });
+    }
+    all
 }
 
 #[cfg(test)]

@@ -99,9 +99,20 @@ fn off(days: &BTreeMap<i64, Vec<DayMaximum>>) -> Vec<i64> {
 mod tests {
     use super::*;
     use crate::fixture::recorded_run;
+    use crate::records::BundleRecord;
     use crate::store::engines::on_each_engine;
 
     const DAY: i64 = 86_400;
+
+    /// A day with samples of a board.
+    async fn put_day(store: &FarmStore, recorded: &BundleRecord, board: &str, day: i64) {
+        let mut record = recorded.clone();
+        record.run.board = board.to_owned();
+        record.run.id = format!("{board}-{day}");
+        (record.run.started, record.whole.t) = (day, day);
+        (record.slots, record.rows) = (Vec::new(), Vec::new());
+        store.put(&record).await.unwrap();
+    }
 
     #[test]
     fn what_does_not_send_daily_has_the_gaps_of_a_year() {
@@ -120,12 +131,7 @@ mod tests {
                 ("days off", (0..200).filter(|day| day % 10 < 8).collect()),
             ] {
                 for days in back {
-                    let mut record = recorded.clone();
-                    record.run.board = board.to_owned();
-                    record.run.id = format!("{board}-{days}");
-                    (record.run.started, record.whole.t) = (last - days * DAY, last - days * DAY);
-                    (record.slots, record.rows) = (Vec::new(), Vec::new());
-                    store.put(&record).await.unwrap();
+                    put_day(&store, &recorded, board, last - days * DAY).await;
                 }
             }
             let boards = store.boards().await.unwrap();
@@ -156,12 +162,7 @@ mod tests {
             // Newest first: 40 days of samples and 20 off: three pauses, and one.
             for (board, until) in [("on and off", 240), ("once", 80)] {
                 for days in (0..until).filter(|day| day % 60 < 40) {
-                    let mut record = recorded.clone();
-                    record.run.board = board.to_owned();
-                    record.run.id = format!("{board}-{days}");
-                    (record.run.started, record.whole.t) = (last - days * DAY, last - days * DAY);
-                    (record.slots, record.rows) = (Vec::new(), Vec::new());
-                    store.put(&record).await.unwrap();
+                    put_day(&store, &recorded, board, last - days * DAY).await;
                 }
             }
             let boards = store.boards().await.unwrap();

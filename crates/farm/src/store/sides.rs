@@ -6,6 +6,7 @@ use model::error::{Failure, Result};
 use model::units::Nanos;
 use sqlx::AssertSqlSafe;
 
+use super::environments::by_board;
 use super::many::eights;
 use super::tiers::made;
 use super::{FarmStore, TimeStretch, trouble};
@@ -35,11 +36,7 @@ impl FarmStore {
         .fetch_all(&self.pool)
         .await
         .map_err(trouble)?;
-        let mut all: BTreeMap<String, Vec<EnvironmentRuns>> = BTreeMap::new();
-        for (board, digest, first, last) in rows {
-            all.entry(board).or_default().push(EnvironmentRuns { digest, first, last });
-        }
-        Ok(all)
+        Ok(by_board(rows))
     }
 
     /// Of boards, each with a stretch of time, those that have a maximum of five minutes in it, on
