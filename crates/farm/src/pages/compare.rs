@@ -173,9 +173,10 @@ fn form_of_days(form: &ComparisonForm, choices: &ComparisonChoices, again: &str)
         form action="/compare" method="get" {
             p { "A side names boards, a machine, a kernel, a setting or an environment; what else is left \
              empty may be anything. A kernel is what its release begins with, in whole parts; a setting is \
-             one of a board's environment with its value, as the page of its environments names them. Of \
-             six boards or more a board is the unit, and one that is on both sides is compared with itself; \
-             of fewer a day is." }
+             one of a board's environment with its value, as the page of its environments names them, and \
+             with nothing behind the = where it is not set (\"cmdline nohz_full=\"). Of six \
+             boards or more a board is the unit, and one that is on both sides is compared with itself; of \
+             fewer a day is." }
             div.sides {
                 @for (name, title, side) in [("a", "A", &form.sides[0]), ("b", "B", &form.sides[1])] {
                     fieldset { legend { (title) } (fields(name, side)) }
@@ -208,6 +209,7 @@ mod tests {
         assert!(!text.contains("<b>") && text.contains("r2") && text.contains("&quot;x"));
         assert!(text.find(">Runs<") < text.find(">Boards, kernels"));
         assert!(text.contains("A side names boards, a machine, a kernel, a setting or an environment; what"));
+        assert!(text.contains("with nothing behind the = where it is not set"));
     }
 
     #[test]

@@ -124,7 +124,12 @@ impl FarmSide {
     /// For people; of an environment's digest the beginning tells it from the others.
     pub fn words(&self) -> String {
         let names = ["", "machine ", "kernel ", "", "environment ", "from ", "before "];
+        let (setting, value) = self.setting.split_once('=').unwrap_or((&self.setting, ""));
+        let unset = format!("{} not set", setting.trim());
         let mut values = self.values();
+        if !setting.is_empty() && value.trim().is_empty() {
+            values[3] = &unset;
+        }
         values[4] = self.environment.get(..SHORT_DIGEST).unwrap_or(&self.environment);
         let parts = names.iter().zip(values).filter(|(_, value)| !value.is_empty());
         parts.map(|(name, value)| format!("{name}{value}")).collect::<Vec<_>>().join(", ")
@@ -233,6 +238,14 @@ mod tests {
     fn people_are_shown_the_beginning_of_a_digest() {
         assert_eq!(side("environment", "0123456789abcdef").words(), "environment 0123456789");
         assert_eq!(side("environment", "0").words(), "environment 0");
+    }
+
+    #[test]
+    fn a_setting_that_is_not_set_is_said_to_be_so() {
+        for absent in ["cmdline isolcpus=", "cmdline isolcpus"] {
+            assert_eq!(side("setting", absent).words(), "cmdline isolcpus not set");
+        }
+        assert_eq!(side("setting", "cmdline isolcpus=2-3").words(), "cmdline isolcpus=2-3");
     }
 
     #[test]
