@@ -72,9 +72,11 @@ async fn attend(mut request: Request, next: Next) -> Response {
 #[allow(clippy::disallowed_methods)] // Tests make folders of their own.
 mod tests {
     use super::*;
+    use crate::store::FarmStore;
     use crate::web::connections::{ConnectionLimits, OpenConnections};
     use crate::web::guarded::GuardedListener;
     use crate::web::tls::{ServerCertificate, TlsListener};
+    use crate::web::{App, FarmExposure, router};
     use axum::body::Body;
     use axum::routing::get;
     use std::convert::Infallible;
@@ -132,6 +134,34 @@ mod tests {
             .route("/late", get(late))
             .route("/much", get(|| async { vec![b'x'; MUCH] }))
             .route("/endless", get(endless))
+    }
+
+    /// The address of the farm's own pages, over an empty store.
+    async fn served_farm() -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let listener = GuardedListener::new(listener, OpenConnections::new(patient()));
+        let app = App::new(FarmStore::in_memory().await.unwrap(), FarmExposure::Loopback, None);
+        tokio::spawn(answer_requests(listener, router(Arc::new(app)), std::future::pending()));
+        at
+    }
+
+    #[test]
+    fn a_request_names_one_host_and_an_old_one_need_not() {
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+            let at = served_farm().await;
+            for (version, hosts, status) in [
+                ("1.1", "", "400"),
+                ("1.1", "Host: localhost\r\n", "200"),
+                ("1.1", "Host: localhost\r\nHost: localhost\r\n", "400"),
+                ("1.0", "", "200"),
+                ("1.0", "Host: localhost\r\nHost: localhost\r\n", "400"),
+            ] {
+                let head = format!("GET /healthz HTTP/{version}\r\n{hosts}Connection: close\r\n\r\n");
+                let answer = told(at, &[&head]).await;
+                assert_eq!(answer.split(' ').nth(1), Some(status), "{head}: {answer}");
+            }
+        });
     }
 
     /// The address of a server, and what says that an endless answer has ended.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::body::{Body, Bytes, HttpBody, to_bytes};
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use flate2::Compression;
@@ -51,9 +51,12 @@ pub async fn protect(State(app): State<Arc<App>>, request: Request, next: Next) 
     let path = request.uri().path().to_owned();
     let zipped = accepts_gzip(request.headers());
     let is_foreign = app.exposure == FarmExposure::Loopback && !is_own_name(request.headers());
-    let response = if request.headers().get_all(header::HOST).iter().count() > 1 {
+    let hosts = request.headers().get_all(header::HOST).iter().count();
+    let response = if hosts > 1 {
         // Who is in front may go by another one (RFC 9112, section 3.2).
         Refusal::bad("a request has one Host: leave the others out").into_response()
+    } else if hosts == 0 && needs_host(&request) {
+        Refusal::bad("a request of HTTP/1.1 names its host: send Host").into_response()
     } else if is_foreign {
         let detail = "this farm answers to localhost and its loopback address alone: ask it by one of these";
         Refusal::new(StatusCode::MISDIRECTED_REQUEST, detail).into_response()
@@ -80,6 +83,12 @@ pub async fn protect(State(app): State<Arc<App>>, request: Request, next: Next) 
     }
     headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(POLICY));
     response
+}
+
+/// Whether a request that came on a connection has to name its host, as those of HTTP/1.0 need not.
+fn needs_host(request: &Request) -> bool {
+    let has_come = request.extensions().get::<ConnectInfo<PeerConnection>>().is_some();
+    has_come && request.version() == Version::HTTP_11
 }
 
 /// The answer to a request whose content comes at some pace.
