@@ -48,6 +48,8 @@ where
         let connection = Builder::new()
             .half_close(true)
             .max_buf_size(BUFFERED)
+            // The buffer grows beyond that where much comes at once.
+            .max_header_size(BUFFERED)
             .serve_connection(TokioIo::new(stream), service);
         let answered = open.watch(connection);
         tokio::spawn(async move {
@@ -160,6 +162,24 @@ mod tests {
                 let head = format!("GET /healthz HTTP/{version}\r\n{hosts}Connection: close\r\n\r\n");
                 let answer = told(at, &[&head]).await;
                 assert_eq!(answer.split(' ').nth(1), Some(status), "{head}: {answer}");
+            }
+        });
+    }
+
+    #[test]
+    fn a_head_is_no_longer_than_what_a_connection_holds() {
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+            let (at, _) = served(patient()).await;
+            for (long, status) in [(60 << 10, "200"), (80 << 10, "431"), (120 << 10, "431")] {
+                let long = "x".repeat(long);
+                let head = format!("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX: {long}\r\n\r\n");
+                let mut stream = TcpStream::connect(at).await.unwrap();
+                // The rest of one that is too long is not read.
+                let _ = stream.write_all(head.as_bytes()).await;
+                let mut all = Vec::new();
+                let _ = timeout(LONG, stream.read_to_end(&mut all)).await;
+                let answer = String::from_utf8_lossy(&all);
+                assert_eq!(answer.split(' ').nth(1), Some(status), "{} bytes: {answer}", head.len());
             }
         });
     }
