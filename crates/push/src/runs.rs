@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use host::MachineFiles;
 use model::text::{excerpt, hex, quoted, several};
+use model::units::Nanos;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
@@ -19,6 +20,9 @@ use super::session::{FarmComparison, PushAllowance, PushRound, RoundEnd};
 use super::upload::{RunEnd, upload};
 
 type Sent<T> = Result<T, RoundEnd>;
+
+/// After which a run that was passed over is tried again: a proxy may take more by then.
+const AGAIN: Nanos = Nanos(86_400 * Nanos::SECOND.0);
 
 /// What is asked of a `run.json`.
 #[derive(Deserialize)]
@@ -52,7 +56,9 @@ pub fn send_runs(round: &mut PushRound<'_>, folder: &Path) -> Sent<()> {
         // What changes from here on is seen by the next round.
         let changed = last_change(place);
         let state = (version.0, version.1.max(changed));
-        if round.passed_over.get(&key) == Some(&state) {
+        let now = host::clock::monotonic();
+        let passed_over = round.passed_over.get(&key);
+        if passed_over.is_some_and(|(of, at)| *of == state && now - *at < AGAIN) {
             continue;
         }
         round.log.runs.remove(&key);
@@ -72,7 +78,7 @@ pub fn send_runs(round: &mut PushRound<'_>, folder: &Path) -> Sent<()> {
             RunEnd::PassedOver(why) => {
                 round.outcome.left = true;
                 round.remark(format!("{} is not sent: {why}", quoted(place)));
-                round.passed_over.insert(key, state);
+                round.passed_over.insert(key, (state, now));
                 continue;
             }
             RunEnd::Later(why) => {

@@ -29,7 +29,7 @@ pub enum RunEnd {
         id: String,
         why: String,
     },
-    /// It is tried again when the program is started again,
+    /// It is tried again after a day, or when the program is started again,
     PassedOver(String),
     /// or in the next round.
     Later(String),

@@ -77,6 +77,16 @@ impl Board {
         farm: &mut FakeFarm,
         allowed: &dyn Fn() -> PushAllowance,
     ) -> (RoundOutcome, Result<(), RoundEnd>) {
+        self.round_after(farm, allowed, BTreeMap::new())
+    }
+
+    /// The same, where some runs were passed over before.
+    fn round_after(
+        &self,
+        farm: &mut FakeFarm,
+        allowed: &dyn Fn() -> PushAllowance,
+        passed_over: BTreeMap<String, ((u64, u64), Nanos)>,
+    ) -> (RoundOutcome, Result<(), RoundEnd>) {
         let folder = PushFolder(self.place.path().join("push"));
         let mut round = PushRound {
             link: farm,
@@ -85,7 +95,7 @@ impl Board {
             allowed,
             stop: StopFlag::default(),
             measuring: &|| self.measuring,
-            passed_over: BTreeMap::new(),
+            passed_over,
             known: None,
             comparison: self.comparison,
             outcome: RoundOutcome::default(),
@@ -323,6 +333,22 @@ fn what_was_merged_before_it_was_sent_is_counted_once() {
     let outcome = board.send_all(&mut farm);
     assert!(outcome.lost > 0, "{outcome:?}");
     assert_eq!(board.send_all(&mut farm).lost, 0);
+}
+
+#[test]
+fn a_run_that_was_passed_over_is_tried_again_after_a_day() {
+    let (board, mut farm) = (Board::new(), FakeFarm::default());
+    let place = board.add_run("measured");
+    let (document, at) = host::file_version(&place.join("run.json")).unwrap();
+    let version = (document, at.max(crate::sent::last_change(&place)));
+    for (hours, sent) in [(1, 0), (25, 1)] {
+        let ago = Nanos(hours * 3_600 * Nanos::SECOND.0);
+        let noted = (version, host::clock::monotonic() - ago);
+        let passed_over = BTreeMap::from([(place.to_string_lossy().into_owned(), noted)]);
+        let (outcome, end) = board.round_after(&mut farm, &|| PushAllowance::All, passed_over);
+        end.unwrap();
+        assert_eq!(outcome.runs, sent, "{hours} h");
+    }
 }
 
 #[test]
