@@ -1,5 +1,6 @@
 //! What the pages show, as JSON and CSV.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::Extension;
@@ -211,7 +212,30 @@ async fn asked_histograms(
             "too many histograms: ask for less with from= and to=, or for a longer tier",
         ));
     }
-    Ok(AskedHistograms { board, key, tier, within, cpu: query.cpu })
+    let asked = AskedHistograms { board, key, tier, within, cpu: query.cpu };
+    check_cpu(app, &asked).await?;
+    Ok(asked)
+}
+
+/// Refuses a CPU that none of the histograms has, where there are any.
+async fn check_cpu(app: &App, of: &AskedHistograms) -> Result<(), Refusal> {
+    let Some(cpu) = of.cpu else { return Ok(()) };
+    let (mut there, mut within) = (BTreeSet::new(), of.within);
+    loop {
+        let rows = app.store.first_tiers(&of.board, &of.key, of.tier, within, AT_ONCE).await?;
+        let Some(last) = rows.last() else { break };
+        within.from = last.t.saturating_add(1);
+        there.extend(rows.iter().flat_map(|row| &row.cpus).map(|one| one.cpu.0));
+        if there.contains(&cpu) {
+            return Ok(());
+        }
+    }
+    if there.is_empty() {
+        return Ok(());
+    }
+    let there: Vec<String> = there.iter().map(u32::to_string).collect();
+    let there = there.join(", ");
+    Err(Refusal::not_found(format!("there is no histogram of CPU {cpu}: choose one of {there}")))
 }
 
 pub async fn histograms_table(

@@ -24,6 +24,21 @@ fn a_word_that_is_none_of_those_that_can_be_asked_for_is_refused() {
 }
 
 #[test]
+fn a_cpu_that_no_histogram_has_is_refused_with_those_that_there_are() {
+    on_each_engine(async |store| {
+        let app = app_of(store, &[(&place("measured"), "west")]).await;
+        for list in ["histograms", "histograms.csv"] {
+            let of = |cpu: u32| format!("/v1/boards/west/{list}?cpu={cpu}");
+            assert_eq!(get(&app, &of(0)).await.status(), StatusCode::OK, "{list}");
+            let refused = get(&app, &of(99)).await;
+            assert_eq!(refused.status(), StatusCode::NOT_FOUND, "{list}");
+            let text = text(refused).await;
+            assert!(text.contains("here is no histogram of CPU 99: choose one of 0"), "{text}");
+        }
+    });
+}
+
+#[test]
 fn a_request_with_two_names_of_its_host_is_refused() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
