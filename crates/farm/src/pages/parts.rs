@@ -92,7 +92,7 @@ pub fn runs(of: &[FarmRun], names: Option<&BoardNames>) -> Markup {
                     th.left { "run" } @if with_board { th.left { "board" } }
                     th.left { "began (UTC)" } th { "max" } th.left { "state" } @if with_labels {
                         th.left { "labels" } }
-                    th.more { "p99.99 of a CPU" } th.more { "missed" } th.more { "spikes" }
+                    th.more { "p99.99" } th.more { "missed" } th.more { "spikes" }
                     th.left.more { "command" }
                     th.more { "length" }
                     // A list of many boards is as wide as a page without it.
@@ -240,7 +240,7 @@ mod tests {
         };
         let text = runs(&[run], Some(&BoardNames::default())).into_string();
         let places =
-            [">board<", ">max<", ">state<", ">labels<", ">p99.99 of a CPU<", ">command<", ">wake-ups<"]
+            [">board<", ">max<", ">state<", ">labels<", ">p99.99<", ">command<", ">wake-ups<"]
                 .map(|head| text.find(head).unwrap());
         assert!(places.is_sorted(), "{places:?}: {text}");
         let cells = [">9.0<", ">invalid<", "build=1</a>"].map(|cell| text.find(cell).unwrap());
