@@ -10,8 +10,9 @@ use rules::audit_diff::{AuditDiff, DiffVerdict, RuleDiff};
 use rules::judgement::AuditVerdict;
 use serde::Serialize;
 
-use super::parts::{escaped, moment};
+use super::parts::{board_link, escaped, moment};
 use super::{Section, page};
+use crate::board_names::BoardNames;
 use crate::records::FarmRun;
 
 /// What the latest run of a board that holds its machine says of its settings.
@@ -26,10 +27,10 @@ pub struct BoardAudit {
 }
 
 /// The page of an audit.
-pub fn audit(of: &FarmRun, parts: PageParts) -> String {
+pub fn audit(of: &FarmRun, names: &BoardNames, parts: PageParts) -> String {
     let PageParts { heading, body, script } = parts;
     let body = html! {
-        (path(of))
+        (path(of, names))
         p { "This as " a href={ "/v1/runs/" (escaped(&of.id)) "/audit" } { "JSON" } "." }
         (body)
         @if let Some(script) = script { (script.element()) }
@@ -38,7 +39,7 @@ pub fn audit(of: &FarmRun, parts: PageParts) -> String {
 }
 
 /// The page of the difference of two.
-pub fn difference(before: &FarmRun, after: &FarmRun, diff: &AuditDiff) -> String {
+pub fn difference(before: &FarmRun, after: &FarmRun, names: &BoardNames, diff: &AuditDiff) -> String {
     const PARTS: [(DiffVerdict, &str); 4] = [
         (DiffVerdict::Worse, "Worse"),
         (DiffVerdict::Unknown, "Cannot be compared: unknown on one side"),
@@ -47,8 +48,8 @@ pub fn difference(before: &FarmRun, after: &FarmRun, diff: &AuditDiff) -> String
     ];
     let data = format!("/v1/runs/{}/audit?before={}", escaped(&after.id), escaped(&before.id));
     let body = html! {
-        (path(after))
-        p.path { "before: " a href={ "/b/" (escaped(&before.board)) } { (before.board) } ", "
+        (path(after, names))
+        p.path { "before: " (board_link(&before.board, names)) ", "
             (run_and_audit(&before.id)) ", " (moment(before.started)) " UTC" }
         p.lead { (sentence(diff)) }
         p { "This as " a href=(data) { "JSON" } "; each by itself: " (to_audit(&before.id, "before")) ", "
@@ -123,9 +124,9 @@ fn run_and_audit(run: &str) -> Markup {
     html! { "run " a href={ "/runs/" (escaped(run)) } { (run) } }
 }
 
-fn path(of: &FarmRun) -> Markup {
+fn path(of: &FarmRun, names: &BoardNames) -> Markup {
     html! {
-        p.path { a href={ "/b/" (escaped(&of.board)) } { (of.board) } ", " (run_and_audit(&of.id)) ", "
+        p.path { (board_link(&of.board, names)) ", " (run_and_audit(&of.id)) ", "
             (moment(of.started)) " UTC" }
     }
 }
@@ -155,7 +156,10 @@ mod tests {
 
     #[test]
     fn a_difference_names_each_rule_and_what_it_was() {
-        let run = |id: &str| FarmRun { id: id.into(), board: "a".into(), ..FarmRun::default() };
+        let run = |id: &str| FarmRun { id: id.into(), board: format!("of-{id}"), ..FarmRun::default() };
+        let names = [("of-r1", "Press 1"), ("of-r2", "Press 2")];
+        let names: BoardNames =
+            names.into_iter().map(|(key, name)| (key.to_owned(), name.to_owned())).collect();
         let one = |change, after| RuleDiff {
             rule: "rt-throttling",
             before: AuditVerdict::Pass,
@@ -172,7 +176,10 @@ mod tests {
             findings,
         };
         let worse = of(vec![one(DiffVerdict::Worse, AuditVerdict::Fail)], DiffVerdict::Worse);
-        let text = difference(&run("r1"), &run("r2"), &worse);
+        let text = difference(&run("r1"), &run("r2"), &names, &worse);
+        // Both boards go by their names.
+        assert!(text.contains("<p class=\"path\"><a href=\"/b/of-r2\">Press 2</a>, "), "{text}");
+        assert!(text.contains("before: <a href=\"/b/of-r1\">Press 1</a>, "), "{text}");
         assert!(
             text.contains("Worse: 1 rule fails that did not.") && text.contains("<h2>Worse</h2>"),
             "{text}"
@@ -180,6 +187,7 @@ mod tests {
         assert!(text.contains("&lt;b&gt; (fail)") && text.contains("-1 (pass)") && !text.contains("<b>"));
         assert!(text.contains("/v1/runs/r2/audit?before=r1\"") && !text.contains("<h2>Better</h2>"));
         let lost = of(vec![one(DiffVerdict::Unknown, AuditVerdict::Unknown)], DiffVerdict::Same);
-        assert!(difference(&run("r1"), &run("r2"), &lost).contains("<td class=\"wrap\">unknown</td>"));
+        let text = difference(&run("r1"), &run("r2"), &names, &lost);
+        assert!(text.contains("<td class=\"wrap\">unknown</td>"), "{text}");
     }
 }

@@ -4,9 +4,10 @@ use maud::{Markup, html};
 use report::html::PageParts;
 
 use super::audit::to_audit;
-use super::parts::{escaped, labels, moment, same_again};
+use super::parts::{board_link, escaped, labels, moment, same_again};
 use super::spike::spikes;
 use super::{Section, page};
+use crate::board_names::BoardNames;
 use crate::people::Role;
 use crate::records::FarmRun;
 
@@ -22,10 +23,10 @@ pub struct RunWays {
 }
 
 /// The page, with the report inside; `again` is the command that makes such a run once more.
-pub fn run(of: &FarmRun, again: Option<&str>, ways: RunWays, parts: PageParts) -> String {
+pub fn run(of: &FarmRun, names: &BoardNames, again: Option<&str>, ways: RunWays, parts: PageParts) -> String {
     let PageParts { heading, body, script } = parts;
     let body = html! {
-        p.path { a href={ "/b/" (escaped(&of.board)) } { (of.board) } ", " (moment(of.started)) " UTC" }
+        p.path { (board_link(&of.board, names)) ", " (moment(of.started)) " UTC" }
         @if !of.labels.is_empty() { p { "Labels: " (labels(&of.labels)) "." } }
         (ways_on(of, &ways))
         (same_again(again))
@@ -105,18 +106,31 @@ mod tests {
     fn the_command_that_repeats_a_run_is_on_its_page_as_text() {
         let parts = || PageParts { heading: "h".into(), body: html! {}, script: None };
         let of = FarmRun { id: "r1".into(), board: "a".into(), ..FarmRun::default() };
-        let text = run(&of, Some("onbeat measure -i 1ms --label 'a=<b>'"), RunWays::default(), parts());
+        let names = BoardNames::default();
+        let again = Some("onbeat measure -i 1ms --label 'a=<b>'");
+        let text = run(&of, &names, again, RunWays::default(), parts());
         assert!(text.contains("The same again: <code>onbeat measure -i 1ms --label 'a=&lt;b&gt;'</code>"));
         assert!(!text.contains("/audit\""));
-        let audited = run(&of, None, RunWays { audit: true, ..RunWays::default() }, parts());
+        let audited = run(&of, &names, None, RunWays { audit: true, ..RunWays::default() }, parts());
         assert!(!audited.contains("The same again") && audited.contains("href=\"/runs/r1/audit\""));
+    }
+
+    #[test]
+    fn a_board_is_called_by_its_name_where_a_run_says_where_it_belongs() {
+        let parts = PageParts { heading: "h".into(), body: html! {}, script: None };
+        let of = FarmRun { id: "r1".into(), board: "b-1".into(), ..FarmRun::default() };
+        let names = BoardNames::from_iter([("b-1".to_owned(), "Press <2>".to_owned())]);
+        let text = run(&of, &names, None, RunWays::default(), parts);
+        let path = "<p class=\"path\"><a href=\"/b/b-1\">Press &lt;2&gt;</a>, ";
+        assert!(text.contains(path), "{text}");
     }
 
     #[test]
     fn an_archive_that_would_lack_files_is_not_offered_and_the_page_says_why() {
         let parts = || PageParts { heading: "h".into(), body: html! {}, script: None };
         let of = FarmRun { id: "r1".into(), ..FarmRun::default() };
-        let shown = |lacking| run(&of, None, RunWays { lacking, ..RunWays::default() }, parts());
+        let names = BoardNames::default();
+        let shown = |lacking| run(&of, &names, None, RunWays { lacking, ..RunWays::default() }, parts());
         let whole = shown(None);
         assert!(whole.contains("/v1/runs/r1.tar") && !whole.contains("no archive"));
         let lacking = shown(Some("its host/<x> cannot be read".into()));
@@ -128,7 +142,8 @@ mod tests {
         let parts = || PageParts { heading: "h".into(), body: html! {}, script: None };
         let of = FarmRun { id: "r1".into(), ..FarmRun::default() };
         let shown = |of: &FarmRun, by| {
-            let text = run(of, None, RunWays { by, ..RunWays::default() }, parts());
+            let names = BoardNames::default();
+            let text = run(of, &names, None, RunWays { by, ..RunWays::default() }, parts());
             (text.contains("action=\"/runs/r1/pin\""), text.contains("action=\"/runs/r1/remove\""))
         };
         for (by, may) in [

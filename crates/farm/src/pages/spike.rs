@@ -4,18 +4,19 @@ use maud::{Markup, html};
 use report::html::PageParts;
 use report::words::several;
 
-use super::parts::{escaped, moment, same_again};
+use super::parts::{board_link, escaped, moment, same_again};
 use super::{Section, page};
+use crate::board_names::BoardNames;
 use crate::records::FarmRun;
 
 /// Spikes that a run's page names.
 const NAMED: u64 = 24;
 
 /// The page; `again` is the command that makes such a run once more.
-pub fn spike(of: &FarmRun, number: u64, again: Option<&str>, parts: PageParts) -> String {
+pub fn spike(of: &FarmRun, names: &BoardNames, number: u64, again: Option<&str>, parts: PageParts) -> String {
     let run = format!("/runs/{}", escaped(&of.id));
     let body = html! {
-        p.path { a href={ "/b/" (escaped(&of.board)) } { (of.board) } ", run " a href=(run) { (of.id) } ", "
+        p.path { (board_link(&of.board, names)) ", run " a href=(run) { (of.id) } ", "
             (moment(of.started)) " UTC" }
         ul.spans {
             @if number > 1 { li { a rel="prev" href={ (run) "/spike/" (number - 1) } { "the worse one" } } }
@@ -57,8 +58,9 @@ mod tests {
     fn a_spike_leads_to_its_run_and_to_those_next_to_it() {
         let of = FarmRun { id: "r1".into(), board: "a".into(), spikes: 3, ..FarmRun::default() };
         let parts = || PageParts { heading: "<i>".into(), body: html! {}, script: None };
-        let (first, last) =
-            (spike(&of, 1, None, parts()), spike(&of, 3, Some("onbeat hunt -i 1ms"), parts()));
+        let names = BoardNames::from_iter([("a".to_owned(), "Press 2".to_owned())]);
+        let first = spike(&of, &names, 1, None, parts());
+        let last = spike(&of, &names, 3, Some("onbeat hunt -i 1ms"), parts());
         assert!(
             first.contains("/runs/r1/spike/2\"") && !first.contains("rel=\"prev\"") && !first.contains("<i>")
         );
@@ -66,6 +68,8 @@ mod tests {
             last.contains("/runs/r1/spike/2\"") && !last.contains("rel=\"next\"") && last.contains("/b/a")
         );
         assert!(last.contains("<code>onbeat hunt -i 1ms</code>") && !first.contains("The same again"));
+        // Its board goes by its name.
+        assert!(first.contains("<p class=\"path\"><a href=\"/b/a\">Press 2</a>, run "), "{first}");
         // It is of a run, as the frame shows.
         assert!(first.contains("<a href=\"/runs\" aria-current=\"page\">"), "{first}");
         assert!(spikes(&of).into_string().contains("/spike/3"));

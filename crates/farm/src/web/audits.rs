@@ -28,12 +28,14 @@ pub async fn page(
 ) -> WebOutcome {
     if !query.before.is_empty() {
         let (before, after, found) = compared(&app, &query.before, &id).await?;
-        return Ok(WebAnswer::page(audit::difference(&before, &after, &found)));
+        let names = app.store.names_of(vec![before.board.as_str(), after.board.as_str()]).await?;
+        return Ok(WebAnswer::page(audit::difference(&before, &after, &names, &found)));
     }
     let (run, place) = audited_run(&app, &id).await?;
     let parts = app.heavy(move || judged(&place)?.parts(None).map_err(|_| unreadable())).await?;
     let policy = policy_of(&parts);
-    Ok(WebAnswer::page(audit::audit(&run, parts)).under(policy))
+    let names = app.store.names_of(vec![run.board.as_str()]).await?;
+    Ok(WebAnswer::page(audit::audit(&run, &names, parts)).under(policy))
 }
 
 pub async fn json(

@@ -294,7 +294,8 @@ pub async fn run(
     let MadeReport { parts, again, lacking } = MadeReport::clone(&made);
     let policy = policy_of(&parts);
     let ways = RunWays { by: visitor.role(), audit: judged::may_have(&app, &run), lacking };
-    Ok(WebAnswer::page(pages::run::run(&run, again.as_deref(), ways, parts)).under(policy))
+    let names = app.store.names_of(vec![run.board.as_str()]).await?;
+    Ok(WebAnswer::page(pages::run::run(&run, &names, again.as_deref(), ways, parts)).under(policy))
 }
 
 /// What the reports' own pages allow: their styles, and the one script that is named by its digest.
@@ -315,7 +316,9 @@ pub async fn spike(State(app): State<Arc<App>>, Path((id, number)): Path<(String
     });
     let (parts, again) = read.await?;
     let policy = policy_of(&parts);
-    Ok(WebAnswer::page(pages::spike::spike(&run, asked as u64, again.as_deref(), parts)).under(policy))
+    let names = app.store.names_of(vec![run.board.as_str()]).await?;
+    let page = pages::spike::spike(&run, &names, asked as u64, again.as_deref(), parts);
+    Ok(WebAnswer::page(page).under(policy))
 }
 
 /// The report, and the command that makes such a run again.

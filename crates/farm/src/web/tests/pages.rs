@@ -101,3 +101,17 @@ fn five_minutes_lead_to_the_spikes_that_were_recorded_in_them() {
         assert!(page.contains("The largest latency was") && !page.contains("Spikes in these"));
     });
 }
+
+#[test]
+fn a_board_is_called_by_its_name_on_the_pages_of_its_runs() {
+    on_each_engine(async |store| {
+        let app = app_of(store, &[(&place("hunt"), "east <b>")]).await;
+        let east = crate::ingest::board_key::board_key("east <b>");
+        let run = app.store.runs(&east, 1).await.unwrap().remove(0);
+        for address in ["", "/spike/1"].map(|rest| format!("/runs/{}{rest}", run.id)) {
+            let text = text(get(&app, &address).await).await;
+            let path = format!("<p class=\"path\"><a href=\"/b/{east}\">east &lt;b&gt;</a>, ");
+            assert!(text.contains(&path), "{address}: {text}");
+        }
+    });
+}
