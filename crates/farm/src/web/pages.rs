@@ -6,7 +6,6 @@ use axum::Extension;
 use axum::extract::{Path, Query, State};
 use model::units::Nanos;
 use model::wall_time::nanos_of;
-use report::html::PageParts;
 use report::run::repeat::repeat;
 use serde::Deserialize;
 use stats::bounds::{DEFAULT_REACH, Question};
@@ -19,7 +18,7 @@ use super::board_changes::reach;
 use super::found_changes::newest;
 use super::judged;
 use super::made_reports::{MadeReport, MadeReports};
-use super::protection::POLICY;
+use super::protection::policy_of;
 use super::unnamed;
 use super::visitor::Visitor;
 use crate::board_names::BoardNames;
@@ -296,12 +295,6 @@ pub async fn run(
     let ways = RunWays { by: visitor.role(), audit: judged::may_have(&app, &run), lacking };
     let names = app.store.names_of(vec![run.board.as_str()]).await?;
     Ok(WebAnswer::page(pages::run::run(&run, &names, again.as_deref(), ways, parts)).under(policy))
-}
-
-/// What the reports' own pages allow: their styles, and the one script that is named by its digest.
-pub fn policy_of(parts: &PageParts) -> String {
-    let script = parts.script.map(|script| script.source()).unwrap_or_default();
-    POLICY.replace("style-src 'self'", &format!("style-src 'self' 'unsafe-inline'; {script}"))
 }
 
 pub async fn spike(State(app): State<Arc<App>>, Path((id, number)): Path<(String, String)>) -> WebOutcome {

@@ -13,6 +13,7 @@ use axum::response::{IntoResponse, Response};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use host::is_this_machine;
+use report::html::PageParts;
 
 use super::answer::{Refusal, WebAnswer};
 use super::answer_budget::AnswerTurn;
@@ -24,8 +25,14 @@ use super::paced_body::{PACE, PacedBody};
 use crate::pages;
 
 /// Nothing but the farm's own style sheet, whatever escaping might have let through.
-pub const POLICY: &str = "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; \
-                          frame-ancestors 'none'; base-uri 'none'";
+const POLICY: &str = "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; \
+                      frame-ancestors 'none'; base-uri 'none'";
+
+/// What the reports' own pages allow: their styles, and the one script that is named by its digest.
+pub fn policy_of(parts: &PageParts) -> String {
+    let script = parts.script.map(|script| script.source()).unwrap_or_default();
+    POLICY.replace("style-src 'self'", &format!("style-src 'self' 'unsafe-inline'; {script}"))
+}
 
 /// No answer is larger: a report of a run with thousands of CPUs.
 const LARGEST: usize = 256 << 20;
