@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::answer::Refusal;
 use super::app::{App, FarmExposure};
-use super::asked_names;
+use super::asked_names::{self, KnownNames};
 use super::attempts::counted;
 use super::login::client;
 use super::sender::{admit_board, note_refusal};
@@ -65,13 +65,13 @@ impl RouteNeed {
 
 /// Lets a request through to its handler, with who asks, or answers it.
 pub async fn admit(
-    State((app, need)): State<(Arc<App>, RouteNeed)>,
+    State((app, need, known)): State<(Arc<App>, RouteNeed, KnownNames)>,
     request: Request,
     next: Next,
 ) -> Response {
     let response = match need {
         RouteNeed::Token => as_board(&app, request, next).await,
-        _ => as_visitor(&app, need, request, next).await,
+        _ => as_visitor(&app, (need, known), request, next).await,
     };
     if matches!(need, RouteNeed::Token | RouteNeed::Code) {
         app.counters.refused_requests.note(need == RouteNeed::Code, response.status());
@@ -79,7 +79,12 @@ pub async fn admit(
     response
 }
 
-async fn as_visitor(app: &Arc<App>, need: RouteNeed, mut request: Request, next: Next) -> Response {
+async fn as_visitor(
+    app: &Arc<App>,
+    (need, known): (RouteNeed, KnownNames),
+    mut request: Request,
+    next: Next,
+) -> Response {
     let visitor = match visitor_of(app, request.headers()).await {
         Ok(visitor) => visitor,
         Err(refusal) => return refusal.into_response(),
@@ -92,7 +97,7 @@ async fn as_visitor(app: &Arc<App>, need: RouteNeed, mut request: Request, next:
     if !need.is_met(app, &visitor) {
         return refused(need, &visitor, &request);
     }
-    if let Err(refusal) = asked_names::check(request.uri()) {
+    if let Err(refusal) = asked_names::check(request.uri(), known) {
         return refusal.into_response();
     }
     request.extensions_mut().insert(visitor);

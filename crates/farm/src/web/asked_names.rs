@@ -1,5 +1,5 @@
-//! What lists and rows cannot be asked for is refused before they are asked: an answer that leaves
-//! a wish out would be taken for one with it.
+//! What an address cannot be asked for is refused before it is asked: an answer that leaves a wish
+//! out would be taken for one with it.
 
 use axum::extract::Query;
 use axum::http::Uri;
@@ -8,29 +8,56 @@ use model::text::excerpt;
 use super::answer::Refusal;
 use crate::records::SLOT;
 
-/// The names that lists take which have no other look at them, by their addresses.
-const KNOWN: [(&[&str], &[&str]); 2] = [
-    (&["/runs", "/v1/runs", "/v1/runs.csv"], &["board", "label", "before", "before_run", "limit"]),
-    (&["/kernels", "/v1/kernels", "/v1/kernels.csv"], &[]),
+/// The names that an address takes behind its question mark; none where nobody looks at them, as
+/// where a board or a monitoring system asks.
+pub type KnownNames = Option<&'static [&'static str]>;
+
+pub const OF_BOARDS: &[&str] = &["q", "sort", "state"];
+pub const OF_BOARD: &[&str] = &["series", "plan", "span", "to"];
+pub const OF_MOMENT: &[&str] = &["series", "plan", "worst"];
+pub const OF_CHANGES: &[&str] = &["board", "only"];
+pub const OF_RUNS: &[&str] = &["board", "label", "before", "before_run", "limit"];
+pub const OF_CULPRIT: &[&str] = &["before", "before_board"];
+pub const OF_SLOTS: &[&str] = &["series", "plan", "from", "to", "step", "label"];
+/// As JSON slots have their CPUs.
+pub const OF_SLOTS_CSV: &[&str] = &["series", "plan", "from", "to", "step", "label", "by"];
+pub const OF_HISTOGRAMS: &[&str] = &["series", "plan", "from", "to", "tier", "cpu"];
+/// Runs of both sides, or each field of [`crate::sides::FarmSide::FIELDS`] of both.
+pub const OF_COMPARE: &[&str] = &[
+    "a",
+    "b",
+    "limit",
+    "series",
+    "plan",
+    "a_board",
+    "a_machine",
+    "a_kernel",
+    "a_setting",
+    "a_environment",
+    "a_from",
+    "a_before",
+    "b_board",
+    "b_machine",
+    "b_kernel",
+    "b_setting",
+    "b_environment",
+    "b_from",
+    "b_before",
 ];
 
 /// Refuses a name that its address does not know, and steps that are no whole five minutes.
-pub fn check(uri: &Uri) -> Result<(), Refusal> {
-    let path = uri.path();
+pub fn check(uri: &Uri, known: KnownNames) -> Result<(), Refusal> {
+    let Some(known) = known else { return Ok(()) };
     // What cannot be read as names and values is refused by who reads them.
     let Ok(Query(asked)) = Query::<Vec<(String, String)>>::try_from_uri(uri) else { return Ok(()) };
-    if let Some((_, known)) = KNOWN.iter().find(|(paths, _)| paths.contains(&path))
-        && let Some((other, _)) = asked.iter().find(|(name, _)| !known.contains(&name.as_str()))
-    {
+    if let Some((other, _)) = asked.iter().find(|(name, _)| !known.contains(&name.as_str())) {
         let known = match known.is_empty() {
             true => "nothing can be asked for here".to_owned(),
             false => format!("what can be asked for here is {}", known.join(", ")),
         };
         return Err(Refusal::bad(format!("{known}, and not {}: leave it out", excerpt(other))));
     }
-    let is_slots =
-        path.starts_with("/v1/boards/") && (path.ends_with("/slots") || path.ends_with("/slots.csv"));
-    let steps = asked.iter().filter(|(name, _)| is_slots && name == "step");
+    let steps = asked.iter().filter(|(name, _)| name == "step");
     let is_step = |step: i64| step > 0 && step % SLOT == 0;
     // What is no number is refused where it is read as one.
     if steps.filter_map(|(_, value)| value.parse().ok()).any(|step| !is_step(step)) {
@@ -44,27 +71,40 @@ pub fn check(uri: &Uri) -> Result<(), Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sides::FarmSide;
+
+    const NOTHING: KnownNames = Some(&[]);
 
     #[test]
     fn what_nobody_heeds_is_refused() {
-        for (address, is_known) in [
-            ("/runs?board=a&label=x=1&label=y=2&before=5&before_run=r&limit=7", true),
-            ("/runs?label=&board=", true),
-            ("/v1/runs?kernel=6.12", false),
-            ("/v1/runs.csv?Board=a", false),
-            ("/kernels", true),
-            ("/kernels?board=a", false),
-            ("/v1/kernels.csv?from=1", false),
-            ("/v1/boards?from=1", true),
-            ("/v1/boards/a/slots?step=600&from=1", true),
-            ("/v1/boards/a/slots?step=0", false),
-            ("/v1/boards/a/slots?step=-300", false),
-            ("/v1/boards/a/slots.csv?step=7", false),
-            ("/v1/boards/a/slots.csv?step=x", true),
+        for (address, known, is_known) in [
+            ("/runs?board=a&label=x=1&label=y=2&before=5&before_run=r&limit=7", Some(OF_RUNS), true),
+            ("/runs?label=&board=", Some(OF_RUNS), true),
+            ("/v1/runs?kernel=6.12", Some(OF_RUNS), false),
+            ("/v1/runs.csv?Board=a", Some(OF_RUNS), false),
+            ("/kernels", NOTHING, true),
+            ("/kernels?", NOTHING, true),
+            ("/kernels?board=a", NOTHING, false),
+            ("/kernels?x%0Ay", NOTHING, false),
+            ("/v1/me?kernel=6.12&step=7", None, true),
+            ("/v1/boards/a/slots?step=600&from=1", Some(OF_SLOTS), true),
+            ("/v1/boards/a/slots?by=cpu", Some(OF_SLOTS), false),
+            ("/v1/boards/a/slots?step=0", Some(OF_SLOTS), false),
+            ("/v1/boards/a/slots?step=-300", Some(OF_SLOTS), false),
+            ("/v1/boards/a/slots.csv?by=cpu&step=7", Some(OF_SLOTS_CSV), false),
+            ("/v1/boards/a/slots.csv?by=cpu&step=x", Some(OF_SLOTS_CSV), true),
+            ("/v1/boards/a/histograms?step=600", Some(OF_HISTOGRAMS), false),
         ] {
-            let outcome = check(&address.parse().unwrap());
+            let outcome = check(&address.parse().unwrap(), known);
             assert_eq!(outcome.is_ok(), is_known, "{address}");
             assert!(outcome.err().is_none_or(|refusal| !refusal.detail.contains('\n')));
         }
+    }
+
+    #[test]
+    fn a_comparison_takes_each_field_of_both_sides() {
+        let fields =
+            ["a", "b"].iter().flat_map(|side| FarmSide::FIELDS.map(|field| format!("{side}_{field}")));
+        assert!(fields.eq(OF_COMPARE[5..].iter().map(|name| (*name).to_owned())));
     }
 }

@@ -99,6 +99,8 @@ mod access_tests;
 #[cfg(test)]
 mod admin_tests;
 #[cfg(test)]
+mod asked_tests;
+#[cfg(test)]
 mod audit_tests;
 #[cfg(test)]
 mod board_tests;

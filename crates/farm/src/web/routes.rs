@@ -1,4 +1,5 @@
-//! Every route, in a row with what it needs: there is no other way to one.
+//! Every route, in a row with what it needs and what it can be asked for: there is no other way to
+//! one.
 
 use std::sync::Arc;
 
@@ -11,6 +12,10 @@ use super::access::{RouteNeed, admit};
 use super::answer_budget::AnswerSource;
 use super::answer_turns::in_turn;
 use super::app::App;
+use super::asked_names::{
+    KnownNames, OF_BOARD, OF_BOARDS, OF_CHANGES, OF_COMPARE, OF_CULPRIT, OF_HISTOGRAMS, OF_MOMENT, OF_RUNS,
+    OF_SLOTS, OF_SLOTS_CSV,
+};
 use super::{
     acknowledge, admin, admin_data, admin_people, api, audits, changes, compare, culprits, enrol, files,
     five_minutes, kernels, lists, login, me, metrics, pages, pins, receive, receive_rows, run_data, runs,
@@ -27,10 +32,22 @@ pub struct FarmRoute {
     pub method: &'static str,
     pub path: &'static str,
     pub need: RouteNeed,
+    /// What stands behind the question mark; anything else is refused.
+    pub known: KnownNames,
     handler: MethodRouter<Arc<App>>,
 }
 
 impl FarmRoute {
+    /// The same, where these can be asked for.
+    fn takes(self, names: &'static [&'static str]) -> FarmRoute {
+        FarmRoute { known: Some(names), ..self }
+    }
+
+    /// The same, where nobody looks at what is asked for.
+    fn takes_anything(self) -> FarmRoute {
+        FarmRoute { known: None, ..self }
+    }
+
     /// The handler behind what it needs.
     pub fn guarded(self, app: &Arc<App>) -> (&'static str, MethodRouter<Arc<App>>) {
         let source = AnswerSource::of_route(self.path);
@@ -41,7 +58,16 @@ impl FarmRoute {
             _ => self.handler,
         };
         let admitted = handler.layer(DefaultBodyLimit::max(self.need.largest_body()));
-        (self.path, admitted.layer(from_fn_with_state((app.clone(), self.need), admit)))
+        (self.path, admitted.layer(from_fn_with_state((app.clone(), self.need, self.known), admit)))
+    }
+}
+
+/// Nothing, where a row does not say more. What boards ask is not looked at: they may be of another
+/// version.
+fn known_to(need: RouteNeed) -> KnownNames {
+    match need {
+        RouteNeed::Token | RouteNeed::Code => None,
+        _ => Some(&[]),
     }
 }
 
@@ -51,6 +77,7 @@ fn read<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, need: RouteNeed
         method: "GET",
         path,
         need,
+        known: known_to(need),
         handler: get(handler),
     }
 }
@@ -61,6 +88,7 @@ fn send<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, need: RouteNeed
         method: "POST",
         path,
         need,
+        known: known_to(need),
         handler: post(handler),
     }
 }
@@ -71,6 +99,7 @@ fn store<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) ->
         method: "PUT",
         path,
         need: RouteNeed::Token,
+        known: None,
         handler: put(handler),
     }
 }
@@ -85,24 +114,24 @@ pub fn routes() -> Vec<FarmRoute> {
 
 fn shown_pages() -> Vec<FarmRoute> {
     vec![
-        read("/", RouteNeed::Reading, pages::fleet),
-        read("/b/{board}", RouteNeed::Reading, pages::board),
+        read("/", RouteNeed::Reading, pages::fleet).takes(OF_BOARDS),
+        read("/b/{board}", RouteNeed::Reading, pages::board).takes(OF_BOARD),
         read("/b/{board}/env", RouteNeed::Names, pages::environments),
-        read("/b/{board}/at/{t}", RouteNeed::Reading, five_minutes::page),
-        read("/changes", RouteNeed::Reading, changes::page),
+        read("/b/{board}/at/{t}", RouteNeed::Reading, five_minutes::page).takes(OF_MOMENT),
+        read("/changes", RouteNeed::Reading, changes::page).takes(OF_CHANGES),
         send("/changes/acknowledge", OPERATOR, acknowledge::acknowledge),
         read("/kernels", RouteNeed::Names, kernels::page),
-        read("/runs", RouteNeed::Names, runs::page),
+        read("/runs", RouteNeed::Names, runs::page).takes(OF_RUNS),
         read("/runs/{id}", RouteNeed::Names, pages::run),
         send("/runs/{id}/pin", OPERATOR, pins::pin),
         send("/runs/{id}/remove", ADMIN, pins::remove),
         read("/runs/{id}/spike/{number}", RouteNeed::Names, pages::spike),
-        read("/runs/{id}/audit", RouteNeed::Names, audits::page),
-        read("/culprits", RouteNeed::Names, culprits::page),
-        read("/culprits/{fingerprint}", RouteNeed::Names, culprits::one),
-        read("/compare", RouteNeed::Names, compare::page),
+        read("/runs/{id}/audit", RouteNeed::Names, audits::page).takes(&["before"]),
+        read("/culprits", RouteNeed::Names, culprits::page).takes(&["board"]),
+        read("/culprits/{fingerprint}", RouteNeed::Names, culprits::one).takes(OF_CULPRIT),
+        read("/compare", RouteNeed::Names, compare::page).takes(OF_COMPARE),
         read("/assets/farm.css", RouteNeed::Nothing, pages::styles),
-        read("/login", RouteNeed::Nothing, login::page),
+        read("/login", RouteNeed::Nothing, login::page).takes(&["next"]),
         send("/login", RouteNeed::Nothing, login::enter),
         send("/logout", RouteNeed::Nothing, login::leave),
     ]
@@ -110,7 +139,7 @@ fn shown_pages() -> Vec<FarmRoute> {
 
 fn administration() -> Vec<FarmRoute> {
     vec![
-        read("/admin", OPERATOR, admin::page),
+        read("/admin", OPERATOR, admin::page).takes(&["q"]),
         read("/admin/boards/{board}", OPERATOR, admin::board),
         send("/admin/boards/{board}", OPERATOR, admin::set_board),
         send("/admin/boards/{board}/revoke", ADMIN, admin_people::revoke),
@@ -118,7 +147,7 @@ fn administration() -> Vec<FarmRoute> {
         send("/admin/codes", ADMIN, admin_people::make_codes),
         send("/admin/people", ADMIN, admin_people::add),
         send("/admin/people/{name}", ADMIN, admin_people::change),
-        read("/v1/audit", OPERATOR, lists::audit),
+        read("/v1/audit", OPERATOR, lists::audit).takes(&["limit"]),
         read("/v1/budgets", OPERATOR, lists::budgets),
         read("/v1/storage", OPERATOR, admin_data::storage),
         read("/v1/boards/{board}/sent", OPERATOR, admin_data::sent),
@@ -128,28 +157,30 @@ fn administration() -> Vec<FarmRoute> {
 
 fn data_of_boards() -> Vec<FarmRoute> {
     vec![
-        read("/v1/boards", RouteNeed::Reading, api::boards),
-        read("/v1/boards.csv", RouteNeed::Reading, tables::boards),
+        read("/v1/boards", RouteNeed::Reading, api::boards).takes(OF_BOARDS),
+        read("/v1/boards.csv", RouteNeed::Reading, tables::boards).takes(OF_BOARDS),
         read("/v1/boards/{board}", RouteNeed::Reading, api::board),
         read("/v1/boards/{board}/environments", RouteNeed::Names, tables::environments),
         read("/v1/boards/{board}/environments.csv", RouteNeed::Names, tables::environments_table),
-        read("/v1/boards/{board}/at/{t}", RouteNeed::Reading, five_minutes::json),
-        read("/v1/boards/{board}/at/{t}/spikes.csv", RouteNeed::Names, five_minutes::spikes_csv),
-        read("/v1/boards/{board}/slots", RouteNeed::Reading, api::slots),
-        read("/v1/boards/{board}/slots.csv", RouteNeed::Reading, api::slots_csv),
-        read("/v1/boards/{board}/histograms", RouteNeed::Reading, api::histograms),
-        read("/v1/boards/{board}/histograms.csv", RouteNeed::Reading, api::histograms_table),
+        read("/v1/boards/{board}/at/{t}", RouteNeed::Reading, five_minutes::json).takes(OF_MOMENT),
+        read("/v1/boards/{board}/at/{t}/spikes.csv", RouteNeed::Names, five_minutes::spikes_csv)
+            .takes(OF_MOMENT),
+        read("/v1/boards/{board}/slots", RouteNeed::Reading, api::slots).takes(OF_SLOTS),
+        read("/v1/boards/{board}/slots.csv", RouteNeed::Reading, api::slots_csv).takes(OF_SLOTS_CSV),
+        read("/v1/boards/{board}/histograms", RouteNeed::Reading, api::histograms).takes(OF_HISTOGRAMS),
+        read("/v1/boards/{board}/histograms.csv", RouteNeed::Reading, api::histograms_table)
+            .takes(OF_HISTOGRAMS),
         read("/v1/boards/{board}/labels", RouteNeed::Names, runs::labels),
-        read("/v1/labels.csv", RouteNeed::Names, lists::labels_csv),
+        read("/v1/labels.csv", RouteNeed::Names, lists::labels_csv).takes(&["board"]),
     ]
 }
 
 fn data_of_runs() -> Vec<FarmRoute> {
     vec![
-        read("/v1/runs", RouteNeed::Names, runs::json),
-        read("/v1/runs.csv", RouteNeed::Names, runs::csv),
+        read("/v1/runs", RouteNeed::Names, runs::json).takes(OF_RUNS),
+        read("/v1/runs.csv", RouteNeed::Names, runs::csv).takes(OF_RUNS),
         read("/v1/runs/{id}", RouteNeed::Reading, api::run),
-        read("/v1/runs/{id}/audit", RouteNeed::Names, audits::json),
+        read("/v1/runs/{id}/audit", RouteNeed::Names, audits::json).takes(&["before"]),
         read("/v1/runs/{id}/files/{*path}", RouteNeed::Names, files::file),
         read("/v1/runs/{id}/perfetto.json", RouteNeed::Names, files::trace),
         read("/v1/runs/{id}/report.json", RouteNeed::Names, run_data::report_json),
@@ -163,17 +194,17 @@ fn data_of_runs() -> Vec<FarmRoute> {
 
 fn data() -> Vec<FarmRoute> {
     vec![
-        read("/healthz", RouteNeed::Nothing, metrics::health),
-        read("/metrics", RouteNeed::Metrics, metrics::metrics),
-        read("/v1/culprits", RouteNeed::Names, culprits::json),
-        read("/v1/culprits.csv", RouteNeed::Names, culprits::csv),
-        read("/v1/culprits/{fingerprint}", RouteNeed::Names, lists::culprit),
+        read("/healthz", RouteNeed::Nothing, metrics::health).takes_anything(),
+        read("/metrics", RouteNeed::Metrics, metrics::metrics).takes_anything(),
+        read("/v1/culprits", RouteNeed::Names, culprits::json).takes(&["board"]),
+        read("/v1/culprits.csv", RouteNeed::Names, culprits::csv).takes(&["board"]),
+        read("/v1/culprits/{fingerprint}", RouteNeed::Names, lists::culprit).takes(OF_CULPRIT),
         read("/v1/kernels", RouteNeed::Names, kernels::json),
         read("/v1/kernels.csv", RouteNeed::Names, tables::kernels),
-        read("/v1/changes", RouteNeed::Reading, changes::json),
-        read("/v1/changes.csv", RouteNeed::Reading, tables::changes_found),
-        read("/v1/compare", RouteNeed::Names, compare::json),
-        read("/v1/compare.csv", RouteNeed::Names, compare::csv),
+        read("/v1/changes", RouteNeed::Reading, changes::json).takes(OF_CHANGES),
+        read("/v1/changes.csv", RouteNeed::Reading, tables::changes_found).takes(OF_CHANGES),
+        read("/v1/compare", RouteNeed::Names, compare::json).takes(OF_COMPARE),
+        read("/v1/compare.csv", RouteNeed::Names, compare::csv).takes(OF_COMPARE),
         read("/v1/refused", RouteNeed::Names, api::refused),
         read("/v1/refused.csv", RouteNeed::Names, lists::refused_csv),
     ]
