@@ -11,7 +11,6 @@ use super::dropped::{TierPart, drop_added};
 use super::earlier::{EarlierRun, earlier_run, slots};
 use super::forgotten::{count_removal, mark};
 use super::how_counted::drop_note;
-use super::labels::drop_run_labels;
 use super::large_sums::of_halves;
 use super::largest_left::largest_left;
 use super::own_part::own_parts;
@@ -49,11 +48,12 @@ pub enum RunRemoval {
     Mixed,
 }
 
-/// Drops what a run alone has, but for its labels and its maxima of five minutes, whose key begins
-/// with a series.
-const DROP_OWN: [&str; 5] = [
+/// Drops what a run alone has, with what rows of its recording told before it came, but for its
+/// maxima of five minutes: their key begins with a series.
+const DROP_OWN: [&str; 6] = [
     "delete from culprit_run where board_id = $1 and run = $2",
     "delete from thinned where board_id = $1 and run = $2",
+    "delete from label where board_id = $1 and recording = $2",
     "delete from upload where board_id = $1 and run = $2",
     "delete from kept where board_id = $1 and run = $2",
     "delete from run where board_id = $1 and id = $2",
@@ -182,7 +182,6 @@ async fn take_out(
     for statement in DROP_OWN {
         sqlx::query(statement).bind(of.board).bind(id).execute(&mut **all).await?;
     }
-    drop_run_labels(all, of.board, id).await?;
     drop_note(all, id).await?;
     drop_added(all, id).await?;
     for part in parts {
