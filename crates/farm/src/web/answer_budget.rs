@@ -1,7 +1,8 @@
 //! How much of answers the server holds at the same time, made and being made: a client that takes
 //! its answer slowly, or not at all, holds what is left of it.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -40,6 +41,7 @@ pub struct AnswerBudget {
     long: AnswerPlaces,
     short: AnswerPlaces,
     in_parts: AnswerPlaces,
+    of_clients: ClientShares,
     of_store: Arc<Semaphore>,
     of_parts: Arc<Semaphore>,
     of_bundles: Arc<Semaphore>,
@@ -66,6 +68,35 @@ impl AnswerPlaces {
     }
 }
 
+/// How many answers in parts each client takes, of those that take any.
+struct ClientShares {
+    most: usize,
+    of_each: Mutex<BTreeMap<String, Arc<Semaphore>>>,
+}
+
+impl ClientShares {
+    fn of(most: usize) -> ClientShares {
+        ClientShares { most, of_each: Mutex::default() }
+    }
+
+    fn take(&self, client: &str) -> Result<OwnedSemaphorePermit, Refusal> {
+        let mut of_each = self.of_each.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whoever takes one shares what is counted: who takes none any more is forgotten.
+        of_each.retain(|_, share| Arc::strong_count(share) > 1);
+        let share = of_each.entry(client.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(self.most)));
+        let taken = share.clone().try_acquire_owned();
+        taken.map_err(|_| busy("your address takes as many long answers at once as one may"))
+    }
+}
+
+/// The place of an answer that goes out as it is read.
+#[derive(Debug)]
+pub struct PartsPlace {
+    /// Of its client's share.
+    _own: OwnedSemaphorePermit,
+    _place: OwnedSemaphorePermit,
+}
+
 impl Default for AnswerBudget {
     fn default() -> AnswerBudget {
         AnswerBudget::of([LONG_KIB, SHORT_KIB, PARTS_KIB], PATIENCE)
@@ -81,6 +112,7 @@ impl AnswerBudget {
             long: AnswerPlaces::of(long),
             short: AnswerPlaces::of(short),
             in_parts: AnswerPlaces::of(in_parts),
+            of_clients: ClientShares::of((in_parts / IN_PARTS_KIB / 2).max(1)),
             of_store: Arc::new(Semaphore::new(OF_STORE)),
             of_parts: Arc::new(Semaphore::new(OF_PARTS)),
             of_bundles: Arc::new(Semaphore::new(OF_BUNDLES)),
@@ -98,9 +130,12 @@ impl AnswerBudget {
         places.take(bytes.div_ceil(1 << 10), patience).await
     }
 
-    /// The place of one that goes out as it is read.
-    pub async fn in_parts(&self) -> Result<OwnedSemaphorePermit, Refusal> {
-        self.in_parts.take(IN_PARTS_KIB, self.patience).await
+    /// The place of one that goes out as it is read, of which a client has half at most. Who has as
+    /// many is refused at once: others wait for the turn that it would wait in.
+    pub async fn in_parts(&self, client: &str) -> Result<PartsPlace, Refusal> {
+        let own = self.of_clients.take(client)?;
+        let place = self.in_parts.take(IN_PARTS_KIB, self.patience).await?;
+        Ok(PartsPlace { _own: own, _place: place })
     }
 
     /// A turn at making one, as soon as few others are being made.
@@ -173,14 +208,33 @@ mod tests {
         assert_eq!((refused.status, refused.wait_s), (StatusCode::SERVICE_UNAVAILABLE, Some(5)));
         assert!(!refused.detail.contains('\n'));
         assert!(budget.whole(60_000).await.is_err());
-        let in_parts = budget.in_parts().await.unwrap();
-        assert!(budget.in_parts().await.is_err());
+        let in_parts = budget.in_parts("a").await.unwrap();
+        assert!(budget.in_parts("b").await.is_err());
         drop((first, short, in_parts));
         // One that is larger than all has all of it, and short ones have theirs.
         let all = budget.whole(usize::MAX).await.unwrap();
         assert!(budget.whole(SHORT + 1).await.is_err() && budget.whole(60_000).await.is_ok());
         drop(all);
         assert_eq!(budget.free_kib(), 1_024 + 64 + 512);
+    }
+
+    #[tokio::test]
+    async fn a_client_has_half_of_the_places_in_parts() {
+        let budget = AnswerBudget::of([1_024, 64, 8 * IN_PARTS_KIB], Duration::from_millis(20));
+        let mut first = Vec::new();
+        while let Ok(place) = budget.in_parts("a").await {
+            first.push(place);
+        }
+        assert_eq!(first.len(), 4);
+        let refused = budget.in_parts("a").await.unwrap_err();
+        assert_eq!((refused.status, refused.wait_s), (StatusCode::SERVICE_UNAVAILABLE, Some(5)));
+        let second = budget.in_parts("b").await.unwrap();
+        first.pop();
+        first.push(budget.in_parts("a").await.unwrap());
+        drop((first, second));
+        assert_eq!(budget.free_kib(), 1_024 + 64 + 8 * IN_PARTS_KIB);
+        let _third = budget.in_parts("c").await.unwrap();
+        assert_eq!(budget.of_clients.of_each.lock().unwrap().len(), 1, "the others are forgotten");
     }
 
     #[tokio::test]

@@ -11,10 +11,12 @@ use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
 use futures_core::Stream;
 use model::error::Result;
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 
 use super::answer::{Refusal, WebAnswer};
+use super::answer_budget::PartsPlace;
 use super::app::App;
+use super::asking_client::AskingClient;
 use super::files::Streamed;
 use super::held_body::HANDED_AT_ONCE;
 
@@ -42,14 +44,14 @@ pub async fn parts_of(mut source: impl AnswerParts) -> Vec<String> {
     all
 }
 
-/// An answer of such parts, with the kind of an empty one. That it is packed on its way, if it is,
-/// is for the last layer.
+/// An answer of such parts to a client, with the kind of an empty one. That it is packed on its way,
+/// if it is, is for the last layer.
 pub async fn in_parts(
-    app: &Arc<App>,
+    (app, client): (&Arc<App>, &AskingClient),
     empty: WebAnswer,
     mut source: impl AnswerParts,
 ) -> Result<Response, Refusal> {
-    let place = Arc::new(app.budget.in_parts().await?);
+    let place = Arc::new(app.budget.in_parts(&client.0).await?);
     // Where it fails at once its client is told why, by a status.
     let first = source.next().await?;
     let (parts, taken) = mpsc::channel(AHEAD);
@@ -69,7 +71,7 @@ async fn make(
     app: Arc<App>,
     mut source: impl AnswerParts,
     parts: mpsc::Sender<MadePart>,
-    _place: Arc<OwnedSemaphorePermit>,
+    _place: Arc<PartsPlace>,
 ) {
     // Who asked may have gone.
     while let Ok(room) = parts.reserve().await {
@@ -91,7 +93,7 @@ struct TakenText {
     taken: mpsc::Receiver<MadePart>,
     rest: Bytes,
     is_over: bool,
-    _place: Arc<OwnedSemaphorePermit>,
+    _place: Arc<PartsPlace>,
 }
 
 impl Stream for TakenText {
@@ -176,10 +178,14 @@ mod tests {
         Arc::new(App::new(FarmStore::in_memory().await.unwrap(), FarmExposure::Loopback, None))
     }
 
+    fn client() -> AskingClient {
+        AskingClient("127.0.0.1".to_owned())
+    }
+
     async fn asked(app: &Arc<App>, left: usize, fails: bool, panics: bool) -> (Body, Arc<AtomicUsize>) {
         let made = Arc::new(AtomicUsize::new(0));
         let source = Counted { left, fails, panics, made: made.clone() };
-        let response = in_parts(app, WebAnswer::csv(String::new()), source).await.unwrap();
+        let response = in_parts((app, &client()), WebAnswer::csv(String::new()), source).await.unwrap();
         (response.into_body(), made)
     }
 
@@ -194,7 +200,7 @@ mod tests {
         assert_eq!(app.failures.load(Ordering::Relaxed), 1);
         let made = Arc::new(AtomicUsize::new(0));
         let source = Counted { left: 0, fails: true, panics: false, made };
-        assert!(in_parts(&app, WebAnswer::empty_json(), source).await.is_err());
+        assert!(in_parts((&app, &client()), WebAnswer::empty_json(), source).await.is_err());
         let (body, _) = asked(&app, 2, false, true).await;
         assert!(to_bytes(body, 1 << 20).await.is_err());
         given_back(&app, before).await;

@@ -14,6 +14,7 @@ use super::acknowledge::mark;
 use super::answer::{Refusal, WebAnswer};
 use super::answer_parts::in_parts;
 use super::app::App;
+use super::asking_client::AskingClient;
 use super::board_list::listed;
 use super::files::archive;
 use super::heat_bytes::{self, HeatBytes};
@@ -142,12 +143,13 @@ pub async fn slots(
     Path(name): Path<String>,
     Query(query): Query<RowsQuery>,
     Query(asked): RunsAsked,
+    client: AskingClient,
 ) -> Result<Response, Refusal> {
     let asked = asked_slots(&app, &visitor, name, (&query, &asked)).await?;
     // Which series it is, as an address has it: a header holds no other letters.
     let of = [("onbeat-series", escaped(&asked.key.series)), ("onbeat-plan", escaped(&asked.key.plan))];
     let parts = SlotParts::of(app.store.clone(), asked, visitor, SlotForm::Json, query.step);
-    Ok((of, in_parts(&app, WebAnswer::empty_json(), parts).await?).into_response())
+    Ok((of, in_parts((&app, &client), WebAnswer::empty_json(), parts).await?).into_response())
 }
 
 pub async fn slots_csv(
@@ -156,6 +158,7 @@ pub async fn slots_csv(
     Path(name): Path<String>,
     Query(query): Query<RowsQuery>,
     Query(asked): RunsAsked,
+    client: AskingClient,
 ) -> Result<Response, Refusal> {
     let asked = asked_slots(&app, &visitor, name, (&query, &asked)).await?;
     let form = match query.by.as_str() {
@@ -164,7 +167,7 @@ pub async fn slots_csv(
         _ => return Err(Refusal::bad("by is none but cpu: ask for that, or leave it out")),
     };
     let parts = SlotParts::of(app.store.clone(), asked, visitor, form, query.step);
-    in_parts(&app, WebAnswer::csv(String::new()), parts).await
+    in_parts((&app, &client), WebAnswer::csv(String::new()), parts).await
 }
 
 /// Which slots are asked for, of which there are not too many.
@@ -243,10 +246,11 @@ pub async fn histograms_table(
     Extension(visitor): Extension<Visitor>,
     Path(name): Path<String>,
     Query(query): Query<RowsQuery>,
+    client: AskingClient,
 ) -> Result<Response, Refusal> {
     let asked = asked_histograms(&app, &visitor, name, &query).await?;
     let parts = HistogramParts::of(app.store.clone(), asked, HistogramForm::Csv);
-    in_parts(&app, WebAnswer::csv(String::new()), parts).await
+    in_parts((&app, &client), WebAnswer::csv(String::new()), parts).await
 }
 
 pub async fn histograms(
@@ -254,6 +258,7 @@ pub async fn histograms(
     Extension(visitor): Extension<Visitor>,
     Path(name): Path<String>,
     Query(query): Query<RowsQuery>,
+    client: AskingClient,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     let asked = asked_histograms(&app, &visitor, name, &query).await?;
@@ -265,7 +270,7 @@ pub async fn histograms(
     let invalid = app.store.invalid_runs(&asked.board, query.from).await?;
     let form = HistogramForm::Json { tier: query.tier, invalid };
     let parts = HistogramParts::of(app.store.clone(), asked, form);
-    Ok(([varied], in_parts(&app, WebAnswer::empty_json(), parts).await?).into_response())
+    Ok(([varied], in_parts((&app, &client), WebAnswer::empty_json(), parts).await?).into_response())
 }
 
 /// The bytes of a heat map, some of its histograms after the others.

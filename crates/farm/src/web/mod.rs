@@ -13,6 +13,7 @@ mod answering;
 mod api;
 mod app;
 mod asked_names;
+mod asking_client;
 mod attempts;
 mod audits;
 mod board_changes;

@@ -1,10 +1,12 @@
 //! Answers that go out as they are read, and the places of those that are held.
 
 use std::io::Read;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::time::Duration;
 
 use axum::body::Bytes;
+use axum::extract::ConnectInfo;
 use hyper::body::Body as HyperBody;
 
 use super::*;
@@ -13,6 +15,7 @@ use crate::records::SeriesKey;
 use crate::store::TimeStretch;
 use crate::web::answer_budget::AnswerBudget;
 use crate::web::made_app;
+use crate::web::visitor::{AccessPolicy, PublicReading};
 
 /// A farm with some weeks of five minutes of a board, its address, and the series of these.
 async fn recorded(store: FarmStore) -> (Arc<App>, String, String) {
@@ -103,6 +106,51 @@ fn who_goes_gives_the_place_back_and_a_store_that_fails_cuts_the_answer_off() {
         assert!(to_bytes(packed, 64 << 20).await.is_err());
         given_back(&app, before).await;
         assert_eq!(app.failures.load(std::sync::atomic::Ordering::Relaxed), 2);
+    });
+}
+
+/// What is asked for from an address, by a request that names another one as its client's.
+async fn asked_from(app: &Arc<App>, address: &str, (peer, forwarded): ([u8; 4], &str)) -> Response {
+    let request = Request::get(address).header(header::HOST, "localhost:8377");
+    let mut request = request.header("x-forwarded-for", forwarded).body(Body::empty()).unwrap();
+    request.extensions_mut().insert(ConnectInfo(SocketAddr::from((peer, 9))));
+    router(app.clone()).oneshot(request).await.unwrap()
+}
+
+#[test]
+fn who_takes_long_answers_slowly_leaves_half_of_the_places_to_others() {
+    on_each_engine(async |store| {
+        let (recorded, board, series) = recorded(store).await;
+        let address = format!("{board}/slots?{series}");
+        let first = ([127, 0, 0, 1], "10.0.0.1");
+        let (same_peer, same_client) = (([127, 0, 0, 1], "10.0.0.2"), ([127, 0, 0, 2], "10.0.0.1"));
+        for (exposure, same, other) in [
+            (FarmExposure::Loopback, same_peer, same_client),
+            (FarmExposure::BehindProxy, same_client, same_peer),
+        ] {
+            let policy = AccessPolicy { public: Some(PublicReading::All), metrics_open: false };
+            let mut app = App::new(recorded.store.clone(), exposure, None).with_policy(policy);
+            // Eight in parts.
+            app.budget = AnswerBudget::of([4_096; 3], Duration::from_millis(20));
+            let app = Arc::new(app);
+            let before = app.budget.free_kib();
+            let mut held = Vec::new();
+            for _ in 0..4 {
+                held.push(asked_from(&app, &address, first).await);
+            }
+            assert!(held.iter().all(|response| response.status() == StatusCode::OK));
+            let refused = asked_from(&app, &address, same).await;
+            assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE, "{exposure:?}");
+            assert_eq!(header_of(&refused, "retry-after"), "5");
+            assert!(text(refused).await.contains("your address"));
+            let served = asked_from(&app, &address, other).await;
+            assert_eq!(served.status(), StatusCode::OK, "{exposure:?}");
+            assert!(text(served).await.ends_with("]\n"));
+            drop(held);
+            given_back(&app, before).await;
+            assert_eq!(asked_from(&app, &address, same).await.status(), StatusCode::OK);
+            given_back(&app, before).await;
+        }
     });
 }
 
