@@ -44,8 +44,8 @@ pub async fn parts_of(mut source: impl AnswerParts) -> Vec<String> {
     all
 }
 
-/// An answer of such parts to a client, with the kind of an empty one. That it is packed on its way,
-/// if it is, is for the last layer.
+/// An answer of such parts to a client, with the kind of an empty one. That it is packed on its
+/// way, if it is, is for the last layer.
 pub async fn in_parts(
     (app, client): (&Arc<App>, &AskingClient),
     empty: WebAnswer,
