@@ -164,7 +164,8 @@ mod tests {
             (0..1_000_i64).filter(move |day| !(200..250).contains(day) && !(565..565 + second).contains(day))
         };
         assert_eq!((pause(&mut summers(60)), pause(&mut summers(200))), (Some(61), None));
-        // Monthly, and each day since half a year; weekends, and a day without samples now and then.
+        // Monthly, and each day since half a year; weekends, and a day without samples now and
+        // then.
         assert_eq!(pause(&mut (0..366).filter(|day| day % 30 == 0 || *day > 183)), None);
         assert_eq!(pause(&mut (0..364).filter(|day| day % 7 < 5)), Some(3));
         assert_eq!(pause(&mut (0..364).filter(|day| day % 20 > 0)), None);

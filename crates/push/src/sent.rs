@@ -45,8 +45,8 @@ pub struct SentLog {
     /// Environments by what rows call them: those that the farm has, refused, or that no record
     /// has.
     pub environments: BTreeSet<String>,
-    /// Ids of the runs that were compared with what the farm has, and the digests of their documents,
-    /// or manifests where they are not over.
+    /// Ids of the runs that were compared with what the farm has, and the digests of their
+    /// documents, or manifests where they are not over.
     pub documents: BTreeMap<String, (String, String)>,
     /// Folders of runs that are being removed, and whether the farm has them: what is left of them
     /// where that was cut short.

@@ -105,9 +105,9 @@ pub struct PushRound<'a> {
     pub stop: StopFlag,
     /// Whether something measures now.
     pub measuring: &'a dyn Fn() -> bool,
-    /// Runs that cannot be sent as they are, by their `run.json` and when one of their files changed
-    /// last, and since which instant of CLOCK_MONOTONIC: until one changes again, a day has passed, or
-    /// the program is started again.
+    /// Runs that cannot be sent as they are, by their `run.json` and when one of their files
+    /// changed last, and since which instant of CLOCK_MONOTONIC: until one changes again, a day
+    /// has passed, or the program is started again.
     pub passed_over: BTreeMap<String, ((u64, u64), Nanos)>,
     /// Runs that the farm says it has, with the digests of their `run.json`, or of the manifests of
     /// those that are not over, as far as it says them; it is asked where nothing is noted.

@@ -194,8 +194,9 @@ impl StoreBackup {
             Err(why) => return Ok(Err(why)),
         };
         drop(turn);
-        // One that is on changes where it is shown from, and a later state of it may have been taken
-        // in since: of one that was killed also with the same document, unless its seconds had gone.
+        // One that is on changes where it is shown from, and a later state of it may have been
+        // taken in since: of one that was killed also with the same document, unless its seconds
+        // had gone.
         let is_own = lies_in(Path::new(&now.place), &self.own);
         let has_stayed = is_own && !run.has_seconds && digest.as_ref() == Some(&run.digest);
         match run.is_over || has_stayed {

@@ -39,9 +39,9 @@ pub async fn swept(bucket: &Arc<ObjectBucket>, store: &FarmStore, now: i64, dry:
     Ok(gone)
 }
 
-/// Removes all states of a run that was removed and does not come again: what is put of it meanwhile
-/// is refused by the store, and no other run has a part of them. What stays where the bucket does
-/// not answer goes as [`swept`] has it.
+/// Removes all states of a run that was removed and does not come again: what is put of it
+/// meanwhile is refused by the store, and no other run has a part of them. What stays where the
+/// bucket does not answer goes as [`swept`] has it.
 pub async fn remove_states(bucket: &Arc<ObjectBucket>, store: &FarmStore, run: &str) -> Result<()> {
     let names = bucket.bundles().await.unwrap_or_default();
     for name in names.iter().filter(|name| is_state_of(name, run)) {
