@@ -239,9 +239,8 @@ mod tests {
             ..FarmRun::default()
         };
         let text = runs(&[run], Some(&BoardNames::default())).into_string();
-        let places =
-            [">board<", ">max<", ">state<", ">labels<", ">p99.99<", ">command<", ">wake-ups<"]
-                .map(|head| text.find(head).unwrap());
+        let places = [">board<", ">max<", ">state<", ">labels<", ">p99.99<", ">command<", ">wake-ups<"]
+            .map(|head| text.find(head).unwrap());
         assert!(places.is_sorted(), "{places:?}: {text}");
         let cells = [">9.0<", ">invalid<", "build=1</a>"].map(|cell| text.find(cell).unwrap());
         assert!(cells.is_sorted(), "{cells:?}: {text}");
