@@ -234,6 +234,7 @@ impl FarmStore {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::recorded_run;
     use crate::ingest::bundle::read;
     use crate::ingest::find::FoundBundle;
     use crate::ingest::rows::{self, RowsOf};
@@ -394,7 +395,8 @@ mod tests {
             assert_eq!(store.put(&run).await.unwrap(), PutOutcome::Replaced);
             assert_eq!(shown("a").await[1], of_rows[1]);
             let of_both = shown("a").await;
-            let other = made("other", "a", 10, &["build=1", "of=other"]);
+            let started = recorded_run("measured", "a").run.started;
+            let other = made("other", "a", started, &["build=1", "of=other"]);
             store.put(&other).await.unwrap();
             assert_ne!(shown("a").await, of_both);
             let removal = store.forget_run("other", Some(&other), None).await.unwrap();
