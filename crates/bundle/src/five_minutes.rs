@@ -19,7 +19,7 @@ use model::run::{Block, Plan, Run};
 use model::units::{Cpu, Nanos};
 use model::vocabulary::IntegrityKind;
 use model::wall_time::wall_time;
-use model::watch::{TOP, WatchRow, WatchRun};
+use model::watch::{RowLayout, TOP, WatchRow, WatchRun};
 
 /// The file's name.
 pub const FIVE_MINUTES: &str = "rows.jsonl";
@@ -51,6 +51,8 @@ pub struct CpuFiveMinuteLine {
     pub cpu: Cpu,
     /// Its wake-ups.
     pub n: u64,
+    /// How the rows of its histogram are numbered.
+    pub layout: RowLayout,
     pub hist: RowCounts,
 }
 

@@ -170,6 +170,13 @@ impl Default for RowLayout {
     }
 }
 
+impl RowLayout {
+    /// Whether its rows can be read here: a name that is not known numbers them in another way.
+    pub fn is_known(&self) -> bool {
+        matches!(self.0.as_str(), "" | crate::rows::LAYOUT)
+    }
+}
+
 /// How many of the largest values a row keeps besides the largest.
 pub const TOP: usize = 7;
 

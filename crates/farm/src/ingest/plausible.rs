@@ -101,6 +101,12 @@ pub fn line(of: &RowsLine) -> Result<(), String> {
     let (mut samples, mut missed) = (0u64, 0u64);
     let mut seen = BTreeSet::new();
     for (at, row) in of.cpus.iter().enumerate() {
+        if !row.layout.is_known() {
+            return Err(format!(
+                "cpus[{at}].layout is {:?}, which is not known here: update onbeat-farm, or leave the line out",
+                excerpt(&row.layout.0)
+            ));
+        }
         let Some(cpu) = row.cpu else { continue };
         // A CPU has a row for each kind of wait.
         if !seen.insert((cpu, row.holder.as_str(), row.victims.as_str())) {
@@ -231,6 +237,7 @@ mod tests {
     use model::units::Cpu;
     use model::wall_time::wall_time;
     use proptest::prelude::*;
+    use serde_json::json;
 
     type ChangedRun = fn(&mut Run);
     type ChangedLine = fn(&mut RowsLine);
@@ -372,6 +379,26 @@ mod tests {
             let why = line(&one).unwrap_err();
             assert!(why.starts_with(named) && why.ends_with("leave the line out"), "{named}: {why}");
         }
+    }
+
+    #[test]
+    fn rows_that_are_numbered_in_another_way_are_none() {
+        let of = |layout: Option<&str>| {
+            let mut text = json!({ "span_ns": 1, "cpus": [{ "cpu": 0 }] });
+            if let Some(layout) = layout {
+                text["cpus"][0]["layout"] = layout.into();
+            }
+            line(&serde_json::from_value(text).unwrap())
+        };
+        for known in [None, Some(""), Some("log32")] {
+            assert_eq!(of(known), Ok(()), "{known:?}");
+        }
+        for other in ["hdr2", "log64", "LOG32", "log32\n\u{1b}[2J"] {
+            let why = of(Some(other)).unwrap_err();
+            assert!(why.starts_with("cpus[0].layout is \"") && why.contains("update onbeat-farm"), "{why}");
+            assert!(!why.contains(model::text::steers), "{why}");
+        }
+        assert!(of(Some("hdr2")).unwrap_err().contains("hdr2"));
     }
 
     #[test]

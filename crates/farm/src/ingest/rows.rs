@@ -363,6 +363,7 @@ mod tests {
             (format!("{good}{}", line(6, 0, &[(1, 1)]).replace("\"early\":0", "\"early\":2")), 2),
             (good.replace("\"sum_ns\":0", "\"sum_ns\":2"), 1),
             (good.replace("\"share\":null", "\"share\":-0.5"), 1),
+            (good.replace("\"layout\":\"log32\"", "\"layout\":\"hdr2\""), 1),
             ((0..=MOST_LINES as u64).map(|seq| line(seq, 0, &[])).collect(), MOST_LINES + 1),
         ] {
             let fault = read(&of(), text.as_bytes()).unwrap_err();

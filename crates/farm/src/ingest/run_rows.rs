@@ -48,7 +48,7 @@ impl RunRows {
         let number = from.div_euclid(SPAN.0);
         let taken = |cpu: &CpuFiveMinuteLine| cpu.hist.bytes().len() + ENTRY_BYTES;
         self.bytes += ENTRY_BYTES + line.cpus.iter().map(taken).sum::<usize>();
-        let is_sum = line.cpus.iter().all(|cpu| cpu.n == cpu.hist.total());
+        let is_sum = line.cpus.iter().all(|cpu| cpu.layout.is_known() && cpu.n == cpu.hist.total());
         self.is_too_long |= self.bytes > MOST_BYTES;
         if !is_sum || line.span_ns != SPAN || from % SPAN.0 != 0 || self.is_too_long {
             self.unread += 1;
@@ -261,9 +261,18 @@ mod tests {
             text.replacen("\"span_ns\":300000000000,\"time\"", "\"span_ns\":1000000000,\"time\"", 1);
         let shifted = text.replacen("\"seq\":0,\"mono_ns\":", "\"seq\":0,\"mono_ns\":1", 1);
         let newer = text.replacen("onbeat.rows/1", "onbeat.rows/2", 1);
-        for damaged in
-            [&without_last, &twice, &other_span, &shifted, &newer, "{}", "\u{0}", &text[..text.len() / 2]]
-        {
+        let other_layout = text.replacen("\"layout\":\"log32\"", "\"layout\":\"hdr2\"", 1);
+        for damaged in [
+            &without_last,
+            &twice,
+            &other_span,
+            &shifted,
+            &newer,
+            &other_layout,
+            "{}",
+            "\u{0}",
+            &text[..text.len() / 2],
+        ] {
             fs::write(place.join("rows.jsonl"), damaged).unwrap();
             let (night, remarks) = record(&place);
             assert!(night.rows.is_empty() && remarks.len() == 1, "{remarks:?}");

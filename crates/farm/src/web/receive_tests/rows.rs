@@ -77,6 +77,23 @@ fn more_rows_or_longer_ones_than_a_request_takes_are_too_large() {
 }
 
 #[test]
+fn rows_in_a_layout_that_is_not_known_are_refused_and_not_stored() {
+    on_each_engine(1 << 30, async |farm| {
+        let token = farm.enrolled("a").await;
+        let put = async |text: String| farm.ask("PUT", "/v1/rows/b/r/timer/0", &token, text).await;
+        let other = line(1, &[(200, 1)]).replace("\"log32\"", "\"hdr2\"");
+        let (status, answer) = put(line(0, &[(200, 1)]) + &other).await;
+        assert_eq!((status, &answer["line"]), (422, &json!(2)), "{answer}");
+        let detail = answer["detail"].as_str().unwrap();
+        assert!(detail.contains("\"hdr2\"") && detail.contains("onbeat-farm"), "{answer}");
+        assert_eq!(farm.ask("GET", "/v1/me", &token, "").await.1["stretches"], json!([]));
+        let without = line(0, &[(200, 1)]).replace("\"layout\":\"log32\",", "");
+        let dropped = line(1, &[]).replace("\"log32\"", "\"\"");
+        assert_eq!(put(without + &dropped).await.0, 201);
+    });
+}
+
+#[test]
 fn no_row_is_left_out_because_its_newline_is_missing() {
     on_each_engine(1 << 30, async |farm| {
         let token = farm.enrolled("a").await;
