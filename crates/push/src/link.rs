@@ -44,8 +44,8 @@ impl FarmAnswer {
         }
     }
 
-    /// Whether a refusal is the farm's own: it says why, with its status or with the line that is
-    /// wrong. What a proxy on the way refuses the farm may take another time.
+    /// Whether a refusal is the farm's own: it says why, with its status, or an earlier farm with
+    /// the line that is wrong. What a proxy on the way refuses the farm may take another time.
     pub fn is_own_refusal(&self) -> bool {
         let is_of_farm = self.body["status"] == self.status || self.body["line"].is_u64();
         is_of_farm && self.body["detail"].as_str().is_some_and(|said| !said.trim().is_empty())
@@ -292,7 +292,9 @@ mod tests {
         assert_eq!(of(413).unwrap().detail(), "why");
         for (body, is_own) in [
             (json!({ "title": "Conflict", "status": 409, "detail": "why" }), true),
+            // As earlier farms refuse a line, and as farms do.
             (json!({ "line": 3, "detail": "no row" }), true),
+            (json!({ "title": "Conflict", "status": 409, "detail": "no row", "line": 3 }), true),
             (json!({ "status": 409, "detail": " " }), false),
             (json!({ "status": 502, "detail": "why" }), false),
             (json!({ "detail": "why" }), false),

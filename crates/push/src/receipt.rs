@@ -90,6 +90,7 @@ mod tests {
             (json!({ "stored": 3, "had": 0, "seq": [] }), true),
             (json!({ "stored": 1, "had": 1, "seq": [9], "undated": 1 }), true),
             (json!({ "stored": 0, "had": 0, "seq": [3, 4, 9] }), true),
+            (json!({ "status": 409, "detail": "other", "stored": 1, "had": 1, "seq": [4] }), true),
             (json!({ "stored": 2, "had": 0, "seq": [] }), false),
             (json!({ "stored": 3, "had": 1, "seq": [] }), false),
             (json!({ "stored": 2, "had": 0, "seq": [5] }), false),

@@ -103,7 +103,8 @@ pub fn line(of: &RowsLine) -> Result<(), String> {
     for (at, row) in of.cpus.iter().enumerate() {
         if !row.layout.is_known() {
             return Err(format!(
-                "cpus[{at}].layout is {:?}, which is not known here: update onbeat-farm, or leave the line out",
+                "cpus[{at}].layout is {:?}, which is not known here: update onbeat-farm, or leave the line \
+                 out",
                 excerpt(&row.layout.0)
             ));
         }

@@ -9,6 +9,9 @@ use serde::Serialize;
 use crate::ingest::staging::StagingFault;
 use crate::objects::BucketFault;
 
+/// What a problem document is sent as.
+pub const PROBLEM: &str = "application/problem+json";
+
 /// A document.
 pub struct WebAnswer {
     kind: &'static str,
@@ -33,6 +36,11 @@ impl WebAnswer {
 
     pub fn json(value: &impl Serialize) -> Result<WebAnswer, Refusal> {
         Ok(WebAnswer::text("application/json", model::error::json(value)? + "\n"))
+    }
+
+    /// A problem document.
+    pub fn problem(body: String) -> WebAnswer {
+        WebAnswer::text(PROBLEM, body)
     }
 
     /// What is to be filled with parts of a document.
@@ -109,11 +117,19 @@ impl Refusal {
 
     /// As a problem document.
     pub fn problem(&self) -> String {
+        self.problem_with(&serde_json::Value::Null)
+    }
+
+    /// The same with what else there is to say, as fields of their own.
+    pub fn problem_with(&self, more: &serde_json::Value) -> String {
         let title = self.status.canonical_reason().unwrap_or_default();
         let mut problem =
             serde_json::json!({ "title": title, "status": self.status.as_u16(), "detail": self.detail });
         if self.is_removed {
             problem["removed"] = true.into();
+        }
+        for (name, value) in more.as_object().into_iter().flatten() {
+            problem[name] = value.clone();
         }
         format!("{problem}\n")
     }

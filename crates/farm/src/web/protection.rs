@@ -15,7 +15,7 @@ use flate2::write::GzEncoder;
 use host::is_this_machine;
 use report::html::PageParts;
 
-use super::answer::{Refusal, WebAnswer};
+use super::answer::{PROBLEM, Refusal, WebAnswer};
 use super::answer_budget::AnswerTurn;
 use super::app::{App, FarmExposure};
 use super::files::Streamed;
@@ -135,7 +135,7 @@ fn shaped(response: Response, path: &str) -> Response {
         None => return response,
     };
     let answer = match path.starts_with("/v1/") {
-        true => WebAnswer::text("application/problem+json", refusal.problem()),
+        true => WebAnswer::problem(refusal.problem()),
         false => WebAnswer::page(pages::refusal(refusal.status.as_u16(), &refusal.detail)),
     };
     let mut shaped = answer.into_response();
@@ -152,7 +152,8 @@ fn shaped(response: Response, path: &str) -> Response {
 }
 
 fn is_json(response: &Response) -> bool {
-    response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == "application/json")
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    kind.is_some_and(|kind| kind == "application/json" || kind == PROBLEM)
 }
 
 /// Whether it was asked by a name that only this machine has: a page from elsewhere could have a

@@ -27,14 +27,15 @@ const ENVIRONMENT_LIMIT: u64 = 256 << 10;
 /// An answer with its status.
 pub type Received = Result<Response, Refusal>;
 
-/// A document, which is noted as its board's where it says what was wrong.
+/// A document. One that says what was wrong is a problem document, and noted as its board's.
 pub fn with(status: StatusCode, value: &serde_json::Value) -> Received {
-    let mut response = (status, WebAnswer::json(value)?).into_response();
-    if status.is_client_error() {
-        let detail = value["detail"].as_str().map(str::to_owned);
-        let fault = detail.unwrap_or_else(|| other_content(value));
-        response.extensions_mut().insert(SentFault(fault));
+    if !status.is_client_error() {
+        return Ok((status, WebAnswer::json(value)?).into_response());
     }
+    let detail = value["detail"].as_str().map(str::to_owned);
+    let refusal = Refusal::new(status, detail.unwrap_or_else(|| other_content(value)));
+    let mut response = (status, WebAnswer::problem(refusal.problem_with(value))).into_response();
+    response.extensions_mut().insert(SentFault(refusal.detail));
     Ok(response)
 }
 

@@ -66,7 +66,7 @@ pub struct FakeFarm {
 type Answered = Result<FarmAnswer, LinkFault>;
 
 fn answer(status: u16, mut body: Value) -> FarmAnswer {
-    if body.get("detail").is_some() && body.get("line").is_none() {
+    if body.get("detail").is_some() {
         body["status"] = status.into();
     }
     FarmAnswer { status, body }

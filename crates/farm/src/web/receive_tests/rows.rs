@@ -77,6 +77,38 @@ fn more_rows_or_longer_ones_than_a_request_takes_are_too_large() {
 }
 
 #[test]
+fn what_refuses_rows_is_a_problem_document_with_what_it_says_of_them() {
+    on_each_engine(1 << 30, async |farm| {
+        let token = farm.enrolled("a").await;
+        let rows = |count: u64| (0..count).map(|seq| line(seq, &[(200, 1)])).collect::<String>();
+        assert_eq!(farm.ask("PUT", "/v1/rows/b/r/timer/0", &token, rows(2)).await.0, 201);
+        let mono = 900 * Nanos::SECOND.0;
+        for (text, status, title, name, said) in [
+            (rows(2) + "no row\n", 422, "Unprocessable Entity", "line", json!(3)),
+            (rows(401), 413, "Payload Too Large", "line", json!(401)),
+            (line(0, &[(9, 9)]) + &line(1, &[(200, 1)]), 409, "Conflict", "seq", json!([0])),
+            (line(0, &[(200, 1)]) + &line(9_000, &[(9, 9)]), 422, "Unprocessable Entity", "line", json!(2)),
+        ] {
+            let request = Request::put("/v1/rows/b/r/timer/0")
+                .header(header::AUTHORIZATION, format!("Bearer {token}"))
+                .header("onbeat-clock", format!("boot=b;mono={mono};wall=0"))
+                .body(Body::from(text))
+                .unwrap();
+            let response = router(farm.app.clone()).oneshot(request).await.unwrap();
+            let kind = response.headers().get(header::CONTENT_TYPE).unwrap().clone();
+            let got = response.status().as_u16();
+            let bytes = to_bytes(response.into_body(), 1 << 20).await.unwrap();
+            let answer: Value = serde_json::from_slice(&bytes).unwrap();
+            assert_eq!((got, kind.to_str().unwrap()), (status, "application/problem+json"), "{answer}");
+            assert_eq!((&answer["status"], &answer["title"]), (&json!(status), &json!(title)), "{answer}");
+            assert_eq!(answer[name], said, "{answer}");
+            assert!(answer["detail"].as_str().is_some_and(|detail| detail.len() > 9), "{answer}");
+            assert_eq!(answer["had"], if status == 409 { json!(1) } else { Value::Null }, "{answer}");
+        }
+    });
+}
+
+#[test]
 fn rows_in_a_layout_that_is_not_known_are_refused_and_not_stored() {
     on_each_engine(1 << 30, async |farm| {
         let token = farm.enrolled("a").await;
@@ -286,7 +318,9 @@ fn a_board_that_is_up_again_within_five_minutes_has_the_rows_of_both_boots() {
         assert_eq!(slots.iter().map(|slot| (slot.t, slot.n)).collect::<Vec<_>>(), [(0, 1), (0, 2)]);
         let days = farm.app.store.tiers("a", &key, Tier::Day, ALL).await.unwrap();
         assert_eq!(days.iter().map(|day| day.n).sum::<u64>(), 3);
-        assert_eq!(put("b2", &[(200, 3)]).await, (409, json!({ "stored": 0, "had": 0, "seq": [0] })));
+        let (status, answer) = put("b2", &[(200, 3)]).await;
+        let told = (&answer["stored"], &answer["had"], &answer["seq"]);
+        assert_eq!((status, told), (409, (&json!(0), &json!(0), &json!([0]))), "{answer}");
     });
 }
 
