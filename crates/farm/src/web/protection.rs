@@ -120,7 +120,7 @@ fn shaped(response: Response, path: &str) -> Response {
     let refusal = match response.extensions().get::<Refusal>() {
         Some(refusal) => refusal.clone(),
         // What was refused before anything of the farm's was asked: its form, its size, its method.
-        None if response.status().is_client_error() && path.starts_with("/v1/") && !is_json(&response) => {
+        None if response.status().is_client_error() && asked_by_programs(path) && !is_json(&response) => {
             let detail = match response.status() {
                 StatusCode::PAYLOAD_TOO_LARGE => {
                     "more bytes than this address takes: send less at once, and pieces of at most 4 MiB"
@@ -134,12 +134,17 @@ fn shaped(response: Response, path: &str) -> Response {
         }
         None => return response,
     };
-    let answer = match path.starts_with("/v1/") {
+    let allowed = response.headers().get(header::ALLOW).cloned();
+    let answer = match asked_by_programs(path) {
         true => WebAnswer::problem(refusal.problem()),
         false => WebAnswer::page(pages::refusal(refusal.status.as_u16(), &refusal.detail)),
     };
     let mut shaped = answer.into_response();
     *shaped.status_mut() = refusal.status;
+    // Which methods an address takes comes with the refusal of another (RFC 9110, 15.5.6).
+    if let (StatusCode::METHOD_NOT_ALLOWED, Some(allowed)) = (refusal.status, allowed) {
+        shaped.headers_mut().insert(header::ALLOW, allowed);
+    }
     // What may be sent again says when.
     if matches!(refusal.status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
         shaped.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(refusal.wait_s.unwrap_or(30)));
@@ -149,6 +154,11 @@ fn shaped(response: Response, path: &str) -> Response {
         shaped.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
     }
     shaped
+}
+
+/// Whether programs ask for it, as boards and monitoring systems do: they have no use for a page.
+fn asked_by_programs(path: &str) -> bool {
+    matches!(path, "/v1" | "/healthz" | "/metrics") || path.starts_with("/v1/")
 }
 
 fn is_json(response: &Response) -> bool {

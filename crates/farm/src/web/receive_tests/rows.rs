@@ -372,7 +372,9 @@ fn a_full_disk_is_said_to_the_board_and_here_and_ends_with_room() {
         assert_eq!(answers.last().unwrap().0, 503);
         let failed = |yes: u8| format!("\nonbeat_farm_write_failed{{of=\"store\"}} {yes}\n");
         assert!(farm.shown("/metrics").await.1.contains(&failed(1)));
-        assert_eq!(farm.shown("/healthz").await.0, 503);
+        let (status, health) = farm.shown("/healthz").await;
+        let health: Value = serde_json::from_str(&health).unwrap();
+        assert_eq!((status, &health["status"]), (503, &json!(503)), "{health}");
         farm.app.store.fill_up(false).await;
         for (at, before) in (0..).zip(&answers) {
             let again = put(at * 100).await;

@@ -1,6 +1,7 @@
 //! Requests that are not answered, and in which words.
 
 use super::*;
+use crate::web::AccessPolicy;
 
 #[test]
 fn a_word_that_is_none_of_those_that_can_be_asked_for_is_refused() {
@@ -105,6 +106,32 @@ fn a_refusal_is_a_page_or_a_problem_document() {
             } else if !address.starts_with("/v1/") {
                 assert!(kind.starts_with("text/html") && text.contains("</html>"), "{address}");
             }
+        }
+    });
+}
+
+#[test]
+fn what_monitoring_systems_ask_is_refused_with_a_problem_document() {
+    on_each_engine(async |store| {
+        let app = App::new(store, FarmExposure::BehindProxy, None);
+        let app = Arc::new(app.with_policy(AccessPolicy { public: None, metrics_open: false }));
+        for (method, address, status) in [
+            ("GET", "/metrics", 401),
+            ("POST", "/metrics", 401),
+            ("POST", "/healthz", 405),
+            ("GET", "/healthz?%00", 400),
+            ("GET", "/v1", 404),
+            ("GET", "/v1/nowhere", 404),
+        ] {
+            let request = Request::builder().method(method).uri(address);
+            let request = request.header("sec-fetch-site", "same-origin").body(Body::empty()).unwrap();
+            let response = router(app.clone()).oneshot(request).await.unwrap();
+            assert_eq!(response.status().as_u16(), status, "{method} {address}");
+            assert_eq!(header_of(&response, "content-type"), "application/problem+json", "{address}");
+            assert_eq!(header_of(&response, "allow").is_empty(), status != 405, "{method} {address}");
+            let problem: Value = serde_json::from_str(&text(response).await).unwrap();
+            assert_eq!(problem["status"], status, "{method} {address}");
+            assert!(problem["detail"].as_str().unwrap().len() > 9, "{problem}");
         }
     });
 }
