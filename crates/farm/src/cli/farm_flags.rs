@@ -9,7 +9,7 @@ use super::objects_flag::ObjectsFlag;
 use super::store_flag::{StoreFlag, StorePlace};
 use crate::objects::ObjectBucket;
 
-#[derive(clap::Args)]
+#[derive(clap::Args, Default)]
 pub struct FarmFlags {
     #[command(flatten)]
     store: StoreFlag,

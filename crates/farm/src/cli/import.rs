@@ -127,6 +127,7 @@ fn shown(place: &Path) -> String {
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let output = &args.output;
     output.check()?;
+    let roots = args.roots()?;
     let (place, bucket) = args.farm.open(environment)?;
     place.keep_private();
     let store = place.open().await?;
@@ -135,12 +136,8 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     }
     let to = KeptIn { bundles: place.bundles, bucket, output: output.clone() };
     let mut document = ImportDocument { schema: "onbeat.farm-import/1", ..ImportDocument::default() };
-    for folder in &args.folders {
-        let root = host::whole_path(folder).map_err(|error| {
-            let what = format!("cannot read {}", quoted(folder));
-            Failure::of_call(what, &error, Exit::Usage, "name a folder that holds runs or a record")
-        })?;
-        let found = bundles(&root);
+    for (folder, root) in args.folders.iter().zip(&roots) {
+        let found = bundles(root);
         if found.cut {
             let reason = "more files than are looked at: name a folder that holds runs alone";
             document.refuse(output, folder, reason.to_owned());
@@ -172,6 +169,19 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     }
     output.write(&document)?;
     Ok(if document.is_whole() { Exit::Ok } else { Exit::Inconclusive })
+}
+
+impl Args {
+    /// The folders by their whole paths: all of them are looked at before anything is taken.
+    fn roots(&self) -> Result<Vec<PathBuf>> {
+        let whole = |folder: &PathBuf| {
+            host::whole_path(folder).map_err(|error| {
+                let what = format!("cannot read {}", quoted(folder));
+                Failure::of_call(what, &error, Exit::Usage, "name a folder that holds runs or a record")
+            })
+        };
+        self.folders.iter().map(whole).collect()
+    }
 }
 
 /// Where copies of bundles go.
@@ -313,12 +323,44 @@ async fn take_in(store: &FarmStore, one: &FoundBundle, to: &KeptIn) -> Result<Re
 mod tests {
     use super::*;
     use crate::fixture::killed_run;
+    use crate::objects::ObjectKeys;
     use crate::objects::tests::{PlannedFault, hunt_that_is_on, in_memory};
     use sha2::{Digest, Sha256};
 
     /// Where an import that is given no `--json` and no `-q` puts its copies.
     fn kept_in(bundles: PathBuf, bucket: Option<&Arc<ObjectBucket>>) -> KeptIn {
         KeptIn { bundles, bucket: bucket.cloned(), output: DocumentFlags::default() }
+    }
+
+    fn asked(folders: &[&Path], board: Option<&str>) -> Args {
+        Args {
+            folders: folders.iter().map(|folder| folder.to_path_buf()).collect(),
+            board: board.map(str::to_owned),
+            farm: FarmFlags::default(),
+            output: DocumentFlags::default(),
+        }
+    }
+
+    /// How an import is refused, and whether it made anything in the state folder before.
+    fn refused(args: &Args) -> (Failure, bool) {
+        let state = tempfile::tempdir().unwrap();
+        let environment = FarmEnvironment {
+            state_home: Some(state.path().as_os_str().to_owned()),
+            home: None,
+            objects: ObjectKeys::default(),
+        };
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
+        let refused = runtime.block_on(run(args, &environment)).unwrap_err();
+        (refused, state.path().join("onbeat").exists())
+    }
+
+    #[test]
+    fn where_one_folder_is_not_there_nothing_of_the_others_is_taken() {
+        let good = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+        let (refused, is_made) = refused(&asked(&[&good, Path::new("/nowhere/at/all")], None));
+        assert!(refused.exit == Exit::Usage && refused.message.contains("/nowhere/at/all"), "{refused}");
+        assert!(!is_made);
     }
 
     #[test]

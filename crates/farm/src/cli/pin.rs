@@ -48,21 +48,48 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     if args.runs.is_empty() {
         print(&store, &args.output).await?;
     }
-    let text = args.note.as_deref().unwrap_or_default();
-    for run in &args.runs {
-        let done = match args.remove {
-            true => store.unpin(run).await?,
-            false => store.pin(run, "the command line", text, now()).await?,
-        };
-        if !done {
-            let what = if args.remove { "is not pinned" } else { "is no run" };
-            let remedy = "look at the runs of its board";
-            return Err(Failure::usage(format!("{} {what} of this farm: {remedy}", quoted_value(run))));
-        }
-        note(&store, format!("{} {run}", if args.remove { "no longer pinned:" } else { "pinned" })).await?;
-    }
+    args.change(&store).await?;
     args.output.write(&PinsDocument { schema: "onbeat.farm-pins/1", pins: store.pins().await? })?;
     Ok(Exit::Ok)
+}
+
+impl Args {
+    /// Pins the runs, or takes their pins off: all of them are looked at before one is changed.
+    async fn change(&self, store: &FarmStore) -> Result<()> {
+        let mut runs: Vec<&String> = Vec::new();
+        let pins = if self.remove { store.pins().await? } else { Vec::new() };
+        for run in &self.runs {
+            let is_known = match self.remove {
+                true => pins.iter().any(|pin| pin.run == *run),
+                false => store.run(run).await?.is_some(),
+            };
+            if !is_known {
+                return Err(self.unknown(run));
+            }
+            if !runs.contains(&run) {
+                runs.push(run);
+            }
+        }
+        let text = self.note.as_deref().unwrap_or_default();
+        for run in runs {
+            let done = match self.remove {
+                true => store.unpin(run).await?,
+                false => store.pin(run, "the command line", text, now()).await?,
+            };
+            if !done {
+                return Err(self.unknown(run));
+            }
+            note(store, format!("{} {run}", if self.remove { "no longer pinned:" } else { "pinned" }))
+                .await?;
+        }
+        Ok(())
+    }
+
+    fn unknown(&self, run: &str) -> Failure {
+        let what = if self.remove { "is not pinned" } else { "is no run" };
+        let remedy = "look at the runs of its board";
+        Failure::usage(format!("{} {what} of this farm: {remedy}", quoted_value(run)))
+    }
 }
 
 async fn print(store: &FarmStore, output: &DocumentFlags) -> Result<()> {
@@ -71,4 +98,39 @@ async fn print(store: &FarmStore, output: &DocumentFlags) -> Result<()> {
         output.print(&format!("{}\t{}\t{at}\t{}\t{}", pin.run, pin.board, pin.who, pin.note));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::recorded_run;
+    use crate::store::engines::on_each_engine;
+
+    fn asked(runs: &[&str], remove: bool) -> Args {
+        Args {
+            runs: runs.iter().map(|run| (*run).to_owned()).collect(),
+            note: None,
+            remove,
+            store: StoreFlag::default(),
+            output: DocumentFlags::default(),
+        }
+    }
+
+    #[test]
+    fn where_one_is_no_run_no_other_is_pinned_or_loses_its_pin() {
+        on_each_engine(async |store| {
+            let record = recorded_run("measured", "a");
+            store.put(&record).await.unwrap();
+            let id = record.run.id.as_str();
+            let refused = asked(&[id, "nosuch"], false).change(&store).await.unwrap_err();
+            assert!(refused.exit == Exit::Usage && refused.message.contains("nosuch is no run"), "{refused}");
+            assert_eq!(store.pins().await.unwrap().len(), 0);
+            asked(&[id, id], false).change(&store).await.unwrap();
+            let refused = asked(&[id, "nosuch"], true).change(&store).await.unwrap_err();
+            assert!(refused.exit == Exit::Usage && refused.message.contains("nosuch is not"), "{refused}");
+            assert_eq!(store.pins().await.unwrap().len(), 1);
+            asked(&[id, id], true).change(&store).await.unwrap();
+            assert_eq!(store.pins().await.unwrap().len(), 0);
+        });
+    }
 }
