@@ -15,6 +15,7 @@ mod export_slots;
 mod farm_flags;
 mod forget;
 mod import;
+mod interruption;
 mod kept_copy;
 mod man;
 mod objects_flag;
@@ -39,6 +40,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use model::error::{Exit, Failure};
 use model::text::excerpt;
 
+use self::interruption::until_interrupted;
 use crate::objects::ObjectKeys;
 use crate::store::{AuditEntry, FarmStore};
 use crate::wall_clock::now_ns;
@@ -101,27 +103,59 @@ pub fn run(args: impl Iterator<Item = OsString>, environment: &FarmEnvironment) 
             return ended(Err(Failure::internal(format!("cannot start threads ({error}): try again"))));
         }
     };
-    let outcome = runtime.block_on(async {
-        match &cli.command {
-            FarmCommand::Serve(args) => serve::run(args, environment).await,
-            FarmCommand::Import(args) => import::run(args, environment).await,
-            FarmCommand::Pull(args) => pull::run(args, environment).await,
-            FarmCommand::Enrol(args) => enrol::run(args, environment).await,
-            FarmCommand::Person(args) => person::run(args, environment).await,
-            FarmCommand::Budget(args) => budget::run(args, environment).await,
-            FarmCommand::Check(args) => check::run(args, environment).await,
-            FarmCommand::Backup(args) => backup::run(args, environment).await,
-            FarmCommand::Prune(args) => prune::run(args, environment).await,
-            FarmCommand::Pin(args) => pin::run(args, environment).await,
-            FarmCommand::Forget(args) => forget::run(args, environment).await,
-            FarmCommand::Export(args) => export::run(args, environment).await,
-            FarmCommand::Completions(args) => completions::run(args, FarmCli::command()),
-            FarmCommand::Man(args) => man::run(args, FarmCli::command()),
-        }
-    });
-    // What reads a large bundle meanwhile is not waited for.
-    runtime.shutdown_background();
-    ended(outcome)
+    let Some(words) = cli.command.when_interrupted() else {
+        let outcome = runtime.block_on(carry_out(&cli.command, environment));
+        // What reads a large bundle meanwhile is not waited for.
+        runtime.shutdown_background();
+        return ended(outcome);
+    };
+    let environment = environment.clone();
+    let command = move || async move { carry_out(&cli.command, &environment).await };
+    ended(until_interrupted(runtime, words, command))
+}
+
+async fn carry_out(command: &FarmCommand, environment: &FarmEnvironment) -> model::error::Result<Exit> {
+    match command {
+        FarmCommand::Serve(args) => serve::run(args, environment).await,
+        FarmCommand::Import(args) => import::run(args, environment).await,
+        FarmCommand::Pull(args) => pull::run(args, environment).await,
+        FarmCommand::Enrol(args) => enrol::run(args, environment).await,
+        FarmCommand::Person(args) => person::run(args, environment).await,
+        FarmCommand::Budget(args) => budget::run(args, environment).await,
+        FarmCommand::Check(args) => check::run(args, environment).await,
+        FarmCommand::Backup(args) => backup::run(args, environment).await,
+        FarmCommand::Prune(args) => prune::run(args, environment).await,
+        FarmCommand::Pin(args) => pin::run(args, environment).await,
+        FarmCommand::Forget(args) => forget::run(args, environment).await,
+        FarmCommand::Export(args) => export::run(args, environment).await,
+        FarmCommand::Completions(args) => completions::run(args, FarmCli::command()),
+        FarmCommand::Man(args) => man::run(args, FarmCli::command()),
+    }
+}
+
+impl FarmCommand {
+    /// What is so after a signal ended it; none for what ends by itself then, and well.
+    fn when_interrupted(&self) -> Option<&'static str> {
+        Some(match self {
+            FarmCommand::Serve(_) => return None,
+            FarmCommand::Import(_) | FarmCommand::Pull(_) => {
+                "what was stored stays, and the same command goes on with the rest"
+            }
+            FarmCommand::Prune(_) | FarmCommand::Forget(_) => {
+                "what went is gone, and the same command goes on with the rest"
+            }
+            FarmCommand::Backup(_) => "there is no whole backup: the same command makes one",
+            FarmCommand::Person(_) => "`onbeat-farm person list` prints who there is",
+            FarmCommand::Enrol(_) => "a code that was not printed is of no use: make another",
+            FarmCommand::Budget(_) | FarmCommand::Pin(_) => {
+                "what was set stays, and the same command can be given again"
+            }
+            FarmCommand::Check(_)
+            | FarmCommand::Export(_)
+            | FarmCommand::Completions(_)
+            | FarmCommand::Man(_) => "nothing was changed, and what was written is not whole",
+        })
+    }
 }
 
 fn ended(outcome: model::error::Result<Exit>) -> u8 {

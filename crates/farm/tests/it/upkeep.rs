@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use super::server::{Server, ask_bytes, farm};
 
@@ -84,6 +84,30 @@ fn a_store_is_looked_at_copied_thinned_out_and_handed_out() {
     assert!(said.contains("2 bundles are not") && said.contains("--objects DIR"), "{said}");
     assert_eq!(told(&["check", "--store", &copy]).0, 0);
     assert_eq!(told(&["export", "--store", &copy]).1, csv);
+}
+
+#[test]
+fn a_signal_ends_a_command_that_waits_with_six_and_it_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    for signal in ["-INT", "-TERM"] {
+        let file = folder.path().join(format!("farm{signal}.db"));
+        let store = format!("sqlite:{}", file.display());
+        // No password comes.
+        let mut child = farm(&["person", "add", "ann", "--store", &store]);
+        let mut child = child.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let input = child.stdin.take();
+        // It listens to signals before it makes a store.
+        while !file.exists() {
+            assert!(child.try_wait().unwrap().is_none());
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+        let ended = child.wait_with_output().unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(6), "{signal}: {said}");
+        assert!(said.starts_with("onbeat-farm: interrupted: ") && said.lines().count() == 1, "{said}");
+        drop(input);
+    }
 }
 
 /// The codes of answers about the runs of a store: the page, and the document of each.
