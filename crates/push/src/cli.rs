@@ -135,8 +135,12 @@ pub fn run(args: impl Iterator<Item = OsString>, environment: &PushEnvironment) 
         }
     };
     let folder = PushFolder(cli.state.clone().unwrap_or_else(|| state(environment).join("push")));
-    let outcome = if let Some(PushCommand::Enrol { url, code, name, ca }) = &cli.command {
-        enrol(&folder, url, code, name.as_deref(), ca.as_deref())
+    let outcome = if let Some(PushCommand::Enrol { url, code, name, ca }) = cli.command {
+        let outcome = until_stopped(move |_| enrol(&folder, &url, &code, name.as_deref(), ca.as_deref()));
+        if matches!(outcome, Ok(Exit::Interrupted)) {
+            say("interrupted: the same command goes on, with the same code");
+        }
+        outcome
     } else {
         let environment = environment.clone();
         until_stopped(move |stop| push(&cli, &folder, &environment, stop))

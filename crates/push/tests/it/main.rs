@@ -62,3 +62,20 @@ fn a_signal_ends_it_with_six_while_it_sleeps_and_while_a_farm_is_silent() {
     assert!(code == Some(6), "{code:?} after {took:?}");
     drop(silent);
 }
+
+#[test]
+fn a_signal_ends_an_enrolment_with_six() {
+    let (folder, farm) = (tempfile::tempdir().unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
+    let address = format!("http{}{}", "://", farm.local_addr().unwrap());
+    let child = Command::new(env!("CARGO_BIN_EXE_onbeat-push"))
+        .args(["enrol", &address, "a-code", "--state"])
+        .arg(folder.path().join("push"))
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // The farm takes the connection and answers nothing.
+    let (silent, _): (TcpStream, _) = farm.accept().unwrap();
+    let (code, took) = ended(child, "-TERM");
+    assert!(code == Some(6), "{code:?} after {took:?}");
+    drop(silent);
+}
