@@ -39,7 +39,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let store = args.store.place(environment)?.open_existing().await?;
     let Some(text) = &args.limit else {
         let found = store.all_budgets().await?;
-        print(&found, &args.output);
+        print(&found, &args.output)?;
         args.output.write(&found)?;
         return Ok(Exit::Ok);
     };
@@ -89,13 +89,14 @@ async fn set_of_board(store: &FarmStore, name: &str, limit: Option<Nanos>) -> Re
     Ok(())
 }
 
-fn print(found: &BudgetsDocument, output: &DocumentFlags) {
+fn print(found: &BudgetsDocument, output: &DocumentFlags) -> Result<()> {
     let fleet = found.fleet_ns.map(|limit| ("all boards".to_owned(), limit));
     let tags = found.tags.iter().map(|of| (format!("tag {}", of.tag), of.budget_ns));
     let boards = found.boards.iter().map(|of| (of.board.clone(), of.budget_ns));
     for (whose, limit) in fleet.into_iter().chain(tags).chain(boards) {
-        output.print(&format!("{whose}\t{}", budget_text(limit)));
+        output.print(&format!("{whose}\t{}", budget_text(limit)))?;
     }
+    Ok(())
 }
 
 #[cfg(test)]

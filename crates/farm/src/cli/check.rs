@@ -175,7 +175,7 @@ impl Unread {
 /// Prints what was found.
 fn told(args: &Args, runs: u64, faults: &[String]) -> Result<Exit> {
     let faults: Vec<String> = faults.iter().map(|fault| clean(fault)).collect();
-    faults.iter().for_each(|fault| args.output.print(fault));
+    faults.iter().try_for_each(|fault| args.output.print(fault))?;
     args.output.remark(&format!(
         "{} looked at, {} found",
         several(runs, "run", "runs"),

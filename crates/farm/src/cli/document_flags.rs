@@ -1,6 +1,6 @@
 //! `--json` and `-q`: what a command did as a document, and its remarks.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use model::error::{Exit, Failure, Result, json_pretty};
@@ -36,10 +36,11 @@ impl DocumentFlags {
         !self.json.as_deref().is_some_and(is_dash)
     }
 
-    /// A line of a result that is printed; a standard output that was closed does not matter.
-    pub fn print(&self, line: &str) {
-        if self.prints() {
-            let _ = writeln!(std::io::stdout(), "{line}");
+    /// A line of a result that is printed; that its reader has gone does not matter.
+    pub fn print(&self, line: &str) -> Result<()> {
+        match self.prints() {
+            true => print_line(&mut std::io::stdout(), line),
+            false => Ok(()),
         }
     }
 
@@ -55,6 +56,15 @@ impl DocumentFlags {
         let Some(path) = &self.json else { return Ok(()) };
         let text = json_pretty(document)?;
         host::write_document(path, &harmless(&text)).map_err(|error| unwritable(path, &error))
+    }
+}
+
+fn print_line(out: &mut impl Write, line: &str) -> Result<()> {
+    match writeln!(out, "{line}") {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::internal(format!("cannot print it ({error}): try again")))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -74,6 +84,25 @@ fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    struct Failing(ErrorKind);
+
+    impl Write for Failing {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            Err(self.0.into())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_printed_is_a_failure_unless_its_reader_has_gone() {
+        assert!(print_line(&mut Failing(ErrorKind::BrokenPipe), "a").is_ok());
+        let failure = print_line(&mut Failing(ErrorKind::StorageFull), "a").unwrap_err();
+        assert!(failure.exit == Exit::Internal && failure.message.contains("cannot print"), "{failure}");
+    }
 
     #[test]
     fn a_document_goes_into_its_file_or_takes_standard_output() {

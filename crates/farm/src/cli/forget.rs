@@ -99,7 +99,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     document.not_again = not_again.collect();
     if args.runs.is_empty() {
         for one in &document.not_again {
-            args.output.print(&format!("{}\t{}", one.run, moment(one.t)));
+            args.output.print(&format!("{}\t{}", one.run, moment(one.t)))?;
         }
     }
     args.output.write(&document)?;

@@ -147,7 +147,7 @@ async fn list(store: &FarmStore, output: &DocumentFlags) -> Result<Exit> {
     let people = store.people().await?;
     for person in &people {
         let (role, since) = (person.role.word(), date(person.created));
-        output.print(&format!("{}\t{role}\tsince {since}", person.name));
+        output.print(&format!("{}\t{role}\tsince {since}", person.name))?;
     }
     output.write(&PeopleDocument { schema: "onbeat.farm-people/1", people })?;
     Ok(Exit::Ok)

@@ -95,7 +95,7 @@ impl Args {
 async fn print(store: &FarmStore, output: &DocumentFlags) -> Result<()> {
     for pin in store.pins().await? {
         let at = crate::pages::parts::moment(pin.t);
-        output.print(&format!("{}\t{}\t{at}\t{}\t{}", pin.run, pin.board, pin.who, pin.note));
+        output.print(&format!("{}\t{}\t{at}\t{}\t{}", pin.run, pin.board, pin.who, pin.note))?;
     }
     Ok(())
 }

@@ -87,6 +87,26 @@ fn a_store_is_looked_at_copied_thinned_out_and_handed_out() {
 }
 
 #[test]
+fn a_result_that_cannot_be_printed_ends_with_one_and_a_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("sqlite:{}", folder.path().join("farm.db").display());
+    let runs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs");
+    assert_eq!(told(&["import", "--board", "a", "--store", &store, runs.to_str().unwrap()]).0, 0);
+    assert_eq!(told(&["person", "add", "ann", "--generate", "--store", &store]).0, 0);
+    assert_eq!(told(&["budget", "200us", "--store", &store]).0, 0);
+    // Each run is a fault without its copy.
+    fs::remove_dir_all(folder.path().join("farm.db.bundles")).unwrap();
+    for command in [&["person", "list"][..], &["budget"], &["check"]] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let words = [command, &["--store", &store]].concat();
+        let ended = farm(&words).stdout(full).output().unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(1), "{command:?}: {said}");
+        assert!(said.contains("onbeat-farm: cannot print it"), "{command:?}: {said}");
+    }
+}
+
+#[test]
 fn a_signal_ends_a_command_that_waits_with_six_and_it_says_so() {
     let folder = tempfile::tempdir().unwrap();
     for signal in ["-INT", "-TERM"] {
