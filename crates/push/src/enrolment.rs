@@ -1,6 +1,7 @@
 //! The board's token, in a file that its owner alone reads.
 
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use host::dir::Dir;
@@ -74,10 +75,7 @@ impl Enrolment {
     pub fn read(folder: &PushFolder) -> Result<Enrolment> {
         let file = folder.0.join(FILE);
         let shown = model::text::quoted(&file);
-        let bytes = host::read_user_file(&file, LIMIT).map_err(|error| {
-            let remedy = "enrol this board first: onbeat-push enrol URL CODE";
-            Failure::of_call(format!("cannot read {shown}"), &error, Exit::Usage, remedy)
-        })?;
+        let bytes = host::read_user_file(&file, LIMIT).map_err(|error| unread(&shown, &error))?;
         let enrolment: Enrolment = serde_json::from_slice(&bytes).map_err(|_| {
             Failure::usage(format!("{shown} is damaged: enrol this board again, with a new code"))
         })?;
@@ -92,6 +90,15 @@ impl Enrolment {
     pub fn write(&self, folder: &PushFolder) -> Result<()> {
         folder.write(FILE, &model::error::json(self)?)
     }
+}
+
+fn unread(shown: &str, error: &std::io::Error) -> Failure {
+    let remedy = match error.kind() {
+        // It is enrolled, by another user.
+        ErrorKind::PermissionDenied => "run this as its owner, which may be root",
+        _ => "enrol this board first: onbeat-push enrol URL CODE",
+    };
+    Failure::of_call(format!("cannot read {shown}"), error, Exit::Usage, remedy)
 }
 
 /// Whether it may be a token: a line break in it would be a header of its own.
@@ -154,6 +161,16 @@ mod tests {
         assert!(!folder.0.join(OPEN).exists() && begin("farm", "code") != last);
         std::fs::write(folder.0.join(OPEN), "{").unwrap();
         assert_eq!(begin("farm", "code").len(), 64);
+    }
+
+    #[test]
+    fn a_token_of_another_user_is_no_reason_to_enrol_again() {
+        // EACCES and ENOENT.
+        for (errno, exit, remedy) in [(13, Exit::NotPermitted, "as its owner"), (2, Exit::Usage, "enrol URL")]
+        {
+            let failure = unread("farm.json", &std::io::Error::from_raw_os_error(errno));
+            assert!(failure.exit == exit && failure.message.contains(remedy), "{failure}");
+        }
     }
 
     #[test]

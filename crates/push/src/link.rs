@@ -208,6 +208,9 @@ fn not_reached(error: &str) -> String {
     let remedy = if error.contains("UnknownIssuer") {
         "no authority that this board trusts has signed its certificate: enrol with --ca FILE, the \
          certificate of its own authority"
+    } else if error.contains("CaUsedAsEndEntity") {
+        "its certificate is marked as an authority, and a server's own must not be: make an authority, and \
+         a certificate of the farm that it signs, as docs/farm-setup.md does"
     } else if error.contains("certificate") {
         "its certificate is not good for this address now: look at its names and days, and at this \
          board's clock"
@@ -288,6 +291,8 @@ mod tests {
         assert_eq!(of(401), Err(LinkFault::Token("why".into())));
         let told = not_reached("io: invalid peer certificate: UnknownIssuer");
         assert!(told.contains("--ca") && !not_reached("io: Connection refused").contains("--ca"));
+        let told = not_reached("io: invalid peer certificate: Other(OtherError(CaUsedAsEndEntity))");
+        assert!(told.contains("make an authority") && !told.contains("clock"), "{told}");
         assert!(not_reached("io: invalid peer certificate: Expired").contains("clock"));
         assert_eq!(of(413).unwrap().detail(), "why");
         for (body, is_own) in [

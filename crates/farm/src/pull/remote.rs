@@ -132,7 +132,7 @@ impl RemoteRuns<'_> {
                 let why = "it has no folder of runs: measure there, as the user that ssh logs in";
                 return Err(RemoteFault::Failed(why.to_owned()));
             }
-            (code, said) => return Err(failed(code, &said)),
+            (code, said) => return Err(self.failed(code, &said)),
         }
         Ok(all_listed(&String::from_utf8_lossy(&text)))
     }
@@ -150,13 +150,13 @@ impl RemoteRuns<'_> {
         match unpacked {
             Ok(unpacked) => match self.ended(program)? {
                 (Some(0 | CHANGED), _) => Ok(unpacked),
-                (code, said) => Err(failed(code, &said)),
+                (code, said) => Err(self.failed(code, &said)),
             },
             Err(_) if program.is_silent() => Err(self.silent()),
             // What is refused is not read to its end. What was cut may have its reason over there.
             Err(why) if why.contains("cut") => match self.ended(program)? {
                 (Some(0), _) => Err(RemoteFault::Refused(why)),
-                (code, said) => Err(failed(code, &said)),
+                (code, said) => Err(self.failed(code, &said)),
             },
             Err(why) => Err(RemoteFault::Refused(why)),
         }
@@ -180,25 +180,26 @@ impl RemoteRuns<'_> {
         }
     }
 
+    fn failed(&self, code: Option<i32>, said: &str) -> RemoteFault {
+        let last = excerpt(said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default());
+        match code {
+            Some(NO_CONNECTION) => RemoteFault::Unreached(format!(
+                "host not reached ({last}): try `ssh -oBatchMode=yes {}` by hand",
+                excerpt(self.target)
+            )),
+            Some(code) => RemoteFault::Failed(format!(
+                "it cannot be asked, code {code} ({last}): it takes sh, tar and sha256sum"
+            )),
+            None => RemoteFault::Failed("ssh was ended by a signal: try again".to_owned()),
+        }
+    }
+
     fn silent(&self) -> RemoteFault {
         RemoteFault::Silent(format!(
             "nothing came from it for {}: log in by hand and see what holds it up, or wait longer with \
              --silence",
             self.silence.spoken()
         ))
-    }
-}
-
-fn failed(code: Option<i32>, said: &str) -> RemoteFault {
-    let last = excerpt(said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default());
-    match code {
-        Some(NO_CONNECTION) => {
-            RemoteFault::Unreached(format!("host not reached ({last}): try `ssh -oBatchMode=yes` by hand"))
-        }
-        Some(code) => RemoteFault::Failed(format!(
-            "it cannot be asked, code {code} ({last}): it takes sh, tar and sha256sum"
-        )),
-        None => RemoteFault::Failed("ssh was ended by a signal: try again".to_owned()),
     }
 }
 
@@ -262,6 +263,16 @@ mod tests {
             assert!(!inner.contains(['\'', '!', '\n']), "{inner}");
         }
         assert_eq!(OPTIONS.last(), Some(&"--"));
+    }
+
+    #[test]
+    fn what_is_to_be_tried_by_hand_names_the_host() {
+        let runs = RemoteRuns { target: "operator@press-4", always: false, silence: Nanos::SECOND };
+        let RemoteFault::Unreached(why) = runs.failed(Some(NO_CONNECTION), "Connection refused\n") else {
+            panic!("it was reached");
+        };
+        assert!(why.contains("(Connection refused)"), "{why}");
+        assert!(why.contains("`ssh -oBatchMode=yes operator@press-4`"), "{why}");
     }
 
     #[test]
