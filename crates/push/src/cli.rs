@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use bundle::record::read::is_record;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use host::MachineFiles;
 use model::error::{Exit, Failure, Result};
@@ -16,8 +15,8 @@ use super::address::FarmAddress;
 use super::backoff::Backoff;
 use super::document::{PushDocument, PushWords, say};
 use super::enrolment::{Enrolment, OpenEnrolment, PushFolder, is_token};
-use super::found_runs::found;
 use super::link::{HttpLink, LinkFault};
+use super::named_folders::nothing_in;
 use super::quiet::is_measuring;
 use super::round::{PushSources, run_round};
 use super::sent::{SentLog, UntoldWords};
@@ -342,21 +341,9 @@ fn sources(cli: &PushCli, environment: &PushEnvironment) -> PushSources {
 
 /// What is to be said of folders that were named and in which there is nothing to send.
 fn empty(cli: &PushCli, sources: &PushSources) -> Vec<String> {
-    let is_there = |folder: &&PathBuf| host::is_dir(folder).unwrap_or(false);
-    let runs = sources.runs.iter().filter(|_| !cli.runs.is_empty()).filter(is_there);
-    // One that cannot be read is told where its runs are sent.
-    let is_empty = |folder: &&PathBuf| {
-        let found = found(folder);
-        found.places.is_empty() && found.unread.is_none()
-    };
-    let runs = runs.filter(is_empty).map(|folder| {
-        format!("--runs: {} holds no run: name the folder that runs or suites are in", quoted(folder))
-    });
-    let records = sources.records.iter().filter(|_| !cli.record.is_empty()).filter(is_there);
-    let records = records
-        .filter(|folder| !is_record(folder))
-        .map(|folder| format!("--record: {} is no record of `onbeat watch` yet", quoted(folder)));
-    runs.chain(records).collect()
+    let runs: &[PathBuf] = if cli.runs.is_empty() { &[] } else { &sources.runs };
+    let records: &[PathBuf] = if cli.record.is_empty() { &[] } else { &sources.records };
+    nothing_in(runs, records)
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@
 //! which speaks HTTP; [`receipt`] tells a farm's answers from others. What was acknowledged is in
 //! [`sent`], [`known`] compares it with what the farm has, and [`removed`] asks whether what was
 //! removed there may come again; nothing is copied, the record and the runs themselves wait, and
-//! [`spool`] holds the runs to a size where one is given.
+//! [`spool`] holds the runs to a size where one is given. [`named_folders`] says of which that were
+//! named nothing is to be sent.
 
 pub mod address;
 pub mod backoff;
@@ -19,6 +20,7 @@ pub mod found_runs;
 pub mod known;
 pub mod link;
 pub mod manifest;
+pub mod named_folders;
 pub mod parts;
 pub mod quiet;
 pub mod receipt;

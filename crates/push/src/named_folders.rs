@@ -1,0 +1,55 @@
+//! Folders that were named and in which there is nothing to send.
+
+use std::path::{Path, PathBuf};
+
+use bundle::record::read::is_record;
+use model::text::quoted;
+
+use super::found_runs::found;
+
+/// What is to be said of them, a line each; of one that is not there yet nothing.
+pub fn nothing_in(runs: &[PathBuf], records: &[PathBuf]) -> Vec<String> {
+    let is_there = |folder: &&PathBuf| host::identity(folder).is_some();
+    let runs = runs.iter().filter(is_there).filter_map(|folder| {
+        let shown = quoted(folder);
+        if is_no_folder(folder) {
+            return Some(format!("--runs: {shown} is no folder: name the one that runs or suites are in"));
+        }
+        // One that cannot be read is told where its runs are sent.
+        let found = found(folder);
+        let is_empty = found.places.is_empty() && found.unread.is_none();
+        is_empty.then(|| format!("--runs: {shown} holds no run: name the folder that runs or suites are in"))
+    });
+    let records = records.iter().filter(is_there).filter(|folder| !is_record(folder)).map(|folder| {
+        let shown = quoted(folder);
+        match is_no_folder(folder) {
+            true => format!("--record: {shown} is no folder: name that of `onbeat watch`"),
+            false => format!("--record: {shown} is no record of `onbeat watch` yet"),
+        }
+    });
+    runs.chain(records).collect()
+}
+
+fn is_no_folder(path: &Path) -> bool {
+    host::is_dir(path).is_ok_and(|is_dir| !is_dir)
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods)] // Tests make files of their own.
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_told_from_a_folder_without_runs_and_from_one_that_is_not_there() {
+        let place = tempfile::tempdir().unwrap();
+        let (file, folder) = (place.path().join("run.json"), place.path().join("runs"));
+        std::fs::write(&file, "{}").unwrap();
+        std::fs::create_dir(&folder).unwrap();
+        let all = [file, folder, place.path().join("later")];
+        let (runs, records) = (nothing_in(&all, &[]), nothing_in(&[], &all));
+        assert!(runs.len() == 2 && records.len() == 2, "{runs:?} {records:?}");
+        for (said, later) in [(&runs, "holds no run"), (&records, "no record")] {
+            assert!(said[0].contains("run.json is no folder") && said[1].contains(later), "{said:?}");
+        }
+    }
+}
