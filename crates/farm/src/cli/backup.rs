@@ -3,14 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use model::error::{Exit, Failure, Result};
-use model::text::{quoted, several};
+use model::text::{clean, quoted, several};
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use super::FarmEnvironment;
 use super::backup_folder::BackupFolder;
+use super::document_flags::DocumentFlags;
 use super::farm_flags::FarmFlags;
 use super::kept_copy::differs;
 use super::store_flag::StorePlace;
-use super::{FarmEnvironment, say};
 use crate::folders::lies_in;
 use crate::ingest::bundle::{is_id, read};
 use crate::ingest::environment::hex;
@@ -33,6 +35,28 @@ pub struct Args {
     dir: PathBuf,
     #[command(flatten)]
     farm: FarmFlags,
+    #[command(flatten)]
+    output: DocumentFlags,
+}
+
+/// What is in the backup, and what is not.
+#[derive(Serialize)]
+struct BackupDocument {
+    schema: &'static str,
+    /// The folder.
+    place: String,
+    /// Runs whose bundles are in it.
+    copied: u64,
+    missing: Vec<MissingBundle>,
+    /// Runs whose bundles stay in the bucket.
+    in_bucket: u64,
+}
+
+/// A run that is in the backup without its bundle.
+#[derive(Serialize)]
+struct MissingBundle {
+    run: String,
+    reason: String,
 }
 
 /// How often a bundle is copied that changes meanwhile.
@@ -40,6 +64,7 @@ const TRIES: u32 = 3;
 const REMOVED: &str = "it was removed from the farm meanwhile";
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
+    args.output.check()?;
     let (place, bucket) = args.farm.open(environment)?;
     if place.is_database() {
         return Err(Failure::usage(
@@ -54,25 +79,31 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         message: format!("no backup is left in {}: {}", quoted(&args.dir), failure.message),
         ..failure
     };
-    let counted = copy_all(store, place.bundles, &folder, bucket.is_some()).await.map_err(not_made)?;
+    let copied = copy_all(store, place.bundles, &folder, bucket.is_some(), &args.output).await;
+    let counted = copied.map_err(not_made)?;
     let dir = folder.finish().map_err(not_made)?;
     let runs = several(counted.copied, "run", "runs");
-    say(&format!("onbeat-farm: the store and {runs} are in {}", quoted(&dir)));
+    args.output.remark(&format!("the store and {runs} are in {}", quoted(&dir)));
     if let Some(bucket) = bucket {
         let runs = several(counted.in_bucket, "run lies", "runs lie");
-        say(&format!(
-            "onbeat-farm: {runs} in {}: back them up there, by its versions or a copy of it",
+        args.output.remark(&format!(
+            "{runs} in {}: back them up there, by its versions or a copy of it",
             bucket.name()
         ));
     }
-    Ok(if counted.missing == 0 { Exit::Ok } else { Exit::Inconclusive })
+    let exit = if counted.missing.is_empty() { Exit::Ok } else { Exit::Inconclusive };
+    let CountedBackup { copied, missing, in_bucket } = counted;
+    let place = dir.to_string_lossy().into_owned();
+    let schema = "onbeat.farm-backup/1";
+    args.output.write(&BackupDocument { schema, place, copied, missing, in_bucket })?;
+    Ok(exit)
 }
 
 /// What became of the bundles.
 #[derive(Default)]
 struct CountedBackup {
     copied: u64,
-    missing: u64,
+    missing: Vec<MissingBundle>,
     in_bucket: u64,
 }
 
@@ -82,6 +113,7 @@ async fn copy_all(
     own: PathBuf,
     folder: &BackupFolder,
     has_bucket: bool,
+    output: &DocumentFlags,
 ) -> Result<CountedBackup> {
     // The database first: what comes later is not in it, and what it names is copied after it.
     let file = folder.file();
@@ -95,7 +127,7 @@ async fn copy_all(
     let copy = StorePlace::file(file.clone());
     let to = copy.open_existing().await?;
     let backup = StoreBackup { from: store, own, to, bundles: copy.bundles };
-    let counted = backup.copy_bundles(has_bucket).await;
+    let counted = backup.copy_bundles(has_bucket, output).await;
     // It is one file then, which can be copied by itself.
     backup.to.close().await;
     counted
@@ -120,15 +152,16 @@ enum BackedUp {
 
 impl StoreBackup {
     /// Copies the bundles of all runs.
-    async fn copy_bundles(&self, has_bucket: bool) -> Result<CountedBackup> {
+    async fn copy_bundles(&self, has_bucket: bool, output: &DocumentFlags) -> Result<CountedBackup> {
         let mut counted = CountedBackup::default();
         for run in self.to.places().await? {
             match self.copy(&run, has_bucket).await? {
                 BackedUp::Here => counted.copied += 1,
                 BackedUp::InBucket => counted.in_bucket += 1,
                 BackedUp::Missing(why) => {
-                    say(&format!("onbeat-farm: {} is not in the backup: {why}", run.id));
-                    counted.missing += 1;
+                    let reason = clean(&why);
+                    output.remark(&format!("{} is not in the backup: {reason}", run.id));
+                    counted.missing.push(MissingBundle { run: run.id.clone(), reason });
                 }
             }
         }
@@ -391,7 +424,7 @@ mod tests {
             fs::write(top.join("full"), "").unwrap();
             let bundles = top.join("full/farm.db.bundles");
             let backup = StoreBackup { from, own: top.join("farm.db.bundles"), to, bundles };
-            let ended = backup.copy_bundles(false).await.err().unwrap();
+            let ended = backup.copy_bundles(false, &DocumentFlags::default()).await.err().unwrap();
             assert!(ended.exit == Exit::Internal && ended.message.contains(&record.run.id), "{ended}");
         });
     }

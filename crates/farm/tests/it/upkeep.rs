@@ -87,6 +87,30 @@ fn a_store_is_looked_at_copied_thinned_out_and_handed_out() {
 }
 
 #[test]
+fn what_is_in_a_backup_and_what_is_not_is_a_document() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let store = format!("sqlite:{}", at("farm.db"));
+    let runs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs");
+    assert_eq!(told(&["import", "--board", "a", "--store", &store, runs.to_str().unwrap()]).0, 0);
+    let backed_up = |name: &str, wanted: i32| -> serde_json::Value {
+        let (code, out, said) = told(&["backup", &at(name), "--json", "-", "-q", "--store", &store]);
+        assert_eq!((code, said.as_str()), (wanted, ""), "{out}");
+        serde_json::from_str(&out).unwrap()
+    };
+    let whole = backed_up("whole", 0);
+    assert_eq!((&whole["schema"], &whole["copied"]), (&"onbeat.farm-backup/1".into(), &2.into()));
+    assert!(whole["place"].as_str().unwrap().ends_with("/whole") && whole["in_bucket"] == 0, "{whole}");
+    assert_eq!(whole["missing"].as_array().unwrap().len(), 0);
+    // Each run is in the store, and its copy is gone.
+    fs::remove_dir_all(at("farm.db.bundles")).unwrap();
+    let short = backed_up("short", 7);
+    let missing = short["missing"].as_array().unwrap();
+    assert!(short["copied"] == 0 && missing.len() == 2, "{short}");
+    assert!(missing.iter().all(|one| one["run"].is_string() && one["reason"].is_string()), "{short}");
+}
+
+#[test]
 fn a_result_that_cannot_be_printed_ends_with_one_and_a_line() {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("sqlite:{}", folder.path().join("farm.db").display());
