@@ -17,6 +17,7 @@ fn main() -> ExitCode {
     let environment = farm::cli::FarmEnvironment {
         state_home: variable("XDG_STATE_HOME"),
         home: variable("HOME"),
+        dumb: variable("TERM").is_none_or(|value| value == "dumb"),
         objects,
     };
     ExitCode::from(farm::cli::run(std::env::args_os(), &environment))

@@ -12,6 +12,7 @@ use super::backup_folder::BackupFolder;
 use super::document_flags::DocumentFlags;
 use super::farm_flags::FarmFlags;
 use super::kept_copy::differs;
+use super::progress::CommandProgress;
 use super::store_flag::StorePlace;
 use crate::folders::lies_in;
 use crate::ingest::bundle::{is_id, read};
@@ -79,9 +80,12 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         message: format!("no backup is left in {}: {}", quoted(&args.dir), failure.message),
         ..failure
     };
-    let copied = copy_all(store, place.bundles, &folder, bucket.is_some(), &args.output).await;
+    let progress = args.output.progress(environment);
+    let copied = copy_all(store, place.bundles, &folder, bucket.is_some(), (&args.output, &progress)).await;
     let counted = copied.map_err(not_made)?;
+    progress.step("waiting for the disk", None);
     let dir = folder.finish().map_err(not_made)?;
+    drop(progress);
     let runs = several(counted.copied, "run", "runs");
     args.output.remark(&format!("the store and {runs} are in {}", quoted(&dir)));
     if let Some(bucket) = bucket {
@@ -113,7 +117,7 @@ async fn copy_all(
     own: PathBuf,
     folder: &BackupFolder,
     has_bucket: bool,
-    output: &DocumentFlags,
+    (output, progress): (&DocumentFlags, &CommandProgress),
 ) -> Result<CountedBackup> {
     // The database first: what comes later is not in it, and what it names is copied after it.
     let file = folder.file();
@@ -123,11 +127,12 @@ async fn copy_all(
         let what = format!("cannot write to {}", quoted(&file));
         Failure::of_call(what, &error, Exit::Usage, "name a folder of your own, with space")
     })?;
+    progress.step("copying the database", None);
     store.copy_to(text).await?;
     let copy = StorePlace::file(file.clone());
     let to = copy.open_existing().await?;
     let backup = StoreBackup { from: store, own, to, bundles: copy.bundles };
-    let counted = backup.copy_bundles(has_bucket, output).await;
+    let counted = backup.copy_bundles(has_bucket, output, progress).await;
     // It is one file then, which can be copied by itself.
     backup.to.close().await;
     counted
@@ -152,9 +157,16 @@ enum BackedUp {
 
 impl StoreBackup {
     /// Copies the bundles of all runs.
-    async fn copy_bundles(&self, has_bucket: bool, output: &DocumentFlags) -> Result<CountedBackup> {
+    async fn copy_bundles(
+        &self,
+        has_bucket: bool,
+        output: &DocumentFlags,
+        progress: &CommandProgress,
+    ) -> Result<CountedBackup> {
         let mut counted = CountedBackup::default();
-        for run in self.to.places().await? {
+        let runs = self.to.places().await?;
+        progress.step("copying runs", Some(runs.len() as u64));
+        for run in runs {
             match self.copy(&run, has_bucket).await? {
                 BackedUp::Here => counted.copied += 1,
                 BackedUp::InBucket => counted.in_bucket += 1,
@@ -164,6 +176,7 @@ impl StoreBackup {
                     counted.missing.push(MissingBundle { run: run.id.clone(), reason });
                 }
             }
+            progress.add();
         }
         Ok(counted)
     }
@@ -424,7 +437,8 @@ mod tests {
             fs::write(top.join("full"), "").unwrap();
             let bundles = top.join("full/farm.db.bundles");
             let backup = StoreBackup { from, own: top.join("farm.db.bundles"), to, bundles };
-            let ended = backup.copy_bundles(false, &DocumentFlags::default()).await.err().unwrap();
+            let (output, progress) = (DocumentFlags::default(), CommandProgress::begin(false));
+            let ended = backup.copy_bundles(false, &output, &progress).await.err().unwrap();
             assert!(ended.exit == Exit::Internal && ended.message.contains(&record.run.id), "{ended}");
         });
     }

@@ -99,6 +99,8 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         // Also where no run is in it yet.
         bucket.check_owner(store.identity().await?).await?;
     }
+    let progress = args.output.progress(environment);
+    progress.step("looking at the database", None);
     let mut faults = store.out_of_range(latest(now())).await?;
     let mut places = store.places().await?;
     for run in &mut places {
@@ -111,6 +113,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let counted = store.counted_seconds().await?;
     let look = BundleLook { bundles: &place.bundles, bucket: bucket.as_ref(), deep: args.deep };
     let (mut missing, mut unread) = (0, Unread::default());
+    progress.step("looking at runs", Some(places.len() as u64));
     for run in &places {
         unread.add(&look, run);
         if !look.faults(run, counted.get(&run.id)).await?.is_empty() {
@@ -118,7 +121,9 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
             missing += u64::from(!now.is_empty() && !is_at(&run.place));
             faults.extend(now);
         }
+        progress.add();
     }
+    drop(progress);
     let exit = told(args, places.len() as u64, &faults)?;
     if let Some(hint) = where_to_look(missing).filter(|_| !args.farm.names_objects()) {
         args.output.remark(&hint);

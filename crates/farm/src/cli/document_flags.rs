@@ -7,7 +7,8 @@ use model::error::{Exit, Failure, Result, json_pretty};
 use model::text::{harmless, quoted};
 use serde::Serialize;
 
-use super::say;
+use super::progress::CommandProgress;
+use super::{FarmEnvironment, say};
 
 /// The flags of a command that has a result.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -15,7 +16,7 @@ pub struct DocumentFlags {
     /// Write the result as JSON there; `-` is standard output, which then holds nothing else
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// No remarks on standard error
+    /// No remarks and no progress on standard error
     #[arg(short, long)]
     quiet: bool,
 }
@@ -49,6 +50,11 @@ impl DocumentFlags {
         if !self.quiet {
             say(&format!("onbeat-farm: {line}"));
         }
+    }
+
+    /// How far the command is, unless that is not wanted.
+    pub fn progress(&self, environment: &FarmEnvironment) -> CommandProgress {
+        CommandProgress::begin(!self.quiet && !environment.dumb)
     }
 
     /// Writes the result to where it is to go.

@@ -7,6 +7,7 @@ use model::error::{Exit, Failure, Result};
 use super::export_results::ResultFlags;
 use super::export_slots::next_slots;
 use super::printed_output::PrintedOutput;
+use super::progress::CommandProgress;
 use super::store_flag::StoreFlag;
 use super::{FarmEnvironment, say};
 use crate::records::{FarmBoard, SeriesOfBoard, Tier};
@@ -63,7 +64,8 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     }
     if let Some(dir) = &args.parquet {
         let within = TimeStretch { from: args.from, to: args.to };
-        return super::export_parquet::export(&store, &boards, within, dir).await;
+        let progress = CommandProgress::begin(!environment.dumb);
+        return super::export_parquet::export(&store, &boards, within, dir, &progress).await;
     }
     let mut out = BufWriter::new(PrintedOutput::new(io::stdout().lock()));
     let outcome = print(args, &store, &boards, tier, &mut out).await;

@@ -14,6 +14,7 @@ use model::units::Nanos;
 use model::wall_time::{nanos_of, wall_time};
 
 use super::export_slots::next_slots;
+use super::progress::CommandProgress;
 use super::say;
 use crate::records::{FarmBoard, FarmSlot, SeriesKey};
 use crate::results::parquet::{self, ParquetColumn, ParquetValues};
@@ -29,27 +30,33 @@ pub async fn export(
     boards: &[FarmBoard],
     within: TimeStretch,
     dir: &Path,
+    progress: &CommandProgress,
 ) -> Result<Exit> {
     let failed = |error: &std::io::Error| {
         let what = format!("--parquet: cannot write to {}", quoted(dir));
         Failure::of_call(what, error, Exit::Usage, "name a folder of your own that is new or empty")
     };
     let (top, _) = Dir::create(dir).map_err(|error| failed(&error))?;
-    let (mut files, mut rows) = (0, 0);
+    let mut all = Vec::new();
     for board in boards {
-        for month in months(store, board, within).await? {
-            let mut folder = MonthFolder::of(&top, board, &month);
-            let mut slots = MonthSlots::of(store, board, &month).await?;
-            loop {
-                let some = slots.next(store, board, MOST).await?;
-                if some.is_empty() {
-                    break;
-                }
-                folder.add(&some).map_err(|error| failed(&error))?;
-                rows += some.len() as u64;
+        let found = months(store, board, within).await?;
+        all.extend(found.into_iter().map(|month| (board, month)));
+    }
+    progress.step("writing months of boards", Some(all.len() as u64));
+    let (mut files, mut rows) = (0, 0);
+    for (board, month) in &all {
+        let mut folder = MonthFolder::of(&top, board, month);
+        let mut slots = MonthSlots::of(store, board, month).await?;
+        loop {
+            let some = slots.next(store, board, MOST).await?;
+            if some.is_empty() {
+                break;
             }
-            files += folder.files;
+            folder.add(&some).map_err(|error| failed(&error))?;
+            rows += some.len() as u64;
         }
+        files += folder.files;
+        progress.add();
     }
     let (files, rows) = (several(files, "file", "files"), several(rows, "slot", "slots"));
     say(&format!("onbeat-farm: {rows} in {files} below {}", quoted(dir)));

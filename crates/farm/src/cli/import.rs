@@ -15,7 +15,7 @@ use super::kept_copy::mend;
 use super::note_left_out;
 use super::take_record::{TakenRecord, take_record};
 use crate::ingest::bundle::read;
-use crate::ingest::find::{FoundBundle, bundles, unread};
+use crate::ingest::find::{FoundBundle, FoundBundles, bundles, unread};
 use crate::ingest::keep::{copying_turn, keep, name_of_state};
 use crate::objects::{BucketFault, ObjectBucket, name_in_bucket};
 use crate::pages::fleet::RefusedBundle;
@@ -136,15 +136,12 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     }
     let to = KeptIn { bundles: place.bundles, bucket, output: output.clone() };
     let mut document = ImportDocument { schema: "onbeat.farm-import/1", ..ImportDocument::default() };
-    for (folder, root) in args.folders.iter().zip(&roots) {
-        let found = bundles(root);
-        if found.cut {
-            let reason = "more files than are looked at: name a folder that holds runs alone";
-            document.refuse(output, folder, reason.to_owned());
-        }
-        for (place, why) in &found.unread {
-            document.refuse(output, place, unread(why));
-        }
+    let progress = output.progress(environment);
+    progress.step("looking for runs", None);
+    let all = found_below(args, &roots, &mut document);
+    let total = all.iter().map(|found| found.runs.len() + found.records.len()).sum::<usize>();
+    progress.step("importing", Some(total as u64));
+    for found in all {
         for mut one in found.runs {
             one.board = args.board.clone().or(one.board);
             match take_in(&store, &one, &to).await? {
@@ -153,12 +150,15 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
                 Ok(_) => document.stored.push(shown(&one.place)),
                 Err(reason) => document.refuse(output, &one.place, reason),
             }
+            progress.add();
         }
         for mut one in found.records {
             one.board = args.board.clone().or(one.board);
             document.add_record(&store, &one, output).await?;
+            progress.add();
         }
     }
+    drop(progress);
     output.remark(&document.words());
     note_left_out(&store, "import", &document.left_out()).await?;
     if document.is_empty() {
@@ -182,6 +182,23 @@ impl Args {
         };
         self.folders.iter().map(whole).collect()
     }
+}
+
+/// What there is in each of the folders; what of them cannot be looked at is refused.
+fn found_below(args: &Args, roots: &[PathBuf], document: &mut ImportDocument) -> Vec<FoundBundles> {
+    let mut all = Vec::new();
+    for (folder, root) in args.folders.iter().zip(roots) {
+        let found = bundles(root);
+        if found.cut {
+            let reason = "more files than are looked at: name a folder that holds runs alone";
+            document.refuse(&args.output, folder, reason.to_owned());
+        }
+        for (place, why) in &found.unread {
+            document.refuse(&args.output, place, unread(why));
+        }
+        all.push(found);
+    }
+    all
 }
 
 /// Where copies of bundles go.

@@ -22,6 +22,7 @@ mod objects_flag;
 mod person;
 mod pin;
 mod printed_output;
+mod progress;
 mod prune;
 mod pull;
 mod retention;
@@ -52,6 +53,8 @@ pub struct FarmEnvironment {
     pub state_home: Option<OsString>,
     /// `$HOME`.
     pub home: Option<OsString>,
+    /// Whether `$TERM` says that no line can be drawn anew.
+    pub dumb: bool,
     /// Keys and place of an object store.
     pub objects: ObjectKeys,
 }
@@ -190,8 +193,7 @@ async fn note_left_out(store: &FarmStore, command: &str, left_out: &[String]) ->
 
 /// A line on standard error; that it cannot be written is no reason to end.
 fn say(line: &str) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "{line}");
+    progress::write_other(line);
 }
 
 #[cfg(test)]

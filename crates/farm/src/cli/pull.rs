@@ -117,6 +117,8 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         silence,
     });
     let (places, mut asked) = (Arc::new(Semaphore::new(AT_ONCE)), JoinSet::new());
+    let progress = args.output.progress(environment);
+    progress.step("fetching from boards", Some(hosts.len() as u64));
     for mut host in hosts {
         host.settle(&to.store).await?;
         let (to, places) = (to.clone(), places.clone());
@@ -131,9 +133,11 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         let (host, outcome) =
             ended.map_err(|_| Failure::internal("a parser failed: report this, with the board's runs"))?;
         let host = HostDocument::of(&host, &outcome?);
+        progress.add();
         tell(&host, &args.output);
         document.hosts.push(host);
     }
+    drop(progress);
     document.hosts.sort_by(|a, b| a.host.cmp(&b.host));
     let left_out = |host: &HostDocument| {
         host.refused.iter().map(|why| format!("{}: {why}", host.host)).collect::<Vec<_>>()
