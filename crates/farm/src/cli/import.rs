@@ -340,7 +340,6 @@ async fn take_in(store: &FarmStore, one: &FoundBundle, to: &KeptIn) -> Result<Re
 mod tests {
     use super::*;
     use crate::fixture::killed_run;
-    use crate::objects::ObjectKeys;
     use crate::objects::tests::{PlannedFault, hunt_that_is_on, in_memory};
     use sha2::{Digest, Sha256};
 
@@ -363,8 +362,7 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let environment = FarmEnvironment {
             state_home: Some(state.path().as_os_str().to_owned()),
-            home: None,
-            objects: ObjectKeys::default(),
+            ..FarmEnvironment::default()
         };
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
         let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
