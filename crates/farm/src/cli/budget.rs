@@ -7,6 +7,7 @@ use super::document_flags::DocumentFlags;
 use super::store_flag::StoreFlag;
 use super::{FarmEnvironment, note};
 use crate::board_settings::{BudgetsDocument, budget_text, check_tag};
+use crate::records::FarmBoard;
 use crate::store::FarmStore;
 
 /// Say how late boards may be, or print what was said
@@ -38,20 +39,18 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     args.output.check()?;
     let store = args.store.place(environment)?.open_existing().await?;
     let Some(text) = &args.limit else {
-        let found = store.all_budgets().await?;
+        let found = args.asked(&store).await?;
         print(&found, &args.output)?;
         args.output.write(&found)?;
         return Ok(Exit::Ok);
     };
     let limit = limit(text)?;
-    let whose = match (&args.board, &args.tag) {
+    let whose = match (&args.board, args.tag()?) {
         (Some(board), _) => {
             set_of_board(&store, board, limit).await?;
             board.clone()
         }
         (None, Some(tag)) => {
-            let tag = tag.to_lowercase();
-            check_tag(&tag).map_err(|why| Failure::usage(format!("--tag: {why}")))?;
             store.set_budget(&tag, limit).await?;
             format!("tag {tag}")
         }
@@ -67,6 +66,30 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
+impl Args {
+    /// The tag as it is kept.
+    fn tag(&self) -> Result<Option<String>> {
+        let Some(tag) = self.tag.as_ref().map(|tag| tag.to_lowercase()) else { return Ok(None) };
+        check_tag(&tag).map_err(|why| Failure::usage(format!("--tag: {why}")))?;
+        Ok(Some(tag))
+    }
+
+    /// All budgets, or what was said of the tag or the board that is named, and no other.
+    async fn asked(&self, store: &FarmStore) -> Result<BudgetsDocument> {
+        let tag = self.tag()?;
+        if let Some(board) = &self.board {
+            known(store, board).await?;
+        }
+        let mut found = store.all_budgets().await?;
+        if tag.is_some() || self.board.is_some() {
+            found.fleet_ns = None;
+            found.tags.retain(|of| Some(&of.tag) == tag.as_ref());
+            found.boards.retain(|of| Some(&of.board) == self.board.as_ref());
+        }
+        Ok(found)
+    }
+}
+
 fn limit(text: &str) -> Result<Option<Nanos>> {
     if text == "none" {
         return Ok(None);
@@ -78,11 +101,16 @@ fn limit(text: &str) -> Result<Option<Nanos>> {
     }
 }
 
+async fn known(store: &FarmStore, board: &str) -> Result<FarmBoard> {
+    let boards = store.boards_of(Some(board)).await?;
+    boards
+        .into_iter()
+        .next()
+        .ok_or_else(|| Failure::usage("--board: there is no board of this name: look at the list of boards"))
+}
+
 async fn set_of_board(store: &FarmStore, name: &str, limit: Option<Nanos>) -> Result<()> {
-    let boards = store.boards_of(Some(name)).await?;
-    let Some(board) = boards.into_iter().next() else {
-        return Err(Failure::usage("--board: there is no board of this name: look at the list of boards"));
-    };
+    let board = known(store, name).await?;
     let mut settings = board.settings;
     settings.own_budget = limit;
     store.set_settings(name, &board.name, &settings).await?;
@@ -102,6 +130,42 @@ fn print(found: &BudgetsDocument, output: &DocumentFlags) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::engines::on_each_engine;
+
+    #[test]
+    fn of_a_tag_or_a_board_its_own_budget_is_given_alone() {
+        on_each_engine(async |store| {
+            for board in ["b1", "b2"] {
+                store.board_for(board, board).await.unwrap();
+                set_of_board(&store, board, Some(Nanos(7_000))).await.unwrap();
+            }
+            for (tag, limit) in [("", 1_000), ("arm", 2_000), ("x86", 3_000)] {
+                store.set_budget(tag, Some(Nanos(limit))).await.unwrap();
+            }
+            let asked = async |tag: Option<&str>, board: Option<&str>| {
+                let args = Args {
+                    limit: None,
+                    tag: tag.map(str::to_owned),
+                    board: board.map(str::to_owned),
+                    store: StoreFlag::default(),
+                    output: DocumentFlags::default(),
+                };
+                let found = args.asked(&store).await?;
+                let tags: Vec<String> = found.tags.into_iter().map(|of| of.tag).collect();
+                let boards: Vec<String> = found.boards.into_iter().map(|of| of.board).collect();
+                Ok::<_, Failure>((found.fleet_ns, tags.join(" "), boards.join(" ")))
+            };
+            let said =
+                |fleet: Option<Nanos>, tags: &str, boards: &str| (fleet, tags.to_owned(), boards.to_owned());
+            assert_eq!(asked(None, None).await.unwrap(), said(Some(Nanos(1_000)), "arm x86", "b1 b2"));
+            assert_eq!(asked(Some("ARM"), None).await.unwrap(), said(None, "arm", ""));
+            assert_eq!(asked(None, Some("b1")).await.unwrap(), said(None, "", "b1"));
+            assert_eq!(asked(Some("none"), None).await.unwrap(), said(None, "", ""));
+            for (tag, board) in [(Some("a tag"), None), (None, Some("b3"))] {
+                assert_eq!(asked(tag, board).await.unwrap_err().exit, Exit::Usage);
+            }
+        });
+    }
 
     #[test]
     fn a_budget_is_a_latency_or_none() {

@@ -65,6 +65,7 @@ struct EnrolDocument<'a> {
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     args.output.check()?;
+    args.check()?;
     let place = args.store.place(environment)?;
     let store = if args.revoke.is_some() { place.open_existing().await? } else { place.open().await? };
     let mut document = EnrolDocument { schema: "onbeat.farm-enrol/1", ..EnrolDocument::default() };
@@ -91,6 +92,18 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
 }
 
 impl Args {
+    /// Looks at the flags before anything is opened.
+    fn check(&self) -> Result<()> {
+        let is_blank = |name: &Option<String>| name.as_ref().is_some_and(|name| name.trim().is_empty());
+        if is_blank(&self.name) {
+            return Err(Failure::usage("--name: this is no name of a board: give one"));
+        }
+        if is_blank(&self.lab) {
+            return Err(Failure::usage("--lab: this is no name of a lab: give one, or leave --lab out"));
+        }
+        self.tags().map(drop)
+    }
+
     /// What the boards get that enrol with the codes.
     fn tags(&self) -> Result<Vec<String>> {
         let tags = lab_tag(self.lab.as_deref().unwrap_or_default());
@@ -100,9 +113,6 @@ impl Args {
     /// The one board that the code is for.
     async fn board(&self, store: &FarmStore) -> Result<Option<String>> {
         let Some(name) = self.name.as_deref().map(str::trim) else { return Ok(None) };
-        if name.is_empty() {
-            return Err(Failure::usage("--name: this is no name of a board: give one"));
-        }
         let (key, name) = board_of(name);
         store.settled_key(key, &name).await.map(Some)
     }
@@ -119,6 +129,7 @@ async fn revoke(store: &FarmStore, board: &str) -> Result<()> {
 
 /// The codes that are asked for, which the store knows from now on.
 async fn made(store: &FarmStore, args: &Args) -> Result<Vec<String>> {
+    args.check()?;
     let (tags, board) = (args.tags()?, args.board(store).await?);
     if let Some(board) = &board {
         look_at(store, board, &tags, &args.output).await?;
@@ -214,6 +225,8 @@ mod tests {
                 ("press-3", Some("west"), "leave --lab out"),
                 ("", None, "no name of a board"),
                 (" ", None, "no name of a board"),
+                ("press-4", Some(""), "no name of a lab"),
+                ("press-4", Some(" \t"), "no name of a lab"),
             ] {
                 let refused = made(&store, &asked(Some(name), lab, 1)).await.unwrap_err();
                 assert!(refused.exit == Exit::Usage && refused.message.contains(why), "{name}: {refused}");

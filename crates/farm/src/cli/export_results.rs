@@ -43,10 +43,11 @@ impl ResultFlags {
             Some(_) if !self.is_given() => {
                 Err(Failure::usage("--limit: is for --kcidb and --lava: name one of these"))
             }
-            Some(text) => {
-                let limit = parse_span(text, Bare::Micros);
-                limit.map(Some).map_err(|why| Failure::usage(format!("--limit: {why}")))
-            }
+            Some(text) => match parse_span(text, Bare::Micros) {
+                Ok(limit) if limit.0 > 0 => Ok(Some(limit)),
+                Ok(_) => Err(Failure::usage("--limit: no latency is so short: write it like 100us")),
+                Err(why) => Err(Failure::usage(format!("--limit: {why}"))),
+            },
             None => Ok(None),
         }
     }
@@ -84,5 +85,24 @@ impl ResultFlags {
             writeln!(out, "{report}").map_err(failed)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::error::Exit;
+
+    #[test]
+    fn a_limit_is_a_latency() {
+        let of = |limit: &str| {
+            let (kcidb, limit) = (Some("lab".to_owned()), Some(limit.to_owned()));
+            ResultFlags { kcidb, lava: false, limit }.check()
+        };
+        assert_eq!(of("1.5us").unwrap(), Some(Nanos(1_500)));
+        for wrong in ["0", "0us", "much"] {
+            let refused = of(wrong).unwrap_err();
+            assert!(refused.exit == Exit::Usage && refused.message.starts_with("--limit: "), "{refused}");
+        }
     }
 }

@@ -127,6 +127,7 @@ fn shown(place: &Path) -> String {
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let output = &args.output;
     output.check()?;
+    args.check_board()?;
     let roots = args.roots()?;
     let (place, bucket) = args.farm.open(environment)?;
     place.keep_private();
@@ -172,6 +173,17 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
 }
 
 impl Args {
+    /// A board that is named has a name: all that have none would be one.
+    fn check_board(&self) -> Result<()> {
+        match &self.board {
+            Some(name) if name.trim().is_empty() => Err(Failure::usage(
+                "--board: this is no name of a board: give one, or leave --board out for those that the \
+                 folders say",
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// The folders by their whole paths: all of them are looked at before anything is taken.
     fn roots(&self) -> Result<Vec<PathBuf>> {
         let whole = |folder: &PathBuf| {
@@ -376,6 +388,19 @@ mod tests {
         let (refused, is_made) = refused(&asked(&[&good, Path::new("/nowhere/at/all")], None));
         assert!(refused.exit == Exit::Usage && refused.message.contains("/nowhere/at/all"), "{refused}");
         assert!(!is_made);
+    }
+
+    #[test]
+    fn a_board_without_a_name_is_refused() {
+        let good = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+        for name in ["", "   ", "\t"] {
+            let (refused, is_made) = refused(&asked(&[&good], Some(name)));
+            assert!(
+                refused.exit == Exit::Usage && refused.message.contains("leave --board out"),
+                "{refused}"
+            );
+            assert!(!is_made, "{name:?}");
+        }
     }
 
     #[test]

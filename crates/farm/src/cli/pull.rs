@@ -190,6 +190,11 @@ impl Args {
         let mut hosts = parsed.map_err(Failure::usage)?;
         match (&self.board, hosts.as_mut_slice()) {
             (None, _) => {}
+            (Some(name), _) if name.trim().is_empty() => {
+                return Err(Failure::usage(
+                    "--board: this is no name of a board: give one, or leave --board out for its host's",
+                ));
+            }
             (Some(name), [one]) => one.call(name),
             (Some(_), _) => {
                 return Err(Failure::usage(
@@ -207,5 +212,31 @@ impl Args {
             ))),
             None => Ok(hosts),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_board_without_a_name_is_refused() {
+        let named = |board: &str| {
+            let args = Args {
+                hosts: vec!["press-3".to_owned()],
+                board: Some(board.to_owned()),
+                always: false,
+                silence: "5m".to_owned(),
+                board_quota: 16,
+                farm: FarmFlags::default(),
+                output: DocumentFlags::default(),
+            };
+            args.hosts().map(|mut hosts| hosts.remove(0).board)
+        };
+        for blank in ["", "  "] {
+            let refused = named(blank).unwrap_err();
+            assert!(refused.exit == Exit::Usage && refused.message.contains("no name"), "{refused}");
+        }
+        assert_eq!(named("press-4").unwrap(), "press-4");
     }
 }
