@@ -134,17 +134,12 @@ fn shaped(response: Response, path: &str) -> Response {
         }
         None => return response,
     };
-    let allowed = response.headers().get(header::ALLOW).cloned();
     let answer = match asked_by_programs(path) {
         true => WebAnswer::problem(refusal.problem()),
         false => WebAnswer::page(pages::refusal(refusal.status.as_u16(), &refusal.detail)),
     };
     let mut shaped = answer.into_response();
     *shaped.status_mut() = refusal.status;
-    // Which methods an address takes comes with the refusal of another (RFC 9110, 15.5.6).
-    if let (StatusCode::METHOD_NOT_ALLOWED, Some(allowed)) = (refusal.status, allowed) {
-        shaped.headers_mut().insert(header::ALLOW, allowed);
-    }
     // What may be sent again says when.
     if matches!(refusal.status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
         shaped.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(refusal.wait_s.unwrap_or(30)));
