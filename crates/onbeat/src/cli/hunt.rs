@@ -269,7 +269,8 @@ fn finish(
     let screen = outputs.screen_now(environment);
     let path = writer.path().to_owned();
     let kept = writer.finish(&run, found);
-    run.spikes = found.to_show(MAX_TRACED_SPIKES);
+    let (spikes, involved) = found.to_show(&run, MAX_TRACED_SPIKES);
+    run.spikes = spikes;
     let run = &run;
     rt::unblock_signals();
     let is_kept = kept.is_ok();
@@ -279,7 +280,7 @@ fn finish(
         let path = quoted(&path);
         let place = RunPlace { path: &path, newest: args.flags.run.output.is_none(), fresh: true };
         let place = is_kept.then_some(place);
-        outputs.print(&run_text(run, place, args.flags.run.detail(), screen));
+        outputs.print(&run_text((run, involved.as_slice()), place, args.flags.run.detail(), screen));
     } else if is_kept {
         outputs.print(&format!("kept in {}\n", quoted(&path)));
     }

@@ -1,8 +1,8 @@
 //! A run as text, the answer last: the same after it was measured and later.
 
-use model::run::Run;
 use model::vocabulary::Command;
 use report::hunt;
+use report::hunt::typical::InvolvedRun;
 use report::last_lines::RunPlace;
 use report::run::{answer, table};
 
@@ -31,13 +31,20 @@ impl Detail {
 }
 
 /// The run with its answer.
-pub fn run_text(run: &Run, place: Option<RunPlace>, detail: Detail, screen: Screen) -> String {
+pub fn run_text<'a>(
+    run: impl Into<InvolvedRun<'a>>,
+    place: Option<RunPlace>,
+    detail: Detail,
+    screen: Screen,
+) -> String {
+    let InvolvedRun { run, involved } = run.into();
+    let known = (run, &*involved);
     let Screen { columns, color } = screen;
     let hunted = run.command == Command::Hunt;
     let text = match (hunted, detail) {
-        (true, Detail::Brief) => hunt::text::brief(run, columns, color),
-        (true, Detail::Answer) => hunt::text::summary(run, columns, color),
-        (true, Detail::All) => hunt::text::render(run, columns, color),
+        (true, Detail::Brief) => hunt::text::brief(known, columns, color),
+        (true, Detail::Answer) => hunt::text::summary(known, columns, color),
+        (true, Detail::All) => hunt::text::render(known, columns, color),
         (false, Detail::Brief) => table::brief(run, columns, color),
         (false, Detail::Answer) => table::summary(run, columns, color),
         (false, Detail::All) => table::render(run, columns, color),
@@ -47,7 +54,7 @@ pub fn run_text(run: &Run, place: Option<RunPlace>, detail: Detail, screen: Scre
             Some(place) => format!("{text}kept in {}\n", place.path),
             None => text,
         },
-        _ if hunted => text + &hunt::last_words::render(run, place, columns, color),
+        _ if hunted => text + &hunt::last_words::render(known, place, columns, color),
         _ => text + &answer::render(run, place, columns, color),
     }
 }

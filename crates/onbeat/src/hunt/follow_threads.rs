@@ -425,7 +425,7 @@ mod tests {
         assert!(!follow.placement.is_due(Nanos(start)), "where it may run was asked");
         let thread = &run.threads[0];
         assert_eq!((thread.tid, thread.cycles, thread.late), (7, 1, Some(1)));
-        let spikes = follow.into_spikes().to_show(10);
+        let (spikes, _) = follow.into_spikes().to_show(&run, 10);
         assert_eq!((spikes.len(), spikes[0].latency_ns), (1, Nanos(150_000)));
         assert_eq!(spikes[0].deadline_ns, Some(Nanos(100_000)));
         let own = spikes[0].slices.iter().find(|slice| slice.kind.as_str() == "own");

@@ -6,8 +6,9 @@ use std::io;
 use serde::ser::{Error, Serialize, SerializeSeq, Serializer};
 
 use bundle::explained::{Explained, Listed};
-use model::run::{Host, Spike};
+use model::run::{Host, Run, Spike};
 use model::units::Nanos;
+use report::hunt::typical::{Involved, InvolvedSoFar};
 use study::findings::Findings;
 
 /// Slices in memory at a time, of the spikes that are to be shown.
@@ -37,13 +38,17 @@ impl FoundSpikes {
 
     /// All of them to be counted, the worst to be shown: only `most` of those have their slices,
     /// and some of those that contradict the thread's clock, which the ranking is made again
-    /// without.
-    pub fn to_show(&self, most: usize) -> Vec<Spike> {
-        let mut sizes: Vec<(Nanos, usize)> = Vec::new();
+    /// without, and the typical one of the first culprit. With it the part of each culprit in all
+    /// of them, which those without slices do not show.
+    pub fn to_show(&self, run: &Run, most: usize) -> (Vec<Spike>, Vec<Involved>) {
+        let (mut sizes, mut involved): (Vec<(Nanos, usize)>, _) = (Vec::new(), InvolvedSoFar::default());
         let _ = self.each(|spike| {
             sizes.push((spike.latency_ns, spike.slices.len()));
+            involved.add(run, &spike);
             Ok(())
         });
+        let involved = involved.finish(run);
+        let drawn = involved.first().and_then(|first| first.typical);
         sizes.sort_unstable_by(|a, b| b.cmp(a));
         let mut slices = 0;
         let whole = sizes.iter().take(most).take_while(|size| {
@@ -60,10 +65,11 @@ impl FoundSpikes {
             if smaller && whole {
                 room -= spike.slices.len();
             }
+            let whole = whole || drawn == Some(spikes.len());
             spikes.push(if whole { spike } else { counted(&spike) });
             Ok(())
         });
-        spikes
+        (spikes, involved)
     }
 }
 
@@ -97,5 +103,55 @@ impl Serialize for FoundSpikes {
             (None, Err(error)) => Err(S::Error::custom(error)),
             (None, Ok(())) => list.end(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bundle::write::BundleWriter;
+    use model::run::{Culprit, Slice, Who};
+    use report::hunt::typical;
+
+    /// Few large spikes of one culprit, many small ones of another, and time without an event.
+    #[test]
+    fn the_typical_spikes_are_those_of_all_where_few_have_their_slices() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut writer = BundleWriter::create(&folder.path().join("run"), 1).expect("a bundle");
+        let mut events = writer.events().expect("a place for windows");
+        let slice = |comm: &str, start_ns: Nanos, ns: i64| {
+            let who = Who { comm: comm.into(), pid: 5, prio: 120, ..Who::default() };
+            Slice { kind: "thread".into(), start_ns, ns: Nanos(ns), who, ..Slice::default() }
+        };
+        for at in 0..40i64 {
+            let (comm, latency) = if at < 6 { ("large", 9_000 + at) } else { ("small", 1_000 + at) };
+            let expected_ns = Nanos(at * 1_000_000);
+            events.explained.add(&Spike {
+                expected_ns,
+                actual_ns: Nanos(expected_ns.0 + latency),
+                latency_ns: Nanos(latency),
+                slices: vec![slice(comm, expected_ns, latency - 100)],
+                unexplained_ns: Nanos(100),
+                ..Spike::default()
+            });
+        }
+        let culprit =
+            |name: &str, kind: &str| Culprit { name: name.into(), kind: kind.into(), ..Culprit::default() };
+        let named = |comm: &str| rules::culprits::names::fallback_name(&slice(comm, Nanos(0), 1));
+        let (small, large) = (named("small"), named("large"));
+        let culprits =
+            vec![culprit(&small, "thread"), culprit(&large, "thread"), culprit("nobody", "unexplained")];
+        let mut run = Run { culprits, ..Run::default() };
+        let found = FoundSpikes::of(events.explained, Host::default(), Findings::default());
+        let (shown, involved) = found.to_show(&run, 3);
+        (run.spikes, _) = found.to_show(&run, 1_000);
+        assert_eq!(involved, typical::all(&run));
+        assert!(involved.iter().all(|part| part.typical.is_some()), "{involved:?}");
+        // The one of the first culprit is drawn.
+        let at = involved[0].typical.expect("one");
+        assert_eq!(shown[at], run.spikes[at]);
+        assert!(at >= 6 && shown.iter().filter(|spike| !spike.slices.is_empty()).count() == 4);
+        run.spikes = shown;
+        assert_ne!(involved, typical::all(&run));
     }
 }

@@ -255,7 +255,7 @@ mod tests {
         assert_eq!((account.agreeing, account.disagreeing, account.spikes_passed_over), (1, 0, 2));
         assert_eq!(run.overhead.recorder_ns_per_cycle.map(|cost| cost.0 / 1_000), Some(3));
         assert_eq!(run.culprits.iter().map(|culprit| culprit.spikes).max(), Some(1));
-        let spikes = hunt.into_spikes().to_show(10);
+        let (spikes, _) = hunt.into_spikes().to_show(&run, 10);
         let spike = &spikes[0];
         assert_eq!((spikes.len(), spike.latency_ns, spike.victim.pid), (1, Nanos(20_000), 7));
         let explained: i64 = spike.slices.iter().map(|slice| slice.ns.0).sum();

@@ -2,7 +2,8 @@
 //! do about each, whether that can be relied on, what to type next.
 
 use super::next_step::{first_step, with_spike};
-use super::{culprit_thread, disagreement, outside, sentences, shares, threads, typical};
+use super::typical::{self, InvolvedRun};
+use super::{culprit_thread, disagreement, outside, sentences, shares, threads};
 use crate::last_lines::{LastLines, MOST_LINES, RunPlace};
 use crate::palette::{BOLD, Palette, RED, Style};
 use crate::run::answer::{at_worst, besides_the_host};
@@ -18,21 +19,28 @@ const LEAST: f64 = 0.01;
 const CELLS: usize = 10;
 
 /// The answer as text of up to this number of columns.
-pub fn render(run: &Run, place: Option<RunPlace>, width: usize, color: bool) -> String {
+pub fn render<'a>(
+    run: impl Into<InvolvedRun<'a>>,
+    place: Option<RunPlace>,
+    width: usize,
+    color: bool,
+) -> String {
+    let known = run.into();
+    let run = known.run;
     let bars = run.culprits.iter().take(BARS).take_while(|culprit| culprit.share >= LEAST).count();
     let most = if run.spikes.is_empty() { 0 } else { bars.max(1).min(run.culprits.len()) };
     // Where the lines do not suffice, first with fewer bars, then with fewer words, too.
     let ways = [false, true].into_iter().flat_map(|brief| (1..=most).rev().map(move |bars| (bars, brief)));
-    let all: Vec<LastLines> = ways.map(|(bars, brief)| answer(run, place, bars, brief)).collect();
+    let all: Vec<LastLines> = ways.map(|(bars, brief)| answer(&known, place, bars, brief)).collect();
     let found = all.iter().find(|answer| answer.lines(width) <= MOST_LINES).or(all.last());
-    found.unwrap_or(&answer(run, place, 0, false)).render(width, Palette(color))
+    found.unwrap_or(&answer(&known, place, 0, false)).render(width, Palette(color))
 }
 
-fn answer(run: &Run, place: Option<RunPlace>, shown: usize, brief: bool) -> LastLines {
+fn answer(known: &InvolvedRun, place: Option<RunPlace>, shown: usize, brief: bool) -> LastLines {
+    let run = known.run;
     let mut answer = LastLines::default();
     answer.styled("late", how_late(run), BOLD);
     let follow = run.culprits.first().filter(|_| shown > 0).and_then(theirs(run));
-    let involved = typical::all(run);
     let unexplained = shares::mostly_unexplained(run).filter(|_| shown > 0);
     if let Some((ns, share)) = unexplained {
         let words = format!("unexplained: no event accounts for {}", span(ns));
@@ -42,7 +50,8 @@ fn answer(run: &Run, place: Option<RunPlace>, shown: usize, brief: bool) -> Last
         let (name, style) = (if at == 0 && unexplained.is_none() { "who" } else { " " }, BOLD);
         let thread = if at == 0 && !brief { culprit_thread::short(&run.culprits[at]) } else { String::new() };
         answer.styled(name, bar(&run.culprits[at], brief), style).below(thread, 2);
-        let step = with_spike(&first_step(&run.culprits, at), typical::number(run, &involved, at), place);
+        let step =
+            with_spike(&first_step(&run.culprits, at), typical::number(run, &known.involved, at), place);
         let other_way = step.split_once("; else ").filter(|_| at == 0 && follow.is_some());
         // The last row has the command for the one case.
         answer.below(other_way.map_or(step.clone(), |(_, change)| capitalised(change)), 2);

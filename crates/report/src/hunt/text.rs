@@ -5,9 +5,8 @@ use std::fmt::Write;
 
 use super::next_step::{next_step, with_spike};
 use super::parts::{by_latency, total};
-use super::{
-    culprit_thread, disagreement, outside, program, sentences, shares, spike_rows, threads, typical,
-};
+use super::typical::{self, InvolvedRun};
+use super::{culprit_thread, disagreement, outside, program, sentences, shares, spike_rows, threads};
 use crate::palette::{BOLD, Palette, RED, YELLOW};
 use crate::run::table;
 use crate::words::{clean, filled, several, span, wrapped};
@@ -21,16 +20,17 @@ const CULPRITS: [usize; 2] = [5, 10];
 
 /// The hunt as text of up to this number of columns, as far as possible; with ANSI colours if asked
 /// for. Every condition is there, and the recorder's account of itself.
-pub fn render(run: &Run, columns: usize, color: bool) -> String {
-    written(run, true, columns, color)
+pub fn render<'a>(run: impl Into<InvolvedRun<'a>>, columns: usize, color: bool) -> String {
+    written(&run.into(), true, columns, color)
 }
 
 /// The same without these, and without parts of spikes below one per cent.
-pub fn summary(run: &Run, columns: usize, color: bool) -> String {
-    written(run, false, columns, color)
+pub fn summary<'a>(run: impl Into<InvolvedRun<'a>>, columns: usize, color: bool) -> String {
+    written(&run.into(), false, columns, color)
 }
 
-fn written(run: &Run, all: bool, columns: usize, color: bool) -> String {
+fn written(known: &InvolvedRun, all: bool, columns: usize, color: bool) -> String {
+    let run = known.run;
     let (palette, width) = (Palette(color), columns.clamp(40, 200));
     let mut page = String::new();
     if let Some(sentence) = outside::sentence(run) {
@@ -56,7 +56,7 @@ fn written(run: &Run, all: bool, columns: usize, color: bool) -> String {
     suspects(&mut page, run, width, palette);
     let _ = writeln!(page);
     let most = SPIKES[usize::from(all)];
-    let example = typical::example(run, &typical::all(run));
+    let example = typical::example(run, &known.involved);
     heading(&mut page, &spikes_line(run, most, example), width, palette);
     for (number, spike) in shown(run, most, example) {
         let _ = writeln!(page);
@@ -70,14 +70,16 @@ fn written(run: &Run, all: bool, columns: usize, color: bool) -> String {
     }
     if !run.spikes.is_empty() {
         let drawn: Vec<usize> = shown(run, most, example).iter().map(|(number, _)| *number).collect();
-        culprits(&mut page, run, CULPRITS[usize::from(all)], &drawn, width, palette);
+        culprits(&mut page, known, CULPRITS[usize::from(all)], &drawn, width, palette);
     }
     page
 }
 
 /// The same without the recorder's account and the single spikes: the numbers, and who took the
 /// time.
-pub fn brief(run: &Run, columns: usize, color: bool) -> String {
+pub fn brief<'a>(run: impl Into<InvolvedRun<'a>>, columns: usize, color: bool) -> String {
+    let known = run.into();
+    let run = known.run;
     let (palette, width) = (Palette(color), columns.clamp(40, 200));
     let mut page = String::new();
     threads::render(&mut page, run, width, palette);
@@ -86,7 +88,7 @@ pub fn brief(run: &Run, columns: usize, color: bool) -> String {
     let _ = writeln!(page);
     heading(&mut page, &sentences::found(run), width, palette);
     if !run.spikes.is_empty() {
-        culprits(&mut page, run, CULPRITS[0], &[], width, palette);
+        culprits(&mut page, &known, CULPRITS[0], &[], width, palette);
     }
     page
 }
@@ -142,7 +144,15 @@ fn suspects(page: &mut String, run: &Run, width: usize, palette: Palette) {
     page.push('\n');
 }
 
-fn culprits(page: &mut String, run: &Run, most: usize, drawn: &[usize], width: usize, palette: Palette) {
+fn culprits(
+    page: &mut String,
+    known: &InvolvedRun,
+    most: usize,
+    drawn: &[usize],
+    width: usize,
+    palette: Palette,
+) {
+    let run = known.run;
     let whole = span(total(run));
     let line = format!("Who took the time: {} late by {whole} in all", sentences::summed(run));
     let _ = writeln!(page);
@@ -150,9 +160,8 @@ fn culprits(page: &mut String, run: &Run, most: usize, drawn: &[usize], width: u
     if let Some(line) = sentences::left_out(run) {
         wrapped(page, &line, width);
     }
-    let involved = typical::all(run);
     for at in 0..run.culprits.len().min(most) {
-        let number = typical::number(run, &involved, at);
+        let number = typical::number(run, &known.involved, at);
         let drawn = number.is_some_and(|number| drawn.contains(&number));
         one_culprit(page, run, at, (number, drawn), width, palette);
     }

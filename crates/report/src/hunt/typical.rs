@@ -1,6 +1,8 @@
 //! Which spikes each culprit has part in, and the one that shows it best: the five worst spikes of
 //! a hunt can all be another's.
 
+use std::borrow::Cow;
+
 use super::parts::{by_latency, parts};
 use model::run::{Run, Spike};
 use model::slice::SliceKind;
@@ -14,6 +16,26 @@ pub struct Involved {
     pub spikes: Vec<usize>,
     /// The place of the one with the median of its times, of those in which it took most.
     pub typical: Option<usize>,
+}
+
+/// A run with the part of each culprit in all of its spikes, of which it may have some without their
+/// slices.
+#[derive(Clone, Debug)]
+pub struct InvolvedRun<'a> {
+    pub run: &'a Run,
+    pub involved: Cow<'a, [Involved]>,
+}
+
+impl<'a> From<&'a Run> for InvolvedRun<'a> {
+    fn from(run: &'a Run) -> InvolvedRun<'a> {
+        InvolvedRun { run, involved: Cow::Owned(all(run)) }
+    }
+}
+
+impl<'a> From<(&'a Run, &'a [Involved])> for InvolvedRun<'a> {
+    fn from((run, involved): (&'a Run, &'a [Involved])) -> InvolvedRun<'a> {
+        InvolvedRun { run, involved: Cow::Borrowed(involved) }
+    }
 }
 
 /// What each culprit took of a spike; of what no event accounts for, each that is of that kind has
@@ -61,25 +83,46 @@ pub fn number(run: &Run, involved: &[Involved], place: usize) -> Option<usize> {
 
 /// The part of every culprit.
 pub fn all(run: &Run) -> Vec<Involved> {
-    let mut found: Vec<Involved> = vec![Involved::default(); run.culprits.len()];
-    // Whether it took most of the spike, and how much.
-    let mut times: Vec<Vec<(bool, i64, usize)>> = vec![Vec::new(); run.culprits.len()];
-    for (at, spike) in run.spikes.iter().enumerate() {
+    let mut found = InvolvedSoFar::default();
+    run.spikes.iter().for_each(|spike| found.add(run, spike));
+    found.finish(run)
+}
+
+/// The part of every culprit while the spikes go by, in the order of the run's list: not all of them
+/// have to be in memory.
+#[derive(Default)]
+pub struct InvolvedSoFar {
+    /// Of each culprit: whether it took most of the spike, how much, and the spike's place.
+    times: Vec<Vec<(bool, i64, usize)>>,
+    spikes: usize,
+}
+
+impl InvolvedSoFar {
+    /// The next spike, with its slices.
+    pub fn add(&mut self, run: &Run, spike: &Spike) {
+        self.times.resize(run.culprits.len(), Vec::new());
         let took = taken(run, spike);
         let most = took.iter().copied().max().unwrap_or(0);
         for (place, &ns) in took.iter().enumerate().filter(|(_, ns)| **ns > 0) {
-            found[place].spikes.push(at);
-            times[place].push((ns == most, ns, at));
+            self.times[place].push((ns == most, ns, self.spikes));
         }
+        self.spikes += 1;
     }
-    for (part, mut times) in found.iter_mut().zip(times) {
-        if times.iter().any(|time| time.0) {
-            times.retain(|time| time.0);
-        }
-        times.sort_unstable();
-        part.typical = times.get(times.len().saturating_sub(1) / 2).map(|time| time.2);
+
+    /// All spikes went by.
+    pub fn finish(mut self, run: &Run) -> Vec<Involved> {
+        self.times.resize(run.culprits.len(), Vec::new());
+        let part = |mut times: Vec<(bool, i64, usize)>| {
+            let spikes = times.iter().map(|time| time.2).collect();
+            if times.iter().any(|time| time.0) {
+                times.retain(|time| time.0);
+            }
+            times.sort_unstable();
+            let typical = times.get(times.len().saturating_sub(1) / 2).map(|time| time.2);
+            Involved { spikes, typical }
+        };
+        self.times.into_iter().map(part).collect()
     }
-    found
 }
 
 /// The place of the spike that is shown first: where the worst of all is mostly another's, the one
