@@ -41,7 +41,7 @@ pub fn of(run: &Run) -> Option<Disagreement> {
     // Those beyond the list, and those whose parts are not kept, cannot be taken out.
     if (suspects.len() as u64) < counted {
         let sentence = format!("{said}; what is said of those is not to be relied on");
-        return Some(Disagreement { sentence, which: listed(&numbers), holds: false });
+        return Some(Disagreement { sentence, which: listed(&numbers, counted), holds: false });
     }
     let (holds, first) = without(run, &suspects);
     let end = match (holds, first) {
@@ -51,7 +51,7 @@ pub fn of(run: &Run) -> Option<Disagreement> {
         (false, Some((name, of))) => format!("without them {name} may be first, with {}", percent(of)),
         (_, None) => "without them there is no culprit".to_owned(),
     };
-    Some(Disagreement { sentence: format!("{said}; {end}"), which: listed(&numbers), holds })
+    Some(Disagreement { sentence: format!("{said}; {end}"), which: listed(&numbers, counted), holds })
 }
 
 /// A spike of onbeat's own threads without a switch in the trace. One in which the thread still ran
@@ -94,13 +94,19 @@ fn without(run: &Run, suspects: &[&Spike]) -> (bool, Option<(String, f64)>) {
     (holds, first.map(told))
 }
 
-fn listed(numbers: &[usize]) -> String {
+/// Their numbers, and how many of all that were counted have none to be told.
+fn listed(numbers: &[usize], counted: u64) -> String {
     let shown: Vec<String> = numbers.iter().take(LISTED).map(usize::to_string).collect();
-    match numbers.len() {
-        0 => String::new(),
+    let known = match numbers.len() {
+        0 => return String::new(),
         1 => format!("spike {}", shown[0]),
         many if many > LISTED => format!("spikes {} and {} more", shown.join(", "), many - LISTED),
         _ => format!("spikes {}", shown.join(", ")),
+    };
+    match counted.saturating_sub(numbers.len() as u64) {
+        0 => known,
+        1 => format!("{known}; the number of one more is not known"),
+        others => format!("{known}; the numbers of {others} more are not known"),
     }
 }
 
@@ -171,6 +177,10 @@ mod tests {
         run.recorder.as_mut().expect("one").disagreeing = 9;
         let some = of(&run).expect("nine");
         assert!(!some.holds && some.sentence.contains("not to be relied on"), "{some:?}");
+        assert_eq!(some.which, "spike 2; the numbers of 8 more are not known");
+        run.spikes = vec![run.spikes[1].clone(); 8];
+        let most = of(&run).expect("nine").which;
+        assert_eq!(most, "spikes 1, 2, 3, 4, 5 and 3 more; the number of one more is not known");
         run.spikes.clear();
         assert_eq!(of(&run).expect("nine").which, "");
     }
