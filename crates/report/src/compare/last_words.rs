@@ -108,9 +108,64 @@ fn next(compared: &Compared) -> String {
         }
         Verdict::Worse => "onbeat hunt -D 60s with B (who takes the time); -o FILE.html draws it".into(),
         Verdict::Inconclusive => {
-            "more runs: at least four of each, or six pairs in turns (A B B A ...); decide how many before \
-             the first; -v says how it was calculated"
-                .into()
+            let how = "decide how many before the first; -v says how it was calculated";
+            format!("{}; {how}", more_of_them(compared))
         }
+    }
+}
+
+/// How many it takes: without any verdict the least that allow one, else those that show a
+/// difference as large as the margin.
+fn more_of_them(compared: &Compared) -> String {
+    let turns = match (compared.unit, compared.design) {
+        (ComparedUnit::Run, Design::Paired) => " in turns (A B B A ...)",
+        _ => "",
+    };
+    let are = match compared.design {
+        Design::Paired => compared.units,
+        Design::Unpaired => compared.a.len().min(compared.b.len()),
+    };
+    let many = compared.unit.many();
+    match (compared.units_needed, compared.smallest_detectable) {
+        (Some(needed), Some(_)) if needed > are => {
+            format!("more {many}: it takes {needed} {}{turns}", units_of_each(compared))
+        }
+        // Enough on the average, and not with these.
+        (_, Some(_)) => format!("more {many} than these{turns}"),
+        _ if compared.unit == ComparedUnit::Run => {
+            "more runs: at least four of each, or six pairs in turns (A B B A ...)".to_owned()
+        }
+        (Some(needed), None) => format!("more {many}: at least {needed} {}", units_of_each(compared)),
+        (None, None) => format!("more {many}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stats::compare::{CompareQuestion, Metric, compare};
+    use stats::series::{BLOCK, Series};
+
+    fn undecided(design: Design, needed: Option<usize>, detectable: Option<f64>) -> String {
+        let alike = Series::of_list(&[Some(Nanos(20_000)); 60], BLOCK, Nanos(1));
+        let question = CompareQuestion { metric: Metric::Rate, limit: None, design, margin: None };
+        let mut compared = compare(&[&alike; 6], &[&alike; 6], &question);
+        compared.verdict = Verdict::Inconclusive;
+        (compared.units_needed, compared.smallest_detectable) = (needed, detectable);
+        next(&compared)
+    }
+
+    #[test]
+    fn after_six_pairs_the_number_is_told_that_it_takes() {
+        let pairs = undecided(Design::Paired, Some(30), Some(5.0));
+        assert!(pairs.starts_with("more runs: it takes 30 pairs in turns (A B B A ...); decide"), "{pairs}");
+        let runs = undecided(Design::Unpaired, Some(30), Some(5.0));
+        assert!(runs.starts_with("more runs: it takes 30 runs of each; decide"), "{runs}");
+        // As many there are, and more than anybody makes.
+        for needed in [Some(6), None] {
+            let told = undecided(Design::Unpaired, needed, Some(5.0));
+            assert!(told.starts_with("more runs than these; decide"), "{told}");
+        }
+        assert!(undecided(Design::Unpaired, Some(4), None).starts_with("more runs: at least four of each, "));
     }
 }
