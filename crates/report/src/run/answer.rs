@@ -120,7 +120,7 @@ pub fn besides_the_host(run: &Run, place: &str) -> (String, Style) {
         return ("not known: nothing was measured".into(), PLAIN);
     }
     if !run.complete {
-        return ("as far as it goes: the run was cut short".into(), RED);
+        return ("as far as it goes: the run is still on or was killed".into(), RED);
     }
     let missed = run.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.missed.unwrap_or(0)));
     let mut words = match run.integrity.len() as u64 {
@@ -201,6 +201,17 @@ mod tests {
         spoiled.complete = true;
         let text = render(&spoiled, Some(PLACE), 80, false);
         assert!(text.contains("fair    no: ") && text.contains("measure again"), "{text}");
+    }
+
+    #[test]
+    fn a_run_that_may_be_on_is_not_called_cut_short() {
+        let mut run = fixture::quiet().run;
+        run.complete = false;
+        run.integrity.clear();
+        let (words, _) = besides_the_host(&run, "above");
+        assert_eq!(words, "as far as it goes: the run is still on or was killed");
+        let sentence = sentences::incomplete(&run).expect("it is incomplete");
+        assert!(sentence.contains("it is still on or was killed; the numbers stop"), "{sentence}");
     }
 
     #[test]

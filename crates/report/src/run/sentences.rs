@@ -16,13 +16,16 @@ pub fn limits(run: &Run) -> Option<String> {
     ))
 }
 
-/// That the run was cut short, where it was.
+/// That the run has not come to its end: of one that is on and of one that was killed the record is
+/// alike.
 pub fn incomplete(run: &Run) -> Option<String> {
     if run.complete {
         return None;
     }
     let reach = run.elapsed_ns.map_or_else(String::new, |length| format!(" after {}", duration(length)));
-    Some(format!("INCOMPLETE: the run did not come to its end; the numbers stop{reach}."))
+    Some(format!(
+        "INCOMPLETE: the run has not come to its end, it is still on or was killed; the numbers stop{reach}."
+    ))
 }
 
 /// An integrity entry as a sentence.
