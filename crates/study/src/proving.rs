@@ -278,6 +278,7 @@ fn decide(comparison: &mut ComparisonAnswer, proof: &Proof, needs: ProofNeeds) {
     let compared = &mut comparison.compared;
     (compared.verdict, compared.reason) = (proof.verdict, proof.reason.clone());
     (compared.rate_ratio, compared.ci) = (proof.rate_ratio, proof.enclosing());
+    compared.equivalence_ci = None;
     compared.p_value = Some((1.0 / proof.e_value).min(1.0));
     compared.e_value = Some(proof.e_value);
     (compared.exact, compared.event_p_value, compared.overdispersion) = (true, None, None);

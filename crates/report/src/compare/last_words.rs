@@ -45,8 +45,13 @@ fn by_how_much(compared: &Compared) -> String {
         (_, true) => format!("95 % if {many} did not differ by themselves, but they may: not proven"),
         _ => "95 %".to_owned(),
     };
+    // That of the verdict, where it is one: the other may reach beyond the margin.
+    let (shown, sure) = match compared.equivalence_ci.filter(|_| compared.verdict == Verdict::Equivalent) {
+        Some(ends) => (Some(ends), "90 %, which is 95 % at either end".to_owned()),
+        None => (compared.ci, sure),
+    };
     if let Some(difference) = compared.difference_ns {
-        let ci = compared.ci.map_or_else(String::new, |[low, high]| {
+        let ci = shown.map_or_else(String::new, |[low, high]| {
             format!(" (between {} and {} with {sure})", signed(low), signed(high))
         });
         return format!("{}, B against A: {}{ci}", compared.metric, signed(difference));
@@ -59,7 +64,7 @@ fn by_how_much(compared: &Compared) -> String {
     let (Some(in_a), Some(in_b)) = (events(&compared.a), events(&compared.b)) else { return String::new() };
     let end = |value: f64| if value.is_finite() { factor(value) } else { "no bound".into() };
     let ratio = compared.rate_ratio.map_or_else(String::new, |ratio| {
-        let ci = compared.ci.map_or_else(String::new, |[low, high]| {
+        let ci = shown.map_or_else(String::new, |[low, high]| {
             format!(" (between {} and {} with {sure})", end(low), end(high))
         });
         format!(": {} times as often{ci}", factor(ratio))
@@ -153,6 +158,32 @@ mod tests {
         compared.verdict = Verdict::Inconclusive;
         (compared.units_needed, compared.smallest_detectable) = (needed, detectable);
         next(&compared)
+    }
+
+    /// Seconds of a run, of which this number are late.
+    fn of_late(late: usize) -> Series {
+        let at = |i: usize| Some(Nanos(if i % 7 == 3 && i / 7 < late { 80_000 } else { 20_000 }));
+        Series::of_list(&(0..600).map(at).collect::<Vec<_>>(), BLOCK, Nanos(1))
+    }
+
+    #[test]
+    fn what_is_called_equivalent_is_shown_by_the_interval_that_lies_within_the_margin() {
+        let limit = Some(Nanos(50_000));
+        let question =
+            CompareQuestion { metric: Metric::Rate, limit, design: Design::Unpaired, margin: None };
+        let side = |late: &[usize]| late.iter().map(|late| of_late(*late)).collect::<Vec<_>>();
+        let (a, b) = (side(&[30, 34, 28, 32]), side(&[31, 29, 33, 30]));
+        let mut compared = compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &question);
+        assert_eq!(compared.verdict, Verdict::Equivalent);
+        let [low, high] = compared.equivalence_ci.expect("an interval");
+        assert!(low >= 0.5 && high <= 2.0 && low < high, "{low} {high}");
+        // With more spread the 95 % interval lies beyond the margin all the same.
+        compared.ci = Some([0.49, 2.04]);
+        let told = by_how_much(&compared);
+        let between = format!("(between {} and {} with 90 %, ", factor(low), factor(high));
+        assert!(told.contains(&between) && !told.contains("2.04"), "{told}");
+        compared.verdict = Verdict::Inconclusive;
+        assert!(by_how_much(&compared).contains("(between 0.49 and 2.04 with 95 %)"));
     }
 
     #[test]

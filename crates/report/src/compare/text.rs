@@ -175,6 +175,12 @@ pub fn numbers(compared: &Compared) -> Vec<String> {
         let ratio = compared.rate_ratio.map_or_else(|| without_ratio(compared).into(), factor);
         lines.push(format!("Late blocks{limit}, B over A: {ratio}{ci}{p} ({design})."));
     }
+    if let Some(ends) = compared.equivalence_ci.filter(|_| compared.verdict == Verdict::Equivalent) {
+        let [low, high] = ends.map(end);
+        lines.push(format!(
+            "The verdict goes by the 90 % interval [{low}, {high}]: two one-sided tests at 5 %."
+        ));
+    }
     let margin = margin(compared);
     let detectable = compared.smallest_detectable.map_or_else(
         || format!("too few {many} to say"),

@@ -9,7 +9,6 @@ mod totals;
 
 use serde::Serialize;
 
-use super::bounds::events;
 use super::pair::conditional_binomial::{self, Exposure, total};
 use super::pair::unit::ComparedUnit;
 use super::pair::verdict::{self, Comparison, Design, Verdict};
@@ -19,6 +18,7 @@ pub use design::ALPHA;
 use model::histogram::{self, Bucket};
 use model::units::Nanos;
 use secondary::{CpuRate, QuantileShift};
+use totals::exposure;
 
 /// The schema of the document.
 pub const SCHEMA: &str = "onbeat.comparison/1";
@@ -70,6 +70,10 @@ pub struct Compared {
     /// Its 95 % interval over the units (of one run each, or of a side without an exceedance, over
     /// the events); of a quantile, that of the difference in ns. An end that is infinite is null.
     pub ci: Option<[f64; 2]>,
+    /// The 90 % interval of two one-sided tests at 5 %, by which A and B are called equivalent: it
+    /// lies within the margin. None for any other verdict.
+    #[serde(skip)]
+    pub equivalence_ci: Option<[f64; 2]>,
     /// Two-sided, over the units; of rates the larger of that and of the one that the events alone
     /// give. Null where there are too few units. Against a baseline, one-sided.
     pub p_value: Option<f64>,
@@ -179,6 +183,10 @@ pub fn compare_units(
         metric: question.metric.name(),
         rate_ratio,
         ci,
+        equivalence_ci: found
+            .equivalence
+            .filter(|_| found.verdict == Verdict::Equivalent)
+            .map(|interval| [interval.lower, interval.upper].map(|end| numbers.scale.size(end))),
         p_value: Some(found.p).filter(|_| judged),
         exact: found.exact,
         event_p_value: one_each.then(|| conditional_binomial::p_two_sided(total(&in_a), total(&in_b))),
@@ -290,13 +298,6 @@ impl Scale {
     fn size(self, size: f64) -> f64 {
         if self == Scale::LogRate { size.exp() } else { size }
     }
-}
-
-/// Events at the limit and the hours they were watched for.
-fn exposure(series: &Series, level: Option<Nanos>) -> Exposure {
-    let time = series.observed.as_secs() / 3600.0;
-    let Some(level) = level else { return Exposure { events: 0, time } };
-    Exposure { events: events::of_series(series, level), time }
 }
 
 /// B's rate over A's, all runs together, with its interval.

@@ -1,7 +1,17 @@
 //! Numbers of all runs together.
 
+use crate::bounds::events;
 use crate::pair::conditional_binomial::{Exposure, total};
 use crate::pair::{e_value, overdispersion};
+use crate::series::Series;
+use model::units::Nanos;
+
+/// Events at the limit and the hours they were watched for.
+pub fn exposure(series: &Series, level: Option<Nanos>) -> Exposure {
+    let time = series.observed.as_secs() / 3600.0;
+    let Some(level) = level else { return Exposure { events: 0, time } };
+    Exposure { events: events::of_series(series, level), time }
+}
 
 /// The evidence against equal rates, which may be looked at any time; none without an event.
 pub fn e_value(a: &[Exposure], b: &[Exposure]) -> Option<f64> {

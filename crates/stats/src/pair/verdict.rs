@@ -68,7 +68,8 @@ pub struct Comparison {
     pub smallest_p: f64,
     /// Interval at 1 - alpha; `None` when this number of units has no finite one.
     pub interval: Option<Interval>,
-    /// Interval at 1 - 2 alpha, the one that is held against the margin.
+    /// Interval at 1 - 2 alpha, the one that is held against the margin; of rates it reaches as far
+    /// as the sums' exact one, too.
     pub equivalence: Option<Interval>,
     /// The smallest true difference that is found with 80 % probability; `None` below two units on
     /// a side.
@@ -169,10 +170,14 @@ fn judge(
     let refusal = refusal(a, b, design, smallest_p > alpha, enough);
     let usable = a.iter().chain(b).all(|value| value.is_finite());
     let spread = if usable { spread(a, b, design, counting.as_ref()) } else { None };
-    let equivalence = relabelled.interval(1.0 - 2.0 * alpha);
+    let equivalence = relabelled.interval(1.0 - 2.0 * alpha).map(|units| match &counting {
+        Some(Counting { interval: (lower, upper), .. }) => {
+            Interval { lower: units.lower.min(*lower), upper: units.upper.max(*upper), ..units }
+        }
+        None => units,
+    });
     let within = |low: f64, high: f64| low >= -margin && high <= margin;
-    let equivalent = equivalence.is_some_and(|found| within(found.lower, found.upper))
-        && counting.as_ref().is_none_or(|sums| within(sums.interval.0, sums.interval.1));
+    let equivalent = equivalence.is_some_and(|found| within(found.lower, found.upper));
     let difference = if usable { difference(a, b, design) } else { 0.0 };
     // Runs of different lengths are not exchangeable, and least so with few events: then the counts
     // decide.
