@@ -106,9 +106,9 @@ fn step(verdict: Verdict, of_pairs: bool) -> &'static str {
              boots; one that was interrupted goes on with `--resume`."
         }
         _ => {
-            "More runs may decide it: four of each at least, or six pairs in turns. Where B differs by a \
-             setting of the machine, `onbeat prove --change RULE=VALUE` makes them by itself, and ends as \
-             soon as they do."
+            "More runs may decide it; four of each, or six pairs in turns, allow a verdict at all. Where B \
+             differs by a setting of the machine, `onbeat prove --change RULE=VALUE` makes them by itself, \
+             and ends as soon as they do."
         }
     }
 }
