@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::Environment;
 use super::flags::{cpu_list, keyword};
+use super::named_run::{named_by_flag, named_runs};
 use super::newest::ChosenRun;
 use super::outputs::{OutputFlags, Outputs, Screen, remark};
 use model::error::{Exit, Failure, Result};
@@ -87,12 +88,15 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     if args.strict && args.fail_on.is_none() && args.diff.is_none() {
         return Err(Failure::usage("--strict is part of a gate: give --fail-on SEVERITY or --diff CAPTURE"));
     }
+    let bundle = named_by_flag(args.bundle.as_ref(), environment)?;
+    let machine = MachineSource::of(bundle.as_deref(), args.root.as_deref());
     if let Some(captures) = &args.diff {
-        return args.compared(captures, asked.as_ref(), outputs);
+        let captures = named_runs(captures, environment)?;
+        return args.compared(&captures, machine, asked.as_ref(), outputs);
     }
     let hunt = args.hunt.as_ref().map(|run| ChosenRun::of(run.as_ref(), true, environment)).transpose()?;
     let gains = hunt.as_ref().map(|hunt| hunt_gains(&hunt.path)).transpose()?;
-    let audited = judge(args.machine(), args.profile, asked.as_ref())?;
+    let audited = judge(machine, args.profile, asked.as_ref())?;
     outputs.json_pretty(&args.output.json, &audited.audit);
     outputs.write(&args.junit, || Ok(junit::render(&audited.audit)));
     outputs.write(&args.html, || audited.page(gains.as_ref()));
@@ -112,12 +116,14 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
 }
 
 impl Args {
-    fn machine(&self) -> MachineSource<'_> {
-        MachineSource::of(self.bundle.as_deref(), self.root.as_deref())
-    }
-
     /// The audits of two captures, or of one and the machine, beside each other.
-    fn compared(&self, captures: &[PathBuf], cpus: Option<&CpuSet>, mut outputs: Outputs) -> Result<Exit> {
+    fn compared(
+        &self,
+        captures: &[PathBuf],
+        machine: MachineSource,
+        cpus: Option<&CpuSet>,
+        mut outputs: Outputs,
+    ) -> Result<Exit> {
         let name = |path: &Path| {
             path.file_name().map_or_else(|| "/".into(), |name| name.to_string_lossy().into_owned())
         };
@@ -125,7 +131,7 @@ impl Args {
         if second.is_some() && (self.bundle.is_some() || self.root.is_some()) {
             return Err(Failure::usage("--diff compares two: leave out its second, or --bundle and --root"));
         }
-        let machine = second.map_or(self.machine(), |path| MachineSource::Captured(path));
+        let machine = second.map_or(machine, |path| MachineSource::Captured(path));
         let of = |machine| Ok(judge(machine, self.profile, cpus)?.audit);
         let compared = diff(&of(MachineSource::Captured(first))?, &of(machine)?);
         let after = second.or(self.bundle.as_ref()).or(self.root.as_ref());

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::Environment;
 use super::flags::{limit, positive_span};
+use super::named_run::named_runs;
 use super::outputs::{OutputFlags, Outputs, Screen, remark};
 use super::read_flags::{ReadFlags, print_remarks, read_all};
 use model::error::{Exit, Failure, Result, json};
@@ -89,7 +90,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let mut outputs = Outputs::of(&[&args.page, &args.output.json], environment)?;
     args.check_page()?;
     let (options, quiet) = (args.read.options()?, args.output.quiet);
-    let paths = [a.as_slice(), b.as_slice()].concat();
+    let paths = named_runs(&[a.as_slice(), b.as_slice()].concat(), environment)?;
     let mut in_a = read_all(&paths, &options, !quiet && !environment.dumb)?;
     let mut in_b = in_a.split_off(a.len());
     let seen = print_remarks(&in_a.iter().chain(&in_b).collect::<Vec<_>>(), quiet);

@@ -38,6 +38,7 @@ mod load_flags;
 mod man;
 mod measure;
 mod measure_flags;
+mod named_run;
 mod newest;
 mod open_page;
 mod outputs;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::Environment;
+use super::named_run::named_run;
 use super::outputs::{Outputs, remark};
 use host::MachineFiles;
 use model::error::{Failure, Result};
@@ -22,7 +23,7 @@ impl ChosenRun {
     /// The named one, else the newest of this user's, of a hunt where that is asked for.
     pub fn of(named: Option<&PathBuf>, hunted: bool, environment: &Environment) -> Result<ChosenRun> {
         if let Some(path) = named {
-            return Ok(ChosenRun { path: path.clone(), newest: false });
+            return Ok(ChosenRun { path: named_run(path, environment)?, newest: false });
         }
         let folder = environment.runs();
         let found = newest(&MachineFiles::folder(&folder), hunted).ok_or_else(|| {
@@ -102,7 +103,8 @@ mod tests {
         let environment = Environment { home: Some("/nonexistent".into()), ..Environment::default() };
         let refused = ChosenRun::of(None, true, &environment).err().expect("none there");
         assert!(refused.message.contains("onbeat hunt"), "{}", refused.message);
-        let named = PathBuf::from("a");
-        assert!(ChosenRun::of(Some(&named), false, &environment).is_ok_and(|run| !run.newest));
+        let named = |path: &str| ChosenRun::of(Some(&PathBuf::from(path)), false, &environment);
+        assert!(named("src").is_ok_and(|run| !run.newest));
+        assert!(named("no-such-run").is_err_and(|refused| refused.message.contains("no-such-run")));
     }
 }

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use super::Environment;
 use super::bounds::Asked;
 use super::cure::folder::{is_cure, read_record};
+use super::named_run::named_runs;
 use super::newest::ChosenRun;
 use super::open_page;
 use super::outputs::{OutputFlags, Outputs, Screen, remark};
@@ -73,7 +74,8 @@ pub struct Args {
 
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     if !args.bundles.is_empty() {
-        return reported(args, false, environment);
+        let bundles = named_runs(&args.bundles, environment)?;
+        return reported(&Args { bundles, ..args.clone() }, false, environment);
     }
     let chosen = ChosenRun::of(None, false, environment)?;
     // Where a document takes standard output, the line stands on standard error.

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use super::Args;
 use super::answer::{exit, page};
 use super::chosen::most_pairs;
+use crate::cli::Environment;
 use crate::cli::compare::BETWEEN;
+use crate::cli::named_run::named_run;
 use crate::cli::outputs::Outputs;
 use experiment::design::usual;
 use experiment::needs::ProofNeeds;
@@ -25,9 +27,9 @@ use study::compare::{check_comparable, series};
 use study::measurement::{Measurement, ReadOptions};
 use study::proving::{answer, segment_of};
 
-pub fn run(args: &Args, mut outputs: Outputs) -> Result<Exit> {
+pub fn run(args: &Args, mut outputs: Outputs, environment: &Environment) -> Result<Exit> {
     let limit_ns = args.conditions.limit()?;
-    let [mut a, mut b] = sides(&args.across_boots)?;
+    let [mut a, mut b] = sides(&args.across_boots, environment)?;
     check_comparable(&a, &b)?;
     check_conditions(&a, &b)?;
     [&mut a, &mut b].into_iter().for_each(|side| side.sort_by_key(started));
@@ -168,7 +170,7 @@ fn open(proof: &mut Proof, why: &str) {
     }
 }
 
-fn sides(paths: &[PathBuf]) -> Result<[Vec<Measurement>; 2]> {
+fn sides(paths: &[PathBuf], environment: &Environment) -> Result<[Vec<Measurement>; 2]> {
     let mut sides = paths.split(|path| path.as_os_str() == BETWEEN);
     let (a, b) = (sides.next().unwrap_or_default(), sides.next().unwrap_or_default());
     if a.is_empty() || b.is_empty() {
@@ -177,7 +179,7 @@ fn sides(paths: &[PathBuf]) -> Result<[Vec<Measurement>; 2]> {
         ));
     }
     let open = |side: &[PathBuf]| -> Result<Vec<Measurement>> {
-        side.iter().map(|path| ReadOptions::default().open(path)).collect()
+        side.iter().map(|path| ReadOptions::default().open(&named_run(path, environment)?)).collect()
     };
     Ok([open(a)?, open(b)?])
 }

@@ -112,7 +112,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     }
     let mut outputs = Outputs::of(&[&args.page, &args.output.json], environment)?;
     if !args.across_boots.is_empty() {
-        return boots::run(args, outputs);
+        return boots::run(args, outputs, environment);
     }
     let (before, locked) = args.resume.as_deref().map(begun).transpose()?.unzip();
     let chosen = match &before {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::plan_flags::{PlanFlags, about};
 use crate::cli::Environment;
 use crate::cli::journal;
+use crate::cli::named_run::named_by_flag;
 use crate::cli::outputs::{Outputs, Screen, remark};
 use host::dir::Dir;
 use host::settings::LiveKernel;
@@ -49,7 +50,8 @@ pub struct Args {
 
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let mut outputs = Outputs::of(&[], environment)?;
-    let machine = MachineSource::of(args.bundle.as_deref(), args.root.as_deref());
+    let bundle = named_by_flag(args.bundle.as_ref(), environment)?;
+    let machine = MachineSource::of(bundle.as_deref(), args.root.as_deref());
     let planned = args.what.plan(machine)?;
     let request = args.what.request()?;
     let everything = request.rules.is_empty();

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::cli::Environment;
+use crate::cli::named_run::named_by_flag;
 use crate::cli::outputs::{OutputFlags, Outputs};
 use model::error::{Exit, Failure, Result};
 use model::text::quoted;
@@ -50,7 +51,8 @@ pub struct Args {
 
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let mut outputs = Outputs::of(&[&args.output.json, &args.file], environment)?;
-    let machine = MachineSource::of(args.bundle.as_deref(), args.root.as_deref());
+    let bundle = named_by_flag(args.bundle.as_ref(), environment)?;
+    let machine = MachineSource::of(bundle.as_deref(), args.root.as_deref());
     let given = args.set.iter().map(|text| variable(text)).collect::<Result<Vec<_>>>()?;
     let document = import_tuning(&args.from, &given, machine, args.take_over)?;
     outputs.json_pretty(&args.output.json, &document);

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::plan_flags::{PlanFlags, about};
 use crate::cli::Environment;
+use crate::cli::named_run::named_by_flag;
 use crate::cli::outputs::{OutputFlags, Outputs};
 use model::error::{Exit, Result};
 use report::tuning::text::{Layout, Stage, render};
@@ -39,7 +40,8 @@ pub struct Args {
 
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let mut outputs = Outputs::of(&[&args.output.json, &args.file], environment)?;
-    let machine = MachineSource::of(args.bundle.as_deref(), args.root.as_deref());
+    let bundle = named_by_flag(args.bundle.as_ref(), environment)?;
+    let machine = MachineSource::of(bundle.as_deref(), args.root.as_deref());
     let planned = args.what.plan(machine)?;
     outputs.json_pretty(&args.output.json, &planned.document);
     outputs.json_pretty(&args.file, &planned.document);
