@@ -10,6 +10,7 @@ mod following;
 mod hunting;
 mod loading;
 mod measuring;
+mod naming;
 mod place;
 mod probing;
 mod proving;
