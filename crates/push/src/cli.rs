@@ -268,7 +268,6 @@ fn rounds(
                 (String::new(), EVERY)
             }
             Err(RoundEnd::Quiet) => {
-                document.leave();
                 ("onbeat measures on this machine: sending waits until it is over".to_owned(), EVERY)
             }
             Err(RoundEnd::Stopped) => {

@@ -53,14 +53,14 @@ impl Default for PushDocument {
 }
 
 impl PushDocument {
-    /// Adds a round. What one left stays left: the next passes it over.
+    /// Adds a round. What is left is what the last one left: the next may have sent what waited.
     pub fn add(&mut self, round: &RoundOutcome) {
         self.rows = self.rows.saturating_add(round.rows);
         self.runs = self.runs.saturating_add(round.runs);
         self.refused = self.refused.saturating_add(round.refused);
         self.lost = self.lost.saturating_add(round.lost);
         self.dropped = self.dropped.saturating_add(round.dropped);
-        self.left |= round.left;
+        self.left = round.left;
         for remark in round.remarks.iter().map(|remark| clean(remark)) {
             if !self.remarks.contains(&remark) {
                 self.remarks.push(remark);
@@ -68,7 +68,7 @@ impl PushDocument {
         }
     }
 
-    /// Says that something is left that no round came to.
+    /// Says that something is left that the last round did not come to.
     pub fn leave(&mut self) {
         self.left = true;
     }
@@ -135,13 +135,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rounds_add_up_and_what_one_left_stays_left() {
+    fn rounds_add_up_and_what_the_last_one_left_is_left() {
         let mut document = PushDocument::default();
         let remarks = vec!["row 3 is left out: of the future".to_owned()];
         let first = RoundOutcome { rows: 5, refused: 1, left: true, remarks, ..RoundOutcome::default() };
         assert!(!document.is_short());
         document.add(&first);
-        document.add(&RoundOutcome { rows: 2, runs: 1, left: false, refused: 0, ..first });
+        document.add(&RoundOutcome { rows: 2, runs: 1, left: true, refused: 0, ..first });
         assert_eq!((document.rows, document.runs, document.refused), (7, 1, 1));
         assert!(document.left && document.is_short() && document.remarks.len() == 1, "{document:?}");
         for one in [RoundOutcome { lost: 1, ..RoundOutcome::default() }, RoundOutcome::default()] {
@@ -150,6 +150,9 @@ mod tests {
             assert_eq!(document.is_short(), one.lost > 0);
             document.leave();
             assert!(document.is_short());
+            // What waited for a measurement was sent after it.
+            document.add(&RoundOutcome { runs: 1, ..RoundOutcome::default() });
+            assert_eq!((document.left, document.is_short()), (false, one.lost > 0));
         }
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("push.json");

@@ -59,6 +59,7 @@ pub fn send_runs(round: &mut PushRound<'_>, folder: &Path) -> Sent<()> {
         let now = host::clock::monotonic();
         let passed_over = round.passed_over.get(&key);
         if passed_over.is_some_and(|(of, at)| *of == state && now - *at < AGAIN) {
+            round.outcome.left = true;
             continue;
         }
         round.log.runs.remove(&key);
