@@ -77,12 +77,36 @@ fn is_asked(form: &ComparisonForm) -> bool {
     }
 }
 
+/// Why there is nothing to compare, where one of two sides is not there or both are the same.
+fn lacking(form: &ComparisonForm) -> Option<String> {
+    if is_asked(form) {
+        return None;
+    }
+    Some(match form.is_of_days() {
+        true => format!(
+            "both sides are the same days of {}: give a date, a kernel, a setting or an environment that \
+             tells one from the other",
+            model::text::excerpt(&form.sides[0].words())
+        ),
+        false => "name the runs of both sides, ?a=RUN&a=RUN&b=RUN&b=RUN, or their days, \
+                  ?a_board=NAME&a_before=DATE"
+            .to_owned(),
+    })
+}
+
+/// Whether the button of a form was pressed: that sends all fields, and links have no empty one.
+fn is_submitted(asked: &[(String, String)]) -> bool {
+    asked.iter().any(|(name, _)| name == "limit")
+}
+
 pub async fn page(State(app): State<Arc<App>>, Query(asked): Asked) -> WebOutcome {
+    let submitted = is_submitted(&asked);
     let form = form(asked);
     let names = app.store.board_names(ComparisonChoices::OFFERED as i64).await?;
     let choices = ComparisonChoices::of(names, &app.store.environment_records().await?);
-    if !is_asked(&form) {
-        return Ok(WebAnswer::page(form_page(&form, &choices, None)));
+    if let Some(lacking) = lacking(&form) {
+        let said = Some(lacking.as_str()).filter(|_| submitted && form.is_of_days());
+        return Ok(WebAnswer::page(form_page(&form, &choices, said)));
     }
     let text = match answered(&app, &form).await {
         Ok((parts, _, beside)) => answer(&form, &choices, parts, &beside.others),
@@ -135,11 +159,8 @@ pub async fn csv(State(app): State<Arc<App>>, Query(asked): Asked) -> WebOutcome
 
 async fn document(app: &App, asked: Vec<(String, String)>) -> Result<String, Refusal> {
     let form = form(asked);
-    if !is_asked(&form) {
-        return Err(Refusal::bad(
-            "name the runs of both sides, ?a=RUN&a=RUN&b=RUN&b=RUN, or their days, \
-             ?a_board=NAME&a_before=DATE",
-        ));
+    if let Some(lacking) = lacking(&form) {
+        return Err(Refusal::bad(lacking));
     }
     let (_, json, beside) = answered(app, &form).await?;
     if !form.is_of_days() {

@@ -312,5 +312,11 @@ fn what_cannot_be_compared_is_said_with_the_form() {
         // Two sides alike are a form to begin with.
         let (_, page) = get(&app, &format!("/compare?a_board={board}&b_board={board}")).await;
         assert!(!page.contains("banner") && page.contains(&format!("value=\"{board}\"")));
+        // Sent by the button they are a question without an answer.
+        let alike = format!("oth sides are the same days of {board}: give a date");
+        let (_, page) = get(&app, &format!("/compare?a_board={board}&a_from=&b_board={board}&limit=")).await;
+        assert!(page.contains("banner") && page.contains(&alike), "{page}");
+        let (code, text) = get(&app, &format!("/v1/compare?a_board={board}&b_board={board}")).await;
+        assert!(code == StatusCode::BAD_REQUEST && text.contains(&alike), "{text}");
     });
 }
