@@ -357,8 +357,10 @@ pub struct KernelRecord {
     /// The run with the largest latency, and its board.
     pub worst_run: String,
     pub worst_board: String,
-    /// The latest runs, for a comparison.
+    /// The latest runs, for a comparison,
     pub latest: Vec<String>,
+    /// and the plan of each.
+    pub latest_plans: Vec<String>,
     /// Of recorders: their days, and the one with the largest latency with the plan of that, in
     /// seconds since 1970.
     pub days: u64,
@@ -373,6 +375,11 @@ impl KernelRecord {
     /// Whether it is of recorders, and not of runs.
     pub fn is_recorded(&self) -> bool {
         self.runs == 0
+    }
+
+    /// Whether its latest runs were measured under several conditions.
+    pub fn is_mixed(&self) -> bool {
+        self.latest_plans.iter().any(|plan| Some(plan) != self.latest_plans.first())
     }
 
     /// The middle one of the runs' p99.99.

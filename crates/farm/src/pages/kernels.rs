@@ -31,6 +31,10 @@ pub fn kernels(all: &[KernelRecord]) -> String {
              but for those on which its environment changed. A largest latency grows with the time it is \
              of; boards of one machine may differ. A verdict takes runs of the same board, made in turns, or \
              many days: " a href="/compare" { "compare" } "." }
+        @if all.iter().any(KernelRecord::is_mixed) {
+            p.muted { "A row may hold runs of several conditions, as intervals, policies and loads: what is \
+                 compared run by run is of the same ones." }
+        }
         (as_data("/v1/kernels", ""))
     };
     page(Some(Section::Kernels), "Kernels", body)
@@ -99,17 +103,23 @@ fn compared(before: &KernelRecord, one: &KernelRecord) -> Markup {
         @if one.is_recorded() {
             @if is_other { a href=(by_days) { "with " (known(&before.release)) } }
         } @else {
-            a href=(comparison(before, one)) { "with " (known(&before.release)) }
-            @if is_other { ", " a href=(by_days) { "by days" } }
+            @let by_runs = comparison(before, one);
+            @if let Some(way) = &by_runs {
+                a href=(way) { "with " (known(&before.release)) }
+                @if is_other { ", " a href=(by_days) { "by days" } }
+            } @else if is_other { a href=(by_days) { "by days with " (known(&before.release)) } }
         }
     }
 }
 
-fn comparison(a: &KernelRecord, b: &KernelRecord) -> String {
+/// The latest runs that both have under the same conditions; others are refused there.
+fn comparison(a: &KernelRecord, b: &KernelRecord) -> Option<String> {
+    let plan = b.latest_plans.iter().find(|plan| a.latest_plans.contains(plan))?;
     let side = |name: &str, of: &KernelRecord| {
-        of.latest.iter().map(|id| format!("{name}={}", escaped(id))).collect::<Vec<_>>().join("&")
+        let alike = of.latest.iter().zip(&of.latest_plans).filter(|(_, of_run)| *of_run == plan);
+        alike.map(|(id, _)| format!("{name}={}", escaped(id))).collect::<Vec<_>>().join("&")
     };
-    format!("/compare?{}&{}", side("a", a), side("b", b))
+    Some(format!("/compare?{}&{}", side("a", a), side("b", b)))
 }
 
 /// The days of all boards of that machine with one kernel against those with the other.
@@ -137,7 +147,8 @@ mod tests {
             length_ns: 125_000_000_000,
             max_ns: Some(Nanos(max)),
             p9999_ns: vec![Nanos(3_000), Nanos(1_000), Nanos(2_000)],
-            latest: vec![format!("{release}-run")],
+            latest: vec![format!("{release}-run"), format!("{release}-other")],
+            latest_plans: vec!["p".into(), format!("{release} alone")],
             ..KernelRecord::default()
         };
         let all = [of("<b>", "6.1", 5_000), of("x", "6.1", 9_000), of("x", "6.12", 7_000)];
@@ -148,6 +159,15 @@ mod tests {
         assert_eq!(text.matches("of the median run").count(), 1);
         assert!(text.contains(">2 min 5 s<") && !text.contains("hours"), "{text}");
         assert!(kernels(&[]).contains("No run that counts"));
+        // What was measured in another way is not offered run by run.
+        assert!(!text.contains("-other") && text.contains("runs of several conditions"), "{text}");
+        let mut apart = all;
+        for one in &mut apart {
+            one.latest_plans = vec![one.release.clone(); 2];
+        }
+        let text = kernels(&apart);
+        assert!(!text.contains("/compare?a=") && text.contains(">by days with 6.1</a>"), "{text}");
+        assert!(!text.contains("runs of several conditions"), "{text}");
     }
 
     #[test]

@@ -49,9 +49,9 @@ impl FarmStore {
                 group.record.p9999_ns.extend(std::iter::repeat_n(Nanos(p9999), times));
             });
         }
-        for (environment, series, started, id) in self.latest_runs().await? {
+        for (environment, series, started, id, plan) in self.latest_runs().await? {
             let group = place(environment, &series).and_then(|key| groups.get_mut(&key));
-            group.into_iter().for_each(|group| group.latest.push((started, id.clone())));
+            group.into_iter().for_each(|group| group.latest.push((started, id.clone(), plan.clone())));
         }
         let mut all = Vec::new();
         for ([model, series, release, preempt], group) in groups {
@@ -63,7 +63,7 @@ impl FarmStore {
             }
             let (_, worst_run, worst_board) = worst.unwrap_or_default();
             let boards = group.boards.len() as u64;
-            let latest = group.latest();
+            let (latest, latest_plans) = group.latest();
             all.push(KernelRecord {
                 model,
                 release,
@@ -73,6 +73,7 @@ impl FarmStore {
                 worst_run,
                 worst_board,
                 latest,
+                latest_plans,
                 ..group.record
             });
         }
@@ -118,11 +119,14 @@ impl FarmStore {
         .map_err(trouble)
     }
 
-    async fn latest_runs(&self) -> Result<Vec<(i64, String, i64, String)>> {
+    /// With their plans, which alone are read beside the index.
+    async fn latest_runs(&self) -> Result<Vec<(i64, String, i64, String, String)>> {
         sqlx::query_as(
-            "select environment_id, series, started, id from (select environment_id, series, started, id, \
-             row_number() over (partition by environment_id, series order by started desc, id desc) as place \
-             from run where invalid = 0 and complete = 1) latest where place <= $1",
+            "select l.environment_id, l.series, l.started, l.id, r.plan from \
+             (select environment_id, series, started, id, board_id, \
+              row_number() over (partition by environment_id, series order by started desc, id desc) as place \
+              from run where invalid = 0 and complete = 1) l \
+             join run r on r.board_id = l.board_id and r.id = l.id where l.place <= $1",
         )
         .bind(KernelRecord::LATEST as i64)
         .fetch_all(&self.pool)
@@ -157,13 +161,41 @@ struct KernelGroup {
     boards: BTreeSet<i64>,
     /// Where its largest latency is.
     worst: BTreeSet<EnvironmentSeries>,
-    latest: Vec<(i64, String)>,
+    /// When each began, its id and its plan.
+    latest: Vec<(i64, String, String)>,
 }
 
 impl KernelGroup {
-    fn latest(&self) -> Vec<String> {
-        let mut all: Vec<&(i64, String)> = self.latest.iter().collect();
+    /// The ids of the latest, and their plans.
+    fn latest(&self) -> (Vec<String>, Vec<String>) {
+        let mut all: Vec<&(i64, String, String)> = self.latest.iter().collect();
         all.sort_unstable_by(|a, b| b.cmp(a));
-        all.into_iter().take(KernelRecord::LATEST).map(|(_, id)| id.clone()).collect()
+        all.into_iter().take(KernelRecord::LATEST).map(|(_, id, plan)| (id.clone(), plan.clone())).unzip()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture::recorded_run;
+    use crate::store::engines::on_each_engine;
+
+    #[test]
+    fn the_latest_runs_of_a_kernel_are_told_with_their_plans() {
+        on_each_engine(async |store| {
+            for (number, plan) in ["p", "q", "q"].into_iter().enumerate() {
+                let mut record = recorded_run("measured", "a");
+                record.run.id = format!("r{number}");
+                record.run.started += number as i64 * 3_600;
+                record.run.key.plan = plan.into();
+                record.slots.clear();
+                record.rows.clear();
+                store.put(&record).await.unwrap();
+            }
+            let all = store.kernels().await.unwrap();
+            let of_runs = all.iter().find(|one| !one.is_recorded()).unwrap();
+            assert_eq!(of_runs.latest.join(" "), "r2 r1 r0");
+            assert_eq!(of_runs.latest_plans.join(" "), "q q p");
+            assert!(of_runs.is_mixed());
+        });
     }
 }
