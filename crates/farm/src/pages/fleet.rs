@@ -175,8 +175,12 @@ fn answer(of: &Fleet) -> Markup {
                 @if silent.len() > 8 { ", and " (silent.len() - 8) " more" } "." }
         }
         @if other > 0 {
-            p { a href="/changes" { (several(other as u64, "other change", "other changes"))
-                " to look at" } " in the last " (SHOWN_DAYS) " days." }
+            // Other than those that are named.
+            @let (one, more) = match silent.is_empty() {
+                true => ("change", "changes"), false => ("other change", "other changes"),
+            };
+            p { a href="/changes" { (several(other as u64, one, more)) " to look at" }
+                " in the last " (SHOWN_DAYS) " days." }
         }
     }
 }
@@ -413,5 +417,14 @@ mod tests {
         let silent = [made_change("mill", ChangeKind::Silent, 86_400)];
         let text = fleet(&Fleet { boards: &hostile, of: 1, changes: &silent, names: &names, ..empty });
         assert!(text.contains("<a href=\"/b/mill\">Mill &lt;1&gt;</a> since <time>1970-01-02<"), "{text}");
+        let worse = made_change("mill", ChangeKind::Worse, 86_400);
+        let [silent] = silent;
+        for (changes, words) in [
+            (vec![worse.clone()], ">1 change to look at<"),
+            (vec![silent, worse], ">1 other change to look at<"),
+        ] {
+            let text = fleet(&Fleet { boards: &hostile, of: 1, changes: &changes, ..empty });
+            assert!(text.contains(words), "{words}: {text}");
+        }
     }
 }
