@@ -78,7 +78,7 @@ pub fn five_minutes(of: &FiveMinutes) -> String {
         (worst(of))
         h2 { "Runs at that time" }
         @if of.runs.is_empty() {
-            p { "No run was on; what is above comes from a recording." }
+            p { "No run was on" @if of.largest.is_some() { "; what is above comes from a recording" } "." }
         } @else {
             p { "The page of a run has the command that repeats it, that of a hunt also each spike's \
              timeline." }
@@ -418,7 +418,9 @@ mod tests {
         let text = five_minutes(&FiveMinutes { unread: Some("the bucket"), ..of });
         assert!(text.contains("shown: the bucket."), "{text}");
         let text = five_minutes(&FiveMinutes { slots: &[], largest: None, ..of });
-        assert!(text.contains("Nothing was measured"), "{text}");
+        assert!(text.contains("Nothing was measured") && text.contains("No run was on.<"), "{text}");
+        assert!(!text.contains("what is above"), "{text}");
+        assert!(five_minutes(&of).contains("No run was on; what is above comes from a recording.<"));
     }
 
     #[test]
