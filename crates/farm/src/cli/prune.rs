@@ -207,22 +207,28 @@ fn exit_of(pruned: &PrunedBundles) -> Exit {
     if pruned.failed.is_empty() { Exit::Ok } else { Exit::Inconclusive }
 }
 
-/// What went of bundles; of a try each run on standard output.
-fn tell(pruned: &PrunedBundles, dry: bool, output: &DocumentFlags) -> Result<()> {
+/// What went of bundles, in one line.
+fn words_of(pruned: &PrunedBundles, dry: bool) -> String {
     let sum = |of: fn(&Pruned) -> u64| pruned.all.iter().map(of).fold(0u64, u64::saturating_add);
     let runs = |of: fn(&Pruned) -> u64| pruned.all.iter().filter(|one| of(one) > 0).count() as u64;
     let (seconds, windows) = (|one: &Pruned| one.of.blocks, |one: &Pruned| one.of.window_bytes);
     let would = if dry { "would go" } else { "dropped" };
-    output.remark(&format!(
-        "the seconds of {} ({} bytes) and {} of {} ({} bytes) {would}; {} for good, {} pinned",
+    format!(
+        "the seconds of {} ({} bytes) and what was traced around {} of {} ({} bytes) {would}; that of {} stays \
+         for good, {} pinned",
         several(runs(seconds), "run", "runs"),
         sum(seconds),
-        several(sum(|one| one.of.windows), "window", "windows"),
+        several(sum(|one| one.of.windows), "spike", "spikes"),
         several(runs(windows), "run", "runs"),
         sum(windows),
-        several(sum(|one| one.of.windows_kept), "window stays", "windows stay"),
+        several(sum(|one| one.of.windows_kept), "spike", "spikes"),
         several(pruned.pinned, "old run stays whole because it is", "old runs stay whole because they are"),
-    ));
+    )
+}
+
+/// What went of bundles; of a try each run on standard output.
+fn tell(pruned: &PrunedBundles, dry: bool, output: &DocumentFlags) -> Result<()> {
+    output.remark(&words_of(pruned, dry));
     for (run, why) in &pruned.failed {
         let rest = if pruned.all.iter().any(|one| one.run == *run) { "the rest of " } else { "" };
         output.remark(&format!("{rest}{run} is left as it is: {why}"));
@@ -303,6 +309,13 @@ async fn with_other_bundles(
 mod tests {
     use super::*;
     use std::fs;
+
+    #[test]
+    fn what_goes_of_runs_is_called_as_the_guide_calls_it() {
+        let words = words_of(&PrunedBundles::default(), true);
+        let said = "and what was traced around 0 spikes of 0 runs (0 bytes) would go; that of 0 spikes stays";
+        assert!(words.contains(said) && !words.contains("window"), "{words}");
+    }
 
     #[test]
     fn what_was_put_together_for_no_run_goes_whatever_it_is_called() {
