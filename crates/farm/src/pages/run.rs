@@ -18,6 +18,8 @@ pub struct RunWays {
     pub by: Option<Role>,
     /// Whether there may be an audit of its machine.
     pub audit: bool,
+    /// How many of its spikes have a page.
+    pub kept_spikes: u64,
     /// Why its files cannot be had as a whole, where that is so.
     pub lacking: Option<String>,
 }
@@ -30,7 +32,7 @@ pub fn run(of: &FarmRun, names: &BoardNames, again: Option<&str>, ways: RunWays,
         @if !of.labels.is_empty() { p { "Labels: " (labels(&of.labels)) "." } }
         (ways_on(of, &ways))
         (same_again(again))
-        (spikes(of))
+        (spikes(of, ways.kept_spikes))
         (kept(of, ways.by >= Some(Role::Operator)))
         @if ways.by == Some(Role::Admin) && !of.pinned { (removed(of)) }
         (body)

@@ -12,15 +12,21 @@ use crate::records::FarmRun;
 /// Spikes that a run's page names.
 const NAMED: u64 = 24;
 
-/// The page; `again` is the command that makes such a run once more.
-pub fn spike(of: &FarmRun, names: &BoardNames, number: u64, again: Option<&str>, parts: PageParts) -> String {
+/// The page of one of so many that are kept; `again` is the command that makes such a run once more.
+pub fn spike(
+    of: &FarmRun,
+    names: &BoardNames,
+    (number, kept): (u64, u64),
+    again: Option<&str>,
+    parts: PageParts,
+) -> String {
     let run = format!("/runs/{}", escaped(&of.id));
     let body = html! {
         p.path { (board_link(&of.board, names)) ", run " a href=(run) { (of.id) } ", "
             (moment(of.started)) " UTC" }
         ul.spans {
             @if number > 1 { li { a rel="prev" href={ (run) "/spike/" (number - 1) } { "the worse one" } } }
-            @if number < of.spikes {
+            @if number < kept {
                 li { a rel="next" href={ (run) "/spike/" (number + 1) } { "the next" } }
             }
             li { a href={ "/v1" (run) "/perfetto.json" } { "the worst for Perfetto" } }
@@ -34,16 +40,18 @@ pub fn spike(of: &FarmRun, names: &BoardNames, number: u64, again: Option<&str>,
     page(Some(Section::Runs), &parts.heading, body)
 }
 
-/// The way to a run's spikes; nothing where it has none.
-pub fn spikes(of: &FarmRun) -> Markup {
+/// The way to a run's spikes, of which so many are kept; nothing where it has none.
+pub fn spikes(of: &FarmRun, kept: u64) -> Markup {
     html! {
         @if of.spikes > 0 {
             p {
-                @if of.spikes == 1 { "Its spike:" }
-                @else { (several(of.spikes, "spike", "spikes")) ", worst first:" }
-                @for number in 1..=of.spikes.min(NAMED) { " "
+                @if of.spikes == 1 && kept == 1 { "Its spike:" }
+                @else { (several(of.spikes, "spike", "spikes"))
+                    @if kept < of.spikes { ", of which " (several(kept, "is", "are")) " kept" }
+                    @if kept > 0 { ", worst first:" } }
+                @for number in 1..=kept.min(NAMED) { " "
                     a href={ "/runs/" (escaped(&of.id)) "/spike/" (number) } { (number) } }
-                @if of.spikes > NAMED { " and on" } ". As data: "
+                @if kept > NAMED { " and on" } ". As data: "
                 a href={ "/v1/runs/" (escaped(&of.id)) "/spikes" } { "JSON" } ", "
                 a href={ "/v1/runs/" (escaped(&of.id)) "/spikes.csv" } { "CSV" } "." }
         }
@@ -59,8 +67,8 @@ mod tests {
         let of = FarmRun { id: "r1".into(), board: "a".into(), spikes: 3, ..FarmRun::default() };
         let parts = || PageParts { heading: "<i>".into(), body: html! {}, script: None };
         let names = BoardNames::from_iter([("a".to_owned(), "Press 2".to_owned())]);
-        let first = spike(&of, &names, 1, None, parts());
-        let last = spike(&of, &names, 3, Some("onbeat hunt -i 1ms"), parts());
+        let first = spike(&of, &names, (1, 3), None, parts());
+        let last = spike(&of, &names, (3, 3), Some("onbeat hunt -i 1ms"), parts());
         assert!(
             first.contains("/runs/r1/spike/2\"") && !first.contains("rel=\"prev\"") && !first.contains("<i>")
         );
@@ -72,7 +80,12 @@ mod tests {
         assert!(first.contains("<p class=\"path\"><a href=\"/b/a\">Press 2</a>, run "), "{first}");
         // It is of a run, as the frame shows.
         assert!(first.contains("<a href=\"/runs\" aria-current=\"page\">"), "{first}");
-        assert!(spikes(&of).into_string().contains("/spike/3"));
-        assert!(spikes(&FarmRun::default()).into_string().is_empty());
+        assert!(spikes(&of, 3).into_string().contains("<p>3 spikes, worst first: <a"));
+        assert!(spikes(&FarmRun::default(), 0).into_string().is_empty());
+        // What was seen and not kept has no page.
+        let part = spikes(&of, 2).into_string();
+        assert!(part.contains("3 spikes, of which 2 are kept, worst first:"), "{part}");
+        assert!(part.contains("/spike/2\"") && !part.contains("/spike/3\""), "{part}");
+        assert!(!spike(&of, &names, (2, 2), None, parts()).contains("rel=\"next\""));
     }
 }

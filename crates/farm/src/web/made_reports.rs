@@ -17,6 +17,8 @@ const MOST_BYTES: usize = 16 << 20;
 pub struct MadeReport {
     pub parts: PageParts,
     pub again: Option<String>,
+    /// Spikes that the run kept: a page each.
+    pub kept_spikes: u64,
     /// Why the bundle cannot be handed out as a whole.
     pub lacking: Option<String>,
 }
@@ -76,7 +78,7 @@ mod tests {
     fn report(bytes: usize) -> Arc<MadeReport> {
         let body = maud::PreEscaped("x".repeat(bytes));
         let parts = PageParts { heading: String::new(), body, script: None };
-        Arc::new(MadeReport { parts, again: None, lacking: None })
+        Arc::new(MadeReport { parts, again: None, kept_spikes: 0, lacking: None })
     }
 
     #[test]

@@ -290,9 +290,10 @@ pub async fn run(
             made
         }
     };
-    let MadeReport { parts, again, lacking } = MadeReport::clone(&made);
+    let MadeReport { parts, again, kept_spikes, lacking } = MadeReport::clone(&made);
     let policy = policy_of(&parts);
-    let ways = RunWays { by: visitor.role(), audit: judged::may_have(&app, &run), lacking };
+    let audit = judged::may_have(&app, &run);
+    let ways = RunWays { by: visitor.role(), audit, kept_spikes, lacking };
     let names = app.store.names_of(vec![run.board.as_str()]).await?;
     Ok(WebAnswer::page(pages::run::run(&run, &names, again.as_deref(), ways, parts)).under(policy))
 }
@@ -305,12 +306,12 @@ pub async fn spike(State(app): State<Arc<App>>, Path((id, number)): Path<(String
     let read = app.heavy(move || {
         let found = study::page::spike(&place, asked)?.ok_or_else(missing)?;
         let parts = report::hunt::spike_page::parts(&found.run, asked, found.window.as_ref());
-        Ok((parts.ok_or_else(missing)?, repeat(&found.run)))
+        Ok((parts.ok_or_else(missing)?, repeat(&found.run), found.run.spikes.len() as u64))
     });
-    let (parts, again) = read.await?;
+    let (parts, again, kept) = read.await?;
     let policy = policy_of(&parts);
     let names = app.store.names_of(vec![run.board.as_str()]).await?;
-    let page = pages::spike::spike(&run, &names, asked as u64, again.as_deref(), parts);
+    let page = pages::spike::spike(&run, &names, (asked as u64, kept), again.as_deref(), parts);
     Ok(WebAnswer::page(page).under(policy))
 }
 
@@ -319,9 +320,9 @@ fn report_of(place: &std::path::Path, name: &str) -> Result<MadeReport, Refusal>
     let mut run = ReportedRun::open(place)?.named(name);
     run.ask(&Question { limit: None, horizon: HORIZON, chosen: false, reach: DEFAULT_REACH });
     let input = run.input().ok_or_else(|| Refusal::not_found("this bundle holds no run"))?;
-    let again = repeat(input.run);
+    let (again, kept_spikes) = (repeat(input.run), input.run.spikes.len() as u64);
     let lacking = whole_files(place).err();
-    Ok(MadeReport { parts: report::run::page::parts(&[input])?, again, lacking })
+    Ok(MadeReport { parts: report::run::page::parts(&[input])?, again, kept_spikes, lacking })
 }
 
 pub async fn styles() -> WebAnswer {
