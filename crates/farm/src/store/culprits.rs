@@ -267,6 +267,7 @@ impl FarmStore {
             ) = row;
             FarmCulprit {
                 fingerprint,
+                remedy: remedy_of(&rule, remedy),
                 rule,
                 name,
                 kind,
@@ -277,7 +278,6 @@ impl FarmStore {
                 first,
                 last,
                 example,
-                remedy,
                 five_minutes: to_u64(slots),
             }
         };
@@ -289,6 +289,11 @@ impl FarmStore {
         let since = sqlx::query_scalar("select value from meta where name = 'rows named since'");
         since.fetch_optional(&self.pool).await.map_err(trouble)
     }
+}
+
+/// What to do about it on any board: what a run says may have the PID and the CPUs of that run.
+fn remedy_of(rule: &str, of_run: String) -> String {
+    rules::culprits::find(rule).map_or(of_run, |known| known.remedy.to_owned())
 }
 
 #[cfg(test)]
@@ -319,6 +324,27 @@ mod tests {
         let text: String = of_rows.map(line).collect();
         let rows = rows::read(&of, text.as_bytes()).unwrap();
         RowBatch { board_id, of, clock: None, received_ns: i64::MAX, rows }
+    }
+
+    #[test]
+    fn what_to_do_about_a_culprit_is_told_without_what_one_run_had() {
+        on_each_engine(async |store| {
+            let mut record = crate::fixture::recorded_run("hunt", "a");
+            record.culprits.truncate(1);
+            record.slots.clear();
+            record.rows.clear();
+            let of_run = "give it another CPU (`taskset -pc CPUS 26987`)";
+            record.culprits[0].remedy = of_run.into();
+            for (rule, is_kept) in [("realtime-thread", false), ("of-a-later-version", true)] {
+                record.culprits[0].rule = rule.into();
+                record.culprits[0].fingerprint = format!("f {rule}");
+                record.run.id = format!("r {rule}");
+                store.put(&record).await.unwrap();
+                let found = store.culprit(&format!("f {rule}")).await.unwrap().unwrap();
+                assert_eq!(found.remedy == of_run, is_kept, "{rule}: {found:?}");
+                assert!(!found.remedy.is_empty());
+            }
+        });
     }
 
     #[test]
