@@ -359,7 +359,7 @@ pub struct KernelRecord {
     pub worst_board: String,
     /// The latest runs, for a comparison,
     pub latest: Vec<String>,
-    /// and the plan of each.
+    /// and the plan of each, with the number of its CPUs.
     pub latest_plans: Vec<String>,
     /// Of recorders: their days, and the one with the largest latency with the plan of that, in
     /// seconds since 1970.

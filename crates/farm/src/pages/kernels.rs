@@ -32,8 +32,8 @@ pub fn kernels(all: &[KernelRecord]) -> String {
              of; boards of one machine may differ. A verdict takes runs of the same board, made in turns, or \
              many days: " a href="/compare" { "compare" } "." }
         @if all.iter().any(KernelRecord::is_mixed) {
-            p.muted { "A row may hold runs of several conditions, as intervals, policies and loads: what is \
-                 compared run by run is of the same ones." }
+            p.muted { "A row may hold runs of several conditions, as intervals, policies, loads and numbers \
+                 of CPUs: what is compared run by run is of the same ones." }
         }
         (as_data("/v1/kernels", ""))
     };
@@ -112,9 +112,13 @@ fn compared(before: &KernelRecord, one: &KernelRecord) -> Markup {
     }
 }
 
-/// The latest runs that both have under the same conditions; others are refused there.
+/// The latest runs that both have under the same conditions, of those which both have most runs of;
+/// others are refused there.
 fn comparison(a: &KernelRecord, b: &KernelRecord) -> Option<String> {
-    let plan = b.latest_plans.iter().find(|plan| a.latest_plans.contains(plan))?;
+    let count = |of: &KernelRecord, plan: &String| of.latest_plans.iter().filter(|one| *one == plan).count();
+    let shared = b.latest_plans.iter().filter(|plan| a.latest_plans.contains(plan));
+    // Of as many the latest, which come first.
+    let plan = shared.rev().max_by_key(|plan| count(a, plan).min(count(b, plan)))?;
     let side = |name: &str, of: &KernelRecord| {
         let alike = of.latest.iter().zip(&of.latest_plans).filter(|(_, of_run)| *of_run == plan);
         alike.map(|(id, _)| format!("{name}={}", escaped(id))).collect::<Vec<_>>().join("&")

@@ -49,8 +49,9 @@ impl FarmStore {
                 group.record.p9999_ns.extend(std::iter::repeat_n(Nanos(p9999), times));
             });
         }
-        for (environment, series, started, id, plan) in self.latest_runs().await? {
+        for (environment, series, started, id, plan, cpus) in self.latest_runs().await? {
             let group = place(environment, &series).and_then(|key| groups.get_mut(&key));
+            let plan = format!("{plan}/{cpus}");
             group.into_iter().for_each(|group| group.latest.push((started, id.clone(), plan.clone())));
         }
         let mut all = Vec::new();
@@ -119,13 +120,13 @@ impl FarmStore {
         .map_err(trouble)
     }
 
-    /// With their plans, which alone are read beside the index.
-    async fn latest_runs(&self) -> Result<Vec<(i64, String, i64, String, String)>> {
+    /// With their plans and numbers of CPUs, which alone are read beside the index.
+    async fn latest_runs(&self) -> Result<Vec<(i64, String, i64, String, String, i64)>> {
         sqlx::query_as(
-            "select l.environment_id, l.series, l.started, l.id, r.plan from \
+            "select l.environment_id, l.series, l.started, l.id, r.plan, r.cpus from \
              (select environment_id, series, started, id, board_id, \
-              row_number() over (partition by environment_id, series order by started desc, id desc) as place \
-              from run where invalid = 0 and complete = 1) l \
+              row_number() over (partition by environment_id, series order by started desc, id desc) \
+               as place from run where invalid = 0 and complete = 1) l \
              join run r on r.board_id = l.board_id and r.id = l.id where l.place <= $1",
         )
         .bind(KernelRecord::LATEST as i64)
@@ -186,7 +187,7 @@ mod tests {
                 let mut record = recorded_run("measured", "a");
                 record.run.id = format!("r{number}");
                 record.run.started += number as i64 * 3_600;
-                record.run.key.plan = plan.into();
+                (record.run.key.plan, record.run.cpus) = (plan.into(), 2);
                 record.slots.clear();
                 record.rows.clear();
                 store.put(&record).await.unwrap();
@@ -194,7 +195,7 @@ mod tests {
             let all = store.kernels().await.unwrap();
             let of_runs = all.iter().find(|one| !one.is_recorded()).unwrap();
             assert_eq!(of_runs.latest.join(" "), "r2 r1 r0");
-            assert_eq!(of_runs.latest_plans.join(" "), "q q p");
+            assert_eq!(of_runs.latest_plans.join(" "), "q/2 q/2 p/2");
             assert!(of_runs.is_mixed());
         });
     }
