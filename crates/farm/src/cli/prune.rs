@@ -214,8 +214,8 @@ fn words_of(pruned: &PrunedBundles, dry: bool) -> String {
     let (seconds, windows) = (|one: &Pruned| one.of.blocks, |one: &Pruned| one.of.window_bytes);
     let would = if dry { "would go" } else { "dropped" };
     format!(
-        "the seconds of {} ({} bytes) and what was traced around {} of {} ({} bytes) {would}; that of {} stays \
-         for good, {} pinned",
+        "the seconds of {} ({} bytes) and what was traced around {} of {} ({} bytes) {would}; that of {} \
+         stays for good, {} pinned",
         several(runs(seconds), "run", "runs"),
         sum(seconds),
         several(sum(|one| one.of.windows), "spike", "spikes"),
