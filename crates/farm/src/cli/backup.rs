@@ -9,18 +9,17 @@ use sha2::{Digest, Sha256};
 
 use super::FarmEnvironment;
 use super::backup_folder::BackupFolder;
+use super::backup_state::{CopiedState, LiveRun, REMOVED};
 use super::document_flags::DocumentFlags;
 use super::farm_flags::FarmFlags;
-use super::kept_copy::differs;
 use super::progress::CommandProgress;
 use super::store_flag::StorePlace;
 use crate::folders::lies_in;
-use crate::ingest::bundle::{is_id, read};
+use crate::ingest::bundle::is_id;
 use crate::ingest::environment::hex;
-use crate::ingest::find::FoundBundle;
 use crate::ingest::keep::{copying_turn, is_of_the_copy, keep};
 use crate::objects::name_in_bucket;
-use crate::store::{BundlePlace, FarmStore, PutOutcome};
+use crate::store::{BundlePlace, FarmStore};
 
 /// Copy the store and its bundles into a folder, while the server runs
 ///
@@ -62,7 +61,6 @@ struct MissingBundle {
 
 /// How often a bundle is copied that changes meanwhile.
 const TRIES: u32 = 3;
-const REMOVED: &str = "it was removed from the farm meanwhile";
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     args.output.check()?;
@@ -184,7 +182,9 @@ impl StoreBackup {
     /// Copies the bundle of a run. Also where that fails the copy names no place outside itself.
     async fn copy(&self, run: &BundlePlace, has_bucket: bool) -> Result<BackedUp> {
         // The copy of the database has the places that are its own.
-        let Some(now) = self.from.run(&run.id).await? else { return Ok(BackedUp::Missing(REMOVED.into())) };
+        let Some(now) = self.from.place_of(&run.id).await? else {
+            return Ok(BackedUp::Missing(REMOVED.into()));
+        };
         let from = BundlePlace { place: now.place, ..run.clone() };
         let is_in_bucket = has_bucket && name_in_bucket(Path::new(&from.place), &self.own).is_some();
         // There each state has a name of its own, and this is the one in the copy of the database.
@@ -200,9 +200,10 @@ impl StoreBackup {
         if is_in_bucket {
             return Ok(BackedUp::InBucket);
         }
+        let is_own = lies_in(Path::new(&from.place), &self.own);
         let mut why = String::new();
         for at in 1..=TRIES {
-            match self.try_copy(run, &name, at == TRIES).await? {
+            match self.try_copy(run, &name, (is_own, at == TRIES)).await? {
                 Ok(()) => return Ok(BackedUp::Here),
                 // It is the backup that has no room, and the others have none either.
                 Err(found) if is_of_the_copy(&found) => {
@@ -221,66 +222,33 @@ impl StoreBackup {
         &self,
         run: &BundlePlace,
         name: &str,
-        is_last: bool,
+        (is_own, is_last): (bool, bool),
     ) -> Result<std::result::Result<(), String>> {
-        // Who takes in another state of a run changes its copy and the store in one turn.
-        let turn = match run.is_over {
-            true => Ok(None),
-            false => copying_turn(&self.own).await,
+        // Who takes in another state of a run, or removes one, changes its copy and the store in
+        // one turn.
+        let turn = match is_own || !run.is_over {
+            true => copying_turn(&self.own).await,
+            false => Ok(None),
         };
         let turn = match turn {
             Ok(turn) => turn,
             Err(why) => return Ok(Err(why)),
         };
-        let Some(now) = self.from.run(&run.id).await? else { return Ok(Err(REMOVED.into())) };
-        let digest = self.from.run_digest(&run.id).await?;
-        let copy = match keep(Path::new(&now.place), name, &self.bundles) {
+        let Some(before) = self.from.place_of(&run.id).await? else { return Ok(Err(REMOVED.into())) };
+        let copy = match keep(Path::new(&before.place), name, &self.bundles) {
             Ok((copy, _)) if host::identity(&copy.join("run.json")).is_some() => copy,
             Ok(_) => return Ok(Err("it is not there any more".into())),
             Err(why) => return Ok(Err(why)),
         };
+        // Afterwards: `prune` has no turn, and notes what goes before it does.
+        let live = LiveRun::of(&self.from, run, &self.own).await?;
         drop(turn);
-        // One that is on changes where it is shown from, and a later state of it may have been
-        // taken in since: of one that was killed also with the same document, unless its seconds
-        // had gone.
-        let is_own = lies_in(Path::new(&now.place), &self.own);
-        let has_stayed = is_own && !run.has_seconds && digest.as_ref() == Some(&run.digest);
-        match run.is_over || has_stayed {
-            true => Ok(Ok(())),
-            false => self.note(run, &copy, is_last).await,
+        let Some(live) = live else { return Ok(Err(REMOVED.into())) };
+        // A server may have put another one elsewhere meanwhile.
+        if live.is_own && !is_last && live.is_other_than(&before) {
+            return Ok(Err("another state of it came while it was copied".into()));
         }
-    }
-
-    /// Notes a run that is on as it was copied: what the copy of the database has of it is of an
-    /// earlier moment.
-    async fn note(
-        &self,
-        run: &BundlePlace,
-        copy: &Path,
-        is_last: bool,
-    ) -> Result<std::result::Result<(), String>> {
-        let found = FoundBundle { place: copy.to_owned(), board: None };
-        let mut record = match read(&found) {
-            Ok((record, _)) => record,
-            Err(why) => return Ok(Err(why)),
-        };
-        let Some(known) = self.to.run(&run.id).await? else { return Ok(Err(REMOVED.into())) };
-        if record.run.id != run.id {
-            return Ok(Err("another run lies in its place".into()));
-        }
-        if record.run.complete && !is_last {
-            return Ok(Err("it ended while it was copied".into()));
-        }
-        record.run.board.clone_from(&known.board);
-        let counted = self.to.counted_seconds_of(&run.id).await?;
-        let is_as_counted = || record.run.cycles == known.cycles && differs(&record, counted).is_none();
-        if record.digest == run.digest && (!run.has_seconds || is_as_counted()) {
-            return Ok(Ok(()));
-        }
-        Ok(match self.to.put_anew(&record).await? {
-            PutOutcome::Refused(why) => Err(why),
-            _ => Ok(()),
-        })
+        CopiedState { from: &self.from, to: &self.to, run, live, copy: &copy, is_last }.settle().await
     }
 }
 
@@ -307,9 +275,12 @@ fn free_name(run: &BundlePlace, own: &Path, backup: &Path) -> String {
 mod tests {
     use super::*;
     use crate::cli::kept_copy::bundle_fault;
+    use crate::ingest::bundle::read;
+    use crate::ingest::find::FoundBundle;
+    use crate::ingest::thin::thin_blocks;
     use crate::objects::tests::hunt_that_is_on;
     use crate::records::BundleRecord;
-    use crate::store::ShownNumbers;
+    use crate::store::{PutOutcome, ShownNumbers, ThinnedPart};
     use std::fs;
 
     fn copied(from: &Path, to: &Path) -> PathBuf {
@@ -386,6 +357,69 @@ mod tests {
                 let folder = made.join(format!("case-{at}"));
                 fs::create_dir(&folder).unwrap();
                 backed_up(&folder, is_own, first, later).await;
+            }
+        });
+    }
+
+    /// A bundle as the one of a run in the folder of copies, and in the store beside it.
+    async fn taken_in(from: &FarmStore, own: &Path, bundle: &Path) -> String {
+        if own.join("r").exists() {
+            fs::remove_dir_all(own.join("r")).unwrap();
+        }
+        let place = copied(bundle, &own.join("r"));
+        let record = read(&FoundBundle { place, board: Some("a".into()) }).unwrap().0;
+        assert_eq!(from.put(&record).await.unwrap(), PutOutcome::Stored);
+        record.run.id
+    }
+
+    /// A store with a run, whose database was copied; the run as this copy has it.
+    async fn begun_backup(top: &Path, bundle: &Path) -> (StoreBackup, BundlePlace) {
+        fs::create_dir_all(top.join("backup")).unwrap();
+        let (own, from) = (top.join("farm.db.bundles"), FarmStore::file(&top.join("farm.db")).await.unwrap());
+        taken_in(&from, &own, bundle).await;
+        let file = top.join("backup/farm.db");
+        from.copy_to(file.to_str().unwrap()).await.unwrap();
+        let (to, bundles) = (FarmStore::file(&file).await.unwrap(), top.join("backup/farm.db.bundles"));
+        let run = to.places().await.unwrap().remove(0);
+        (StoreBackup { from, own, to, bundles }, run)
+    }
+
+    /// What `check` says of a backup with one run.
+    async fn faults_of(backup: &StoreBackup) -> Vec<String> {
+        let run = backup.to.places().await.unwrap().remove(0);
+        let counted = backup.to.counted_seconds().await.unwrap();
+        let found = bundle_fault(&run, &backup.bundles, counted.get(&run.id));
+        let mut faults: Vec<String> = found.into_iter().collect();
+        faults.extend(backup.to.faults().await.unwrap());
+        faults.extend(backup.to.broken_references().await.unwrap());
+        faults
+    }
+
+    #[test]
+    fn what_goes_of_a_run_while_it_is_copied_is_noted_in_the_backup() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let top = tempfile::tempdir().unwrap();
+            let top = host::whole_path(top.path()).unwrap();
+            let over = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+            let killed = top.join("killed");
+            crate::fixture::killed_run(&killed, 4);
+            for (name, bundle) in [("over", &over), ("killed", &killed)] {
+                let folder = top.join(format!("of-{name}"));
+                let (backup, run) = begun_backup(&folder, bundle).await;
+                assert!(run.has_seconds && run.is_over == (name == "over"), "{name}");
+                let counted = backup.to.counted_seconds_of(&run.id).await.unwrap();
+                let kept = backup.from.bundles().await.unwrap().remove(0);
+                let begun = backup.from.begin_thinning(&kept, ThinnedPart::Blocks, 9).await.unwrap();
+                let freed = thin_blocks(Path::new(&kept.place), false).unwrap();
+                backup.from.end_thinning(begun.unwrap(), freed).await.unwrap();
+                assert!(freed > 0, "{name}");
+                assert_eq!(backup.copy(&run, false).await.unwrap(), BackedUp::Here, "{name}");
+                assert_eq!(faults_of(&backup).await, [""; 0], "{name}");
+                let thinned = backup.to.thinned_of(&run.id).await.unwrap();
+                assert_eq!(thinned, Some(("blocks".to_owned(), 9)), "{name}");
+                // What was counted of them stays.
+                assert_eq!(backup.to.counted_seconds_of(&run.id).await.unwrap(), counted, "{name}");
             }
         });
     }

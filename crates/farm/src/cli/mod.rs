@@ -2,6 +2,7 @@
 
 mod backup;
 mod backup_folder;
+mod backup_state;
 mod budget;
 mod check;
 mod completions;

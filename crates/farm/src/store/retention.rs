@@ -148,6 +148,35 @@ impl FarmStore {
         Ok(())
     }
 
+    /// What of a run's bundle is gone, and when that was noted; none where it is whole.
+    pub async fn thinned_of(&self, run: &str) -> Result<Option<(String, i64)>> {
+        let thinned = sqlx::query_as(
+            "select h.parts, h.t from run r join thinned h on h.board_id = r.board_id and h.run = r.id \
+             where r.id = $1",
+        );
+        thinned.bind(run).fetch_optional(&self.pool).await.map_err(trouble)
+    }
+
+    /// Notes of a run what another store has noted of it.
+    pub async fn put_thinned(&self, run: &str, thinned: Option<&(String, i64)>) -> Result<()> {
+        let mut all = self.begin().await?;
+        let drop = sqlx::query("delete from thinned where run = $1").bind(run);
+        drop.execute(&mut *all).await.map_err(trouble)?;
+        if let Some((parts, t)) = thinned {
+            sqlx::query(
+                "insert into thinned (board_id, run, parts, t) select board_id, id, $1, $2 from run \
+                 where id = $3",
+            )
+            .bind(parts)
+            .bind(*t)
+            .bind(run)
+            .execute(&mut *all)
+            .await
+            .map_err(trouble)?;
+        }
+        all.commit().await.map_err(trouble)
+    }
+
     /// Notes that it could not be done: the bundle is as before.
     pub async fn give_up_thinning(&self, of: BegunThinning<'_>) -> Result<()> {
         let back = match of.before.as_str() {
@@ -199,6 +228,13 @@ mod tests {
             store.end_thinning(windows, 30).await.unwrap();
             assert_eq!((store.kept_bytes(1, "").await.unwrap(), thinned().await.as_str()), (70, "windows"));
             let blocks = begin(ThinnedPart::Blocks).await.unwrap();
+            assert_eq!(thinned().await, "blocks windows");
+            let noted = store.thinned_of(&id).await.unwrap();
+            assert_eq!(noted, Some(("blocks windows".to_owned(), 9)));
+            store.put_thinned(&id, None).await.unwrap();
+            assert_eq!((store.thinned_of(&id).await.unwrap(), thinned().await.as_str()), (None, ""));
+            store.put_thinned("none", noted.as_ref()).await.unwrap();
+            store.put_thinned(&id, noted.as_ref()).await.unwrap();
             assert_eq!(thinned().await, "blocks windows");
             store.give_up_thinning(blocks).await.unwrap();
             assert_eq!(thinned().await, "windows");

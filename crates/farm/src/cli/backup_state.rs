@@ -1,0 +1,122 @@
+//! What the copy of a database says of a run, beside the bundle that a backup copied of it: other
+//! commands go on meanwhile, and the database was copied before.
+
+use std::path::Path;
+
+use model::error::Result;
+
+use super::kept_copy::differs;
+use crate::folders::lies_in;
+use crate::ingest::bundle::read;
+use crate::ingest::find::FoundBundle;
+use crate::store::{BundlePlace, CountedSeconds, FarmStore, PutOutcome};
+
+pub const REMOVED: &str = "it was removed from the farm meanwhile";
+
+/// A run as the store has it when its bundle was copied.
+pub struct LiveRun {
+    place: BundlePlace,
+    /// What it counted of its seconds; not looked at of one that is over, which does not change.
+    counted: Option<CountedSeconds>,
+    /// What of its bundle is gone, and when that was noted.
+    thinned: Option<(String, i64)>,
+    /// Whether the bundle is a copy of the store's own.
+    pub is_own: bool,
+}
+
+impl LiveRun {
+    /// None where it is not there any more.
+    pub async fn of(from: &FarmStore, run: &BundlePlace, own: &Path) -> Result<Option<LiveRun>> {
+        let Some(place) = from.place_of(&run.id).await? else { return Ok(None) };
+        let counted = match run.is_over {
+            true => None,
+            false => Some(from.counted_seconds_of(&run.id).await?),
+        };
+        let thinned = from.thinned_of(&run.id).await?;
+        let is_own = lies_in(Path::new(&place.place), own);
+        Ok(Some(LiveRun { place, counted, thinned, is_own }))
+    }
+
+    /// Whether it is not the state that it was before.
+    pub fn is_other_than(&self, before: &BundlePlace) -> bool {
+        (&self.place.place, &self.place.digest) != (&before.place, &before.digest)
+    }
+}
+
+/// A run whose bundle was copied.
+pub struct CopiedState<'a> {
+    pub from: &'a FarmStore,
+    /// The copy of the database,
+    pub to: &'a FarmStore,
+    /// and what it says of the run.
+    pub run: &'a BundlePlace,
+    pub live: LiveRun,
+    pub copy: &'a Path,
+    pub is_last: bool,
+}
+
+impl CopiedState<'_> {
+    /// Brings what the copy of the database says of the run to what was copied; why the bundle is
+    /// to be copied again, in a line.
+    pub async fn settle(&self) -> Result<std::result::Result<(), String>> {
+        if !self.has_stayed().await?
+            && let Err(why) = self.note().await?
+        {
+            return Ok(Err(why));
+        }
+        // A state that came meanwhile has dropped it.
+        if self.to.thinned_of(&self.run.id).await? != self.live.thinned {
+            self.to.put_thinned(&self.run.id, self.live.thinned.as_ref()).await?;
+        }
+        Ok(Ok(()))
+    }
+
+    /// Whether what the copy of the database has of it is what was copied. A run that is on changes
+    /// where it is shown from, and a later state of it may have been taken in since: of one that
+    /// was killed also with the same document, which nothing but its seconds tells.
+    async fn has_stayed(&self) -> Result<bool> {
+        let (run, live) = (self.run, &self.live.place);
+        if live.digest != run.digest || live.is_over != run.is_over {
+            return Ok(false);
+        }
+        let is_as_counted = match &self.live.counted {
+            Some(counted) => is_same(counted, &self.to.counted_seconds_of(&run.id).await?),
+            None => true,
+        };
+        Ok(is_as_counted && (run.is_over || self.live.is_own && !live.has_seconds))
+    }
+
+    /// Notes a run as it was copied: what the copy of the database has of it is of an earlier
+    /// moment.
+    async fn note(&self) -> Result<std::result::Result<(), String>> {
+        let (run, to) = (self.run, self.to);
+        let found = FoundBundle { place: self.copy.to_owned(), board: None };
+        let mut record = match read(&found) {
+            Ok((record, _)) => record,
+            Err(why) => return Ok(Err(why)),
+        };
+        let Some(known) = to.run(&run.id).await? else { return Ok(Err(REMOVED.into())) };
+        if record.run.id != run.id {
+            return Ok(Err("another run lies in its place".into()));
+        }
+        if record.run.complete && !run.is_over && !self.is_last {
+            return Ok(Err("it ended while it was copied".into()));
+        }
+        record.run.board.clone_from(&known.board);
+        let counted = to.counted_seconds_of(&run.id).await?;
+        let is_as_counted = || record.run.cycles == known.cycles && differs(&record, counted).is_none();
+        if record.digest == run.digest && (!self.live.place.has_seconds || is_as_counted()) {
+            return Ok(Ok(()));
+        }
+        Ok(match to.put_anew(&record).await? {
+            PutOutcome::Refused(why) => Err(why),
+            _ => Ok(()),
+        })
+    }
+}
+
+/// Whether both counted the same seconds. How a run of an earlier version counts is told from what
+/// else is there, which `prune` changes.
+fn is_same(one: &CountedSeconds, other: &CountedSeconds) -> bool {
+    (one.n, one.missed, one.max_ns) == (other.n, other.missed, other.max_ns)
+}
