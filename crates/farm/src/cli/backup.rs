@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use host::MachineFiles;
+use host::dir::Dir;
 use model::error::{Exit, Failure, Result};
 use model::text::{clean, quoted, several};
 use serde::Serialize;
@@ -9,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::FarmEnvironment;
 use super::backup_folder::BackupFolder;
-use super::backup_state::{CopiedState, LiveRun, REMOVED};
+use super::backup_state::{CopiedState, LiveRun, drop_run};
 use super::document_flags::DocumentFlags;
 use super::farm_flags::FarmFlags;
 use super::progress::CommandProgress;
@@ -18,6 +20,7 @@ use crate::folders::lies_in;
 use crate::ingest::bundle::is_id;
 use crate::ingest::environment::hex;
 use crate::ingest::keep::{copying_turn, is_of_the_copy, keep};
+use crate::ingest::unpack::remove_tree;
 use crate::objects::name_in_bucket;
 use crate::store::{BundlePlace, FarmStore};
 
@@ -50,6 +53,8 @@ struct BackupDocument {
     missing: Vec<MissingBundle>,
     /// Runs whose bundles stay in the bucket.
     in_bucket: u64,
+    /// Runs that were removed from the farm meanwhile, and are not in it.
+    removed: Vec<String>,
 }
 
 /// A run that is in the backup without its bundle.
@@ -94,10 +99,10 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         ));
     }
     let exit = if counted.missing.is_empty() { Exit::Ok } else { Exit::Inconclusive };
-    let CountedBackup { copied, missing, in_bucket } = counted;
+    let CountedBackup { copied, missing, in_bucket, removed } = counted;
     let place = dir.to_string_lossy().into_owned();
     let schema = "onbeat.farm-backup/1";
-    args.output.write(&BackupDocument { schema, place, copied, missing, in_bucket })?;
+    args.output.write(&BackupDocument { schema, place, copied, missing, in_bucket, removed })?;
     Ok(exit)
 }
 
@@ -107,6 +112,7 @@ struct CountedBackup {
     copied: u64,
     missing: Vec<MissingBundle>,
     in_bucket: u64,
+    removed: Vec<String>,
 }
 
 /// Copies the store and its bundles into a folder that is made for them.
@@ -149,6 +155,8 @@ struct StoreBackup {
 enum BackedUp {
     Here,
     InBucket,
+    /// It is not in the farm any more, nor in the backup.
+    Removed,
     /// Why.
     Missing(String),
 }
@@ -168,6 +176,10 @@ impl StoreBackup {
             match self.copy(&run, has_bucket).await? {
                 BackedUp::Here => counted.copied += 1,
                 BackedUp::InBucket => counted.in_bucket += 1,
+                BackedUp::Removed => {
+                    output.remark(&format!("{} was removed from the farm meanwhile: it is left out", run.id));
+                    counted.removed.push(run.id.clone());
+                }
                 BackedUp::Missing(why) => {
                     let reason = clean(&why);
                     output.remark(&format!("{} is not in the backup: {reason}", run.id));
@@ -182,9 +194,7 @@ impl StoreBackup {
     /// Copies the bundle of a run. Also where that fails the copy names no place outside itself.
     async fn copy(&self, run: &BundlePlace, has_bucket: bool) -> Result<BackedUp> {
         // The copy of the database has the places that are its own.
-        let Some(now) = self.from.place_of(&run.id).await? else {
-            return Ok(BackedUp::Missing(REMOVED.into()));
-        };
+        let Some(now) = self.from.place_of(&run.id).await? else { return self.drop_run(&run.id).await };
         let from = BundlePlace { place: now.place, ..run.clone() };
         let is_in_bucket = has_bucket && name_in_bucket(Path::new(&from.place), &self.own).is_some();
         // There each state has a name of its own, and this is the one in the copy of the database.
@@ -204,7 +214,14 @@ impl StoreBackup {
         let mut why = String::new();
         for at in 1..=TRIES {
             match self.try_copy(run, &name, (is_own, at == TRIES)).await? {
-                Ok(()) => return Ok(BackedUp::Here),
+                Ok(true) => return Ok(BackedUp::Here),
+                Ok(false) => {
+                    // A try before may have copied it.
+                    if let Ok(top) = Dir::existing(&self.bundles) {
+                        remove_tree(&MachineFiles::folder(&self.bundles), &top, &name, 0);
+                    }
+                    return self.drop_run(&run.id).await;
+                }
                 // It is the backup that has no room, and the others have none either.
                 Err(found) if is_of_the_copy(&found) => {
                     return Err(Failure::internal(format!("{}: {found}", run.id)));
@@ -213,17 +230,26 @@ impl StoreBackup {
             }
         }
         // No other run gets its name.
-        let _ = host::dir::Dir::create(&self.bundles.join(&name));
+        let _ = Dir::create(&self.bundles.join(&name));
         Ok(BackedUp::Missing(why))
     }
 
-    /// Copies it once; why it is to be tried again, in a line.
+    /// Drops a run that was removed from the farm after the database was copied.
+    async fn drop_run(&self, id: &str) -> Result<BackedUp> {
+        Ok(match drop_run(&self.from, &self.to, id).await? {
+            Ok(()) => BackedUp::Removed,
+            Err(why) => BackedUp::Missing(why),
+        })
+    }
+
+    /// Copies it once; false where it was removed from the farm, or why it is to be tried again, in
+    /// a line.
     async fn try_copy(
         &self,
         run: &BundlePlace,
         name: &str,
         (is_own, is_last): (bool, bool),
-    ) -> Result<std::result::Result<(), String>> {
+    ) -> Result<std::result::Result<bool, String>> {
         // Who takes in another state of a run, or removes one, changes its copy and the store in
         // one turn.
         let turn = match is_own || !run.is_over {
@@ -234,7 +260,7 @@ impl StoreBackup {
             Ok(turn) => turn,
             Err(why) => return Ok(Err(why)),
         };
-        let Some(before) = self.from.place_of(&run.id).await? else { return Ok(Err(REMOVED.into())) };
+        let Some(before) = self.from.place_of(&run.id).await? else { return Ok(Ok(false)) };
         let copy = match keep(Path::new(&before.place), name, &self.bundles) {
             Ok((copy, _)) if host::identity(&copy.join("run.json")).is_some() => copy,
             Ok(_) => return Ok(Err("it is not there any more".into())),
@@ -243,12 +269,13 @@ impl StoreBackup {
         // Afterwards: `prune` has no turn, and notes what goes before it does.
         let live = LiveRun::of(&self.from, run, &self.own).await?;
         drop(turn);
-        let Some(live) = live else { return Ok(Err(REMOVED.into())) };
+        let Some(live) = live else { return Ok(Ok(false)) };
         // A server may have put another one elsewhere meanwhile.
         if live.is_own && !is_last && live.is_other_than(&before) {
             return Ok(Err("another state of it came while it was copied".into()));
         }
-        CopiedState { from: &self.from, to: &self.to, run, live, copy: &copy, is_last }.settle().await
+        let state = CopiedState { from: &self.from, to: &self.to, run, live, copy: &copy, is_last };
+        Ok(state.settle().await?.map(|()| true))
     }
 }
 
@@ -420,6 +447,32 @@ mod tests {
                 assert_eq!(thinned, Some(("blocks".to_owned(), 9)), "{name}");
                 // What was counted of them stays.
                 assert_eq!(backup.to.counted_seconds_of(&run.id).await.unwrap(), counted, "{name}");
+            }
+        });
+    }
+
+    #[test]
+    fn a_run_that_is_removed_while_it_is_copied_is_left_out_of_the_backup() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let top = tempfile::tempdir().unwrap();
+            let top = host::whole_path(top.path()).unwrap();
+            let over = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+            for (name, at) in [("for-good", Some(5)), ("allowed", None)] {
+                let (backup, run) = begun_backup(&top.join(name), &over).await;
+                // It was pinned then, and is not any more.
+                assert!(backup.to.pin(&run.id, "ann", "", 5).await.unwrap());
+                backup.from.forget_run(&run.id, None, at).await.unwrap();
+                fs::remove_dir_all(backup.own.join("r")).unwrap();
+                let (output, progress) = (DocumentFlags::default(), CommandProgress::begin(false));
+                let counted = backup.copy_bundles(false, &output, &progress).await.unwrap();
+                assert_eq!((counted.copied, counted.missing.len()), (0, 0), "{name}");
+                assert_eq!(counted.removed, [run.id.as_str()], "{name}");
+                assert!(backup.to.places().await.unwrap().is_empty(), "{name}");
+                assert_eq!(backup.to.faults().await.unwrap(), [""; 0], "{name}");
+                assert_eq!(backup.to.broken_references().await.unwrap(), [""; 0], "{name}");
+                // Its board does not send it to a farm that is made of the backup, either.
+                assert_eq!(backup.to.why_not_again(&run.id).await.unwrap().is_some(), at.is_some(), "{name}");
             }
         });
     }

@@ -9,9 +9,9 @@ use super::kept_copy::differs;
 use crate::folders::lies_in;
 use crate::ingest::bundle::read;
 use crate::ingest::find::FoundBundle;
-use crate::store::{BundlePlace, CountedSeconds, FarmStore, PutOutcome};
+use crate::store::{BundlePlace, CountedSeconds, FarmStore, PutOutcome, RunRemoval};
 
-pub const REMOVED: &str = "it was removed from the farm meanwhile";
+const REMOVED: &str = "it was removed from the farm meanwhile";
 
 /// A run as the store has it when its bundle was copied.
 pub struct LiveRun {
@@ -113,6 +113,21 @@ impl CopiedState<'_> {
             _ => Ok(()),
         })
     }
+}
+
+/// Takes a run out of the copy of a database that was removed from the farm, and notes there whether
+/// it may come again; why it stays, in a line.
+pub async fn drop_run(from: &FarmStore, to: &FarmStore, id: &str) -> Result<std::result::Result<(), String>> {
+    let forgotten = from.forgotten().await?.into_iter().find(|(run, _)| run == id);
+    // No pin kept it.
+    to.unpin(id).await?;
+    Ok(match to.forget_run(id, None, forgotten.map(|(_, at)| at)).await? {
+        RunRemoval::Removed(_) | RunRemoval::Unknown => Ok(()),
+        RunRemoval::Mixed | RunRemoval::Pinned => Err(format!(
+            "{REMOVED}, and what it added cannot be told from what others added without its bundle: make \
+             another backup"
+        )),
+    })
 }
 
 /// Whether both counted the same seconds. How a run of an earlier version counts is told from what
