@@ -135,7 +135,8 @@ async fn copy_all(
     store.copy_to(text).await?;
     let copy = StorePlace::file(file.clone());
     let to = copy.open_existing().await?;
-    let backup = StoreBackup { from: store, own, to, bundles: copy.bundles };
+    let removals = to.removals().await?;
+    let backup = StoreBackup { from: store, own, to, bundles: copy.bundles, removals };
     let counted = backup.copy_bundles(has_bucket, output, progress).await;
     // It is one file then, which can be copied by itself.
     backup.to.close().await;
@@ -148,6 +149,8 @@ struct StoreBackup {
     own: PathBuf,
     to: FarmStore,
     bundles: PathBuf,
+    /// How many runs had been removed when the database was copied.
+    removals: i64,
 }
 
 /// What became of a bundle.
@@ -267,10 +270,10 @@ impl StoreBackup {
             Err(why) => return Ok(Err(why)),
         };
         // Afterwards: `prune` has no turn, and notes what goes before it does.
-        let live = LiveRun::of(&self.from, run, &self.own).await?;
+        let live = LiveRun::of(&self.from, run, &self.own, self.removals).await?;
         drop(turn);
         let Some(live) = live else { return Ok(Ok(false)) };
-        // A server may have put another one elsewhere meanwhile.
+        // Where there are no locks, another state may have come beside it.
         if live.is_own && !is_last && live.is_other_than(&before) {
             return Ok(Err("another state of it came while it was copied".into()));
         }
@@ -307,7 +310,7 @@ mod tests {
     use crate::ingest::thin::thin_blocks;
     use crate::objects::tests::hunt_that_is_on;
     use crate::records::BundleRecord;
-    use crate::store::{PutOutcome, ShownNumbers, ThinnedPart};
+    use crate::store::{PutOutcome, RunRemoval, ShownNumbers, ThinnedPart};
     use std::fs;
 
     fn copied(from: &Path, to: &Path) -> PathBuf {
@@ -336,7 +339,8 @@ mod tests {
         if is_own {
             taken_in(&from).await;
         }
-        let backup = StoreBackup { from, own, to: FarmStore::file(&file).await.unwrap(), bundles };
+        let to = FarmStore::file(&file).await.unwrap();
+        let backup = StoreBackup { from, own, to, bundles, removals: 0 };
         let run = backup.to.places().await.unwrap().remove(0);
         assert_eq!(backup.copy(&run, false).await.unwrap(), BackedUp::Here);
         let counted = backup.to.counted_seconds().await.unwrap();
@@ -408,7 +412,7 @@ mod tests {
         from.copy_to(file.to_str().unwrap()).await.unwrap();
         let (to, bundles) = (FarmStore::file(&file).await.unwrap(), top.join("backup/farm.db.bundles"));
         let run = to.places().await.unwrap().remove(0);
-        (StoreBackup { from, own, to, bundles }, run)
+        (StoreBackup { from, own, to, bundles, removals: 0 }, run)
     }
 
     /// What `check` says of a backup with one run.
@@ -477,6 +481,37 @@ mod tests {
         });
     }
 
+    #[test]
+    fn a_run_that_was_removed_and_came_again_is_noted_as_it_was_copied() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let top = tempfile::tempdir().unwrap();
+            let top = host::whole_path(top.path()).unwrap();
+            let over = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+            let (earlier, later) = (hunt_that_is_on(&top, 2), hunt_that_is_on(&top, 1));
+            // The document of the one that is over, without its seconds.
+            let short = copied(&over, &top.join("lacking"));
+            fs::remove_file(short.join("blocks.jsonl")).unwrap();
+            let cases = [(&over, &later), (&later, &earlier), (&short, &over), (&over, &short)];
+            for (at, (first, second)) in cases.into_iter().enumerate() {
+                let (backup, run) = begun_backup(&top.join(format!("case-{at}")), first).await;
+                assert!(backup.to.pin(&run.id, "ann", "", 5).await.unwrap());
+                let removal = backup.from.forget_run(&run.id, None, None).await.unwrap();
+                assert!(matches!(removal, RunRemoval::Removed(_)), "{at}: {removal:?}");
+                taken_in(&backup.from, &backup.own, second).await;
+                assert_eq!(backup.copy(&run, false).await.unwrap(), BackedUp::Here, "{at}");
+                assert_eq!(faults_of(&backup).await, [""; 0], "{at}");
+                let noted = backup.to.place_of(&run.id).await.unwrap().unwrap();
+                let live = backup.from.place_of(&run.id).await.unwrap().unwrap();
+                assert_eq!((noted.digest, noted.is_over), (live.digest, live.is_over), "{at}");
+                assert!(lies_in(Path::new(&noted.place), &backup.bundles), "{at}");
+                let counted = backup.to.counted_seconds_of(&run.id).await.unwrap();
+                assert_eq!(counted, backup.from.counted_seconds_of(&run.id).await.unwrap(), "{at}");
+                assert!(backup.to.pins().await.unwrap().is_empty(), "{at}: it was of the other one");
+            }
+        });
+    }
+
     /// A store in a folder with a run that lies at a place.
     async fn store_with_run(top: &Path, place: &Path) -> (FarmStore, BundleRecord) {
         let from = FarmStore::file(&top.join("farm.db")).await.unwrap();
@@ -497,7 +532,7 @@ mod tests {
             let (file, bundles) = (top.join("backup/farm.db"), top.join("backup/farm.db.bundles"));
             from.copy_to(file.to_str().unwrap()).await.unwrap();
             let to = FarmStore::file(&file).await.unwrap();
-            let backup = StoreBackup { from, own: top.join("farm.db.bundles"), to, bundles };
+            let backup = StoreBackup { from, own: top.join("farm.db.bundles"), to, bundles, removals: 0 };
             let run = backup.to.places().await.unwrap().remove(0);
             assert_eq!(run.place, record.run.place);
             let outcome = backup.copy(&run, false).await.unwrap();
@@ -523,7 +558,7 @@ mod tests {
             // No folder can be made below a file.
             fs::write(top.join("full"), "").unwrap();
             let bundles = top.join("full/farm.db.bundles");
-            let backup = StoreBackup { from, own: top.join("farm.db.bundles"), to, bundles };
+            let backup = StoreBackup { from, own: top.join("farm.db.bundles"), to, bundles, removals: 0 };
             let (output, progress) = (DocumentFlags::default(), CommandProgress::begin(false));
             let ended = backup.copy_bundles(false, &output, &progress).await.err().unwrap();
             assert!(ended.exit == Exit::Internal && ended.message.contains(&record.run.id), "{ended}");

@@ -9,6 +9,7 @@ use super::kept_copy::differs;
 use crate::folders::lies_in;
 use crate::ingest::bundle::read;
 use crate::ingest::find::FoundBundle;
+use crate::records::BundleRecord;
 use crate::store::{BundlePlace, CountedSeconds, FarmStore, PutOutcome, RunRemoval};
 
 const REMOVED: &str = "it was removed from the farm meanwhile";
@@ -16,7 +17,7 @@ const REMOVED: &str = "it was removed from the farm meanwhile";
 /// A run as the store has it when its bundle was copied.
 pub struct LiveRun {
     place: BundlePlace,
-    /// What it counted of its seconds; not looked at of one that is over, which does not change.
+    /// What it counted of its seconds; not looked at where that cannot have changed.
     counted: Option<CountedSeconds>,
     /// What of its bundle is gone, and when that was noted.
     thinned: Option<(String, i64)>,
@@ -25,10 +26,16 @@ pub struct LiveRun {
 }
 
 impl LiveRun {
-    /// None where it is not there any more.
-    pub async fn of(from: &FarmStore, run: &BundlePlace, own: &Path) -> Result<Option<LiveRun>> {
+    /// None where it is not there any more. Of a run that is over the same document comes with
+    /// other seconds where it was removed before: after so many removals the database was copied.
+    pub async fn of(
+        from: &FarmStore,
+        run: &BundlePlace,
+        own: &Path,
+        removals: i64,
+    ) -> Result<Option<LiveRun>> {
         let Some(place) = from.place_of(&run.id).await? else { return Ok(None) };
-        let counted = match run.is_over {
+        let counted = match run.is_over && from.removals().await? == removals {
             true => None,
             false => Some(from.counted_seconds_of(&run.id).await?),
         };
@@ -73,14 +80,15 @@ impl CopiedState<'_> {
 
     /// Whether what the copy of the database has of it is what was copied. A run that is on changes
     /// where it is shown from, and a later state of it may have been taken in since: of one that
-    /// was killed also with the same document, which nothing but its seconds tells.
+    /// was killed also with the same document, which nothing but its seconds tells. One that was
+    /// removed may have come again as any state.
     async fn has_stayed(&self) -> Result<bool> {
         let (run, live) = (self.run, &self.live.place);
         if live.digest != run.digest || live.is_over != run.is_over {
             return Ok(false);
         }
         let is_as_counted = match &self.live.counted {
-            Some(counted) => is_same(counted, &self.to.counted_seconds_of(&run.id).await?),
+            Some(counted) => *counted == self.to.counted_seconds_of(&run.id).await?,
             None => true,
         };
         Ok(is_as_counted && (run.is_over || self.live.is_own && !live.has_seconds))
@@ -102,16 +110,38 @@ impl CopiedState<'_> {
         if record.run.complete && !run.is_over && !self.is_last {
             return Ok(Err("it ended while it was copied".into()));
         }
-        record.run.board.clone_from(&known.board);
+        let now = self.from.run(&run.id).await?;
+        record.run.board = now.map_or(known.board, |now| now.board);
         let counted = to.counted_seconds_of(&run.id).await?;
         let is_as_counted = || record.run.cycles == known.cycles && differs(&record, counted).is_none();
         if record.digest == run.digest && (!self.live.place.has_seconds || is_as_counted()) {
             return Ok(Ok(()));
         }
         Ok(match to.put_anew(&record).await? {
-            PutOutcome::Refused(why) => Err(why),
+            PutOutcome::Refused(why) => self.replace(record, why).await?,
             _ => Ok(()),
         })
+    }
+
+    /// Notes it in place of a state that it is no later one of: the run was removed, and came
+    /// again.
+    async fn replace(
+        &self,
+        mut record: BundleRecord,
+        why: String,
+    ) -> Result<std::result::Result<(), String>> {
+        // Its board goes with its last run, and is made again.
+        if let Some(board) = self.from.boards_of(Some(&record.run.board)).await?.pop() {
+            record.board_name = board.name;
+        }
+        if !matches!(self.to.put_instead(&record).await?, RunRemoval::Removed(_) | RunRemoval::Unknown) {
+            return Ok(Err(why));
+        }
+        // Who pinned the earlier state had that one in mind.
+        if let Some(pin) = self.from.pins().await?.into_iter().find(|pin| pin.run == record.run.id) {
+            self.to.pin(&pin.run, &pin.who, &pin.note, pin.t).await?;
+        }
+        Ok(Ok(()))
     }
 }
 
@@ -128,10 +158,4 @@ pub async fn drop_run(from: &FarmStore, to: &FarmStore, id: &str) -> Result<std:
              another backup"
         )),
     })
-}
-
-/// Whether both counted the same seconds. How a run of an earlier version counts is told from what
-/// else is there, which `prune` changes.
-fn is_same(one: &CountedSeconds, other: &CountedSeconds) -> bool {
-    (one.n, one.missed, one.max_ns) == (other.n, other.missed, other.max_ns)
 }

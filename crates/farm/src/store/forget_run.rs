@@ -104,7 +104,8 @@ impl FarmStore {
     }
 }
 
-async fn remove(
+/// Takes a run out; a transaction in which it stays is to be rolled back.
+pub async fn remove(
     all: &mut Transaction<'static, Any>,
     id: &str,
     bundle: Option<&BundleRecord>,
