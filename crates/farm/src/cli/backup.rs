@@ -26,11 +26,12 @@ use crate::store::{BundlePlace, FarmStore};
 
 /// Copy the store and its bundles into a folder, while the server runs
 ///
-/// The database is copied as it is at one moment, then the bundles that it names; a run that is on
-/// is noted as it was copied. What is copied is a store by itself, wherever it is copied to:
-/// `serve --store sqlite:DIR/farm.db`, with `DIR/farm.db.bundles` beside it. It is whole, or not
-/// there: it is made as `.NAME.onbeat.part` beside its folder, which a failure removes, and the
-/// next backup what a killed one left. What lies in a bucket stays there, and is backed up there.
+/// The database is copied as it is at one moment, then the bundles that it names; a run that
+/// changed since is noted as it was copied, and one that was removed is left out. What is copied is
+/// a store by itself, wherever it is copied to: `serve --store sqlite:DIR/farm.db`, with
+/// `DIR/farm.db.bundles` beside it. It is whole, or not there: it is made as `.NAME.onbeat.part`
+/// beside its folder, which a failure removes, and the next backup what a killed one left. What
+/// lies in a bucket stays there, and is backed up there.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  onbeat-farm backup /mnt/backup/$(date +%F)")]
 pub struct Args {
