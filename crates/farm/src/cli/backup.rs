@@ -65,7 +65,7 @@ struct MissingBundle {
     reason: String,
 }
 
-/// How often a bundle is copied that changes meanwhile.
+/// How often a bundle is copied that changes meanwhile, and the database.
 const TRIES: u32 = 3;
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
@@ -79,16 +79,11 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     }
     let store = place.open_existing().await?;
     host::make_new_files_private();
-    let folder = BackupFolder::make(&args.dir).await?;
-    let not_made = |failure: Failure| Failure {
-        message: format!("no backup is left in {}: {}", quoted(&args.dir), failure.message),
-        ..failure
-    };
     let progress = args.output.progress(environment);
-    let copied = copy_all(store, place.bundles, &folder, bucket.is_some(), (&args.output, &progress)).await;
-    let counted = copied.map_err(not_made)?;
+    let from = (store, place.bundles);
+    let (folder, counted) = copy_whole(&args.dir, from, bucket.is_some(), (&args.output, &progress)).await?;
     progress.step("waiting for the disk", None);
-    let dir = folder.finish().map_err(not_made)?;
+    let dir = folder.finish().map_err(|failure| not_made(&args.dir, failure))?;
     drop(progress);
     let runs = several(counted.copied, "run", "runs");
     args.output.remark(&format!("the store and {runs} are in {}", quoted(&dir)));
@@ -100,7 +95,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         ));
     }
     let exit = if counted.missing.is_empty() { Exit::Ok } else { Exit::Inconclusive };
-    let CountedBackup { copied, missing, in_bucket, removed } = counted;
+    let CountedBackup { copied, missing, in_bucket, removed, .. } = counted;
     let place = dir.to_string_lossy().into_owned();
     let schema = "onbeat.farm-backup/1";
     args.output.write(&BackupDocument { schema, place, copied, missing, in_bucket, removed })?;
@@ -114,6 +109,31 @@ struct CountedBackup {
     missing: Vec<MissingBundle>,
     in_bucket: u64,
     removed: Vec<String>,
+    /// It is of no use: the database is to be copied as it is now.
+    begins_again: bool,
+}
+
+/// Copies the store into a folder that becomes the backup, as often as that begins again.
+async fn copy_whole(
+    dir: &Path,
+    (store, own): (FarmStore, PathBuf),
+    has_bucket: bool,
+    (output, progress): (&DocumentFlags, &CommandProgress),
+) -> Result<(BackupFolder, CountedBackup)> {
+    for _ in 0..TRIES {
+        let folder = BackupFolder::make(dir).await?;
+        let copied = copy_all(store.clone(), own.clone(), &folder, has_bucket, (output, progress)).await;
+        let counted = copied.map_err(|failure| not_made(dir, failure))?;
+        if !counted.begins_again {
+            return Ok((folder, counted));
+        }
+    }
+    let failure = Failure::internal("runs are removed from the farm meanwhile: try again after that");
+    Err(not_made(dir, failure))
+}
+
+fn not_made(dir: &Path, failure: Failure) -> Failure {
+    Failure { message: format!("no backup is left in {}: {}", quoted(dir), failure.message), ..failure }
 }
 
 /// Copies the store and its bundles into a folder that is made for them.
@@ -161,6 +181,9 @@ enum BackedUp {
     InBucket,
     /// It is not in the farm any more, nor in the backup.
     Removed,
+    /// It is not in the farm any more, and what it added to the copy of the database cannot be told
+    /// from what others did.
+    Mixed,
     /// Why.
     Missing(String),
 }
@@ -183,6 +206,13 @@ impl StoreBackup {
                 BackedUp::Removed => {
                     output.remark(&format!("{} was removed from the farm meanwhile: it is left out", run.id));
                     counted.removed.push(run.id.clone());
+                }
+                BackedUp::Mixed => {
+                    output.remark(&format!(
+                        "{} was removed from the farm meanwhile: the database has to be copied again",
+                        run.id
+                    ));
+                    return Ok(CountedBackup { begins_again: true, ..counted });
                 }
                 BackedUp::Missing(why) => {
                     let reason = clean(&why);
@@ -241,8 +271,8 @@ impl StoreBackup {
     /// Drops a run that was removed from the farm after the database was copied.
     async fn drop_run(&self, id: &str) -> Result<BackedUp> {
         Ok(match drop_run(&self.from, &self.to, id).await? {
-            Ok(()) => BackedUp::Removed,
-            Err(why) => BackedUp::Missing(why),
+            true => BackedUp::Removed,
+            false => BackedUp::Mixed,
         })
     }
 
@@ -311,6 +341,7 @@ mod tests {
     use crate::ingest::thin::thin_blocks;
     use crate::objects::tests::hunt_that_is_on;
     use crate::records::BundleRecord;
+    use crate::store::forget_run_tests::made;
     use crate::store::{PutOutcome, RunRemoval, ShownNumbers, ThinnedPart};
     use std::fs;
 
@@ -479,6 +510,34 @@ mod tests {
                 // Its board does not send it to a farm that is made of the backup, either.
                 assert_eq!(backup.to.why_not_again(&run.id).await.unwrap().is_some(), at.is_some(), "{name}");
             }
+        });
+    }
+
+    #[test]
+    fn where_a_removed_run_cannot_be_told_from_others_the_database_is_copied_again() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let top = tempfile::tempdir().unwrap();
+            let top = host::whole_path(top.path()).unwrap();
+            let from = FarmStore::file(&top.join("farm.db")).await.unwrap();
+            let five_minutes = |row| [(0, 9, row), (300, 5, row), (86_400, 3, row)];
+            let (first, second) = (made("first", &five_minutes(200)), made("second", &five_minutes(300)));
+            from.put(&first).await.unwrap();
+            from.put(&second).await.unwrap();
+            let own = top.join("farm.db.bundles");
+            from.copy_to(top.join("copy.db").to_str().unwrap()).await.unwrap();
+            let to = FarmStore::file(&top.join("copy.db")).await.unwrap();
+            let bundles = top.join("copy.db.bundles");
+            let removal = from.forget_run("first", Some(&first), Some(5)).await.unwrap();
+            assert!(matches!(removal, RunRemoval::Removed(_)), "{removal:?}");
+            let backup = StoreBackup { from: from.clone(), own: own.clone(), to, bundles, removals: 0 };
+            let (output, progress) = (DocumentFlags::default(), CommandProgress::begin(false));
+            let counted = backup.copy_bundles(false, &output, &progress).await.unwrap();
+            assert!(counted.begins_again && counted.copied == 0 && counted.removed.is_empty());
+            let copied = copy_whole(&top.join("whole"), (from, own), false, (&output, &progress)).await;
+            let (_, counted) = copied.unwrap();
+            assert_eq!((counted.begins_again, counted.removed.len()), (false, 0));
+            assert_eq!(counted.copied, 1);
         });
     }
 

@@ -146,16 +146,11 @@ impl CopiedState<'_> {
 }
 
 /// Takes a run out of the copy of a database that was removed from the farm, and notes there whether
-/// it may come again; why it stays, in a line.
-pub async fn drop_run(from: &FarmStore, to: &FarmStore, id: &str) -> Result<std::result::Result<(), String>> {
+/// it may come again; false where its samples cannot be told from others' without its bundle.
+pub async fn drop_run(from: &FarmStore, to: &FarmStore, id: &str) -> Result<bool> {
     let forgotten = from.forgotten().await?.into_iter().find(|(run, _)| run == id);
     // No pin kept it.
     to.unpin(id).await?;
-    Ok(match to.forget_run(id, None, forgotten.map(|(_, at)| at)).await? {
-        RunRemoval::Removed(_) | RunRemoval::Unknown => Ok(()),
-        RunRemoval::Mixed | RunRemoval::Pinned => Err(format!(
-            "{REMOVED}, and what it added cannot be told from what others added without its bundle: make \
-             another backup"
-        )),
-    })
+    let removal = to.forget_run(id, None, forgotten.map(|(_, at)| at)).await?;
+    Ok(matches!(removal, RunRemoval::Removed(_) | RunRemoval::Unknown))
 }

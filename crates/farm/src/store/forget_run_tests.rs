@@ -13,7 +13,7 @@ const DAY: i64 = 86_400;
 const ALL: TimeStretch = TimeStretch { from: i64::MIN, to: i64::MAX };
 
 /// A run of such five minutes: when, how many samples, in which row.
-fn made(id: &str, parts: &[(i64, u64, usize)]) -> BundleRecord {
+pub fn made(id: &str, parts: &[(i64, u64, usize)]) -> BundleRecord {
     let mut record = recorded_run("hunt", "a");
     let row = |&(t, n, at): &(i64, u64, usize)| {
         let rows = RowCounts::of_rows([(at, n)]);
