@@ -181,7 +181,7 @@ enum BackedUp {
     InBucket,
     /// It is not in the farm any more, nor in the backup.
     Removed,
-    /// It is not in the farm any more, and what it added to the copy of the database cannot be told
+    /// It was removed from the farm, and what it added to the copy of the database cannot be told
     /// from what others did.
     Mixed,
     /// Why.
@@ -248,14 +248,14 @@ impl StoreBackup {
         let mut why = String::new();
         for at in 1..=TRIES {
             match self.try_copy(run, &name, (is_own, at == TRIES)).await? {
-                Ok(true) => return Ok(BackedUp::Here),
-                Ok(false) => {
+                Ok(BackedUp::Removed) => {
                     // A try before may have copied it.
                     if let Ok(top) = Dir::existing(&self.bundles) {
                         remove_tree(&MachineFiles::folder(&self.bundles), &top, &name, 0);
                     }
                     return self.drop_run(&run.id).await;
                 }
+                Ok(backed_up) => return Ok(backed_up),
                 // It is the backup that has no room, and the others have none either.
                 Err(found) if is_of_the_copy(&found) => {
                     return Err(Failure::internal(format!("{}: {found}", run.id)));
@@ -276,14 +276,13 @@ impl StoreBackup {
         })
     }
 
-    /// Copies it once; false where it was removed from the farm, or why it is to be tried again, in
-    /// a line.
+    /// Copies it once; why it is to be tried again, in a line.
     async fn try_copy(
         &self,
         run: &BundlePlace,
         name: &str,
         (is_own, is_last): (bool, bool),
-    ) -> Result<std::result::Result<bool, String>> {
+    ) -> Result<std::result::Result<BackedUp, String>> {
         // Who takes in another state of a run, or removes one, changes its copy and the store in
         // one turn.
         let turn = match is_own || !run.is_over {
@@ -294,7 +293,7 @@ impl StoreBackup {
             Ok(turn) => turn,
             Err(why) => return Ok(Err(why)),
         };
-        let Some(before) = self.from.place_of(&run.id).await? else { return Ok(Ok(false)) };
+        let Some(before) = self.from.place_of(&run.id).await? else { return Ok(Ok(BackedUp::Removed)) };
         let copy = match keep(Path::new(&before.place), name, &self.bundles) {
             Ok((copy, _)) if host::identity(&copy.join("run.json")).is_some() => copy,
             Ok(_) => return Ok(Err("it is not there any more".into())),
@@ -303,13 +302,13 @@ impl StoreBackup {
         // Afterwards: `prune` has no turn, and notes what goes before it does.
         let live = LiveRun::of(&self.from, run, &self.own, self.removals).await?;
         drop(turn);
-        let Some(live) = live else { return Ok(Ok(false)) };
+        let Some(live) = live else { return Ok(Ok(BackedUp::Removed)) };
         // Where there are no locks, another state may have come beside it.
         if live.is_own && !is_last && live.is_other_than(&before) {
             return Ok(Err("another state of it came while it was copied".into()));
         }
         let state = CopiedState { from: &self.from, to: &self.to, run, live, copy: &copy, is_last };
-        Ok(state.settle().await?.map(|()| true))
+        Ok(state.settle().await?.map(|is_settled| if is_settled { BackedUp::Here } else { BackedUp::Mixed }))
     }
 }
 

@@ -23,6 +23,8 @@ pub struct LiveRun {
     thinned: Option<(String, i64)>,
     /// Whether the bundle is a copy of the store's own.
     pub is_own: bool,
+    /// Whether runs were removed since the database was copied.
+    removed_since: bool,
 }
 
 impl LiveRun {
@@ -35,13 +37,14 @@ impl LiveRun {
         removals: i64,
     ) -> Result<Option<LiveRun>> {
         let Some(place) = from.place_of(&run.id).await? else { return Ok(None) };
-        let counted = match run.is_over && from.removals().await? == removals {
+        let removed_since = from.removals().await? != removals;
+        let counted = match run.is_over && !removed_since {
             true => None,
             false => Some(from.counted_seconds_of(&run.id).await?),
         };
         let thinned = from.thinned_of(&run.id).await?;
         let is_own = lies_in(Path::new(&place.place), own);
-        Ok(Some(LiveRun { place, counted, thinned, is_own }))
+        Ok(Some(LiveRun { place, counted, thinned, is_own, removed_since }))
     }
 
     /// Whether it is not the state that it was before.
@@ -63,19 +66,19 @@ pub struct CopiedState<'a> {
 }
 
 impl CopiedState<'_> {
-    /// Brings what the copy of the database says of the run to what was copied; why the bundle is
-    /// to be copied again, in a line.
-    pub async fn settle(&self) -> Result<std::result::Result<(), String>> {
-        if !self.has_stayed().await?
-            && let Err(why) = self.note().await?
-        {
-            return Ok(Err(why));
+    /// Brings what the copy of the database says of the run to what was copied; false where what it
+    /// has of the run cannot be told from what others added, or why the bundle is to be copied
+    /// again, in a line.
+    pub async fn settle(&self) -> Result<std::result::Result<bool, String>> {
+        let noted = if self.has_stayed().await? { Ok(true) } else { self.note().await? };
+        if noted != Ok(true) {
+            return Ok(noted);
         }
         // A state that came meanwhile has dropped it.
         if self.to.thinned_of(&self.run.id).await? != self.live.thinned {
             self.to.put_thinned(&self.run.id, self.live.thinned.as_ref()).await?;
         }
-        Ok(Ok(()))
+        Ok(noted)
     }
 
     /// Whether what the copy of the database has of it is what was copied. A run that is on changes
@@ -96,7 +99,7 @@ impl CopiedState<'_> {
 
     /// Notes a run as it was copied: what the copy of the database has of it is of an earlier
     /// moment.
-    async fn note(&self) -> Result<std::result::Result<(), String>> {
+    async fn note(&self) -> Result<std::result::Result<bool, String>> {
         let (run, to) = (self.run, self.to);
         let found = FoundBundle { place: self.copy.to_owned(), board: None };
         let mut record = match read(&found) {
@@ -115,33 +118,35 @@ impl CopiedState<'_> {
         let counted = to.counted_seconds_of(&run.id).await?;
         let is_as_counted = || record.run.cycles == known.cycles && differs(&record, counted).is_none();
         if record.digest == run.digest && (!self.live.place.has_seconds || is_as_counted()) {
-            return Ok(Ok(()));
+            return Ok(Ok(true));
         }
         Ok(match to.put_anew(&record).await? {
+            // It may have been copied while it was written.
+            PutOutcome::Refused(why) if !self.is_last && !self.live.removed_since => Err(why),
             PutOutcome::Refused(why) => self.replace(record, why).await?,
-            _ => Ok(()),
+            _ => Ok(true),
         })
     }
 
-    /// Notes it in place of a state that it is no later one of: the run was removed, and came
-    /// again.
+    /// Notes it in place of a state that it is no later one of, as where the run was removed and
+    /// came again.
     async fn replace(
         &self,
         mut record: BundleRecord,
         why: String,
-    ) -> Result<std::result::Result<(), String>> {
+    ) -> Result<std::result::Result<bool, String>> {
         // Its board goes with its last run, and is made again.
         if let Some(board) = self.from.boards_of(Some(&record.run.board)).await?.pop() {
             record.board_name = board.name;
         }
         if !matches!(self.to.put_instead(&record).await?, RunRemoval::Removed(_) | RunRemoval::Unknown) {
-            return Ok(Err(why));
+            return Ok(if self.live.removed_since { Ok(false) } else { Err(why) });
         }
         // Who pinned the earlier state had that one in mind.
         if let Some(pin) = self.from.pins().await?.into_iter().find(|pin| pin.run == record.run.id) {
             self.to.pin(&pin.run, &pin.who, &pin.note, pin.t).await?;
         }
-        Ok(Ok(()))
+        Ok(Ok(true))
     }
 }
 
