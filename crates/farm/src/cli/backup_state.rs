@@ -120,7 +120,8 @@ impl CopiedState<'_> {
         if record.digest == run.digest && (!self.live.place.has_seconds || is_as_counted()) {
             return Ok(Ok(true));
         }
-        Ok(match to.put_anew(&record).await? {
+        let outcome = to.put_anew(&record).await?;
+        Ok(match outcome {
             // It may have been copied while it was written.
             PutOutcome::Refused(why) if !self.is_last && !self.live.removed_since => Err(why),
             PutOutcome::Refused(why) => self.replace(record, why).await?,
