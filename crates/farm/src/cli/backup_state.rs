@@ -151,8 +151,9 @@ impl CopiedState<'_> {
     }
 }
 
-/// Takes a run out of the copy of a database that was removed from the farm, and notes there whether
-/// it may come again; false where its samples cannot be told from others' without its bundle.
+/// Takes a run out of the copy of a database that was removed from the farm, and notes there
+/// whether it may come again; false where its samples cannot be told from others' without its
+/// bundle.
 pub async fn drop_run(from: &FarmStore, to: &FarmStore, id: &str) -> Result<bool> {
     let forgotten = from.forgotten().await?.into_iter().find(|(run, _)| run == id);
     // No pin kept it.

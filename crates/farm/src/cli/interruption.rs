@@ -34,8 +34,9 @@ impl EndSignals {
 }
 
 /// Runs the command in a thread of its own, until it is done or a signal has come: then it is
-/// dropped, which removes what it left in part, and `words` say what stays. A command that reads or
-/// copies a file cannot be dropped meanwhile: it is left alone after a while, or at a second signal.
+/// dropped, which removes what it left in part, and `words` say what stays. A command that reads
+/// or copies a file cannot be dropped meanwhile: it is left alone after a while, or at a second
+/// signal.
 pub fn until_interrupted<F: Future<Output = Result<Exit>> + 'static>(
     runtime: Runtime,
     words: &'static str,

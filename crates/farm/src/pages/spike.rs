@@ -12,7 +12,8 @@ use crate::records::FarmRun;
 /// Spikes that a run's page names.
 const NAMED: u64 = 24;
 
-/// The page of one of so many that are kept; `again` is the command that makes such a run once more.
+/// The page of one of so many that are kept; `again` is the command that makes such a run once
+/// more.
 pub fn spike(
     of: &FarmRun,
     names: &BoardNames,

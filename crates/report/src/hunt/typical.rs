@@ -18,8 +18,8 @@ pub struct Involved {
     pub typical: Option<usize>,
 }
 
-/// A run with the part of each culprit in all of its spikes, of which it may have some without their
-/// slices.
+/// A run with the part of each culprit in all of its spikes, of which it may have some without
+/// their slices.
 #[derive(Clone, Debug)]
 pub struct InvolvedRun<'a> {
     pub run: &'a Run,
@@ -88,8 +88,8 @@ pub fn all(run: &Run) -> Vec<Involved> {
     found.finish(run)
 }
 
-/// The part of every culprit while the spikes go by, in the order of the run's list: not all of them
-/// have to be in memory.
+/// The part of every culprit while the spikes go by, in the order of the run's list: not all of
+/// them have to be in memory.
 #[derive(Default)]
 pub struct InvolvedSoFar {
     /// Of each culprit: whether it took most of the spike, how much, and the spike's place.
