@@ -299,7 +299,7 @@ impl StoreBackup {
             Ok(_) => return Ok(Err("it is not there any more".into())),
             Err(why) => return Ok(Err(why)),
         };
-        // Afterwards: `prune` has no turn, and notes what goes before it does.
+        // Asked after the copy: `prune` takes no turn, and notes what it removes before it does so.
         let live = LiveRun::of(&self.from, run, &self.own, self.removals).await?;
         drop(turn);
         let Some(live) = live else { return Ok(Ok(BackedUp::Removed)) };

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::document_flags::DocumentFlags;
 use super::store_flag::StoreFlag;
-use super::{FarmEnvironment, note};
+use super::{FarmEnvironment, check_name, note};
 use crate::board_settings::lab_tag;
 use crate::ingest::board_key::board_of;
 use crate::ingest::environment::hex;
@@ -94,13 +94,8 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
 impl Args {
     /// Looks at the flags before anything is opened.
     fn check(&self) -> Result<()> {
-        let is_blank = |name: &Option<String>| name.as_ref().is_some_and(|name| name.trim().is_empty());
-        if is_blank(&self.name) {
-            return Err(Failure::usage("--name: this is no name of a board: give one"));
-        }
-        if is_blank(&self.lab) {
-            return Err(Failure::usage("--lab: this is no name of a lab: give one, or leave --lab out"));
-        }
+        check_name("--name", "board", self.name.as_ref(), "give one")?;
+        check_name("--lab", "lab", self.lab.as_ref(), "give one, or leave --lab out")?;
         self.tags().map(drop)
     }
 
@@ -129,7 +124,6 @@ async fn revoke(store: &FarmStore, board: &str) -> Result<()> {
 
 /// The codes that are asked for, which the store knows from now on.
 async fn made(store: &FarmStore, args: &Args) -> Result<Vec<String>> {
-    args.check()?;
     let (tags, board) = (args.tags()?, args.board(store).await?);
     if let Some(board) = &board {
         look_at(store, board, &tags, &args.output).await?;
@@ -221,6 +215,10 @@ mod tests {
             let codes = made(&store, &asked(Some("press-3"), None, 1)).await.unwrap();
             store.enrol(&digest_of(&codes[0]), now(), "press-3", "press-3", &[1]).await.unwrap();
             revoke(&store, "press-3").await.unwrap();
+            let checked = async |args: Args| match args.check() {
+                Ok(()) => made(&store, &args).await,
+                Err(refused) => Err(refused),
+            };
             for (name, lab, why) in [
                 ("press-3", Some("west"), "leave --lab out"),
                 ("", None, "no name of a board"),
@@ -228,7 +226,7 @@ mod tests {
                 ("press-4", Some(""), "no name of a lab"),
                 ("press-4", Some(" \t"), "no name of a lab"),
             ] {
-                let refused = made(&store, &asked(Some(name), lab, 1)).await.unwrap_err();
+                let refused = checked(asked(Some(name), lab, 1)).await.unwrap_err();
                 assert!(refused.exit == Exit::Usage && refused.message.contains(why), "{name}: {refused}");
             }
             assert_eq!(store.audit(9).await.unwrap().len(), 2);

@@ -8,12 +8,11 @@ use model::error::{Exit, Failure, Result};
 use model::text::{clean, quoted, several};
 use serde::Serialize;
 
-use super::FarmEnvironment;
 use super::document_flags::DocumentFlags;
 use super::farm_flags::FarmFlags;
 use super::kept_copy::mend;
-use super::note_left_out;
 use super::take_record::{TakenRecord, take_record};
+use super::{FarmEnvironment, check_name, note_left_out};
 use crate::ingest::bundle::read;
 use crate::ingest::find::{FoundBundle, FoundBundles, bundles, unread};
 use crate::ingest::keep::{copying_turn, keep, name_of_state};
@@ -127,7 +126,8 @@ fn shown(place: &Path) -> String {
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let output = &args.output;
     output.check()?;
-    args.check_board()?;
+    let remedy = "give one, or leave --board out for those that the folders say";
+    check_name("--board", "board", args.board.as_ref(), remedy)?;
     let roots = args.roots()?;
     let (place, bucket) = args.farm.open(environment)?;
     place.keep_private();
@@ -173,17 +173,6 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
 }
 
 impl Args {
-    /// A board that is named has a name: all that have none would be one.
-    fn check_board(&self) -> Result<()> {
-        match &self.board {
-            Some(name) if name.trim().is_empty() => Err(Failure::usage(
-                "--board: this is no name of a board: give one, or leave --board out for those that the \
-                 folders say",
-            )),
-            _ => Ok(()),
-        }
-    }
-
     /// The folders by their whole paths: all of them are looked at before anything is taken.
     fn roots(&self) -> Result<Vec<PathBuf>> {
         let whole = |folder: &PathBuf| {

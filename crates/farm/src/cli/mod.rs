@@ -192,6 +192,16 @@ async fn note_left_out(store: &FarmStore, command: &str, left_out: &[String]) ->
     }
 }
 
+/// Refuses a name of blanks alone, before anything is opened: all that have none would be one.
+fn check_name(flag: &str, what: &str, name: Option<&String>, remedy: &str) -> model::error::Result<()> {
+    match name {
+        Some(name) if name.trim().is_empty() => {
+            Err(Failure::usage(format!("{flag}: this is no name of a {what}: {remedy}")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A line on standard error; that it cannot be written is no reason to end.
 fn say(line: &str) {
     progress::write_other(line);

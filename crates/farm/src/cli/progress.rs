@@ -16,7 +16,7 @@ const PATIENCE: Nanos = Nanos(2_000_000_000);
 const REDRAWN_EVERY: Duration = Duration::from_millis(300);
 /// Columns of the bar that fills, at most.
 const BAR: usize = 24;
-/// To the begin of the line, and nothing from there on: ECMA-48's EL, which every terminal has.
+/// Carriage return, then "erase in line" (ECMA-48), which every terminal has.
 const EMPTY_LINE: &str = "\r\x1b[K";
 
 static LINE: Mutex<Line> = Mutex::new(Line { begun: Nanos(0), step: None, is_drawn: false });

@@ -9,10 +9,9 @@ use serde::Serialize;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::FarmEnvironment;
 use super::document_flags::DocumentFlags;
 use super::farm_flags::FarmFlags;
-use super::note_left_out;
+use super::{FarmEnvironment, check_name, note_left_out};
 use crate::pull::{PullHost, PullOutcome, PullPlace, pull_from};
 
 /// Boards that are asked at the same time.
@@ -188,13 +187,10 @@ impl Args {
         let parsed: std::result::Result<Vec<PullHost>, String> =
             self.hosts.iter().map(|host| PullHost::parse(host)).collect();
         let mut hosts = parsed.map_err(Failure::usage)?;
+        let remedy = "give one, or leave --board out for its host's";
+        check_name("--board", "board", self.board.as_ref(), remedy)?;
         match (&self.board, hosts.as_mut_slice()) {
             (None, _) => {}
-            (Some(name), _) if name.trim().is_empty() => {
-                return Err(Failure::usage(
-                    "--board: this is no name of a board: give one, or leave --board out for its host's",
-                ));
-            }
             (Some(name), [one]) => one.call(name),
             (Some(_), _) => {
                 return Err(Failure::usage(

@@ -154,6 +154,7 @@ mod tests {
             assert_eq!(sent("days off"), (97, off));
         });
     }
+
     #[test]
     fn a_board_that_pauses_has_its_pause_also_where_it_sent_on_each_of_its_last_days() {
         on_each_engine(async |store| {

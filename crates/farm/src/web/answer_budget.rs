@@ -81,7 +81,7 @@ impl ClientShares {
 
     fn take(&self, client: &str) -> Result<OwnedSemaphorePermit, Refusal> {
         let mut of_each = self.of_each.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whoever takes one shares what is counted: who takes none any more is forgotten.
+        // Each answer under way holds its client's semaphore: a client without one is dropped.
         of_each.retain(|_, share| Arc::strong_count(share) > 1);
         let share = of_each.entry(client.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(self.most)));
         let taken = share.clone().try_acquire_owned();

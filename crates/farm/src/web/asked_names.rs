@@ -8,8 +8,8 @@ use model::text::excerpt;
 use super::answer::Refusal;
 use crate::records::SLOT;
 
-/// The names that an address takes behind its question mark; none where nobody looks at them, as
-/// where a board or a monitoring system asks.
+/// The query parameters that an address takes; none where they are not checked, as where a board or
+/// a monitoring system asks.
 pub type KnownNames = Option<&'static [&'static str]>;
 
 pub const OF_BOARDS: &[&str] = &["q", "sort", "state"];
@@ -76,7 +76,7 @@ mod tests {
     const NOTHING: KnownNames = Some(&[]);
 
     #[test]
-    fn what_nobody_heeds_is_refused() {
+    fn what_an_address_does_not_take_is_refused() {
         for (address, known, is_known) in [
             ("/runs?board=a&label=x=1&label=y=2&before=5&before_run=r&limit=7", Some(OF_RUNS), true),
             ("/runs?label=&board=", Some(OF_RUNS), true),

@@ -43,7 +43,7 @@ impl FarmRoute {
         FarmRoute { known: Some(names), ..self }
     }
 
-    /// The same, where nobody looks at what is asked for.
+    /// The same, without a check of its query parameters.
     fn takes_anything(self) -> FarmRoute {
         FarmRoute { known: None, ..self }
     }

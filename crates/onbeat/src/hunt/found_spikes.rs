@@ -140,7 +140,7 @@ mod tests {
         let named = |comm: &str| rules::culprits::names::fallback_name(&slice(comm, Nanos(0), 1));
         let (small, large) = (named("small"), named("large"));
         let culprits =
-            vec![culprit(&small, "thread"), culprit(&large, "thread"), culprit("nobody", "unexplained")];
+            vec![culprit(&small, "thread"), culprit(&large, "thread"), culprit("unexplained", "unexplained")];
         let mut run = Run { culprits, ..Run::default() };
         let found = FoundSpikes::of(events.explained, Host::default(), Findings::default());
         let (shown, involved) = found.to_show(&run, 3);
