@@ -335,12 +335,12 @@ fn free_name(run: &BundlePlace, own: &Path, backup: &Path) -> String {
 mod tests {
     use super::*;
     use crate::cli::kept_copy::bundle_fault;
+    use crate::fixture::made_runs::made;
     use crate::ingest::bundle::read;
     use crate::ingest::find::FoundBundle;
     use crate::ingest::thin::thin_blocks;
     use crate::objects::tests::hunt_that_is_on;
     use crate::records::BundleRecord;
-    use crate::store::forget_run_tests::made;
     use crate::store::{PutOutcome, RunRemoval, ShownNumbers, ThinnedPart};
     use std::fs;
 

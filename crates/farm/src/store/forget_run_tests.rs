@@ -1,48 +1,18 @@
 //! Runs that go: what is left is as if they had never come.
 
-use model::rows::RowCounts;
 use model::units::{Cpu, Nanos};
 
 use super::engines::on_each_engine;
 use super::{FarmStore, PutOutcome, RowBatch, RunRemoval, TimeStretch};
+use crate::fixture::made_runs::made;
 use crate::fixture::named_rows::batch_of;
 use crate::fixture::recorded_run;
-use crate::records::{BundleRecord, CpuRows, FarmSlot, SeriesKey, SlotPeak, Tier, TierRow};
+use crate::records::{BundleRecord, SeriesKey, Tier};
 
 const DAY: i64 = 86_400;
 const ALL: TimeStretch = TimeStretch { from: i64::MIN, to: i64::MAX };
 
-/// A run of such five minutes: when, how many samples, in which row.
-pub fn made(id: &str, parts: &[(i64, u64, usize)]) -> BundleRecord {
-    let mut record = recorded_run("hunt", "a");
-    let row = |&(t, n, at): &(i64, u64, usize)| {
-        let rows = RowCounts::of_rows([(at, n)]);
-        let cpus = vec![CpuRows { cpu: Cpu(0), rows }];
-        TierRow { t, n, max_ns: Some(Nanos(at as i64)), cpus, ..TierRow::default() }
-    };
-    record.rows = parts.iter().map(row).collect();
-    let slot = |row: &TierRow| {
-        let peak = SlotPeak { cpu: Cpu(0), n: row.n, max_ns: row.max_ns, ..SlotPeak::default() };
-        FarmSlot {
-            t: row.t,
-            run: id.to_owned(),
-            n: row.n,
-            max_ns: row.max_ns,
-            cpus: vec![peak],
-            ..FarmSlot::default()
-        }
-    };
-    record.slots = record.rows.iter().map(slot).collect();
-    record.whole = TierRow { t: parts[0].0, ..TierRow::default() };
-    record.rows.iter().for_each(|row| record.whole.add(row));
-    let run = &mut record.run;
-    (run.id, run.cycles, run.missed) = (id.to_owned(), record.whole.n, Some(0));
-    (run.started, run.max_ns) = (parts[0].0, record.whole.max_ns);
-    record.digest = id.as_bytes().to_vec();
-    record
-}
-
-/// The same without histograms of its five minutes.
+/// The run without histograms of its five minutes.
 fn without_rows(mut record: BundleRecord) -> BundleRecord {
     record.rows.clear();
     record

@@ -192,7 +192,7 @@ pub mod engines;
 #[cfg(test)]
 mod fault_tests;
 #[cfg(test)]
-pub mod forget_run_tests;
+mod forget_run_tests;
 #[cfg(test)]
 mod row_time_tests;
 #[cfg(test)]
