@@ -60,6 +60,8 @@ fn shown_fault(run: &BundlePlace, document: &[u8]) -> Option<String> {
         (found.invalid == shown.invalid, "number of reasons why it does not count"),
         (!has_spikes || found.spikes == shown.spikes, "number of spikes"),
         (shown.culprits >= wanted, "number of culprits"),
+        (found.cpus == shown.cpus, "number of CPUs"),
+        (found.length_ns == shown.length_ns, "length"),
     ];
     let what = match (found.complete == run.is_over, run.is_over) {
         (false, _) => "end",
@@ -358,6 +360,8 @@ mod tests {
                 (ShownNumbers { spikes: shown.spikes - 1, ..shown }, "number of spikes"),
                 (ShownNumbers { culprits: shown.culprits - 1, ..shown }, "number of culprits"),
                 (ShownNumbers { culprits: 0, by_rule: true, ..shown }, "number of culprits"),
+                (ShownNumbers { cpus: shown.cpus + 1, ..shown }, "number of CPUs"),
+                (ShownNumbers { length_ns: None, ..shown }, "another length"),
             ] {
                 let told = changed(shown);
                 assert!(told.as_deref().is_some_and(|told| told.contains(words)), "{words}: {told:?}");

@@ -25,8 +25,8 @@ const PLACES: &str = "select r.id, r.place, r.digest, r.complete, r.max_ns, coal
                       u.manifest, k.bytes, r.missed, r.p9999_ns, r.invalid, r.spikes, \
                       (select count(*) from culprit_run c where c.board_id = r.board_id and c.run = r.id), \
                       cast(case when r.started <= (select value from meta where name = 'named since') \
-                       then 1 else 0 end as bigint) \
-                      from run r \
+                       then 1 else 0 end as bigint), \
+                      r.cpus, r.length_ns from run r \
                       left join thinned h on h.board_id = r.board_id and h.run = r.id \
                       left join upload u on u.board_id = r.board_id and u.run = r.id \
                       left join kept k on k.board_id = r.board_id and k.run = r.id";
@@ -45,6 +45,8 @@ type PlaceRow = (
     i64,
     i64,
     i64,
+    i64,
+    Option<i64>,
 );
 
 /// What a run is shown with that its document has as well.
@@ -58,6 +60,8 @@ pub struct ShownNumbers {
     pub culprits: u64,
     /// and whether each may stand for several, as in a store of an earlier version.
     pub by_rule: bool,
+    pub cpus: u64,
+    pub length_ns: Option<Nanos>,
 }
 
 /// Where the bundle of a run is, and what it is known by.
@@ -172,7 +176,7 @@ impl FarmStore {
 
     fn placed(&self, row: PlaceRow) -> BundlePlace {
         let (id, place, digest, complete, max_ns, thinned, manifest, bytes, ..) = row;
-        let (.., missed, p9999_ns, invalid, spikes, culprits, by_rule) = row;
+        let (.., missed, p9999_ns, invalid, spikes, culprits, by_rule, cpus, length_ns) = row;
         let named = manifest.and_then(|manifest| Some(format!("{id}+{}", hex(manifest.get(..8)?))));
         let is_as_sent = thinned.is_empty() && named.is_some_and(|name| Path::new(&place).ends_with(name));
         BundlePlace {
@@ -187,6 +191,8 @@ impl FarmStore {
                 spikes: to_u64(spikes),
                 culprits: to_u64(culprits),
                 by_rule: by_rule != 0,
+                cpus: to_u64(cpus),
+                length_ns: nanos(length_ns),
             },
             is_over: complete == OVER,
             has_seconds: !thinned.contains(ThinnedPart::Blocks.word()),
