@@ -47,6 +47,13 @@ pub struct Difference {
     pub b: String,
 }
 
+impl Difference {
+    /// Whether both sides have the same values, and each has several: it differs within them alone.
+    pub fn is_mixed(&self) -> bool {
+        self.a == self.b
+    }
+}
+
 /// The conditions of one run.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
@@ -135,12 +142,27 @@ pub fn differences(a: &[Settings], b: &[Settings]) -> Vec<Difference> {
         };
         let (a, b) = (values(a), values(b));
         if a != b || a.len() > 1 {
-            let join = |values: BTreeSet<String>| values.into_iter().collect::<Vec<_>>().join(" | ");
-            found.push(Difference { what: name.clone(), a: join(a), b: join(b) });
+            found.push(Difference { what: name.clone(), a: joined(&a), b: joined(&b) });
         }
     }
     found.extend(options(a, b));
+    sides_first(&mut found);
     found
+}
+
+/// The values that a side has of one condition, `""` where it has none.
+pub fn joined(values: &BTreeSet<String>) -> String {
+    let value = |value: &String| match value.as_str() {
+        "" if values.len() > 1 => "(none)".to_owned(),
+        value => value.to_owned(),
+    };
+    values.iter().map(value).collect::<Vec<_>>().join(" | ")
+}
+
+/// Puts that in which the sides differ before what is mixed on both alike: only the first ones are
+/// shown.
+pub fn sides_first(found: &mut [Difference]) {
+    found.sort_by_key(Difference::is_mixed);
 }
 
 fn options(a: &[Settings], b: &[Settings]) -> Vec<Difference> {
@@ -224,6 +246,14 @@ mod tests {
         let said = words(&differences(&runs, &runs));
         assert!(said[0].ends_with("ondemand | powersave -> ondemand | powersave"), "{said:?}");
         assert!(said.iter().any(|line| line.starts_with("kernel configurations of A")), "{said:?}");
+    }
+
+    #[test]
+    fn what_is_mixed_on_both_sides_comes_after_what_differs_between_them() {
+        let mixed = |word: &str| [settings(&format!("a=1 {word}"), "", "x"), settings(word, "", "x")];
+        let found = differences(&mixed("z=1"), &mixed("z=2"));
+        assert_eq!(words(&found), ["cmdline z: 1 -> 2", "cmdline a: (none) | 1 -> (none) | 1"]);
+        assert_eq!(found.iter().map(Difference::is_mixed).collect::<Vec<_>>(), [false, true]);
     }
 
     #[test]

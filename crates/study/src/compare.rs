@@ -2,7 +2,7 @@
 //! pairs.
 
 use bundle::read::host_files;
-use facts::differences::{Difference, Settings, differences};
+use facts::differences::{Difference, Settings, differences, sides_first};
 use model::error::{Failure, Result};
 use serde::Serialize;
 use stats::compare::{CompareQuestion, Compared, compare as compare_series, design};
@@ -99,7 +99,9 @@ pub fn differing(a: &[Measurement], b: &[Measurement]) -> Option<Vec<Difference>
     };
     // A list does not record conditions, which is not the same as having none.
     let (of_a, of_b) = settings(a).zip(settings(b))?;
-    Some(commands_of(a, b).into_iter().chain(differences(&of_a, &of_b)).collect())
+    let mut found: Vec<Difference> = commands_of(a, b).into_iter().chain(differences(&of_a, &of_b)).collect();
+    sides_first(&mut found);
+    Some(found)
 }
 
 /// A hunt's recording delays what it measures, and a measurement's loop records nothing.
@@ -112,7 +114,7 @@ fn commands_of(a: &[Measurement], b: &[Measurement]) -> Option<Difference> {
         all.join(" | ")
     };
     let (a, b) = (of(a), of(b));
-    (a != b).then(|| Difference { what: "command".into(), a, b })
+    (a != b || a.contains(" | ")).then(|| Difference { what: "command".into(), a, b })
 }
 
 /// Refuses what would compare different things.

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use facts::differences::Difference;
+use facts::differences::{Difference, joined, sides_first};
 
 use crate::environments::{KERNEL_CONFIGURATION, read_settings};
 use crate::records::EnvironmentRecord;
 
-/// Their differences by name; several values have `|` between. Of an environment whose settings are
+/// Their differences by name, and after them what is mixed on both sides; several values have `|`
+/// between. Of an environment whose settings are
 /// damaged none is known, and none is said not to be there.
 pub fn differences(a: &[Arc<EnvironmentRecord>], b: &[Arc<EnvironmentRecord>]) -> Vec<Difference> {
     let values = |side: &[Arc<EnvironmentRecord>]| {
@@ -27,15 +28,14 @@ pub fn differences(a: &[Arc<EnvironmentRecord>], b: &[Arc<EnvironmentRecord>]) -
     let files = tells_files(&a) && tells_files(&b);
     let names: BTreeSet<&String> = a.keys().chain(b.keys()).filter(|name| files || !is_file(name)).collect();
     let shown = |side: &BTreeMap<String, BTreeSet<String>>, name: &String| {
-        let Some(values) = side.get(name) else { return String::new() };
-        let value = |value: &String| match value.as_str() {
-            "" if values.len() > 1 => "(none)".to_owned(),
-            value => value.to_owned(),
-        };
-        values.iter().map(value).collect::<Vec<_>>().join(" | ")
+        side.get(name).map_or_else(String::new, joined)
     };
+    let is_several = |name: &String| a.get(name).is_some_and(|values| values.len() > 1);
     let one = |name: &String| Difference { what: name.clone(), a: shown(&a, name), b: shown(&b, name) };
-    names.into_iter().map(one).filter(|one| one.a != one.b).collect()
+    let told = |name: &String| Some(one(name)).filter(|one| !one.is_mixed() || is_several(name));
+    let mut found: Vec<Difference> = names.into_iter().filter_map(told).collect();
+    sides_first(&mut found);
+    found
 }
 
 #[cfg(test)]
@@ -56,6 +56,12 @@ mod tests {
         let shown: Vec<_> = found.iter().map(|one| (&*one.what, &*one.a, &*one.b)).collect();
         assert_eq!(shown, [("k", "1", "2 | 3"), ("new", "", "(none) | y")]);
         assert!(differences(std::slice::from_ref(&one), std::slice::from_ref(&one)).is_empty());
+        // One that is mixed on both sides alike is no condition that all share.
+        let mixed = [environment(r#"{"a":"1","k":"1"}"#), environment(r#"{"a":"2","k":"1"}"#)];
+        let other = [environment(r#"{"a":"1","k":"2"}"#), environment(r#"{"a":"2","k":"2"}"#)];
+        let found = differences(&mixed, &other);
+        let shown: Vec<_> = found.iter().map(|one| (&*one.what, &*one.a, &*one.b)).collect();
+        assert_eq!(shown, [("k", "1", "2"), ("a", "1 | 2", "1 | 2")]);
         // What a recorder says has no files, and no configuration.
         let run = environment(r#"{"/proc/x":"1","kernel configuration":"c","k":"1"}"#);
         let recorded = environment(r#"{"k":"2"}"#);

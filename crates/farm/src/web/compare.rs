@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
+use facts::differences::Difference;
 use model::units::{Bare, Nanos, parse_span};
 use report::compare::page::{Versus, parts};
 use report::html::PageParts;
@@ -267,7 +268,8 @@ fn compared(
     for unit in found.compared.a.iter_mut().chain(&mut found.compared.b) {
         unit.address = format!("/runs/{}", escaped(&unit.title));
     }
-    if found.environment_diff.iter().any(|one| HARDWARE.contains(&one.what.as_str())) {
+    let is_hardware = |one: &Difference| !one.is_mixed() && HARDWARE.contains(&one.what.as_str());
+    if found.environment_diff.iter().any(is_hardware) {
         found.remarks.insert(0, OTHER_MACHINES.to_owned());
     }
     let json = model::error::json(&found)?;

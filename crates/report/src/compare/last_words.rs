@@ -100,8 +100,16 @@ fn fair(differing: Option<&[Difference]>) -> String {
     match alike(differing) {
         Some(sentence) => uncapitalised(sentence.trim_end_matches('.')),
         None => {
-            let many = differing.map_or(0, <[Difference]>::len) as u64;
-            format!("{} between A and B, above", several(many, "condition differs", "conditions differ"))
+            let all = differing.unwrap_or_default();
+            let mixed = all.iter().filter(|one| one.is_mixed()).count() as u64;
+            let between = all.len() as u64 - mixed;
+            let differ = several(between, "condition differs", "conditions differ");
+            let within = several(mixed, "is mixed", "are mixed");
+            match (between, mixed) {
+                (_, 0) => format!("{differ} between A and B, above"),
+                (0, _) => format!("no condition differs between A and B, but {within} within both, above"),
+                _ => format!("{differ} between A and B, and {within} within both, above"),
+            }
         }
     }
 }
@@ -184,6 +192,22 @@ mod tests {
         assert!(told.contains(&between) && !told.contains("2.04"), "{told}");
         compared.verdict = Verdict::Inconclusive;
         assert!(by_how_much(&compared).contains("(between 0.49 and 2.04 with 95 %)"));
+    }
+
+    #[test]
+    fn what_is_mixed_within_both_sides_is_no_difference_between_them() {
+        let of = |a: &str, b: &str| Difference { what: "load".into(), a: a.into(), b: b.into() };
+        let (mixed, differs) = (of("cpu | mem", "cpu | mem"), of("cpu", "mem"));
+        assert_eq!(fair(Some(std::slice::from_ref(&differs))), "1 condition differs between A and B, above");
+        assert_eq!(
+            fair(Some(std::slice::from_ref(&mixed))),
+            "no condition differs between A and B, but 1 is mixed within both, above"
+        );
+        assert_eq!(
+            fair(Some(&[differs, mixed.clone(), mixed])),
+            "1 condition differs between A and B, and 2 are mixed within both, above"
+        );
+        assert!(fair(Some(&[])).starts_with("no recorded condition"));
     }
 
     #[test]

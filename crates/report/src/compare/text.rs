@@ -65,7 +65,12 @@ pub fn differences(differing: Option<&[Difference]>, width: usize) -> String {
     let mut page = "What differs in the conditions (A -> B)\n".to_owned();
     let value = |text: &str| if text.is_empty() { "(none)".to_owned() } else { clean(text) };
     for one in differing.iter().take(MOST_SHOWN) {
-        wrapped(&mut page, &format!("  {}: {} -> {}", clean(&one.what), value(&one.a), value(&one.b)), width);
+        let (what, a, b) = (clean(&one.what), value(&one.a), value(&one.b));
+        let line = match one.is_mixed() {
+            true => format!("  {what}: mixed on both sides, {a}"),
+            false => format!("  {what}: {a} -> {b}"),
+        };
+        wrapped(&mut page, &line, width);
     }
     if differing.len() > MOST_SHOWN {
         let _ = writeln!(page, "  and {} more, all of them in --json", differing.len() - MOST_SHOWN);
@@ -365,6 +370,8 @@ mod tests {
         );
         // Among the last lines, and only there.
         assert_eq!(said(&[3; 4], &[2; 4]).matches("are not recorded").count(), 1);
+        let mixed = Difference { what: "load".into(), a: "cpu | mem".into(), b: "cpu | mem".into() };
+        assert!(differences(Some(&[mixed]), 80).ends_with("\n  load: mixed on both sides, cpu | mem\n"));
         assert_eq!(differences(Some(&[]), 80), "No recorded condition of A and B differs.\n");
     }
 }
