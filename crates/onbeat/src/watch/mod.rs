@@ -5,6 +5,7 @@
 //! this process sleeps, but for a look at what happens to the machine now and then.
 
 pub mod culprits;
+pub mod edges;
 pub mod machine;
 pub mod marks;
 pub mod names;
@@ -83,13 +84,14 @@ impl Watch {
     /// # Errors
     /// The kernel does not hand over what it counted.
     pub fn run(mut self, mut tell: impl FnMut(WatchEvent<'_>)) -> Result<WatchResult> {
-        let begun = clock::monotonic();
+        let (begun, interval_length) = (clock::monotonic(), self.plan.interval);
         let end = self.plan.duration.map(|duration| begun + duration);
         let mut result = WatchResult::default();
         let mut marks = MarkFinder::default();
         let mut culprits = CulpritNames::default();
         let mut waiting = WaitingIntervals::default();
-        let mut next_interval = begun + self.plan.interval;
+        let next_end = |now, due| edges::next_end(now, due, clock::wall_offset(), interval_length);
+        let mut next_interval = next_end(begun, begun);
         let look = if self.alarms.limit().is_some() { LOOK_FOR_ALARMS } else { LOOK };
         marks.look(self.beside.look());
         rt::release_code_pages(); // what armed the recorder
@@ -110,9 +112,7 @@ impl Watch {
                 let told = waiting.write(&mut self.writer, &self.plan.run, interval);
                 told.into_iter().for_each(|line| tell(WatchEvent::Remark(line)));
                 rt::release_code_pages(); // what named and wrote
-                while next_interval <= now {
-                    next_interval = next_interval + self.plan.interval;
-                }
+                next_interval = next_end(now, next_interval);
             }
             if over {
                 result.stopped = stopped;
