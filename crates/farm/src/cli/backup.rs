@@ -344,6 +344,19 @@ mod tests {
     use crate::store::{PutOutcome, RunRemoval, ShownNumbers, ThinnedPart};
     use std::fs;
 
+    /// A test in an empty folder, whose path has no links.
+    fn in_a_folder(test: impl AsyncFnOnce(&Path)) {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        let top = tempfile::tempdir().unwrap();
+        let path = host::whole_path(top.path()).unwrap();
+        runtime.block_on(test(&path));
+    }
+
+    /// A recorded run that is over.
+    fn recorded_hunt() -> PathBuf {
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt")
+    }
+
     fn copied(from: &Path, to: &Path) -> PathBuf {
         keep(from, &to.file_name().unwrap().to_string_lossy(), to.parent().unwrap()).unwrap().0
     }
@@ -389,12 +402,9 @@ mod tests {
 
     #[test]
     fn a_run_that_is_on_is_noted_as_it_was_copied() {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let made = tempfile::tempdir().unwrap();
-            let made = host::whole_path(made.path()).unwrap();
-            let over = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
-            let (earlier, later) = (hunt_that_is_on(&made, 2), hunt_that_is_on(&made, 1));
+        in_a_folder(async |made| {
+            let over = recorded_hunt();
+            let (earlier, later) = (hunt_that_is_on(made, 2), hunt_that_is_on(made, 1));
             // Its seconds are written more often than its document.
             let begun = copied(&later, &made.join("begun"));
             let blocks = fs::read_to_string(begun.join("blocks.jsonl")).unwrap();
@@ -459,11 +469,8 @@ mod tests {
 
     #[test]
     fn what_goes_of_a_run_while_it_is_copied_is_noted_in_the_backup() {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let top = tempfile::tempdir().unwrap();
-            let top = host::whole_path(top.path()).unwrap();
-            let over = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+        in_a_folder(async |top| {
+            let over = recorded_hunt();
             let killed = top.join("killed");
             crate::fixture::killed_run(&killed, 4);
             for (name, bundle) in [("over", &over), ("killed", &killed)] {
@@ -488,11 +495,8 @@ mod tests {
 
     #[test]
     fn a_run_that_is_removed_while_it_is_copied_is_left_out_of_the_backup() {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let top = tempfile::tempdir().unwrap();
-            let top = host::whole_path(top.path()).unwrap();
-            let over = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+        in_a_folder(async |top| {
+            let over = recorded_hunt();
             for (name, at) in [("for-good", Some(5)), ("allowed", None)] {
                 let (backup, run) = begun_backup(&top.join(name), &over).await;
                 // It was pinned then, and is not any more.
@@ -514,10 +518,7 @@ mod tests {
 
     #[test]
     fn where_a_removed_run_cannot_be_told_from_others_the_database_is_copied_again() {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let top = tempfile::tempdir().unwrap();
-            let top = host::whole_path(top.path()).unwrap();
+        in_a_folder(async |top| {
             let from = FarmStore::file(&top.join("farm.db")).await.unwrap();
             let five_minutes = |row| [(0, 9, row), (300, 5, row), (86_400, 3, row)];
             let (first, second) = (made("first", &five_minutes(200)), made("second", &five_minutes(300)));
@@ -542,12 +543,9 @@ mod tests {
 
     #[test]
     fn a_run_that_was_removed_and_came_again_is_noted_as_it_was_copied() {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let top = tempfile::tempdir().unwrap();
-            let top = host::whole_path(top.path()).unwrap();
-            let over = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
-            let (earlier, later) = (hunt_that_is_on(&top, 2), hunt_that_is_on(&top, 1));
+        in_a_folder(async |top| {
+            let over = recorded_hunt();
+            let (earlier, later) = (hunt_that_is_on(top, 2), hunt_that_is_on(top, 1));
             // The document of the one that is over, without its seconds.
             let short = copied(&over, &top.join("lacking"));
             fs::remove_file(short.join("blocks.jsonl")).unwrap();
@@ -582,11 +580,8 @@ mod tests {
 
     #[test]
     fn a_run_that_is_gone_is_told_and_its_place_is_in_the_backup() {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let top = tempfile::tempdir().unwrap();
-            let top = host::whole_path(top.path()).unwrap();
-            let (from, record) = store_with_run(&top, &top.join("gone/today")).await;
+        in_a_folder(async |top| {
+            let (from, record) = store_with_run(top, &top.join("gone/today")).await;
             fs::create_dir(top.join("backup")).unwrap();
             let (file, bundles) = (top.join("backup/farm.db"), top.join("backup/farm.db.bundles"));
             from.copy_to(file.to_str().unwrap()).await.unwrap();
@@ -606,12 +601,9 @@ mod tests {
 
     #[test]
     fn what_the_backup_has_no_room_for_ends_it() {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let top = tempfile::tempdir().unwrap();
-            let top = host::whole_path(top.path()).unwrap();
-            let run = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
-            let (from, record) = store_with_run(&top, &run).await;
+        in_a_folder(async |top| {
+            let run = recorded_hunt();
+            let (from, record) = store_with_run(top, &run).await;
             from.copy_to(top.join("copy.db").to_str().unwrap()).await.unwrap();
             let to = FarmStore::file(&top.join("copy.db")).await.unwrap();
             // No folder can be made below a file.

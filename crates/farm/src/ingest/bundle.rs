@@ -14,6 +14,7 @@ use model::rows::RowCounts;
 use model::run::{CpuRun, Culprit, Run};
 use model::text::{excerpt, several};
 use model::units::Nanos;
+use model::vocabulary::{Expiry, SchedulePhase, WakeMechanism};
 use model::wall_time::nanos_of;
 use sha2::{Digest, Sha256};
 use study::explain::bring_up_to_date;
@@ -179,25 +180,68 @@ pub fn farm_run(run: &Run, board: String, environment: &str, place: &Path) -> Fa
 /// The conditions that a latency depends on: histograms are added up only where these are the same.
 fn conditions(run: &Run) -> Vec<String> {
     let plan = &run.plan;
-    let or_unknown = |text: &str| if text.is_empty() { "unknown".to_owned() } else { text.to_owned() };
-    let policy = match plan.priority {
-        Some(priority) if priority > 0 => format!("{} {priority}", or_unknown(plan.policy.as_str())),
-        _ => or_unknown(plan.policy.as_str()),
-    };
-    let mut words = Vec::new();
-    words.extend((!plan.probe.is_empty()).then(|| format!("{} {}", plan.probe.as_str(), plan.kind)));
+    let mut words = of_probe(run);
     words.push(
         plan.interval_ns
             .map_or_else(|| "interval unknown".to_owned(), |interval| format!("every {interval}")),
     );
-    words.push(policy);
-    words.extend((!plan.idle.is_empty()).then(|| format!("idle states {}", plan.idle.as_str())));
-    words.extend(run.loads.iter().map(|load| format!("load {}", load.spec)));
+    words.push(policy(run).unwrap_or_else(|| "unknown".to_owned()));
+    words.extend(idle_and_loads(run));
     words
 }
 
+fn of_probe(run: &Run) -> Vec<String> {
+    let plan = &run.plan;
+    let words = (!plan.probe.is_empty()).then(|| format!("{} {}", plan.probe.as_str(), plan.kind));
+    words.into_iter().collect()
+}
+
+fn policy(run: &Run) -> Option<String> {
+    let policy = run.plan.policy.as_str();
+    match run.plan.priority {
+        Some(priority) if priority > 0 => {
+            Some(format!("{} {priority}", if policy.is_empty() { "unknown" } else { policy }))
+        }
+        _ => (!policy.is_empty()).then(|| policy.to_owned()),
+    }
+}
+
+fn idle_and_loads(run: &Run) -> Vec<String> {
+    let idle = &run.plan.idle;
+    let idle = (!idle.is_empty()).then(|| format!("idle states {}", idle.as_str()));
+    idle.into_iter().chain(run.loads.iter().map(|load| format!("load {}", load.spec))).collect()
+}
+
+/// How the threads sleep, where that is not what a plan has if nothing else is asked for: it is in
+/// the number of a plan, and two plans of a board are told apart by their words.
+fn sleep_words(run: &Run) -> Vec<String> {
+    let plan = &run.plan;
+    let said = |name: &str, word: &str, usual: &str| {
+        (!word.is_empty() && word != usual).then(|| format!("{name} {word}"))
+    };
+    let words = [
+        said("wake", plan.wake.as_str(), WakeMechanism::Nanosleep.name()),
+        said("expiry", plan.expiry.as_str(), Expiry::HardIrq.name()),
+        said("phase", plan.phase.as_str(), SchedulePhase::Staggered.name()),
+    ];
+    words.into_iter().flatten().collect()
+}
+
 fn plan_words(run: &Run) -> String {
-    excerpt(&conditions(run).join(", "))
+    let mut words = of_probe(run);
+    if run.follows() {
+        // Their own program says when they wake up; which one it was is not the same in each run.
+        words.push("threads of a followed program".to_owned());
+        words.extend(policy(run));
+    } else {
+        let interval = run.plan.interval_ns;
+        words.push(interval.map_or_else(|| "interval unknown".to_owned(), |one| format!("every {one}")));
+        words.push(policy(run).unwrap_or_else(|| "policy unknown".to_owned()));
+        words.extend(sleep_words(run));
+    }
+    // Loads come last: a command goes on up to the end, whatever is in it.
+    words.extend(idle_and_loads(run));
+    excerpt(&words.join(", "))
 }
 
 fn series_key(run: &Run) -> SeriesKey {
@@ -338,6 +382,30 @@ mod tests {
         }
         fs::remove_file(folder.path().join("run.json")).unwrap();
         assert!(read(&found).is_err());
+    }
+
+    #[test]
+    fn plans_of_a_board_are_told_apart_by_their_words() {
+        let mut run = Bundle::open(&fixture("measured").place).unwrap().run;
+        let usual = plan_words(&run);
+        assert!(!usual.contains("nanosleep") && !usual.contains("staggered"), "{usual}");
+        let mut seen = BTreeSet::from([usual.clone()]);
+        for wake in ["timerfd", "signal", "futex"] {
+            run.plan.wake = wake.into();
+            assert!(plan_words(&run).contains(&format!(", wake {wake}")), "{}", plan_words(&run));
+            assert!(seen.insert(plan_words(&run)));
+        }
+        (run.plan.expiry, run.plan.phase) = ("softirq-thread".into(), "aligned".into());
+        assert!(plan_words(&run).contains(", wake futex, expiry softirq-thread, phase aligned"));
+        let mut followed = Bundle::open(&fixture("hunt").place).unwrap().run;
+        (followed.plan.interval_ns, followed.plan.priority) = (None, None);
+        followed.plan.policy = "".into();
+        assert!(
+            followed.follows() && !plan_words(&followed).contains("unknown"),
+            "{}",
+            plan_words(&followed)
+        );
+        assert!(plan_words(&followed).starts_with("threads of a followed program"));
     }
 
     #[test]

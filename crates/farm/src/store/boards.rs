@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use model::error::Result;
 use model::units::Nanos;
+use model::watch::WatchSeries;
 
 use super::environments::differ;
 use super::{FarmStore, to_u64, trouble};
@@ -196,7 +197,8 @@ impl FarmStore {
     }
 
     /// What a board measured: what it still measures first, and of that what it has most days with
-    /// samples of.
+    /// samples of. Of as many, switches between threads come last: who looks for wake-ups that were
+    /// late finds none in them.
     pub async fn series(&self, board: &str) -> Result<Vec<SeriesOfBoard>> {
         let rows: Vec<(String, String, String, i64, i64)> = sqlx::query_as(
             "select h.series, h.plan, coalesce(p.words, ''), count(h.max_ns), \
@@ -220,7 +222,9 @@ impl FarmStore {
         let newest = all.iter().map(|one| one.last).filter(|last| is_past(*last)).max().unwrap_or_default();
         let gone =
             |one: &SeriesOfBoard| newest - one.last > STILL_DAYS * Tier::Day.seconds() || !is_past(one.last);
-        all.sort_by_key(|one| (gone(one), std::cmp::Reverse(one.days)));
+        let is_switch =
+            |one: &SeriesOfBoard| one.key.series.split('.').next() == Some(WatchSeries::Switch.name());
+        all.sort_by_key(|one| (gone(one), std::cmp::Reverse(one.days), is_switch(one)));
         Ok(all)
     }
 }
