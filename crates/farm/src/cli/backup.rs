@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::FarmEnvironment;
 use super::backup_folder::BackupFolder;
-use super::backup_state::{CopiedState, LiveRun, drop_run};
+use super::backup_state::{CopiedState, LiveRun, drop_run, take_over};
 use super::document_flags::DocumentFlags;
 use super::farm_flags::FarmFlags;
 use super::progress::CommandProgress;
@@ -78,6 +78,13 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         ));
     }
     let store = place.open_existing().await?;
+    if lies_in(&args.dir, &place.bundles) {
+        return Err(Failure::usage(format!(
+            "{} is in the farm's own folder of bundles, where `prune` removes what is no run: name a folder \
+             elsewhere",
+            quoted(&args.dir)
+        )));
+    }
     host::make_new_files_private();
     let progress = args.output.progress(environment);
     let from = (store, place.bundles);
@@ -229,6 +236,7 @@ impl StoreBackup {
     async fn copy(&self, run: &BundlePlace, has_bucket: bool) -> Result<BackedUp> {
         // The copy of the database has the places that are its own.
         let Some(now) = self.from.place_of(&run.id).await? else { return self.drop_run(&run.id).await };
+        let is_as_then = now.digest == run.digest;
         let from = BundlePlace { place: now.place, ..run.clone() };
         let is_in_bucket = has_bucket && name_in_bucket(Path::new(&from.place), &self.own).is_some();
         // There each state has a name of its own, and this is the one in the copy of the database.
@@ -242,6 +250,10 @@ impl StoreBackup {
             self.to.moved(&run.id, &to).await?;
         }
         if is_in_bucket {
+            // There it stays, and loses what `prune` takes of it meanwhile.
+            if is_as_then {
+                take_over(&self.from.notes_of(&run.id).await?, &self.to, &run.id).await?;
+            }
             return Ok(BackedUp::InBucket);
         }
         let is_own = lies_in(Path::new(&from.place), &self.own);
@@ -341,7 +353,7 @@ mod tests {
     use crate::ingest::thin::thin_blocks;
     use crate::objects::tests::hunt_that_is_on;
     use crate::records::BundleRecord;
-    use crate::store::{PutOutcome, RunRemoval, ShownNumbers, ThinnedPart};
+    use crate::store::{BundleNotes, PutOutcome, RunRemoval, ShownNumbers, ThinnedPart};
     use std::fs;
 
     /// A test in an empty folder, whose path has no links.
@@ -478,6 +490,10 @@ mod tests {
                 let (backup, run) = begun_backup(&folder, bundle).await;
                 assert!(run.has_seconds && run.is_over == (name == "over"), "{name}");
                 let counted = backup.to.counted_seconds_of(&run.id).await.unwrap();
+                let sent = BundleNotes { thinned: None, sent_bytes: Some(1 << 40) };
+                for store in [&backup.from, &backup.to] {
+                    store.put_notes(&run.id, &sent).await.unwrap();
+                }
                 let kept = backup.from.bundles().await.unwrap().remove(0);
                 let begun = backup.from.begin_thinning(&kept, ThinnedPart::Blocks, 9).await.unwrap();
                 let freed = thin_blocks(Path::new(&kept.place), false).unwrap();
@@ -485,11 +501,26 @@ mod tests {
                 assert!(freed > 0, "{name}");
                 assert_eq!(backup.copy(&run, false).await.unwrap(), BackedUp::Here, "{name}");
                 assert_eq!(faults_of(&backup).await, [""; 0], "{name}");
-                let thinned = backup.to.thinned_of(&run.id).await.unwrap();
-                assert_eq!(thinned, Some(("blocks".to_owned(), 9)), "{name}");
+                let notes = backup.to.notes_of(&run.id).await.unwrap();
+                assert_eq!(notes.thinned, Some(("blocks".to_owned(), 9)), "{name}");
+                assert_eq!(notes.sent_bytes, Some((1 << 40) - freed as i64), "{name}");
                 // What was counted of them stays.
                 assert_eq!(backup.to.counted_seconds_of(&run.id).await.unwrap(), counted, "{name}");
             }
+        });
+    }
+
+    #[test]
+    fn what_goes_in_a_bucket_while_the_database_is_copied_is_noted_in_the_backup() {
+        in_a_folder(async |top| {
+            let (backup, run) = begun_backup(top, &recorded_hunt()).await;
+            let kept = backup.from.bundles().await.unwrap().remove(0);
+            let begun = backup.from.begin_thinning(&kept, ThinnedPart::Windows, 9).await.unwrap();
+            backup.from.end_thinning(begun.unwrap(), 1).await.unwrap();
+            // The folder is the bucket's cache, and has the bundle or not.
+            assert_eq!(backup.copy(&run, true).await.unwrap(), BackedUp::InBucket);
+            let notes = backup.to.notes_of(&run.id).await.unwrap();
+            assert_eq!(notes.thinned, Some(("windows".to_owned(), 9)));
         });
     }
 

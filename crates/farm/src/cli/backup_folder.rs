@@ -89,7 +89,8 @@ fn free_place(dir: &Path) -> Result<(PathBuf, String)> {
         }
     };
     let (above, name) = (place.parent(), place.file_name().and_then(|name| name.to_str()));
-    let (Some(above), Some(name)) = (above, name) else {
+    let Some(above) = above else { return Err(Failure::usage("a backup has a folder above it: name one")) };
+    let Some(name) = name else {
         return Err(Failure::usage("the folder's name is no text: choose another"));
     };
     if let Some((device, _)) = host::identity(&place) {

@@ -10,7 +10,7 @@ use crate::folders::lies_in;
 use crate::ingest::bundle::read;
 use crate::ingest::find::FoundBundle;
 use crate::records::BundleRecord;
-use crate::store::{BundlePlace, CountedSeconds, FarmStore, PutOutcome, RunRemoval};
+use crate::store::{BundleNotes, BundlePlace, CountedSeconds, FarmStore, PutOutcome, RunRemoval};
 
 const REMOVED: &str = "it was removed from the farm meanwhile";
 
@@ -19,8 +19,7 @@ pub struct LiveRun {
     place: BundlePlace,
     /// What it counted of its seconds; not looked at where that cannot have changed.
     counted: Option<CountedSeconds>,
-    /// What of its bundle is gone, and when that was noted.
-    thinned: Option<(String, i64)>,
+    notes: BundleNotes,
     /// Whether the bundle is a copy of the store's own.
     pub is_own: bool,
     /// Whether runs were removed since the database was copied.
@@ -42,9 +41,9 @@ impl LiveRun {
             true => None,
             false => Some(from.counted_seconds_of(&run.id).await?),
         };
-        let thinned = from.thinned_of(&run.id).await?;
+        let notes = from.notes_of(&run.id).await?;
         let is_own = lies_in(Path::new(&place.place), own);
-        Ok(Some(LiveRun { place, counted, thinned, is_own, removed_since }))
+        Ok(Some(LiveRun { place, counted, notes, is_own, removed_since }))
     }
 
     /// Whether it is not the state that it was before.
@@ -74,10 +73,7 @@ impl CopiedState<'_> {
         if noted != Ok(true) {
             return Ok(noted);
         }
-        // A state that came meanwhile has dropped it.
-        if self.to.thinned_of(&self.run.id).await? != self.live.thinned {
-            self.to.put_thinned(&self.run.id, self.live.thinned.as_ref()).await?;
-        }
+        take_over(&self.live.notes, self.to, &self.run.id).await?;
         Ok(noted)
     }
 
@@ -148,6 +144,15 @@ impl CopiedState<'_> {
             self.to.pin(&pin.run, &pin.who, &pin.note, pin.t).await?;
         }
         Ok(Ok(true))
+    }
+}
+
+/// Notes in the copy of a database what the farm has noted of a run's bundle: something of it may
+/// have gone since, and one that was removed and came again may not be its board's.
+pub async fn take_over(notes: &BundleNotes, to: &FarmStore, run: &str) -> Result<()> {
+    match to.notes_of(run).await? == *notes {
+        true => Ok(()),
+        false => to.put_notes(run, notes).await,
     }
 }
 

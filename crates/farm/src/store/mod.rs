@@ -79,7 +79,7 @@ pub use forget_run::{RemovedRun, RunRemoval};
 pub use labels::BoardLabel;
 pub use only_server::ServerTurn;
 pub use pins::RunPin;
-pub use retention::{BegunThinning, KeptBundle, ThinnedPart};
+pub use retention::{BegunThinning, BundleNotes, KeptBundle, ThinnedPart};
 pub use row_times::{BoardClock, RowBatch};
 pub use rows::RowsStored;
 pub use slot_parts::{AfterSlot, AskedSlots};
