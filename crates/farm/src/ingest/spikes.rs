@@ -11,11 +11,15 @@ use report::hunt::parts::by_latency;
 use serde::Serialize;
 
 use super::slots::{culprit_of, offset};
+use crate::records::SeriesKey;
 
 /// A late wake-up that has a page of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FarmSpike {
     pub run: String,
+    /// The run's, as the store has it.
+    #[serde(flatten)]
+    pub key: SeriesKey,
     /// What stands in its address, 1 for the latest of its run.
     pub number: usize,
     pub cpu: Cpu,
@@ -27,7 +31,7 @@ pub struct FarmSpike {
     pub victim: String,
 }
 
-/// Those of the bundle in a folder, of seconds since 1970, the latest first.
+/// Those of the bundle in a folder, of seconds since 1970, the latest first, without their series.
 pub fn spikes_within(folder: &Path, within: Range<i64>) -> Result<Vec<FarmSpike>> {
     Ok(of_run(&study::page::spiked_run(folder)?, within))
 }
@@ -47,6 +51,7 @@ fn of_run(run: &Run, within: Range<i64>) -> Vec<FarmSpike> {
             latency_ns: spike.latency_ns,
             culprit: culprit_of(run, spike),
             victim: excerpt(&spike.victim.comm),
+            ..FarmSpike::default()
         })
     };
     numbered.filter_map(one).collect()

@@ -65,7 +65,7 @@ pub fn five_minutes(of: &FiveMinutes) -> String {
         @for slot in of.slots.iter().take(TABLES) { (cpus(slot)) }
         (rest(of))
         (histogram(of))
-        (spikes(of.spikes))
+        (spikes(of))
         @if let Some(why) = of.unread { p { "Spikes of a run are not shown: " (why) "." } }
         (data_links(of))
         h2 { "The day around it" }
@@ -155,20 +155,25 @@ fn spike_address(spike: &FarmSpike) -> String {
     format!("/runs/{}/spike/{}", escaped(&spike.run), spike.number)
 }
 
-/// What hunts recorded of these minutes, each with the way to its timeline.
-fn spikes(all: &[FarmSpike]) -> Markup {
+/// What hunts recorded of these minutes, each with the way to its timeline and to its run, which may
+/// be of another series than the page.
+fn spikes(of: &FiveMinutes) -> Markup {
+    let all = of.spikes;
     html! {
         @if !all.is_empty() {
             h2 { "Spikes in these five minutes" }
             (cards("Recorded spikes, latencies in us", html! {
                 table {
                     thead { tr { th.left { "at (UTC)" } th { "late, us" } th { "CPU" } th.left { "taken by" }
-                        th.left.more { "late" } } }
+                        th.left { "recorded by" } th.left.more { "late" } } }
                     tbody { @for one in all.iter().take(SPIKES) { tr {
                         th.left.when { a href=(spike_address(one)) { (clock(one.at)) } }
                         td.top data-of="late, us" { (us(one.latency_ns)) }
                         td data-of="CPU" { (one.cpu.to_string()) }
                         td.left.name data-of="taken by" { (known(&one.culprit)) }
+                        td.left.name data-of="recorded by" { (one.key.series) " "
+                            a href={ "/runs/" (escaped(&one.run)) } { (one.run) }
+                            @if one.key != *of.key { " " span.muted { "not the series of this page" } } }
                         td.left.name.more { (known(&one.victim)) }
                     } } }
                 }
@@ -307,6 +312,7 @@ mod tests {
     fn spike() -> FarmSpike {
         FarmSpike {
             run: "r 1".into(),
+            key: SeriesKey { series: "hunt".into(), plan: "p".into() },
             number: 3,
             cpu: Cpu(2),
             at: 86_461_500_300_000,
@@ -379,9 +385,14 @@ mod tests {
         assert!(!kept.contains("<p>This as"), "{kept}");
         let spike = spike();
         let other = FarmSpike { number: 4, latency_ns: Nanos(9_000_000), ..spike.clone() };
-        let text = five_minutes(&FiveMinutes { spikes: &[other.clone(), spike], ..of });
+        let text = five_minutes(&FiveMinutes { spikes: &[other.clone(), spike.clone()], ..of });
         assert!(text.contains("<a href=\"/runs/r%201/spike/3\">Its timeline</a>") && !text.contains("<b>"));
         assert!(text.contains("/runs/r%201/spike/4\">00:01:01.500"), "{text}");
+        // A hunt is of another series than the recorder whose five minutes these are.
+        let elsewhere = "hunt <a href=\"/runs/r%201\">r 1</a> <span class=\"muted\">not the series of this";
+        assert_eq!(text.matches(elsewhere).count(), 2, "{text}");
+        let own = FarmSpike { key: key.clone(), ..spike };
+        assert!(!five_minutes(&FiveMinutes { spikes: &[own], ..of }).contains("not the series"));
         assert!(!five_minutes(&FiveMinutes { spikes: &[other], ..of }).contains("Its timeline"));
     }
 

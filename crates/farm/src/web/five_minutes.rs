@@ -119,8 +119,10 @@ pub async fn spikes_csv(
     Path((name, t)): Path<(String, String)>,
     Query(query): Query<MomentQuery>,
 ) -> WebOutcome {
+    const COLUMNS: [&str; 9] =
+        ["run", "number", "at", "cpu", "latency_ns", "culprit", "victim", "series", "plan"];
     let found = found(&app, &visitor, (&name, &t), &query).await?;
-    table(&["run", "number", "at", "cpu", "latency_ns", "culprit", "victim"], &found.spikes)
+    table(&COLUMNS, &found.spikes)
 }
 
 async fn found(
@@ -158,7 +160,7 @@ async fn found(
         None => [None, None],
     };
     let mut runs = app.store.runs_within(&board.board, within, RUNS).await?;
-    let (mut spikes, mut unread) = spikes(app, &runs, within).await;
+    let (mut spikes, mut unread) = spikes(app, &runs, &series.key, within).await;
     if visitor.is_unnamed() {
         spikes.clear();
         unread = None;
@@ -209,9 +211,19 @@ async fn day_around(
 
 /// The spikes that hunts recorded within a time, the latest first, and why a bundle could not be
 /// fetched. What one does not give is left out: the page has its numbers without it.
-async fn spikes(app: &App, runs: &[FarmRun], within: TimeStretch) -> (Vec<FarmSpike>, Option<String>) {
+///
+/// A hunt is a series of its own, so that it is of another one than what is measured beside it: its
+/// spikes say of which, and the hunts of the page's own series come first.
+async fn spikes(
+    app: &App,
+    runs: &[FarmRun],
+    own: &SeriesKey,
+    within: TimeStretch,
+) -> (Vec<FarmSpike>, Option<String>) {
     let (mut all, mut unread) = (Vec::new(), None);
-    for run in runs.iter().filter(|run| run.spikes > 0).take(HUNTS) {
+    let mut hunts: Vec<&FarmRun> = runs.iter().filter(|run| run.spikes > 0).collect();
+    hunts.sort_by_key(|run| run.key != *own);
+    for run in hunts.into_iter().take(HUNTS) {
         let place = match app.bundle(run).await {
             Ok(place) => place,
             Err(refusal) => {
@@ -223,10 +235,10 @@ async fn spikes(app: &App, runs: &[FarmRun], within: TimeStretch) -> (Vec<FarmSp
                 }
             }
         };
-        let id = run.id.clone();
         let found = app.heavy(move || Ok(spikes_within(&place, within.from..within.to)?)).await;
         // In its address a run is called as the store calls it.
-        all.extend(found.unwrap_or_default().into_iter().map(|one| FarmSpike { run: id.clone(), ..one }));
+        let named = |one: FarmSpike| FarmSpike { run: run.id.clone(), key: run.key.clone(), ..one };
+        all.extend(found.unwrap_or_default().into_iter().map(named));
     }
     all.sort_by_key(|one| (Reverse(one.latency_ns), one.at));
     (all, unread)
@@ -262,6 +274,46 @@ mod tests {
     use super::*;
     use crate::fixture::recorded_run;
     use crate::store::engines::on_each_engine;
+
+    /// The page of a measurement, while a hunt was on.
+    #[test]
+    fn a_spike_of_another_series_than_the_five_minutes_says_so() {
+        on_each_engine(async |store| {
+            let hunt = recorded_run("hunt", "a");
+            let spike = spikes_within(std::path::Path::new(&hunt.run.place), 0..i64::MAX).unwrap().remove(0);
+            let t = Tier::Slot.begin(spike.at / Nanos::SECOND.0);
+            let mut beside = recorded_run("measured", "a");
+            (beside.run.started, beside.whole.t) = (hunt.run.started, hunt.run.started);
+            beside.rows.clear();
+            let (max_ns, run) = (Some(Nanos(9_000)), beside.run.id.clone());
+            beside.slots = vec![FarmSlot { t, n: 1, max_ns, run, ..FarmSlot::default() }];
+            for record in [&hunt, &beside] {
+                store.put(record).await.unwrap();
+            }
+            let app = Arc::new(App::new(store, FarmExposure::Loopback, None));
+            let (own, other) = (&beside.run.key, &hunt.run.key);
+            let query = format!("series={}&plan={}", own.series, own.plan);
+            let (_, text) = get(&app, &format!("/v1/boards/a/at/{t}?{query}")).await;
+            let at: Value = serde_json::from_str(&text).unwrap();
+            assert_eq!((&at["series"], own == other), (&own.series.as_str().into(), false), "{text}");
+            let first = &at["spikes"][0];
+            assert_eq!(first["run"], hunt.run.id.as_str(), "{text}");
+            assert_eq!(first["series"], other.series.as_str(), "{text}");
+            assert_eq!(first["plan"], other.plan.as_str(), "{text}");
+            let (_, table) = get(&app, &format!("/v1/boards/a/at/{t}/spikes.csv?{query}")).await;
+            let end = format!(",{},{}", other.series, other.plan);
+            assert!(
+                table.lines().count() > 1 && table.lines().skip(1).all(|line| line.ends_with(&end)),
+                "{table}"
+            );
+            let (_, page) = get(&app, &format!("/b/a/at/{t}?{query}")).await;
+            assert!(page.contains("not the series of this page"), "{page}");
+            let query = format!("series={}&plan={}", other.series, other.plan);
+            let (_, page) = get(&app, &format!("/b/a/at/{t}?{query}")).await;
+            assert!(page.contains("Spikes in these five minutes"), "{page}");
+            assert!(!page.contains("not the series of this page"), "{page}");
+        });
+    }
 
     /// The last of thirty series in the order in which they are named.
     #[test]

@@ -59,8 +59,9 @@ pub async fn again(State(app): State<Arc<App>>, Path(id): Path<String>) -> WebOu
 /// All spikes of a run, each with the number of its page.
 async fn all_spikes(app: &App, id: &str) -> Result<Vec<FarmSpike>, Refusal> {
     let all = read_bundle(app, id, |place| Ok(spikes_within(place, i64::MIN..i64::MAX)?)).await?;
+    let key = app.store.run(id).await?.map(|run| run.key).unwrap_or_default();
     // In its address a run is called as the store calls it.
-    Ok(all.into_iter().map(|one| FarmSpike { run: id.to_owned(), ..one }).collect())
+    Ok(all.into_iter().map(|one| FarmSpike { run: id.to_owned(), key: key.clone(), ..one }).collect())
 }
 
 pub async fn spikes(State(app): State<Arc<App>>, Path(id): Path<String>) -> WebOutcome {
