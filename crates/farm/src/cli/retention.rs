@@ -68,6 +68,21 @@ pub struct PrunedBundles {
     pub failed: Vec<(String, String)>,
 }
 
+impl PrunedBundles {
+    /// Counts what stays of a bundle, with the reason, or without one where its run is pinned. A run
+    /// that `forget` removed since the bundles were listed has nothing left that could stay.
+    pub async fn stays(&mut self, store: &FarmStore, run: &str, why: Option<String>) -> Result<()> {
+        if store.run(run).await?.is_none() {
+            return Ok(());
+        }
+        match why {
+            Some(why) => self.failed.push((run.to_owned(), why)),
+            None => self.pinned += 1,
+        }
+        Ok(())
+    }
+}
+
 /// Takes out of the bundles below a folder what is old, or says what that is.
 pub async fn thin_out(
     store: &FarmStore,
@@ -106,8 +121,8 @@ pub async fn thin_out(
         }
         match end {
             Thinning::Done => {}
-            Thinning::Pinned => pruned.pinned += 1,
-            Thinning::Failed(why) => pruned.failed.push((bundle.run.clone(), why)),
+            Thinning::Pinned => pruned.stays(store, &bundle.run, None).await?,
+            Thinning::Failed(why) => pruned.stays(store, &bundle.run, Some(why)).await?,
         }
     }
     Ok(pruned)
@@ -117,7 +132,7 @@ pub async fn thin_out(
 #[derive(Debug, PartialEq, Eq)]
 pub enum Thinning<E> {
     Done,
-    /// The run was pinned meanwhile.
+    /// The run was pinned meanwhile, or removed.
     Pinned,
     /// What is left is as before: why.
     Failed(E),
@@ -354,6 +369,32 @@ mod tests {
                 step_by_step(&store, bundle("pinned"), both(), (NOW, false), pins).await.unwrap();
             assert_eq!((end, one.parts.as_str()), (Thinning::<String>::Pinned, "windows"));
             assert_eq!(thinned("pinned").await, "windows");
+        });
+    }
+
+    #[test]
+    fn a_run_that_is_removed_meanwhile_is_neither_pinned_nor_a_failure() {
+        on_each_engine(async |store| {
+            let folder = tempfile::tempdir().unwrap();
+            put(&store, folder.path(), ("hunt", "gone", "a"), 200, 9).await;
+            let bundles = store.bundles().await.unwrap();
+            let mut pruned = PrunedBundles::default();
+            pruned.stays(&store, "gone", Some("the bucket has nothing of it".to_owned())).await.unwrap();
+            pruned.stays(&store, "gone", None).await.unwrap();
+            assert_eq!((pruned.pinned, pruned.failed.len()), (1, 1), "it is still there");
+
+            let mut pruned = PrunedBundles::default();
+            let removes = async |_: ThinnedPart, dry: bool| {
+                assert!(dry, "nothing begins to go of a run that is gone");
+                store.forget_measured().await.unwrap();
+                Ok::<_, String>(ThinnedBundle { blocks: 5, ..Default::default() })
+            };
+            let steps = vec![ThinnedPart::Blocks];
+            let (_, end) = step_by_step(&store, &bundles[0], steps, (NOW, false), removes).await.unwrap();
+            assert_eq!(end, Thinning::Pinned);
+            pruned.stays(&store, "gone", None).await.unwrap();
+            pruned.stays(&store, "gone", Some("the bucket has nothing of it".to_owned())).await.unwrap();
+            assert_eq!(pruned, PrunedBundles::default());
         });
     }
 

@@ -39,7 +39,7 @@ pub async fn thin_out_of_bucket(
         let found = match BucketBundle::look(bucket, &name).await {
             Err(fault) if fault.is_of_bucket() => return Err(fault.into()),
             Err(fault) => {
-                pruned.failed.push((bundle.run.clone(), fault.words().to_owned()));
+                pruned.stays(store, &bundle.run, Some(fault.words().to_owned())).await?;
                 continue;
             }
             Ok(found) => found,
@@ -70,9 +70,11 @@ pub async fn thin_out_of_bucket(
                 let _ = tokio::task::spawn_blocking(all).await;
             }
             Thinning::Done => {}
-            Thinning::Pinned => pruned.pinned += 1,
+            Thinning::Pinned => pruned.stays(store, &bundle.run, None).await?,
             Thinning::Failed(fault) if fault.is_of_bucket() => return Err(fault.into()),
-            Thinning::Failed(fault) => pruned.failed.push((bundle.run.clone(), fault.words().to_owned())),
+            Thinning::Failed(fault) => {
+                pruned.stays(store, &bundle.run, Some(fault.words().to_owned())).await?;
+            }
         }
     }
     Ok(pruned)
