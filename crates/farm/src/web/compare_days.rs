@@ -31,6 +31,10 @@ use crate::store::FarmStore;
 pub const OTHER_MACHINES: &str =
     "The sides are different machines: what differs may be the hardware's, whatever else was changed.";
 
+/// What `observed` is of a day or a board: how long was measured is not known of their maxima.
+pub const OBSERVED: &str =
+    "Observed are whole five minutes: each in which anything was measured, however short that was.";
+
 /// What an answer about days says besides the verdict.
 #[derive(Default)]
 pub struct BesideVerdict {
@@ -173,6 +177,7 @@ fn judged(
         unit.describe(Some((read.buckets.as_slice(), 0)), read.max_ns);
     }
     let mut remarks = asked.remarks;
+    remarks.push(OBSERVED.to_owned());
     let models = asked.environments.each_ref().map(|side| models_of(side));
     if models[0] != models[1] && models.iter().all(|side| !side.is_empty()) {
         remarks.insert(0, OTHER_MACHINES.to_owned());

@@ -29,6 +29,10 @@ fn spans_kernels_and_environments_of_a_board_are_compared_with_a_verdict() {
         assert_eq!(found["a"][0]["title"], format!("{board} 2026-10-30"));
         assert_eq!((&found["a"][0]["blocks"], found["units"].as_u64()), (&serde_json::json!(288), Some(24)));
         assert_eq!(found["other_series"], serde_json::json!([]));
+        // Of 288 maxima of five minutes.
+        assert_eq!(found["a"][0]["observed_ns"], 86_400 * Nanos::SECOND.0);
+        let observed = "Observed are whole five minutes: each in which anything was measured";
+        assert!(found["remarks"].to_string().contains(observed), "{}", found["remarks"]);
         let (status, table) = get(&app, &format!("/v1/compare.csv?{spans}")).await;
         assert_eq!((status, table.lines().count()), (StatusCode::OK, 25));
         assert!(
@@ -38,6 +42,7 @@ fn spans_kernels_and_environments_of_a_board_are_compared_with_a_verdict() {
         let (status, page) = get(&app, &format!("/compare?{spans}&limit=40us")).await;
         assert_eq!(status, StatusCode::OK);
         for words in [
+            observed,
             "What differs in the conditions",
             "a day of a board",
             "40 us was reached in",
