@@ -85,9 +85,13 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     if let Some(bucket) = &bucket {
         bucket.claim(store.identity().await?).await?;
     }
+    let progress = args.output.progress(environment);
+    progress.step("removing runs", Some(runs.len() as u64));
     for run in &runs {
         args.remove(&store, run, (&place.bundles, bucket.as_ref()), &mut document).await?;
+        progress.add();
     }
+    drop(progress);
     for id in &document.allowed {
         store.allow_again(id).await?;
         args.output.remark(&format!(

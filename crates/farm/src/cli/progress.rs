@@ -55,6 +55,20 @@ impl CommandProgress {
     }
 }
 
+#[cfg(test)]
+impl CommandProgress {
+    /// One that is kept as on a terminal, and never drawn.
+    pub fn undrawn() -> CommandProgress {
+        *line() = Line { begun: clock::monotonic(), step: None, is_drawn: false };
+        CommandProgress { redrawing: Some(tokio::spawn(std::future::pending::<()>()).abort_handle()) }
+    }
+
+    /// What is being done, how much of it is, and of how many.
+    pub fn told(&self) -> Option<(&'static str, u64, Option<u64>)> {
+        line().step.as_ref().map(|step| (step.doing, step.done, step.total))
+    }
+}
+
 impl Drop for CommandProgress {
     fn drop(&mut self) {
         let Some(redrawing) = &self.redrawing else { return };

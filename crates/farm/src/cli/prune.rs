@@ -150,10 +150,12 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let histograms = several(dropped, "histogram", "histograms");
     let would = if dry { "would go" } else { "dropped" };
     args.output.remark(&format!("{histograms} {would}, whose samples are in those of days"));
+    let progress = args.output.progress(environment);
     let pruned = match &bucket {
-        None => thin_out(&store, &place.bundles, times, dry).await?,
-        Some(bucket) => thin_out_of_bucket(&store, bucket, &place.bundles, times, dry).await?,
+        None => thin_out(&store, &place.bundles, times, dry, &progress).await?,
+        Some(bucket) => thin_out_of_bucket(&store, bucket, &place.bundles, times, dry, &progress).await?,
     };
+    drop(progress);
     tell(&pruned, dry, &args.output)?;
     if !dry {
         let of_runs = several(pruned.all.len() as u64, "run", "runs");

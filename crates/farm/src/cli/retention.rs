@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use model::error::Result;
 
+use super::progress::CommandProgress;
 use crate::ingest::thin::{ThinnedBundle, WindowsKept, thin_blocks, thin_windows};
 use crate::store::{FarmStore, KeptBundle, ThinnedPart};
 use crate::wall_clock::DAY;
@@ -89,6 +90,7 @@ pub async fn thin_out(
     below: &Path,
     times: RetentionTimes,
     dry: bool,
+    progress: &CommandProgress,
 ) -> Result<PrunedBundles> {
     let bundles = store.bundles().await?;
     let mut staying = StayingWindows::of(store, &bundles).await?;
@@ -96,7 +98,11 @@ pub async fn thin_out(
     let whole = host::whole_path(below).ok();
     // The same folder may be written in several ways.
     let is_below = |above: &Path| above == below || whole.is_some() && host::whole_path(above).ok() == whole;
-    for bundle in &bundles {
+    progress.step("thinning out runs", Some(bundles.len() as u64));
+    for (at, bundle) in bundles.iter().enumerate() {
+        if at > 0 {
+            progress.add();
+        }
         let place = PathBuf::from(&bundle.place);
         // What lies elsewhere is shown from there, and is not the farm's.
         let came = host::written_at(&place.join("run.json"));
@@ -252,6 +258,33 @@ mod tests {
         record.run.max_ns = Some(model::units::Nanos(max));
         record.slots.iter_mut().for_each(|slot| slot.run = id.into());
         store.put(&record).await.unwrap();
+    }
+
+    async fn thin_out(
+        store: &FarmStore,
+        below: &Path,
+        times: RetentionTimes,
+        dry: bool,
+    ) -> Result<PrunedBundles> {
+        super::thin_out(store, below, times, dry, &CommandProgress::begin(false)).await
+    }
+
+    /// Those that stay count, too: each takes its time. No other test has a line to look at.
+    #[test]
+    fn progress_goes_from_one_run_to_the_next() {
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
+            let (store, folder) = (FarmStore::in_memory().await.unwrap(), tempfile::tempdir().unwrap());
+            for (run, days) in [("old", 200), ("new", 1), ("other", 199)] {
+                put(&store, folder.path(), ("hunt", run, "a"), days, 9).await;
+            }
+            let progress = CommandProgress::undrawn();
+            assert_eq!(progress.told(), None);
+            super::thin_out(&store, folder.path(), DAYS, true, &progress).await.unwrap();
+            // At the last of three two are done.
+            assert_eq!(progress.told(), Some(("thinning out runs", 2, Some(3))));
+            drop(progress);
+        });
     }
 
     #[test]

@@ -9,6 +9,7 @@ use model::error::{Exit, Failure, Result};
 use model::text::quoted;
 use tokio::sync::Mutex;
 
+use super::progress::CommandProgress;
 use super::retention::{PrunedBundles, RetentionTimes, StayingWindows, Thinning, step_by_step, thin};
 use crate::ingest::unpack::remove_tree;
 use crate::objects::{BucketBundle, ObjectBucket, name_in_bucket};
@@ -26,12 +27,17 @@ pub async fn thin_out_of_bucket(
     folder: &Path,
     times: RetentionTimes,
     dry: bool,
+    progress: &CommandProgress,
 ) -> Result<PrunedBundles> {
     let work = ThinningFolder::make(folder)?;
     let bundles = store.bundles().await?;
     let mut staying = StayingWindows::of(store, &bundles).await?;
     let mut pruned = PrunedBundles::default();
-    for bundle in &bundles {
+    progress.step("thinning out runs", Some(bundles.len() as u64));
+    for (at, bundle) in bundles.iter().enumerate() {
+        if at > 0 {
+            progress.add();
+        }
         // No request is made for what began lately, or has nothing more to lose.
         let may_go = left_of(bundle, times.old(bundle, i64::MIN), times.now);
         let name = name_in_bucket(Path::new(&bundle.place), folder);
@@ -146,8 +152,10 @@ mod tests {
             store.pin("pinned", "ann", "", 1).await.unwrap();
             let later = now() + 86_400;
             let times = RetentionTimes { blocks: later, windows: later, now: later };
-            let prune =
-                async |times, dry| thin_out_of_bucket(&store, &bucket, folder.path(), times, dry).await;
+            let quiet = CommandProgress::begin(false);
+            let prune = async |times, dry| {
+                thin_out_of_bucket(&store, &bucket, folder.path(), times, dry, &quiet).await
+            };
             // What came lately stays, however long ago it began.
             let lately = RetentionTimes { blocks: now() - 60, windows: now() - 60, now: now() };
             assert_eq!(prune(lately, false).await.unwrap(), PrunedBundles::default());
