@@ -244,7 +244,10 @@ mod tests {
         let runs =
             [settings("", "CONFIG_HZ=250\n", "powersave"), settings("", "CONFIG_HZ=100\n", "ondemand")];
         let said = words(&differences(&runs, &runs));
-        assert!(said[0].ends_with("ondemand | powersave -> ondemand | powersave"), "{said:?}");
+        assert!(
+            said.iter().any(|line| line.ends_with("ondemand | powersave -> ondemand | powersave")),
+            "{said:?}"
+        );
         assert!(said.iter().any(|line| line.starts_with("kernel configurations of A")), "{said:?}");
     }
 
