@@ -193,10 +193,27 @@ fn enrol(
         token: text("token"),
         authorities: authorities.map(|file| file.to_string_lossy().into_owned()).unwrap_or_default(),
     };
+    // What cannot be read says of no other board.
+    let before = Enrolment::read(folder).ok();
     enrolment.write(folder)?;
     OpenEnrolment::end(folder);
+    if let Some(before) = before {
+        said_of_other(&before, &enrolment).iter().for_each(|line| say(line));
+    }
     say(&format!("this board is {} at {}", enrolment.board, enrolment.farm));
     Ok(Exit::Ok)
+}
+
+/// What becomes of the board that this one was; nothing where it is the same one.
+fn said_of_other(before: &Enrolment, now: &Enrolment) -> Option<String> {
+    let is_same = (&before.farm, &before.board) == (&now.farm, &now.board);
+    (!is_same).then(|| {
+        format!(
+            "it was {0} at {1}: what it sent stays that board's, and its token stays good until `onbeat-farm \
+             enrol --revoke {0}` there",
+            before.board, before.farm
+        )
+    })
 }
 
 fn failure(fault: LinkFault) -> Failure {
@@ -351,6 +368,22 @@ mod tests {
     use super::*;
     use crate::round::fake_farm::{FakeFarm, Trouble};
     use std::fs;
+
+    #[test]
+    fn a_board_that_becomes_another_one_is_told_what_stays_of_the_first() {
+        let of = |board: &str, farm: &str| Enrolment {
+            farm: farm.to_owned(),
+            board: board.to_owned(),
+            token: String::new(),
+            authorities: String::new(),
+        };
+        let first = of("press-1", "https://farm");
+        assert_eq!(said_of_other(&first, &of("press-1", "https://farm")), None);
+        for other in [of("press-2", "https://farm"), of("press-1", "https://other")] {
+            let said = said_of_other(&first, &other).unwrap();
+            assert!(said.contains("press-1 at https://farm") && said.contains("--revoke press-1"), "{said}");
+        }
+    }
 
     #[test]
     fn runs_suites_and_the_record_of_the_state_folder_are_sent_unless_others_are_named() {

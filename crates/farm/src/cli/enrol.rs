@@ -67,7 +67,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     args.output.check()?;
     args.check()?;
     let place = args.store.place(environment)?;
-    let store = if args.revoke.is_some() { place.open_existing().await? } else { place.open().await? };
+    let store = if args.revoke.is_some() { place.open_existing().await? } else { place.open_told().await? };
     let mut document = EnrolDocument { schema: "onbeat.farm-enrol/1", ..EnrolDocument::default() };
     if let Some(board) = &args.revoke {
         revoke(&store, board).await?;

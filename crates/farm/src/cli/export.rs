@@ -59,6 +59,9 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     args.results.check()?;
     let store = args.store.place(environment)?.open_existing().await?;
     let boards = store.boards_of(args.board.as_deref()).await?;
+    if args.from >= args.to {
+        return Err(Failure::usage("--from is not before --to: nothing lies between them"));
+    }
     if boards.is_empty() && args.board.is_some() {
         return Err(Failure::usage("--board: there is no board of this name: look at the list of boards"));
     }

@@ -82,7 +82,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let place = args.store.place(environment)?;
     let store = match &args.command {
         // The first person may come before the first start of the server.
-        PersonCommand::Add { .. } => place.open().await?,
+        PersonCommand::Add { .. } => place.open_told().await?,
         _ => place.open_existing().await?,
     };
     let (done, what) = match &args.command {

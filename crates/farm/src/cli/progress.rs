@@ -140,7 +140,8 @@ impl Line {
             Some(total) => counted(step.doing, step.done, total, now - step.begun, columns),
             None => step.doing.to_owned(),
         };
-        // A line that wraps would be two lines to remove.
+        // A line that wraps would be two lines to remove, and a number that is cut is another one.
+        let text = if text.chars().count() < columns { text.as_str() } else { step.doing };
         EMPTY_LINE.chars().chain(text.chars().take(columns.saturating_sub(1))).collect()
     }
 
@@ -217,6 +218,8 @@ mod tests {
             drawn,
             format!("\r\x1b[K{}{} 1 s left; copying runs: 1 of 2", "█".repeat(8), "░".repeat(8))
         );
+        assert_eq!(line.drawing(seconds(11), 38), "\r\x1b[Kcopying runs", "no number is cut");
+        assert_eq!(line.drawing(seconds(11), 5), "\r\x1b[Kcopy");
         assert_eq!([line.removal(), line.removal()], ["\r\x1b[K", ""]);
         // One column stays free, where a terminal may already wrap.
         assert_eq!(line.drawing(seconds(12), 11), "\r\x1b[K█░ 2 s lef");

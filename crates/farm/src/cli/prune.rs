@@ -118,15 +118,26 @@ impl PruneDocument {
     }
 }
 
+/// An age in seconds. What goes does not come back: a number without a unit, which elsewhere is
+/// seconds, may have been meant as days.
+fn age(flag: &str, text: &str) -> Result<i64> {
+    let span = parse_span(text, Bare::Seconds).map_err(|why| Failure::usage(format!("{flag}: {why}")))?;
+    let has_unit = text.trim().ends_with(|c: char| c.is_ascii_alphabetic());
+    if !has_unit && span > Nanos(0) {
+        return Err(Failure::usage(format!(
+            "{flag}: {0} has no unit: write {0}d for days, or one of s m h",
+            text.trim()
+        )));
+    }
+    Ok(span.0.div_euclid(Nanos::SECOND.0))
+}
+
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     args.output.check()?;
     let (place, bucket) = args.farm.open(environment)?;
     place.keep_private();
     let store = place.open_existing().await?;
-    let before = |flag: &str, text: &str| {
-        let span = parse_span(text, Bare::Seconds).map_err(|why| Failure::usage(format!("{flag}: {why}")))?;
-        Ok::<i64, Failure>(now() - span.0.div_euclid(Nanos::SECOND.0))
-    };
+    let before = |flag: &str, text: &str| age(flag, text).map(|age| now() - age);
     let tiers = [
         (Tier::Slot, before("--five-minutes", &args.five_minutes)?),
         (Tier::Hour, before("--hours", &args.hours)?),
@@ -311,6 +322,19 @@ async fn with_other_bundles(
 mod tests {
     use super::*;
     use std::fs;
+
+    #[test]
+    fn an_age_has_a_unit() {
+        let refused = |text: &str| age("--windows", text).unwrap_err();
+        for text in ["90", " 90 ", "0.5"] {
+            assert!(
+                refused(text).exit == Exit::Usage && refused(text).message.contains("has no unit"),
+                "{text}"
+            );
+        }
+        assert!(refused("90").message.contains("write 90d for days"), "{}", refused("90").message);
+        assert_eq!(["90d", "30s", "0"].map(|text| age("--windows", text).unwrap()), [90 * 86_400, 30, 0]);
+    }
 
     #[test]
     fn what_goes_of_runs_is_called_as_the_guide_calls_it() {

@@ -70,8 +70,8 @@ pub struct PrunedBundles {
 }
 
 impl PrunedBundles {
-    /// Counts what stays of a bundle, with the reason, or without one where its run is pinned. A run
-    /// that `forget` removed since the bundles were listed has nothing left that could stay.
+    /// Counts what stays of a bundle, with the reason, or without one where its run is pinned. A
+    /// run that `forget` removed since the bundles were listed has nothing left that could stay.
     pub async fn stays(&mut self, store: &FarmStore, run: &str, why: Option<String>) -> Result<()> {
         if store.run(run).await?.is_none() {
             return Ok(());

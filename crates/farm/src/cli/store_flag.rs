@@ -112,6 +112,21 @@ impl StorePlace {
         self.with_places(self.opened().await?).await
     }
 
+    /// The same for a command that prints what is good for this store alone: that none was there is
+    /// said, for the server may have another one.
+    pub async fn open_told(&self) -> Result<FarmStore> {
+        let made = match &self.address {
+            StoreAddress::File(file) if host::identity(file).is_none() => Some(file),
+            _ => None,
+        };
+        let store = self.open().await?;
+        if let Some(file) = made {
+            let shown = quoted(file);
+            super::say(&format!("the store {shown} is new: a server of another one knows nothing of this"));
+        }
+        Ok(store)
+    }
+
     async fn with_places(&self, store: FarmStore) -> Result<FarmStore> {
         if self.is_named {
             store.take_places_in(&self.bundles).await?;

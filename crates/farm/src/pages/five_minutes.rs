@@ -155,8 +155,8 @@ fn spike_address(spike: &FarmSpike) -> String {
     format!("/runs/{}/spike/{}", escaped(&spike.run), spike.number)
 }
 
-/// What hunts recorded of these minutes, each with the way to its timeline and to its run, which may
-/// be of another series than the page.
+/// What hunts recorded of these minutes, each with the way to its timeline and to its run, which
+/// may be of another series than the page.
 fn spikes(of: &FiveMinutes) -> Markup {
     let all = of.spikes;
     html! {

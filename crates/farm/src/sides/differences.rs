@@ -9,8 +9,8 @@ use crate::environments::{KERNEL_CONFIGURATION, read_settings};
 use crate::records::EnvironmentRecord;
 
 /// Their differences by name, and after them what is mixed on both sides; several values have `|`
-/// between. Of an environment whose settings are
-/// damaged none is known, and none is said not to be there.
+/// between. Of an environment whose settings are damaged none is known, and none is said not to be
+/// there.
 pub fn differences(a: &[Arc<EnvironmentRecord>], b: &[Arc<EnvironmentRecord>]) -> Vec<Difference> {
     let values = |side: &[Arc<EnvironmentRecord>]| {
         let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();

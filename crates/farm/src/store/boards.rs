@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use model::error::Result;
 use model::units::Nanos;
+use model::vocabulary::Command;
 use model::watch::WatchSeries;
 
 use super::environments::differ;
@@ -197,8 +198,8 @@ impl FarmStore {
     }
 
     /// What a board measured: what it still measures first, and of that what it has most days with
-    /// samples of. Of as many, switches between threads come last: who looks for wake-ups that were
-    /// late finds none in them.
+    /// samples of. Of as many, switches between threads and hunts come last: of a switch nothing was
+    /// late, and what a hunt costs is in its latencies.
     pub async fn series(&self, board: &str) -> Result<Vec<SeriesOfBoard>> {
         let rows: Vec<(String, String, String, i64, i64)> = sqlx::query_as(
             "select h.series, h.plan, coalesce(p.words, ''), count(h.max_ns), \
@@ -222,9 +223,11 @@ impl FarmStore {
         let newest = all.iter().map(|one| one.last).filter(|last| is_past(*last)).max().unwrap_or_default();
         let gone =
             |one: &SeriesOfBoard| newest - one.last > STILL_DAYS * Tier::Day.seconds() || !is_past(one.last);
-        let is_switch =
-            |one: &SeriesOfBoard| one.key.series.split('.').next() == Some(WatchSeries::Switch.name());
-        all.sort_by_key(|one| (gone(one), std::cmp::Reverse(one.days), is_switch(one)));
+        let is_last = |one: &SeriesOfBoard| {
+            let is = |name: &str| one.key.series.split(['.', '-']).next() == Some(name);
+            is(WatchSeries::Switch.name()) || is(Command::Hunt.name())
+        };
+        all.sort_by_key(|one| (gone(one), std::cmp::Reverse(one.days), is_last(one)));
         Ok(all)
     }
 }

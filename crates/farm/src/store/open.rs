@@ -52,8 +52,19 @@ impl FarmStore {
 
     /// A store in a file that is there: none is made.
     pub async fn existing_file(path: &Path) -> Result<FarmStore> {
+        let shown = quoted(path);
+        if let Err(error) = host::is_dir(path)
+            && error.kind() == std::io::ErrorKind::PermissionDenied
+        {
+            let remedy = "run this as the user whose store it is";
+            return Err(Failure::of_call(
+                format!("cannot look at {shown}"),
+                &error,
+                Exit::NotPermitted,
+                remedy,
+            ));
+        }
         if host::identity(path).is_none() {
-            let shown = quoted(path);
             return Err(Failure::usage(format!(
                 "there is no store {shown}: name one with --store sqlite:PATH"
             )));

@@ -84,7 +84,7 @@ pub async fn enrol(
              have one made for this board; the code stays good"
         ))),
         EnrolOutcome::BadCode => {
-            Err(Refusal::new(StatusCode::FORBIDDEN, "the code is used up or too old: have a new one made"))
+            Err(Refusal::new(StatusCode::FORBIDDEN, "the code is mistyped, used up or too old: look at it again, or have a new one made"))
         }
     }
 }
