@@ -141,7 +141,8 @@ impl Line {
             None => step.doing.to_owned(),
         };
         // A line that wraps would be two lines to remove, and a number that is cut is another one.
-        let text = if text.chars().count() < columns { text.as_str() } else { step.doing };
+        let fits = text.chars().count() < columns;
+        let text = if fits { text.as_str() } else { text.split(": ").next().unwrap_or_default() };
         EMPTY_LINE.chars().chain(text.chars().take(columns.saturating_sub(1))).collect()
     }
 
@@ -218,8 +219,7 @@ mod tests {
             drawn,
             format!("\r\x1b[K{}{} 1 s left; copying runs: 1 of 2", "█".repeat(8), "░".repeat(8))
         );
-        assert_eq!(line.drawing(seconds(11), 38), "\r\x1b[Kcopying runs", "no number is cut");
-        assert_eq!(line.drawing(seconds(11), 5), "\r\x1b[Kcopy");
+        assert_eq!(line.drawing(seconds(11), 30), "\r\x1b[K███░░░ 1 s left; copying runs");
         assert_eq!([line.removal(), line.removal()], ["\r\x1b[K", ""]);
         // One column stays free, where a terminal may already wrap.
         assert_eq!(line.drawing(seconds(12), 11), "\r\x1b[K█░ 2 s lef");

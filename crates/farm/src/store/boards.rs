@@ -198,8 +198,8 @@ impl FarmStore {
     }
 
     /// What a board measured: what it still measures first, and of that what it has most days with
-    /// samples of. Of as many, switches between threads and hunts come last: of a switch nothing was
-    /// late, and what a hunt costs is in its latencies.
+    /// samples of. Of as many, switches between threads and hunts come last: of a switch nothing
+    /// was late, and what a hunt costs is in its latencies.
     pub async fn series(&self, board: &str) -> Result<Vec<SeriesOfBoard>> {
         let rows: Vec<(String, String, String, i64, i64)> = sqlx::query_as(
             "select h.series, h.plan, coalesce(p.words, ''), count(h.max_ns), \

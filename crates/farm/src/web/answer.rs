@@ -18,21 +18,20 @@ pub struct WebAnswer {
     body: String,
     policy: Option<String>,
     attachment: bool,
-    status: StatusCode,
 }
 
 impl WebAnswer {
     pub fn page(body: String) -> WebAnswer {
-        WebAnswer::text("text/html; charset=utf-8", body)
+        WebAnswer { kind: "text/html; charset=utf-8", body, policy: None, attachment: false }
     }
 
     /// What is handed out as a file, so that no browser shows it as a page.
     pub fn csv(body: String) -> WebAnswer {
-        WebAnswer { attachment: true, ..WebAnswer::text("text/csv; charset=utf-8; header=present", body) }
+        WebAnswer { kind: "text/csv; charset=utf-8; header=present", body, policy: None, attachment: true }
     }
 
     pub fn text(kind: &'static str, body: String) -> WebAnswer {
-        WebAnswer { kind, body, policy: None, attachment: false, status: StatusCode::OK }
+        WebAnswer { kind, body, policy: None, attachment: false }
     }
 
     pub fn json(value: &impl Serialize) -> Result<WebAnswer, Refusal> {
@@ -49,12 +48,6 @@ impl WebAnswer {
         WebAnswer::text("application/json", String::new())
     }
 
-    /// With the status of a refusal that it tells in its own words.
-    pub fn refusing(mut self, status: StatusCode) -> WebAnswer {
-        self.status = status;
-        self
-    }
-
     /// With a content security policy of its own.
     pub fn under(mut self, policy: String) -> WebAnswer {
         self.policy = Some(policy);
@@ -64,7 +57,7 @@ impl WebAnswer {
 
 impl IntoResponse for WebAnswer {
     fn into_response(self) -> Response {
-        let mut response = (self.status, [(header::CONTENT_TYPE, self.kind)], self.body).into_response();
+        let mut response = ([(header::CONTENT_TYPE, self.kind)], self.body).into_response();
         let headers = response.headers_mut();
         let mut set = |name: HeaderName, value: &str| {
             if let Ok(value) = value.parse() {

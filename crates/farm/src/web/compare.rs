@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use axum::extract::{Query, State};
-use axum::http::StatusCode;
 use facts::differences::Difference;
 use model::units::{Bare, Nanos, parse_span};
 use report::compare::page::{Versus, parts};
@@ -107,21 +106,15 @@ pub async fn page(State(app): State<Arc<App>>, Query(asked): Asked) -> WebOutcom
     let names = app.store.board_names(ComparisonChoices::OFFERED as i64).await?;
     let choices = ComparisonChoices::of(names, &app.store.environment_records().await?);
     if let Some(lacking) = lacking(&form) {
-        // A form to begin with refuses nothing.
-        if !(submitted && form.is_of_days()) {
-            return Ok(WebAnswer::page(form_page(&form, &choices, None)));
-        }
-        let said = WebAnswer::page(form_page(&form, &choices, Some(&lacking)));
-        return Ok(said.refusing(StatusCode::BAD_REQUEST));
+        let said = Some(lacking.as_str()).filter(|_| submitted && form.is_of_days());
+        return Ok(WebAnswer::page(form_page(&form, &choices, said)));
     }
-    match answered(&app, &form).await {
-        Ok((parts, _, beside)) => Ok(WebAnswer::page(answer(&form, &choices, parts, &beside.others))),
-        Err(refusal) if refusal.status.is_client_error() => {
-            let said = WebAnswer::page(form_page(&form, &choices, Some(&refusal.detail)));
-            Ok(said.refusing(refusal.status))
-        }
-        Err(refusal) => Err(refusal),
-    }
+    let text = match answered(&app, &form).await {
+        Ok((parts, _, beside)) => answer(&form, &choices, parts, &beside.others),
+        Err(refusal) if refusal.status.is_client_error() => form_page(&form, &choices, Some(&refusal.detail)),
+        Err(refusal) => return Err(refusal),
+    };
+    Ok(WebAnswer::page(text))
 }
 
 pub async fn json(State(app): State<Arc<App>>, Query(asked): Asked) -> WebOutcome {

@@ -83,9 +83,10 @@ pub async fn enrol(
             "the code was made for {other}: enrol under that name (onbeat-push enrol --name {other}), or \
              have one made for this board; the code stays good"
         ))),
-        EnrolOutcome::BadCode => {
-            Err(Refusal::new(StatusCode::FORBIDDEN, "the code is mistyped, used up or too old: look at it again, or have a new one made"))
-        }
+        EnrolOutcome::BadCode => Err(Refusal::new(
+            StatusCode::FORBIDDEN,
+            "the code is mistyped, used up or too old: look at it again, or have a new one made",
+        )),
     }
 }
 

@@ -28,12 +28,12 @@ pub fn parts(run: &Run, number: usize, window: Option<&Window>) -> Option<PagePa
             h2 { @if !known { "Perhaps: " } (clean(&culprit.name)) }
             p { @if known { "It took " (span(ns)) " of this spike." }
                 @else { "No event says what took " (span(ns)) " of this spike; this run shows such a cause." }
-                // A stop of the whole machine is told by other signs, too, than what is counted of it.
-                @if culprit.kind == SliceKind::Unexplained { " Counted of it in this run's late wake-ups: " }
-                @else { " In all it took " }
-                (span(culprit.total_ns))
-                @if culprit.kind == SliceKind::Unexplained { ", " } @else { " of this run's late wake-ups, " }
-                (sentences::percent(culprit.share)) " of their time." }
+                @let share = sentences::percent(culprit.share);
+                // A stop of the machine is known by other signs than by what is counted of it, too.
+                @if culprit.kind == SliceKind::Unexplained {
+                    " Counted of it in this run's late wake-ups: " (span(culprit.total_ns)) ", " (share)
+                } @else { " In all it took " (span(culprit.total_ns)) " of this run's late wake-ups, " (share) }
+                " of their time." }
             @match sentences::cure(&run.culprits, at) {
                 sentences::Cure::As(above) => {
                     p { "The cure is that of " (clean(&run.culprits[above].name)) "." }
