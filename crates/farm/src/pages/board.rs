@@ -69,8 +69,8 @@ pub fn board(of: &BoardView) -> String {
         (choice(of))
         @if of.long_term.rows.is_empty() {
             p { "Nothing in this span." @if of.span.is_fine() {
-                " A run of less than five minutes has its place among days alone, and histograms of hours and of \
-                 five minutes are not kept as long as those of days." } }
+                " A run of less than five minutes has its place among days alone, and histograms of hours \
+                 and of five minutes are not kept as long as those of days." } }
         } @else {
             (figure(caption(of.long_term.tier), |size| long_term::draw(of.long_term, size, &PAGE)))
             p { (of.reach.says()) }

@@ -124,7 +124,12 @@ fn differences(differing: Option<&[Difference]>) -> Markup {
                 table {
                     thead { tr { th class="left" { "condition" } th class="left" { "A" } th class="left" { "B" } } }
                     tbody { @for one in differing.iter().take(MOST_SHOWN) {
-                        tr { th class="left" { (clean(&one.what)) @if one.is_mixed() { " (mixed on both sides)" } } td class="wrap" { (value(&one.a)) } td class="wrap" { (value(&one.b)) } }
+                        tr {
+                            th class="left" {
+                                (clean(&one.what)) @if one.is_mixed() { " (mixed on both sides)" }
+                            }
+                            td class="wrap" { (value(&one.a)) } td class="wrap" { (value(&one.b)) }
+                        }
                     } }
                 }
             }))

@@ -32,7 +32,9 @@ pub fn parts(run: &Run, number: usize, window: Option<&Window>) -> Option<PagePa
                 // A stop of the machine is known by other signs than by what is counted of it, too.
                 @if culprit.kind == SliceKind::Unexplained {
                     " Counted of it in this run's late wake-ups: " (span(culprit.total_ns)) ", " (share)
-                } @else { " In all it took " (span(culprit.total_ns)) " of this run's late wake-ups, " (share) }
+                } @else {
+                    " In all it took " (span(culprit.total_ns)) " of this run's late wake-ups, " (share)
+                }
                 " of their time." }
             @match sentences::cure(&run.culprits, at) {
                 sentences::Cure::As(above) => {
