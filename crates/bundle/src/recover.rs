@@ -69,13 +69,13 @@ pub fn replay(run: &mut Run, mut bytes: &[u8]) -> Replayed {
 /// Adds a block of the tail to the run.
 fn absorb(run: &mut Run, tail: &Tail) -> Fate {
     let follows = run.follows();
-    if follows && run.cpus.iter().all(|cpu| cpu.cpu != tail.cpu) {
+    if follows && run.cpus.iter().all(|cpu| cpu.cpu != Some(tail.cpu)) {
         // A hunt of others' threads learns of its CPUs as it goes.
         run.cpus.push(CpuRun::without_schedule(tail.cpu));
         run.cpus.sort_by_key(|cpu| cpu.cpu);
-        run.plan.cpus = run.cpus.iter().map(|cpu| cpu.cpu).collect();
+        run.plan.cpus = run.cpus.iter().filter_map(|cpu| cpu.cpu).collect();
     }
-    let Some(cpu) = run.cpus.iter_mut().find(|cpu| cpu.cpu == tail.cpu) else { return Fate::Damaged };
+    let Some(cpu) = run.cpus.iter_mut().find(|cpu| cpu.cpu == Some(tail.cpu)) else { return Fate::Damaged };
     let fate = match cpu.until_mono_ns {
         Some(until) if tail.end <= until => return Fate::Contained,
         Some(until) if tail.start > until => Fate::AfterGap,
@@ -110,16 +110,16 @@ fn add(cpu: &mut CpuRun, tail: &Tail) -> Option<()> {
         return None;
     }
     let early = rows.iter().filter(|bucket| bucket.upper.0 <= 0).map(|bucket| bucket.count).sum::<u64>();
-    cpu.cycles = cpu.cycles.checked_add(cycles)?;
+    let all = cpu.cycles?.checked_add(cycles)?;
+    cpu.cycles = Some(all);
     // Where there is no schedule, what was missed of it stays unknown.
     if let Some(missed) = cpu.missed {
         cpu.missed = Some(missed.checked_add(tail.missed)?);
-        cpu.scheduled = Some(cpu.cycles.checked_add(cpu.missed?)?);
+        cpu.scheduled = Some(all.checked_add(cpu.missed?)?);
     }
     cpu.early = Some(cpu.early?.checked_add(early)?);
     cpu.sum_ns = Some(cpu.sum_ns?.checked_add(tail.sum)?);
-    cpu.mean_ns =
-        (cpu.cycles > 0).then(|| model::histogram::mean(i128::from(cpu.sum_ns.unwrap_or(0)), cpu.cycles));
+    cpu.mean_ns = (all > 0).then(|| model::histogram::mean(i128::from(cpu.sum_ns.unwrap_or(0)), all));
     cpu.min_ns = cpu.min_ns.into_iter().chain((cycles > 0).then_some(tail.min)).min();
     cpu.worst.extend(tail.worst.iter().map(|&(latency, cycle, time)| Worst {
         latency_ns: Some(latency),
@@ -163,7 +163,8 @@ mod tests {
         let cpu = CpuRun {
             t0_mono_ns: Some(Nanos(0)),
             until_mono_ns: Some(Nanos(1_000)),
-            cycles: 3,
+            cpu: Some(Cpu(0)),
+            cycles: Some(3),
             missed: Some(0),
             scheduled: Some(3),
             early: Some(0),
@@ -196,7 +197,7 @@ mod tests {
         let mut run = run();
         assert_eq!(absorb(&mut run, &tail(1_000)), Fate::Added);
         let cpu = &run.cpus[0];
-        assert_eq!((cpu.cycles, cpu.scheduled, cpu.early), (5, Some(6), Some(1)));
+        assert_eq!((cpu.cycles, cpu.scheduled, cpu.early), (Some(5), Some(6), Some(1)));
         assert_eq!(
             (cpu.min_ns, cpu.mean_ns, cpu.max_ns),
             (Some(Nanos(-20)), Some(Nanos(22)), Some(Nanos(100)))
@@ -209,7 +210,7 @@ mod tests {
     fn what_the_checkpoint_contains_is_not_added_again() {
         let mut run = run();
         assert_eq!(absorb(&mut run, &tail(0)), Fate::Contained);
-        assert_eq!(run.cpus[0].cycles, 3);
+        assert_eq!(run.cpus[0].cycles, Some(3));
     }
 
     #[test]
@@ -222,7 +223,7 @@ mod tests {
         bytes.extend([1, 2, 3]);
         let found = replay(&mut run, &bytes);
         assert_eq!(found, Replayed { gaps: 1, overlaps: 1, damaged: 1 });
-        assert_eq!((run.cpus[0].cycles, run.elapsed_ns), (3 + 2 * 5, Some(Nanos(6_500))));
+        assert_eq!((run.cpus[0].cycles, run.elapsed_ns), (Some(3 + 2 * 5), Some(Nanos(6_500))));
         assert_eq!((found.remarks().count(), Replayed::default().remarks().count()), (3, 0));
     }
 
@@ -235,7 +236,7 @@ mod tests {
         }
         assert_eq!((&run.plan.cpus[..], run.elapsed_ns), (&[Cpu(1), Cpu(3)][..], Some(Nanos(2_000))));
         for cpu in &run.cpus {
-            assert_eq!((cpu.cycles, cpu.missed, cpu.scheduled), (4, None, None));
+            assert_eq!((cpu.cycles, cpu.missed, cpu.scheduled), (Some(4), None, None));
             assert_eq!((&cpu.deadline_histogram, cpu.worst[0].cycle), (&None, None));
         }
         assert_eq!(run.check(), Ok(()));
@@ -246,6 +247,8 @@ mod tests {
         let mut run = run();
         let cpu = &mut run.cpus[0];
         *cpu = CpuRun {
+            cpu: Some(Cpu(0)),
+            cycles: Some(0),
             missed: Some(0),
             scheduled: Some(0),
             early: Some(0),
@@ -271,7 +274,7 @@ mod tests {
         for tail in damaged {
             assert_eq!(absorb(&mut run, &tail), Fate::Damaged);
         }
-        assert_eq!(run.cpus[0].cycles, 3);
+        assert_eq!(run.cpus[0].cycles, Some(3));
         assert_eq!(run.check(), Ok(()));
     }
 }

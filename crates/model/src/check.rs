@@ -13,16 +13,16 @@ impl Run {
     /// A run edited by hand or damaged must not reach a picture as if it were measured.
     pub fn check(&self) -> Result<(), String> {
         for pair in self.cpus.windows(2) {
-            if pair[0].cpu >= pair[1].cpu {
-                return Err(format!("cpus are not ascending at cpu {}", pair[1].cpu));
+            if pair[0].key() >= pair[1].key() {
+                return Err(format!("cpus are not ascending at {}", pair[1].name()));
             }
         }
         for cpu in &self.cpus {
             let checked =
                 cpu.check().and_then(|()| if self.is_exact() { self.check_exact(cpu) } else { Ok(()) });
-            checked.map_err(|what| format!("cpu {}: {what}", cpu.cpu))?;
+            checked.map_err(|what| format!("{}: {what}", cpu.name()))?;
         }
-        let planned = self.cpus.iter().map(|cpu| cpu.cpu).eq(self.plan.cpus.iter().copied());
+        let planned = self.cpus.iter().map(|cpu| cpu.cpu).eq(self.plan.cpus.iter().copied().map(Some));
         // Before the threads are there a run is only a plan.
         let begun = self.complete || !self.cpus.is_empty();
         if self.is_exact() && begun && !planned {
@@ -77,7 +77,7 @@ impl CpuRun {
     /// is beyond the last.
     pub fn is_summary(&self) -> bool {
         let bare = self.histogram.is_empty() && self.overflows.is_none();
-        bare && self.cycles > 0 && self.scheduled.is_none()
+        bare && self.cycles != Some(0) && self.scheduled.is_none()
     }
 
     /// The wake-ups that an import lists as beyond its histogram. Bundles of before
@@ -101,20 +101,24 @@ impl CpuRun {
         let counted = total_of(&self.histogram)
             .checked_add(self.overflows.unwrap_or(0))
             .ok_or("the histogram counts more than 2^64 samples")?;
-        if counted != self.cycles && !self.is_summary() {
-            return Err(format!(
-                "the histogram holds {} and cycles says {}",
-                several(counted, "sample", "samples"),
-                self.cycles
-            ));
+        match self.cycles {
+            Some(cycles) if counted != cycles && !self.is_summary() => {
+                let counted = several(counted, "sample", "samples");
+                return Err(format!("the histogram holds {counted} and cycles says {cycles}"));
+            }
+            None if !self.is_summary() || self.scheduled.is_some() => {
+                return Err("cycles is null beside a histogram".into());
+            }
+            _ => {}
         }
         let end = self.histogram.last().map(|bucket| bucket.upper);
         if self.overflows_from_ns.zip(end).is_some_and(|(from, end)| from < end) {
             return Err("overflows_from_ns is below the histogram's end".into());
         }
         if let (Some(scheduled), Some(missed)) = (self.scheduled, self.missed) {
-            if self.cycles.checked_add(missed) != Some(scheduled) {
-                return Err(format!("cycles {} + missed {missed} is not scheduled {scheduled}", self.cycles));
+            let cycles = self.cycles.unwrap_or(0);
+            if cycles.checked_add(missed) != Some(scheduled) {
+                return Err(format!("cycles {cycles} + missed {missed} is not scheduled {scheduled}"));
             }
             if let Some(rows) = &self.deadline_histogram {
                 check_buckets("deadline_histogram", rows)?;

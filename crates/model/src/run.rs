@@ -14,7 +14,8 @@ use crate::labels::Labels;
 use crate::load::LoadRun;
 use crate::units::{Cpu, Nanos};
 use crate::vocabulary::{
-    Command, Ended, Expiry, IdleStates, IntegrityKind, Policy, Preempt, Probe, SchedulePhase, WakeMechanism,
+    Command, Ended, Expiry, IdleStates, IntegrityKind, Policy, Preempt, Probe, Quantity, SchedulePhase,
+    WakeMechanism,
 };
 
 /// The schema this version writes, and the newest it reads.
@@ -153,6 +154,10 @@ pub struct Plan {
     /// Remarks on how the plan came about, for people.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// The tool whose result was imported, as it names itself, like `cyclictest 2.10`; `""` for
+    /// onbeat's own runs.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub tool: String,
     /// The probe that was run; `""` for other commands.
     #[serde(default, skip_serializing_if = "Word::is_empty")]
     pub probe: Word<Probe>,
@@ -224,8 +229,14 @@ pub struct Host {
 /// The samples of one CPU.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuRun {
-    /// The CPU; for an import, cyclictest's thread where it does not state it.
-    pub cpu: Cpu,
+    /// The CPU; null for an import whose file does not state it.
+    pub cpu: Option<Cpu>,
+    /// Number of the thread where several were measured on one CPU, or the CPU is not known; else 0.
+    #[serde(default)]
+    pub thread: u32,
+    /// The quantity that the latencies below are.
+    #[serde(default)]
+    pub measures: Word<Quantity>,
     /// Kind of core on a machine with several kinds, `""` elsewhere.
     pub core_type: String,
     /// CLOCK_MONOTONIC of slot 0: slot k is expected at t0 + k * interval (without dither).
@@ -235,7 +246,8 @@ pub struct CpuRun {
     /// Slots from 1 up to the last wake-up; null where there is no schedule: an import, or
     /// another's threads.
     pub scheduled: Option<u64>,
-    pub cycles: u64,
+    /// Number of samples; null for an import whose file does not state it.
+    pub cycles: Option<u64>,
     /// Slots whose time had passed when a later wake-up came; null as `scheduled` is.
     pub missed: Option<u64>,
     /// Wake-ups before their time; they are cycles too.
@@ -426,6 +438,26 @@ impl Run {
         self.command == Command::Hunt && self.plan.interval_ns.is_none()
     }
 
+    /// The entries whose quantity the run is judged by: of one that has several, the way to user
+    /// space, then the wake-up, as what a program sees.
+    pub fn primary(&self) -> impl Iterator<Item = &CpuRun> + Clone {
+        let has = |quantity: Quantity| self.cpus.iter().any(|cpu| cpu.quantity() == quantity.name());
+        let preferred = [Quantity::User, Quantity::Wakeup].into_iter().find(|&quantity| has(quantity));
+        let first = self.cpus.first().map_or("", CpuRun::quantity);
+        let word = preferred.map_or(first, |quantity| quantity.name());
+        self.cpus.iter().filter(move |cpu| cpu.quantity() == word)
+    }
+
+    /// Number of samples of the primary entries; none where one of them is not known.
+    pub fn samples(&self) -> Option<u64> {
+        self.primary().try_fold(0u64, |sum, cpu| Some(sum.saturating_add(cpu.cycles?)))
+    }
+
+    /// Slots missed over all CPUs, as far as they are known.
+    pub fn missed(&self) -> u64 {
+        self.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.missed.unwrap_or(0)))
+    }
+
     /// The probe that it is of.
     pub fn probe(&self) -> Option<Probe> {
         self.plan.probe.known()
@@ -436,7 +468,49 @@ impl CpuRun {
     /// A CPU of which nothing is counted yet, and on which there is no schedule to miss slots of.
     pub fn without_schedule(cpu: Cpu) -> CpuRun {
         let none = Some(0);
-        CpuRun { cpu, early: none, warmup: none, sum_ns: Some(0), ..CpuRun::default() }
+        let cpu = Some(cpu);
+        let measures = Quantity::Wakeup.into();
+        CpuRun {
+            cpu,
+            measures,
+            cycles: none,
+            early: none,
+            warmup: none,
+            sum_ns: Some(0),
+            ..CpuRun::default()
+        }
+    }
+
+    /// Identity among the entries of a run, by which they are ordered, and paired with another run's.
+    pub fn key(&self) -> (Option<Cpu>, u32, &str) {
+        (self.cpu, self.thread, self.quantity())
+    }
+
+    /// The quantity's word; runs of before the field measured wake-ups.
+    pub fn quantity(&self) -> &str {
+        if self.measures.is_empty() { Quantity::Wakeup.name() } else { self.measures.as_str() }
+    }
+
+    /// Name in a column headed CPU: `2`, `2 irq`, `thread 0`.
+    pub fn label(&self) -> String {
+        let name = self.name();
+        name.strip_prefix("CPU ").map_or(name.clone(), str::to_owned)
+    }
+
+    /// Name for people: `CPU 2`, `thread 0` where the CPU is not known, `CPU 2 irq` where the latency
+    /// is not that of a wake-up.
+    pub fn name(&self) -> String {
+        let quantity = match self.measures.known() {
+            Some(Quantity::Irq | Quantity::User | Quantity::Deadline) => {
+                format!(" {}", self.measures.as_str())
+            }
+            _ => String::new(),
+        };
+        match (self.cpu, self.thread) {
+            (Some(cpu), 0) => format!("CPU {cpu}{quantity}"),
+            (Some(cpu), thread) => format!("CPU {cpu} thread {thread}{quantity}"),
+            (None, thread) => format!("thread {thread}{quantity}"),
+        }
     }
 
     /// Fills the share of its time that a thread of `probe spin` spent in gaps.

@@ -29,6 +29,30 @@ keywords! {
 }
 
 keywords! {
+    /// The quantity that a measured thread's latencies are.
+    pub enum Quantity, default Wakeup {
+        /// from a timer's expiry to the thread that it wakes
+        Wakeup = "wakeup",
+        /// from a timer's expiry to its interrupt handler
+        Irq = "irq",
+        /// from a timer's expiry to the return to user space
+        User = "user",
+        /// time in which a thread that polls did not run
+        Gap = "gap",
+        /// from a signal's sending to its receipt
+        Signal = "signal",
+        /// from a release to the acquiring thread
+        Ipc = "ipc",
+        /// from one thread to another on its CPU
+        Switch = "switch",
+        /// lateness of a SCHED_DEADLINE job
+        Deadline = "deadline",
+        /// round trip of a packet
+        Packet = "packet",
+    }
+}
+
+keywords! {
     /// What ended a run; nothing is stated in a checkpoint.
     pub enum Ended {
         /// the time was over

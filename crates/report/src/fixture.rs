@@ -159,11 +159,11 @@ fn make_cpu(
     all.sort_unstable_by_key(|&(ns, _)| std::cmp::Reverse(ns));
     let min = all.last().map(|worst| Nanos(worst.0));
     let mut made = CpuRun {
-        cpu: Cpu(cpu),
+        cpu: Some(Cpu(cpu)),
         t0_mono_ns: Some(Nanos(T0)),
         interval_ns: Some(interval),
         scheduled: Some(all.len() as u64 + missed),
-        cycles: all.len() as u64,
+        cycles: Some(all.len() as u64),
         missed: Some(missed),
         early: Some(counts.get(0)),
         warmup: Some(20),
@@ -273,7 +273,7 @@ pub fn eight() -> MadeRun {
     });
     sample.run.plan.limit_ns = Some(Nanos(60_000));
     for cpu in &mut sample.run.cpus {
-        cpu.core_type = if cpu.cpu.0 < 4 { "performance" } else { "efficiency" }.into();
+        cpu.core_type = if cpu.cpu < Some(Cpu(4)) { "performance" } else { "efficiency" }.into();
     }
     sample
 }
@@ -327,7 +327,7 @@ pub fn huge() -> MadeRun {
     let mut sample = make(&wanted, |_, _, slot, _| 1 << (slot * 3));
     let cpu = &mut sample.run.cpus[0];
     cpu.histogram.push(Bucket::new(Nanos(i64::MAX - 1), Nanos(i64::MAX), 1));
-    cpu.cycles += 1;
+    cpu.cycles = cpu.cycles.map(|cycles| cycles + 1);
     cpu.max_ns = Some(Nanos(i64::MAX));
     cpu.deadline_histogram = None;
     sample
@@ -362,7 +362,7 @@ pub fn import() -> MadeRun {
             CpuRun { cpu: of, histogram: rows, cycles: cpu.cycles, max_ns: cpu.max_ns, ..CpuRun::default() };
     }
     run.cpus[0].overflows = Some(3);
-    run.cpus[0].cycles += 3;
+    run.cpus[0].cycles = run.cpus[0].cycles.map(|cycles| cycles + 3);
     run.cpus[0].max_ns = Some(Nanos(61_000));
     run.check().unwrap();
     MadeRun::new(run.clone(), History::for_run(&run, 240), Collector::new(None, Nanos::MILLI), "import")

@@ -8,7 +8,7 @@ use model::units::Nanos;
 
 /// The largest latency over all CPUs; unknown where that of one which measured is.
 pub fn largest(run: &Run) -> Option<Nanos> {
-    let mut measured = run.cpus.iter().filter(|cpu| cpu.cycles > 0).map(|cpu| cpu.max_ns);
+    let mut measured = run.primary().filter(|cpu| cpu.cycles != Some(0)).map(|cpu| cpu.max_ns);
     measured.try_fold(None, |max, cpu| cpu.map(|cpu| max.max(Some(cpu)))).flatten()
 }
 

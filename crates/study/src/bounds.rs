@@ -11,10 +11,11 @@ use crate::measurement::Measurement;
 /// The bounds of a measurement; refused where it holds no wake-up.
 pub fn bounds(measurement: &Measurement, question: &Question) -> Result<Bounds> {
     let rows = measurement.rows();
-    let cycles = measurement.cpus().fold(0u64, |sum, cpu| sum.saturating_add(cpu.cycles));
+    let samples = measurement.run.as_ref().map_or(Some(0), model::run::Run::samples);
+    let cycles = samples.unwrap_or(0);
     // A run that was killed before its first second has no data either, but it is a run.
     let complete = measurement.run.as_ref().is_none_or(|run| run.complete);
-    if measurement.series.worst().is_none() && cycles == 0 && complete {
+    if measurement.series.worst().is_none() && samples == Some(0) && complete {
         return Err(Failure::usage(format!(
             "{} holds no wake-up, which bounds nothing: measure again",
             quoted(&measurement.path)

@@ -176,7 +176,7 @@ fn check_alike(first: &Measurement, other: &Measurement) -> Result<()> {
 
 /// Whether what is handed over comes from another CPU.
 fn across(run: &model::run::Run) -> bool {
-    run.cpus.iter().any(|cpu| cpu.from_cpu.is_some_and(|from| from != cpu.cpu))
+    run.cpus.iter().any(|cpu| cpu.from_cpu.is_some_and(|from| Some(from) != cpu.cpu))
 }
 
 /// Why a run supports no verdict.

@@ -49,7 +49,7 @@ impl Measurement {
     pub fn of_bundle(path: &Path, bundle: Bundle, collector: Collector, step: Nanos) -> Measurement {
         let tick = bundle.run.cpus.iter().filter_map(|cpu| cpu.interval_ns).max();
         let mut series = collector.finish(step, tick.unwrap_or(Nanos(1)), length(&bundle.run));
-        let measured = bundle.run.cpus.iter().filter(|cpu| cpu.cycles > 0).map(|cpu| cpu.cpu);
+        let measured = bundle.run.cpus.iter().filter(|cpu| cpu.cycles != Some(0)).filter_map(|cpu| cpu.cpu);
         series.unseen = measured.filter(|cpu| !series.cpus.contains(cpu)).collect();
         Measurement {
             title: title(path),
@@ -98,9 +98,9 @@ impl Measurement {
         self.cpus().filter_map(of_cpu).collect()
     }
 
-    /// The CPUs of the run; none for a list.
+    /// The entries that the run is judged by; none for a list.
     pub fn cpus(&self) -> impl Iterator<Item = &CpuRun> {
-        self.run.iter().flat_map(|run| &run.cpus)
+        self.run.iter().flat_map(Run::primary)
     }
 }
 
@@ -123,6 +123,10 @@ impl ReadOptions {
         if self.block.is_some() || self.resolution.is_some() {
             return Err(Failure::usage("--block and --resolution are for CSV files: a run says them itself"));
         }
+        if let Some(thread) = bundle.run.cpus.iter().find(|cpu| cpu.cpu.is_none() && wanted.is_some()) {
+            let (name, shown) = (thread.name(), quoted(path));
+            return Err(Failure::usage(format!("{shown} does not state the CPU of {name}: leave -a out")));
+        }
         if let Some(missing) =
             wanted.iter().flat_map(CpuSet::iter).find(|cpu| !bundle.run.plan.cpus.contains(cpu))
         {
@@ -143,7 +147,7 @@ impl ReadOptions {
             ));
         }
         if let Some(wanted) = wanted {
-            bundle.run.cpus.retain(|cpu| wanted.contains(cpu.cpu));
+            bundle.run.cpus.retain(|cpu| cpu.cpu.is_some_and(|cpu| wanted.contains(cpu)));
         }
         bundle.remarks.extend(of_hunt(&bundle.run));
         Ok(Measurement::of_bundle(path, bundle, collector, self.step()))
@@ -210,7 +214,7 @@ impl ReadOptions {
 fn length(run: &Run) -> Option<Nanos> {
     let of_cpu = |cpu: &CpuRun| {
         let interval = cpu.interval_ns.or(run.plan.interval_ns)?;
-        i64::try_from(cpu.cycles).ok()?.checked_mul(interval.0).map(Nanos)
+        i64::try_from(cpu.cycles?).ok()?.checked_mul(interval.0).map(Nanos)
     };
     run.elapsed_ns.or_else(|| run.cpus.iter().filter_map(of_cpu).max())
 }

@@ -105,7 +105,7 @@ fn overrun(run: &Run) -> u64 {
 /// What a run lacks in which nothing was seen; none where something was.
 pub fn nothing_measured(run: &Run) -> Option<String> {
     let counted = if run.program.is_some() || !run.threads.is_empty() { "cycle" } else { "wake-up" };
-    let is_empty = run.cpus.iter().all(|cpu| cpu.cycles == 0) || is_silent(&run.threads);
+    let is_empty = run.cpus.iter().all(|cpu| cpu.cycles == Some(0)) || is_silent(&run.threads);
     is_empty.then(|| format!("no {counted} was measured"))
 }
 
@@ -318,7 +318,7 @@ mod tests {
     #[test]
     fn a_run_without_a_cycle_or_a_wake_up_says_so() {
         let said = |cycles: u64, threads: Vec<ThreadRun>| {
-            let cpus = vec![CpuRun { cycles, ..CpuRun::default() }];
+            let cpus = vec![CpuRun { cycles: Some(cycles), ..CpuRun::default() }];
             nothing_measured(&Run { cpus, threads, ..Run::default() })
         };
         let thread = |cycles| vec![ThreadRun { cycles, ..ThreadRun::default() }];

@@ -117,7 +117,7 @@ mod tests {
         let step = SuiteStep { kind, settings, ..step("row-1", "") };
         let gap = |at, ns| SpinGap { cpu: Cpu(0), mono_ns: Nanos(at), ns: Nanos(ns) };
         let mut run = run(9);
-        run.cpus[0].t0_mono_ns = Some(Nanos(0));
+        (run.cpus[0].cpu, run.cpus[0].t0_mono_ns) = (Some(Cpu(0)), Some(Nanos(0)));
         run.gaps = Some(vec![gap(900_000_000, 98_000_000), gap(1_900_000_000, 102_000_000)]);
         let first = row(&step, &run, "");
         assert_eq!(

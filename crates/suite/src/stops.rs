@@ -15,11 +15,11 @@ pub fn stops(run: &Run, length: Nanos, period: Nanos) -> Vec<SuiteStop> {
 }
 
 fn of_cpu(cpu: &CpuRun, gaps: &[SpinGap], length: Nanos, period: Nanos) -> Option<SuiteStop> {
-    let begun = cpu.t0_mono_ns?;
+    let (begun, number) = (cpu.t0_mono_ns?, cpu.cpu?);
     // What is left behind the last whole period may have no stop.
     let periods = usize::try_from(length.0 / period.0.max(1)).ok()?.clamp(1, MOST);
     let mut longest = vec![Nanos(0); periods];
-    let own = gaps.iter().filter(|gap| gap.cpu == cpu.cpu);
+    let own = gaps.iter().filter(|gap| gap.cpu == number);
     for gap in own.clone() {
         let at = (gap.mono_ns.0.saturating_sub(begun.0)).div_euclid(period.0.max(1));
         if let Some(kept) = usize::try_from(at).ok().and_then(|at| longest.get_mut(at)) {
@@ -28,7 +28,7 @@ fn of_cpu(cpu: &CpuRun, gaps: &[SpinGap], length: Nanos, period: Nanos) -> Optio
     }
     longest.sort_unstable();
     Some(SuiteStop {
-        cpu: cpu.cpu,
+        cpu: number,
         periods: periods as u64,
         median_ns: median(&longest),
         max_ns: own.map(|gap| gap.ns).chain(cpu.max_ns).max().unwrap_or_default(),
@@ -57,7 +57,7 @@ mod tests {
     fn run(gaps: &[(i64, i64)]) -> Run {
         let of = |&(at, ns): &(i64, i64)| SpinGap { cpu: Cpu(1), mono_ns: Nanos(at), ns: Nanos(ns) };
         let elsewhere = SpinGap { cpu: Cpu(2), mono_ns: Nanos(1_000), ns: Nanos(77_777) };
-        let cpu = CpuRun { cpu: Cpu(1), t0_mono_ns: Some(Nanos(1_000)), ..CpuRun::default() };
+        let cpu = CpuRun { cpu: Some(Cpu(1)), t0_mono_ns: Some(Nanos(1_000)), ..CpuRun::default() };
         let gaps = gaps.iter().map(of).chain([elsewhere]).collect();
         Run { cpus: vec![cpu, CpuRun::default()], gaps: Some(gaps), ..Run::default() }
     }

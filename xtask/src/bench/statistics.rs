@@ -264,11 +264,11 @@ fn run(id: &str, hours: &Range<usize>, largest: &[i64]) -> Run {
             time: String::new(),
         };
         let mut cpu = CpuRun {
-            cpu: Cpu(cpu),
+            cpu: Some(Cpu(cpu)),
             t0_mono_ns: Some(Nanos(from)),
             interval_ns: Some(INTERVAL),
             scheduled: Some(cycles),
-            cycles,
+            cycles: Some(cycles),
             missed: Some(0),
             early: Some(0),
             min_ns: Some(Nanos(5_000)),

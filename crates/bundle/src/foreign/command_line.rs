@@ -1,16 +1,18 @@
-//! cyclictest's command line, which its JSON contains: the schedule that the rest of the file
-//! omits.
+//! cyclictest's command line, as its JSON and logs contain it: the schedule that the rest of the
+//! result omits.
+
+use std::iter::Peekable;
 
 use model::keyword::Word;
 use model::run::Plan;
-use model::units::{Bare, Nanos, parse_span};
+use model::units::{Bare, Cpu, CpuSet, Nanos, parse_span};
 use model::vocabulary::{Policy, WakeMechanism};
 
 /// Short options that take a value, attached or as the next word (`getopt` string of rt-tests 2.1
 /// to 2.9).
 const VALUED: &str = "bcdDFhHilop";
 /// Short options whose value can only be attached; a word without a dash after them is no option.
-const ATTACHED: &str = "aAt";
+const ATTACHED: &str = "A";
 /// The period and the distance when they are not given, in microseconds.
 const DEFAULT_INTERVAL_US: i64 = 1000;
 const DEFAULT_DISTANCE_US: i64 = 500;
@@ -25,7 +27,11 @@ struct Given<'a> {
     duration: Option<&'a str>,
     loops: Option<&'a str>,
     histogram: Option<Option<&'a str>>,
+    affinity: Option<&'a str>,
     spread: bool,
+    relative: bool,
+    nanoseconds: bool,
+    clock: Option<&'a str>,
     system: bool,
     posix_timers: bool,
 }
@@ -35,11 +41,7 @@ struct Given<'a> {
 ///
 /// Another program's line changes nothing: its defaults are not known.
 pub(super) fn fill(plan: &mut Plan, line: &str) {
-    let mut words = line.split_ascii_whitespace();
-    if words.next().and_then(|path| path.rsplit('/').next()) != Some("cyclictest") {
-        return;
-    }
-    let given = gather(words);
+    let Some(given) = options_of(line) else { return };
     let micros = |text: Option<&str>, default| match text {
         None => Some(Nanos(default * Nanos::MICRO.0)),
         Some(text) => text.parse::<u32>().ok().map(|us| Nanos(i64::from(us) * Nanos::MICRO.0)),
@@ -52,11 +54,53 @@ pub(super) fn fill(plan: &mut Plan, line: &str) {
     plan.duration_ns = given.duration.and_then(|text| parse_span(text, Bare::Seconds).ok());
     plan.loops = given.loops.and_then(|text| text.parse().ok()).filter(|&n| n > 0);
     (plan.policy, plan.priority) = policy_of(&given);
-    plan.wake = match (given.posix_timers, given.system) {
+    plan.wake = match (given.posix_timers, given.system || given.relative) {
         (false, false) => WakeMechanism::Nanosleep.into(),
         (true, _) => WakeMechanism::Signal.into(),
         (false, true) => Word::default(),
     };
+    if given.relative {
+        plan.notes.push("relative time (-r): a late wake-up puts off all later ones".into());
+    }
+    if given.clock.is_some_and(|clock| clock.trim() == "1") {
+        plan.notes.push("CLOCK_REALTIME (-c 1): steps of the wall clock are among the latencies".into());
+    }
+}
+
+/// The options behind the program's name; none of another program.
+fn options_of(line: &str) -> Option<Given<'_>> {
+    let mut words = line.split_ascii_whitespace();
+    words.next().is_some_and(is_cyclictest).then(|| gather(words))
+}
+
+fn is_cyclictest(path: &str) -> bool {
+    path.rsplit('/').next().is_some_and(|name| matches!(name, "cyclictest" | "cyclictest.sh"))
+}
+
+/// The command line in a line of a log: behind a prompt, `sudo`, a script's `+`, and before what
+/// was printed into the same line.
+pub(super) fn within(line: &str) -> Option<&str> {
+    let line = line.split("# /dev/").next().unwrap_or_default();
+    let starts = line.match_indices("cyclictest").map(|(at, _)| {
+        let word = line[..at].rfind(|c: char| c.is_whitespace() || c == '"').map_or(0, |blank| blank + 1);
+        &line[word..]
+    });
+    let mut commands = starts.filter(|command| {
+        let mut words = command.split_ascii_whitespace();
+        words.next().is_some_and(is_cyclictest) && words.next().is_some_and(|word| word.starts_with('-'))
+    });
+    commands.next().map(|command| command.split(['>', '|', ';', '&']).next().unwrap_or(command).trim())
+}
+
+/// The CPUs of the threads as `-a` lists them, for the threads in turn; empty where it does not.
+pub(super) fn cpus(line: &str) -> Vec<Cpu> {
+    let list = options_of(line).and_then(|given| CpuSet::parse(given.affinity?).ok());
+    list.map_or(Vec::new(), |list| list.iter().collect())
+}
+
+/// Whether numbers without a unit are nanoseconds (`-N`).
+pub(super) fn resolution_is_ns(line: &str) -> bool {
+    options_of(line).is_some_and(|given| given.nanoseconds)
 }
 
 /// Whether the run was to keep a histogram; not, as far as is known, where the line is not one of
@@ -85,7 +129,12 @@ fn policy_of(given: &Given) -> (Word<Policy>, Option<u32>) {
     (policy, number.filter(|n| (1..=99).contains(n) && !given.spread))
 }
 
-fn gather<'a>(mut words: impl Iterator<Item = &'a str>) -> Given<'a> {
+fn is_number(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_digit())
+}
+
+fn gather<'a>(words: impl Iterator<Item = &'a str>) -> Given<'a> {
+    let mut words = words.peekable();
     let mut given = Given::default();
     while let Some(word) = words.next() {
         if let Some(long) = word.strip_prefix("--") {
@@ -97,9 +146,22 @@ fn gather<'a>(mut words: impl Iterator<Item = &'a str>) -> Given<'a> {
     given
 }
 
-fn take_short<'a>(given: &mut Given<'a>, letters: &'a str, words: &mut impl Iterator<Item = &'a str>) {
+fn take_short<'a>(
+    given: &mut Given<'a>,
+    letters: &'a str,
+    words: &mut Peekable<impl Iterator<Item = &'a str>>,
+) {
     for (at, letter) in letters.char_indices() {
         if ATTACHED.contains(letter) {
+            return;
+        }
+        // The value of -a and -t is attached, or the next word where that begins with a digit.
+        if "at".contains(letter) {
+            let rest = &letters[at + letter.len_utf8()..];
+            let value = if rest.is_empty() { words.next_if(|word| is_number(word)) } else { Some(rest) };
+            if letter == 'a' {
+                given.affinity = value;
+            }
             return;
         }
         if VALUED.contains(letter) {
@@ -112,20 +174,30 @@ fn take_short<'a>(given: &mut Given<'a>, letters: &'a str, words: &mut impl Iter
                 'D' => given.duration = value,
                 'l' => given.loops = value,
                 'h' | 'H' => given.histogram = Some(value),
+                'c' => given.clock = value,
                 _ => {}
             }
             return;
         }
         match letter {
             's' => given.system = true,
+            'r' => given.relative = true,
+            'N' => given.nanoseconds = true,
             'x' => given.posix_timers = true,
             _ => {}
         }
     }
 }
 
-fn take_long<'a>(given: &mut Given<'a>, long: &'a str, words: &mut impl Iterator<Item = &'a str>) {
+fn take_long<'a>(given: &mut Given<'a>, long: &'a str, words: &mut Peekable<impl Iterator<Item = &'a str>>) {
     let (name, attached) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+    if matches!(name, "affinity" | "threads") {
+        let value = attached.or_else(|| words.next_if(|word| is_number(word)));
+        if name == "affinity" {
+            given.affinity = value;
+        }
+        return;
+    }
     let mut value = || attached.or_else(|| words.next());
     match name {
         "interval" => given.interval = value(),
@@ -135,6 +207,9 @@ fn take_long<'a>(given: &mut Given<'a>, long: &'a str, words: &mut impl Iterator
         "duration" => given.duration = value(),
         "loops" => given.loops = value(),
         "histogram" | "histofall" => given.histogram = Some(value()),
+        "clock" => given.clock = value(),
+        "relative" => given.relative = true,
+        "nsecs" => given.nanoseconds = true,
         "priospread" => given.spread = true,
         "system" => given.system = true,
         "posix_timers" => given.posix_timers = true,

@@ -7,7 +7,6 @@
 
 use std::collections::BTreeSet;
 
-pub use super::hist_read::parse;
 use super::micros::{self, Buckets};
 use model::run::{CpuRun, Run};
 use model::units::Nanos;
@@ -95,7 +94,7 @@ fn overflow_cycles(cpu: &CpuRun) -> impl Iterator<Item = String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::foreign::testing::{fixture, run_of, sample_sets};
+    use crate::foreign::testing::{fixture, import_one, run_of, sample_sets};
     use proptest::prelude::*;
 
     #[test]
@@ -104,11 +103,11 @@ mod tests {
         // overflows begin.
         let captured = fixture("smp-H60.txt");
         let text = captured.split_once('\n').unwrap().1;
-        assert_eq!(write(&parse(captured).unwrap()), text);
+        assert_eq!(write(&import_one(captured)), text);
         let single = fixture("single-h20.txt");
         let comments: String =
             single.split_inclusive('\n').filter(|line| line.starts_with("# ")).skip(2).collect();
-        assert!(write(&parse(single).unwrap()).contains(&comments));
+        assert!(write(&import_one(single)).contains(&comments));
     }
 
     #[test]
@@ -135,7 +134,7 @@ mod tests {
                 ""
             ]
         );
-        let back = parse(&text).unwrap();
+        let back = import_one(&text);
         assert_eq!(back.cpus[0].max_ns, Some(Nanos(10_000_000_000)));
         assert_eq!(back.cpus[1].min_ns, Some(Nanos(-7_000)));
     }
@@ -144,7 +143,7 @@ mod tests {
         #[test]
         fn counts_and_extremes_survive_the_round_trip(sets in sample_sets()) {
             let run = run_of(&sets);
-            let back = parse(&write(&run)).unwrap();
+            let back = import_one(&write(&run));
             prop_assert_eq!(back.check(), Ok(()));
             prop_assert_eq!(back.cpus.len(), run.cpus.len());
             for (there, here) in back.cpus.iter().zip(&run.cpus) {
@@ -154,7 +153,7 @@ mod tests {
                 prop_assert!(close(there.max_ns, here.max_ns));
             }
             // Once in microseconds, nothing is lost any more.
-            prop_assert_eq!(parse(&write(&back)).unwrap(), back);
+            prop_assert_eq!(import_one(&write(&back)), back);
         }
     }
 }

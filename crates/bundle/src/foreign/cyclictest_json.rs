@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-pub use super::json_read::parse;
 use super::{CyclictestContext, date, micros};
 use model::error::{Result, json_pretty};
 use model::run::{CpuRun, Run};
@@ -49,7 +48,7 @@ struct WrittenThread {
     min: i64,
     max: i64,
     avg: f64,
-    cpu: u32,
+    cpu: i64,
     node: i32,
 }
 
@@ -85,11 +84,11 @@ pub fn write(run: &Run, context: &CyclictestContext) -> Result<String> {
 fn written(cpu: &CpuRun) -> WrittenThread {
     WrittenThread {
         histogram: micros::microsecond_buckets(cpu),
-        cycles: cpu.cycles,
+        cycles: cpu.cycles.unwrap_or(0),
         min: micros::whole(cpu.min_ns),
         max: micros::whole(cpu.max_ns),
         avg: (cpu.mean_ns.unwrap_or_default().0 as f64 / 10.0).round() / 100.0,
-        cpu: cpu.cpu.0,
+        cpu: cpu.cpu.map_or(-1, |cpu| i64::from(cpu.0)),
         // cyclictest's value for a node it did not look for.
         node: -1,
     }
@@ -131,7 +130,7 @@ mod tests {
         #[test]
         fn counts_and_extremes_survive_the_round_trip(sets in sample_sets()) {
             let run = run_of(&sets);
-            let back = parse(write(&run, &CyclictestContext::default()).unwrap().as_bytes()).unwrap();
+            let back = crate::foreign::json_read::parse(write(&run, &CyclictestContext::default()).unwrap().as_bytes()).unwrap();
             prop_assert_eq!(back.check(), Ok(()));
             prop_assert_eq!(back.cpus.len(), run.cpus.len());
             for (there, here) in back.cpus.iter().zip(&run.cpus) {

@@ -1,9 +1,12 @@
-//! A thread's data as both formats of cyclictest have it, and how a run is made from it.
+//! A thread's result as any of the formats has it, and the run that is made of all threads.
+
+use std::collections::BTreeMap;
 
 use model::histogram::{self, Bucket, total_of};
-use model::run::{CpuRun, Integrity, Run, SCHEMA};
+use model::keyword::Word;
+use model::run::{CpuRun, Integrity, Run, SCHEMA, Worst};
 use model::units::{Cpu, Nanos};
-use model::vocabulary::{Command, Expiry, IntegrityKind, Preempt};
+use model::vocabulary::{Command, Expiry, IntegrityKind, Preempt, Quantity};
 
 /// Where cyclictest's minimum begins: it stays there when no sample was below.
 const MIN_START: i128 = 1_000_000;
@@ -11,13 +14,18 @@ const MIN_START: i128 = 1_000_000;
 /// One thread's result in the file's own unit.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ImportedThread {
-    /// The CPU it was pinned to, where the file states it.
+    /// The CPU it ran on, where the file states it.
     pub cpu: Option<Cpu>,
+    pub measures: Word<Quantity>,
     /// Ascending buckets that are not empty.
     pub buckets: Vec<(u64, u64)>,
+    /// Width of a bucket; 0 is 1.
+    pub width: u64,
     /// The file has no histogram: of its samples the count and the extremes are all that is known.
     pub summary_only: bool,
-    /// Samples beyond the last bucket; without a histogram, all of them.
+    /// Number of samples, where the file states it without a histogram.
+    pub cycles: Option<u64>,
+    /// Samples beyond the last bucket.
     pub overflows: u64,
     /// The first bucket that the histogram did not have; unknown where the file does not state how
     /// many it had.
@@ -28,12 +36,16 @@ pub(super) struct ImportedThread {
     pub min: Option<i128>,
     /// Largest latency as printed.
     pub max: Option<i128>,
+    /// Number of the wake-ups before their time, and the earliest, where the file states them.
+    pub early: Option<(u64, i128)>,
     pub mean_ns: Option<Nanos>,
     pub interval: Option<Nanos>,
+    /// The largest samples of which the file states more than the value.
+    pub worst: Vec<Worst>,
 }
 
 /// An imported run without its CPUs: what is the same whatever the file.
-pub(super) fn empty_run() -> Run {
+pub(super) fn empty_run(tool: &str) -> Run {
     let mut run = Run {
         schema: SCHEMA.into(),
         command: Command::Import.into(),
@@ -41,56 +53,65 @@ pub(super) fn empty_run() -> Run {
         version: env!("CARGO_PKG_VERSION").into(),
         ..Run::default()
     };
+    run.plan.tool = tool.into();
     run.plan.expiry = Expiry::Unknown.into();
     run.host.preempt = Preempt::Unknown.into();
     run
 }
 
-/// Puts the threads into the run as CPUs, ascending; a unit is 1000 ns or 1 ns.
+/// Puts the threads into the run, ordered by CPU, thread and quantity; a unit is 1000 ns or 1 ns.
 ///
-/// Where the file does not give each thread a separate CPU, the threads' numbers are used instead.
+/// Where the file does not give a thread its CPU, or several the same one, threads are numbered in
+/// the order of the file.
 pub(super) fn fill(run: &mut Run, threads: Vec<ImportedThread>, unit: Nanos) -> Result<(), String> {
-    let mut cpus: Vec<Cpu> = threads.iter().filter_map(|thread| thread.cpu).collect();
-    cpus.sort_unstable();
-    cpus.dedup();
-    let pinned = cpus.len() == threads.len();
-    if !pinned {
-        run.plan.notes.push("cpu numbers are those of cyclictest's threads".into());
-    }
+    let mut numbers: BTreeMap<(Option<Cpu>, String), u32> = BTreeMap::new();
     for (index, thread) in threads.into_iter().enumerate() {
-        let cpu = thread.cpu.filter(|_| pinned).unwrap_or(Cpu(index as u32));
-        let wrapped = thread.max.is_some_and(is_wrapped);
-        run.cpus.push(cpu_run(cpu, thread, unit).map_err(|what| format!("thread {index}: {what}"))?);
-        if wrapped {
+        let measures =
+            if thread.measures.is_empty() { Quantity::default().into() } else { thread.measures.clone() };
+        let next = numbers.entry((thread.cpu, measures.as_str().to_owned())).or_default();
+        let number = *next;
+        *next += 1;
+        let early = thread.max.and_then(wrapped);
+        let unknown = thread.overflows.saturating_sub(1);
+        let mut cpu = cpu_run(thread, unit).map_err(|what| format!("thread {index}: {what}"))?;
+        (cpu.thread, cpu.measures) = (number, measures);
+        if let Some(early) = early {
+            let others = if unknown == 0 {
+                String::new()
+            } else {
+                format!("; {unknown} more beyond the histogram are early or late, which is not known")
+            };
             run.integrity.push(Integrity {
                 kind: IntegrityKind::Early.into(),
-                cpu: Some(cpu),
-                detail: "the maximum is an early wake-up that cyclictest took for a huge latency".into(),
+                cpu: cpu.cpu,
+                detail: format!(
+                    "{}: a wake-up came {} before its time, which the tool printed as its maximum{others}",
+                    cpu.name(),
+                    Nanos(i64::try_from(-early).unwrap_or(i64::MAX).saturating_mul(unit.0)),
+                ),
                 invalidates: false,
             });
         }
+        run.cpus.push(cpu);
     }
-    run.cpus.sort_by_key(|cpu| cpu.cpu);
-    run.plan.cpus = run.cpus.iter().map(|cpu| cpu.cpu).collect();
+    run.cpus.sort_by(|a, b| a.key().cmp(&b.key()));
+    let mut cpus: Vec<Cpu> = run.cpus.iter().filter_map(|cpu| cpu.cpu).collect();
+    cpus.dedup();
+    run.plan.cpus = cpus;
     Ok(())
 }
 
-/// cyclictest subtracts without a sign: an early wake-up becomes a maximum near 2^64, printed so or
-/// as negative.
-fn is_wrapped(max: i128) -> bool {
-    max < 0 || max > i128::from(i64::MAX)
+/// The signed value of a latency that was printed without its sign: an early wake-up becomes a
+/// number near 2^64, or a negative one.
+fn wrapped(max: i128) -> Option<i128> {
+    match max {
+        ..0 => Some(max),
+        _ if max > i128::from(i64::MAX) => Some(max - (1i128 << 64)).filter(|early| *early < 0),
+        _ => None,
+    }
 }
 
-fn cpu_run(cpu: Cpu, thread: ImportedThread, unit: Nanos) -> Result<CpuRun, String> {
-    let histogram = buckets_of(&thread.buckets, unit)?;
-    let held = total_of(&histogram);
-    let cycles = held.checked_add(thread.overflows).ok_or("more than 2^64 samples")?;
-    let (min, max) = extremes(&thread, cycles)?;
-    let cut = thread.overflows > 0 && !thread.summary_only;
-    // Where the file left out empty buckets, the last one with a sample is all that is known of the
-    // end.
-    let last = thread.buckets.last().and_then(|bucket| bucket.0.checked_add(1));
-    let end = thread.end.max(last).filter(|_| cut).and_then(|end| i64::try_from(end).ok());
+fn cpu_run(thread: ImportedThread, unit: Nanos) -> Result<CpuRun, String> {
     let in_ns = |value: Option<i128>| match value {
         None => Ok(None),
         Some(n) => match n.checked_mul(unit.0.into()).and_then(|ns| i64::try_from(ns).ok()) {
@@ -98,20 +119,45 @@ fn cpu_run(cpu: Cpu, thread: ImportedThread, unit: Nanos) -> Result<CpuRun, Stri
             ns => Ok(ns.map(Nanos)),
         },
     };
+    let mut histogram = buckets_of(&thread, unit)?;
+    let (mut overflows, mut early) = (thread.overflows, thread.early);
+    let wrap = thread.max.and_then(wrapped);
+    // One sample beyond the end is the early wake-up that the maximum is.
+    if let (Some(least), 1..) = (wrap, overflows) {
+        (overflows, early) = (overflows - 1, Some((1, least)));
+    }
+    if let (Some((count @ 1.., _)), Some(lower)) = (early, in_ns(early.map(|early| early.1))?) {
+        histogram.insert(0, Bucket { lower, upper: Nanos(0), count });
+    }
+    let counted = total_of(&histogram).checked_add(overflows).ok_or("more than 2^64 samples")?;
+    let cycles = if thread.summary_only { thread.cycles } else { Some(counted) };
+    let (min, max) = if cycles == Some(0) { (None, None) } else { extremes(&thread)? };
+    // Without another one beyond the end the largest of the others is in the last bucket.
+    let others = thread.buckets.last().filter(|_| wrap.is_some() && overflows == 0);
+    let of_the_others = others.map(|bucket| i128::from(bucket.0) + i128::from(thread.width.max(1)) - 1);
+    let cut = overflows > 0 && !thread.summary_only;
+    // Where the file left out empty buckets, the last one with a sample is all that is known of the
+    // end.
+    let last = thread.buckets.last().and_then(|bucket| bucket.0.checked_add(thread.width.max(1)));
+    let end = thread.end.max(last).filter(|_| cut).and_then(|end| i64::try_from(end).ok());
+    let from = end.and_then(|end| end.checked_mul(unit.0)).map(Nanos);
     let mut run = CpuRun {
-        cpu,
+        cpu: thread.cpu,
         interval_ns: thread.interval,
         cycles,
-        min_ns: in_ns(min)?,
+        early: early.map(|early| early.0),
+        min_ns: if early.is_some() { histogram.first().map(|row| row.lower) } else { in_ns(min)? },
         // An early wake-up poisons the average together with the maximum.
-        mean_ns: thread.mean_ns.filter(|_| cycles > 0 && !thread.max.is_some_and(is_wrapped)),
-        max_ns: in_ns(max)?,
-        overflows: Some(thread.overflows).filter(|_| cut),
-        overflows_from_ns: end.and_then(|end| end.checked_mul(unit.0)).map(Nanos),
+        mean_ns: thread.mean_ns.filter(|_| cycles != Some(0) && wrap.is_none()),
+        max_ns: in_ns(max.or(of_the_others))?,
+        overflows: Some(overflows).filter(|_| cut),
+        // Beside an early wake-up none of the others is known to be late.
+        overflows_from_ns: if wrap.is_some() && cut { Some(Nanos(i64::MIN)) } else { from },
         overflow_cycles: thread.overflow_cycles,
+        worst: thread.worst,
         ..CpuRun::default()
     };
-    fill_quantiles(&mut run, &histogram, thread.overflows);
+    fill_quantiles(&mut run, &histogram, overflows);
     run.histogram = histogram;
     Ok(run)
 }
@@ -133,12 +179,12 @@ fn fill_quantiles(run: &mut CpuRun, histogram: &[Bucket], overflows: u64) {
     (run.p999_ns, run.p9999_ns) = (at(999_000), at(999_900));
 }
 
-fn buckets_of(counted: &[(u64, u64)], unit: Nanos) -> Result<Vec<Bucket>, String> {
+fn buckets_of(thread: &ImportedThread, unit: Nanos) -> Result<Vec<Bucket>, String> {
     let mut total = 0u64;
-    let mut buckets = Vec::with_capacity(counted.len());
-    for &(bucket, count) in counted {
+    let mut buckets = Vec::with_capacity(thread.buckets.len() + 1);
+    for &(bucket, count) in &thread.buckets {
         let edge = |n: u64| i64::try_from(n).ok()?.checked_mul(unit.0).map(Nanos);
-        let edges = edge(bucket).zip(bucket.checked_add(1).and_then(edge));
+        let edges = edge(bucket).zip(bucket.checked_add(thread.width.max(1)).and_then(edge));
         let (lower, upper) = edges.ok_or_else(|| format!("bucket {bucket} is beyond 292 years"))?;
         total = total.checked_add(count).ok_or("more than 2^64 samples")?;
         buckets.push(Bucket { lower, upper, count });
@@ -148,13 +194,11 @@ fn buckets_of(counted: &[(u64, u64)], unit: Nanos) -> Result<Vec<Bucket>, String
 
 /// The least and largest latency where they are valid; an error where the histogram contradicts
 /// them.
-fn extremes(thread: &ImportedThread, cycles: u64) -> Result<(Option<i128>, Option<i128>), String> {
-    if cycles == 0 {
-        return Ok((None, None));
-    }
+fn extremes(thread: &ImportedThread) -> Result<(Option<i128>, Option<i128>), String> {
     let min = thread.min.filter(|&min| min != MIN_START);
-    let max = thread.max.filter(|&max| !is_wrapped(max));
-    let first = thread.buckets.first().map(|bucket| i128::from(bucket.0));
+    let max = thread.max.filter(|&max| wrapped(max).is_none());
+    let first =
+        thread.buckets.first().map(|bucket| i128::from(bucket.0) + i128::from(thread.width.max(1)) - 1);
     let last = thread.buckets.last().map(|bucket| i128::from(bucket.0));
     if let Some((min, first)) = min.zip(first).filter(|(min, first)| first < min) {
         return Err(format!("bucket {first} holds samples below the minimum, {min}"));
@@ -173,7 +217,7 @@ mod tests {
     use super::*;
 
     fn run_of(thread: ImportedThread, unit: Nanos) -> Result<Run, String> {
-        let mut run = empty_run();
+        let mut run = empty_run("cyclictest");
         fill(&mut run, vec![thread], unit)?;
         run.check()?;
         Ok(run)
@@ -185,7 +229,7 @@ mod tests {
         let thread =
             ImportedThread { buckets, overflows: 1, overflow_cycles: vec![7], ..ImportedThread::default() };
         let cpu = &run_of(thread, Nanos::MICRO).unwrap().cpus[0];
-        assert_eq!((cpu.cycles, cpu.overflows), (100, Some(1)));
+        assert_eq!((cpu.cycles, cpu.overflows), (Some(100), Some(1)));
         assert_eq!((cpu.p50_ns, cpu.p99_ns, cpu.p999_ns), (Some(Nanos(11_000)), Some(Nanos(13_000)), None));
         assert_eq!((&cpu.overflow_cycles[..], cpu.worst.len()), (&[7][..], 0), "the first are not the worst");
         assert_eq!(cpu.overflows_from_ns, Some(Nanos(13_000)));
@@ -204,7 +248,7 @@ mod tests {
         let run = run_of(early, Nanos(1)).unwrap();
         assert_eq!(
             (run.cpus[0].min_ns, run.cpus[0].max_ns, run.cpus[0].mean_ns),
-            (Some(Nanos(5)), None, None)
+            (Some(Nanos(-1)), Some(Nanos(5)), None)
         );
         assert_eq!(run.integrity[0].kind, IntegrityKind::Early);
         let unset = ImportedThread { min: Some(MIN_START), max: Some(0), ..ImportedThread::default() };

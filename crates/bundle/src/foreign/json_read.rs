@@ -5,7 +5,9 @@ use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
+use super::format::{Confidence, Finding, ImportError};
 use super::imported::{ImportedThread, empty_run, fill};
+use super::source::{Shape, Source};
 use super::{BUCKET_LIMIT, THREAD_LIMIT, command_line, date};
 use model::run::{Plan, Run};
 use model::units::{CPU_LIMIT, Cpu, Nanos};
@@ -49,36 +51,64 @@ struct ReadThread {
     cpu: Option<i64>,
 }
 
+/// The whole document where it is cyclictest's, or has its fields and no command line.
+pub(super) fn find(source: &Source) -> Vec<Finding> {
+    let strong = rt_tests_program(source).is_some_and(|name| matches!(name, "cyclictest" | "onbeat"));
+    let alone = || {
+        let text = source.text();
+        source.shape == Shape::Json && !text.contains("\"cmdline:\"") && text.contains("\"cycles\"")
+    };
+    let confidence = if strong { Confidence::Strong } else { Confidence::Weak };
+    let lines = 0..source.lines().len();
+    (strong || alone()).then_some(Finding { lines, confidence }).into_iter().collect()
+}
+
+/// The program whose result a JSON document of rt-tests' frame is, by its command line; the frame is
+/// the same for all of them.
+pub(super) fn rt_tests_program(source: &Source) -> Option<&str> {
+    const KEY: &str = "\"cmdline:\"";
+    let text = source.text();
+    let behind = text.split_once(KEY).filter(|_| source.shape == Shape::Json)?.1;
+    let line = behind.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?;
+    let path = line.split([' ', '"', '\n']).next()?;
+    path.rsplit('/').next().filter(|name| !name.is_empty())
+}
+
 /// Reads cyclictest's JSON; what cyclictest itself writes wrongly is repaired, what contradicts
 /// itself is refused.
 ///
 /// Samples that `cycles` counts and the histogram does not hold are overflows, where there is one.
-pub fn parse(bytes: &[u8]) -> Result<Run, String> {
+pub(super) fn parse(bytes: &[u8]) -> Result<Run, ImportError> {
     let file: ReadFile = serde_json::from_slice(bytes)
         .or_else(|error| serde_json::from_str(&repaired(bytes)).map_err(|_| error))
         .map_err(|error| format!("expected cyclictest's JSON: {error}"))?;
     if file.schema.as_str().is_some_and(|schema| schema.starts_with("onbeat.")) {
-        return Err(
-            "this is onbeat's own JSON: expected cyclictest's, a run is given as its directory".into()
-        );
+        return Err(ImportError::new(
+            "this is onbeat's own JSON: give the run's directory to report, bounds or compare",
+        ));
     }
     let Some(Numbered(threads)) = file.thread else {
-        return Err("the JSON has no \"thread\": expected what cyclictest --json writes".into());
+        return Err(ImportError::new("the JSON has no \"thread\": expected what cyclictest --json writes"));
     };
     if file.num_threads.is_some_and(|n| n != threads.len()) || threads.is_empty() {
-        return Err(format!("expected num_threads entries in \"thread\", found {}", threads.len()));
+        return Err(ImportError(format!(
+            "expected num_threads entries in \"thread\", found {}",
+            threads.len()
+        )));
     }
     let unit = match file.resolution_in_ns {
         0 => Nanos::MICRO,
         1 => Nanos(1),
-        other => return Err(format!("resolution_in_ns is {other}: expected 0 or 1")),
+        other => return Err(ImportError(format!("invalid resolution_in_ns {other}: expected 0 or 1"))),
     };
-    let mut run = empty_run();
+    let mut run = empty_run("cyclictest");
     command_line::fill(&mut run.plan, &file.command_line);
     run.host.release = file.sysinfo.release;
     run.host.kernel = file.sysinfo.version;
     run.host.machine = file.sysinfo.machine;
-    if file.sysinfo.realtime == 1 {
+    // `realtime` is 0 where the kernel has no /sys/kernel/realtime, as 7.3.
+    let named = ["PREEMPT_RT", "PREEMPT RT"].iter().any(|word| run.host.kernel.contains(word));
+    if file.sysinfo.realtime == 1 || named {
         run.host.preempt = Preempt::Rt.into();
     }
     date_run(&mut run, &file.start_time, &file.end_time);
@@ -126,6 +156,7 @@ fn threads_of(
             cpu: cpu_of(read.cpu).map_err(|what| format!("thread {number}: {what}"))?,
             buckets,
             summary_only,
+            cycles: Some(read.cycles),
             overflows: overflows.ok_or_else(|| {
                 format!("thread {number}: the histogram holds more samples than cycles, {}", read.cycles)
             })?,
@@ -224,7 +255,7 @@ mod tests {
         assert_eq!((run.plan.interval_ns, run.plan.priority), (Some(Nanos::MILLI), Some(80)));
         assert_eq!(run.plan.policy, model::vocabulary::Policy::Fifo);
         let cpu = &run.cpus[0];
-        assert_eq!((cpu.cpu, cpu.cycles, cpu.overflows), (Cpu(0), 1500, Some(13)));
+        assert_eq!((cpu.cpu, cpu.cycles, cpu.overflows), (Some(Cpu(0)), Some(1500), Some(13)));
         assert_eq!(cpu.overflows_from_ns, Some(Nanos(60_000)), "as -H60 says");
         assert_eq!((cpu.min_ns, cpu.max_ns), (Some(Nanos(14_000)), Some(Nanos(1_535_000))));
         assert_eq!(cpu.histogram[0], Bucket::new(Nanos(14_000), Nanos(15_000), 1));
@@ -258,7 +289,7 @@ mod tests {
             let run = parse(text.as_bytes()).unwrap();
             assert_eq!(run.check(), Ok(()));
             let cpu = &run.cpus[1];
-            assert_eq!((cpu.cycles, cpu.overflows, cpu.p50_ns), (343, None, None));
+            assert_eq!((cpu.cycles, cpu.overflows, cpu.p50_ns), (Some(343), None, None));
             assert_eq!((cpu.interval_ns, cpu.max_ns), (Some(Nanos(1_500_000)), Some(Nanos(569_000))));
         }
         // With -h 10 an empty histogram means that all of them were later.
@@ -278,7 +309,7 @@ mod tests {
             (r#"{"thread":{}}"#, "num_threads"),
         ] {
             let error = parse(text.as_bytes()).unwrap_err();
-            assert!(error.contains(wanted), "{error}");
+            assert!(error.0.contains(wanted), "{error}");
         }
     }
 

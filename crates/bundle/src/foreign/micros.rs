@@ -57,7 +57,7 @@ mod tests {
         samples.iter().for_each(|&ns| counts.add(bucket_of(Nanos(ns)), 1));
         let min = samples.iter().min().copied().map(Nanos);
         CpuRun {
-            cycles: samples.len() as u64,
+            cycles: Some(samples.len() as u64),
             min_ns: min,
             max_ns: samples.iter().max().copied().map(Nanos),
             histogram: buckets_of(&counts, min.unwrap_or_default()),

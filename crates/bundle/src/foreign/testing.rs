@@ -13,8 +13,8 @@ pub(super) fn run_of(sets: &[Vec<i64>]) -> Run {
         let min = samples.iter().min().copied().map(Nanos);
         let sum: i64 = samples.iter().sum();
         CpuRun {
-            cpu: Cpu(index as u32 * 2),
-            cycles: samples.len() as u64,
+            cpu: Some(Cpu(index as u32 * 2)),
+            cycles: Some(samples.len() as u64),
             min_ns: min,
             max_ns: samples.iter().max().copied().map(Nanos),
             mean_ns: min.map(|_| Nanos(sum / samples.len() as i64)),
@@ -28,6 +28,13 @@ pub(super) fn run_of(sets: &[Vec<i64>]) -> Run {
 /// One to three CPUs of latencies up to 3 ms.
 pub(super) fn sample_sets() -> impl Strategy<Value = Vec<Vec<i64>>> {
     proptest::collection::vec(proptest::collection::vec(0i64..3_000_000, 1..60), 1..4)
+}
+
+/// The only result of a text.
+pub(super) fn import_one(text: &str) -> Run {
+    let mut results = super::import(text.as_bytes(), &super::ImportOptions::default()).unwrap();
+    assert_eq!(results.len(), 1, "{text}");
+    results.remove(0).run
 }
 
 /// A file of `tests/fixtures/cyclictest`.

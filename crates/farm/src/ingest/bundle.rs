@@ -13,7 +13,7 @@ use model::histogram::bucket_of;
 use model::rows::RowCounts;
 use model::run::{CpuRun, Culprit, Run};
 use model::text::{excerpt, several};
-use model::units::Nanos;
+use model::units::{Cpu, Nanos};
 use model::vocabulary::{Expiry, SchedulePhase, WakeMechanism};
 use model::wall_time::nanos_of;
 use sha2::{Digest, Sha256};
@@ -162,7 +162,7 @@ pub fn farm_run(run: &Run, board: String, environment: &str, place: &Path) -> Fa
         length_ns: run.elapsed_ns,
         complete: run.complete,
         cpus: run.cpus.len() as u64,
-        cycles: sum(|cpu| Some(cpu.cycles)).unwrap_or_default(),
+        cycles: run.samples().unwrap_or_default(),
         missed: sum(|cpu| cpu.missed),
         max_ns: run.cpus.iter().filter_map(|cpu| cpu.max_ns).max(),
         p9999_ns: run.cpus.iter().filter_map(|cpu| cpu.p9999_ns).max(),
@@ -265,16 +265,22 @@ fn whole(run: &Run) -> TierRow {
             // truth.
             (bucket_of(Nanos(row.upper.0.saturating_sub(1))), row.count)
         });
-        CpuRows { cpu: cpu.cpu, rows: RowCounts::of_buckets(buckets) }
+        CpuRows { cpu: stored_cpu(cpu), rows: RowCounts::of_buckets(buckets) }
     };
     let started = nanos_of(&run.started).map_or(0, |at| at.0 / Nanos::SECOND.0);
     TierRow {
         t: started,
-        n: run.cpus.iter().fold(0, |sum, cpu| sum.saturating_add(cpu.cycles)),
+        n: run.samples().unwrap_or_default(),
         missed: run.cpus.iter().filter_map(|cpu| cpu.missed).fold(0, u64::saturating_add),
         max_ns: run.cpus.iter().filter_map(|cpu| cpu.max_ns).max(),
-        cpus: run.cpus.iter().map(cpu_rows).collect(),
+        cpus: run.primary().map(cpu_rows).collect(),
     }
+}
+
+/// The number under which a thread's samples are stored: the store's key has no thread, so that one
+/// of an import whose CPU is not known has its own number there.
+pub(super) fn stored_cpu(cpu: &CpuRun) -> Cpu {
+    cpu.cpu.unwrap_or(Cpu(cpu.thread))
 }
 
 /// What stands for a culprit in all runs.

@@ -176,9 +176,9 @@ impl Numbers {
     fn cpu(&mut self, at: usize, cpu: &CpuRun) -> Result<(), String> {
         let name = |field: &str| format!("cpus[{at}].{field}");
         let so_far = |field: &str| format!("{field} of {}", several(at as u64 + 1, "CPU", "CPUs"));
-        count(&name("cycles"), cpu.cycles, MOST_SAMPLES)?;
+        count(&name("cycles"), cpu.cycles.unwrap_or_default(), MOST_SAMPLES)?;
         count(&name("missed"), cpu.missed.unwrap_or_default(), MOST_SAMPLES)?;
-        self.cycles = self.cycles.saturating_add(cpu.cycles);
+        self.cycles = self.cycles.saturating_add(cpu.cycles.unwrap_or_default());
         self.missed = self.missed.saturating_add(cpu.missed.unwrap_or_default());
         count(&so_far("cycles"), self.cycles, MOST_SAMPLES)?;
         count(&so_far("missed"), self.missed, MOST_SAMPLES)?;
@@ -249,7 +249,7 @@ mod tests {
     /// A run as large as any.
     fn large() -> Run {
         let cpu = CpuRun {
-            cycles: MOST_SAMPLES / 2,
+            cycles: Some(MOST_SAMPLES / 2),
             missed: Some(MOST_SAMPLES / 2),
             max_ns: Some(LONGEST),
             p9999_ns: Some(Nanos(-3)),
@@ -272,8 +272,8 @@ mod tests {
         assert_eq!(run(&large(), 0), Ok(()));
         assert_eq!(run(&Run::default(), 0), Ok(()));
         let wrong: [(&str, ChangedRun); 13] = [
-            ("cpus[1].cycles is 9223372036854775807", |of| of.cpus[1].cycles = HUGE),
-            ("cycles of 2 CPUs", |of| of.cpus[1].cycles += 1),
+            ("cpus[1].cycles is 9223372036854775807", |of| of.cpus[1].cycles = Some(HUGE)),
+            ("cycles of 2 CPUs", |of| of.cpus[1].cycles = Some(MOST_SAMPLES / 2 + 1)),
             ("cpus[0].missed", |of| of.cpus[0].missed = Some(u64::MAX)),
             ("missed of 2 CPUs", |of| of.cpus[1].missed = Some(MOST_SAMPLES)),
             ("cpus[1].histogram[0]", |of| of.cpus[1].histogram[0].count = HUGE),

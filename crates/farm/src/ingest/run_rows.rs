@@ -187,7 +187,7 @@ mod tests {
             let (blocks, tails): (Vec<_>, Vec<_>) = [of_cpu(0), of_cpu(3)].into_iter().unzip();
             writer.second(&blocks, &tails).unwrap();
         }
-        run.cpus = [0, 3].map(|cpu| CpuRun { cpu: Cpu(cpu), ..whole_cpu(made, &counts) }).to_vec();
+        run.cpus = [0, 3].map(|cpu| CpuRun { cpu: Some(Cpu(cpu)), ..whole_cpu(made, &counts) }).to_vec();
         run.plan.cpus = vec![Cpu(0), Cpu(3)];
         run.complete = made.is_over;
         match made.is_over {
@@ -200,7 +200,7 @@ mod tests {
         let min = Nanos(-5);
         let max = (0..made.blocks).flat_map(latencies).max();
         let mut cpu = CpuRun {
-            cycles: WAKEUPS * made.blocks as u64,
+            cycles: Some(WAKEUPS * made.blocks as u64),
             early: Some(made.blocks as u64),
             min_ns: Some(min),
             max_ns: max,

@@ -8,6 +8,7 @@ use model::run::Run;
 use model::text::several;
 use model::units::{Cpu, Nanos};
 
+use super::bundle::stored_cpu;
 use super::run_rows::RunRows;
 use super::slots::SlotFold;
 use crate::records::FarmSlot;
@@ -86,9 +87,9 @@ impl SlotsRead {
 /// The samples of each CPU by its histogram.
 fn counted(run: &Run) -> BTreeMap<Cpu, u64> {
     let mut counted: BTreeMap<Cpu, u64> = BTreeMap::new();
-    for cpu in &run.cpus {
-        let sum = counted.entry(cpu.cpu).or_default();
-        *sum = sum.saturating_add(cpu.cycles);
+    for cpu in run.primary() {
+        let sum = counted.entry(stored_cpu(cpu)).or_default();
+        *sum = sum.saturating_add(cpu.cycles.unwrap_or_default());
     }
     counted
 }

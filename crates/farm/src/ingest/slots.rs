@@ -130,7 +130,7 @@ mod tests {
     fn run() -> Run {
         let worst =
             Worst { mono_ns: Some(Nanos(0)), time: "2026-01-01T00:04:59.000000Z".into(), ..Worst::default() };
-        let cpu = CpuRun { cpu: Cpu(1), worst: vec![worst], ..CpuRun::default() };
+        let cpu = CpuRun { cpu: Some(Cpu(1)), worst: vec![worst], ..CpuRun::default() };
         Run { id: "r".into(), cpus: vec![cpu], ..Run::default() }
     }
 

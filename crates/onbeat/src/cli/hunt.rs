@@ -276,7 +276,7 @@ fn finish(
     let is_kept = kept.is_ok();
     outputs.keep(kept.map(drop));
     // Without a wake-up there is no table: the last line gives the reason.
-    if outputs.prints() && (!run.follows() || run.cpus.iter().any(|cpu| cpu.cycles > 0)) {
+    if outputs.prints() && (!run.follows() || run.samples() != Some(0)) {
         let path = quoted(&path);
         let place = RunPlace { path: &path, newest: args.flags.run.output.is_none(), fresh: true };
         let place = is_kept.then_some(place);

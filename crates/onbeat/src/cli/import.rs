@@ -1,42 +1,51 @@
 //! `onbeat import`: another tool's result as a bundle.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::Environment;
 use super::outputs::{OutputFlags, Outputs, remark};
 use super::running::{block_signals, unless_stopped};
-use bundle::foreign;
+use bundle::foreign::{self, ImportOptions};
 use bundle::write::BundleWriter;
 use host::{self, random_u64, rt};
 use model::error::{Exit, Failure, Result};
-use model::text::quoted;
+use model::run::Run;
+use model::text::{quoted, several};
 use model::units::{Bare, Nanos, parse_span};
+use model::vocabulary::Quantity;
 use report::run::table;
 
 /// Histograms of any length fit; a file that is larger is something else.
-const FILE_LIMIT: u64 = 64 << 20;
+const FILE_LIMIT: u64 = foreign::FILE_LIMIT as u64;
 
 /// Keep another tool's result as a bundle
 ///
-/// Reads cyclictest's JSON (--json) and its histogram text (-h, -H, --histfile), of versions before
-/// and after 2.7. What such a file does not carry stays unknown, unless a flag gives it.
+/// The format is recognised by what the file says of itself: its heading, footer, command line,
+/// columns and units. Results within a longer log are found; several become DIR, DIR-2 and so on.
+/// What a file does not carry stays unknown, unless a flag gives it. `docs/formats.md` has the table
+/// of formats.
 #[derive(clap::Args)]
 #[command(
     mut_arg("json", |arg| arg.help("Write run.json there too; `-` is standard output, which then holds nothing else")),
     mut_arg("quiet", |arg| arg.help("Do not print the result")),
-    after_help = "Examples:\n  onbeat import results.json -i 200\n  onbeat import hist.txt -i 1000 -o bundle && onbeat report bundle -o latency.html"
+    after_help = "Examples:\n  onbeat import results.json -i 200\n  onbeat import hist.txt -i 1000 -o bundle && onbeat report bundle -o latency.html\n  onbeat import job.log --block 2\n  grep -v '#' hist.txt > rows.txt; onbeat import rows.txt --as cyclictest-text"
 )]
 pub struct Args {
-    /// The file
+    /// The file: plain, gzip, UTF-8 or UTF-16
     file: PathBuf,
-    /// The interval it was measured with, which it does not carry; a bare number is in us
+    /// Read the file as this format only, and accept rows without their heading
+    #[arg(long = "as", value_name = "FORMAT")]
+    format: Option<String>,
+    /// Keep only the Nth result of the file
+    #[arg(long, value_name = "N")]
+    block: Option<usize>,
+    /// Interval of the measurement, where the file does not state it; a bare number is in us
     #[arg(short, long, value_name = "SPAN")]
     interval: Option<String>,
-    /// The histogram text was written with cyclictest's -N: its numbers are ns, which it does not
-    /// say
+    /// Read numbers without a unit as nanoseconds, as cyclictest -N writes them
     #[arg(short = 'N', long)]
     nsecs: bool,
-    /// The folder to keep the run in; by default under ~/.local/state/onbeat/runs
+    /// Folder of the run; by default under ~/.local/state/onbeat/runs
     #[arg(short = 'o', long = "output", value_name = "DIR")]
     folder: Option<PathBuf>,
     #[command(flatten)]
@@ -46,43 +55,96 @@ pub struct Args {
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let shown = quoted(&args.file);
     let mut outputs = Outputs::of(&[&args.output.json], environment)?;
-    let interval = args.interval.as_deref().map(interval).transpose()?;
+    let options = ImportOptions {
+        format: args.format.as_deref().map(format_id),
+        interval: args.interval.as_deref().map(interval).transpose()?,
+        nanoseconds: args.nsecs,
+    };
     let bytes = host::read_user_file(&args.file, FILE_LIMIT).map_err(|error| {
         let remedy = match error.kind() {
             std::io::ErrorKind::PermissionDenied => "run as its owner",
-            _ => "give a result of cyclictest's",
+            std::io::ErrorKind::Other => "cut out the lines of the result",
+            _ => "give the output of a latency tool",
         };
         Failure::of_call(format!("cannot read {shown}"), &error, Exit::Usage, remedy)
     })?;
-    let mut run = foreign::import(&bytes).map_err(|what| Failure::usage(format!("{shown}: {what}")))?;
-    let is_json = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
-    if args.nsecs && is_json {
-        return Err(Failure::usage("-N is for histogram text: cyclictest's JSON says its unit itself"));
-    }
+    let mut results =
+        foreign::import(&bytes, &options).map_err(|what| Failure::usage(format!("{shown}: {what}")))?;
     drop(bytes);
-    if args.nsecs {
-        foreign::set_nanoseconds(&mut run);
+    if let Some(block) = args.block {
+        let count = results.len();
+        if !(1..=count).contains(&block) {
+            return Err(Failure::usage(format!(
+                "invalid --block {block}: {shown} holds {}",
+                several(count as u64, "result", "results")
+            )));
+        }
+        results = vec![results.swap_remove(block - 1)];
     }
-    if let Some(interval) = interval {
-        foreign::set_interval(&mut run, interval);
+    if results.len() > 1 && args.output.json.is_some() {
+        return Err(Failure::usage(format!(
+            "{shown} holds {} results, and --json takes one: choose it with --block",
+            results.len()
+        )));
     }
-    run.id = format!("import-{:016x}", random_u64());
-    let path = args.folder.clone().unwrap_or_else(|| environment.runs().join(&run.id));
+    let folders: Vec<PathBuf> = (0..results.len()).map(|index| folder(args, environment, index)).collect();
+    if let Some(there) = folders.iter().find(|folder| folder.exists()) {
+        return Err(Failure::usage(format!("{} exists already: choose another -o", quoted(there))));
+    }
     block_signals()?;
-    let writer = BundleWriter::create(&path, run.cpus.len())?;
-    let path = writer.finish(&run, &run.spikes)?;
-    rt::unblock_signals();
-    outputs.json(&args.output.json, &run);
-    if !args.output.quiet {
-        let table = table::render(&run, outputs.screen.columns, outputs.screen.color);
-        outputs.print(&format!("{table}kept in {}\n", quoted(&path)));
+    for (result, folder) in results.iter_mut().zip(folders) {
+        result.run.id = folder_name(&folder);
+        let mut writer = BundleWriter::create(&folder, result.run.cpus.len())?;
+        if !result.blocks.is_empty() {
+            writer.second(&result.blocks, &[]).map_err(Failure::internal)?;
+        }
+        let path = writer.finish(&result.run, &result.run.spikes)?;
+        outputs.json(&args.output.json, &result.run);
+        if !args.output.quiet {
+            let table = table::render(&result.run, outputs.screen.columns, outputs.screen.color);
+            outputs.print(&format!("{table}kept in {}\n", quoted(&path)));
+        }
+        result.remarks.iter().for_each(|what| remark(&format!("onbeat: {what}")));
     }
-    if run.plan.interval_ns.is_none() {
+    rt::unblock_signals();
+    if results.iter().any(|result| needs_interval(&result.run)) {
         remark(
             "onbeat: the interval is not in the file: give it with -i, so that cycle numbers become times",
         );
     }
     unless_stopped(outputs.end(Exit::Ok))
+}
+
+/// The name that `--as` takes; a tool's name alone is that of its text.
+fn format_id(name: &str) -> String {
+    match name {
+        "cyclictest" => "cyclictest-text".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+/// The folder of the result of this index, counted from 0.
+fn folder(args: &Args, environment: &Environment, index: usize) -> PathBuf {
+    let Some(first) = &args.folder else {
+        return environment.runs().join(format!("import-{:016x}", random_u64()));
+    };
+    if index == 0 {
+        return first.clone();
+    }
+    let name = first.file_name().map_or_else(Default::default, |name| name.to_string_lossy().into_owned());
+    first.with_file_name(format!("{name}-{}", index + 1))
+}
+
+/// A run's identity: the name of its default folder, or a random one.
+fn folder_name(folder: &Path) -> String {
+    let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
+    name.filter(|name| name.starts_with("import-")).unwrap_or_else(|| format!("import-{:016x}", random_u64()))
+}
+
+/// Whether times could be made of what the file lists by number.
+fn needs_interval(run: &Run) -> bool {
+    let measures = run.cpus.iter().any(|cpu| cpu.quantity() == Quantity::Wakeup.name());
+    measures && run.plan.interval_ns.is_none()
 }
 
 fn interval(text: &str) -> Result<Nanos> {

@@ -220,7 +220,7 @@ pub fn exit_of(run: &Run, first: Option<Failure>) -> Result<Exit> {
 }
 
 fn wakeups(run: &Run) -> u64 {
-    run.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.cycles))
+    run.samples().unwrap_or(0)
 }
 
 /// Why a hunt that follows threads saw no wake-up; `None` if it saw one, or if the end of the
@@ -328,7 +328,7 @@ mod tests {
     #[test]
     fn threads_that_end_before_a_wake_up_support_no_verdict() {
         let ended = |cycles, over_ns| {
-            let cpus = vec![CpuRun { cycles, ..CpuRun::default() }];
+            let cpus = vec![CpuRun { cycles: Some(cycles), ..CpuRun::default() }];
             let recorder = Some(Recorder { over_ns, ..Recorder::default() });
             exit_of(&Run { ended: "victim".into(), cpus, recorder, ..Run::default() }, None)
         };
@@ -346,7 +346,7 @@ mod tests {
         let run = |ended: Ended, kind: IntegrityKind, cycles| Run {
             command: Command::Hunt.into(),
             ended: ended.into(),
-            cpus: vec![CpuRun { cycles, ..CpuRun::default() }],
+            cpus: vec![CpuRun { cycles: Some(cycles), ..CpuRun::default() }],
             integrity: vec![entry(kind, None, false, format!("about {}", kind.name()))],
             ..Run::default()
         };

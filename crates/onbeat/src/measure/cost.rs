@@ -82,7 +82,7 @@ pub fn remarks(cpus: &[CpuRun]) -> Vec<Integrity> {
             "the measuring thread took {percent:.0} % of this cpu for itself: what else has to run there \
             waits for it, and a longer interval (-i) would show other latencies"
         );
-        entry(IntegrityKind::CpuShare, Some(cpu.cpu), false, detail)
+        entry(IntegrityKind::CpuShare, cpu.cpu, false, detail)
     };
     cpus.iter().filter(notable).map(remark).collect()
 }
@@ -166,7 +166,7 @@ mod tests {
     fn a_share_has_a_remark_from_half_on() {
         assert_eq!(share(Nanos(123_456), Nanos(1_000_000)), Some(0.1235));
         assert_eq!(share(Nanos(1), Nanos(0)), None);
-        let cpu = |cpu, share| CpuRun { cpu: Cpu(cpu), cpu_share: share, ..CpuRun::default() };
+        let cpu = |cpu, share| CpuRun { cpu: Some(Cpu(cpu)), cpu_share: share, ..CpuRun::default() };
         let said = remarks(&[cpu(0, None), cpu(1, Some(0.499)), cpu(2, Some(0.5))]);
         assert_eq!(said.iter().map(|entry| entry.cpu).collect::<Vec<_>>(), [Some(Cpu(2))]);
         assert!(said[0].detail.contains("50 %") && !said[0].invalidates, "{:?}", said[0]);

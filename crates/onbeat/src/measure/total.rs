@@ -90,11 +90,11 @@ impl Total {
     /// unmapped.
     pub fn fill(&self, cpu: &mut CpuRun) {
         let any = self.cycles > 0;
-        cpu.cpu = self.cpu;
+        cpu.cpu = Some(self.cpu);
         cpu.core_type.clone_from(&self.core_type);
         let planned = self.interval.0 > 0;
         (cpu.t0_mono_ns, cpu.interval_ns) = (Some(self.start), planned.then_some(self.interval));
-        cpu.cycles = self.cycles;
+        cpu.cycles = Some(self.cycles);
         cpu.missed = self.slots_missed();
         cpu.scheduled = cpu.missed.map(|missed| self.cycles + missed);
         (cpu.early, cpu.warmup) = (Some(self.rows.get(EARLY_BUCKET)), Some(self.warmup));
@@ -185,7 +185,7 @@ mod tests {
         total.add_block(&taken(&[-5, 10, 2_000], &[1_000]), Nanos(0));
         total.add_block(&taken(&[-7, 90_000], &[50, 60]), Nanos(0));
         let cpu = total.document();
-        assert_eq!((cpu.cycles, cpu.missed, cpu.scheduled, cpu.early), (5, Some(3), Some(8), Some(2)));
+        assert_eq!((cpu.cycles, cpu.missed, cpu.scheduled, cpu.early), (Some(5), Some(3), Some(8), Some(2)));
         assert_eq!((cpu.min_ns, cpu.max_ns), (Some(Nanos(-7)), Some(Nanos(90_000))));
         assert_eq!(cpu.mean_ns, Some(Nanos(18_400)));
         assert_eq!(cpu.histogram[0], Bucket::new(Nanos(-7), Nanos(0), 2));
@@ -200,7 +200,7 @@ mod tests {
     fn no_samples_give_nulls_and_sums_of_zero() {
         let cpu = Total::new(Cpu(0), Nanos(1), Nanos(0)).document();
         assert_eq!((cpu.min_ns, cpu.mean_ns, cpu.max_ns, cpu.p50_ns), (None, None, None, None));
-        assert_eq!((cpu.cycles, cpu.scheduled), (0, Some(0)));
+        assert_eq!((cpu.cycles, cpu.scheduled), (Some(0), Some(0)));
     }
 
     #[test]
@@ -208,7 +208,7 @@ mod tests {
         let mut total = Total::new(Cpu(0), Nanos(0), Nanos(0));
         total.add_block(&taken(&[10, 20], &[]), Nanos(0));
         let cpu = total.document();
-        assert_eq!((cpu.cycles, cpu.missed, cpu.scheduled, cpu.interval_ns), (2, None, None, None));
+        assert_eq!((cpu.cycles, cpu.missed, cpu.scheduled, cpu.interval_ns), (Some(2), None, None, None));
         assert_eq!((cpu.deadline_histogram, cpu.worst[0].cycle), (None, None));
     }
 

@@ -8,7 +8,7 @@ use model::keyword::Word;
 use model::run;
 use model::units::{Cpu, CpuSet, Nanos};
 use model::vocabulary::Policy;
-use model::vocabulary::{Expiry, IdleStates, Preempt, Probe, SchedulePhase, WakeMechanism};
+use model::vocabulary::{Expiry, IdleStates, Preempt, Probe, Quantity, SchedulePhase, WakeMechanism};
 
 pub mod intent;
 
@@ -313,7 +313,14 @@ impl MeasurePlan {
     /// A CPU's part of `run.json` before anything is counted.
     pub fn blank_cpu(&self, index: usize) -> run::CpuRun {
         let probe = self.probe.as_ref();
+        let measures = match probe.map(|probe| probe.probe) {
+            None => Quantity::Wakeup,
+            Some(Probe::Spin) => Quantity::Gap,
+            Some(Probe::Ipc) => Quantity::Ipc,
+            Some(Probe::Switch) => Quantity::Switch,
+        };
         run::CpuRun {
+            measures: measures.into(),
             kind: probe.map_or_else(String::new, |probe| probe.kind.clone()),
             from_cpu: probe.and_then(|probe| probe.from.get(index).copied()),
             ..run::CpuRun::default()

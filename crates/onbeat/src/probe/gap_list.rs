@@ -47,9 +47,9 @@ impl GapList {
     /// there.
     fn list(&self, cpus: &[CpuRun]) -> Vec<SpinGap> {
         let kept = self.kept.iter().map(|Reverse((ns, Reverse(mono), cpu))| (*mono, *cpu, *ns));
-        let worst = cpus.iter().flat_map(|cpu| {
+        let worst = cpus.iter().filter_map(|cpu| Some((cpu.cpu?, cpu))).flat_map(|(number, cpu)| {
             let known = cpu.worst.iter().filter_map(|worst| worst.mono_ns.zip(worst.latency_ns));
-            known.map(|(after, ns)| (after - ns, cpu.cpu, ns))
+            known.map(move |(after, ns)| (after - ns, number, ns))
         });
         let all: BTreeSet<(Nanos, Cpu, Nanos)> = kept.chain(worst).collect();
         all.into_iter().map(|(mono_ns, cpu, ns)| SpinGap { cpu, mono_ns, ns }).collect()
@@ -94,7 +94,7 @@ impl OnSpikes for GapList {
         if last {
             let counts = since(&self.before, &interrupts());
             for cpu in &mut run.cpus {
-                cpu.interrupts = counts.get(&cpu.cpu).cloned().unwrap_or_default();
+                cpu.interrupts = cpu.cpu.and_then(|cpu| counts.get(&cpu).cloned()).unwrap_or_default();
             }
         }
         fill_gaps(run, |cpus| self.list(cpus));
@@ -104,7 +104,7 @@ impl OnSpikes for GapList {
 /// What is not in the list is counted: every gap is in a histogram.
 fn fill_gaps(run: &mut Run, list: impl FnOnce(&[CpuRun]) -> Vec<SpinGap>) {
     let gaps = list(&run.cpus);
-    let found = run.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.cycles));
+    let found = run.samples().unwrap_or(0);
     run.gaps_dropped = Some(found.saturating_sub(gaps.len() as u64));
     run.gaps = Some(gaps);
 }
@@ -155,7 +155,7 @@ mod tests {
         list.on_spikes(&all[..100], 0);
         list.on_spikes(&all[100..], 0);
         let mut run =
-            Run { cpus: vec![CpuRun { cycles: gaps as u64, ..CpuRun::default() }], ..Run::default() };
+            Run { cpus: vec![CpuRun { cycles: Some(gaps as u64), ..CpuRun::default() }], ..Run::default() };
         list.fill(&mut run, false);
         let kept = run.gaps.expect("a list");
         assert_eq!(
@@ -175,7 +175,7 @@ mod tests {
             mono_ns: Some(Nanos(190)),
             ..model::run::Worst::default()
         };
-        let cpu = CpuRun { cpu: Cpu(2), cycles: 1, worst: vec![worst], ..CpuRun::default() };
+        let cpu = CpuRun { cpu: Some(Cpu(2)), cycles: Some(1), worst: vec![worst], ..CpuRun::default() };
         let mut run = Run { cpus: vec![cpu], ..Run::default() };
         GapList::new(Nanos(5)).fill(&mut run, false);
         let only = SpinGap { cpu: Cpu(2), mono_ns: Nanos(100), ns: Nanos(90) };

@@ -74,7 +74,7 @@ pub fn stack(slice: &Slice) -> String {
 /// When a spike was: the time of day where it is among a CPU's worst, else the time since the
 /// start.
 pub fn when(spike: &Spike, run: &Run) -> String {
-    let worst = run.cpus.iter().filter(|cpu| cpu.cpu == spike.cpu).flat_map(|cpu| &cpu.worst);
+    let worst = run.cpus.iter().filter(|cpu| cpu.cpu == Some(spike.cpu)).flat_map(|cpu| &cpu.worst);
     let mut known = worst.filter(|worst| worst.mono_ns == Some(spike.actual_ns) && !worst.time.is_empty());
     if let Some(worst) = known.next() {
         return format!("at {}", MachineClock::of(run).moment(&worst.time));

@@ -8,7 +8,7 @@ use crate::palette::{BOLD, PLAIN, Palette, RED, Style};
 use crate::totals::{largest, sum_rows};
 use crate::words::{MachineClock, clean, duration, percent, several, span};
 use model::histogram::quantile;
-use model::run::{CpuRun, Run};
+use model::run::Run;
 use model::units::Nanos;
 use model::vocabulary::{Command, Ended, Policy};
 
@@ -35,9 +35,9 @@ pub fn render(run: &Run, place: Option<RunPlace>, width: usize, color: bool) -> 
 pub fn late(run: &Run) -> String {
     let Some(worst) = at_worst(run) else { return sentences::verdict(run) };
     let (one, many) = probes::sample(run);
-    let cycles = run.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.cycles));
+    let Some(cycles) = run.samples() else { return format!("{worst}.") };
     let length = run.elapsed_ns.map_or_else(String::new, |length| format!(" in {}", duration(length)));
-    let missed = run.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.missed.unwrap_or(0)));
+    let missed = run.missed();
     // What was missed is in no quantile: it is said first, so that none is quoted without it.
     let (all, of) = match missed {
         0 => (format!("{}{length}", several(cycles, one, many)), None),
@@ -61,19 +61,19 @@ pub fn late(run: &Run) -> String {
 /// The largest latency with its CPU and its time.
 pub fn at_worst(run: &Run) -> Option<String> {
     let max = largest(run)?;
-    let cpu = run.cpus.iter().find(|cpu| cpu.max_ns == Some(max))?;
+    let cpu = run.primary().find(|cpu| cpu.max_ns == Some(max))?;
     let worst = cpu.worst.first().filter(|worst| worst.latency_ns == cpu.max_ns && !worst.time.is_empty());
     let when =
         worst.map_or_else(String::new, |worst| format!(" at {}", MachineClock::of(run).moment(&worst.time)));
-    Some(format!("{} at worst, on CPU {}{when}", span(max), cpu.cpu))
+    Some(format!("{} at worst, on {}{when}", span(max), cpu.name()))
 }
 
 /// The quantile that so many samples determine.
 fn nearly_all(run: &Run) -> Option<(&'static str, Nanos)> {
-    if run.cpus.iter().any(|cpu| cpu.overflows.unwrap_or(0) > 0 || cpu.is_summary()) {
+    if run.primary().any(|cpu| cpu.overflows.unwrap_or(0) > 0 || cpu.is_summary()) {
         return None;
     }
-    let rows = sum_rows(run.cpus.iter().map(|cpu| cpu.histogram.as_slice()));
+    let rows = sum_rows(run.primary().map(|cpu| cpu.histogram.as_slice()));
     let count = rows.iter().try_fold(0u64, |sum, row| sum.checked_add(row.count)).unwrap_or(0);
     let (share, per_million) = match count {
         0..100 => return None,
@@ -85,8 +85,7 @@ fn nearly_all(run: &Run) -> Option<(&'static str, Nanos)> {
 
 /// What the missed slots are of all.
 fn missed_share(run: &Run) -> String {
-    let sum = |of: fn(&CpuRun) -> u64| run.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(of(cpu)));
-    let (cycles, missed) = (sum(|cpu| cpu.cycles), sum(|cpu| cpu.missed.unwrap_or(0)));
+    let (cycles, missed) = (run.samples().unwrap_or(0), run.missed());
     percent(missed as f64 / (cycles as f64 + missed as f64).max(1.0))
 }
 
@@ -122,7 +121,7 @@ pub fn besides_the_host(run: &Run, place: &str) -> (String, Style) {
     if !run.complete {
         return ("as far as it goes: the run is still on or was killed".into(), RED);
     }
-    let missed = run.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.missed.unwrap_or(0)));
+    let missed = run.missed();
     let mut words = match run.integrity.len() as u64 {
         // What would have been seen then is not among the wake-ups.
         0 if missed > 0 => MISSING.to_owned(),
@@ -156,7 +155,7 @@ fn next(run: &Run, place: Option<RunPlace>) -> String {
 pub fn hunt(run: &Run) -> String {
     let mut command = "onbeat hunt -D 60s".to_owned();
     // All CPUs are what a hunt takes by itself.
-    let measured: model::units::CpuSet = run.cpus.iter().map(|cpu| cpu.cpu).collect();
+    let measured: model::units::CpuSet = run.cpus.iter().filter_map(|cpu| cpu.cpu).collect();
     if !run.cpus.is_empty() && run.host.online != measured.to_string() {
         command += &format!(" -a {measured}");
     }

@@ -188,7 +188,7 @@ fn all_conditions(run: &Run) -> Vec<(&'static str, String)> {
         ("idle", idle(run)),
         ("clocksource", known(&run.host.clocksource)),
         ("virtual machine", virtualization(run)),
-        ("measured CPUs", cpu_list(run.cpus.iter().map(|cpu| cpu.cpu))),
+        ("measured CPUs", cpu_list(run.primary().filter_map(|cpu| cpu.cpu))),
         ("housekeeping", cpu_list(run.plan.housekeeping.iter().copied())),
         ("started", started(run)),
         ("length", length(run)),

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use super::{conditions, sentences};
 use crate::words;
 use model::histogram::Bucket;
-use model::run::Run;
+use model::run::{CpuRun, Run};
 use model::units::Nanos;
 
 /// The histograms of a run.
@@ -16,7 +16,7 @@ pub fn csv(run: &Run) -> String {
     comments(run, &mut text);
     text.push_str("lower_ns,upper_ns");
     for cpu in &run.cpus {
-        let _ = write!(text, ",cpu{}", cpu.cpu);
+        let _ = write!(text, ",{}", column_name(cpu));
     }
     text.push_str(",sum\n");
     let mut rows: BTreeMap<(Nanos, Nanos), BTreeMap<usize, u64>> = BTreeMap::new();
@@ -64,10 +64,16 @@ fn comments(run: &Run, text: &mut String) {
         let missed = words::or_dash(cpu.missed);
         let _ = writeln!(
             text,
-            "# cpu{}: cycles {}, missed {missed}, min_ns {min}, mean_ns {mean}, max_ns {max}",
-            cpu.cpu, cpu.cycles
+            "# {}: cycles {}, missed {missed}, min_ns {min}, mean_ns {mean}, max_ns {max}",
+            column_name(cpu),
+            words::or_dash(cpu.cycles)
         );
     }
+}
+
+/// The thread in one word: `cpu2`, `thread0`, `cpu2_irq`.
+fn column_name(cpu: &CpuRun) -> String {
+    cpu.name().to_ascii_lowercase().replacen(' ', "", 1).replace(' ', "_")
 }
 
 /// A spreadsheet breaks a comment at its separators like any line, and takes a cell that begins
@@ -110,10 +116,10 @@ mod tests {
         for sample in [fixture::quiet(), fixture::early(), fixture::many(), fixture::empty()] {
             let columns = columns(&csv(&sample.run));
             for (cpu, (name, sum)) in sample.run.cpus.iter().zip(&columns) {
-                assert_eq!((name, *sum), (&format!("cpu{}", cpu.cpu), cpu.cycles));
+                assert_eq!((name.as_str(), Some(*sum)), (column_name(cpu).as_str(), cpu.cycles));
             }
             let (name, sum) = columns.last().unwrap();
-            assert_eq!((name.as_str(), *sum), ("sum", sample.run.cpus.iter().map(|cpu| cpu.cycles).sum()));
+            assert_eq!((name.as_str(), Some(*sum)), ("sum", sample.run.samples()));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{conditions, probes, sentences};
 use crate::palette::{BOLD, DIM, PLAIN, Palette, RED};
-use crate::words::{clean, us_or_dash, wrapped};
+use crate::words::{clean, or_dash, us_or_dash, wrapped};
 use model::run::{CpuRun, Run};
 
 const HEADS: [&str; 11] =
@@ -62,8 +62,8 @@ fn cells(cpu: &CpuRun) -> [String; HEADS.len()] {
     [
         clean(&cpu.kind),
         cpu.from_cpu.map_or_else(String::new, |from| from.to_string()),
-        cpu.cpu.to_string(),
-        cpu.cycles.to_string(),
+        cpu.label(),
+        or_dash(cpu.cycles),
         us_or_dash(cpu.min_ns),
         us_or_dash(cpu.mean_ns),
         us_or_dash(cpu.p50_ns),

@@ -141,14 +141,14 @@ fn side_by_side(inputs: &[Input]) -> Markup {
                 tbody {
                     @for (i, input) in inputs.iter().enumerate() {
                         @let sum = table::sum(input.run);
-                        @let worst = input.run.cpus.iter().max_by_key(|cpu| cpu.max_ns);
+                        @let worst = input.run.primary().max_by_key(|cpu| cpu.max_ns);
                         tr {
                             th class="left" { a href={ "#run-" (i + 1) } { (clean(input.title)) } }
                             td class="left more" { (clean(&input.run.host.release)) }
                             td class="more" { (sum[1]) } td { (sum[2]) } td class="more" { (sum[5]) }
                             td class="more" { (sum[8]) }
                             td class="top" { (us_or_dash(worst.and_then(|cpu| cpu.max_ns))) }
-                            td class="left" { @if let Some(cpu) = worst { "CPU " (cpu.cpu) } }
+                            td class="left" { @if let Some(cpu) = worst { (cpu.name()) } }
                             td class="left" { (state(input)) }
                         }
                     }

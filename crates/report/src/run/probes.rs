@@ -43,7 +43,9 @@ fn places(run: &Run) -> String {
         .cpus
         .iter()
         .filter_map(|cpu| {
-            cpu.from_cpu.filter(|from| *from != cpu.cpu).map(|from| format!("{from} to {}", cpu.cpu))
+            cpu.from_cpu
+                .filter(|from| Some(*from) != cpu.cpu)
+                .map(|from| format!("{from} to {}", cpu.label()))
         })
         .collect();
     if across.is_empty() { "both on one CPU".into() } else { format!("across CPUs: {}", across.join(", ")) }
@@ -105,14 +107,14 @@ pub fn gaps(run: &Run) -> Vec<String> {
         let named: Vec<String> = cpu.interrupts.iter().enumerate().filter_map(counted).collect();
         let more = cpu.interrupts.len().saturating_sub(SHOWN);
         let more = if more > 0 { format!(", and {more} more in run.json") } else { String::new() };
-        lines.push(format!("interrupts of CPU {} meanwhile: {}{more}", cpu.cpu, named.join(", ")));
+        lines.push(format!("interrupts of {} meanwhile: {}{more}", cpu.name(), named.join(", ")));
     }
     lines
 }
 
 /// Its time of day, where the worst of its CPU have one; else from the start of the CPU's run.
 fn when(run: &Run, gap: &SpinGap) -> String {
-    let cpu = run.cpus.iter().find(|cpu| cpu.cpu == gap.cpu);
+    let cpu = run.cpus.iter().find(|cpu| cpu.cpu == Some(gap.cpu));
     let ends = Nanos(gap.mono_ns.0.saturating_add(gap.ns.0));
     let timed = cpu.and_then(|cpu| cpu.worst.iter().find(|worst| worst.mono_ns == Some(ends)));
     match (timed, cpu.and_then(|cpu| cpu.t0_mono_ns)) {

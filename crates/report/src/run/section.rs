@@ -215,12 +215,12 @@ fn sum_row(run: &Run) -> Markup {
 
 fn cpu_row(cpu: &CpuRun, run: &Run) -> Markup {
     let values = [cpu.min_ns, cpu.mean_ns, cpu.p50_ns, cpu.p99_ns, cpu.p999_ns, cpu.p9999_ns, cpu.max_ns];
-    let counts = [cpu.cycles.to_string(), or_dash(cpu.missed), or_dash(cpu.early)];
+    let counts = [or_dash(cpu.cycles), or_dash(cpu.missed), or_dash(cpu.early)];
     let cells = counts.into_iter().chain(values.map(us_or_dash));
     let when = cpu.worst.first().filter(|worst| worst.latency_ns == cpu.max_ns);
     html! {
         tr {
-            th scope="row" { (cpu.cpu) }
+            th scope="row" { (cpu.label()) }
             @for (cell, (head, less)) in cells.zip(HEADS) {
                 td class=[less.then_some("more").or((head == "max").then_some("top"))] { (cell) }
             }
@@ -251,7 +251,7 @@ fn worst(run: &Run) -> Markup {
                 tbody { @for (cpu, worst) in all.iter().take(WORST) {
                     tr {
                         td class="top" { (worst.latency_ns.map_or_else(|| "not known".into(), us)) }
-                        td { (cpu.cpu) } td { (or_dash(worst.cycle)) }
+                        td { (cpu.label()) } td { (or_dash(worst.cycle)) }
                         td class="left" { (MachineClock::of(run).time_of_day(&worst.time)) }
                     }
                 } }
@@ -272,7 +272,7 @@ fn beyond(run: &Run) -> Markup {
         h2 { "Wake-ups beyond the histogram's end" }
         @for cpu in run.cpus.iter().filter(|cpu| listed(cpu) > 0) {
             p {
-                "CPU " (cpu.cpu) ": "
+                (cpu.name()) ": "
                 @if let Some(from) = cpu.beyond_from() { "each at least " (span(from)) ", how late is not known. " }
                 @if cpu.overflows.is_some_and(|all| all > listed(cpu)) {
                     "The first " (listed(cpu)) " of " (or_dash(cpu.overflows)) ", which are not the worst, by their cycle: "

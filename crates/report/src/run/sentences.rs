@@ -40,15 +40,13 @@ pub fn oddities(run: &Run) -> Vec<String> {
     let mut notes = Vec::new();
     for cpu in &run.cpus {
         if cpu.is_summary() {
-            let n = several(cpu.cycles, "sample", "samples");
-            notes.push(format!(
-                "CPU {}: {n} without a histogram: what the table has is all that is known.",
-                cpu.cpu
-            ));
+            let n = cpu.cycles.map_or("samples".into(), |n| several(n, "sample", "samples"));
+            let name = cpu.name();
+            notes.push(format!("{name}: {n} without a histogram: what the table has is all that is known."));
         }
         if let Some(n) = cpu.overflows.filter(|&n| n > 0) {
             let what = several(n, "sample", "samples");
-            notes.push(format!("CPU {}: {what} {}.", cpu.cpu, beyond(cpu.beyond_from())));
+            notes.push(format!("{}: {what} {}.", cpu.name(), beyond(cpu.beyond_from())));
         }
         if let Some(n) = cpu.early.filter(|&n| n > 0) {
             let down = cpu
@@ -56,7 +54,7 @@ pub fn oddities(run: &Run) -> Vec<String> {
                 .filter(|min| min.0 < 0)
                 .map(|min| format!(", by up to {}", span(Nanos(min.0.saturating_neg()))));
             let what = several(n, "wake-up", "wake-ups");
-            notes.push(format!("CPU {}: {what} before the time{}.", cpu.cpu, down.unwrap_or_default()));
+            notes.push(format!("{}: {what} before the time{}.", cpu.name(), down.unwrap_or_default()));
         }
     }
     notes
@@ -65,17 +63,17 @@ pub fn oddities(run: &Run) -> Vec<String> {
 /// What the reader wants to know first.
 pub fn verdict(run: &Run) -> String {
     let cpus = &run.cpus;
-    let cycles = cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.cycles));
-    let Some(worst) = cpus.iter().filter(|cpu| cpu.max_ns.is_some()).max_by_key(|cpu| cpu.max_ns) else {
+    let cycles = run.samples();
+    let Some(worst) = run.primary().filter(|cpu| cpu.max_ns.is_some()).max_by_key(|cpu| cpu.max_ns) else {
         return match cycles {
-            0 => "No wake-up was measured.".into(),
-            n => format!("Of {} the largest latency is not known.", several(n, "wake-up", "wake-ups")),
+            Some(0) => "No wake-up was measured.".into(),
+            n => format!("Of {} the largest latency is not known.", wake_ups(n)),
         };
     };
     if largest(run).is_none() {
         return format!(
-            "The largest latency is not known: of some CPUs it is, CPU {} having {}, of others not.",
-            worst.cpu,
+            "The largest latency is not known: of some CPUs it is, {} having {}, of others not.",
+            worst.name(),
             worst.max_ns.map_or_else(|| or_dash::<u64>(None), span)
         );
     }
@@ -86,8 +84,12 @@ pub fn verdict(run: &Run) -> String {
     let missed =
         if missed > 0 { format!("; {} missed", several(missed, "slot", "slots")) } else { String::new() };
     let on = several(cpus.len() as u64, "CPU", "CPUs");
-    let cycles = several(cycles, "wake-up", "wake-ups");
+    let cycles = wake_ups(cycles);
     // What is armed adds to every wake-up: such a maximum is not the machine's.
     let armed = if run.command == Command::Hunt { ", with events armed," } else { "" };
-    format!("The largest latency of {cycles} on {on}{armed} was {max}, on CPU {}{when}{missed}.", worst.cpu)
+    format!("The largest latency of {cycles} on {on}{armed} was {max}, on {}{when}{missed}.", worst.name())
+}
+
+fn wake_ups(count: Option<u64>) -> String {
+    count.map_or("wake-ups".into(), |n| several(n, "wake-up", "wake-ups"))
 }

@@ -70,10 +70,10 @@ pub fn svg(inputs: &[Input]) -> String {
 }
 
 fn headline_times(run: &Run) -> String {
-    let cycles = run.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.cycles));
+    let wake_ups = run.samples().map_or("wake-ups".into(), |n| several(n, "wake-up", "wake-ups"));
     let interval = run.plan.interval_ns.map_or_else(String::new, |i| format!(", interval {}", span(i)));
     let length = run.elapsed_ns.map_or_else(String::new, |l| format!(" in {}", words::duration(l)));
-    format!("{}{length}{interval}", several(cycles, "wake-up", "wake-ups"))
+    format!("{wake_ups}{length}{interval}")
 }
 
 #[cfg(test)]

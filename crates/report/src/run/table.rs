@@ -237,8 +237,8 @@ fn fitting(lines: &[Line], available: usize) -> (Vec<usize>, [usize; COLUMNS.len
 fn cells(cpu: &CpuRun, clock: &MachineClock) -> [String; COLUMNS.len()] {
     let worst = cpu.worst.first().filter(|worst| worst.latency_ns == cpu.max_ns);
     [
-        cpu.cpu.to_string(),
-        cpu.cycles.to_string(),
+        cpu.label(),
+        or_dash(cpu.cycles),
         or_dash(probes::beside(cpu)),
         us_or_dash(cpu.min_ns),
         us_or_dash(cpu.mean_ns),
@@ -253,19 +253,19 @@ fn cells(cpu: &CpuRun, clock: &MachineClock) -> [String; COLUMNS.len()] {
 
 /// All CPUs as one; the quantiles are of all samples together.
 pub fn sum(run: &Run) -> [String; COLUMNS.len()] {
-    let rows = sum_rows(run.cpus.iter().map(|cpu| cpu.histogram.as_slice()));
+    let rows = sum_rows(run.primary().map(|cpu| cpu.histogram.as_slice()));
     // A damaged file can count more than fits.
     let total = rows.iter().try_fold(0u64, |sum, row| sum.checked_add(row.count));
-    let whole = total.is_some_and(|n| n > 0) && run.cpus.iter().all(|cpu| cpu.overflows.unwrap_or(0) == 0);
-    let worst = run.cpus.iter().max_by_key(|cpu| cpu.max_ns);
+    let whole = total.is_some_and(|n| n > 0) && run.primary().all(|cpu| cpu.overflows.unwrap_or(0) == 0);
+    let worst = run.primary().max_by_key(|cpu| cpu.max_ns);
     let max = largest(run);
     let at = |per_million| us_or_dash(if whole { quantile(&rows, max, per_million) } else { None });
-    let missed = run.cpus.iter().try_fold(0u64, |sum, cpu| Some(sum.saturating_add(cpu.missed?)));
+    let missed = run.primary().try_fold(0u64, |sum, cpu| Some(sum.saturating_add(cpu.missed?)));
     [
         "all".into(),
-        run.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.cycles)).to_string(),
+        or_dash(run.samples()),
         or_dash(missed),
-        us_or_dash(run.cpus.iter().filter_map(|cpu| cpu.min_ns).min()),
+        us_or_dash(run.primary().filter_map(|cpu| cpu.min_ns).min()),
         mean(run).map_or_else(|| words::UNKNOWN.into(), us),
         at(500_000),
         at(990_000),
@@ -281,9 +281,10 @@ pub fn sum(run: &Run) -> [String; COLUMNS.len()] {
 /// The mean of all samples, where every CPU's is known.
 fn mean(run: &Run) -> Option<Nanos> {
     let (mut sum, mut n) = (0i128, 0i128);
-    for cpu in run.cpus.iter().filter(|cpu| cpu.cycles > 0) {
-        sum += i128::from(cpu.mean_ns?.0) * i128::from(cpu.cycles);
-        n += i128::from(cpu.cycles);
+    for cpu in run.primary().filter(|cpu| cpu.cycles != Some(0)) {
+        let cycles = i128::from(cpu.cycles?);
+        sum += i128::from(cpu.mean_ns?.0) * cycles;
+        n += cycles;
     }
     (n > 0).then(|| Nanos((sum / n) as i64))
 }
@@ -323,8 +324,11 @@ mod tests {
     fn of_very_many_cpus_the_latest_are_listed_unless_all_is_asked_for() {
         let mut run = fixture::quiet().run;
         let one = run.cpus[0].clone();
-        let many =
-            |cpu: u32| CpuRun { cpu: Cpu(cpu), max_ns: Some(Nanos(1_000 + i64::from(cpu))), ..one.clone() };
+        let many = |cpu: u32| CpuRun {
+            cpu: Some(Cpu(cpu)),
+            max_ns: Some(Nanos(1_000 + i64::from(cpu))),
+            ..one.clone()
+        };
         run.cpus = (0..MANY as u32).map(many).collect();
         let all = summary(&run, 120, false);
         assert!(all.contains("\n  0 ") && !all.contains("-v lists all"), "{all}");

@@ -116,7 +116,7 @@ fn what_was_measured_and_not_recorded_carries_no_verdict() {
     let found = compared(&runs("whole", 120), &runs("cut", 60), &["--limit", "50us"], 7);
     assert!(found["reason"].as_str().unwrap().contains("lost records"), "{found}");
     let silent = place.bundle("silent", &us, |run, _| {
-        let other = CpuRun { cpu: Cpu(1), ..run.cpus[0].clone() };
+        let other = CpuRun { cpu: Some(Cpu(1)), ..run.cpus[0].clone() };
         run.cpus.push(other);
         run.plan.cpus.push(Cpu(1));
     });
@@ -169,7 +169,7 @@ fn the_environment_is_compared_and_nonsense_is_refused() {
     let said = refused(&["compare", &plain, &slow], 2);
     assert!(said.contains("plan.interval_ns") && said.contains("interval"), "differences first: {said}");
     let wide = place.bundle("wide", &us, |run, blocks| {
-        let other = CpuRun { cpu: Cpu(1), ..run.cpus[0].clone() };
+        let other = CpuRun { cpu: Some(Cpu(1)), ..run.cpus[0].clone() };
         run.cpus.push(other);
         run.plan.cpus.push(Cpu(1));
         let twins: Vec<Block> = blocks.iter().map(|block| Block { cpu: Cpu(1), ..block.clone() }).collect();

@@ -32,7 +32,7 @@ fn five_minutes_add_up(folder: &Path) {
     assert_eq!(unread.unwrap(), 0);
     for cpu in &bundle.run.cpus {
         let rows = cpu.histogram.iter().map(|bucket| (row_of(bucket.upper - Nanos(1)), bucket.count));
-        assert_eq!(sums.remove(&cpu.cpu).unwrap_or_default().counts(), RowCounts::of_rows(rows));
+        assert_eq!(sums.remove(&cpu.cpu.unwrap()).unwrap_or_default().counts(), RowCounts::of_rows(rows));
     }
     assert!(sums.is_empty(), "{sums:?}");
 }

@@ -95,9 +95,9 @@ fn made(name: &str, us: &[f64]) -> (Run, Vec<Block>) {
     let max = blocks.iter().filter_map(|block| block.max_ns).max().unwrap();
     let cycles = us.len() as u64 * 1_000;
     let mut cpu = CpuRun {
-        cpu: Cpu(0),
+        cpu: Some(Cpu(0)),
         interval_ns: Some(Nanos::MILLI),
-        cycles,
+        cycles: Some(cycles),
         histogram: vec![Bucket::new(Nanos(0), Nanos(max.0 + 1), cycles)],
         max_ns: Some(max),
         worst: vec![Worst { latency_ns: Some(max), ..Worst::default() }],

@@ -28,7 +28,7 @@ fn calls(place: &Place) -> String {
 /// So many late wake-ups, of 50 us or more, among all.
 fn late(us: u64) -> impl Fn(&mut Run, &mut Vec<Block>) {
     move |run, _| {
-        let rows = [(0, 50_000, run.cpus[0].cycles - us), (50_000, 100_000, us)];
+        let rows = [(0, 50_000, run.cpus[0].cycles.unwrap() - us), (50_000, 100_000, us)];
         let rows = rows.into_iter().filter(|row| row.2 > 0);
         run.cpus[0].histogram = rows.map(|(from, to, n)| Bucket::new(Nanos(from), Nanos(to), n)).collect();
         run.cpus[0].max_ns = None;

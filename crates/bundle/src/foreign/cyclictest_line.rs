@@ -3,6 +3,7 @@
 //! Source: rt-tests' cyclictest.c, print_hist and print_stat, versions 2.1 to 2.9.
 
 use super::{THREAD_LIMIT, quoted};
+use model::units::{CPU_LIMIT, Cpu};
 
 /// A line that carries something; the lists are one number per thread and, with `-H`, a last one
 /// over all.
@@ -24,19 +25,35 @@ pub(super) enum Line {
     OverflowCycles(usize, Vec<u64>),
     /// `T: 0 ( 8976) P:80 I:1000 C:    500 Min:     16 Act:   18 Avg:   23 Max:     717`.
     Summary(usize, Summary),
-    /// `policy: fifo: loadavg: ...`.
-    Policy(String),
+    /// `policy: fifo: loadavg: ...`: the policy, and the three load averages.
+    Policy(String, String),
+    /// A thread and its CPU, with `-v`.
+    ThreadCpu(usize, Cpu),
+    /// A thread and its interval in microseconds, with `-v`.
+    ThreadInterval(usize, u32),
+    /// A thread, the number of a wake-up and its latency, with `-v`.
+    Sample(usize, u64, i64),
+    /// A thread, a latency and its time in microseconds of CLOCK_MONOTONIC, with `--spike`.
+    Spike(usize, i64, u64),
+    /// `# Histogram`.
+    Heading,
+    /// Another line of the tool's own that begins with `#`.
+    Frame,
+    /// A line that begins with `#` and is not the tool's.
+    Comment,
     /// `# Break value: 218`: `-b` ended the run.
     Break,
     /// `# /dev/cpu_dma_latency set to 0us`.
     IdleHeld,
-    /// Anything else that the tool prints between its results.
-    Chatter,
+    /// Anything else.
+    Other,
 }
 
 /// The numbers of a `T:` line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Summary {
+    /// The thread's id; 0 until it runs.
+    pub tid: u64,
     pub priority: u32,
     /// In microseconds, also with `-N`.
     pub interval_us: u32,
@@ -48,33 +65,66 @@ pub(super) struct Summary {
 
 /// Parses a line; the error states what was expected.
 pub(super) fn parse(line: &str) -> Result<Line, String> {
-    let line = without_cursor_moves(line).trim();
+    let line = line.trim();
     if let Some(rest) = line.strip_prefix('#') {
         return parse_comment(rest.trim_start());
     }
-    if let Some(rest) = line.strip_prefix("T:") {
-        return parse_summary(rest).ok_or_else(|| {
+    if let Some(rest) = line.strip_prefix("T:").filter(|rest| begins_with_number(rest)) {
+        return parse_spike(rest).or_else(|| parse_summary(rest)).ok_or_else(|| {
             format!("expected T: thread (id) P: I: C: Min: Act: Avg: Max:, found {}", quoted(line))
         });
     }
     if let Some(rest) = line.strip_prefix("policy:") {
-        return Ok(Line::Policy(rest.split(':').next().unwrap_or("").trim().to_owned()));
+        return Ok(parse_policy(rest));
     }
-    match line.chars().next() {
-        Some('0'..='9') => parse_row(line),
-        // Warnings and the like; a damaged row or comment does not begin with a letter.
-        None | Some('a'..='z' | 'A'..='Z' | '/') => Ok(Line::Chatter),
-        Some(_) => Err(format!("expected a histogram row, a comment or a T: line, found {}", quoted(line))),
+    if let Some(line) = parse_thread(line).or_else(|| parse_sample(line)) {
+        return Ok(line);
     }
+    let first = line.split_ascii_whitespace().next().unwrap_or_default();
+    if !first.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Ok(Line::Other);
+    }
+    // Buckets are padded to six digits: such a line that is no row is a damaged one.
+    parse_row(line).or_else(|what| if first.len() < 6 { Ok(Line::Other) } else { Err(what) })
 }
 
-/// The live display moves the cursor with ESC [ number letter before it prints.
-fn without_cursor_moves(mut line: &str) -> &str {
-    while let Some(rest) = line.strip_prefix("\x1b[") {
-        let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';');
-        line = rest.strip_prefix(|c: char| c.is_ascii_alphabetic()).unwrap_or(rest);
+fn begins_with_number(text: &str) -> bool {
+    text.trim_start().starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// `policy: fifo: loadavg: 0.63 0.35 0.2 1/135 6382`.
+fn parse_policy(rest: &str) -> Line {
+    let policy = rest.split(':').next().unwrap_or("").trim().to_owned();
+    let load = rest.split_once("loadavg:").map_or("", |parts| parts.1);
+    let load: Vec<&str> = load.split_ascii_whitespace().take(3).collect();
+    Line::Policy(policy, load.join(" "))
+}
+
+/// `Thread 0 using cpu 0.` and `Thread 0 Interval: 1500`, which precede `-v`'s samples.
+fn parse_thread(line: &str) -> Option<Line> {
+    let (number, rest) = line.strip_prefix("Thread ")?.split_once(' ')?;
+    let thread = number.parse().ok().filter(|&n: &usize| n < THREAD_LIMIT)?;
+    if let Some(cpu) = rest.strip_prefix("using cpu ") {
+        let cpu = cpu.trim_end_matches('.').parse().ok().filter(|&cpu| cpu < CPU_LIMIT)?;
+        return Some(Line::ThreadCpu(thread, Cpu(cpu)));
     }
-    line
+    rest.strip_prefix("Interval: ")?.trim().parse().ok().map(|us: u32| Line::ThreadInterval(thread, us))
+}
+
+/// `       0:     123:      17`: a thread, the number of its wake-up, and the latency.
+fn parse_sample(line: &str) -> Option<Line> {
+    let mut parts = line.split(':').map(str::trim);
+    let thread = parts.next()?.parse().ok().filter(|&n: &usize| n < THREAD_LIMIT)?;
+    let (cycle, latency) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    parts.next().is_none().then_some(Line::Sample(thread, cycle, latency))
+}
+
+/// ` 0 Spike:     140: TS:   1765746770`.
+fn parse_spike(rest: &str) -> Option<Line> {
+    let (thread, rest) = rest.split_once("Spike:")?;
+    let thread = thread.trim().parse().ok().filter(|&n: &usize| n < THREAD_LIMIT)?;
+    let (latency, time) = rest.split_once(": TS:")?;
+    Some(Line::Spike(thread, latency.trim().parse().ok()?, time.trim().parse().ok()?))
 }
 
 fn parse_row(line: &str) -> Result<Line, String> {
@@ -93,7 +143,10 @@ fn parse_comment(comment: &str) -> Result<Line, String> {
     if comment.starts_with("/dev/cpu_dma_latency set to 0us") {
         return Ok(Line::IdleHeld);
     }
-    let Some((name, rest)) = comment.split_once(':') else { return Ok(Line::Chatter) };
+    if comment == "Histogram" {
+        return Ok(Line::Heading);
+    }
+    let Some((name, rest)) = comment.split_once(':') else { return Ok(Line::Comment) };
     let list = || {
         let numbers: Option<Vec<i128>> =
             rest.split_ascii_whitespace().take(THREAD_LIMIT + 2).map(|word| word.parse().ok()).collect();
@@ -107,9 +160,10 @@ fn parse_comment(comment: &str) -> Result<Line, String> {
         "Histogram Overflows" => Line::Overflows(list()?),
         "Break value" => Line::Break,
         _ => match name.strip_prefix("Thread ") {
-            // "# Thread Ids:" is another line.
             Some(index) if index.starts_with(|c: char| c.is_ascii_digit()) => overflow_cycles(index, rest)?,
-            _ => Line::Chatter,
+            Some("Ids") => Line::Frame,
+            _ if matches!(name, "Histogram Overflow at cycle number" | "Break thread") => Line::Frame,
+            _ => Line::Comment,
         },
     })
 }
@@ -134,6 +188,7 @@ fn parse_summary(rest: &str) -> Option<Line> {
         value[..end].parse::<i128>().ok()
     };
     let summary = Summary {
+        tid: rest.split(')').next()?.trim().parse().ok()?,
         priority: after("P:")?.try_into().ok()?,
         interval_us: after("I:")?.try_into().ok()?,
         cycles: after("C:")?.try_into().ok()?,
@@ -151,19 +206,31 @@ mod tests {
 
     #[test]
     fn lines_are_distinguished() {
-        let summary = Summary { priority: 80, interval_us: 1000, cycles: 500, min: 16, avg: 23, max: 717 };
-        let live = "\x1b[4AT:10 (10343) P:80 I:1000 C:    500 Min:     16 Act:   18 Avg:   23 Max:     717";
+        let summary =
+            Summary { tid: 10343, priority: 80, interval_us: 1000, cycles: 500, min: 16, avg: 23, max: 717 };
+        let live = "T:10 (10343) P:80 I:1000 C:    500 Min:     16 Act:   18 Avg:   23 Max:     717";
         for (text, line) in [
             ("000014 000001\t000002\n", Line::Row(14, vec![1, 2])),
             ("# Total: 000001487", Line::Total(vec![1487])),
             ("# Max Latencies: 01535 07837 07837", Line::Max(vec![1535, 7837, 7837])),
-            ("# Histogram Overflow at cycle number:", Line::Chatter),
+            ("# Histogram", Line::Heading),
+            ("# Histogram Overflow at cycle number:", Line::Frame),
+            ("# second maximum", Line::Comment),
             ("# Thread 0: 00001 00007 # 00480 others", Line::OverflowCycles(0, vec![1, 7])),
             ("# Thread 1: ", Line::OverflowCycles(1, vec![])),
-            ("# Thread Ids: 10346 10347", Line::Chatter),
+            ("# Thread Ids: 10346 10347", Line::Frame),
             ("# Break value: 218", Line::Break),
-            ("policy: fifo: loadavg: 0.63 0.35", Line::Policy("fifo".into())),
-            ("", Line::Chatter),
+            (
+                "policy: fifo: loadavg: 0.63 0.35 0.1 1/9 7",
+                Line::Policy("fifo".into(), "0.63 0.35 0.1".into()),
+            ),
+            ("Thread 1 using cpu 3.", Line::ThreadCpu(1, Cpu(3))),
+            ("Thread 1 Interval: 1500", Line::ThreadInterval(1, 1500)),
+            ("       0:      12:      -5", Line::Sample(0, 12, -5)),
+            ("T: 1 Spike:     140: TS:   1765746770", Line::Spike(1, 140, 1_765_746_770)),
+            ("", Line::Other),
+            ("T: expected", Line::Other),
+            ("14", Line::Other),
             (live, Line::Summary(10, summary)),
         ] {
             assert_eq!(parse(text), Ok(line), "{text}");
@@ -172,9 +239,15 @@ mod tests {
 
     #[test]
     fn errors_state_what_was_expected() {
-        for text in
-            ["000014", "1 x", "1 -2", "# Min Latencies: x", "# Thread 9999: 1", "# Thread 0: z", "T: 0", "\0"]
-        {
+        for text in [
+            "# Min Latencies: x",
+            "# Thread 9999: 1",
+            "# Thread 0z: 1",
+            "T: 0",
+            "T: 0 ( 1) P: x",
+            "000014 x",
+            "000014",
+        ] {
             let error = parse(text).unwrap_err();
             assert!(error.contains("expected") && !error.contains(['\n', '\0']), "{error}");
         }

@@ -1,9 +1,11 @@
-//! The collected lines of cyclictest's text, from which [`super::hist_read`] makes a run.
+//! The collected lines of cyclictest's text, from which [`super::cyclictest_text`] makes a run.
 
 use std::collections::BTreeMap;
 
-use super::hist_line::{Line, Summary};
+use super::cyclictest_line::{Line, Summary};
 use super::{BUCKET_LIMIT, OVERFLOW_LIMIT};
+use model::run::WORST;
+use model::units::Cpu;
 
 /// A comment's numbers and the line they were on.
 pub(super) type Numbers = Option<(usize, Vec<i128>)>;
@@ -27,6 +29,16 @@ pub(super) struct Gathered {
     pub overflow_cycles_dropped: usize,
     pub summaries: BTreeMap<usize, Summary>,
     pub policy: String,
+    /// The three load averages, `""` where they are not stated.
+    pub load: String,
+    pub cpus: BTreeMap<usize, Cpu>,
+    /// In microseconds, as `-v` prints them.
+    pub intervals: BTreeMap<usize, u32>,
+    /// By thread, number of the wake-up and latency, in the order of the file.
+    pub samples: BTreeMap<usize, Vec<(u64, i64)>>,
+    /// By thread, the largest first: latency and time in microseconds.
+    pub spikes: BTreeMap<usize, Vec<(i64, u64)>>,
+    pub spikes_dropped: u64,
     pub broke: bool,
     pub idle_held: bool,
 }
@@ -54,12 +66,31 @@ impl Gathered {
             Line::Summary(thread, summary) => {
                 self.summaries.insert(thread, summary);
             }
-            Line::Policy(name) => self.policy = name,
+            Line::Policy(name, load) => (self.policy, self.load) = (name, load),
+            Line::ThreadCpu(thread, cpu) => {
+                self.cpus.insert(thread, cpu);
+            }
+            Line::ThreadInterval(thread, us) => {
+                self.intervals.insert(thread, us);
+            }
+            Line::Sample(thread, cycle, latency) => {
+                self.samples.entry(thread).or_default().push((cycle, latency))
+            }
+            Line::Spike(thread, latency, time) => self.take_spike(thread, latency, time),
             Line::Break => self.broke = true,
             Line::IdleHeld => self.idle_held = true,
-            Line::Chatter => {}
+            Line::Heading | Line::Frame | Line::Comment | Line::Other => {}
         }
         Ok(())
+    }
+
+    /// The largest are kept.
+    fn take_spike(&mut self, thread: usize, latency: i64, time: u64) {
+        let spikes = self.spikes.entry(thread).or_default();
+        spikes.push((latency, time));
+        spikes.sort_unstable_by_key(|spike| (std::cmp::Reverse(spike.0), spike.1));
+        self.spikes_dropped += spikes.len().saturating_sub(WORST) as u64;
+        spikes.truncate(WORST);
     }
 
     fn take_row(&mut self, number: usize, bucket: u64, counts: &[u64]) -> Result<(), String> {

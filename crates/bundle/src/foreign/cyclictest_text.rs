@@ -1,0 +1,519 @@
+//! cyclictest's text: histogram, `T:` lines, samples of `-v`, spikes, alone or within a log.
+//!
+//! The format is described in [`super::cyclictest_hist`]; versions 2.4, 2.6 and 2.10 were read.
+
+use super::cyclictest_gather::{Gathered, Numbers};
+use super::cyclictest_line::{self as line, Line};
+use super::format::{Confidence, Finding, ImportError, ImportOptions, Imported};
+use super::imported::{ImportedThread, empty_run, fill};
+use super::source::{Shape, Source};
+use super::{OVERFLOW_LIMIT, command_line, samples, unit};
+use model::keyword::Word;
+use model::run::{Run, Worst};
+use model::text::several;
+use model::units::Nanos;
+use model::vocabulary::{Ended, IdleStates, Policy};
+
+/// The most lines between a command line and the result that it belongs to.
+const COMMAND_REACH: usize = 40;
+
+/// Parts of a block that have been seen so far.
+#[derive(Clone, Debug, Default)]
+struct Open {
+    start: usize,
+    end: usize,
+    rows: usize,
+    footers: u32,
+    /// Cycles and id of each thread's last `T:` line.
+    threads: std::collections::BTreeMap<usize, (u64, u64)>,
+    samples: usize,
+    spikes: usize,
+    /// `Thread 0 Interval:` of `-v`.
+    announced: bool,
+    heading: bool,
+}
+
+impl Open {
+    fn has_result(&self) -> bool {
+        self.rows > 0 || self.footers > 0 || !self.threads.is_empty() || self.samples > 0
+    }
+
+    /// Whether the line cannot belong to the block, but begins another.
+    fn is_ended_by(&self, line: &Line) -> bool {
+        match line {
+            Line::IdleHeld | Line::Heading | Line::ThreadInterval(..) | Line::ThreadCpu(..) => {
+                self.rows > 0
+                    || self.footers > 0
+                    || self.samples > 0
+                    || matches!(line, Line::IdleHeld) && self.has_result()
+            }
+            Line::Row(..) => self.footers > 0,
+            Line::Total(_) => self.footers & 1 != 0,
+            Line::Min(_) => self.footers & 2 != 0,
+            Line::Max(_) => self.footers & 4 != 0,
+            Line::Summary(thread, summary) => {
+                self.threads
+                    .get(thread)
+                    .is_some_and(|&(cycles, tid)| summary.cycles < cycles || tid != 0 && summary.tid != tid)
+                    || self.footers > 0 && self.rows > 0
+            }
+            _ => false,
+        }
+    }
+
+    fn take(&mut self, index: usize, line: &Line) {
+        match line {
+            Line::Row(..) => self.rows += 1,
+            Line::Total(_) => self.footers |= 1,
+            Line::Min(_) => self.footers |= 2,
+            Line::Max(_) => self.footers |= 4,
+            Line::Avg(_) | Line::Overflows(_) | Line::OverflowCycles(..) => self.footers |= 8,
+            Line::Summary(thread, summary) => {
+                self.threads.insert(*thread, (summary.cycles, summary.tid));
+            }
+            Line::Sample(..) => self.samples += 1,
+            Line::Spike(..) => self.spikes += 1,
+            Line::ThreadInterval(..) => self.announced = true,
+            Line::Heading => self.heading = true,
+            Line::IdleHeld | Line::Policy(..) | Line::ThreadCpu(..) | Line::Break | Line::Frame => {}
+            Line::Comment | Line::Other => return,
+        }
+        self.end = index + 1;
+    }
+
+    fn finding(&self) -> Option<Finding> {
+        let framed = self.footers & 6 != 0 || self.heading && self.rows > 0;
+        let named = framed || !self.threads.is_empty() || self.samples > 0 && self.announced;
+        let confidence = if named { Confidence::Strong } else { Confidence::Weak };
+        let alone = self.rows > 0 || self.samples > 0;
+        (named || alone).then(|| Finding { lines: self.start..self.end, confidence })
+    }
+}
+
+/// The blocks of cyclictest's output in a text.
+pub(super) fn find(source: &Source) -> Vec<Finding> {
+    if source.shape != Shape::Text {
+        return Vec::new();
+    }
+    let mut findings = Vec::new();
+    let mut open: Option<Open> = None;
+    for (index, text) in source.lines().enumerate() {
+        let Some(line) = parsed(text.text) else { continue };
+        if matches!(line, Line::Comment | Line::Other) {
+            continue;
+        }
+        if let Some(ended) = open.take_if(|open| open.is_ended_by(&line)) {
+            findings.extend(ended.finding());
+        }
+        open.get_or_insert_with(|| Open { start: index, ..Open::default() }).take(index, &line);
+    }
+    findings.extend(open.and_then(|open| open.finding()));
+    findings
+}
+
+/// The line's content; a damaged line of the tool's is none here, and refused when it is read.
+fn parsed(text: &str) -> Option<Line> {
+    line::parse(within_prompt(text)).ok()
+}
+
+/// The part of a line that cyclictest printed: behind a command that was typed into the same line.
+fn within_prompt(text: &str) -> &str {
+    match text.find("# /dev/cpu_dma_latency") {
+        Some(at) => &text[at..],
+        None => text,
+    }
+}
+
+/// The command line before a block, as a shell, a script's trace or a tool's own heading shows it.
+fn command_before(source: &Source, start: usize) -> Option<&str> {
+    let from = start.saturating_sub(COMMAND_REACH);
+    let lines: Vec<_> = source.slice(from..start + 1).collect();
+    lines.into_iter().rev().find_map(|line| command_line::within(line.text))
+}
+
+/// Reads the block; a live display's last update counts where there is no histogram.
+///
+/// The number of threads is that of `# Min Latencies:`. One more column is the sum that `-H` adds,
+/// and has to be it. Without any comment the last column counts as a sum if it is one in every row.
+/// Samples that are counted without their value are `overflows`; which wake-ups the first of them
+/// were is kept.
+pub(super) fn read(
+    source: &Source,
+    finding: &Finding,
+    options: &ImportOptions,
+) -> Result<Imported, ImportError> {
+    let mut gathered = Gathered::default();
+    let mut unknown: Option<usize> = None;
+    let mut passed = 0u64;
+    let mut stated = None;
+    for text in source.slice(finding.lines.clone()) {
+        let at = |what: String| ImportError(format!("line {}: {what}", text.number));
+        let line = line::parse(within_prompt(text.text)).map_err(at)?;
+        match line {
+            Line::Comment => {
+                stated = stated.or(unit::stated(text.text));
+                unknown = unknown.or(Some(text.number));
+                passed += 1;
+            }
+            Line::Other => passed += u64::from(!text.text.trim().is_empty()),
+            line => gathered.take(text.number, line).map_err(at)?,
+        }
+    }
+    let is_asked = options.format.is_some();
+    gathered.check_frame(finding.lines.end, unknown, is_asked)?;
+    let command = command_before(source, finding.lines.start);
+    let nanoseconds = command_line::resolution_is_ns(command.unwrap_or_default());
+    let unit = match stated {
+        _ if options.nanoseconds || nanoseconds => Nanos(1),
+        Some(unit) => unit,
+        None => Nanos::MICRO,
+    };
+    let mut imported = gathered.imported(command, unit, options)?;
+    if passed > 0 {
+        let lines = several(passed, "line between its own was", "lines between its own were");
+        imported.remarks.push(format!("{lines} passed over"));
+    }
+    if unit == Nanos::MICRO && command.is_none() && stated.is_none() {
+        imported.run.plan.notes.push(TAKEN_AS_US.into());
+    }
+    Ok(imported)
+}
+
+/// The remark on a text whose unit had to be assumed.
+const TAKEN_AS_US: &str =
+    "latencies were taken as microseconds: cyclictest's text does not say, -N takes them as ns";
+
+impl Gathered {
+    /// Refuses rows without the tool's footer, or under a heading of another tool, unless the format
+    /// is named.
+    fn check_frame(&self, end: usize, unknown: Option<usize>, is_asked: bool) -> Result<(), ImportError> {
+        if is_asked || self.last_bucket.is_none() {
+            return Ok(());
+        }
+        let footer = self.max.is_some() || !self.summaries.is_empty();
+        match (footer, unknown) {
+            (false, _) => Err(ImportError(format!(
+                "line {end}: the histogram ends without '# Max Latencies:': give the whole output, or \
+                 --as cyclictest-text for its rows alone"
+            ))),
+            (true, Some(line)) if self.min.is_none() && self.summaries.is_empty() => {
+                Err(ImportError(format!(
+                    "line {line}: unknown heading: expected cyclictest's own; remove it, or give \
+                 --as cyclictest-text"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The run, and records of seconds where there are samples.
+    fn imported(
+        mut self,
+        command: Option<&str>,
+        unit: Nanos,
+        options: &ImportOptions,
+    ) -> Result<Imported, ImportError> {
+        let mut run = empty_run("cyclictest");
+        if let Some(command) = command {
+            command_line::fill(&mut run.plan, command);
+        }
+        self.describe(&mut run);
+        run.plan.interval_ns = run.plan.interval_ns.or(options.interval);
+        let affinity = command.map(command_line::cpus).unwrap_or_default();
+        let mut threads = self.threads(unit)?;
+        for (index, thread) in threads.iter_mut().enumerate() {
+            let listed = (!affinity.is_empty()).then(|| affinity[index % affinity.len()]);
+            thread.cpu = self.cpus.get(&index).copied().or(listed);
+            thread.interval = thread.interval.or_else(|| interval_of(&run, index));
+        }
+        let mut blocks = Vec::new();
+        if self.last_bucket.is_none() && !self.samples.is_empty() {
+            blocks = samples::fill(&mut threads, &self.samples, unit);
+        }
+        fill(&mut run, threads, unit)?;
+        Ok(Imported { run, blocks, remarks: Vec::new() })
+    }
+
+    /// How many threads there are, and whether the rows end with a sum.
+    fn shape(&self) -> Result<(usize, bool), String> {
+        let columns = self.columns.len();
+        let stated = [&self.min, &self.avg].into_iter().flatten().map(|list| list.1.len()).next();
+        let stated = stated
+            .or_else(|| self.overflow_cycles.keys().last().map(|last| last + 1))
+            .or_else(|| self.max.as_ref().map(|list| list.1.len()))
+            .or_else(|| self.summaries.keys().last().map(|last| last + 1))
+            .or_else(|| self.samples.keys().last().map(|last| last + 1));
+        match stated {
+            Some(0) => Err("no thread in it: expected a number after # Min Latencies:".into()),
+            None if columns == 0 => {
+                Err("no result in it: expected a histogram row or a T: line, as cyclictest prints them"
+                    .into())
+            }
+            Some(threads) if columns == 0 || columns == threads => Ok((threads, false)),
+            Some(threads) if columns == threads + 1 => match self.not_a_sum {
+                None => Ok((threads, true)),
+                Some(line) => {
+                    Err(format!("line {line}: expected the sum of {threads} threads in the last column"))
+                }
+            },
+            Some(threads) => {
+                Err(format!("expected {threads} counts a row, as the comments say, found {columns}"))
+            }
+            // Rows alone. Two columns that are equal throughout are a thread and its sum, as -H
+            // gives since 2.7.
+            None => {
+                let is_sum =
+                    columns > 1 && self.not_a_sum.is_none() && self.columns.iter().any(|c| !c.is_empty());
+                Ok((columns - usize::from(is_sum), is_sum))
+            }
+        }
+    }
+
+    fn threads(&mut self, unit: Nanos) -> Result<Vec<ImportedThread>, String> {
+        let (count, has_sum) = self.shape()?;
+        if has_sum {
+            self.columns.pop();
+        }
+        self.columns.resize(count, Vec::new());
+        let (min, max) = (self.list(&self.min, count)?, self.list(&self.max, count)?);
+        let (avg, overflows) = (self.list(&self.avg, count)?, self.list(&self.overflows, count)?);
+        let total = self.list(&self.total, count)?;
+        let no_histogram = self.last_bucket.is_none();
+        let mut threads = Vec::with_capacity(count);
+        for (index, buckets) in std::mem::take(&mut self.columns).into_iter().enumerate() {
+            let held = buckets.iter().map(|bucket| i128::from(bucket.1)).sum::<i128>();
+            if let Some(total) = total.get(index).filter(|total| **total != held && !no_histogram) {
+                return Err(format!("# Total: says {total} for thread {index}: the rows hold {held}"));
+            }
+            let summary = self.summaries.get(&index);
+            let overflows = match overflows.get(index) {
+                Some(&n) => {
+                    u64::try_from(n).map_err(|_| format!("expected a count of overflows, found {n}"))?
+                }
+                None => 0,
+            };
+            let mean = avg.get(index).copied().or(summary.map(|s| s.avg));
+            threads.push(ImportedThread {
+                summary_only: no_histogram,
+                cycles: self.counted(index, &total, overflows),
+                buckets,
+                overflows,
+                end: self.last_bucket.and_then(|last| last.checked_add(1)),
+                overflow_cycles: self.overflow_cycles.remove(&index).unwrap_or_default(),
+                min: min.get(index).copied().or(summary.filter(|_| no_histogram).map(|s| s.min)),
+                max: max.get(index).copied().or(summary.filter(|_| no_histogram).map(|s| s.max)),
+                mean_ns: mean.and_then(|value| value.checked_mul(unit.0.into())?.try_into().ok()).map(Nanos),
+                interval: summary.map(|s| Nanos(i64::from(s.interval_us) * Nanos::MICRO.0)),
+                worst: self.worst(index, unit),
+                ..ImportedThread::default()
+            });
+        }
+        Ok(threads)
+    }
+
+    /// Number of a thread's wake-ups where there is no histogram: the `T:` line, else `# Total:` with
+    /// what overflowed.
+    fn counted(&self, index: usize, total: &[i128], overflows: u64) -> Option<u64> {
+        let total = total.get(index).and_then(|&total| u64::try_from(total).ok());
+        let summary = self.summaries.get(&index).map(|summary| summary.cycles);
+        summary.or_else(|| total?.checked_add(overflows))
+    }
+
+    /// The spikes of a thread; their time is CLOCK_MONOTONIC of the machine, in microseconds.
+    fn worst(&self, index: usize, unit: Nanos) -> Vec<Worst> {
+        let spikes = self.spikes.get(&index).into_iter().flatten();
+        let ns = |value: i64, unit: Nanos| value.checked_mul(unit.0).map(Nanos);
+        spikes
+            .map(|&(latency, time)| Worst {
+                latency_ns: ns(latency, unit),
+                mono_ns: i64::try_from(time).ok().and_then(|us| ns(us, Nanos::MICRO)),
+                ..Worst::default()
+            })
+            .collect()
+    }
+
+    /// A comment's numbers: none, or one per thread and perhaps one over all.
+    fn list<'a>(&self, numbers: &'a Numbers, threads: usize) -> Result<&'a [i128], String> {
+        match numbers {
+            None => Ok(&[]),
+            Some((_, list)) if list.len() == threads || list.len() == threads + 1 => Ok(&list[..threads]),
+            Some((line, list)) => {
+                Err(format!("line {line}: expected {threads} numbers, found {}", list.len()))
+            }
+        }
+    }
+
+    fn describe(&self, run: &mut Run) {
+        let plan = &mut run.plan;
+        let intervals: Vec<i64> = self.summaries.values().map(|s| i64::from(s.interval_us)).collect();
+        let steps: Vec<i64> = intervals.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        if let Some(us) = intervals.first() {
+            plan.interval_ns = Some(Nanos(us * Nanos::MICRO.0));
+            plan.distance_ns = match steps.first() {
+                Some(&step) if steps.iter().all(|&other| other == step) => Some(Nanos(step * Nanos::MICRO.0)),
+                _ => None,
+            };
+        }
+        let mut priorities = self.summaries.values().map(|s| s.priority);
+        if let Some(first) = priorities.next() {
+            plan.priority = Some(first).filter(|first| priorities.all(|other| other == *first));
+        }
+        match Word::<Policy>::from(self.policy.as_str()) {
+            Word::Known(policy) => plan.policy = policy.into(),
+            Word::Other(_) if plan.priority == Some(0) => plan.policy = Policy::Other.into(),
+            Word::Other(_) => {}
+        }
+        if !self.load.is_empty() {
+            plan.notes.push(format!("load average {}", self.load));
+        }
+        if self.idle_held {
+            plan.idle = IdleStates::Held.into();
+        }
+        if self.broke {
+            run.ended = Ended::Limit.into();
+        }
+        if self.spikes_dropped > 0 {
+            let dropped = several(self.spikes_dropped, "smaller spike", "smaller spikes");
+            plan.notes.push(format!("{dropped} of --spike left out"));
+        }
+        if self.overflow_cycles_dropped > 0 {
+            let dropped = several(
+                self.overflow_cycles_dropped as u64,
+                "cycle number of an overflow",
+                "cycle numbers of overflows",
+            );
+            plan.notes.push(format!("{dropped} beyond {OVERFLOW_LIMIT} left out"));
+        }
+    }
+}
+
+/// The interval of a thread of the plan.
+fn interval_of(run: &Run, index: usize) -> Option<Nanos> {
+    let more = run.plan.distance_ns.map_or(Some(0), |distance| distance.0.checked_mul(index as i64))?;
+    run.plan.interval_ns?.0.checked_add(more).map(Nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::foreign::testing::fixture;
+    use proptest::prelude::*;
+
+    fn parse(text: &str) -> Result<Run, String> {
+        let options = ImportOptions { format: Some("cyclictest-text".into()), ..ImportOptions::default() };
+        let results = crate::foreign::import(text.as_bytes(), &options).map_err(|error| error.0);
+        results.map(|mut results| results.remove(0).run)
+    }
+
+    fn read(name: &str) -> Run {
+        let run = crate::foreign::testing::import_one(fixture(name));
+        assert_eq!(run.check(), Ok(()), "{name}");
+        run
+    }
+
+    #[test]
+    fn text_and_json_of_one_run_agree() {
+        let json = crate::foreign::json_read::parse(fixture("smp-H60.json").as_bytes()).unwrap();
+        let text = read("smp-H60.txt");
+        for (a, b) in text.cpus.iter().zip(&json.cpus) {
+            assert_eq!((&a.histogram, a.cycles, a.overflows), (&b.histogram, b.cycles, b.overflows));
+            assert_eq!((a.min_ns, a.max_ns, a.p50_ns, a.p999_ns), (b.min_ns, b.max_ns, b.p50_ns, b.p999_ns));
+            assert_eq!(
+                (a.overflows_from_ns, b.overflows_from_ns),
+                (Some(Nanos(60_000)), Some(Nanos(60_000)))
+            );
+        }
+        assert_eq!(text.plan.idle, IdleStates::Held);
+        let cycles = &text.cpus[0].overflow_cycles;
+        assert_eq!((cycles.len(), cycles[0], cycles[12]), (13, 248, 1277));
+        assert_eq!(text.cpus[0].worst, [], "the first ones are not the worst");
+    }
+
+    #[test]
+    fn the_text_since_2_7_gives_the_same_run() {
+        let (mut since, before) = (read("smp-H60-2.7.txt"), read("smp-H60.txt"));
+        for (cpu, before) in since.cpus.iter_mut().zip(&before.cpus) {
+            // Empty rows are left out since then, and with them the histogram's end.
+            assert!(cpu.overflows_from_ns <= before.overflows_from_ns && cpu.overflows_from_ns.is_some());
+            cpu.overflows_from_ns = before.overflows_from_ns;
+        }
+        assert_eq!(since, before);
+    }
+
+    #[test]
+    fn a_single_thread_with_a_sum_is_one_thread() {
+        let run = read("single-H60-2.7.txt");
+        assert_eq!(
+            (run.cpus.len(), run.cpus[0].cycles, run.cpus[0].overflows),
+            (1, Some(970 + 28), Some(28))
+        );
+    }
+
+    #[test]
+    fn rows_without_comments_are_read() {
+        let brief = |text: &str| {
+            parse(text).map(|run| run.cpus.iter().filter_map(|cpu| cpu.cycles).collect::<Vec<_>>())
+        };
+        assert_eq!(brief("1 2\t3\t5\n2 0\t4\t4\n"), Ok(vec![2, 7]));
+        assert_eq!(brief("1 2\t3\t5\n2 0\t4\t5\n"), Ok(vec![2, 7, 10]));
+        assert_eq!(brief("1 2\t2\n"), Ok(vec![2]));
+        assert_eq!(brief("1 0\t0\n"), Ok(vec![0, 0]));
+        assert_eq!(brief("1 0\n"), Ok(vec![0]));
+        assert_eq!(brief("1 7\n"), Ok(vec![7]));
+    }
+
+    #[test]
+    fn summaries_give_the_schedule() {
+        let run = read("summary.txt");
+        assert_eq!((run.plan.interval_ns, run.plan.distance_ns), (Some(Nanos::MILLI), Some(Nanos(500_000))));
+        assert_eq!((run.plan.priority, run.cpus[1].cycles), (Some(80), Some(343)));
+        assert_eq!((run.cpus[1].thread, run.cpus[1].cpu, run.cpus[1].overflows), (1, None, None));
+        let live = read("live.txt");
+        assert_eq!((live.plan.policy.as_str(), live.cpus[0].interval_ns), ("fifo", Some(Nanos::MILLI)));
+        assert_eq!(live.cpus[0].cycles, Some(40));
+        assert_eq!(read("break.txt").ended, Ended::Limit);
+        assert_eq!(read("histfile.txt").cpus[1].overflows, Some(3));
+        assert_eq!(read("single-h20.txt").cpus[0].overflow_cycles.len(), 20);
+    }
+
+    #[test]
+    fn contradictions_name_the_line() {
+        let text = fixture("smp-H60.txt");
+        for (from, to, wanted) in [
+            ("000015 000006\t", "000015 000007\t", "line 18"),
+            ("000015 000006\t000004\t000010", "000015 000006\t000004", "line 18"),
+            ("000015 ", "000014 ", "line 18"),
+            ("# Total: 000001487", "# Total: 000001488", "Total"),
+            ("# Min Latencies: 00014 00014", "# Min Latencies: 00014", "counts a row"),
+            ("# Avg Latencies: 00027 00037", "# Avg Latencies: 00027", "expected 2 numbers"),
+            ("# Min Latencies: 00014", "# Min Latencies: 00016", "below the minimum"),
+            ("# Histogram Overflows: 00013", "# Histogram Overflows: -0013", "overflows"),
+            ("# Thread 1:", "# Thread 0:", "twice"),
+            ("000059", "99999999999999999999", "line 62"),
+        ] {
+            assert!(text.contains(from), "{from}");
+            let error = parse(&text.replacen(from, to, 1)).unwrap_err();
+            assert!(error.contains(wanted) && !error.contains('\n'), "{to}: {error}");
+        }
+    }
+
+    #[test]
+    fn overflow_numbers_are_bounded_and_the_rest_counted() {
+        let numbers = " 1".repeat(OVERFLOW_LIMIT + 5);
+        let run = parse(&format!("1 1\n# Histogram Overflows: 65541\n# Thread 0:{numbers}\n")).unwrap();
+        assert_eq!(run.cpus[0].overflow_cycles.len(), OVERFLOW_LIMIT);
+        assert!(run.plan.notes.iter().any(|note| note.starts_with("5 cycle numbers of overflows")));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused_in_one_line(
+            text in "((# (Min|Max|Avg) Latencies:|# Total:|# Thread 0:|[0-9]{1,20})[ \t0-9]{0,30}\n|\\PC{0,20}\n){0,12}",
+        ) {
+            match parse(&text) {
+                Ok(run) => prop_assert_eq!(run.check(), Ok(())),
+                Err(error) => prop_assert!(!error.contains('\n')),
+            }
+        }
+    }
+}

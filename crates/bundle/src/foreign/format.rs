@@ -1,0 +1,107 @@
+//! The record of a format: its recogniser, its reader, and its row in docs/formats.md.
+
+use std::ops::Range;
+
+use model::run::{Block, Run};
+use model::units::Nanos;
+
+use super::source::Source;
+
+/// Reason for which a file is refused, in one line, with the remedy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportError(pub String);
+
+impl ImportError {
+    pub(super) fn new(what: impl Into<String>) -> ImportError {
+        ImportError(what.into())
+    }
+}
+
+impl std::fmt::Display for ImportError {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<String> for ImportError {
+    fn from(what: String) -> ImportError {
+        ImportError(what)
+    }
+}
+
+/// Strength of the evidence that a text is of a format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Confidence {
+    /// The rows look right, and nothing says what they are: refused without `--as`.
+    Weak,
+    /// The tool's own frame is there: heading, footer, command line, or names of columns.
+    Strong,
+}
+
+/// A result that a format finds in a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Indices of its lines in [`Source::lines`]; all of a JSON or XML document.
+    pub lines: Range<usize>,
+    pub confidence: Confidence,
+}
+
+impl Finding {
+    pub(super) fn strong(lines: Range<usize>) -> Finding {
+        Finding { lines, confidence: Confidence::Strong }
+    }
+}
+
+/// Facts that a file need not carry, as the user gives them.
+#[derive(Clone, Debug, Default)]
+pub struct ImportOptions {
+    /// Id of the only format to be tried; rows without a frame are accepted then.
+    pub format: Option<String>,
+    /// The period of the measurement.
+    pub interval: Option<Nanos>,
+    /// Numbers without a stated unit are nanoseconds, not microseconds.
+    pub nanoseconds: bool,
+}
+
+/// One result as a run.
+#[derive(Clone, Debug, Default)]
+pub struct Imported {
+    pub run: Run,
+    /// Records of a second or more, where the file states times.
+    pub blocks: Vec<Block>,
+    /// Parts of the text that carry no number of the run, for people.
+    pub remarks: Vec<String>,
+}
+
+impl From<Run> for Imported {
+    fn from(run: Run) -> Imported {
+        Imported { run, ..Imported::default() }
+    }
+}
+
+/// Makes a run of the lines of a finding.
+pub(super) type ReadFinding = fn(&Source, &Finding, &ImportOptions) -> Result<Imported, ImportError>;
+
+pub enum Reader {
+    Run(ReadFinding),
+    /// The format is recognised and not read: what serves instead.
+    Refused(&'static str),
+}
+
+/// A format of another tool.
+pub struct Format {
+    /// Name for `--as`.
+    pub id: &'static str,
+    /// The tool, and the part of it, as people call it.
+    pub tool: &'static str,
+    /// Versions whose output was read.
+    pub versions: &'static str,
+    /// Where that output came from: `run here`, or a public result.
+    pub origin: &'static str,
+    /// What a run made of it has.
+    pub carries: &'static str,
+    /// What the format does not tell, though one might think so.
+    pub hides: &'static str,
+    pub(super) find: fn(&Source) -> Vec<Finding>,
+    pub reader: Reader,
+}

@@ -1,0 +1,59 @@
+//! The refusal of a text that is of no format: its heading by name, and the candidates.
+
+use super::format::{Confidence, ImportError};
+use super::source::{Shape, Source};
+use super::{FORMATS, Recognised, quoted};
+
+/// The most lines that are searched for a heading.
+const SEARCHED: usize = 10_000;
+
+/// The reason for which nothing is read, with the candidates that `--as` would try.
+pub(super) fn refusal(source: &Source, weak: &[Recognised]) -> ImportError {
+    let heading = heading(source);
+    let named = heading.map(|(line, text)| format!("line {line}: unknown heading {}", quoted(text)));
+    let mut ids: Vec<&str> = weak
+        .iter()
+        .filter(|one| one.finding.confidence == Confidence::Weak)
+        .map(|one| one.format.id)
+        .collect();
+    ids.dedup();
+    let remedy = match ids.as_slice() {
+        [] => {
+            let mut tools: Vec<&str> = FORMATS.iter().map(|format| format.tool).collect();
+            tools.dedup();
+            format!("expected the whole output of {}", tools.join(", "))
+        }
+        ids => {
+            let tried: Vec<String> = ids.iter().map(|id| format!("--as {id}")).collect();
+            format!(
+                "the rows alone do not say what they are: give the whole output, or {}",
+                tried.join(" or ")
+            )
+        }
+    };
+    let what = match source.shape {
+        Shape::Json if named.is_none() => "unknown JSON".to_owned(),
+        Shape::Xml if named.is_none() => "unknown XML".to_owned(),
+        _ => named.unwrap_or_else(|| "no result of a known tool".to_owned()),
+    };
+    ImportError(format!("{what}: {remedy}"))
+}
+
+/// The last line with a letter before the first row of numbers.
+fn heading(source: &Source) -> Option<(usize, &str)> {
+    if source.shape != Shape::Text {
+        return None;
+    }
+    let mut last = None;
+    for line in source.lines().take(SEARCHED) {
+        let text = line.text.trim();
+        let numbers = text.split([' ', '\t', ',', ';', '|']).filter(|word| !word.is_empty());
+        if !text.is_empty() && numbers.clone().all(|word| word.parse::<f64>().is_ok()) {
+            return last;
+        }
+        if text.chars().any(char::is_alphabetic) {
+            last = Some((line.number, text));
+        }
+    }
+    None
+}

@@ -1,0 +1,257 @@
+//! The text of a file: decompressed, decoded, in lines without what a log puts before them.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use super::FILE_LIMIT;
+use super::format::ImportError;
+use super::log_prefix::unprefixed;
+
+/// The most sources of a log, like machines, whose lines are told apart.
+const MAX_STREAMS: usize = 64;
+
+/// The most lines that are not blank.
+const MAX_LINES: usize = 8 << 20;
+
+/// The outer form of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    Json,
+    Xml,
+    Text,
+}
+
+/// A line without the prefix that a log gave it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line<'a> {
+    /// Its number in the file, from 1.
+    pub number: usize,
+    pub text: &'a str,
+}
+
+/// A decoded file.
+#[derive(Debug)]
+pub struct Source {
+    text: String,
+    /// Number, start and end of each line in `text`, source by source of the log.
+    lines: Vec<(u32, u32, u32)>,
+    pub shape: Shape,
+}
+
+impl Source {
+    /// Decodes a file: gzip, UTF-8, UTF-16, logs in YAML lines, terminal escapes.
+    pub fn decode(bytes: &[u8]) -> Result<Source, ImportError> {
+        let bytes = decompressed(bytes)?;
+        let text = decoded(&bytes)?;
+        let first = text.trim_start().chars().next();
+        let shape = match first {
+            Some('{') => Shape::Json,
+            Some('<') if is_xml(&text) => Shape::Xml,
+            None => return Err(ImportError::new("the file is empty: give the output of a latency tool")),
+            _ => Shape::Text,
+        };
+        let text = match shape {
+            Shape::Text => plain(text),
+            Shape::Json | Shape::Xml => text.into_owned(),
+        };
+        let lines = lines_of(&text, shape)?;
+        Ok(Source { text, lines, shape })
+    }
+
+    /// The whole text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// All lines; those of one source of a log follow each other.
+    pub fn lines(&self) -> impl ExactSizeIterator<Item = Line<'_>> + Clone {
+        self.lines.iter().map(|&line| self.at(line))
+    }
+
+    /// The lines of these indices.
+    pub fn slice(&self, range: std::ops::Range<usize>) -> impl ExactSizeIterator<Item = Line<'_>> + Clone {
+        self.lines.get(range).unwrap_or_default().iter().map(|&line| self.at(line))
+    }
+
+    /// The line of this index.
+    pub fn line(&self, index: usize) -> Option<Line<'_>> {
+        self.lines.get(index).map(|&line| self.at(line))
+    }
+
+    fn at(&self, (number, start, end): (u32, u32, u32)) -> Line<'_> {
+        let text = self.text.get(start as usize..end as usize).unwrap_or_default();
+        Line { number: number as usize, text }
+    }
+}
+
+/// Whether it opens with an element; a line of the kernel's log opens with `<6>`.
+fn is_xml(text: &str) -> bool {
+    text.trim_start().trim_start_matches('<').starts_with(|c: char| c == '?' || c.is_ascii_alphabetic())
+}
+
+fn decompressed(bytes: &[u8]) -> Result<Cow<'_, [u8]>, ImportError> {
+    if !bytes.starts_with(&[0x1f, 0x8b]) {
+        return Ok(Cow::Borrowed(bytes));
+    }
+    let mut content = Vec::new();
+    let limit = FILE_LIMIT as u64 + 1;
+    flate2::read::MultiGzDecoder::new(bytes)
+        .take(limit)
+        .read_to_end(&mut content)
+        .map_err(|error| ImportError(format!("invalid gzip data ({error}): give the whole file")))?;
+    if content.len() > FILE_LIMIT {
+        return Err(too_large());
+    }
+    Ok(Cow::Owned(content))
+}
+
+pub(super) fn too_large() -> ImportError {
+    let mib = FILE_LIMIT >> 20;
+    ImportError(format!("the text is larger than {mib} MiB: cut out the lines of the result"))
+}
+
+fn decoded(bytes: &[u8]) -> Result<Cow<'_, str>, ImportError> {
+    let wide = |order: fn([u8; 2]) -> u16| {
+        let units = bytes[2..].chunks_exact(2).map(|pair| order([pair[0], pair[1]]));
+        char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)).collect::<String>()
+    };
+    let text = match bytes {
+        [0xff, 0xfe, ..] => Cow::Owned(wide(u16::from_le_bytes)),
+        [0xfe, 0xff, ..] => Cow::Owned(wide(u16::from_be_bytes)),
+        [0xef, 0xbb, 0xbf, rest @ ..] => String::from_utf8_lossy(rest),
+        _ => String::from_utf8_lossy(bytes),
+    };
+    if text.len() > 2 * FILE_LIMIT {
+        return Err(too_large());
+    }
+    // A log may hold a damaged byte; a file of them is no text.
+    let odd = text.chars().filter(|&c| c == '\0' || c == char::REPLACEMENT_CHARACTER).count();
+    if odd * 10 > text.chars().count() {
+        return Err(ImportError::new("the file is not text: give the output of a latency tool"));
+    }
+    Ok(text)
+}
+
+/// The text without terminal escapes, and of a log in YAML lines the messages alone.
+fn plain(text: Cow<'_, str>) -> String {
+    let text = if text.contains('\x1b') { Cow::Owned(without_escapes(&text)) } else { text };
+    let is_yaml = text.trim_start().starts_with("- {\"dt\":");
+    if is_yaml { text.lines().map(message).collect::<Vec<_>>().join("\n") } else { text.into_owned() }
+}
+
+/// The message of a line of LAVA's log: `- {"dt": "...", "lvl": "target", "msg": "..."}`.
+fn message(line: &str) -> String {
+    let fields = line.trim_start().strip_prefix("- ");
+    let value = fields.and_then(|fields| serde_json::from_str::<serde_json::Value>(fields).ok());
+    let message = value.as_ref().and_then(|value| value.get("msg")?.as_str());
+    message.map_or_else(|| line.to_owned(), |message| message.replace('\n', " "))
+}
+
+/// The text less sequences like `ESC [ 2 A`, with which a display moves the cursor.
+fn without_escapes(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        if c != '\x1b' {
+            plain.push(c);
+            continue;
+        }
+        match chars.next() {
+            // ECMA-48: parameters and intermediates up to a final byte.
+            Some('[') => while chars.next().is_some_and(|c| !('@'..='~').contains(&c)) {},
+            // An operating system command ends with BEL or ESC \.
+            Some(']') => while chars.next().is_some_and(|c| c != '\x07' && c != '\x1b') {},
+            _ => {}
+        }
+    }
+    plain
+}
+
+/// Lines that are not blank by source of the log, in the order of the first line of each; one that
+/// is overwritten with a carriage return is several.
+fn lines_of(text: &str, shape: Shape) -> Result<Vec<(u32, u32, u32)>, ImportError> {
+    let mut count = 0;
+    let mut streams: Vec<Vec<(u32, u32, u32)>> = Vec::new();
+    let mut labels: BTreeMap<&str, usize> = BTreeMap::new();
+    let start_of = |part: &str| part.as_ptr() as usize - text.as_ptr() as usize;
+    for (index, whole) in text.split('\n').enumerate() {
+        for part in whole.split('\r').filter(|part| !part.trim_ascii().is_empty()) {
+            count += 1;
+            if count > MAX_LINES {
+                return Err(too_large());
+            }
+            let (label, content) = if shape == Shape::Text { unprefixed(part) } else { ("", part) };
+            let count = labels.len();
+            let stream = match labels.get(label) {
+                Some(&stream) => stream,
+                None if count < MAX_STREAMS => *labels.entry(label).or_insert(count),
+                None => 0,
+            };
+            if streams.len() <= stream {
+                streams.resize(stream + 1, Vec::new());
+            }
+            let start = start_of(content);
+            let line = (index + 1, start, start + content.trim_end().len());
+            // A text is at most 2^27 bytes long.
+            streams[stream].push((line.0 as u32, line.1 as u32, line.2 as u32));
+        }
+    }
+    if streams.len() == 1 {
+        return Ok(streams.swap_remove(0));
+    }
+    Ok(streams.concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::io::Write;
+
+    fn texts(bytes: &[u8]) -> Vec<String> {
+        Source::decode(bytes).unwrap().lines().map(|line| line.text.to_owned()).collect()
+    }
+
+    #[test]
+    fn encodings_give_the_same_lines() {
+        let text = "T: 0\r\nT: 1\n";
+        let expected = ["T: 0", "T: 1"];
+        let mut zip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        zip.write_all(text.as_bytes()).unwrap();
+        assert_eq!(texts(&zip.finish().unwrap()), expected);
+        let units: Vec<u16> = "\u{feff}".encode_utf16().chain(text.encode_utf16()).collect();
+        assert_eq!(texts(&units.iter().flat_map(|unit| unit.to_le_bytes()).collect::<Vec<_>>()), expected);
+        assert_eq!(texts(&units.iter().flat_map(|unit| unit.to_be_bytes()).collect::<Vec<_>>()), expected);
+        assert_eq!(texts(b"\xef\xbb\xbfT: 0\nT: 1\n"), expected);
+    }
+
+    #[test]
+    fn sources_of_a_log_are_separated() {
+        let log = b"[VM 1] T: 0\n[VM 2] T: 0 b\n[VM 1] T: 1\n";
+        assert_eq!(texts(log), ["T: 0", "T: 1", "T: 0 b"]);
+    }
+
+    #[test]
+    fn lava_s_messages_and_escapes_are_read() {
+        let log = b"- {\"dt\": \"2026-01-01T00:00:00\", \"lvl\": \"target\", \"msg\": \"T: 0 \\\"x\\\"\"}\n";
+        assert_eq!(texts(log)[0], "T: 0 \"x\"");
+        assert_eq!(texts(b"\x1b[2AT: 0\x1b[K\rT: 1\n"), ["T: 0", "T: 1"]);
+    }
+
+    #[test]
+    fn what_is_no_text_is_refused() {
+        for bytes in [&b""[..], b" \n", &[0u8; 40], &[0x1f, 0x8b, 1, 2]] {
+            assert!(Source::decode(bytes).is_err());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_decoded_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            if let Ok(source) = Source::decode(&bytes) {
+                source.lines().for_each(drop);
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What all formats have in common: who claims a text, and what is refused.
+
+use super::testing::{fixture, import_one};
+use super::*;
+use proptest::prelude::*;
+
+fn refusal(bytes: &[u8]) -> String {
+    let error = import(bytes, &ImportOptions::default()).expect_err(&String::from_utf8_lossy(bytes));
+    assert!(!error.0.contains('\n'), "{error}");
+    error.0
+}
+
+#[test]
+fn a_text_of_nanoseconds_is_read_as_one() {
+    let text = "# Histogram\n000002 000003\n000005 000001\n# Total: 000000004\n# Min Latencies: 00002\n\
+        # Avg Latencies: 00003\n# Max Latencies: 00005\n# Histogram Overflows: 00000\n";
+    let options = ImportOptions { nanoseconds: true, ..ImportOptions::default() };
+    let by_flag = import(text.as_bytes(), &options).unwrap().remove(0).run;
+    let by_command = import_one(&format!("$ cyclictest -N -h 10 -q\n{text}"));
+    let by_unit = import_one(&text.replacen('\n', "\n# latencies (ns)\n", 1));
+    for run in [by_flag, by_command, by_unit] {
+        let cpu = &run.cpus[0];
+        assert_eq!((cpu.min_ns, cpu.max_ns, cpu.p50_ns), (Some(Nanos(2)), Some(Nanos(5)), Some(Nanos(3))));
+    }
+}
+
+#[test]
+fn what_is_no_result_is_refused_with_what_was_expected() {
+    for (bytes, wanted) in [
+        (&b""[..], "empty"),
+        (b" \n\t", "empty"),
+        (b"hello\n", "no result of a known tool"),
+        (b"max_us (board 3)\n12\n15\n", "unknown heading 'max_us (board 3)'"),
+        (b"000000 00001\n000001 00004\n", "--as cyclictest-text"),
+        (b"{}", "unknown JSON"),
+        (b"{\"cycles\": 4, \"schema\":\"onbeat.run/1\"}", "--as cyclictest-json"),
+        (b"\0\0\0\0", "not text"),
+        (b"# Histogram\n000001 000004\n000002 000009\n", "ends without '# Max Latencies:'"),
+    ] {
+        let error = refusal(bytes);
+        assert!(error.contains(wanted), "{error}");
+    }
+}
+
+#[test]
+fn rows_alone_are_read_where_the_format_is_named() {
+    let options = ImportOptions { format: Some("cyclictest-text".into()), ..ImportOptions::default() };
+    let runs = import(b"000000 00001\n000001 00004\n", &options).unwrap();
+    assert_eq!(runs[0].run.samples(), Some(5));
+    let options = ImportOptions { format: Some("nothing".into()), ..ImportOptions::default() };
+    assert!(import(b"000000 00001\n", &options).unwrap_err().0.contains("expected one of cyclictest-text"));
+}
+
+#[test]
+fn each_result_of_a_log_is_one() {
+    let one = fixture("single-H60-2.7.txt");
+    let log = format!("starting\n{one}\n$ next\n{}\n", fixture("summary.txt"));
+    let runs = import(log.as_bytes(), &ImportOptions::default()).unwrap();
+    assert_eq!(runs.iter().map(|one| one.run.cpus.len()).collect::<Vec<_>>(), [1, 2]);
+}
+
+#[test]
+fn an_interval_fills_only_what_is_unknown() {
+    let text = fixture("single-H60-2.7.txt");
+    let with = |interval| {
+        let options = ImportOptions { interval: Some(Nanos(interval)), ..ImportOptions::default() };
+        import(text.as_bytes(), &options).unwrap().remove(0).run
+    };
+    assert_eq!(import_one(text).plan.interval_ns, None);
+    assert_eq!(with(250_000).cpus[0].interval_ns, Some(Nanos(250_000)));
+    let text = fixture("summary.txt");
+    let options = ImportOptions { interval: Some(Nanos(1)), ..ImportOptions::default() };
+    let run = import(text.as_bytes(), &options).unwrap().remove(0).run;
+    assert_eq!(run.plan.interval_ns, Some(Nanos::MILLI));
+}
+
+#[test]
+fn quotes_are_short_and_plain() {
+    assert_eq!(quoted("a\x1b\n"), "'a\\u{1b}\\n'");
+    assert_eq!(quoted(&"x".repeat(90)).len(), 45);
+}
+
+#[test]
+fn every_format_has_its_row() {
+    let mut ids: Vec<&str> = FORMATS.iter().map(|format| format.id).collect();
+    for format in FORMATS {
+        let texts = [format.tool, format.versions, format.origin, format.carries];
+        assert!(texts.iter().all(|text| !text.is_empty()), "{}", format.id);
+    }
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), FORMATS.len());
+}
+
+/// Words of headings and units, of this field and of others, and numbers in any arrangement.
+fn table() -> impl Strategy<Value = String> {
+    let heading = proptest::sample::select(vec![
+        "# Histogram of sizes",
+        "max_us (board 3)",
+        "# Total requests: 5",
+        "CPU  min avg max",
+        "bucket count",
+        "Latency Distribution",
+        "# Time unit is milliseconds (ms)",
+        "Index A B C",
+        "Percentile  Value",
+        "# second maximum",
+        "",
+        "T: temperature",
+        "over the limit",
+        "Min Avg Max",
+        "count:",
+    ]);
+    let number =
+        prop_oneof![(0u64..100_000).prop_map(|n| n.to_string()), (0u64..999).prop_map(|n| format!("{n:06}"))];
+    let row = proptest::collection::vec(number, 1..5);
+    let separator = proptest::sample::select(vec![" ", "\t", "  ", ",", ": "]);
+    let rows = proptest::collection::vec(row, 0..20);
+    (proptest::collection::vec(heading, 0..4), rows, separator).prop_map(|(headings, rows, separator)| {
+        let rows = rows.iter().map(|row| row.join(separator));
+        headings.iter().map(|text| (*text).to_owned()).chain(rows).collect::<Vec<_>>().join("\n")
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(10_000))]
+
+    #[test]
+    fn texts_that_are_no_measurements_are_refused(text in table()) {
+        prop_assert!(import(text.as_bytes(), &ImportOptions::default()).is_err());
+    }
+}
