@@ -129,6 +129,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<u8> {
         text.as_deref().map(|text| positive_span(flag, text, Bare::Micros)).transpose()
     };
     let (over, deadline) = (span("--over", &args.over)?, span("--deadline", &args.deadline)?);
+    args.flags.check_end()?;
     let syscalls = syscalls(args)?;
     let follows = args.victim.is_some() || !args.program.is_empty();
     let host = MachineFiles::live();

@@ -1,15 +1,16 @@
 //! The flags of every command that runs the measuring loop: cyclictest's letters, with their
 //! meaning.
 
-use std::ffi::OsString;
-
 use super::flags::{keyword, span};
 use super::outputs::remark;
 use super::run_flags::{RunFlags, ThreadFlags};
 use crate::plan::intent::MeasureIntent;
 use model::error::{Failure, Result};
-use model::units::Bare;
+use model::units::{Bare, Nanos};
 use model::vocabulary::{IdleStates, SchedulePhase, WakeMechanism};
+
+/// So many intervals a distance has at most: it is there for threads that beat against each other.
+const LONGEST_DISTANCE: i128 = 100;
 
 /// What is measured, how, and for how long.
 #[derive(clap::Args)]
@@ -53,7 +54,7 @@ pub struct MeasureFlags {
     /// cyclictest's --mlockall: onbeat always locks what it uses
     #[arg(short, long, hide = true)]
     mlockall: bool,
-    /// cyclictest's old -n: onbeat always uses an absolute sleep
+    /// cyclictest's old -n, and rtla's: onbeat always uses an absolute sleep, and counts in ns
     #[arg(short, long, hide = true)]
     nanosleep: bool,
     /// cyclictest's --smp: onbeat always measures one thread per CPU with one interval
@@ -62,34 +63,9 @@ pub struct MeasureFlags {
     /// cyclictest's --threads: one thread per CPU is all there is; -a says on which
     #[arg(short, long, hide = true, num_args = 0..=1, value_name = "N")]
     threads: Option<Option<u32>>,
-    /// cyclictest's --nsecs: onbeat always counts in ns
-    #[arg(short = 'N', long, hide = true)]
+    /// cyclictest's --nsecs, rtla's --nano: onbeat always counts in ns
+    #[arg(short = 'N', long, alias = "nano", hide = true)]
     nsecs: bool,
-}
-
-/// Refuses `-h400`, which is cyclictest's histogram and would be parsed as the help flag here, in
-/// all its spellings.
-pub fn refuse_lookalikes(args: &[OsString]) -> Result<()> {
-    // What is behind `--` are another program's.
-    let own = args.iter().skip(1).take_while(|arg| *arg != "--");
-    let args: Vec<_> = own.map(|arg| arg.to_string_lossy()).collect();
-    let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    let histogram = |(at, arg): (usize, &std::borrow::Cow<str>)| {
-        let long = ["--histogram", "--histofall", "--histfile"].iter().any(|name| arg.starts_with(name));
-        // A group of letters that ends in h or H, and a number in it or after it.
-        let group = arg.strip_prefix('-').unwrap_or_default();
-        let letters = group.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('=');
-        let ends = letters.ends_with(['h', 'H']) && letters.bytes().all(|b| b.is_ascii_alphabetic());
-        let here = number(group[letters.len()..].trim_start_matches('='));
-        let next = letters.len() == group.len() && args.get(at + 1).is_some_and(|next| number(next));
-        long || (ends && (here || next))
-    };
-    match args.iter().enumerate().find(|&(at, arg)| histogram((at, arg))) {
-        None => Ok(()),
-        Some((_, arg)) => Err(Failure::usage(format!(
-            "{arg} is cyclictest's histogram, which onbeat always keeps: `onbeat measure --hist FILE` and `onbeat report RUN --hist FILE` write it, -h alone is help"
-        ))),
-    }
 }
 
 impl MeasureFlags {
@@ -98,9 +74,9 @@ impl MeasureFlags {
         Ok(MeasureIntent {
             cpus: self.threading.cpu_choice()?,
             interval: span("-i", &self.interval, Bare::Micros)?,
-            distance: span("-d", &self.distance, Bare::Micros)?,
-            policy: self.threading.policy,
-            priority: self.threading.priority,
+            distance: self.distance()?,
+            policy: self.threading.policy()?,
+            priority: self.threading.priority(),
             wake: self.wake,
             phase: self.phase,
             idle: if self.default_system { Some(IdleStates::AsIs) } else { self.idle },
@@ -112,11 +88,39 @@ impl MeasureFlags {
         })
     }
 
-    /// One line for all flags of cyclictest's whose effect is always there.
+    /// The distance; one that can only be rtla's duration is refused.
+    fn distance(&self) -> Result<Nanos> {
+        let interval = span("-i", &self.interval, Bare::Micros)?;
+        let distance = span("-d", &self.distance, Bare::Micros)?;
+        if i128::from(distance.0) <= LONGEST_DISTANCE * i128::from(interval.0) {
+            return Ok(distance);
+        }
+        Err(Failure::usage(format!(
+            "-d is the distance between the threads' intervals, and {distance} is more than \
+             {LONGEST_DISTANCE} of them: -D {} is the duration",
+            self.distance
+        )))
+    }
+
+    /// Refuses a distance without a unit in a run without an end: rtla's -d 60 is a minute.
+    pub fn check_end(&self) -> Result<()> {
+        let is_bare = self.distance.bytes().all(|byte| byte.is_ascii_digit());
+        if self.duration.is_some() || self.loops.is_some() || !is_bare || self.distance()? == Nanos(0) {
+            return Ok(());
+        }
+        Err(Failure::usage(format!(
+            "-d is the distance between the threads' intervals, and the hunt has no end: -D {0} is the \
+             duration, and with -d {0}us give -D, too",
+            self.distance
+        )))
+    }
+
+    /// One line for all other tools' flags whose effect is always there, one for what is written
+    /// otherwise here.
     pub fn mention_needless_flags(&self) {
         let known = [
             (self.mlockall, "-m (memory is locked)"),
-            (self.nanosleep, "-n (the sleep is absolute)"),
+            (self.nanosleep, "-n (the sleep is absolute, and everything counted in ns)"),
             (self.smp, "-S (one thread per CPU, one interval)"),
             (self.threads.is_some(), "-t (one thread per CPU of -a)"),
             (self.nsecs, "-N (everything is counted in ns)"),
@@ -125,6 +129,7 @@ impl MeasureFlags {
         if !given.is_empty() {
             remark(&format!("onbeat: always so and not needed: {}", given.join(", ")));
         }
+        self.threading.mention_policy();
     }
 }
 
@@ -133,7 +138,8 @@ mod tests {
     use super::*;
     use crate::plan::intent::CpuChoice;
     use clap::Parser;
-    use model::units::{Cpu, Nanos};
+    use model::units::Cpu;
+    use model::vocabulary::Policy;
 
     #[derive(Parser)]
     struct Only {
@@ -181,17 +187,44 @@ mod tests {
         assert_eq!(intent("-a !0").expect("others").cpus, CpuChoice::AllBut([Cpu(0)].into_iter().collect()));
         assert!(intent("-a 3-1").is_err() && intent("-a 0,,2").is_err());
     }
+    #[test]
+    fn a_duration_of_rtla_s_is_no_distance() {
+        let only =
+            |flags: &str| Only::try_parse_from(["onbeat"].into_iter().chain(flags.split(' '))).unwrap().flags;
+        for (flags, word) in
+            [("-d 10s", "-D 10s is"), ("-d 1m -D 5m", "-D 1m is"), ("-d 100001", "-D 100001 is")]
+        {
+            let said = intent(flags).expect_err(flags).message;
+            assert!(said.contains(word), "{flags}: {said}");
+        }
+        assert_eq!(intent("-d 100ms").expect("100 intervals").distance, Nanos(100_000_000));
+        assert!(only("-d 60").check_end().expect_err("no end").message.contains("-D 60 is"));
+        for flags in ["-d 0", "-d 60us", "-d 60 -D 1", "-d 60 -l 5", "-q"] {
+            assert!(only(flags).check_end().is_ok(), "{flags}");
+        }
+    }
 
     #[test]
-    fn cyclictest_s_histogram_is_named_and_help_stays_help() {
-        let check = |flag: &str| refuse_lookalikes(&["onbeat".into(), "measure".into(), flag.into()]);
-        assert!(check("-h400").expect_err("refused").message.contains("--hist"));
-        for flag in ["--histofall=400", "-h=400", "-qh400", "-H400"] {
-            assert!(check(flag).is_err(), "{flag}");
+    fn a_priority_may_have_its_policy_as_rtla_s_has() {
+        for (flags, policy, priority) in [
+            ("-P f:95", Some(Policy::Fifo), 95),
+            ("-Pf:95 --policy fifo", Some(Policy::Fifo), 95),
+            ("--priority r:1", Some(Policy::Rr), 1),
+            ("-P o:0", Some(Policy::Other), 0),
+            ("-p 80", None, 80),
+        ] {
+            let intent = intent(flags).expect(flags);
+            assert_eq!((intent.policy, intent.priority), (policy, Some(priority)), "{flags}");
         }
-        let words = ["onbeat", "measure", "-mSqh", "400"].map(OsString::from);
-        assert!(refuse_lookalikes(&words).is_err());
-        assert!(check("-p80").is_ok() && check("-a0").is_ok());
-        assert!(check("-h").is_ok() && check("--hist").is_ok() && check("--help").is_ok());
+        for (flags, word) in [
+            ("-P d:500us:1ms", "SCHED_DEADLINE"),
+            ("-P o:5", "o:0"),
+            ("-P f:", "whole number"),
+            ("-P x:5", "f:N"),
+            ("-p f:1 --policy rr", "two"),
+        ] {
+            let said = intent(flags).expect_err(flags).message;
+            assert!(said.contains(word), "{flags}: {said}");
+        }
     }
 }

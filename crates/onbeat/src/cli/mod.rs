@@ -23,10 +23,10 @@ mod compare;
 mod completions;
 mod condition_flags;
 mod cure;
-mod cyclictest_flags;
 mod explain;
 mod farm;
 mod flags;
+mod foreign_flags;
 mod help;
 mod hunt;
 mod import;
@@ -198,10 +198,11 @@ fn parsed(args: Vec<OsString>, environment: &Environment) -> Result<Cli, clap::E
 /// Runs the command line and returns its exit status: an [`Exit`], or where that was asked for the
 /// one of a program that was started.
 pub fn run(args: Vec<OsString>, environment: &Environment) -> u8 {
-    let known = measure_flags::refuse_lookalikes(&args).and_then(|()| cyclictest_flags::refuse(&args));
-    let outcome = known.and_then(|()| match parsed(compare::mark_separator(args), environment) {
-        Ok(cli) => cli.starter.map_or(Ok(()), follow).and_then(|()| dispatch(cli.command, environment)),
-        Err(error) => refusals::of_clap(&error).map(|exit| exit as u8),
+    let outcome = foreign_flags::refuse(&args, Cli::command()).and_then(|()| {
+        match parsed(compare::mark_separator(args), environment) {
+            Ok(cli) => cli.starter.map_or(Ok(()), follow).and_then(|()| dispatch(cli.command, environment)),
+            Err(error) => refusals::of_clap(&error).map(|exit| exit as u8),
+        }
     });
     match outcome {
         Ok(exit) => exit,

@@ -1,11 +1,13 @@
 //! The flags that `measure`, `hunt` and the probes have in common.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use super::flags::{cpu_list, keyword, labels, span};
+use super::outputs::remark;
 use super::run_text::Detail;
 use crate::plan::intent::CpuChoice;
-use model::error::Result;
+use model::error::{Failure, Result};
 use model::labels::Labels;
 use model::units::{Bare, CpuSet, Nanos};
 use model::vocabulary::Policy;
@@ -14,18 +16,45 @@ use model::vocabulary::Policy;
 #[derive(clap::Args)]
 pub struct ThreadFlags {
     /// CPUs to measure, like 0-3,8; `!0` leaves CPU 0 out; all by default
-    #[arg(short = 'a', long = "affinity", value_name = "CPUS")]
+    #[arg(short = 'a', long = "affinity", alias = "cpus", value_name = "CPUS")]
     #[arg(num_args = 0..=1, default_missing_value = "all")]
     #[arg(help_heading = "What is measured")]
     pub cpus: Option<String>,
     /// Priority, 1 to 99; 0 is SCHED_OTHER; 80 by default where it is permitted
-    #[arg(short, long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(short, long, short_alias = 'P', value_name = "N", allow_negative_numbers = true)]
     #[arg(help_heading = "What is measured")]
-    pub priority: Option<u32>,
+    priority: Option<ThreadPriority>,
     /// Scheduling policy
     #[arg(long, value_name = "POLICY", ignore_case = true, value_parser = keyword::<Policy>())]
     #[arg(help_heading = "What is measured")]
-    pub policy: Option<Policy>,
+    policy: Option<Policy>,
+}
+
+/// A priority, or as rtla's -P has it policy and priority: `f:95`, `r:95`, `o:0`.
+#[derive(Clone, Copy)]
+struct ThreadPriority {
+    policy: Option<Policy>,
+    priority: u32,
+}
+
+impl FromStr for ThreadPriority {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> std::result::Result<ThreadPriority, &'static str> {
+        let (policy, number) = match text.split_once(':') {
+            None => (None, text),
+            Some(("f", number)) => (Some(Policy::Fifo), number),
+            Some(("r", number)) => (Some(Policy::Rr), number),
+            Some(("o", "0")) => (Some(Policy::Other), "0"),
+            Some(("o", _)) => return Err("there is no nice value: expected o:0"),
+            Some(("d", _)) => {
+                return Err("SCHED_DEADLINE is not offered: expected a priority, or f:N for SCHED_FIFO");
+            }
+            Some(_) => return Err("expected a priority, or one with its policy as f:N, r:N, o:0"),
+        };
+        let priority = number.parse().map_err(|_| "expected a whole number, not below 0")?;
+        Ok(ThreadPriority { policy, priority })
+    }
 }
 
 /// When a run stops, where onbeat's own thread is, and where the result goes.
@@ -36,7 +65,7 @@ pub struct RunFlags {
     #[arg(help_heading = "When it stops")]
     breaktrace: Option<String>,
     /// CPUs for onbeat's own thread; off the measured ones by default, where there are others
-    #[arg(long, visible_alias = "mainaffinity", value_name = "CPUS")]
+    #[arg(long, visible_alias = "mainaffinity", alias = "house-keeping", value_name = "CPUS")]
     #[arg(help_heading = "What is measured")]
     housekeeping: Option<String>,
     /// The folder to keep the run in; by default under ~/.local/state/onbeat/runs
@@ -71,6 +100,32 @@ impl ThreadFlags {
                 None => cpu_list("-a", text).map(CpuChoice::Only),
             },
         }
+    }
+
+    /// The policy of `--policy`, or of a `-p` that has one.
+    ///
+    /// # Errors
+    /// Wrong usage: they are two.
+    pub fn policy(&self) -> Result<Option<Policy>> {
+        match (self.policy, self.priority.and_then(|both| both.policy)) {
+            (Some(one), Some(other)) if one != other => Err(Failure::usage(format!(
+                "--policy {} and the policy of -p are two: leave one of them out",
+                one.name()
+            ))),
+            (one, other) => Ok(one.or(other)),
+        }
+    }
+
+    pub fn priority(&self) -> Option<u32> {
+        self.priority.map(|both| both.priority)
+    }
+
+    /// A line for rtla's form of a priority, with onbeat's.
+    pub fn mention_policy(&self) {
+        let Some(ThreadPriority { policy: Some(policy), priority }) = self.priority else { return };
+        let of = if policy == Policy::Rr { "--policy rr " } else { "" };
+        let letter = &policy.name()[..1];
+        remark(&format!("onbeat: {letter}:{priority} is rtla's way to say {of}-p {priority}"));
     }
 }
 

@@ -168,8 +168,14 @@ fn measured_cpus(choice: &CpuChoice, machine: &MachineCpus, notes: &mut Vec<Stri
     let offline = wanted.without(&machine.online);
     if !offline.is_empty() {
         let (s, are) = if offline.len() == 1 { ("", "is") } else { ("s", "are") };
+        let rtla = match (choice, offline.len()) {
+            (CpuChoice::Only(wanted), 1) if *wanted == offline => {
+                format!("; rtla's -a {offline} (stops at a latency) is -b {offline}us")
+            }
+            _ => String::new(),
+        };
         return Err(Failure::usage(format!(
-            "cpu{s} {offline} {are} not online here: choose from {} with -a",
+            "cpu{s} {offline} {are} not online here: choose from {} with -a{rtla}",
             machine.online
         )));
     }
