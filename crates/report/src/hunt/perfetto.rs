@@ -1,8 +1,8 @@
 //! The windows of hunts as a trace that ui.perfetto.dev and chrome://tracing open.
 //!
 //! Source of the format: "Trace Event Format", the JSON array form with complete (`X`), instant
-//! (`i`) and metadata (`M`) events. Times are microseconds; stretches of a track lie within each
-//! other or apart.
+//! (`i`) and metadata (`M`) events. Times are microseconds, none below 0: Perfetto's importer drops
+//! such events. Stretches of a track lie within each other or apart.
 
 use std::collections::BTreeMap;
 
@@ -33,20 +33,15 @@ pub struct Traced<'a> {
     pub windows: &'a [Window],
 }
 
-/// The hunts as one JSON document, each as a process, times since the first spike of all.
+/// The hunts as one JSON document, each as a process, times since the first event of all.
 pub fn render(hunts: &[Traced]) -> String {
     bounded(hunts, EVENTS)
 }
 
 fn bounded(hunts: &[Traced], most: usize) -> String {
-    let zero = hunts.iter().flat_map(first).min().unwrap_or_default();
-    let mut trace =
-        Trace { zero, pid: 0, events: String::new(), room: most, dropped: 0, reached: BTreeMap::new() };
-    for (at, hunt) in hunts.iter().enumerate() {
-        trace.pid = at + 1;
-        trace.reached.clear();
-        trace.hunt(hunt);
-    }
+    // The first event is known when all have been met once.
+    let zero = Trace::of(hunts, most, None).earliest.unwrap_or_default();
+    let trace = Trace::of(hunts, most, Some(zero));
     let other = json!({
         "writer": concat!("onbeat ", env!("CARGO_PKG_VERSION")),
         "zero_mono_ns": zero.0,
@@ -56,13 +51,11 @@ fn bounded(hunts: &[Traced], most: usize) -> String {
     format!("{{\"displayTimeUnit\":\"ns\",\"otherData\":{other},\"traceEvents\":[{events}\n]}}\n")
 }
 
-fn first(hunt: &Traced) -> Option<Nanos> {
-    let spikes = hunt.run.spikes.iter().map(|spike| spike.expected_ns);
-    spikes.chain(hunt.windows.iter().map(|window| window.expected_ns)).min()
-}
-
 struct Trace {
-    zero: Nanos,
+    /// The time that is 0; none while it is looked for, and then nothing is written.
+    zero: Option<Nanos>,
+    /// Of all events within the room.
+    earliest: Option<Nanos>,
     pid: usize,
     /// Documents with commas between them: as values they would take many times as much.
     events: String,
@@ -73,6 +66,24 @@ struct Trace {
 }
 
 impl Trace {
+    fn of(hunts: &[Traced], most: usize, zero: Option<Nanos>) -> Trace {
+        let mut trace = Trace {
+            zero,
+            earliest: None,
+            pid: 0,
+            events: String::new(),
+            room: most,
+            dropped: 0,
+            reached: BTreeMap::new(),
+        };
+        for (at, hunt) in hunts.iter().enumerate() {
+            trace.pid = at + 1;
+            trace.reached.clear();
+            trace.hunt(hunt);
+        }
+        trace
+    }
+
     fn hunt(&mut self, hunt: &Traced) {
         self.name("process_name", None, &clean(hunt.title));
         let mut windows: Vec<&Window> = hunt.windows.iter().collect();
@@ -177,17 +188,23 @@ impl Trace {
         }
         args.insert("mono_ns".into(), json!(time.0));
         let length = Nanos(time.1.0.saturating_sub(time.0.0));
-        self.push(json!({
-            "ph": "X", "pid": self.pid, "tid": track, "name": name.0, "cat": name.1,
-            "ts": self.micros(time.0), "dur": length.as_micros(), "args": args,
-        }));
+        let pid = self.pid;
+        self.push(time.0, |ts| {
+            json!({
+                "ph": "X", "pid": pid, "tid": track, "name": name.0, "cat": name.1,
+                "ts": ts, "dur": length.as_micros(), "args": args,
+            })
+        });
     }
 
     fn instant(&mut self, track: u32, name: &str, time: Nanos) {
-        self.push(json!({
-            "ph": "i", "s": "t", "pid": self.pid, "tid": track, "name": name, "cat": "landmark",
-            "ts": self.micros(time), "args": { "mono_ns": time },
-        }));
+        let pid = self.pid;
+        self.push(time, |ts| {
+            json!({
+                "ph": "i", "s": "t", "pid": pid, "tid": track, "name": name, "cat": "landmark",
+                "ts": ts, "args": { "mono_ns": time },
+            })
+        });
     }
 
     fn name(&mut self, what: &str, track: Option<u32>, name: &str) {
@@ -197,16 +214,21 @@ impl Trace {
     /// Metadata are few and not counted: without them nothing has a name.
     fn metadata(&mut self, what: &str, track: Option<u32>, args: Value) {
         let tid = track.unwrap_or(0);
-        self.write(&json!({ "ph": "M", "pid": self.pid, "tid": tid, "name": what, "args": args }));
+        if self.zero.is_some() {
+            self.write(&json!({ "ph": "M", "pid": self.pid, "tid": tid, "name": what, "args": args }));
+        }
     }
 
-    fn push(&mut self, event: Value) {
-        match self.room.checked_sub(1) {
-            Some(room) => {
-                self.room = room;
-                self.write(&event);
-            }
-            None => self.dropped += 1,
+    /// An event at a time, made from its distance to zero in microseconds.
+    fn push(&mut self, time: Nanos, event: impl FnOnce(f64) -> Value) {
+        let Some(room) = self.room.checked_sub(1) else {
+            self.dropped += 1;
+            return;
+        };
+        self.room = room;
+        self.earliest = Some(self.earliest.map_or(time, |earliest| earliest.min(time)));
+        if let Some(zero) = self.zero {
+            self.write(&event(Nanos(time.0.saturating_sub(zero.0)).as_micros()));
         }
     }
 
@@ -214,10 +236,6 @@ impl Trace {
         let comma = if self.events.is_empty() { "\n" } else { ",\n" };
         self.events.push_str(comma);
         self.events.push_str(&event.to_string());
-    }
-
-    fn micros(&self, time: Nanos) -> f64 {
-        Nanos(time.0.saturating_sub(self.zero.0)).as_micros()
     }
 }
 
@@ -247,7 +265,20 @@ mod tests {
     fn events(hunts: &[Traced]) -> Vec<Value> {
         let document: Value = serde_json::from_str(&render(hunts)).unwrap();
         assert_eq!(document["otherData"]["events_left_out"], 0);
+        assert_from_zero(&document);
         document["traceEvents"].as_array().unwrap().clone()
+    }
+
+    /// The first event is at 0, and each one's distance is that of its time to `zero_mono_ns`.
+    fn assert_from_zero(document: &Value) {
+        let zero = document["otherData"]["zero_mono_ns"].as_i64().unwrap();
+        let timed = document["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] != "M");
+        let times = timed.map(|event| {
+            let ns = (event["ts"].as_f64().unwrap() * 1e3).round() as i64;
+            assert_eq!(ns, event["args"]["mono_ns"].as_i64().unwrap() - zero, "{event}");
+            ns
+        });
+        assert!(matches!(times.min(), None | Some(0)));
     }
 
     /// Stretches of each track by their start, in whole nanoseconds.
@@ -292,12 +323,9 @@ mod tests {
             .sum();
         let latency: i64 = run.spikes.iter().map(|spike| spike.latency_ns.0).sum();
         assert!((slices * 1e3 - latency as f64).abs() < 1.0, "{slices}");
-        let first = run.spikes.iter().map(|spike| spike.expected_ns).min().unwrap();
-        assert!(
-            found
-                .iter()
-                .any(|e| e["name"] == "expected" && e["ts"] == 0.0 && e["args"]["mono_ns"] == first.0)
-        );
+        // What came before the first spike is there: its cause is.
+        let first = run.spikes.iter().map(|spike| spike.expected_ns.0).min().unwrap();
+        assert!(found.iter().any(|event| event["args"]["mono_ns"].as_i64().is_some_and(|time| time < first)));
     }
 
     #[test]
@@ -318,6 +346,7 @@ mod tests {
         let hunt = Traced { title: "", run: &run, windows: &[] };
         let all = events(&[hunt]).iter().filter(|event| event["ph"] != "M").count();
         let document: Value = serde_json::from_str(&bounded(&[hunt], 20)).unwrap();
+        assert_from_zero(&document);
         let kept =
             document["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] != "M").count();
         assert_eq!((kept, &document["otherData"]["events_left_out"]), (20, &json!(all - 20)));
