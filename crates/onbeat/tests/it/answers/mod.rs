@@ -11,6 +11,7 @@ mod hunting;
 mod loading;
 mod measuring;
 mod naming;
+mod other_tools;
 mod place;
 mod probing;
 mod proving;
