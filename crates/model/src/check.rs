@@ -2,6 +2,7 @@
 //! reach a picture or a statistic as if it were measured.
 
 use super::run::{CpuRun, Run, Worst};
+use crate::error::{self, Failure};
 use crate::histogram::{Bucket, total_of};
 use crate::text::several;
 use crate::units::Nanos;
@@ -69,6 +70,22 @@ impl Run {
             return Err("a worst wake-up is not at t0 + cycle * interval + latency".into());
         }
         Ok(())
+    }
+}
+
+impl Run {
+    /// Refuses what is made of the histogram, where samples have none.
+    ///
+    /// # Errors
+    /// Wrong usage.
+    pub fn require_histogram(&self) -> error::Result<()> {
+        let bare: Vec<_> = self.cpus.iter().filter(|cpu| cpu.is_summary()).collect();
+        let what = match bare.as_slice() {
+            [] => return Ok(()),
+            [first, ..] if bare.len() < self.cpus.len() => format!("cpu {} of this run", first.cpu),
+            _ => "this run".to_owned(),
+        };
+        Err(Failure::usage(format!("{what} has no histogram: --rt-tests-json has what is known")))
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::input::Input;
 use super::run::{csv::csv, json::json, page::html, standalone_svg::svg};
-use model::error::Result;
+use model::error::{Failure, Result};
+use model::text::clean;
 
 /// What a report can be written as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,10 +34,27 @@ impl ReportFormat {
 pub fn render(inputs: &[Input], format: ReportFormat) -> Result<String> {
     match format {
         ReportFormat::Html => html(inputs),
-        ReportFormat::Svg => Ok(svg(inputs)),
-        ReportFormat::Csv => Ok(inputs.iter().map(|input| csv(input.run)).collect::<Vec<_>>().join("\n")),
+        ReportFormat::Svg => with_histograms(inputs).map(svg),
+        ReportFormat::Csv => {
+            let tables = with_histograms(inputs)?.iter().map(|input| csv(input.run));
+            Ok(tables.collect::<Vec<_>>().join("\n"))
+        }
         ReportFormat::Json => json(inputs),
     }
+}
+
+/// The runs, each of which has a histogram.
+fn with_histograms<'a, 'b>(inputs: &'a [Input<'b>]) -> Result<&'a [Input<'b>]> {
+    for input in inputs {
+        input.run.require_histogram().map_err(|failure| Failure {
+            message: match inputs {
+                [_] => failure.message,
+                _ => format!("{}: {}", clean(input.title), failure.message),
+            },
+            ..failure
+        })?;
+    }
+    Ok(inputs)
 }
 
 #[cfg(test)]

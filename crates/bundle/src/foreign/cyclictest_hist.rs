@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 
 use super::micros::{self, Buckets};
+use model::error::Result;
 use model::run::{CpuRun, Run};
 use model::units::Nanos;
 
@@ -22,7 +23,11 @@ const DENSE_COUNTS: u64 = 4_000_000;
 /// the bucket, as in rt-tests up to 2.6. Where that would be more than 100 000 rows (a maximum over
 /// 100 ms) or 4 million counts, empty rows are left out, as since 2.7. How rows become buckets is
 /// described at `micros::microsecond_buckets`; overflows are those that an imported run came with.
-pub fn write(run: &Run) -> String {
+///
+/// # Errors
+/// Wrong usage: the run has no histogram.
+pub fn write(run: &Run) -> Result<String> {
+    run.require_histogram()?;
     let columns: Vec<Buckets> = run.cpus.iter().map(micros::microsecond_buckets).collect();
     let sum = columns.len() > 1;
     let mut text = String::from("# Histogram\n");
@@ -48,7 +53,7 @@ pub fn write(run: &Run) -> String {
         text += &comment(&format!("Thread {thread}"), overflow_cycles(cpu));
     }
     text.push('\n');
-    text
+    Ok(text)
 }
 
 /// The numbers with their sum behind them, if it is wanted.
@@ -103,16 +108,16 @@ mod tests {
         // overflows begin.
         let captured = fixture("smp-H60.txt");
         let text = captured.split_once('\n').unwrap().1;
-        assert_eq!(write(&import_one(captured)), text);
+        assert_eq!(write(&import_one(captured)).unwrap(), text);
         let single = fixture("single-h20.txt");
         let comments: String =
             single.split_inclusive('\n').filter(|line| line.starts_with("# ")).skip(2).collect();
-        assert!(write(&import_one(single)).contains(&comments));
+        assert!(write(&import_one(single)).unwrap().contains(&comments));
     }
 
     #[test]
     fn a_single_cpu_has_no_sum() {
-        let text = write(&run_of(&[vec![1_500, 1_600, 3_000]]));
+        let text = write(&run_of(&[vec![1_500, 1_600, 3_000]])).unwrap();
         assert_eq!(
             text,
             "# Histogram\n000000 000000\n000001 000002\n000002 000000\n000003 000001\n# Total: 000000003\n\
@@ -123,7 +128,7 @@ mod tests {
 
     #[test]
     fn long_tails_leave_empty_rows_out() {
-        let text = write(&run_of(&[vec![5_000, 10_000_000_000], vec![-7_000, 5_000]]));
+        let text = write(&run_of(&[vec![5_000, 10_000_000_000], vec![-7_000, 5_000]])).unwrap();
         let rows: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
         assert_eq!(
             rows,
@@ -143,7 +148,7 @@ mod tests {
         #[test]
         fn counts_and_extremes_survive_the_round_trip(sets in sample_sets()) {
             let run = run_of(&sets);
-            let back = import_one(&write(&run));
+            let back = import_one(&write(&run).unwrap());
             prop_assert_eq!(back.check(), Ok(()));
             prop_assert_eq!(back.cpus.len(), run.cpus.len());
             for (there, here) in back.cpus.iter().zip(&run.cpus) {
@@ -153,7 +158,7 @@ mod tests {
                 prop_assert!(close(there.max_ns, here.max_ns));
             }
             // Once in microseconds, nothing is lost any more.
-            prop_assert_eq!(import_one(&write(&back)), back);
+            prop_assert_eq!(import_one(&write(&back).unwrap()), back);
         }
     }
 }

@@ -91,6 +91,6 @@ fn finish(
     outputs.json(&args.flags.run.json, run);
     let context = super::context_of(run, environment, &host::node_name());
     outputs.write(&args.rt_tests_json, || foreign::cyclictest_json::write(run, &context));
-    outputs.write(&args.hist, || Ok(foreign::cyclictest_hist::write(run)));
+    outputs.write(&args.hist, || foreign::cyclictest_hist::write(run));
     unless_stopped(exit_of(run, outputs.into_failure()))
 }

@@ -146,7 +146,7 @@ fn written(args: &Args, newest: bool, environment: &Environment) -> Result<Exit>
     if let Some(input) = inputs.first() {
         let context = super::context_of(input.run, environment, "");
         outputs.write(&args.rt_tests_json, || cyclictest_json::write(input.run, &context));
-        outputs.write(&args.hist, || Ok(cyclictest_hist::write(input.run)));
+        outputs.write(&args.hist, || cyclictest_hist::write(input.run));
     }
     let (screen, plain) = (outputs.screen, Screen { color: false, ..outputs.screen });
     match format {

@@ -169,7 +169,7 @@ fn use_run(run: &Run) {
     // Formats whose size follows the number of CPUs and rows only stay small for small runs.
     let json = cyclictest_json::write(run, &CyclictestContext::default()).unwrap();
     serde_json::from_str::<serde_json::Value>(&json).expect("valid JSON");
-    cyclictest_hist::write(run);
+    let _ = cyclictest_hist::write(run);
 }
 
 fn imports(bytes: &[u8]) -> Result<(), String> {

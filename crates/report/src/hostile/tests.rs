@@ -107,7 +107,7 @@ fn a_run_through_every_form() {
         ("html", render(&[sample.input()], ReportFormat::Html).unwrap()),
         ("html of two", render(&[sample.input(), sample.input()], ReportFormat::Html).unwrap()),
         // Its columns are parted by tabs.
-        ("histogram", foreign::cyclictest_hist::write(&sample.run).replace('\t', " ")),
+        ("histogram", foreign::cyclictest_hist::write(&sample.run).unwrap().replace('\t', " ")),
     ] {
         assert_harmless(what, &text);
     }

@@ -41,9 +41,9 @@ impl PlotLine<'_> {
     }
 }
 
-/// A line per CPU.
+/// A line per CPU that has a histogram.
 pub fn of_run(run: &Run) -> Vec<PlotLine<'_>> {
-    run.cpus.iter().map(of_cpu).collect()
+    run.cpus.iter().filter(|cpu| !cpu.is_summary()).map(of_cpu).collect()
 }
 
 fn of_cpu(cpu: &CpuRun) -> PlotLine<'_> {
@@ -60,7 +60,7 @@ fn of_cpu(cpu: &CpuRun) -> PlotLine<'_> {
     }
 }
 
-/// A line per run, its CPUs added up; each run comes with its title.
+/// A line per run that has the histograms of all its CPUs, added up; each run comes with its title.
 pub fn of_runs<'a>(runs: impl IntoIterator<Item = (&'a str, &'a Run)>) -> Vec<PlotLine<'a>> {
     let line = |(title, run): (&str, &'a Run)| {
         let cpus = &run.cpus;
@@ -77,7 +77,7 @@ pub fn of_runs<'a>(runs: impl IntoIterator<Item = (&'a str, &'a Run)>) -> Vec<Pl
             rows: Cow::Owned(rows),
         }
     };
-    runs.into_iter().map(line).collect()
+    runs.into_iter().filter(|(_, run)| run.require_histogram().is_ok()).map(line).collect()
 }
 
 fn early_of(rows: &[Bucket]) -> u64 {

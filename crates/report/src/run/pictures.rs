@@ -39,7 +39,8 @@ const PICTURES: &[Section] = &[
         caption: "The count is logarithmic; triangles mark each line's largest value.",
         draw: |of, size| {
             let modes = modes::of(&of.lines);
-            Some(latency::draw(&of.lines, of.input.limit(), &modes, size, &PAGE))
+            let is_drawn = !of.lines.is_empty() || of.input.run.cpus.is_empty();
+            is_drawn.then(|| latency::draw(&of.lines, of.input.limit(), &modes, size, &PAGE))
         },
         table: None,
     },

@@ -123,10 +123,16 @@ fn an_import_without_a_histogram_says_so() {
         (&run["cpus"][0]["cycles"], &run["cpus"][0]["overflows"]),
         (&4945.into(), &serde_json::Value::Null)
     );
-    for form in ["html", "svg", "csv"] {
-        let path = place.path(&format!("x.{form}"));
-        assert_eq!(code(&onbeat(&["report", &place.path("run"), "-o", &path])), 0);
+    assert_eq!(code(&onbeat(&["report", &place.path("run"), "-o", &place.path("x.html")])), 0);
+    let page = std::fs::read_to_string(place.at("x.html")).unwrap();
+    assert!(page.contains("without a histogram") && !page.contains("How many wake-ups had which latency"));
+    for (flag, file) in [("-o", "x.svg"), ("-o", "x.csv"), ("--hist", "x.txt")] {
+        let said = refused(&["report", &place.path("run"), flag, &place.path(file)], 2);
+        assert!(said.contains("this run has no histogram: --rt-tests-json"), "{said}");
+        assert!(!place.at(file).exists(), "{file}");
     }
+    let said = refused(&["report", &place.path("run"), &place.path("run"), "-o", &place.path("x.csv")], 2);
+    assert!(said.contains("run: this run has no histogram"), "{said}");
     // Of what was never later than 80 us a limit of 100 us was not reached, and of 50 us it cannot
     // be told how often.
     let far = json_of(&["bounds", &place.path("run"), "--limit", "100us"]);
