@@ -82,7 +82,7 @@ impl Run {
         let bare: Vec<_> = self.cpus.iter().filter(|cpu| cpu.is_summary()).collect();
         let what = match bare.as_slice() {
             [] => return Ok(()),
-            [first, ..] if bare.len() < self.cpus.len() => format!("cpu {} of this run", first.cpu),
+            [first, ..] if bare.len() < self.cpus.len() => format!("{} of this run", first.name()),
             _ => "this run".to_owned(),
         };
         Err(Failure::usage(format!("{what} has no histogram: --rt-tests-json has what is known")))
@@ -129,7 +129,8 @@ impl CpuRun {
             _ => {}
         }
         let end = self.histogram.last().map(|bucket| bucket.upper);
-        if self.overflows_from_ns.zip(end).is_some_and(|(from, end)| from < end) {
+        // Below 0 it is not even known whether they were late.
+        if self.overflows_from_ns.zip(end).is_some_and(|(from, end)| from.0 >= 0 && from < end) {
             return Err("overflows_from_ns is below the histogram's end".into());
         }
         if let (Some(scheduled), Some(missed)) = (self.scheduled, self.missed) {

@@ -201,7 +201,11 @@ pub fn signed(ns: f64) -> String {
 
 /// Of samples beyond the histogram's end: what is known of their values.
 pub fn beyond(from: Option<Nanos>) -> String {
-    let late = from.map_or_else(String::new, |from| format!(", each at least {}", span(from)));
+    let late = match from {
+        None => String::new(),
+        Some(Nanos(..0)) => ", each early or late, which is not known".into(),
+        Some(from) => format!(", each at least {}", span(from)),
+    };
     format!("beyond the histogram's end, values unknown{late}")
 }
 

@@ -98,6 +98,12 @@ pub(super) fn find(source: &Source) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut open: Option<Open> = None;
     for (index, text) in source.lines().enumerate() {
+        // A command that follows a result begins another.
+        if let Some(ended) =
+            open.take_if(|open| open.has_result() && command_line::within(text.text).is_some())
+        {
+            findings.extend(ended.finding());
+        }
         let Some(line) = parsed(text.text) else { continue };
         if matches!(line, Line::Comment | Line::Other) {
             continue;

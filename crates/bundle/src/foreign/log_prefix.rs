@@ -6,12 +6,13 @@ const MAX_PREFIXES: usize = 6;
 /// The source that the line's prefix names, `""` without one, and the line behind the prefix.
 ///
 /// Known: `2026-01-02T03:04:05.678Z `, `03:04:05 `, `[   12.345678] `, `<6>`, `[VM 1] `, `web-1  | `,
-/// syslog's `Jan  2 03:04:05 host tag[12]: `, GitLab's `00O `, and `> ` of a mail.
+/// syslog's `Jan  2 03:04:05 host tag[12]: `, GitLab's `00O `, `> ` of a mail, `| ` of a
+/// ticket.
 pub(super) fn unprefixed(line: &str) -> (&str, &str) {
     let (mut label, mut rest) = ("", line);
     for _ in 0..MAX_PREFIXES {
         let trimmed = rest.trim_start();
-        let quoted = trimmed.strip_prefix("> ").or_else(|| (trimmed == ">").then_some(""));
+        let quoted = trimmed.strip_prefix("> ").or_else(|| trimmed.strip_prefix("| "));
         let time = timed(trimmed).or_else(|| level(trimmed)).or_else(|| syslog(trimmed)).or(quoted);
         if let Some(behind) = time {
             rest = behind;
@@ -119,6 +120,7 @@ mod tests {
             ("rt-test-1  | T: 0", ("rt-test-1", "T: 0")),
             ("Sep 10 12:00:03 board cyclictest[81]: T: 0", ("", "T: 0")),
             ("> > T: 0", ("", "T: 0")),
+            ("| T: 0", ("", "T: 0")),
         ] {
             assert_eq!(unprefixed(line), expected, "{line}");
         }

@@ -1,12 +1,15 @@
-//! A list of block maxima: one integer in ns a line, the oldest first, as any script can write it.
+//! A list of block maxima: one latency a line, the oldest first, as any script can write it.
 //!
-//! A heading and comments (`#`) are left out, a blank line between values is a block without one.
+//! Numbers are integers in ns; a heading or comment that states a unit, like `max_us`, makes them
+//! numbers in that unit. Other headings and comments (`#`) are left out, a blank line between values is a block without one.
 //! What is no integer is refused with its line: a value that is guessed at would be the largest of
 //! all.
 
 use model::column::Column;
 use model::text::several;
 use model::units::Nanos;
+
+use super::unit;
 
 /// No list is longer: four months of seconds.
 const MOST: usize = 10 << 20;
@@ -27,6 +30,8 @@ pub struct Maxima {
     gaps: u64,
     comments: u64,
     heading: Option<String>,
+    /// As a heading or a comment before the values states it.
+    unit: Option<Nanos>,
 }
 
 impl Maxima {
@@ -39,6 +44,9 @@ impl Maxima {
         };
         let text = text.trim_start_matches('\u{feff}').trim();
         if text.starts_with('#') {
+            if self.values.is_empty() {
+                self.unit = self.unit.or_else(|| unit::stated(text));
+            }
             self.comments += 1;
             return Ok(());
         }
@@ -48,7 +56,7 @@ impl Maxima {
         }
         let shown: String =
             text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).take(40).collect();
-        match integer(text) {
+        match number(text, self.unit) {
             Ok(value) if value.0 < 0 => {
                 refused(&format!("{shown} is negative: the largest latency of a block is at least 0 ns"))
             }
@@ -68,6 +76,7 @@ impl Maxima {
                     && text.starts_with(|c: char| c.is_alphabetic() || c == '"')
                     && !text.starts_with('{')
                 {
+                    self.unit = unit::stated(text).or(self.unit);
                     self.heading = Some(shown);
                     return Ok(());
                 }
@@ -83,7 +92,18 @@ impl Maxima {
         }
         let mut remarks = Vec::new();
         if let Some(heading) = self.heading {
-            remarks.push(format!("the first line, '{heading}', was taken for a heading"));
+            let unit = match self.unit {
+                None => String::new(),
+                Some(unit) => format!(", values are in steps of {}", unit.spoken()),
+            };
+            remarks.push(format!("the first line, '{heading}', was taken for a heading{unit}"));
+        }
+        if self.unit.is_none() && self.values.iter().all(|ns| ns < 1_000) {
+            remarks.push(
+                "all values are below 1,000 ns, which no wake-up is: if they are in us, say so in a heading \
+                 like max_us"
+                    .into(),
+            );
         }
         if self.gaps > 0 {
             remarks.push(format!(
@@ -102,6 +122,21 @@ impl Maxima {
 /// The values of a list, a block without one being none.
 pub fn values(list: &Column) -> impl Iterator<Item = Option<Nanos>> + '_ {
     list.iter().map(|value| (value != NONE).then_some(Nanos(value)))
+}
+
+/// A value in ns, of one in this unit; without a unit it is an integer in ns.
+fn number(text: &str, unit: Option<Nanos>) -> Result<Nanos, &'static str> {
+    let Some(unit) = unit.filter(|unit| unit.0 > 1) else { return integer(text) };
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
+    let step = 10i64.checked_pow(decimals.len() as u32).filter(|step| unit.0 % step == 0);
+    if !decimals.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err("is not a number: expected one latency a line");
+    }
+    let step = step.ok_or("has more decimals than a nanosecond has")?;
+    let part: i64 = if decimals.is_empty() { 0 } else { decimals.parse().unwrap_or(0) };
+    let part = if whole.starts_with('-') { -part } else { part } * (unit.0 / step);
+    let ns = integer(whole)?.0.checked_mul(unit.0).and_then(|ns| ns.checked_add(part));
+    ns.map(Nanos).ok_or("is beyond 292 years, the largest span in ns")
 }
 
 fn integer(text: &str) -> Result<Nanos, &'static str> {
@@ -150,7 +185,18 @@ mod tests {
             said.contains("'max'") && said.contains("1 blank") && said.contains("1 line with #"),
             "{said}"
         );
-        assert_eq!(read(b"1\n2\n").expect("a list").1.len(), 0);
+        assert_eq!(read(b"1000\n2\n").expect("a list").1.len(), 0);
+    }
+
+    #[test]
+    fn a_unit_of_the_heading_or_a_comment_counts() {
+        assert_eq!(values("max_us\n12\n151.25\n"), [12_000, 151_250]);
+        assert_eq!(values("# latency (ms)\n1.5\n"), [1_500_000]);
+        assert_eq!(values("max [ns]\n12\n"), [12]);
+        assert!(read(b"max_us\n0.0001\n").expect_err("decimals").contains("decimals"));
+        let remarks = |text: &str| read(text.as_bytes()).expect(text).1.join("; ");
+        assert!(remarks("12\n151\n").contains("below 1,000 ns"));
+        assert!(!remarks("max_us\n12\n").contains("below 1,000 ns"));
     }
 
     #[test]

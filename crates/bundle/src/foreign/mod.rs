@@ -19,6 +19,8 @@ mod json_read;
 mod log_prefix;
 pub mod maxima;
 mod micros;
+#[cfg(test)]
+mod real_files;
 mod rows_alone;
 mod samples;
 mod source;

@@ -55,7 +55,7 @@ fn of_cpu(cpu: &CpuRun) -> PlotLine<'_> {
         min: cpu.min_ns,
         max: cpu.max_ns,
         overflows: cpu.overflows.unwrap_or(0),
-        beyond_from: cpu.beyond_from(),
+        beyond_from: cpu.beyond_from().filter(|from| from.0 >= 0),
         early: early_of(&cpu.histogram),
     }
 }

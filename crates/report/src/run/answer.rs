@@ -2,7 +2,7 @@
 //! what to expect, whether that can be relied on, what to type next.
 
 use super::next_steps::{claim, expected};
-use super::{probes, sentences};
+use super::{import, probes, sentences};
 use crate::last_lines::{LastLines, RunPlace};
 use crate::palette::{BOLD, PLAIN, Palette, RED, Style};
 use crate::totals::{largest, sum_rows};
@@ -113,7 +113,7 @@ pub fn besides_the_host(run: &Run, place: &str) -> (String, Style) {
         return (format!("no: {}{more}", sentences::integrity(first)), RED);
     }
     if run.command == Command::Import {
-        return ("not known: the imported file does not say how it was measured".into(), PLAIN);
+        return (import::fair(run), PLAIN);
     }
     if at_worst(run).is_none() && run.probe().is_none() && !run.follows() {
         return ("not known: nothing was measured".into(), PLAIN);
@@ -147,8 +147,8 @@ fn next(run: &Run, place: Option<RunPlace>) -> String {
     }
     let hunt = (run.command == Command::Measure && run.plan.interval_ns.is_some())
         .then(|| format!("{} (who)", hunt(run)));
-    let [first, second] = [hunt, pictures];
-    [first, second].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    let measure = if run.command == Command::Import { import::next(run) } else { None };
+    [measure, hunt, pictures].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// The hunt that looks for what this run measured.

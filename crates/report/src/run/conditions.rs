@@ -193,6 +193,7 @@ fn all_conditions(run: &Run) -> Vec<(&'static str, String)> {
         ("started", started(run)),
         ("length", length(run)),
     ];
+    all.extend((!run.plan.tool.is_empty()).then(|| ("measured by", clean(&run.plan.tool))));
     all.extend(crate::load::condition(run).map(|loads| ("load", loads)));
     all.extend((!run.labels.is_empty()).then(|| ("labels", clean(&run.labels.words()))));
     all

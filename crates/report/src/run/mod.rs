@@ -4,6 +4,7 @@ pub mod answer;
 pub mod conditions;
 pub mod csv;
 pub mod hand_overs;
+mod import;
 pub mod json;
 pub mod next_steps;
 pub mod page;

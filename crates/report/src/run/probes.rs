@@ -4,7 +4,7 @@ use crate::totals::largest;
 use crate::words::{MachineClock, clean, several, span};
 use model::run::{CpuRun, Run, SpinGap};
 use model::units::Nanos;
-use model::vocabulary::Probe;
+use model::vocabulary::{Probe, Quantity};
 
 /// Gaps that are listed, and interrupts of a CPU.
 const SHOWN: usize = 5;
@@ -53,11 +53,15 @@ fn places(run: &Run) -> String {
 
 /// A sample, as a noun of which there are one and several.
 pub fn sample(run: &Run) -> (&'static str, &'static str) {
-    match run.probe() {
-        None => ("wake-up", "wake-ups"),
-        Some(Probe::Spin) => ("gap", "gaps"),
-        Some(Probe::Ipc) => ("hand-over", "hand-overs"),
-        Some(Probe::Switch) => ("switch", "switches"),
+    let quantity = run.primary().next().and_then(|cpu| cpu.measures.known());
+    match (run.probe(), quantity) {
+        (Some(Probe::Spin), _) | (None, Some(Quantity::Gap)) => ("gap", "gaps"),
+        (Some(Probe::Ipc), _) | (None, Some(Quantity::Ipc)) => ("hand-over", "hand-overs"),
+        (Some(Probe::Switch), _) | (None, Some(Quantity::Switch)) => ("switch", "switches"),
+        (None, Some(Quantity::Signal)) => ("signal", "signals"),
+        (None, Some(Quantity::Deadline)) => ("job", "jobs"),
+        (None, Some(Quantity::Packet)) => ("packet", "packets"),
+        (None, None | Some(Quantity::Wakeup | Quantity::Irq | Quantity::User)) => ("wake-up", "wake-ups"),
     }
 }
 

@@ -273,7 +273,7 @@ fn beyond(run: &Run) -> Markup {
         @for cpu in run.cpus.iter().filter(|cpu| listed(cpu) > 0) {
             p {
                 (cpu.name()) ": "
-                @if let Some(from) = cpu.beyond_from() { "each at least " (span(from)) ", how late is not known. " }
+                @if let Some(from) = cpu.beyond_from().filter(|from| from.0 >= 0) { "each at least " (span(from)) ", how late is not known. " }
                 @if cpu.overflows.is_some_and(|all| all > listed(cpu)) {
                     "The first " (listed(cpu)) " of " (or_dash(cpu.overflows)) ", which are not the worst, by their cycle: "
                 } @else {

@@ -125,7 +125,7 @@ fn below(run: &Run, cost: bool, width: usize, palette: Palette) -> String {
 /// The conditions in few lines, what is not known by name at the end.
 fn headline(run: &Run) -> Vec<String> {
     const LINES: [&[&str]; 7] = [
-        &["probe"],
+        &["probe", "measured by"],
         &["kernel", "preemption", "policy", "interval"],
         &["timer expires in"],
         &["woken by", "phase"],
