@@ -24,6 +24,8 @@ pub struct Product {
     pub module: Segments,
     /// Lines with code: no comments, no blanks; a text of several lines counts as each of them.
     pub lines: usize,
+    /// Lines of text literals with their numbers, those of clap's help comments included.
+    pub texts: Vec<(usize, String)>,
     /// Types that other files may name.
     pub types: Vec<String>,
     /// Paths of at least two segments, in `use` lines, code and macros.
@@ -65,8 +67,10 @@ fn file_of(parent: &Path, name: &str, file: Option<&str>) -> PathBuf {
 /// The product of a file's text.
 pub fn parse(text: &str) -> Product {
     let mut file = syn::parse_file(text).unwrap();
-    WithoutTests.visit_file_mut(&mut file);
     let mut product = Product::default();
+    WithoutTests { keeps_help: true }.visit_file_mut(&mut file);
+    texts_of(quote::ToTokens::to_token_stream(&file), &mut product.texts);
+    WithoutTests { keeps_help: false }.visit_file_mut(&mut file);
     file.items.retain(|item| match item {
         Item::Use(reexport) if !matches!(reexport.vis, Visibility::Inherited) => {
             names_of(&reexport.tree, &mut Vec::new(), &mut product.reexports);
@@ -92,8 +96,11 @@ pub fn parse(text: &str) -> Product {
     product
 }
 
-/// Takes away what is only compiled for tests, and all documentation.
-struct WithoutTests;
+/// Takes away what is only compiled for tests, and documentation: all, or what is no help of
+/// clap's.
+struct WithoutTests {
+    keeps_help: bool,
+}
 
 impl VisitMut for WithoutTests {
     fn visit_file_mut(&mut self, file: &mut syn::File) {
@@ -109,6 +116,18 @@ impl VisitMut for WithoutTests {
     fn visit_item_impl_mut(&mut self, item: &mut syn::ItemImpl) {
         item.items.retain(|item| !for_tests(item));
         visit_mut::visit_item_impl_mut(self, item);
+    }
+
+    fn visit_item_struct_mut(&mut self, item: &mut syn::ItemStruct) {
+        if !(self.keeps_help && has_help(&item.attrs)) {
+            visit_mut::visit_item_struct_mut(self, item);
+        }
+    }
+
+    fn visit_item_enum_mut(&mut self, item: &mut syn::ItemEnum) {
+        if !(self.keeps_help && has_help(&item.attrs)) {
+            visit_mut::visit_item_enum_mut(self, item);
+        }
     }
 
     fn visit_attributes_mut(&mut self, attributes: &mut Vec<Attribute>) {
@@ -132,6 +151,31 @@ fn for_tests(item: &impl quote::ToTokens) -> bool {
         }
     }
     false
+}
+
+/// True if clap makes help of the comments of a type with these attributes.
+fn has_help(attributes: &[Attribute]) -> bool {
+    let derives = attributes.iter().filter(|attribute| attribute.path().is_ident("derive"));
+    let is_claps = |name: &str| ["Parser", "Args", "Subcommand", "ValueEnum"].contains(&name);
+    derives
+        .filter_map(|attribute| attribute.meta.require_list().ok())
+        .any(|list| list.tokens.clone().into_iter().any(|token| is_claps(&token.to_string())))
+}
+
+fn texts_of(tokens: TokenStream, texts: &mut Vec<(usize, String)>) {
+    for token in tokens {
+        match token {
+            TokenTree::Group(group) => texts_of(group.stream(), texts),
+            TokenTree::Literal(literal) => {
+                let text = literal.to_string();
+                if text.ends_with(['"', '#']) {
+                    let first = literal.span().start().line;
+                    texts.extend(text.lines().enumerate().map(|(at, line)| (first + at, line.to_owned())));
+                }
+            }
+            _ => {}
+        }
+    }
 }
 
 fn path_attribute(attributes: &[Attribute]) -> Option<String> {

@@ -34,7 +34,7 @@ fn places(source: &Source, needles: &[&str], fenced_too: bool) -> Vec<String> {
 }
 
 /// The lines from 1, those of a Markdown file outside fenced blocks unless asked for.
-fn lines(source: &Source, fenced_too: bool) -> impl Iterator<Item = (usize, &str)> {
+pub fn lines(source: &Source, fenced_too: bool) -> impl Iterator<Item = (usize, &str)> {
     let markdown = source.path.ends_with(".md") && !fenced_too;
     let mut fenced = false;
     source.text.lines().enumerate().map(|(at, line)| (at + 1, line)).filter(move |(_, line)| {

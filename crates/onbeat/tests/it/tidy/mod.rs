@@ -5,7 +5,9 @@
 
 mod code;
 mod lines;
+mod ratchets;
 mod sizes;
+mod subjects;
 mod tree;
 mod walls;
 

@@ -36,16 +36,21 @@ pub fn sources_and_documents() -> impl Iterator<Item = Source> {
     files("rs").into_iter().chain(files("md"))
 }
 
+/// The output of a git command; an error with git's message if it fails or is not installed.
+pub fn git(arguments: &[&str]) -> std::io::Result<String> {
+    let output = std::process::Command::new("git").args(arguments).current_dir(root()).output()?;
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        let message = String::from_utf8_lossy(&output.stderr);
+        Err(std::io::Error::other(format!("{}, {}", output.status, message.trim())))
+    }
+}
+
 /// Every file that git tracks or would; without git, every file outside build output.
 pub fn paths() -> Vec<PathBuf> {
-    let git = std::process::Command::new("git")
-        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
-        .current_dir(root())
-        .output();
-    let mut paths = match git {
-        Ok(output) if output.status.success() && !output.stdout.is_empty() => {
-            String::from_utf8_lossy(&output.stdout).split('\0').map(PathBuf::from).collect()
-        }
+    let mut paths = match git(&["ls-files", "-z", "--cached", "--others", "--exclude-standard"]) {
+        Ok(listed) if !listed.is_empty() => listed.split('\0').map(PathBuf::from).collect(),
         _ => walk(&root()),
     };
     paths.retain(|path: &PathBuf| root().join(path).is_file());

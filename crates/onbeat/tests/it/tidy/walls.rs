@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
@@ -28,11 +29,15 @@ const UNSAFE_LINT: &str = concat!("unsafe", "_code");
 const SHARED_NAMES: usize = 0;
 
 /// Every file of the product, crate by crate.
-pub fn product() -> Vec<Product> {
-    let mut found: Vec<Product> = roots().iter().flat_map(|root| crate_of(root)).collect();
-    found.sort_by(|a, b| a.path.cmp(&b.path));
-    assert!(found.len() > 300, "only {} files were found", found.len());
-    found
+pub fn product() -> &'static [Product] {
+    // Parsing takes most of the time of these tests.
+    static PRODUCT: LazyLock<Vec<Product>> = LazyLock::new(|| {
+        let mut found: Vec<Product> = roots().iter().flat_map(|root| crate_of(root)).collect();
+        found.sort_by(|a, b| a.path.cmp(&b.path));
+        assert!(found.len() > 300, "only {} files were found", found.len());
+        found
+    });
+    &PRODUCT
 }
 
 fn roots() -> Vec<String> {
@@ -181,8 +186,8 @@ fn clippys_bans_hold_in_the_product() {
         let inner = format!("\n#![{LIFTED}]");
         product && source.text.contains(&inner) && !LIFTED_IN.contains(&source.path.as_str())
     });
-    let product: BTreeSet<String> = product().into_iter().map(|file| file.path).collect();
-    let lifts = lifts.filter(|source| product.contains(&source.path));
+    let product: BTreeSet<&str> = product().iter().map(|file| &*file.path).collect();
+    let lifts = lifts.filter(|source| product.contains(&*source.path));
     super::expect_none(lifts.map(|source| format!("{} lifts Clippy's bans", source.path)));
 }
 
@@ -204,7 +209,7 @@ fn no_file_uses_itself_through_others() {
 
 #[test]
 fn a_type_name_means_one_thing() {
-    super::expect_at_most(SHARED_NAMES, shared_names(&product()));
+    super::expect_at_most(SHARED_NAMES, shared_names(product()));
 }
 
 fn made(module: &str, text: &str) -> Product {
