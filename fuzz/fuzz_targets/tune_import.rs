@@ -11,7 +11,7 @@ use host::MachineFiles;
 use host::access::Access;
 use model::setting::Key;
 use rules::survey_request;
-use tune::import::{Documents, ImportKind, ImportTarget, ImportedFile, import};
+use tune::import::{Documents, ImportKind, ImportRequest, ImportTarget, ImportedFile, import};
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((first, text)) = bytes.split_first() else { return };
@@ -28,7 +28,8 @@ fuzz_target!(|bytes: &[u8]| {
     ];
     let files = MachineFiles::in_memory(answers.map(file).into_iter().collect());
     let survey = survey(&files, &survey_request());
-    if let Ok(plan) = import(&documents, &[], ImportTarget { files: &files, survey: &survey }, "") {
+    let request = ImportRequest { partial: true, ..ImportRequest::default() };
+    if let Ok(plan) = import(&documents, &request, ImportTarget { files: &files, survey: &survey }, "") {
         for change in &plan.changes {
             let key = &change.setting.key;
             assert_eq!(key.to_string().parse().as_ref(), Ok(key));

@@ -12,7 +12,8 @@ use rules::audit::{Audit, audit};
 use rules::intent::{Intent, Profile, intent};
 use tune::admission::admit;
 use tune::apply::require_boot;
-use tune::import::{ImportTarget, import, read_documents};
+pub use tune::import::ImportRequest;
+use tune::import::{ImportTarget, NamingMachine, import, read_documents};
 use tune::plan::{PlanRequest, plan};
 use tune::reading;
 use tune::rivals;
@@ -55,19 +56,24 @@ pub fn plan_tuning(
 /// Makes a plan of other programs' files for a machine; nothing is written, nothing in them is run.
 pub fn import_tuning(
     from: &Path,
-    given: &[(String, String)],
+    request: &ImportRequest,
     machine: MachineSource,
     take_over: bool,
 ) -> Result<PlanDocument> {
-    let documents = read_documents(from)?;
+    let root = match machine {
+        MachineSource::Live => Some(Path::new("/")),
+        MachineSource::Tree(root) => Some(root),
+        MachineSource::Captured(_) | MachineSource::Foreign(_) => None,
+    };
     let files = machine.open()?;
+    let documents = read_documents(from, &NamingMachine { files: &files, root })?;
     let survey = survey(&files, &survey_request());
     let boot = match files.is_live() {
         true => boot_id()?,
         false => String::new(),
     };
     let target = ImportTarget { files: &files, survey: &survey };
-    let mut document = import(&documents, given, target, &boot)?;
+    let mut document = import(&documents, request, target, &boot)?;
     rivals::leave_out(&survey, &files, &mut document, take_over);
     Ok(document)
 }

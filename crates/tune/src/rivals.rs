@@ -11,7 +11,7 @@ use model::plan::{LeftOut, PlanDocument};
 use model::setting::Key;
 use rules::competing_tuners::{TunedArea, active_tuners, area_of_path, running_programs};
 
-use crate::import::owned;
+use crate::import::{ImportTarget, owned};
 
 /// What a program does with the settings of its areas.
 struct RivalHabit {
@@ -123,7 +123,7 @@ impl Rivals {
     fn of(survey: &Survey, machine: &MachineFiles) -> Rivals {
         let tuners = active_tuners(survey).found;
         let tuned = tuners.iter().any(|tuner| tuner.name == "tuned");
-        let profile = if tuned { owned(machine) } else { None };
+        let profile = if tuned { owned(ImportTarget { files: machine, survey }) } else { None };
         Rivals { tuners, managers: running_programs(survey, MANAGER_PROGRAMS).found, profile }
     }
 

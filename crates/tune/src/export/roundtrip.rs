@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::{Export, ExportInput, export};
-use crate::import::{Documents, ImportKind, ImportTarget, ImportedFile, import};
+use crate::import::{Documents, ImportKind, ImportRequest, ImportTarget, ImportedFile, import};
 use crate::plan::{PlanRequest, plan};
 use crate::reading;
 use host::MachineFiles;
@@ -24,7 +24,8 @@ fn imported(made: &Export, machine: &Machine) -> PlanDocument {
     let documents = Documents { files: files.collect(), profiles: None };
     let files = MachineFiles::in_memory(machine.answers.clone());
     let survey = machine.read();
-    import(&documents, &[], ImportTarget { files: &files, survey: &survey }, "").unwrap()
+    let target = ImportTarget { files: &files, survey: &survey };
+    import(&documents, &ImportRequest::default(), target, "").unwrap()
 }
 
 fn made(machine: &Machine) -> (PlanDocument, Export) {

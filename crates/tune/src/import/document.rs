@@ -7,6 +7,9 @@ use model::error::{Exit, Failure, Result};
 use model::fact::{Fact, errno_name};
 use model::text::quoted;
 
+use super::other_files::other_file;
+use super::tuned::places::{ProfileFile, ProfilePlaces, ProfileSearch, is_name};
+
 /// More files than a folder of settings has.
 const FILES_LIMIT: usize = 1000;
 
@@ -31,12 +34,19 @@ pub struct ImportedFile {
     pub text: String,
 }
 
-/// The files, in the order in which they count, and the folder in which a profile's includes are.
+/// The files, in the order in which they count.
 #[derive(Default)]
 pub struct Documents {
     pub files: Vec<ImportedFile>,
-    /// Where the profile's folder is, and its name.
-    pub profiles: Option<(MachineFiles, String)>,
+    /// Profiles of tuned's, with the places where those that they include are looked for.
+    pub profiles: Option<(Vec<ProfileFile>, ProfilePlaces)>,
+}
+
+/// The machine whose file system names of profiles are looked up in.
+pub struct NamingMachine<'a> {
+    pub files: &'a MachineFiles,
+    /// Where its file system is; none for a capture.
+    pub root: Option<&'a Path>,
 }
 
 impl Documents {
@@ -53,26 +63,46 @@ const TMPFILES_FOLDERS: &[&str] =
     &["/etc/tmpfiles.d", "/run/tmpfiles.d", "/usr/local/lib/tmpfiles.d", "/usr/lib/tmpfiles.d"];
 
 /// Reads a file, or the files of a folder: a root with `etc/sysctl.d` and its like, an export of
-/// onbeat's, one `sysctl.d` or `tmpfiles.d`, a profile of tuned's.
+/// onbeat's, one `sysctl.d` or `tmpfiles.d`, a profile of tuned's. What is no path is the name of
+/// a profile.
 ///
 /// # Errors
 /// Usage: there is nothing that can be imported.
-pub fn read_documents(path: &Path) -> Result<Documents> {
+pub fn read_documents(path: &Path, machine: &NamingMachine) -> Result<Documents> {
     let is_dir = host::is_dir(path).map_err(|error| {
         let what = format!("cannot look at {}", quoted(path));
         Failure::of_call(what, &error, Exit::Usage, EXPECTED)
     })?;
-    let found = if is_dir { of_folder(path) } else { of_file(path) }?;
-    match found.files.is_empty() {
+    let found = match is_dir {
+        true => of_folder(path, machine),
+        false => of_names(path, machine.files).map_or_else(|| of_file(path, machine), Ok),
+    }?;
+    match found.files.is_empty() && found.profiles.is_none() {
         true => Err(Failure::usage(format!("{} holds no settings: {EXPECTED}", quoted(path)))),
         false => Ok(found),
     }
 }
 
-const EXPECTED: &str =
-    "give a file or folder of sysctl.d, an export of onbeat's, a tuned.conf, or a partrt_env";
+const EXPECTED: &str = "give a file or folder of sysctl.d, an export of onbeat's, a profile of tuned's by its \
+    name, folder or tuned.conf, or a partrt_env";
 
-fn of_file(path: &Path) -> Result<Documents> {
+/// Profiles by their names, of which tuned takes several with spaces between; none where there is
+/// a file, or no such profile.
+fn of_names(path: &Path, machine: &MachineFiles) -> Option<Documents> {
+    let names = path.to_str().filter(|_| host::whole_path(path).is_err())?;
+    let places = ProfilePlaces::of_machine(machine);
+    let mut profiles = Vec::new();
+    for name in names.split_whitespace() {
+        match places.find(name, &[]) {
+            ProfileSearch::Found(file) if is_name(name) => profiles.push(file),
+            _ => return None,
+        }
+    }
+    let profiles = (!profiles.is_empty()).then_some((profiles, places))?;
+    Some(Documents { files: Vec::new(), profiles: Some(profiles) })
+}
+
+fn of_file(path: &Path, machine: &NamingMachine) -> Result<Documents> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let text = match MachineFiles::folder(parent).read_text(&format!("/{name}")) {
@@ -81,13 +111,19 @@ fn of_file(path: &Path) -> Result<Documents> {
             let why = match other {
                 Fact::Refused(errno) => errno_name(errno),
                 Fact::Malformed(what) => what,
-                _ => "it is not there".to_owned(),
+                _ => "it is not there, and no profile of this name".to_owned(),
             };
             return Err(Failure::usage(format!("cannot read {}: {why}: {EXPECTED}", quoted(path))));
         }
     };
     let folder = parent.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let kind = kind_of(&name, &folder, &text).ok_or_else(|| {
+    let kind = kind_of(&name, &folder, &text);
+    // What the kind says by its place is believed, but for a file of another program's there.
+    let is_certain = !matches!(kind, None | Some(ImportKind::Sysctl));
+    if let Some((what, instead)) = other_file(&name, &text).filter(|_| !is_certain) {
+        return Err(Failure::usage(format!("{} is {what}: {instead}", quoted(path))));
+    }
+    let kind = kind.ok_or_else(|| {
         Failure::usage(match text.trim_start().starts_with('{') {
             true => {
                 format!(
@@ -98,22 +134,17 @@ fn of_file(path: &Path) -> Result<Documents> {
             false => format!("{} holds no settings: {EXPECTED}", quoted(path)),
         })
     })?;
-    let mut documents = Documents { files: vec![ImportedFile { name, kind, text }], profiles: None };
     if kind == ImportKind::Tuned {
-        // Other profiles are folders beside this one's.
-        let whole = std::path::absolute(parent).unwrap_or_else(|_| parent.to_path_buf());
-        if let (Some(above), Some(own)) = (whole.parent(), whole.file_name()) {
-            let own = own.to_string_lossy().into_owned();
-            documents.profiles = Some((MachineFiles::folder(above), own));
-        }
+        let (places, file) = ProfilePlaces::of_file(path, &text, machine.files, machine.root);
+        return Ok(Documents { files: Vec::new(), profiles: Some((vec![file], places)) });
     }
-    Ok(documents)
+    Ok(Documents { files: vec![ImportedFile { name, kind, text }], profiles: None })
 }
 
-fn of_folder(path: &Path) -> Result<Documents> {
+fn of_folder(path: &Path, machine: &NamingMachine) -> Result<Documents> {
     let folder = MachineFiles::folder(path);
     if folder.read("/tuned.conf").known().is_some() {
-        return of_file(&path.join("tuned.conf"));
+        return of_file(&path.join("tuned.conf"), machine);
     }
     let own = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut files = Vec::new();
@@ -179,9 +210,33 @@ fn kind_of(name: &str, folder: &str, text: &str) -> Option<ImportKind> {
     let (word, next) = (words.next()?, words.next().unwrap_or(""));
     match word {
         "partrt_settings:" => Some(ImportKind::Partrt),
-        _ if word.starts_with('[') => Some(ImportKind::Tuned),
+        _ if word.starts_with('[') => is_profile(text).then_some(ImportKind::Tuned),
         _ if word.len() <= 4 && next.starts_with(['/', '"']) => Some(ImportKind::Tmpfiles),
         _ if first.contains('=') => Some(ImportKind::Sysctl),
         _ => None,
     }
 }
+
+/// Whether a section is one of those that profiles have: another program's file has sections, too.
+fn is_profile(text: &str) -> bool {
+    text.lines().map(str::trim).any(|line| {
+        let name = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        name.is_some_and(|name| PROFILE_SECTIONS.contains(&name))
+    })
+}
+
+/// Sections that each say that a file is a profile.
+const PROFILE_SECTIONS: &[&str] = &[
+    "main",
+    "variables",
+    "sysctl",
+    "sysfs",
+    "vm",
+    "cpu",
+    "scheduler",
+    "bootloader",
+    "irqbalance",
+    "script",
+    "disk",
+    "net",
+];

@@ -3,6 +3,7 @@
 //! one is run.
 
 mod document;
+mod other_files;
 mod partrt_env;
 mod pattern;
 mod settle;
@@ -14,23 +15,36 @@ use std::collections::BTreeMap;
 
 use facts::survey::Survey;
 use host::MachineFiles;
-use model::error::Result;
+use model::error::{Failure, Result};
 use model::plan::{LeftOut, PlanDocument};
 use model::setting::Key;
 
 pub use settle::setting_of;
 pub use tuned::owned::{ProfileKeys, owned};
 
-pub use document::{Documents, ImportKind, ImportedFile, read_documents};
+pub use document::{Documents, ImportKind, ImportedFile, NamingMachine, read_documents};
+pub use tuned::places::{ProfileFile, ProfilePlaces};
 
 /// More settings than any such file has.
 const SETTINGS_LIMIT: usize = 20_000;
+
+/// So many parts that cannot be read are named in a refusal.
+const LACKING_NAMED: usize = 4;
 
 /// The machine that a text is for.
 #[derive(Clone, Copy)]
 pub struct ImportTarget<'a> {
     pub files: &'a MachineFiles,
     pub survey: &'a Survey,
+}
+
+/// What a user says beside the texts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImportRequest {
+    /// Variables of a tuned profile with their values.
+    pub given: Vec<(String, String)>,
+    /// Whether what can be read is planned where a part of a profile cannot be.
+    pub partial: bool,
 }
 
 /// A value that a text asks for.
@@ -55,6 +69,8 @@ struct Collected {
     left_out: Vec<LeftOut>,
     /// How much that is left out was.
     unnamed: usize,
+    /// What cannot be read: without it the plan is less than its text.
+    lacking: Vec<String>,
 }
 
 impl Collected {
@@ -78,6 +94,31 @@ impl Collected {
         }
     }
 
+    /// Leaves out what cannot be read, so that the plan is not whole.
+    fn lack(&mut self, what: impl Into<String>, why: impl Into<String>) {
+        let (what, why) = (what.into(), why.into());
+        if self.lacking.len() < SETTINGS_LIMIT {
+            self.lacking.push(format!("{what}: {why}"));
+        }
+        self.leave(what, why, "");
+    }
+
+    /// Refuses a plan that is not whole.
+    fn require_whole(&self) -> Result<()> {
+        let named = self.lacking.iter().take(LACKING_NAMED).map(|what| model::text::excerpt(what));
+        let named = named.collect::<Vec<_>>().join("; ");
+        let more = match self.lacking.len().saturating_sub(LACKING_NAMED) {
+            0 => String::new(),
+            more => format!("; and {more} more"),
+        };
+        match self.lacking.is_empty() {
+            true => Ok(()),
+            false => Err(Failure::usage(format!(
+                "a part of it cannot be read ({named}{more}): --partial plans the rest"
+            ))),
+        }
+    }
+
     /// The settings in their order, and what is left out with how much of it is over the bounds.
     fn in_order(self) -> (Vec<Imported>, Vec<LeftOut>) {
         let mut wanted: Vec<(usize, Imported)> = self.wanted.into_values().collect();
@@ -95,14 +136,13 @@ impl Collected {
     }
 }
 
-/// Makes a plan of texts: what is not so already on that machine. `given` are variables of a tuned
-/// profile with the values that a user gave.
+/// Makes a plan of texts: what is not so already on that machine.
 ///
 /// # Errors
-/// Usage: the profile says itself that it does not fit.
+/// Usage: the profile says itself that it does not fit, or a part of it cannot be read.
 pub fn import(
     documents: &Documents,
-    given: &[(String, String)],
+    request: &ImportRequest,
     target: ImportTarget,
     boot: &str,
 ) -> Result<PlanDocument> {
@@ -110,8 +150,19 @@ pub fn import(
     sysctl_d::collect(&documents.of(ImportKind::Sysctl), target.files, &mut collected);
     tmpfiles_d::collect(&documents.of(ImportKind::Tmpfiles), target.files, &mut collected);
     partrt_env::collect(&documents.of(ImportKind::Partrt), &mut collected);
-    if let Some(profile) = documents.of(ImportKind::Tuned).first() {
-        tuned::collect(profile, documents, given, target, &mut collected)?;
+    let bare = documents.of(ImportKind::Tuned);
+    let bare = bare.iter().map(|file| ProfileFile { text: file.text.clone(), ..ProfileFile::default() });
+    let given = &request.given;
+    match (&documents.profiles, bare.collect::<Vec<_>>()) {
+        (Some((files, places)), _) => tuned::collect(files.clone(), places, given, target, &mut collected)?,
+        (None, bare) if !bare.is_empty() => {
+            let places = ProfilePlaces::of_machine(target.files);
+            tuned::collect(bare, &places, given, target, &mut collected)?;
+        }
+        _ => {}
+    }
+    if !request.partial {
+        collected.require_whole()?;
     }
     Ok(settle::plan(collected, target, boot))
 }

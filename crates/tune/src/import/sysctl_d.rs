@@ -43,6 +43,15 @@ pub fn assignment(line: &str) -> Result<Option<Assignment>, String> {
     Ok(Some(Assignment { name, value, optional }))
 }
 
+/// Folders of `/proc/sys`; modules may add others.
+const FOLDERS: &[&str] =
+    &["abi", "crypto", "debug", "dev", "fs", "fscache", "kernel", "net", "sunrpc", "user", "vm", "xen"];
+
+/// Whether a name, with slashes, is below a folder of `/proc/sys`.
+pub fn is_below_root(name: &str) -> bool {
+    name.split_once('/').is_some_and(|(folder, rest)| FOLDERS.contains(&folder) && !rest.is_empty())
+}
+
 /// A name as a path: where its first separator is a dot, dots and slashes change places.
 pub fn with_slashes(name: &str) -> String {
     let swapped: String = match name.find(['.', '/']).map(|at| name.as_bytes()[at]) {

@@ -9,12 +9,10 @@ fn file(name: &str, kind: ImportKind, text: &str) -> ImportedFile {
     ImportedFile { name: name.to_owned(), kind, text: text.to_owned() }
 }
 
-fn import_of(machine: &Machine, documents: &Documents, given: &[(&str, &str)]) -> Result<PlanDocument> {
+fn import_of(machine: &Machine, documents: &Documents) -> Result<PlanDocument> {
     let files = MachineFiles::in_memory(machine.answers.clone());
     let (survey, _) = machine.survey();
-    let given: Vec<(String, String)> =
-        given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    import(documents, &given, ImportTarget { files: &files, survey: &survey }, "")
+    import(documents, &ImportRequest::default(), ImportTarget { files: &files, survey: &survey }, "")
 }
 
 fn machine(edits: &str) -> Machine {
@@ -34,7 +32,7 @@ fn shown(plan: &PlanDocument) -> (Vec<String>, Vec<String>) {
 
 fn sysctls(edits: &str, files: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
     let files = files.iter().map(|(name, text)| file(name, ImportKind::Sysctl, text)).collect();
-    shown(&import_of(&machine(edits), &Documents { files, profiles: None }, &[]).unwrap())
+    shown(&import_of(&machine(edits), &Documents { files, profiles: None }).unwrap())
 }
 
 const NET: &str = "/proc/sys/net/ipv4/conf/all/rp_filter: 0
@@ -103,7 +101,7 @@ fn lines_of_tmpfiles_write_where_they_point() {
                 w /sys/kernel/mm/transparent_hugepage/enabled - - - - sometimes\nw /sys/kernel/%m - - - - 1\n\
                 w /sys/kernel/none - - - - 1\n";
     let documents = Documents { files: vec![file("o.conf", ImportKind::Tmpfiles, text)], profiles: None };
-    let (changes, left) = shown(&import_of(&machine(edits), &documents, &[]).unwrap());
+    let (changes, left) = shown(&import_of(&machine(edits), &documents).unwrap());
     assert_eq!(
         changes,
         [
@@ -121,124 +119,10 @@ fn what_partrt_kept_is_a_plan() {
         1\n/sys/bus/workqueue/devices/writeback/cpumask f\n/opt/x 1\n";
     let documents = Documents { files: vec![file("partrt_env", ImportKind::Partrt, text)], profiles: None };
     let edits = "/proc/sys/vm/stat_interval: 1000\n/sys/devices/virtual/workqueue/writeback/cpumask: 3";
-    let (changes, left) = shown(&import_of(&machine(edits), &documents, &[]).unwrap());
+    let (changes, left) = shown(&import_of(&machine(edits), &documents).unwrap());
     let mask = "sysfs:devices/virtual/workqueue/writeback/cpumask 3->f";
     assert_eq!(changes, ["sysctl:vm.stat_interval 1000->1", mask]);
     assert_eq!(left, ["partrt_env, line 4: /opt/x is no setting"]);
-}
-
-fn profiles(files: &[(&str, &str)], name: &str) -> Documents {
-    let answers = files
-        .iter()
-        .map(|(path, text)| (format!("/{path}"), Access::File(text.as_bytes().to_vec())))
-        .collect();
-    let text = files.iter().find(|(path, _)| *path == format!("{name}/tuned.conf")).unwrap().1;
-    Documents {
-        files: vec![file("tuned.conf", ImportKind::Tuned, text)],
-        profiles: Some((MachineFiles::in_memory(answers), name.to_owned())),
-    }
-}
-
-const BASIC: &str = "
-[main]
-summary=low latency
-[sysctl]
-vm.swappiness=10
-vm.stat_interval = 10   # seconds
-[cpu]
-governor=conservative|performance
-force_latency=1
-[vm]
-transparent_hugepages=never
-";
-
-const CHILD: &str = "
-[main]
-include=basic
-[variables]
-include=/etc/tuned/child-variables.conf
-shown=\\\\${isolated}
-isolated = ${isolated}
-assert=${f:assertion_non_equal:isolated is set:${isolated}:${shown}}
-other_mask=${f:cpulist2hex_invert:${isolated}}
-[sysctl]
-vm.swappiness=>30
-vm.stat_interval=20
-kernel.version=${f:exec:uname:-r}
-[sysfs]
-/sys/devices/virtual/workqueue/cpumask=${other_mask}
-[bootloader]
-cmdline_child=+isolcpus=${isolated}
-[script]
-script=${i:PROFILE_DIR}/script.sh
-";
-
-const TUNED: &str = "/proc/sys/vm/stat_interval: 1
-    /proc/sys/vm/swappiness: 60
-    /sys/kernel/mm/transparent_hugepage/enabled: [always] madvise never
-    /sys/devices/virtual/workqueue/cpumask: f
-    /sys/devices/system/cpu/cpu2/cpufreq/scaling_governor: schedutil
-    /sys/devices/system/cpu/cpu2/cpufreq/scaling_available_governors: performance schedutil";
-
-#[test]
-fn a_profile_is_merged_with_what_it_includes() {
-    let documents = profiles(
-        &[
-            ("basic/tuned.conf", BASIC),
-            ("child/tuned.conf", CHILD),
-            ("child/child-variables.conf", "isolated=2-3\n"),
-        ],
-        "child",
-    );
-    let (changes, left) = shown(&import_of(&machine(TUNED), &documents, &[]).unwrap());
-    assert!(changes.contains(&"sysctl:vm.stat_interval 1->20".to_owned()), "{changes:?}");
-    assert!(changes.contains(&"sysfs:devices/virtual/workqueue/cpumask f->3".to_owned()), "{changes:?}");
-    assert!(
-        changes.contains(
-            &"sysfs:kernel/mm/transparent_hugepage/enabled [always] madvise never->never".to_owned()
-        ),
-        "{changes:?}"
-    );
-    // 60 is more than 30 already.
-    assert!(!changes.iter().any(|change| change.contains("swappiness")), "{changes:?}");
-    let has = |what: &str| left.iter().any(|left| left.contains(what));
-    assert!(has("[script] script = ") && has("a script is not run"), "{left:?}");
-    assert!(has("[sysctl] kernel.version: its value comes from a command, which is not run"), "{left:?}");
-    assert!(has("[bootloader] cmdline_child = +isolcpus=2-3"), "{left:?}");
-    assert!(changes.contains(&"hold:cpu_dma_latency ->1".to_owned()), "{changes:?}");
-}
-
-#[test]
-fn variables_that_are_missing_are_asked_for_and_those_given_count() {
-    let documents = profiles(&[("basic/tuned.conf", BASIC), ("child/tuned.conf", CHILD)], "child");
-    let (_, left) = shown(&import_of(&machine(TUNED), &documents, &[]).unwrap());
-    assert!(left.iter().any(|left| left.contains("--set NAME=VALUE")), "{left:?}");
-    let (changes, _) = shown(&import_of(&machine(TUNED), &documents, &[("isolated", "1")]).unwrap());
-    assert!(changes.contains(&"sysfs:devices/virtual/workqueue/cpumask f->d".to_owned()), "{changes:?}");
-}
-
-#[test]
-fn a_profile_that_refuses_itself_is_refused() {
-    let text =
-        "[variables]\nx=${f:assertion:CPUs are online:${f:cpulist_unpack:2,9}:${f:cpulist_online:2,9}}\n";
-    let documents = profiles(&[("a/tuned.conf", text)], "a");
-    let failure = import_of(&machine(""), &documents, &[]).unwrap_err();
-    assert!(failure.message.contains("it asserts 'CPUs are online'"), "{failure}");
-}
-
-#[test]
-fn circles_and_names_that_lead_elsewhere_end() {
-    let (a, b) = ("[main]\ninclude=b,../../etc,-c\n", "[main]\ninclude=a\n[sysctl]\nvm.stat_interval=7\n");
-    let documents = profiles(&[("a/tuned.conf", a), ("b/tuned.conf", b)], "a");
-    let (changes, left) = shown(&import_of(&machine(NET), &documents, &[]).unwrap());
-    assert_eq!(changes, ["sysctl:vm.stat_interval 1->7"]);
-    assert_eq!(
-        left,
-        [
-            "a, include ../../etc: it is no name of a profile",
-            "a, include c: there is no such profile beside this one"
-        ]
-    );
 }
 
 proptest! {
@@ -258,7 +142,8 @@ proptest! {
         let machine = Machine::of([("/proc/sys/vm/a".to_owned(), Access::File(b"1\n".to_vec()))].into());
         let files = MachineFiles::in_memory(machine.answers.clone());
         let survey = machine.read();
-        if let Ok(plan) = import(&documents, &[], ImportTarget { files: &files, survey: &survey }, "") {
+        let request = ImportRequest { partial: true, ..ImportRequest::default() };
+        if let Ok(plan) = import(&documents, &request, ImportTarget { files: &files, survey: &survey }, "") {
             for change in &plan.changes {
                 let key = &change.setting.key;
                 prop_assert_eq!(key.to_string().parse::<Key>(), Ok(key.clone()));

@@ -9,27 +9,31 @@ use model::error::{Exit, Failure, Result};
 use model::text::quoted;
 use report::tuning::text::{Layout, Stage, render};
 use study::audit::MachineSource;
-use study::tuning::import_tuning;
+use study::tuning::{ImportRequest, import_tuning};
 
 /// Make a plan of settings in other programs' files
 ///
 /// Takes a file of sysctl.d, a folder with such files or the root of a file system (/etc counts
 /// before /run and /usr/lib, the last file by name wins), the lines of tmpfiles.d that write, a
-/// tuned profile with those beside it that it includes, and what partrt kept in partrt_env. Each
-/// value is compared with the machine; what is so already is left out. Nothing in a file is run.
+/// tuned profile by its name or folder with those that it includes, and what partrt kept in
+/// partrt_env. Each value is compared with the machine; what is so already is left out. Nothing in
+/// a file is run. A profile that refuses itself, and one of which a part cannot be read, plans
+/// nothing.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  onbeat tune import /etc/sysctl.d/90-latency.conf\n  onbeat tune import \
-        /usr/lib/tuned/realtime --set isolated_cores=2-3 -o plan.json\n  sudo onbeat tune apply --plan \
-        plan.json"
+        realtime --set isolated_cores=2-3 -o plan.json\n  sudo onbeat tune apply --plan plan.json"
 )]
 pub struct Args {
-    /// The file or folder
+    /// The file or folder, or the name of a tuned profile
     #[arg(value_name = "FILE")]
     from: PathBuf,
     /// A variable of the tuned profile; may be given several times
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
+    /// Plan what can be read where a part of a tuned profile cannot be
+    #[arg(long)]
+    partial: bool,
     /// Plan for the machine of a capture
     #[arg(long, value_name = "DIR", conflicts_with = "root")]
     bundle: Option<PathBuf>,
@@ -54,7 +58,8 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let bundle = named_by_flag(args.bundle.as_ref(), environment)?;
     let machine = MachineSource::of(bundle.as_deref(), args.root.as_deref());
     let given = args.set.iter().map(|text| variable(text)).collect::<Result<Vec<_>>>()?;
-    let document = import_tuning(&args.from, &given, machine, args.take_over)?;
+    let request = ImportRequest { given, partial: args.partial };
+    let document = import_tuning(&args.from, &request, machine, args.take_over)?;
     outputs.json_pretty(&args.output.json, &document);
     outputs.json_pretty(&args.file, &document);
     let layout =

@@ -1,65 +1,99 @@
 //! The syntax of a profile, as tuned has Python's configparser read it: sections, `name = value`,
-//! comments with `#` and `;` at the start of a line and ` #` within one, continued lines that are
-//! indented.
+//! comments with `#` and `;` at the start of a line and ` #` within one; a line that is indented
+//! more than its option continues it.
 
-/// A section and its options, in their order.
+use super::options::OptionList;
+
+/// More options than any profile has.
+const OPTIONS_LIMIT: usize = 20_000;
+
+/// A section and its options.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IniSection {
     pub name: String,
-    pub options: Vec<(String, String)>,
+    pub options: OptionList,
 }
 
-impl IniSection {
-    pub fn option(&self, name: &str) -> Option<&str> {
-        self.options.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
-    }
-
-    /// Sets an option at the place that it has, else at the end.
-    pub fn set(&mut self, name: &str, value: &str) {
-        match self.options.iter_mut().find(|(own, _)| own == name) {
-            Some((_, own)) => value.clone_into(own),
-            None => self.options.push((name.to_owned(), value.to_owned())),
-        }
-    }
-}
-
-/// The sections; what a second section of one name says is added to the first. With the lines that
-/// are no part of it.
+/// The sections; what a second section of one name says is added to the first. With the numbers
+/// of the lines that are no part of it.
 pub fn sections(text: &str) -> (Vec<IniSection>, Vec<usize>) {
-    let (mut found, mut wrong): (Vec<IniSection>, Vec<usize>) = (Vec::new(), Vec::new());
-    // The section that lines go to, and whether the last of them can be continued.
-    let (mut at, mut open) = (None, None::<String>);
+    let mut reader = IniReader::default();
     for (number, line) in text.lines().enumerate() {
-        let bare = without_comment(line);
-        if bare.trim().is_empty() {
-            continue;
-        }
-        let continued = line.starts_with([' ', '\t']);
-        if let (true, Some(name), Some(section)) = (continued, &open, at) {
-            let section: &mut IniSection = &mut found[section];
-            let value = format!("{}\n{}", section.option(name).unwrap_or(""), bare.trim());
-            section.set(name, &value);
-            continue;
-        }
-        open = None;
-        let bare = bare.trim();
-        if let Some(name) = bare.strip_prefix('[').and_then(|rest| rest.split_once(']')).map(|(name, _)| name)
-        {
-            at = Some(found.iter().position(|section| section.name == name).unwrap_or_else(|| {
-                found.push(IniSection { name: name.to_owned(), options: Vec::new() });
-                found.len() - 1
-            }));
-            continue;
-        }
-        match (at, bare.split_once('=')) {
-            (Some(section), Some((name, value))) if !name.trim().is_empty() => {
-                found[section].set(name.trim(), value.trim());
-                open = Some(name.trim().to_owned());
-            }
-            _ => wrong.push(number + 1),
+        if !reader.line(line) {
+            reader.wrong.push(number + 1);
         }
     }
-    (found, wrong)
+    for section in &mut reader.found {
+        let names: Vec<String> =
+            section.options.in_order().iter().map(|(name, _)| (*name).to_owned()).collect();
+        for name in names {
+            let value = section.options.get(&name).unwrap_or_default().trim_end().to_owned();
+            section.options.set(&name, value);
+        }
+    }
+    (reader.found, reader.wrong)
+}
+
+/// The options of a file without sections, or of all that it has.
+pub fn bare_options(text: &str) -> Vec<(String, String)> {
+    let (sections, _) = sections(&format!("[variables]\n{text}"));
+    let all = sections.iter().flat_map(|section| section.options.in_order());
+    all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+#[derive(Default)]
+struct IniReader {
+    found: Vec<IniSection>,
+    wrong: Vec<usize>,
+    options: usize,
+    /// The section that lines go to.
+    section: Option<usize>,
+    /// The option that a line can continue, and how far its line is indented.
+    open: Option<(String, usize)>,
+}
+
+impl IniReader {
+    /// Takes a line; not where it is no part of a profile, or one too many.
+    fn line(&mut self, line: &str) -> bool {
+        let bare = without_comment(line).trim();
+        let own = self.section.and_then(|at| self.found.get_mut(at));
+        if bare.is_empty() {
+            // An empty line is part of a value that goes on behind it, a comment is not.
+            if let (true, Some(section), Some((name, _))) = (line.trim().is_empty(), own, &self.open) {
+                section.options.continue_value(name, "");
+            }
+            return true;
+        }
+        let indent = line.chars().take_while(|c| c.is_whitespace()).count();
+        if let (Some(section), Some((name, _))) = (own, self.open.as_ref().filter(|(_, own)| indent > *own)) {
+            section.options.continue_value(name, bare);
+            return true;
+        }
+        let header = bare.strip_prefix('[').and_then(|rest| rest.rsplit_once(']'));
+        if let Some((name, _)) = header.filter(|(name, _)| !name.is_empty()) {
+            self.open = None;
+            let at = self.found.iter().position(|section| section.name == name);
+            self.section = at.or_else(|| {
+                self.options += 1;
+                self.found.push(IniSection { name: name.to_owned(), options: OptionList::default() });
+                Some(self.found.len() - 1)
+            });
+            return self.options <= OPTIONS_LIMIT;
+        }
+        let section = self.section.and_then(|at| self.found.get_mut(at));
+        match (section, bare.split_once('=')) {
+            (Some(section), Some((name, value)))
+                if !name.trim().is_empty() && self.options < OPTIONS_LIMIT =>
+            {
+                let name = name.trim();
+                section.options.set(name, value.trim().to_owned());
+                self.open = Some((name.to_owned(), indent));
+                self.options += 1;
+                true
+            }
+            _ => false,
+        }
+    }
 }
 
 fn without_comment(line: &str) -> &str {

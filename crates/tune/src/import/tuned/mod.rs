@@ -1,54 +1,86 @@
 //! A profile of tuned's (tuned.conf(5) and its plugins): what it writes to sysctls and sysfs.
 //! Scripts, commands and services of it are named and never run.
 
+mod bootloader;
+mod cpu;
+mod cpulists;
+mod expression;
+mod functions;
 mod ini;
+mod options;
 pub mod owned;
+pub mod places;
 mod profile;
+mod scheduler;
+mod search;
 mod sections;
-mod variables;
+mod unit;
+mod values;
 
 use model::error::{Failure, Result};
-use model::fact::Fact;
 
-use super::{Collected, Documents, ImportTarget, ImportedFile};
-use facts::line::parse_cpus;
-use model::units::CpuSet;
+use super::{Collected, ImportTarget};
+use functions::{FailedAssertion, Functions};
+use places::{ProfileFile, ProfilePlaces};
 use profile::TunedProfile;
-use variables::Variables;
+use values::Values;
 
-/// What the profile asks for.
+/// What the profiles ask for.
 ///
 /// # Errors
-/// Usage: an assertion of the profile's does not hold, which tuned refuses it for as well.
+/// Usage: an assertion of a profile's does not hold, which tuned refuses it for as well.
 pub fn collect(
-    file: &ImportedFile,
-    documents: &Documents,
+    files: Vec<ProfileFile>,
+    places: &ProfilePlaces,
     given: &[(String, String)],
     target: ImportTarget,
     collected: &mut Collected,
 ) -> Result<()> {
-    let beside = |path: &str| match &documents.profiles {
-        Some((files, _)) => files.read_text(&format!("/{path}")).known().cloned(),
-        None => None,
-    };
-    let own = documents.profiles.as_ref().map_or("", |(_, own)| own.as_str());
-    let profile =
-        TunedProfile::load(own, &file.text, &beside, &mut |what, why| collected.leave(what, why, ""));
-    let online = match target.files.read_text("/sys/devices/system/cpu/online") {
-        Fact::Known(text) => parse_cpus(&text).unwrap_or_default(),
-        _ => CpuSet::default(),
-    };
-    let mut variables = Variables::new(given, online);
-    for (name, value) in &profile.variables {
-        variables.define(name, value).map_err(|what| {
-            Failure::usage(format!(
-                "the profile says that it does not fit this machine: {what}: give its variables with \
-                --set NAME=VALUE"
-            ))
-        })?;
-    }
-    for section in &profile.sections {
-        sections::collect(section, &variables, target.files, collected);
+    let functions = Functions::new(target);
+    read(files, places, given, &functions, collected).map_err(|FailedAssertion(words)| {
+        let words = model::text::quoted_value(&functions.shown(&words));
+        Failure::usage(format!(
+            "the profile says that it does not fit this machine: it asserts {words}: give its variables \
+            with --set NAME=VALUE"
+        ))
+    })?;
+    for words in functions.undecided() {
+        let what = format!("the assertion {}", model::text::quoted_value(&words));
+        collected.lack(what, "a part of it is not known here");
     }
     Ok(())
 }
+
+fn read(
+    files: Vec<ProfileFile>,
+    places: &ProfilePlaces,
+    given: &[(String, String)],
+    functions: &Functions,
+    collected: &mut Collected,
+) -> Result<(), FailedAssertion> {
+    let profile = TunedProfile::load(files, places, functions, &mut |what, why| collected.lack(what, why))?;
+    let mut values = Values::new(given, functions);
+    for (name, value) in profile.variables.in_order() {
+        if name != "include" {
+            values.define(name, value, collected)?;
+            continue;
+        }
+        match places.variables(value, &profile.including) {
+            Some(text) => {
+                for (name, value) in ini::bare_options(&text.replace('\0', "\u{fffd}")) {
+                    values.define(&name, &value, collected)?;
+                }
+            }
+            // tuned goes on as well.
+            None => collected.leave(
+                format!("variables of {value}"),
+                "there is no such file: the variables have the values that --set gives",
+                "",
+            ),
+        }
+    }
+    sections::collect(profile.units, &values, collected)
+}
+
+#[cfg(test)]
+mod tests;

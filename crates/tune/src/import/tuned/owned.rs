@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 
 use host::MachineFiles;
-use model::fact::Fact;
 use model::setting::Key;
 use rules::competing_tuners::TunedArea;
 
-use super::profile::{TunedProfile, is_true};
+use super::functions::Functions;
+use super::places::{ProfilePlaces, ProfileSearch};
+use super::profile::TunedProfile;
+use crate::import::ImportTarget;
 use crate::import::pattern::expand;
 use crate::import::sysctl_d::{key_of, with_slashes};
 
@@ -19,9 +21,6 @@ pub struct ProfileKeys {
     pub keys: BTreeSet<Key>,
     pub areas: Vec<TunedArea>,
 }
-
-/// Where tuned looks for a profile, first place first.
-const FOLDERS: &[&str] = &["/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned"];
 
 /// What each plugin sets beyond keys that its section names.
 const AREAS: &[(&str, &[TunedArea])] = &[
@@ -37,38 +36,32 @@ const AREAS: &[(&str, &[TunedArea])] = &[
 
 /// What the active profile sets; none where that cannot be read: all that tuned can decide is
 /// then taken for its own.
-pub fn owned(machine: &MachineFiles) -> Option<ProfileKeys> {
+pub fn owned(target: ImportTarget) -> Option<ProfileKeys> {
+    let machine = target.files;
     let active = machine.read_text("/etc/tuned/active_profile").known()?.trim().to_owned();
-    let mut found = ProfileKeys { name: active.clone(), ..ProfileKeys::default() };
+    let (places, functions) = (ProfilePlaces::of_machine(machine), Functions::new(target));
+    let mut files = Vec::new();
     for name in active.split_whitespace() {
-        let text = text_of(machine, &format!("{name}/tuned.conf"))?;
-        let mut lacking = false;
-        let beside = |path: &str| text_of(machine, path);
-        let profile =
-            TunedProfile::load(name, &text, &beside, &mut |what, _| lacking |= what.contains("include "));
-        if lacking {
-            return None;
+        match places.find(name, &[]) {
+            ProfileSearch::Found(file) => files.push(file),
+            _ => return None,
         }
-        add(&profile, machine, &mut found);
     }
+    let mut lacking = false;
+    let profile = TunedProfile::load(files, &places, &functions, &mut |_, _| lacking = true).ok()?;
+    if lacking {
+        return None;
+    }
+    let mut found = ProfileKeys { name: active, ..ProfileKeys::default() };
+    add(&profile, machine, &mut found);
     Some(found)
 }
 
-fn text_of(machine: &MachineFiles, path: &str) -> Option<String> {
-    FOLDERS.iter().find_map(|folder| match machine.read_text(&format!("{folder}/{path}")) {
-        Fact::Known(text) => Some(text),
-        _ => None,
-    })
-}
-
 fn add(profile: &TunedProfile, machine: &MachineFiles, found: &mut ProfileKeys) {
-    for section in &profile.sections {
-        if section.option("enabled").is_some_and(|value| !is_true(value)) {
-            continue;
-        }
-        let kind = section.option("type").unwrap_or(&section.name);
+    for unit in profile.units.iter().filter(|unit| unit.is_enabled) {
+        let kind = unit.kind.as_str();
         found.areas.extend(AREAS.iter().filter(|(plugin, _)| *plugin == kind).flat_map(|(_, areas)| *areas));
-        for (name, _) in &section.options {
+        for (name, _) in unit.options.in_order() {
             match kind {
                 "sysctl" => found.keys.extend(key_of(&with_slashes(name))),
                 "sysfs" => {

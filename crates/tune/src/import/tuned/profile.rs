@@ -1,139 +1,166 @@
 //! A profile with those that it includes, merged as tuned does: what includes has the last word.
 
-use super::ini::{IniSection, sections};
+use super::expression::{VariableValues, expanded};
+use super::functions::{FailedAssertion, Functions};
+use super::ini::sections;
+use super::options::OptionList;
+use super::places::{ProfileFile, ProfilePlaces, ProfileSearch};
+use super::unit::{TunedUnit, separated};
 
-/// Longer chains of includes are circles.
-const DEPTH: usize = 8;
+/// Longer chains of includes lead nowhere.
+const DEPTH: usize = 16;
+
+/// More profiles than any takes in.
+const PROFILES_LIMIT: usize = 64;
 
 /// A merged profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TunedProfile {
-    /// In the order in which they are defined, files of variables in their place.
-    pub variables: Vec<(String, String)>,
+    /// Variables as they are written; `include` is a file of them.
+    pub variables: OptionList,
     /// All other sections.
-    pub sections: Vec<IniSection>,
+    pub units: Vec<TunedUnit>,
+    /// The profile whose `include` of variables counts.
+    pub including: ProfileFile,
 }
 
 impl TunedProfile {
-    /// The profile of a text. `beside` gives the text of a file below the folder of profiles, none
-    /// where there is none; what cannot be taken goes to `leave` with the reason.
+    /// The profile of some files, the last one with the last word. What cannot be read goes to
+    /// `leave` with the reason.
+    ///
+    /// # Errors
+    /// An assertion in the name of an included one does not hold.
     pub fn load(
-        name: &str,
-        text: &str,
-        beside: &dyn Fn(&str) -> Option<String>,
+        files: Vec<ProfileFile>,
+        places: &ProfilePlaces,
+        functions: &Functions,
         leave: &mut dyn FnMut(String, String),
-    ) -> TunedProfile {
+    ) -> Result<TunedProfile, FailedAssertion> {
         let mut loader =
-            Loader { beside, leave, seen: vec![name.to_owned()], profile: TunedProfile::default() };
-        loader.add(name, text, 0);
-        loader.profile
+            Loader { places, functions, leave, taken: Vec::new(), profile: TunedProfile::default() };
+        for file in files {
+            loader.add(file, 0)?;
+        }
+        Ok(loader.profile)
     }
 }
 
 struct Loader<'a> {
-    beside: &'a dyn Fn(&str) -> Option<String>,
+    places: &'a ProfilePlaces,
+    functions: &'a Functions<'a>,
     leave: &'a mut dyn FnMut(String, String),
-    seen: Vec<String>,
+    /// Places of the files that are in it.
+    taken: Vec<String>,
     profile: TunedProfile,
 }
 
 impl Loader<'_> {
-    fn add(&mut self, name: &str, text: &str, depth: usize) {
-        let (parsed, wrong) = sections(text);
-        let shown = |what: &str| if name.is_empty() { what.to_owned() } else { format!("{name}, {what}") };
+    fn add(&mut self, file: ProfileFile, depth: usize) -> Result<(), FailedAssertion> {
+        self.taken.push(file.place.clone());
+        // What stands for doubts in values is none of the text's.
+        let (parsed, wrong) = sections(&file.text.replace('\0', "\u{fffd}"));
+        let shown = |what: &str| match file.name.as_str() {
+            "" => what.to_owned(),
+            name => format!("{name}, {what}"),
+        };
         for line in wrong {
             (self.leave)(shown(&format!("line {line}")), "it is no option of a section".to_owned());
         }
-        let main = parsed.iter().find(|section| section.name == "main");
-        let includes = main.and_then(|main| main.option("include")).unwrap_or("");
-        for include in includes.split([',', ';']).map(str::trim).filter(|include| !include.is_empty()) {
-            let include = include.trim_start_matches('-');
-            match self.included(include, depth) {
-                Ok(Some(text)) => self.add(include, &text, depth + 1),
-                Ok(None) => {}
-                Err(why) => (self.leave)(shown(&format!("include {include}")), why),
+        let mut units = Vec::new();
+        for mut section in parsed {
+            let written: Vec<(String, String)> = (section.options.in_order().into_iter())
+                .filter(|(_, value)| value.contains(PROFILE_DIR))
+                .map(|(name, value)| (name.to_owned(), with_folder(value, &file.folder)))
+                .collect();
+            written.into_iter().for_each(|(name, value)| section.options.set(&name, value));
+            match section.name.as_str() {
+                "main" => self.include(section.options.get("include").unwrap_or(""), &shown, depth)?,
+                "DEFAULT" => {
+                    (self.leave)(shown("[DEFAULT]"), "options for all sections are not read".to_owned());
+                }
+                _ => units.push(TunedUnit::of(section)),
             }
         }
-        for section in parsed.into_iter().filter(|section| section.name != "main") {
-            match section.option("type").unwrap_or(&section.name) {
-                "variables" => self.variables(name, section),
-                _ => self.merge(section),
+        for unit in units {
+            match unit.kind.as_str() {
+                "variables" => self.variables(unit, &file),
+                _ => self.merge(unit),
             }
         }
+        Ok(())
     }
 
-    /// The text of another profile; none where it was included before.
-    fn included(&mut self, name: &str, depth: usize) -> Result<Option<String>, String> {
-        if !is_plain(name) {
-            return Err("it is no name of a profile".to_owned());
+    /// Takes in the profiles that `include` names; one with a dash before it may be missing.
+    fn include(
+        &mut self,
+        names: &str,
+        shown: &dyn Fn(&str) -> String,
+        depth: usize,
+    ) -> Result<(), FailedAssertion> {
+        let names = expanded(names, &VariableValues::new(), self.functions)?;
+        if let Some(why) = self.functions.trouble(&names) {
+            (self.leave)(shown(&format!("include {}", self.functions.shown(&names))), why);
+            return Ok(());
         }
-        if self.seen.iter().any(|seen| seen == name) {
-            return Ok(None);
+        for name in separated(&names) {
+            let wanted = name.strip_prefix('-').unwrap_or(&name);
+            let why = match self.places.find(wanted, &self.taken) {
+                ProfileSearch::Found(_) if depth >= DEPTH || self.taken.len() >= PROFILES_LIMIT => {
+                    "more profiles include each other than are read".to_owned()
+                }
+                ProfileSearch::Found(file) => {
+                    self.add(file, depth + 1)?;
+                    continue;
+                }
+                ProfileSearch::Missing if wanted.len() == name.len() => {
+                    let places = self.places.shown();
+                    format!("there is no such profile {places}: copy it there, or give --root")
+                }
+                _ => continue,
+            };
+            (self.leave)(shown(&format!("include {name}")), why);
         }
-        if depth >= DEPTH {
-            return Err(format!("it is included by more than {DEPTH} profiles, one in the other"));
-        }
-        self.seen.push(name.to_owned());
-        let text = (self.beside)(&format!("{name}/tuned.conf"));
-        text.map(Some).ok_or_else(|| "there is no such profile beside this one".to_owned())
+        Ok(())
     }
 
-    fn variables(&mut self, profile: &str, section: IniSection) {
-        if replaces(&section) {
-            self.profile.variables.clear();
+    fn variables(&mut self, unit: TunedUnit, file: &ProfileFile) {
+        let own = &mut self.profile.variables;
+        if unit.replaces {
+            own.clear();
         }
-        for (name, value) in section.options {
-            if name == "include" {
-                self.file_of_variables(profile, &value);
-            } else {
-                self.define(name, value);
-            }
+        let options = unit.options.in_order();
+        let new: Vec<&str> =
+            options.iter().map(|(name, _)| *name).filter(|name| own.get(name).is_none()).collect();
+        for (name, value) in &options {
+            own.set(name, (*value).to_owned());
         }
-    }
-
-    /// A file of variables is read where the profile itself is; those elsewhere are not.
-    fn file_of_variables(&mut self, profile: &str, path: &str) {
-        let name = path.rsplit('/').next().unwrap_or(path);
-        let text = is_plain(name).then(|| (self.beside)(&format!("{profile}/{name}"))).flatten();
-        let Some(text) = text else {
-            let why = "it is not in the profile's folder: give its variables with --set NAME=VALUE";
-            (self.leave)(format!("variables of {path}"), why.to_owned());
-            return;
-        };
-        let (parsed, _) = sections(&format!("[variables]\n{text}"));
-        for (name, value) in parsed.into_iter().flat_map(|section| section.options) {
-            self.define(name, value);
+        if unit.prepends {
+            new.iter().rev().for_each(|name| own.move_to_front(name));
+        }
+        if unit.options.get("include").is_some() {
+            self.profile.including = ProfileFile { text: String::new(), ..file.clone() };
         }
     }
 
-    fn define(&mut self, name: String, value: String) {
-        // One that is defined by itself comes after what it is made of.
-        self.profile.variables.push((name, value));
-    }
-
-    fn merge(&mut self, section: IniSection) {
-        let own = self.profile.sections.iter_mut().find(|other| other.name == section.name);
+    fn merge(&mut self, unit: TunedUnit) {
+        let own = self.profile.units.iter_mut().find(|own| own.name == unit.name);
         match own {
-            Some(own) if replaces(&section) => *own = section,
-            Some(own) => section.options.iter().for_each(|(name, value)| own.set(name, value)),
-            None => self.profile.sections.push(section),
+            Some(own) if unit.replaces => *own = unit,
+            Some(own) => own.merge(unit),
+            None => self.profile.units.push(unit),
         }
     }
 }
 
-fn replaces(section: &IniSection) -> bool {
-    section.option("replace").is_some_and(is_true)
-}
+const PROFILE_DIR: &str = "${i:PROFILE_DIR}";
 
-/// What tuned takes for yes.
-pub fn is_true(value: &str) -> bool {
-    matches!(value.to_ascii_lowercase().as_str(), "1" | "y" | "yes" | "t" | "true" | "on")
-}
-
-/// As tuned has the names of profiles.
-fn is_plain(name: &str) -> bool {
-    !name.is_empty()
-        && name.len() <= 255
-        && !name.starts_with('.')
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'))
+/// The profile's folder in place of its variable, where no backslash is in front of that.
+fn with_folder(value: &str, folder: &str) -> String {
+    let mut parts = value.split(PROFILE_DIR);
+    let mut found = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        found += if found.ends_with('\\') { PROFILE_DIR } else { folder };
+        found += part;
+    }
+    found
 }

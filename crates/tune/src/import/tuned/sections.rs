@@ -1,39 +1,23 @@
-//! The sections of a profile, by the plugin that they are for.
+//! The sections of a profile, by the plugin that they are for, in the order in which tuned takes
+//! them.
 
 use host::MachineFiles;
 use model::fact::Fact;
 use model::setting::Key;
 use model::text::quoted_value;
 
-use super::ini::IniSection;
-use super::profile::is_true;
-use super::variables::Variables;
+use super::functions::FailedAssertion;
+use super::search::{Lines, matches};
+use super::unit::TunedUnit;
+use super::values::{Values, unquoted};
+use super::{bootloader, cpu};
 use crate::import::pattern::expand;
-use crate::import::sysctl_d::{key_of, with_slashes};
+use crate::import::sysctl_d::key_of;
 use crate::import::{Collected, Imported};
 
-/// Options that every section can have.
-const COMMON: &[&str] = &[
-    "type",
-    "enabled",
-    "devices",
-    "devices_udev_regex",
-    "replace",
-    "priority",
-    "drop",
-    "script_pre",
-    "script_post",
-];
-
-/// What a section is for that sets nothing here, why, and what to do instead.
+/// Plugins that set nothing here, why, and what to do instead.
 const NOT_TAKEN: &[(&str, &str, &str)] = &[
     ("script", "a script is not run", "see what it does, and set that"),
-    (
-        "bootloader",
-        "the kernel takes it from its command line, and no boot loader is edited",
-        "add the words by hand: `onbeat tune export` says where",
-    ),
-    ("scheduler", "it moves threads as they come and go", "isolate the CPUs: onbeat isolate create LIST"),
     (
         "irqbalance",
         "it is the configuration of another program",
@@ -48,87 +32,170 @@ const NOT_TAKEN: &[(&str, &str, &str)] = &[
     ("service", "it is a service", "systemctl"),
 ];
 
-/// What a section asks for.
+/// A reason for which an option is not planned.
+pub enum OptionTrouble {
+    /// It cannot be, or is not for this machine.
+    Left(String),
+    /// It cannot be read: without it the plan is less than the profile.
+    Unread(String),
+    /// The reason, and what to do instead.
+    Elsewhere((String, &'static str)),
+}
+
+/// What the sections ask for.
+///
+/// # Errors
+/// An assertion in a value does not hold.
 pub fn collect(
-    section: &IniSection,
-    variables: &Variables,
-    machine: &MachineFiles,
+    units: Vec<TunedUnit>,
+    values: &Values,
     collected: &mut Collected,
-) {
-    if section.option("enabled").is_some_and(|value| !is_true(value)) {
-        return;
+) -> Result<(), FailedAssertion> {
+    let priority = |unit: &TunedUnit| match &unit.priority {
+        Some(text) => text.trim().parse::<i64>().ok(),
+        None => Some(0),
+    };
+    let mut active = Vec::new();
+    for unit in units.into_iter().filter(|unit| unit.is_enabled) {
+        match applies(&unit, values)? {
+            Ok(true) => active.push((priority(&unit), unit)),
+            Ok(false) => {}
+            Err(why) => collected.lack(format!("[{}]", unit.name), why),
+        }
     }
-    let kind = section.option("type").unwrap_or(&section.name).to_owned();
-    let conditional =
-        ["uname_regex", "cpuinfo_regex"].into_iter().find(|name| section.option(name).is_some());
-    if let Some(condition) = conditional {
-        let why = format!("its condition {condition} is not evaluated here");
-        collected.leave(format!("[{}]", section.name), why, "");
-        return;
+    active.sort_by_key(|(priority, _)| priority.unwrap_or(0));
+    let mut claimed = cpu::ClaimedCpus::default();
+    for (priority, unit) in &active {
+        let shown = format!("[{}]", unit.name);
+        if priority.is_none() {
+            collected.lack(format!("{shown} priority"), "it is no number");
+        }
+        let hooks = [("script_pre", &unit.script_pre), ("script_post", &unit.script_post)];
+        for (name, _) in hooks.iter().filter(|(_, script)| script.is_some()) {
+            collected.leave(format!("{shown} {name}"), "a script is not run", "");
+        }
+        match unit.kind.as_str() {
+            "bootloader" => bootloader::collect(unit, values, collected)?,
+            "cpu" => cpu::collect(unit, values, &mut claimed, collected)?,
+            _ => options(unit, values, collected)?,
+        }
     }
-    for hook in ["script_pre", "script_post"].into_iter().filter(|name| section.option(name).is_some()) {
-        collected.leave(format!("[{}] {hook}", section.name), "a script is not run", "");
+    Ok(())
+}
+
+/// Whether the conditions of a section hold on this machine.
+fn applies(unit: &TunedUnit, values: &Values) -> Result<Result<bool, String>, FailedAssertion> {
+    let target = values.functions.target;
+    let facts = &target.survey.facts;
+    for (name, expression) in [("cpuinfo_regex", &unit.cpuinfo_regex), ("uname_regex", &unit.uname_regex)] {
+        let Some(expression) = expression else { continue };
+        let expression = values.expand(expression)?;
+        if let Some(why) = values.functions.trouble(&expression) {
+            return Ok(Err(format!("its condition {name} cannot be decided: {why}")));
+        }
+        let text = match name {
+            "cpuinfo_regex" => target.files.read_text("/proc/cpuinfo").known().cloned(),
+            // The name of the node is private, and no kind of machine.
+            _ => [&facts.release, &facts.version, &facts.machine]
+                .into_iter()
+                .try_fold("Linux".to_owned(), |text, fact| Some(format!("{text} {}", fact.known()?))),
+        };
+        let Some(text) = text else {
+            return Ok(Err(format!("its condition {name} cannot be decided: what it looks at is not known")));
+        };
+        match matches(&expression, &text, Lines::Each) {
+            Ok(true) => {}
+            other => return Ok(other),
+        }
     }
-    let options = section.options.iter().filter(|(name, _)| !COMMON.contains(&name.as_str()));
-    for (name, value) in options {
-        let shown = format!("[{}] {name}", section.name);
-        if let Some((_, why, instead)) = NOT_TAKEN.iter().find(|(plugin, ..)| *plugin == kind) {
-            let value = variables.expand(value).unwrap_or_else(|_| value.clone());
-            collected.leave(format!("{shown} = {}", model::text::clean(&value)), *why, instead);
+    Ok(Ok(true))
+}
+
+fn options(unit: &TunedUnit, values: &Values, collected: &mut Collected) -> Result<(), FailedAssertion> {
+    for (name, written) in unit.options.in_order() {
+        let shown = format!("[{}] {name}", unit.name);
+        let written = if unit.kind == "sysctl" { unquoted(written) } else { written };
+        if !["sysctl", "sysfs", "vm", "scheduler"].contains(&unit.kind.as_str()) {
+            let named = NOT_TAKEN.iter().find(|(plugin, ..)| *plugin == unit.kind);
+            let (why, instead) =
+                named.map_or(("onbeat sets nothing of this kind", ""), |(_, why, instead)| (*why, *instead));
+            collected.leave(format!("{shown} = {}", values.readable(written)?.0), why, instead);
             continue;
         }
-        let value = match variables.expand(value.trim_matches(['"', '\''])) {
-            Ok(value) => value,
-            Err(why) => {
-                collected.leave(shown, why.words(), "");
-                continue;
-            }
+        let value = values.expand(written)?;
+        let mut option = TunedOption {
+            name,
+            value: &value,
+            shown: &shown,
+            machine: values.functions.target.files,
+            collected,
         };
-        let mut option = TunedOption { section, name, value: &value, shown: &shown, machine, collected };
-        let taken = match kind.as_str() {
-            "sysctl" => option.sysctl(),
-            "sysfs" => option.files(name),
-            "vm" => option.memory(),
-            "cpu" => option.cpu(),
-            _ => Err("onbeat sets nothing of this kind".to_owned()),
+        let taken = match values.functions.trouble(&value) {
+            Some(why) => Err(OptionTrouble::Unread(why)),
+            None => match unit.kind.as_str() {
+                "sysctl" => option.sysctl(),
+                "sysfs" => option.sysfs(),
+                "vm" => option.memory(),
+                _ => option.scheduler(),
+            },
         };
-        if let Err(why) = taken {
-            collected.leave(shown, why, "");
+        name_trouble(taken, &shown, &value, collected);
+    }
+    Ok(())
+}
+
+/// Names an option that is not planned.
+pub fn name_trouble(taken: Result<(), OptionTrouble>, shown: &str, value: &str, collected: &mut Collected) {
+    match taken {
+        Ok(()) => {}
+        Err(OptionTrouble::Left(why)) => collected.leave(shown, why, ""),
+        Err(OptionTrouble::Unread(why)) => collected.lack(shown, why),
+        Err(OptionTrouble::Elsewhere((why, instead))) => {
+            collected.leave(format!("{shown} = {}", model::text::clean(value)), why, instead);
         }
     }
 }
 
 /// An option with its expanded value.
-struct TunedOption<'a> {
-    section: &'a IniSection,
-    name: &'a str,
-    value: &'a str,
-    shown: &'a str,
-    machine: &'a MachineFiles,
-    collected: &'a mut Collected,
+pub struct TunedOption<'a> {
+    pub name: &'a str,
+    pub value: &'a str,
+    /// Its place, for people.
+    pub shown: &'a str,
+    pub machine: &'a MachineFiles,
+    pub collected: &'a mut Collected,
 }
 
 impl TunedOption<'_> {
-    fn want(&mut self, key: Key, value: &str) {
+    pub fn want(&mut self, key: Key, value: &str) {
         let (value, place) = (value.to_owned(), self.shown.to_owned());
         self.collected.want(Imported { key, value, place, optional: false });
     }
 
-    fn sysctl(&mut self) -> Result<(), String> {
-        let key = key_of(&with_slashes(self.name)).ok_or("it is no name of a sysctl")?;
-        let path = key.path();
-        if let Some(value) = self.modified(&path)? {
+    fn sysctl(&mut self) -> Result<(), OptionTrouble> {
+        // Dots and slashes change places, whichever comes first.
+        let swapped = self.name.chars().map(|c| match c {
+            '.' => '/',
+            '/' => '.',
+            c => c,
+        });
+        let key = key_of(&swapped.collect::<String>());
+        let key = key.ok_or_else(|| OptionTrouble::Unread("it is no name of a sysctl".to_owned()))?;
+        if let Some(value) = self.modified(&key.path())? {
             self.want(key, &value);
         }
         Ok(())
     }
 
     /// A value; with `>` or `<` before it only where it is more, or less, than what is there.
-    fn modified(&self, path: &str) -> Result<Option<String>, String> {
-        let Some(limit) = self.value.strip_prefix(['>', '<']) else { return Ok(Some(self.value.to_owned())) };
+    pub fn modified(&self, path: &str) -> Result<Option<String>, OptionTrouble> {
+        let limit = self.value.strip_prefix(['>', '<']).filter(|limit| !limit.is_empty());
+        let Some(limit) = limit else { return Ok(Some(self.value.to_owned())) };
         let number = |text: &str| text.trim().parse::<i128>().ok();
         let now = match self.machine.read_text(path) {
             Fact::Known(now) => number(&now),
+            // What is not there is left out by its name.
+            Fact::Absent => return Ok(Some(limit.to_owned())),
             _ => None,
         };
         match (now, number(limit)) {
@@ -136,104 +203,74 @@ impl TunedOption<'_> {
                 let counts = if self.value.starts_with('>') { wanted > now } else { wanted < now };
                 Ok(counts.then(|| wanted.to_string()))
             }
-            _ => Err(format!("{} is compared with no number", quoted_value(self.value))),
+            _ => {
+                Err(OptionTrouble::Unread(format!("{} is compared with no number", quoted_value(self.value))))
+            }
         }
     }
 
-    fn files(&mut self, pattern: &str) -> Result<(), String> {
-        let paths = expand(self.machine, pattern)?;
+    fn sysfs(&mut self) -> Result<(), OptionTrouble> {
+        if !self.name.starts_with("/sys/") {
+            return Err(OptionTrouble::Left(
+                "it is no file below /sys, and tuned leaves it as well".to_owned(),
+            ));
+        }
+        let value = self.value.to_owned();
+        self.files(self.name, |_| Ok(Some(value.clone())))
+    }
+
+    /// Writes to the files of a pattern what is to be in each.
+    pub fn files(
+        &mut self,
+        pattern: &str,
+        value: impl Fn(&str) -> Result<Option<String>, OptionTrouble>,
+    ) -> Result<(), OptionTrouble> {
+        let paths = expand(self.machine, pattern).map_err(OptionTrouble::Unread)?;
         if paths.is_empty() {
-            return Err("no file here is meant by it".to_owned());
+            return Err(OptionTrouble::Left("no file here is meant by it".to_owned()));
         }
         for path in paths {
             let key = Key::of_path(&path).and_then(|key| key.to_string().parse().ok());
             match key {
                 Some(key @ (Key::Sysctl(_) | Key::Sysfs(_) | Key::Irq(_) | Key::IrqDefault)) => {
-                    if let Some(value) = self.modified(&path)? {
+                    if let Some(value) = value(&path)? {
                         self.want(key, &value);
                     }
                 }
-                _ => return Err("it is no setting of the kernel".to_owned()),
+                _ => return Err(OptionTrouble::Left("it is no setting of the kernel".to_owned())),
             }
         }
         Ok(())
     }
 
-    fn memory(&mut self) -> Result<(), String> {
-        const HUGE: &str = "/sys/kernel/mm/transparent_hugepage/";
+    /// Writes the value to a file.
+    pub fn one_file(&mut self, path: &str) -> Result<(), OptionTrouble> {
+        let value = self.modified(path)?;
+        self.files(path, |_| Ok(value.clone()))
+    }
+
+    fn memory(&mut self) -> Result<(), OptionTrouble> {
+        const HUGE: &str = "/sys/kernel/mm/transparent_hugepage";
         match self.name {
-            "transparent_hugepages" | "transparent_hugepage" => self.files(&format!("{HUGE}enabled")),
-            "transparent_hugepage.defrag" => self.files(&format!("{HUGE}defrag")),
+            "transparent_hugepages" | "transparent_hugepage" => {
+                match self.machine.read_text("/proc/cmdline").known() {
+                    Some(words) if words.contains("transparent_hugepage=") => Err(OptionTrouble::Left(
+                        "the kernel's command line sets it, and tuned leaves it then".to_owned(),
+                    )),
+                    _ => self.one_file(&format!("{HUGE}/enabled")),
+                }
+            }
+            "transparent_hugepage.defrag" => self.one_file(&format!("{HUGE}/defrag")),
             "dirty_bytes" | "dirty_background_bytes" | "dirty_ratio" | "dirty_background_ratio" => {
                 // Of bytes a share stands for the ratio.
-                let (name, value) = match self.value.strip_suffix('%') {
+                let (name, value) = match self.value.trim().strip_suffix('%') {
                     Some(share) => (self.name.replace("bytes", "ratio"), share.trim()),
                     None => (self.name.to_owned(), self.value),
                 };
-                let key = key_of(&format!("vm/{name}")).ok_or("it is no name of a sysctl")?;
                 let value = value.to_owned();
-                self.want(key, &value);
-                Ok(())
+                self.files(&format!("/proc/sys/vm/{name}"), |_| Ok(Some(value.clone())))
             }
-            _ => Err("onbeat sets nothing of this kind".to_owned()),
+            _ => Err(OptionTrouble::Left("tuned has no such option of memory".to_owned())),
         }
-    }
-
-    fn cpu(&mut self) -> Result<(), String> {
-        const CPUS: &str = "/sys/devices/system/cpu/cpu[0-9]*";
-        const PSTATE: &str = "/sys/devices/system/cpu/intel_pstate";
-        if self.section.option("devices").is_some_and(|devices| devices.trim() != "*") {
-            return Err("it is for some CPUs that its section chooses".to_owned());
-        }
-        match self.name {
-            "governor" => {
-                self.chosen(&format!("{CPUS}/cpufreq/scaling_governor"), "scaling_available_governors")
-            }
-            "energy_performance_preference" => self.chosen(
-                &format!("{CPUS}/cpufreq/energy_performance_preference"),
-                "energy_performance_available_preferences",
-            ),
-            "energy_perf_bias" => self.files(&format!("{CPUS}/power/energy_perf_bias")),
-            "min_perf_pct" | "max_perf_pct" | "no_turbo" => self.files(&format!("{PSTATE}/{}", self.name)),
-            "boost" => self.files("/sys/devices/system/cpu/cpufreq/boost"),
-            "pm_qos_resume_latency_us" => self.files(&format!("{CPUS}/power/pm_qos_resume_latency_us")),
-            "force_latency" => self.held(),
-            _ => Err("onbeat sets nothing of this kind".to_owned()),
-        }
-    }
-
-    /// A number of microseconds; what is said of idle states by their names is not evaluated.
-    fn held(&mut self) -> Result<(), String> {
-        if self.value.is_empty() || !self.value.chars().all(|c| c.is_ascii_digit()) {
-            return Err("an idle state in it is not evaluated here: onbeat tune plan idle-states".to_owned());
-        }
-        let value = self.value.to_owned();
-        self.want(Key::Hold("cpu_dma_latency".to_owned()), &value);
-        Ok(())
-    }
-
-    /// The first of `a|b` that each file's neighbour offers.
-    fn chosen(&mut self, pattern: &str, offered: &str) -> Result<(), String> {
-        let paths = expand(self.machine, pattern)?;
-        if paths.is_empty() {
-            return Err("no file here is meant by it".to_owned());
-        }
-        for path in paths {
-            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-            let words = match self.machine.read_text(&format!("{folder}/{offered}")) {
-                Fact::Known(words) => words,
-                _ => {
-                    return Err(format!("what there is to choose from cannot be read in {folder}/{offered}"));
-                }
-            };
-            let mut wanted = self.value.split('|').map(str::trim);
-            let first = wanted.find(|one| words.split_whitespace().any(|word| word == *one));
-            let first =
-                first.ok_or_else(|| format!("{} is not offered", quoted_value(self.value)))?.to_owned();
-            let key =
-                Key::of_path(&path).and_then(|key| key.to_string().parse().ok()).ok_or("it is no setting")?;
-            self.want(key, &first);
-        }
-        Ok(())
     }
 }

@@ -1,0 +1,180 @@
+//! Files that people take for settings of the kernel: what they are, and what serves instead.
+
+use super::sysctl_d::{assignment, is_below_root};
+
+/// A kind of file that is not imported.
+struct OtherFile {
+    /// The words for it: `NAME is WORDS`.
+    what: &'static str,
+    instead: &'static str,
+    /// Starts of its names.
+    names: &'static [&'static str],
+    /// Starts of its lines that are no assignments.
+    lines: &'static [&'static str],
+}
+
+const GRUB: &str = "`onbeat audit --copy` judges the kernel's command line and writes its words";
+const CONFIGURATION: &str =
+    "merge it into the kernel's configuration: `onbeat tune export DIR` writes such a fragment as kernel.cfg";
+
+const OTHERS: &[OtherFile] = &[
+    OtherFile {
+        what: "a boot loader's configuration",
+        instead: GRUB,
+        names: &["GRUB_", "bootargs", "setenv bootargs", "extra_args", "extraargs"],
+        lines: &["menuentry ", "APPEND ", "append ", "LABEL ", "label ", "loader/", "set default"],
+    },
+    OtherFile {
+        what: "the command line of a kernel",
+        instead: GRUB,
+        names: &["BOOT_IMAGE", "root", "console", "isolcpus", "nohz_full", "rcu_nocbs", "quiet "],
+        lines: &["quiet ", "ro ", "rw ", "console=", "isolcpus="],
+    },
+    OtherFile {
+        what: "a kernel configuration fragment",
+        instead: CONFIGURATION,
+        names: &["CONFIG_"],
+        lines: &["# CONFIG_"],
+    },
+    OtherFile {
+        what: "irqbalance's own variables",
+        instead: "irqbalance reads them itself; `onbeat tune plan irq-affinity` plans where interrupts go",
+        names: &["IRQBALANCE_"],
+        lines: &[],
+    },
+    OtherFile {
+        what: "the configuration of rtirq",
+        instead: "rtirq sets priorities of threads by it at boot; `onbeat tune plan` says which are wrong",
+        names: &["RTIRQ_"],
+        lines: &[],
+    },
+    OtherFile {
+        what: "the configuration of a program for CPU frequencies",
+        instead: "`onbeat tune plan cpufreq-governor` plans the governor",
+        names: &[
+            "GOVERNOR",
+            "MIN_SPEED",
+            "MAX_SPEED",
+            "CPUPOWER_",
+            "CPU_SCALING_",
+            "CPU_DEFAULT_GOVERNOR",
+            "TLP_",
+            "START_OPTS",
+            "governor",
+        ],
+        lines: &[],
+    },
+    OtherFile {
+        what: "a file of sysfsutils",
+        instead: "write its lines as `w! /sys/PATH - - - - VALUE` into a file of tmpfiles.d, and give that",
+        names: &["devices/", "class/", "module/", "block/", "bus/"],
+        lines: &["mode ", "owner "],
+    },
+    OtherFile {
+        what: "a file of modprobe.d, options of kernel modules",
+        instead: "they count when a module is loaded: leave them there",
+        names: &[],
+        lines: &["options ", "blacklist ", "install ", "alias ", "softdep "],
+    },
+    OtherFile {
+        what: "a file of udev's rules",
+        instead: "udev acts by them as devices appear: leave them there",
+        names: &["SUBSYSTEM", "KERNEL", "ACTION", "ATTR{", "ATTRS{", "DRIVER", "ENV{"],
+        lines: &[],
+    },
+    OtherFile {
+        what: "a file of limits.d, limits of users",
+        instead: "pam_limits applies them at login; `onbeat audit` judges those of a program",
+        names: &[],
+        lines: &["@", "* ", "root "],
+    },
+    OtherFile {
+        what: "variables of a tuned profile",
+        instead: "give the profile that includes them, with --root where it lies elsewhere",
+        names: &["isolated_cores", "isolate_managed_irq", "no_balance_cores", "netdev_queue_count"],
+        lines: &[],
+    },
+    OtherFile {
+        what: "tuned's own configuration",
+        instead: "give a profile: its name, folder or tuned.conf",
+        names: &["daemon", "dynamic_tuning", "sleep_interval", "default_instance_priority", "profile_dirs"],
+        lines: &[],
+    },
+    OtherFile {
+        what: "a script",
+        instead: "nothing is run: see what it sets, and set that",
+        names: &[],
+        lines: &["#!"],
+    },
+    OtherFile {
+        what: "a unit or configuration of systemd",
+        instead: "`onbeat isolate create LIST` sets CPUs apart, `onbeat tune plan` plans the rest",
+        names: &[],
+        lines: &[
+            "[Unit]",
+            "[Service]",
+            "[Install]",
+            "[Slice]",
+            "[Scope]",
+            "[Manager]",
+            "[Socket]",
+            "[Timer]",
+            "[Match]",
+            "[Link]",
+            "[Network]",
+            "[Journal]",
+            "[Login]",
+            "[Mount]",
+        ],
+    },
+];
+
+/// Files that go by their names alone.
+const BY_NAME: &[(&str, &str, &str)] = &[
+    ("grub", "a boot loader's configuration", GRUB),
+    ("cmdline.txt", "the command line of a kernel", GRUB),
+    ("extlinux.conf", "a boot loader's configuration", GRUB),
+];
+
+/// The kind of a file that is none of those that are imported, and what serves instead; none for
+/// one that may be.
+pub fn other_file(name: &str, text: &str) -> Option<(&'static str, &'static str)> {
+    if let Some((_, what, instead)) = BY_NAME.iter().find(|(own, ..)| *own == name) {
+        return Some((what, instead));
+    }
+    let is_one = |other: &&OtherFile| {
+        text.lines().map(str::trim).any(|line| {
+            let name = line.split_once('=').map(|(name, _)| name.trim().trim_start_matches("export "));
+            // A whole name, or the start of one that says so itself.
+            let is_named = |start: &&str| match start.ends_with(['_', '/', '{', ' ']) {
+                true => name.is_some_and(|name| name.starts_with(start)),
+                false => name == Some(start),
+            };
+            other.names.iter().any(|start| is_named(&start))
+                || other.lines.iter().any(|start| line.starts_with(start))
+        })
+    };
+    if has_sysctl(text) {
+        return None;
+    }
+    if let Some(other) = OTHERS.iter().find(is_one) {
+        return Some((other.what, other.instead));
+    }
+    if name == ".env" || name.ends_with(".env") {
+        let instead = "they are for programs that are started with them, not for the kernel";
+        return Some(("a file of environment variables", instead));
+    }
+    let mut assignments = text.lines().filter(|line| assignment(line).is_ok_and(|found| found.is_some()));
+    assignments.next().map(|_| {
+        (
+            "no file of sysctl.d, for none of its names is a sysctl",
+            "names of sysctls are like kernel.sched_rt_runtime_us",
+        )
+    })
+}
+
+/// Whether a name of the text is one of a sysctl.
+fn has_sysctl(text: &str) -> bool {
+    let found = text.lines().filter_map(|line| assignment(line).ok().flatten());
+    found.into_iter().any(|found| is_below_root(&found.name))
+}

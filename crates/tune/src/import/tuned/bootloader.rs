@@ -1,0 +1,46 @@
+//! Words that a profile adds to the kernel's command line.
+
+use super::functions::FailedAssertion;
+use super::unit::TunedUnit;
+use super::values::{Values, unquoted};
+use crate::import::Collected;
+
+const WHY: &str = "the kernel takes it from its command line, and no boot loader is edited";
+const INSTEAD: &str = "add the words by hand: `onbeat tune export` says where";
+
+/// Names the words of all its `cmdline` options in one, and its other options.
+pub fn collect(unit: &TunedUnit, values: &Values, collected: &mut Collected) -> Result<(), FailedAssertion> {
+    let options = unit.options.in_order();
+    let (lines, others): (Vec<_>, Vec<_>) =
+        options.into_iter().partition(|(name, _)| name.starts_with("cmdline"));
+    let words = lines.into_iter().fold(String::new(), |words, (_, value)| with_option(&words, value));
+    let words = words.trim();
+    if !words.is_empty() {
+        let (shown, trouble) = values.readable(unquoted(words))?;
+        let why = trouble.map_or_else(|| WHY.to_owned(), |trouble| format!("{WHY}; {trouble}"));
+        collected.leave(format!("[{}] cmdline = {shown}", unit.name), why, INSTEAD);
+    }
+    for (name, value) in others {
+        let (shown, _) = values.readable(value)?;
+        collected.leave(format!("[{}] {name} = {shown}", unit.name), "no boot loader is edited", "");
+    }
+    Ok(())
+}
+
+/// Adds the words of an option, or takes off those of one that begins with a dash.
+fn with_option(words: &str, value: &str) -> String {
+    if let Some(removed) = value.strip_prefix('-') {
+        let removed: Vec<&str> = removed.split_whitespace().collect();
+        return words
+            .split_whitespace()
+            .filter(|word| !removed.contains(word))
+            .map(|word| format!(" {word}"))
+            .collect();
+    }
+    let is_escape = value.starts_with("\\\\") || value.starts_with("\\+") || value.starts_with("\\-");
+    let added = if is_escape { &value[1..] } else { value.strip_prefix('+').unwrap_or(value) };
+    match added.trim() {
+        "" => words.to_owned(),
+        added => format!("{words} {added}"),
+    }
+}

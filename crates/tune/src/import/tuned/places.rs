@@ -1,0 +1,210 @@
+//! Places where tuned looks for profiles and for what they name.
+
+use std::path::Path;
+
+use host::MachineFiles;
+use model::fact::Fact;
+
+use super::ini::bare_options;
+
+/// The folders of profiles in a file system, first one first: those of version 2.23 and later, and
+/// those before.
+const FOLDERS: &[&str] = &["/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned"];
+
+/// A file of a profile.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProfileFile {
+    /// The profile's name.
+    pub name: String,
+    pub text: String,
+    /// The folder, as `${i:PROFILE_DIR}` stands for it.
+    pub folder: String,
+    /// Its place, which no other file has.
+    pub place: String,
+}
+
+/// The outcome of looking for a profile.
+pub enum ProfileSearch {
+    Found(ProfileFile),
+    /// Each that has the name was taken before.
+    Taken,
+    Missing,
+}
+
+/// File systems with folders of profiles, and a folder of one's own.
+#[derive(Default)]
+pub struct ProfilePlaces {
+    /// The first is looked through first.
+    trees: Vec<MachineFiles>,
+    beside: Option<Beside>,
+}
+
+/// A profile's own folder, where that is none of tuned's.
+struct Beside {
+    /// The folder above, in which there may be other profiles.
+    above: MachineFiles,
+    /// The folder's name.
+    own: String,
+    /// The folder as it was given.
+    shown: String,
+}
+
+impl ProfilePlaces {
+    /// The places of a machine.
+    pub fn of_machine(machine: &MachineFiles) -> ProfilePlaces {
+        ProfilePlaces { trees: vec![machine.unrecorded()], beside: None }
+    }
+
+    /// The places for a profile with this file, and what its place is called: the file system that
+    /// it is in by its path, and the machine. `root` is where the machine's file system is.
+    pub fn of_file(
+        path: &Path,
+        text: &str,
+        machine: &MachineFiles,
+        root: Option<&Path>,
+    ) -> (ProfilePlaces, ProfileFile) {
+        let mut places = ProfilePlaces::of_machine(machine);
+        let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+        let parent = whole.parent().unwrap_or(Path::new("/"));
+        let name = parent.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let text = text.to_owned();
+        let in_tree = parent.parent().and_then(|above| {
+            let above = above.to_string_lossy();
+            let folder = FOLDERS.iter().find(|folder| above.ends_with(**folder))?;
+            Some((above.strip_suffix(folder)?.to_owned(), *folder))
+        });
+        if let Some((tree, folder)) = in_tree {
+            let tree = if tree.is_empty() { "/" } else { &tree };
+            let whole = |path: &Path| host::whole_path(path).ok();
+            if root.and_then(whole) != whole(Path::new(tree)) {
+                places.trees.insert(0, MachineFiles::tree(tree));
+            }
+            let folder = format!("{folder}/{name}");
+            let place = place_in(0, &folder);
+            return (places, ProfileFile { name, text, folder, place });
+        }
+        if let Some(above) = parent.parent() {
+            let given = path.parent().filter(|given| !given.as_os_str().is_empty());
+            let shown = given.unwrap_or(Path::new(".")).to_string_lossy().into_owned();
+            let folder = shown.clone();
+            places.beside = Some(Beside { above: MachineFiles::folder(above), own: name.clone(), shown });
+            let place = place_beside(&name);
+            return (places, ProfileFile { name, text, folder, place });
+        }
+        (places, ProfileFile { name, text, ..ProfileFile::default() })
+    }
+
+    /// The first profile of this name that is not among those `taken`.
+    pub fn find(&self, name: &str, taken: &[String]) -> ProfileSearch {
+        // As tuned, which takes no path for a name.
+        let name = name.rsplit('/').next().unwrap_or(name);
+        let mut missing = ProfileSearch::Missing;
+        if !is_name(name) {
+            return missing;
+        }
+        if let Some(beside) = &self.beside {
+            let place = place_beside(name);
+            let text = beside.above.read_text(&format!("/{name}/tuned.conf"));
+            if taken.contains(&place) {
+                missing = ProfileSearch::Taken;
+            } else if let Fact::Known(text) = text {
+                let above = Path::new(&beside.shown).join("..");
+                let folder = above.join(name).to_string_lossy().into_owned();
+                return ProfileSearch::Found(ProfileFile { name: name.to_owned(), text, folder, place });
+            }
+        }
+        for (at, tree) in self.trees.iter().enumerate() {
+            for folder in folders(tree) {
+                let folder = format!("{folder}/{name}");
+                let place = place_in(at, &folder);
+                if taken.contains(&place) {
+                    missing = ProfileSearch::Taken;
+                    continue;
+                }
+                if let Fact::Known(text) = tree.read_text(&format!("{folder}/tuned.conf")) {
+                    return ProfileSearch::Found(ProfileFile { name: name.to_owned(), text, folder, place });
+                }
+            }
+        }
+        missing
+    }
+
+    /// A file of variables by its path in the file system; else, for a profile that was copied
+    /// together with it, that of its name in the profile's folder.
+    pub fn variables(&self, path: &str, profile: &ProfileFile) -> Option<String> {
+        if let Some(own) = self.beside.as_ref().and_then(|beside| beside.file(path)) {
+            return Some(own);
+        }
+        let read = |tree: &MachineFiles, path: &str| match tree.read_text(path) {
+            Fact::Known(text) => Some(text),
+            _ => None,
+        };
+        let whole = normal(path);
+        let known = self.trees.iter().find_map(|tree| read(tree, &whole));
+        known.or_else(|| {
+            let name = path.rsplit('/').next().filter(|name| is_name(name))?;
+            let beside = self.beside.as_ref();
+            beside.and_then(|beside| read(&beside.above, &format!("/{}/{name}", profile.name)))
+        })
+    }
+
+    /// The folders that are looked through, for a message.
+    pub fn shown(&self) -> String {
+        let folders = self.trees.first().map(folders).unwrap_or_default().join(", ");
+        match &self.beside {
+            Some(_) => format!("beside it or in {folders}"),
+            None => format!("in {folders}"),
+        }
+    }
+}
+
+impl Beside {
+    /// A file below the profile's own folder.
+    fn file(&self, path: &str) -> Option<String> {
+        let below = Path::new(path).strip_prefix(&self.shown).ok()?;
+        let text = self.above.read_text(&normal(&format!("{}/{}", self.own, below.to_str()?)));
+        text.known().cloned()
+    }
+}
+
+/// A path from the root on, without the steps that lead nowhere.
+fn normal(path: &str) -> String {
+    let mut parts = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    format!("/{}", parts.join("/"))
+}
+
+fn place_in(tree: usize, folder: &str) -> String {
+    format!("{tree}:{folder}")
+}
+
+fn place_beside(name: &str) -> String {
+    format!("beside:{name}")
+}
+
+/// The folders of profiles of a file system, the first one first: tuned's own configuration may
+/// name others.
+fn folders(tree: &MachineFiles) -> Vec<String> {
+    let usual = || FOLDERS.iter().map(|folder| (*folder).to_owned()).collect();
+    let Fact::Known(text) = tree.read_text("/etc/tuned/tuned-main.conf") else { return usual() };
+    let named = bare_options(&text).into_iter().find(|(name, _)| name == "profile_dirs");
+    let named = named.map(|(_, folders)| {
+        let all = folders.split([',', ';']).map(str::trim).filter(|folder| folder.starts_with('/'));
+        all.rev().map(str::to_owned).collect::<Vec<_>>()
+    });
+    named.filter(|named| !named.is_empty()).unwrap_or_else(usual)
+}
+
+/// As tuned has the names of profiles.
+pub fn is_name(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= 255
+        && !matches!(name, "." | "..")
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'))
+}

@@ -1,0 +1,67 @@
+//! Options of `[scheduler]`: files of the scheduler, and what is done with threads.
+
+use model::text::quoted_value;
+
+use super::sections::{OptionTrouble, TunedOption};
+
+/// What a knob is called from 6.6 on; empty for one that is no more.
+const RENAMED: &[(&str, &str)] = &[
+    ("sched/min_granularity_ns", "sched/base_slice_ns"),
+    ("sched/latency_ns", ""),
+    ("sched/wakeup_granularity_ns", ""),
+];
+
+impl TunedOption<'_> {
+    pub fn scheduler(&mut self) -> Result<(), OptionTrouble> {
+        let knob = ["sched_", "numa_balancing_"].iter().find(|start| self.name.starts_with(**start));
+        if knob.is_some() {
+            return self.knob();
+        }
+        Err(OptionTrouble::Elsewhere(match self.name.strip_prefix("group.") {
+            Some(_) => (group(self.value), "chrt, or the threads' own configuration"),
+            None if self.name.starts_with("isolated_cores") => (
+                "it moves threads away as they come and go".to_owned(),
+                "isolate the CPUs: onbeat isolate create LIST",
+            ),
+            None => ("it says how tuned treats threads as they come and go".to_owned(), ""),
+        }))
+    }
+
+    /// A file of the scheduler: a sysctl, or one below debugfs from 5.13 on.
+    fn knob(&mut self) -> Result<(), OptionTrouble> {
+        let debug = match self.name.strip_prefix("numa_balancing_") {
+            Some(rest) => format!("sched/numa_balancing/{rest}"),
+            None => format!("sched/{}", self.name.trim_start_matches("sched_")),
+        };
+        let newer = RENAMED.iter().find(|(own, _)| *own == debug).map(|(_, newer)| *newer);
+        let mut paths = vec![format!("/proc/sys/kernel/{}", self.name)];
+        let below = [debug.as_str(), newer.unwrap_or("")];
+        let below = below.iter().filter(|path| !path.is_empty());
+        paths.extend(below.map(|path| format!("/sys/kernel/debug/{path}")));
+        let is_there = |path: &&String| self.machine.read_text(path).known().is_some();
+        match paths.iter().find(is_there).cloned() {
+            Some(path) => self.one_file(&path),
+            None => Err(OptionTrouble::Left("this kernel has no such file".to_owned())),
+        }
+    }
+}
+
+/// `RULE_PRIORITY:POLICY:PRIORITY:CPUS:EXPRESSION` in words.
+fn group(value: &str) -> String {
+    let mut fields = value.splitn(5, ':').skip(1);
+    let mut field = || fields.next().unwrap_or_default().trim();
+    let (policy, priority, cpus, expression) = (field(), field(), field(), field());
+    let policy = match policy {
+        "f" => "SCHED_FIFO",
+        "r" => "SCHED_RR",
+        "o" => "SCHED_OTHER",
+        "b" => "SCHED_BATCH",
+        "i" => "SCHED_IDLE",
+        _ => "the policy that they have",
+    };
+    let cpus = match cpus {
+        "*" | "" => String::new(),
+        cpus => format!(", CPUs {cpus}"),
+    };
+    format!("threads that {} matches get {policy}, priority {priority}{cpus}", quoted_value(expression))
+}
