@@ -69,18 +69,26 @@ struct Collected {
     left_out: Vec<LeftOut>,
     /// How much that is left out was.
     unnamed: usize,
-    /// What cannot be read: without it the plan is less than its text.
-    lacking: Vec<String>,
+    /// What cannot be read, with the reason: without it the plan is less than its text.
+    lacking: Vec<(String, String)>,
+    /// The same of a key's last value.
+    lacking_values: BTreeMap<Key, (String, String)>,
 }
 
 impl Collected {
     /// The last value of a key counts, at its place.
     fn want(&mut self, imported: Imported) {
         self.lines += 1;
+        self.lacking_values.remove(&imported.key);
         match self.wanted.len() < SETTINGS_LIMIT || self.wanted.contains_key(&imported.key) {
             true => drop(self.wanted.insert(imported.key.clone(), (self.lines, imported))),
             false => self.beyond += 1,
         }
+    }
+
+    /// The value of a key so far.
+    fn value(&self, key: &Key) -> Option<&str> {
+        self.wanted.get(key).map(|(_, imported)| imported.value.as_str())
     }
 
     fn leave(&mut self, what: impl Into<String>, why: impl Into<String>, instead: &str) {
@@ -96,27 +104,41 @@ impl Collected {
 
     /// Leaves out what cannot be read, so that the plan is not whole.
     fn lack(&mut self, what: impl Into<String>, why: impl Into<String>) {
-        let (what, why) = (what.into(), why.into());
-        if self.lacking.len() < SETTINGS_LIMIT {
-            self.lacking.push(format!("{what}: {why}"));
+        match self.lacking.len() < SETTINGS_LIMIT {
+            true => self.lacking.push((what.into(), why.into())),
+            false => self.unnamed += 1,
         }
-        self.leave(what, why, "");
     }
 
-    /// Refuses a plan that is not whole.
-    fn require_whole(&self) -> Result<()> {
-        let named = self.lacking.iter().take(LACKING_NAMED).map(|what| model::text::excerpt(what));
+    /// Leaves out a value that cannot be read, unless a later one takes its place.
+    fn lack_value(&mut self, key: Key, what: &str, why: &str) {
+        self.wanted.remove(&key);
+        if self.lacking_values.len() < SETTINGS_LIMIT {
+            self.lacking_values.insert(key, (what.to_owned(), why.to_owned()));
+        }
+    }
+
+    /// Names what cannot be read among what is left out, and refuses a plan without it unless it is
+    /// to be partial.
+    fn settle_lacking(&mut self, partial: bool) -> Result<()> {
+        let mut lacking = std::mem::take(&mut self.lacking);
+        lacking.extend(std::mem::take(&mut self.lacking_values).into_values());
+        let mut seen = std::collections::BTreeSet::new();
+        lacking.retain(|one| seen.insert(one.clone()));
+        let named = lacking.iter().take(LACKING_NAMED);
+        let named = named.map(|(what, why)| model::text::excerpt(&format!("{what}: {why}")));
         let named = named.collect::<Vec<_>>().join("; ");
-        let more = match self.lacking.len().saturating_sub(LACKING_NAMED) {
+        let more = match lacking.len().saturating_sub(LACKING_NAMED) {
             0 => String::new(),
             more => format!("; and {more} more"),
         };
-        match self.lacking.is_empty() {
-            true => Ok(()),
-            false => Err(Failure::usage(format!(
+        if !lacking.is_empty() && !partial {
+            return Err(Failure::usage(format!(
                 "a part of it cannot be read ({named}{more}): --partial plans the rest"
-            ))),
+            )));
         }
+        lacking.into_iter().for_each(|(what, why)| self.leave(what, why, ""));
+        Ok(())
     }
 
     /// The settings in their order, and what is left out with how much of it is over the bounds.
@@ -161,9 +183,7 @@ pub fn import(
         }
         _ => {}
     }
-    if !request.partial {
-        collected.require_whole()?;
-    }
+    collected.settle_lacking(request.partial)?;
     Ok(settle::plan(collected, target, boot))
 }
 

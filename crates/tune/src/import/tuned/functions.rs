@@ -167,7 +167,7 @@ impl Functions<'_> {
             "kb2s" => return Ok(first.trim().parse::<i64>().ok().map(|kb| (i128::from(kb) * 2).to_string())),
             "s2kb" => return Ok(first.trim().parse::<i64>().ok().map(|sectors| halved(sectors).to_string())),
             "regex_search_ternary" => return ternary(arguments),
-            "calc_isolated_cores" => return self.calc_isolated_cores(first),
+            "calc_isolated_cores" => return self.calc_isolated_cores(arguments.first()),
             "cpuinfo_check" => self.checked(arguments, self.text(name, "/proc/cpuinfo"))?,
             "lscpu_check" => {
                 self.checked(arguments, Err(unknown(name, "lscpu prints it, which is not run")))?
@@ -230,11 +230,12 @@ impl Functions<'_> {
         }
     }
 
-    fn calc_isolated_cores(&self, reserved: &str) -> Result<CallValue, Doubt> {
+    fn calc_isolated_cores(&self, reserved: Option<&String>) -> Result<CallValue, Doubt> {
+        let is_number = |text: &&String| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
         let reserved = match reserved {
-            "" => 1,
-            text if text.chars().all(|c| c.is_ascii_digit()) => text.parse().unwrap_or(usize::MAX),
-            _ => return Ok(None),
+            None => 1,
+            Some(text) if is_number(&text) => text.parse().unwrap_or(usize::MAX),
+            Some(_) => return Ok(None),
         };
         let mut cpus: std::collections::BTreeMap<String, Vec<u32>> = std::collections::BTreeMap::new();
         for (cpu, package) in self.packages("calc_isolated_cores")? {

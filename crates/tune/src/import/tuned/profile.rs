@@ -68,11 +68,14 @@ impl Loader<'_> {
         }
         let mut units = Vec::new();
         for mut section in parsed {
-            let written: Vec<(String, String)> = (section.options.in_order().into_iter())
+            let written = section.options.in_order();
+            let mut changed: Vec<(String, String)> = (written.into_iter())
                 .filter(|(_, value)| value.contains(PROFILE_DIR))
                 .map(|(name, value)| (name.to_owned(), with_folder(value, &file.folder)))
                 .collect();
-            written.into_iter().for_each(|(name, value)| section.options.set(&name, value));
+            let script = section.options.get("script").filter(|path| !path.starts_with(['/', '$']));
+            changed.extend(script.map(|path| ("script".to_owned(), format!("{}/{path}", file.folder))));
+            changed.into_iter().for_each(|(name, value)| section.options.set(&name, value));
             match section.name.as_str() {
                 "main" => self.include(section.options.get("include").unwrap_or(""), &shown, depth)?,
                 "DEFAULT" => {

@@ -131,7 +131,7 @@ fn options(unit: &TunedUnit, values: &Values, collected: &mut Collected) -> Resu
             collected,
         };
         let taken = match values.functions.trouble(&value) {
-            Some(why) => Err(OptionTrouble::Unread(why)),
+            Some(why) => option.unread(&unit.kind, why),
             None => match unit.kind.as_str() {
                 "sysctl" => option.sysctl(),
                 "sysfs" => option.sysfs(),
@@ -172,14 +172,35 @@ impl TunedOption<'_> {
         self.collected.want(Imported { key, value, place, optional: false });
     }
 
-    fn sysctl(&mut self) -> Result<(), OptionTrouble> {
-        // Dots and slashes change places, whichever comes first.
+    /// A value that cannot be read is no matter where a later section sets the same.
+    fn unread(&mut self, kind: &str, why: String) -> Result<(), OptionTrouble> {
+        let keys: Vec<Key> = match kind {
+            "sysctl" => self.sysctl_key().into_iter().collect(),
+            "sysfs" => {
+                let paths = expand(self.machine, self.name).unwrap_or_default();
+                paths.iter().filter_map(|path| Key::of_path(path)?.to_string().parse().ok()).collect()
+            }
+            _ => Vec::new(),
+        };
+        if keys.is_empty() {
+            return Err(OptionTrouble::Unread(why));
+        }
+        keys.into_iter().for_each(|key| self.collected.lack_value(key, self.shown, &why));
+        Ok(())
+    }
+
+    /// Dots and slashes change places, whichever comes first.
+    fn sysctl_key(&self) -> Option<Key> {
         let swapped = self.name.chars().map(|c| match c {
             '.' => '/',
             '/' => '.',
             c => c,
         });
-        let key = key_of(&swapped.collect::<String>());
+        key_of(&swapped.collect::<String>())
+    }
+
+    fn sysctl(&mut self) -> Result<(), OptionTrouble> {
+        let key = self.sysctl_key();
         let key = key.ok_or_else(|| OptionTrouble::Unread("it is no name of a sysctl".to_owned()))?;
         if let Some(value) = self.modified(&key.path())? {
             self.want(key, &value);
@@ -187,15 +208,18 @@ impl TunedOption<'_> {
         Ok(())
     }
 
-    /// A value; with `>` or `<` before it only where it is more, or less, than what is there.
+    /// A value; with `>` or `<` before it only where it is more, or less, than what is there, or
+    /// what an earlier section sets.
     pub fn modified(&self, path: &str) -> Result<Option<String>, OptionTrouble> {
         let limit = self.value.strip_prefix(['>', '<']).filter(|limit| !limit.is_empty());
         let Some(limit) = limit else { return Ok(Some(self.value.to_owned())) };
         let number = |text: &str| text.trim().parse::<i128>().ok();
-        let now = match self.machine.read_text(path) {
-            Fact::Known(now) => number(&now),
+        let before = Key::of_path(path).and_then(|key| self.collected.value(&key));
+        let now = match (before, self.machine.read_text(path)) {
+            (Some(before), _) => number(before),
+            (None, Fact::Known(now)) => number(&now),
             // What is not there is left out by its name.
-            Fact::Absent => return Ok(Some(limit.to_owned())),
+            (None, Fact::Absent) => return Ok(Some(limit.to_owned())),
             _ => None,
         };
         match (now, number(limit)) {

@@ -61,6 +61,20 @@ fn shown(plan: &PlanDocument) -> (Vec<String>, Vec<String>) {
     (changes, left.collect())
 }
 
+#[test]
+fn scripts_of_all_profiles_are_named() {
+    let own = "[main]\ninclude=basic\n[script]\nscript=${i:PROFILE_DIR}/own.sh\n";
+    let files = [
+        ("/usr/lib/tuned/basic/tuned.conf", "[script]\nscript=script.sh\n"),
+        ("/etc/tuned/profiles/own/tuned.conf", own),
+    ];
+    let scripts = "/usr/lib/tuned/basic/script.sh /etc/tuned/profiles/own/own.sh";
+    assert_eq!(
+        Bench::new("", &files).plan("own").1,
+        [format!("[script] script = {scripts}: a script is not run")]
+    );
+}
+
 /// One profile, in the folder of the user's.
 fn one(edits: &str, text: &str) -> Bench {
     Bench::new(edits, &[("/etc/tuned/profiles/own/tuned.conf", text)])
@@ -274,6 +288,12 @@ fn sections_are_merged_by_their_own_rules() {
     assert_eq!(found, format!("{hung} 4, {rt} 5, vm.stat_interval 2, vm.swappiness 3"));
     let found = with("[a]\ntype=sysctl\nreplace=1\nvm.stat_interval=7\n");
     assert_eq!(found, format!("{hung} 4, {rt} 5, vm.stat_interval 7, vm.swappiness 9"));
+    // What a later section sets is compared with what an earlier one does, and replaces what could
+    // not be read.
+    let found = with(
+        "[a]\ntype=sysctl\npriority=5\nvm.swappiness=>12\nvm.stat_interval=3\n[sysctl]\nvm.stat_interval=${x}\n",
+    );
+    assert_eq!(found, format!("{hung} 4, {rt} 5, vm.stat_interval 3, vm.swappiness 12"));
     // A section that does not say its type again is for the plugin of its name.
     assert_eq!(with("[a]\nvm.stat_interval=7\n"), format!("{hung} 4, {rt} 5, vm.swappiness 9"));
     assert_eq!(
@@ -310,7 +330,7 @@ fn cpus_are_for_the_first_section_that_names_them() {
                 [cpu]\ngovernor=performance\npriority=2\n\
                 [rt]\ntype=cpu\ndevices=${f:cpulist2devs:${cores}}\ngovernor=powersave\n";
     assert_eq!(one("", text).plan("own").0, [governor(2, "performance"), governor(3, "powersave")]);
-    let text = "[rt]\ntype=cpu\ndevices=!cpu2\ngovernor=performance\nforce_latency=cstate.id_no_zero:0|1\n";
+    let text = "[rt]\ntype=cpu\ndevices=!cpu2\ngovernor=performance\nforce_latency=cstate.id_no_zero:0|cstate.id:1|5\n";
     let states = "/sys/devices/system/cpu/cpu0/cpuidle/state0/latency: 0\n\
                   /sys/devices/system/cpu/cpu0/cpuidle/state1/latency: 2";
     let wanted = ["hold:cpu_dma_latency 2".to_owned(), governor(3, "performance")];

@@ -72,7 +72,10 @@ impl TunedUnit {
             self.options.take(&name);
         }
         for (name, value) in later.options.in_order() {
-            self.options.set(name, value.to_owned());
+            // Scripts are run one after the other.
+            let before = self.options.get(name).filter(|_| self.name == "script" && name == "script");
+            let value = before.map_or_else(|| value.to_owned(), |before| format!("{before} {value}"));
+            self.options.set(name, value);
         }
     }
 }
