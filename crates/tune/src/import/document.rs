@@ -73,10 +73,11 @@ pub fn read_documents(path: &Path, machine: &NamingMachine) -> Result<Documents>
         let what = format!("cannot look at {}", quoted(path));
         Failure::of_call(what, &error, Exit::Usage, EXPECTED)
     })?;
-    let found = match is_dir {
-        true => of_folder(path, machine),
-        false => of_names(path, machine.files).map_or_else(|| of_file(path, machine), Ok),
-    }?;
+    let found = if is_dir {
+        of_folder(path, machine)?
+    } else {
+        of_names(path, machine.files).map_or_else(|| of_file(path, machine), Ok)?
+    };
     match found.files.is_empty() && found.profiles.is_none() {
         true => Err(Failure::usage(format!("{} holds no settings: {EXPECTED}", quoted(path)))),
         false => Ok(found),

@@ -104,9 +104,10 @@ impl Collected {
 
     /// Leaves out what cannot be read, so that the plan is not whole.
     fn lack(&mut self, what: impl Into<String>, why: impl Into<String>) {
-        match self.lacking.len() < SETTINGS_LIMIT {
-            true => self.lacking.push((what.into(), why.into())),
-            false => self.unnamed += 1,
+        if self.lacking.len() < SETTINGS_LIMIT {
+            self.lacking.push((what.into(), why.into()));
+        } else {
+            self.unnamed += 1;
         }
     }
 

@@ -19,6 +19,12 @@ const CONFIGURATION: &str =
 
 const OTHERS: &[OtherFile] = &[
     OtherFile {
+        what: "a script",
+        instead: "nothing is run: see what it sets, and set that",
+        names: &[],
+        lines: &["#!"],
+    },
+    OtherFile {
         what: "a boot loader's configuration",
         instead: GRUB,
         names: &["GRUB_", "bootargs", "setenv bootargs", "extra_args", "extraargs"],
@@ -101,12 +107,6 @@ const OTHERS: &[OtherFile] = &[
         lines: &[],
     },
     OtherFile {
-        what: "a script",
-        instead: "nothing is run: see what it sets, and set that",
-        names: &[],
-        lines: &["#!"],
-    },
-    OtherFile {
         what: "a unit or configuration of systemd",
         instead: "`onbeat isolate create LIST` sets CPUs apart, `onbeat tune plan` plans the rest",
         names: &[],
@@ -146,12 +146,11 @@ pub fn other_file(name: &str, text: &str) -> Option<(&'static str, &'static str)
         text.lines().map(str::trim).any(|line| {
             let name = line.split_once('=').map(|(name, _)| name.trim().trim_start_matches("export "));
             // A whole name, or the start of one that says so itself.
-            let is_named = |start: &&str| match start.ends_with(['_', '/', '{', ' ']) {
-                true => name.is_some_and(|name| name.starts_with(start)),
-                false => name == Some(start),
+            let is_named = |start: &&str| {
+                let is_start = start.ends_with(['_', '/', '{', ' ']);
+                name.is_some_and(|name| name == *start || is_start && name.starts_with(start))
             };
-            other.names.iter().any(|start| is_named(&start))
-                || other.lines.iter().any(|start| line.starts_with(start))
+            other.names.iter().any(is_named) || other.lines.iter().any(|start| line.starts_with(start))
         })
     };
     if has_sysctl(text) {
@@ -177,4 +176,54 @@ pub fn other_file(name: &str, text: &str) -> Option<(&'static str, &'static str)
 fn has_sysctl(text: &str) -> bool {
     let found = text.lines().filter_map(|line| assignment(line).ok().flatten());
     found.into_iter().any(|found| is_below_root(&found.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::other_file;
+
+    #[test]
+    fn files_of_other_programs_are_named() {
+        for (name, text, what) in [
+            ("grub", "GRUB_TIMEOUT=5\n", "a boot loader's configuration"),
+            ("extlinux.conf", "timeout 3\n", "a boot loader's configuration"),
+            ("x", "menuentry 'Debian' {\n  linux /vmlinuz root=UUID=1\n}\n", "a boot loader's configuration"),
+            ("cmdline.txt", "console=ttyS0 quiet\n", "the command line of a kernel"),
+            ("cmdline", "BOOT_IMAGE=/vmlinuz root=/dev/sda isolcpus=2\n", "the command line of a kernel"),
+            ("rt.cfg", "CONFIG_PREEMPT_RT=y\n", "a kernel configuration fragment"),
+            ("off.cfg", "# CONFIG_NO_HZ_FULL is not set\n", "a kernel configuration fragment"),
+            ("irqbalance", "#x\nIRQBALANCE_BANNED_CPULIST=1\n", "irqbalance's own variables"),
+            ("rtirq.conf", "RTIRQ_NAME_LIST=\"snd usb\"\n", "the configuration of rtirq"),
+            ("cpufrequtils", "ENABLE=\"true\"\nGOVERNOR=\"performance\"\n", "for CPU frequencies"),
+            ("tlp.conf", "CPU_SCALING_GOVERNOR_ON_AC=performance\n", "for CPU frequencies"),
+            ("sysfs.conf", "devices/system/cpu/cpu0/cpufreq/scaling_governor = performance\n", "sysfsutils"),
+            ("rt.conf", "options snd_usb_audio nrpacks=1\n", "modprobe.d"),
+            ("99-rt.rules", "KERNEL==\"cpu_dma_latency\", GROUP=\"realtime\"\n", "udev"),
+            ("99-rt.conf", "@realtime - rtprio 99\n", "limits.d"),
+            ("realtime-variables.conf", "isolated_cores=2-3\n", "variables of a tuned profile"),
+            ("tuned-main.conf", "daemon = 1\ndynamic_tuning = 0\n", "tuned's own configuration"),
+            ("set.sh", "#!/bin/sh\necho 1 > /sys/x\nGOVERNOR=performance\n", "a script"),
+            ("rt.service", "[Unit]\nDescription=x\n[Service]\nCPUAffinity=2\n", "systemd"),
+            (".env", "CPUS=2-3\n", "environment variables"),
+            ("prod.env", "export CPUS=2-3\n", "environment variables"),
+            ("x.conf", "FOO=1\nbar = 2\n", "none of its names is a sysctl"),
+        ] {
+            let found = other_file(name, text).map(|(found, _)| found);
+            assert!(found.is_some_and(|found| found.contains(what)), "{name}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn sysctls_and_texts_without_names_are_not() {
+        for text in [
+            "kernel.sched_rt_runtime_us=-1\n",
+            "-net.ipv4.conf.*.rp_filter\n",
+            "FOO=1\nvm/swappiness = 10\n",
+            "/proc/sys/vm/swappiness=1\n",
+            "",
+            "# a comment\n",
+        ] {
+            assert_eq!(other_file("x.conf", text), None, "{text}");
+        }
+    }
 }

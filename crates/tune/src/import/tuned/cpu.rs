@@ -154,10 +154,7 @@ impl TunedOption<'_> {
             });
             taken = taken.and(written);
         }
-        match any {
-            true => taken,
-            false => Err(OptionTrouble::Left("no file here is meant by it".to_owned())),
-        }
+        if any { taken } else { Err(OptionTrouble::Left("no file here is meant by it".to_owned())) }
     }
 
     /// The first of `a|b` that a file offers.
@@ -185,10 +182,8 @@ impl TunedOption<'_> {
             else {
                 continue;
             };
-            let found = match kind.starts_with("id") {
-                true => self.state_latency(state.trim()),
-                false => self.named_state(state),
-            };
+            let by_number = kind.starts_with("id");
+            let found = if by_number { self.state_latency(state.trim()) } else { self.named_state(state) };
             let counts = |latency: &i64| *latency != 0 || !kind.ends_with("_no_zero");
             if let Some(latency) = found.filter(counts) {
                 return Ok(Some(latency.to_string()));

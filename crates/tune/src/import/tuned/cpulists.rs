@@ -85,11 +85,12 @@ pub fn packed(cpus: &BTreeSet<u32>) -> String {
             _ => ranges.push((cpu, cpu)),
         }
     }
-    let range = |(first, last): &(u32, u32)| match first == last {
-        true => first.to_string(),
-        false => format!("{first}-{last}"),
-    };
-    ranges.iter().map(range).collect::<Vec<_>>().join(",")
+    let shown = ranges.iter().map(
+        |(first, last)| {
+            if first == last { first.to_string() } else { format!("{first}-{last}") }
+        },
+    );
+    shown.collect::<Vec<_>>().join(",")
 }
 
 /// As a mask in groups of eight digits, all of them written.

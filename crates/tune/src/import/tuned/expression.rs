@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::functions::{FailedAssertion, Functions};
+use super::is_word;
 
 /// Longer values are no settings.
 const VALUE_LIMIT: usize = 64 << 10;
@@ -29,11 +30,6 @@ pub fn expanded(
         None => None,
     };
     Ok(found.unwrap_or_else(|| functions.doubt("...", "it is too long, or nested too deeply")))
-}
-
-/// Whether it is made of what the name of a variable is made of.
-pub fn is_word(name: &str) -> bool {
-    !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
 
 /// Replaces variables that have a value and no backslash in front; none where it is too long then.
@@ -80,7 +76,7 @@ fn without_escapes(text: &str) -> String {
 /// deeply.
 fn with_functions(text: &str, functions: &Functions) -> Result<Option<String>, FailedAssertion> {
     // Where each open brace's `${` is in what is found, and whether a backslash is in front of it.
-    let (mut found, mut open) = (String::new(), Vec::new());
+    let (mut found, mut open) = (String::new(), Vec::<(bool, usize)>::new());
     let (mut chars, mut escaped) = (text.chars().peekable(), false);
     while let Some(c) = chars.next() {
         if c == '}' {
@@ -90,10 +86,8 @@ fn with_functions(text: &str, functions: &Functions) -> Result<Option<String>, F
                 found.extend(chars);
                 return Ok(Some(without_function_escapes(&found)));
             };
-            let value = match is_text {
-                true => None,
-                false => functions.value_of(found.get(from..).unwrap_or_default())?,
-            };
+            let call = found.get(from..).filter(|_| !is_text).unwrap_or_default();
+            let value = functions.value_of(call)?;
             match value {
                 Some(value) => {
                     found.truncate(from);

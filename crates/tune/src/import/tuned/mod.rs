@@ -2,6 +2,7 @@
 //! Scripts, commands and services of it are named and never run.
 
 mod bootloader;
+mod calls;
 mod cpu;
 mod cpulists;
 mod expression;
@@ -9,6 +10,7 @@ mod functions;
 mod ini;
 mod options;
 pub mod owned;
+mod packages;
 pub mod places;
 mod profile;
 mod scheduler;
@@ -24,6 +26,11 @@ use functions::{FailedAssertion, Functions};
 use places::{ProfileFile, ProfilePlaces};
 use profile::TunedProfile;
 use values::Values;
+
+/// Whether it is made of what the name of a variable is made of.
+fn is_word(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_')
+}
 
 /// What the profiles ask for.
 ///

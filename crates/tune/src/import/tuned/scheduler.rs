@@ -17,14 +17,15 @@ impl TunedOption<'_> {
         if knob.is_some() {
             return self.knob();
         }
-        Err(OptionTrouble::Elsewhere(match self.name.strip_prefix("group.") {
+        let (why, instead) = match self.name.strip_prefix("group.") {
             Some(_) => (group(self.value), "chrt, or the threads' own configuration"),
             None if self.name.starts_with("isolated_cores") => (
                 "it moves threads away as they come and go".to_owned(),
                 "isolate the CPUs: onbeat isolate create LIST",
             ),
             None => ("it says how tuned treats threads as they come and go".to_owned(), ""),
-        }))
+        };
+        Err(OptionTrouble::Elsewhere { why, instead })
     }
 
     /// A file of the scheduler: a sysctl, or one below debugfs from 5.13 on.

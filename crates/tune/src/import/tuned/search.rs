@@ -1,6 +1,8 @@
 //! Regular expressions of a profile. They are Python's; what regex-lite knows of them means the
 //! same there, and what it does not know is no answer.
 
+use std::fmt;
+
 use model::text::quoted_value;
 use regex_lite::RegexBuilder;
 
@@ -19,11 +21,23 @@ pub enum Lines {
 ///
 /// # Errors
 /// The expression is not understood.
-pub fn matches(expression: &str, text: &str, lines: Lines) -> Result<bool, String> {
-    let trouble = || format!("the expression {} is not understood here", quoted_value(expression));
-    if expression.len() > EXPRESSION_LIMIT {
-        return Err("an expression of it is too long".to_owned());
+pub fn matches(expression: &str, text: &str, lines: Lines) -> Result<bool, UnknownExpression> {
+    let unknown = || UnknownExpression(expression.to_owned());
+    // Python has no classes by name: these brackets are characters there.
+    if expression.len() > EXPRESSION_LIMIT || expression.contains("[[:") {
+        return Err(unknown());
     }
     let built = RegexBuilder::new(expression).multi_line(lines == Lines::Each).build();
-    Ok(built.map_err(|_| trouble())?.is_match(text))
+    Ok(built.map_err(|_| unknown())?.is_match(text))
+}
+
+/// An expression that is not understood here.
+#[derive(Debug)]
+pub struct UnknownExpression(String);
+
+impl fmt::Display for UnknownExpression {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let expression = quoted_value(&model::text::excerpt(&self.0));
+        write!(f, "the expression {expression} is not understood here")
+    }
 }

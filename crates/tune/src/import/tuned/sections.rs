@@ -39,7 +39,7 @@ pub enum OptionTrouble {
     /// It cannot be read: without it the plan is less than the profile.
     Unread(String),
     /// The reason, and what to do instead.
-    Elsewhere((String, &'static str)),
+    Elsewhere { why: String, instead: &'static str },
 }
 
 /// What the sections ask for.
@@ -57,10 +57,10 @@ pub fn collect(
     };
     let mut active = Vec::new();
     for unit in units.into_iter().filter(|unit| unit.is_enabled) {
-        match applies(&unit, values)? {
-            Ok(true) => active.push((priority(&unit), unit)),
-            Ok(false) => {}
-            Err(why) => collected.lack(format!("[{}]", unit.name), why),
+        match conditions(&unit, values)? {
+            Conditions::Met => active.push((priority(&unit), unit)),
+            Conditions::Unmet => {}
+            Conditions::Unknown(why) => collected.lack(format!("[{}]", unit.name), why),
         }
     }
     active.sort_by_key(|(priority, _)| priority.unwrap_or(0));
@@ -83,15 +83,23 @@ pub fn collect(
     Ok(())
 }
 
-/// Whether the conditions of a section hold on this machine.
-fn applies(unit: &TunedUnit, values: &Values) -> Result<Result<bool, String>, FailedAssertion> {
+/// How the conditions of a section stand on a machine.
+enum Conditions {
+    Met,
+    Unmet,
+    /// They cannot be decided, with the reason.
+    Unknown(String),
+}
+
+/// The conditions of a section on this machine.
+fn conditions(unit: &TunedUnit, values: &Values) -> Result<Conditions, FailedAssertion> {
     let target = values.functions.target;
     let facts = &target.survey.facts;
     for (name, expression) in [("cpuinfo_regex", &unit.cpuinfo_regex), ("uname_regex", &unit.uname_regex)] {
         let Some(expression) = expression else { continue };
         let expression = values.expand(expression)?;
         if let Some(why) = values.functions.trouble(&expression) {
-            return Ok(Err(format!("its condition {name} cannot be decided: {why}")));
+            return Ok(Conditions::Unknown(format!("its condition {name} cannot be decided: {why}")));
         }
         let text = match name {
             "cpuinfo_regex" => target.files.read_text("/proc/cpuinfo").known().cloned(),
@@ -101,14 +109,17 @@ fn applies(unit: &TunedUnit, values: &Values) -> Result<Result<bool, String>, Fa
                 .try_fold("Linux".to_owned(), |text, fact| Some(format!("{text} {}", fact.known()?))),
         };
         let Some(text) = text else {
-            return Ok(Err(format!("its condition {name} cannot be decided: what it looks at is not known")));
+            return Ok(Conditions::Unknown(format!(
+                "its condition {name} cannot be decided: what it looks at is not known"
+            )));
         };
         match matches(&expression, &text, Lines::Each) {
             Ok(true) => {}
-            other => return Ok(other),
+            Ok(false) => return Ok(Conditions::Unmet),
+            Err(unknown) => return Ok(Conditions::Unknown(unknown.to_string())),
         }
     }
-    Ok(Ok(true))
+    Ok(Conditions::Met)
 }
 
 fn options(unit: &TunedUnit, values: &Values, collected: &mut Collected) -> Result<(), FailedAssertion> {
@@ -150,7 +161,7 @@ pub fn name_trouble(taken: Result<(), OptionTrouble>, shown: &str, value: &str, 
         Ok(()) => {}
         Err(OptionTrouble::Left(why)) => collected.leave(shown, why, ""),
         Err(OptionTrouble::Unread(why)) => collected.lack(shown, why),
-        Err(OptionTrouble::Elsewhere((why, instead))) => {
+        Err(OptionTrouble::Elsewhere { why, instead }) => {
             collected.leave(format!("{shown} = {}", model::text::clean(value)), why, instead);
         }
     }

@@ -1,7 +1,8 @@
 //! Values of a profile's variables, and of its options by them.
 
-use super::expression::{VariableValues, expanded, is_word};
+use super::expression::{VariableValues, expanded};
 use super::functions::{FailedAssertion, Functions};
+use super::is_word;
 use crate::import::Collected;
 
 /// The variables that are defined so far.
