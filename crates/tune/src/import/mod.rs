@@ -2,6 +2,7 @@
 //! profile, what partrt kept. Texts come from anywhere: each parser takes any input, and nothing in
 //! one is run.
 
+mod assignment;
 mod document;
 mod other_files;
 mod partrt_env;

@@ -1,6 +1,6 @@
 //! Files that people take for settings of the kernel: what they are, and what serves instead.
 
-use super::sysctl_d::{assignment, is_below_root};
+use super::assignment::{assignment, is_below_root};
 
 /// A kind of file that is not imported.
 struct OtherFile {

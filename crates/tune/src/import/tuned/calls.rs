@@ -5,7 +5,7 @@ use model::text::{clean, quoted_value};
 
 use super::cpulists::{listed, mask, of_mask, packed, unpacked};
 use super::packages::{cpus_in, cpus_of, devices, is_number, isolated_cores, text, uncores_in};
-use super::search::{Lines, matches};
+use super::search::{SearchLines, matches};
 use crate::import::ImportTarget;
 
 /// Processors on which tuned takes the P-state driver off.
@@ -101,7 +101,7 @@ fn checked(arguments: &[String], text: Result<String, Doubt>) -> Result<String, 
     let text = text.map_err(|doubt| alternatives("", arguments, &doubt.why))?;
     for pair in arguments.chunks(2) {
         let [expression, value] = pair else { break };
-        let found = matches(expression, &text, Lines::Each);
+        let found = matches(expression, &text, SearchLines::Each);
         if found.map_err(|unknown| alternatives("", arguments, &unknown.to_string()))? {
             return Ok(value.clone());
         }
@@ -129,7 +129,7 @@ fn alternatives(name: &str, arguments: &[String], why: &str) -> Doubt {
 
 fn ternary(arguments: &[String]) -> Result<CallValue, Doubt> {
     let [text, expression, yes, no] = arguments else { return Ok(None) };
-    let found = matches(expression, text, Lines::All).map_err(|unknown| {
+    let found = matches(expression, text, SearchLines::All).map_err(|unknown| {
         let shown = format!("(one of {}, {})", quoted_value(yes), quoted_value(no));
         Doubt { shown, why: unknown.to_string() }
     })?;

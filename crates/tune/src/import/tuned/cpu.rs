@@ -7,7 +7,7 @@ use model::setting::Key;
 use model::text::quoted_value;
 
 use super::functions::FailedAssertion;
-use super::sections::{OptionTrouble, TunedOption, name_trouble};
+use super::option::{OptionTrouble, TunedOption, name_trouble};
 use super::unit::TunedUnit;
 use super::values::Values;
 use crate::import::Collected;

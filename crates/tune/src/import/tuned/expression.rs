@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::functions::{FailedAssertion, Functions};
+use super::functions::{FailedAssertion, ProfileFunctions};
 use super::is_word;
 
 /// Longer values are no settings.
@@ -23,7 +23,7 @@ pub type VariableValues = BTreeMap<String, String>;
 pub fn expanded(
     value: &str,
     variables: &VariableValues,
-    functions: &Functions,
+    functions: &ProfileFunctions,
 ) -> Result<String, FailedAssertion> {
     let found = match with_variables(value, variables) {
         Some(text) => with_functions(&without_escapes(&text), functions)?,
@@ -74,7 +74,7 @@ fn without_escapes(text: &str) -> String {
 
 /// Replaces calls of functions, the inner ones first; none where it is too long or nested too
 /// deeply.
-fn with_functions(text: &str, functions: &Functions) -> Result<Option<String>, FailedAssertion> {
+fn with_functions(text: &str, functions: &ProfileFunctions) -> Result<Option<String>, FailedAssertion> {
     // Where each open brace's `${` is in what is found, and whether a backslash is in front of it.
     let (mut found, mut open) = (String::new(), Vec::<(bool, usize)>::new());
     let (mut chars, mut escaped) = (text.chars().peekable(), false);
@@ -176,7 +176,7 @@ mod tests {
         ("${f:intel_recommended_pstate}", "active"),
     ];
 
-    fn with_machine(check: impl Fn(&Functions)) {
+    fn with_machine(check: impl Fn(&ProfileFunctions)) {
         let mut machine = Machine::base();
         machine.edit(
             "/sys/devices/system/cpu/online: 0-3
@@ -191,7 +191,7 @@ mod tests {
         machine.answers.insert("/proc/cpuinfo".to_owned(), Access::File(cpuinfo.into()));
         let files = MachineFiles::in_memory(machine.answers.clone());
         let survey = machine.read();
-        check(&Functions::new(ImportTarget { files: &files, survey: &survey }));
+        check(&ProfileFunctions::new(ImportTarget { files: &files, survey: &survey }));
     }
 
     #[test]

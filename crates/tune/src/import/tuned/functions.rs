@@ -19,16 +19,16 @@ const DOUBTS_LIMIT: usize = 10_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedAssertion(pub String);
 
-/// Functions for a machine.
-pub struct Functions<'a> {
+/// ProfileFunctions for a machine.
+pub struct ProfileFunctions<'a> {
     pub target: ImportTarget<'a>,
     doubts: RefCell<Vec<Doubt>>,
     undecided: RefCell<Vec<String>>,
 }
 
-impl Functions<'_> {
-    pub fn new(target: ImportTarget) -> Functions {
-        Functions { target, doubts: RefCell::default(), undecided: RefCell::default() }
+impl ProfileFunctions<'_> {
+    pub fn new(target: ImportTarget) -> ProfileFunctions {
+        ProfileFunctions { target, doubts: RefCell::default(), undecided: RefCell::default() }
     }
 
     /// A value that stands for one that is not known.

@@ -8,6 +8,7 @@ mod cpulists;
 mod expression;
 mod functions;
 mod ini;
+mod option;
 mod options;
 pub mod owned;
 mod packages;
@@ -22,7 +23,7 @@ mod values;
 use model::error::{Failure, Result};
 
 use super::{Collected, ImportTarget};
-use functions::{FailedAssertion, Functions};
+use functions::{FailedAssertion, ProfileFunctions};
 use places::{ProfileFile, ProfilePlaces};
 use profile::TunedProfile;
 use values::Values;
@@ -43,7 +44,7 @@ pub fn collect(
     target: ImportTarget,
     collected: &mut Collected,
 ) -> Result<()> {
-    let functions = Functions::new(target);
+    let functions = ProfileFunctions::new(target);
     read(files, places, given, &functions, collected).map_err(|FailedAssertion(words)| {
         let words = model::text::quoted_value(&functions.shown(&words));
         Failure::usage(format!(
@@ -62,7 +63,7 @@ fn read(
     files: Vec<ProfileFile>,
     places: &ProfilePlaces,
     given: &[(String, String)],
-    functions: &Functions,
+    functions: &ProfileFunctions,
     collected: &mut Collected,
 ) -> Result<(), FailedAssertion> {
     let profile = TunedProfile::load(files, places, functions, &mut |what, why| collected.lack(what, why))?;

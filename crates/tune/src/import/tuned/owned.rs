@@ -6,12 +6,12 @@ use host::MachineFiles;
 use model::setting::Key;
 use rules::competing_tuners::TunedArea;
 
-use super::functions::Functions;
+use super::functions::ProfileFunctions;
 use super::places::{ProfilePlaces, ProfileSearch};
 use super::profile::TunedProfile;
 use crate::import::ImportTarget;
+use crate::import::assignment::{key_of, with_slashes};
 use crate::import::pattern::expand;
-use crate::import::sysctl_d::{key_of, with_slashes};
 
 /// The keys of a profile, and the areas in which it chooses keys while it runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,7 +39,7 @@ const AREAS: &[(&str, &[TunedArea])] = &[
 pub fn owned(target: ImportTarget) -> Option<ProfileKeys> {
     let machine = target.files;
     let active = machine.read_text("/etc/tuned/active_profile").known()?.trim().to_owned();
-    let (places, functions) = (ProfilePlaces::of_machine(machine), Functions::new(target));
+    let (places, functions) = (ProfilePlaces::of_machine(machine), ProfileFunctions::new(target));
     let mut files = Vec::new();
     for name in active.split_whitespace() {
         match places.find(name, &[]) {

@@ -1,7 +1,7 @@
 //! A profile with those that it includes, merged as tuned does: what includes has the last word.
 
 use super::expression::{VariableValues, expanded};
-use super::functions::{FailedAssertion, Functions};
+use super::functions::{FailedAssertion, ProfileFunctions};
 use super::ini::sections;
 use super::options::OptionList;
 use super::places::{ProfileFile, ProfilePlaces, ProfileSearch};
@@ -33,7 +33,7 @@ impl TunedProfile {
     pub fn load(
         files: Vec<ProfileFile>,
         places: &ProfilePlaces,
-        functions: &Functions,
+        functions: &ProfileFunctions,
         leave: &mut dyn FnMut(String, String),
     ) -> Result<TunedProfile, FailedAssertion> {
         let mut loader =
@@ -47,7 +47,7 @@ impl TunedProfile {
 
 struct Loader<'a> {
     places: &'a ProfilePlaces,
-    functions: &'a Functions<'a>,
+    functions: &'a ProfileFunctions<'a>,
     leave: &'a mut dyn FnMut(String, String),
     /// Places of the files that are in it.
     taken: Vec<String>,

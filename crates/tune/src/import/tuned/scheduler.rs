@@ -2,7 +2,7 @@
 
 use model::text::quoted_value;
 
-use super::sections::{OptionTrouble, TunedOption};
+use super::option::{OptionTrouble, TunedOption};
 
 /// What a knob is called from 6.6 on; empty for one that is no more.
 const RENAMED: &[(&str, &str)] = &[

@@ -11,7 +11,7 @@ const EXPRESSION_LIMIT: usize = 4 << 10;
 
 /// The lines at whose ends `^` and `$` match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lines {
+pub enum SearchLines {
     /// The first and the last.
     All,
     Each,
@@ -21,13 +21,13 @@ pub enum Lines {
 ///
 /// # Errors
 /// The expression is not understood.
-pub fn matches(expression: &str, text: &str, lines: Lines) -> Result<bool, UnknownExpression> {
+pub fn matches(expression: &str, text: &str, lines: SearchLines) -> Result<bool, UnknownExpression> {
     let unknown = || UnknownExpression(expression.to_owned());
     // Python has no classes by name: these brackets are characters there.
     if expression.len() > EXPRESSION_LIMIT || expression.contains("[[:") {
         return Err(unknown());
     }
-    let built = RegexBuilder::new(expression).multi_line(lines == Lines::Each).build();
+    let built = RegexBuilder::new(expression).multi_line(lines == SearchLines::Each).build();
     Ok(built.map_err(|_| unknown())?.is_match(text))
 }
 

@@ -1,19 +1,13 @@
 //! The sections of a profile, by the plugin that they are for, in the order in which tuned takes
 //! them.
 
-use host::MachineFiles;
-use model::fact::Fact;
-use model::setting::Key;
-use model::text::quoted_value;
-
 use super::functions::FailedAssertion;
-use super::search::{Lines, matches};
+use super::option::{TunedOption, name_trouble};
+use super::search::{SearchLines, matches};
 use super::unit::TunedUnit;
 use super::values::{Values, unquoted};
 use super::{bootloader, cpu};
-use crate::import::pattern::expand;
-use crate::import::sysctl_d::key_of;
-use crate::import::{Collected, Imported};
+use crate::import::Collected;
 
 /// Plugins that set nothing here, why, and what to do instead.
 const NOT_TAKEN: &[(&str, &str, &str)] = &[
@@ -31,16 +25,6 @@ const NOT_TAKEN: &[(&str, &str, &str)] = &[
     ("systemd", "it is the configuration of another program", "CPUAffinity= in /etc/systemd/system.conf"),
     ("service", "it is a service", "systemctl"),
 ];
-
-/// A reason for which an option is not planned.
-pub enum OptionTrouble {
-    /// It cannot be, or is not for this machine.
-    Left(String),
-    /// It cannot be read: without it the plan is less than the profile.
-    Unread(String),
-    /// The reason, and what to do instead.
-    Elsewhere { why: String, instead: &'static str },
-}
 
 /// What the sections ask for.
 ///
@@ -113,7 +97,7 @@ fn conditions(unit: &TunedUnit, values: &Values) -> Result<Conditions, FailedAss
                 "its condition {name} cannot be decided: what it looks at is not known"
             )));
         };
-        match matches(&expression, &text, Lines::Each) {
+        match matches(&expression, &text, SearchLines::Each) {
             Ok(true) => {}
             Ok(false) => return Ok(Conditions::Unmet),
             Err(unknown) => return Ok(Conditions::Unknown(unknown.to_string())),
@@ -153,159 +137,4 @@ fn options(unit: &TunedUnit, values: &Values, collected: &mut Collected) -> Resu
         name_trouble(taken, &shown, &value, collected);
     }
     Ok(())
-}
-
-/// Names an option that is not planned.
-pub fn name_trouble(taken: Result<(), OptionTrouble>, shown: &str, value: &str, collected: &mut Collected) {
-    match taken {
-        Ok(()) => {}
-        Err(OptionTrouble::Left(why)) => collected.leave(shown, why, ""),
-        Err(OptionTrouble::Unread(why)) => collected.lack(shown, why),
-        Err(OptionTrouble::Elsewhere { why, instead }) => {
-            collected.leave(format!("{shown} = {}", model::text::clean(value)), why, instead);
-        }
-    }
-}
-
-/// An option with its expanded value.
-pub struct TunedOption<'a> {
-    pub name: &'a str,
-    pub value: &'a str,
-    /// Its place, for people.
-    pub shown: &'a str,
-    pub machine: &'a MachineFiles,
-    pub collected: &'a mut Collected,
-}
-
-impl TunedOption<'_> {
-    pub fn want(&mut self, key: Key, value: &str) {
-        let (value, place) = (value.to_owned(), self.shown.to_owned());
-        self.collected.want(Imported { key, value, place, optional: false });
-    }
-
-    /// A value that cannot be read is no matter where a later section sets the same.
-    fn unread(&mut self, kind: &str, why: String) -> Result<(), OptionTrouble> {
-        let keys: Vec<Key> = match kind {
-            "sysctl" => self.sysctl_key().into_iter().collect(),
-            "sysfs" => {
-                let paths = expand(self.machine, self.name).unwrap_or_default();
-                paths.iter().filter_map(|path| Key::of_path(path)?.to_string().parse().ok()).collect()
-            }
-            _ => Vec::new(),
-        };
-        if keys.is_empty() {
-            return Err(OptionTrouble::Unread(why));
-        }
-        keys.into_iter().for_each(|key| self.collected.lack_value(key, self.shown, &why));
-        Ok(())
-    }
-
-    /// Dots and slashes change places, whichever comes first.
-    fn sysctl_key(&self) -> Option<Key> {
-        let swapped = self.name.chars().map(|c| match c {
-            '.' => '/',
-            '/' => '.',
-            c => c,
-        });
-        key_of(&swapped.collect::<String>())
-    }
-
-    fn sysctl(&mut self) -> Result<(), OptionTrouble> {
-        let key = self.sysctl_key();
-        let key = key.ok_or_else(|| OptionTrouble::Unread("it is no name of a sysctl".to_owned()))?;
-        if let Some(value) = self.modified(&key.path())? {
-            self.want(key, &value);
-        }
-        Ok(())
-    }
-
-    /// A value; with `>` or `<` before it only where it is more, or less, than what is there, or
-    /// what an earlier section sets.
-    pub fn modified(&self, path: &str) -> Result<Option<String>, OptionTrouble> {
-        let limit = self.value.strip_prefix(['>', '<']).filter(|limit| !limit.is_empty());
-        let Some(limit) = limit else { return Ok(Some(self.value.to_owned())) };
-        let number = |text: &str| text.trim().parse::<i128>().ok();
-        let before = Key::of_path(path).and_then(|key| self.collected.value(&key));
-        let now = match (before, self.machine.read_text(path)) {
-            (Some(before), _) => number(before),
-            (None, Fact::Known(now)) => number(&now),
-            // What is not there is left out by its name.
-            (None, Fact::Absent) => return Ok(Some(limit.to_owned())),
-            _ => None,
-        };
-        match (now, number(limit)) {
-            (Some(now), Some(wanted)) => {
-                let counts = if self.value.starts_with('>') { wanted > now } else { wanted < now };
-                Ok(counts.then(|| wanted.to_string()))
-            }
-            _ => {
-                Err(OptionTrouble::Unread(format!("{} is compared with no number", quoted_value(self.value))))
-            }
-        }
-    }
-
-    fn sysfs(&mut self) -> Result<(), OptionTrouble> {
-        if !self.name.starts_with("/sys/") {
-            return Err(OptionTrouble::Left(
-                "it is no file below /sys, and tuned leaves it as well".to_owned(),
-            ));
-        }
-        let value = self.value.to_owned();
-        self.files(self.name, |_| Ok(Some(value.clone())))
-    }
-
-    /// Writes to the files of a pattern what is to be in each.
-    pub fn files(
-        &mut self,
-        pattern: &str,
-        value: impl Fn(&str) -> Result<Option<String>, OptionTrouble>,
-    ) -> Result<(), OptionTrouble> {
-        let paths = expand(self.machine, pattern).map_err(OptionTrouble::Unread)?;
-        if paths.is_empty() {
-            return Err(OptionTrouble::Left("no file here is meant by it".to_owned()));
-        }
-        for path in paths {
-            let key = Key::of_path(&path).and_then(|key| key.to_string().parse().ok());
-            match key {
-                Some(key @ (Key::Sysctl(_) | Key::Sysfs(_) | Key::Irq(_) | Key::IrqDefault)) => {
-                    if let Some(value) = value(&path)? {
-                        self.want(key, &value);
-                    }
-                }
-                _ => return Err(OptionTrouble::Left("it is no setting of the kernel".to_owned())),
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes the value to a file.
-    pub fn one_file(&mut self, path: &str) -> Result<(), OptionTrouble> {
-        let value = self.modified(path)?;
-        self.files(path, |_| Ok(value.clone()))
-    }
-
-    fn memory(&mut self) -> Result<(), OptionTrouble> {
-        const HUGE: &str = "/sys/kernel/mm/transparent_hugepage";
-        match self.name {
-            "transparent_hugepages" | "transparent_hugepage" => {
-                match self.machine.read_text("/proc/cmdline").known() {
-                    Some(words) if words.contains("transparent_hugepage=") => Err(OptionTrouble::Left(
-                        "the kernel's command line sets it, and tuned leaves it then".to_owned(),
-                    )),
-                    _ => self.one_file(&format!("{HUGE}/enabled")),
-                }
-            }
-            "transparent_hugepage.defrag" => self.one_file(&format!("{HUGE}/defrag")),
-            "dirty_bytes" | "dirty_background_bytes" | "dirty_ratio" | "dirty_background_ratio" => {
-                // Of bytes a share stands for the ratio.
-                let (name, value) = match self.value.trim().strip_suffix('%') {
-                    Some(share) => (self.name.replace("bytes", "ratio"), share.trim()),
-                    None => (self.name.to_owned(), self.value),
-                };
-                let value = value.to_owned();
-                self.files(&format!("/proc/sys/vm/{name}"), |_| Ok(Some(value.clone())))
-            }
-            _ => Err(OptionTrouble::Left("tuned has no such option of memory".to_owned())),
-        }
-    }
 }

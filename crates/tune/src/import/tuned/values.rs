@@ -1,7 +1,7 @@
 //! Values of a profile's variables, and of its options by them.
 
 use super::expression::{VariableValues, expanded};
-use super::functions::{FailedAssertion, Functions};
+use super::functions::{FailedAssertion, ProfileFunctions};
 use super::is_word;
 use crate::import::Collected;
 
@@ -9,12 +9,12 @@ use crate::import::Collected;
 pub struct Values<'a> {
     given: &'a [(String, String)],
     variables: VariableValues,
-    pub functions: &'a Functions<'a>,
+    pub functions: &'a ProfileFunctions<'a>,
 }
 
 impl<'a> Values<'a> {
     /// None but those that the user gave.
-    pub fn new(given: &'a [(String, String)], functions: &'a Functions<'a>) -> Values<'a> {
+    pub fn new(given: &'a [(String, String)], functions: &'a ProfileFunctions<'a>) -> Values<'a> {
         Values { given, variables: given.iter().cloned().collect(), functions }
     }
 
