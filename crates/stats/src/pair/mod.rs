@@ -10,6 +10,7 @@ pub mod limit;
 pub mod overdispersion;
 pub mod permutation;
 pub mod power;
+pub mod rank_sum;
 pub mod shift;
 pub mod sign_flip;
 pub mod sign_sequence;
