@@ -1,19 +1,21 @@
 //! Is B better than A: one number per run or segment, four answers, and what would be needed for a
 //! clearer one.
 //!
-//! Better or worse: the exact test of the units (`flip` for pairs, `permutation` for unpaired runs)
-//! gives p <= alpha. Equivalent: the interval at 1 - 2 alpha (90 % for 0.05) lies inside the
+//! Better or worse: the exact test of the units (`sign_flip` for pairs, `permutation` for unpaired
+//! runs, or `rank_sum` where ranks are asked for) gives p <= alpha. Equivalent: the interval at 1 - 2 alpha (90 % for 0.05) lies inside the
 //! margin, which is two one-sided tests at alpha (Schuirmann 1987, TOST); this answer takes
 //! precedence, as a declared margin means a difference inside it none, however sure. Otherwise, and
 //! with fewer units than those whose smallest attainable p is alpha, inconclusive. Small values are
 //! good: latencies and rates of exceedance.
+
+use std::cmp::Ordering;
 
 use serde::Serialize;
 
 use super::conditional_binomial::{self, Exposure, total};
 use super::inversion::{Interval, Relabelled};
 use super::unit::PairRefusal;
-use super::{permutation, power, sign_flip};
+use super::{permutation, power, rank_sum, sign_flip};
 
 /// How the units of A and B belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -51,6 +53,18 @@ impl Verdict {
     }
 }
 
+/// By what the units of two sides are told from each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnitTest {
+    /// The mean difference of pairs, over all signs.
+    SignFlip,
+    /// The difference of the means, over all splits.
+    Permutation,
+    /// The sum of the ranks, over all splits.
+    RankSum,
+}
+
 /// A verdict with its numbers; differences are B minus A in the unit of the values, for rates ln of
 /// B over A.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,7 +72,7 @@ pub struct Comparison {
     pub verdict: Verdict,
     /// Why no answer was sought; `None` when it was.
     pub refusal: Option<PairRefusal>,
-    /// Difference of the means; 0 when refused for want of values.
+    /// Difference of the means, of ranks the shift; 0 when refused for want of values.
     pub difference: f64,
     /// Two-sided p.
     pub p: f64,
@@ -102,7 +116,20 @@ pub fn mean_time(a: &[Exposure], b: &[Exposure]) -> f64 {
 
 /// Compares one number per unit; the margin is a difference, in the unit of the values.
 pub fn compare(a: &[f64], b: &[f64], design: Design, margin: f64, alpha: f64) -> Comparison {
-    judge(a, b, design, margin, alpha, None)
+    judge(a, b, Tested::by(default_test(design), a, b, alpha), margin, alpha, None)
+}
+
+/// The same by this test.
+pub fn compare_by(test: UnitTest, a: &[f64], b: &[f64], margin: f64, alpha: f64) -> Comparison {
+    judge(a, b, Tested::by(test, a, b, alpha), margin, alpha, None)
+}
+
+/// The test of means that goes with a design.
+const fn default_test(design: Design) -> UnitTest {
+    match design {
+        Design::Paired => UnitTest::SignFlip,
+        Design::Unpaired => UnitTest::Permutation,
+    }
 }
 
 /// Compares event counts per unit by their log rates; the margin is a factor above 1, see
@@ -113,20 +140,48 @@ pub fn compare(a: &[f64], b: &[f64], design: Design, margin: f64, alpha: f64) ->
 /// of the units' and of the sums' exact one: exchanging runs is exact for equal lengths only, and
 /// the sums do not know of runs that differ.
 pub fn compare_rates(a: &[Exposure], b: &[Exposure], design: Design, factor: f64, alpha: f64) -> Comparison {
+    compare_rates_by(default_test(design), a, b, factor, alpha)
+}
+
+/// The same by this test. The exact p of ranks stands alone where the units are of about one length
+/// ([`is_one_length`]).
+pub fn compare_rates_by(
+    test: UnitTest,
+    a: &[Exposure],
+    b: &[Exposure],
+    factor: f64,
+    alpha: f64,
+) -> Comparison {
     let mean = mean_time(a, b);
     let logs = |units: &[Exposure]| units.iter().map(|unit| log_rate(unit, mean)).collect::<Vec<f64>>();
-    let (used_a, used_b) = match design {
-        Design::Paired => (a.len().min(b.len()), a.len().min(b.len())),
-        Design::Unpaired => (a.len(), b.len()),
+    let (logs_a, logs_b) = (logs(a), logs(b));
+    let (used_a, used_b) = match test {
+        UnitTest::SignFlip => (a.len().min(b.len()), a.len().min(b.len())),
+        _ => (a.len(), b.len()),
     };
     let (sum_a, sum_b) = (total(&a[..used_a]), total(&b[..used_b]));
     let of_sums = conditional_binomial::rate_ratio(sum_a, sum_b, 1.0 - 2.0 * alpha);
+    let tested = Tested::by(test, &logs_a, &logs_b, alpha);
+    let leaning = (sum_b.events as f64 * sum_a.time).total_cmp(&(sum_a.events as f64 * sum_b.time));
+    let p = match test {
+        UnitTest::RankSum if is_one_length(a, b) => 0.0,
+        // Of short units most have no event, and rank below long ones whatever the rate.
+        UnitTest::RankSum if tested.leaning != leaning => 1.0,
+        _ => conditional_binomial::p_two_sided(sum_a, sum_b),
+    };
     let counting = Counting {
-        p: conditional_binomial::p_two_sided(sum_a, sum_b),
+        p,
         interval: of_sums.map_or((f64::NEG_INFINITY, f64::INFINITY), |r| (r.lower.ln(), r.upper.ln())),
         error: poisson_error(sum_a, sum_b),
     };
-    judge(&logs(a), &logs(b), design, factor.ln(), alpha, Some(counting))
+    judge(&logs_a, &logs_b, tested, factor.ln(), alpha, Some(counting))
+}
+
+/// Whether the longest unit is at most a twentieth longer than the shortest.
+pub fn is_one_length(a: &[Exposure], b: &[Exposure]) -> bool {
+    let lengths = || a.iter().chain(b).map(|unit| unit.time);
+    let (least, most) = (lengths().fold(f64::INFINITY, f64::min), lengths().fold(0.0, f64::max));
+    most <= 1.05 * least
 }
 
 /// The standard error of the log ratio if both rates were that of both together: what these runs
@@ -138,7 +193,7 @@ fn poisson_error(a: Exposure, b: Exposure) -> f64 {
 
 /// The estimate from the sums of the counts alone, on the log scale.
 struct Counting {
-    /// Two-sided p of the sums of the counts.
+    /// The least p of the answer: two-sided, of the sums of the counts.
     p: f64,
     interval: (f64, f64),
     error: f64,
@@ -152,25 +207,74 @@ struct Spread {
     freedom: f64,
 }
 
+/// What a test says of the units.
+struct Tested {
+    design: Design,
+    p: f64,
+    leaning: Ordering,
+    difference: f64,
+    exact: bool,
+    /// The smallest two-sided p that it can show.
+    smallest_p: f64,
+    interval: Option<Interval>,
+    equivalence: Option<Interval>,
+}
+
+impl Tested {
+    fn by(test: UnitTest, a: &[f64], b: &[f64], alpha: f64) -> Tested {
+        let design = if test == UnitTest::SignFlip { Design::Paired } else { Design::Unpaired };
+        let attainable = match design {
+            Design::Paired => sign_flip::smallest_p(a.len().min(b.len())),
+            Design::Unpaired => permutation::smallest_p(a.len(), b.len()),
+        };
+        let usable = a.iter().chain(b).all(|value| value.is_finite());
+        if test == UnitTest::RankSum {
+            let ranks = rank_sum::rank_sum(a, b);
+            let interval = |confidence| rank_sum::interval(a, b, confidence);
+            return Tested {
+                design,
+                p: ranks.p_two_sided(),
+                leaning: ranks.leaning,
+                difference: rank_sum::shift(a, b).filter(|_| usable).unwrap_or(0.0),
+                exact: ranks.exact,
+                smallest_p: attainable,
+                interval: interval(1.0 - alpha),
+                equivalence: interval(1.0 - 2.0 * alpha),
+            };
+        }
+        let relabelled = of_units(a, b, design);
+        let difference = if usable { difference(a, b, design) } else { 0.0 };
+        Tested {
+            design,
+            p: relabelled.p_two_sided(0.0),
+            leaning: difference.total_cmp(&0.0),
+            difference,
+            exact: relabelled.exact,
+            // Of drawn relabellings none shows a smaller p than one in all of them.
+            smallest_p: attainable.max(if relabelled.exact { 0.0 } else { relabelled.resolution() }),
+            interval: relabelled.interval(1.0 - alpha),
+            equivalence: relabelled.interval(1.0 - 2.0 * alpha),
+        }
+    }
+}
+
 fn judge(
     a: &[f64],
     b: &[f64],
-    design: Design,
+    tested: Tested,
     margin: f64,
     alpha: f64,
     counting: Option<Counting>,
 ) -> Comparison {
-    let relabelled = of_units(a, b, design);
-    let (attainable, enough) = match design {
-        Design::Paired => (sign_flip::smallest_p(a.len().min(b.len())), sign_flip::pairs_needed(alpha)),
-        Design::Unpaired => (permutation::smallest_p(a.len(), b.len()), permutation::runs_needed(alpha)),
+    let design = tested.design;
+    let enough = match design {
+        Design::Paired => sign_flip::pairs_needed(alpha),
+        Design::Unpaired => permutation::runs_needed(alpha),
     };
-    // Of drawn relabellings none shows a smaller p than one in all of them.
-    let smallest_p = attainable.max(if relabelled.exact { 0.0 } else { relabelled.resolution() });
-    let refusal = refusal(a, b, design, smallest_p > alpha, enough);
+    let refusal = refusal(a, b, design, tested.smallest_p > alpha, enough);
     let usable = a.iter().chain(b).all(|value| value.is_finite());
     let spread = if usable { spread(a, b, design, counting.as_ref()) } else { None };
-    let equivalence = relabelled.interval(1.0 - 2.0 * alpha).map(|units| match &counting {
+    let equivalence = tested.equivalence.map(|units| match &counting {
         Some(Counting { interval: (lower, upper), .. }) => {
             Interval { lower: units.lower.min(*lower), upper: units.upper.max(*upper), ..units }
         }
@@ -178,15 +282,14 @@ fn judge(
     });
     let within = |low: f64, high: f64| low >= -margin && high <= margin;
     let equivalent = equivalence.is_some_and(|found| within(found.lower, found.upper));
-    let difference = if usable { difference(a, b, design) } else { 0.0 };
     // Runs of different lengths are not exchangeable, and least so with few events: then the counts
     // decide.
-    let p = relabelled.p_two_sided(0.0).max(counting.as_ref().map_or(0.0, |sums| sums.p));
-    let verdict = match difference {
+    let p = tested.p.max(counting.as_ref().map_or(0.0, |sums| sums.p));
+    let verdict = match tested.leaning {
         _ if refusal.is_some() => Verdict::Inconclusive,
         _ if equivalent => Verdict::Equivalent,
-        less if p <= alpha && less < 0.0 => Verdict::Better,
-        more if p <= alpha && more > 0.0 => Verdict::Worse,
+        Ordering::Less if p <= alpha => Verdict::Better,
+        Ordering::Greater if p <= alpha => Verdict::Worse,
         _ => Verdict::Inconclusive,
     };
     let needed = |spread: &Spread| match design {
@@ -196,11 +299,11 @@ fn judge(
     Comparison {
         verdict,
         refusal,
-        difference,
+        difference: tested.difference,
         p,
-        exact: relabelled.exact,
-        smallest_p,
-        interval: relabelled.interval(1.0 - alpha),
+        exact: tested.exact,
+        smallest_p: tested.smallest_p,
+        interval: tested.interval,
         equivalence,
         detectable: spread.as_ref().map(|s| power::detectable(s.error, s.freedom, alpha)),
         units_needed: spread.as_ref().map_or(Some(enough), needed),
