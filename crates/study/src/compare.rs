@@ -1,10 +1,13 @@
 //! Two sets of measurements compared: reasons to refuse, differences of their conditions, and their
 //! pairs.
 
+mod measured;
+
 use bundle::read::host_files;
 use facts::differences::{Difference, Settings, differences, sides_first};
 use model::error::{Failure, Result};
 use serde::Serialize;
+use stats::compare::summary::{RunSummary, compare_summaries};
 use stats::compare::{CompareQuestion, Compared, compare as compare_series, design};
 use stats::pair::verdict::Design;
 use stats::series::Series;
@@ -52,8 +55,15 @@ pub fn compare(
     if pairing == Pairing::ByTime {
         question.design = pair_up(a, b);
     }
-    let mut compared = compare_series(&series(a), &series(b), &question);
-    a.iter().chain(&*b).flat_map(flaws).for_each(|flaw| compared.no_verdict(flaw.reason));
+    let whole = !are_in_blocks(a, b);
+    let mut compared = match whole {
+        true => compare_summaries(&summaries(a), &summaries(b), &question),
+        false => compare_series(&series(a), &series(b), &question),
+    };
+    if let Some((reason, remedy)) = measured::confounded(a, b).filter(|_| whole) {
+        compared.no_verdict(&reason, remedy);
+    }
+    a.iter().chain(&*b).flat_map(flaws).for_each(|flaw| compared.no_verdict(flaw.reason, flaw.remedy));
     let units = compared.a.iter_mut().zip(&*a).chain(compared.b.iter_mut().zip(&*b));
     for (unit, measurement) in units {
         unit.title = measurement.title.clone();
@@ -67,6 +77,26 @@ pub fn compare(
         environment_diff: differing.unwrap_or_default(),
         remarks: remarks(a, b, Remarks::All),
     }
+}
+
+/// Whether all have block records; else all their wake-ups are compared.
+fn are_in_blocks(a: &[Measurement], b: &[Measurement]) -> bool {
+    a.iter().chain(b).all(|measurement| !measurement.series.blocks.is_empty())
+}
+
+/// What the runs of a side say of all their wake-ups.
+fn summaries(side: &[Measurement]) -> Vec<RunSummary> {
+    let of = |measurement: &Measurement| RunSummary {
+        title: measurement.title.clone(),
+        rows: measurement.rows(),
+        beyond: measurement.overflows(),
+        beyond_from: measurement.cpus().filter_map(|cpu| cpu.overflows_from_ns).max(),
+        max: measurement.max().or_else(|| Some(measurement.series.worst()?.max)),
+        observed: measurement.series.observed,
+        wake_ups: measurement.wake_ups(),
+        blocks: measurement.series.blocks.len(),
+    };
+    side.iter().map(of).collect()
 }
 
 /// The series of a side.
@@ -99,22 +129,9 @@ pub fn differing(a: &[Measurement], b: &[Measurement]) -> Option<Vec<Difference>
     };
     // A list does not record conditions, which is not the same as having none.
     let (of_a, of_b) = settings(a).zip(settings(b))?;
-    let mut found: Vec<Difference> = commands_of(a, b).into_iter().chain(differences(&of_a, &of_b)).collect();
+    let mut found: Vec<Difference> = [measured::differences(a, b), differences(&of_a, &of_b)].concat();
     sides_first(&mut found);
     Some(found)
-}
-
-/// A hunt's recording delays what it measures, and a measurement's loop records nothing.
-fn commands_of(a: &[Measurement], b: &[Measurement]) -> Option<Difference> {
-    let of = |side: &[Measurement]| {
-        let mut all: Vec<&str> =
-            side.iter().filter_map(|one| Some(one.run.as_ref()?.command.as_str())).collect();
-        all.sort_unstable();
-        all.dedup();
-        all.join(" | ")
-    };
-    let (a, b) = (of(a), of(b));
-    (a != b || a.contains(" | ")).then(|| Difference { what: "command".into(), a, b })
 }
 
 /// Refuses what would compare different things.
@@ -144,7 +161,8 @@ fn check_alike(first: &Measurement, other: &Measurement) -> Result<()> {
     let refused = |what: &str, remedy: &str| {
         Err(Failure::usage(format!("{} and {} differ in {what}: {remedy}", first.title, other.title)))
     };
-    if first.series.block != other.series.block {
+    let in_blocks = |one: &Measurement| !one.series.blocks.is_empty();
+    if first.series.block != other.series.block && in_blocks(first) && in_blocks(other) {
         return refused("the length of their blocks", "their maxima are of different things, measure again");
     }
     let measured = |measurement: &Measurement| {
@@ -156,6 +174,10 @@ fn check_alike(first: &Measurement, other: &Measurement) -> Result<()> {
             "what they measured",
             "give runs of one command, and of a probe with the same options",
         );
+    }
+    // Of runs whose wake-ups are compared it is said, and no verdict is given.
+    if !(in_blocks(first) && in_blocks(other)) {
+        return Ok(());
     }
     // Where followed threads happen to run is found, not chosen.
     let own = |measurement: &Measurement| {
@@ -179,28 +201,36 @@ fn across(run: &model::run::Run) -> bool {
     run.cpus.iter().any(|cpu| cpu.from_cpu.is_some_and(|from| Some(from) != cpu.cpu))
 }
 
-/// Why a run supports no verdict.
+/// Why a run supports no verdict, and what to do.
 struct Flaw {
     /// Of this run, in words.
     remark: String,
     reason: &'static str,
+    remedy: &'static str,
 }
 
 /// What of a run forbids a verdict, the weightiest last.
 fn flaws(measurement: &Measurement) -> Vec<Flaw> {
+    let remedy = "leave that run out, or measure it again";
     let invalid = measurement.invalid().into_iter().next().map(|reason| Flaw {
         remark: format!("{} was spoiled: {reason}", measurement.title),
-        reason: "a run was spoiled: leave it out, or measure again",
+        reason: "a run was spoiled",
+        remedy,
     });
     let lost = measurement.series.lost().map(|lost| Flaw {
         remark: format!("{}: {lost}", measurement.title),
-        reason: "a run has lost records: leave it out, or measure again",
+        reason: "a run has lost records",
+        remedy,
     });
-    let bare = measurement.series.blocks.is_empty().then(|| Flaw {
-        remark: format!("{} has no block records: a histogram alone does not say when", measurement.title),
-        reason: "a run has no block records: of it only the quantiles are known",
-    });
-    invalid.into_iter().chain(lost).chain(bare).collect()
+    invalid.into_iter().chain(lost).collect()
+}
+
+/// That seconds are not compared, with the runs that have none.
+fn without_blocks(all: &[&Measurement]) -> Option<String> {
+    let bare = |measurement: &&&Measurement| measurement.series.blocks.is_empty();
+    let titles: Vec<&str> = all.iter().filter(bare).map(|one| one.title.as_str()).collect();
+    let why = "no block records, as a histogram does not say when: all wake-ups are compared, not seconds";
+    (!titles.is_empty()).then(|| of_these(&titles, why))
 }
 
 /// Which remarks on the inputs are requested.
@@ -216,6 +246,7 @@ pub fn remarks(a: &[Measurement], b: &[Measurement], which: Remarks) -> Vec<Stri
     let all: Vec<&Measurement> = a.iter().chain(b).collect();
     let mut remarks: Vec<String> =
         all.iter().flat_map(|measurement| flaws(measurement)).map(|flaw| flaw.remark).collect();
+    remarks.extend(without_blocks(&all));
     if which == Remarks::All {
         remarks.extend(reading_remarks(&all));
     }
@@ -233,11 +264,15 @@ pub fn reading_remarks(measurements: &[&Measurement]) -> Vec<String> {
             }
         }
     }
-    let line = |(remark, of): (&str, Vec<&str>)| match of.as_slice() {
+    said.into_iter().map(|(remark, of)| of_these(&of, remark)).collect()
+}
+
+/// A remark with the first of those that it is of.
+fn of_these(titles: &[&str], remark: &str) -> String {
+    match titles {
         [first, second, third, _, ..] => {
-            format!("{first}, {second}, {third} and {} more: {remark}", of.len() - 3)
+            format!("{first}, {second}, {third} and {} more: {remark}", titles.len() - 3)
         }
         few => format!("{}: {remark}", few.join(", ")),
-    };
-    said.into_iter().map(line).collect()
+    }
 }

@@ -76,6 +76,12 @@ impl Measurement {
         self.cpus().filter_map(|cpu| cpu.overflows).fold(0, u64::saturating_add)
     }
 
+    /// How many wake-ups the run had; None for a list.
+    pub fn wake_ups(&self) -> Option<u64> {
+        let run = self.run.as_ref()?;
+        Some(run.cpus.iter().map(|cpu| cpu.cycles).fold(0, u64::saturating_add))
+    }
+
     /// What makes the run invalid, by its own integrity checks.
     pub fn invalid(&self) -> Vec<String> {
         let entries = self.run.iter().flat_map(|run| &run.integrity);

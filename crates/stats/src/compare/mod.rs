@@ -1,22 +1,27 @@
 //! Is B better than A? The run, or an interleaved segment, is the unit; one number of each decides.
+//! Of runs with block records that number is of their seconds, of others (`summary`) of all their
+//! wake-ups.
 //!
 //! Seconds of one run resemble each other more than those of two boots: a test over samples or
 //! seconds finds a difference in every second pair of equal configurations.
 
 pub mod design;
+mod numbers;
 pub mod secondary;
+pub mod summary;
 mod totals;
 
 use serde::Serialize;
 
-use super::pair::conditional_binomial::{self, Exposure, total};
+use super::pair::conditional_binomial::Exposure;
 use super::pair::unit::ComparedUnit;
-use super::pair::verdict::{self, Comparison, Design, Verdict};
-use super::pair::{baseline, harrell_davis, inversion::Interval, limit};
+use super::pair::verdict::{Comparison, Design, UnitTest, Verdict};
+use super::pair::{harrell_davis, limit};
 use super::series::Series;
 pub use design::ALPHA;
 use model::histogram::{self, Bucket};
 use model::units::Nanos;
+use numbers::{Asked, Exposures, Numbers};
 use secondary::{CpuRate, QuantileShift};
 use totals::exposure;
 
@@ -39,6 +44,16 @@ impl Metric {
             Metric::Quantile(q) => format!("block-maximum-p{}", super::bounds::numbers::digits(100.0 * q)),
         }
     }
+}
+
+/// What a unit's exceedances are counts of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Counted {
+    /// Seconds with a latency at or above the limit, each one event.
+    Blocks,
+    /// Wake-ups, of which many may have been one event.
+    WakeUps,
 }
 
 /// What is asked, fixed before the data are looked at.
@@ -64,7 +79,14 @@ pub struct Compared {
     pub verdict: Verdict,
     /// Why there is no clearer verdict; `""` where there is one.
     pub reason: String,
+    /// What to do for a verdict, where more units of the same kind alone bring none; `""` else.
+    pub remedy: String,
+    /// `exceedance-rate`, `block-maximum-p99`; of wake-ups `exceedance-rate`, `p99` or `max`.
     pub metric: String,
+    /// `blocks` or `wake-ups`: what is counted at the limit.
+    pub counted: Counted,
+    /// `permutation`, `sign-flip` or `rank-sum`.
+    pub test: UnitTest,
     /// Rate of B over rate of A at the limit, all runs together; null without an exceedance in A.
     pub rate_ratio: Option<f64>,
     /// Its 95 % interval over the units (of one run each, or of a side without an exceedance, over
@@ -78,7 +100,7 @@ pub struct Compared {
     /// give. Null where there are too few units. Against a baseline, one-sided.
     pub p_value: Option<f64>,
     /// Whether all ways to exchange the units were gone through for that; if not, at most 19,999
-    /// were drawn with a fixed seed.
+    /// were drawn with a fixed seed, or of ranks the normal law stands for them.
     pub exact: bool,
     /// Of one run each, that of the events alone: it cannot separate the change from the boot.
     pub event_p_value: Option<f64>,
@@ -133,8 +155,12 @@ pub struct Unit {
     pub blocks: usize,
     /// Its largest latency. The larger of two maxima shows little: it depends on chance in one run.
     pub max_ns: Option<Nanos>,
-    /// Events at the limit; null where there are no blocks to count.
+    /// Events at the limit; null where there are no blocks, or no wake-ups, to count.
     pub exceedances: Option<u64>,
+    /// How many wake-ups it had; null where that is not known, or does not matter.
+    pub wake_ups: Option<u64>,
+    /// The latency that decides, where it is one of all wake-ups.
+    pub value_ns: Option<Nanos>,
     /// Quantiles of its wake-ups: p50, p99, p99.9, p99.99; null for a list of maxima.
     pub quantiles_ns: Option<[Option<Nanos>; 4]>,
 }
@@ -167,165 +193,28 @@ pub fn compare_units(
     let level = question.limit.or_else(|| limit::pooled(a, b));
     let counts = |side: &[&Series]| side.iter().map(|series| exposure(series, level)).collect::<Vec<_>>();
     let (in_a, in_b) = (counts(a), counts(b));
-    let numbers = Numbers::of((a, b), (&in_a, &in_b), question);
-    let found = numbers.compare((&in_a, &in_b), question.design);
-    let one_each = a.len() == 1 && b.len() == 1;
-    let (rate_ratio, rate_ci) = ratio(&in_a, &in_b, &found, numbers.scale, one_each);
-    let ci = match numbers.scale {
-        Scale::LogRate => rate_ci,
-        Scale::Nanoseconds => found.interval.map(|interval| [interval.lower, interval.upper]),
+    let counts = Exposures { a: &in_a, b: &in_b };
+    let test = match question.design {
+        Design::Paired => UnitTest::SignFlip,
+        Design::Unpaired => UnitTest::Permutation,
     };
-    let judged = found.refusal.is_none();
-    let mut compared = Compared {
-        schema: SCHEMA,
-        verdict: found.verdict,
-        reason: found.refusal.map(|why| why.words(unit)).unwrap_or_default(),
-        metric: question.metric.name(),
-        rate_ratio,
-        ci,
-        equivalence_ci: found
-            .equivalence
-            .filter(|_| found.verdict == Verdict::Equivalent)
-            .map(|interval| [interval.lower, interval.upper].map(|end| numbers.scale.size(end))),
-        p_value: Some(found.p).filter(|_| judged),
-        exact: found.exact,
-        event_p_value: one_each.then(|| conditional_binomial::p_two_sided(total(&in_a), total(&in_b))),
-        unit,
-        units: if question.design == Design::Paired { a.len().min(b.len()) } else { a.len() + b.len() },
-        smallest_detectable: found
-            .detectable
-            .map(|size| numbers.scale.size(size))
-            .filter(|size| size.is_finite()),
-        units_needed: found.units_needed,
-        design: question.design,
-        limit_ns: level,
-        limit_given: question.limit.is_some(),
-        margin: numbers.margin,
-        smallest_p: found.smallest_p,
-        difference_ns: (numbers.scale == Scale::Nanoseconds).then_some(found.difference),
-        e_value: totals::e_value(&in_a, &in_b),
-        overdispersion: totals::overdispersion(&in_a, &in_b),
-        baseline: numbers.standing(),
-        quantiles: secondary::quantiles(a, b, question.design),
-        cpus: secondary::cpus(a, b, level, question.design),
-        a: units(a, &in_a),
-        b: units(b, &in_b),
+    let numbers = match question.metric {
+        Metric::Rate => Numbers::of_rates(counts, question.margin, test),
+        Metric::Quantile(q) => {
+            let of = |series: &&Series| harrell_davis::quantile(&series.values(), q).unwrap_or(f64::NAN);
+            let of = |side: &[&Series]| side.iter().map(of).collect::<Vec<f64>>();
+            Numbers::of_latencies(of(a), of(b), question.margin, test, 0.0)
+        }
     };
-    compared.settle(&found);
+    let (metric, counted) = (question.metric.name(), Counted::Blocks);
+    let mut compared = numbers::answer(&numbers, counts, Asked { question, level, metric, counted, unit });
+    compared.e_value = totals::e_value(&in_a, &in_b);
+    compared.overdispersion = totals::overdispersion(&in_a, &in_b);
+    compared.quantiles = secondary::quantiles(a, b, question.design);
+    compared.cpus = secondary::cpus(a, b, level, question.design);
+    (compared.a, compared.b) = (units(a, &in_a), units(b, &in_b));
     compared.the_answer_has_only_what_is_known();
     compared
-}
-
-/// One number of each unit, and what is known about them.
-struct Numbers {
-    a: Vec<f64>,
-    b: Vec<f64>,
-    scale: Scale,
-    margin: f64,
-    /// The standard deviation that a number has by counting alone.
-    least: f64,
-    /// Where B is one run: how likely its events or more are by the rate of A's, without the
-    /// variation between runs.
-    by_events: f64,
-}
-
-impl Numbers {
-    fn of(
-        (a, b): (&[&Series], &[&Series]),
-        (in_a, in_b): (&[Exposure], &[Exposure]),
-        question: &CompareQuestion,
-    ) -> Numbers {
-        match question.metric {
-            Metric::Rate => {
-                let mean = verdict::mean_time(in_a, in_b);
-                let logs =
-                    |side: &[Exposure]| side.iter().map(|unit| verdict::log_rate(unit, mean)).collect();
-                let events = total(in_a).events as f64 / in_a.len().max(1) as f64;
-                Numbers {
-                    a: logs(in_a),
-                    b: logs(in_b),
-                    scale: Scale::LogRate,
-                    margin: question.margin.unwrap_or(verdict::RATE_MARGIN),
-                    least: (1.0 / (events + 0.5)).sqrt(),
-                    by_events: conditional_binomial::p_more(total(in_a), total(in_b)),
-                }
-            }
-            Metric::Quantile(q) => {
-                let of = |series: &&Series| harrell_davis::quantile(&series.values(), q).unwrap_or(f64::NAN);
-                let a: Vec<f64> = a.iter().map(of).collect();
-                let mean = a.iter().sum::<f64>() / a.len().max(1) as f64;
-                let margin = question.margin.unwrap_or_else(|| verdict::quantile_margin(mean));
-                let b = b.iter().map(of).collect();
-                Numbers { a, b, scale: Scale::Nanoseconds, margin, least: 0.0, by_events: 0.0 }
-            }
-        }
-    }
-
-    fn compare(&self, (in_a, in_b): (&[Exposure], &[Exposure]), design: Design) -> Comparison {
-        match self.scale {
-            Scale::LogRate => verdict::compare_rates(in_a, in_b, design, self.margin, ALPHA),
-            Scale::Nanoseconds => verdict::compare(&self.a, &self.b, design, self.margin, ALPHA),
-        }
-    }
-
-    /// One new run against past ones, on the logarithm of the number.
-    fn standing(&self) -> Option<Baseline> {
-        let [new] = self.b.as_slice() else { return None };
-        if self.a.len() < 2 {
-            return None;
-        }
-        let log = |value: &f64| if self.scale == Scale::LogRate { *value } else { value.ln() };
-        let past: Vec<f64> = self.a.iter().map(log).collect();
-        let standing = baseline::standing(&past, log(new), self.least, ALPHA);
-        let (method, p_value) = match standing {
-            baseline::Standing::NoSpread { .. } => ("none", None),
-            baseline::Standing::Rank { p } => ("rank", Some(p.max(self.by_events))),
-            baseline::Standing::Bound { p, .. } => ("prediction-bound", Some(p.max(self.by_events))),
-        };
-        let worse = standing.is_regression(ALPHA) && self.by_events <= ALPHA;
-        Some(Baseline { runs: past.len(), p_value, method, worse })
-    }
-}
-
-/// On which scale the units' numbers are.
-#[derive(Clone, Copy, PartialEq)]
-enum Scale {
-    LogRate,
-    Nanoseconds,
-}
-
-impl Scale {
-    fn size(self, size: f64) -> f64 {
-        if self == Scale::LogRate { size.exp() } else { size }
-    }
-}
-
-/// B's rate over A's, all runs together, with its interval.
-///
-/// The interval is that of the units' mean log ratio, which the half event draws towards 1, shifted
-/// to the ratio, and at least the exact one of the events: a few of them that fell evenly on the
-/// runs are still few. Where a side has none, it is that one alone.
-fn ratio(
-    a: &[Exposure],
-    b: &[Exposure],
-    found: &Comparison,
-    scale: Scale,
-    one_each: bool,
-) -> (Option<f64>, Option<[f64; 2]>) {
-    let Some(sums) = conditional_binomial::rate_ratio(total(a), total(b), 1.0 - ALPHA) else {
-        return (None, None);
-    };
-    let of_events = Some([sums.lower, sums.upper]);
-    let finite = Some(sums.ratio).filter(|ratio| ratio.is_finite());
-    let both = sums.ratio > 0.0 && sums.ratio.is_finite();
-    if one_each || !both || scale != Scale::LogRate {
-        return (finite, of_events.filter(|_| one_each || !both));
-    }
-    let shift = sums.ratio.ln() - found.difference;
-    let wider = |units: Interval| {
-        [(units.lower + shift).exp().min(sums.lower), (units.upper + shift).exp().max(sums.upper)]
-    };
-    (finite, found.interval.map(wider))
 }
 
 fn units(side: &[&Series], counts: &[Exposure]) -> Vec<Unit> {
@@ -361,10 +250,9 @@ pub const ALL_ALIKE: &str = "the largest latency of every block is the same, and
 
 impl Compared {
     /// Takes a verdict back, because of what the runs are rather than what they show.
-    pub fn no_verdict(&mut self, reason: &str) {
+    pub fn no_verdict(&mut self, reason: &str, remedy: &str) {
         (self.verdict, self.reason) = (Verdict::Inconclusive, reason.to_owned());
-        self.p_value =
-            self.p_value.filter(|_| self.a.iter().chain(&self.b).all(|unit| unit.exceedances.is_some()));
+        remedy.clone_into(&mut self.remedy);
     }
 
     /// One new run against a baseline can only be worse; otherwise the answer is open, with the
@@ -374,8 +262,8 @@ impl Compared {
             self.p_value = baseline.p_value;
             match baseline.p_value {
                 _ if baseline.worse => (self.verdict, self.reason) = (Verdict::Worse, String::new()),
-                Some(_) => self.no_verdict(self.unit.within_baseline()),
-                None => self.no_verdict(self.unit.too_few_for_baseline()),
+                Some(_) => self.no_verdict(self.unit.within_baseline(), ""),
+                None => self.no_verdict(self.unit.too_few_for_baseline(), ""),
             }
             return;
         }

@@ -1,0 +1,89 @@
+//! How runs were measured: by which tool, how often, of how many threads, in which steps. What
+//! differs in that between two sides may be what their numbers differ by.
+
+use std::collections::BTreeSet;
+
+use facts::differences::{Difference, joined};
+use model::run::Run;
+use model::units::Nanos;
+use model::vocabulary::Command;
+
+use crate::measurement::Measurement;
+
+/// One thing of how a run was measured, as text; `""` where it is not known.
+type Aspect = fn(&Measurement) -> String;
+
+/// What is named where it differs.
+const NAMED: [(&str, Aspect); 3] = [("command", command), ("tool", tool), ("resolution", resolution)];
+
+/// What makes numbers of two sides numbers of different things, and is refused where the sides have
+/// nothing of it in common.
+const DECISIVE: [(&str, Aspect); 3] =
+    [("the tool", tool), ("the interval", interval), ("how many threads", threads)];
+
+/// In what the sides, or the runs of one, were measured differently.
+pub fn differences(a: &[Measurement], b: &[Measurement]) -> Vec<Difference> {
+    let named = |(what, of): (&str, Aspect)| {
+        let (a, b) = (values(a, of), values(b, of));
+        (a != b || a.len() > 1).then(|| Difference { what: what.into(), a: joined(&a), b: joined(&b) })
+    };
+    NAMED.into_iter().filter_map(named).collect()
+}
+
+/// Why what differs between the sides may be how they were measured, as a reason and a remedy.
+pub fn confounded(a: &[Measurement], b: &[Measurement]) -> Option<(String, &'static str)> {
+    let known = |side: &[Measurement], of: Aspect| {
+        let mut values = values(side, of);
+        values.remove("");
+        values
+    };
+    let differs = |(what, of): (&str, Aspect)| {
+        let (a, b) = (known(a, of), known(b, of));
+        let apart = !a.is_empty() && !b.is_empty() && a.is_disjoint(&b);
+        apart.then(|| format!("{what} ({} in A, {} in B)", joined(&a), joined(&b)))
+    };
+    let all: Vec<String> = DECISIVE.into_iter().filter_map(differs).collect();
+    let reason =
+        format!("A and B differ in {}, and what differs may be how they were measured", all.join(" and in "));
+    (!all.is_empty()).then_some((reason, "measure both sides with the same tool, interval and threads"))
+}
+
+fn values(side: &[Measurement], of: Aspect) -> BTreeSet<String> {
+    side.iter().map(of).collect()
+}
+
+fn of_run(measurement: &Measurement, of: impl Fn(&Run) -> Option<String>) -> String {
+    measurement.run.as_ref().and_then(of).unwrap_or_default()
+}
+
+/// A hunt's recording delays what it measures, and a measurement's loop records nothing.
+fn command(measurement: &Measurement) -> String {
+    of_run(measurement, |run| Some(run.command.as_str().to_owned()))
+}
+
+fn tool(measurement: &Measurement) -> String {
+    of_run(measurement, |run| {
+        Some(if run.command == Command::Import { "another" } else { "onbeat" }.to_owned())
+    })
+}
+
+fn interval(measurement: &Measurement) -> String {
+    of_run(measurement, |run| run.plan.interval_ns.map(Nanos::spoken))
+}
+
+fn threads(measurement: &Measurement) -> String {
+    // Where followed threads happen to run is found, not chosen.
+    of_run(measurement, |run| (!run.follows()).then(|| run.cpus.len().to_string()))
+}
+
+/// The steps of the recorded latencies: other tools have them of one width, onbeat's grow with the
+/// latency.
+fn resolution(measurement: &Measurement) -> String {
+    of_run(measurement, |run| {
+        if run.command != Command::Import {
+            return Some("1.6 %".to_owned());
+        }
+        let rows = run.cpus.iter().flat_map(|cpu| &cpu.histogram);
+        rows.map(|row| Nanos(row.upper.0.saturating_sub(row.lower.0))).min().map(Nanos::spoken)
+    })
+}
