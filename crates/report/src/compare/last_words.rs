@@ -1,7 +1,7 @@
 //! The answer of `onbeat compare` as the last lines on the terminal: the verdict, by how much, what
 //! so many runs can show, what to type next.
 
-use super::evidence::{factor, units_of_each};
+use super::evidence::{counted, factor, grouped, units_of_each};
 use super::text::{alike, sentence};
 use crate::hunt::next_step::full_stop;
 use crate::last_lines::LastLines;
@@ -9,7 +9,7 @@ use crate::palette::{BOLD, GREEN, Palette, RED};
 use crate::words::{several, signed, span, uncapitalised};
 use facts::differences::Difference;
 use model::units::Nanos;
-use stats::compare::Compared;
+use stats::compare::{Compared, Counted};
 use stats::pair::unit::ComparedUnit;
 use stats::pair::verdict::{Design, Verdict};
 
@@ -40,7 +40,9 @@ fn by_how_much(compared: &Compared) -> String {
     let none = if compared.difference_ns.is_some() { 0.0 } else { 1.0 };
     let open = !matches!(compared.verdict, Verdict::Better | Verdict::Worse) && excludes(none);
     let many = compared.unit.many();
+    let whole_runs = compared.counted == Counted::WakeUps;
     let sure = match (of_one, open) {
+        (true, _) if whole_runs => "95 % if every late wake-up came by itself, which is not known".to_owned(),
         (true, _) => "95 % by the events of these two alone".to_owned(),
         (_, true) => format!("95 % if {many} did not differ by themselves, but they may: not proven"),
         _ => "95 %".to_owned(),
@@ -54,7 +56,8 @@ fn by_how_much(compared: &Compared) -> String {
         let ci = shown.map_or_else(String::new, |[low, high]| {
             format!(" (between {} and {} with {sure})", signed(low), signed(high))
         });
-        return format!("{}, B against A: {}{ci}", compared.metric, signed(difference));
+        let metric = if compared.metric == "max" { "maximum" } else { &compared.metric };
+        return format!("{metric}, B against A: {}{ci}", signed(difference));
     }
     // Without one no block is late: that all are alike is the verdict's reason.
     let Some(limit) = compared.limit_ns.map(span) else { return String::new() };
@@ -69,8 +72,12 @@ fn by_how_much(compared: &Compared) -> String {
         });
         format!(": {} times as often{ci}", factor(ratio))
     });
-    let blocks = several(in_b, "block", "blocks");
-    format!("{limit} was reached in {blocks} of B and {in_a} of A{ratio}")
+    let [more, one] = counted(compared);
+    let (late, in_a) = match whole_runs {
+        true => (format!("{} {}", grouped(in_b), if in_b == 1 { one } else { more }), grouped(in_a)),
+        false => (several(in_b, one, more), in_a.to_string()),
+    };
+    format!("{limit} was reached in {late} of B and {in_a} of A{ratio}")
 }
 
 /// How small a difference so many units show, and how many more it takes.
@@ -120,6 +127,7 @@ fn next(compared: &Compared) -> String {
             "repeat it on another boot; -o FILE.html draws it, -v says how it was calculated".into()
         }
         Verdict::Worse => "onbeat hunt -D 60s with B (who takes the time); -o FILE.html draws it".into(),
+        Verdict::Inconclusive if !compared.remedy.is_empty() => compared.remedy.clone(),
         Verdict::Inconclusive => {
             let how = "decide how many before the first; -v says how it was calculated";
             format!("{}; {how}", more_of_them(compared))

@@ -6,12 +6,13 @@ use maud::{Markup, html};
 use super::last_words;
 use super::text::{MOST_SHOWN, alike, head, numbers, row, sentence};
 use crate::html::{PageParts, document, figure, next, scroll};
+use crate::hunt::next_step::full_stop;
 use crate::plot::overlay;
 use crate::plot::overlay::RunGroup;
 use crate::plot::shift;
 use crate::plot::theme::PAGE;
 use crate::prose::prose;
-use crate::words::{clean, or_dash, us};
+use crate::words::{capitalised, clean, or_dash, us};
 use facts::differences::Difference;
 use model::units::Nanos;
 use stats::bounds::numbers::digits;
@@ -67,7 +68,11 @@ pub fn parts(versus: &Versus, json: &str) -> PageParts {
     let body = html! {
         p class="lead" { strong { (verdict) } }
         @let own = versus.said.and_then(|said| said.next);
-        (next(&[own.unwrap_or(step(compared.verdict, versus.said.is_some())).to_owned()]))
+        @let usual = match compared.remedy.as_str() {
+            "" => step(compared.verdict, versus.said.is_some()).to_owned(),
+            remedy => full_stop(&capitalised(remedy)),
+        };
+        (next(&[own.map_or(usual, str::to_owned)]))
         @if versus.said.is_none() {
             @for line in last_words::sentences(compared) { p { (prose(&line)) } }
             details { summary { "How it was calculated" } (list(&lines)) }

@@ -3,12 +3,12 @@
 
 use std::fmt::Write;
 
-use super::evidence::{counts, design, factor, units_of_each};
+use super::evidence::{counted, counts, design, factor, separation, units_of_each};
 use crate::words::{UNKNOWN, clean, duration, or_dash, signed, span, us_or_dash, wrapped};
 use facts::differences::Difference;
 use model::units::Nanos;
 use stats::bounds::numbers::p_value;
-use stats::compare::{Compared, UNDECIDED, Unit};
+use stats::compare::{Compared, Counted, UNDECIDED, Unit};
 use stats::pair::unit::ComparedUnit;
 use stats::pair::verdict::Verdict;
 
@@ -133,9 +133,16 @@ fn length(observed: Nanos) -> String {
     if observed.0 > 0 { duration(observed) } else { UNKNOWN.to_owned() }
 }
 
-/// Whether a unit kept no block records, so that nothing is known of its rate.
+/// Whether a unit kept no block records, so that nothing is known of its rate, or lacks the number
+/// that decides.
 fn is_unknown(compared: &Compared) -> bool {
-    compared.a.iter().chain(&compared.b).any(|unit| unit.exceedances.is_none())
+    match compared.counted {
+        Counted::Blocks => compared.a.iter().chain(&compared.b).any(|unit| unit.exceedances.is_none()),
+        Counted::WakeUps => {
+            compared.smallest_detectable.or(compared.difference_ns).is_none()
+                && compared.units_needed.is_none()
+        }
+    }
 }
 
 /// Why there is no ratio.
@@ -154,7 +161,11 @@ pub fn numbers(compared: &Compared) -> Vec<String> {
     let mut lines = Vec::new();
     if is_unknown(compared) {
         let (metric, one) = (&compared.metric, compared.unit.one());
-        return vec![format!("{metric}, B over A: not known, a {one} kept no block records.")];
+        let lacking = match compared.counted {
+            Counted::Blocks => "kept no block records",
+            Counted::WakeUps => "does not have it",
+        };
+        return vec![format!("{metric}, B over A: not known, a {one} {lacking}.")];
     }
     let (design, many) = (design(compared), compared.unit.many());
     let end = |value: f64| if value.is_finite() { number(compared, value) } else { "no bound".into() };
@@ -178,7 +189,8 @@ pub fn numbers(compared: &Compared) -> Vec<String> {
         let limit =
             compared.limit_ns.map_or_else(String::new, |limit| format!(" at {} ({how})", span(limit)));
         let ratio = compared.rate_ratio.map_or_else(|| without_ratio(compared).into(), factor);
-        lines.push(format!("Late blocks{limit}, B over A: {ratio}{ci}{p} ({design})."));
+        let late = counted(compared)[0];
+        lines.push(format!("Late {late}{limit}, B over A: {ratio}{ci}{p} ({design})."));
     }
     if let Some(ends) = compared.equivalence_ci.filter(|_| compared.verdict == Verdict::Equivalent) {
         let [low, high] = ends.map(end);
@@ -276,7 +288,9 @@ fn margin(compared: &Compared) -> String {
 /// What was compared, of all that may differ.
 fn metric(compared: &Compared) -> String {
     match (compared.difference_ns, compared.limit_ns) {
-        (None, Some(limit)) => format!("the blocks that reach {}", span(limit)),
+        (None, Some(limit)) => format!("the {} that reach {}", counted(compared)[0], span(limit)),
+        (Some(_), _) if compared.metric == "max" => "the maximum of a run".into(),
+        (Some(_), _) if compared.counted == Counted::WakeUps => format!("the {} of a run", compared.metric),
         (None, None) => "the late blocks".into(),
         _ => compared.metric.clone(),
     }
@@ -284,7 +298,10 @@ fn metric(compared: &Compared) -> String {
 
 /// The verdict, and why it is no clearer.
 pub fn sentence(compared: &Compared) -> String {
+    let whole_runs = compared.counted == Counted::WakeUps;
     let verdict = match compared.verdict {
+        Verdict::Better if whole_runs => return format!("B is better than A: {}.", separation(compared)),
+        Verdict::Worse if whole_runs => return format!("B is worse than A: {}.", separation(compared)),
         Verdict::Better => "B is better than A.",
         Verdict::Worse => "B is worse than A.",
         Verdict::Equivalent => {
