@@ -30,7 +30,8 @@ pub struct ComparisonAnswer {
     pub compared: Compared,
     /// In what the recorded conditions of the sides differ.
     pub environment_diff: Vec<Difference>,
-    /// Whether all runs have a record of their conditions; a list has none.
+    /// Whether all runs have a record of their conditions; a list has none, and neither has another
+    /// tool's file that does not name its kernel.
     pub environment_recorded: bool,
     /// What else is to be known of the inputs.
     pub remarks: Vec<String>,
@@ -39,7 +40,8 @@ pub struct ComparisonAnswer {
 impl ComparisonAnswer {
     /// In what the conditions differ; none where one has no record of them.
     pub fn differing(&self) -> Option<&[Difference]> {
-        self.environment_recorded.then_some(self.environment_diff.as_slice())
+        let known = self.environment_recorded || !self.environment_diff.is_empty();
+        known.then_some(self.environment_diff.as_slice())
     }
 }
 
@@ -73,7 +75,7 @@ pub fn compare(
     }
     ComparisonAnswer {
         compared,
-        environment_recorded: differing.is_some(),
+        environment_recorded: a.iter().chain(&*b).all(on_record),
         environment_diff: differing.unwrap_or_default(),
         remarks: remarks(a, b, Remarks::All),
     }
@@ -129,11 +131,16 @@ pub fn differing(a: &[Measurement], b: &[Measurement]) -> Option<Vec<Difference>
     };
     // A list does not record conditions, which is not the same as having none.
     let (of_a, of_b) = settings(a).zip(settings(b))?;
-    let mut found: Vec<Difference> = [measured::differences(a, b), differences(&of_a, &of_b)].concat();
+    let mut found = measured::differences(a, b);
+    found.extend(differences(&of_a, &of_b).into_iter().filter(|one| measured::is_known(one, a, b)));
     sides_first(&mut found);
     // What another tool's file does not say is not known to be the same.
-    let on_record = |one: &Measurement| one.run.as_ref().is_some_and(|run| !run.host.release.is_empty());
     (!found.is_empty() || a.iter().chain(b).all(on_record)).then_some(found)
+}
+
+/// Whether a run has a record of its conditions.
+fn on_record(one: &Measurement) -> bool {
+    one.run.as_ref().is_some_and(|run| !measured::is_foreign(one) || !run.host.release.is_empty())
 }
 
 /// Refuses what would compare different things.

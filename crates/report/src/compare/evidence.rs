@@ -69,8 +69,7 @@ pub fn separation(compared: &Compared) -> String {
         }
         None => format!("{} of {} a run, before {}", metric_of_runs(compared), latencies(b), latencies(a)),
     };
-    let p = compared.p_value.map_or_else(String::new, |p| format!(" p = {}", plain(p)));
-    format!("{numbers} ({}{p})", tested(compared))
+    format!("{numbers} ({})", tested(compared))
 }
 
 /// How many wake-ups units had, where they are about as many.
@@ -109,15 +108,17 @@ pub fn metric_of_runs(compared: &Compared) -> String {
 }
 
 fn tested(compared: &Compared) -> String {
-    if let Some(baseline) = compared.baseline {
-        return format!("one new run against {} past ones, by their spread", baseline.runs);
-    }
+    let p = compared.p_value.map_or_else(String::new, |p| format!(" p = {}", plain(p)));
     let (a, b) = (compared.a.len(), compared.b.len());
+    if let Some(baseline) = compared.baseline {
+        let by = if baseline.method == "rank" { "rank" } else { "spread" };
+        return format!("one new run against {} past ones,{p} by their {by}", baseline.runs);
+    }
     match (compared.test, compared.exact) {
-        (UnitTest::SignFlip, true) => format!("{} pairs, exact sign-flip test", compared.units),
-        (UnitTest::SignFlip, false) => format!("{} pairs, sign-flip test", compared.units),
-        (_, true) => format!("{b} runs against {a}, exact rank test"),
-        (_, false) => format!("{b} runs against {a}, rank test by the normal law"),
+        (UnitTest::SignFlip, true) => format!("{} pairs, exact sign-flip test{p}", compared.units),
+        (UnitTest::SignFlip, false) => format!("{} pairs, sign-flip test{p}", compared.units),
+        (_, true) => format!("{b} runs against {a}, exact rank test{p}"),
+        (_, false) => format!("{b} runs against {a}, rank test by the normal law{p}"),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::palette::{BOLD, GREEN, Palette, RED};
 use crate::words::{several, signed, span, uncapitalised};
 use facts::differences::Difference;
 use model::units::Nanos;
-use stats::compare::{Compared, Counted};
+use stats::compare::{ALPHA, Compared, Counted};
 use stats::pair::unit::ComparedUnit;
 use stats::pair::verdict::{Design, Verdict};
 
@@ -147,15 +147,16 @@ fn more_of_them(compared: &Compared) -> String {
         Design::Unpaired => compared.a.len().min(compared.b.len()),
     };
     let many = compared.unit.many();
+    let few = compared.smallest_p > ALPHA;
     match (compared.units_needed, compared.smallest_detectable) {
+        (_, detectable) if compared.unit == ComparedUnit::Run && (few || detectable.is_none()) => {
+            "more runs: at least four of each, or six pairs in turns (A B B A ...)".to_owned()
+        }
         (Some(needed), Some(_)) if needed > are => {
             format!("more {many}: it takes {needed} {}{turns}", units_of_each(compared))
         }
         // Enough on the average, and not with these.
         (_, Some(_)) => format!("more {many} than these{turns}"),
-        _ if compared.unit == ComparedUnit::Run => {
-            "more runs: at least four of each, or six pairs in turns (A B B A ...)".to_owned()
-        }
         (Some(needed), None) => format!("more {many}: at least {needed} {}", units_of_each(compared)),
         (None, None) => format!("more {many}"),
     }

@@ -30,6 +30,22 @@ pub fn differences(a: &[Measurement], b: &[Measurement]) -> Vec<Difference> {
     NAMED.into_iter().filter_map(named).collect()
 }
 
+/// Whether it is what another tool's file says of a run.
+pub fn is_foreign(one: &Measurement) -> bool {
+    let imported = one.run.as_ref().is_some_and(|run| run.command == Command::Import);
+    imported && one.series.blocks.is_empty()
+}
+
+/// Whether a difference is one of what both sides state: another tool's file says little of its
+/// machine, and what it does not say is not absent.
+pub fn is_known(difference: &Difference, a: &[Measurement], b: &[Measurement]) -> bool {
+    const NOT_STATED: [&str; 4] = ["", "[]", "unknown", "(none)"];
+    let stated = |side: &[Measurement], value: &str| {
+        !side.iter().any(is_foreign) || value.split(" | ").all(|value| !NOT_STATED.contains(&value))
+    };
+    stated(a, &difference.a) && stated(b, &difference.b)
+}
+
 /// Why what differs between the sides may be how they were measured, as a reason and a remedy.
 pub fn confounded(a: &[Measurement], b: &[Measurement]) -> Option<(String, &'static str)> {
     let known = |side: &[Measurement], of: Aspect| {

@@ -184,3 +184,151 @@ fn the_environment_is_compared_and_nonsense_is_refused() {
     assert_eq!(code(&onbeat(&["compare", &plain, &spoiled])), 7);
     assert!(refused(&["compare", &plain], 2).contains("--"));
 }
+
+/// A night's histogram of cyclictest's: 60,000 wake-ups about `usual` us, `late` of them at 60 us.
+fn night(place: &Place, name: &str, usual: usize, late: usize, tail: &str) -> String {
+    let rows = [(usual - 1, 20_000), (usual, 39_700 - late), (usual + 1, 300), (60, late)];
+    let rows: String =
+        rows.iter().filter(|row| row.1 > 0).map(|(us, n)| format!("{us:06} {n:06}\n")).collect();
+    let max = if late > 0 { 60 } else { usual + 1 };
+    imported(
+        place,
+        name,
+        &format!(
+            "# /dev/cpu_dma_latency set to 0us\n# Histogram\n{rows}# Min Latencies: {:05}\n# Avg Latencies: {usual:05}\n\
+         # Max Latencies: {max:05}\n# Histogram Overflows: 00000\n{tail}",
+            usual - 1
+        ),
+    )
+}
+
+fn imported(place: &Place, name: &str, text: &str) -> String {
+    let (file, folder) = (place.text(&format!("{name}.txt"), text), place.path(name));
+    assert_eq!(code(&onbeat(&["import", "-q", &file, "-i", "1000", "-o", &folder])), 0, "{text}");
+    folder
+}
+
+fn nights(place: &Place, name: &str, usual: usize, late: &[usize]) -> Vec<String> {
+    let of = |(i, late): (usize, &usize)| night(place, &format!("{name}{i}"), usual + i % 2, *late, "");
+    late.iter().enumerate().map(of).collect()
+}
+
+/// What is on the screen of the same comparison.
+fn screen(a: &[String], b: &[String], flags: &[&str]) -> String {
+    let mut args: Vec<&str> = ["compare", "-q"].to_vec();
+    args.extend(a.iter().map(String::as_str).chain(["--"]).chain(b.iter().map(String::as_str)));
+    args.extend(flags);
+    let text = String::from_utf8(onbeat(&args).stdout).unwrap();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn nightly_histograms_of_two_kernels_give_a_verdict() {
+    let place = Place::new();
+    let (late_a, late_b) = ([2, 2, 0, 1, 1, 1, 1, 2], [180, 248, 164, 236, 224, 247, 231, 249]);
+    let (a, b) = (nights(&place, "a", 12, &late_a), nights(&place, "b", 20, &late_b));
+    let limit = ["--limit", "50us"];
+    let worse = compared(&a, &b, &limit, 3);
+    assert_eq!(
+        (worse["verdict"].as_str(), worse["metric"].as_str()),
+        (Some("worse"), Some("exceedance-rate"))
+    );
+    near(&worse["p_value"], 2.0 / 12_870.0, 1e-9);
+    near(&worse["rate_ratio"], 1_779.0 / 10.0, 1e-9);
+    assert_eq!((worse["units"].as_u64(), worse["counted"].as_str()), (Some(16), Some("wake-ups")));
+    let answer = "answer B is worse than A: at or above 50 us in 164 to 249 of 60,000 wake-ups a run, before 0 to 2 \
+                  (8 runs against 8, exact rank test p = 0.00016).";
+    let said = screen(&a, &b, &limit);
+    assert!(said.contains(answer), "{said}");
+    assert_eq!(compared(&b, &a, &limit, 0)["verdict"], "better");
+    // Fixed beforehand: without a limit it is the 99th percentile.
+    let quantile = compared(&a, &b, &[], 3);
+    assert_eq!(quantile["metric"], "p99");
+    near(&quantile["difference_ns"], 8_000.0, 1e-9);
+    near(&quantile["p_value"], 2.0 / 12_870.0, 1e-9);
+    assert_eq!(compared(&a, &b, &["--metric", "p99"], 3)["difference_ns"], quantile["difference_ns"]);
+    let again = nights(&place, "again", 12, &[1, 1, 0, 2, 1, 2, 0, 1]);
+    assert_eq!(compared(&a, &again, &[], 0)["verdict"], "equivalent");
+    let few = screen(&a[..3], &b[..3], &limit);
+    assert!(
+        few.contains("4 v 4 runs are needed") && few.contains("next more runs: at least four of each"),
+        "{few}"
+    );
+}
+
+#[test]
+fn what_no_number_of_runs_decides_has_a_remedy_that_is_true() {
+    let place = Place::new();
+    let (a, b) = (nights(&place, "a", 12, &[1; 6]), nights(&place, "b", 12, &[90; 6]));
+    // Beyond the end of a histogram nobody knows.
+    let cut = |i: usize| {
+        let text = "# Histogram\n000010 059991\n# Max Latencies: 00090\n# Histogram Overflows: 00009\n";
+        imported(&place, &format!("cut{i}"), text)
+    };
+    let cut: Vec<String> = (0..6).map(cut).collect();
+    let said = screen(&a, &cut, &["--limit", "50us"]);
+    assert!(said.contains("9 wake-ups lie beyond: how many reached 50 us is not known"), "{said}");
+    assert!(said.contains("next compare at a limit of at most 11 us, or measure with onbeat"), "{said}");
+    assert!(screen(&a, &b, &["--limit", "1ms"]).contains("next compare at a limit that some runs reach"));
+    // One run with a histogram among many with blocks: all have one.
+    let us = vec![20.0; 60];
+    let blocks: Vec<String> = (0..6).map(|i| place.bundle(&format!("k{i}"), &us, |_, _| {})).collect();
+    let mixed = [&a[..1], &blocks[1..]].concat();
+    let found = compared(&mixed, &b, &["--limit", "50us"], 3);
+    assert_eq!((found["verdict"].as_str(), found["counted"].as_str()), (Some("worse"), Some("wake-ups")));
+    // A spoiled run stays spoiled, however many there are.
+    let spoiled = place.bundle("spoiled", &us, |run, blocks| {
+        run.integrity.push(Integrity { kind: "throttled".into(), invalidates: true, ..Integrity::default() });
+        blocks.clear();
+    });
+    let said = screen(&[&a[..], &[spoiled]].concat(), &b, &["--limit", "50us"]);
+    assert!(said.contains("a run was spoiled") && said.contains("next leave that run out"), "{said}");
+}
+
+#[test]
+fn maxima_alone_decide_where_runs_are_of_one_length() {
+    let place = Place::new();
+    let of = |name: &str, max: usize, cycles: usize| {
+        let line = |i: usize| {
+            let max = max + 2 * i;
+            format!("T: 0 ( 1234) P:80 I:1000 C:{cycles:7} Min:      2 Act:    5 Avg:    5 Max:{max:8}\n")
+        };
+        (0..5).map(|i| imported(&place, &format!("{name}{i}"), &line(i))).collect::<Vec<_>>()
+    };
+    let (a, b, long) = (of("a", 30, 60_000), of("b", 90, 60_000), of("long", 90, 600_000));
+    let found = compared(&a, &b, &["--limit", "50us"], 3);
+    assert_eq!((found["metric"].as_str(), found["rate_ratio"].is_null()), (Some("max"), true));
+    let said = screen(&a, &long, &[]);
+    assert!(
+        said.contains("only of runs of one length: these differ")
+            && said.contains("keep the tool's histogram"),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_two_tools_differ_in_is_named() {
+    let place = Place::new();
+    let (a, us) = (nights(&place, "a", 12, &[1; 6]), vec![90.0; 60]);
+    let own = |i: usize| {
+        place.bundle(&format!("own{i}"), &us, |run, blocks| {
+            run.command = "measure".into();
+            (run.cpus[0].min_ns, run.plan.interval_ns) = (Some(Nanos(0)), Some(Nanos(200_000)));
+            blocks.clear();
+        })
+    };
+    let b: Vec<String> = (0..6).map(own).collect();
+    let found = compared(&a, &b, &["--limit", "50us"], 7);
+    let reason = found["reason"].as_str().unwrap();
+    assert!(
+        reason.contains("the tool") && reason.contains("the interval (1 ms in A, 200 us in B)"),
+        "{reason}"
+    );
+    let what: Vec<&str> =
+        found["environment_diff"].as_array().unwrap().iter().filter_map(|one| one["what"].as_str()).collect();
+    assert!(
+        what.starts_with(&["command", "tool", "resolution"]) && what.contains(&"plan.interval_ns"),
+        "{what:?}"
+    );
+    assert!(!found["environment_recorded"].as_bool().unwrap());
+}
