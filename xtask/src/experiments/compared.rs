@@ -1,7 +1,9 @@
 //! Comparisons: how often equal configurations are called different, by the tests and by the whole
 //! of `compare`.
 
+use model::histogram::Bucket;
 use model::units::Nanos;
+use stats::compare::summary::{RunSummary, compare_summaries};
 use stats::compare::{CompareQuestion, Compared, Metric, compare};
 use stats::pair::sign_flip;
 use stats::pair::verdict::{Design, Verdict};
@@ -25,6 +27,7 @@ pub fn all() -> Vec<Experiment> {
     for (tau, runs, pairs) in [(0.0, 0.06, 0.085), (0.5, 0.05, 0.035), (1.0, 0.06, 0.04)] {
         all.push(("run-effects", Box::new(move |length| run_effects(tau, [runs, pairs], length))));
     }
+    all.push(("nights", Box::new(nights)));
     all.push(("halved-rate", Box::new(halved_rate)));
     all.push(("sign-flip", Box::new(sign_flip)));
     all
@@ -50,6 +53,62 @@ fn whole(design: Design, tau: f64, metric: Metric, length: Length) -> Vec<Result
     let note =
         format!("{better} better, {worse} worse, {equivalent} equivalent, {inconclusive} inconclusive");
     vec![ResultLine::rate(what, rate, reps).at_most(0.08).note(note)]
+}
+
+/// Six nights of histograms against six, of one configuration: the rate differs from run to run,
+/// and late wake-ups come in bursts; then of one whose rate is three times as high.
+fn nights(length: Length) -> Vec<ResultLine> {
+    let reps = length.of(4_000, 400);
+    let mut rng = Rng::new(SEED);
+    let mut lines = Vec::new();
+    for (limit, metric) in [(Some(Nanos(50_000)), "rate"), (None, "p99")] {
+        let question =
+            CompareQuestion { metric: Metric::Rate, limit, design: Design::Unpaired, margin: None };
+        let mut declared = |factor: f64, reps: u32| {
+            let mut told = || {
+                let mut side =
+                    |factor: f64| -> Vec<RunSummary> { (0..6).map(|_| night(&mut rng, factor)).collect() };
+                let (a, b) = (side(1.0), side(factor));
+                place(&compare_summaries(&a, &b, &question)) < 2
+            };
+            (0..reps).filter(|_| told()).count() as f64 / f64::from(reps)
+        };
+        let what = format!("histograms, 6 v 6 runs, {metric}");
+        lines.push(
+            ResultLine::rate(format!("A/A, {what}: declared"), declared(1.0, reps), reps)
+                .at_most(0.05 + 3.0 * (0.05 * 0.95 / f64::from(reps)).sqrt()),
+        );
+        lines.push(ResultLine::rate(
+            format!("three times as many, {what}: found"),
+            declared(3.0, reps / 4),
+            reps / 4,
+        ));
+    }
+    lines
+}
+
+/// A minute of wake-ups in whole microseconds: a body whose median differs by half a microsecond from
+/// run to run, and bursts of one to four late ones.
+fn night(rng: &mut Rng, factor: f64) -> RunSummary {
+    let mean = 6.0 * factor * (0.6 * rng.normal()).exp();
+    let (mut late, mut time) = (0u64, rng.exponential());
+    while time < mean {
+        late += 1 + rng.below(4) as u64;
+        time += rng.exponential();
+    }
+    let median = 12.0 + 0.5 * rng.normal() + (factor - 1.0);
+    let row = |us: i64, count: u64| Bucket::new(Nanos(us * 1_000), Nanos((us + 1) * 1_000), count);
+    let share = |us: i64| 0.5 * (1.0 + ((us as f64 - median) / 1.6).tanh());
+    let mut rows: Vec<Bucket> =
+        (0..40).map(|us| row(us, (60_000.0 * (share(us + 1) - share(us))) as u64)).collect();
+    rows.push(row(60, late));
+    rows.retain(|row| row.count > 0);
+    RunSummary {
+        rows,
+        observed: Nanos(60 * Nanos::SECOND.0),
+        wake_ups: Some(60_000),
+        ..RunSummary::default()
+    }
 }
 
 fn place(compared: &Compared) -> usize {

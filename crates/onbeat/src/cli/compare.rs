@@ -27,11 +27,13 @@ use study::compare::{Pairing, Remarks, check_comparable, compare, differing, rem
 ///
 /// What decides is the rate at which one-second blocks reach the limit, fixed beforehand with
 /// --limit; without it one that 1 in 200 of all blocks reaches, or 20 blocks where they are few.
-/// Exit code 3 is worse, 7 inconclusive.
+/// Imported histograms have no blocks: where a run has none, the share of all wake-ups at or above
+/// the limit decides, without a limit their p99, and of runs without a histogram the maximum, if
+/// they are of one length; by an exact rank test of the runs. Exit code 3 is worse, 7 inconclusive.
 #[derive(clap::Args)]
 #[command(
     mut_arg("quiet", |arg| arg.help("No remarks and no progress on standard error")),
-    after_help = "Examples:\n  onbeat compare before after\n  onbeat compare --limit 50us -o ab.html a1 a2 a3 a4 a5 a6 -- b1 b2 b3 b4 b5 b6\n  onbeat compare --limit 8kHz past/* -- new        a gate against a baseline\n  onbeat compare --metric p99 a*.csv -- b*.csv     block maxima, one integer in ns a line"
+    after_help = "Examples:\n  onbeat compare before after\n  onbeat compare --limit 50us -o ab.html a1 a2 a3 a4 a5 a6 -- b1 b2 b3 b4 b5 b6\n  onbeat compare --limit 8kHz past/* -- new        a gate against a baseline\n  onbeat compare --metric p99 a*.csv -- b*.csv     block maxima, one integer in ns a line\n  onbeat compare --limit 50us nights-6.1/* -- nights-6.12/*    imported histograms"
 )]
 pub struct Args {
     /// A's runs, `--`, B's runs: bundles or CSV files of block maxima in ns
@@ -42,7 +44,8 @@ pub struct Args {
     /// the limit that matters, before you look at the runs
     #[arg(short, long, value_name = "SPAN|RATE", allow_hyphen_values = true)]
     limit: Option<String>,
-    /// What decides: `rate`, or a quantile of the block maxima like `p99`
+    /// What decides: `rate`, or a quantile like `p99`: of the block maxima, and where a run has no
+    /// blocks of its wake-ups
     #[arg(long, value_name = "METRIC", default_value = "rate")]
     metric: String,
     /// What is no difference: a factor for the rate [default: 2], a span for quantiles [default: 5
