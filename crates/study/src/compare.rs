@@ -30,8 +30,8 @@ pub struct ComparisonAnswer {
     pub compared: Compared,
     /// In what the recorded conditions of the sides differ.
     pub environment_diff: Vec<Difference>,
-    /// Whether all runs have a record of their conditions; a list has none, and neither has another
-    /// tool's file that does not name its kernel.
+    /// Whether all runs have a record of their conditions. A list has none; another tool's file has
+    /// one of how it was measured, and of the machine only what it says.
     pub environment_recorded: bool,
     /// What else is to be known of the inputs.
     pub remarks: Vec<String>,
@@ -40,8 +40,7 @@ pub struct ComparisonAnswer {
 impl ComparisonAnswer {
     /// In what the conditions differ; none where one has no record of them.
     pub fn differing(&self) -> Option<&[Difference]> {
-        let known = self.environment_recorded || !self.environment_diff.is_empty();
-        known.then_some(self.environment_diff.as_slice())
+        self.environment_recorded.then_some(self.environment_diff.as_slice())
     }
 }
 
@@ -58,9 +57,10 @@ pub fn compare(
         question.design = pair_up(a, b);
     }
     let whole = !are_in_blocks(a, b);
-    let mut compared = match whole {
-        true => compare_summaries(&summaries(a), &summaries(b), &question),
-        false => compare_series(&series(a), &series(b), &question),
+    let mut compared = if whole {
+        compare_summaries(&summaries(a), &summaries(b), &question)
+    } else {
+        compare_series(&series(a), &series(b), &question)
     };
     if let Some((reason, remedy)) = measured::confounded(a, b).filter(|_| whole) {
         compared.no_verdict(&reason, remedy);
@@ -75,7 +75,7 @@ pub fn compare(
     }
     ComparisonAnswer {
         compared,
-        environment_recorded: a.iter().chain(&*b).all(on_record),
+        environment_recorded: differing.is_some(),
         environment_diff: differing.unwrap_or_default(),
         remarks: remarks(a, b, Remarks::All),
     }

@@ -73,11 +73,9 @@ fn by_how_much(compared: &Compared) -> String {
         format!(": {} times as often{ci}", factor(ratio))
     });
     let [more, one] = counted(compared);
-    let (late, in_a) = match whole_runs {
-        true => (format!("{} {}", grouped(in_b), if in_b == 1 { one } else { more }), grouped(in_a)),
-        false => (several(in_b, one, more), in_a.to_string()),
-    };
-    format!("{limit} was reached in {late} of B and {in_a} of A{ratio}")
+    let late = if in_b == 1 { one } else { more };
+    let [in_a, in_b] = [in_a, in_b].map(|count| if whole_runs { grouped(count) } else { count.to_string() });
+    format!("{limit} was reached in {in_b} {late} of B and {in_a} of A{ratio}")
 }
 
 /// How small a difference so many units show, and how many more it takes.

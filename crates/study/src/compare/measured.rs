@@ -10,24 +10,35 @@ use model::vocabulary::Command;
 
 use crate::measurement::Measurement;
 
-/// One thing of how a run was measured, as text; `""` where it is not known.
-type Aspect = fn(&Measurement) -> String;
+/// One thing of how a run was measured.
+struct Aspect {
+    name: &'static str,
+    /// As text; `""` where it is not known.
+    of: fn(&Measurement) -> String,
+}
 
 /// What is named where it differs.
-const NAMED: [(&str, Aspect); 3] = [("command", command), ("tool", tool), ("resolution", resolution)];
+const NAMED: [Aspect; 3] = [
+    Aspect { name: "command", of: command },
+    Aspect { name: "tool", of: tool },
+    Aspect { name: "resolution", of: resolution },
+];
 
-/// What makes numbers of two sides numbers of different things, and is refused where the sides have
-/// nothing of it in common.
-const DECISIVE: [(&str, Aspect); 3] =
-    [("the tool", tool), ("the interval", interval), ("how many threads", threads)];
+/// What makes the numbers of two sides numbers of different things, where these have nothing of it
+/// in common.
+const DECISIVE: [Aspect; 3] = [
+    Aspect { name: "the tool", of: tool },
+    Aspect { name: "the interval", of: interval },
+    Aspect { name: "how many threads", of: threads },
+];
 
 /// In what the sides, or the runs of one, were measured differently.
 pub fn differences(a: &[Measurement], b: &[Measurement]) -> Vec<Difference> {
-    let named = |(what, of): (&str, Aspect)| {
-        let (a, b) = (values(a, of), values(b, of));
-        (a != b || a.len() > 1).then(|| Difference { what: what.into(), a: joined(&a), b: joined(&b) })
+    let named = |aspect: &Aspect| {
+        let (a, b) = (aspect.values(a), aspect.values(b));
+        (a != b || a.len() > 1).then(|| Difference { what: aspect.name.into(), a: joined(&a), b: joined(&b) })
     };
-    NAMED.into_iter().filter_map(named).collect()
+    NAMED.iter().filter_map(named).collect()
 }
 
 /// Whether it is what another tool's file says of a run.
@@ -48,24 +59,25 @@ pub fn is_known(difference: &Difference, a: &[Measurement], b: &[Measurement]) -
 
 /// Why what differs between the sides may be how they were measured, as a reason and a remedy.
 pub fn confounded(a: &[Measurement], b: &[Measurement]) -> Option<(String, &'static str)> {
-    let known = |side: &[Measurement], of: Aspect| {
-        let mut values = values(side, of);
-        values.remove("");
-        values
-    };
-    let differs = |(what, of): (&str, Aspect)| {
-        let (a, b) = (known(a, of), known(b, of));
+    let differs = |aspect: &Aspect| {
+        let [a, b] = [a, b].map(|side| {
+            let mut known = aspect.values(side);
+            known.remove("");
+            known
+        });
         let apart = !a.is_empty() && !b.is_empty() && a.is_disjoint(&b);
-        apart.then(|| format!("{what} ({} in A, {} in B)", joined(&a), joined(&b)))
+        apart.then(|| format!("{} ({} in A, {} in B)", aspect.name, joined(&a), joined(&b)))
     };
-    let all: Vec<String> = DECISIVE.into_iter().filter_map(differs).collect();
+    let all: Vec<String> = DECISIVE.iter().filter_map(differs).collect();
     let reason =
         format!("A and B differ in {}, and what differs may be how they were measured", all.join(" and in "));
     (!all.is_empty()).then_some((reason, "measure both sides with the same tool, interval and threads"))
 }
 
-fn values(side: &[Measurement], of: Aspect) -> BTreeSet<String> {
-    side.iter().map(of).collect()
+impl Aspect {
+    fn values(&self, side: &[Measurement]) -> BTreeSet<String> {
+        side.iter().map(self.of).collect()
+    }
 }
 
 fn of_run(measurement: &Measurement, of: impl Fn(&Run) -> Option<String>) -> String {
