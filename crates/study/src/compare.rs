@@ -52,6 +52,7 @@ pub fn compare(
     pairing: Pairing,
 ) -> ComparisonAnswer {
     let differing = differing(a, b);
+    measured::keep_common_quantity(a, b);
     let mut question = *question;
     if pairing == Pairing::ByTime {
         question.design = pair_up(a, b);
@@ -155,6 +156,10 @@ pub fn check_comparable(a: &[Measurement], b: &[Measurement]) -> Result<()> {
         }
     }
     let Some(first) = all.first() else { return Ok(()) };
+    if !measured::have_common_quantity(&all) {
+        let differ = "the runs have measured nothing that all of them have";
+        return Err(Failure::usage(format!("{differ}: give runs that measure the same, like wake-ups")));
+    }
     all.iter().try_for_each(|other| check_alike(first, other))
 }
 

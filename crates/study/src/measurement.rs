@@ -76,10 +76,9 @@ impl Measurement {
         self.cpus().filter_map(|cpu| cpu.overflows).fold(0, u64::saturating_add)
     }
 
-    /// How many wake-ups the run had; None for a list.
+    /// How many wake-ups the run had; None for a list, and where its file does not state it.
     pub fn wake_ups(&self) -> Option<u64> {
-        let run = self.run.as_ref()?;
-        Some(run.cpus.iter().map(|cpu| cpu.cycles).fold(0, u64::saturating_add))
+        self.run.as_ref().and_then(Run::samples)
     }
 
     /// What makes the run invalid, by its own integrity checks.

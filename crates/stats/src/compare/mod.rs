@@ -21,7 +21,7 @@ use super::series::Series;
 pub use design::ALPHA;
 use model::histogram::{self, Bucket};
 use model::units::Nanos;
-use numbers::{Asked, Exposures, Numbers};
+use numbers::{AskedNumbers, Exposures, UnitNumbers};
 use secondary::{CpuRate, QuantileShift};
 use totals::exposure;
 
@@ -199,15 +199,16 @@ pub fn compare_units(
         Design::Unpaired => UnitTest::Permutation,
     };
     let numbers = match question.metric {
-        Metric::Rate => Numbers::of_rates(counts, question.margin, test),
+        Metric::Rate => UnitNumbers::of_rates(counts, question.margin, test),
         Metric::Quantile(q) => {
             let of = |series: &&Series| harrell_davis::quantile(&series.values(), q).unwrap_or(f64::NAN);
             let of = |side: &[&Series]| side.iter().map(of).collect::<Vec<f64>>();
-            Numbers::of_latencies(of(a), of(b), question.margin, test, 0.0)
+            UnitNumbers::of_latencies(of(a), of(b), question.margin, test, 0.0)
         }
     };
     let (metric, counted) = (question.metric.name(), Counted::Blocks);
-    let mut compared = numbers::answer(&numbers, counts, Asked { question, level, metric, counted, unit });
+    let mut compared =
+        numbers::answer(&numbers, counts, AskedNumbers { question, level, metric, counted, unit });
     compared.e_value = totals::e_value(&in_a, &in_b);
     compared.overdispersion = totals::overdispersion(&in_a, &in_b);
     compared.quantiles = secondary::quantiles(a, b, question.design);

@@ -22,7 +22,7 @@ impl Exposures<'_> {
 }
 
 /// One number of each unit, and what is known about them.
-pub(super) struct Numbers {
+pub(super) struct UnitNumbers {
     a: Vec<f64>,
     b: Vec<f64>,
     scale: Scale,
@@ -36,13 +36,13 @@ pub(super) struct Numbers {
     by_events: f64,
 }
 
-impl Numbers {
+impl UnitNumbers {
     /// The logarithms of the units' rates.
-    pub fn of_rates(counts: Exposures, margin: Option<f64>, test: UnitTest) -> Numbers {
+    pub fn of_rates(counts: Exposures, margin: Option<f64>, test: UnitTest) -> UnitNumbers {
         let mean = verdict::mean_time(counts.a, counts.b);
         let logs = |side: &[Exposure]| side.iter().map(|unit| verdict::log_rate(unit, mean)).collect();
         let events = total(counts.a).events as f64 / counts.a.len().max(1) as f64;
-        Numbers {
+        UnitNumbers {
             a: logs(counts.a),
             b: logs(counts.b),
             scale: Scale::LogRate,
@@ -54,11 +54,17 @@ impl Numbers {
     }
 
     /// A latency of each unit in ns, recorded in such steps.
-    pub fn of_latencies(a: Vec<f64>, b: Vec<f64>, margin: Option<f64>, test: UnitTest, step: f64) -> Numbers {
+    pub fn of_latencies(
+        a: Vec<f64>,
+        b: Vec<f64>,
+        margin: Option<f64>,
+        test: UnitTest,
+        step: f64,
+    ) -> UnitNumbers {
         let mean = a.iter().sum::<f64>() / a.len().max(1) as f64;
         let margin = margin.unwrap_or_else(|| verdict::quantile_margin(mean));
         let least = if mean > 0.0 { step / mean } else { 0.0 };
-        Numbers { a, b, scale: Scale::Nanoseconds, test, margin, least, by_events: 0.0 }
+        UnitNumbers { a, b, scale: Scale::Nanoseconds, test, margin, least, by_events: 0.0 }
     }
 
     fn compare(&self, counts: Exposures) -> Comparison {
@@ -88,7 +94,7 @@ impl Numbers {
 }
 
 /// What was asked of the numbers.
-pub(super) struct Asked<'a> {
+pub(super) struct AskedNumbers<'a> {
     pub question: &'a CompareQuestion,
     /// The limit of the counts.
     pub level: Option<Nanos>,
@@ -98,7 +104,7 @@ pub(super) struct Asked<'a> {
 }
 
 /// The answer of the numbers, without what stands beside it.
-pub(super) fn answer(numbers: &Numbers, counts: Exposures, asked: Asked) -> Compared {
+pub(super) fn answer(numbers: &UnitNumbers, counts: Exposures, asked: AskedNumbers) -> Compared {
     let found = numbers.compare(counts);
     let design = asked.question.design;
     let (units_a, units_b) = (counts.a.len(), counts.b.len());
@@ -169,7 +175,7 @@ impl Scale {
 /// them that fell evenly on the runs are still few. That of the mean, which the half event draws
 /// towards 1, is shifted to the ratio; that of ranks stays and reaches as far as the ratio. Where a
 /// side has no event, it is that of the events alone.
-fn ratio(numbers: &Numbers, counts: Exposures, found: &Comparison) -> (Option<f64>, Option<[f64; 2]>) {
+fn ratio(numbers: &UnitNumbers, counts: Exposures, found: &Comparison) -> (Option<f64>, Option<[f64; 2]>) {
     let Some(sums) = conditional_binomial::rate_ratio(total(counts.a), total(counts.b), 1.0 - ALPHA) else {
         return (None, None);
     };

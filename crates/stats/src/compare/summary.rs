@@ -5,7 +5,7 @@
 //! they show: the share of wake-ups at or above a limit that is given, else a quantile (p99), and
 //! the maximum where a run has no histogram.
 
-use super::numbers::{Asked, Exposures, Numbers, answer};
+use super::numbers::{AskedNumbers, Exposures, UnitNumbers, answer};
 use super::{CompareQuestion, Compared, Counted, Metric, Unit};
 use crate::bounds::numbers::digits;
 use crate::pair::conditional_binomial::Exposure;
@@ -57,16 +57,16 @@ pub fn compare_summaries(a: &[RunSummary], b: &[RunSummary], question: &CompareQ
     let step = chosen.step(&all);
     let latency = |run: &RunSummary| chosen.latency(run, step);
     let numbers = match chosen {
-        WholeRunMetric::RateAt(_) => Numbers::of_rates(counts, question.margin, test),
+        WholeRunMetric::RateAt(_) => UnitNumbers::of_rates(counts, question.margin, test),
         _ => {
             let of = |run: &RunSummary| latency(run).map_or(f64::NAN, |latency| latency.0 as f64);
             let of = |side: &[RunSummary]| side.iter().map(of).collect::<Vec<f64>>();
-            Numbers::of_latencies(of(a), of(b), question.margin, test, step as f64)
+            UnitNumbers::of_latencies(of(a), of(b), question.margin, test, step as f64)
         }
     };
     let (level, metric) = (question.limit, chosen.name());
     let (counted, unit) = (Counted::WakeUps, ComparedUnit::Run);
-    let mut compared = answer(&numbers, counts, Asked { question, level, metric, counted, unit });
+    let mut compared = answer(&numbers, counts, AskedNumbers { question, level, metric, counted, unit });
     let units = |side: &[RunSummary], counts: &[Option<Exposure>]| {
         side.iter().zip(counts).map(|(run, count)| run.unit(*count, latency(run))).collect::<Vec<_>>()
     };
@@ -192,8 +192,8 @@ impl WholeRunMetric {
 
 /// Why maxima say nothing: a longer run has the larger one, whatever it measured.
 fn maximum_refusal(all: &[&RunSummary]) -> Option<MetricRefusal> {
-    let remedy = "measure with onbeat, or keep the tool's histogram (cyclictest -h 400): a maximum alone says too \
-                  little";
+    let remedy = "measure with onbeat, or keep the tool's histogram (cyclictest -h 400): a maximum alone \
+                  says too little";
     let refused = |reason: String| Some(MetricRefusal { reason, remedy: remedy.into() });
     let bare = all.iter().find(|run| run.rows.is_empty())?;
     if let Some(run) = all.iter().find(|run| run.max.is_none()) {
@@ -203,24 +203,20 @@ fn maximum_refusal(all: &[&RunSummary]) -> Option<MetricRefusal> {
             run.name()
         ));
     }
+    let why = "has no histogram, and maxima are compared only of runs of one length";
     let timed = all.iter().all(|run| run.observed.0 > 0);
     let length = |run: &&&RunSummary| {
         if timed { Some(run.observed.0 as f64) } else { run.wake_ups.map(|n| n as f64) }
     };
     if let Some(run) = all.iter().find(|run| length(run).is_none()) {
-        return refused(format!(
-            "{} has no histogram, and maxima are compared only of runs of one length: that of {} is not known",
-            bare.name(),
-            run.name()
-        ));
+        return refused(format!("{} {why}: that of {} is not known", bare.name(), run.name()));
     }
     let units: Vec<Exposure> =
         all.iter().filter_map(|run| length(&run)).map(|time| Exposure { events: 0, time }).collect();
     if verdict::is_one_length(&units, &[]) {
         return None;
     }
-    let why = "has no histogram, and maxima are compared only of runs of one length: these differ in theirs";
-    refused(format!("{} {why}", bare.name()))
+    refused(format!("{} {why}: these differ in theirs", bare.name()))
 }
 
 impl RunSummary {
@@ -284,7 +280,7 @@ impl RunSummary {
             blocks: self.blocks,
             max_ns: self.max,
             exceedances: count.map(|count| count.events),
-            wake_ups: self.wake_ups,
+            wake_ups: self.wake_ups.or(count.map(|count| count.time as u64)),
             value_ns: value,
             ..Unit::default()
         }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use facts::differences::{Difference, joined};
 use model::run::Run;
 use model::units::Nanos;
-use model::vocabulary::Command;
+use model::vocabulary::{Command, Quantity};
 
 use crate::measurement::Measurement;
 
@@ -17,17 +17,21 @@ struct Aspect {
     of: fn(&Measurement) -> String,
 }
 
+/// Field of the plan that is empty for onbeat's own runs.
+const TOOL: &str = "plan.tool";
+
 /// What is named where it differs.
-const NAMED: [Aspect; 3] = [
+const NAMED: [Aspect; 4] = [
     Aspect { name: "command", of: command },
-    Aspect { name: "tool", of: tool },
+    Aspect { name: TOOL, of: tool },
+    Aspect { name: "measures", of: measures },
     Aspect { name: "resolution", of: resolution },
 ];
 
 /// What makes the numbers of two sides numbers of different things, where these have nothing of it
 /// in common.
 const DECISIVE: [Aspect; 3] = [
-    Aspect { name: "the tool", of: tool },
+    Aspect { name: "the tool", of: tool_name },
     Aspect { name: "the interval", of: interval },
     Aspect { name: "how many threads", of: threads },
 ];
@@ -54,7 +58,7 @@ pub fn is_known(difference: &Difference, a: &[Measurement], b: &[Measurement]) -
     let stated = |side: &[Measurement], value: &str| {
         !side.iter().any(is_foreign) || value.split(" | ").all(|value| !NOT_STATED.contains(&value))
     };
-    stated(a, &difference.a) && stated(b, &difference.b)
+    difference.what != TOOL && stated(a, &difference.a) && stated(b, &difference.b)
 }
 
 /// Why what differs between the sides may be how they were measured, as a reason and a remedy.
@@ -90,9 +94,47 @@ fn command(measurement: &Measurement) -> String {
 }
 
 fn tool(measurement: &Measurement) -> String {
+    let own = |run: &Run| if run.command == Command::Import { "" } else { "onbeat" };
     of_run(measurement, |run| {
-        Some(if run.command == Command::Import { "another" } else { "onbeat" }.to_owned())
+        Some(if run.plan.tool.is_empty() { own(run) } else { &run.plan.tool }.to_owned())
     })
+}
+
+/// Without its version: what differs from one to the next is no other way to measure.
+fn tool_name(measurement: &Measurement) -> String {
+    tool(measurement).split(' ').next().unwrap_or_default().to_owned()
+}
+
+fn measures(measurement: &Measurement) -> String {
+    of_run(measurement, |run| Some(quantities(run).into_iter().collect::<Vec<_>>().join(", ")))
+}
+
+fn quantities(run: &Run) -> BTreeSet<String> {
+    run.cpus.iter().map(|cpu| cpu.quantity().to_owned()).collect()
+}
+
+/// The quantity that all runs have measured, the one that a program sees before others; `None`
+/// where they have none in common, or no run says it.
+fn common_quantity(all: &[&Measurement]) -> Option<String> {
+    let mut runs = all.iter().filter_map(|one| one.run.as_ref()).filter(|run| !run.cpus.is_empty());
+    let mut common = quantities(runs.next()?);
+    runs.for_each(|run| common.retain(|quantity| quantities(run).contains(quantity)));
+    let preferred = [Quantity::User, Quantity::Wakeup].map(|quantity| quantity.name().to_owned());
+    preferred.into_iter().find(|quantity| common.contains(quantity)).or_else(|| common.pop_first())
+}
+
+/// Whether runs have measured something that all of them have.
+pub fn have_common_quantity(all: &[&Measurement]) -> bool {
+    let said = all.iter().any(|one| one.run.as_ref().is_some_and(|run| !run.cpus.is_empty()));
+    !said || common_quantity(all).is_some()
+}
+
+/// Leaves of each run the entries of what all have measured.
+pub fn keep_common_quantity(a: &mut [Measurement], b: &mut [Measurement]) {
+    let Some(quantity) = common_quantity(&a.iter().chain(&*b).collect::<Vec<_>>()) else { return };
+    for run in a.iter_mut().chain(b).filter_map(|one| one.run.as_mut()) {
+        run.cpus.retain(|cpu| cpu.quantity() == quantity);
+    }
 }
 
 fn interval(measurement: &Measurement) -> String {

@@ -186,20 +186,14 @@ fn the_environment_is_compared_and_nonsense_is_refused() {
 }
 
 /// A night's histogram of cyclictest's: 60,000 wake-ups about `usual` us, `late` of them at 60 us.
-fn night(place: &Place, name: &str, usual: usize, late: usize, tail: &str) -> String {
+fn night(place: &Place, name: &str, usual: usize, late: usize) -> String {
     let rows = [(usual - 1, 20_000), (usual, 39_700 - late), (usual + 1, 300), (60, late)];
     let rows: String =
         rows.iter().filter(|row| row.1 > 0).map(|(us, n)| format!("{us:06} {n:06}\n")).collect();
     let max = if late > 0 { 60 } else { usual + 1 };
-    imported(
-        place,
-        name,
-        &format!(
-            "# /dev/cpu_dma_latency set to 0us\n# Histogram\n{rows}# Min Latencies: {:05}\n# Avg Latencies: {usual:05}\n\
-         # Max Latencies: {max:05}\n# Histogram Overflows: 00000\n{tail}",
-            usual - 1
-        ),
-    )
+    let ends = format!("# Min Latencies: {:05}\n# Avg Latencies: {usual:05}\n", usual - 1);
+    let max = format!("# Max Latencies: {max:05}\n# Histogram Overflows: 00000\n");
+    imported(place, name, &format!("# /dev/cpu_dma_latency set to 0us\n# Histogram\n{rows}{ends}{max}"))
 }
 
 fn imported(place: &Place, name: &str, text: &str) -> String {
@@ -209,7 +203,7 @@ fn imported(place: &Place, name: &str, text: &str) -> String {
 }
 
 fn nights(place: &Place, name: &str, usual: usize, late: &[usize]) -> Vec<String> {
-    let of = |i: usize| night(place, &format!("{name}{i}"), usual + i % 2, late[i], "");
+    let of = |i: usize| night(place, &format!("{name}{i}"), usual + i % 2, late[i]);
     (0..late.len()).map(of).collect()
 }
 
@@ -236,8 +230,8 @@ fn nightly_histograms_of_two_kernels_give_a_verdict() {
     near(&worse["p_value"], 2.0 / 12_870.0, 1e-9);
     near(&worse["rate_ratio"], 1_779.0 / 10.0, 1e-9);
     assert_eq!((worse["units"].as_u64(), worse["counted"].as_str()), (Some(16), Some("wake-ups")));
-    let answer = "answer B is worse than A: at or above 50 us in 164 to 249 of 60,000 wake-ups a run, before 0 to 2 \
-                  (8 runs against 8, exact rank test p = 0.00016).";
+    let answer = "answer B is worse than A: at or above 50 us in 164 to 249 of 60,000 wake-ups a run, \
+                  before 0 to 2 (8 runs against 8, exact rank test p = 0.00016).";
     let said = screen(&a, &b, &limit);
     assert!(said.contains(answer), "{said}");
     assert_eq!(compared(&b, &a, &limit, 0)["verdict"], "better");
@@ -327,9 +321,24 @@ fn what_two_tools_differ_in_is_named() {
     let what: Vec<&str> =
         found["environment_diff"].as_array().unwrap().iter().filter_map(|one| one["what"].as_str()).collect();
     assert!(
-        what.starts_with(&["command", "tool", "resolution"]) && what.contains(&"plan.interval_ns"),
+        what.starts_with(&["command", "plan.tool", "resolution"]) && what.contains(&"plan.interval_ns"),
         "{what:?}"
     );
+    assert_eq!(found["environment_diff"][1]["b"], "onbeat");
+    // Entries are paired with what measures the same: gaps are no wake-ups.
+    let measuring = |name: &str, quantities: [&str; 2]| {
+        place.bundle(name, &us, |run, blocks| {
+            let entry = |quantity: &&str| CpuRun { measures: (*quantity).into(), ..run.cpus[0].clone() };
+            run.cpus = quantities.iter().map(entry).collect();
+            run.cpus[1].max_ns = Some(Nanos(30_000));
+            run.cpus[1].histogram[0].upper = Nanos(30_001);
+            blocks.clear();
+        })
+    };
+    let (gaps, both) = (measuring("gaps", ["gap", "signal"]), measuring("both", ["irq", "wakeup"]));
+    assert!(refused(&["compare", "-q", &a[0], &gaps], 2).contains("nothing that all of them have"));
+    let paired = compared(&a[..1], &[both], &[], 7);
+    assert_eq!(paired["b"][0]["max_ns"], 30_000, "{paired}");
     // What a file does not say of its machine is neither the same nor another.
     assert!(what.iter().all(|what| !what.starts_with("host.")), "{what:?}");
     assert!(screen(&a[..1], &a[1..2], &[]).contains("fair the conditions of A or B are not recorded"));
