@@ -87,8 +87,8 @@ fn nights(length: Length) -> Vec<ResultLine> {
     lines
 }
 
-/// A minute of wake-ups in whole microseconds: a body whose median differs by half a microsecond from
-/// run to run, and bursts of one to four late ones.
+/// A minute of wake-ups in whole microseconds: a body whose median differs by half a microsecond
+/// from run to run, and bursts of one to four late ones.
 fn night(rng: &mut Rng, factor: f64) -> RunSummary {
     let mean = 6.0 * factor * (0.6 * rng.normal()).exp();
     let (mut late, mut time) = (0u64, rng.exponential());

@@ -156,16 +156,20 @@ fn without_ratio(compared: &Compared) -> &'static str {
     }
 }
 
+/// Why there are no numbers.
+fn not_known(compared: &Compared) -> String {
+    let lacking = match compared.counted {
+        Counted::Blocks => "kept no block records",
+        Counted::WakeUps => "does not have it",
+    };
+    format!("{}, B over A: not known, a {} {lacking}.", compared.metric, compared.unit.one())
+}
+
 /// What the verdict rests on, in sentences.
 pub fn numbers(compared: &Compared) -> Vec<String> {
     let mut lines = Vec::new();
     if is_unknown(compared) {
-        let (metric, one) = (&compared.metric, compared.unit.one());
-        let lacking = match compared.counted {
-            Counted::Blocks => "kept no block records",
-            Counted::WakeUps => "does not have it",
-        };
-        return vec![format!("{metric}, B over A: not known, a {one} {lacking}.")];
+        return vec![not_known(compared)];
     }
     let (design, many) = (design(compared), compared.unit.many());
     let end = |value: f64| if value.is_finite() { number(compared, value) } else { "no bound".into() };

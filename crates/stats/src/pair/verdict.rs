@@ -2,11 +2,11 @@
 //! clearer one.
 //!
 //! Better or worse: the exact test of the units (`sign_flip` for pairs, `permutation` for unpaired
-//! runs, or `rank_sum` where ranks are asked for) gives p <= alpha. Equivalent: the interval at 1 - 2 alpha (90 % for 0.05) lies inside the
-//! margin, which is two one-sided tests at alpha (Schuirmann 1987, TOST); this answer takes
-//! precedence, as a declared margin means a difference inside it none, however sure. Otherwise, and
-//! with fewer units than those whose smallest attainable p is alpha, inconclusive. Small values are
-//! good: latencies and rates of exceedance.
+//! runs, or `rank_sum` where ranks are asked for) gives p <= alpha. Equivalent: the interval at
+//! 1 - 2 alpha (90 % for 0.05) lies inside the margin, which is two one-sided tests at alpha
+//! (Schuirmann 1987, TOST); this answer takes precedence, as a declared margin means a difference
+//! inside it none, however sure. Otherwise, and with fewer units than those whose smallest
+//! attainable p is alpha, inconclusive. Small values are good: latencies and rates of exceedance.
 
 use std::cmp::Ordering;
 
