@@ -70,7 +70,7 @@ pub fn is_capture(path: &Path) -> bool {
         // An unreadable document may be a capture's, but not where a run is, or where nothing is
         // readable.
         Fact::Refused(_) => bundle.read(&format!("/{RUN}")) == Fact::Absent,
-        Fact::Absent | Fact::Malformed(_) | Fact::NotCaptured => false,
+        Fact::Absent | Fact::Malformed(_) | Fact::NotCaptured | Fact::NotRunning => false,
     }
 }
 
@@ -96,7 +96,7 @@ fn opened(path: &Path, most: u64) -> Result<MachineFiles> {
         // That of a hunt may be longer than any text that is read here.
         Fact::Absent if bundle.size(&format!("/{RUN}")).known().is_some() => {}
         // The path is that of a device, or a pipe.
-        Fact::Absent | Fact::NotCaptured | Fact::Refused(libc::ENOTDIR) => {
+        Fact::Absent | Fact::NotCaptured | Fact::NotRunning | Fact::Refused(libc::ENOTDIR) => {
             return Err(Failure::usage(format!(
                 "{shown} is no bundle: expected a folder that `onbeat capture -o` or `onbeat measure -o` made"
             )));
@@ -110,7 +110,7 @@ fn opened(path: &Path, most: u64) -> Result<MachineFiles> {
     let failed = Cell::new(None);
     let notes = read_notes(|name| match bundle.read(&format!("/{name}")) {
         Fact::Known(bytes) => Ok(bytes),
-        Fact::Absent | Fact::NotCaptured => Ok(Vec::new()),
+        Fact::Absent | Fact::NotCaptured | Fact::NotRunning => Ok(Vec::new()),
         Fact::Refused(errno) => {
             failed.set(Some(cannot_read(&shown.to_string(), name, errno)));
             Err(errno_name(errno))

@@ -115,6 +115,7 @@ impl NoteLines {
         let refused = |note: Note, errno: i32| Note { errno: Some(errno), ..note };
         match seen {
             Access::Absent => push(&mut self.errors, &refused(note, libc::ENOENT)),
+            Access::NotRunning => push(&mut self.errors, &refused(note, libc::ENODATA)),
             Access::Refused(errno) => push(&mut self.errors, &refused(note, errno)),
             Access::List(names) => push(&mut self.lists, &Note { names: Some(names), ..note }),
             Access::Link(target) => push(&mut self.links, &Note { target: Some(target), ..note }),

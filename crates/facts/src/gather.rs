@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use super::boot_texts::BootTexts;
 use super::kconfig::Kconfig;
 use super::line::{
     excerpt, parse_cpus, parse_i64, parse_line, parse_some_cpus, parse_strings, parse_u64, parse_word,
@@ -23,12 +24,18 @@ const TROUBLES_LIMIT: usize = 40;
 
 /// Reads all facts of a machine from a few dozen small files; never while measuring.
 pub fn gather(host: &MachineFiles) -> Facts {
-    let mut reader = Reader { host, troubles: Vec::new(), dropped: 0 };
-    let release = reader.read("/proc/sys/kernel/osrelease", parse_word);
+    gather_with(host, &BootTexts::default())
+}
+
+/// As [`gather`], with a configuration in the place of the machine's own; of a machine that does
+/// not run, what its texts say stands for what its kernel would.
+pub fn gather_with(host: &MachineFiles, texts: &BootTexts) -> Facts {
+    let mut reader = Reader { host, texts, troubles: Vec::new(), dropped: 0 };
+    let release = reader.release();
     let version = reader.read("/proc/sys/kernel/version", parse_line);
     let cmdline = reader.cmdline();
     let (kconfig, own_kconfig) = reader.kconfig(release.known(), version.known());
-    let preempt = preempt::judge(&preempt::Evidence {
+    let evidence = preempt::Evidence {
         release: release.known().map(String::as_str),
         version: version.known().map(String::as_str),
         realtime: reader.read("/sys/kernel/realtime", parse_i64).known().copied(),
@@ -36,7 +43,8 @@ pub fn gather(host: &MachineFiles) -> Facts {
         cmdline: cmdline.known(),
         kconfig: kconfig.known(),
         own_kconfig,
-    });
+    };
+    let (preempt, realtime) = (preempt::judge(&evidence), preempt::is_realtime(&evidence));
     let present = reader.read("/sys/devices/system/cpu/present", parse_cpus);
     let online = reader.read("/sys/devices/system/cpu/online", |text| {
         parse_some_cpus(text).and_then(|online| topology::among(online, present.known()))
@@ -75,6 +83,7 @@ pub fn gather(host: &MachineFiles) -> Facts {
         cmdline,
         kconfig,
         preempt,
+        realtime,
         online,
         present,
         clocksources,
@@ -98,6 +107,7 @@ fn model(cpuinfo: &Fact<cpuinfo::CpuInfo>, board: &Fact<String>) -> Fact<String>
 /// Reads, and notes what was refused or malformed; what is absent is no trouble.
 struct Reader<'a> {
     host: &'a MachineFiles,
+    texts: &'a BootTexts,
     troubles: Vec<String>,
     dropped: u64,
 }
@@ -110,7 +120,7 @@ impl Reader<'_> {
 
     fn noted<T>(&mut self, path: &str, fact: Fact<T>) -> Fact<T> {
         let reason = match &fact {
-            Fact::Known(_) | Fact::Absent => return fact,
+            Fact::Known(_) | Fact::Absent | Fact::NotRunning => return fact,
             Fact::Refused(errno) => format!("refused: {}", errno_name(*errno)),
             Fact::NotCaptured => "not in this capture".to_owned(),
             // The messages of `host` begin with the path.
@@ -144,8 +154,21 @@ impl Reader<'_> {
         Fact::Absent
     }
 
+    /// What a configuration says of the kernel that will be built with it.
+    fn of_kconfig(&self, value: fn(&Kconfig) -> Option<String>) -> Fact<String> {
+        self.texts.kconfig.as_ref().and_then(value).map_or(Fact::NotRunning, Fact::Known)
+    }
+
+    fn release(&mut self) -> Fact<String> {
+        match self.read("/proc/sys/kernel/osrelease", parse_word) {
+            Fact::NotRunning => self.of_kconfig(Kconfig::release),
+            fact => fact,
+        }
+    }
+
     fn machine(&mut self) -> Fact<String> {
         match self.read(ARCH, parse_word) {
+            Fact::NotRunning => self.of_kconfig(Kconfig::machine),
             // The file is there from 6.1 on; only the running kernel can be asked otherwise, and a
             // record needs the answer.
             Fact::Absent if self.host.is_live() => {
@@ -162,6 +185,7 @@ impl Reader<'_> {
         // parameters.
         let fact = whole::bytes(self.host, "/proc/cmdline")
             .parse(|bytes| cmdline::parse_cmdline(&String::from_utf8_lossy(&bytes)));
+        let fact = if fact == Fact::NotRunning { self.texts.cmdline.clone() } else { fact };
         self.noted("/proc/cmdline", fact)
     }
 
@@ -181,6 +205,10 @@ impl Reader<'_> {
                 None => Ok(config),
             }
         };
+        if let Some(config) = &self.texts.kconfig {
+            let given = Fact::Known(config.clone()).parse(|config| fitting(config, true));
+            return (self.noted("the kernel's configuration", given), true);
+        }
         let compressed = self.host.read("/proc/config.gz").parse(|bytes| kconfig::parse_compressed(&bytes));
         let mut outcome = self.noted("/proc/config.gz", compressed.parse(|config| fitting(config, true)));
         if outcome.known().is_some() {

@@ -34,6 +34,8 @@ pub enum OptionValue<'a> {
 pub struct Kconfig {
     /// The version in the header, such as `6.12.9`; `""` without a header.
     pub version: String,
+    /// The architecture in the header, as the build calls it: `x86`, `arm64`; `""` without one.
+    arch: String,
     text: String,
 }
 
@@ -55,6 +57,47 @@ impl Kconfig {
             }
             None => OptionValue::Absent,
         }
+    }
+
+    /// Its text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The release of a kernel that is built with it, as far as the configuration decides it.
+    pub fn release(&self) -> Option<String> {
+        let local = match self.get("LOCALVERSION") {
+            OptionValue::Value(local) => local,
+            _ => "",
+        };
+        (!self.version.is_empty()).then(|| format!("{}{local}", self.version))
+    }
+
+    /// The architecture as `uname -m` of that kernel says it.
+    pub fn machine(&self) -> Option<String> {
+        let wide = self.is_yes("64BIT");
+        let either = |long: &str, short: &str| Some(if wide { long.to_owned() } else { short.to_owned() });
+        match self.arch.as_str() {
+            "" => None,
+            "x86" | "x86_64" | "i386" => either("x86_64", "i686"),
+            "arm64" => Some("aarch64".to_owned()),
+            "arm" => Some(self.arm_machine().to_owned()),
+            "riscv" => either("riscv64", "riscv32"),
+            "powerpc" if wide && self.is_yes("CPU_LITTLE_ENDIAN") => Some("ppc64le".to_owned()),
+            "powerpc" => either("ppc64", "ppc"),
+            "mips" => either("mips64", "mips"),
+            "s390" => Some("s390x".to_owned()),
+            "loongarch" => either("loongarch64", "loongarch32"),
+            "sparc" => either("sparc64", "sparc"),
+            other => Some(other.to_owned()),
+        }
+    }
+
+    /// `arch/arm/mm/Kconfig` names the processors' architectures.
+    fn arm_machine(&self) -> &'static str {
+        let versions =
+            [("CPU_V7", "armv7l"), ("CPU_V7M", "armv7ml"), ("CPU_V6K", "armv6l"), ("CPU_V6", "armv6l")];
+        versions.into_iter().find(|(option, _)| self.is_yes(option)).map_or("armv5tel", |(_, name)| name)
     }
 
     fn line_around(&self, at: usize) -> &str {
@@ -147,7 +190,7 @@ fn third(version: &str) -> Option<u32> {
 }
 
 /// The name and value of a line's option; what is "not set" has the value n.
-fn option(line: &str) -> Option<(&str, &str)> {
+pub(super) fn option(line: &str) -> Option<(&str, &str)> {
     match line.strip_prefix("CONFIG_") {
         Some(option) => option.split_once('='),
         None => Some((line.strip_prefix("# CONFIG_")?.strip_suffix(" is not set")?, "n")),
@@ -159,7 +202,7 @@ fn option(line: &str) -> Option<(&str, &str)> {
 /// The build writes a header (scripts/kconfig/confdata.c), which a list of some options lacks. Each
 /// architecture's configuration closes with lib/Kconfig.debug, the section "Kernel hacking"; from
 /// 5.5 on sections are closed by a line of their own.
-fn missing(text: &str) -> Option<&'static str> {
+pub(super) fn missing(text: &str) -> Option<&'static str> {
     if !text.lines().take(4).any(|line| line.starts_with("# Automatically generated")) {
         return Some("the configuration lacks its header: it may be cut");
     }
@@ -213,10 +256,17 @@ pub(super) fn parse_options(text: String) -> Result<Kconfig, String> {
     if !text.lines().any(|line| option(line).is_some()) {
         return Err("expected a kernel configuration, found no option".to_owned());
     }
-    // "# Linux/x86 6.12.9 Kernel Configuration"; before 2.6.39 without the architecture.
-    let header = text.lines().find(|line| line.ends_with(" Kernel Configuration")).unwrap_or_default();
-    let version = header.split_whitespace().skip_while(|word| !word.starts_with("Linux")).nth(1);
-    Ok(Kconfig { version: version.unwrap_or_default().to_owned(), text })
+    let (arch, version) = text.lines().find_map(heading).unwrap_or_default();
+    Ok(Kconfig { version: version.to_owned(), arch: arch.to_owned(), text })
+}
+
+/// Architecture and version of the header, `# Linux/x86 6.12.9 Kernel Configuration`; before 2.6.39
+/// without the architecture.
+pub(super) fn heading(line: &str) -> Option<(&str, &str)> {
+    let words = line.strip_prefix('#')?.trim_end().strip_suffix(" Kernel Configuration")?;
+    let mut words = words.split_whitespace().skip_while(|word| !word.starts_with("Linux"));
+    let arch = words.next()?.strip_prefix("Linux")?;
+    Some((arch.strip_prefix('/').unwrap_or_default(), words.next().unwrap_or_default()))
 }
 
 /// Parses `/proc/config.gz`.

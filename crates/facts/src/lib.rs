@@ -5,6 +5,8 @@
 //! measuring loop.
 
 pub mod arrivals;
+pub mod boot_cmdline;
+pub mod boot_texts;
 pub mod cgroup;
 pub mod choice;
 pub mod clocksource;
@@ -19,6 +21,7 @@ pub mod irqbalance;
 pub mod irqs;
 pub mod kbool;
 pub mod kconfig;
+pub mod kconfig_file;
 pub mod kmsg;
 pub mod limits;
 pub mod limits_conf;
@@ -69,6 +72,8 @@ pub struct Facts {
     pub kconfig: Fact<Kconfig>,
     /// The preemption model, judged from the above and two more files.
     pub preempt: Preempt,
+    /// PREEMPT_RT or not: also known of some kernels whose model is not.
+    pub realtime: Option<bool>,
     /// CPUs that run.
     pub online: Fact<CpuSet>,
     /// CPUs that are plugged in.

@@ -94,6 +94,7 @@ pub fn read_limits_conf(host: &MachineFiles) -> Fact<LimitsConf> {
         Fact::Known(names) => names.as_slice(),
         Fact::Absent if !there => return Fact::Absent,
         Fact::Absent => &[],
+        Fact::NotRunning => return Fact::NotRunning,
         _ => {
             found.unread += 1;
             &[]

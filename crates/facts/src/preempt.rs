@@ -68,14 +68,34 @@ pub fn contradiction(version: &str, config: &Kconfig) -> Option<String> {
 
 /// Weighs the evidence; the first source that shows it decides.
 pub fn judge(evidence: &Evidence) -> Preempt {
+    weigh(&own(evidence))
+}
+
+/// PREEMPT_RT or not, where that shows: also of a kernel whose model among the others does not.
+///
+/// Each PREEMPT_RT kernel says so in its build string, but for patched ones with the lazy model of
+/// before 6.13, whose flag takes that place.
+pub fn is_realtime(evidence: &Evidence) -> Option<bool> {
+    let own = own(evidence);
+    let silent = |version: &&str| !version.split_whitespace().any(|word| word == "PREEMPT_AUTO");
+    match weigh(&own) {
+        Preempt::Unknown if contradicts_itself(&own) => None,
+        Preempt::Unknown => {
+            evidence.version.filter(silent).map(|version| preemption_flag(version) == Flag::Rt)
+        }
+        model => Some(model == Preempt::Rt),
+    }
+}
+
+/// The evidence without a configuration that may be another kernel's.
+fn own<'a>(evidence: &Evidence<'a>) -> Evidence<'a> {
     // Nothing but the build string ties a file in /boot to the running kernel: any build of the
     // release has that name.
     let is_its = |config: &&Kconfig| match evidence.version {
         Some(version) => contradiction(version, config).is_none(),
         None => evidence.own_kconfig,
     };
-    let own = Evidence { kconfig: evidence.kconfig.filter(is_its), ..*evidence };
-    weigh(&own)
+    Evidence { kconfig: evidence.kconfig.filter(is_its), ..*evidence }
 }
 
 /// Whether two sources of the running kernel contradict each other.
@@ -125,6 +145,11 @@ fn weigh(evidence: &Evidence) -> Preempt {
             _ => selected,
         };
     }
+    // Without the kernel's own word its configuration decides: no parameter leads out of PREEMPT_RT,
+    // which from 6.13 on can be dynamic too.
+    if (flag, configured) == (None, Some(Preempt::Rt)) {
+        return Preempt::Rt;
+    }
     match (is_dynamic(flag, evidence), evidence.cmdline) {
         (Some(true), Some(cmdline)) => chosen_at_boot(cmdline, evidence).or(configured).unwrap_or_default(),
         (Some(true), None) => Preempt::Unknown,
@@ -167,7 +192,7 @@ fn built_as(flag: Option<Flag>, configured: Option<Preempt>, evidence: &Evidence
 }
 
 /// The model that the kernel was built to start with.
-fn configured(config: &Kconfig) -> Preempt {
+pub(super) fn configured(config: &Kconfig) -> Preempt {
     // The choice names the default even of a dynamic kernel; its `*_BUILD` variants only state what
     // code is included.
     let models = [
@@ -341,6 +366,24 @@ mod tests {
         ] {
             assert_eq!(contradicting, Preempt::Unknown);
         }
+    }
+
+    #[test]
+    fn a_build_string_shows_what_is_not_preempt_rt() {
+        let of = |version, realtime| {
+            is_realtime(&Evidence { version: Some(version), realtime, ..Evidence::default() })
+        };
+        for other in
+            ["#63-Ubuntu SMP PREEMPT_DYNAMIC Tue", "#150-Ubuntu SMP", "#1 SMP PREEMPT_LAZY", "#1 SMP PREEMPT"]
+        {
+            assert_eq!(of(other, None), Some(false), "{other}");
+            assert_eq!(of(other, Some(1)), None, "{other}");
+        }
+        assert_eq!(of("#1 SMP PREEMPT_RT", None), Some(true));
+        assert_eq!(of("#1 SMP PREEMPT RT", None), Some(true));
+        assert_eq!(of("#1 SMP PREEMPT_RT", Some(0)), None);
+        assert_eq!(of("#1 SMP PREEMPT_AUTO", None), None);
+        assert_eq!(is_realtime(&Evidence::default()), None);
     }
 
     #[test]

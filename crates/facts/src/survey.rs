@@ -1,6 +1,8 @@
 //! Everything that is read for an audit: the facts of every run, and what the rules request in
 //! addition.
 
+use super::boot_texts::BootTexts;
+use super::gather::gather_with;
 use super::groups::{Groups, read_groups};
 use super::irqs::{Irqs, read_irqs};
 use super::limits_conf::{LimitsConf, read_limits_conf};
@@ -8,7 +10,7 @@ use super::swaps::{Swaps, read_swaps};
 use super::texts::{Texts, read_texts};
 use super::threads::{Threads, read_threads};
 use super::timer_list::{SWITCHES, may_read_switches, read_watchdog_timers};
-use super::{Fact, Facts, gather};
+use super::{Fact, Facts};
 use host::MachineFiles;
 use model::units::CpuSet;
 
@@ -24,6 +26,8 @@ pub struct SurveyRequest {
 /// A machine as the rules see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Survey {
+    /// Whether only texts were read, and no running kernel.
+    pub is_stopped: bool,
     /// What is read for every run.
     pub facts: Facts,
     /// Settings of one text each.
@@ -45,7 +49,12 @@ pub struct Survey {
 
 /// Reads all that an audit needs; never while measuring.
 pub fn survey(host: &MachineFiles, wanted: &SurveyRequest) -> Survey {
-    survey_beyond(gather(host), host, wanted)
+    survey_with(&BootTexts::default(), host, wanted)
+}
+
+/// As [`survey`], with what is known of the kernel from elsewhere.
+pub fn survey_with(texts: &BootTexts, host: &MachineFiles, wanted: &SurveyRequest) -> Survey {
+    survey_beyond(gather_with(host, texts), host, wanted)
 }
 
 /// As [`survey`], of a machine whose facts were read already.
@@ -54,6 +63,7 @@ pub fn survey_beyond(facts: Facts, host: &MachineFiles, wanted: &SurveyRequest) 
     let switches = may_read_switches(host, &watchdog_timers);
     let texts = wanted.texts.iter().copied().filter(|text| switches || !SWITCHES.contains(text));
     Survey {
+        is_stopped: host.is_stopped(),
         facts,
         texts: read_texts(host, texts),
         irqs: read_irqs(host),

@@ -43,6 +43,7 @@ impl Texts {
             Some(Fact::Absent) => Fact::Absent,
             Some(Fact::Refused(errno)) => Fact::Refused(*errno),
             Some(Fact::Malformed(what)) => Fact::Malformed(what.clone()),
+            Some(Fact::NotRunning) => Fact::NotRunning,
             None | Some(Fact::NotCaptured) => Fact::NotCaptured,
         }
     }
@@ -54,6 +55,7 @@ impl Texts {
             Some(Fact::Refused(errno)) => Fact::Refused(*errno),
             Some(Fact::Malformed(what)) => Fact::Malformed(what.clone()),
             Some(Fact::NotCaptured) => Fact::NotCaptured,
+            Some(Fact::NotRunning) => Fact::NotRunning,
             Some(Fact::Absent) | None => Fact::Absent,
         })
     }
@@ -109,6 +111,9 @@ impl Reader<'_> {
                 "@" => self.host.link(&path),
                 _ => self.text(&path),
             };
+            if content == Fact::NotRunning {
+                return Fact::NotRunning;
+            }
             if content != Fact::Absent {
                 texts.push(Text { path, names, content });
             }

@@ -19,6 +19,8 @@ pub enum Access {
     Absent,
     /// The error number of the refusal.
     Refused(i32),
+    /// Only a running kernel has it, and what is read is none.
+    NotRunning,
 }
 
 impl Access {
@@ -33,6 +35,7 @@ impl Access {
             Fact::Refused(errno) => Access::Refused(*errno),
             Fact::Malformed(_) => Access::Refused(libc::EILSEQ),
             Fact::NotCaptured => Access::Refused(libc::ENODATA),
+            Fact::NotRunning => Access::NotRunning,
         }
     }
 }
@@ -45,6 +48,7 @@ pub(super) fn no_file<T>(seen: &Access) -> Fact<T> {
         Access::Refused(errno) => Fact::Refused(*errno),
         Access::List(_) => Fact::Refused(libc::EISDIR),
         Access::Link(_) => Fact::Refused(libc::ELOOP),
+        Access::NotRunning => Fact::NotRunning,
     }
 }
 

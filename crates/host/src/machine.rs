@@ -69,6 +69,12 @@ impl MachineFiles {
         MachineFiles::of(AccessSource::Memory(answers))
     }
 
+    /// A machine that does not run: its root file system, or nothing where only single texts of it
+    /// are known.
+    pub fn stopped(root: Option<PathBuf>) -> MachineFiles {
+        MachineFiles::of(AccessSource::Stopped(root))
+    }
+
     fn of(source: AccessSource) -> MachineFiles {
         MachineFiles {
             source: Rc::new(source),
@@ -124,13 +130,18 @@ impl MachineFiles {
         matches!(*self.source, AccessSource::Live)
     }
 
+    /// Whether this is a machine that does not run: nothing of its kernel's own is there.
+    pub fn is_stopped(&self) -> bool {
+        matches!(*self.source, AccessSource::Stopped(_))
+    }
+
     /// Whether reading this file asks a running kernel, whose answer may have an effect: a tree can
     /// be the machine itself.
     pub fn asks_the_kernel(&self, path: &str) -> bool {
         match &*self.source {
             AccessSource::Live => true,
             AccessSource::Tree(..) => self.source.is_proc(&self.real(path)),
-            AccessSource::Captured(..) | AccessSource::Memory(_) => false,
+            AccessSource::Captured(..) | AccessSource::Memory(_) | AccessSource::Stopped(_) => false,
         }
     }
 

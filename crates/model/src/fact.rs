@@ -13,6 +13,8 @@ pub enum Fact<T> {
     Malformed(String),
     /// A capture does not hold it: it may be there on the machine, and was not asked for.
     NotCaptured,
+    /// Only a running kernel has it, and what is read is none.
+    NotRunning,
 }
 
 impl<T> Fact<T> {
@@ -37,6 +39,7 @@ impl<T> Fact<T> {
             Fact::Refused(errno) => Fact::Refused(errno),
             Fact::Malformed(what) => Fact::Malformed(what),
             Fact::NotCaptured => Fact::NotCaptured,
+            Fact::NotRunning => Fact::NotRunning,
         }
     }
 

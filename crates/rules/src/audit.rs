@@ -73,6 +73,18 @@ pub struct AuditedMachine {
     pub online: String,
 }
 
+/// The texts that were judged in the place of a running kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct JudgedTexts {
+    /// The file with the kernel's configuration.
+    pub kconfig: Option<String>,
+    /// Options may be left out of that: they count as not set.
+    #[serde(rename = "excerpt")]
+    pub is_excerpt: bool,
+    /// The file with its command line.
+    pub cmdline: Option<String>,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Audit {
     pub schema: &'static str,
@@ -83,6 +95,9 @@ pub struct Audit {
     /// How they were chosen.
     pub chosen: CpuSelection,
     pub host: AuditedMachine,
+    /// The texts that were judged; none where a running kernel was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub texts: Option<JudgedTexts>,
     /// One finding for each rule, in the rules' order.
     pub findings: Vec<Finding>,
     /// How many of each.
@@ -105,6 +120,7 @@ pub fn audit(survey: &Survey, intent: &Intent) -> Audit {
         cpus: intent.cpus.to_string(),
         chosen: intent.chosen,
         host: audited_machine(survey),
+        texts: None,
         findings,
         summary,
     }
@@ -124,7 +140,7 @@ fn audited_machine(survey: &Survey) -> AuditedMachine {
 /// Judges a machine by one rule.
 pub fn finding(knob: &'static Knob, survey: &Survey, intent: &Intent) -> Finding {
     let judged = MachineView::new(survey, intent, knob.reads).judge(knob.judge);
-    let Judgement { verdict, value, wanted, reason, remedy, severity, persistence } = judged;
+    let Judgement { verdict, value, wanted, reason, remedy, severity, persistence, cause: _ } = judged;
     let or = |said: String, otherwise: &str| if said.is_empty() { otherwise.to_owned() } else { said };
     let (none, fails) = (Cmdline::default(), verdict == AuditVerdict::Fail);
     let booted = survey.facts.cmdline.known().unwrap_or(&none);

@@ -74,6 +74,18 @@ impl Keyword for Severity {
     }
 }
 
+/// The reason for which a judgement is unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnknownCause {
+    /// What was read does not decide it.
+    #[default]
+    Undecided,
+    /// A text was refused, malformed or not captured.
+    Unreadable,
+    /// Only a running kernel has it, and what was read is none.
+    NotRunning,
+}
+
 /// The judgement of a rule on a machine. Empty fields take those of the rule's record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {
@@ -92,6 +104,8 @@ pub struct Judgement {
     /// How long it lasts, if nothing has to be done and the setting is not as persistent as the
     /// rule's record states.
     pub persistence: Option<Persistence>,
+    /// Why it is unknown, if it is.
+    pub cause: UnknownCause,
 }
 
 /// A judgement; one that returns early, because something is not known or not applicable,
@@ -108,6 +122,7 @@ impl Judgement {
             remedy: Remedy::default(),
             severity: None,
             persistence: None,
+            cause: UnknownCause::default(),
         }
     }
 
@@ -124,6 +139,11 @@ impl Judgement {
     /// Cannot be determined; why not, and what would help.
     pub fn unknown(reason: impl Into<String>) -> Judgement {
         Judgement::new(AuditVerdict::Unknown, "", reason)
+    }
+
+    /// Sets why it is unknown.
+    pub fn cause(self, cause: UnknownCause) -> Judgement {
+        Judgement { cause, ..self }
     }
 
     /// The rule's condition is not met; `reason` names the condition.
@@ -167,46 +187,76 @@ impl Judgement {
 
     /// All must pass: a part that fails decides, with its reasons; else one that is unknown does.
     ///
-    /// Parts that do not apply are left out; if none applies, the first gives the reason.
+    /// Parts that do not apply are left out, and those that only a running kernel decides where none
+    /// runs; if none applies, the first gives the reason.
     pub fn all(legs: impl IntoIterator<Item = Judged>) -> Judged {
-        Judgement::joined(legs, [AuditVerdict::Fail, AuditVerdict::Unknown, AuditVerdict::Pass], Remedy::all)
+        Judgement::joined(
+            legs,
+            [LegKind::Fail, LegKind::Unknown, LegKind::Pass, LegKind::NotRunning],
+            Remedy::all,
+        )
     }
 
     /// One must pass: a part that passes decides; else one that is unknown does, for it might.
     ///
     /// Parts that do not apply are left out; if all fail, all give their reasons.
     pub fn any(legs: impl IntoIterator<Item = Judged>) -> Judged {
-        Judgement::joined(legs, [AuditVerdict::Pass, AuditVerdict::Unknown, AuditVerdict::Fail], Remedy::any)
+        Judgement::joined(
+            legs,
+            [LegKind::Pass, LegKind::Unknown, LegKind::NotRunning, LegKind::Fail],
+            Remedy::any,
+        )
     }
 
-    /// Joins the parts with the first verdict that any of them has.
+    fn leg_kind(&self) -> Option<LegKind> {
+        match (self.verdict, self.cause) {
+            (AuditVerdict::Pass, _) => Some(LegKind::Pass),
+            (AuditVerdict::Fail, _) => Some(LegKind::Fail),
+            (AuditVerdict::Unknown, UnknownCause::NotRunning) => Some(LegKind::NotRunning),
+            (AuditVerdict::Unknown, _) => Some(LegKind::Unknown),
+            (AuditVerdict::NotApplicable, _) => None,
+        }
+    }
+
+    /// Joins the parts of the first kind that there is.
     fn joined(
         legs: impl IntoIterator<Item = Judged>,
-        order: [AuditVerdict; 3],
+        order: [LegKind; 4],
         remedies: fn(Vec<Remedy>) -> Remedy,
     ) -> Judged {
         let legs: Vec<Judgement> = legs.into_iter().map(|leg| leg.unwrap_or_else(|early| early)).collect();
-        for verdict in order {
-            let mut deciding = legs.iter().filter(|leg| leg.verdict == verdict).peekable();
-            if deciding.peek().is_none() {
-                continue;
-            }
-            let deciding: Vec<&Judgement> = deciding.collect();
+        for kind in order {
+            let deciding: Vec<&Judgement> = legs.iter().filter(|leg| leg.leg_kind() == Some(kind)).collect();
+            let Some(first) = deciding.first() else { continue };
             let words = |of: fn(&Judgement) -> &str| join(deciding.iter().map(|leg| of(leg)));
             return Ok(Judgement {
-                verdict,
+                verdict: first.verdict,
                 value: words(|leg| &leg.value),
                 wanted: words(|leg| &leg.wanted),
                 reason: words(|leg| &leg.reason),
                 remedy: remedies(deciding.iter().map(|leg| leg.remedy.clone()).collect()),
                 severity: deciding.iter().filter_map(|leg| leg.severity).max(),
                 persistence: deciding.iter().find_map(|leg| leg.persistence),
+                cause: deciding
+                    .iter()
+                    .map(|leg| leg.cause)
+                    .find(|cause| *cause != UnknownCause::Undecided)
+                    .unwrap_or_default(),
             });
         }
         legs.into_iter()
             .next()
             .map_or_else(|| Ok(Judgement::not_applicable("there is nothing of the kind on this machine")), Ok)
     }
+}
+
+/// The kinds of parts that a joined judgement distinguishes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LegKind {
+    Pass,
+    Fail,
+    Unknown,
+    NotRunning,
 }
 
 /// Words once each, with `; ` between them.
@@ -230,6 +280,7 @@ mod tests {
             'p' => Ok(Judgement::pass(format!("p{n}"))),
             'f' => Ok(Judgement::fail(format!("f{n}"))),
             'u' => Err(Judgement::unknown(format!("u{n}"))),
+            'r' => Err(Judgement::unknown(format!("r{n}")).cause(UnknownCause::NotRunning)),
             _ => Err(Judgement::not_applicable(format!("n{n}"))),
         };
         let judged = join(legs.chars().enumerate().map(leg).collect()).unwrap();
@@ -245,6 +296,9 @@ mod tests {
         check(all, "pfpf", "fail f1; f3");
         check(all, "pun", "unknown u1");
         check(all, "np", "pass p1");
+        check(all, "rp", "pass p1");
+        check(all, "rnr", "unknown r0; r2");
+        check(all, "prf", "fail f2");
         check(all, "nn", "not-applicable n0");
         check(all, "", "not-applicable there is nothing of the kind on this machine");
     }
@@ -255,6 +309,7 @@ mod tests {
         check(any, "fpu", "pass p1");
         check(any, "fu", "unknown u1");
         check(any, "nff", "fail f1; f2");
+        check(any, "fr", "unknown r1");
         check(any, "nn", "not-applicable n0");
     }
 

@@ -1,9 +1,12 @@
 //! Unknown as a judgement: why a text that a rule needs is unknown, and the remedy.
 
-use crate::judgement::Judgement;
+use crate::judgement::{Judgement, UnknownCause};
 use facts::Fact;
 use model::error::run_with;
 use model::fact::errno_name;
+
+/// The name of the configuration in what is said of it.
+pub const KCONFIG: &str = "the kernel's configuration";
 
 /// The unknown judgement for a text that is not there.
 pub fn unknown_absent(what: &str) -> Judgement {
@@ -24,7 +27,19 @@ fn capability_for(what: &str) -> &'static str {
 
 /// The unknown judgement for a text that was refused or malformed, with what would help.
 pub fn unknown_from<T>(what: &str, fact: &Fact<T>) -> Judgement {
-    Judgement::unknown(match fact {
+    let cause = match fact {
+        Fact::NotRunning => UnknownCause::NotRunning,
+        Fact::Absent | Fact::Known(_) => UnknownCause::Undecided,
+        Fact::Refused(_) | Fact::Malformed(_) | Fact::NotCaptured => UnknownCause::Unreadable,
+    };
+    let reason = match fact {
+        Fact::NotRunning if what == "/proc/cmdline" => {
+            "needs the running kernel, or a boot loader's text with its command line".to_owned()
+        }
+        Fact::NotRunning if what == KCONFIG => {
+            "needs the kernel's configuration: name it with --kconfig FILE".to_owned()
+        }
+        Fact::NotRunning => format!("needs the running kernel: only that has {what}"),
         Fact::Refused(errno @ (libc::EACCES | libc::EPERM)) => {
             format!("{what} may not be read ({}): {}", errno_name(*errno), run_with(capability_for(what)))
         }
@@ -32,5 +47,6 @@ pub fn unknown_from<T>(what: &str, fact: &Fact<T>) -> Judgement {
         Fact::Refused(errno) => format!("{what} cannot be read ({})", errno_name(*errno)),
         Fact::Malformed(why) => format!("{what} is not understood: {why}"),
         Fact::Absent | Fact::Known(_) => format!("{what} is not there"),
-    })
+    };
+    Judgement::unknown(reason).cause(cause)
 }

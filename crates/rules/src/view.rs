@@ -7,8 +7,8 @@ use std::cell::Cell;
 
 use super::intent::{CpuSelection, Intent, Profile};
 use super::isolation::isolated_cpus;
-use super::judgement::{AuditVerdict, Judged, Judgement};
-use super::unknown::{unknown_absent, unknown_from};
+use super::judgement::{AuditVerdict, Judged, Judgement, UnknownCause};
+use super::unknown::{KCONFIG, unknown_absent, unknown_from};
 use facts::cmdline::Cmdline;
 use facts::kconfig::Kconfig;
 use facts::line::{parse_cpus, parse_i64, parse_line};
@@ -39,10 +39,12 @@ impl<'a> MachineView<'a> {
     pub fn judge(&self, judge: fn(&MachineView) -> Judged) -> Judgement {
         let judged = judge(self).unwrap_or_else(|early| early);
         let decided = matches!(judged.verdict, AuditVerdict::Pass | AuditVerdict::Fail);
-        if decided && self.asked_cpus.get() && self.intent.cpus.is_empty() {
-            return self.no_cpus();
-        }
-        judged
+        let judged = if decided && self.asked_cpus.get() && self.intent.cpus.is_empty() {
+            self.no_cpus()
+        } else {
+            judged
+        };
+        if self.survey.is_stopped { without_running(judged) } else { judged }
     }
 
     /// The facts of every run.
@@ -160,7 +162,7 @@ impl<'a> MachineView<'a> {
                 "the kernel's configuration is not there: put it at /boot/config-RELEASE, or \
                  build with CONFIG_IKCONFIG_PROC",
             )),
-            config => self.known(config, "the kernel's configuration"),
+            config => self.known(config, KCONFIG),
         }
     }
 
@@ -219,5 +221,17 @@ impl<'a> MachineView<'a> {
             "" => Err(Judgement::unknown("nothing tells whether this machine is a virtual one")),
             name => Ok(name != "none"),
         }
+    }
+}
+
+/// The judgement where no kernel runs: what only one tells does not apply; a text that cannot be
+/// understood stays unknown.
+fn without_running(judged: Judgement) -> Judgement {
+    match (judged.verdict, judged.cause) {
+        (AuditVerdict::Unknown, UnknownCause::NotRunning) => Judgement::not_applicable(judged.reason),
+        (AuditVerdict::Unknown, UnknownCause::Undecided) => {
+            Judgement::not_applicable(format!("needs the running kernel: {}", judged.reason))
+        }
+        _ => judged,
     }
 }

@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
+use super::kernel_texts::{MachineTexts, open_machine};
 use bundle::capture;
 use bundle::read::Bundle;
+use facts::Fact;
 use facts::cmdline::Cmdline;
-use facts::survey::{Survey, SurveyRequest, survey};
+use facts::survey::{Survey, SurveyRequest, survey_with};
 use host::MachineFiles;
 use model::error::{Exit, Failure, Result};
 use model::plan::CopyBlock;
@@ -92,10 +94,25 @@ pub fn survey_request() -> SurveyRequest {
 /// Judges a machine's settings for a profile and the CPUs that were named; else for those that are
 /// isolated, or all.
 pub fn judge(machine: MachineSource, profile: Profile, cpus: Option<&CpuSet>) -> Result<Audited> {
-    let files = machine.open()?;
-    let survey = survey(&files, &survey_request());
+    judge_with(machine, None, profile, cpus)
+}
+
+/// As [`judge`], by a configuration that takes the place of the machine's own; of this machine it
+/// is judged alone.
+pub fn judge_with(
+    machine: MachineSource,
+    kconfig: Option<&Path>,
+    profile: Profile,
+    cpus: Option<&CpuSet>,
+) -> Result<Audited> {
+    let MachineTexts { files, texts, judged } = open_machine(machine, kconfig)?;
+    let survey = survey_with(&texts, &files, &survey_request());
+    if let (Some(path), Fact::Malformed(why)) = (kconfig, &survey.facts.kconfig) {
+        return Err(Failure::usage(format!("--kconfig: {}: {why}", quoted(path))));
+    }
     let intent = intent(&survey, profile, cpus).map_err(Failure::usage)?;
-    Ok(Audited { audit: audit(&survey, &intent), files, survey, intent })
+    let audit = Audit { texts: judged, ..audit(&survey, &intent) };
+    Ok(Audited { audit, files, survey, intent })
 }
 
 /// What a hunt says that each setting would gain.
@@ -133,7 +150,8 @@ impl<'a> MachineSource<'a> {
             MachineSource::Tree(root) => match host::is_dir(root) {
                 Ok(true) => Ok(MachineFiles::tree(root)),
                 Ok(false) => Err(Failure::usage(format!(
-                    "--root: {} is no folder: give a copy of a file system",
+                    "--root: {} is no folder: give a copy of a file system; `onbeat audit --kconfig FILE` \
+                     judges a kernel configuration",
                     quoted(root)
                 ))),
                 Err(error) => {

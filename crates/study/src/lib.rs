@@ -17,6 +17,7 @@ mod cycle_seconds;
 pub mod explain;
 pub mod findings;
 pub mod isolating;
+mod kernel_texts;
 pub mod measurement;
 pub mod page;
 pub mod parallel;

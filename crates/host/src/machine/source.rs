@@ -27,6 +27,18 @@ pub enum AccessSource {
     Captured(PathBuf, Accesses),
     /// Accesses alone; what is not among them is absent.
     Memory(Accesses),
+    /// The root file system of a machine that does not run; none where only single texts of it are
+    /// known.
+    Stopped(Option<PathBuf>),
+}
+
+/// What the kernel makes while it runs, and programs while they do.
+const OF_RUNNING: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/var/run"];
+
+fn is_of_running(path: &str) -> bool {
+    let below =
+        |top: &&str| path.strip_prefix(*top).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    OF_RUNNING.iter().any(|top| below(&top))
 }
 
 impl AccessSource {
@@ -39,7 +51,8 @@ impl AccessSource {
                 let above = path.match_indices('/').skip(1).map(|(end, _)| answers.get(&path[..end]));
                 above.flatten().find(|seen| matches!(seen, Access::Refused(_)))
             }),
-            AccessSource::Live | AccessSource::Tree(..) => None,
+            AccessSource::Stopped(root) if root.is_none() || is_of_running(path) => Some(&Access::NotRunning),
+            AccessSource::Live | AccessSource::Tree(..) | AccessSource::Stopped(_) => None,
         }
     }
 
@@ -134,7 +147,10 @@ impl AccessSource {
             }
             AccessSource::Tree(root, links) => (root, *links),
             AccessSource::Captured(root, _) => (root, Links::Beneath),
-            AccessSource::Memory(_) => return Err(io::Error::from_raw_os_error(libc::ENOENT)),
+            AccessSource::Stopped(Some(root)) => (root, Links::Rebased),
+            AccessSource::Memory(_) | AccessSource::Stopped(None) => {
+                return Err(io::Error::from_raw_os_error(libc::ENOENT));
+            }
         };
         // Another's tree: neither `..` nor a link may lead out of it.
         let root = rustix::fs::open(root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;

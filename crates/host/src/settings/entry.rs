@@ -91,7 +91,9 @@ impl<'a> Entry<'a> {
                 return Ok(Applied::Refused(format!("it cannot be read: {}", errno_name(errno))));
             }
             Fact::Malformed(what) => return Ok(Applied::Refused(format!("it cannot be read: {what}"))),
-            Fact::NotCaptured => return Ok(Applied::Refused("it cannot be read".to_owned())),
+            Fact::NotCaptured | Fact::NotRunning => {
+                return Ok(Applied::Refused("it cannot be read".to_owned()));
+            }
         };
         let others = self.others(setting, old.as_deref());
         let step = self.steps;

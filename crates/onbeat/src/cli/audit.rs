@@ -17,7 +17,7 @@ use rules::audit::Audit;
 use rules::audit_diff::{DiffVerdict, diff};
 use rules::intent::Profile;
 use rules::judgement::{AuditVerdict, Severity};
-use study::audit::{MachineSource, hunt_gains, judge};
+use study::audit::{MachineSource, hunt_gains, judge, judge_with};
 
 /// Judge the machine's settings for real time
 ///
@@ -29,7 +29,7 @@ use study::audit::{MachineSource, hunt_gains, judge};
 #[command(
     mut_arg("json", |arg| arg.help("Write the findings as JSON; `-` is standard output, which then holds nothing else")),
     mut_arg("quiet", |arg| arg.help("Print only whether a gate failed")),
-    after_help = "Examples:\n  onbeat audit\n  onbeat audit --cpus 2-3 --profile busy-poll\n  onbeat capture -o board && onbeat audit --bundle board --html board.html\n  onbeat audit -q --fail-on high --junit audit.xml\n  onbeat audit --hunt --copy                   what the newest hunt lost most time to, and what to copy where\n  onbeat audit --diff board                    what has become worse since that capture"
+    after_help = "Examples:\n  onbeat audit\n  onbeat audit --cpus 2-3 --profile busy-poll\n  onbeat capture -o board && onbeat audit --bundle board --html board.html\n  onbeat audit --kconfig build/.config          a kernel before its first boot\n  onbeat audit -q --fail-on high --junit audit.xml\n  onbeat audit --hunt --copy                   what the newest hunt lost most time to, and what to copy where\n  onbeat audit --diff board                    what has become worse since that capture"
 )]
 pub struct Args {
     /// What the machine is for
@@ -44,6 +44,10 @@ pub struct Args {
     /// Judge a copy of a machine's file system: what it lacks counts as absent
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
+    /// Judge a kernel's configuration, a .config as it is or in gzip: alone, or as that of --root or
+    /// --bundle
+    #[arg(long, value_name = "FILE", conflicts_with = "diff")]
+    kconfig: Option<PathBuf>,
     /// Exit with 3 if a rule of this severity or above fails
     #[arg(long, value_name = "SEVERITY", value_parser = keyword::<Severity>())]
     fail_on: Option<Severity>,
@@ -96,7 +100,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     }
     let hunt = args.hunt.as_ref().map(|run| ChosenRun::of(run.as_ref(), true, environment)).transpose()?;
     let gains = hunt.as_ref().map(|hunt| hunt_gains(&hunt.path)).transpose()?;
-    let audited = judge(machine, args.profile, asked.as_ref())?;
+    let audited = judge_with(machine, args.kconfig.as_deref(), args.profile, asked.as_ref())?;
     outputs.json_pretty(&args.output.json, &audited.audit);
     outputs.write(&args.junit, || Ok(junit::render(&audited.audit)));
     outputs.write(&args.html, || audited.page(gains.as_ref()));

@@ -106,7 +106,7 @@ fn policy(policy: Option<RtPolicy>) -> &'static str {
 fn unread<T>(what: &str, outcome: &Fact<T>) -> Option<String> {
     Some(match outcome {
         Fact::Known(_) => return None,
-        Fact::Absent | Fact::NotCaptured => format!("{what} is not in /proc"),
+        Fact::Absent | Fact::NotCaptured | Fact::NotRunning => format!("{what} is not in /proc"),
         Fact::Refused(errno) => format!("{what} could not be read ({})", errno_name(*errno)),
         Fact::Malformed(why) => format!("{what} was not understood ({why})"),
     })

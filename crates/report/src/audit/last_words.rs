@@ -83,6 +83,7 @@ mod tests {
                 virtualization: String::new(),
                 online: String::new(),
             },
+            texts: None,
             findings: Vec::new(),
             summary: VerdictCounts { pass: 7, ..VerdictCounts::default() },
         };

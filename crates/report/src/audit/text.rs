@@ -8,7 +8,7 @@ use crate::palette::{BOLD, Palette, RED, YELLOW};
 use crate::words::{clean, filled, several, wrapped};
 use model::keyword::Keyword;
 use model::plan::CopyBlock;
-use rules::audit::{Audit, Finding};
+use rules::audit::{Audit, Finding, JudgedTexts};
 use rules::intent::CpuSelection;
 use rules::judgement::{AuditVerdict, Severity};
 
@@ -58,6 +58,9 @@ pub fn render(audit: &Audit, gains: Option<&HuntGains>, width: usize, color: boo
 
 /// What was judged, and for what.
 pub fn conditions(audit: &Audit) -> String {
+    if let Some(texts) = &audit.texts {
+        return without_running(audit, texts);
+    }
     let host = &audit.host;
     let or = |text: &str, otherwise: &str| if text.is_empty() { otherwise.to_owned() } else { clean(text) };
     let machine = match host.virtualization.as_str() {
@@ -85,6 +88,29 @@ pub fn conditions(audit: &Audit) -> String {
         audit.profile,
         or(&audit.cpus, if audit.chosen == CpuSelection::Isolated { "none" } else { "unknown" }),
     )
+}
+
+/// The same where texts were judged, and no running kernel.
+fn without_running(audit: &Audit, texts: &JudgedTexts) -> String {
+    let host = &audit.host;
+    let kconfig = texts.kconfig.as_ref().map(|path| {
+        let machine =
+            if host.machine.is_empty() { String::new() } else { format!(" for {}", clean(&host.machine)) };
+        let rest =
+            if texts.is_excerpt { " (an excerpt: options that it leaves out count as not set)" } else { "" };
+        let release =
+            if host.release.is_empty() { "of unknown release".into() } else { clean(&host.release) };
+        format!("kernel configuration {}, {release}{machine}, preemption {}{rest}", clean(path), host.preempt)
+    });
+    let cmdline = texts.cmdline.as_ref().map(|path| format!("command line of {}", clean(path)));
+    let judged: Vec<String> = kconfig.into_iter().chain(cmdline).collect();
+    let judged = if judged.is_empty() {
+        "neither a configuration nor a command line".into()
+    } else {
+        judged.join("; ")
+    };
+    let cpus = if audit.cpus.is_empty() { String::new() } else { format!(" for CPU {}", clean(&audit.cpus)) };
+    format!("Judged: {judged}; no running kernel; as {}{cpus}.", audit.profile)
 }
 
 fn fields(page: &mut String, found: &Finding, gain: &str, width: usize) {
@@ -172,6 +198,7 @@ mod tests {
                 virtualization: "none".into(),
                 online: "0-3".into(),
             },
+            texts: None,
             findings: vec![
                 found("a", AuditVerdict::Fail, Severity::Low),
                 found("b", AuditVerdict::Fail, Severity::Fatal),

@@ -187,7 +187,7 @@ fn by_precedence(folder: &MachineFiles, places: &[&str], kind: ImportKind) -> Re
             Fact::Malformed(what) => {
                 return Err(Failure::usage(format!("{}: {what}: give one file", quoted(&path))));
             }
-            Fact::NotCaptured => {}
+            Fact::NotCaptured | Fact::NotRunning => {}
         }
     }
     Ok(files)

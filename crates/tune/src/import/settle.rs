@@ -128,6 +128,7 @@ fn reading_of(target: ImportTarget, setting: &Setting) -> Result<String, String>
         Fact::Refused(errno) => Err(format!("it cannot be read ({})", model::fact::errno_name(errno))),
         Fact::Malformed(what) => Err(format!("it cannot be read: {what}")),
         Fact::NotCaptured => Err("whether it exists is not in this capture".to_owned()),
+        Fact::NotRunning => Err("only a running kernel has it".to_owned()),
     }
 }
 
