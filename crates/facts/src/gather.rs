@@ -35,12 +35,14 @@ pub fn gather_with(host: &MachineFiles, texts: &BootTexts) -> Facts {
     let version = reader.read("/proc/sys/kernel/version", parse_line);
     let cmdline = reader.cmdline();
     let (kconfig, own_kconfig) = reader.kconfig(release.known(), version.known());
+    // Of a kernel that does not run, the model is the one that it was built to start with.
+    let no_parameter = cmdline::Cmdline::default();
     let evidence = preempt::Evidence {
         release: release.known().map(String::as_str),
         version: version.known().map(String::as_str),
         realtime: reader.read("/sys/kernel/realtime", parse_i64).known().copied(),
         selected: reader.read("/sys/kernel/debug/sched/preempt", preempt::parse_selected).known().copied(),
-        cmdline: cmdline.known(),
+        cmdline: cmdline.known().or((cmdline == Fact::NotRunning).then_some(&no_parameter)),
         kconfig: kconfig.known(),
         own_kconfig,
     };

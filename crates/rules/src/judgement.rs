@@ -75,15 +75,15 @@ impl Keyword for Severity {
 }
 
 /// The reason for which a judgement is unknown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum UnknownCause {
     /// What was read does not decide it.
     #[default]
     Undecided,
-    /// A text was refused, malformed or not captured.
-    Unreadable,
     /// Only a running kernel has it, and what was read is none.
     NotRunning,
+    /// A text was refused, malformed or not captured.
+    Unreadable,
 }
 
 /// The judgement of a rule on a machine. Empty fields take those of the rule's record.
@@ -192,7 +192,7 @@ impl Judgement {
     pub fn all(legs: impl IntoIterator<Item = Judged>) -> Judged {
         Judgement::joined(
             legs,
-            [LegKind::Fail, LegKind::Unknown, LegKind::Pass, LegKind::NotRunning],
+            [LegKind::Fail, LegKind::Unknown, LegKind::Pass, LegKind::NotRunning, LegKind::Silent],
             Remedy::all,
         )
     }
@@ -203,13 +203,14 @@ impl Judgement {
     pub fn any(legs: impl IntoIterator<Item = Judged>) -> Judged {
         Judgement::joined(
             legs,
-            [LegKind::Pass, LegKind::Unknown, LegKind::NotRunning, LegKind::Fail],
+            [LegKind::Pass, LegKind::Silent, LegKind::Unknown, LegKind::NotRunning, LegKind::Fail],
             Remedy::any,
         )
     }
 
     fn leg_kind(&self) -> Option<LegKind> {
         match (self.verdict, self.cause) {
+            (AuditVerdict::Pass, _) if self.value.is_empty() => Some(LegKind::Silent),
             (AuditVerdict::Pass, _) => Some(LegKind::Pass),
             (AuditVerdict::Fail, _) => Some(LegKind::Fail),
             (AuditVerdict::Unknown, UnknownCause::NotRunning) => Some(LegKind::NotRunning),
@@ -221,12 +222,17 @@ impl Judgement {
     /// Joins the parts of the first kind that there is.
     fn joined(
         legs: impl IntoIterator<Item = Judged>,
-        order: [LegKind; 4],
+        order: [LegKind; 5],
         remedies: fn(Vec<Remedy>) -> Remedy,
     ) -> Judged {
         let legs: Vec<Judgement> = legs.into_iter().map(|leg| leg.unwrap_or_else(|early| early)).collect();
         for kind in order {
-            let deciding: Vec<&Judgement> = legs.iter().filter(|leg| leg.leg_kind() == Some(kind)).collect();
+            let mut deciding: Vec<&Judgement> =
+                legs.iter().filter(|leg| leg.leg_kind() == Some(kind)).collect();
+            if kind == LegKind::NotRunning {
+                // The first text that is missing says enough.
+                deciding.truncate(1);
+            }
             let Some(first) = deciding.first() else { continue };
             let words = |of: fn(&Judgement) -> &str| join(deciding.iter().map(|leg| of(leg)));
             return Ok(Judgement {
@@ -237,11 +243,7 @@ impl Judgement {
                 remedy: remedies(deciding.iter().map(|leg| leg.remedy.clone()).collect()),
                 severity: deciding.iter().filter_map(|leg| leg.severity).max(),
                 persistence: deciding.iter().find_map(|leg| leg.persistence),
-                cause: deciding
-                    .iter()
-                    .map(|leg| leg.cause)
-                    .find(|cause| *cause != UnknownCause::Undecided)
-                    .unwrap_or_default(),
+                cause: deciding.iter().map(|leg| leg.cause).max().unwrap_or_default(),
             });
         }
         legs.into_iter()
@@ -254,6 +256,8 @@ impl Judgement {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LegKind {
     Pass,
+    /// It passes without a word of what was found: nothing stands against it.
+    Silent,
     Fail,
     Unknown,
     NotRunning,
@@ -297,7 +301,7 @@ mod tests {
         check(all, "pun", "unknown u1");
         check(all, "np", "pass p1");
         check(all, "rp", "pass p1");
-        check(all, "rnr", "unknown r0; r2");
+        check(all, "rnr", "unknown r0");
         check(all, "prf", "fail f2");
         check(all, "nn", "not-applicable n0");
         check(all, "", "not-applicable there is nothing of the kind on this machine");

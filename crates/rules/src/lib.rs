@@ -43,6 +43,8 @@ pub mod setting;
 mod tests;
 pub mod unknown;
 pub mod view;
+#[cfg(test)]
+mod without_running;
 pub mod words;
 pub mod workqueues;
 

@@ -39,6 +39,9 @@ pub fn unknown_from<T>(what: &str, fact: &Fact<T>) -> Judgement {
         Fact::NotRunning if what == KCONFIG => {
             "needs the kernel's configuration: name it with --kconfig FILE".to_owned()
         }
+        Fact::NotRunning if what.starts_with("/etc/") => {
+            format!("needs the whole file system: {what} is not there")
+        }
         Fact::NotRunning => format!("needs the running kernel: only that has {what}"),
         Fact::Refused(errno @ (libc::EACCES | libc::EPERM)) => {
             format!("{what} may not be read ({}): {}", errno_name(*errno), run_with(capability_for(what)))

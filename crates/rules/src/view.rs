@@ -27,24 +27,47 @@ pub struct MachineView<'a> {
     pub reads: &'static [&'static str],
     /// Whether the rule used the audited CPUs.
     asked_cpus: Cell<bool>,
+    /// Whether the rule used the kernel's configuration.
+    asked_kconfig: Cell<bool>,
+    /// Whether what only a running kernel has counts as absent.
+    as_absent: bool,
 }
 
 impl<'a> MachineView<'a> {
     /// A machine before the judge of a rule that reads these patterns.
     pub fn new(survey: &'a Survey, intent: &'a Intent, reads: &'static [&'static str]) -> MachineView<'a> {
-        MachineView { survey, intent, reads, asked_cpus: Cell::new(false) }
+        MachineView {
+            survey,
+            intent,
+            reads,
+            asked_cpus: Cell::new(false),
+            asked_kconfig: Cell::new(false),
+            as_absent: false,
+        }
+    }
+
+    /// The judgement; where no kernel runs, what only one tells does not apply.
+    pub fn judge(&self, judge: fn(&MachineView) -> Judged) -> Judgement {
+        let judged = self.judge_known(judge);
+        if !self.survey.is_stopped || judged.verdict != AuditVerdict::Unknown {
+            return judged;
+        }
+        self.by_kconfig(judge).unwrap_or_else(|| without_running(judged))
+    }
+
+    /// The judgement of a kernel whose configuration alone decides it: one that was built without
+    /// an option has none of its files.
+    fn by_kconfig(&self, judge: fn(&MachineView) -> Judged) -> Option<Judgement> {
+        let view = MachineView { as_absent: true, ..MachineView::new(self.survey, self.intent, self.reads) };
+        let judged = view.judge_known(judge);
+        (view.asked_kconfig.get() && judged.verdict != AuditVerdict::Unknown).then_some(judged)
     }
 
     /// The judgement, unless it is about CPUs of which none is known: of none everything is true.
-    pub fn judge(&self, judge: fn(&MachineView) -> Judged) -> Judgement {
+    fn judge_known(&self, judge: fn(&MachineView) -> Judged) -> Judgement {
         let judged = judge(self).unwrap_or_else(|early| early);
         let decided = matches!(judged.verdict, AuditVerdict::Pass | AuditVerdict::Fail);
-        let judged = if decided && self.asked_cpus.get() && self.intent.cpus.is_empty() {
-            self.no_cpus()
-        } else {
-            judged
-        };
-        if self.survey.is_stopped { without_running(judged) } else { judged }
+        if decided && self.asked_cpus.get() && self.intent.cpus.is_empty() { self.no_cpus() } else { judged }
     }
 
     /// The facts of every run.
@@ -69,6 +92,7 @@ impl<'a> MachineView<'a> {
         match self.survey.texts.all(pattern) {
             Fact::Known(texts) => Ok(texts),
             Fact::Absent => Ok(&[]),
+            Fact::NotRunning if self.as_absent => Ok(&[]),
             other => Err(unknown_from(pattern, &other)),
         }
     }
@@ -102,6 +126,7 @@ impl<'a> MachineView<'a> {
         match self.survey.texts.one(path).parse(parse) {
             Fact::Known(value) => Ok(Some(value)),
             Fact::Absent => Ok(None),
+            Fact::NotRunning if self.as_absent => Ok(None),
             other => Err(unknown_from(path, &other)),
         }
     }
@@ -156,6 +181,7 @@ impl<'a> MachineView<'a> {
     }
 
     pub fn kconfig(&self) -> Result<&'a Kconfig, Judgement> {
+        self.asked_kconfig.set(true);
         let config = &self.facts().kconfig;
         match config {
             Fact::Absent => Err(Judgement::unknown(

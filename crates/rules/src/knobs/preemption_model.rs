@@ -21,8 +21,8 @@ pub static KNOB: Knob = Knob {
     detection: "The build string of the kernel, /sys/kernel/realtime, the model selected in \
                 debugfs, the command line and the kernel's configuration are weighed, the running \
                 kernel's own word first; where what is left contradicts itself, or too little is \
-                left, the model is unknown. PREEMPT_RT is built in and never reached by \
-                `preempt=`.",
+                left, the model is unknown; that it is not PREEMPT_RT the build string shows alone. \
+                PREEMPT_RT is built in and never reached by `preempt=`.",
     side_effects: "Another kernel. PREEMPT_RT takes some throughput, and out-of-tree drivers may \
                    not be fit for it.",
     wanted: "rt",
@@ -99,10 +99,12 @@ fn untold(machine: &MachineView) -> Judgement {
 
 fn judge(machine: &MachineView) -> Judged {
     let model = machine.facts().preempt;
-    let value = model.name();
-    if model == Preempt::Unknown {
-        return Err(untold(machine));
-    }
+    // The build string alone excludes PREEMPT_RT; which of the others it is matters to audio.
+    let value = match (model, machine.facts().realtime) {
+        (Preempt::Unknown, Some(false)) if !machine.has_profile(Profile::Audio) => "not PREEMPT_RT",
+        (Preempt::Unknown, _) => return Err(untold(machine)),
+        _ => model.name(),
+    };
     // Periods of milliseconds can be kept with full preemption; so can a CPU that hardly enters the
     // kernel.
     let (audio, polls) = (machine.has_profile(Profile::Audio), machine.has_profile(Profile::BusyPoll));
@@ -134,6 +136,21 @@ mod tests {
             check(&KNOB, &format!("{version} {gone}"), "unknown");
             let voluntary = "/sys/kernel/debug/sched/preempt: none (voluntary) full";
             check(&KNOB, &format!("{version} {gone}\n{voluntary}"), "fail fatal voluntary");
+        }
+    }
+
+    /// A container: no debugfs, no configuration, and the word of the build string.
+    #[test]
+    fn the_build_string_excludes_preempt_rt() {
+        for flag in ["PREEMPT_DYNAMIC", "", "PREEMPT_LAZY"] {
+            let edits = format!(
+                "/proc/sys/kernel/version: #63-Ubuntu SMP {flag} Tue\n/sys/kernel/realtime absent\n\
+                 /sys/kernel/debug absent\n/boot absent"
+            );
+            check(&KNOB, &edits, "fail fatal not PREEMPT_RT");
+            check(&KNOB, &format!("{edits}\n--profile busy-poll"), "fail high not PREEMPT_RT");
+            check(&KNOB, &format!("{edits}\n--profile audio"), "unknown");
+            check(&KNOB, &edits.replace("realtime absent", "realtime: 1"), "unknown");
         }
     }
 

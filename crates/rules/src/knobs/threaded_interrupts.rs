@@ -9,7 +9,6 @@ use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use model::slice::SliceKind;
-use model::vocabulary::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "threaded-interrupts",
@@ -74,10 +73,10 @@ fn is_offered(machine: &MachineView) -> Result<bool, Judgement> {
 }
 
 fn judge(machine: &MachineView) -> Judged {
-    match machine.facts().preempt {
-        Preempt::Rt => return Ok(Judgement::pass("forced by PREEMPT_RT")),
-        Preempt::Unknown => return Err(Judgement::unknown("the preemption model is not known")),
-        _ => {}
+    match machine.facts().realtime {
+        Some(true) => return Ok(Judgement::pass("forced by PREEMPT_RT")),
+        None => return Err(Judgement::unknown("the preemption model is not known")),
+        Some(false) => {}
     }
     if !machine.cmdline()?.has("threadirqs") {
         // A polling task has no interrupts on its CPU, where all is set well.
@@ -111,6 +110,14 @@ mod tests {
         check(&KNOB, &format!("{FULL}\ncmdline + threadirqs\n/boot refused"), "pass threadirqs");
         let elsewhere = "/proc/sys/kernel/arch: alpha";
         check(&KNOB, &format!("{FULL}\ncmdline + threadirqs\n/boot refused\n{elsewhere}"), "unknown");
+    }
+
+    #[test]
+    fn the_build_string_is_enough() {
+        let container = "/proc/sys/kernel/version: #63-Ubuntu SMP PREEMPT_DYNAMIC Tue\n\
+                         /sys/kernel/realtime absent\n/sys/kernel/debug absent\n/boot absent";
+        check(&KNOB, container, "fail high no threadirqs");
+        check(&KNOB, &format!("{container}\ncmdline + threadirqs"), "pass threadirqs");
     }
 
     #[test]
