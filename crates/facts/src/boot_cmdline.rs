@@ -235,7 +235,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parsers_are_total(text in "((GRUB_CMDLINE_LINUX|label|append|options|A)[ =+]{0,2}|[\\PC\"'$`{}()\\\\ \t\n]){0,20}") {
+        fn parsers_are_total(
+            text in "((GRUB_CMDLINE_LINUX|label|append|options|A)[ =+]{0,2}|[\\PC\"'$`{}()\\\\ \t\n]){0,20}",
+        ) {
             let _ = parse_cmdline_txt(&text);
             let _ = parse_extlinux(&text);
             let _ = parse_loader_entry(&text, &parse_grub_environment(&text));

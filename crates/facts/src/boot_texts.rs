@@ -271,7 +271,8 @@ mod tests {
         );
         assert_eq!(
             config_of(&[("/boot/config-6.12", RT), ("/boot/config-6.1", DESKTOP)]),
-            "it holds 2 kernel configurations (/boot/config-6.1, /boot/config-6.12): name one with --kconfig FILE"
+            "it holds 2 kernel configurations (/boot/config-6.1, /boot/config-6.12): name one with \
+             --kconfig FILE"
         );
         // Another program's file of that name is passed over, unless it is all there is.
         let busybox = "# Busybox version: 1.36.1\nCONFIG_ASH=y\n";
@@ -338,9 +339,11 @@ mod tests {
     proptest! {
         #[test]
         fn the_search_is_total(files in proptest::collection::btree_map(
-            "(/boot|/etc|/loader)?/(config|config-[a-z]|\\.config|entries/[a-z]\\.conf|cmdline.txt|default/grub)",
-            "(# Linux/x86 6.1 Kernel Configuration\n|CONFIG_PREEMPT=y\n|options a\n|\\PC{0,9}\n){0,4}", 0..6)) {
-            let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+            "(/boot|/etc|/loader)?/(config(-[a-z])?|\\.config|entries/[a-z]\\.conf|cmdline.txt|default/grub)",
+            "(# Linux/x86 6.1 Kernel Configuration\n|CONFIG_PREEMPT=y\n|options a\n|\\PC{0,9}\n){0,4}",
+            0..6,
+        )) {
+            let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
             let tree = tree(&files);
             let _ = find_kconfig(&tree);
             let _ = find_cmdline(&tree);

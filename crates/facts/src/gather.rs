@@ -2,22 +2,18 @@
 //!
 //! Nothing here interprets a text; the parsers next to it do.
 
+mod kernel;
+
 use std::collections::BTreeMap;
 
 use super::boot_texts::BootTexts;
-use super::kconfig::Kconfig;
 use super::line::{
-    excerpt, parse_cpus, parse_i64, parse_line, parse_some_cpus, parse_strings, parse_u64, parse_word,
-    parse_words,
+    parse_cpus, parse_i64, parse_line, parse_some_cpus, parse_strings, parse_u64, parse_word, parse_words,
 };
-use super::{Facts, cgroup, cmdline, cpuinfo, kconfig, limits, power, preempt, sched, topology, virt, whole};
-use host::access::Access;
-use host::{MachineFiles, machine};
+use super::{Facts, cgroup, cmdline, cpuinfo, limits, power, preempt, sched, topology, virt, whole};
+use host::MachineFiles;
 use model::fact::{Fact, errno_name};
 use model::units::{Cpu, CpuSet};
-
-/// `uname -m` as a file.
-const ARCH: &str = "/proc/sys/kernel/arch";
 
 /// Troubles beyond this many are counted, not listed: one cause can refuse a file per CPU.
 const TROUBLES_LIMIT: usize = 40;
@@ -154,80 +150,6 @@ impl Reader<'_> {
             }
         }
         Fact::Absent
-    }
-
-    /// What a configuration says of the kernel that will be built with it.
-    fn of_kconfig(&self, value: fn(&Kconfig) -> Option<String>) -> Fact<String> {
-        self.texts.kconfig.as_ref().and_then(value).map_or(Fact::NotRunning, Fact::Known)
-    }
-
-    fn release(&mut self) -> Fact<String> {
-        match self.read("/proc/sys/kernel/osrelease", parse_word) {
-            Fact::NotRunning => self.of_kconfig(Kconfig::release),
-            fact => fact,
-        }
-    }
-
-    fn machine(&mut self) -> Fact<String> {
-        match self.read(ARCH, parse_word) {
-            Fact::NotRunning => self.of_kconfig(Kconfig::machine),
-            // The file is there from 6.1 on; only the running kernel can be asked otherwise, and a
-            // record needs the answer.
-            Fact::Absent if self.host.is_live() => {
-                let name = machine();
-                self.host.record_as(ARCH, Access::File(format!("{name}\n").into_bytes()));
-                Fact::Known(name)
-            }
-            fact => fact,
-        }
-    }
-
-    fn cmdline(&mut self) -> Fact<cmdline::Cmdline> {
-        // Bytes that are not UTF-8 reach the kernel like all others; they affect none of its
-        // parameters.
-        let fact = whole::bytes(self.host, "/proc/cmdline")
-            .parse(|bytes| cmdline::parse_cmdline(&String::from_utf8_lossy(&bytes)));
-        let fact = if fact == Fact::NotRunning { self.texts.cmdline.clone() } else { fact };
-        self.noted("/proc/cmdline", fact)
-    }
-
-    /// The running kernel's own copy is better evidence than a file that may be left over from
-    /// another kernel; whether it is that one.
-    fn kconfig(&mut self, release: Option<&String>, version: Option<&String>) -> (Fact<Kconfig>, bool) {
-        let fitting = |config: Kconfig, own: bool| {
-            let of_release = release.and_then(|release| config.misfit(release, own));
-            let of_build = || {
-                version.filter(|version| !config.fits_build(version)).map(|_| {
-                    format!("it is of Linux {}, the kernel was built as another", excerpt(&config.version))
-                })
-            };
-            let of_model = || version.and_then(|version| preempt::contradiction(version, &config));
-            match of_release.or_else(of_build).or_else(of_model) {
-                Some(why) => Err(format!("not used: {why}")),
-                None => Ok(config),
-            }
-        };
-        if let Some(config) = &self.texts.kconfig {
-            let given = Fact::Known(config.clone()).parse(|config| fitting(config, true));
-            return (self.noted("the kernel's configuration", given), true);
-        }
-        let compressed = self.host.read("/proc/config.gz").parse(|bytes| kconfig::parse_compressed(&bytes));
-        let mut outcome = self.noted("/proc/config.gz", compressed.parse(|config| fitting(config, true)));
-        if outcome.known().is_some() {
-            return (outcome, true);
-        }
-        let Some(release) = release else { return (outcome, false) };
-        for path in [format!("/boot/config-{release}"), format!("/lib/modules/{release}/config")] {
-            let found = self.host.read_text(&path).parse(kconfig::parse_kconfig);
-            let found = self.noted(&path, found.parse(|config| fitting(config, false)));
-            if found != Fact::Absent {
-                outcome = found;
-            }
-            if outcome.known().is_some() {
-                break;
-            }
-        }
-        (outcome, false)
     }
 
     fn siblings(&mut self, online: &CpuSet) -> Fact<Vec<CpuSet>> {

@@ -186,7 +186,8 @@ mod tests {
 
     fn whole() -> String {
         format!(
-            "#\n# Automatically generated file; DO NOT EDIT.\n{HEADING}#\nCONFIG_PREEMPT_RT=y\n# Kernel hacking\n"
+            "#\n# Automatically generated file; DO NOT EDIT.\n{HEADING}#\n\
+             CONFIG_PREEMPT_RT=y\n# Kernel hacking\n"
         )
     }
 
@@ -224,10 +225,7 @@ mod tests {
     #[test]
     fn what_is_no_kernel_configuration_is_named() {
         let generated = "#\n# Automatically generated file; DO NOT EDIT.\n";
-        let text = |text: &str| refused_text(text);
-        fn refused_text(text: &str) -> String {
-            read_kconfig_file(text.as_bytes()).unwrap_err().to_string()
-        }
+        let text = |text: &str| read_kconfig_file(text.as_bytes()).unwrap_err().to_string();
         for heading in [
             "Buildroot 2024.02 Configuration",
             "U-Boot 2023.01 Configuration",
@@ -236,7 +234,7 @@ mod tests {
             let refusal = text(&format!("{generated}# {heading}\n#\nCONFIG_ARM=y\n"));
             assert!(refusal.contains(&format!("'{heading}'")), "{refusal}");
         }
-        let busybox = "#\n# Automatically generated make config: don't edit\n# Busybox version: 1.36.1\n#\nCONFIG_ASH=y\n";
+        let busybox = "# Automatically generated make config\n# Busybox version: 1.36.1\nCONFIG_ASH=y\n";
         assert!(text(busybox).contains("Busybox version: 1.36.1"));
         assert!(text("GRUB_TIMEOUT=5\n").contains("no line CONFIG_NAME"));
         assert!(text("CONFIG_PREEMPT_RT=y\nCONFIG_HZ_1000=y\n").contains("2 options without the heading"));
@@ -261,10 +259,11 @@ mod tests {
     proptest! {
         #[test]
         fn the_reader_is_total(
-            text in "(#? ?(CONFIG_[A-Z=\"]{0,6}|Linux/[a-z0-9]{0,4} 6.1 Kernel Configuration)?|\\PC{0,20}|\n){0,8}",
+            text in "(#? ?(CONFIG_[A-Z=\"]{0,6}|Linux/[a-z]{0,4} 6 Kernel Configuration)?|\\PC{0,9}|\n){0,8}",
             bytes: Vec<u8>,
         ) {
-            for bytes in [text.into_bytes(), bytes.clone(), [b"\x1f\x8b\x08\0\0\0\0\0\0\x03", &bytes[..]].concat()] {
+            let packed = [b"\x1f\x8b\x08\0\0\0\0\0\0\x03", &bytes[..]].concat();
+            for bytes in [text.into_bytes(), bytes, packed] {
                 if let Err(refusal) = read_kconfig_file(&bytes) {
                     prop_assert!(!refusal.to_string().contains('\n'));
                 }

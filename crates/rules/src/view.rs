@@ -200,6 +200,16 @@ impl<'a> MachineView<'a> {
 
     /// Returns early unless some CPUs are to be kept from the others' work.
     pub fn require_isolation(&self) -> Result<(), Judgement> {
+        // Which CPUs there will be is not known of a machine that does not run.
+        if self.survey.is_stopped {
+            return match self.cpus().is_empty() {
+                false => Ok(()),
+                true => {
+                    Err(Judgement::unknown("needs the CPUs that are set apart: name them with --cpus LIST")
+                        .cause(UnknownCause::NotRunning))
+                }
+            };
+        }
         let online = self.known(&self.facts().online, "/sys/devices/system/cpu/online")?;
         match self.intent.chosen {
             CpuSelection::Unknown => Err(Judgement::unknown(

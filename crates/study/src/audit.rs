@@ -2,14 +2,15 @@
 
 use std::path::Path;
 
+pub use super::machine_source::MachineSource;
+
 use super::kernel_texts::{MachineTexts, open_machine};
-use bundle::capture;
 use bundle::read::Bundle;
 use facts::Fact;
 use facts::cmdline::Cmdline;
 use facts::survey::{Survey, SurveyRequest, survey_with};
 use host::MachineFiles;
-use model::error::{Exit, Failure, Result};
+use model::error::{Failure, Result};
 use model::plan::CopyBlock;
 use model::text::quoted;
 use model::units::CpuSet;
@@ -23,22 +24,6 @@ use rules::intent::{Intent, Profile, intent};
 use tune::export::{ExportInput, copy_blocks};
 use tune::plan::{PlanRequest, plan};
 use tune::reading;
-
-/// Where the settings are read.
-#[derive(Clone, Copy, Debug)]
-pub enum MachineSource<'a> {
-    /// The one that this runs on.
-    Live,
-    /// A copy of a file system: what it lacks counts as absent.
-    Tree(&'a Path),
-    /// A capture, or what a run's bundle holds of its machine: what it lacks is not captured.
-    Captured(&'a Path),
-    /// The same from others: what it takes to read it is bounded, and beyond that it is unknown.
-    Foreign(&'a Path),
-}
-
-/// What is read of a bundle from others: enough for a thousand CPUs, for 64 take 1.3 MB.
-const FOREIGN_BYTES: u64 = 64 << 20;
 
 /// An audit with what it was made from.
 pub struct Audited {
@@ -108,7 +93,11 @@ pub fn judge_with(
     let MachineTexts { files, texts, judged } = open_machine(machine, kconfig)?;
     let survey = survey_with(&texts, &files, &survey_request());
     if let (Some(path), Fact::Malformed(why)) = (kconfig, &survey.facts.kconfig) {
-        return Err(Failure::usage(format!("--kconfig: {}: {why}", quoted(path))));
+        let why = why.strip_prefix("not used: ").unwrap_or(why);
+        return Err(Failure::usage(format!(
+            "--kconfig: {}: {why}: give the configuration of this machine's kernel",
+            quoted(path)
+        )));
     }
     let intent = intent(&survey, profile, cpus).map_err(Failure::usage)?;
     let audit = Audit { texts: judged, ..audit(&survey, &intent) };
@@ -130,35 +119,4 @@ pub fn hunt_gains(path: &Path) -> Result<HuntGains> {
     }
     let title = path.file_name().map_or_else(|| run.id.clone(), |name| name.to_string_lossy().into_owned());
     Ok(HuntGains::of(&title, &run))
-}
-
-impl<'a> MachineSource<'a> {
-    /// A capture or a tree where one is named, else this machine.
-    pub fn of(bundle: Option<&'a Path>, root: Option<&'a Path>) -> MachineSource<'a> {
-        match (bundle, root) {
-            (Some(bundle), _) => MachineSource::Captured(bundle),
-            (None, Some(root)) => MachineSource::Tree(root),
-            (None, None) => MachineSource::Live,
-        }
-    }
-
-    pub(crate) fn open(self) -> Result<MachineFiles> {
-        match self {
-            MachineSource::Live => Ok(MachineFiles::live()),
-            MachineSource::Captured(bundle) => capture::open(bundle),
-            MachineSource::Foreign(bundle) => capture::open_within(bundle, FOREIGN_BYTES),
-            MachineSource::Tree(root) => match host::is_dir(root) {
-                Ok(true) => Ok(MachineFiles::tree(root)),
-                Ok(false) => Err(Failure::usage(format!(
-                    "--root: {} is no folder: give a copy of a file system; `onbeat audit --kconfig FILE` \
-                     judges a kernel configuration",
-                    quoted(root)
-                ))),
-                Err(error) => {
-                    let what = format!("--root: cannot look at {}", quoted(root));
-                    Err(Failure::of_call(what, &error, Exit::Usage, "give a copy of a file system"))
-                }
-            },
-        }
-    }
 }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::audit::MachineSource;
+use super::machine_source::MachineSource;
 use facts::boot_texts::{BootTexts, FoundTexts, find_cmdline, find_kconfig, is_running, is_system};
 use facts::kconfig::KCONFIG_LIMIT;
 use facts::kconfig_file::{KconfigFile, read_kconfig_file};

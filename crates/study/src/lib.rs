@@ -18,6 +18,7 @@ pub mod explain;
 pub mod findings;
 pub mod isolating;
 mod kernel_texts;
+mod machine_source;
 pub mod measurement;
 pub mod page;
 pub mod parallel;

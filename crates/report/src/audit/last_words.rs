@@ -51,6 +51,14 @@ pub fn render(audit: &Audit, gains: Option<&HuntGains>, width: usize, color: boo
 }
 
 fn next(audit: &Audit, first: Option<&str>) -> String {
+    if audit.texts.is_some() {
+        return match first {
+            Some(first) => {
+                format!("onbeat rules {first} (all about it); --copy (what to set where); -v (the rest)")
+            }
+            None => "onbeat audit where it runs (the rest needs that); -v (what passed)".into(),
+        };
+    }
     let Some(first) = first else {
         return "onbeat measure -D 60s (how late this machine is); -v (what passed)".into();
     };

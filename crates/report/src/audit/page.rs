@@ -56,8 +56,10 @@ pub fn parts(audit: &Audit, map: &Map, aids: &AuditAids) -> Result<PageParts> {
             @if failing.is_empty() { p { "No rule failed." (unless_unknown(audit)) } }
             @for found in failing { (failed(found, aids.gains)) }
             (unknown(audit))
-            h2 { "The machine" }
-            (machine(map))
+            @if audit.texts.is_none() {
+                h2 { "The machine" }
+                (machine(map))
+            }
             (rest(audit, AuditVerdict::Pass, "As it should be"))
             (rest(audit, AuditVerdict::NotApplicable, "Does not apply"))
             footer class="muted" { p {
@@ -104,13 +106,18 @@ fn answer(audit: &Audit, failing: &[&Finding], aids: &AuditAids) -> Markup {
         @if more > 0 {
             p class="muted" { "And " (several(more as u64, "less grave one", "less grave ones")) " below." }
         }
-        (next(&steps(failing, aids)))
+        (next(&steps(audit, failing, aids)))
         p class="muted" { (conditions(audit)) " " (count(audit)) }
     }
 }
 
-fn steps(failing: &[&Finding], aids: &AuditAids) -> Vec<String> {
+fn steps(audit: &Audit, failing: &[&Finding], aids: &AuditAids) -> Vec<String> {
     let mut steps = Vec::new();
+    if audit.texts.is_some() {
+        steps.extend((!aids.blocks.is_empty()).then(|| "Copy the blocks below to their places.".to_owned()));
+        steps.push("Where the kernel runs, `onbeat audit` tells the rest.".into());
+        return steps;
+    }
     if failing.is_empty() {
         return vec![
             "`onbeat measure` shows what latency this gives, `onbeat hunt` who takes the rest.".into(),

@@ -85,6 +85,13 @@ fn dynamic(machine: &MachineView) -> Remedy {
 
 /// Which of the sources could not be read, or that they contradict each other.
 fn untold(machine: &MachineView) -> Judgement {
+    // Of a kernel that does not run, only that can tell.
+    if machine.survey.is_stopped {
+        return machine
+            .kconfig()
+            .err()
+            .unwrap_or_else(|| Judgement::unknown("the configuration names no model"));
+    }
     let read = machine
         .known(&machine.facts().version, "/proc/sys/kernel/version")
         .and_then(|_| machine.line_if_present(SWITCH))

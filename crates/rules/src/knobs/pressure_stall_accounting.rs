@@ -59,15 +59,14 @@ fn judge(machine: &MachineView) -> Judged {
     if files.is_some_and(|count| count > 0) && machine.series()? >= (5, 6) {
         return Ok(on(machine));
     }
+    if machine.kconfig().is_ok_and(|config| !config.is_yes("PSI")) {
+        return Err(Judgement::not_applicable("the kernel has no PSI"));
+    }
     let asked = machine.cmdline()?.values("psi").filter_map(kbool).next_back();
     if asked == Some(false) {
         return Ok(Judgement::pass("psi=0"));
     }
-    let config = machine.kconfig()?;
-    if !config.is_yes("PSI") {
-        return Err(Judgement::not_applicable("the kernel has no PSI"));
-    }
-    if asked.is_none() && config.is_yes("PSI_DEFAULT_DISABLED") {
+    if asked.is_none() && machine.kconfig()?.is_yes("PSI_DEFAULT_DISABLED") {
         return Ok(Judgement::pass("off by default"));
     }
     if files.is_some_and(|count| count > 0) {

@@ -10,7 +10,6 @@ use crate::remedy::Remedy;
 use crate::unknown::unknown_absent;
 use crate::view::MachineView;
 use model::slice::SliceKind;
-use model::vocabulary::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "rcu-thread-priority",
@@ -63,11 +62,11 @@ fn judge(machine: &MachineView) -> Judged {
     if priority >= OF_INTERRUPTS {
         return Ok(Judgement::fail(format!("{priority}, interrupt threads {OF_INTERRUPTS}")));
     }
-    match (priority, machine.facts().preempt) {
-        (0, Preempt::Unknown) => {
+    match (priority, machine.facts().realtime) {
+        (0, None) => {
             Err(Judgement::unknown("0 is wrong on PREEMPT_RT only, and nothing tells whether this kernel is"))
         }
-        (0, Preempt::Rt) => Ok(Judgement::fail("0: ordinary threads").severity(Severity::Low).because(
+        (0, Some(true)) => Ok(Judgement::fail("0: ordinary threads").severity(Severity::Low).because(
             "a grace period waits for readers that real-time tasks preempted, and nothing lifts \
              them over these",
         )),

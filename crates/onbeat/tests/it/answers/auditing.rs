@@ -94,8 +94,7 @@ fn gates_end_in_the_contract_s_codes() {
         let output = onbeat(&[&["audit", "--root", &root], args].concat());
         assert_eq!(code(&output), expected, "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
-    let empty = place.path("empty");
-    fs::create_dir(&empty).unwrap();
+    let empty = tree(&place, "empty", "/proc/version=Linux");
     assert_eq!(code(&onbeat(&["audit", "-q", "--root", &empty, "--fail-on", "info"])), 0);
     let strict = onbeat(&["audit", "-q", "--root", &empty, "--fail-on", "info", "--strict"]);
     assert_eq!(code(&strict), 3, "what is unknown is no pass");
@@ -112,8 +111,7 @@ fn gates_end_in_the_contract_s_codes() {
 #[test]
 fn nothing_is_known_of_an_empty_tree_and_nothing_passes() {
     let place = Place::new();
-    let empty = place.path("empty");
-    fs::create_dir(&empty).unwrap();
+    let empty = tree(&place, "empty", "/proc/version=Linux");
     for profile in ["control-loop", "busy-poll", "audio", "guest"] {
         let audit = json(&["audit", "--root", &empty, "--profile", profile], 0);
         assert_eq!(

@@ -8,6 +8,7 @@ mod comparing;
 mod curing;
 mod following;
 mod hunting;
+mod kernel_texts;
 mod loading;
 mod measuring;
 mod naming;

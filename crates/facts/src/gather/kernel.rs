@@ -1,0 +1,94 @@
+//! The kernel's identity: its release, its architecture, its command line and its configuration,
+//! from the running kernel or from the texts that stand for it.
+
+use super::Reader;
+use crate::cmdline::{Cmdline, parse_cmdline};
+use crate::kconfig::{Kconfig, parse_compressed, parse_kconfig};
+use crate::line::{excerpt, parse_word};
+use crate::{preempt, whole};
+use host::access::Access;
+use host::machine;
+use model::fact::Fact;
+
+/// `uname -m` as a file.
+const ARCH: &str = "/proc/sys/kernel/arch";
+
+impl Reader<'_> {
+    /// What a configuration says of the kernel that will be built with it.
+    fn of_kconfig(&self, value: fn(&Kconfig) -> Option<String>) -> Fact<String> {
+        self.texts.kconfig.as_ref().and_then(value).map_or(Fact::NotRunning, Fact::Known)
+    }
+
+    pub(super) fn release(&mut self) -> Fact<String> {
+        match self.read("/proc/sys/kernel/osrelease", parse_word) {
+            Fact::NotRunning => self.of_kconfig(Kconfig::release),
+            fact => fact,
+        }
+    }
+
+    pub(super) fn machine(&mut self) -> Fact<String> {
+        match self.read(ARCH, parse_word) {
+            Fact::NotRunning => self.of_kconfig(Kconfig::machine),
+            // The file is there from 6.1 on; only the running kernel can be asked otherwise, and a
+            // record needs the answer.
+            Fact::Absent if self.host.is_live() => {
+                let name = machine();
+                self.host.record_as(ARCH, Access::File(format!("{name}\n").into_bytes()));
+                Fact::Known(name)
+            }
+            fact => fact,
+        }
+    }
+
+    pub(super) fn cmdline(&mut self) -> Fact<Cmdline> {
+        // Bytes that are not UTF-8 reach the kernel like all others; they affect none of its
+        // parameters.
+        let fact = whole::bytes(self.host, "/proc/cmdline")
+            .parse(|bytes| parse_cmdline(&String::from_utf8_lossy(&bytes)));
+        let fact = if fact == Fact::NotRunning { self.texts.cmdline.clone() } else { fact };
+        self.noted("/proc/cmdline", fact)
+    }
+
+    /// The running kernel's own copy is better evidence than a file that may be left over from
+    /// another kernel; whether it is that one.
+    pub(super) fn kconfig(
+        &mut self,
+        release: Option<&String>,
+        version: Option<&String>,
+    ) -> (Fact<Kconfig>, bool) {
+        let fitting = |config: Kconfig, own: bool| {
+            let of_release = release.and_then(|release| config.misfit(release, own));
+            let of_build = || {
+                version.filter(|version| !config.fits_build(version)).map(|_| {
+                    format!("it is of Linux {}, the kernel was built as another", excerpt(&config.version))
+                })
+            };
+            let of_model = || version.and_then(|version| preempt::contradiction(version, &config));
+            match of_release.or_else(of_build).or_else(of_model) {
+                Some(why) => Err(format!("not used: {why}")),
+                None => Ok(config),
+            }
+        };
+        if let Some(config) = &self.texts.kconfig {
+            let given = Fact::Known(config.clone()).parse(|config| fitting(config, true));
+            return (self.noted("the kernel's configuration", given), true);
+        }
+        let compressed = self.host.read("/proc/config.gz").parse(|bytes| parse_compressed(&bytes));
+        let mut outcome = self.noted("/proc/config.gz", compressed.parse(|config| fitting(config, true)));
+        if outcome.known().is_some() {
+            return (outcome, true);
+        }
+        let Some(release) = release else { return (outcome, false) };
+        for path in [format!("/boot/config-{release}"), format!("/lib/modules/{release}/config")] {
+            let found = self.host.read_text(&path).parse(parse_kconfig);
+            let found = self.noted(&path, found.parse(|config| fitting(config, false)));
+            if found != Fact::Absent {
+                outcome = found;
+            }
+            if outcome.known().is_some() {
+                break;
+            }
+        }
+        (outcome, false)
+    }
+}

@@ -1,0 +1,151 @@
+//! `audit` of a kernel that does not run: its configuration, and what its boot loader hands to it.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::place::*;
+
+/// A configuration with its heading, of which options were left out.
+const EXCERPT: &str = include_str!("../../../../../tests/fixtures/kconfig/6.12-rt-excerpt");
+
+fn write(root: &str, path: &str, text: &str) -> String {
+    let file = Path::new(root).join(path);
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, text).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+/// `verdict value` of a rule, with its severity where it fails.
+fn said(audit: &Value, rule: &str) -> String {
+    let all = audit["findings"].as_array().unwrap();
+    let found = all.iter().find(|found| found["rule"] == rule).unwrap();
+    let word = |field: &str| found[field].as_str().unwrap().to_owned();
+    match word("verdict").as_str() {
+        "fail" => format!("fail {} {}", word("severity"), word("value")),
+        "pass" => format!("pass {}", word("value")),
+        verdict => format!("{verdict} {}", word("why")),
+    }
+}
+
+#[test]
+fn a_configuration_alone_is_judged() {
+    let place = Place::new();
+    let root = place.path("tree");
+    let config = write(&root, "boot/config-6.12.0-yocto", EXCERPT);
+    for args in [["audit", "--kconfig", &config], ["audit", "--root", &root]] {
+        let audit = json(&args, 0);
+        assert_eq!(audit["schema"], "onbeat.audit/1");
+        for (rule, expected) in [
+            ("preemption-model", "pass rt"),
+            ("high-resolution-timers", "pass built in"),
+            ("rt-group-sched", "fail high built in"),
+            ("lock-debugging", "fail high PROVE_LOCKING, DEBUG_PREEMPT"),
+            ("latency-tracers", "pass none"),
+            ("threaded-interrupts", "pass forced by PREEMPT_RT"),
+            ("rcu-boost", "pass built in"),
+        ] {
+            assert_eq!(said(&audit, rule), expected, "{args:?}");
+        }
+        assert!(said(&audit, "rt-throttling").starts_with("not-applicable needs the running kernel"));
+        assert!(said(&audit, "rival-tuners").starts_with("not-applicable needs the running kernel"));
+        assert_eq!(audit["summary"]["unknown"], 0);
+        assert_eq!((&audit["host"]["machine"], &audit["host"]["preempt"]), (&"x86_64".into(), &"rt".into()));
+        assert_eq!(audit["texts"]["excerpt"], true);
+    }
+    let screen = onbeat(&["audit", "--kconfig", &config]);
+    let text = String::from_utf8(screen.stdout).unwrap();
+    let first = text.split("\n\n").next().unwrap().replace("\n  ", " ");
+    assert!(first.contains(&config) && first.contains("6.12.117 for x86_64"), "{first}");
+    assert!(first.contains("no running kernel"), "{first}");
+    assert_eq!(code(&onbeat(&["audit", "-q", "--kconfig", &config, "--fail-on", "high", "--strict"])), 3);
+}
+
+#[test]
+fn another_architecture_and_a_dynamic_kernel() {
+    let place = Place::new();
+    let arm = "# Linux/arm64 6.12.0 Kernel Configuration\nCONFIG_ARM64=y\nCONFIG_64BIT=y\n\
+               CONFIG_PREEMPT_VOLUNTARY=y\nCONFIG_PREEMPT_DYNAMIC=y\nCONFIG_HIGH_RES_TIMERS=y\n";
+    let audit = json(&["audit", "--kconfig", &write(&place.path("a"), "config", arm)], 0);
+    assert_eq!(said(&audit, "preemption-model"), "fail fatal voluntary");
+    assert_eq!(said(&audit, "machine-check-polling"), "not-applicable x86 only, this is aarch64");
+    let riscv = arm.replace("arm64", "riscv");
+    let audit = json(&["audit", "--kconfig", &write(&place.path("r"), "config", &riscv)], 0);
+    assert_eq!(audit["host"]["machine"], "riscv64");
+}
+
+#[test]
+fn a_boot_loaders_text_is_judged_with_it() {
+    let place = Place::new();
+    let root = place.path("tree");
+    write(
+        &root,
+        "etc/default/grub",
+        "GRUB_CMDLINE_LINUX=\"highres=off\"\nGRUB_CMDLINE_LINUX_DEFAULT=\"quiet\"\n",
+    );
+    let audit = json(&["audit", "--root", &root], 0);
+    assert_eq!(said(&audit, "high-resolution-timers"), "fail fatal highres=off");
+    assert!(said(&audit, "lock-debugging").contains("name it with --kconfig FILE"));
+    write(&root, "boot/cmdline.txt", "console=tty1 quiet threadirqs\n");
+    let config = EXCERPT.replace("CONFIG_PREEMPT_RT=y", "CONFIG_PREEMPT=y\nCONFIG_IRQ_FORCED_THREADING=y");
+    let config = write(&place.path("build"), ".config", &config);
+    let audit = json(&["audit", "--root", &root, "--kconfig", &config], 0);
+    assert_eq!(said(&audit, "threaded-interrupts"), "pass threadirqs");
+    assert_eq!(said(&audit, "high-resolution-timers"), "pass built in; switched on");
+    assert_eq!(audit["texts"]["cmdline"], "/boot/cmdline.txt");
+    // A command that prints the parameters cannot be run: what needs them is unknown, and no pass.
+    let computed = place.path("computed");
+    write(&computed, "etc/default/grub", "GRUB_CMDLINE_LINUX=\"$(cat /x)\"\n");
+    let audit = json(&["audit", "--root", &computed], 0);
+    assert!(said(&audit, "debug-parameters").starts_with("unknown"));
+}
+
+#[test]
+fn what_is_no_configuration_or_no_machine_is_refused() {
+    let place = Place::new();
+    let root = place.path("tree");
+    let file = |name: &str, text: &str| write(&place.path("files"), name, text);
+    for (name, text, words) in [
+        (
+            "buildroot",
+            "#\n# Automatically generated file; DO NOT EDIT.\n# Buildroot 2024.02 Configuration\nBR2_arm=y\n",
+            "Buildroot 2024.02",
+        ),
+        ("defconfig", "CONFIG_ARM64=y\nCONFIG_PREEMPT_RT=y\n", "a defconfig or a fragment"),
+        ("grub", "GRUB_TIMEOUT=5\n", "no line CONFIG_NAME"),
+    ] {
+        let told = refused(&["audit", "--kconfig", &file(name, text)], 2);
+        assert!(told.contains(words) && told.trim_end().lines().count() == 1, "{told}");
+    }
+    refused(&["audit", "--kconfig", &place.path("none")], 2);
+    let config = write(&root, "boot/config-6.12.0", EXCERPT);
+    assert!(refused(&["audit", "--root", &config], 2).contains("audit --kconfig FILE"));
+    write(&root, "boot/config-6.1.0", &EXCERPT.replace("6.12.117", "6.1.90"));
+    assert!(refused(&["audit", "--root", &root], 2).contains("--kconfig FILE"));
+    let empty = place.path("empty");
+    fs::create_dir(&empty).unwrap();
+    assert!(refused(&["audit", "--root", &empty], 2).contains("nothing of a machine"));
+    // A machine that has run, and the configuration of another kernel.
+    let other = place.path("other");
+    write(&other, "proc/sys/kernel/osrelease", "6.8.0-60-generic\n");
+    let told = refused(&["audit", "--root", &other, "--kconfig", &config], 2);
+    assert!(told.contains("it is of Linux 6.12.117, the kernel is 6.8.0-60-generic"), "{told}");
+}
+
+#[test]
+fn a_container_shows_that_its_kernel_is_not_preempt_rt() {
+    let place = Place::new();
+    let root = place.path("tree");
+    for (path, text) in [
+        ("proc/sys/kernel/osrelease", "6.8.0-60-generic\n"),
+        ("proc/sys/kernel/version", "#63-Ubuntu SMP PREEMPT_DYNAMIC Tue Apr 15 19:04:15 UTC 2025\n"),
+        ("proc/cmdline", "ro quiet\n"),
+        ("sys/devices/system/cpu/online", "0-3\n"),
+    ] {
+        write(&root, path, text);
+    }
+    let audit = json(&["audit", "--root", &root], 0);
+    assert_eq!(said(&audit, "preemption-model"), "fail fatal not PREEMPT_RT");
+    assert_eq!(said(&audit, "threaded-interrupts"), "fail high no threadirqs");
+}
