@@ -38,7 +38,7 @@ const OF_RUNNING: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/var/run"];
 fn is_of_running(path: &str) -> bool {
     let below =
         |top: &&str| path.strip_prefix(*top).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    OF_RUNNING.iter().any(|top| below(&top))
+    OF_RUNNING.iter().any(below)
 }
 
 impl AccessSource {
