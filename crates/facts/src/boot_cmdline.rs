@@ -1,9 +1,9 @@
 //! The command line that a boot loader will hand to the kernel, from the loader's own texts.
 //!
 //! Sources: the Raspberry Pi documentation of `cmdline.txt` (one line), U-Boot's doc/README.distro
-//! for `extlinux.conf`, the Boot Loader Specification for `loader/entries/*.conf`, kernel-install(8)
-//! for `/etc/kernel/cmdline`, and GRUB's manual, "Simple configuration handling", for
-//! `/etc/default/grub`, which the shell reads.
+//! for `extlinux.conf`, the Boot Loader Specification for `loader/entries/*.conf`,
+//! kernel-install(8) for `/etc/kernel/cmdline`, and GRUB's manual, "Simple configuration handling",
+//! for `/etc/default/grub`, which the shell reads.
 
 use std::collections::BTreeMap;
 

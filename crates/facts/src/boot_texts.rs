@@ -1,4 +1,5 @@
-//! A kernel before it boots: its configuration and its command line, where a file system holds them.
+//! A kernel before it boots: its configuration and its command line, where a file system holds
+//! them.
 //!
 //! Sources: file-hierarchy(7) and the distributions' packages for where a configuration is put, and
 //! those of [`super::boot_cmdline`] for the command line.

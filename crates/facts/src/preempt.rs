@@ -145,8 +145,8 @@ fn weigh(evidence: &Evidence) -> Preempt {
             _ => selected,
         };
     }
-    // Without the kernel's own word its configuration decides: no parameter leads out of PREEMPT_RT,
-    // which from 6.13 on can be dynamic too.
+    // Without the kernel's own word its configuration decides: no parameter leads out of
+    // PREEMPT_RT, which from 6.13 on can be dynamic too.
     if (flag, configured) == (None, Some(Preempt::Rt)) {
         return Preempt::Rt;
     }

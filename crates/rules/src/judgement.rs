@@ -187,8 +187,8 @@ impl Judgement {
 
     /// All must pass: a part that fails decides, with its reasons; else one that is unknown does.
     ///
-    /// Parts that do not apply are left out, and those that only a running kernel decides where none
-    /// runs; if none applies, the first gives the reason.
+    /// Parts that do not apply are left out, and those that only a running kernel decides where
+    /// none runs; if none applies, the first gives the reason.
     pub fn all(legs: impl IntoIterator<Item = Judged>) -> Judged {
         Judgement::joined(
             legs,

@@ -40,11 +40,15 @@ impl<'a> MachineSource<'a> {
             MachineSource::Foreign(bundle) => capture::open_within(bundle, FOREIGN_BYTES),
             MachineSource::Tree(root) => match host::is_dir(root) {
                 Ok(true) => Ok(MachineFiles::tree(root)),
-                Ok(false) => Err(Failure::usage(format!(
-                    "--root: {} is no folder: give a copy of a file system; `onbeat audit --kconfig FILE` \
-                     judges a kernel configuration",
-                    quoted(root)
-                ))),
+                Ok(false) => {
+                    let file = match host::written_at(root) {
+                        Some(_) => "; `onbeat audit --kconfig FILE` judges a kernel configuration",
+                        None => "",
+                    };
+                    let root = quoted(root);
+                    let what = format!("--root: {root} is no folder: give a copy of a file system{file}");
+                    Err(Failure::usage(what))
+                }
                 Err(error) => {
                     let what = format!("--root: cannot look at {}", quoted(root));
                     Err(Failure::of_call(what, &error, Exit::Usage, "give a copy of a file system"))

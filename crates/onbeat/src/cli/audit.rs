@@ -44,8 +44,8 @@ pub struct Args {
     /// Judge a copy of a machine's file system: what it lacks counts as absent
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// Judge a kernel's configuration, a .config as it is or in gzip: alone, or as that of --root or
-    /// --bundle
+    /// Judge a kernel's configuration, a .config as it is or in gzip: alone, or as that of --root
+    /// or --bundle
     #[arg(long, value_name = "FILE", conflicts_with = "diff")]
     kconfig: Option<PathBuf>,
     /// Exit with 3 if a rule of this severity or above fails
