@@ -14,6 +14,7 @@ pub mod check;
 pub mod column;
 pub mod culprit_thread;
 pub mod cure;
+mod entry;
 pub mod error;
 pub mod experiment;
 pub mod fact;

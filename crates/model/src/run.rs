@@ -438,26 +438,6 @@ impl Run {
         self.command == Command::Hunt && self.plan.interval_ns.is_none()
     }
 
-    /// The entries whose quantity the run is judged by: of one that has several, the way to user
-    /// space, then the wake-up, as what a program sees.
-    pub fn primary(&self) -> impl Iterator<Item = &CpuRun> + Clone {
-        let has = |quantity: Quantity| self.cpus.iter().any(|cpu| cpu.quantity() == quantity.name());
-        let preferred = [Quantity::User, Quantity::Wakeup].into_iter().find(|&quantity| has(quantity));
-        let first = self.cpus.first().map_or("", CpuRun::quantity);
-        let word = preferred.map_or(first, |quantity| quantity.name());
-        self.cpus.iter().filter(move |cpu| cpu.quantity() == word)
-    }
-
-    /// Number of samples of the primary entries; none where one of them is not known.
-    pub fn samples(&self) -> Option<u64> {
-        self.primary().try_fold(0u64, |sum, cpu| Some(sum.saturating_add(cpu.cycles?)))
-    }
-
-    /// Slots missed over all CPUs, as far as they are known.
-    pub fn missed(&self) -> u64 {
-        self.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.missed.unwrap_or(0)))
-    }
-
     /// The probe that it is of.
     pub fn probe(&self) -> Option<Probe> {
         self.plan.probe.known()
@@ -478,38 +458,6 @@ impl CpuRun {
             warmup: none,
             sum_ns: Some(0),
             ..CpuRun::default()
-        }
-    }
-
-    /// Identity among the entries of a run, by which they are ordered, and paired with another run's.
-    pub fn key(&self) -> (Option<Cpu>, u32, &str) {
-        (self.cpu, self.thread, self.quantity())
-    }
-
-    /// The quantity's word; runs of before the field measured wake-ups.
-    pub fn quantity(&self) -> &str {
-        if self.measures.is_empty() { Quantity::Wakeup.name() } else { self.measures.as_str() }
-    }
-
-    /// Name in a column headed CPU: `2`, `2 irq`, `thread 0`.
-    pub fn label(&self) -> String {
-        let name = self.name();
-        name.strip_prefix("CPU ").map_or(name.clone(), str::to_owned)
-    }
-
-    /// Name for people: `CPU 2`, `thread 0` where the CPU is not known, `CPU 2 irq` where the latency
-    /// is not that of a wake-up.
-    pub fn name(&self) -> String {
-        let quantity = match self.measures.known() {
-            Some(Quantity::Irq | Quantity::User | Quantity::Deadline) => {
-                format!(" {}", self.measures.as_str())
-            }
-            _ => String::new(),
-        };
-        match (self.cpu, self.thread) {
-            (Some(cpu), 0) => format!("CPU {cpu}{quantity}"),
-            (Some(cpu), thread) => format!("CPU {cpu} thread {thread}{quantity}"),
-            (None, thread) => format!("thread {thread}{quantity}"),
         }
     }
 

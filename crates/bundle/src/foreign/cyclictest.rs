@@ -1,7 +1,7 @@
 //! The records of cyclictest's formats.
 
 use super::format::{Format, Imported, Reader};
-use super::{cyclictest_text, json_read};
+use super::{cyclictest_find, cyclictest_text, json_read};
 
 /// cyclictest's text.
 pub(super) const TEXT: Format = Format {
@@ -13,7 +13,7 @@ pub(super) const TEXT: Format = Format {
               lines; samples with -v, spikes with --spike; in a log the command line before it",
     hides: "unit (-N), CPUs without -a LIST, the times of wake-ups; from 2.7 rows of zeros and # Total:; an \
             early wake-up is printed as a maximum near 2^64",
-    find: cyclictest_text::find,
+    find: cyclictest_find::find,
     reader: Reader::Run(cyclictest_text::read),
 };
 

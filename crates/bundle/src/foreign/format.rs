@@ -5,29 +5,8 @@ use std::ops::Range;
 use model::run::{Block, Run};
 use model::units::Nanos;
 
+use super::error::ImportError;
 use super::source::Source;
-
-/// Reason for which a file is refused, in one line, with the remedy.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ImportError(pub String);
-
-impl ImportError {
-    pub(super) fn new(what: impl Into<String>) -> ImportError {
-        ImportError(what.into())
-    }
-}
-
-impl std::fmt::Display for ImportError {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl From<String> for ImportError {
-    fn from(what: String) -> ImportError {
-        ImportError(what)
-    }
-}
 
 /// Strength of the evidence that a text is of a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

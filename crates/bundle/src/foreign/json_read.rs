@@ -5,7 +5,8 @@ use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
-use super::format::{Confidence, Finding, ImportError};
+use super::error::ImportError;
+use super::format::{Confidence, Finding};
 use super::imported::{ImportedThread, empty_run, fill};
 use super::source::{Shape, Source};
 use super::{BUCKET_LIMIT, THREAD_LIMIT, command_line, date};

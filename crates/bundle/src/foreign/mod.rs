@@ -7,18 +7,21 @@
 
 mod command_line;
 mod cyclictest;
+mod cyclictest_find;
 mod cyclictest_gather;
 pub mod cyclictest_hist;
 pub mod cyclictest_json;
 mod cyclictest_line;
 mod cyclictest_text;
 mod date;
+mod error;
 mod format;
 mod imported;
 mod json_read;
 mod log_prefix;
 pub mod maxima;
 mod micros;
+pub mod page;
 #[cfg(test)]
 mod real_files;
 mod rows_alone;
@@ -31,7 +34,8 @@ mod unit;
 use model::run::Run;
 use model::units::Nanos;
 
-pub use format::{Confidence, Finding, Format, ImportError, ImportOptions, Imported, Reader};
+pub use error::ImportError;
+pub use format::{Confidence, Finding, Format, ImportOptions, Imported, Reader};
 use source::Source;
 
 /// The largest file that is read, in bytes: 2^20 buckets of eight threads fit, as `-N -H1000000`

@@ -1,5 +1,7 @@
 //! Real output of cyclictest, alone and within logs, against its own totals.
 
+#![allow(clippy::disallowed_methods)] // Tests read the repository's own files.
+
 use std::path::PathBuf;
 
 use super::testing::import_one;

@@ -1,6 +1,7 @@
 //! The refusal of a text that is of no format: its heading by name, and the candidates.
 
-use super::format::{Confidence, ImportError};
+use super::error::ImportError;
+use super::format::Confidence;
 use super::source::{Shape, Source};
 use super::{FORMATS, Recognised, quoted};
 

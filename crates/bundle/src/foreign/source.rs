@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use super::FILE_LIMIT;
-use super::format::ImportError;
+use super::error::ImportError;
 use super::log_prefix::unprefixed;
 
 /// The most sources of a log, like machines, whose lines are told apart.

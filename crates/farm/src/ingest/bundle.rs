@@ -13,7 +13,7 @@ use model::histogram::bucket_of;
 use model::rows::RowCounts;
 use model::run::{CpuRun, Culprit, Run};
 use model::text::{excerpt, several};
-use model::units::{Cpu, Nanos};
+use model::units::Nanos;
 use model::vocabulary::{Expiry, SchedulePhase, WakeMechanism};
 use model::wall_time::nanos_of;
 use sha2::{Digest, Sha256};
@@ -25,7 +25,7 @@ use super::find::FoundBundle;
 use super::fingerprint::{fingerprint_of, plain_name};
 use super::plausible;
 use super::run_rows::RunRows;
-use super::seconds::SlotsRead;
+use super::seconds::{SlotsRead, stored_cpu};
 use super::slots::offset;
 use super::stored::{WINDOWS, stored_file};
 use crate::records::{BundleRecord, CpuRows, CulpritOfRun, FarmRun, FarmSlot, SeriesKey, TierRow};
@@ -275,12 +275,6 @@ fn whole(run: &Run) -> TierRow {
         max_ns: run.cpus.iter().filter_map(|cpu| cpu.max_ns).max(),
         cpus: run.primary().map(cpu_rows).collect(),
     }
-}
-
-/// The number under which a thread's samples are stored: the store's key has no thread, so that one
-/// of an import whose CPU is not known has its own number there.
-pub(super) fn stored_cpu(cpu: &CpuRun) -> Cpu {
-    cpu.cpu.unwrap_or(Cpu(cpu.thread))
 }
 
 /// What stands for a culprit in all runs.

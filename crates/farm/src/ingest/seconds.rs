@@ -4,11 +4,10 @@
 use std::collections::BTreeMap;
 
 use bundle::read::Bundle;
-use model::run::Run;
+use model::run::{CpuRun, Run};
 use model::text::several;
 use model::units::{Cpu, Nanos};
 
-use super::bundle::stored_cpu;
 use super::run_rows::RunRows;
 use super::slots::SlotFold;
 use crate::records::FarmSlot;
@@ -82,6 +81,12 @@ impl SlotsRead {
             ));
         }
     }
+}
+
+/// The number under which a thread's samples are stored: the store's key has no thread, so that one
+/// of an import whose CPU is not known has its own number there.
+pub(super) fn stored_cpu(cpu: &CpuRun) -> Cpu {
+    cpu.cpu.unwrap_or(Cpu(cpu.thread))
 }
 
 /// The samples of each CPU by its histogram.

@@ -1,0 +1,129 @@
+//! Blocks of cyclictest's output in a text: where each begins and ends.
+
+use super::command_line;
+use super::cyclictest_line::{self as line, Line};
+use super::format::{Confidence, Finding};
+use super::source::{Shape, Source};
+
+/// The most lines between a command line and the result that it belongs to.
+const COMMAND_REACH: usize = 40;
+
+/// Parts of a block that have been seen so far.
+#[derive(Clone, Debug, Default)]
+struct Open {
+    start: usize,
+    end: usize,
+    rows: usize,
+    footers: u32,
+    /// Cycles and id of each thread's last `T:` line.
+    threads: std::collections::BTreeMap<usize, (u64, u64)>,
+    samples: usize,
+    spikes: usize,
+    /// `Thread 0 Interval:` of `-v`.
+    announced: bool,
+    heading: bool,
+}
+
+impl Open {
+    fn has_result(&self) -> bool {
+        self.rows > 0 || self.footers > 0 || !self.threads.is_empty() || self.samples > 0
+    }
+
+    /// Whether the line cannot belong to the block, but begins another.
+    fn is_ended_by(&self, line: &Line) -> bool {
+        match line {
+            Line::IdleHeld | Line::Heading | Line::ThreadInterval(..) | Line::ThreadCpu(..) => {
+                self.rows > 0
+                    || self.footers > 0
+                    || self.samples > 0
+                    || matches!(line, Line::IdleHeld) && self.has_result()
+            }
+            Line::Row(..) => self.footers > 0,
+            Line::Total(_) => self.footers & 1 != 0,
+            Line::Min(_) => self.footers & 2 != 0,
+            Line::Max(_) => self.footers & 4 != 0,
+            Line::Summary(thread, summary) => {
+                self.threads
+                    .get(thread)
+                    .is_some_and(|&(cycles, tid)| summary.cycles < cycles || tid != 0 && summary.tid != tid)
+                    || self.footers > 0 && self.rows > 0
+            }
+            _ => false,
+        }
+    }
+
+    fn take(&mut self, index: usize, line: &Line) {
+        match line {
+            Line::Row(..) => self.rows += 1,
+            Line::Total(_) => self.footers |= 1,
+            Line::Min(_) => self.footers |= 2,
+            Line::Max(_) => self.footers |= 4,
+            Line::Avg(_) | Line::Overflows(_) | Line::OverflowCycles(..) => self.footers |= 8,
+            Line::Summary(thread, summary) => {
+                self.threads.insert(*thread, (summary.cycles, summary.tid));
+            }
+            Line::Sample(..) => self.samples += 1,
+            Line::Spike(..) => self.spikes += 1,
+            Line::ThreadInterval(..) => self.announced = true,
+            Line::Heading => self.heading = true,
+            Line::IdleHeld | Line::Policy(..) | Line::ThreadCpu(..) | Line::Break | Line::Frame => {}
+            Line::Comment | Line::Other => return,
+        }
+        self.end = index + 1;
+    }
+
+    fn finding(&self) -> Option<Finding> {
+        let framed = self.footers & 6 != 0 || self.heading && self.rows > 0;
+        let named = framed || !self.threads.is_empty() || self.samples > 0 && self.announced;
+        let confidence = if named { Confidence::Strong } else { Confidence::Weak };
+        let alone = self.rows > 0 || self.samples > 0;
+        (named || alone).then_some(Finding { lines: self.start..self.end, confidence })
+    }
+}
+
+/// The blocks of cyclictest's output in a text.
+pub(super) fn find(source: &Source) -> Vec<Finding> {
+    if source.shape != Shape::Text {
+        return Vec::new();
+    }
+    let mut findings = Vec::new();
+    let mut open: Option<Open> = None;
+    for (index, text) in source.lines().enumerate() {
+        // A command that follows a result begins another.
+        if let Some(ended) =
+            open.take_if(|open| open.has_result() && command_line::within(text.text).is_some())
+        {
+            findings.extend(ended.finding());
+        }
+        let Some(line) = parsed(text.text) else { continue };
+        if matches!(line, Line::Comment | Line::Other) {
+            continue;
+        }
+        if let Some(ended) = open.take_if(|open| open.is_ended_by(&line)) {
+            findings.extend(ended.finding());
+        }
+        open.get_or_insert_with(|| Open { start: index, ..Open::default() }).take(index, &line);
+    }
+    findings.extend(open.and_then(|open| open.finding()));
+    findings
+}
+
+/// The line's content; a damaged line of the tool's is none here, and refused when it is read.
+fn parsed(text: &str) -> Option<Line> {
+    line::parse(within_prompt(text)).ok()
+}
+
+/// The part of a line that cyclictest printed: behind a command that was typed into the same line.
+pub(super) fn within_prompt(text: &str) -> &str {
+    match text.find("# /dev/cpu_dma_latency") {
+        Some(at) => &text[at..],
+        None => text,
+    }
+}
+
+/// The command line before a block, as a shell, a script's trace or a tool's own heading shows it.
+pub(super) fn command_before(source: &Source, start: usize) -> Option<&str> {
+    let from = start.saturating_sub(COMMAND_REACH);
+    let lines: Vec<_> = source.slice(from..start + 1).collect();
+    lines.into_iter().rev().find_map(|line| command_line::within(line.text))
+}
