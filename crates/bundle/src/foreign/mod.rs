@@ -25,6 +25,14 @@ pub mod page;
 #[cfg(test)]
 mod real_files;
 mod rows_alone;
+mod rtla;
+mod rtla_command;
+mod rtla_hist;
+mod rtla_hist_check;
+mod rtla_hist_find;
+mod rtla_top;
+mod rtla_top_lines;
+mod rtla_width;
 mod samples;
 mod source;
 #[cfg(test)]
@@ -55,7 +63,16 @@ pub const OVERFLOW_LIMIT: usize = 1 << 16;
 pub const RESULT_LIMIT: usize = 256;
 
 /// Every format, in the order of docs/formats.md.
-pub const FORMATS: &[&Format] = &[&cyclictest::TEXT, &cyclictest::JSON];
+pub const FORMATS: &[&Format] = &[
+    &cyclictest::TEXT,
+    &cyclictest::JSON,
+    &rtla::TIMERLAT_HIST,
+    &rtla::TIMERLAT_TOP,
+    &rtla::OSNOISE_HIST,
+    &rtla::OSNOISE_TOP,
+    &rtla::BARE_HIST,
+    &rtla::AUTO_ANALYSIS,
+];
 
 /// What cyclictest's JSON contains of a run and [`Run`] does not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

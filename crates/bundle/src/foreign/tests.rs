@@ -110,6 +110,14 @@ fn table() -> impl Strategy<Value = String> {
         "over the limit",
         "Min Avg Max",
         "count:",
+        "Index IRQ THR-1 Usr",
+        "over: 3 4",
+        "min: 1 2",
+        "# Duration: 10 s",
+        "Timer Latency in a forest",
+        "CPU COUNT | cur min avg max",
+        "CPU Period Length",
+        "ALL: IRQ",
     ]);
     let number =
         prop_oneof![(0u64..100_000).prop_map(|n| n.to_string()), (0u64..999).prop_map(|n| format!("{n:06}"))];
