@@ -1,4 +1,5 @@
-//! Reads cyclictest's JSON; the format is described in [`super::cyclictest_json`].
+//! Reads the JSON of rt-tests: the frame that its programs share, and cyclictest's threads, which
+//! [`super::cyclictest_json`] describes.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -14,10 +15,14 @@ use model::run::{Plan, Run};
 use model::units::{CPU_LIMIT, Cpu, Nanos};
 use model::vocabulary::Preempt;
 
+/// The frame that all programs of rt-tests write, around their threads.
 #[derive(serde::Deserialize)]
-struct ReadFile {
+#[serde(bound = "T: Deserialize<'de>")]
+pub(super) struct Frame<T> {
     #[serde(rename = "cmdline:", default)]
-    command_line: String,
+    pub command_line: String,
+    #[serde(rename = "rt_test_version:", default)]
+    version: String,
     #[serde(default)]
     start_time: String,
     #[serde(default)]
@@ -26,10 +31,58 @@ struct ReadFile {
     sysinfo: ReadSysInfo,
     num_threads: Option<usize>,
     #[serde(default)]
-    resolution_in_ns: u32,
-    thread: Option<Numbered<ReadThread>>,
+    pub resolution_in_ns: u32,
+    thread: Option<Numbered<T>>,
     #[serde(default)]
     schema: serde_json::Value,
+}
+
+impl<T: for<'de> Deserialize<'de>> Frame<T> {
+    /// Parses a document of this tool; two errors that the programs write are corrected.
+    pub(super) fn parse(bytes: &[u8], tool: &str) -> Result<Frame<T>, ImportError> {
+        serde_json::from_slice(bytes)
+            .or_else(|error| serde_json::from_str(&repaired(bytes)).map_err(|_| error))
+            .map_err(|error| ImportError(format!("expected {tool}'s JSON: {error}: give the whole file")))
+    }
+
+    /// A run without its threads: the machine, start and end.
+    pub(super) fn run(&self, tool: &str) -> Run {
+        let mut run = empty_run(tool);
+        run.host.release.clone_from(&self.sysinfo.release);
+        run.host.kernel.clone_from(&self.sysinfo.version);
+        run.host.machine.clone_from(&self.sysinfo.machine);
+        // `realtime` is 0 where the kernel has no /sys/kernel/realtime, as 7.3.
+        let named = ["PREEMPT_RT", "PREEMPT RT"].iter().any(|word| run.host.kernel.contains(word));
+        if self.sysinfo.realtime == 1 || named {
+            run.host.preempt = Preempt::Rt.into();
+        }
+        date_run(&mut run, &self.start_time, &self.end_time);
+        run
+    }
+
+    /// The same for a program that is not cyclictest, with its version.
+    pub(super) fn run_of(&self, tool: &str) -> Run {
+        self.run(format!("{tool} {}", self.version).trim_end())
+    }
+
+    /// The threads in the order of their numbers, which are 0 and up.
+    pub(super) fn threads(&mut self, tool: &str) -> Result<Vec<T>, ImportError> {
+        let Some(Numbered(threads)) = self.thread.take() else {
+            let what = format!("the JSON has no \"thread\": expected what {tool} --json writes");
+            return Err(ImportError(what));
+        };
+        if self.num_threads.is_some_and(|n| n != threads.len()) || threads.is_empty() {
+            let count = threads.len();
+            return Err(ImportError(format!("expected num_threads entries in \"thread\", found {count}")));
+        }
+        let in_order = |(index, thread): (usize, (u64, T))| match thread {
+            (number, thread) if number == index as u64 && index < THREAD_LIMIT => Ok(thread),
+            (number, _) => {
+                Err(format!("thread {number}: expected threads 0 to {THREAD_LIMIT} without a gap").into())
+            }
+        };
+        threads.into_iter().enumerate().map(in_order).collect()
+    }
 }
 
 #[derive(Default, serde::Deserialize)]
@@ -64,8 +117,14 @@ pub(super) fn find(source: &Source) -> Vec<Finding> {
     (strong || alone()).then_some(Finding { lines, confidence }).into_iter().collect()
 }
 
-/// The program whose result a JSON document of rt-tests' frame is, by its command line; the frame is
-/// the same for all of them.
+/// The whole document where it is this program's.
+pub(super) fn find_program(source: &Source, program: &str) -> Vec<Finding> {
+    let is_its = rt_tests_program(source) == Some(program);
+    is_its.then(|| Finding::strong(0..source.lines().len())).into_iter().collect()
+}
+
+/// The program whose result a JSON document of rt-tests' frame is, by its command line; the frame
+/// is the same for all of them.
 pub(super) fn rt_tests_program(source: &Source) -> Option<&str> {
     const KEY: &str = "\"cmdline:\"";
     let text = source.text();
@@ -80,39 +139,20 @@ pub(super) fn rt_tests_program(source: &Source) -> Option<&str> {
 ///
 /// Samples that `cycles` counts and the histogram does not hold are overflows, where there is one.
 pub(super) fn parse(bytes: &[u8]) -> Result<Run, ImportError> {
-    let file: ReadFile = serde_json::from_slice(bytes)
-        .or_else(|error| serde_json::from_str(&repaired(bytes)).map_err(|_| error))
-        .map_err(|error| format!("expected cyclictest's JSON: {error}"))?;
+    let mut file: Frame<ReadThread> = Frame::parse(bytes, "cyclictest")?;
     if file.schema.as_str().is_some_and(|schema| schema.starts_with("onbeat.")) {
         return Err(ImportError::new(
             "this is onbeat's own JSON: give the run's directory to report, bounds or compare",
         ));
     }
-    let Some(Numbered(threads)) = file.thread else {
-        return Err(ImportError::new("the JSON has no \"thread\": expected what cyclictest --json writes"));
-    };
-    if file.num_threads.is_some_and(|n| n != threads.len()) || threads.is_empty() {
-        return Err(ImportError(format!(
-            "expected num_threads entries in \"thread\", found {}",
-            threads.len()
-        )));
-    }
+    let threads = file.threads("cyclictest")?;
     let unit = match file.resolution_in_ns {
         0 => Nanos::MICRO,
         1 => Nanos(1),
         other => return Err(ImportError(format!("invalid resolution_in_ns {other}: expected 0 or 1"))),
     };
-    let mut run = empty_run("cyclictest");
+    let mut run = file.run("cyclictest");
     command_line::fill(&mut run.plan, &file.command_line);
-    run.host.release = file.sysinfo.release;
-    run.host.kernel = file.sysinfo.version;
-    run.host.machine = file.sysinfo.machine;
-    // `realtime` is 0 where the kernel has no /sys/kernel/realtime, as 7.3.
-    let named = ["PREEMPT_RT", "PREEMPT RT"].iter().any(|word| run.host.kernel.contains(word));
-    if file.sysinfo.realtime == 1 || named {
-        run.host.preempt = Preempt::Rt.into();
-    }
-    date_run(&mut run, &file.start_time, &file.end_time);
     let asked = command_line::asks_for_histogram(&file.command_line);
     let mut threads = threads_of(threads, unit, &run.plan)?;
     // Before 2.7 a run without -h has an empty one.
@@ -133,18 +173,11 @@ fn date_run(run: &mut Run, start: &str, end: &str) {
         .map(Nanos);
 }
 
-fn threads_of(
-    threads: Vec<(u64, ReadThread)>,
-    unit: Nanos,
-    plan: &Plan,
-) -> Result<Vec<ImportedThread>, String> {
+fn threads_of(threads: Vec<ReadThread>, unit: Nanos, plan: &Plan) -> Result<Vec<ImportedThread>, String> {
     let mut buckets_left = BUCKET_LIMIT;
     let mut interval = plan.interval_ns;
     let mut known = Vec::with_capacity(threads.len());
-    for (index, (number, read)) in threads.into_iter().enumerate() {
-        if number != index as u64 || index >= THREAD_LIMIT {
-            return Err(format!("thread {number}: expected threads 0 to {THREAD_LIMIT} without a gap"));
-        }
+    for (number, read) in threads.into_iter().enumerate() {
         let summary_only = read.histogram.is_none();
         let mut buckets = read.histogram.map_or(Vec::new(), |histogram| histogram.0);
         buckets.retain(|bucket| bucket.1 > 0);
@@ -178,7 +211,7 @@ fn later(interval: Option<Nanos>, distance: Option<Nanos>) -> Option<Nanos> {
 }
 
 /// cyclictest writes -1 where it did not pin.
-fn cpu_of(cpu: Option<i64>) -> Result<Option<Cpu>, String> {
+pub(super) fn cpu_of(cpu: Option<i64>) -> Result<Option<Cpu>, String> {
     match cpu {
         None | Some(i64::MIN..0) => Ok(None),
         Some(n) => match u32::try_from(n) {
@@ -188,7 +221,7 @@ fn cpu_of(cpu: Option<i64>) -> Result<Option<Cpu>, String> {
     }
 }
 
-fn mean_of(avg: f64, unit: Nanos) -> Option<Nanos> {
+pub(super) fn mean_of(avg: f64, unit: Nanos) -> Option<Nanos> {
     let ns = (avg * unit.0 as f64).round();
     // 2^53: what a float holds to the nanosecond, a hundred days.
     (ns.is_finite() && ns.abs() < 9.0e15).then_some(Nanos(ns as i64))
@@ -213,25 +246,30 @@ fn repaired(bytes: &[u8]) -> String {
 }
 
 /// A JSON object whose keys are numbers, ascending, each once.
-struct Numbered<V>(Vec<(u64, V)>);
+pub(super) struct Numbered<V, K = u64>(pub Vec<(K, V)>);
 
-impl<'de, V: Deserialize<'de>> Deserialize<'de> for Numbered<V> {
+/// The number that a key of such an object is.
+pub(super) trait NumberedKey<'de>: Deserialize<'de> + Ord + fmt::Display {}
+
+impl<'de, K: Deserialize<'de> + Ord + fmt::Display> NumberedKey<'de> for K {}
+
+impl<'de, K: NumberedKey<'de>, V: Deserialize<'de>> Deserialize<'de> for Numbered<V, K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entries<V>(PhantomData<V>);
+        struct Entries<V, K>(PhantomData<(K, V)>);
 
-        impl<'de, V: Deserialize<'de>> Visitor<'de> for Entries<V> {
-            type Value = Numbered<V>;
+        impl<'de, K: NumberedKey<'de>, V: Deserialize<'de>> Visitor<'de> for Entries<V, K> {
+            type Value = Numbered<V, K>;
 
             fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
                 f.write_str("an object with numbers as keys")
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut entries: Vec<(u64, V)> = Vec::new();
+                let mut entries: Vec<(K, V)> = Vec::new();
                 while let Some(entry) = map.next_entry()? {
                     entries.push(entry);
                 }
-                entries.sort_by_key(|entry| entry.0);
+                entries.sort_by(|one, other| one.0.cmp(&other.0));
                 match entries.windows(2).find(|pair| pair[0].0 == pair[1].0) {
                     Some(pair) => Err(A::Error::custom(format!("the key {} is there twice", pair[0].0))),
                     None => Ok(Numbered(entries)),

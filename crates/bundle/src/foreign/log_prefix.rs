@@ -87,7 +87,9 @@ fn syslog(text: &str) -> Option<&str> {
 fn bracketed(text: &str) -> Option<(&str, &str)> {
     let (name, behind) = text.strip_prefix('[')?.split_once(']')?;
     let behind = behind.strip_prefix([' ', '\t']).or_else(|| behind.is_empty().then_some(behind))?;
-    (name.len() <= 40 && !name.contains(['[', '|', '"'])).then_some((name, behind))
+    // queuelat's `[0 - 99] = 17` is a row.
+    let is_row = behind.starts_with("= ");
+    (name.len() <= 40 && !is_row && !name.contains(['[', '|', '"'])).then_some((name, behind))
 }
 
 /// The name of a container and the text behind it: `web-1  | `.
@@ -138,6 +140,7 @@ mod tests {
             "  0 00:00:30   |          IRQ Timer Latency (us)",
             "[root@board ~]# cyclictest -S",
             "# Min Latencies: 00002",
+            "[36700 - 36799] = 1",
         ] {
             assert_eq!(unprefixed(line), ("", line), "{line}");
         }

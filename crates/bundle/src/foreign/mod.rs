@@ -16,15 +16,24 @@ mod cyclictest_text;
 mod date;
 mod error;
 mod format;
+mod getopt;
+mod hwlatdetect;
 mod imported;
 mod json_read;
 mod log_prefix;
 pub mod maxima;
 mod micros;
+mod oslat;
+mod oslat_text;
 pub mod page;
+mod queuelat;
 #[cfg(test)]
 mod real_files;
+#[cfg(test)]
+mod real_results;
+mod refused;
 mod rows_alone;
+mod rt_tests;
 mod rtla;
 mod rtla_command;
 mod rtla_hist;
@@ -35,8 +44,11 @@ mod rtla_top_lines;
 mod rtla_width;
 mod samples;
 mod source;
+mod t_line;
 #[cfg(test)]
 mod testing;
+mod thread_pairs;
+mod thread_plan;
 mod unit;
 
 use model::run::Run;
@@ -72,6 +84,37 @@ pub const FORMATS: &[&Format] = &[
     &rtla::OSNOISE_TOP,
     &rtla::BARE_HIST,
     &rtla::AUTO_ANALYSIS,
+    &rt_tests::CYCLICDEADLINE_JSON,
+    &t_line::CYCLICDEADLINE_TEXT,
+    &hwlatdetect::FORMAT,
+    &oslat::JSON,
+    &oslat::TEXT,
+    &rt_tests::PMQTEST_JSON,
+    &thread_pairs::PMQTEST_TEXT,
+    &rt_tests::PTSEMATEST_JSON,
+    &thread_pairs::PTSEMATEST_TEXT,
+    &queuelat::FORMAT,
+    &rt_tests::SIGNALTEST_JSON,
+    &t_line::SIGNALTEST_TEXT,
+    &rt_tests::SIGWAITTEST_JSON,
+    &thread_pairs::SIGWAITTEST_TEXT,
+    &rt_tests::SVSEMATEST_JSON,
+    &thread_pairs::SVSEMATEST_TEXT,
+    &refused::FIO,
+    &refused::HACKBENCH,
+    &refused::IPERF3,
+    &refused::LATENCYTOP,
+    &refused::PERF_SCHED,
+    &refused::PING,
+    &refused::PI_STRESS,
+    &refused::PIP_STRESS,
+    &refused::RT_APP_LOG,
+    &refused::RT_APP_SCREEN,
+    &refused::RT_MIGRATE_TEST,
+    &refused::RT_TESTS_OTHER,
+    &refused::SCHBENCH,
+    &refused::SSDD,
+    &refused::SYSBENCH,
 ];
 
 /// What cyclictest's JSON contains of a run and [`Run`] does not.
@@ -127,7 +170,8 @@ fn recognise(source: &Source, options: &ImportOptions) -> Result<Vec<Recognised>
     let wanted = |format: &&&Format| options.format.as_ref().is_none_or(|id| *id == format.id);
     let formats: Vec<&&Format> = FORMATS.iter().filter(wanted).collect();
     if let ([], Some(id)) = (&formats[..], &options.format) {
-        let ids: Vec<&str> = FORMATS.iter().map(|format| format.id).collect();
+        let readable = FORMATS.iter().filter(|format| matches!(format.reader, Reader::Run(_)));
+        let ids: Vec<&str> = readable.map(|format| format.id).collect();
         return Err(ImportError(format!("invalid --as {}: expected one of {}", quoted(id), ids.join(", "))));
     }
     let mut all: Vec<Recognised> = Vec::new();
@@ -137,23 +181,38 @@ fn recognise(source: &Source, options: &ImportOptions) -> Result<Vec<Recognised>
     all.sort_by_key(|one| (one.finding.lines.start, one.finding.lines.end));
     let is_strong =
         |one: &&Recognised| one.finding.confidence == Confidence::Strong || options.format.is_some();
-    let strong: Vec<&Recognised> = all.iter().filter(is_strong).collect();
-    if let Some((one, other)) =
-        strong.iter().zip(strong.iter().skip(1)).find(|(a, b)| a.finding.lines.end > b.finding.lines.start)
-    {
-        let line = source.line(other.finding.lines.start).map_or(1, |line| line.number);
-        return Err(ImportError(format!(
-            "line {line}: this may be {} or {}: say which with --as {} or --as {}",
-            one.format.tool, other.format.tool, one.format.id, other.format.id
-        )));
-    }
-    if strong.is_empty() {
+    let readable = |one: &Recognised| matches!(one.format.reader, Reader::Run(_));
+    let any_readable = all.iter().any(|one| is_strong(&one) && readable(one));
+    // A load that ran beside a measurement printed into the same log.
+    let is_taken = |one: &Recognised| is_strong(&one) && (readable(one) || !any_readable);
+    if !all.iter().any(is_taken) {
         return Err(rows_alone::refusal(source, &all));
     }
-    let readable = |one: &Recognised| matches!(one.format.reader, Reader::Run(_));
-    let any_readable = strong.iter().any(|one| readable(one));
-    all.retain(|one| is_strong(&one) && (readable(one) || !any_readable));
+    all.retain(is_taken);
+    if any_readable {
+        tie(source, &all).map_or(Ok(()), Err)?;
+    } else {
+        all.truncate(1);
+    }
     Ok(all)
+}
+
+/// The refusal of results of which two share a line, with all that do.
+fn tie(source: &Source, all: &[Recognised]) -> Option<ImportError> {
+    let shares = |one: &Recognised, other: &Recognised| one.finding.lines.end > other.finding.lines.start;
+    let first = all.windows(2).position(|pair| shares(&pair[0], &pair[1]))?;
+    let one = all.get(first)?;
+    let mut candidates: Vec<&Format> =
+        all[first..].iter().take_while(|other| shares(one, other)).map(|other| other.format).collect();
+    candidates.dedup_by_key(|format| format.id);
+    let line = source.line(all.get(first + 1)?.finding.lines.start).map_or(1, |line| line.number);
+    let tools: Vec<&str> = candidates.iter().map(|format| format.tool).collect();
+    let flags: Vec<String> = candidates.iter().map(|format| format!("--as {}", format.id)).collect();
+    Some(ImportError(format!(
+        "line {line}: this may be {}: say which with {}",
+        tools.join(" or "),
+        flags.join(" or ")
+    )))
 }
 
 /// Gives an imported run the period that its file does not contain; what the file does contain

@@ -1,7 +1,7 @@
 //! The refusal of a text that is of no format: its heading by name, and the candidates.
 
 use super::error::ImportError;
-use super::format::Confidence;
+use super::format::{Confidence, Reader};
 use super::source::{Shape, Source};
 use super::{FORMATS, Recognised, quoted};
 
@@ -20,7 +20,10 @@ pub(super) fn refusal(source: &Source, weak: &[Recognised]) -> ImportError {
     ids.dedup();
     let remedy = match ids.as_slice() {
         [] => {
-            let mut tools: Vec<&str> = FORMATS.iter().map(|format| format.tool).collect();
+            let readable = FORMATS.iter().filter(|format| matches!(format.reader, Reader::Run(_)));
+            let mut tools: Vec<&str> =
+                readable.filter_map(|format| format.tool.split("'s ").next()).collect();
+            tools.sort_unstable();
             tools.dedup();
             format!("expected the whole output of {}", tools.join(", "))
         }

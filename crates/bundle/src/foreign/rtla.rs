@@ -6,7 +6,8 @@ use model::run::{Integrity, Run};
 use model::units::Nanos;
 use model::vocabulary::{Ended, IntegrityKind};
 
-use super::format::{Finding, Format, ImportError, Reader};
+use super::error::ImportError;
+use super::format::{Finding, Format, Reader};
 use super::source::{Shape, Source};
 use super::{rtla_hist, rtla_hist_find, rtla_top};
 

@@ -7,7 +7,8 @@
 use model::units::Nanos;
 use model::vocabulary::Quantity;
 
-use super::format::{Finding, ImportError, ImportOptions, Imported};
+use super::error::ImportError;
+use super::format::{Finding, ImportOptions, Imported};
 use super::imported::{ImportedThread, empty_run, fill};
 use super::rtla_hist_find::{HistLine, LABELS, RtlaColumn, RtlaTable, next_step, parse};
 use super::source::{Line, Source};

@@ -4,7 +4,8 @@ use model::run::Run;
 use model::units::Nanos;
 use model::vocabulary::Quantity;
 
-use super::format::{Finding, ImportError, ImportOptions, Imported};
+use super::error::ImportError;
+use super::format::{Finding, ImportOptions, Imported};
 use super::imported::{ImportedThread, empty_run, fill};
 use super::rtla_hist_find::RtlaTable;
 pub(super) use super::rtla_top_lines::TopKind;

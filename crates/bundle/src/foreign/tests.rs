@@ -48,7 +48,7 @@ fn rows_alone_are_read_where_the_format_is_named() {
     let runs = import(b"000000 00001\n000001 00004\n", &options).unwrap();
     assert_eq!(runs[0].run.samples(), Some(5));
     let options = ImportOptions { format: Some("nothing".into()), ..ImportOptions::default() };
-    assert!(import(b"000000 00001\n", &options).unwrap_err().0.contains("expected one of cyclictest-text"));
+    assert!(import(b"000000 00001\n", &options).unwrap_err().0.contains("cyclictest-text, cyclictest-json"));
 }
 
 #[test]
@@ -118,6 +118,17 @@ fn table() -> impl Strategy<Value = String> {
         "CPU COUNT | cur min avg max",
         "CPU Period Length",
         "ALL: IRQ",
+        "Core: 0 1",
+        "Minimum Average Maximum",
+        "Duration: 10 (sec)",
+        "oslat results",
+        "Samples recorded",
+        "hwlatdetect windows",
+        "T: P: C: Min: Act: Avg: Max:",
+        "#0: a; #1: b, Cycles",
+        "Avg loop time:",
+        "[0 - 99] = bytes",
+        "max_queue_len",
     ]);
     let number =
         prop_oneof![(0u64..100_000).prop_map(|n| n.to_string()), (0u64..999).prop_map(|n| format!("{n:06}"))];

@@ -1,0 +1,206 @@
+//! Results that are recognised and not read: they hold no latency that the other results have, or
+//! only its sum.
+
+use super::format::{Finding, Format, Reader};
+use super::json_read::rt_tests_program;
+use super::source::{Shape, Source};
+
+/// Programs of rt-tests whose JSON is read, or refused by a record of its own.
+const KNOWN_PROGRAMS: &[&str] = &[
+    "cyclictest",
+    "onbeat",
+    "oslat",
+    "signaltest",
+    "cyclicdeadline",
+    "pmqtest",
+    "ptsematest",
+    "svsematest",
+    "sigwaittest",
+    "pi_stress",
+    "ssdd",
+    "hackbench",
+    "rt-migrate-test",
+    "pip_stress",
+];
+
+/// Words of lines by which a text is the tool's; all of them, in any order.
+type FrameWords = &'static [&'static str];
+
+macro_rules! refused {
+    ($($name:ident: $id:literal, $tool:literal, $program:literal, $frames:expr, $instead:literal;)*) => {
+        $(pub(super) const $name: Format = Format {
+            id: $id,
+            tool: $tool,
+            versions: "recognised by its words",
+            origin: "run here or public",
+            carries: "nothing: refused",
+            hides: $instead,
+            find: |source| find(source, $program, $frames),
+            reader: Reader::Refused($instead),
+        };)*
+        #[cfg(test)]
+        const ALL: &[&Format] = &[$(&$name),*];
+    };
+}
+
+refused! {
+    FIO: "fio", "fio's result", "", &[&["lat (", "min=", "stdev="], &["\"fio version\""]],
+        "it times accesses to storage, no wake-ups: use it as a load (onbeat measure --load), and measure \
+         wake-ups with onbeat measure";
+    HACKBENCH: "hackbench", "hackbench's time", "hackbench",
+        &[&["Running in process mode with", "groups using"], &["Running in threaded mode with"]],
+        "it is a load and prints its own time: run onbeat measure beside it (--load), and import what \
+         measured meanwhile";
+    IPERF3: "iperf3", "iperf3's result", "",
+        &[
+            &["Interval", "Transfer", "Bitrate"],
+            &["Interval", "Transfer", "Bandwidth"],
+            &["\"sum_received\"", "\"bits_per_second\""],
+        ],
+        "it measures throughput: measure wake-ups beside it with onbeat measure";
+    LATENCYTOP: "latencytop", "latencytop's table", "", &[&["Cause", "Maximum", "Percentage"]],
+        "it has the time in which threads waited for anything, by cause: onbeat hunt explains late wake-ups";
+    PERF_SCHED: "perf-sched", "perf sched's table", "",
+        &[&["Runtime ms", "Avg delay ms", "Max delay"], &["wait time", "sch delay", "run time"]],
+        "it has sums over other threads: give its recording, perf.data, to onbeat explain, or measure with \
+         onbeat measure";
+    PING: "ping", "ping's statistics", "",
+        &[&["min/avg/max/mdev = "], &["round-trip min/avg/max"]],
+        "it has extremes of a network's round trips: measure wake-ups with onbeat measure";
+    PI_STRESS: "pi_stress", "pi_stress's result", "pi_stress",
+        &[&["Total inversion performed:"]],
+        "it counts inversions and times none: onbeat probe ipc measures how long a mutex with priority \
+         inheritance takes to hand over";
+    PIP_STRESS: "pip_stress", "pip_stress's result", "pip_stress",
+        &[&["Successfully used priority inheritance to handle an inversion"]],
+        "it says whether an inversion was resolved and times none: onbeat probe ipc measures the hand-over";
+    RT_APP_LOG: "rt-app-log", "rt-app's log", "",
+        &[&["idx", "perf", "run", "period", "slack"], &["idx", "perf", "c_duration", "c_period"]],
+        "its columns are loops of a described load: run the load beside onbeat measure, or let onbeat hunt \
+         --victim follow its threads";
+    RT_APP_SCREEN: "rt-app-screen", "rt-app's messages", "",
+        &[
+            &["<notice> Calibrate ns per loop"],
+            &["<notice> pLoad ="],
+            &["<notice>", "] Using SCHED_", " policy with priority"],
+            &["<notice>", "] starting thread ..."],
+        ],
+        "they hold no latency: let onbeat hunt --victim follow its threads";
+    RT_MIGRATE_TEST: "rt-migrate-test", "rt-migrate-test's result", "rt-migrate-test",
+        &[&["Task ", "(prio ", "(pid "]],
+        "it times how long tasks of several priorities wait for each other, not a wake-up: measure with \
+         onbeat measure";
+    SCHBENCH: "schbench", "schbench's percentiles", "", &[&["Latencies percentiles (usec)"]],
+        "it has percentiles of ordinary threads under its own load: use it as a load (onbeat measure --load)";
+    SSDD: "ssdd", "ssdd's result", "ssdd", &[&["forktest#", ": STARTING"], &["forktest#", ": EXITING"]],
+        "it tests ptrace and times nothing: measure with onbeat measure";
+    SYSBENCH: "sysbench", "sysbench's result", "",
+        &[&["sysbench ", " (using ", "LuaJIT"], &["95th percentile:"]],
+        "it times its own requests, no wake-ups: use it as a load (onbeat measure --load)";
+}
+
+/// JSON of another program of rt-tests: the frame is the same for all.
+pub(super) const RT_TESTS_OTHER: Format = Format {
+    id: "rt-tests-other",
+    tool: "the JSON of another program of rt-tests",
+    versions: "recognised by its words",
+    origin: "run here or public",
+    carries: "nothing: refused",
+    hides: "which of its numbers are latencies",
+    find: |source| {
+        let is_frame = source.text().contains("\"rt_test_version:\"");
+        let other = rt_tests_program(source).filter(|program| is_frame && !KNOWN_PROGRAMS.contains(program));
+        whole(source, other.is_some())
+    },
+    reader: Reader::Refused(
+        "its cmdline: names the program: give the result of one that docs/formats.md lists",
+    ),
+};
+
+fn whole(source: &Source, is_its: bool) -> Vec<Finding> {
+    is_its.then(|| Finding::strong(0..source.lines().len())).into_iter().collect()
+}
+
+/// Each line with all words of a frame; the whole document where it is the program's JSON.
+fn find(source: &Source, program: &str, frames: &[FrameWords]) -> Vec<Finding> {
+    let has = |text: &str, words: FrameWords| words.iter().all(|word| text.contains(word));
+    if source.shape == Shape::Json {
+        let quoted = |words: &&FrameWords| words.iter().all(|word| word.starts_with('"'));
+        let by_words = || frames.iter().filter(quoted).any(|words| has(source.text(), words));
+        let program = (!program.is_empty()).then_some(program);
+        return whole(source, program.is_some() && rt_tests_program(source) == program || by_words());
+    }
+    if source.shape != Shape::Text {
+        return Vec::new();
+    }
+    let is_its = |text: &str| frames.iter().any(|words| has(text, words));
+    let mut lines = source.lines().enumerate().filter(|(_, line)| is_its(line.text));
+    // One is enough for a refusal.
+    lines.next().map(|(index, _)| Finding::strong(index..index + 1)).into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::foreign::{ImportOptions, import};
+
+    fn refusal(text: &str) -> String {
+        let error = import(text.as_bytes(), &ImportOptions::default()).expect_err(text);
+        assert!(!error.0.contains('\n'), "{error}");
+        error.0
+    }
+
+    #[test]
+    fn results_of_other_kinds_are_refused_by_name() {
+        for (text, tool) in [
+            ("  write: IOPS=1\n    clat (usec): min=2, max=300, avg= 4.10, stdev= 1.20\n", "fio's result"),
+            ("{\"fio version\": \"fio-3.36\", \"jobs\": []}", "fio's result"),
+            (
+                "Running in process mode with 1 groups using 40 file descriptors each\nTime: 0.1\n",
+                "hackbench",
+            ),
+            ("[ ID] Interval           Transfer     Bitrate         Retr\n", "iperf3's result"),
+            ("{\"end\": {\"sum_received\": {\"bits_per_second\": 9}}}", "iperf3's result"),
+            ("Cause                                                Maximum     Percentage\n", "latencytop's"),
+            (
+                "  Task                  |   Runtime ms  | Switches | Avg delay ms    | Max delay ms    |\n",
+                "perf sched's",
+            ),
+            ("rtt min/avg/max/mdev = 0.041/0.050/0.061/0.008 ms\n", "ping's statistics"),
+            ("Successfully used priority inheritance to handle an inversion\n", "pip_stress's result"),
+            ("Wakeup Latencies percentiles (usec) runtime 10 (s) (30 total samples)\n", "schbench's"),
+            (
+                "sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n         95th percentile:   0.01\n",
+                "sysbench's",
+            ),
+            (
+                "[rt-app] <notice> Calibrate ns per loop\n[rt-app] <notice> pLoad = 133ns : calib_cpu 0\n",
+                "rt-app's messages",
+            ),
+            ("{\"cmdline:\": \"newtest -q\", \"rt_test_version:\": \"2.11\"}", "another program of rt-tests"),
+        ] {
+            let error = refusal(text);
+            assert!(error.starts_with(&format!("this is {tool}")) || error.contains(tool), "{error}");
+            assert!(error.len() > tool.len() + 20, "what serves instead: {error}");
+        }
+    }
+
+    #[test]
+    fn a_load_beside_a_measurement_does_not_hide_it() {
+        let text = crate::foreign::testing::fixture("smp-H60.txt");
+        let at = text.find("# Total").unwrap();
+        let load =
+            "Running in process mode with 1 groups using 40 file descriptors each (== 40 tasks)\nTime: 0.1\n";
+        let log = format!("{load}{}{load}{}", &text[..at], &text[at..]);
+        assert_eq!(crate::foreign::testing::import_one(&log).samples(), Some(3000));
+    }
+
+    #[test]
+    fn every_refusal_has_a_remedy() {
+        for format in ALL {
+            let Reader::Refused(instead) = format.reader else { panic!("{}", format.id) };
+            assert!(instead.contains(':') && !instead.contains('\n'), "{}: {instead}", format.id);
+            assert!(!instead.contains("  "), "{}: {instead}", format.id);
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The `T:` lines of signaltest and cyclicdeadline, which are cyclictest's less an interval or a
+//! priority.
+
+use std::collections::BTreeMap;
+
+use super::error::ImportError;
+use super::format::{Finding, Format, Imported, Reader};
+use super::getopt::command_before;
+use super::imported::{ImportedThread, empty_run, fill};
+use super::rt_tests::{CYCLICDEADLINE, RtTestsTool, SIGNALTEST};
+use super::source::{Shape, Source};
+use super::{THREAD_LIMIT, quoted, thread_plan};
+use model::units::{Bare, Nanos, parse_span};
+use model::vocabulary::Quantity;
+
+pub(super) const SIGNALTEST_TEXT: Format = Format {
+    id: "signaltest-text",
+    tool: "signaltest's text",
+    versions: "rt-tests 2.4, 2.6, 2.10",
+    origin: "run here",
+    carries: "count, least, mean and largest time of a signal round all threads, per thread; priority",
+    hides: "histogram, CPUs; the samples of -v, which are the first thread's alone and lack the last one",
+    find: |source| find(source, TLineKind::Signal),
+    reader: Reader::Run(|source, finding, _| read(source, finding, TLineKind::Signal)),
+};
+
+pub(super) const CYCLICDEADLINE_TEXT: Format = Format {
+    id: "cyclicdeadline-text",
+    tool: "cyclicdeadline's text",
+    versions: "rt-tests 2.4, 2.6, 2.10",
+    origin: "run here",
+    carries: "count, least, mean and largest lateness and interval per thread",
+    hides: "histogram, CPUs",
+    find: |source| find(source, TLineKind::Deadline),
+    reader: Reader::Run(|source, finding, _| read(source, finding, TLineKind::Deadline)),
+};
+
+/// The program by the first label: `P:` alone is signaltest's, `I:` alone cyclicdeadline's.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TLineKind {
+    Signal,
+    Deadline,
+}
+
+impl TLineKind {
+    fn tool(self) -> &'static RtTestsTool {
+        match self {
+            TLineKind::Signal => &SIGNALTEST,
+            TLineKind::Deadline => &CYCLICDEADLINE,
+        }
+    }
+
+    fn label(self) -> &'static str {
+        match self {
+            TLineKind::Signal => "P:",
+            TLineKind::Deadline => "I:",
+        }
+    }
+
+    /// Thread, id, and the text from the first label on.
+    fn begin(self, text: &str) -> Option<(usize, u64, &str)> {
+        let (thread, rest) = text.trim().strip_prefix("T:")?.split_once('(')?;
+        let (id, rest) = rest.split_once(')')?;
+        let rest = rest.trim_start();
+        let behind = rest.strip_prefix(self.label())?.trim_start();
+        let behind = behind.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start();
+        let thread = thread.trim().parse().ok().filter(|&thread: &usize| thread < THREAD_LIMIT)?;
+        behind.starts_with("C:").then_some((thread, id.trim().parse().ok()?, rest))
+    }
+}
+
+/// The numbers of a line.
+#[derive(Clone, Copy, Debug, Default)]
+struct Totals {
+    /// Priority or interval.
+    first: u32,
+    cycles: u64,
+    min: i128,
+    avg: i128,
+    max: i128,
+}
+
+fn totals(kind: TLineKind, rest: &str) -> Option<Totals> {
+    let mut rest = rest;
+    let mut next = |label: &str| -> Option<i128> {
+        let value = rest.trim_start().strip_prefix(label)?.trim_start();
+        let end = value.find(char::is_whitespace).unwrap_or(value.len());
+        rest = &value[end..];
+        value[..end].parse().ok()
+    };
+    let (first, cycles, min) = (next(kind.label())?, next("C:")?, next("Min:")?);
+    let (_last, avg, max) = (next("Act:")?, next("Avg:")?, next("Max:")?);
+    let (first, cycles) = (first.try_into().ok()?, cycles.try_into().ok()?);
+    rest.trim().is_empty().then_some(Totals { first, cycles, min, avg, max })
+}
+
+/// The threads of an open block with their ids and cycles.
+type Threads = BTreeMap<usize, (u64, u64)>;
+
+/// Blocks of lines: another id of a thread, or fewer cycles, are another run's.
+fn find(source: &Source, kind: TLineKind) -> Vec<Finding> {
+    if source.shape != Shape::Text {
+        return Vec::new();
+    }
+    let mut findings: Vec<Finding> = Vec::new();
+    let mut threads = Threads::new();
+    for (index, line) in source.lines().enumerate() {
+        let Some((thread, id, rest)) = kind.begin(line.text) else { continue };
+        let cycles = totals(kind, rest).map_or(u64::MAX, |totals| totals.cycles);
+        let is_other = threads.get(&thread).is_some_and(|&(known, before)| {
+            known != id && known != 0 || before != u64::MAX && cycles < before
+        });
+        if is_other || findings.is_empty() {
+            threads.clear();
+            findings.push(Finding::strong(index..index + 1));
+        }
+        threads.insert(thread, (id, cycles));
+        if let Some(finding) = findings.last_mut() {
+            finding.lines.end = index + 1;
+        }
+    }
+    findings
+}
+
+/// Reads the last line of each thread.
+fn read(source: &Source, finding: &Finding, kind: TLineKind) -> Result<Imported, ImportError> {
+    let tool = kind.tool();
+    let mut last: BTreeMap<usize, Totals> = BTreeMap::new();
+    for line in source.slice(finding.lines.clone()) {
+        let Some((thread, _, rest)) = kind.begin(line.text) else { continue };
+        let totals = totals(kind, rest).ok_or_else(|| {
+            let (number, label, found) = (line.number, kind.label(), quoted(line.text));
+            ImportError(format!(
+                "line {number}: expected T: thread (id) {label} C: Min: Act: Avg: Max:, found {found}"
+            ))
+        })?;
+        last.insert(thread, totals);
+    }
+    if last.keys().copied().ne(0..last.len()) {
+        let line = source.line(finding.lines.start).map_or(1, |line| line.number);
+        return Err(ImportError(format!(
+            "line {line}: expected threads 0 to {}: give the whole output",
+            last.keys().last().copied().unwrap_or(0)
+        )));
+    }
+    let mut run = empty_run(tool.name);
+    let micros = |us: i128| i64::try_from(us).ok().and_then(|us| us.checked_mul(Nanos::MICRO.0)).map(Nanos);
+    let threads: Vec<ImportedThread> = last
+        .values()
+        .map(|totals| ImportedThread {
+            measures: tool.measures.into(),
+            summary_only: true,
+            cycles: Some(totals.cycles),
+            // Without a sample both are still where they began.
+            min: Some(totals.min).filter(|_| totals.cycles > 0),
+            max: Some(totals.max).filter(|_| totals.cycles > 0),
+            mean_ns: micros(totals.avg),
+            interval: (kind == TLineKind::Deadline).then(|| micros(totals.first.into())).flatten(),
+            ..ImportedThread::default()
+        })
+        .collect();
+    if tool.measures == Quantity::Signal {
+        thread_plan::fill_policy(&mut run.plan, last.values().map(|totals| totals.first));
+    }
+    thread_plan::fill_intervals(&mut run.plan, &threads);
+    if let Some(command) = command_before(source, finding.lines.start, tool.name) {
+        let option = |letter, name| tool.letters.option(command, letter, name);
+        let length = option('D', "duration").value().and_then(|text| parse_span(text, Bare::Seconds).ok());
+        (run.plan.duration_ns, run.plan.loops) = (length, option('l', "loops").number());
+    }
+    fill(&mut run, threads, Nanos::MICRO)?;
+    Ok(run.into())
+}

@@ -1,0 +1,264 @@
+//! The text of pmqtest, ptsematest, svsematest and sigwaittest: pairs of threads of which one hands
+//! over to the other.
+//!
+//! Only pmqtest's differs, by its time-outs (`TO`): which of the others wrote a text, the command
+//! line before it says, or `--as`.
+
+use std::collections::BTreeMap;
+
+use super::error::ImportError;
+use super::format::{Finding, Format, Imported, Reader};
+use super::getopt::command_before;
+use super::imported::{ImportedThread, empty_run, fill};
+use super::rt_tests::{PMQTEST, PTSEMATEST, RtTestsTool, SIGWAITTEST, SVSEMATEST};
+use super::source::{Line, Shape, Source};
+use super::{THREAD_LIMIT, quoted, thread_plan};
+use model::units::{Bare, CPU_LIMIT, Cpu, Nanos, parse_span};
+
+const VERSIONS: &str = "rt-tests 2.4, 2.6, 2.10";
+const CARRIES: &str = "count, least, mean and largest latency, interval and priority per pair; CPUs where \
+                       both threads of each stayed on one";
+const HIDES: &str = "the program's name, unless the command line precedes it; histogram";
+
+pub(super) const PMQTEST_TEXT: Format = Format {
+    id: "pmqtest-text",
+    tool: "pmqtest's text",
+    versions: VERSIONS,
+    origin: "run here",
+    carries: CARRIES,
+    hides: "histogram",
+    find: |source| find(source, &PMQTEST),
+    reader: Reader::Run(|source, finding, _| read(source, finding, &PMQTEST)),
+};
+
+pub(super) const PTSEMATEST_TEXT: Format = Format {
+    id: "ptsematest-text",
+    tool: "ptsematest's text",
+    versions: VERSIONS,
+    origin: "run here",
+    carries: CARRIES,
+    hides: HIDES,
+    find: |source| find(source, &PTSEMATEST),
+    reader: Reader::Run(|source, finding, _| read(source, finding, &PTSEMATEST)),
+};
+
+pub(super) const SIGWAITTEST_TEXT: Format = Format {
+    id: "sigwaittest-text",
+    tool: "sigwaittest's text",
+    versions: VERSIONS,
+    origin: "run here",
+    carries: CARRIES,
+    hides: HIDES,
+    find: |source| find(source, &SIGWAITTEST),
+    reader: Reader::Run(|source, finding, _| read(source, finding, &SIGWAITTEST)),
+};
+
+pub(super) const SVSEMATEST_TEXT: Format = Format {
+    id: "svsematest-text",
+    tool: "svsematest's text",
+    versions: VERSIONS,
+    origin: "run here",
+    carries: CARRIES,
+    hides: HIDES,
+    find: |source| find(source, &SVSEMATEST),
+    reader: Reader::Run(|source, finding, _| read(source, finding, &SVSEMATEST)),
+};
+
+/// A line of a pair.
+enum PairLine {
+    State(usize, PairState),
+    Totals(usize, PairTotals),
+}
+
+/// `#0: ID19972, P80, CPU1, I1000; #1: ID19973, P80, CPU1, TO 0, Cycles 1000`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct PairState {
+    id: u64,
+    priority: u32,
+    from_cpu: u32,
+    cpu: u32,
+    interval_us: u32,
+    cycles: u64,
+    has_timeouts: bool,
+}
+
+/// `#1 -> #0, Min    3, Cur    4, Avg    4, Max   22`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct PairTotals {
+    min: i128,
+    avg: i128,
+    max: i128,
+}
+
+/// The rest of a text, field by field.
+struct Fields<'a>(&'a str);
+
+impl Fields<'_> {
+    /// The number behind the label; blanks before both are passed.
+    fn number<N: std::str::FromStr>(&mut self, label: &str) -> Option<N> {
+        let value = self.0.trim_start().strip_prefix(label)?.trim_start();
+        let end = value.find([',', ';', ':', ' ']).unwrap_or(value.len());
+        let number = value[..end].parse().ok();
+        self.0 = value[end..].trim_start_matches([',', ';', ':']);
+        number
+    }
+
+    fn is_over(&self) -> bool {
+        self.0.trim().is_empty()
+    }
+}
+
+fn parse(text: &str) -> Option<PairLine> {
+    let mut fields = Fields(text);
+    let first: usize = fields.number("#")?;
+    if fields.0.trim_start().starts_with("->") {
+        fields.0 = fields.0.trim_start().trim_start_matches("->");
+        let second: usize = fields.number("#")?;
+        let (min, _current) = (fields.number("Min")?, fields.number::<i128>("Cur")?);
+        let (avg, max) = (fields.number("Avg")?, fields.number("Max")?);
+        let is_pair = second % 2 == 0 && first == second + 1 && second / 2 < THREAD_LIMIT;
+        return (is_pair && fields.is_over())
+            .then_some(PairLine::Totals(second / 2, PairTotals { min, avg, max }));
+    }
+    let (id, _priority) = (fields.number("ID")?, fields.number::<u32>("P")?);
+    let (from_cpu, interval_us) = (fields.number("CPU")?, fields.number("I")?);
+    let second: usize = fields.number("#")?;
+    let (_id, priority, cpu) = (fields.number::<u64>("ID")?, fields.number("P")?, fields.number("CPU")?);
+    let has_timeouts = fields.0.trim_start().starts_with("TO ");
+    if has_timeouts {
+        fields.number::<u64>("TO")?;
+    }
+    let cycles = fields.number("Cycles")?;
+    let is_pair = first % 2 == 0 && second == first + 1 && first / 2 < THREAD_LIMIT;
+    let state = PairState { id, priority, from_cpu, cpu, interval_us, cycles, has_timeouts };
+    (is_pair && fields.is_over()).then_some(PairLine::State(first / 2, state))
+}
+
+/// Whether the line is one of a pair, perhaps a damaged one.
+fn begins_pair(text: &str) -> bool {
+    let behind = text.trim_start().strip_prefix('#').unwrap_or_default();
+    let rest = behind.trim_start_matches(|c: char| c.is_ascii_digit());
+    rest.len() < behind.len() && (rest.starts_with(": ID") || rest.starts_with(" -> #"))
+}
+
+/// Blocks of pairs that may be this program's.
+fn find(source: &Source, tool: &RtTestsTool) -> Vec<Finding> {
+    if source.shape != Shape::Text {
+        return Vec::new();
+    }
+    let blocks = blocks(source).into_iter().filter(|(finding, has_timeouts)| {
+        let is_pmqtest = tool.name == PMQTEST.name;
+        if *has_timeouts != is_pmqtest {
+            return false;
+        }
+        let has_command = |name: &str| command_before(source, finding.lines.start, name).is_some();
+        let unnamed = !UNNAMED.iter().any(|other| has_command(other.name));
+        is_pmqtest || unnamed || has_command(tool.name)
+    });
+    blocks.map(|(finding, _)| finding).collect()
+}
+
+/// The programs whose texts are the same.
+const UNNAMED: [&RtTestsTool; 3] = [&PTSEMATEST, &SIGWAITTEST, &SVSEMATEST];
+
+/// Blocks of lines, each with whether it has time-outs: another first thread is another run's.
+fn blocks(source: &Source) -> Vec<(Finding, bool)> {
+    let mut blocks: Vec<(Finding, bool)> = Vec::new();
+    let mut ids: BTreeMap<usize, u64> = BTreeMap::new();
+    for (index, line) in source.lines().enumerate() {
+        if !begins_pair(line.text) {
+            continue;
+        }
+        if let Some(PairLine::State(pair, state)) = parse(line.text) {
+            let is_other = ids.get(&pair).is_some_and(|&id| id != state.id && id != 0);
+            if is_other || blocks.is_empty() {
+                ids.clear();
+                blocks.push((Finding::strong(index..index), state.has_timeouts));
+            }
+            ids.insert(pair, state.id);
+        }
+        if let Some((finding, _)) = blocks.last_mut() {
+            finding.lines.end = index + 1;
+        }
+    }
+    blocks
+}
+
+/// The pairs of a block by their last lines.
+#[derive(Default)]
+struct Pairs {
+    states: BTreeMap<usize, PairState>,
+    totals: BTreeMap<usize, PairTotals>,
+    /// A thread changed its CPU, or a pair is on two: none is pinned.
+    moved: bool,
+}
+
+impl Pairs {
+    fn take(&mut self, line: &Line) -> Result<(), ImportError> {
+        match parse(line.text) {
+            None => {
+                let (number, found) = (line.number, quoted(line.text));
+                return Err(ImportError(format!(
+                    "line {number}: expected #0: ID, P, CPU, I; #1: ID, P, CPU, Cycles or #1 -> #0, Min, \
+                     Cur, Avg, Max, found {found}: give the text as it was printed"
+                )));
+            }
+            Some(PairLine::Totals(pair, totals)) => {
+                self.totals.insert(pair, totals);
+            }
+            Some(PairLine::State(pair, state)) => {
+                let before = self.states.insert(pair, state).filter(|before| before.cycles > 0);
+                self.moved |= state.cpu != state.from_cpu;
+                self.moved |= before.is_some_and(|before| before.cpu != state.cpu);
+            }
+        }
+        Ok(())
+    }
+
+    fn threads(&self, tool: &RtTestsTool) -> Vec<ImportedThread> {
+        let of = |(state, totals): (&PairState, &PairTotals)| {
+            let is_any = state.cycles > 0;
+            let cpu = |cpu: u32| Some(Cpu(cpu)).filter(|_| !self.moved && cpu < CPU_LIMIT);
+            let mean = i64::try_from(totals.avg).ok().and_then(|us| us.checked_mul(Nanos::MICRO.0));
+            ImportedThread {
+                cpu: cpu(state.cpu),
+                from_cpu: cpu(state.from_cpu),
+                measures: tool.measures.into(),
+                summary_only: true,
+                cycles: Some(state.cycles),
+                // Without a sample they are still where they began.
+                min: Some(totals.min).filter(|_| is_any),
+                max: Some(totals.max).filter(|_| is_any),
+                mean_ns: mean.filter(|_| is_any).map(Nanos),
+                interval: Some(Nanos(i64::from(state.interval_us) * Nanos::MICRO.0)),
+                ..ImportedThread::default()
+            }
+        };
+        self.states.values().zip(self.totals.values()).map(of).collect()
+    }
+}
+
+fn read(source: &Source, finding: &Finding, tool: &RtTestsTool) -> Result<Imported, ImportError> {
+    let mut pairs = Pairs::default();
+    let mut last = 0;
+    for line in source.slice(finding.lines.clone()).filter(|line| begins_pair(line.text)) {
+        pairs.take(&line)?;
+        last = line.number;
+    }
+    if pairs.states.keys().ne(pairs.totals.keys()) || pairs.states.keys().copied().ne(0..pairs.states.len()) {
+        return Err(ImportError(format!(
+            "line {last}: expected #0: and #1 -> #0 of each pair from 0 on: give the whole output"
+        )));
+    }
+    let mut run = empty_run(tool.name);
+    let threads = pairs.threads(tool);
+    thread_plan::fill_policy(&mut run.plan, pairs.states.values().map(|state| state.priority));
+    thread_plan::fill_intervals(&mut run.plan, &threads);
+    if let Some(command) = command_before(source, finding.lines.start, tool.name) {
+        let option = |letter, name| tool.letters.option(command, letter, name);
+        let length = option('D', "duration").value().and_then(|text| parse_span(text, Bare::Seconds).ok());
+        (run.plan.duration_ns, run.plan.loops) = (length, option('l', "loops").number());
+    }
+    fill(&mut run, threads, Nanos::MICRO)?;
+    Ok(run.into())
+}
