@@ -89,6 +89,7 @@ pub const FORMATS: &[&Format] = &[
     &hwlatdetect::FORMAT,
     &oslat::JSON,
     &oslat::TEXT,
+    &oslat::UNFINISHED,
     &rt_tests::PMQTEST_JSON,
     &thread_pairs::PMQTEST_TEXT,
     &rt_tests::PTSEMATEST_JSON,

@@ -43,6 +43,20 @@ pub(super) const JSON: Format = Format {
     reader: Reader::Run(|source, _, _| read_json(source)),
 };
 
+/// oslat's output before its table, which -T at the threshold or a signal ended.
+pub(super) const UNFINISHED: Format = Format {
+    id: "oslat-unfinished",
+    tool: "oslat's output without its table",
+    versions: "rt-tests 2.4, 2.6, 2.10",
+    origin: "run here",
+    carries: "nothing: refused",
+    hides: "how many gaps there were: -T ends the test at the first that reaches the threshold",
+    find: oslat_text::find_unfinished,
+    reader: Reader::Refused(
+        "it ended at its threshold (-T) or was ended: run it without -T, or give the whole output",
+    ),
+};
+
 const LETTERS: OptionLetters = OptionLetters { valued: "bcCDfmwWT", optional: "" };
 
 /// One CPU's result in nanoseconds.

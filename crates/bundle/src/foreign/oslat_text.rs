@@ -7,7 +7,7 @@ use super::format::{Finding, ImportOptions, Imported};
 use super::imported::empty_run;
 use super::json_read::mean_of;
 use super::oslat::{OslatCore, fill_cores, fill_priority, micros};
-use super::source::{Line, Shape, Source};
+use super::source::{Shape, Source};
 use super::{THREAD_LIMIT, quoted};
 use model::units::{CPU_LIMIT, Cpu, Nanos};
 
@@ -15,12 +15,6 @@ use model::units::{CPU_LIMIT, Cpu, Nanos};
 const REACH: usize = 1200;
 /// The most lines between the heading and the table.
 const HEADING_REACH: usize = 16;
-
-/// The table's first line, its last one where it is whole.
-struct Table {
-    start: usize,
-    end: usize,
-}
 
 /// The label and the numbers of a line of the table.
 fn field(text: &str) -> Option<(&str, &str)> {
@@ -40,35 +34,42 @@ fn is_frequency(text: &str) -> bool {
     is_label(text, "Counter Freq") || is_label(text, "CPU Freq")
 }
 
-/// Tables, and headings behind which none comes: a test that its threshold (`-T`) ended.
+/// Tables, each with its heading where that precedes it.
 pub(super) fn find(source: &Source) -> Vec<Finding> {
-    if source.shape != Shape::Text {
-        return Vec::new();
-    }
-    let lines: Vec<Line> = source.lines().collect();
     let mut findings: Vec<Range<usize>> = Vec::new();
-    for (index, pair) in lines.windows(2).enumerate() {
-        if is_label(pair[0].text, "Core") && is_frequency(pair[1].text) {
-            let table = table_at(&lines, index);
-            let headed = (index.saturating_sub(HEADING_REACH)..index).rev();
-            let from = findings.last().map_or(0, |last| last.end);
-            let heading = headed.filter(|&at| at >= from).find(|&at| is_heading(lines[at].text));
-            findings.push(heading.unwrap_or(table.start)..table.end);
+    let text = |index| source.line(index).map_or("", |line| line.text);
+    for index in 0..lines_of(source) {
+        if is_label(text(index), "Core") && is_frequency(text(index + 1)) {
+            let from = findings.last().map_or(0, |last| last.end).max(index.saturating_sub(HEADING_REACH));
+            let heading = (from..index).rev().find(|&at| is_heading(text(at)));
+            findings.push(heading.unwrap_or(index)..table_end(source, index));
         }
     }
-    let alone = |at: &usize| {
-        let next = lines.get(at + 1).map_or("", |line| line.text);
-        let is_open = next.starts_with("Total runtime:") || next.starts_with("WARNING: Running SCHED_FIFO");
-        is_open && is_heading(lines[*at].text) && !findings.iter().any(|range| range.contains(at))
-    };
-    let bare: Vec<usize> = (0..lines.len()).filter(alone).collect();
-    findings.extend(bare.into_iter().map(|at| at..at + 1));
     findings.into_iter().map(Finding::strong).collect()
 }
 
-fn table_at(lines: &[Line], start: usize) -> Table {
+/// Headings behind which no table comes.
+pub(super) fn find_unfinished(source: &Source) -> Vec<Finding> {
+    let text = |index| source.line(index).map_or("", |line| line.text);
+    let is_open = |at: &usize| {
+        let next = text(at + 1);
+        let is_open = next.starts_with("Total runtime:") || next.starts_with("WARNING: Running SCHED_FIFO");
+        let table = || (at + 1..=at + HEADING_REACH).any(|index| is_label(text(index), "Core"));
+        is_open && is_heading(text(*at)) && !table()
+    };
+    let open = (0..lines_of(source)).filter(is_open);
+    open.map(|at| Finding::strong(at..at + 1)).collect()
+}
+
+/// Number of lines of a text; JSON and XML have none here.
+fn lines_of(source: &Source) -> usize {
+    if source.shape == Shape::Text { source.lines().len() } else { 0 }
+}
+
+/// The end of the table's lines, whole or cut.
+fn table_end(source: &Source, start: usize) -> usize {
     let mut end = start + 2;
-    for (index, line) in lines.iter().enumerate().skip(start + 2).take(REACH) {
+    for (index, line) in source.slice(end..(end + REACH).min(lines_of(source))).enumerate() {
         let Some((label, _)) = field(line.text) else {
             if line.text.trim() == "..." {
                 continue;
@@ -79,12 +80,12 @@ fn table_at(lines: &[Line], start: usize) -> Table {
         if !is_footer && !label.ends_with("(us)") {
             break;
         }
-        end = index + 1;
+        end = start + 2 + index + 1;
         if label == "Duration" {
             break;
         }
     }
-    Table { start, end }
+    end
 }
 
 /// The lines of the table as they are read.
@@ -227,12 +228,6 @@ pub(super) fn read(source: &Source, finding: &Finding, _: &ImportOptions) -> Res
         }
     }
     let refuse = |what: &str| Err(ImportError(format!("line {last}: {what}")));
-    if read.cores.is_empty() {
-        return refuse(
-            "oslat ended without its table, as -T does at the threshold: run it without -T, or give the \
-             whole output",
-        );
-    }
     if read.footers != 7 {
         return refuse("oslat's table ends without 'Duration:': give the whole output");
     }

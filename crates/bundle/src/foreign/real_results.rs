@@ -420,6 +420,12 @@ fn several_results_of_a_log_are_told_apart() {
     .map(file)
     .join("$ next\n");
     let results = import(log.as_bytes(), &ImportOptions::default()).unwrap();
+    let ended = format!("{}\n{log}", file("oslat/2.10-threshold.txt"));
+    assert_eq!(
+        import(ended.as_bytes(), &ImportOptions::default()).unwrap().len(),
+        10,
+        "one that ended hides none"
+    );
     let tools: Vec<&str> = results.iter().map(|one| one.run.plan.tool.split(' ').next().unwrap()).collect();
     assert_eq!(
         tools,

@@ -12,7 +12,7 @@ use super::getopt::command_before;
 use super::imported::{ImportedThread, empty_run, fill};
 use super::rt_tests::{PMQTEST, PTSEMATEST, RtTestsTool, SIGWAITTEST, SVSEMATEST};
 use super::source::{Line, Shape, Source};
-use super::{THREAD_LIMIT, quoted, thread_plan};
+use super::{RESULT_LIMIT, THREAD_LIMIT, quoted, thread_plan};
 use model::units::{Bare, CPU_LIMIT, Cpu, Nanos, parse_span};
 
 const VERSIONS: &str = "rt-tests 2.4, 2.6, 2.10";
@@ -168,6 +168,10 @@ fn blocks(source: &Source) -> Vec<(Finding, bool)> {
     for (index, line) in source.lines().enumerate() {
         if !begins_pair(line.text) {
             continue;
+        }
+        // One more is enough to refuse them all.
+        if blocks.len() > RESULT_LIMIT {
+            break;
         }
         if let Some(PairLine::State(pair, state)) = parse(line.text) {
             let is_other = ids.get(&pair).is_some_and(|&id| id != state.id && id != 0);
