@@ -77,11 +77,29 @@ pub(super) fn parse_rfc2822(text: &str) -> Option<i64> {
         b'-' => -ahead_s,
         _ => return None,
     };
-    let days = (1970..year).map(days_in_year).sum::<i64>()
-        + (0..month).map(|month| days_in_month(year, month)).sum::<i64>()
-        + day
-        - 1;
-    Some(days * DAY_S + hour * 3600 + minute * 60 + second - ahead_s)
+    Some(days_before(year, month, day) * DAY_S + hour * 3600 + minute * 60 + second - ahead_s)
+}
+
+/// Reads `2026-11-29 00:46:13.534691`, as rteval writes its machine's own time, in microseconds.
+pub(super) fn parse_plain_us(text: &str) -> Option<i64> {
+    let (day, time) = text.trim().split_once(' ')?;
+    let mut date = day.splitn(3, '-');
+    let year = number(date.next()?, 1970, 9999)?;
+    let month = usize::try_from(number(date.next()?, 1, 12)? - 1).ok()?;
+    let day = number(date.next()?, 1, days_in_month(year, month))?;
+    let (clock, fraction) = time.split_once('.').unwrap_or((time, "0"));
+    let mut clock = clock.splitn(3, ':');
+    let (hour, minute) = (number(clock.next()?, 0, 23)?, number(clock.next()?, 0, 59)?);
+    let second = number(clock.next()?, 0, 60)?;
+    let parts = number(fraction, 0, 999_999).filter(|_| fraction.len() <= 6)?;
+    let us = parts * 10i64.pow(6 - fraction.len() as u32);
+    Some((days_before(year, month, day) * DAY_S + hour * 3600 + minute * 60 + second) * 1_000_000 + us)
+}
+
+/// Days from 1970 up to this one.
+fn days_before(year: i64, month: usize, day: i64) -> i64 {
+    let years = (1970..year).map(days_in_year).sum::<i64>();
+    years + (0..month).map(|month| days_in_month(year, month)).sum::<i64>() + day - 1
 }
 
 fn number(text: &str, least: i64, most: i64) -> Option<i64> {
@@ -108,6 +126,18 @@ mod tests {
         }
         assert_eq!(parse_rfc2822("Sat, 21 Nov 2026 02:35:37 +0130"), Some(1_795_223_137));
         assert_eq!(parse_rfc2822("Fri, 20 Nov 2026 20:05:37 -0500"), Some(1_795_223_137));
+    }
+
+    #[test]
+    fn plain_times_are_read() {
+        let at = |text: &str| parse_plain_us(text);
+        assert_eq!(at("2026-11-21 01:05:37.25"), Some(1_795_223_137_250_000));
+        assert_eq!(at("1970-01-01 00:00:01"), Some(1_000_000));
+        for text in
+            ["", "2026-02-30 00:00:00", "2026-11-21", "2026-11-21 01:05", "2026-11-21 01:05:37.1234567"]
+        {
+            assert_eq!(at(text), None, "{text}");
+        }
     }
 
     #[test]

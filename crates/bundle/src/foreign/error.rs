@@ -8,11 +8,22 @@ impl ImportError {
     pub(super) fn new(what: impl Into<String>) -> ImportError {
         ImportError(what.into())
     }
+
+    /// The same with the number of the line that it is about.
+    pub(super) fn at(self, line: usize) -> ImportError {
+        ImportError(format!("line {line}: {}", self.0))
+    }
 }
 
 impl std::fmt::Display for ImportError {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+impl From<&str> for ImportError {
+    fn from(what: &str) -> ImportError {
+        ImportError(what.into())
     }
 }
 

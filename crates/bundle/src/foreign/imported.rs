@@ -61,6 +61,13 @@ pub(super) fn empty_run(tool: &str) -> Run {
     run
 }
 
+/// The preemption model that a kernel's build line names, as `uname -v`. PREEMPT_DYNAMIC names
+/// none.
+pub(super) fn preempt_of(build: &str) -> Word<Preempt> {
+    let is_rt = ["PREEMPT_RT", "PREEMPT RT"].iter().any(|word| build.contains(word));
+    if is_rt { Preempt::Rt.into() } else { Preempt::Unknown.into() }
+}
+
 /// Puts the threads into the run, ordered by CPU, thread and quantity; a unit is 1000 ns or 1 ns.
 ///
 /// Where the file does not give a thread its CPU, or several the same one, threads are numbered in

@@ -5,7 +5,11 @@
 //! format does not carry stays null. A format is a file with a [`Format`] record and a line in
 //! [`FORMATS`]; docs/formats.md is made of the records.
 
+mod cobalt;
+mod cobalt_find;
+mod cobalt_line;
 mod command_line;
+mod command_words;
 mod cyclictest;
 mod cyclictest_find;
 mod cyclictest_gather;
@@ -14,12 +18,17 @@ pub mod cyclictest_json;
 mod cyclictest_line;
 mod cyclictest_text;
 mod date;
+mod decimal;
 mod error;
+mod evl;
 mod format;
 mod getopt;
 mod hwlatdetect;
 mod imported;
+mod jitterdebugger;
+mod jitterdebugger_text;
 mod json_read;
+mod linuxcnc;
 mod log_prefix;
 pub mod maxima;
 mod micros;
@@ -34,6 +43,8 @@ mod real_results;
 mod refused;
 mod rows_alone;
 mod rt_tests;
+mod rteval;
+mod rteval_xml;
 mod rtla;
 mod rtla_command;
 mod rtla_hist;
@@ -44,12 +55,15 @@ mod rtla_top_lines;
 mod rtla_width;
 mod samples;
 mod source;
+mod stress_ng;
+mod stress_ng_message;
 mod t_line;
 #[cfg(test)]
 mod testing;
 mod thread_pairs;
 mod thread_plan;
 mod unit;
+mod xenomai;
 
 use model::run::Run;
 use model::units::Nanos;
@@ -83,13 +97,11 @@ pub const FORMATS: &[&Format] = &[
     &rtla::OSNOISE_HIST,
     &rtla::OSNOISE_TOP,
     &rtla::BARE_HIST,
-    &rtla::AUTO_ANALYSIS,
     &rt_tests::CYCLICDEADLINE_JSON,
     &t_line::CYCLICDEADLINE_TEXT,
     &hwlatdetect::FORMAT,
     &oslat::JSON,
     &oslat::TEXT,
-    &oslat::UNFINISHED,
     &rt_tests::PMQTEST_JSON,
     &thread_pairs::PMQTEST_TEXT,
     &rt_tests::PTSEMATEST_JSON,
@@ -101,6 +113,16 @@ pub const FORMATS: &[&Format] = &[
     &thread_pairs::SIGWAITTEST_TEXT,
     &rt_tests::SVSEMATEST_JSON,
     &thread_pairs::SVSEMATEST_TEXT,
+    &evl::FORMAT,
+    &jitterdebugger::FORMAT,
+    &jitterdebugger_text::FORMAT,
+    &linuxcnc::FORMAT,
+    &rteval::FORMAT,
+    &rteval::REPORT,
+    &stress_ng::FORMAT,
+    &xenomai::FORMAT,
+    &rtla::AUTO_ANALYSIS,
+    &oslat::UNFINISHED,
     &refused::FIO,
     &refused::HACKBENCH,
     &refused::IPERF3,
@@ -116,6 +138,7 @@ pub const FORMATS: &[&Format] = &[
     &refused::SCHBENCH,
     &refused::SSDD,
     &refused::SYSBENCH,
+    &stress_ng::OTHER,
 ];
 
 /// What cyclictest's JSON contains of a run and [`Run`] does not.

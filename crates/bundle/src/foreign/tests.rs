@@ -129,6 +129,19 @@ fn table() -> impl Strategy<Value = String> {
         "Avg loop time:",
         "[0 - 99] = bytes",
         "max_queue_len",
+        "\"cpu\": {\"0\": 5}",
+        "T: 0 A: 1",
+        "stress-ng: the book",
+        "cyclic: sched 5",
+        "mean: 5 ns, mode: 4 ns",
+        "RTT of the network",
+        "HSD|",
+        "---|--param|----range-|--samples",
+        "== Sampling period:",
+        "# min latency",
+        "# clocksource: tsc",
+        "servo min: max: sdev:",
+        "rteval report",
     ]);
     let number =
         prop_oneof![(0u64..100_000).prop_map(|n| n.to_string()), (0u64..999).prop_map(|n| format!("{n:06}"))];

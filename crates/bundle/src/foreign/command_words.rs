@@ -1,0 +1,92 @@
+//! The command line of a tool in a log before its result, and its options.
+
+use super::source::Source;
+
+/// The most lines between a command line and the result that it belongs to.
+const REACH: usize = 40;
+
+/// The last command of this program, with options, in or before the line of this index.
+pub(super) fn before<'a>(source: &'a Source, index: usize, program: &str) -> Option<&'a str> {
+    let lines: Vec<_> = source.slice(index.saturating_sub(REACH)..index + 1).collect();
+    lines.into_iter().rev().find_map(|line| within(line.text, program))
+}
+
+/// The command of this program in a line: behind a prompt, `sudo`, a quote.
+pub(super) fn within<'a>(line: &'a str, program: &str) -> Option<&'a str> {
+    let starts = line.match_indices(program).map(|(at, _)| {
+        let word = line[..at].rfind([' ', '\t', '"', '\'', '/']).map_or(0, |blank| blank + 1);
+        &line[word..]
+    });
+    let mut commands = starts.filter(|command| {
+        let mut words = command.split_ascii_whitespace();
+        words.next() == Some(program) && words.next().is_some_and(|word| word.starts_with('-'))
+    });
+    commands.next().map(|command| command.split(['>', '|', ';', '&', '\'']).next().unwrap_or(command).trim())
+}
+
+/// The value of an option: `-i 250`, `-i250`, `--interval 250`, `--interval=250`; of several the
+/// last.
+pub(super) fn option<'a>(command: &'a str, short: &str, long: &str) -> Option<&'a str> {
+    let mut words = command.split_ascii_whitespace().skip(1).peekable();
+    let mut value = None;
+    while let Some(word) = words.next() {
+        if word == short || word == long {
+            value = words.peek().copied().or(value);
+        } else if let Some(attached) = word.strip_prefix(long).and_then(|rest| rest.strip_prefix('=')) {
+            value = Some(attached);
+        } else if let Some(attached) = word.strip_prefix(short).filter(|_| !word.starts_with("--")) {
+            value = Some(attached);
+        }
+    }
+    value
+}
+
+/// True if the command has a flag, also among other letters: `-N`, `-vN`, `--nsec`.
+pub(super) fn has_flag(command: &str, letter: char, long: &str) -> bool {
+    let is_cluster = |word: &str| word.starts_with('-') && !word.starts_with("--");
+    command
+        .split_ascii_whitespace()
+        .skip(1)
+        .any(|word| word == long || is_cluster(word) && word.contains(letter))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn commands_are_recognised_in_lines() {
+        for (line, command) in [
+            ("root@board:~# latency -h -s -T 600", Some("latency -h -s -T 600")),
+            ("$ sudo /usr/xenomai/bin/latency -T 5 | tee log", Some("latency -T 5")),
+            ("invoked with 'latency -T 2' by user 0 'root'", Some("latency -T 2")),
+            ("the latency is low", None),
+            ("klatency -h", None),
+            ("latency", None),
+        ] {
+            assert_eq!(within(line, "latency"), command, "{line}");
+        }
+    }
+
+    #[test]
+    fn options_have_their_value_attached_or_behind() {
+        let of = |command| option(command, "-i", "--interval");
+        assert_eq!(of("x -i 250 -p 3"), Some("250"));
+        assert_eq!(of("x -i250"), Some("250"));
+        assert_eq!(of("x --interval=250"), Some("250"));
+        assert_eq!(of("x --interval 1 -i 2"), Some("2"));
+        assert_eq!((of("x -p 3"), of("x -i")), (None, None));
+        assert!(has_flag("x -vN", 'N', "--nsec") && has_flag("x --nsec", 'N', "--nsec"));
+        assert!(!has_flag("x --None -v", 'N', "--nsec"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_line_is_read(line in "\\PC{0,20}latency[ -]{0,3}\\PC{0,40}") {
+            if let Some(command) = within(&line, "latency") {
+                option(command, "-T", "--time");
+            }
+        }
+    }
+}
