@@ -132,17 +132,22 @@ pub(super) fn elapsed(text: &str) -> Option<Nanos> {
         .filter(|&n| n > Nanos(0))
 }
 
+/// A result that refuses the text for this reason.
+pub(super) fn refuse<T>(reason: String) -> Result<T, ImportError> {
+    Err(ImportError(reason))
+}
+
 /// The error of a block that its format recognised.
 pub(super) fn of_tool(tool: &str, error: ImportError) -> ImportError {
     ImportError(format!("this is {tool}: {error}"))
 }
 
-/// Whether the line states that events were lost before rtla counted them.
+/// True for a line on events that were lost before rtla counted them.
 pub(super) fn is_loss(text: &str) -> bool {
     text.ends_with("events missed, results might not be accurate")
 }
 
-/// Whether the line states that a threshold ended the run.
+/// True for a line on a threshold that ended the run.
 pub(super) fn is_stop(text: &str) -> bool {
     text.trim().ends_with("hit stop tracing")
 }

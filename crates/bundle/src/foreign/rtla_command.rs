@@ -14,7 +14,7 @@ const REACH: usize = 40;
 /// Short options that take a value, attached or as the next word.
 const VALUED: &str = "AabcdeEHipPrsST";
 
-/// What rtla takes without an option.
+/// Values that rtla takes without an option.
 const DEFAULT_PERIOD_US: u64 = 1000;
 const DEFAULT_PRIORITY: u32 = 95;
 const DEFAULT_ENTRIES: u64 = 256;

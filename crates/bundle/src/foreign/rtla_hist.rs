@@ -10,6 +10,7 @@ use model::vocabulary::Quantity;
 use super::error::ImportError;
 use super::format::{Finding, ImportOptions, Imported};
 use super::imported::{ImportedThread, empty_run, fill};
+use super::rtla::refuse;
 use super::rtla_hist_find::{HistLine, LABELS, RtlaColumn, RtlaTable, next_step, parse};
 use super::source::{Line, Source};
 use super::{BUCKET_LIMIT, quoted, rtla, rtla_command, rtla_hist_check as check, rtla_width as width, unit};
@@ -21,7 +22,7 @@ pub(super) type Summary = Option<u128>;
 /// A labelled line: its number in the file, and its values.
 pub(super) type Labelled<T> = Option<(usize, Vec<T>)>;
 
-/// What was gathered from the lines before anything is concluded.
+/// The content of the lines before anything is concluded.
 #[derive(Debug, Default)]
 pub(super) struct RtlaHist {
     heading: Option<RtlaTable>,
@@ -117,14 +118,14 @@ fn read_block(
 }
 
 impl RtlaHist {
-    fn take(&mut self, number: usize, line: HistLine) -> Result<(), String> {
+    fn take(&mut self, number: usize, line: HistLine) -> Result<(), ImportError> {
         match line {
             HistLine::Heading(table) => self.heading = Some(table),
             HistLine::Unit(text) => {
                 let stated = unit::stated(text).filter(|unit| [Nanos(1), Nanos::MICRO].contains(unit));
                 let Some(stated) = stated.filter(|unit| self.unit.is_none_or(|before| before == *unit))
                 else {
-                    return Err(format!(
+                    return refuse(format!(
                         "invalid unit {}: expected microseconds (us) or nanoseconds (ns), as rtla prints it",
                         quoted(text)
                     ));
@@ -141,7 +142,7 @@ impl RtlaHist {
             HistLine::Labelled(name, numbers) => return self.take_labelled(number, name, numbers),
             HistLine::Loss(text) => self.loss = Some(text.to_owned()),
             HistLine::Other(text) if self.head > 0 && self.step == 0 && self.is_damaged(text) => {
-                return Err(format!(
+                return refuse(format!(
                     "invalid row {}: expected a number and {} counts",
                     quoted(text),
                     self.columns.len()
@@ -152,16 +153,17 @@ impl RtlaHist {
         Ok(())
     }
 
-    /// Whether a line has the words of a row, most of them numbers.
+    /// True for a line with the words of a row, most of them numbers.
     fn is_damaged(&self, text: &str) -> bool {
         let words = text.split_ascii_whitespace();
         let numbers = words.clone().filter(|word| word.parse::<u64>().is_ok()).count();
         words.count() == self.columns.len() + 1 && 2 * numbers > self.columns.len()
     }
 
-    fn take_row(&mut self, text: &str) -> Result<(), String> {
+    fn take_row(&mut self, text: &str) -> Result<(), ImportError> {
         let count = self.columns.len();
-        let invalid = || format!("invalid row {}: expected a number and {count} counts", quoted(text));
+        let invalid =
+            || ImportError(format!("invalid row {}: expected a number and {count} counts", quoted(text)));
         let mut words = text.split_ascii_whitespace().map(|word| word.parse::<u64>().map_err(|_| invalid()));
         let bucket = words.next().ok_or_else(invalid)??;
         let mut index = 0;
@@ -178,17 +180,19 @@ impl RtlaHist {
             return Err(invalid());
         }
         if self.held > BUCKET_LIMIT {
-            return Err(format!("expected at most {BUCKET_LIMIT} buckets that are not empty"));
+            return refuse(format!("expected at most {BUCKET_LIMIT} buckets that are not empty"));
         }
         if self.rows > 0 && self.last >= bucket {
             let last = self.last;
-            return Err(format!("row {bucket} after row {last}: expected ascending rows of one histogram"));
+            return refuse(format!(
+                "row {bucket} after row {last}: expected ascending rows of one histogram"
+            ));
         }
         (self.rows, self.last, self.distance) = (self.rows + 1, bucket, width::gcd(self.distance, bucket));
         Ok(())
     }
 
-    fn take_labelled(&mut self, number: usize, name: &str, numbers: &str) -> Result<(), String> {
+    fn take_labelled(&mut self, number: usize, name: &str, numbers: &str) -> Result<(), ImportError> {
         // A table without columns is refused as a whole.
         let Some(next) = next_step(self.step, name).filter(|_| !self.columns.is_empty()) else {
             self.passed += 1;
@@ -208,9 +212,11 @@ impl RtlaHist {
             } else {
                 ": give the whole output"
             };
-            return Err(format!("expected {expected} numbers after {name}:, found {found}{zeros}"));
+            return refuse(format!("expected {expected} numbers after {name}:, found {found}{zeros}"));
         }
-        let invalid = |word: &str| format!("invalid number {} after {name}:", quoted(word));
+        let invalid = |word: &str| {
+            ImportError(format!("invalid number {} after {name}:: give the output as it was", quoted(word)))
+        };
         if name == "over" {
             let over = words.map(|word| word.parse::<u64>().map_err(|_| invalid(word)));
             self.over = Some((number, over.collect::<Result<_, _>>()?));
@@ -227,10 +233,10 @@ impl RtlaHist {
     }
 
     /// The table that the columns are of; an error where the heading states the other one.
-    fn table(&self) -> Result<RtlaTable, String> {
+    fn table(&self) -> Result<RtlaTable, ImportError> {
         let (end, head) = (self.end, self.head);
         let Some(first) = self.columns.first() else {
-            return Err(match head {
+            return refuse(match head {
                 0 => format!("line {end}: the histogram ends before its columns: give the whole output"),
                 _ => format!(
                     "line {head}: no CPU has a sample: repeat the run with a lower threshold (-T) or longer"
@@ -240,7 +246,7 @@ impl RtlaHist {
         let is_gap = |column: &RtlaColumn| column.quantity == Quantity::Gap;
         let table = if is_gap(first) { RtlaTable::Osnoise } else { RtlaTable::Timerlat };
         if self.heading.is_some_and(|heading| heading != table) {
-            return Err(format!(
+            return refuse(format!(
                 "line {head}: the columns are not those of the heading: give one whole output"
             ));
         }
@@ -251,7 +257,7 @@ impl RtlaHist {
         if keys.len() != self.columns.len()
             || self.columns.iter().any(|column| is_gap(column) != is_gap(first))
         {
-            return Err(format!(
+            return refuse(format!(
                 "line {head}: the columns are not those of one run: give the output as it was"
             ));
         }

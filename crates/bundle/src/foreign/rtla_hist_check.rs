@@ -1,5 +1,7 @@
-//! What rtla's histogram states twice, against each other.
+//! Facts that rtla's histogram states twice, against each other.
 
+use super::format::ImportError;
+use super::rtla::refuse;
 use super::rtla_hist::{RtlaHist, Summary};
 use super::rtla_hist_find::{LABELS, RtlaTable};
 use super::rtla_width::HistShape;
@@ -27,10 +29,11 @@ fn shown(value: u128) -> u128 {
 }
 
 /// Refuses a block that was cut off.
-pub(super) fn complete(hist: &RtlaHist, table: RtlaTable) -> Result<(), String> {
+pub(super) fn complete(hist: &RtlaHist, table: RtlaTable) -> Result<(), ImportError> {
     let end = hist.end;
-    let lacks =
-        |name: &str| Err(format!("line {end}: the histogram ends without '{name}:': give the whole output"));
+    let lacks = |name: &str| {
+        refuse(format!("line {end}: the histogram ends without '{name}:': give the whole output"))
+    };
     if hist.over.is_none() {
         return lacks("over");
     }
@@ -48,7 +51,7 @@ pub(super) fn complete(hist: &RtlaHist, table: RtlaTable) -> Result<(), String> 
 }
 
 /// Refuses columns whose rows and summary contradict each other.
-pub(super) fn columns(hist: &RtlaHist, shape: &HistShape) -> Result<(), String> {
+pub(super) fn columns(hist: &RtlaHist, shape: &HistShape) -> Result<(), ImportError> {
     let line = |label: usize| hist.summary[label].as_ref().map_or(hist.end, |line| line.0);
     for (index, buckets) in hist.buckets.iter().enumerate() {
         let rows = buckets.iter().map(|bucket| u128::from(bucket.1)).sum::<u128>();
@@ -58,7 +61,7 @@ pub(super) fn columns(hist: &RtlaHist, shape: &HistShape) -> Result<(), String> 
             continue;
         }
         if let Some(count) = hist.value(0, index).filter(|count| *count != total * 1000) {
-            return Err(format!(
+            return refuse(format!(
                 "line {}: count: says {} for {name}, its rows and over: hold {total}: give the output \
                  as it was",
                 line(0),
@@ -66,7 +69,7 @@ pub(super) fn columns(hist: &RtlaHist, shape: &HistShape) -> Result<(), String> 
             ));
         }
         if total == 0 && table_is_osnoise(hist) {
-            return Err(format!(
+            return refuse(format!(
                 "line {}: rtla prints zeros for {name} where all noise is beyond the histogram: \
                  repeat with a larger -E",
                 line(0)
@@ -78,7 +81,7 @@ pub(super) fn columns(hist: &RtlaHist, shape: &HistShape) -> Result<(), String> 
         let (Some(min), Some(avg), Some(max)) =
             (hist.value(1, index), hist.value(2, index), hist.value(3, index))
         else {
-            return Err(format!(
+            return refuse(format!(
                 "line {}: no summary of {name}, which has samples: give the output as it was",
                 line(3)
             ));
@@ -86,7 +89,7 @@ pub(super) fn columns(hist: &RtlaHist, shape: &HistShape) -> Result<(), String> 
         // An early wake-up, printed as a number near 2^64, spoils the largest and the average.
         let is_early = i64::try_from(shown(max)).is_err();
         if (min > avg || avg > max) && !is_early {
-            return Err(format!(
+            return refuse(format!(
                 "line {}: avg: of {name} is not between min: and max:: give the output as it was",
                 line(2)
             ));
@@ -96,7 +99,7 @@ pub(super) fn columns(hist: &RtlaHist, shape: &HistShape) -> Result<(), String> 
             (u128::from(bucket.0)..u128::from(bucket.0) + width).contains(&shown(value))
         };
         if buckets.first().map_or(shown(min) < hist.last.into(), |first| !within(min, first)) {
-            return Err(format!(
+            return refuse(format!(
                 "line {}: min: of {name} is not in its first row: give the output as it was",
                 line(1)
             ));
@@ -106,7 +109,7 @@ pub(super) fn columns(hist: &RtlaHist, shape: &HistShape) -> Result<(), String> 
             _ => is_early || shown(max) >= shape.end.into(),
         };
         if !fits {
-            return Err(format!(
+            return refuse(format!(
                 "line {}: max: of {name} contradicts its rows: give the output as it was",
                 line(3)
             ));
@@ -120,12 +123,12 @@ fn table_is_osnoise(hist: &RtlaHist) -> bool {
 }
 
 /// Refuses a summary of all CPUs that is not the one of the columns.
-pub(super) fn all(hist: &RtlaHist) -> Result<(), String> {
+pub(super) fn all(hist: &RtlaHist) -> Result<(), ImportError> {
     let Some((line, names)) = &hist.kinds else { return Ok(()) };
     let kinds = [("IRQ", Quantity::Irq), ("Thr", Quantity::Wakeup), ("Usr", Quantity::User)];
     let kinds = kinds.into_iter().filter(|kind| hist.columns.iter().any(|column| column.quantity == kind.1));
     if !kinds.clone().map(|kind| kind.0).eq(names.iter().map(String::as_str)) {
-        return Err(format!(
+        return refuse(format!(
             "line {line}: ALL: has other columns than the histogram: give the output as it was"
         ));
     }
@@ -136,7 +139,7 @@ pub(super) fn all(hist: &RtlaHist) -> Result<(), String> {
         let values = |label: usize| own().filter_map(move |index| hist.value(label, index));
         let contradicts = |label: usize| {
             let line = hist.all[label].as_ref().map_or(*line, |line| line.0);
-            Err(format!(
+            refuse(format!(
                 "line {line}: {}: of ALL {name} is not that of its CPUs: give the output as it was",
                 LABELS[label]
             ))
@@ -163,7 +166,7 @@ pub(super) fn all(hist: &RtlaHist) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether the average may be the one of these counts and averages, whose fractions were cut off.
+/// True where the average may be the one of these counts and averages, whose fractions were cut off.
 fn average_fits<I: Iterator<Item = (Summary, Summary)>>(all: Summary, parts: impl Fn() -> I) -> bool {
     let sum = |more: u128| {
         parts().try_fold((0u128, 0u128), |(total, sum), (count, avg)| {

@@ -145,7 +145,7 @@ impl OpenHist {
         self.columns.map(|columns| columns.1).or(self.heading)
     }
 
-    /// Whether the line is the block's next one.
+    /// Adds the line, if it is the block's next one.
     fn takes(&mut self, index: usize, line: &HistLine) -> bool {
         let Some((count, table)) = self.columns else {
             return matches!(line, HistLine::Unit(_) | HistLine::Elapsed(_));

@@ -7,6 +7,7 @@ use model::vocabulary::Quantity;
 use super::error::ImportError;
 use super::format::{Finding, ImportOptions, Imported};
 use super::imported::{ImportedThread, empty_run, fill};
+use super::rtla::refuse;
 use super::rtla_hist_find::RtlaTable;
 pub(super) use super::rtla_top_lines::TopKind;
 use super::rtla_top_lines::{TopRow, TopTable, scan};
@@ -55,7 +56,7 @@ pub(super) fn find(source: &Source, kind: TopKind) -> Vec<Finding> {
     findings
 }
 
-/// Whether a table may be a later update of the same run: no count and no maximum is smaller, no
+/// True for a table that may be a later update of the same run: no count and no maximum is smaller, no
 /// minimum larger.
 fn follows(before: &TopTable, table: &TopTable, kind: TopKind) -> bool {
     let later = |row: &TopRow| {
@@ -169,7 +170,7 @@ pub(super) fn read_timerlat(
 }
 
 /// Refuses rows that contradict themselves or the row of all CPUs.
-fn check_timerlat(table: &TopTable) -> Result<(), String> {
+fn check_timerlat(table: &TopTable) -> Result<(), ImportError> {
     for row in &table.rows {
         let ordered = row.cells.chunks(4).all(|cells| match cells {
             // An early wake-up, printed as a number near 2^64, spoils the average.
@@ -179,12 +180,15 @@ fn check_timerlat(table: &TopTable) -> Result<(), String> {
         });
         let counted = row.count > 0 || row.cells.first() == Some(&None);
         if !ordered || !counted {
-            return Err(format!("line {}: the row contradicts itself: give the output as it was", row.line));
+            return refuse(format!(
+                "line {}: the row contradicts itself: give the output as it was",
+                row.line
+            ));
         }
     }
     let Some((all, digits)) = &table.all else { return Ok(()) };
     let contradicts = |what: &str| {
-        Err(format!("line {}: {what} of ALL is not that of the CPUs: give the output as it was", all.line))
+        refuse(format!("line {}: {what} of ALL is not that of the CPUs: give the output as it was", all.line))
     };
     let total = table.rows.iter().map(|row| u128::from(row.count)).sum::<u128>();
     if 10u128.checked_pow(*digits).map(|scale| total / scale) != Some(all.count.into()) {
@@ -259,7 +263,7 @@ fn fill_shares(run: &mut Run, table: &TopTable) {
 }
 
 /// Refuses rows whose numbers contradict each other.
-fn check_osnoise(table: &TopTable) -> Result<(), String> {
+fn check_osnoise(table: &TopTable) -> Result<(), ImportError> {
     for row in &table.rows {
         let cell = |at: usize| u128::from(row.cells[at].unwrap_or(0));
         let (runtime, noise) = (cell(RUNTIME), cell(NOISE));
@@ -267,7 +271,10 @@ fn check_osnoise(table: &TopTable) -> Result<(), String> {
         let available = rest.map(|rest| rest * 10_000_000 / runtime);
         let ordered = cell(MAX_SINGLE) <= cell(MAX_NOISE) && cell(MAX_NOISE) <= noise;
         if available != Some(cell(AVAILABLE)) || !ordered {
-            return Err(format!("line {}: the row contradicts itself: give the output as it was", row.line));
+            return refuse(format!(
+                "line {}: the row contradicts itself: give the output as it was",
+                row.line
+            ));
         }
     }
     Ok(())

@@ -174,7 +174,7 @@ impl TopTable {
     }
 }
 
-/// Whether the line begins as a CPU's row: its number and a count.
+/// True for a line that begins as a CPU's row: its number and a count.
 fn is_row(text: &str) -> bool {
     let mut words = text.split_ascii_whitespace();
     let is_number = words.next().is_some_and(|word| word.bytes().all(|byte| byte.is_ascii_digit()));

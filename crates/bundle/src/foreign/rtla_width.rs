@@ -4,6 +4,8 @@
 //! is one too, and holds every sample of its row in any case. What the summary states bounds it: a
 //! column's largest latency is within its last row, or, with samples beyond, behind the end.
 
+use super::format::ImportError;
+use super::rtla::refuse;
 use super::rtla_command::RtlaCommand;
 use super::rtla_hist::RtlaHist;
 use super::rtla_hist_find::RtlaTable;
@@ -19,7 +21,7 @@ pub(super) struct HistShape {
     pub width: Option<u64>,
     /// The first latency that is beyond the histogram, as far as is known.
     pub end: u64,
-    /// Whether the only row was taken to reach up to the largest latency.
+    /// The only row was taken to reach up to the largest latency.
     spans: bool,
 }
 
@@ -60,7 +62,7 @@ fn stated(command: &RtlaCommand) -> Option<(u64, u64)> {
     command.width.checked_mul(command.entries).map(|end| (command.width, end))
 }
 
-/// Whether the command line may be that of the histogram.
+/// True for a command line that may be that of the histogram.
 pub(super) fn agrees(hist: &RtlaHist, command: &RtlaCommand) -> bool {
     let Some((width, end)) = stated(command) else { return false };
     let (least, most) = bounds(hist);
@@ -79,7 +81,7 @@ pub(super) fn shape(
     hist: &RtlaHist,
     table: RtlaTable,
     command: Option<&RtlaCommand>,
-) -> Result<HistShape, String> {
+) -> Result<HistShape, ImportError> {
     if let Some((width, end)) = command.and_then(stated) {
         return Ok(HistShape { width: Some(width), end, spans: false });
     }
@@ -89,7 +91,7 @@ pub(super) fn shape(
         let overflow = (0..hist.columns.len()).any(|index| hist.overflows(index) > 0);
         let known = hist.rows > 0 && !overflow && hist.summary[3].is_some() && table == RtlaTable::Timerlat;
         if !known && hist.summary[3].is_none() {
-            return Err(format!(
+            return refuse(format!(
                 "line {}: the width of the buckets is not known from so few rows: run rtla without \
                  --no-summary",
                 hist.end
@@ -103,7 +105,7 @@ pub(super) fn shape(
     }
     let widest = hist.distance.min(most).min(WIDTH_LIMIT);
     let Some(width) = (least.min(widest + 1)..=widest).rev().find(|width| hist.distance % width == 0) else {
-        return Err(format!(
+        return refuse(format!(
             "line {}: the summary contradicts the rows: give the output as it was",
             hist.summary[3].as_ref().map_or(hist.end, |max| max.0)
         ));

@@ -395,7 +395,7 @@ fn reported_histograms_are_read() {
         assert_eq!((thread.min_ns, thread.max_ns), (Some(Nanos(unit)), Some(Nanos(4721 * unit))));
         assert_eq!(entry(&run, 1, Quantity::Wakeup).max_ns, Some(Nanos(3904 * unit)));
     }
-    let rows = "\x20 2 #30000     |        1         0         1         9 |       4       2       3      23\n\
+    let rows = "\x20 2 #30000     |       1         0         1         9 |       4       2       3      23\n\
         \x20 3 #29998     |        1         0         1         7 |       5       2       3      18\n\
         ---------------|----------------------------------------|-------------------------------\n\
         ALL #59998  e0 |                  0         1         9 |               2       3      23\n";
