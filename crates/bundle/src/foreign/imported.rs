@@ -16,8 +16,6 @@ const MIN_START: i128 = 1_000_000;
 pub(super) struct ImportedThread {
     /// The CPU it ran on, where the file states it.
     pub cpu: Option<Cpu>,
-    /// The CPU of the thread that releases or sends, where the file states it.
-    pub from_cpu: Option<Cpu>,
     pub measures: Word<Quantity>,
     /// Ascending buckets that are not empty.
     pub buckets: Vec<(u64, u64)>,
@@ -152,7 +150,6 @@ fn cpu_run(thread: ImportedThread, unit: Nanos) -> Result<CpuRun, String> {
     let from = end.and_then(|end| end.checked_mul(unit.0)).map(Nanos);
     let mut run = CpuRun {
         cpu: thread.cpu,
-        from_cpu: thread.from_cpu,
         interval_ns: thread.interval,
         cycles,
         early: early.map(|early| early.0),

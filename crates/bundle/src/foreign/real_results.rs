@@ -152,9 +152,9 @@ fn texts_that_three_programs_write_are_not_guessed() {
     let log = format!("board# svsematest -q -S -p 80 -i 1000 -D 2\n{text}");
     let run = import_as(&log, None).unwrap();
     assert_eq!((run.plan.tool.as_str(), run.plan.duration_ns), ("svsematest", Some(Nanos(2_000_000_000))));
-    let cpus: Vec<_> = run.cpus.iter().map(|cpu| (cpu.cpu, cpu.from_cpu, cpu.cycles)).collect();
+    let cpus: Vec<_> = run.cpus.iter().map(|cpu| (cpu.cpu, cpu.cycles)).collect();
     let cpu = |n| Some(model::units::Cpu(n));
-    assert_eq!(cpus, [(cpu(0), cpu(0), Some(1893)), (cpu(1), cpu(1), Some(1264))]);
+    assert_eq!(cpus, [(cpu(0), Some(1893)), (cpu(1), Some(1264))]);
     assert_eq!((run.plan.interval_ns, run.plan.distance_ns), (Some(Nanos(1_000_000)), Some(Nanos(500_000))));
     assert_eq!((run.plan.policy.clone(), run.plan.priority), (Policy::Fifo.into(), Some(80)));
 }

@@ -4,7 +4,7 @@
 //! None of them measures a wake-up by a timer, and none has a histogram: count, least, mean and
 //! largest latency of each thread or pair is all there is.
 
-use model::units::{Bare, Cpu, Nanos, parse_span};
+use model::units::{Bare, Nanos, parse_span};
 use model::vocabulary::Quantity;
 
 use super::error::ImportError;
@@ -218,11 +218,10 @@ fn pair(
     is_pinned: bool,
     unit: Nanos,
 ) -> Result<ImportedThread, String> {
-    let pinned = |cpu: Option<i64>| -> Result<Option<Cpu>, String> { Ok(cpu_of(cpu)?.filter(|_| is_pinned)) };
     let thread = alone(&Some(sender.samples), Some(receiver.min), Some(receiver.max), receiver.avg, unit);
     Ok(ImportedThread {
-        cpu: pinned(receiver.cpu)?,
-        from_cpu: pinned(sender.cpu)?,
+        // Both threads of a pair are pinned to the same CPU.
+        cpu: cpu_of(receiver.cpu)?.filter(|_| is_pinned && receiver.cpu == sender.cpu),
         interval: sender.interval.map(|us| Nanos(i64::from(us) * Nanos::MICRO.0)),
         ..thread.unwrap_or_default()
     })

@@ -222,11 +222,9 @@ impl Pairs {
     fn threads(&self, tool: &RtTestsTool) -> Vec<ImportedThread> {
         let of = |(state, totals): (&PairState, &PairTotals)| {
             let is_any = state.cycles > 0;
-            let cpu = |cpu: u32| Some(Cpu(cpu)).filter(|_| !self.moved && cpu < CPU_LIMIT);
             let mean = i64::try_from(totals.avg).ok().and_then(|us| us.checked_mul(Nanos::MICRO.0));
             ImportedThread {
-                cpu: cpu(state.cpu),
-                from_cpu: cpu(state.from_cpu),
+                cpu: Some(Cpu(state.cpu)).filter(|cpu| !self.moved && cpu.0 < CPU_LIMIT),
                 measures: tool.measures.into(),
                 summary_only: true,
                 cycles: Some(state.cycles),

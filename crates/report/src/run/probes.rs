@@ -77,6 +77,7 @@ pub fn longer(run: &Run) -> &'static str {
 /// beside their number.
 pub fn heads(run: &Run) -> (&'static str, &'static str) {
     match run.probe() {
+        None if sample(run).0 == "gap" => ("gaps", "lost ppm"),
         None => ("cycles", "missed"),
         Some(Probe::Spin) => ("gaps", "lost ppm"),
         Some(Probe::Ipc) => ("samples", "from CPU"),
