@@ -18,6 +18,8 @@ use facts::uname::series;
 use facts::{Fact, Facts};
 use model::units::CpuSet;
 
+static NO_PARAMETER: Cmdline = Cmdline { text: String::new(), params: Vec::new() };
+
 /// What a rule sees.
 pub struct MachineView<'a> {
     pub survey: &'a Survey,
@@ -180,6 +182,15 @@ impl<'a> MachineView<'a> {
         self.known(&self.facts().cmdline, "/proc/cmdline")
     }
 
+    /// The same for what the kernel was built to do unless a parameter says otherwise: of a
+    /// configuration alone it is judged without any.
+    pub fn cmdline_or_none(&self) -> Result<&'a Cmdline, Judgement> {
+        match self.facts().cmdline {
+            Fact::NotRunning => Ok(&NO_PARAMETER),
+            _ => self.cmdline(),
+        }
+    }
+
     pub fn kconfig(&self) -> Result<&'a Kconfig, Judgement> {
         self.asked_kconfig.set(true);
         let config = &self.facts().kconfig;
@@ -254,6 +265,8 @@ impl<'a> MachineView<'a> {
     /// Whether the machine is a virtual one; unknown where nothing shows it.
     pub fn is_virtual(&self) -> Result<bool, Judgement> {
         match self.facts().virtualization.as_str() {
+            // A configuration is judged for the machine that it drives itself.
+            "" if self.as_absent && !self.has_profile(Profile::Guest) => Ok(false),
             "" => Err(Judgement::unknown("nothing tells whether this machine is a virtual one")),
             name => Ok(name != "none"),
         }

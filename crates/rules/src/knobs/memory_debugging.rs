@@ -75,7 +75,7 @@ fn judge(machine: &MachineView) -> Judged {
         legs.push(Ok(Judgement::fail(always.join(", ")).severity(Severity::High).fix(without)));
     }
     for (name, off) in switchable(config) {
-        legs.push(machine.cmdline().map(|cmdline| {
+        legs.push(machine.cmdline_or_none().map(|cmdline| {
             // Tags in hardware are checked by the hardware.
             let severity = if name == HW_TAGS { Severity::Low } else { Severity::High };
             match off(cmdline) {

@@ -62,14 +62,15 @@ fn judge(machine: &MachineView) -> Judged {
     if machine.kconfig().is_ok_and(|config| !config.is_yes("PSI")) {
         return Err(Judgement::not_applicable("the kernel has no PSI"));
     }
-    let asked = machine.cmdline()?.values("psi").filter_map(kbool).next_back();
+    let asked = machine.cmdline_or_none()?.values("psi").filter_map(kbool).next_back();
     if asked == Some(false) {
         return Ok(Judgement::pass("psi=0"));
     }
     if asked.is_none() && machine.kconfig()?.is_yes("PSI_DEFAULT_DISABLED") {
         return Ok(Judgement::pass("off by default"));
     }
-    if files.is_some_and(|count| count > 0) {
+    // A kernel that does not run has no files to show it.
+    if machine.survey.is_stopped || files.is_some_and(|count| count > 0) {
         return Ok(on(machine));
     }
     Err(Judgement::unknown(

@@ -62,7 +62,7 @@ fn judge(machine: &MachineView) -> Judged {
     if default == OptionValue::Absent {
         return Ok(Judgement::fail("built in"));
     }
-    let asked = machine.cmdline()?.values("rt_group_sched").rfind(|value| ["0", "1"].contains(value));
+    let asked = machine.cmdline_or_none()?.values("rt_group_sched").rfind(|value| ["0", "1"].contains(value));
     let enabled = asked.map_or(default == OptionValue::No, |value| value == "1");
     if enabled {
         return Ok(Judgement::fail("enabled").fix(Change::cmdline_add("rt_group_sched=0")));

@@ -70,6 +70,12 @@ fn another_architecture_and_a_dynamic_kernel() {
     let audit = json(&["audit", "--kconfig", &write(&place.path("a"), "config", arm)], 0);
     assert_eq!(said(&audit, "preemption-model"), "fail fatal voluntary");
     assert_eq!(said(&audit, "machine-check-polling"), "not-applicable x86 only, this is aarch64");
+    // What acts unless a parameter says otherwise is judged without any.
+    let debug = format!("{arm}CONFIG_DEBUG_KMEMLEAK=y\n# CONFIG_CPU_FREQ is not set\n");
+    let audit = json(&["audit", "--kconfig", &write(&place.path("d"), "config", &debug)], 0);
+    assert_eq!(said(&audit, "memory-debugging"), "fail high DEBUG_KMEMLEAK");
+    assert_eq!(said(&audit, "cpu-frequency-support"), "fail high not built in");
+    assert_eq!(said(&audit, "watchdog"), "pass no soft lockup detector; no NMI watchdog");
     let riscv = arm.replace("arm64", "riscv");
     let audit = json(&["audit", "--kconfig", &write(&place.path("r"), "config", &riscv)], 0);
     assert_eq!(audit["host"]["machine"], "riscv64");
