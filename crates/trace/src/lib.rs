@@ -18,12 +18,18 @@ pub mod fixed_str;
 #[cfg(test)]
 mod fixture;
 pub mod format;
+pub mod held;
 pub mod irq_enable_site;
 pub mod kernel_functions;
+pub mod last_switch;
+pub mod names;
 pub mod naming;
 pub mod page;
 pub mod symbols;
 pub mod symbols_near;
 pub mod timeline;
+pub mod timer_clocks;
+pub mod wakeups;
 pub mod window;
+pub mod window_events;
 pub mod x86;

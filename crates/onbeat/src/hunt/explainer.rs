@@ -4,13 +4,11 @@
 use super::account::RecordingAccount;
 use super::found_spikes::FoundSpikes;
 use super::lock_places::LockPlaces;
-use super::names::Names;
 use super::response::ResponseTime;
 use super::scope::{Scope, buffer_kib};
 use super::sleep_places::SleepPlaces;
 use super::so_far::SpikesSoFar;
 use super::source::{Collected, EventSource, RecordingLevel, WantedSpan};
-use super::window::{WindowEvents, WindowRequest, window_events};
 use crate::alarm::{self, Alarms};
 use crate::measure::late::LateWakeup;
 use crate::measure::sink::SpikeProgress;
@@ -23,8 +21,10 @@ use rules::culprits::names::fallback_name;
 use study::findings::Findings;
 use trace::cycles::place::SleepPlace;
 use trace::event::{Address, Raw, Task, What};
+use trace::names::Names;
 use trace::timeline::Cost;
 use trace::window::Window;
+use trace::window_events::{WindowEvents, WindowRequest, window_events};
 
 /// Culprits in a checkpoint: some kilobytes each, every ten seconds.
 const MAX_INTERIM_CULPRITS: usize = 100;

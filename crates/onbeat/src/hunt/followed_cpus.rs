@@ -3,13 +3,13 @@
 use super::followed_blocks::{FollowedBlock, FollowedBlocks};
 use super::followed_cycles::FinishedCycle;
 use super::steal::StealByCpu;
-use super::wakeups::Wakeup;
 use crate::measure::block::LatencySample;
 use crate::measure::sink::ClosedBlock;
 use crate::measure::total::{Total, block_line, levels};
 use host::clock;
 use model::run::{Block, Run};
 use model::units::{CpuSet, Nanos};
+use trace::wakeups::Wakeup;
 
 /// Blocks, sums and steal by CPU.
 pub struct FollowedCpus {

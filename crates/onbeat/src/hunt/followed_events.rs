@@ -6,11 +6,11 @@ use super::followed_cycles::FollowedCycles;
 use super::followed_spikes::FollowOptions;
 use super::losses::Losses;
 use super::victims::Victim;
-use super::wakeups::{Wakeup, WakeupTracker};
 use model::text::several;
 use model::units::Nanos;
 use trace::cycles::CycleTracker;
 use trace::event::Raw;
+use trace::wakeups::{Wakeup, WakeupTracker};
 
 /// What was collected and is not followed yet.
 pub struct FollowedEvents {

@@ -4,7 +4,6 @@
 use super::explainer::LateTask;
 use super::followed_cycles::FollowedCycles;
 use super::threshold::automatic;
-use super::wakeups::Wakeup;
 use crate::measure::integrity::entry;
 use crate::measure::late::LateWakeup;
 use host::clock;
@@ -13,6 +12,7 @@ use model::run::Integrity;
 use model::text::several;
 use model::units::Nanos;
 use model::vocabulary::IntegrityKind;
+use trace::wakeups::Wakeup;
 
 /// Wake-ups from which a threshold is taken where none is given, and how long to wait for them.
 const FIRST_WAKEUPS: u64 = 400;
@@ -75,7 +75,7 @@ impl FollowedSpikes {
         began: Nanos,
         found: &mut Option<(Nanos, String)>,
     ) -> Option<LateTask> {
-        let Wakeup { task, cpu, expected, actual } = *wakeup;
+        let Wakeup { task, cpu, expected, actual, .. } = *wakeup;
         let latency = actual - expected;
         self.wakeups += 1;
         self.limit_reached |= self.limits.latency.is_some_and(|limit| latency >= limit);

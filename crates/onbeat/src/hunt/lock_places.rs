@@ -102,9 +102,9 @@ impl LockPlaces {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hunt::names::Names;
     use crate::hunt::source::memory::event;
     use host::access::Access;
+    use trace::names::Names;
 
     const FUTEX: i64 = 202;
 

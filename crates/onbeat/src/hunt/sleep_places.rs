@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::names::Names;
 use trace::cycles::place::{SleepKind, SleepPlace, sleep_kind};
 use trace::event::Address;
+use trace::names::Names;
 use trace::naming::Naming;
 
 /// More places than the threads of a program have.

@@ -1,12 +1,13 @@
 //! The source of a hunt's kernel events. A source records them while measuring goes on, and gives
 //! those of a stretch of time as [`Raw`] events; all later steps are the same for all sources.
 
-use super::names::Names;
 use super::scope::Scope;
 use model::error::Result;
 use model::run;
-use model::units::{Cpu, CpuSet, Nanos};
+use model::units::{CpuSet, Nanos};
 use trace::event::Raw;
+use trace::held::HeldEvents;
+use trace::names::Names;
 
 pub mod ftrace;
 #[cfg(test)]
@@ -59,21 +60,8 @@ pub struct Collected {
     pub complete_until: Nanos,
 }
 
-/// What is missing from the events of a stretch of time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EventCoverage {
-    /// The first event that was shown is not older than this.
-    pub begins: Nanos,
-    /// Events that were lost right before that.
-    pub lost_before: u64,
-    /// Events that were lost within the stretch.
-    pub lost: u64,
-    /// Events between the last switch and the stretch that were left out for want of space.
-    pub left_out: u64,
-}
-
 /// A recorder of kernel events. Nothing of it stays armed once it is dropped.
-pub trait EventSource {
+pub trait EventSource: HeldEvents {
     /// Switches to a level for the threads in scope, and forgets what was collected. No thread may
     /// be measuring meanwhile: switching events patches the kernel's text.
     fn arm(&mut self, level: RecordingLevel, scope: &Scope) -> Result<()>;
@@ -103,21 +91,6 @@ pub trait EventSource {
 
     /// Shows all events that are held.
     fn each_held(&self, each: &mut dyn FnMut(Raw));
-
-    /// The CPUs that are recorded.
-    fn cpus(&self) -> Vec<Cpu>;
-
-    /// Shows the events that are held of a CPU from `from` to `to` in order of time, and before
-    /// them those since the last switch before `from`: they show which thread ran. A few more may
-    /// come with them, older or younger.
-    fn events(&mut self, cpu: Cpu, from: Nanos, to: Nanos, each: &mut dyn FnMut(Raw)) -> EventCoverage;
-
-    /// How far back the events of a CPU reach; none where none are held: all events of that time
-    /// then count as missing.
-    fn oldest(&self, cpu: Cpu) -> Option<Nanos>;
-
-    /// Whether there were events before the oldest that are held.
-    fn lacks_older(&self, cpu: Cpu) -> bool;
 
     /// Bytes per second of the busiest CPU since the source was armed, `elapsed` ago.
     fn busiest_rate(&self, elapsed: Nanos) -> u64;

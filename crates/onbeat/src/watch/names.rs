@@ -10,7 +10,7 @@ use trace::naming::Naming;
 use trace::symbols::{READ_LIMIT, Symbols};
 use trace::symbols_near::SymbolsNear;
 
-use crate::hunt::names::{Names, ReadCode};
+use trace::names::{Names, ReadCode};
 
 /// Addresses that are remembered; beyond, all are looked for anew, and modules may have gone.
 const MAX_KNOWN: usize = 4096;

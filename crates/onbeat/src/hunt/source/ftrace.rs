@@ -7,9 +7,8 @@ mod setup;
 use self::pages::{CpuTracePages, TracePages};
 use self::refusal::refusal;
 use self::setup::EventSetup;
-use super::{Collected, EventCoverage, EventSource, RecordingLevel, WantedSpan};
-use crate::hunt::last_switch::since_last_switch;
-use crate::hunt::names::Names;
+use super::{Collected, EventSource, RecordingLevel, WantedSpan};
+use crate::hunt::names::names_of_this_machine;
 use crate::hunt::scope::Scope;
 use host::clock;
 use host::tracefs::Tracing;
@@ -19,6 +18,9 @@ use model::text::several;
 use model::units::{Cpu, CpuSet, Nanos};
 use trace::decode::{Decoder, PageNotes};
 use trace::event::{Raw, What};
+use trace::held::{EventCoverage, HeldEvents};
+use trace::last_switch::since_last_switch;
+use trace::names::Names;
 use trace::page::Lost;
 
 /// The buffer per CPU while the rounds are on.
@@ -77,7 +79,7 @@ impl Ftrace {
             Failure::of_call("cannot make a tracing instance", &error, Exit::NotSupported, &remedy)
         };
         let setup = EventSetup::open(&tracing).map_err(failed)?;
-        let (names, missing) = Names::of_this_machine(&tracing.read("printk_formats").unwrap_or_default());
+        let (names, missing) = names_of_this_machine(&tracing.read("printk_formats").unwrap_or_default());
         let text = names.symbols().and_then(|symbols| symbols.address_of("_stext")).unwrap_or(0);
         let decoder = setup.decoder(&tracing, text).map_err(|what| {
             Failure::not_supported(format!(
@@ -132,6 +134,39 @@ fn tracing_of_other_programs(tracing: &Tracing) -> Vec<String> {
         notes.push("somebody has events switched on at the top level, which cost time too".to_owned());
     }
     notes
+}
+
+impl HeldEvents for Ftrace {
+    fn cpus(&self) -> Vec<Cpu> {
+        self.pages.cpus.iter().map(|cpu_pages| cpu_pages.cpu).collect()
+    }
+
+    fn events(&mut self, cpu: Cpu, from: Nanos, to: Nanos, each: &mut dyn FnMut(Raw)) -> EventCoverage {
+        let Some(cpu_pages) = self.pages.of(cpu) else { return EventCoverage::default() };
+        let at = cpu_pages.holding(from);
+        let Some(first) = cpu_pages.pages.get(at) else { return EventCoverage::default() };
+        let (before, left_out) = since_switch_before(cpu_pages, at, from, &self.decoder);
+        before.into_iter().for_each(&mut *each);
+        let mut coverage = EventCoverage { begins: first.start, left_out, ..EventCoverage::default() };
+        for (number, page) in cpu_pages.pages.iter().enumerate().skip(at) {
+            if page.start > to {
+                break;
+            }
+            let notes = self.decoder.page(cpu, &page.bytes, &mut |event| each(event));
+            self.unread += unread_in(&notes);
+            let lost = if number == at { &mut coverage.lost_before } else { &mut coverage.lost };
+            *lost += count(notes.lost);
+        }
+        coverage
+    }
+
+    fn oldest(&self, cpu: Cpu) -> Option<Nanos> {
+        Some(self.pages.of(cpu)?.pages.front()?.start)
+    }
+
+    fn lacks_older(&self, cpu: Cpu) -> bool {
+        self.pages.of(cpu).is_some_and(|cpu_pages| cpu_pages.lacks_older(&self.decoder))
+    }
 }
 
 impl EventSource for Ftrace {
@@ -208,37 +243,6 @@ impl EventSource for Ftrace {
                 self.decoder.page(cpu_pages.cpu, &page.bytes, &mut |event| each(event));
             }
         }
-    }
-
-    fn cpus(&self) -> Vec<Cpu> {
-        self.pages.cpus.iter().map(|cpu_pages| cpu_pages.cpu).collect()
-    }
-
-    fn events(&mut self, cpu: Cpu, from: Nanos, to: Nanos, each: &mut dyn FnMut(Raw)) -> EventCoverage {
-        let Some(cpu_pages) = self.pages.of(cpu) else { return EventCoverage::default() };
-        let at = cpu_pages.holding(from);
-        let Some(first) = cpu_pages.pages.get(at) else { return EventCoverage::default() };
-        let (before, left_out) = since_switch_before(cpu_pages, at, from, &self.decoder);
-        before.into_iter().for_each(&mut *each);
-        let mut coverage = EventCoverage { begins: first.start, left_out, ..EventCoverage::default() };
-        for (number, page) in cpu_pages.pages.iter().enumerate().skip(at) {
-            if page.start > to {
-                break;
-            }
-            let notes = self.decoder.page(cpu, &page.bytes, &mut |event| each(event));
-            self.unread += unread_in(&notes);
-            let lost = if number == at { &mut coverage.lost_before } else { &mut coverage.lost };
-            *lost += count(notes.lost);
-        }
-        coverage
-    }
-
-    fn oldest(&self, cpu: Cpu) -> Option<Nanos> {
-        Some(self.pages.of(cpu)?.pages.front()?.start)
-    }
-
-    fn lacks_older(&self, cpu: Cpu) -> bool {
-        self.pages.of(cpu).is_some_and(|cpu_pages| cpu_pages.lacks_older(&self.decoder))
     }
 
     fn busiest_rate(&self, elapsed: Nanos) -> u64 {

@@ -3,15 +3,16 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::{Collected, EventCoverage, EventSource, RecordingLevel, WantedSpan};
+use super::{Collected, EventSource, RecordingLevel, WantedSpan};
 use crate::hunt::explainer::Explainer;
-use crate::hunt::names::Names;
 use crate::hunt::scope::Scope;
 use bundle::write::BundleWriter;
 use model::error::Result;
 use model::run;
 use model::units::{Cpu, Nanos};
 use trace::event::{Address, Context, Event, Raw, Task, What};
+use trace::held::{EventCoverage, HeldEvents};
+use trace::names::Names;
 use trace::timeline::fixture;
 
 /// An event outside interrupts.
@@ -74,6 +75,29 @@ impl Memory {
     }
 }
 
+impl HeldEvents for Memory {
+    fn cpus(&self) -> Vec<Cpu> {
+        self.cpus.clone()
+    }
+
+    fn events(&mut self, cpu: Cpu, from: Nanos, to: Nanos, each: &mut dyn FnMut(Raw)) -> EventCoverage {
+        let script = self.script.borrow();
+        let own: Vec<&Raw> = script.events.iter().filter(|event| event.cpu == cpu).collect();
+        let switch = |event: &&Raw| event.time < from && matches!(event.what, What::Switch { .. });
+        let first = own.iter().rposition(switch).unwrap_or(0);
+        own[first..].iter().filter(|event| event.time <= to).for_each(|&event| each(event.clone()));
+        EventCoverage::default()
+    }
+
+    fn oldest(&self, cpu: Cpu) -> Option<Nanos> {
+        self.script.borrow().events.iter().find(|event| event.cpu == cpu).map(|event| event.time)
+    }
+
+    fn lacks_older(&self, _cpu: Cpu) -> bool {
+        self.script.borrow().lost_before.is_some()
+    }
+}
+
 impl EventSource for Memory {
     fn arm(&mut self, level: RecordingLevel, _scope: &Scope) -> Result<()> {
         self.script.borrow_mut().levels.push(level);
@@ -111,27 +135,6 @@ impl EventSource for Memory {
 
     fn each_held(&self, each: &mut dyn FnMut(Raw)) {
         self.script.borrow().events.iter().cloned().for_each(each);
-    }
-
-    fn cpus(&self) -> Vec<Cpu> {
-        self.cpus.clone()
-    }
-
-    fn events(&mut self, cpu: Cpu, from: Nanos, to: Nanos, each: &mut dyn FnMut(Raw)) -> EventCoverage {
-        let script = self.script.borrow();
-        let own: Vec<&Raw> = script.events.iter().filter(|event| event.cpu == cpu).collect();
-        let switch = |event: &&Raw| event.time < from && matches!(event.what, What::Switch { .. });
-        let first = own.iter().rposition(switch).unwrap_or(0);
-        own[first..].iter().filter(|event| event.time <= to).for_each(|&event| each(event.clone()));
-        EventCoverage::default()
-    }
-
-    fn oldest(&self, cpu: Cpu) -> Option<Nanos> {
-        self.script.borrow().events.iter().find(|event| event.cpu == cpu).map(|event| event.time)
-    }
-
-    fn lacks_older(&self, _cpu: Cpu) -> bool {
-        self.script.borrow().lost_before.is_some()
     }
 
     fn busiest_rate(&self, _elapsed: Nanos) -> u64 {

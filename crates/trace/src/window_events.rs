@@ -1,9 +1,9 @@
 //! The window of one spike: the events around it, from any source.
 
+use super::event::{Raw, Vector, What};
+use super::held::{EventCoverage, HeldEvents};
 use super::last_switch::since_last_switch;
-use super::source::{EventCoverage, EventSource};
 use model::units::{Cpu, Nanos};
-use trace::event::{Raw, Vector, What};
 
 /// This long before the spike every event is kept: what was going on when the thread should have
 /// run.
@@ -53,7 +53,7 @@ pub struct WindowEvents {
 }
 
 /// The window, from what the source collected after the spike.
-pub fn window_events(request: &WindowRequest, source: &mut dyn EventSource) -> WindowEvents {
+pub fn window_events(request: &WindowRequest, source: &mut dyn HeldEvents) -> WindowEvents {
     let mut window = WindowEvents::default();
     let cpus = source.cpus();
     let of_others = (MAX_EVENTS_OF_OTHER_CPUS / cpus.len().max(1)).clamp(MIN_EVENTS_PER_CPU, MAX_EVENTS);
@@ -85,7 +85,7 @@ pub fn window_events(request: &WindowRequest, source: &mut dyn EventSource) -> W
 fn add_last_sleep(
     thread: i32,
     request: &WindowRequest,
-    source: &mut dyn EventSource,
+    source: &mut dyn HeldEvents,
     window: &mut WindowEvents,
 ) {
     let (from, to) = (request.expected - LAST_SLEEP, request.expected - LEAD_IN);
@@ -126,7 +126,7 @@ struct CpuEvents {
 }
 
 impl CpuEvents {
-    fn of(cpu: Cpu, request: &WindowRequest, source: &mut dyn EventSource, max_events: usize) -> CpuEvents {
+    fn of(cpu: Cpu, request: &WindowRequest, source: &mut dyn HeldEvents, max_events: usize) -> CpuEvents {
         let lead_in = request.expected - LEAD_IN;
         let own = cpu == request.cpu;
         let from = if own { lead_in } else { request.expected - LEAD_IN_OF_OTHER_CPUS };
@@ -174,16 +174,52 @@ fn shows_cpu_alive(event: &Raw) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hunt::source::memory::{Memory, Script, event, switch};
-    use std::cell::RefCell;
-    use std::rc::Rc;
+    use crate::event::{Address, Context, Event, Task};
 
     const E: i64 = 1_000_000_000;
 
-    fn window(script: Script) -> WindowEvents {
+    /// Events of two CPUs in order of time.
+    #[derive(Default)]
+    struct Script {
+        events: Vec<Raw>,
+        lost_before: Option<Nanos>,
+    }
+
+    impl HeldEvents for Script {
+        fn cpus(&self) -> Vec<Cpu> {
+            vec![Cpu(0), Cpu(1)]
+        }
+
+        fn events(&mut self, cpu: Cpu, from: Nanos, to: Nanos, each: &mut dyn FnMut(Raw)) -> EventCoverage {
+            let own: Vec<&Raw> = self.events.iter().filter(|event| event.cpu == cpu).collect();
+            let switch = |event: &&Raw| event.time < from && matches!(event.what, What::Switch { .. });
+            let first = own.iter().rposition(switch).unwrap_or(0);
+            own[first..].iter().filter(|event| event.time <= to).for_each(|&event| each(event.clone()));
+            EventCoverage::default()
+        }
+
+        fn oldest(&self, cpu: Cpu) -> Option<Nanos> {
+            self.events.iter().find(|event| event.cpu == cpu).map(|event| event.time)
+        }
+
+        fn lacks_older(&self, _: Cpu) -> bool {
+            self.lost_before.is_some()
+        }
+    }
+
+    fn event(at: i64, cpu: u32, pid: i32, what: What<Address>) -> Raw {
+        Event { time: Nanos(at), cpu: Cpu(cpu), pid, context: Context(0), preempt: 0, what }
+    }
+
+    fn switch(at: i64, cpu: u32, from: i32, to: i32) -> Raw {
+        let task = |pid| Task { pid, prio: 19, ..Task::default() };
+        event(at, cpu, from, What::Switch { prev: task(from), state: 1, next: task(to) })
+    }
+
+    fn window(mut script: Script) -> WindowEvents {
         let request =
             WindowRequest { cpu: Cpu(0), expected: Nanos(E), actual: Nanos(E + 10_000), of_cycle: None };
-        window_events(&request, &mut Memory::new(&Rc::new(RefCell::new(script)), &[0, 1]))
+        window_events(&request, &mut script)
     }
 
     fn tick(at: i64, cpu: u32) -> Raw {
@@ -225,9 +261,8 @@ mod tests {
         let times = |of_cycle| {
             let request =
                 WindowRequest { cpu: Cpu(0), expected: Nanos(E), actual: Nanos(E + 10_000), of_cycle };
-            let script = Script { events: events.clone(), ..Script::default() };
-            let mut source = Memory::new(&Rc::new(RefCell::new(script)), &[0, 1]);
-            let found = window_events(&request, &mut source);
+            let mut script = Script { events: events.clone(), ..Script::default() };
+            let found = window_events(&request, &mut script);
             found.events.iter().map(|event| event.time.0 - E).collect::<Vec<_>>()
         };
         assert_eq!(times(None), [-3_000_000, -2_000_000, 9_000]);

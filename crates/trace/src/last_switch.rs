@@ -1,6 +1,6 @@
 //! Which thread ran before a stretch of time: the last switch, and the events after it. Pure.
 
-use trace::event::{Raw, What};
+use super::event::{Raw, What};
 
 /// Of the events after the switch only the last are needed; the others are counted as left out.
 const MAX_EVENTS: usize = 256;

@@ -1,5 +1,5 @@
-//! Follows threads of other programs through the events: from the timer or the waker to the switch
-//! that lets them run. Pure.
+//! Threads of other programs followed through the events: from the timer or the waker to the switch
+//! that lets them run.
 //!
 //! When a thread should have run is when its timer was to expire, where it sleeps on one; when it
 //! was woken, where another thread wakes it; and where it waited for a mutex, when it began to
@@ -7,9 +7,10 @@
 
 use std::collections::BTreeMap;
 
+use super::cycles::place::FutexWords;
+use super::event::{Address, Raw, Task, What};
+use super::timer_clocks::TimerClocks;
 use model::units::{Cpu, Nanos};
-use trace::cycles::place::FutexWords;
-use trace::event::{Address, Raw, Task, What};
 
 /// A wake-up of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,30 +21,31 @@ pub struct Wakeup {
     pub expected: Nanos,
     /// When it was switched to.
     pub actual: Nanos,
+    /// Where its own timer woke it: what has to be added to the times of that timer's clock.
+    pub timer_offset: Option<i64>,
 }
-
-/// No interrupt takes longer, and no two clocks of the kernel are nearer to each other without
-/// being one.
-const SAME_CLOCK: i64 = 1_000_000_000;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
-    /// The timer it started last, and its expiry on that timer's clock.
-    timer: Option<(Address, Nanos)>,
+    /// The timer it started last.
+    timer: Option<Address>,
     /// Since when it sleeps.
     asleep: Option<Nanos>,
     /// It waits for a mutex of user space.
     for_mutex: bool,
-    /// It was woken: when it should have run.
-    due: Option<Nanos>,
+    /// It was woken: when it should have run, and the offset of its timer's clock.
+    due: Option<(Nanos, Option<i64>)>,
 }
 
 /// The threads that are followed.
 #[derive(Clone, Debug, Default)]
 pub struct WakeupTracker {
     states: BTreeMap<i32, State>,
-    /// Per CPU the timer that is expiring, and when it was to.
-    expiring: BTreeMap<Cpu, (Address, Nanos)>,
+    /// When the threads' timers are to expire, each on its own clock.
+    timers: BTreeMap<Address, Nanos>,
+    clocks: TimerClocks,
+    /// Per CPU the timer that is expiring, when it was to, and the offset of its clock.
+    expiring: BTreeMap<Cpu, (Address, Nanos, i64)>,
     /// The number of the futex system call.
     futex: i64,
     words: FutexWords,
@@ -58,6 +60,11 @@ impl WakeupTracker {
         WakeupTracker { states, futex, ..WakeupTracker::default() }
     }
 
+    /// The same of a trace that may be on any clock.
+    pub fn on_any_clock(self) -> WakeupTracker {
+        WakeupTracker { clocks: TimerClocks::of_any_trace(), ..self }
+    }
+
     /// Follows one more.
     pub fn follow(&mut self, thread: i32) {
         self.states.entry(thread).or_default();
@@ -65,7 +72,9 @@ impl WakeupTracker {
 
     /// Follows one no longer.
     pub fn unfollow(&mut self, thread: i32) {
-        self.states.remove(&thread);
+        if let Some(timer) = self.states.remove(&thread).and_then(|state| state.timer) {
+            self.timers.remove(&timer);
+        }
     }
 
     /// Whether [`WakeupTracker::observe`] uses such an event.
@@ -84,21 +93,19 @@ impl WakeupTracker {
     /// Takes the events in order of time; a wake-up when one is complete.
     pub fn observe(&mut self, event: &Raw) -> Option<Wakeup> {
         match &event.what {
-            What::TimerStart { timer, expires, .. } => {
-                self.states.get_mut(&event.pid)?.timer = Some((*timer, *expires));
+            // What an interrupt starts is no sleep of the thread that it interrupts.
+            What::TimerStart { timer, expires, .. } if !interrupt(event) => {
+                let state = self.states.get_mut(&event.pid)?;
+                if let Some(last) = state.timer.replace(*timer) {
+                    self.timers.remove(&last);
+                }
+                self.timers.insert(*timer, *expires);
             }
             What::TimerEntry { timer, now, .. } => {
-                // The timer's clock may not be the trace's: `now` shows their offset. On the same
-                // clock `now` is read once per interrupt: what lies between is other timers'
-                // functions, and no offset.
-                let offset = match now.0.wrapping_sub(event.time.0) {
-                    behind if (-SAME_CLOCK..=0).contains(&behind) => 0,
-                    offset => offset,
-                };
-                let mut sleepers = self.states.values().filter_map(|state| state.timer);
-                let expires = sleepers.find(|known| known.0 == *timer).map(|known| known.1);
-                let due = expires.map_or(event.time, |at| Nanos(at.0.wrapping_sub(offset)).min(event.time));
-                self.expiring.insert(event.cpu, (*timer, due));
+                let offset = self.clocks.offset(event.time, *now);
+                let expires = self.timers.get(timer);
+                let due = expires.map_or(event.time, |at| Nanos(at.0.wrapping_add(offset)).min(event.time));
+                self.expiring.insert(event.cpu, (*timer, due, offset));
             }
             What::TimerExit { .. } => {
                 self.expiring.remove(&event.cpu);
@@ -122,9 +129,10 @@ impl WakeupTracker {
                     }
                 }
                 let came = self.states.get_mut(&next.pid)?;
-                let (due, _) = (came.due.take()?, came.asleep.take());
+                let ((expected, timer_offset), _) = (came.due.take()?, came.asleep.take());
                 came.for_mutex = false;
-                return Some(Wakeup { task: *next, cpu: event.cpu, expected: due, actual: event.time });
+                let (cpu, actual) = (event.cpu, event.time);
+                return Some(Wakeup { task: *next, cpu, expected, actual, timer_offset });
             }
             _ => {}
         }
@@ -134,29 +142,33 @@ impl WakeupTracker {
     /// Forgets the threads' states: events are missing, and what is not known is not guessed.
     pub fn forget(&mut self) {
         self.states.values_mut().for_each(|state| *state = State::default());
+        self.timers.clear();
         self.expiring.clear();
     }
 
     fn woken(&mut self, thread: i32, event: &Raw) {
         let expiring = self.expiring.get(&event.cpu).copied();
         let Some(state) = self.states.get_mut(&thread) else { return };
-        let own_timer = expiring.filter(|now| state.timer.is_some_and(|timer| timer.0 == now.0));
-        let interrupt = event.context.hard_irq() || event.context.soft_irq() || event.context.nmi();
+        let own_timer = expiring.filter(|now| state.timer.is_some_and(|timer| timer == now.0));
         state.due = Some(match own_timer {
-            Some((_, due)) => due,
+            Some((_, due, offset)) => (due, Some(offset)),
             // Handed over by a thread: it had the lock for as long as this one waited.
-            None if state.for_mutex && !interrupt => state.asleep.unwrap_or(event.time),
-            None => event.time,
+            None if state.for_mutex && !interrupt(event) => (state.asleep.unwrap_or(event.time), None),
+            None => (event.time, None),
         });
     }
+}
+
+fn interrupt(event: &Raw) -> bool {
+    event.context.hard_irq() || event.context.soft_irq() || event.context.nmi()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trace::event::{Context, Event};
+    use crate::event::{Context, Event};
 
-    const ME: Task = Task { comm: trace::fixed_str::FixedStr::empty(), pid: 7, prio: 19 };
+    const ME: Task = Task { comm: crate::fixed_str::FixedStr::empty(), pid: 7, prio: 19 };
 
     fn at(time: i64, cpu: u32, pid: i32, hard: bool, what: What<Address>) -> Raw {
         let context = Context(if hard { 8 } else { 0 });
