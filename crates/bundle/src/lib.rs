@@ -12,6 +12,7 @@ pub mod events;
 pub mod explained;
 pub mod five_minutes;
 pub mod foreign;
+pub mod foreign_trace;
 mod host_files;
 pub mod manifest;
 pub mod parts;

@@ -51,7 +51,9 @@ mod user;
 pub mod work;
 
 pub use folder_lock::{FolderLock, LockOwner};
-pub use input::{Lines, count_names, file_version, identity, is_dir, read_user_file, whole_path, written_at};
+pub use input::{
+    Lines, count_names, file_version, identity, is_dir, open_input, read_user_file, whole_path, written_at,
+};
 pub use kernel_list::KernelList;
 pub use kernel_log::KernelLog;
 pub use machine::{MachineFiles, NAMES_LIMIT, READ_LIMIT};

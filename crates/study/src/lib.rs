@@ -25,4 +25,6 @@ pub mod parallel;
 pub mod proving;
 pub mod recorded;
 pub mod suites;
+pub mod traced;
+mod traced_run;
 pub mod tuning;

@@ -140,19 +140,40 @@ pub const MAX_TRACED_SPIKES: usize = 200;
 /// And this many events of theirs.
 const MAX_TRACED_EVENTS: usize = 500_000;
 
+/// The windows of a trace that are drawn, as far as there is room.
+#[derive(Default)]
+pub struct TracedWindows {
+    windows: Vec<Window>,
+    events: usize,
+}
+
+impl TracedWindows {
+    /// Takes one more.
+    pub fn add(&mut self, window: Window) {
+        if self.windows.len() < MAX_TRACED_SPIKES && self.events < MAX_TRACED_EVENTS {
+            self.events += window.events.len();
+            self.windows.push(window);
+        }
+    }
+
+    /// What ui.perfetto.dev opens, of the run that they are of.
+    pub fn perfetto(&self, named: &Path, run: &Run) -> String {
+        let title =
+            named.file_name().map_or_else(|| run.id.clone(), |name| name.to_string_lossy().into_owned());
+        perfetto::render(&[perfetto::Traced { title: &title, run, windows: &self.windows }])
+    }
+}
+
 /// What ui.perfetto.dev opens, of the worst spikes whose windows the bundle has.
 pub fn perfetto(bundle: &Path, run: &Run) -> Result<String> {
     let mut latencies: Vec<_> = run.spikes.iter().map(|spike| spike.latency_ns).collect();
     latencies.sort_unstable_by(|a, b| b.cmp(a));
     let least = latencies.get(MAX_TRACED_SPIKES - 1).copied().unwrap_or_default();
-    let (mut windows, mut events) = (Vec::new(), 0);
+    let mut traced = TracedWindows::default();
     each_window(bundle, |window| {
-        if window.latency() >= least && windows.len() < MAX_TRACED_SPIKES && events < MAX_TRACED_EVENTS {
-            events += window.events.len();
-            windows.push(window);
+        if window.latency() >= least {
+            traced.add(window);
         }
     })?;
-    let title = bundle.file_name().map_or_else(|| run.id.clone(), |name| name.to_string_lossy().into_owned());
-    let traced = perfetto::Traced { title: &title, run, windows: &windows };
-    Ok(perfetto::render(&[traced]))
+    Ok(traced.perfetto(bundle, run))
 }

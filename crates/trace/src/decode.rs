@@ -34,6 +34,15 @@ pub struct PageNotes {
     pub cut: bool,
 }
 
+/// Why a record is no event here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Undecoded {
+    /// Its event was not requested.
+    Unknown,
+    /// It is too short for its event, or has fields that cannot be.
+    Malformed,
+}
+
 /// How the records of one event are read.
 #[derive(Clone, Debug)]
 struct Plan {
@@ -94,6 +103,12 @@ impl Decoder {
         Ok(())
     }
 
+    /// The same for some of the events: the records of the others are passed over, as if unknown.
+    pub fn only(&self, wanted: fn(&EventSpec) -> bool) -> Decoder {
+        let keep = |plan: &Option<Plan>| plan.clone().filter(|plan| wanted(plan.wanted));
+        Decoder { plans: self.plans.iter().map(keep).collect(), ..self.clone() }
+    }
+
     /// The events whose formats could not be used, and why.
     pub fn refused(&self) -> &[(&'static EventSpec, String)] {
         &self.refused
@@ -111,6 +126,17 @@ impl Decoder {
 
     /// Hands out the events of one page in their order; `cpu` is the one whose buffer it was in.
     pub fn page(&self, cpu: Cpu, bytes: &[u8], each: &mut impl FnMut(Raw)) -> PageNotes {
+        self.page_seen(cpu, bytes, &mut |_| (), each)
+    }
+
+    /// The same, with the number of each record's event, wanted or not.
+    pub fn page_seen(
+        &self,
+        cpu: Cpu,
+        bytes: &[u8],
+        seen: &mut impl FnMut(u16),
+        each: &mut impl FnMut(Raw),
+    ) -> PageNotes {
         let Some(mut page) = Page::open(&self.layout, self.order, bytes) else {
             return PageNotes { cut: true, ..PageNotes::default() };
         };
@@ -119,30 +145,34 @@ impl Decoder {
         for record in page.by_ref() {
             notes.records += 1;
             notes.end = record.time;
-            let Some(head) = self.head(record.data) else {
-                notes.malformed += 1;
-                continue;
-            };
-            let Some(plan) = self.plans.get(usize::from(head.id)).and_then(Option::as_ref) else {
-                notes.unknown += 1;
-                continue;
-            };
-            let fields = Fields { data: record.data, slots: &plan.slots, order: self.order, text: self.text };
-            let Some(what) = (plan.wanted.decode)(&fields) else {
-                notes.malformed += 1;
-                continue;
-            };
-            each(Event {
-                time: record.time,
-                cpu,
-                pid: head.pid,
-                context: head.context,
-                preempt: head.preempt,
-                what,
-            });
+            match self.decode(cpu, record.time, record.data, seen) {
+                Ok(event) => each(event),
+                Err(Undecoded::Unknown) => notes.unknown += 1,
+                Err(Undecoded::Malformed) => notes.malformed += 1,
+            }
         }
         notes.cut = page.cut;
         notes
+    }
+
+    /// The event of one record, as a page or another container has it.
+    pub fn record(&self, cpu: Cpu, time: Nanos, data: &[u8]) -> Result<Raw, Undecoded> {
+        self.decode(cpu, time, data, &mut |_| ())
+    }
+
+    fn decode(
+        &self,
+        cpu: Cpu,
+        time: Nanos,
+        data: &[u8],
+        seen: &mut impl FnMut(u16),
+    ) -> Result<Raw, Undecoded> {
+        let Head { id, context, preempt, pid } = self.head(data).ok_or(Undecoded::Malformed)?;
+        seen(id);
+        let plan = self.plans.get(usize::from(id)).and_then(Option::as_ref).ok_or(Undecoded::Unknown)?;
+        let fields = Fields { data, slots: &plan.slots, order: self.order, text: self.text };
+        let what = (plan.wanted.decode)(&fields).ok_or(Undecoded::Malformed)?;
+        Ok(Event { time, cpu, pid, context, preempt, what })
     }
 
     fn head(&self, data: &[u8]) -> Option<Head> {

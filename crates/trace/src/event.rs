@@ -338,6 +338,11 @@ pub enum What<N> {
     Suspend,
     /// printk:console: a message goes to the consoles.
     Console,
+    /// ftrace:print: a program wrote to the trace. Traces of other tools have it, a hunt does not.
+    Mark {
+        /// The text, cut after 63 bytes.
+        text: FixedStr<64>,
+    },
     /// preemptirq:irq_disable and the like, where they are built in.
     Toggle {
         /// Interrupts rather than preemption.

@@ -87,6 +87,13 @@ impl<'a> Fields<'a> {
         self.data.get(from + at..)?.get(..length)
     }
 
+    /// The bytes from a field on, up to the first zero or the record's end: a text whose format
+    /// gives no size.
+    pub fn rest(&self, n: usize) -> Option<&'a [u8]> {
+        let from = self.data.get(self.slot(n)?.offset..)?;
+        Some(from.split(|byte| *byte == 0).next().unwrap_or_default())
+    }
+
     pub fn text<const L: usize>(&self, n: usize) -> Option<FixedStr<L>> {
         self.bytes(n).map(FixedStr::new)
     }

@@ -80,6 +80,7 @@ impl<N> What<N> {
             Exec { old } => Exec { old },
             Exit => Exit,
             Console => Console,
+            Mark { text } => Mark { text },
             Toggle { irqs, off, caller } => Toggle { irqs, off, caller: by.function(caller) },
             // The first and the last are addresses of the program's; what it asks for is in
             // between.
@@ -157,6 +158,7 @@ mod tests {
             ContentionBegin { lock: 0xffff_8880_0000_0001, flags: 1 },
             ContentionEnd { lock: 0xffff_8880_0000_0001 },
             Console,
+            Mark { text: "hit latency threshold".into() },
             Toggle { irqs: true, off: false, caller: 8 },
             SyscallEntry { id: 202, args: [0xffff_8880_0000_0001, 1, 2, 0xffff_8880_0000_0001] },
             SyscallExit { id: 202 },

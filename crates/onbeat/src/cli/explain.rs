@@ -1,6 +1,7 @@
-//! `onbeat explain`: a hunt's explanation again, from what its bundle holds.
+//! `onbeat explain`: a hunt's explanation again, from what its bundle holds, or that of a trace which
+//! another tool recorded.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::Environment;
 use super::newest::ChosenRun;
@@ -9,25 +10,40 @@ use super::run_text::{Detail, run_text};
 use model::error::{Exit, Failure, Result};
 use model::run::Run;
 use model::text::quoted;
+use model::units::{Bare, parse_span};
 use report::hunt::spike_text;
 use report::last_lines::RunPlace;
 use study::explain::ExplainedRun;
-use study::page::perfetto;
+use study::page::{TracedWindows, perfetto};
+use study::traced::{TraceQuestion, explain_trace};
+use trace::late_wakeups::{WantedThreads, WantedWakeups};
 
-/// Explain a hunt again, from its bundle, without root
+/// Explain a hunt again, or a trace of another tool, without root
 ///
 /// Takes the spikes apart anew from the events that `onbeat hunt` kept around each of them, and
-/// ranks the culprits by the rules of this version. Nothing is read of the machine that this runs
-/// on.
+/// ranks the culprits by the rules of this version. Of a trace that trace-cmd, perf or ftrace
+/// recorded it finds the late wake-ups first: those of real-time threads, the largest ten. Nothing
+/// is read of the machine that this runs on.
 #[derive(clap::Args)]
 #[command(
     mut_arg("json", |arg| arg.help("Write the run with its explanation as JSON; `-` is standard output, which then holds nothing else")),
-    after_help = "Examples:\n  onbeat explain                               the newest hunt\n  onbeat explain --spike 17                    one spike of it\n  onbeat explain run --json explained.json\n  onbeat explain run --perfetto spikes.json    open it in ui.perfetto.dev"
+    after_help = "Examples:\n  onbeat explain                               the newest hunt\n  onbeat explain --spike 17                    one spike of it\n  onbeat explain run --json explained.json\n  onbeat explain run --perfetto spikes.json    open it in ui.perfetto.dev\n  onbeat explain trace.dat --over 100us        what trace-cmd recorded\n  onbeat explain trace.txt --victim robot      a text of ftrace, one thread's wake-ups"
 )]
 pub struct Args {
-    /// A bundle of `onbeat hunt`; by default the newest of this user's
-    #[arg(value_name = "BUNDLE")]
+    /// A bundle of `onbeat hunt`, by default the newest of this user's; or a trace: trace.dat of
+    /// trace-cmd, perf.data, ftrace's text, rtla's auto-analysis
+    #[arg(value_name = "BUNDLE|TRACE")]
     bundle: Option<PathBuf>,
+    /// Of a trace: explain all wake-ups that are later than that; a bare number is in us
+    #[arg(long, value_name = "SPAN")]
+    over: Option<String>,
+    /// Of a trace: wake-ups of the thread with this number, or of those with this name
+    #[arg(long, value_name = "NAME|TID")]
+    victim: Option<String>,
+    /// Of a trace: the wake-up before each mark with this text, as a program writes it to
+    /// trace_marker
+    #[arg(long, value_name = "TEXT", conflicts_with = "over")]
+    mark: Option<String>,
     /// The conditions, and what the recorder says of itself
     #[arg(short, long)]
     verbose: bool,
@@ -43,26 +59,76 @@ pub struct Args {
 
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let mut outputs = Outputs::of(&[&args.output.json, &args.perfetto], environment)?;
-    let chosen = ChosenRun::of(args.bundle.as_ref(), true, environment)?;
+    let traced = args.bundle.as_ref().filter(|path| is_trace(path));
+    let chosen = match traced {
+        Some(path) => ChosenRun { path: path.clone(), newest: false },
+        None => ChosenRun::of(args.bundle.as_ref(), true, environment)?,
+    };
     chosen.announce(&mut outputs, false);
     let shown = quoted(&chosen.path);
-    let ExplainedRun { run, remarks } = study::explain::open(&chosen.path)?;
+    let mut windows = TracedWindows::default();
+    let ExplainedRun { run, remarks } = match traced {
+        Some(path) => {
+            let keep = args.perfetto.is_some();
+            explain_trace(path, &question(args)?, |window| {
+                if keep {
+                    windows.add(window)
+                }
+            })?
+        }
+        None if args.over.is_some() || args.victim.is_some() || args.mark.is_some() => {
+            return Err(Failure::usage(format!(
+                "--over, --victim and --mark are for traces of other tools, and {shown} is a bundle: leave them out"
+            )));
+        }
+        None => study::explain::open(&chosen.path)?,
+    };
     if !args.output.quiet {
         remarks.iter().for_each(|own| remark(&format!("onbeat: {shown}: {own}")));
     }
     // `-q` is of remarks here.
     let detail = Detail::of(false, args.verbose);
-    let place = RunPlace { path: &shown, newest: chosen.newest, fresh: false };
+    // What is done with a bundle cannot be done with a trace.
+    let place = traced.is_none().then_some(RunPlace { path: &shown, newest: chosen.newest, fresh: false });
     match args.spike {
-        None => outputs.print(&run_text(&run, Some(place), detail, outputs.screen)),
+        None => outputs.print(&run_text(&run, place, detail, outputs.screen)),
         Some(number) => outputs.print(&spike(&run, number, place, outputs.screen)?),
     }
     outputs.json(&args.output.json, &run);
-    outputs.write(&args.perfetto, || perfetto(&chosen.path, &run));
+    outputs.write(&args.perfetto, || match traced {
+        Some(path) => Ok(windows.perfetto(path, &run)),
+        None => perfetto(&chosen.path, &run),
+    });
     outputs.end(Exit::Ok)
 }
 
-fn spike(run: &Run, number: usize, place: RunPlace, screen: Screen) -> Result<String> {
+/// Whether a file was named that is no document of a bundle.
+fn is_trace(path: &Path) -> bool {
+    let document = path.file_name().is_some_and(|name| name == "run.json" || name == "capture.json");
+    !document && host::identity(path).is_some() && !host::is_dir(path).unwrap_or(true)
+}
+
+/// What of a trace is wanted.
+fn question(args: &Args) -> Result<TraceQuestion> {
+    let threads = match &args.victim {
+        None => WantedThreads::RealTime,
+        Some(wanted) => wanted
+            .parse()
+            .map_or_else(|_| WantedThreads::Named(wanted.as_str().into()), WantedThreads::Thread),
+    };
+    let over = args
+        .over
+        .as_deref()
+        .map(|text| parse_span(text, Bare::Micros).map_err(|what| Failure::usage(format!("--over: {what}"))));
+    let wakeups = match (over.transpose()?, &args.mark) {
+        (Some(over), _) => WantedWakeups::Over(over),
+        (None, Some(text)) => WantedWakeups::AtMark(text.clone()),
+        (None, None) => WantedWakeups::Largest,
+    };
+    Ok(TraceQuestion { threads, wakeups })
+}
+
+fn spike(run: &Run, number: usize, place: Option<RunPlace>, screen: Screen) -> Result<String> {
     spike_text::render(run, number, place, screen.columns, screen.color).ok_or_else(|| {
         Failure::usage(match run.spikes.len() {
             0 => format!("--spike {number}: this hunt kept no spike"),

@@ -11,7 +11,15 @@ use model::run::{Run, Spike};
 
 /// The spike of a number, 1 for the worst, as text of up to this number of columns; none where the
 /// run has no such spike.
-pub fn render(run: &Run, number: usize, place: RunPlace, columns: usize, color: bool) -> Option<String> {
+///
+/// What is no bundle has no place: no command draws it.
+pub fn render(
+    run: &Run,
+    number: usize,
+    place: Option<RunPlace>,
+    columns: usize,
+    color: bool,
+) -> Option<String> {
     let at = number.checked_sub(1).and_then(|at| by_latency(run).get(at).copied())?;
     let spike = run.spikes.get(at)?;
     let (palette, width) = (Palette(color), columns.clamp(40, 200));
@@ -32,8 +40,10 @@ pub fn render(run: &Run, number: usize, place: RunPlace, columns: usize, color: 
         // It is looked at already.
         answer.below(if next_step::looks_at_a_spike(&step) { String::new() } else { step }, 2);
     }
-    let draw = if place.newest { "--open" } else { "-o page.html" };
-    answer.row("next", format!("{} (what each CPU did meanwhile)", place.command("report", draw)));
+    if let Some(place) = place {
+        let draw = if place.newest { "--open" } else { "-o page.html" };
+        answer.row("next", format!("{} (what each CPU did meanwhile)", place.command("report", draw)));
+    }
     Some(page + &answer.render(width, palette))
 }
 
@@ -58,14 +68,14 @@ mod tests {
         let run = fixture::run();
         for number in 1..=run.spikes.len() {
             for width in [60, 80, 120] {
-                let text = render(&run, number, PLACE, width, false).unwrap();
+                let text = render(&run, number, Some(PLACE), width, false).unwrap();
                 assert!(text.starts_with(&format!("{number}. ")), "{text}");
                 assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
                 assert!(text.contains("\nwho     ") && text.contains("\nlate    "), "{text}");
             }
         }
-        assert_eq!(render(&run, 0, PLACE, 80, false), None);
-        assert_eq!(render(&run, run.spikes.len() + 1, PLACE, 80, false), None);
+        assert_eq!(render(&run, 0, Some(PLACE), 80, false), None);
+        assert_eq!(render(&run, run.spikes.len() + 1, Some(PLACE), 80, false), None);
     }
 
     #[test]
@@ -73,7 +83,7 @@ mod tests {
         let mut run = fixture::run();
         run.culprits.iter_mut().for_each(|culprit| culprit.name = "\u{1b}[2J\n".into());
         run.spikes.iter_mut().for_each(|spike| spike.notes = vec!["\u{1b}]0;x\u{7}".into()]);
-        let text = render(&run, 1, PLACE, 80, false).unwrap();
+        let text = render(&run, 1, Some(PLACE), 80, false).unwrap();
         assert!(text.chars().all(|c| c == '\n' || !c.is_control()));
     }
 }

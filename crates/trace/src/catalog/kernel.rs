@@ -7,6 +7,7 @@
 
 use super::EventSpec;
 use crate::event::What;
+use crate::fixed_str::FixedStr;
 
 /// Off and on of interrupts or preemption. The caller is a distance from `_stext`: without that
 /// (text 0) it stays one.
@@ -20,6 +21,11 @@ macro_rules! toggle {
 
 /// Not among those that a hunt records: it has no window of hours.
 pub static SUSPEND: EventSpec = EventSpec::new("power", "suspend_resume", &[], |_| Some(What::Suspend));
+
+/// Written by programs through `trace_marker`; not among those that a hunt records either.
+pub static MARK: EventSpec = EventSpec::new("ftrace", "print", &["buf"], |f| {
+    Some(What::Mark { text: FixedStr::new(f.rest(0)?.trim_ascii_end()) })
+});
 
 pub const EVENTS: &[EventSpec] = &[
     EventSpec::new("workqueue", "workqueue_execute_start", &["function"], |f| {

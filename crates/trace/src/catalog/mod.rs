@@ -50,7 +50,7 @@ impl EventSpec {
     }
 }
 
-pub use kernel::SUSPEND;
+pub use kernel::{MARK, SUSPEND};
 pub use program::PROGRAM;
 
 /// All of them by subsystem, in the order of arming.

@@ -1,0 +1,127 @@
+//! Traces that other tools recorded: each container's events as those of a hunt.
+//!
+//! A file is recognised by what it says of itself. Whatever bytes come in, an error of one line
+//! comes out at worst; a trace is read in parts, and no part is larger than some megabytes.
+
+pub mod facts;
+mod input;
+mod trace_dat;
+
+use std::fmt;
+use std::io;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use self::facts::TraceFacts;
+use self::input::TraceInput;
+use model::units::{Cpu, Nanos};
+use trace::catalog::EventSpec;
+use trace::event::Raw;
+use trace::names::Names;
+
+/// Why a trace cannot be read.
+#[derive(Debug)]
+pub enum TraceError {
+    /// The file cannot.
+    File(io::Error),
+    /// Its content cannot: one line, with what was expected and what to do.
+    Content(String),
+}
+
+impl TraceError {
+    fn new(message: impl Into<String>) -> TraceError {
+        TraceError::Content(message.into())
+    }
+
+    fn corrupt(found: &str) -> TraceError {
+        TraceError::Content(format!(
+            "invalid trace: expected what its tool writes, found {found}; record it again"
+        ))
+    }
+
+    fn cut() -> TraceError {
+        TraceError::corrupt("an end within it")
+    }
+
+    /// Of a part that is read in order.
+    fn of_read(error: io::Error) -> TraceError {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => TraceError::cut(),
+            _ => TraceError::File(error),
+        }
+    }
+}
+
+impl From<io::Error> for TraceError {
+    fn from(error: io::Error) -> TraceError {
+        TraceError::File(error)
+    }
+}
+
+impl fmt::Display for TraceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TraceError::File(error) => write!(f, "{}", model::error::reason(error)),
+            TraceError::Content(message) => f.write_str(message),
+        }
+    }
+}
+
+/// What comes next in a trace.
+#[derive(Clone, Copy, Debug)]
+pub enum TraceStep<'a> {
+    Event(&'a Raw),
+    /// So many events of a CPU were lost before that time.
+    Lost(Cpu, Nanos, u64),
+}
+
+/// The taker of a trace's steps, until it breaks.
+pub type StepSink<'a> = dyn FnMut(TraceStep<'_>) -> ControlFlow<()> + 'a;
+
+/// The part of a trace that is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// All of it, the events that show wake-ups alone.
+    Wakeups,
+    /// All events from that time on, and before it those since the last switch of each CPU; where
+    /// a container has no index, from its begin.
+    From(Nanos),
+}
+
+/// A trace that another tool recorded.
+pub trait ForeignTrace {
+    /// What it says of itself; which events it has is known once it was read as a whole.
+    fn facts(&self) -> TraceFacts;
+
+    /// Hands out a part of it in the order of time.
+    fn each(&mut self, part: Part, sink: &mut StepSink) -> Result<(), TraceError>;
+
+    /// The names of what its events point at; to be asked once.
+    fn names(&mut self) -> Names;
+}
+
+/// Whether an event is needed to find late wake-ups.
+fn shows_wakeups(event: &EventSpec) -> bool {
+    matches!(
+        event.event,
+        "sched_switch"
+            | "sched_waking"
+            | "sched_wakeup"
+            | "hrtimer_start"
+            | "hrtimer_expire_entry"
+            | "hrtimer_expire_exit"
+            | "print"
+    )
+}
+
+/// Opens a trace by what it says of itself.
+pub fn open(path: &Path) -> Result<Box<dyn ForeignTrace>, TraceError> {
+    let input = TraceInput::open(path)?;
+    let mut head = vec![0; 4096];
+    let read = input.read_at(0, &mut head)?;
+    head.truncate(read);
+    if head.starts_with(trace_dat::MAGIC) {
+        return Ok(Box::new(trace_dat::TraceDat::open(input)?));
+    }
+    Err(TraceError::new("invalid trace: unknown"))
+}

@@ -1,0 +1,211 @@
+//! The events of each CPU page by page, and of all CPUs in the order of time.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::ops::ControlFlow;
+
+use super::blocks::Blocks;
+use super::packed::Unpacker;
+use crate::foreign_trace::input::TraceInput;
+use crate::foreign_trace::{StepSink, TraceError, TraceStep};
+use model::units::{Cpu, Nanos};
+use trace::decode::Decoder;
+use trace::event::{Raw, What};
+use trace::page::Lost;
+
+/// How many blocks further back the last switch of a CPU is looked for.
+const MAX_BLOCKS_BACK: usize = 64;
+
+/// What all CPUs' pages are read by.
+pub struct Recorded<'a> {
+    pub input: &'a TraceInput,
+    pub decoder: &'a Decoder,
+    pub page_size: usize,
+    /// Factor and shift from the clock's counter to nanoseconds.
+    pub scale: Option<(u32, u32)>,
+}
+
+impl Recorded<'_> {
+    fn time(&self, time: Nanos) -> Nanos {
+        match self.scale {
+            None => time,
+            Some((factor, shift)) => {
+                let scaled = (i128::from(time.0) * i128::from(factor)) >> shift;
+                Nanos(i64::try_from(scaled).unwrap_or(i64::MAX))
+            }
+        }
+    }
+}
+
+/// Where the reading of one CPU is.
+pub struct CpuCursor<'a> {
+    cpu: Cpu,
+    blocks: &'a Blocks,
+    block: usize,
+    bytes: Vec<u8>,
+    page: usize,
+    /// The events of the page, and the next of them.
+    events: Vec<Raw>,
+    next: usize,
+    /// Lost before the page.
+    lost: Option<(Nanos, u64)>,
+    /// When each block began.
+    pub starts: Vec<Nanos>,
+    /// Records by the number of their event.
+    pub seen: HashMap<u16, u64>,
+    /// Records that could not be read.
+    pub unread: u64,
+}
+
+impl<'a> CpuCursor<'a> {
+    /// One before the first event.
+    pub fn new(cpu: Cpu, blocks: &'a Blocks) -> CpuCursor<'a> {
+        CpuCursor {
+            cpu,
+            blocks,
+            block: 0,
+            bytes: Vec::new(),
+            page: 0,
+            events: Vec::new(),
+            next: 0,
+            lost: None,
+            starts: Vec::new(),
+            seen: HashMap::new(),
+            unread: 0,
+        }
+    }
+
+    /// Goes to the block with the last switch before that time; `starts` are the begins of the
+    /// blocks.
+    pub fn go_to(
+        &mut self,
+        by: &Recorded,
+        unpacker: &mut Unpacker,
+        starts: &[Nanos],
+        from: Nanos,
+    ) -> Result<(), TraceError> {
+        let at = starts.partition_point(|start| *start <= from).saturating_sub(1);
+        let least = at.saturating_sub(MAX_BLOCKS_BACK);
+        for block in (least..=at).rev() {
+            self.begin(block);
+            while let Some(event) = self.peek(by, unpacker)? {
+                if event.time >= from {
+                    break;
+                }
+                if matches!(event.what, What::Switch { .. }) {
+                    self.begin(block);
+                    return Ok(());
+                }
+                self.next += 1;
+                if self.block > block + 1 {
+                    break;
+                }
+            }
+        }
+        self.begin(least);
+        Ok(())
+    }
+
+    /// Goes to the begin of a block.
+    fn begin(&mut self, block: usize) {
+        (self.block, self.page, self.next, self.lost) = (block, 0, 0, None);
+        self.bytes.clear();
+        self.events.clear();
+    }
+
+    /// The next event, with the next page read where that is needed.
+    fn peek(&mut self, by: &Recorded, unpacker: &mut Unpacker) -> Result<Option<&Raw>, TraceError> {
+        while self.next >= self.events.len() {
+            if !self.next_page(by, unpacker)? {
+                return Ok(None);
+            }
+        }
+        Ok(self.events.get(self.next))
+    }
+
+    /// Decodes the next page; false at the end.
+    fn next_page(&mut self, by: &Recorded, unpacker: &mut Unpacker) -> Result<bool, TraceError> {
+        self.events.clear();
+        self.next = 0;
+        if self.page * by.page_size >= self.bytes.len() {
+            if self.block >= self.blocks.count() {
+                return Ok(false);
+            }
+            self.blocks.read(self.block, by.input, unpacker, &mut self.bytes)?;
+            let start = by.decoder.start_of(&self.bytes).map(|start| by.time(start));
+            let last = self.starts.last().copied().unwrap_or(Nanos(i64::MIN));
+            self.starts.push(start.unwrap_or(last).max(last));
+            (self.block, self.page) = (self.block + 1, 0);
+            return Ok(true);
+        }
+        let at = self.page * by.page_size;
+        let page = &self.bytes[at..(at + by.page_size).min(self.bytes.len())];
+        self.page += 1;
+        let CpuCursor { seen, events, cpu, .. } = self;
+        // Runs of one event are counted at once: a look into the table takes longer than the rest.
+        let mut run = (u16::MAX, 0u64);
+        let notes = by.decoder.page_seen(
+            *cpu,
+            page,
+            &mut |id| {
+                if run.0 != id {
+                    *seen.entry(run.0).or_default() += run.1;
+                    run = (id, 0);
+                }
+                run.1 += 1;
+            },
+            &mut |mut event| {
+                event.time = by.time(event.time);
+                events.push(event);
+            },
+        );
+        *seen.entry(run.0).or_default() += run.1;
+        seen.remove(&u16::MAX);
+        self.unread += notes.malformed + u64::from(notes.cut);
+        let lost = match notes.lost {
+            Lost::Nothing => None,
+            Lost::Records(count) => Some(count.max(1)),
+            Lost::Some => Some(1),
+        };
+        self.lost = lost.map(|count| (by.time(notes.start), count)).or(self.lost);
+        Ok(true)
+    }
+}
+
+/// Hands out the events of all CPUs in the order of time, until the sink has enough.
+pub fn merge(
+    by: &Recorded,
+    unpacker: &mut Unpacker,
+    cursors: &mut [CpuCursor],
+    sink: &mut StepSink,
+) -> Result<(), TraceError> {
+    let mut heads = BinaryHeap::new();
+    for (at, cursor) in cursors.iter_mut().enumerate() {
+        if let Some(event) = cursor.peek(by, unpacker)? {
+            heads.push(Reverse((event.time, at)));
+        }
+    }
+    while let Some(Reverse((_, at))) = heads.pop() {
+        // As long as no other CPU has an earlier one.
+        let until = heads.peek().map_or(Nanos(i64::MAX), |next| next.0.0);
+        let cursor = &mut cursors[at];
+        loop {
+            cursor.peek(by, unpacker)?;
+            if let Some((time, count)) = cursor.lost.take()
+                && sink(TraceStep::Lost(cursor.cpu, time, count)).is_break()
+            {
+                return Ok(());
+            }
+            let Some(event) = cursor.events.get(cursor.next) else { break };
+            if event.time > until {
+                heads.push(Reverse((event.time, at)));
+                break;
+            }
+            if sink(TraceStep::Event(event)) == ControlFlow::Break(()) {
+                return Ok(());
+            }
+            cursor.next += 1;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,272 @@
+//! What a trace.dat says before its events: the kernel's formats and names, and where the events of
+//! each CPU are.
+//!
+//! Sources: trace-cmd.dat.v6(5), trace-cmd.dat.v7(5).
+
+use std::collections::HashMap;
+use std::io::Read;
+
+use super::packed::Unpacker;
+use super::sections::{option_number, sections};
+use crate::foreign_trace::TraceError;
+use crate::foreign_trace::input::{TraceInput, Values};
+use trace::byte_order::ByteOrder;
+use trace::catalog::{self, EventSpec};
+
+/// What the file begins with.
+pub const MAGIC: &[u8] = b"\x17\x08\x44tracing";
+
+/// No format is longer, nor any of the kernel's lists of names.
+const FORMAT_LIMIT: u64 = 256 << 10;
+pub const NAMES_LIMIT: u64 = 32 << 20;
+const TEXT_LIMIT: usize = 256;
+const SYSTEM_LIMIT: u32 = 4096;
+const EVENT_LIMIT: u32 = 1 << 16;
+const OPTION_LIMIT: u64 = 1 << 20;
+
+/// Where the events of a CPU are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuData {
+    pub cpu: u32,
+    pub offset: u64,
+    pub size: u64,
+}
+
+/// Where the events of one tracing instance are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Buffer {
+    /// The instance's name; `""` is the top one.
+    pub name: String,
+    /// The clock of its events; `""` where the file does not say.
+    pub clock: String,
+    pub page_size: u32,
+    /// Whether the pages are in compressed chunks.
+    pub packed: bool,
+    pub cpus: Vec<CpuData>,
+}
+
+/// What was read of a file's head.
+pub struct Header {
+    pub version: u8,
+    pub order: ByteOrder,
+    pub unpacker: Unpacker,
+    /// The text of `events/header_page`.
+    pub page: String,
+    /// The formats of events that are wanted.
+    pub formats: Vec<(&'static EventSpec, String)>,
+    /// All events of which the file has the format, by number.
+    pub events: HashMap<u16, String>,
+    pub kallsyms: Vec<u8>,
+    pub printk: String,
+    pub buffers: Vec<Buffer>,
+    /// As options have them: system, trace-cmd's version, clocks, number of CPUs.
+    pub uname: String,
+    pub writer: String,
+    pub clocks: String,
+    pub cpu_count: Option<u32>,
+    /// Events that were overwritten or dropped while it was recorded.
+    pub lost: u64,
+    /// How the counter of the clock x86-tsc becomes nanoseconds: factor and shift.
+    pub scale: Option<(u32, u32)>,
+    /// The file has a text of the kernel's latency tracers in place of events.
+    pub text_only: bool,
+    pub page_size: u32,
+}
+
+impl Header {
+    /// Reads the head of a file that begins with the magic number.
+    pub fn read(input: &TraceInput) -> Result<Header, TraceError> {
+        let order = ByteOrder { big: false, long: 8 };
+        let mut values = Values { reader: input.from(MAGIC.len() as u64), order };
+        let version = values.text(TEXT_LIMIT)?;
+        let big = values.u8()? == 1;
+        values.order = ByteOrder { big, long: usize::from(values.u8()?) };
+        let page_size = values.u32()?;
+        let version: u8 = match version.parse() {
+            Ok(version @ (6 | 7)) => version,
+            _ => {
+                return Err(TraceError::new(format!(
+                    "invalid trace.dat: expected file version 6 or 7, not {}; convert it with `trace-cmd convert`",
+                    model::text::quoted_value(&version)
+                )));
+            }
+        };
+        if !page_size.is_power_of_two() || !(512..=1 << 24).contains(&page_size) {
+            return Err(TraceError::corrupt("a page size that no kernel has"));
+        }
+        let order = values.order;
+        let mut header = Header {
+            version,
+            order,
+            unpacker: Unpacker::of("none")?,
+            page: String::new(),
+            formats: Vec::new(),
+            events: HashMap::new(),
+            kallsyms: Vec::new(),
+            printk: String::new(),
+            buffers: Vec::new(),
+            uname: String::new(),
+            writer: String::new(),
+            clocks: String::new(),
+            cpu_count: None,
+            lost: 0,
+            scale: None,
+            text_only: false,
+            page_size,
+        };
+        if version == 6 {
+            header.version_6(&mut values)?;
+        } else {
+            header.unpacker = Unpacker::of(&values.text(TEXT_LIMIT)?)?;
+            values.text(TEXT_LIMIT)?;
+            let first = values.u64()?;
+            sections(&mut header, input, first)?;
+        }
+        Ok(header)
+    }
+
+    fn version_6(&mut self, values: &mut Values<impl Read>) -> Result<(), TraceError> {
+        self.header_info(values)?;
+        self.ftrace_events(values)?;
+        self.event_formats(values)?;
+        self.kallsyms(values)?;
+        self.printk(values)?;
+        let cmdlines = values.u64()?;
+        values.skip(cmdlines)?;
+        let cpus = values.u32()?;
+        self.cpu_count = Some(cpus);
+        let mut top = Buffer { page_size: self.page_size, ..Buffer::default() };
+        loop {
+            match &values.exact::<10>()? {
+                b"options  \0" => loop {
+                    let id = values.u16()?;
+                    if id == 0 {
+                        break;
+                    }
+                    let length = values.u32()?;
+                    let data = values.bytes(u64::from(length), OPTION_LIMIT)?;
+                    self.option(id, &data)?;
+                },
+                b"flyrecord\0" => break,
+                b"latency  \0" => {
+                    self.text_only = true;
+                    return Ok(());
+                }
+                _ => return Err(TraceError::corrupt("no place of its events")),
+            }
+        }
+        top.clock = clock_in_use(&self.clocks);
+        top.cpus = cpu_places(values, cpus)?;
+        self.buffers.insert(0, top);
+        Ok(())
+    }
+
+    /// An option that both versions have alike.
+    pub fn option(&mut self, id: u16, data: &[u8]) -> Result<(), TraceError> {
+        let text = || String::from_utf8_lossy(data).trim_end_matches('\0').trim().to_owned();
+        match id {
+            option_number::CPU_STATISTICS => self.lost = self.lost.saturating_add(lost_in(&text())),
+            option_number::CLOCK => self.clocks = text(),
+            option_number::UNAME => self.uname = text(),
+            option_number::CPU_COUNT => self.cpu_count = self.order.u32(data, 0),
+            option_number::WRITER => self.writer = text(),
+            option_number::TSC => {
+                self.scale =
+                    self.order.u32(data, 0).zip(self.order.u32(data, 4)).filter(|scale| scale.1 < 64);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    pub fn header_info(&mut self, values: &mut Values<impl Read>) -> Result<(), TraceError> {
+        if values.text(TEXT_LIMIT)? != "header_page" {
+            return Err(TraceError::corrupt("no header_page"));
+        }
+        self.page = sized_text(values, FORMAT_LIMIT)?;
+        if values.text(TEXT_LIMIT)? != "header_event" {
+            return Err(TraceError::corrupt("no header_event"));
+        }
+        sized_text(values, FORMAT_LIMIT).map(drop)
+    }
+
+    pub fn ftrace_events(&mut self, values: &mut Values<impl Read>) -> Result<(), TraceError> {
+        for _ in 0..counted(values, EVENT_LIMIT)? {
+            let format = sized_text(values, FORMAT_LIMIT)?;
+            self.add("ftrace", format);
+        }
+        Ok(())
+    }
+
+    pub fn event_formats(&mut self, values: &mut Values<impl Read>) -> Result<(), TraceError> {
+        for _ in 0..counted(values, SYSTEM_LIMIT)? {
+            let system = values.text(TEXT_LIMIT)?;
+            for _ in 0..counted(values, EVENT_LIMIT)? {
+                let format = sized_text(values, FORMAT_LIMIT)?;
+                self.add(&system, format);
+            }
+        }
+        Ok(())
+    }
+
+    pub fn kallsyms(&mut self, values: &mut Values<impl Read>) -> Result<(), TraceError> {
+        let length = values.u32()?;
+        self.kallsyms = values.bytes(u64::from(length), NAMES_LIMIT)?;
+        Ok(())
+    }
+
+    pub fn printk(&mut self, values: &mut Values<impl Read>) -> Result<(), TraceError> {
+        let length = values.u32()?;
+        let text = values.bytes(u64::from(length), NAMES_LIMIT)?;
+        self.printk = String::from_utf8_lossy(&text).into_owned();
+        Ok(())
+    }
+
+    /// Takes an event's format in; of those that are not wanted only the name and the number.
+    fn add(&mut self, system: &str, format: String) {
+        let value = |key: &str| format.lines().take(4).find_map(|line| line.strip_prefix(key)).map(str::trim);
+        let (Some(name), Some(id)) = (value("name:"), value("ID:").and_then(|id| id.parse::<u16>().ok()))
+        else {
+            return;
+        };
+        let wanted = match (system, name) {
+            ("ftrace", "print") => Some(&catalog::MARK),
+            _ => catalog::find(system, name),
+        };
+        self.events.insert(id, format!("{system}:{name}"));
+        self.formats.extend(wanted.map(|wanted| (wanted, format)));
+    }
+}
+
+/// Where the data of CPUs numbered from 0 are.
+fn cpu_places(values: &mut Values<impl Read>, cpus: u32) -> Result<Vec<CpuData>, TraceError> {
+    if cpus > model::units::CPU_LIMIT {
+        return Err(TraceError::corrupt("more CPUs than a kernel has"));
+    }
+    (0..cpus).map(|cpu| Ok(CpuData { cpu, offset: values.u64()?, size: values.u64()? })).collect()
+}
+
+fn counted(values: &mut Values<impl Read>, limit: u32) -> Result<u32, TraceError> {
+    let count = values.u32()?;
+    if count <= limit { Ok(count) } else { Err(TraceError::corrupt("more events than a kernel has")) }
+}
+
+fn sized_text(values: &mut Values<impl Read>, limit: u64) -> Result<String, TraceError> {
+    let length = values.u64()?;
+    Ok(String::from_utf8_lossy(&values.bytes(length, limit)?).into_owned())
+}
+
+/// The clock in brackets, of a list of all.
+pub fn clock_in_use(clocks: &str) -> String {
+    let begun = clocks.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    begun.map_or(String::new(), |(clock, _)| clock.to_owned())
+}
+
+/// What a CPU's `stats` counts as lost.
+fn lost_in(text: &str) -> u64 {
+    let count = |key: &str| -> u64 {
+        let value = text.lines().find_map(|line| line.strip_prefix(key));
+        value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
+    };
+    count("overrun:").saturating_add(count("dropped events:"))
+}

@@ -1,0 +1,179 @@
+//! trace-cmd's trace.dat, file versions 6 and 7: the kernel's own pages, merged over the CPUs page
+//! by page.
+//!
+//! Sources: trace-cmd.dat.v6(5), trace-cmd.dat.v7(5).
+
+mod blocks;
+mod cursor;
+mod header;
+mod packed;
+mod sections;
+
+use std::collections::BTreeMap;
+
+use self::blocks::Blocks;
+use self::cursor::{CpuCursor, Recorded, merge};
+pub use self::header::MAGIC;
+use self::header::{Buffer, Header};
+use super::facts::{TraceClock, TraceFacts};
+use super::input::TraceInput;
+use super::{ForeignTrace, Part, StepSink, TraceError};
+use model::run::Host;
+use model::units::{Cpu, Nanos};
+use trace::catalog::EventSpec;
+use trace::decode::Decoder;
+use trace::names::Names;
+use trace::symbols::Symbols;
+
+/// A file whose head has been read.
+pub struct TraceDat {
+    input: TraceInput,
+    header: Header,
+    buffer: Buffer,
+    decoder: Decoder,
+    /// The same for what shows wake-ups alone.
+    wakeups: Decoder,
+    cpus: Vec<(Cpu, Blocks)>,
+    facts: TraceFacts,
+    /// By the number of the event how many records there are.
+    seen: BTreeMap<u16, u64>,
+    /// Records that could not be read.
+    unread: u64,
+    /// When each block of a CPU begins, as far as it was read.
+    starts: Vec<Vec<Nanos>>,
+}
+
+impl TraceDat {
+    /// Reads the head of a file that begins with [`MAGIC`].
+    pub fn open(input: TraceInput) -> Result<TraceDat, TraceError> {
+        let mut header = Header::read(&input)?;
+        let size = |buffer: &Buffer| buffer.cpus.iter().map(|cpu| cpu.size).fold(0u64, u64::saturating_add);
+        let largest = header.buffers.iter().max_by_key(|buffer| size(buffer)).cloned();
+        let Some(buffer) = largest.filter(|buffer| size(buffer) > 0) else {
+            let has = if header.text_only { "a latency tracer's text in it; give that text" } else { "none" };
+            return Err(TraceError::new(format!(
+                "invalid trace.dat: expected events, found {has}; record with `trace-cmd record -e sched -e irq \
+                 -e timer`"
+            )));
+        };
+        let mut facts = facts_of(&header, &buffer)?;
+        if header.buffers.iter().filter(|other| size(other) > 0).count() > 1 {
+            let name = if buffer.name.is_empty() { "the top level" } else { &buffer.name };
+            facts.notes.push(format!("of several tracing instances the largest is explained: {name}"));
+        }
+        let formats: Vec<(&'static EventSpec, &str)> =
+            header.formats.iter().map(|(wanted, text)| (*wanted, text.as_str())).collect();
+        let unusable = |_| TraceError::corrupt("a page layout that is not known");
+        let decoder = Decoder::new(&header.page, header.order.big, &formats).map_err(unusable)?;
+        if decoder.layout().data_offset >= buffer.page_size as usize {
+            return Err(TraceError::corrupt("pages shorter than their head"));
+        }
+        let wakeups = decoder.only(super::shows_wakeups);
+        let mut cpus = Vec::new();
+        for data in &buffer.cpus {
+            let (page, count) = (buffer.page_size as usize, buffer.cpus.len());
+            let blocks = Blocks::find(&input, header.order, (*data, count), page, buffer.packed)?;
+            cpus.push((Cpu(data.cpu), blocks));
+        }
+        header.formats.clear();
+        let starts = vec![Vec::new(); cpus.len()];
+        Ok(TraceDat {
+            input,
+            header,
+            buffer,
+            decoder,
+            wakeups,
+            cpus,
+            facts,
+            seen: BTreeMap::new(),
+            unread: 0,
+            starts,
+        })
+    }
+}
+
+fn facts_of(header: &Header, buffer: &Buffer) -> Result<TraceFacts, TraceError> {
+    let words: Vec<&str> = header.uname.split_ascii_whitespace().collect();
+    let writer = header.writer.split_ascii_whitespace().next().unwrap_or_default();
+    let clock =
+        if buffer.clock.is_empty() { header::clock_in_use(&header.clocks) } else { buffer.clock.clone() };
+    let host = Host {
+        release: words.get(2).map_or(String::new(), |word| (*word).to_owned()),
+        machine: words.last().filter(|_| words.len() > 3).map_or(String::new(), |word| (*word).to_owned()),
+        online: header.cpu_count.filter(|&count| count > 0).map_or(String::new(), |count| {
+            if count == 1 { "0".to_owned() } else { format!("0-{}", count - 1) }
+        }),
+        ..Host::default()
+    };
+    let clock = match clock.as_str() {
+        "mono" => TraceClock::Monotonic,
+        "counter" | "uptime" => {
+            return Err(TraceError::new(format!(
+                "invalid trace.dat: expected times in nanoseconds, and its clock is '{clock}'; record with `-C mono`"
+            )));
+        }
+        "x86-tsc" | "ppc-tb" | "s390-tod" if header.scale.is_none() => {
+            return Err(TraceError::new(format!(
+                "invalid trace.dat: expected times in nanoseconds, and its clock is '{clock}' without what it \
+                 counts in; record with `-C mono`"
+            )));
+        }
+        _ => TraceClock::Other(clock),
+    };
+    Ok(TraceFacts {
+        source: format!("trace.dat of trace-cmd {writer}, file version {}", header.version)
+            .replace("  ", " "),
+        host,
+        clock,
+        lost: header.lost,
+        ..TraceFacts::default()
+    })
+}
+
+impl ForeignTrace for TraceDat {
+    fn facts(&self) -> TraceFacts {
+        let name = |id: &u16| self.header.events.get(id).cloned();
+        let mut facts = self.facts.clone();
+        facts.events = self.seen.keys().filter_map(name).collect();
+        facts.events.sort_unstable();
+        facts.unread = self.unread;
+        let refused = self.decoder.refused().iter();
+        facts.notes.extend(refused.map(|(wanted, why)| format!("{}:{}: {why}", wanted.system, wanted.event)));
+        facts
+    }
+
+    fn names(&mut self) -> Names {
+        let symbols = Symbols::parse(&std::mem::take(&mut self.header.kallsyms)).ok();
+        if symbols.is_none() {
+            self.facts.notes.push("the file has no names of functions: record as root".to_owned());
+        }
+        let text = symbols.as_ref().and_then(|symbols| symbols.address_of("_stext")).unwrap_or(0);
+        self.decoder = self.decoder.clone().with_text(text);
+        Names::new(symbols, &self.header.printk, &self.facts.host.machine, None)
+    }
+
+    fn each(&mut self, part: Part, sink: &mut StepSink) -> Result<(), TraceError> {
+        let first = part == Part::Wakeups;
+        let TraceDat { input, header, cpus, starts, .. } = self;
+        let decoder = if first { &self.wakeups } else { &self.decoder };
+        let page_size = self.buffer.page_size as usize;
+        let recorded = Recorded { input, decoder, page_size, scale: header.scale };
+        let mut cursors = Vec::new();
+        for ((cpu, blocks), starts) in cpus.iter().zip(&*starts) {
+            let mut cursor = CpuCursor::new(*cpu, blocks);
+            if let Part::From(from) = part {
+                cursor.go_to(&recorded, &mut header.unpacker, starts, from)?;
+            }
+            cursors.push(cursor);
+        }
+        merge(&recorded, &mut header.unpacker, &mut cursors, sink)?;
+        if first {
+            for (cursor, starts) in cursors.into_iter().zip(starts) {
+                self.unread += cursor.unread;
+                cursor.seen.iter().for_each(|(id, count)| *self.seen.entry(*id).or_default() += count);
+                *starts = cursor.starts;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,60 @@
+//! Compressed parts of a file, as large as they say and no larger.
+
+use std::io::Read;
+
+use ruzstd::decoding::FrameDecoder;
+
+use crate::foreign_trace::TraceError;
+
+/// How the parts of a file are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Packing {
+    None,
+    Zstd,
+    Zlib,
+}
+
+/// Unpacks the parts of one file.
+pub struct Unpacker {
+    packing: Packing,
+    /// Used again: its tables are large.
+    zstd: FrameDecoder,
+}
+
+impl Unpacker {
+    /// By the name in the file.
+    pub fn of(name: &str) -> Result<Unpacker, TraceError> {
+        let packing = match name {
+            "none" => Packing::None,
+            "zstd" => Packing::Zstd,
+            "zlib" => Packing::Zlib,
+            other => {
+                return Err(TraceError::new(format!(
+                    "invalid trace.dat: expected parts without compression or by zstd or zlib, not by '{}'; \
+                     convert it with `trace-cmd convert --compression zstd`",
+                    model::text::excerpt(other)
+                )));
+            }
+        };
+        Ok(Unpacker { packing, zstd: FrameDecoder::new() })
+    }
+
+    /// Unpacks a part into a buffer that is used again; its length is what the file says.
+    pub fn unpack(&mut self, packed: &[u8], length: usize, into: &mut Vec<u8>) -> Result<(), TraceError> {
+        let failed = || TraceError::corrupt("a compressed part that cannot be unpacked");
+        into.clear();
+        match self.packing {
+            Packing::None => return Err(failed()),
+            Packing::Zstd => {
+                into.resize(length, 0);
+                let read = self.zstd.decode_all(packed, into).map_err(|_| failed())?;
+                into.truncate(read);
+            }
+            Packing::Zlib => {
+                let decoder = flate2::read::ZlibDecoder::new(packed);
+                decoder.take(length as u64).read_to_end(into).map_err(|_| failed())?;
+            }
+        }
+        if into.len() == length { Ok(()) } else { Err(failed()) }
+    }
+}

@@ -1,0 +1,143 @@
+//! The sections and options of a trace.dat of version 7, wherever they are in the file.
+//!
+//! Source: trace-cmd.dat.v7(5).
+
+use std::io::Cursor;
+
+use super::header::{Buffer, CpuData, Header, NAMES_LIMIT};
+use crate::foreign_trace::TraceError;
+use crate::foreign_trace::input::{TraceInput, Values};
+
+/// The numbers of options.
+pub mod option_number {
+    pub const CPU_STATISTICS: u16 = 2;
+    pub const BUFFER: u16 = 3;
+    pub const CLOCK: u16 = 4;
+    pub const UNAME: u16 = 5;
+    pub const CPU_COUNT: u16 = 8;
+    pub const WRITER: u16 = 9;
+    pub const TSC: u16 = 14;
+    pub const HEADER_INFO: u16 = 16;
+    pub const FTRACE_EVENTS: u16 = 17;
+    pub const EVENT_FORMATS: u16 = 18;
+    pub const KALLSYMS: u16 = 19;
+    pub const PRINTK: u16 = 20;
+    pub const BUFFER_TEXT: u16 = 22;
+}
+
+/// The section's content is compressed.
+const COMPRESSED: u16 = 1;
+
+/// Length of a section's head.
+const HEAD: u64 = 16;
+
+/// Sections of options, and tracing instances, beyond which a file is refused.
+const MAX_SECTIONS: usize = 1 << 10;
+const MAX_BUFFERS: usize = 64;
+
+/// Names of instances and clocks.
+const TEXT_LIMIT: usize = 256;
+
+/// Reads all sections that options lead to, from the first of these on.
+pub fn sections(header: &mut Header, input: &TraceInput, first: u64) -> Result<(), TraceError> {
+    let (mut next, mut count) = (first, 0);
+    while next != 0 {
+        count += 1;
+        if count > MAX_SECTIONS {
+            return Err(TraceError::corrupt("more sections than a file has"));
+        }
+        next = options(header, input, next)?;
+    }
+    Ok(())
+}
+
+/// Reads one section of options; where the next one is.
+fn options(header: &mut Header, input: &TraceInput, offset: u64) -> Result<u64, TraceError> {
+    let mut values = section(header, input, offset)?;
+    let length = values.reader.get_ref().len() as u64;
+    while values.reader.position() < length {
+        let (id, size) = (values.u16()?, values.u32()?);
+        let data = values.bytes(u64::from(size), NAMES_LIMIT)?;
+        let place = header.order.u64(&data, 0);
+        match (id, place) {
+            (0, next) => return Ok(next.unwrap_or(0)),
+            (option_number::BUFFER, _) => buffer(header, input, &data)?,
+            (option_number::BUFFER_TEXT, _) => header.text_only = true,
+            (option_number::HEADER_INFO, Some(place)) => {
+                let mut values = section(header, input, place)?;
+                header.header_info(&mut values)?;
+            }
+            (option_number::FTRACE_EVENTS, Some(place)) => {
+                let mut values = section(header, input, place)?;
+                header.ftrace_events(&mut values)?;
+            }
+            (option_number::EVENT_FORMATS, Some(place)) => {
+                let mut values = section(header, input, place)?;
+                header.event_formats(&mut values)?;
+            }
+            (option_number::KALLSYMS, Some(place)) => {
+                let mut values = section(header, input, place)?;
+                header.kallsyms(&mut values)?;
+            }
+            (option_number::PRINTK, Some(place)) => {
+                let mut values = section(header, input, place)?;
+                header.printk(&mut values)?;
+            }
+            _ => header.option(id, &data)?,
+        }
+    }
+    Ok(0)
+}
+
+/// The content of a section, unpacked.
+fn section(
+    header: &mut Header,
+    input: &TraceInput,
+    offset: u64,
+) -> Result<Values<Cursor<Vec<u8>>>, TraceError> {
+    let order = header.order;
+    let head = input.bytes(offset, HEAD as usize)?;
+    let flags = order.u16(&head, 2).unwrap_or_default();
+    let size = order.u64(&head, 8).unwrap_or_default();
+    let start = offset + HEAD;
+    let within = |length: u64| match usize::try_from(length) {
+        Ok(fits) if length <= NAMES_LIMIT => Ok(fits),
+        _ => Err(TraceError::corrupt("a section that is larger than any kernel's")),
+    };
+    let content = if flags & COMPRESSED == 0 {
+        input.bytes(start, within(size)?)?
+    } else {
+        let lengths = input.bytes(start, 8)?;
+        let of = |at| u64::from(order.u32(&lengths, at).unwrap_or_default());
+        let packed = input.bytes(start + 8, within(of(0))?)?;
+        let mut content = Vec::new();
+        header.unpacker.unpack(&packed, within(of(4))?, &mut content)?;
+        content
+    };
+    Ok(Values { reader: Cursor::new(content), order })
+}
+
+/// Where the events of a tracing instance are.
+fn buffer(header: &mut Header, input: &TraceInput, data: &[u8]) -> Result<(), TraceError> {
+    if header.buffers.len() >= MAX_BUFFERS {
+        return Err(TraceError::corrupt("more tracing instances than a file has"));
+    }
+    let mut values = Values { reader: data, order: header.order };
+    let place = values.u64()?;
+    let (name, clock) = (values.text(TEXT_LIMIT)?, values.text(TEXT_LIMIT)?);
+    let (page_size, count) = (values.u32()?, values.u32()?);
+    if !page_size.is_power_of_two() || !(512..=1 << 24).contains(&page_size) {
+        return Err(TraceError::corrupt("a page size that no kernel has"));
+    }
+    if count > model::units::CPU_LIMIT {
+        return Err(TraceError::corrupt("more CPUs than a kernel has"));
+    }
+    let flags = header.order.u16(&input.bytes(place, HEAD as usize)?, 2).unwrap_or_default();
+    let packed = flags & COMPRESSED != 0;
+    let cpu = |values: &mut Values<&[u8]>| {
+        Ok(CpuData { cpu: values.u32()?, offset: values.u64()?, size: values.u64()? })
+    };
+    let cpus = (0..count).map(|_| cpu(&mut values)).collect::<Result<Vec<_>, TraceError>>()?;
+    header.buffers.push(Buffer { name, clock, page_size, packed, cpus });
+    Ok(())
+}

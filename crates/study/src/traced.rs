@@ -1,0 +1,249 @@
+//! A trace of another tool explained as a hunt is: its late wake-ups are found, then the events
+//! around each are taken apart.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use crate::explain::ExplainedRun;
+use crate::findings::Findings;
+use crate::traced_run::TracedRun;
+use bundle::foreign_trace::facts::{TraceClock, TraceFacts};
+use bundle::foreign_trace::{self, ForeignTrace, Part, TraceError, TraceStep};
+use bundle::room::Room;
+use model::error::{Exit, Failure, Result};
+use model::run::Host;
+use model::text::quoted;
+use model::units::{Cpu, Nanos};
+use trace::event::{Event, Raw, What};
+use trace::late_wakeups::{LateWakeups, WantedThreads, WantedWakeups};
+use trace::names::Names;
+use trace::recent_events::RecentEvents;
+use trace::timeline::Cost;
+use trace::timer_clocks::TimerClocks;
+use trace::wakeups::Wakeup;
+use trace::window::Window;
+use trace::window_events::{WindowEvents, WindowRequest, window_events};
+
+/// How many are explained where nothing says what is late.
+const LARGEST: usize = 10;
+
+/// The most that are explained.
+const MOST: usize = 2_000;
+
+/// Before a wake-up: the events of other CPUs that show that they run.
+const LEAD_IN: Nanos = Nanos(25_000_000);
+
+/// A stack is written right after the switch that it belongs to.
+const AFTER: Nanos = Nanos(100_000);
+
+/// A gap between two wake-ups that is not read where the file can be read from any place on.
+const SKIPPED: Nanos = Nanos(200_000_000);
+
+/// What of a trace is to be explained.
+#[derive(Clone, Debug)]
+pub struct TraceQuestion {
+    pub threads: WantedThreads,
+    pub wakeups: WantedWakeups,
+}
+
+/// Explains a file that another tool recorded; each window is handed on.
+pub fn explain_trace(
+    path: &Path,
+    question: &TraceQuestion,
+    mut each: impl FnMut(Window),
+) -> Result<ExplainedRun> {
+    let failed = |error: TraceError| match error {
+        TraceError::Content(message) => Failure::usage(format!("{}: {message}", quoted(path))),
+        TraceError::File(error) => Failure::of_call(
+            format!("cannot read {}", quoted(path)),
+            &error,
+            Exit::Usage,
+            "give a bundle of `onbeat hunt`, or a trace of trace-cmd, perf or ftrace",
+        ),
+    };
+    let mut trace = foreign_trace::open(path).map_err(failed)?;
+    let first = FirstPass::of(&mut *trace, question).map_err(failed)?;
+    let facts = trace.facts();
+    let host = host_of(&facts);
+    let found = first.late.found();
+    let (mut findings, mut room, mut dropped) = (Findings::default(), Room::default(), 0);
+    let mut names = trace.names();
+    let explained = each_window(&mut *trace, &found, &mut names, |window| {
+        let mut spike = Findings::explain(&window, &host, Cost::default());
+        findings.add(&mut spike, &host);
+        dropped += room.put(spike, 0);
+        each(window);
+    });
+    explained.map_err(failed)?;
+    let mut spikes = room.into_list();
+    spikes.iter_mut().for_each(|spike| findings.settle(&host, spike));
+    let traced = TracedRun { facts: &trace.facts(), first: &first, question, spikes, dropped };
+    let (mut run, remarks) = traced.document(host);
+    findings.conclude(&mut run);
+    Ok(ExplainedRun { run, remarks })
+}
+
+fn host_of(facts: &TraceFacts) -> Host {
+    let mut host = facts.host.clone();
+    host.preempt = model::vocabulary::Preempt::Unknown.into();
+    host
+}
+
+/// What one reading of the whole trace shows.
+pub struct FirstPass {
+    pub late: LateWakeups,
+    pub began: Option<Nanos>,
+    pub ended: Nanos,
+    /// The CPUs that have events.
+    pub cpus: BTreeMap<Cpu, u64>,
+    /// Events that were lost within it.
+    pub lost: u64,
+    /// Whether it has wake-ups from where they were asked for, and not from the run queue alone.
+    pub waking: bool,
+}
+
+impl FirstPass {
+    fn of(
+        trace: &mut dyn ForeignTrace,
+        question: &TraceQuestion,
+    ) -> std::result::Result<FirstPass, TraceError> {
+        let most = match question.wakeups {
+            WantedWakeups::Largest => LARGEST,
+            WantedWakeups::Over(_) | WantedWakeups::AtMark(_) => MOST,
+        };
+        let monotonic = trace.facts().clock == TraceClock::Monotonic;
+        let mut first = FirstPass {
+            late: LateWakeups::new(question.threads.clone(), question.wakeups.clone(), most, monotonic),
+            began: None,
+            ended: Nanos(0),
+            cpus: BTreeMap::new(),
+            lost: 0,
+            waking: false,
+        };
+        let mut wakings = Wakings::default();
+        trace.each(Part::Wakeups, &mut |step| {
+            match step {
+                TraceStep::Event(event) => {
+                    first.began.get_or_insert(event.time);
+                    first.ended = event.time;
+                    *first.cpus.entry(event.cpu).or_default() += 1;
+                    wakings.each(event, &mut |event| first.late.observe(event));
+                }
+                TraceStep::Lost(_, _, count) => {
+                    first.late.forget();
+                    first.lost = first.lost.saturating_add(count);
+                }
+            }
+            ControlFlow::Continue(())
+        })?;
+        first.waking = wakings.seen;
+        Ok(first)
+    }
+}
+
+/// Puts a waking before each entry into the run queue, of a trace that has no wakings.
+#[derive(Default)]
+struct Wakings {
+    seen: bool,
+}
+
+impl Wakings {
+    fn each(&mut self, event: &Raw, sink: &mut dyn FnMut(&Raw)) {
+        match &event.what {
+            What::Waking { .. } => self.seen = true,
+            What::Wakeup { task, target } if !self.seen => {
+                let what = What::Waking { task: *task, target: *target };
+                sink(&Event { what, ..event.clone() });
+            }
+            _ => {}
+        }
+        sink(event);
+    }
+}
+
+/// Reads the parts around the wake-ups, and hands out a window of each.
+fn each_window(
+    trace: &mut dyn ForeignTrace,
+    found: &[Wakeup],
+    names: &mut Names,
+    mut each: impl FnMut(Window),
+) -> std::result::Result<(), TraceError> {
+    // What is needed for a wake-up and all after it: one may have been due before its predecessor.
+    let mut needed: Vec<Nanos> = found.iter().map(|wakeup| wakeup.expected - LEAD_IN).collect();
+    for at in (1..needed.len()).rev() {
+        needed[at - 1] = needed[at - 1].min(needed[at]);
+    }
+    let mut done = 0;
+    while let Some(&from) = needed.get(done) {
+        let mut recent = RecentEvents::default();
+        recent.need_from(from);
+        let mut wakings = Wakings::default();
+        let mut stop = false;
+        trace.each(Part::From(from), &mut |step| {
+            match step {
+                TraceStep::Lost(cpu, time, count) => recent.lost(cpu, time, count),
+                TraceStep::Event(event) => {
+                    while let Some(wakeup) = found.get(done).filter(|one| event.time > one.actual + AFTER) {
+                        each(window(wakeup, &mut recent, names));
+                        done += 1;
+                        match needed.get(done) {
+                            Some(&next) if next > event.time + SKIPPED => stop = true,
+                            Some(&next) => recent.need_from(next),
+                            None => stop = true,
+                        }
+                    }
+                    wakings.each(event, &mut |event| recent.push(event));
+                }
+            }
+            if stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        // The trace ends with the rest.
+        while let Some(wakeup) = found.get(done).filter(|_| !stop) {
+            each(window(wakeup, &mut recent, names));
+            done += 1;
+        }
+    }
+    Ok(())
+}
+
+/// The window of a wake-up, with names instead of addresses and all times on the trace's clock.
+fn window(wakeup: &Wakeup, recent: &mut RecentEvents, names: &mut Names) -> Window {
+    let Wakeup { task, cpu, expected, actual, timer_offset } = *wakeup;
+    let request = WindowRequest { cpu, expected, actual, of_cycle: None };
+    let WindowEvents { mut events, lost, begins_late, left_out } = window_events(&request, recent);
+    put_on_trace_clock(&mut events, timer_offset);
+    names.next_window();
+    let events = events.into_iter().map(|event| event.named(names)).collect();
+    Window {
+        cpu,
+        expected_ns: expected,
+        actual_ns: actual,
+        victim: task,
+        events_lost: lost,
+        begins_late,
+        left_out,
+        events,
+        ..Window::default()
+    }
+}
+
+/// Moves the times of timers to the trace's clock.
+fn put_on_trace_clock(events: &mut [Raw], offset: Option<i64>) {
+    let mut clocks = TimerClocks::of_any_trace();
+    let seen = || {
+        events.iter().find_map(|event| match event.what {
+            What::TimerEntry { now, .. } => Some(clocks.offset(event.time, now)),
+            _ => None,
+        })
+    };
+    let Some(offset) = offset.or_else(seen).filter(|&offset| offset != 0) else { return };
+    for event in events {
+        match &mut event.what {
+            What::TimerStart { expires: time, .. } | What::TimerEntry { now: time, .. } => {
+                *time = Nanos(time.0.wrapping_add(offset));
+            }
+            _ => {}
+        }
+    }
+}
