@@ -45,7 +45,7 @@ impl WantedThreads {
 }
 
 fn is_stopper(task: &Task) -> bool {
-    task.prio == -1 && task.comm.text().starts_with("migration/")
+    task.prio <= 0 && task.comm.text().starts_with("migration/")
 }
 
 /// The wake-ups that are to be explained.

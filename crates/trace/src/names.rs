@@ -53,6 +53,13 @@ impl Names {
         }
     }
 
+    /// Those of a trace that has names in place of addresses, with the addresses that stand for
+    /// them.
+    pub fn of_table(mut table: Vec<(Address, String)>) -> Names {
+        table.sort();
+        Names { formats: table, ..Names::new(None, "", "", None) }
+    }
+
     /// Starts a window: objects are numbered anew.
     pub fn next_window(&mut self) {
         self.objects.clear();

@@ -4,7 +4,10 @@
 //! comes out at worst; a trace is read in parts, and no part is larger than some megabytes.
 
 pub mod facts;
+mod ftrace_text;
 mod input;
+mod interned;
+mod lines;
 mod trace_dat;
 
 use std::fmt;
@@ -117,11 +120,15 @@ fn shows_wakeups(event: &EventSpec) -> bool {
 /// Opens a trace by what it says of itself.
 pub fn open(path: &Path) -> Result<Box<dyn ForeignTrace>, TraceError> {
     let input = TraceInput::open(path)?;
-    let mut head = vec![0; 4096];
+    let mut head = vec![0; 64 << 10];
     let read = input.read_at(0, &mut head)?;
     head.truncate(read);
     if head.starts_with(trace_dat::MAGIC) {
         return Ok(Box::new(trace_dat::TraceDat::open(input)?));
+    }
+    let text = String::from_utf8_lossy(&head);
+    if ftrace_text::recognise(&text) {
+        return Ok(Box::new(ftrace_text::FtraceText::open(input, &text)?));
     }
     Err(TraceError::new("invalid trace: unknown"))
 }

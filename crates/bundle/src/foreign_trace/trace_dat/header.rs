@@ -23,6 +23,7 @@ const TEXT_LIMIT: usize = 256;
 const SYSTEM_LIMIT: u32 = 4096;
 const EVENT_LIMIT: u32 = 1 << 16;
 const OPTION_LIMIT: u64 = 1 << 20;
+const MAX_INSTANCES: usize = 64;
 
 /// Where the events of a CPU are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +116,7 @@ impl Header {
             page_size,
         };
         if version == 6 {
-            header.version_6(&mut values)?;
+            header.version_6(&mut values, input)?;
         } else {
             header.unpacker = Unpacker::of(&values.text(TEXT_LIMIT)?)?;
             values.text(TEXT_LIMIT)?;
@@ -125,7 +126,7 @@ impl Header {
         Ok(header)
     }
 
-    fn version_6(&mut self, values: &mut Values<impl Read>) -> Result<(), TraceError> {
+    fn version_6(&mut self, values: &mut Values<impl Read>, input: &TraceInput) -> Result<(), TraceError> {
         self.header_info(values)?;
         self.ftrace_events(values)?;
         self.event_formats(values)?;
@@ -135,7 +136,7 @@ impl Header {
         values.skip(cmdlines)?;
         let cpus = values.u32()?;
         self.cpu_count = Some(cpus);
-        let mut top = Buffer { page_size: self.page_size, ..Buffer::default() };
+        let mut instances = Vec::new();
         loop {
             match &values.exact::<10>()? {
                 b"options  \0" => loop {
@@ -145,7 +146,13 @@ impl Header {
                     }
                     let length = values.u32()?;
                     let data = values.bytes(u64::from(length), OPTION_LIMIT)?;
-                    self.option(id, &data)?;
+                    match self.order.u64(&data, 0) {
+                        Some(place) if id == option_number::BUFFER && instances.len() < MAX_INSTANCES => {
+                            let name = data.get(8..).unwrap_or_default();
+                            instances.push((place, String::from_utf8_lossy(name).into_owned()));
+                        }
+                        _ => self.option(id, &data)?,
+                    }
                 },
                 b"flyrecord\0" => break,
                 b"latency  \0" => {
@@ -155,10 +162,23 @@ impl Header {
                 _ => return Err(TraceError::corrupt("no place of its events")),
             }
         }
-        top.clock = clock_in_use(&self.clocks);
-        top.cpus = cpu_places(values, cpus)?;
-        self.buffers.insert(0, top);
+        let top = self.buffer_6(values, "", cpus)?;
+        self.buffers.push(top);
+        for (place, name) in instances {
+            let mut values = Values { reader: input.from(place), order: self.order };
+            if values.exact::<10>()? == *b"flyrecord\0" {
+                let instance = self.buffer_6(&mut values, name.trim_end_matches('\0'), cpus)?;
+                self.buffers.push(instance);
+            }
+        }
         Ok(())
+    }
+
+    /// A list of places, and behind it the clock, which the first versions did not write.
+    fn buffer_6(&self, values: &mut Values<impl Read>, name: &str, cpus: u32) -> Result<Buffer, TraceError> {
+        let cpus = cpu_places(values, cpus)?;
+        let clock = sized_text(values, FORMAT_LIMIT).map(|text| clock_in_use(&text)).unwrap_or_default();
+        Ok(Buffer { name: name.to_owned(), clock, page_size: self.page_size, packed: false, cpus })
     }
 
     /// An option that both versions have alike.

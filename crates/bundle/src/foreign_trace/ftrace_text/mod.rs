@@ -1,0 +1,210 @@
+//! ftrace's own text: `trace`, `trace_pipe`, rtla's copies of it, and what `trace-cmd report`
+//! prints.
+//!
+//! Source: Documentation/trace/ftrace.rst.
+
+mod events;
+mod line;
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use self::line::LineHead;
+use super::facts::{TraceClock, TraceFacts};
+use super::input::TraceInput;
+use super::interned::Interned;
+use super::lines::TextLines;
+use super::{ForeignTrace, Part, StepSink, TraceError, TraceStep};
+use model::units::{Cpu, Nanos};
+use trace::catalog;
+use trace::event::{Event, Raw, What};
+use trace::names::Names;
+
+/// A place of the text is noted each so many bytes.
+const NOTED: u64 = 1 << 20;
+
+/// This long before a time the last switch of each CPU is looked for.
+const BEFORE: Nanos = Nanos(500_000_000);
+
+/// Lines in which an event has to be found.
+const HEAD_LINES: usize = 400;
+
+/// The frames of a stack that are kept.
+const MAX_FRAMES: usize = 64;
+
+/// A text that has been recognised.
+pub struct FtraceText {
+    input: TraceInput,
+    names: Interned,
+    /// Times and where in the text they are.
+    places: Vec<(Nanos, u64)>,
+    /// By name how many lines of an event there are.
+    seen: BTreeMap<String, u64>,
+    unread: u64,
+    notes: Vec<String>,
+}
+
+/// Whether a text has lines of ftrace, of its first kilobytes.
+pub fn recognise(head: &str) -> bool {
+    let lines = || head.lines().take(HEAD_LINES);
+    let event = |line: &str| LineHead::parse(line).is_some();
+    lines().any(|line| line.starts_with("# tracer:")) || lines().filter(|line| event(line)).count() >= 2
+}
+
+/// Whether it is the layout of the latency tracers, of which lines have other columns.
+fn in_latency_format(head: &str) -> bool {
+    head.lines().take(HEAD_LINES).any(|line| line.contains("latency trace v"))
+}
+
+impl FtraceText {
+    /// A text of which the head was recognised.
+    pub fn open(input: TraceInput, head: &str) -> Result<FtraceText, TraceError> {
+        if in_latency_format(head) {
+            return Err(TraceError::new(
+                "invalid ftrace text: expected its ordinary layout, and this is the latency format; save it \
+                 with `echo nolatency-format > trace_options`",
+            ));
+        }
+        let notes = Vec::new();
+        Ok(FtraceText {
+            input,
+            names: Interned::default(),
+            places: Vec::new(),
+            seen: BTreeMap::new(),
+            unread: 0,
+            notes,
+        })
+    }
+}
+
+/// What is put together of several lines.
+#[derive(Default)]
+struct Pending {
+    event: Option<Raw>,
+    /// The head of a stack that follows, and its frames.
+    stack: Option<Raw>,
+}
+
+impl ForeignTrace for FtraceText {
+    fn facts(&self) -> TraceFacts {
+        let named = |name: &String| {
+            let system = catalog::all().find(|wanted| wanted.event == name).map(|wanted| wanted.system);
+            system.map(|system| format!("{system}:{name}"))
+        };
+        TraceFacts {
+            source: "a text of ftrace".to_owned(),
+            clock: TraceClock::Unknown,
+            events: self.seen.keys().filter_map(named).collect(),
+            unread: self.unread,
+            notes: self.notes.clone(),
+            ..TraceFacts::default()
+        }
+    }
+
+    fn names(&mut self) -> Names {
+        Names::of_table(self.names.table())
+    }
+
+    fn each(&mut self, part: Part, sink: &mut StepSink) -> Result<(), TraceError> {
+        let first = part == Part::Wakeups;
+        let start = match part {
+            Part::Wakeups => 0,
+            Part::From(from) => {
+                let at = self.places.partition_point(|place| place.0 < from - BEFORE);
+                at.checked_sub(1).map_or(0, |at| self.places[at].1)
+            }
+        };
+        let FtraceText { input, names, places, seen, unread, .. } = self;
+        let mut lines = TextLines::from(input, start);
+        let (mut noted, mut last, mut pending) = (0, BTreeMap::<Cpu, Nanos>::new(), Pending::default());
+        let mut ends = false;
+        loop {
+            let place = lines.place;
+            let Some(line) = lines.next_line()? else { break };
+            if let Some(frame) = line.trim_start().strip_prefix("=> ") {
+                pending.frame(frame, names);
+                continue;
+            }
+            let Some(head) = LineHead::parse(&line) else {
+                if let Some((cpu, count)) = lost(&line) {
+                    ends = pending.flush(sink).is_break();
+                    let time = last.get(&cpu).copied().unwrap_or_default();
+                    ends |= sink(TraceStep::Lost(cpu, time, count)).is_break();
+                } else if first && !line.is_empty() && !line.starts_with('#') {
+                    *unread += 1;
+                }
+                if ends {
+                    return Ok(());
+                }
+                continue;
+            };
+            if first && place >= noted {
+                places.push((head.time, place));
+                noted = place + NOTED;
+            }
+            last.insert(head.cpu, head.time);
+            let what = match head.event.trim() {
+                "<stack trace>" => Some(What::Stack { frames: Vec::new(), enables: None }),
+                event => events::parse(event, head.text, names),
+            };
+            if first && what.is_some() {
+                count(seen, head.event);
+            }
+            let Some(what) = what else { continue };
+            let LineHead { time, cpu, pid, context, preempt, .. } = head;
+            let event = Event { time, cpu, pid, context, preempt, what };
+            if pending.put(event, sink).is_break() {
+                return Ok(());
+            }
+        }
+        let _ = pending.flush(sink);
+        Ok(())
+    }
+}
+
+fn count(seen: &mut BTreeMap<String, u64>, event: &str) {
+    match seen.get_mut(event) {
+        Some(count) => *count += 1,
+        None => {
+            seen.insert(event.to_owned(), 1);
+        }
+    }
+}
+
+impl Pending {
+    /// Hands out what is complete, and keeps the event of which a stack may follow.
+    fn put(&mut self, event: Raw, sink: &mut StepSink) -> ControlFlow<()> {
+        if matches!(event.what, What::Stack { .. }) {
+            self.flush(sink)?;
+            self.stack = Some(event);
+            return ControlFlow::Continue(());
+        }
+        self.flush(sink)?;
+        self.event = Some(event);
+        ControlFlow::Continue(())
+    }
+
+    fn frame(&mut self, frame: &str, names: &mut Interned) {
+        if let Some(Event { what: What::Stack { frames, .. }, .. }) = &mut self.stack
+            && frames.len() < MAX_FRAMES
+        {
+            // The address of the instruction behind the call.
+            frames.push(names.function(frame) + 1);
+        }
+    }
+
+    fn flush(&mut self, sink: &mut StepSink) -> ControlFlow<()> {
+        for event in [self.event.take(), self.stack.take()].into_iter().flatten() {
+            sink(TraceStep::Event(&event))?;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// `CPU:1 [LOST 12 EVENTS]`, and the same without a number.
+fn lost(line: &str) -> Option<(Cpu, u64)> {
+    let (cpu, rest) = line.trim_start().strip_prefix("CPU:")?.split_once(" [LOST ")?;
+    let cpu = cpu.trim().parse().ok().filter(|&cpu| cpu < model::units::CPU_LIMIT)?;
+    let count = rest.split(' ').next().and_then(|count| count.parse().ok()).unwrap_or(1);
+    Some((Cpu(cpu), count))
+}

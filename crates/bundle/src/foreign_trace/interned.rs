@@ -1,0 +1,78 @@
+//! Names that a trace has in place of addresses, as addresses that stand for them.
+
+use std::collections::HashMap;
+
+use trace::event::Address;
+
+/// More names get none; a kernel calls some thousands of functions.
+const MAX_NAMES: usize = 1 << 16;
+
+/// A longer name is none.
+const MAX_LENGTH: usize = 128;
+
+/// The names by their order.
+#[derive(Default)]
+pub struct Interned {
+    numbers: HashMap<String, Address>,
+}
+
+impl Interned {
+    /// The address that stands for a name; 0 for none.
+    pub fn address(&mut self, name: &str) -> Address {
+        if let Some(&known) = self.numbers.get(name) {
+            return known;
+        }
+        if name.is_empty() || name.len() > MAX_LENGTH || self.numbers.len() == MAX_NAMES {
+            return 0;
+        }
+        // Of a return address the byte before it is asked for: the odd ones are that.
+        let address = 2 * (self.numbers.len() as Address + 1);
+        self.numbers.insert(name.to_owned(), address);
+        address
+    }
+
+    /// That of a function as texts have it: `name+0x1d/0x60 [module]` or `name/0x0`.
+    pub fn function(&mut self, text: &str) -> Address {
+        let text = text.trim();
+        let (place, module) = match text.split_once(" [") {
+            Some((place, module)) => (place, module.trim_end_matches(']')),
+            None => (text, ""),
+        };
+        let name = place.split(['+', '/', ' ']).next().unwrap_or_default();
+        let name = name.trim_end_matches("()");
+        // What has no name is printed as a number.
+        if name.starts_with("0x") || name.starts_with(|first: char| first.is_ascii_digit()) {
+            return 0;
+        }
+        match module {
+            "" => self.address(name),
+            _ => self.address(&format!("{name} [{module}]")),
+        }
+    }
+
+    /// All names with the addresses that stand for them.
+    pub fn table(&self) -> Vec<(Address, String)> {
+        let pairs = self.numbers.iter();
+        pairs.flat_map(|(name, &at)| [(at, name.clone()), (at + 1, name.clone())]).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_have_one_address_whatever_is_printed_behind_them() {
+        let mut names = Interned::default();
+        let first = names.function("hrtimer_wakeup");
+        assert_eq!(names.function("hrtimer_wakeup/0x0"), first);
+        assert_eq!(names.function("hrtimer_wakeup+0x12/0x40"), first);
+        assert_eq!(names.function("nmi_handler()"), 4);
+        assert_eq!(names.function("poll+0x1/0x2 [driver]"), 6);
+        assert_eq!((names.function("0xffffffff81000000"), names.function("")), (0, 0));
+        let mut table = names.table();
+        table.sort();
+        assert_eq!(table[..2], [(2, "hrtimer_wakeup".to_owned()), (3, "hrtimer_wakeup".to_owned())]);
+        assert_eq!(table[5].1, "poll [driver]");
+    }
+}

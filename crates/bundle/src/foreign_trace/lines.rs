@@ -1,0 +1,38 @@
+//! The lines of a text from any place on, with their places.
+
+use std::io::{self, BufRead, BufReader, Read};
+
+use super::input::TraceInput;
+
+/// A longer line is no event's; its rest is passed over.
+const LINE_LIMIT: usize = 16 << 10;
+
+/// One line after the other, into one buffer.
+pub struct TextLines<'a> {
+    reader: BufReader<Box<dyn Read + 'a>>,
+    line: Vec<u8>,
+    /// Where the next line is.
+    pub place: u64,
+}
+
+impl<'a> TextLines<'a> {
+    pub fn from(input: &'a TraceInput, place: u64) -> TextLines<'a> {
+        let reader: Box<dyn Read + 'a> = Box::new(input.from(place));
+        TextLines { reader: BufReader::with_capacity(64 << 10, reader), line: Vec::new(), place }
+    }
+
+    /// The next line without its end; none at the end of the file. What is not UTF-8 is replaced.
+    pub fn next_line(&mut self) -> io::Result<Option<std::borrow::Cow<'_, str>>> {
+        self.line.clear();
+        let read = self.reader.by_ref().take(LINE_LIMIT as u64).read_until(b'\n', &mut self.line)?;
+        if read == 0 {
+            return Ok(None);
+        }
+        self.place += read as u64;
+        if read == LINE_LIMIT && self.line.last() != Some(&b'\n') {
+            self.place += self.reader.skip_until(b'\n')? as u64;
+        }
+        let end = self.line.trim_ascii_end().len();
+        Ok(Some(String::from_utf8_lossy(&self.line[..end])))
+    }
+}
