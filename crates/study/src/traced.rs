@@ -175,6 +175,7 @@ fn each_window(
         needed[at - 1] = needed[at - 1].min(needed[at]);
     }
     let mut done = 0;
+    let skipped = if trace.has_index() { SKIPPED } else { Nanos(i64::MAX) };
     while let Some(&from) = needed.get(done) {
         let mut recent = RecentEvents::default();
         recent.need_from(from);
@@ -188,7 +189,7 @@ fn each_window(
                         each(window(wakeup, &mut recent, names));
                         done += 1;
                         match needed.get(done) {
-                            Some(&next) if next > event.time + SKIPPED => stop = true,
+                            Some(&next) if next - event.time > skipped => stop = true,
                             Some(&next) => recent.need_from(next),
                             None => stop = true,
                         }

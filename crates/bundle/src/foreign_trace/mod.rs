@@ -8,6 +8,7 @@ mod ftrace_text;
 mod input;
 mod interned;
 mod lines;
+mod perf_data;
 mod trace_dat;
 
 use std::fmt;
@@ -99,6 +100,11 @@ pub trait ForeignTrace {
     /// Hands out a part of it in the order of time.
     fn each(&mut self, part: Part, sink: &mut StepSink) -> Result<(), TraceError>;
 
+    /// Whether parts are read without what is before them.
+    fn has_index(&self) -> bool {
+        true
+    }
+
     /// The names of what its events point at; to be asked once.
     fn names(&mut self) -> Names;
 }
@@ -125,6 +131,9 @@ pub fn open(path: &Path) -> Result<Box<dyn ForeignTrace>, TraceError> {
     head.truncate(read);
     if head.starts_with(trace_dat::MAGIC) {
         return Ok(Box::new(trace_dat::TraceDat::open(input)?));
+    }
+    if perf_data::recognise(&head) {
+        return Ok(Box::new(perf_data::PerfData::open(input)?));
     }
     let text = String::from_utf8_lossy(&head);
     if ftrace_text::recognise(&text) {

@@ -179,7 +179,9 @@ fn of_timer(events: &[&Named], index: usize, from: i64) -> ExpiryEvent {
         events[after..index].iter().position(raises).map(|at| after + at).or_else(pending)
     };
     let cause = if soft { raised() } else { Some(index) };
-    let entry = cause.map(|at| entry_of(events, at));
+    // The timer's function is called without a lock of the kernel's held.
+    let own = |at: usize| (events[at].time.0, events[at].preempt);
+    let entry = cause.map(|at| entry_of(events, at).unwrap_or_else(|| own(at)));
     let time = event.time.0;
     ExpiryEvent {
         time,
@@ -192,23 +194,22 @@ fn of_timer(events: &[&Named], index: usize, from: i64) -> ExpiryEvent {
 }
 
 /// When the hard interrupt around an event was entered, and how deep preemption was off in what it
-/// interrupted.
-fn entry_of(events: &[&Named], index: usize) -> (i64, u8) {
-    let own = (events[index].time.0, events[index].preempt);
+/// interrupted; none where no event shows that.
+fn entry_of(events: &[&Named], index: usize) -> Option<(i64, u8)> {
     if !events[index].context.hard_irq() {
-        return own;
+        return None;
     }
     for event in events[..index].iter().rev().take(256) {
         if matches!(event.what, What::VectorEntry { .. } | What::IrqEntry { .. } | What::IpiEntry { .. }) {
-            return (event.time.0, event.preempt);
+            return Some((event.time.0, event.preempt));
         }
         let left =
             matches!(event.what, What::VectorExit { .. } | What::IrqExit { .. } | What::IpiExit { .. });
         if left || !event.context.hard_irq() {
-            return own;
+            return None;
         }
     }
-    own
+    None
 }
 
 /// A waking by an interrupt without a timer's expiry around it.
@@ -217,7 +218,8 @@ fn hardware(events: &[&Named], index: usize) -> Option<ExpiryEvent> {
     if !event.context.hard_irq() {
         return None;
     }
-    let (interrupt, preempt) = entry_of(events, index);
+    // The waking itself holds locks, and tells nothing of what was interrupted.
+    let (interrupt, preempt) = entry_of(events, index).unwrap_or((event.time.0, 0));
     Some(ExpiryEvent { time: event.time.0, interrupt, soft: false, preempt, pid: event.pid, index })
 }
 

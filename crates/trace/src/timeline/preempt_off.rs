@@ -266,6 +266,15 @@ mod tests {
     }
 
     #[test]
+    fn locks_of_the_waking_itself_are_no_proof() {
+        let events = "-500 1 50 d   switch rt/50/19 S busy/60/120
+             4    1 60 dh2 waking rt/50/19
+             905  1 60 d   switch busy/60/120 R rt/50/19";
+        let told = told(&explained(910.0, events));
+        assert!(told.iter().all(|slice| !slice.starts_with("preempt-off")), "{told:?}");
+    }
+
+    #[test]
     fn without_proof_it_is_a_switch_or_nothing() {
         assert_eq!(third(0, 9, HELD), "switch 4");
         let way_out = "__schedule,preempt_schedule_irq,irqentry_exit,asm_sysvec_apic_timer_interrupt,hold";

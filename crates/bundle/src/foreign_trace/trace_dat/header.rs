@@ -14,7 +14,7 @@ use trace::byte_order::ByteOrder;
 use trace::catalog::{self, EventSpec};
 
 /// What the file begins with.
-pub const MAGIC: &[u8] = b"\x17\x08\x44tracing";
+pub const MAGIC: &[u8; 10] = b"\x17\x08\x44tracing";
 
 /// No format is longer, nor any of the kernel's lists of names.
 const FORMAT_LIMIT: u64 = 256 << 10;
@@ -77,28 +77,53 @@ pub struct Header {
 impl Header {
     /// Reads the head of a file that begins with the magic number.
     pub fn read(input: &TraceInput) -> Result<Header, TraceError> {
+        let (mut header, version, mut values) = Header::begin(input, 0)?;
+        match version.as_str() {
+            "6" => header.version_6(&mut values, input)?,
+            "7" => {
+                header.version = 7;
+                header.unpacker = Unpacker::of(&values.text(TEXT_LIMIT)?)?;
+                values.text(TEXT_LIMIT)?;
+                let first = values.u64()?;
+                sections(&mut header, input, first)?;
+            }
+            other => {
+                return Err(TraceError::new(format!(
+                    "invalid trace.dat: expected file version 6 or 7, not {}; convert it with `trace-cmd convert`",
+                    model::text::quoted_value(other)
+                )));
+            }
+        }
+        Ok(header)
+    }
+
+    /// Reads the same from a perf.data, which has what describes events in the form of version 6.
+    pub fn of_perf(input: &TraceInput, offset: u64) -> Result<Header, TraceError> {
+        let (mut header, _, mut values) = Header::begin(input, offset)?;
+        header.descriptions(&mut values)?;
+        Ok(header)
+    }
+
+    /// Reads up to where versions differ.
+    fn begin(
+        input: &TraceInput,
+        offset: u64,
+    ) -> Result<(Header, String, Values<impl Read + '_>), TraceError> {
         let order = ByteOrder { big: false, long: 8 };
-        let mut values = Values { reader: input.from(MAGIC.len() as u64), order };
+        let mut values = Values { reader: input.from(offset), order };
+        if values.exact::<10>()? != *MAGIC {
+            return Err(TraceError::corrupt("no description of its events"));
+        }
         let version = values.text(TEXT_LIMIT)?;
         let big = values.u8()? == 1;
         values.order = ByteOrder { big, long: usize::from(values.u8()?) };
         let page_size = values.u32()?;
-        let version: u8 = match version.parse() {
-            Ok(version @ (6 | 7)) => version,
-            _ => {
-                return Err(TraceError::new(format!(
-                    "invalid trace.dat: expected file version 6 or 7, not {}; convert it with `trace-cmd convert`",
-                    model::text::quoted_value(&version)
-                )));
-            }
-        };
         if !page_size.is_power_of_two() || !(512..=1 << 24).contains(&page_size) {
             return Err(TraceError::corrupt("a page size that no kernel has"));
         }
-        let order = values.order;
-        let mut header = Header {
-            version,
-            order,
+        let header = Header {
+            version: 6,
+            order: values.order,
             unpacker: Unpacker::of("none")?,
             page: String::new(),
             formats: Vec::new(),
@@ -115,23 +140,20 @@ impl Header {
             text_only: false,
             page_size,
         };
-        if version == 6 {
-            header.version_6(&mut values, input)?;
-        } else {
-            header.unpacker = Unpacker::of(&values.text(TEXT_LIMIT)?)?;
-            values.text(TEXT_LIMIT)?;
-            let first = values.u64()?;
-            sections(&mut header, input, first)?;
-        }
-        Ok(header)
+        Ok((header, version, values))
     }
 
-    fn version_6(&mut self, values: &mut Values<impl Read>, input: &TraceInput) -> Result<(), TraceError> {
+    /// The formats of events and the kernel's names, as they stand one after the other.
+    fn descriptions(&mut self, values: &mut Values<impl Read>) -> Result<(), TraceError> {
         self.header_info(values)?;
         self.ftrace_events(values)?;
         self.event_formats(values)?;
         self.kallsyms(values)?;
-        self.printk(values)?;
+        self.printk(values)
+    }
+
+    fn version_6(&mut self, values: &mut Values<impl Read>, input: &TraceInput) -> Result<(), TraceError> {
+        self.descriptions(values)?;
         let cmdlines = values.u64()?;
         values.skip(cmdlines)?;
         let cpus = values.u32()?;

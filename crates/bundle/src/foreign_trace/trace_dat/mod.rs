@@ -5,7 +5,7 @@
 
 mod blocks;
 mod cursor;
-mod header;
+pub(super) mod header;
 mod packed;
 mod sections;
 
