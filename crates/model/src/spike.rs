@@ -93,6 +93,11 @@ pub struct Who {
     pub inherited_from: Option<Behind>,
 }
 
+impl Who {
+    /// The priority of a thread where nothing says it.
+    pub const PRIO_UNKNOWN: i32 = i32::MAX;
+}
+
 /// A thread that took no time itself and is behind one that did; name and id are empty where no
 /// event shows them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -12,7 +12,7 @@ use bundle::foreign_trace::facts::{TraceClock, TraceFacts};
 use bundle::foreign_trace::{self, ForeignTrace, Part, TraceError, TraceStep};
 use bundle::room::Room;
 use model::error::{Exit, Failure, Result};
-use model::run::Host;
+use model::run::{Host, Spike};
 use model::text::quoted;
 use model::units::{Cpu, Nanos};
 use trace::event::{Event, Raw, What};
@@ -76,12 +76,40 @@ pub fn explain_trace(
         each(window);
     });
     explained.map_err(failed)?;
+    let by_tool = found.is_empty().then(|| trace.explained()).unwrap_or_default();
+    let took_apart = !by_tool.is_empty();
+    if took_apart {
+        for mut spike in wanted(by_tool, &question.wakeups) {
+            why_unexplained(&mut spike);
+            findings.add(&mut spike, &host);
+            dropped += room.put(spike, 0);
+        }
+    }
     let mut spikes = room.into_list();
     spikes.iter_mut().for_each(|spike| findings.settle(&host, spike));
-    let traced = TracedRun { facts: &trace.facts(), first: &first, question, spikes, dropped };
+    let traced = TracedRun { facts: &trace.facts(), first: &first, question, took_apart, spikes, dropped };
     let (mut run, remarks) = traced.document(host);
     findings.conclude(&mut run);
     Ok(ExplainedRun { run, remarks })
+}
+
+/// Of wake-ups that the tool itself took apart those that are asked for.
+fn wanted(mut spikes: Vec<Spike>, wakeups: &WantedWakeups) -> Vec<Spike> {
+    match wakeups {
+        WantedWakeups::Over(over) => spikes.retain(|spike| spike.latency_ns > *over),
+        _ => {
+            spikes.sort_by_key(|spike| std::cmp::Reverse(spike.latency_ns));
+            spikes.truncate(LARGEST);
+        }
+    }
+    spikes
+}
+
+fn why_unexplained(spike: &mut Spike) {
+    if spike.unexplained_ns.0 * 10 >= spike.latency_ns.0 {
+        spike.unexplained_why = "it cannot be told: the tool that took it apart does not say".to_owned();
+    }
+    spike.classes = trace::timeline::classes(spike);
 }
 
 fn host_of(facts: &TraceFacts) -> Host {

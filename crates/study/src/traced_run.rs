@@ -26,6 +26,8 @@ pub struct TracedRun<'a> {
     pub facts: &'a TraceFacts,
     pub first: &'a FirstPass,
     pub question: &'a TraceQuestion,
+    /// The tool itself took its wake-ups apart.
+    pub took_apart: bool,
     /// In order of time.
     pub spikes: Vec<Spike>,
     /// Spikes for which the list had no room.
@@ -35,22 +37,24 @@ pub struct TracedRun<'a> {
 impl TracedRun<'_> {
     /// The run, without its culprits, and what the trace lacks.
     pub fn document(self, host: Host) -> (Run, Vec<String>) {
-        let TracedRun { facts, first, question, spikes, dropped } = self;
-        let remarks = lacking(facts, first, question);
+        let TracedRun { facts, first, question, took_apart, spikes, dropped } = self;
+        let remarks = lacking(facts, first, question, took_apart);
         let mut run = Run {
             schema: SCHEMA.into(),
             command: Command::Hunt.into(),
             complete: true,
             version: env!("CARGO_PKG_VERSION").into(),
             host,
-            elapsed_ns: first.began.map(|began| first.ended - began),
+            elapsed_ns: first.began.filter(|_| !took_apart).map(|began| first.ended - began),
             checkpoint_mono_ns: first.began.map(|_| first.ended),
             cpus: first.late.cpus(),
             ..Run::default()
         };
         run.plan.cpus = run.cpus.iter().map(|cpu| cpu.cpu).collect();
         run.plan.expiry = Expiry::Unknown.into();
-        run.plan.notes.push(format!("following {}", followed(first, question)));
+        let own = || "threads of timerlat, as the tool took their wake-ups apart".to_owned();
+        let followed = if took_apart { own() } else { followed(first, question) };
+        run.plan.notes.push(format!("following {followed}"));
         let found = spikes.len() as u64;
         let latency: i64 = spikes.iter().fold(0, |sum, spike| spike.latency_ns.0.saturating_add(sum));
         let unexplained = spikes.iter().fold(0, |sum, spike| spike.unexplained_ns.0.saturating_add(sum));
@@ -65,7 +69,7 @@ impl TracedRun<'_> {
             over_ns,
             over_why,
             events: facts.events.clone(),
-            missing: missing(facts).map(|(events, _)| events[0].to_owned()).collect(),
+            missing: missing(facts).filter(|_| !took_apart).map(|(events, _)| events[0].to_owned()).collect(),
             spikes_passed_over: left,
             events_overwritten: facts.lost.max(first.lost),
             windows_lost: spikes.iter().filter(|spike| spike.events_lost > 0).count() as u64,
@@ -112,9 +116,9 @@ fn missing(facts: &TraceFacts) -> impl Iterator<Item = &'static (&'static [&'sta
 }
 
 /// What the trace lacks, a sentence each.
-fn lacking(facts: &TraceFacts, first: &FirstPass, question: &TraceQuestion) -> Vec<String> {
+fn lacking(facts: &TraceFacts, first: &FirstPass, question: &TraceQuestion, took_apart: bool) -> Vec<String> {
     let mut lines = facts.notes.clone();
-    for (events, what) in missing(facts) {
+    for (events, what) in missing(facts).filter(|_| !took_apart) {
         lines.push(format!("the trace has no {}, which shows {what}", events[0]));
     }
     if facts.clock == TraceClock::Unknown && facts.events.iter().any(|event| event.starts_with("timer:")) {

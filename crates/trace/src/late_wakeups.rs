@@ -25,7 +25,7 @@ const WORST: usize = model::run::WORST;
 /// The threads whose wake-ups are of interest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WantedThreads {
-    /// All under a real-time policy or above.
+    /// All under a real-time policy or above, the kernel's own helpers apart.
     RealTime,
     /// The one of this number.
     Thread(i32),
@@ -36,16 +36,30 @@ pub enum WantedThreads {
 impl WantedThreads {
     fn take(&self, task: &Task) -> bool {
         match self {
-            // A stopper's work is another's, and always goes first.
-            WantedThreads::RealTime => task.real_time() && !task.idle() && !is_stopper(task),
+            WantedThreads::RealTime => task.real_time() && !task.idle() && !is_kernels_own(task),
             WantedThreads::Thread(tid) => task.pid == *tid && !task.idle(),
             WantedThreads::Named(name) => task.comm == *name && !task.idle(),
         }
     }
 }
 
-fn is_stopper(task: &Task) -> bool {
-    task.prio <= 0 && task.comm.text().starts_with("migration/")
+/// The kernel's own threads that are real-time and wait for others as they should: what they do is
+/// other threads' work. Threads of interrupts are not among them.
+fn is_kernels_own(task: &Task) -> bool {
+    const BEGINS: [&str; 10] = [
+        "migration/",
+        "ktimers/",
+        "ksoftirqd/",
+        "rcuc/",
+        "rcub/",
+        "rcu_",
+        "rcuog/",
+        "irq_work/",
+        "idle_inject/",
+        "backlog_napi/",
+    ];
+    let name = task.comm.text();
+    BEGINS.iter().any(|begin| name.starts_with(begin))
 }
 
 /// The wake-ups that are to be explained.

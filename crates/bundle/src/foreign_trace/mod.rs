@@ -3,12 +3,15 @@
 //! A file is recognised by what it says of itself. Whatever bytes come in, an error of one line
 //! comes out at worst; a trace is read in parts, and no part is larger than some megabytes.
 
+mod auto_analysis;
 pub mod facts;
 mod ftrace_text;
 mod input;
 mod interned;
 mod lines;
 mod perf_data;
+mod refused;
+mod timerlat_text;
 mod trace_dat;
 
 use std::fmt;
@@ -18,6 +21,7 @@ use std::path::Path;
 
 use self::facts::TraceFacts;
 use self::input::TraceInput;
+use model::run::Spike;
 use model::units::{Cpu, Nanos};
 use trace::catalog::EventSpec;
 use trace::event::Raw;
@@ -105,6 +109,11 @@ pub trait ForeignTrace {
         true
     }
 
+    /// Late wake-ups that the tool itself took apart; to be asked once.
+    fn explained(&mut self) -> Vec<Spike> {
+        Vec::new()
+    }
+
     /// The names of what its events point at; to be asked once.
     fn names(&mut self) -> Names;
 }
@@ -136,8 +145,11 @@ pub fn open(path: &Path) -> Result<Box<dyn ForeignTrace>, TraceError> {
         return Ok(Box::new(perf_data::PerfData::open(input)?));
     }
     let text = String::from_utf8_lossy(&head);
+    if auto_analysis::recognise(&text) {
+        return Ok(Box::new(auto_analysis::AutoAnalysis::open(&input)?));
+    }
     if ftrace_text::recognise(&text) {
         return Ok(Box::new(ftrace_text::FtraceText::open(input, &text)?));
     }
-    Err(TraceError::new("invalid trace: unknown"))
+    Err(TraceError::new(refused::refusal(&head, &text)))
 }

@@ -47,6 +47,7 @@ pub fn priority(prio: i32) -> String {
         0..=98 => format!("real-time {}", 99 - prio),
         // nice 0 is 120.
         99..=139 => format!("nice {}", prio - 120),
+        Who::PRIO_UNKNOWN => "priority not known".into(),
         _ => format!("priority {prio}"),
     }
 }
@@ -123,31 +124,35 @@ pub fn found(run: &Run) -> String {
     let all = kept.saturating_add(run.spikes_dropped);
     let over = run.recorder.as_ref().map(|recorder| recorder.over_ns.filter(|over| over.0 > 0));
     let length = run.elapsed_ns.map_or_else(String::new, |length| format!(" in {}", duration(length)));
-    let on = format!("on {}{length}", several(run.cpus.len() as u64, "CPU", "CPUs"));
+    // A tool's own account of a wake-up does not say which CPUs it looked at.
+    let on = match run.cpus.len() as u64 {
+        0 if all > 0 => length,
+        cpus => format!(" on {}{length}", several(cpus, "CPU", "CPUs")),
+    };
     // A killed hunt may have spikes, and a last checkpoint from before its threshold was found.
     let over = over.filter(|over| over.is_some() || all == 0);
-    let Some(over) = over else { return format!("{} {on}.", several(all, "spike", "spikes")) };
+    let Some(over) = over else { return format!("{}{on}.", several(all, "spike", "spikes")) };
     let late_cycles = late_cycles(run).min(all);
     let Some(over) = over.map(span) else {
         if late_cycles > 0 {
             let cycles = several(late_cycles, "cycle", "cycles");
-            return format!("{cycles} later than {} {on}.", of_deadline(late_cycles));
+            return format!("{cycles} later than {}{on}.", of_deadline(late_cycles));
         }
-        return format!("No wake-up was looked at {on}: there was no threshold.");
+        return format!("No wake-up was looked at{on}: there was no threshold.");
     };
     let judged = run.threads.iter().any(|thread| thread.judged > 0);
     if all == 0 {
         let cycle = if judged { "No cycle was later than its deadline, and no" } else { "No" };
-        return format!("{cycle} wake-up was later than {over} {on}.");
+        return format!("{cycle} wake-up was later than {over}{on}.");
     }
     let passed_over = passed_over(run);
     let ranked = run.spikes_dropped - passed_over;
     let cycles = late_cycles;
     let wakeups = several(all - cycles, "wake-up", "wake-ups");
     let mut words = match cycles {
-        0 => format!("{wakeups} later than {over} {on}"),
+        0 => format!("{wakeups} later than {over}{on}"),
         _ => format!(
-            "{} later than {} and {wakeups} later than {over} {on}",
+            "{} later than {} and {wakeups} later than {over}{on}",
             several(cycles, "cycle", "cycles"),
             of_deadline(cycles)
         ),

@@ -103,6 +103,7 @@ pub fn thread_with_priority(who: &Who) -> String {
         ..0 => "deadline".to_owned(),
         0..=98 => format!("real-time priority {}", 99 - who.prio),
         99 => "real-time priority 0".to_owned(),
+        Who::PRIO_UNKNOWN => "priority not known".to_owned(),
         100.. => format!("nice {}", who.prio.saturating_sub(120)),
     };
     match who.comm.as_str() {
@@ -144,7 +145,7 @@ mod tests {
         assert_eq!(thread_with_priority(&who(19)), "hog, real-time priority 80");
         assert_eq!(thread_with_priority(&who(-1)), "hog, deadline");
         assert_eq!(thread_with_priority(&who(110)), "hog, nice -10");
-        assert_eq!(thread_with_priority(&Who { prio: i32::MAX, ..Who::default() }), "nice 2147483527");
+        assert_eq!(thread_with_priority(&who(Who::PRIO_UNKNOWN)), "hog, priority not known");
     }
 
     #[test]

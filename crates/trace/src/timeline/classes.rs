@@ -7,7 +7,7 @@ use model::run::Spike;
 use model::slice::SliceKind;
 
 /// The kinds with at least a tenth of the latency, largest first.
-pub(super) fn classes(spike: &Spike) -> Vec<Word<SliceKind>> {
+pub fn classes(spike: &Spike) -> Vec<Word<SliceKind>> {
     let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
     for slice in &spike.slices {
         *sums.entry(slice.kind.as_str()).or_default() += slice.ns.0;

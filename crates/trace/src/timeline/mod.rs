@@ -51,6 +51,7 @@ pub mod fixture;
 mod tests;
 
 pub use crate::kernel_functions::softirq;
+pub use classes::classes;
 pub use corroboration::{BlamedPlace, Corroboration, corroborate, needs_corroboration};
 pub use cpu_tracks::{CpuTrack, TrackContext, TrackSpan, cpu_tracks};
 pub use explain::explain;

@@ -85,6 +85,10 @@ fn context(flags: &str) -> (Context, u8) {
         'p' | 'P' | 'b' => 0x20,
         _ => 0,
     };
+    // Kernels with lazy preemption as a patch have columns for that.
+    if flags.len() > 5 {
+        next();
+    }
     let interrupt = match next() {
         'Z' => 0x48,
         'z' => 0x40,
@@ -111,6 +115,7 @@ mod tests {
         for line in [
             "<idle>-0 [003] 12.000001: irq_handler_exit: irq=1 ret=handled",
             "<idle>-0 (-------) [003] d.s.. 12.000001: irq_handler_exit: irq=1 ret=handled",
+            "<idle>-0 [003] d..s..1 12.000001: irq_handler_exit: irq=1 ret=handled",
             "a [1] b-7-0 [003] d..1 12.000001: irq_handler_exit: irq=1 ret=handled",
             "<idle>-0     (      0) [003] ....    12.000001: irq_handler_exit:     irq=1 ret=handled",
         ] {

@@ -4,7 +4,7 @@
 //! Source: Documentation/trace/ftrace.rst.
 
 mod events;
-mod line;
+pub(super) mod line;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -14,7 +14,9 @@ use super::facts::{TraceClock, TraceFacts};
 use super::input::TraceInput;
 use super::interned::Interned;
 use super::lines::TextLines;
+use super::timerlat_text::TimerlatSamples;
 use super::{ForeignTrace, Part, StepSink, TraceError, TraceStep};
+use model::run::Spike;
 use model::units::{Cpu, Nanos};
 use trace::catalog;
 use trace::event::{Event, Raw, What};
@@ -42,6 +44,7 @@ pub struct FtraceText {
     seen: BTreeMap<String, u64>,
     unread: u64,
     notes: Vec<String>,
+    timerlat: TimerlatSamples,
 }
 
 /// Whether a text has lines of ftrace, of its first kilobytes.
@@ -73,6 +76,7 @@ impl FtraceText {
             seen: BTreeMap::new(),
             unread: 0,
             notes,
+            timerlat: TimerlatSamples::default(),
         })
     }
 }
@@ -101,6 +105,10 @@ impl ForeignTrace for FtraceText {
         }
     }
 
+    fn explained(&mut self) -> Vec<Spike> {
+        std::mem::take(&mut self.timerlat).spikes()
+    }
+
     fn names(&mut self) -> Names {
         Names::of_table(self.names.table())
     }
@@ -114,7 +122,7 @@ impl ForeignTrace for FtraceText {
                 at.checked_sub(1).map_or(0, |at| self.places[at].1)
             }
         };
-        let FtraceText { input, names, places, seen, unread, .. } = self;
+        let FtraceText { input, names, places, seen, unread, timerlat, .. } = self;
         let mut lines = TextLines::from(input, start);
         let (mut noted, mut last, mut pending) = (0, BTreeMap::<Cpu, Nanos>::new(), Pending::default());
         let mut ends = false;
@@ -150,7 +158,12 @@ impl ForeignTrace for FtraceText {
             if first && what.is_some() {
                 count(seen, head.event);
             }
-            let Some(what) = what else { continue };
+            let Some(what) = what else {
+                if first {
+                    timerlat.line(&head);
+                }
+                continue;
+            };
             let LineHead { time, cpu, pid, context, preempt, .. } = head;
             let event = Event { time, cpu, pid, context, preempt, what };
             if pending.put(event, sink).is_break() {

@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn what_two_rounds_have_is_in_order() {
         let mut ordered = Ordered::default();
-        let mut push = |ordered: &mut Ordered, times: &[i64]| {
+        let push = |ordered: &mut Ordered, times: &[i64]| {
             times.iter().for_each(|&time| ordered.push(Nanos(time), PerfStep::Lost(Cpu(0), 1)));
         };
         push(&mut ordered, &[10, 30, 20, 40]);
