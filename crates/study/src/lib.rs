@@ -28,3 +28,4 @@ pub mod suites;
 pub mod traced;
 mod traced_run;
 pub mod tuning;
+mod whole_events;

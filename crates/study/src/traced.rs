@@ -8,6 +8,7 @@ use std::path::Path;
 use crate::explain::ExplainedRun;
 use crate::findings::Findings;
 use crate::traced_run::TracedRun;
+use crate::whole_events::WholeEvents;
 use bundle::foreign_trace::facts::{TraceClock, TraceFacts};
 use bundle::foreign_trace::{self, ForeignTrace, Part, TraceError, TraceStep};
 use bundle::room::Room;
@@ -15,7 +16,7 @@ use model::error::{Exit, Failure, Result};
 use model::run::{Host, Spike};
 use model::text::quoted;
 use model::units::{Cpu, Nanos};
-use trace::event::{Event, Raw, What};
+use trace::event::{Raw, What};
 use trace::late_wakeups::{LateWakeups, WantedThreads, WantedWakeups};
 use trace::names::Names;
 use trace::recent_events::RecentEvents;
@@ -67,6 +68,11 @@ pub fn explain_trace(
     let facts = trace.facts();
     let host = host_of(&facts);
     let found = first.late.found();
+    let by_tool = found.is_empty().then(|| trace.explained()).unwrap_or_default();
+    let took_apart = !by_tool.is_empty();
+    if first.late.cpus().is_empty() && !took_apart {
+        return Err(Failure::usage(format!("{}: {}", quoted(path), nothing(&facts, question))));
+    }
     let (mut findings, mut room, mut dropped) = (Findings::default(), Room::default(), 0);
     let mut names = trace.names();
     let explained = each_window(&mut *trace, &found, &mut names, |window| {
@@ -76,8 +82,6 @@ pub fn explain_trace(
         each(window);
     });
     explained.map_err(failed)?;
-    let by_tool = found.is_empty().then(|| trace.explained()).unwrap_or_default();
-    let took_apart = !by_tool.is_empty();
     if took_apart {
         for mut spike in wanted(by_tool, &question.wakeups) {
             why_unexplained(&mut spike);
@@ -112,6 +116,27 @@ fn why_unexplained(spike: &mut Spike) {
     spike.classes = trace::timeline::classes(spike);
 }
 
+/// Why there is nothing to explain.
+fn nothing(facts: &TraceFacts, question: &TraceQuestion) -> String {
+    let has = |event: &str| facts.events.iter().any(|own| own == event);
+    if !has("sched:sched_switch") || !has("sched:sched_waking") && !has("sched:sched_wakeup") {
+        return "invalid trace: expected the events sched_switch and sched_waking, by which wake-ups are found; \
+                record with `-e sched`"
+            .to_owned();
+    }
+    match &question.threads {
+        WantedThreads::RealTime => {
+            "no wake-up of a real-time thread is in it: name another thread by --victim NAME|TID".to_owned()
+        }
+        WantedThreads::Thread(tid) => {
+            format!("no wake-up of the thread {tid} is in it: expected one that was recorded")
+        }
+        WantedThreads::Named(name) => {
+            format!("no wake-up of a thread '{name}' is in it: expected one that was recorded")
+        }
+    }
+}
+
 fn host_of(facts: &TraceFacts) -> Host {
     let mut host = facts.host.clone();
     host.preempt = model::vocabulary::Preempt::Unknown.into();
@@ -127,8 +152,6 @@ pub struct FirstPass {
     pub cpus: BTreeMap<Cpu, u64>,
     /// Events that were lost within it.
     pub lost: u64,
-    /// Whether it has wake-ups from where they were asked for, and not from the run queue alone.
-    pub waking: bool,
 }
 
 impl FirstPass {
@@ -147,16 +170,15 @@ impl FirstPass {
             ended: Nanos(0),
             cpus: BTreeMap::new(),
             lost: 0,
-            waking: false,
         };
-        let mut wakings = Wakings::default();
+        let mut whole = WholeEvents::unknown();
         trace.each(Part::Wakeups, &mut |step| {
             match step {
                 TraceStep::Event(event) => {
                     first.began.get_or_insert(event.time);
                     first.ended = event.time;
                     *first.cpus.entry(event.cpu).or_default() += 1;
-                    wakings.each(event, &mut |event| first.late.observe(event));
+                    whole.each(event, &mut |event| first.late.observe(event));
                 }
                 TraceStep::Lost(_, _, count) => {
                     first.late.forget();
@@ -165,28 +187,7 @@ impl FirstPass {
             }
             ControlFlow::Continue(())
         })?;
-        first.waking = wakings.seen;
         Ok(first)
-    }
-}
-
-/// Puts a waking before each entry into the run queue, of a trace that has no wakings.
-#[derive(Default)]
-struct Wakings {
-    seen: bool,
-}
-
-impl Wakings {
-    fn each(&mut self, event: &Raw, sink: &mut dyn FnMut(&Raw)) {
-        match &event.what {
-            What::Waking { .. } => self.seen = true,
-            What::Wakeup { task, target } if !self.seen => {
-                let what = What::Waking { task: *task, target: *target };
-                sink(&Event { what, ..event.clone() });
-            }
-            _ => {}
-        }
-        sink(event);
     }
 }
 
@@ -202,12 +203,13 @@ fn each_window(
     for at in (1..needed.len()).rev() {
         needed[at - 1] = needed[at - 1].min(needed[at]);
     }
+    let events = trace.facts().events;
     let mut done = 0;
     let skipped = if trace.has_index() { SKIPPED } else { Nanos(i64::MAX) };
     while let Some(&from) = needed.get(done) {
         let mut recent = RecentEvents::default();
         recent.need_from(from);
-        let mut wakings = Wakings::default();
+        let mut whole = WholeEvents::of(&events);
         let mut stop = false;
         trace.each(Part::From(from), &mut |step| {
             match step {
@@ -222,7 +224,7 @@ fn each_window(
                             None => stop = true,
                         }
                     }
-                    wakings.each(event, &mut |event| recent.push(event));
+                    whole.each(event, &mut |event| recent.push(event));
                 }
             }
             if stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

@@ -11,6 +11,8 @@ use trace::late_wakeups::{WantedThreads, WantedWakeups};
 /// Events without which something stays unexplained: any of these, and what that is.
 const EVIDENCE: &[(&[&str], &str)] = &[
     (&["timer:hrtimer_start"], "when a timer was due: lateness counts from the waking"),
+    (&["timer:hrtimer_expire_exit"], "how long the functions of timers took"),
+    (&["irq:irq_handler_exit"], "how long interrupts of devices took"),
     (&["timer:hrtimer_expire_entry"], "when a timer expired: lateness counts from the waking"),
     (&["irq:irq_handler_entry"], "interrupts of devices"),
     (&["irq:softirq_entry"], "softirqs"),

@@ -14,17 +14,24 @@ impl Tasks {
         let mut tasks = Tasks(HashMap::new());
         // Priorities that were set and reset before an event named the thread.
         let mut unnamed: HashMap<i32, Vec<(i64, i32)>> = HashMap::new();
+        // Since when threads have run, as long as their priorities were their own.
+        let mut running: HashMap<i32, i64> = HashMap::new();
         for event in events {
             let time = event.time.0;
             match &event.what {
                 What::Switch { prev, next, .. } => {
+                    if let Some(came) = running.remove(&prev.pid) {
+                        tasks.raised(came, *prev);
+                    }
                     tasks.see(time, *prev, &mut unnamed);
                     tasks.see(time, *next, &mut unnamed);
+                    running.insert(next.pid, time);
                 }
                 What::Waking { task, .. } | What::Wakeup { task, .. } => {
                     tasks.see(time, *task, &mut unnamed);
                 }
                 What::Inherit { pid, old, new } => {
+                    running.remove(pid);
                     let known = tasks.0.get(pid).and_then(|seen| seen.last()).map(|&(_, task)| task);
                     match known {
                         Some(task) => tasks.see(time, Task { prio: *new, ..task }, &mut unnamed),
@@ -39,6 +46,15 @@ impl Tasks {
         }
         tasks.0.entry(victim.pid).or_insert_with(|| vec![(i64::MIN, victim)]);
         tasks
+    }
+
+    /// Takes a thread for what it was when its CPU was taken, where it has raised its priority since
+    /// it came: no event says when, and before that a real-time thread would have preempted it.
+    fn raised(&mut self, came: i64, left: Task) {
+        let seen = self.0.entry(left.pid).or_default();
+        if let Some(last) = seen.last_mut().filter(|last| last.0 == came && last.1.prio > left.prio) {
+            last.1 = left;
+        }
     }
 
     fn see(&mut self, time: i64, task: Task, unnamed: &mut HashMap<i32, Vec<(i64, i32)>>) {

@@ -25,6 +25,15 @@ fn the_kinds_are_the_contracts() {
 }
 
 #[test]
+fn a_thread_that_raised_its_own_priority_had_it() {
+    let events =
+        with("-500 1 50 d switch rt/50/19 S start/60/120", "20007 1 60 d switch hog/60/9 S rt/50/19");
+    assert_eq!(told(&explained(20_010.0, &events))[1], "thread hog 20000");
+    let lowered = with("-500 1 50 d switch rt/50/19 S hog/60/9", "20007 1 60 d switch low/60/120 S rt/50/19");
+    assert_eq!(told(&explained(20_010.0, &lowered))[1], "thread hog 20000");
+}
+
+#[test]
 fn thread_of_higher_priority() {
     let events = with("-500 1 50 d switch rt/50/19 S hog/60/9", "20007 1 60 d switch hog/60/9 S rt/50/19");
     let spike = explained(20_010.0, &events);
