@@ -15,7 +15,7 @@ pub enum TraceClock {
 }
 
 /// What is known of a trace.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct TraceFacts {
     /// The tool and the format.
     pub source: String,

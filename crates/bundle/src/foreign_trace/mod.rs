@@ -11,6 +11,8 @@ mod interned;
 mod lines;
 mod perf_data;
 mod refused;
+#[cfg(test)]
+mod tests;
 mod timerlat_text;
 mod trace_dat;
 
