@@ -26,6 +26,4 @@ pub mod proving;
 pub mod recorded;
 pub mod suites;
 pub mod traced;
-mod traced_run;
 pub mod tuning;
-mod whole_events;

@@ -30,7 +30,7 @@ pub struct RecentEvents {
 }
 
 impl RecentEvents {
-    /// Events before that time are not needed any more, but those since the last switch of each CPU.
+    /// Events before that time are not needed any more, but those since each CPU's last switch.
     pub fn need_from(&mut self, time: Nanos) {
         self.needed = time;
         for cpu in self.cpus.values_mut() {

@@ -6,7 +6,7 @@
 use super::facts::TraceFacts;
 use super::input::TraceInput;
 use super::lines::TextLines;
-use super::{ForeignTrace, Part, StepSink, TraceError};
+use super::{ForeignTrace, StepSink, TraceError, TracePart};
 use model::run::{Slice, Spike, Who};
 use model::slice::SliceKind;
 use model::units::{CPU_LIMIT, Cpu, Nanos};
@@ -233,7 +233,7 @@ impl AutoAnalysis {
         }
         match spikes.is_empty() {
             true => Err(TraceError::new(
-                "invalid auto-analysis: expected rtla's text up to the line of the latency, found a part of it; \
+                "invalid auto-analysis: expected rtla's text up to the line of the latency, found a part; \
                  give all that it printed",
             )),
             false => Ok(AutoAnalysis { spikes }),
@@ -251,7 +251,7 @@ impl ForeignTrace for AutoAnalysis {
         Names::of_table(Vec::new())
     }
 
-    fn each(&mut self, _: Part, _: &mut StepSink) -> Result<(), TraceError> {
+    fn each(&mut self, _: TracePart, _: &mut StepSink) -> Result<(), TraceError> {
         Ok(())
     }
 

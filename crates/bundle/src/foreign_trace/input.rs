@@ -1,4 +1,4 @@
-//! The file of a trace, read at any place: parts of it, bounded, and its numbers and texts in order.
+//! The file of a trace, read at any place: parts of it, and its numbers and texts in order.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};

@@ -90,7 +90,7 @@ pub type StepSink<'a> = dyn FnMut(TraceStep<'_>) -> ControlFlow<()> + 'a;
 
 /// The part of a trace that is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum TracePart {
     /// All of it, the events that show wake-ups alone.
     Wakeups,
     /// All events from that time on, and before it those since the last switch of each CPU; where
@@ -104,7 +104,7 @@ pub trait ForeignTrace {
     fn facts(&self) -> TraceFacts;
 
     /// Hands out a part of it in the order of time.
-    fn each(&mut self, part: Part, sink: &mut StepSink) -> Result<(), TraceError>;
+    fn each(&mut self, part: TracePart, sink: &mut StepSink) -> Result<(), TraceError>;
 
     /// Whether parts are read without what is before them.
     fn has_index(&self) -> bool {

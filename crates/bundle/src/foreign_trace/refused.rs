@@ -103,8 +103,8 @@ pub fn refusal(head: &[u8], text: &str) -> String {
         |known| (known.what, known.remedy),
     );
     format!(
-        "invalid trace: expected a trace.dat, a perf.data, a text of ftrace or rtla's auto-analysis, found {what}; \
-         {remedy}"
+        "invalid trace: expected a trace.dat, a perf.data, a text of ftrace or rtla's auto-analysis, \
+         found {what}; {remedy}"
     )
 }
 

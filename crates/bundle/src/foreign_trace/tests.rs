@@ -33,7 +33,7 @@ fn read(bytes: &[u8]) -> Result<Read, TraceError> {
     let mut trace = open(file.path())?;
     let mut read = Read { sorted: true, ..Read::default() };
     let (mut last, mut middle) = (Nanos(i64::MIN), Nanos(0));
-    trace.each(Part::Wakeups, &mut |step| {
+    trace.each(TracePart::Wakeups, &mut |step| {
         match step {
             TraceStep::Event(event) => {
                 read.wakeups += 1;
@@ -48,12 +48,12 @@ fn read(bytes: &[u8]) -> Result<Read, TraceError> {
         ControlFlow::Continue(())
     })?;
     let _ = trace.names();
-    trace.each(Part::From(Nanos(i64::MIN + 1_000_000_000)), &mut |step| {
+    trace.each(TracePart::From(Nanos(i64::MIN + 1_000_000_000)), &mut |step| {
         read.all += u64::from(matches!(step, TraceStep::Event(_)));
         ControlFlow::Continue(())
     })?;
     let mut rest = 0;
-    trace.each(Part::From(middle), &mut |step| {
+    trace.each(TracePart::From(middle), &mut |step| {
         rest += u64::from(matches!(step, TraceStep::Event(_)));
         if rest < 1_000 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;

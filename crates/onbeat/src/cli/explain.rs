@@ -1,5 +1,5 @@
-//! `onbeat explain`: a hunt's explanation again, from what its bundle holds, or that of a trace which
-//! another tool recorded.
+//! `onbeat explain`: a hunt's explanation again, from what its bundle holds, or that of a trace
+//! which another tool recorded.
 
 use std::path::{Path, PathBuf};
 
@@ -78,7 +78,8 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         }
         None if args.over.is_some() || args.victim.is_some() || args.mark.is_some() => {
             return Err(Failure::usage(format!(
-                "--over, --victim and --mark are for traces of other tools, and {shown} is a bundle: leave them out"
+                "--over, --victim and --mark are for traces of other tools, and {shown} is a bundle: \
+                 leave them out"
             )));
         }
         None => study::explain::open(&chosen.path)?,

@@ -52,9 +52,12 @@ impl Tasks {
     /// it came: no event says when, and before that a real-time thread would have preempted it.
     fn raised(&mut self, came: i64, left: Task) {
         let seen = self.0.entry(left.pid).or_default();
-        if let Some(last) = seen.last_mut().filter(|last| last.0 == came && last.1.prio > left.prio) {
-            last.1 = left;
+        // Named since it came it was told apart.
+        if seen.last().is_none_or(|&(when, task)| when > came || task.prio <= left.prio) {
+            return;
         }
+        seen.retain(|&(when, _)| when < came);
+        seen.push((came, left));
     }
 
     fn see(&mut self, time: i64, task: Task, unnamed: &mut HashMap<i32, Vec<(i64, i32)>>) {

@@ -15,7 +15,7 @@ use super::input::TraceInput;
 use super::interned::Interned;
 use super::lines::TextLines;
 use super::timerlat_text::TimerlatSamples;
-use super::{ForeignTrace, Part, StepSink, TraceError, TraceStep};
+use super::{ForeignTrace, StepSink, TraceError, TracePart, TraceStep};
 use model::run::Spike;
 use model::units::{Cpu, Nanos};
 use trace::catalog;
@@ -113,11 +113,11 @@ impl ForeignTrace for FtraceText {
         Names::of_table(self.names.table())
     }
 
-    fn each(&mut self, part: Part, sink: &mut StepSink) -> Result<(), TraceError> {
-        let first = part == Part::Wakeups;
+    fn each(&mut self, part: TracePart, sink: &mut StepSink) -> Result<(), TraceError> {
+        let first = part == TracePart::Wakeups;
         let start = match part {
-            Part::Wakeups => 0,
-            Part::From(from) => {
+            TracePart::Wakeups => 0,
+            TracePart::From(from) => {
                 let at = self.places.partition_point(|place| place.0 < from - BEFORE);
                 at.checked_sub(1).map_or(0, |at| self.places[at].1)
             }

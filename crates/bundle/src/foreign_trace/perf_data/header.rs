@@ -107,8 +107,8 @@ impl PerfHeader {
         }
         if header.tracing_data == 0 {
             return Err(TraceError::new(
-                "invalid perf.data: expected events of the kernel, found none; record with `perf sched record` \
-                 or `perf record -a -e sched:*,irq:*`",
+                "invalid perf.data: expected events of the kernel, found none; record with `perf sched \
+                 record` or `perf record -a -e sched:*,irq:*`",
             ));
         }
         Ok(header)
@@ -166,7 +166,8 @@ impl PerfHeader {
             CPU_COUNT => self.cpus = self.order.u32(&input.bytes(offset, 4)?, 0).unwrap_or_default(),
             COMPRESSED => {
                 return Err(TraceError::new(
-                    "invalid perf.data: expected records as they are, and these are compressed; record without -z",
+                    "invalid perf.data: expected records as they are, and these are compressed; record \
+                     without -z",
                 ));
             }
             _ => {}

@@ -12,11 +12,11 @@ mod records;
 use std::collections::BTreeMap;
 
 use self::header::PerfHeader;
-use self::ordered::{Ordered, PerfStep};
+use self::ordered::{PerfStep, RecordOrder};
 use super::facts::{TraceClock, TraceFacts};
 use super::input::TraceInput;
-use super::trace_dat::header::Header;
-use super::{ForeignTrace, Part, StepSink, TraceError, TraceStep};
+use super::trace_dat::header::DatHeader;
+use super::{ForeignTrace, StepSink, TraceError, TracePart, TraceStep};
 use model::run::Host;
 use model::units::{Cpu, Nanos};
 use trace::catalog::EventSpec;
@@ -48,7 +48,7 @@ const PAGE: &str = "field: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
 pub struct PerfData {
     input: TraceInput,
     header: PerfHeader,
-    description: Header,
+    description: DatHeader,
     decoder: Decoder,
     wakeups: Decoder,
     seen: BTreeMap<u16, u64>,
@@ -65,7 +65,7 @@ pub fn recognise(head: &[u8]) -> bool {
 impl PerfData {
     pub fn open(input: TraceInput) -> Result<PerfData, TraceError> {
         let header = PerfHeader::read(&input)?;
-        let mut description = Header::of_perf(&input, header.tracing_data)?;
+        let mut description = DatHeader::of_perf(&input, header.tracing_data)?;
         let formats: Vec<(&'static EventSpec, &str)> =
             description.formats.iter().map(|(wanted, text)| (*wanted, text.as_str())).collect();
         let page = if description.page.contains("field:") { &description.page } else { PAGE };
@@ -88,7 +88,7 @@ impl PerfData {
     }
 
     /// Hands out what is complete; whether the sink has enough.
-    fn drain(ordered: &mut Ordered, sink: &mut StepSink) -> bool {
+    fn drain(ordered: &mut RecordOrder, sink: &mut StepSink) -> bool {
         while let Some((time, step)) = ordered.pop() {
             let taken = match &step {
                 PerfStep::Event(event) => sink(TraceStep::Event(event)),
@@ -120,7 +120,7 @@ impl Counted {
         decoder: &Decoder,
         kind: u32,
         body: &[u8],
-        ordered: &mut Ordered,
+        ordered: &mut RecordOrder,
     ) {
         match kind {
             SAMPLE => {
@@ -186,12 +186,12 @@ impl ForeignTrace for PerfData {
         Names::new(None, &self.description.printk, &self.header.machine, None)
     }
 
-    fn each(&mut self, part: Part, sink: &mut StepSink) -> Result<(), TraceError> {
-        let first = part == Part::Wakeups;
+    fn each(&mut self, part: TracePart, sink: &mut StepSink) -> Result<(), TraceError> {
+        let first = part == TracePart::Wakeups;
         let PerfData { input, header, .. } = self;
         let decoder = if first { &self.wakeups } else { &self.decoder };
         let (mut place, end) = (header.data.0, header.data.0 + header.data.1);
-        let (mut counted, mut ordered) = (Counted::default(), Ordered::default());
+        let (mut counted, mut ordered) = (Counted::default(), RecordOrder::default());
         let mut bytes = vec![0; AT_ONCE];
         let mut enough = false;
         while place < end && !enough {

@@ -1,6 +1,7 @@
 //! Records in the order of time: perf writes each CPU's buffer as a whole, in rounds.
 //!
-//! Source: `PERF_RECORD_FINISHED_ROUND` in tools/perf/util/event.h, tools/perf/util/ordered-events.c.
+//! Source: `PERF_RECORD_FINISHED_ROUND` in tools/perf/util/event.h,
+//! tools/perf/util/ordered-events.c.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -47,7 +48,7 @@ impl Eq for Waiting {}
 
 /// Puts records in order.
 #[derive(Default)]
-pub struct Ordered {
+pub struct RecordOrder {
     waiting: BinaryHeap<Reverse<Waiting>>,
     next: u64,
     /// The latest record so far, and that of the rounds before this one.
@@ -60,7 +61,7 @@ pub struct Ordered {
     pub late: u64,
 }
 
-impl Ordered {
+impl RecordOrder {
     /// Takes a record.
     pub fn push(&mut self, time: Nanos, step: PerfStep) {
         self.latest = self.latest.max(time);
@@ -98,14 +99,14 @@ impl Ordered {
 mod tests {
     use super::*;
 
-    fn take(ordered: &mut Ordered) -> Vec<i64> {
+    fn take(ordered: &mut RecordOrder) -> Vec<i64> {
         std::iter::from_fn(|| ordered.pop()).map(|(time, _)| time.0).collect()
     }
 
     #[test]
     fn what_two_rounds_have_is_in_order() {
-        let mut ordered = Ordered::default();
-        let push = |ordered: &mut Ordered, times: &[i64]| {
+        let mut ordered = RecordOrder::default();
+        let push = |ordered: &mut RecordOrder, times: &[i64]| {
             times.iter().for_each(|&time| ordered.push(Nanos(time), PerfStep::Lost(Cpu(0), 1)));
         };
         push(&mut ordered, &[10, 30, 20, 40]);

@@ -30,7 +30,7 @@ const LOST: u64 = 1 << 4;
 
 /// A sample of a tracepoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sample<'a> {
+pub struct PerfSample<'a> {
     pub time: Nanos,
     /// None where it was recorded without.
     pub cpu: Option<Cpu>,
@@ -80,7 +80,7 @@ fn layout_of<'a>(header: &'a PerfHeader, body: &[u8]) -> Option<&'a SampleLayout
 }
 
 /// Reads a sample; none where it is not of a tracepoint or ends early.
-pub fn sample<'a>(header: &'a PerfHeader, body: &'a [u8]) -> Option<Sample<'a>> {
+pub fn sample<'a>(header: &'a PerfHeader, body: &'a [u8]) -> Option<PerfSample<'a>> {
     let layout = layout_of(header, body).filter(|layout| layout.tracepoint)?;
     let has = |field| layout.fields & field != 0;
     let mut words = Words { header, bytes: body, at: 0 };
@@ -108,7 +108,7 @@ pub fn sample<'a>(header: &'a PerfHeader, body: &'a [u8]) -> Option<Sample<'a>> 
         return None;
     }
     let length = words.word()? as usize;
-    Some(Sample { time: Nanos(i64::try_from(time).ok()?), cpu, raw: words.rest().get(..length)? })
+    Some(PerfSample { time: Nanos(i64::try_from(time).ok()?), cpu, raw: words.rest().get(..length)? })
 }
 
 fn skip_counts(words: &mut Words, format: u64) -> Option<()> {

@@ -9,7 +9,7 @@ use trace::byte_order::ByteOrder;
 /// What is read at once of all CPUs together.
 const MAX_READ: usize = 16 << 20;
 
-/// Blocks of one CPU; a chunk of ten pages each is a hundred gigabytes.
+/// CpuBlocks of one CPU; a chunk of ten pages each is a hundred gigabytes.
 const MAX_BLOCKS: u32 = 1 << 22;
 
 /// Pages that are read at once where they are not compressed.
@@ -17,7 +17,7 @@ const PAGES_AT_ONCE: usize = 16;
 
 /// A part of the file.
 #[derive(Clone, Copy, Debug)]
-pub struct Block {
+struct PageBlock {
     offset: u64,
     stored: u32,
     length: u32,
@@ -25,12 +25,12 @@ pub struct Block {
 
 /// Where the blocks of a CPU are.
 #[derive(Clone, Debug)]
-pub struct Blocks {
+pub struct CpuBlocks {
     packed: bool,
-    list: Vec<Block>,
+    list: Vec<PageBlock>,
 }
 
-impl Blocks {
+impl CpuBlocks {
     /// Finds the blocks of one of so many CPUs.
     pub fn find(
         input: &TraceInput,
@@ -38,7 +38,7 @@ impl Blocks {
         (data, cpus): (CpuData, usize),
         page_size: usize,
         packed: bool,
-    ) -> Result<Blocks, TraceError> {
+    ) -> Result<CpuBlocks, TraceError> {
         let most = (MAX_READ / cpus.max(1)).max(page_size);
         let CpuData { offset, size, .. } = data;
         if offset.checked_add(size).is_none_or(|end| end > input.length) {
@@ -52,12 +52,12 @@ impl Blocks {
                 let starts = (0..size).step_by(whole as usize);
                 let block = |start: u64| {
                     let length = whole.min(size - start) as u32;
-                    Block { offset: offset + start, stored: length, length }
+                    PageBlock { offset: offset + start, stored: length, length }
                 };
                 starts.map(block).collect()
             }
         };
-        Ok(Blocks { packed, list })
+        Ok(CpuBlocks { packed, list })
     }
 
     pub fn count(&self) -> usize {
@@ -91,7 +91,7 @@ fn chunks(
     order: ByteOrder,
     data: CpuData,
     most: usize,
-) -> Result<Vec<Block>, TraceError> {
+) -> Result<Vec<PageBlock>, TraceError> {
     // Their number is not counted in the size.
     let end = data.offset.saturating_add(data.size).saturating_add(4);
     let count = order.u32(&input.bytes(data.offset, 4)?, 0).unwrap_or_default();
@@ -107,7 +107,7 @@ fn chunks(
         if length as usize > most || stored as usize > most {
             return Err(TraceError::corrupt("chunks larger than trace-cmd writes"));
         }
-        list.push(Block { offset: at - u64::from(stored), stored, length });
+        list.push(PageBlock { offset: at - u64::from(stored), stored, length });
     }
     Ok(list)
 }

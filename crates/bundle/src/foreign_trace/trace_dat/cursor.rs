@@ -1,10 +1,10 @@
 //! The events of each CPU page by page, and of all CPUs in the order of time.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 
-use super::blocks::Blocks;
+use super::blocks::CpuBlocks;
 use super::packed::Unpacker;
 use crate::foreign_trace::input::TraceInput;
 use crate::foreign_trace::{StepSink, TraceError, TraceStep};
@@ -17,7 +17,7 @@ use trace::page::Lost;
 const MAX_BLOCKS_BACK: usize = 64;
 
 /// What all CPUs' pages are read by.
-pub struct Recorded<'a> {
+pub struct RecordedPages<'a> {
     pub input: &'a TraceInput,
     pub decoder: &'a Decoder,
     pub page_size: usize,
@@ -25,7 +25,7 @@ pub struct Recorded<'a> {
     pub scale: Option<(u32, u32)>,
 }
 
-impl Recorded<'_> {
+impl RecordedPages<'_> {
     fn time(&self, time: Nanos) -> Nanos {
         match self.scale {
             None => time,
@@ -37,10 +37,27 @@ impl Recorded<'_> {
     }
 }
 
+/// What is used and filled while all CPUs are read.
+pub struct PageReading<'a> {
+    pub unpacker: &'a mut Unpacker,
+    /// Records by the number of their event.
+    pub seen: Vec<u64>,
+}
+
+impl PageReading<'_> {
+    fn count(&mut self, event: u16) {
+        let event = usize::from(event);
+        if event >= self.seen.len() {
+            self.seen.resize(event + 1, 0);
+        }
+        self.seen[event] += 1;
+    }
+}
+
 /// Where the reading of one CPU is.
 pub struct CpuCursor<'a> {
     cpu: Cpu,
-    blocks: &'a Blocks,
+    blocks: &'a CpuBlocks,
     block: usize,
     bytes: Vec<u8>,
     page: usize,
@@ -51,15 +68,13 @@ pub struct CpuCursor<'a> {
     lost: Option<(Nanos, u64)>,
     /// When each block began.
     pub starts: Vec<Nanos>,
-    /// Records by the number of their event.
-    pub seen: HashMap<u16, u64>,
     /// Records that could not be read.
     pub unread: u64,
 }
 
 impl<'a> CpuCursor<'a> {
     /// One before the first event.
-    pub fn new(cpu: Cpu, blocks: &'a Blocks) -> CpuCursor<'a> {
+    pub fn new(cpu: Cpu, blocks: &'a CpuBlocks) -> CpuCursor<'a> {
         CpuCursor {
             cpu,
             blocks,
@@ -70,7 +85,6 @@ impl<'a> CpuCursor<'a> {
             next: 0,
             lost: None,
             starts: Vec::new(),
-            seen: HashMap::new(),
             unread: 0,
         }
     }
@@ -79,8 +93,8 @@ impl<'a> CpuCursor<'a> {
     /// blocks.
     pub fn go_to(
         &mut self,
-        by: &Recorded,
-        unpacker: &mut Unpacker,
+        by: &RecordedPages,
+        reading: &mut PageReading,
         starts: &[Nanos],
         from: Nanos,
     ) -> Result<(), TraceError> {
@@ -88,7 +102,7 @@ impl<'a> CpuCursor<'a> {
         let least = at.saturating_sub(MAX_BLOCKS_BACK);
         for block in (least..=at).rev() {
             self.begin(block);
-            while let Some(event) = self.peek(by, unpacker)? {
+            while let Some(event) = self.peek(by, reading)? {
                 if event.time >= from {
                     break;
                 }
@@ -114,9 +128,9 @@ impl<'a> CpuCursor<'a> {
     }
 
     /// The next event, with the next page read where that is needed.
-    fn peek(&mut self, by: &Recorded, unpacker: &mut Unpacker) -> Result<Option<&Raw>, TraceError> {
+    fn peek(&mut self, by: &RecordedPages, reading: &mut PageReading) -> Result<Option<&Raw>, TraceError> {
         while self.next >= self.events.len() {
-            if !self.next_page(by, unpacker)? {
+            if !self.next_page(by, reading)? {
                 return Ok(None);
             }
         }
@@ -124,14 +138,14 @@ impl<'a> CpuCursor<'a> {
     }
 
     /// Decodes the next page; false at the end.
-    fn next_page(&mut self, by: &Recorded, unpacker: &mut Unpacker) -> Result<bool, TraceError> {
+    fn next_page(&mut self, by: &RecordedPages, reading: &mut PageReading) -> Result<bool, TraceError> {
         self.events.clear();
         self.next = 0;
         if self.page * by.page_size >= self.bytes.len() {
             if self.block >= self.blocks.count() {
                 return Ok(false);
             }
-            self.blocks.read(self.block, by.input, unpacker, &mut self.bytes)?;
+            self.blocks.read(self.block, by.input, reading.unpacker, &mut self.bytes)?;
             let start = by.decoder.start_of(&self.bytes).map(|start| by.time(start));
             let last = self.starts.last().copied().unwrap_or(Nanos(i64::MIN));
             self.starts.push(start.unwrap_or(last).max(last));
@@ -141,26 +155,11 @@ impl<'a> CpuCursor<'a> {
         let at = self.page * by.page_size;
         let page = &self.bytes[at..(at + by.page_size).min(self.bytes.len())];
         self.page += 1;
-        let CpuCursor { seen, events, cpu, .. } = self;
-        // Runs of one event are counted at once: a look into the table takes longer than the rest.
-        let mut run = (u16::MAX, 0u64);
-        let notes = by.decoder.page_seen(
-            *cpu,
-            page,
-            &mut |id| {
-                if run.0 != id {
-                    *seen.entry(run.0).or_default() += run.1;
-                    run = (id, 0);
-                }
-                run.1 += 1;
-            },
-            &mut |mut event| {
-                event.time = by.time(event.time);
-                events.push(event);
-            },
-        );
-        *seen.entry(run.0).or_default() += run.1;
-        seen.remove(&u16::MAX);
+        let CpuCursor { events, cpu, .. } = self;
+        let notes = by.decoder.page_seen(*cpu, page, &mut |id| reading.count(id), &mut |mut event| {
+            event.time = by.time(event.time);
+            events.push(event);
+        });
         self.unread += notes.malformed + u64::from(notes.cut);
         let lost = match notes.lost {
             Lost::Nothing => None,
@@ -174,14 +173,14 @@ impl<'a> CpuCursor<'a> {
 
 /// Hands out the events of all CPUs in the order of time, until the sink has enough.
 pub fn merge(
-    by: &Recorded,
-    unpacker: &mut Unpacker,
+    by: &RecordedPages,
+    reading: &mut PageReading,
     cursors: &mut [CpuCursor],
     sink: &mut StepSink,
 ) -> Result<(), TraceError> {
     let mut heads = BinaryHeap::new();
     for (at, cursor) in cursors.iter_mut().enumerate() {
-        if let Some(event) = cursor.peek(by, unpacker)? {
+        if let Some(event) = cursor.peek(by, reading)? {
             heads.push(Reverse((event.time, at)));
         }
     }
@@ -190,7 +189,7 @@ pub fn merge(
         let until = heads.peek().map_or(Nanos(i64::MAX), |next| next.0.0);
         let cursor = &mut cursors[at];
         loop {
-            cursor.peek(by, unpacker)?;
+            cursor.peek(by, reading)?;
             if let Some((time, count)) = cursor.lost.take()
                 && sink(TraceStep::Lost(cursor.cpu, time, count)).is_break()
             {

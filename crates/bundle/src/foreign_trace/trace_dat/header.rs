@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::io::Read;
 
 use super::packed::Unpacker;
-use super::sections::{option_number, sections};
 use crate::foreign_trace::TraceError;
 use crate::foreign_trace::input::{TraceInput, Values};
 use trace::byte_order::ByteOrder;
@@ -25,6 +24,23 @@ const EVENT_LIMIT: u32 = 1 << 16;
 const OPTION_LIMIT: u64 = 1 << 20;
 const MAX_INSTANCES: usize = 64;
 
+/// The numbers of options.
+pub mod option_number {
+    pub const CPU_STATISTICS: u16 = 2;
+    pub const BUFFER: u16 = 3;
+    pub const CLOCK: u16 = 4;
+    pub const UNAME: u16 = 5;
+    pub const CPU_COUNT: u16 = 8;
+    pub const WRITER: u16 = 9;
+    pub const TSC: u16 = 14;
+    pub const HEADER_INFO: u16 = 16;
+    pub const FTRACE_EVENTS: u16 = 17;
+    pub const EVENT_FORMATS: u16 = 18;
+    pub const KALLSYMS: u16 = 19;
+    pub const PRINTK: u16 = 20;
+    pub const BUFFER_TEXT: u16 = 22;
+}
+
 /// Where the events of a CPU are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuData {
@@ -35,7 +51,7 @@ pub struct CpuData {
 
 /// Where the events of one tracing instance are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Buffer {
+pub struct DatBuffer {
     /// The instance's name; `""` is the top one.
     pub name: String,
     /// The clock of its events; `""` where the file does not say.
@@ -47,7 +63,7 @@ pub struct Buffer {
 }
 
 /// What was read of a file's head.
-pub struct Header {
+pub struct DatHeader {
     pub version: u8,
     pub order: ByteOrder,
     pub unpacker: Unpacker,
@@ -59,7 +75,7 @@ pub struct Header {
     pub events: HashMap<u16, String>,
     pub kallsyms: Vec<u8>,
     pub printk: String,
-    pub buffers: Vec<Buffer>,
+    pub buffers: Vec<DatBuffer>,
     /// As options have them: system, trace-cmd's version, clocks, number of CPUs.
     pub uname: String,
     pub writer: String,
@@ -72,24 +88,26 @@ pub struct Header {
     /// The file has a text of the kernel's latency tracers in place of events.
     pub text_only: bool,
     pub page_size: u32,
+    /// Where the sections of version 7 begin; their content is still to be read.
+    pub first_section: u64,
 }
 
-impl Header {
+impl DatHeader {
     /// Reads the head of a file that begins with the magic number.
-    pub fn read(input: &TraceInput) -> Result<Header, TraceError> {
-        let (mut header, version, mut values) = Header::begin(input, 0)?;
+    pub fn read(input: &TraceInput) -> Result<DatHeader, TraceError> {
+        let (mut header, version, mut values) = DatHeader::begin(input, 0)?;
         match version.as_str() {
             "6" => header.version_6(&mut values, input)?,
             "7" => {
                 header.version = 7;
                 header.unpacker = Unpacker::of(&values.text(TEXT_LIMIT)?)?;
                 values.text(TEXT_LIMIT)?;
-                let first = values.u64()?;
-                sections(&mut header, input, first)?;
+                header.first_section = values.u64()?;
             }
             other => {
                 return Err(TraceError::new(format!(
-                    "invalid trace.dat: expected file version 6 or 7, not {}; convert it with `trace-cmd convert`",
+                    "invalid trace.dat: expected file version 6 or 7, not {}; convert it with \
+                     `trace-cmd convert`",
                     model::text::quoted_value(other)
                 )));
             }
@@ -98,8 +116,8 @@ impl Header {
     }
 
     /// Reads the same from a perf.data, which has what describes events in the form of version 6.
-    pub fn of_perf(input: &TraceInput, offset: u64) -> Result<Header, TraceError> {
-        let (mut header, _, mut values) = Header::begin(input, offset)?;
+    pub fn of_perf(input: &TraceInput, offset: u64) -> Result<DatHeader, TraceError> {
+        let (mut header, _, mut values) = DatHeader::begin(input, offset)?;
         header.descriptions(&mut values)?;
         Ok(header)
     }
@@ -108,7 +126,7 @@ impl Header {
     fn begin(
         input: &TraceInput,
         offset: u64,
-    ) -> Result<(Header, String, Values<impl Read + '_>), TraceError> {
+    ) -> Result<(DatHeader, String, Values<impl Read + '_>), TraceError> {
         let order = ByteOrder { big: false, long: 8 };
         let mut values = Values { reader: input.from(offset), order };
         if values.exact::<10>()? != *MAGIC {
@@ -121,7 +139,7 @@ impl Header {
         if !page_size.is_power_of_two() || !(512..=1 << 24).contains(&page_size) {
             return Err(TraceError::corrupt("a page size that no kernel has"));
         }
-        let header = Header {
+        let header = DatHeader {
             version: 6,
             order: values.order,
             unpacker: Unpacker::of("none")?,
@@ -139,6 +157,7 @@ impl Header {
             scale: None,
             text_only: false,
             page_size,
+            first_section: 0,
         };
         Ok((header, version, values))
     }
@@ -197,10 +216,15 @@ impl Header {
     }
 
     /// A list of places, and behind it the clock, which the first versions did not write.
-    fn buffer_6(&self, values: &mut Values<impl Read>, name: &str, cpus: u32) -> Result<Buffer, TraceError> {
+    fn buffer_6(
+        &self,
+        values: &mut Values<impl Read>,
+        name: &str,
+        cpus: u32,
+    ) -> Result<DatBuffer, TraceError> {
         let cpus = cpu_places(values, cpus)?;
         let clock = sized_text(values, FORMAT_LIMIT).map(|text| clock_in_use(&text)).unwrap_or_default();
-        Ok(Buffer { name: name.to_owned(), clock, page_size: self.page_size, packed: false, cpus })
+        Ok(DatBuffer { name: name.to_owned(), clock, page_size: self.page_size, packed: false, cpus })
     }
 
     /// An option that both versions have alike.

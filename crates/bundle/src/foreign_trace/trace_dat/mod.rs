@@ -11,13 +11,14 @@ mod sections;
 
 use std::collections::BTreeMap;
 
-use self::blocks::Blocks;
-use self::cursor::{CpuCursor, Recorded, merge};
+use self::blocks::CpuBlocks;
+use self::cursor::{CpuCursor, PageReading, RecordedPages, merge};
 pub use self::header::MAGIC;
-use self::header::{Buffer, Header};
+use self::header::{DatBuffer, DatHeader};
+use self::sections::sections;
 use super::facts::{TraceClock, TraceFacts};
 use super::input::TraceInput;
-use super::{ForeignTrace, Part, StepSink, TraceError};
+use super::{ForeignTrace, StepSink, TraceError, TracePart};
 use model::run::Host;
 use model::units::{Cpu, Nanos};
 use trace::catalog::EventSpec;
@@ -28,12 +29,12 @@ use trace::symbols::Symbols;
 /// A file whose head has been read.
 pub struct TraceDat {
     input: TraceInput,
-    header: Header,
-    buffer: Buffer,
+    header: DatHeader,
+    buffer: DatBuffer,
     decoder: Decoder,
     /// The same for what shows wake-ups alone.
     wakeups: Decoder,
-    cpus: Vec<(Cpu, Blocks)>,
+    cpus: Vec<(Cpu, CpuBlocks)>,
     facts: TraceFacts,
     /// By the number of the event how many records there are.
     seen: BTreeMap<u16, u64>,
@@ -46,14 +47,16 @@ pub struct TraceDat {
 impl TraceDat {
     /// Reads the head of a file that begins with [`MAGIC`].
     pub fn open(input: TraceInput) -> Result<TraceDat, TraceError> {
-        let mut header = Header::read(&input)?;
-        let size = |buffer: &Buffer| buffer.cpus.iter().map(|cpu| cpu.size).fold(0u64, u64::saturating_add);
+        let mut header = DatHeader::read(&input)?;
+        sections(&mut header, &input)?;
+        let size =
+            |buffer: &DatBuffer| buffer.cpus.iter().map(|cpu| cpu.size).fold(0u64, u64::saturating_add);
         let largest = header.buffers.iter().max_by_key(|buffer| size(buffer)).cloned();
         let Some(buffer) = largest.filter(|buffer| size(buffer) > 0) else {
             let has = if header.text_only { "a latency tracer's text in it; give that text" } else { "none" };
             return Err(TraceError::new(format!(
-                "invalid trace.dat: expected events, found {has}; record with `trace-cmd record -e sched -e irq \
-                 -e timer`"
+                "invalid trace.dat: expected events, found {has}; record with `trace-cmd record -e sched \
+                 -e irq -e timer`"
             )));
         };
         let mut facts = facts_of(&header, &buffer)?;
@@ -72,7 +75,7 @@ impl TraceDat {
         let mut cpus = Vec::new();
         for data in &buffer.cpus {
             let (page, count) = (buffer.page_size as usize, buffer.cpus.len());
-            let blocks = Blocks::find(&input, header.order, (*data, count), page, buffer.packed)?;
+            let blocks = CpuBlocks::find(&input, header.order, (*data, count), page, buffer.packed)?;
             cpus.push((Cpu(data.cpu), blocks));
         }
         header.formats.clear();
@@ -92,7 +95,7 @@ impl TraceDat {
     }
 }
 
-fn facts_of(header: &Header, buffer: &Buffer) -> Result<TraceFacts, TraceError> {
+fn facts_of(header: &DatHeader, buffer: &DatBuffer) -> Result<TraceFacts, TraceError> {
     let words: Vec<&str> = header.uname.split_ascii_whitespace().collect();
     let writer = header.writer.split_ascii_whitespace().next().unwrap_or_default();
     let clock =
@@ -109,13 +112,14 @@ fn facts_of(header: &Header, buffer: &Buffer) -> Result<TraceFacts, TraceError> 
         "mono" => TraceClock::Monotonic,
         "counter" | "uptime" => {
             return Err(TraceError::new(format!(
-                "invalid trace.dat: expected times in nanoseconds, and its clock is '{clock}'; record with `-C mono`"
+                "invalid trace.dat: expected times in nanoseconds, and its clock is '{clock}'; record with \
+                 `-C mono`"
             )));
         }
         "x86-tsc" | "ppc-tb" | "s390-tod" if header.scale.is_none() => {
             return Err(TraceError::new(format!(
-                "invalid trace.dat: expected times in nanoseconds, and its clock is '{clock}' without what it \
-                 counts in; record with `-C mono`"
+                "invalid trace.dat: expected times in nanoseconds, and its clock is '{clock}' without what \
+                 it counts in; record with `-C mono`"
             )));
         }
         _ => TraceClock::Other(clock),
@@ -152,25 +156,27 @@ impl ForeignTrace for TraceDat {
         Names::new(symbols, &self.header.printk, &self.facts.host.machine, None)
     }
 
-    fn each(&mut self, part: Part, sink: &mut StepSink) -> Result<(), TraceError> {
-        let first = part == Part::Wakeups;
+    fn each(&mut self, part: TracePart, sink: &mut StepSink) -> Result<(), TraceError> {
+        let first = part == TracePart::Wakeups;
         let TraceDat { input, header, cpus, starts, .. } = self;
         let decoder = if first { &self.wakeups } else { &self.decoder };
         let page_size = self.buffer.page_size as usize;
-        let recorded = Recorded { input, decoder, page_size, scale: header.scale };
+        let recorded = RecordedPages { input, decoder, page_size, scale: header.scale };
+        let mut reading = PageReading { unpacker: &mut header.unpacker, seen: Vec::new() };
         let mut cursors = Vec::new();
         for ((cpu, blocks), starts) in cpus.iter().zip(&*starts) {
             let mut cursor = CpuCursor::new(*cpu, blocks);
-            if let Part::From(from) = part {
-                cursor.go_to(&recorded, &mut header.unpacker, starts, from)?;
+            if let TracePart::From(from) = part {
+                cursor.go_to(&recorded, &mut reading, starts, from)?;
             }
             cursors.push(cursor);
         }
-        merge(&recorded, &mut header.unpacker, &mut cursors, sink)?;
+        merge(&recorded, &mut reading, &mut cursors, sink)?;
         if first {
+            let seen = (0u16..).zip(reading.seen).filter(|counted| counted.1 > 0);
+            self.seen = seen.collect();
             for (cursor, starts) in cursors.into_iter().zip(starts) {
                 self.unread += cursor.unread;
-                cursor.seen.iter().for_each(|(id, count)| *self.seen.entry(*id).or_default() += count);
                 *starts = cursor.starts;
             }
         }

@@ -4,26 +4,9 @@
 
 use std::io::Cursor;
 
-use super::header::{Buffer, CpuData, Header, NAMES_LIMIT};
+use super::header::{CpuData, DatBuffer, DatHeader, NAMES_LIMIT, option_number};
 use crate::foreign_trace::TraceError;
 use crate::foreign_trace::input::{TraceInput, Values};
-
-/// The numbers of options.
-pub mod option_number {
-    pub const CPU_STATISTICS: u16 = 2;
-    pub const BUFFER: u16 = 3;
-    pub const CLOCK: u16 = 4;
-    pub const UNAME: u16 = 5;
-    pub const CPU_COUNT: u16 = 8;
-    pub const WRITER: u16 = 9;
-    pub const TSC: u16 = 14;
-    pub const HEADER_INFO: u16 = 16;
-    pub const FTRACE_EVENTS: u16 = 17;
-    pub const EVENT_FORMATS: u16 = 18;
-    pub const KALLSYMS: u16 = 19;
-    pub const PRINTK: u16 = 20;
-    pub const BUFFER_TEXT: u16 = 22;
-}
 
 /// The section's content is compressed.
 const COMPRESSED: u16 = 1;
@@ -39,8 +22,8 @@ const MAX_BUFFERS: usize = 64;
 const TEXT_LIMIT: usize = 256;
 
 /// Reads all sections that options lead to, from the first of these on.
-pub fn sections(header: &mut Header, input: &TraceInput, first: u64) -> Result<(), TraceError> {
-    let (mut next, mut count) = (first, 0);
+pub fn sections(header: &mut DatHeader, input: &TraceInput) -> Result<(), TraceError> {
+    let (mut next, mut count) = (header.first_section, 0);
     while next != 0 {
         count += 1;
         if count > MAX_SECTIONS {
@@ -52,7 +35,7 @@ pub fn sections(header: &mut Header, input: &TraceInput, first: u64) -> Result<(
 }
 
 /// Reads one section of options; where the next one is.
-fn options(header: &mut Header, input: &TraceInput, offset: u64) -> Result<u64, TraceError> {
+fn options(header: &mut DatHeader, input: &TraceInput, offset: u64) -> Result<u64, TraceError> {
     let mut values = section(header, input, offset)?;
     let length = values.reader.get_ref().len() as u64;
     while values.reader.position() < length {
@@ -91,7 +74,7 @@ fn options(header: &mut Header, input: &TraceInput, offset: u64) -> Result<u64, 
 
 /// The content of a section, unpacked.
 fn section(
-    header: &mut Header,
+    header: &mut DatHeader,
     input: &TraceInput,
     offset: u64,
 ) -> Result<Values<Cursor<Vec<u8>>>, TraceError> {
@@ -118,7 +101,7 @@ fn section(
 }
 
 /// Where the events of a tracing instance are.
-fn buffer(header: &mut Header, input: &TraceInput, data: &[u8]) -> Result<(), TraceError> {
+fn buffer(header: &mut DatHeader, input: &TraceInput, data: &[u8]) -> Result<(), TraceError> {
     if header.buffers.len() >= MAX_BUFFERS {
         return Err(TraceError::corrupt("more tracing instances than a file has"));
     }
@@ -138,6 +121,6 @@ fn buffer(header: &mut Header, input: &TraceInput, data: &[u8]) -> Result<(), Tr
         Ok(CpuData { cpu: values.u32()?, offset: values.u64()?, size: values.u64()? })
     };
     let cpus = (0..count).map(|_| cpu(&mut values)).collect::<Result<Vec<_>, TraceError>>()?;
-    header.buffers.push(Buffer { name, clock, page_size, packed, cpus });
+    header.buffers.push(DatBuffer { name, clock, page_size, packed, cpus });
     Ok(())
 }

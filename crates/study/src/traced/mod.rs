@@ -1,21 +1,25 @@
 //! A trace of another tool explained as a hunt is: its late wake-ups are found, then the events
 //! around each are taken apart.
 
-use std::collections::BTreeMap;
+mod document;
+#[cfg(test)]
+mod tests;
+mod whole_events;
+
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use self::document::TracedRun;
+use self::whole_events::WholeEvents;
 use crate::explain::ExplainedRun;
 use crate::findings::Findings;
-use crate::traced_run::TracedRun;
-use crate::whole_events::WholeEvents;
 use bundle::foreign_trace::facts::{TraceClock, TraceFacts};
-use bundle::foreign_trace::{self, ForeignTrace, Part, TraceError, TraceStep};
+use bundle::foreign_trace::{self, ForeignTrace, TraceError, TracePart, TraceStep};
 use bundle::room::Room;
 use model::error::{Exit, Failure, Result};
 use model::run::{Host, Spike};
 use model::text::quoted;
-use model::units::{Cpu, Nanos};
+use model::units::Nanos;
 use trace::event::{Raw, What};
 use trace::late_wakeups::{LateWakeups, WantedThreads, WantedWakeups};
 use trace::names::Names;
@@ -120,8 +124,8 @@ fn why_unexplained(spike: &mut Spike) {
 fn nothing(facts: &TraceFacts, question: &TraceQuestion) -> String {
     let has = |event: &str| facts.events.iter().any(|own| own == event);
     if !has("sched:sched_switch") || !has("sched:sched_waking") && !has("sched:sched_wakeup") {
-        return "invalid trace: expected the events sched_switch and sched_waking, by which wake-ups are found; \
-                record with `-e sched`"
+        return "invalid trace: expected the events sched_switch and sched_waking, by which wake-ups are \
+                found; record with `-e sched`"
             .to_owned();
     }
     match &question.threads {
@@ -129,10 +133,10 @@ fn nothing(facts: &TraceFacts, question: &TraceQuestion) -> String {
             "no wake-up of a real-time thread is in it: name another thread by --victim NAME|TID".to_owned()
         }
         WantedThreads::Thread(tid) => {
-            format!("no wake-up of the thread {tid} is in it: expected one that was recorded")
+            format!("no wake-up of the thread {tid} is in it: name one that was recorded")
         }
         WantedThreads::Named(name) => {
-            format!("no wake-up of a thread '{name}' is in it: expected one that was recorded")
+            format!("no wake-up of a thread '{name}' is in it: name one that was recorded")
         }
     }
 }
@@ -148,8 +152,6 @@ pub struct FirstPass {
     pub late: LateWakeups,
     pub began: Option<Nanos>,
     pub ended: Nanos,
-    /// The CPUs that have events.
-    pub cpus: BTreeMap<Cpu, u64>,
     /// Events that were lost within it.
     pub lost: u64,
 }
@@ -168,16 +170,14 @@ impl FirstPass {
             late: LateWakeups::new(question.threads.clone(), question.wakeups.clone(), most, monotonic),
             began: None,
             ended: Nanos(0),
-            cpus: BTreeMap::new(),
             lost: 0,
         };
         let mut whole = WholeEvents::unknown();
-        trace.each(Part::Wakeups, &mut |step| {
+        trace.each(TracePart::Wakeups, &mut |step| {
             match step {
                 TraceStep::Event(event) => {
                     first.began.get_or_insert(event.time);
                     first.ended = event.time;
-                    *first.cpus.entry(event.cpu).or_default() += 1;
                     whole.each(event, &mut |event| first.late.observe(event));
                 }
                 TraceStep::Lost(_, _, count) => {
@@ -211,7 +211,7 @@ fn each_window(
         recent.need_from(from);
         let mut whole = WholeEvents::of(&events);
         let mut stop = false;
-        trace.each(Part::From(from), &mut |step| {
+        trace.each(TracePart::From(from), &mut |step| {
             match step {
                 TraceStep::Lost(cpu, time, count) => recent.lost(cpu, time, count),
                 TraceStep::Event(event) => {

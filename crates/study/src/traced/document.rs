@@ -1,6 +1,6 @@
 //! The document of a trace that another tool recorded, and what that trace lacks.
 
-use crate::traced::{FirstPass, TraceQuestion};
+use super::{FirstPass, TraceQuestion};
 use bundle::foreign_trace::facts::{TraceClock, TraceFacts};
 use model::run::{Host, Recorder, Run, SCHEMA, Spike};
 use model::text::several;
