@@ -259,7 +259,7 @@ impl CpuWakeups {
         let mut worst: Vec<Found> = self.worst.iter().map(|found| found.0).collect();
         worst.sort_by(|a, b| b.cmp(a));
         let mut run = CpuRun {
-            cycles: self.count,
+            cycles: Some(self.count),
             early: Some(self.rows.get(EARLY_BUCKET)),
             min_ns: self.least,
             mean_ns: (self.count > 0).then(|| mean(self.sum, self.count)),
@@ -350,7 +350,10 @@ mod tests {
         let mut late = LateWakeups::new(WantedThreads::RealTime, WantedWakeups::Largest, 1, true);
         events().iter().for_each(|event| late.observe(event));
         let cpus = late.cpus();
-        assert_eq!((cpus[0].cycles, cpus[0].max_ns, cpus[0].min_ns), (3, Some(Nanos(70)), Some(Nanos(30))));
+        assert_eq!(
+            (cpus[0].cycles, cpus[0].max_ns, cpus[0].min_ns),
+            (Some(3), Some(Nanos(70)), Some(Nanos(30)))
+        );
         assert_eq!((cpus[0].mean_ns, cpus[0].worst.len()), (Some(Nanos(50)), 3));
         assert_eq!(late.threads().iter().map(|task| task.pid).collect::<Vec<_>>(), [7, 8]);
     }

@@ -297,8 +297,7 @@ mod tests {
     #[test]
     fn a_source_that_lost_the_spikes_beginning_reports_it() {
         let events = vec![tick(E + 5, 0)];
-        let found =
-            window(Script { events: events.clone(), lost_before: Some(Nanos(E)), ..Script::default() });
+        let found = window(Script { events: events.clone(), lost_before: Some(Nanos(E)) });
         assert!(found.begins_late);
         assert!(!window(Script { events, ..Script::default() }).begins_late, "silence lost nothing");
     }

@@ -2,9 +2,9 @@
 
 use super::cobalt_line::{CobaltLine, SampleKind, SecondLatencies, cpu_of, parse, seconds};
 use super::error::ImportError;
-use super::format::{Finding, Imported};
+use super::format::{Imported, ResultSpan};
 use super::imported::{ImportedThread, empty_run, fill, preempt_of};
-use super::source::Source;
+use super::source::SourceText;
 use super::{BUCKET_LIMIT, command_words, decimal, unit};
 use model::keyword::Word;
 use model::run::{Block, Run};
@@ -189,7 +189,7 @@ fn measures(context: &str) -> Word<Quantity> {
     if in_irq { Quantity::Irq.into() } else { Quantity::Wakeup.into() }
 }
 
-pub(super) fn read(source: &Source, finding: &Finding, tool: &str) -> Result<Imported, ImportError> {
+pub(super) fn read(source: &SourceText, finding: &ResultSpan, tool: &str) -> Result<Imported, ImportError> {
     let mut gathered = Gathered::default();
     for line in source.slice(finding.lines.clone()) {
         let at = |error: ImportError| error.at(line.number);

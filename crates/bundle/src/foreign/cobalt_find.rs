@@ -1,8 +1,8 @@
 //! The runs within a text of Xenomai's `latency` and EVL's `latmus`, which print the same table.
 
 use super::cobalt_line::{CobaltLine, parse};
-use super::format::{Confidence, Finding};
-use super::source::{Shape, Source};
+use super::format::{Confidence, ResultSpan};
+use super::source::{DocumentShape, SourceText};
 
 /// The tool that printed a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,18 +74,18 @@ impl Open {
         self.end = index + 1;
     }
 
-    fn finding(self, maker: TableMaker) -> Option<Finding> {
+    fn finding(self, maker: TableMaker) -> Option<ResultSpan> {
         let confidence = if self.framed { Confidence::Strong } else { Confidence::Weak };
         let is_wanted = self.maker == maker && self.has_result();
-        is_wanted.then_some(Finding { lines: self.start..self.end, confidence })
+        is_wanted.then_some(ResultSpan { lines: self.start..self.end, confidence })
     }
 }
 
 /// The runs of a text that are this maker's.
-pub(super) fn find(source: &Source, maker: TableMaker) -> Vec<Finding> {
+pub(super) fn find(source: &SourceText, maker: TableMaker) -> Vec<ResultSpan> {
     let mut findings = Vec::new();
     let mut open: Option<Open> = None;
-    for (index, text) in source.lines().enumerate().filter(|_| source.shape == Shape::Text) {
+    for (index, text) in source.lines().enumerate().filter(|_| source.shape == DocumentShape::Text) {
         // A damaged line is one of the tool's: it is refused when it is read.
         let Ok(line) = parse(text.text) else {
             open.iter_mut().for_each(|open| open.end = index + 1);

@@ -1,12 +1,12 @@
 //! The command line of a tool in a log before its result, and its options.
 
-use super::source::Source;
+use super::source::SourceText;
 
 /// The most lines between a command line and the result that it belongs to.
 const REACH: usize = 40;
 
 /// The last command of this program, with options, in or before the line of this index.
-pub(super) fn before<'a>(source: &'a Source, index: usize, program: &str) -> Option<&'a str> {
+pub(super) fn before<'a>(source: &'a SourceText, index: usize, program: &str) -> Option<&'a str> {
     let lines: Vec<_> = source.slice(index.saturating_sub(REACH)..index + 1).collect();
     lines.into_iter().rev().find_map(|line| within(line.text, program))
 }

@@ -1,10 +1,10 @@
 //! The records of cyclictest's formats.
 
-use super::format::{Format, Imported, Reader};
+use super::format::{ForeignFormat, Imported, Reader};
 use super::{cyclictest_find, cyclictest_text, json_read};
 
 /// cyclictest's text.
-pub(super) const TEXT: Format = Format {
+pub(super) const TEXT: ForeignFormat = ForeignFormat {
     id: "cyclictest-text",
     tool: "cyclictest's text",
     versions: "rt-tests 2.4, 2.6, 2.10",
@@ -18,7 +18,7 @@ pub(super) const TEXT: Format = Format {
 };
 
 /// cyclictest's JSON.
-pub(super) const JSON: Format = Format {
+pub(super) const JSON: ForeignFormat = ForeignFormat {
     id: "cyclictest-json",
     tool: "cyclictest's JSON",
     versions: "rt-tests 2.4, 2.6, 2.10",

@@ -2,8 +2,8 @@
 
 use super::command_line;
 use super::cyclictest_line::{self as line, Line};
-use super::format::{Confidence, Finding};
-use super::source::{Shape, Source};
+use super::format::{Confidence, ResultSpan};
+use super::source::{DocumentShape, SourceText};
 
 /// The most lines between a command line and the result that it belongs to.
 const COMMAND_REACH: usize = 40;
@@ -72,18 +72,18 @@ impl Open {
         self.end = index + 1;
     }
 
-    fn finding(&self) -> Option<Finding> {
+    fn finding(&self) -> Option<ResultSpan> {
         let framed = self.footers & 6 != 0 || self.heading && self.rows > 0;
         let named = framed || !self.threads.is_empty() || self.samples > 0 && self.announced;
         let confidence = if named { Confidence::Strong } else { Confidence::Weak };
         let alone = self.rows > 0 || self.samples > 0;
-        (named || alone).then_some(Finding { lines: self.start..self.end, confidence })
+        (named || alone).then_some(ResultSpan { lines: self.start..self.end, confidence })
     }
 }
 
 /// The blocks of cyclictest's output in a text.
-pub(super) fn find(source: &Source) -> Vec<Finding> {
-    if source.shape != Shape::Text {
+pub(super) fn find(source: &SourceText) -> Vec<ResultSpan> {
+    if source.shape != DocumentShape::Text {
         return Vec::new();
     }
     let mut findings = Vec::new();
@@ -122,7 +122,7 @@ pub(super) fn within_prompt(text: &str) -> &str {
 }
 
 /// The command line before a block, as a shell, a script's trace or a tool's own heading shows it.
-pub(super) fn command_before(source: &Source, start: usize) -> Option<&str> {
+pub(super) fn command_before(source: &SourceText, start: usize) -> Option<&str> {
     let from = start.saturating_sub(COMMAND_REACH);
     let lines: Vec<_> = source.slice(from..start + 1).collect();
     lines.into_iter().rev().find_map(|line| command_line::within(line.text))

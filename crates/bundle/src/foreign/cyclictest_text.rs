@@ -6,9 +6,9 @@ use super::cyclictest_find::{command_before, within_prompt};
 use super::cyclictest_gather::{Gathered, Numbers};
 use super::cyclictest_line::{self as line, Line};
 use super::error::ImportError;
-use super::format::{Finding, ImportOptions, Imported};
+use super::format::{ImportOptions, Imported, ResultSpan};
 use super::imported::{ImportedThread, empty_run, fill};
-use super::source::Source;
+use super::source::SourceText;
 use super::{OVERFLOW_LIMIT, command_line, samples, unit};
 use model::keyword::Word;
 use model::run::{Run, Worst};
@@ -23,8 +23,8 @@ use model::vocabulary::{Ended, IdleStates, Policy};
 /// Samples that are counted without their value are `overflows`; which wake-ups the first of them
 /// were is kept.
 pub(super) fn read(
-    source: &Source,
-    finding: &Finding,
+    source: &SourceText,
+    finding: &ResultSpan,
     options: &ImportOptions,
 ) -> Result<Imported, ImportError> {
     let mut gathered = Gathered::default();

@@ -2,9 +2,9 @@
 
 use super::cobalt::read;
 use super::cobalt_find::{TableMaker, find};
-use super::format::{Format, Reader};
+use super::format::{ForeignFormat, Reader};
 
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: ForeignFormat = ForeignFormat {
     id: "evl",
     tool: "EVL's latmus",
     versions: "libevl of 2020 and 2025",

@@ -6,7 +6,7 @@ use model::run::{Block, Run};
 use model::units::Nanos;
 
 use super::error::ImportError;
-use super::source::Source;
+use super::source::SourceText;
 
 /// Strength of the evidence that a text is of a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,15 +19,15 @@ pub enum Confidence {
 
 /// A result that a format finds in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// Indices of its lines in [`Source::lines`]; all of a JSON or XML document.
+pub struct ResultSpan {
+    /// Indices of its lines in [`SourceText::lines`]; all of a JSON or XML document.
     pub lines: Range<usize>,
     pub confidence: Confidence,
 }
 
-impl Finding {
-    pub(super) fn strong(lines: Range<usize>) -> Finding {
-        Finding { lines, confidence: Confidence::Strong }
+impl ResultSpan {
+    pub(super) fn strong(lines: Range<usize>) -> ResultSpan {
+        ResultSpan { lines, confidence: Confidence::Strong }
     }
 }
 
@@ -59,7 +59,7 @@ impl From<Run> for Imported {
 }
 
 /// Makes a run of the lines of a finding.
-pub(super) type ReadFinding = fn(&Source, &Finding, &ImportOptions) -> Result<Imported, ImportError>;
+pub(super) type ReadFinding = fn(&SourceText, &ResultSpan, &ImportOptions) -> Result<Imported, ImportError>;
 
 pub enum Reader {
     Run(ReadFinding),
@@ -68,7 +68,7 @@ pub enum Reader {
 }
 
 /// A format of another tool.
-pub struct Format {
+pub struct ForeignFormat {
     /// Name for `--as`.
     pub id: &'static str,
     /// The tool, and the part of it, as people call it.
@@ -81,6 +81,6 @@ pub struct Format {
     pub carries: &'static str,
     /// What the format does not tell, though one might think so.
     pub hides: &'static str,
-    pub(super) find: fn(&Source) -> Vec<Finding>,
+    pub(super) find: fn(&SourceText) -> Vec<ResultSpan>,
     pub reader: Reader,
 }

@@ -1,6 +1,6 @@
 //! Options of a command line as `getopt_long` reads them, and command lines within a log.
 
-use super::source::Source;
+use super::source::SourceText;
 
 /// The most lines between a command line and the result that it belongs to.
 const COMMAND_REACH: usize = 40;
@@ -76,7 +76,7 @@ impl OptionLetters {
 
 /// The command line of this program before a block of the text, as a shell, a script's trace or a
 /// heading shows it.
-pub(super) fn command_before<'a>(source: &'a Source, start: usize, program: &str) -> Option<&'a str> {
+pub(super) fn command_before<'a>(source: &'a SourceText, start: usize, program: &str) -> Option<&'a str> {
     let from = start.saturating_sub(COMMAND_REACH);
     let lines: Vec<_> = source.slice(from..start).collect();
     lines.into_iter().rev().find_map(|line| within(line.text, program))
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn commands_are_found_in_a_log() {
         let log = "starting ptsematest now\nboard# sudo /usr/bin/ptsematest -q -S | tee log\n#0: ID1\n";
-        let source = Source::decode(log.as_bytes()).unwrap();
+        let source = SourceText::decode(log.as_bytes()).unwrap();
         assert_eq!(command_before(&source, 2, "ptsematest"), Some("/usr/bin/ptsematest -q -S"));
         assert_eq!(command_before(&source, 2, "svsematest"), None);
         assert_eq!(command_before(&source, 1, "ptsematest"), None, "a word of prose is no command");

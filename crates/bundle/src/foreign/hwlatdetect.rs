@@ -7,16 +7,16 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::error::ImportError;
-use super::format::{Finding, Format, ImportOptions, Imported, Reader};
+use super::format::{ForeignFormat, ImportOptions, Imported, Reader, ResultSpan};
 use super::imported::{ImportedThread, empty_run, fill};
 use super::quoted;
-use super::source::{Line, Shape, Source};
+use super::source::{DocumentShape, SourceText, TextLine};
 use model::run::{Run, WORST, Worst};
 use model::units::{CPU_LIMIT, Cpu, CpuSet, Nanos};
 use model::vocabulary::{IdleStates, Quantity};
 use model::wall_time::wall_time;
 
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: ForeignFormat = ForeignFormat {
     id: "hwlatdetect",
     tool: "hwlatdetect",
     versions: "rt-tests 2.10",
@@ -50,8 +50,8 @@ fn is_footer(text: &str) -> bool {
     starts.iter().any(|start| text.starts_with(start)) || text.contains(" SMIs occured on cpu ")
 }
 
-fn find(source: &Source) -> Vec<Finding> {
-    if source.shape != Shape::Text {
+fn find(source: &SourceText) -> Vec<ResultSpan> {
+    if source.shape != DocumentShape::Text {
         return Vec::new();
     }
     let mut ranges: Vec<Range<usize>> = Vec::new();
@@ -81,7 +81,7 @@ fn find(source: &Source) -> Vec<Finding> {
             None => ranges.push(index..index + 1),
         }
     }
-    ranges.into_iter().map(Finding::strong).collect()
+    ranges.into_iter().map(ResultSpan::strong).collect()
 }
 
 fn extend(ranges: &mut [Range<usize>], index: usize) {
@@ -100,7 +100,7 @@ struct Stated {
     exceeding: Option<u64>,
 }
 
-fn read(source: &Source, finding: &Finding, _: &ImportOptions) -> Result<Imported, ImportError> {
+fn read(source: &SourceText, finding: &ResultSpan, _: &ImportOptions) -> Result<Imported, ImportError> {
     let mut run = empty_run("hwlatdetect");
     let mut stated = Stated::default();
     let mut windows = Vec::new();
@@ -124,7 +124,7 @@ fn read(source: &Source, finding: &Finding, _: &ImportOptions) -> Result<Importe
     Ok(run.into())
 }
 
-fn window(line: &Line) -> Result<Window, ImportError> {
+fn window(line: &TextLine) -> Result<Window, ImportError> {
     let expected = || {
         ImportError(format!(
             "line {}: expected ts: SECONDS, inner:US, outer:US, cpu:N, count:N, found {}",
@@ -156,7 +156,7 @@ fn seconds(text: &str) -> Option<Nanos> {
     whole.parse::<i64>().ok()?.checked_mul(Nanos::SECOND.0)?.checked_add(fraction).map(Nanos)
 }
 
-fn take(run: &mut Run, stated: &mut Stated, line: &Line) -> Result<(), ImportError> {
+fn take(run: &mut Run, stated: &mut Stated, line: &TextLine) -> Result<(), ImportError> {
     let text = line.text.trim();
     let expected =
         |what: &str| ImportError(format!("line {}: expected {what}, found {}", line.number, quoted(text)));

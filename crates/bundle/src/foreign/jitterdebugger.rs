@@ -4,14 +4,14 @@ use serde::Deserialize;
 
 use super::decimal;
 use super::error::ImportError;
-use super::format::{Finding, Format, ImportOptions, Imported, Reader};
+use super::format::{ForeignFormat, ImportOptions, Imported, Reader, ResultSpan};
 use super::imported::{ImportedThread, empty_run, fill, preempt_of};
 use super::json_read::Numbered;
-use super::source::{Shape, Source};
+use super::source::{DocumentShape, SourceText};
 use super::{BUCKET_LIMIT, THREAD_LIMIT};
 use model::units::{CPU_LIMIT, Cpu, Nanos};
 
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: ForeignFormat = ForeignFormat {
     id: "jitterdebugger-json",
     tool: "jitterdebugger's results.json",
     versions: "0.3.1 (file version 3)",
@@ -53,16 +53,16 @@ struct Counted {
     avg: Option<serde_json::Number>,
 }
 
-fn find(source: &Source) -> Vec<Finding> {
+fn find(source: &SourceText) -> Vec<ResultSpan> {
     let text = source.text();
     let keys = ["\"sysinfo\"", "\"cpus_online\"", "\"resolution_in_ns\"", "\"cpu\""];
-    let named = source.shape == Shape::Json && keys.iter().all(|key| text.contains(key));
+    let named = source.shape == DocumentShape::Json && keys.iter().all(|key| text.contains(key));
     // rt-tests' frame has the same system's keys.
     let alone = named && !text.contains("\"cmdline:\"");
-    alone.then(|| Finding::strong(0..source.lines().len())).into_iter().collect()
+    alone.then(|| ResultSpan::strong(0..source.lines().len())).into_iter().collect()
 }
 
-fn read(source: &Source, _: &Finding, _: &ImportOptions) -> Result<Imported, ImportError> {
+fn read(source: &SourceText, _: &ResultSpan, _: &ImportOptions) -> Result<Imported, ImportError> {
     let text =
         source.text().replace("\"avg\": -nan", "\"avg\": null").replace("\"avg\": nan", "\"avg\": null");
     let results: Results = serde_json::from_str(&text)

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use super::error::ImportError;
-use super::format::{Finding, Format, ImportOptions, Imported, Reader};
+use super::format::{ForeignFormat, ImportOptions, Imported, Reader, ResultSpan};
 use super::imported::{ImportedThread, empty_run, fill};
-use super::source::{Shape, Source};
+use super::source::{DocumentShape, SourceText};
 use super::{THREAD_LIMIT, command_words, decimal, quoted};
 use model::run::Plan;
 use model::units::{Bare, CPU_LIMIT, Cpu, Nanos, parse_span};
 use model::vocabulary::Policy;
 
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: ForeignFormat = ForeignFormat {
     id: "jitterdebugger-text",
     tool: "jitterdebugger's text",
     versions: "0.3.1",
@@ -67,10 +67,10 @@ fn row_of(rest: &str) -> Option<Row<'_>> {
 }
 
 /// Runs of such lines; one ends where a thread's count falls or its id changes.
-fn find(source: &Source) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = Vec::new();
+fn find(source: &SourceText) -> Vec<ResultSpan> {
+    let mut findings: Vec<ResultSpan> = Vec::new();
     let mut threads: BTreeMap<usize, (u64, u64)> = BTreeMap::new();
-    for (index, line) in source.lines().enumerate().filter(|_| source.shape == Shape::Text) {
+    for (index, line) in source.lines().enumerate().filter(|_| source.shape == DocumentShape::Text) {
         let Some(parsed) = parse(line.text) else { continue };
         let ended = parsed.as_ref().is_ok_and(|row| {
             threads.get(&row.thread).is_some_and(|&(tid, cycles)| tid != row.tid || cycles > row.cycles)
@@ -80,7 +80,7 @@ fn find(source: &Source) -> Vec<Finding> {
         }
         match findings.last_mut().filter(|_| !ended) {
             Some(open) => open.lines.end = index + 1,
-            None => findings.push(Finding::strong(index..index + 1)),
+            None => findings.push(ResultSpan::strong(index..index + 1)),
         }
         if let Ok(row) = parsed {
             threads.insert(row.thread, (row.tid, row.cycles));
@@ -89,7 +89,7 @@ fn find(source: &Source) -> Vec<Finding> {
     findings
 }
 
-fn read(source: &Source, finding: &Finding, options: &ImportOptions) -> Result<Imported, ImportError> {
+fn read(source: &SourceText, finding: &ResultSpan, options: &ImportOptions) -> Result<Imported, ImportError> {
     let mut rows: BTreeMap<usize, Row> = BTreeMap::new();
     let mut number = 0;
     for line in source.slice(finding.lines.clone()) {

@@ -7,9 +7,9 @@ use std::marker::PhantomData;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
 use super::error::ImportError;
-use super::format::{Confidence, Finding};
+use super::format::{Confidence, ResultSpan};
 use super::imported::{ImportedThread, empty_run, fill};
-use super::source::{Shape, Source};
+use super::source::{DocumentShape, SourceText};
 use super::{BUCKET_LIMIT, THREAD_LIMIT, command_line, date};
 use model::run::{Plan, Run};
 use model::units::{CPU_LIMIT, Cpu, Nanos};
@@ -106,29 +106,29 @@ struct ReadThread {
 }
 
 /// The whole document where it is cyclictest's, or has its fields and no command line.
-pub(super) fn find(source: &Source) -> Vec<Finding> {
+pub(super) fn find(source: &SourceText) -> Vec<ResultSpan> {
     let strong = rt_tests_program(source).is_some_and(|name| matches!(name, "cyclictest" | "onbeat"));
     let alone = || {
         let text = source.text();
-        source.shape == Shape::Json && !text.contains("\"cmdline:\"") && text.contains("\"cycles\"")
+        source.shape == DocumentShape::Json && !text.contains("\"cmdline:\"") && text.contains("\"cycles\"")
     };
     let confidence = if strong { Confidence::Strong } else { Confidence::Weak };
     let lines = 0..source.lines().len();
-    (strong || alone()).then_some(Finding { lines, confidence }).into_iter().collect()
+    (strong || alone()).then_some(ResultSpan { lines, confidence }).into_iter().collect()
 }
 
 /// The whole document where it is this program's.
-pub(super) fn find_program(source: &Source, program: &str) -> Vec<Finding> {
+pub(super) fn find_program(source: &SourceText, program: &str) -> Vec<ResultSpan> {
     let is_its = rt_tests_program(source) == Some(program);
-    is_its.then(|| Finding::strong(0..source.lines().len())).into_iter().collect()
+    is_its.then(|| ResultSpan::strong(0..source.lines().len())).into_iter().collect()
 }
 
 /// The program whose result a JSON document of rt-tests' frame is, by its command line; the frame
 /// is the same for all of them.
-pub(super) fn rt_tests_program(source: &Source) -> Option<&str> {
+pub(super) fn rt_tests_program(source: &SourceText) -> Option<&str> {
     const KEY: &str = "\"cmdline:\"";
     let text = source.text();
-    let behind = text.split_once(KEY).filter(|_| source.shape == Shape::Json)?.1;
+    let behind = text.split_once(KEY).filter(|_| source.shape == DocumentShape::Json)?.1;
     let line = behind.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?;
     let path = line.split([' ', '"', '\n']).next()?;
     path.rsplit('/').next().filter(|name| !name.is_empty())

@@ -1,14 +1,14 @@
 //! The lines of LinuxCNC's `latency-histogram --nox`: extremes of each thread so far.
 
 use super::error::ImportError;
-use super::format::{Finding, Format, ImportOptions, Imported, Reader};
+use super::format::{ForeignFormat, ImportOptions, Imported, Reader, ResultSpan};
 use super::imported::{ImportedThread, empty_run, fill};
-use super::source::{Shape, Source};
+use super::source::{DocumentShape, SourceText};
 use super::{THREAD_LIMIT, decimal, quoted, unit};
 use model::keyword::Word;
 use model::units::Nanos;
 
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: ForeignFormat = ForeignFormat {
     id: "linuxcnc",
     tool: "LinuxCNC's latency-histogram --nox",
     versions: "2.9.4",
@@ -58,22 +58,22 @@ fn value(text: &str) -> Option<Nanos> {
 }
 
 /// Runs of such lines; one ends where the time falls.
-fn find(source: &Source) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = Vec::new();
+fn find(source: &SourceText) -> Vec<ResultSpan> {
+    let mut findings: Vec<ResultSpan> = Vec::new();
     let mut last = 0;
-    for (index, line) in source.lines().enumerate().filter(|_| source.shape == Shape::Text) {
+    for (index, line) in source.lines().enumerate().filter(|_| source.shape == DocumentShape::Text) {
         let Some(row) = parse(line.text) else { continue };
         let seconds = row.map_or(last, |row| row.seconds);
         match findings.last_mut().filter(|_| seconds >= last) {
             Some(open) => open.lines.end = index + 1,
-            None => findings.push(Finding::strong(index..index + 1)),
+            None => findings.push(ResultSpan::strong(index..index + 1)),
         }
         last = seconds;
     }
     findings
 }
 
-fn read(source: &Source, finding: &Finding, _: &ImportOptions) -> Result<Imported, ImportError> {
+fn read(source: &SourceText, finding: &ResultSpan, _: &ImportOptions) -> Result<Imported, ImportError> {
     let mut rows: Vec<Row> = Vec::new();
     for line in source.slice(finding.lines.clone()) {
         let Some(row) = parse(line.text) else { continue };

@@ -69,8 +69,8 @@ use model::run::Run;
 use model::units::Nanos;
 
 pub use error::ImportError;
-pub use format::{Confidence, Finding, Format, ImportOptions, Imported, Reader};
-use source::Source;
+pub use format::{Confidence, ForeignFormat, ImportOptions, Imported, Reader, ResultSpan};
+use source::SourceText;
 
 /// The largest file that is read, in bytes: 2^20 buckets of eight threads fit, as `-N -H1000000`
 /// writes them.
@@ -89,7 +89,7 @@ pub const OVERFLOW_LIMIT: usize = 1 << 16;
 pub const RESULT_LIMIT: usize = 256;
 
 /// Every format, in the order of docs/formats.md.
-pub const FORMATS: &[&Format] = &[
+pub const FORMATS: &[&ForeignFormat] = &[
     &cyclictest::TEXT,
     &cyclictest::JSON,
     &rtla::TIMERLAT_HIST,
@@ -158,8 +158,8 @@ pub struct CyclictestContext {
 
 /// A result in a file, and the format that recognises it.
 struct Recognised {
-    format: &'static Format,
-    finding: Finding,
+    format: &'static ForeignFormat,
+    finding: ResultSpan,
 }
 
 /// Reads every result in another tool's output.
@@ -169,7 +169,7 @@ pub fn import(bytes: &[u8], options: &ImportOptions) -> Result<Vec<Imported>, Im
     if bytes.len() > FILE_LIMIT {
         return Err(source::too_large());
     }
-    let source = Source::decode(bytes)?;
+    let source = SourceText::decode(bytes)?;
     let recognised = recognise(&source, options)?;
     if recognised.len() > RESULT_LIMIT {
         let n = recognised.len();
@@ -190,9 +190,9 @@ pub fn import(bytes: &[u8], options: &ImportOptions) -> Result<Vec<Imported>, Im
 }
 
 /// The results of the file, in its order; an error where none or two formats claim the same lines.
-fn recognise(source: &Source, options: &ImportOptions) -> Result<Vec<Recognised>, ImportError> {
-    let wanted = |format: &&&Format| options.format.as_ref().is_none_or(|id| *id == format.id);
-    let formats: Vec<&&Format> = FORMATS.iter().filter(wanted).collect();
+fn recognise(source: &SourceText, options: &ImportOptions) -> Result<Vec<Recognised>, ImportError> {
+    let wanted = |format: &&&ForeignFormat| options.format.as_ref().is_none_or(|id| *id == format.id);
+    let formats: Vec<&&ForeignFormat> = FORMATS.iter().filter(wanted).collect();
     if let ([], Some(id)) = (&formats[..], &options.format) {
         let readable = FORMATS.iter().filter(|format| matches!(format.reader, Reader::Run(_)));
         let ids: Vec<&str> = readable.map(|format| format.id).collect();
@@ -222,11 +222,11 @@ fn recognise(source: &Source, options: &ImportOptions) -> Result<Vec<Recognised>
 }
 
 /// The refusal of results of which two share a line, with all that do.
-fn tie(source: &Source, all: &[Recognised]) -> Option<ImportError> {
+fn tie(source: &SourceText, all: &[Recognised]) -> Option<ImportError> {
     let shares = |one: &Recognised, other: &Recognised| one.finding.lines.end > other.finding.lines.start;
     let first = all.windows(2).position(|pair| shares(&pair[0], &pair[1]))?;
     let one = all.get(first)?;
-    let mut candidates: Vec<&Format> =
+    let mut candidates: Vec<&ForeignFormat> =
         all[first..].iter().take_while(|other| shares(one, other)).map(|other| other.format).collect();
     candidates.dedup_by_key(|format| format.id);
     let line = source.line(all.get(first + 1)?.finding.lines.start).map_or(1, |line| line.number);

@@ -9,17 +9,17 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error};
 
 use super::error::ImportError;
-use super::format::{Format, Imported, Reader};
+use super::format::{ForeignFormat, Imported, Reader};
 use super::getopt::OptionLetters;
 use super::imported::{ImportedThread, fill};
 use super::json_read::{self, Frame, Numbered, cpu_of, mean_of};
-use super::source::Source;
+use super::source::SourceText;
 use super::{oslat_text, quoted};
 use model::run::Run;
 use model::units::{Bare, Cpu, Nanos, parse_span};
 use model::vocabulary::{Policy, Quantity};
 
-pub(super) const TEXT: Format = Format {
+pub(super) const TEXT: ForeignFormat = ForeignFormat {
     id: "oslat-text",
     tool: "oslat's text",
     versions: "rt-tests 2.4, 2.6, 2.10",
@@ -31,7 +31,7 @@ pub(super) const TEXT: Format = Format {
     reader: Reader::Run(oslat_text::read),
 };
 
-pub(super) const JSON: Format = Format {
+pub(super) const JSON: ForeignFormat = ForeignFormat {
     id: "oslat-json",
     tool: "oslat's JSON",
     versions: "rt-tests 2.4, 2.6, 2.10",
@@ -44,7 +44,7 @@ pub(super) const JSON: Format = Format {
 };
 
 /// oslat's output before its table, which -T at the threshold or a signal ended.
-pub(super) const UNFINISHED: Format = Format {
+pub(super) const UNFINISHED: ForeignFormat = ForeignFormat {
     id: "oslat-unfinished",
     tool: "oslat's output without its table",
     versions: "rt-tests 2.4, 2.6, 2.10",
@@ -154,7 +154,7 @@ struct CoreThread {
     histogram: Numbered<u64, Label>,
 }
 
-fn read_json(source: &Source) -> Result<Imported, ImportError> {
+fn read_json(source: &SourceText) -> Result<Imported, ImportError> {
     let mut frame: Frame<CoreThread> = Frame::parse(source.text().as_bytes(), "oslat")?;
     let mut run = frame.run_of("oslat");
     let threads = frame.threads("oslat")?;

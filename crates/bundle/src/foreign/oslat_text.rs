@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use super::error::ImportError;
-use super::format::{Finding, ImportOptions, Imported};
+use super::format::{ImportOptions, Imported, ResultSpan};
 use super::imported::empty_run;
 use super::json_read::mean_of;
 use super::oslat::{OslatCore, fill_cores, fill_priority, micros};
-use super::source::{Shape, Source};
+use super::source::{DocumentShape, SourceText};
 use super::{THREAD_LIMIT, quoted};
 use model::units::{CPU_LIMIT, Cpu, Nanos};
 
@@ -35,7 +35,7 @@ fn is_frequency(text: &str) -> bool {
 }
 
 /// Tables, each with its heading where that precedes it.
-pub(super) fn find(source: &Source) -> Vec<Finding> {
+pub(super) fn find(source: &SourceText) -> Vec<ResultSpan> {
     let mut findings: Vec<Range<usize>> = Vec::new();
     let text = |index| source.line(index).map_or("", |line| line.text);
     for index in 0..lines_of(source) {
@@ -45,11 +45,11 @@ pub(super) fn find(source: &Source) -> Vec<Finding> {
             findings.push(heading.unwrap_or(index)..table_end(source, index));
         }
     }
-    findings.into_iter().map(Finding::strong).collect()
+    findings.into_iter().map(ResultSpan::strong).collect()
 }
 
 /// Headings behind which no table comes.
-pub(super) fn find_unfinished(source: &Source) -> Vec<Finding> {
+pub(super) fn find_unfinished(source: &SourceText) -> Vec<ResultSpan> {
     let text = |index| source.line(index).map_or("", |line| line.text);
     let is_open = |at: &usize| {
         let next = text(at + 1);
@@ -58,16 +58,16 @@ pub(super) fn find_unfinished(source: &Source) -> Vec<Finding> {
         is_open && is_heading(text(*at)) && !table()
     };
     let open = (0..lines_of(source)).filter(is_open);
-    open.map(|at| Finding::strong(at..at + 1)).collect()
+    open.map(|at| ResultSpan::strong(at..at + 1)).collect()
 }
 
 /// Number of lines of a text; JSON and XML have none here.
-fn lines_of(source: &Source) -> usize {
-    if source.shape == Shape::Text { source.lines().len() } else { 0 }
+fn lines_of(source: &SourceText) -> usize {
+    if source.shape == DocumentShape::Text { source.lines().len() } else { 0 }
 }
 
 /// The end of the table's lines, whole or cut.
-fn table_end(source: &Source, start: usize) -> usize {
+fn table_end(source: &SourceText, start: usize) -> usize {
     let mut end = start + 2;
     for (index, line) in source.slice(end..(end + REACH).min(lines_of(source))).enumerate() {
         let Some((label, _)) = field(line.text) else {
@@ -201,7 +201,11 @@ impl Read {
     }
 }
 
-pub(super) fn read(source: &Source, finding: &Finding, _: &ImportOptions) -> Result<Imported, ImportError> {
+pub(super) fn read(
+    source: &SourceText,
+    finding: &ResultSpan,
+    _: &ImportOptions,
+) -> Result<Imported, ImportError> {
     let mut read = Read::default();
     let mut run = empty_run("oslat");
     let mut last = 0;

@@ -1,6 +1,6 @@
 //! docs/formats.md, made of the formats' records.
 
-use super::{FORMATS, Format, Reader};
+use super::{FORMATS, ForeignFormat, Reader};
 
 const INTRODUCTION: &str = "\
 # Formats of other tools
@@ -17,12 +17,12 @@ What a format does not carry is null in the run.
 
 /// The page as Markdown.
 pub fn markdown() -> String {
-    let (read, refused): (Vec<&Format>, Vec<&Format>) =
+    let (read, refused): (Vec<&ForeignFormat>, Vec<&ForeignFormat>) =
         FORMATS.iter().copied().partition(|format| matches!(format.reader, Reader::Run(_)));
     let mut page = INTRODUCTION.to_owned();
     page += "| tool | `--as` | versions tried | seen |\n|---|---|---|---|\n";
     for format in &read {
-        let Format { tool, id, versions, origin, .. } = format;
+        let ForeignFormat { tool, id, versions, origin, .. } = format;
         page += &format!("| {tool} | `{id}` | {versions} | {origin} |\n");
     }
     for format in &read {

@@ -6,14 +6,14 @@
 //! totals are those of the last trial.
 
 use super::error::ImportError;
-use super::format::{Finding, Format, ImportOptions, Imported, Reader};
+use super::format::{ForeignFormat, ImportOptions, Imported, Reader, ResultSpan};
 use super::imported::{ImportedThread, empty_run, fill};
 use super::quoted;
-use super::source::{Shape, Source};
+use super::source::{DocumentShape, SourceText};
 use model::units::Nanos;
 use model::vocabulary::Quantity;
 
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: ForeignFormat = ForeignFormat {
     id: "queuelat",
     tool: "queuelat",
     versions: "rt-tests 2.4, 2.6, 2.10",
@@ -59,14 +59,14 @@ fn is_start(text: &str) -> bool {
 }
 
 /// From the heading, or the first row, to the line of the mean.
-fn find(source: &Source) -> Vec<Finding> {
-    if source.shape != Shape::Text {
+fn find(source: &SourceText) -> Vec<ResultSpan> {
+    if source.shape != DocumentShape::Text {
         return Vec::new();
     }
     let mut findings = Vec::new();
     let (mut open, mut end, mut framed) = (None, 0, false);
     let close = |open: &mut Option<usize>, end: usize, framed: bool| {
-        open.take().filter(|_| framed).map(|start| Finding::strong(start..end))
+        open.take().filter(|_| framed).map(|start| ResultSpan::strong(start..end))
     };
     for (index, line) in source.lines().enumerate() {
         let text = line.text.trim();
@@ -156,7 +156,7 @@ fn extreme(text: &str) -> Option<LoopRow> {
     Some(LoopRow { lower, is_end: lower >= END, count: count.trim().parse().ok()? })
 }
 
-fn read(source: &Source, finding: &Finding, _: &ImportOptions) -> Result<Imported, ImportError> {
+fn read(source: &SourceText, finding: &ResultSpan, _: &ImportOptions) -> Result<Imported, ImportError> {
     let mut histogram = Histogram::default();
     let (mut is_sized, mut last) = (false, 0);
     for line in source.slice(finding.lines.clone()) {

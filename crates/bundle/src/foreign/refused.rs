@@ -1,9 +1,9 @@
 //! Results that are recognised and not read: they hold no latency that the other results have, or
 //! only its sum.
 
-use super::format::{Finding, Format, Reader};
+use super::format::{ForeignFormat, Reader, ResultSpan};
 use super::json_read::rt_tests_program;
-use super::source::{Shape, Source};
+use super::source::{DocumentShape, SourceText};
 
 /// Programs of rt-tests whose JSON is read, or refused by a record of its own.
 const KNOWN_PROGRAMS: &[&str] = &[
@@ -28,7 +28,7 @@ type FrameWords = &'static [&'static str];
 
 macro_rules! refused {
     ($($name:ident: $id:literal, $tool:literal, $program:literal, $frames:expr, $instead:literal;)*) => {
-        $(pub(super) const $name: Format = Format {
+        $(pub(super) const $name: ForeignFormat = ForeignFormat {
             id: $id,
             tool: $tool,
             versions: "recognised by its words",
@@ -39,7 +39,7 @@ macro_rules! refused {
             reader: Reader::Refused($instead),
         };)*
         #[cfg(test)]
-        const ALL: &[&Format] = &[$(&$name),*];
+        const ALL: &[&ForeignFormat] = &[$(&$name),*];
     };
 }
 
@@ -100,7 +100,7 @@ refused! {
 }
 
 /// JSON of another program of rt-tests: the frame is the same for all.
-pub(super) const RT_TESTS_OTHER: Format = Format {
+pub(super) const RT_TESTS_OTHER: ForeignFormat = ForeignFormat {
     id: "rt-tests-other",
     tool: "the JSON of another program of rt-tests",
     versions: "recognised by its words",
@@ -117,26 +117,26 @@ pub(super) const RT_TESTS_OTHER: Format = Format {
     ),
 };
 
-fn whole(source: &Source, is_its: bool) -> Vec<Finding> {
-    is_its.then(|| Finding::strong(0..source.lines().len())).into_iter().collect()
+fn whole(source: &SourceText, is_its: bool) -> Vec<ResultSpan> {
+    is_its.then(|| ResultSpan::strong(0..source.lines().len())).into_iter().collect()
 }
 
 /// Each line with all words of a frame; the whole document where it is the program's JSON.
-fn find(source: &Source, program: &str, frames: &[FrameWords]) -> Vec<Finding> {
+fn find(source: &SourceText, program: &str, frames: &[FrameWords]) -> Vec<ResultSpan> {
     let has = |text: &str, words: FrameWords| words.iter().all(|word| text.contains(word));
-    if source.shape == Shape::Json {
+    if source.shape == DocumentShape::Json {
         let quoted = |words: &&FrameWords| words.iter().all(|word| word.starts_with('"'));
         let by_words = || frames.iter().filter(quoted).any(|words| has(source.text(), words));
         let program = (!program.is_empty()).then_some(program);
         return whole(source, program.is_some() && rt_tests_program(source) == program || by_words());
     }
-    if source.shape != Shape::Text {
+    if source.shape != DocumentShape::Text {
         return Vec::new();
     }
     let is_its = |text: &str| frames.iter().any(|words| has(text, words));
     let mut lines = source.lines().enumerate().filter(|(_, line)| is_its(line.text));
     // One is enough for a refusal.
-    lines.next().map(|(index, _)| Finding::strong(index..index + 1)).into_iter().collect()
+    lines.next().map(|(index, _)| ResultSpan::strong(index..index + 1)).into_iter().collect()
 }
 
 #[cfg(test)]

@@ -2,14 +2,14 @@
 
 use super::error::ImportError;
 use super::format::{Confidence, Reader};
-use super::source::{Shape, Source};
+use super::source::{DocumentShape, SourceText};
 use super::{FORMATS, Recognised, quoted};
 
 /// The most lines that are searched for a heading.
 const SEARCHED: usize = 10_000;
 
 /// The reason for which nothing is read, with the candidates that `--as` would try.
-pub(super) fn refusal(source: &Source, weak: &[Recognised]) -> ImportError {
+pub(super) fn refusal(source: &SourceText, weak: &[Recognised]) -> ImportError {
     let heading = heading(source);
     let named = heading.map(|(line, text)| format!("line {line}: unknown heading {}", quoted(text)));
     let mut ids: Vec<&str> = weak
@@ -36,16 +36,16 @@ pub(super) fn refusal(source: &Source, weak: &[Recognised]) -> ImportError {
         }
     };
     let what = match source.shape {
-        Shape::Json if named.is_none() => "unknown JSON".to_owned(),
-        Shape::Xml if named.is_none() => "unknown XML".to_owned(),
+        DocumentShape::Json if named.is_none() => "unknown JSON".to_owned(),
+        DocumentShape::Xml if named.is_none() => "unknown XML".to_owned(),
         _ => named.unwrap_or_else(|| "no result of a known tool".to_owned()),
     };
     ImportError(format!("{what}: {remedy}"))
 }
 
 /// The last line with a letter before the first row of numbers.
-fn heading(source: &Source) -> Option<(usize, &str)> {
-    if source.shape != Shape::Text {
+fn heading(source: &SourceText) -> Option<(usize, &str)> {
+    if source.shape != DocumentShape::Text {
         return None;
     }
     let mut last = None;

@@ -8,11 +8,11 @@ use model::units::{Bare, Nanos, parse_span};
 use model::vocabulary::Quantity;
 
 use super::error::ImportError;
-use super::format::{Format, Imported, Reader};
+use super::format::{ForeignFormat, Imported, Reader};
 use super::getopt::{GivenOption, OptionLetters};
 use super::imported::{ImportedThread, fill};
 use super::json_read::{self, Frame, cpu_of, mean_of};
-use super::source::Source;
+use super::source::SourceText;
 use super::thread_plan;
 
 /// A program of rt-tests, and how its command line is read.
@@ -44,7 +44,7 @@ const PAIRS_CARRY: &str = "count, least, mean and largest latency per pair; CPUs
 const PAIRS_HIDE: &str = "histogram; the count is that of the sender; `cpu` of threads that are not pinned \
                           is where they ran last, and not taken";
 
-pub(super) const CYCLICDEADLINE_JSON: Format = Format {
+pub(super) const CYCLICDEADLINE_JSON: ForeignFormat = ForeignFormat {
     id: "cyclicdeadline-json",
     tool: "cyclicdeadline's JSON",
     versions: VERSIONS,
@@ -55,7 +55,7 @@ pub(super) const CYCLICDEADLINE_JSON: Format = Format {
     reader: Reader::Run(|source, _, _| read(source, &CYCLICDEADLINE)),
 };
 
-pub(super) const PMQTEST_JSON: Format = Format {
+pub(super) const PMQTEST_JSON: ForeignFormat = ForeignFormat {
     id: "pmqtest-json",
     tool: "pmqtest's JSON",
     versions: VERSIONS,
@@ -66,7 +66,7 @@ pub(super) const PMQTEST_JSON: Format = Format {
     reader: Reader::Run(|source, _, _| read(source, &PMQTEST)),
 };
 
-pub(super) const PTSEMATEST_JSON: Format = Format {
+pub(super) const PTSEMATEST_JSON: ForeignFormat = ForeignFormat {
     id: "ptsematest-json",
     tool: "ptsematest's JSON",
     versions: VERSIONS,
@@ -77,7 +77,7 @@ pub(super) const PTSEMATEST_JSON: Format = Format {
     reader: Reader::Run(|source, _, _| read(source, &PTSEMATEST)),
 };
 
-pub(super) const SIGNALTEST_JSON: Format = Format {
+pub(super) const SIGNALTEST_JSON: ForeignFormat = ForeignFormat {
     id: "signaltest-json",
     tool: "signaltest's JSON",
     versions: VERSIONS,
@@ -90,7 +90,7 @@ pub(super) const SIGNALTEST_JSON: Format = Format {
     reader: Reader::Run(|source, _, _| read(source, &SIGNALTEST)),
 };
 
-pub(super) const SIGWAITTEST_JSON: Format = Format {
+pub(super) const SIGWAITTEST_JSON: ForeignFormat = ForeignFormat {
     id: "sigwaittest-json",
     tool: "sigwaittest's JSON",
     versions: VERSIONS,
@@ -101,7 +101,7 @@ pub(super) const SIGWAITTEST_JSON: Format = Format {
     reader: Reader::Run(|source, _, _| read(source, &SIGWAITTEST)),
 };
 
-pub(super) const SVSEMATEST_JSON: Format = Format {
+pub(super) const SVSEMATEST_JSON: ForeignFormat = ForeignFormat {
     id: "svsematest-json",
     tool: "svsematest's JSON",
     versions: VERSIONS,
@@ -139,7 +139,7 @@ struct Receiver {
     avg: Option<f64>,
 }
 
-fn read(source: &Source, tool: &RtTestsTool) -> Result<Imported, ImportError> {
+fn read(source: &SourceText, tool: &RtTestsTool) -> Result<Imported, ImportError> {
     let mut frame: Frame<OtherThread> = Frame::parse(source.text().as_bytes(), tool.name)?;
     let unit = match frame.resolution_in_ns {
         0 => Nanos::MICRO,

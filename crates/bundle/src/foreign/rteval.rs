@@ -1,17 +1,17 @@
 //! rteval's `summary.xml`: cyclictest's or timerlat's histogram per core.
 
 use super::error::ImportError;
-use super::format::{Finding, Format, ImportOptions, Imported, Reader};
+use super::format::{ForeignFormat, ImportOptions, Imported, Reader, ResultSpan};
 use super::imported::{ImportedThread, empty_run, fill};
 use super::rteval_xml::{RtevalMeasurement, RtevalSamples, RtevalSummary, parse};
-use super::source::{Shape, Source};
+use super::source::{DocumentShape, SourceText};
 use super::{command_line, command_words};
 use model::keyword::Word;
 use model::run::Run;
 use model::units::Nanos;
 use model::vocabulary::{Ended, Policy, Preempt, Quantity};
 
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: ForeignFormat = ForeignFormat {
     id: "rteval",
     tool: "rteval's summary.xml",
     versions: "3.7, 3.8",
@@ -24,7 +24,7 @@ pub(super) const FORMAT: Format = Format {
 };
 
 /// The report that it prints.
-pub(super) const REPORT: Format = Format {
+pub(super) const REPORT: ForeignFormat = ForeignFormat {
     id: "rteval-report",
     tool: "rteval's report",
     versions: "3.7, 3.8",
@@ -38,20 +38,20 @@ pub(super) const REPORT: Format = Format {
 /// The quantity of timerlat's histograms.
 const MIXED: &str = "irq+thread+user";
 
-fn find(source: &Source) -> Vec<Finding> {
+fn find(source: &SourceText) -> Vec<ResultSpan> {
     let after = source.text().split_once("<rteval").map(|parts| parts.1);
     let is_root = after.is_some_and(|rest| rest.starts_with([' ', '>', '\n', '\t', '\r']));
-    let named = source.shape == Shape::Xml && is_root;
-    named.then(|| Finding::strong(0..source.lines().len())).into_iter().collect()
+    let named = source.shape == DocumentShape::Xml && is_root;
+    named.then(|| ResultSpan::strong(0..source.lines().len())).into_iter().collect()
 }
 
-fn find_report(source: &Source) -> Vec<Finding> {
+fn find_report(source: &SourceText) -> Vec<ResultSpan> {
     let is_title = |text: &str| text.trim().starts_with("rteval (v") && text.trim().ends_with("report");
     let lines = source.lines().enumerate().filter(|(_, line)| is_title(line.text));
-    lines.map(|(index, _)| Finding::strong(index..index + 1)).collect()
+    lines.map(|(index, _)| ResultSpan::strong(index..index + 1)).collect()
 }
 
-fn read(source: &Source, _: &Finding, _: &ImportOptions) -> Result<Imported, ImportError> {
+fn read(source: &SourceText, _: &ResultSpan, _: &ImportOptions) -> Result<Imported, ImportError> {
     let mut summary = parse(source.text())?;
     if summary.measurements.len() > 1 {
         let line = summary.measurements[1].line;

@@ -7,15 +7,15 @@ use model::units::Nanos;
 use model::vocabulary::{Ended, IntegrityKind};
 
 use super::error::ImportError;
-use super::format::{Finding, Format, Reader};
-use super::source::{Shape, Source};
+use super::format::{ForeignFormat, Reader, ResultSpan};
+use super::source::{DocumentShape, SourceText};
 use super::{rtla_hist, rtla_hist_find, rtla_top};
 
 /// Versions whose output was read.
 const VERSIONS: &str = "rtla 6.12, 7.3";
 
 /// `rtla timerlat hist`.
-pub(super) const TIMERLAT_HIST: Format = Format {
+pub(super) const TIMERLAT_HIST: ForeignFormat = ForeignFormat {
     id: "rtla-timerlat-hist",
     tool: "rtla timerlat hist",
     versions: VERSIONS,
@@ -29,7 +29,7 @@ pub(super) const TIMERLAT_HIST: Format = Format {
 };
 
 /// `rtla osnoise hist`.
-pub(super) const OSNOISE_HIST: Format = Format {
+pub(super) const OSNOISE_HIST: ForeignFormat = ForeignFormat {
     id: "rtla-osnoise-hist",
     tool: "rtla osnoise hist",
     versions: VERSIONS,
@@ -42,7 +42,7 @@ pub(super) const OSNOISE_HIST: Format = Format {
 };
 
 /// rtla's histogram where nothing says what the columns or rows are.
-pub(super) const BARE_HIST: Format = Format {
+pub(super) const BARE_HIST: ForeignFormat = ForeignFormat {
     id: "rtla-bare-hist",
     tool: "a histogram of rtla without its header or index",
     versions: VERSIONS,
@@ -54,7 +54,7 @@ pub(super) const BARE_HIST: Format = Format {
 };
 
 /// `rtla timerlat top`.
-pub(super) const TIMERLAT_TOP: Format = Format {
+pub(super) const TIMERLAT_TOP: ForeignFormat = ForeignFormat {
     id: "rtla-timerlat-top",
     tool: "rtla timerlat top",
     versions: VERSIONS,
@@ -67,7 +67,7 @@ pub(super) const TIMERLAT_TOP: Format = Format {
 };
 
 /// `rtla osnoise top` and `rtla hwnoise`.
-pub(super) const OSNOISE_TOP: Format = Format {
+pub(super) const OSNOISE_TOP: ForeignFormat = ForeignFormat {
     id: "rtla-osnoise-top",
     tool: "rtla osnoise top",
     versions: VERSIONS,
@@ -80,7 +80,7 @@ pub(super) const OSNOISE_TOP: Format = Format {
 };
 
 /// The text of rtla's auto-analysis, of a run that prints nothing else.
-pub(super) const AUTO_ANALYSIS: Format = Format {
+pub(super) const AUTO_ANALYSIS: ForeignFormat = ForeignFormat {
     id: "rtla-auto-analysis",
     tool: "rtla auto-analysis",
     versions: VERSIONS,
@@ -98,8 +98,8 @@ pub(super) const TABLE_GAP: usize = 200;
 const STOP_REACH: usize = 3;
 
 /// The texts of the analysis that rtla prints when a threshold was reached.
-fn find_analysis(source: &Source) -> Vec<Finding> {
-    if source.shape != Shape::Text {
+fn find_analysis(source: &SourceText) -> Vec<ResultSpan> {
+    if source.shape != DocumentShape::Text {
         return Vec::new();
     }
     let mut ranges: Vec<Range<usize>> = Vec::new();
@@ -113,7 +113,7 @@ fn find_analysis(source: &Source) -> Vec<Finding> {
             last.end = index + 1;
         }
     }
-    ranges.into_iter().map(Finding::strong).collect()
+    ranges.into_iter().map(ResultSpan::strong).collect()
 }
 
 /// The time of `0 00:00:06`: days, hours, minutes, seconds.
@@ -155,7 +155,7 @@ pub(super) fn is_stop(text: &str) -> bool {
 /// Adds what stands around a table: how long it took, the lost events, the reason of the end.
 pub(super) fn describe(
     run: &mut Run,
-    source: &Source,
+    source: &SourceText,
     end: usize,
     elapsed: Option<Nanos>,
     loss: Option<&str>,

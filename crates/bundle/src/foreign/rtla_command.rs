@@ -6,7 +6,7 @@ use model::units::{Bare, Nanos, parse_span};
 use model::vocabulary::{IdleStates, Policy};
 
 use super::rtla_hist_find::RtlaTable;
-use super::source::Source;
+use super::source::SourceText;
 
 /// The most lines between a command line and the result that it belongs to.
 const REACH: usize = 40;
@@ -37,7 +37,7 @@ pub(super) struct RtlaCommand<'a> {
 
 /// The command line before the lines of a result; none where another result stands between.
 pub(super) fn before<'a>(
-    source: &'a Source,
+    source: &'a SourceText,
     start: usize,
     table: RtlaTable,
     mode: &str,

@@ -8,11 +8,11 @@ use model::units::Nanos;
 use model::vocabulary::Quantity;
 
 use super::error::ImportError;
-use super::format::{Finding, ImportOptions, Imported};
+use super::format::{ImportOptions, Imported, ResultSpan};
 use super::imported::{ImportedThread, empty_run, fill};
 use super::rtla::refuse;
 use super::rtla_hist_find::{HistLine, LABELS, RtlaColumn, RtlaTable, next_step, parse};
-use super::source::{Line, Source};
+use super::source::{SourceText, TextLine};
 use super::{BUCKET_LIMIT, quoted, rtla, rtla_command, rtla_hist_check as check, rtla_width as width, unit};
 use model::text::several;
 
@@ -53,12 +53,12 @@ pub(super) struct RtlaHist {
 
 /// Reads the block.
 pub(super) fn read(
-    source: &Source,
-    finding: &Finding,
+    source: &SourceText,
+    finding: &ResultSpan,
     options: &ImportOptions,
 ) -> Result<Imported, ImportError> {
     let mut lines = source.slice(finding.lines.clone());
-    let is_osnoise = |line: Line| match parse(line.text) {
+    let is_osnoise = |line: TextLine| match parse(line.text) {
         HistLine::Heading(table) => Some(table == RtlaTable::Osnoise),
         HistLine::Columns(columns, _) => Some(columns.iter().any(|column| column.quantity == Quantity::Gap)),
         _ => None,
@@ -69,8 +69,8 @@ pub(super) fn read(
 }
 
 fn read_block(
-    source: &Source,
-    finding: &Finding,
+    source: &SourceText,
+    finding: &ResultSpan,
     options: &ImportOptions,
     name: &str,
 ) -> Result<Imported, ImportError> {

@@ -1,6 +1,6 @@
 //! Facts that rtla's histogram states twice, against each other.
 
-use super::format::ImportError;
+use super::error::ImportError;
 use super::rtla::refuse;
 use super::rtla_hist::{RtlaHist, Summary};
 use super::rtla_hist_find::{LABELS, RtlaTable};

@@ -4,9 +4,9 @@ use model::units::Cpu;
 use model::vocabulary::Quantity;
 
 use super::THREAD_LIMIT;
-use super::format::Finding;
+use super::format::ResultSpan;
 use super::rtla::{TABLE_GAP, is_loss, is_stop};
-use super::source::{Shape, Source};
+use super::source::{DocumentShape, SourceText};
 
 /// The table that a block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -211,8 +211,8 @@ impl Rows {
 }
 
 /// The blocks of this table in a text.
-pub(super) fn find(source: &Source, wanted: RtlaTable) -> Vec<Finding> {
-    if source.shape != Shape::Text {
+pub(super) fn find(source: &SourceText, wanted: RtlaTable) -> Vec<ResultSpan> {
+    if source.shape != DocumentShape::Text {
         return Vec::new();
     }
     let mut blocks: Vec<OpenHist> = Vec::new();
@@ -252,5 +252,5 @@ pub(super) fn find(source: &Source, wanted: RtlaTable) -> Vec<Finding> {
     }
     blocks.extend(open);
     let own = blocks.iter().filter(|block| block.table() == Some(wanted));
-    own.map(|block| Finding::strong(block.start..block.end)).collect()
+    own.map(|block| ResultSpan::strong(block.start..block.end)).collect()
 }

@@ -5,13 +5,13 @@ use model::units::Nanos;
 use model::vocabulary::Quantity;
 
 use super::error::ImportError;
-use super::format::{Finding, ImportOptions, Imported};
+use super::format::{ImportOptions, Imported, ResultSpan};
 use super::imported::{ImportedThread, empty_run, fill};
 use super::rtla::refuse;
 use super::rtla_hist_find::RtlaTable;
 pub(super) use super::rtla_top_lines::TopKind;
 use super::rtla_top_lines::{TopRow, TopTable, scan};
-use super::source::{Shape, Source};
+use super::source::{DocumentShape, SourceText};
 use super::{rtla, rtla_command};
 
 /// The groups of a row, from the left.
@@ -27,11 +27,11 @@ const SOURCES: [(usize, &str); 5] =
     [(5, "hardware"), (6, "NMI"), (7, "interrupt"), (8, "softirq"), (9, "thread")];
 
 /// The results in a text; updates of a screen are one.
-pub(super) fn find(source: &Source, kind: TopKind) -> Vec<Finding> {
-    if source.shape != Shape::Text {
+pub(super) fn find(source: &SourceText, kind: TopKind) -> Vec<ResultSpan> {
+    if source.shape != DocumentShape::Text {
         return Vec::new();
     }
-    let mut findings: Vec<Finding> = Vec::new();
+    let mut findings: Vec<ResultSpan> = Vec::new();
     // The last table with rows, and where a table without any began behind it.
     let mut last: Option<TopTable> = None;
     let mut empty: Option<usize> = None;
@@ -44,7 +44,7 @@ pub(super) fn find(source: &Source, kind: TopKind) -> Vec<Finding> {
                 if let Some(finding) = before {
                     finding.lines.end = finding.lines.end.min(start);
                 }
-                findings.push(Finding::strong(start..table.end));
+                findings.push(ResultSpan::strong(start..table.end));
             }
         }
         if table.rows.is_empty() {
@@ -80,8 +80,8 @@ fn follows(before: &TopTable, table: &TopTable, kind: TopKind) -> bool {
 
 /// The update that counts, and remarks on others.
 fn last_update(
-    source: &Source,
-    finding: &Finding,
+    source: &SourceText,
+    finding: &ResultSpan,
     kind: TopKind,
 ) -> Result<(TopTable, Vec<String>), ImportError> {
     // The last whole table with rows, and the one behind it that is cut off.
@@ -115,8 +115,8 @@ fn last_update(
 
 /// Reads `rtla timerlat top`.
 pub(super) fn read_timerlat(
-    source: &Source,
-    finding: &Finding,
+    source: &SourceText,
+    finding: &ResultSpan,
     options: &ImportOptions,
 ) -> Result<Imported, ImportError> {
     let name = "rtla timerlat top";
@@ -219,8 +219,8 @@ fn check_timerlat(table: &TopTable) -> Result<(), ImportError> {
 
 /// Reads `rtla osnoise top` and `rtla hwnoise`.
 pub(super) fn read_osnoise(
-    source: &Source,
-    finding: &Finding,
+    source: &SourceText,
+    finding: &ResultSpan,
     _options: &ImportOptions,
 ) -> Result<Imported, ImportError> {
     let update = last_update(source, finding, TopKind::Osnoise).and_then(|update| {

@@ -3,7 +3,7 @@
 use model::units::{Cpu, Nanos};
 
 use super::rtla::{TABLE_GAP, elapsed, is_loss, is_stop};
-use super::source::{Line, Source};
+use super::source::{SourceText, TextLine};
 use super::{THREAD_LIMIT, quoted, unit};
 
 /// The display that a table is.
@@ -50,7 +50,7 @@ pub(super) struct TopTable {
 
 /// Passes each table of the lines on, in their order.
 pub(super) fn scan(
-    source: &Source,
+    source: &SourceText,
     range: std::ops::Range<usize>,
     kind: TopKind,
     mut pass: impl FnMut(TopTable),
@@ -75,7 +75,7 @@ pub(super) fn scan(
             open.get_or_insert_with(|| TopTable { start: index, ..TopTable::default() });
         }
         if let Some(table) = &mut open
-            && table.takes(kind, Line { text, ..line })
+            && table.takes(kind, TextLine { text, ..line })
         {
             table.end = index + 1;
         }
@@ -102,7 +102,7 @@ fn is_osnoise_time(text: &str) -> bool {
 
 impl TopTable {
     /// Adds the line, unless it is not one of the table's.
-    fn takes(&mut self, kind: TopKind, line: Line) -> bool {
+    fn takes(&mut self, kind: TopKind, line: TextLine) -> bool {
         let text = line.text;
         match kind {
             TopKind::Timerlat if is_timerlat_time(text) => self.take_time(line, text),
@@ -125,7 +125,7 @@ impl TopTable {
         true
     }
 
-    fn takes_head(&mut self, kind: TopKind, line: Line) -> bool {
+    fn takes_head(&mut self, kind: TopKind, line: TextLine) -> bool {
         match kind {
             TopKind::Timerlat if line.text.starts_with("CPU COUNT") => {
                 let groups = line.text.split('|').skip(1);
@@ -155,7 +155,7 @@ impl TopTable {
         true
     }
 
-    fn take_time(&mut self, line: Line, text: &str) {
+    fn take_time(&mut self, line: TextLine, text: &str) {
         self.elapsed = elapsed(text);
         self.unit = unit::stated(line.text).filter(|unit| [Nanos(1), Nanos::MICRO].contains(unit));
         if self.unit.is_none() {
@@ -163,7 +163,7 @@ impl TopTable {
         }
     }
 
-    fn damaged(&mut self, line: Line) {
+    fn damaged(&mut self, line: TextLine) {
         self.damage.get_or_insert_with(|| {
             format!(
                 "line {}: invalid {}: expected the table as rtla prints it",
@@ -181,7 +181,7 @@ fn is_row(text: &str) -> bool {
     is_number && (words.next().is_some_and(|word| word.starts_with('#')) || text.contains('|'))
 }
 
-fn row(line: Line, kind: TopKind, width: usize) -> Option<TopRow> {
+fn row(line: TextLine, kind: TopKind, width: usize) -> Option<TopRow> {
     let (head, groups) = match kind {
         TopKind::Timerlat => line.text.split_once('|')?,
         TopKind::Osnoise => (line.text, ""),
@@ -232,7 +232,7 @@ fn cells(text: &str, groups: usize, each: usize) -> Option<Vec<Option<u64>>> {
 }
 
 /// The row of all CPUs: `ALL #36     e0 |`, a count without its last digits and how many they are.
-fn all_row(line: Line, groups: usize) -> Option<(TopRow, u32)> {
+fn all_row(line: TextLine, groups: usize) -> Option<(TopRow, u32)> {
     let (head, rest) = line.text.split_once('|')?;
     let mut words = head.split_ascii_whitespace().skip(1);
     let count = words.next()?.strip_prefix('#')?.parse().ok()?;

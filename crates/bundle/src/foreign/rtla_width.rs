@@ -4,7 +4,7 @@
 //! is one too, and holds every sample of its row in any case. What the summary states bounds it: a
 //! column's largest latency is within its last row, or, with samples beyond, behind the end.
 
-use super::format::ImportError;
+use super::error::ImportError;
 use super::rtla::refuse;
 use super::rtla_command::RtlaCommand;
 use super::rtla_hist::RtlaHist;

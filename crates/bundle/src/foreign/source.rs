@@ -16,7 +16,7 @@ const MAX_LINES: usize = 8 << 20;
 
 /// The outer form of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum DocumentShape {
     Json,
     Xml,
     Text,
@@ -24,7 +24,7 @@ pub enum Shape {
 
 /// A line without the prefix that a log gave it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line<'a> {
+pub struct TextLine<'a> {
     /// Its number in the file, from 1.
     pub number: usize,
     pub text: &'a str,
@@ -32,31 +32,31 @@ pub struct Line<'a> {
 
 /// A decoded file.
 #[derive(Debug)]
-pub struct Source {
+pub struct SourceText {
     text: String,
     /// Number, start and end of each line in `text`, source by source of the log.
     lines: Vec<(u32, u32, u32)>,
-    pub shape: Shape,
+    pub shape: DocumentShape,
 }
 
-impl Source {
+impl SourceText {
     /// Decodes a file: gzip, UTF-8, UTF-16, logs in YAML lines, terminal escapes.
-    pub fn decode(bytes: &[u8]) -> Result<Source, ImportError> {
+    pub fn decode(bytes: &[u8]) -> Result<SourceText, ImportError> {
         let bytes = decompressed(bytes)?;
         let text = decoded(&bytes)?;
         let first = text.trim_start().chars().next();
         let shape = match first {
-            Some('{') => Shape::Json,
-            Some('<') if is_xml(&text) => Shape::Xml,
+            Some('{') => DocumentShape::Json,
+            Some('<') if is_xml(&text) => DocumentShape::Xml,
             None => return Err(ImportError::new("the file is empty: give the output of a latency tool")),
-            _ => Shape::Text,
+            _ => DocumentShape::Text,
         };
         let text = match shape {
-            Shape::Text => plain(text),
-            Shape::Json | Shape::Xml => text.into_owned(),
+            DocumentShape::Text => plain(text),
+            DocumentShape::Json | DocumentShape::Xml => text.into_owned(),
         };
         let lines = lines_of(&text, shape)?;
-        Ok(Source { text, lines, shape })
+        Ok(SourceText { text, lines, shape })
     }
 
     /// The whole text.
@@ -65,23 +65,26 @@ impl Source {
     }
 
     /// All lines; those of one source of a log follow each other.
-    pub fn lines(&self) -> impl ExactSizeIterator<Item = Line<'_>> + Clone {
+    pub fn lines(&self) -> impl ExactSizeIterator<Item = TextLine<'_>> + Clone {
         self.lines.iter().map(|&line| self.at(line))
     }
 
     /// The lines of these indices.
-    pub fn slice(&self, range: std::ops::Range<usize>) -> impl ExactSizeIterator<Item = Line<'_>> + Clone {
+    pub fn slice(
+        &self,
+        range: std::ops::Range<usize>,
+    ) -> impl ExactSizeIterator<Item = TextLine<'_>> + Clone {
         self.lines.get(range).unwrap_or_default().iter().map(|&line| self.at(line))
     }
 
     /// The line of this index.
-    pub fn line(&self, index: usize) -> Option<Line<'_>> {
+    pub fn line(&self, index: usize) -> Option<TextLine<'_>> {
         self.lines.get(index).map(|&line| self.at(line))
     }
 
-    fn at(&self, (number, start, end): (u32, u32, u32)) -> Line<'_> {
+    fn at(&self, (number, start, end): (u32, u32, u32)) -> TextLine<'_> {
         let text = self.text.get(start as usize..end as usize).unwrap_or_default();
-        Line { number: number as usize, text }
+        TextLine { number: number as usize, text }
     }
 }
 
@@ -170,7 +173,7 @@ fn without_escapes(text: &str) -> String {
 
 /// Lines that are not blank by source of the log, in the order of the first line of each; one that
 /// is overwritten with a carriage return is several.
-fn lines_of(text: &str, shape: Shape) -> Result<Vec<(u32, u32, u32)>, ImportError> {
+fn lines_of(text: &str, shape: DocumentShape) -> Result<Vec<(u32, u32, u32)>, ImportError> {
     let mut count = 0;
     let mut streams: Vec<Vec<(u32, u32, u32)>> = Vec::new();
     let mut labels: BTreeMap<&str, usize> = BTreeMap::new();
@@ -181,7 +184,7 @@ fn lines_of(text: &str, shape: Shape) -> Result<Vec<(u32, u32, u32)>, ImportErro
             if count > MAX_LINES {
                 return Err(too_large());
             }
-            let (label, content) = if shape == Shape::Text { unprefixed(part) } else { ("", part) };
+            let (label, content) = if shape == DocumentShape::Text { unprefixed(part) } else { ("", part) };
             let count = labels.len();
             let stream = match labels.get(label) {
                 Some(&stream) => stream,
@@ -210,7 +213,7 @@ mod tests {
     use std::io::Write;
 
     fn texts(bytes: &[u8]) -> Vec<String> {
-        Source::decode(bytes).unwrap().lines().map(|line| line.text.to_owned()).collect()
+        SourceText::decode(bytes).unwrap().lines().map(|line| line.text.to_owned()).collect()
     }
 
     #[test]
@@ -242,14 +245,14 @@ mod tests {
     #[test]
     fn what_is_no_text_is_refused() {
         for bytes in [&b""[..], b" \n", &[0u8; 40], &[0x1f, 0x8b, 1, 2]] {
-            assert!(Source::decode(bytes).is_err());
+            assert!(SourceText::decode(bytes).is_err());
         }
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_decoded_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-            if let Ok(source) = Source::decode(&bytes) {
+            if let Ok(source) = SourceText::decode(&bytes) {
                 source.lines().for_each(drop);
             }
         }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::error::ImportError;
-use super::format::{Finding, Format, ImportOptions, Imported, Reader};
+use super::format::{ForeignFormat, ImportOptions, Imported, Reader, ResultSpan};
 use super::imported::{ImportedThread, empty_run, fill, preempt_of};
-use super::source::{Shape, Source};
+use super::source::{DocumentShape, SourceText};
 use super::stress_ng_message::{CyclicMessage, cyclic, message, span};
 use super::{BUCKET_LIMIT, THREAD_LIMIT, command_words, quoted};
 use model::keyword::Word;
@@ -14,7 +14,7 @@ use model::text::several;
 use model::units::Nanos;
 use model::vocabulary::Policy;
 
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: ForeignFormat = ForeignFormat {
     id: "stress-ng",
     tool: "stress-ng --cyclic's text",
     versions: "0.15.06, 0.22.01",
@@ -27,7 +27,7 @@ pub(super) const FORMAT: Format = Format {
     reader: Reader::Run(read),
 };
 
-pub(super) const OTHER: Format = Format {
+pub(super) const OTHER: ForeignFormat = ForeignFormat {
     id: "stress-ng-other",
     tool: "stress-ng's output without a result of --cyclic",
     versions: "0.15.06, 0.22.01",
@@ -39,14 +39,14 @@ pub(super) const OTHER: Format = Format {
 };
 
 /// The invocations in a text: those with a result of `--cyclic`, or the others and YAML.
-fn findings(source: &Source, with_result: bool) -> Vec<Finding> {
+fn findings(source: &SourceText, with_result: bool) -> Vec<ResultSpan> {
     struct Open {
         start: usize,
         end: usize,
         has_result: bool,
     }
     let (mut found, mut open): (Vec<Open>, Option<Open>) = (Vec::new(), None);
-    for (index, line) in source.lines().enumerate().filter(|_| source.shape == Shape::Text) {
+    for (index, line) in source.lines().enumerate().filter(|_| source.shape == DocumentShape::Text) {
         if line.text.trim_start().starts_with("stress-ng-version:") {
             found.extend(open.take());
             found.push(Open { start: index, end: index + 1, has_result: false });
@@ -71,7 +71,7 @@ fn findings(source: &Source, with_result: bool) -> Vec<Finding> {
     }
     found.extend(open);
     let wanted = found.into_iter().filter(|open| open.has_result == with_result);
-    wanted.map(|open| Finding::strong(open.start..open.end)).collect()
+    wanted.map(|open| ResultSpan::strong(open.start..open.end)).collect()
 }
 
 /// One instance's messages.
@@ -188,7 +188,7 @@ impl<'a> Instance<'a> {
     }
 }
 
-fn read(source: &Source, finding: &Finding, _: &ImportOptions) -> Result<Imported, ImportError> {
+fn read(source: &SourceText, finding: &ResultSpan, _: &ImportOptions) -> Result<Imported, ImportError> {
     let mut run = empty_run("stress-ng");
     let mut instances: BTreeMap<u64, Instance> = BTreeMap::new();
     let mut method = None;

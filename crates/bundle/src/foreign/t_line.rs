@@ -4,16 +4,16 @@
 use std::collections::BTreeMap;
 
 use super::error::ImportError;
-use super::format::{Finding, Format, Imported, Reader};
+use super::format::{ForeignFormat, Imported, Reader, ResultSpan};
 use super::getopt::command_before;
 use super::imported::{ImportedThread, empty_run, fill};
 use super::rt_tests::{CYCLICDEADLINE, RtTestsTool, SIGNALTEST};
-use super::source::{Shape, Source};
+use super::source::{DocumentShape, SourceText};
 use super::{THREAD_LIMIT, quoted, thread_plan};
 use model::units::{Bare, Nanos, parse_span};
 use model::vocabulary::Quantity;
 
-pub(super) const SIGNALTEST_TEXT: Format = Format {
+pub(super) const SIGNALTEST_TEXT: ForeignFormat = ForeignFormat {
     id: "signaltest-text",
     tool: "signaltest's text",
     versions: "rt-tests 2.4, 2.6, 2.10",
@@ -24,7 +24,7 @@ pub(super) const SIGNALTEST_TEXT: Format = Format {
     reader: Reader::Run(|source, finding, _| read(source, finding, TLineKind::Signal)),
 };
 
-pub(super) const CYCLICDEADLINE_TEXT: Format = Format {
+pub(super) const CYCLICDEADLINE_TEXT: ForeignFormat = ForeignFormat {
     id: "cyclicdeadline-text",
     tool: "cyclicdeadline's text",
     versions: "rt-tests 2.4, 2.6, 2.10",
@@ -98,11 +98,11 @@ fn totals(kind: TLineKind, rest: &str) -> Option<Totals> {
 type Threads = BTreeMap<usize, (u64, u64)>;
 
 /// Blocks of lines: another id of a thread, or fewer cycles, are another run's.
-fn find(source: &Source, kind: TLineKind) -> Vec<Finding> {
-    if source.shape != Shape::Text {
+fn find(source: &SourceText, kind: TLineKind) -> Vec<ResultSpan> {
+    if source.shape != DocumentShape::Text {
         return Vec::new();
     }
-    let mut findings: Vec<Finding> = Vec::new();
+    let mut findings: Vec<ResultSpan> = Vec::new();
     let mut threads = Threads::new();
     for (index, line) in source.lines().enumerate() {
         let Some((thread, id, rest)) = kind.begin(line.text) else { continue };
@@ -112,7 +112,7 @@ fn find(source: &Source, kind: TLineKind) -> Vec<Finding> {
         });
         if is_other || findings.is_empty() {
             threads.clear();
-            findings.push(Finding::strong(index..index + 1));
+            findings.push(ResultSpan::strong(index..index + 1));
         }
         threads.insert(thread, (id, cycles));
         if let Some(finding) = findings.last_mut() {
@@ -123,7 +123,7 @@ fn find(source: &Source, kind: TLineKind) -> Vec<Finding> {
 }
 
 /// Reads the last line of each thread.
-fn read(source: &Source, finding: &Finding, kind: TLineKind) -> Result<Imported, ImportError> {
+fn read(source: &SourceText, finding: &ResultSpan, kind: TLineKind) -> Result<Imported, ImportError> {
     let tool = kind.tool();
     let mut last: BTreeMap<usize, Totals> = BTreeMap::new();
     for line in source.slice(finding.lines.clone()) {

@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 
 use super::error::ImportError;
-use super::format::{Finding, Format, Imported, Reader};
+use super::format::{ForeignFormat, Imported, Reader, ResultSpan};
 use super::getopt::command_before;
 use super::imported::{ImportedThread, empty_run, fill};
 use super::rt_tests::{PMQTEST, PTSEMATEST, RtTestsTool, SIGWAITTEST, SVSEMATEST};
-use super::source::{Line, Shape, Source};
+use super::source::{DocumentShape, SourceText, TextLine};
 use super::{RESULT_LIMIT, THREAD_LIMIT, quoted, thread_plan};
 use model::units::{Bare, CPU_LIMIT, Cpu, Nanos, parse_span};
 
@@ -20,7 +20,7 @@ const CARRIES: &str = "count, least, mean and largest latency, interval and prio
                        both threads of each stayed on one";
 const HIDES: &str = "the program's name, unless the command line precedes it; histogram";
 
-pub(super) const PMQTEST_TEXT: Format = Format {
+pub(super) const PMQTEST_TEXT: ForeignFormat = ForeignFormat {
     id: "pmqtest-text",
     tool: "pmqtest's text",
     versions: VERSIONS,
@@ -31,7 +31,7 @@ pub(super) const PMQTEST_TEXT: Format = Format {
     reader: Reader::Run(|source, finding, _| read(source, finding, &PMQTEST)),
 };
 
-pub(super) const PTSEMATEST_TEXT: Format = Format {
+pub(super) const PTSEMATEST_TEXT: ForeignFormat = ForeignFormat {
     id: "ptsematest-text",
     tool: "ptsematest's text",
     versions: VERSIONS,
@@ -42,7 +42,7 @@ pub(super) const PTSEMATEST_TEXT: Format = Format {
     reader: Reader::Run(|source, finding, _| read(source, finding, &PTSEMATEST)),
 };
 
-pub(super) const SIGWAITTEST_TEXT: Format = Format {
+pub(super) const SIGWAITTEST_TEXT: ForeignFormat = ForeignFormat {
     id: "sigwaittest-text",
     tool: "sigwaittest's text",
     versions: VERSIONS,
@@ -53,7 +53,7 @@ pub(super) const SIGWAITTEST_TEXT: Format = Format {
     reader: Reader::Run(|source, finding, _| read(source, finding, &SIGWAITTEST)),
 };
 
-pub(super) const SVSEMATEST_TEXT: Format = Format {
+pub(super) const SVSEMATEST_TEXT: ForeignFormat = ForeignFormat {
     id: "svsematest-text",
     tool: "svsematest's text",
     versions: VERSIONS,
@@ -142,8 +142,8 @@ fn begins_pair(text: &str) -> bool {
 }
 
 /// Blocks of pairs that may be this program's.
-fn find(source: &Source, tool: &RtTestsTool) -> Vec<Finding> {
-    if source.shape != Shape::Text {
+fn find(source: &SourceText, tool: &RtTestsTool) -> Vec<ResultSpan> {
+    if source.shape != DocumentShape::Text {
         return Vec::new();
     }
     let blocks = blocks(source).into_iter().filter(|(finding, has_timeouts)| {
@@ -162,8 +162,8 @@ fn find(source: &Source, tool: &RtTestsTool) -> Vec<Finding> {
 const UNNAMED: [&RtTestsTool; 3] = [&PTSEMATEST, &SIGWAITTEST, &SVSEMATEST];
 
 /// Blocks of lines, each with whether it has time-outs: another first thread is another run's.
-fn blocks(source: &Source) -> Vec<(Finding, bool)> {
-    let mut blocks: Vec<(Finding, bool)> = Vec::new();
+fn blocks(source: &SourceText) -> Vec<(ResultSpan, bool)> {
+    let mut blocks: Vec<(ResultSpan, bool)> = Vec::new();
     let mut ids: BTreeMap<usize, u64> = BTreeMap::new();
     for (index, line) in source.lines().enumerate() {
         if !begins_pair(line.text) {
@@ -177,7 +177,7 @@ fn blocks(source: &Source) -> Vec<(Finding, bool)> {
             let is_other = ids.get(&pair).is_some_and(|&id| id != state.id && id != 0);
             if is_other || blocks.is_empty() {
                 ids.clear();
-                blocks.push((Finding::strong(index..index), state.has_timeouts));
+                blocks.push((ResultSpan::strong(index..index), state.has_timeouts));
             }
             ids.insert(pair, state.id);
         }
@@ -198,7 +198,7 @@ struct Pairs {
 }
 
 impl Pairs {
-    fn take(&mut self, line: &Line) -> Result<(), ImportError> {
+    fn take(&mut self, line: &TextLine) -> Result<(), ImportError> {
         match parse(line.text) {
             None => {
                 let (number, found) = (line.number, quoted(line.text));
@@ -240,7 +240,7 @@ impl Pairs {
     }
 }
 
-fn read(source: &Source, finding: &Finding, tool: &RtTestsTool) -> Result<Imported, ImportError> {
+fn read(source: &SourceText, finding: &ResultSpan, tool: &RtTestsTool) -> Result<Imported, ImportError> {
     let mut pairs = Pairs::default();
     let mut last = 0;
     for line in source.slice(finding.lines.clone()).filter(|line| begins_pair(line.text)) {

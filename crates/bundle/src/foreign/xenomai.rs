@@ -2,9 +2,9 @@
 
 use super::cobalt::read;
 use super::cobalt_find::{TableMaker, find};
-use super::format::{Format, Reader};
+use super::format::{ForeignFormat, Reader};
 
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: ForeignFormat = ForeignFormat {
     id: "xenomai",
     tool: "Xenomai's latency",
     versions: "2.6.3, 3.0.5, 3.1",

@@ -52,7 +52,7 @@ impl TracedRun<'_> {
             cpus: first.late.cpus(),
             ..Run::default()
         };
-        run.plan.cpus = run.cpus.iter().map(|cpu| cpu.cpu).collect();
+        run.plan.cpus = run.cpus.iter().filter_map(|cpu| cpu.cpu).collect();
         run.plan.expiry = Expiry::Unknown.into();
         let own = || "threads of timerlat, as the tool took their wake-ups apart".to_owned();
         let followed = if took_apart { own() } else { followed(first, question) };
@@ -87,7 +87,7 @@ impl TracedRun<'_> {
 }
 
 fn threshold(first: &FirstPass, question: &TraceQuestion, least: Option<Nanos>) -> (Option<Nanos>, String) {
-    let all: u64 = first.late.cpus().iter().map(|cpu| cpu.cycles).sum();
+    let all: u64 = first.late.cpus().iter().filter_map(|cpu| cpu.cycles).sum();
     let below = least.map(|least| Nanos(least.0 - 1));
     match &question.wakeups {
         WantedWakeups::Over(over) => (Some(*over), "as asked".to_owned()),

@@ -430,7 +430,7 @@ fn user_columns_are_a_quantity_of_their_own() {
 
 /// Shape of a printed histogram: kinds of columns, CPUs, width, buckets, zeros, ns, blanks.
 #[derive(Clone, Debug)]
-struct Shape {
+struct DocumentShape {
     kinds: Vec<&'static str>,
     cpus: Vec<u32>,
     width: u64,
@@ -440,7 +440,7 @@ struct Shape {
     blanks: bool,
 }
 
-fn shapes() -> impl Strategy<Value = Shape> {
+fn shapes() -> impl Strategy<Value = DocumentShape> {
     let kinds = proptest::sample::select(vec![
         vec!["IRQ", "Thr", "Usr"],
         vec!["IRQ", "Thr"],
@@ -451,7 +451,7 @@ fn shapes() -> impl Strategy<Value = Shape> {
     let cpus = proptest::collection::btree_set(0u32..1200, 1..9).prop_map(|set| set.into_iter().collect());
     let width = proptest::sample::select(vec![1u64, 2, 5, 10, 100, 1000]);
     (kinds, cpus, width, 10u64..300, any::<(bool, bool, bool)>()).prop_map(
-        |(kinds, cpus, width, entries, (zeros, nanoseconds, blanks))| Shape {
+        |(kinds, cpus, width, entries, (zeros, nanoseconds, blanks))| DocumentShape {
             kinds,
             cpus,
             width,
@@ -464,7 +464,7 @@ fn shapes() -> impl Strategy<Value = Shape> {
 }
 
 /// The text that rtla prints of these samples, a list per column.
-fn printed(shape: &Shape, columns: &[Vec<u64>]) -> String {
+fn printed(shape: &DocumentShape, columns: &[Vec<u64>]) -> String {
     let blank = if shape.blanks { " " } else { "" };
     let unit = if shape.nanoseconds { "nanoseconds (ns)" } else { "microseconds (us)" };
     let mut text =
