@@ -130,7 +130,8 @@ mod tests {
         #[test]
         fn counts_and_extremes_survive_the_round_trip(sets in sample_sets()) {
             let run = run_of(&sets);
-            let back = crate::foreign::json_read::parse(write(&run, &CyclictestContext::default()).unwrap().as_bytes()).unwrap();
+            let json = write(&run, &CyclictestContext::default()).unwrap();
+            let back = crate::foreign::json_read::parse(json.as_bytes()).unwrap();
             prop_assert_eq!(back.check(), Ok(()));
             prop_assert_eq!(back.cpus.len(), run.cpus.len());
             for (there, here) in back.cpus.iter().zip(&run.cpus) {

@@ -6,7 +6,7 @@ use super::decimal;
 use super::error::ImportError;
 use super::format::{ForeignFormat, ImportOptions, Imported, Reader, ResultSpan};
 use super::imported::{ImportedThread, empty_run, fill, preempt_of};
-use super::json_read::Numbered;
+use super::json_read::NumberedEntries;
 use super::source::{DocumentShape, SourceText};
 use super::{BUCKET_LIMIT, THREAD_LIMIT};
 use model::units::{CPU_LIMIT, Cpu, Nanos};
@@ -30,7 +30,7 @@ const END: Nanos = Nanos::MILLI;
 struct Results {
     version: u32,
     sysinfo: System,
-    cpu: Numbered<Counted>,
+    cpu: NumberedEntries<Counted>,
 }
 
 #[derive(Deserialize)]
@@ -46,7 +46,7 @@ struct System {
 
 #[derive(Deserialize)]
 struct Counted {
-    histogram: Numbered<u64>,
+    histogram: NumberedEntries<u64>,
     count: u64,
     min: u64,
     max: u64,
@@ -78,7 +78,7 @@ fn read(source: &SourceText, _: &ResultSpan, _: &ImportOptions) -> Result<Import
         1000 => Nanos::MICRO,
         other => return Err(ImportError(format!("invalid resolution_in_ns {other}: expected 1 or 1000"))),
     };
-    let Numbered(cpus) = results.cpu;
+    let NumberedEntries(cpus) = results.cpu;
     if cpus.is_empty() || cpus.len() > THREAD_LIMIT {
         let count = cpus.len();
         return Err(ImportError(format!("{count} CPUs in \"cpu\": expected 1 to {THREAD_LIMIT}")));
@@ -103,7 +103,7 @@ fn thread_of(cpu: u64, counted: Counted, unit: Nanos) -> Result<ImportedThread, 
     let number = u32::try_from(cpu).ok().filter(|&n| n < CPU_LIMIT);
     let number =
         number.ok_or_else(|| ImportError(format!("expected the number of a CPU below {CPU_LIMIT}")))?;
-    let Counted { histogram: Numbered(mut buckets), count, min, max, avg } = counted;
+    let Counted { histogram: NumberedEntries(mut buckets), count, min, max, avg } = counted;
     buckets.retain(|bucket| bucket.1 > 0);
     let end = (END.0 / unit.0) as u64;
     let held = buckets.iter().try_fold(0u64, |sum, bucket| sum.checked_add(bucket.1));

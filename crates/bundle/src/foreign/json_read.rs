@@ -18,7 +18,7 @@ use model::vocabulary::Preempt;
 /// The frame that all programs of rt-tests write, around their threads.
 #[derive(serde::Deserialize)]
 #[serde(bound = "T: Deserialize<'de>")]
-pub(super) struct Frame<T> {
+pub(super) struct RtTestsFrame<T> {
     #[serde(rename = "cmdline:", default)]
     pub command_line: String,
     #[serde(rename = "rt_test_version:", default)]
@@ -32,14 +32,14 @@ pub(super) struct Frame<T> {
     num_threads: Option<usize>,
     #[serde(default)]
     pub resolution_in_ns: u32,
-    thread: Option<Numbered<T>>,
+    thread: Option<NumberedEntries<T>>,
     #[serde(default)]
     schema: serde_json::Value,
 }
 
-impl<T: for<'de> Deserialize<'de>> Frame<T> {
+impl<T: for<'de> Deserialize<'de>> RtTestsFrame<T> {
     /// Parses a document of this tool; two errors that the programs write are corrected.
-    pub(super) fn parse(bytes: &[u8], tool: &str) -> Result<Frame<T>, ImportError> {
+    pub(super) fn parse(bytes: &[u8], tool: &str) -> Result<RtTestsFrame<T>, ImportError> {
         serde_json::from_slice(bytes)
             .or_else(|error| serde_json::from_str(&repaired(bytes)).map_err(|_| error))
             .map_err(|error| ImportError(format!("expected {tool}'s JSON: {error}: give the whole file")))
@@ -67,7 +67,7 @@ impl<T: for<'de> Deserialize<'de>> Frame<T> {
 
     /// The threads in the order of their numbers, which are 0 and up.
     pub(super) fn threads(&mut self, tool: &str) -> Result<Vec<T>, ImportError> {
-        let Some(Numbered(threads)) = self.thread.take() else {
+        let Some(NumberedEntries(threads)) = self.thread.take() else {
             let what = format!("the JSON has no \"thread\": expected what {tool} --json writes");
             return Err(ImportError(what));
         };
@@ -97,7 +97,7 @@ struct ReadSysInfo {
 #[derive(serde::Deserialize)]
 struct ReadThread {
     // Since rt-tests 2.7 absent without -h.
-    histogram: Option<Numbered<u64>>,
+    histogram: Option<NumberedEntries<u64>>,
     cycles: u64,
     min: Option<i128>,
     max: Option<i128>,
@@ -139,7 +139,7 @@ pub(super) fn rt_tests_program(source: &SourceText) -> Option<&str> {
 ///
 /// Samples that `cycles` counts and the histogram does not hold are overflows, where there is one.
 pub(super) fn parse(bytes: &[u8]) -> Result<Run, ImportError> {
-    let mut file: Frame<ReadThread> = Frame::parse(bytes, "cyclictest")?;
+    let mut file: RtTestsFrame<ReadThread> = RtTestsFrame::parse(bytes, "cyclictest")?;
     if file.schema.as_str().is_some_and(|schema| schema.starts_with("onbeat.")) {
         return Err(ImportError::new(
             "this is onbeat's own JSON: give the run's directory to report, bounds or compare",
@@ -246,19 +246,19 @@ fn repaired(bytes: &[u8]) -> String {
 }
 
 /// A JSON object whose keys are numbers, ascending, each once.
-pub(super) struct Numbered<V, K = u64>(pub Vec<(K, V)>);
+pub(super) struct NumberedEntries<V, K = u64>(pub Vec<(K, V)>);
 
 /// The number that a key of such an object is.
 pub(super) trait NumberedKey<'de>: Deserialize<'de> + Ord + fmt::Display {}
 
 impl<'de, K: Deserialize<'de> + Ord + fmt::Display> NumberedKey<'de> for K {}
 
-impl<'de, K: NumberedKey<'de>, V: Deserialize<'de>> Deserialize<'de> for Numbered<V, K> {
+impl<'de, K: NumberedKey<'de>, V: Deserialize<'de>> Deserialize<'de> for NumberedEntries<V, K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Entries<V, K>(PhantomData<(K, V)>);
 
         impl<'de, K: NumberedKey<'de>, V: Deserialize<'de>> Visitor<'de> for Entries<V, K> {
-            type Value = Numbered<V, K>;
+            type Value = NumberedEntries<V, K>;
 
             fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
                 f.write_str("an object with numbers as keys")
@@ -272,7 +272,7 @@ impl<'de, K: NumberedKey<'de>, V: Deserialize<'de>> Deserialize<'de> for Numbere
                 entries.sort_by(|one, other| one.0.cmp(&other.0));
                 match entries.windows(2).find(|pair| pair[0].0 == pair[1].0) {
                     Some(pair) => Err(A::Error::custom(format!("the key {} is there twice", pair[0].0))),
-                    None => Ok(Numbered(entries)),
+                    None => Ok(NumberedEntries(entries)),
                 }
             }
         }

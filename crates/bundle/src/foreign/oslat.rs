@@ -11,13 +11,12 @@ use serde::de::{Deserialize, Deserializer, Error};
 use super::error::ImportError;
 use super::format::{ForeignFormat, Imported, Reader};
 use super::getopt::OptionLetters;
-use super::imported::{ImportedThread, fill};
-use super::json_read::{self, Frame, Numbered, cpu_of, mean_of};
+
+use super::json_read::{self, NumberedEntries, RtTestsFrame, cpu_of, mean_of};
+use super::oslat_cores::{OslatCore, fill_cores, fill_priority, micros};
 use super::source::SourceText;
 use super::{oslat_text, quoted};
-use model::run::Run;
-use model::units::{Bare, Cpu, Nanos, parse_span};
-use model::vocabulary::{Policy, Quantity};
+use model::units::{Bare, Nanos, parse_span};
 
 pub(super) const TEXT: ForeignFormat = ForeignFormat {
     id: "oslat-text",
@@ -59,57 +58,6 @@ pub(super) const UNFINISHED: ForeignFormat = ForeignFormat {
 
 const LETTERS: OptionLetters = OptionLetters { valued: "bcCDfmwWT", optional: "" };
 
-/// One CPU's result in nanoseconds.
-#[derive(Default)]
-pub(super) struct OslatCore {
-    pub cpu: Option<Cpu>,
-    /// Rows that are not empty: label and count.
-    pub rows: Vec<(u64, u64)>,
-    pub min: u64,
-    pub max: u64,
-    pub mean: Option<Nanos>,
-    pub duration: Option<Nanos>,
-}
-
-/// Adds the CPUs to the run; the width is that of a row in nanoseconds.
-///
-/// The last row counts as what is beyond the histogram where the largest gap is not in it.
-pub(super) fn fill_cores(run: &mut Run, cores: Vec<OslatCore>, width: u64) -> Result<(), ImportError> {
-    let first = |core: &OslatCore| core.rows.first().map(|row| row.0);
-    // Labels are values up to 2.4, and upper edges of values since.
-    let below = if cores.iter().any(|core| first(core) == Some(core.min)) { 0 } else { width };
-    run.elapsed_ns = cores.iter().filter_map(|core| core.duration).max();
-    let mut threads = Vec::with_capacity(cores.len());
-    for (index, core) in cores.into_iter().enumerate() {
-        let name = core.cpu.map_or_else(|| format!("thread {index}"), |cpu| format!("core {cpu}"));
-        let mut buckets: Vec<(u64, u64)> =
-            core.rows.iter().map(|&(label, count)| (label.saturating_sub(below), count)).collect();
-        let beyond = match buckets.last() {
-            Some(&(lower, count)) if core.max >= lower.saturating_add(width) => Some((lower, count)),
-            Some(_) => None,
-            None if core.rows.is_empty() && core.max == 0 => None,
-            None => return Err(ImportError(format!("{name}: no row holds a gap: give the whole output"))),
-        };
-        if beyond.is_some() {
-            buckets.pop();
-        }
-        threads.push(ImportedThread {
-            cpu: core.cpu,
-            measures: Quantity::Gap.into(),
-            buckets,
-            width,
-            overflows: beyond.map_or(0, |beyond| beyond.1),
-            end: beyond.map(|beyond| beyond.0),
-            min: Some(core.min.into()),
-            max: Some(core.max.into()),
-            mean_ns: core.mean,
-            ..ImportedThread::default()
-        });
-    }
-    fill(run, threads, Nanos(1))?;
-    Ok(())
-}
-
 /// A label of the JSON in nanoseconds: microseconds, with three decimals or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Label {
@@ -133,17 +81,6 @@ impl<'de> Deserialize<'de> for Label {
     }
 }
 
-/// Microseconds with up to three decimals, in nanoseconds.
-pub(super) fn micros(text: &str) -> Option<u64> {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.is_empty() || !is_number(whole) || !is_number(fraction) || fraction.len() > 3 {
-        return None;
-    }
-    let fraction: u64 = format!("{fraction:0<3}").parse().ok()?;
-    whole.parse::<u64>().ok()?.checked_mul(1000)?.checked_add(fraction)
-}
-
 #[derive(serde::Deserialize)]
 struct CoreThread {
     cpu: Option<i64>,
@@ -151,11 +88,11 @@ struct CoreThread {
     max: u64,
     avg: Option<f64>,
     duration: Option<f64>,
-    histogram: Numbered<u64, Label>,
+    histogram: NumberedEntries<u64, Label>,
 }
 
 fn read_json(source: &SourceText) -> Result<Imported, ImportError> {
-    let mut frame: Frame<CoreThread> = Frame::parse(source.text().as_bytes(), "oslat")?;
+    let mut frame: RtTestsFrame<CoreThread> = RtTestsFrame::parse(source.text().as_bytes(), "oslat")?;
     let mut run = frame.run_of("oslat");
     let threads = frame.threads("oslat")?;
     let option = |letter, name| LETTERS.option(&frame.command_line, letter, name);
@@ -185,10 +122,4 @@ fn read_json(source: &SourceText) -> Result<Imported, ImportError> {
     fill_priority(&mut run, option('f', "rtprio").number());
     fill_cores(&mut run, cores, width)?;
     Ok(run.into())
-}
-
-/// oslat runs at SCHED_OTHER unless it is given a priority.
-pub(super) fn fill_priority(run: &mut Run, priority: Option<u32>) {
-    let policy = if priority.is_some() { Policy::Fifo } else { Policy::Other };
-    (run.plan.policy, run.plan.priority) = (policy.into(), Some(priority.unwrap_or(0)));
 }

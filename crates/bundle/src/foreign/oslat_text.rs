@@ -6,7 +6,7 @@ use super::error::ImportError;
 use super::format::{ImportOptions, Imported, ResultSpan};
 use super::imported::empty_run;
 use super::json_read::mean_of;
-use super::oslat::{OslatCore, fill_cores, fill_priority, micros};
+use super::oslat_cores::{OslatCore, fill_cores, fill_priority, micros};
 use super::source::{DocumentShape, SourceText};
 use super::{THREAD_LIMIT, quoted};
 use model::units::{CPU_LIMIT, Cpu, Nanos};

@@ -11,7 +11,7 @@ use super::error::ImportError;
 use super::format::{ForeignFormat, Imported, Reader};
 use super::getopt::{GivenOption, OptionLetters};
 use super::imported::{ImportedThread, fill};
-use super::json_read::{self, Frame, cpu_of, mean_of};
+use super::json_read::{self, RtTestsFrame, cpu_of, mean_of};
 use super::source::SourceText;
 use super::thread_plan;
 
@@ -140,7 +140,7 @@ struct Receiver {
 }
 
 fn read(source: &SourceText, tool: &RtTestsTool) -> Result<Imported, ImportError> {
-    let mut frame: Frame<OtherThread> = Frame::parse(source.text().as_bytes(), tool.name)?;
+    let mut frame: RtTestsFrame<OtherThread> = RtTestsFrame::parse(source.text().as_bytes(), tool.name)?;
     let unit = match frame.resolution_in_ns {
         0 => Nanos::MICRO,
         1 => Nanos(1),

@@ -10,46 +10,14 @@ use model::vocabulary::Quantity;
 use super::error::ImportError;
 use super::format::{ImportOptions, Imported, ResultSpan};
 use super::imported::{ImportedThread, empty_run, fill};
-use super::rtla::refuse;
 use super::rtla_hist_find::{HistLine, LABELS, RtlaColumn, RtlaTable, next_step, parse};
+use super::rtla_hist_table::{RtlaHist, RtlaSummary};
+use super::rtla_shared::refuse;
 use super::source::{SourceText, TextLine};
-use super::{BUCKET_LIMIT, quoted, rtla, rtla_command, rtla_hist_check as check, rtla_width as width, unit};
+use super::{
+    BUCKET_LIMIT, quoted, rtla_command, rtla_hist_check as check, rtla_shared, rtla_width as width, unit,
+};
 use model::text::several;
-
-/// A number of the summary in thousandths; none where rtla prints `-`.
-pub(super) type Summary = Option<u128>;
-
-/// A labelled line: its number in the file, and its values.
-pub(super) type Labelled<T> = Option<(usize, Vec<T>)>;
-
-/// The content of the lines before anything is concluded.
-#[derive(Debug, Default)]
-pub(super) struct RtlaHist {
-    heading: Option<RtlaTable>,
-    unit: Option<Nanos>,
-    elapsed: Option<Nanos>,
-    loss: Option<String>,
-    /// The line of the columns' names.
-    pub head: usize,
-    pub columns: Vec<RtlaColumn>,
-    /// Non-empty buckets by column.
-    pub buckets: Vec<Vec<(u64, u64)>>,
-    held: usize,
-    pub rows: u64,
-    /// The last row's number, and the greatest common divisor of all of them.
-    pub last: u64,
-    pub distance: u64,
-    step: u8,
-    pub over: Labelled<u64>,
-    /// `count:` to `max:`.
-    pub summary: [Labelled<Summary>; 4],
-    /// Names in `ALL:`, and its `count:` to `max:`.
-    pub kinds: Labelled<String>,
-    pub all: [Labelled<Summary>; 4],
-    passed: u64,
-    /// The last line.
-    pub end: usize,
-}
 
 /// Reads the block.
 pub(super) fn read(
@@ -65,7 +33,7 @@ pub(super) fn read(
     };
     let name =
         if lines.find_map(is_osnoise) == Some(true) { "rtla osnoise hist" } else { "rtla timerlat hist" };
-    read_block(source, finding, options, name).map_err(|error| rtla::of_tool(name, error))
+    read_block(source, finding, options, name).map_err(|error| rtla_shared::of_tool(name, error))
 }
 
 fn read_block(
@@ -101,7 +69,7 @@ fn read_block(
     let mut threads = hist.threads(&shape, unit);
     threads.iter_mut().for_each(|thread| thread.interval = interval);
     fill(&mut run, threads, unit)?;
-    rtla::describe(&mut run, source, finding.lines.end, hist.elapsed, hist.loss.as_deref());
+    rtla_shared::describe(&mut run, source, finding.lines.end, hist.elapsed, hist.loss.as_deref());
     let unit_name = if unit == Nanos(1) { "ns" } else { "us" };
     if hist.unit.is_none() && command.is_none() && !options.nanoseconds {
         run.plan
@@ -132,7 +100,7 @@ impl RtlaHist {
                 };
                 self.unit = Some(stated);
             }
-            HistLine::Elapsed(text) => self.elapsed = rtla::elapsed(text),
+            HistLine::Elapsed(text) => self.elapsed = rtla_shared::elapsed(text),
             HistLine::Columns(columns, _) => {
                 self.head = number;
                 self.buckets = vec![Vec::new(); columns.len()];
@@ -265,7 +233,7 @@ impl RtlaHist {
     }
 
     /// A value of the summary of a column.
-    pub(super) fn value(&self, label: usize, column: usize) -> Summary {
+    pub(super) fn value(&self, label: usize, column: usize) -> RtlaSummary {
         self.summary.get(label)?.as_ref()?.1.get(column).copied()?
     }
 
@@ -275,7 +243,7 @@ impl RtlaHist {
     }
 
     fn threads(&mut self, shape: &width::HistShape, unit: Nanos) -> Vec<ImportedThread> {
-        let whole = |value: Summary| value.and_then(|value| i128::try_from(value / 1000).ok());
+        let whole = |value: RtlaSummary| value.and_then(|value| i128::try_from(value / 1000).ok());
         let buckets = std::mem::take(&mut self.buckets);
         let threads = self.columns.iter().zip(buckets).enumerate().map(|(index, (column, buckets))| {
             let mean = self.value(2, index).and_then(|mean| mean.checked_mul(unit.0.unsigned_abs().into()));

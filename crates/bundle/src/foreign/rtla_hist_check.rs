@@ -1,15 +1,15 @@
 //! Facts that rtla's histogram states twice, against each other.
 
 use super::error::ImportError;
-use super::rtla::refuse;
-use super::rtla_hist::{RtlaHist, Summary};
 use super::rtla_hist_find::{LABELS, RtlaTable};
+use super::rtla_hist_table::{RtlaHist, RtlaSummary};
+use super::rtla_shared::refuse;
 use super::rtla_width::HistShape;
 use model::vocabulary::Quantity;
 
 /// A number with up to three digits behind the point, in thousandths; none within for `-`. None
 /// where it is no number.
-pub(super) fn thousandths(word: &str) -> Option<Summary> {
+pub(super) fn thousandths(word: &str) -> Option<RtlaSummary> {
     if word == "-" {
         return Some(None);
     }
@@ -167,7 +167,10 @@ pub(super) fn all(hist: &RtlaHist) -> Result<(), ImportError> {
 }
 
 /// True where the average may be the one of these counts and averages, whose fractions were cut off.
-fn average_fits<I: Iterator<Item = (Summary, Summary)>>(all: Summary, parts: impl Fn() -> I) -> bool {
+fn average_fits<I: Iterator<Item = (RtlaSummary, RtlaSummary)>>(
+    all: RtlaSummary,
+    parts: impl Fn() -> I,
+) -> bool {
     let sum = |more: u128| {
         parts().try_fold((0u128, 0u128), |(total, sum), (count, avg)| {
             let count = count? / 1000;

@@ -5,7 +5,7 @@ use model::vocabulary::Quantity;
 
 use super::THREAD_LIMIT;
 use super::format::ResultSpan;
-use super::rtla::{TABLE_GAP, is_loss, is_stop};
+use super::rtla_shared::{TABLE_GAP, is_loss, is_stop};
 use super::source::{DocumentShape, SourceText};
 
 /// The table that a block is.

@@ -7,12 +7,12 @@ use model::vocabulary::Quantity;
 use super::error::ImportError;
 use super::format::{ImportOptions, Imported, ResultSpan};
 use super::imported::{ImportedThread, empty_run, fill};
-use super::rtla::refuse;
 use super::rtla_hist_find::RtlaTable;
+use super::rtla_shared::refuse;
 pub(super) use super::rtla_top_lines::TopKind;
 use super::rtla_top_lines::{TopRow, TopTable, scan};
 use super::source::{DocumentShape, SourceText};
-use super::{rtla, rtla_command};
+use super::{rtla_command, rtla_shared};
 
 /// The groups of a row, from the left.
 const GROUPS: [Quantity; 3] = [Quantity::Irq, Quantity::Wakeup, Quantity::User];
@@ -124,7 +124,7 @@ pub(super) fn read_timerlat(
         check_timerlat(&update.0)?;
         Ok(update)
     });
-    let (table, remarks) = update.map_err(|error| rtla::of_tool(name, error))?;
+    let (table, remarks) = update.map_err(|error| rtla_shared::of_tool(name, error))?;
     let command = rtla_command::before(source, finding.lines.start, RtlaTable::Timerlat, "top");
     let mut run = empty_run(name);
     if let Some(command) = &command {
@@ -165,7 +165,7 @@ pub(super) fn read_timerlat(
         }
     });
     fill(&mut run, threads.collect(), unit)?;
-    rtla::describe(&mut run, source, finding.lines.end, table.elapsed, table.loss.as_deref());
+    rtla_shared::describe(&mut run, source, finding.lines.end, table.elapsed, table.loss.as_deref());
     Ok(Imported { run, remarks, ..Imported::default() })
 }
 
@@ -227,7 +227,7 @@ pub(super) fn read_osnoise(
         check_osnoise(&update.0)?;
         Ok(update)
     });
-    let (table, remarks) = update.map_err(|error| rtla::of_tool("rtla osnoise top", error))?;
+    let (table, remarks) = update.map_err(|error| rtla_shared::of_tool("rtla osnoise top", error))?;
     let is_hardware = table.width < 10;
     let command = rtla_command::before(source, finding.lines.start, RtlaTable::Osnoise, "top");
     let mut run = empty_run(if is_hardware { "rtla hwnoise" } else { "rtla osnoise top" });
@@ -243,7 +243,7 @@ pub(super) fn read_osnoise(
     });
     fill(&mut run, threads.collect(), table.unit.unwrap_or(Nanos::MICRO))?;
     fill_shares(&mut run, &table);
-    rtla::describe(&mut run, source, finding.lines.end, table.elapsed, table.loss.as_deref());
+    rtla_shared::describe(&mut run, source, finding.lines.end, table.elapsed, table.loss.as_deref());
     let sources = SOURCES.iter().filter(|source| source.0 < table.width).map(|(at, name)| {
         let sum = table.rows.iter().fold(0u64, |sum, row| sum.saturating_add(row.cells[*at].unwrap_or(0)));
         format!("{sum} {name}")

@@ -2,7 +2,7 @@
 
 use model::units::{Cpu, Nanos};
 
-use super::rtla::{TABLE_GAP, elapsed, is_loss, is_stop};
+use super::rtla_shared::{TABLE_GAP, elapsed, is_loss, is_stop};
 use super::source::{SourceText, TextLine};
 use super::{THREAD_LIMIT, quoted, unit};
 

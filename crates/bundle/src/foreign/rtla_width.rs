@@ -5,10 +5,10 @@
 //! column's largest latency is within its last row, or, with samples beyond, behind the end.
 
 use super::error::ImportError;
-use super::rtla::refuse;
 use super::rtla_command::RtlaCommand;
-use super::rtla_hist::RtlaHist;
 use super::rtla_hist_find::RtlaTable;
+use super::rtla_hist_table::RtlaHist;
+use super::rtla_shared::refuse;
 
 /// rtla takes no wider buckets (`-b`) and no fewer of them (`-E`).
 const WIDTH_LIMIT: u64 = 999_999;

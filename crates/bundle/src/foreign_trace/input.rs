@@ -73,12 +73,12 @@ impl Read for FromPlace<'_> {
 }
 
 /// Numbers and texts one after the other.
-pub struct Values<R> {
+pub struct TraceValues<R> {
     pub reader: R,
     pub order: ByteOrder,
 }
 
-impl<R: Read> Values<R> {
+impl<R: Read> TraceValues<R> {
     pub fn exact<const N: usize>(&mut self) -> Result<[u8; N], TraceError> {
         let mut bytes = [0; N];
         self.reader.read_exact(&mut bytes).map_err(TraceError::of_read)?;

@@ -1,9 +1,11 @@
-use super::*;
+//! Real output of rtla 6.12 and 7.3 against its own totals.
+
+use crate::foreign::rtla_shared::elapsed;
 use crate::foreign::testing::import_one;
 use crate::foreign::{ImportOptions, Imported, import};
-use model::run::CpuRun;
-use model::units::Cpu;
-use model::vocabulary::{IdleStates, Quantity};
+use model::run::{CpuRun, Run};
+use model::units::{Cpu, Nanos};
+use model::vocabulary::{Ended, IdleStates, IntegrityKind, Quantity};
 use proptest::prelude::*;
 
 macro_rules! fixtures {

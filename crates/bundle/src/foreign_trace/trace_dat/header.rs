@@ -8,7 +8,7 @@ use std::io::Read;
 
 use super::packed::Unpacker;
 use crate::foreign_trace::TraceError;
-use crate::foreign_trace::input::{TraceInput, Values};
+use crate::foreign_trace::input::{TraceInput, TraceValues};
 use trace::byte_order::ByteOrder;
 use trace::catalog::{self, EventSpec};
 
@@ -126,9 +126,9 @@ impl DatHeader {
     fn begin(
         input: &TraceInput,
         offset: u64,
-    ) -> Result<(DatHeader, String, Values<impl Read + '_>), TraceError> {
+    ) -> Result<(DatHeader, String, TraceValues<impl Read + '_>), TraceError> {
         let order = ByteOrder { big: false, long: 8 };
-        let mut values = Values { reader: input.from(offset), order };
+        let mut values = TraceValues { reader: input.from(offset), order };
         if values.exact::<10>()? != *MAGIC {
             return Err(TraceError::corrupt("no description of its events"));
         }
@@ -163,7 +163,7 @@ impl DatHeader {
     }
 
     /// The formats of events and the kernel's names, as they stand one after the other.
-    fn descriptions(&mut self, values: &mut Values<impl Read>) -> Result<(), TraceError> {
+    fn descriptions(&mut self, values: &mut TraceValues<impl Read>) -> Result<(), TraceError> {
         self.header_info(values)?;
         self.ftrace_events(values)?;
         self.event_formats(values)?;
@@ -171,7 +171,11 @@ impl DatHeader {
         self.printk(values)
     }
 
-    fn version_6(&mut self, values: &mut Values<impl Read>, input: &TraceInput) -> Result<(), TraceError> {
+    fn version_6(
+        &mut self,
+        values: &mut TraceValues<impl Read>,
+        input: &TraceInput,
+    ) -> Result<(), TraceError> {
         self.descriptions(values)?;
         let cmdlines = values.u64()?;
         values.skip(cmdlines)?;
@@ -206,7 +210,7 @@ impl DatHeader {
         let top = self.buffer_6(values, "", cpus)?;
         self.buffers.push(top);
         for (place, name) in instances {
-            let mut values = Values { reader: input.from(place), order: self.order };
+            let mut values = TraceValues { reader: input.from(place), order: self.order };
             if values.exact::<10>()? == *b"flyrecord\0" {
                 let instance = self.buffer_6(&mut values, name.trim_end_matches('\0'), cpus)?;
                 self.buffers.push(instance);
@@ -218,7 +222,7 @@ impl DatHeader {
     /// A list of places, and behind it the clock, which the first versions did not write.
     fn buffer_6(
         &self,
-        values: &mut Values<impl Read>,
+        values: &mut TraceValues<impl Read>,
         name: &str,
         cpus: u32,
     ) -> Result<DatBuffer, TraceError> {
@@ -245,7 +249,7 @@ impl DatHeader {
         Ok(())
     }
 
-    pub fn header_info(&mut self, values: &mut Values<impl Read>) -> Result<(), TraceError> {
+    pub fn header_info(&mut self, values: &mut TraceValues<impl Read>) -> Result<(), TraceError> {
         if values.text(TEXT_LIMIT)? != "header_page" {
             return Err(TraceError::corrupt("no header_page"));
         }
@@ -256,7 +260,7 @@ impl DatHeader {
         sized_text(values, FORMAT_LIMIT).map(drop)
     }
 
-    pub fn ftrace_events(&mut self, values: &mut Values<impl Read>) -> Result<(), TraceError> {
+    pub fn ftrace_events(&mut self, values: &mut TraceValues<impl Read>) -> Result<(), TraceError> {
         for _ in 0..counted(values, EVENT_LIMIT)? {
             let format = sized_text(values, FORMAT_LIMIT)?;
             self.add("ftrace", format);
@@ -264,7 +268,7 @@ impl DatHeader {
         Ok(())
     }
 
-    pub fn event_formats(&mut self, values: &mut Values<impl Read>) -> Result<(), TraceError> {
+    pub fn event_formats(&mut self, values: &mut TraceValues<impl Read>) -> Result<(), TraceError> {
         for _ in 0..counted(values, SYSTEM_LIMIT)? {
             let system = values.text(TEXT_LIMIT)?;
             for _ in 0..counted(values, EVENT_LIMIT)? {
@@ -275,13 +279,13 @@ impl DatHeader {
         Ok(())
     }
 
-    pub fn kallsyms(&mut self, values: &mut Values<impl Read>) -> Result<(), TraceError> {
+    pub fn kallsyms(&mut self, values: &mut TraceValues<impl Read>) -> Result<(), TraceError> {
         let length = values.u32()?;
         self.kallsyms = values.bytes(u64::from(length), NAMES_LIMIT)?;
         Ok(())
     }
 
-    pub fn printk(&mut self, values: &mut Values<impl Read>) -> Result<(), TraceError> {
+    pub fn printk(&mut self, values: &mut TraceValues<impl Read>) -> Result<(), TraceError> {
         let length = values.u32()?;
         let text = values.bytes(u64::from(length), NAMES_LIMIT)?;
         self.printk = String::from_utf8_lossy(&text).into_owned();
@@ -305,19 +309,19 @@ impl DatHeader {
 }
 
 /// Where the data of CPUs numbered from 0 are.
-fn cpu_places(values: &mut Values<impl Read>, cpus: u32) -> Result<Vec<CpuData>, TraceError> {
+fn cpu_places(values: &mut TraceValues<impl Read>, cpus: u32) -> Result<Vec<CpuData>, TraceError> {
     if cpus > model::units::CPU_LIMIT {
         return Err(TraceError::corrupt("more CPUs than a kernel has"));
     }
     (0..cpus).map(|cpu| Ok(CpuData { cpu, offset: values.u64()?, size: values.u64()? })).collect()
 }
 
-fn counted(values: &mut Values<impl Read>, limit: u32) -> Result<u32, TraceError> {
+fn counted(values: &mut TraceValues<impl Read>, limit: u32) -> Result<u32, TraceError> {
     let count = values.u32()?;
     if count <= limit { Ok(count) } else { Err(TraceError::corrupt("more events than a kernel has")) }
 }
 
-fn sized_text(values: &mut Values<impl Read>, limit: u64) -> Result<String, TraceError> {
+fn sized_text(values: &mut TraceValues<impl Read>, limit: u64) -> Result<String, TraceError> {
     let length = values.u64()?;
     Ok(String::from_utf8_lossy(&values.bytes(length, limit)?).into_owned())
 }

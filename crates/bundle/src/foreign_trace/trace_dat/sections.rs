@@ -6,7 +6,7 @@ use std::io::Cursor;
 
 use super::header::{CpuData, DatBuffer, DatHeader, NAMES_LIMIT, option_number};
 use crate::foreign_trace::TraceError;
-use crate::foreign_trace::input::{TraceInput, Values};
+use crate::foreign_trace::input::{TraceInput, TraceValues};
 
 /// The section's content is compressed.
 const COMPRESSED: u16 = 1;
@@ -77,7 +77,7 @@ fn section(
     header: &mut DatHeader,
     input: &TraceInput,
     offset: u64,
-) -> Result<Values<Cursor<Vec<u8>>>, TraceError> {
+) -> Result<TraceValues<Cursor<Vec<u8>>>, TraceError> {
     let order = header.order;
     let head = input.bytes(offset, HEAD as usize)?;
     let flags = order.u16(&head, 2).unwrap_or_default();
@@ -97,7 +97,7 @@ fn section(
         header.unpacker.unpack(&packed, within(of(4))?, &mut content)?;
         content
     };
-    Ok(Values { reader: Cursor::new(content), order })
+    Ok(TraceValues { reader: Cursor::new(content), order })
 }
 
 /// Where the events of a tracing instance are.
@@ -105,7 +105,7 @@ fn buffer(header: &mut DatHeader, input: &TraceInput, data: &[u8]) -> Result<(),
     if header.buffers.len() >= MAX_BUFFERS {
         return Err(TraceError::corrupt("more tracing instances than a file has"));
     }
-    let mut values = Values { reader: data, order: header.order };
+    let mut values = TraceValues { reader: data, order: header.order };
     let place = values.u64()?;
     let (name, clock) = (values.text(TEXT_LIMIT)?, values.text(TEXT_LIMIT)?);
     let (page_size, count) = (values.u32()?, values.u32()?);
@@ -117,7 +117,7 @@ fn buffer(header: &mut DatHeader, input: &TraceInput, data: &[u8]) -> Result<(),
     }
     let flags = header.order.u16(&input.bytes(place, HEAD as usize)?, 2).unwrap_or_default();
     let packed = flags & COMPRESSED != 0;
-    let cpu = |values: &mut Values<&[u8]>| {
+    let cpu = |values: &mut TraceValues<&[u8]>| {
         Ok(CpuData { cpu: values.u32()?, offset: values.u64()?, size: values.u64()? })
     };
     let cpus = (0..count).map(|_| cpu(&mut values)).collect::<Result<Vec<_>, TraceError>>()?;

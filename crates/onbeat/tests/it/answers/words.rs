@@ -80,7 +80,7 @@ fn what_is_kept_is_named_as_a_shell_reads_it() {
     let name = "it's a\u{1b}[31m run";
     let list = place.text("hist.txt", "000010 000005\n000011 000003\n");
     let into = place.path(name);
-    let output = onbeat(&["import", &list, "-i", "1000", "-o", &into]);
+    let output = onbeat(&["import", &list, "--as", "cyclictest", "-i", "1000", "-o", &into]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(!text.replace('\n', "").chars().any(model::text::steers), "{text:?}");
     let (_, word) = text.trim_end().rsplit_once("kept in ").unwrap();
@@ -113,7 +113,7 @@ fn a_refusal_of_the_command_line_is_one_sentence() {
 #[test]
 fn an_import_without_a_histogram_says_so() {
     let place = Place::new();
-    let json = r#"{"num_threads":1,"resolution_in_ns":0,"thread":{"0":{"histogram":{},"cycles":4945,"min":3,"max":80,"avg":9.0,"cpu":0}}}"#;
+    let json = r#"{"cmdline:":"cyclictest -q","num_threads":1,"resolution_in_ns":0,"thread":{"0":{"histogram":{},"cycles":4945,"min":3,"max":80,"avg":9.0,"cpu":0}}}"#;
     let output = onbeat(&["import", &place.text("ct.json", json), "-o", &place.path("run")]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("without a histogram") && !text.contains("beyond"), "{text}");
