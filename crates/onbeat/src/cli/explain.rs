@@ -27,7 +27,7 @@ use trace::late_wakeups::{WantedThreads, WantedWakeups};
 #[derive(clap::Args)]
 #[command(
     mut_arg("json", |arg| arg.help("Write the run with its explanation as JSON; `-` is standard output, which then holds nothing else")),
-    after_help = "Examples:\n  onbeat explain                               the newest hunt\n  onbeat explain --spike 17                    one spike of it\n  onbeat explain run --json explained.json\n  onbeat explain run --perfetto spikes.json    open it in ui.perfetto.dev\n  onbeat explain trace.dat --over 100us        what trace-cmd recorded\n  onbeat explain trace.txt --victim robot      a text of ftrace, one thread's wake-ups"
+    after_help = "Examples:\n  onbeat explain                               the newest hunt\n  onbeat explain --spike 17                    one spike of it\n  onbeat explain run --json explained.json\n  onbeat explain run --perfetto spikes.json    open it in ui.perfetto.dev\n  onbeat explain trace.dat --over 100us        what trace-cmd recorded\n  onbeat explain trace.txt --victim robot      one thread, in ftrace's text"
 )]
 pub struct Args {
     /// A bundle of `onbeat hunt`, by default the newest of this user's; or a trace: trace.dat of
@@ -76,14 +76,13 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
                 }
             })?
         }
-        None if args.over.is_some() || args.victim.is_some() || args.mark.is_some() => {
-            return Err(Failure::usage(format!(
-                "--over, --victim and --mark are for traces of other tools, and {shown} is a bundle: \
-                 leave them out"
-            )));
-        }
         None => study::explain::open(&chosen.path)?,
     };
+    if traced.is_none() && (args.over.is_some() || args.victim.is_some() || args.mark.is_some()) {
+        return Err(Failure::usage(format!(
+            "--over, --victim and --mark are for traces of other tools, and {shown} is a bundle: leave them out"
+        )));
+    }
     if !args.output.quiet {
         remarks.iter().for_each(|own| remark(&format!("onbeat: {shown}: {own}")));
     }

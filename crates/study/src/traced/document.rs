@@ -114,7 +114,9 @@ fn followed(first: &FirstPass, question: &TraceQuestion) -> String {
 
 fn missing(facts: &TraceFacts) -> impl Iterator<Item = &'static (&'static [&'static str], &'static str)> {
     let has = |event: &str| facts.events.iter().any(|own| own == event);
-    EVIDENCE.iter().filter(move |(events, _)| !events.iter().any(|event| has(event)))
+    // Where an event has no begin either, that is what is said.
+    let begins = move |event: &str| event.strip_suffix("_exit").is_none_or(|of| has(&format!("{of}_entry")));
+    EVIDENCE.iter().filter(move |(events, _)| !events.iter().any(|event| has(event)) && begins(events[0]))
 }
 
 /// What the trace lacks, a sentence each.

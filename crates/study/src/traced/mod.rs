@@ -72,7 +72,7 @@ pub fn explain_trace(
     let facts = trace.facts();
     let host = host_of(&facts);
     let found = first.late.found();
-    let by_tool = if found.is_empty() { trace.explained() } else { Vec::default() };
+    let by_tool = if found.is_empty() { trace.explained() } else { Vec::new() };
     let took_apart = !by_tool.is_empty();
     if first.late.cpus().is_empty() && !took_apart {
         return Err(Failure::usage(format!("{}: {}", quoted(path), nothing(&facts, question))));
