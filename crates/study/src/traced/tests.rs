@@ -1,4 +1,4 @@
-//! Real traces of a busy thread under SCHED_FIFO 90 before cyclictest's: it is named in all of them.
+//! Real traces of a busy thread under SCHED_FIFO 90 before cyclictest's: all of them name it.
 
 use super::*;
 use std::path::PathBuf;

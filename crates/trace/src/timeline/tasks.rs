@@ -48,8 +48,9 @@ impl Tasks {
         tasks
     }
 
-    /// Takes a thread for what it was when its CPU was taken, where it has raised its priority since
-    /// it came: no event says when, and before that a real-time thread would have preempted it.
+    /// Takes a thread for what it was when its CPU was taken, where it has raised its priority
+    /// since it came: no event says when, and before that a real-time thread would have preempted
+    /// it.
     fn raised(&mut self, came: i64, left: Task) {
         let seen = self.0.entry(left.pid).or_default();
         // Named since it came it was told apart.
