@@ -47,9 +47,10 @@ impl RecentEvents {
         if event.time < needed && matches!(event.what, What::Switch { .. }) {
             self.held -= cpu.keep_last();
         }
-        if self.held > MAX_HELD
-            && let Some(fullest) = self.cpus.values_mut().max_by_key(|cpu| cpu.events.len())
-        {
+        if self.held <= MAX_HELD {
+            return;
+        }
+        if let Some(fullest) = self.cpus.values_mut().max_by_key(|cpu| cpu.events.len()) {
             fullest.events.pop_front();
             self.held -= 1;
         }

@@ -147,8 +147,13 @@ pub fn open(path: &Path) -> Result<Box<dyn ForeignTrace>, TraceError> {
         return Ok(Box::new(perf_data::PerfData::open(input)?));
     }
     let text = String::from_utf8_lossy(&head);
+    // Behind the screens of `rtla timerlat top` it may be far from the begin.
+    let behind = text.contains("Timer Latency");
     if auto_analysis::recognise(&text) {
         return Ok(Box::new(auto_analysis::AutoAnalysis::open(&input)?));
+    }
+    if let Some(Ok(analysis)) = behind.then(|| auto_analysis::AutoAnalysis::open(&input)) {
+        return Ok(Box::new(analysis));
     }
     if ftrace_text::recognise(&text) {
         return Ok(Box::new(ftrace_text::FtraceText::open(input, &text)?));

@@ -86,6 +86,10 @@ fn real_files_have_the_events_that_their_own_tools_count() {
         assert!(read.facts.events.contains(&"sched:sched_waking".to_owned()), "{name}");
     }
     assert_eq!(read(file("auto-analysis.txt")).expect("read").explained, 1);
+    let screens =
+        "                     Timer Latency\n  0 00:00:10   |   IRQ Timer Latency (us)\n".repeat(2_000);
+    let behind = [screens.as_bytes(), file("auto-analysis.txt")].concat();
+    assert_eq!(read(&behind).expect("read").explained, 1);
     assert!(read(file("timerlat_trace.txt")).expect("read").explained > 10);
 }
 

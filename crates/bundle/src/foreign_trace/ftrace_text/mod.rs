@@ -198,9 +198,8 @@ impl Pending {
     }
 
     fn frame(&mut self, frame: &str, names: &mut Interned) {
-        if let Some(Event { what: What::Stack { frames, .. }, .. }) = &mut self.stack
-            && frames.len() < MAX_FRAMES
-        {
+        let Some(Event { what: What::Stack { frames, .. }, .. }) = &mut self.stack else { return };
+        if frames.len() < MAX_FRAMES {
             // The address of the instruction behind the call.
             frames.push(names.function(frame) + 1);
         }

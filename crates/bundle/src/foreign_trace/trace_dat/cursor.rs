@@ -190,9 +190,8 @@ pub fn merge(
         let cursor = &mut cursors[at];
         loop {
             cursor.peek(by, reading)?;
-            if let Some((time, count)) = cursor.lost.take()
-                && sink(TraceStep::Lost(cursor.cpu, time, count)).is_break()
-            {
+            let lost = cursor.lost.take().map(|(time, count)| TraceStep::Lost(cursor.cpu, time, count));
+            if lost.is_some_and(|lost| sink(lost).is_break()) {
                 return Ok(());
             }
             let Some(event) = cursor.events.get(cursor.next) else { break };
