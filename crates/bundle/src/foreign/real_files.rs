@@ -115,7 +115,8 @@ fn a_log_without_a_block_is_refused() {
 #[test]
 fn copies_of_a_terminal_are_read() {
     let block = "# /dev/cpu_dma_latency set to 0us\n# Histogram\n000002 001000\t000900\n\
-        000008 000001\t000000\n000009 000000\t000001\n# Total: 000001001 000000901\n# Min Latencies: 00002 00002\n\
+        000008 000001\t000000\n000009 000000\t000001\n# Total: 000001001 000000901\n\
+        # Min Latencies: 00002 00002\n\
         # Avg Latencies: 00002 00002\n# Max Latencies: 00008 00009\n# Histogram Overflows: 00000 00000\n\
         # Histogram Overflow at cycle number:\n# Thread 0:\n# Thread 1:\n";
     let expected = [(Some(1001), Some(2), Some(8)), (Some(901), Some(2), Some(9))];

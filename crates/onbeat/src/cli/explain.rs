@@ -80,7 +80,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     };
     if traced.is_none() && (args.over.is_some() || args.victim.is_some() || args.mark.is_some()) {
         return Err(Failure::usage(format!(
-            "--over, --victim and --mark are for traces of other tools, and {shown} is a bundle: leave them out"
+            "{shown} is a bundle: leave out --over, --victim and --mark, which are for other tools' traces"
         )));
     }
     if !args.output.quiet {
