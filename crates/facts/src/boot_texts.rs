@@ -17,7 +17,7 @@ use host::MachineFiles;
 use host::access::redact;
 use model::fact::Fact;
 
-/// Where configurations are, best first: `*` stands for any name of a folder or a file's end.
+/// The places of configurations, best first: `*` stands for any name of a folder or a file's end.
 const CONFIGS: [&[&str]; 3] = [
     &["/boot/config-*", "/boot/config", "/boot/config.gz", "/config-*", "/.config", "/config", "/config.gz"],
     &["/usr/lib/modules/*/config", "/lib/modules/*/config", "/usr/lib/modules/*/build/.config"],
@@ -34,12 +34,12 @@ const GRUB_ENVIRONMENT: [&str; 3] = ["/boot/grub2/grubenv", "/boot/grub/grubenv"
 const TEXT_LIMIT: u64 = 256 << 10;
 const FILES_LIMIT: usize = 64;
 
-/// What is known of a kernel that does not run.
+/// The known texts of a kernel that does not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BootTexts {
     /// Its configuration.
     pub kconfig: Option<Kconfig>,
-    /// What its command line will be.
+    /// Its future command line.
     pub cmdline: Fact<Cmdline>,
 }
 
@@ -49,7 +49,7 @@ impl Default for BootTexts {
     }
 }
 
-/// What a file system says of the kernel that it is for, and the files that say it.
+/// The texts of a file system about the kernel that it is for, and the files that hold them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FoundTexts {
     pub kconfig: Option<(String, KconfigFile)>,
@@ -80,13 +80,13 @@ impl fmt::Display for ConfigSearchError {
     }
 }
 
-/// Whether a file system is that of a running machine, or a copy that has what its kernel said.
+/// True for the file system of a running machine, or a copy that has what its kernel said.
 pub fn is_running(tree: &MachineFiles) -> bool {
     let has = |dir| tree.list_as_it_is(dir).known().is_some_and(|names| !names.is_empty());
     has("/proc") || has("/sys")
 }
 
-/// Whether a file system is that of a whole system, and not only some of its texts.
+/// True for the file system of a whole system, and not only some of its texts.
 pub fn is_system(tree: &MachineFiles) -> bool {
     let marks = ["/etc/os-release", "/usr/lib/os-release", "/etc/passwd"];
     marks.iter().any(|path| tree.size(path).known().is_some())
@@ -125,7 +125,8 @@ fn matching(tree: &MachineFiles, pattern: &str) -> Vec<String> {
     names.filter(|name| name.starts_with(prefix)).map(|name| format!("{dir}/{name}{after}")).collect()
 }
 
-/// What a file system's boot loader hands to the kernel: the first of its texts that says it.
+/// The command line that a file system's boot loader hands to the kernel: of the first of its texts
+/// that says it.
 pub fn find_cmdline(tree: &MachineFiles) -> Option<(String, Fact<String>)> {
     let read = |path: &str| {
         let bytes = tree.read_as_it_is(path, TEXT_LIMIT);
@@ -185,8 +186,8 @@ fn grub_defaults(
 }
 
 impl FoundTexts {
-    /// What is known of the kernel from these: a command line that is built in is a part of what it
-    /// gets (`CONFIG_CMDLINE`).
+    /// The texts of the kernel by these: a command line that is built in is a part of what it gets
+    /// (`CONFIG_CMDLINE`).
     pub fn texts(&self) -> BootTexts {
         let kconfig = self.kconfig.as_ref().map(|(_, file)| file.config.clone());
         let handed = self.cmdline.as_ref().map_or(Fact::NotRunning, |(_, line)| line.clone());
@@ -204,7 +205,7 @@ impl FoundTexts {
     }
 }
 
-/// How a command line that is built in and that of the boot loader go together.
+/// The way in which a command line that is built in and that of the boot loader go together.
 enum BuiltIn {
     /// The loader's is ignored.
     Forced(String),

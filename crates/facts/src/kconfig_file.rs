@@ -19,7 +19,7 @@ use model::vocabulary::Preempt;
 pub struct KconfigFile {
     pub config: Kconfig,
     /// It has the kernel's heading, and not the lines around the options that the build writes:
-    /// some options may be left out.
+    /// some options may be missing.
     pub is_excerpt: bool,
 }
 
@@ -170,7 +170,7 @@ fn other_heading(text: &str) -> Option<&str> {
     comments.map(str::trim_end).find(|line| line.ends_with(" Configuration") || line.contains("ersion: "))
 }
 
-/// Whether the file has lines of those that the build writes around the options.
+/// True for a file that has lines of those that the build writes around the options.
 fn has_frame(text: &str) -> bool {
     text.lines().any(|line| line.starts_with("# Automatically generated") || line.starts_with("# end of "))
 }

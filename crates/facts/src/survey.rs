@@ -26,7 +26,7 @@ pub struct SurveyRequest {
 /// A machine as the rules see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Survey {
-    /// Whether only texts were read, and no running kernel.
+    /// True if only texts were read, and no running kernel.
     pub is_stopped: bool,
     /// What is read for every run.
     pub facts: Facts,

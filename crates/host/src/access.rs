@@ -19,7 +19,7 @@ pub enum Access {
     Absent,
     /// The error number of the refusal.
     Refused(i32),
-    /// Only a running kernel has it, and what is read is none.
+    /// Only a running kernel has it, and what is read is not one.
     NotRunning,
 }
 

@@ -130,7 +130,7 @@ impl MachineFiles {
         matches!(*self.source, AccessSource::Live)
     }
 
-    /// Whether this is a machine that does not run: nothing of its kernel's own is there.
+    /// True for a machine that does not run: nothing of its kernel's own is there.
     pub fn is_stopped(&self) -> bool {
         matches!(*self.source, AccessSource::Stopped(_))
     }

@@ -124,7 +124,7 @@ impl CpuRun {
                 return Err(format!("the histogram holds {counted} and cycles says {cycles}"));
             }
             None if !self.is_summary() || self.scheduled.is_some() => {
-                return Err("cycles is null beside a histogram".into());
+                return Err("cycles is null although there is a histogram".into());
             }
             _ => {}
         }

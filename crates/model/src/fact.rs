@@ -13,7 +13,7 @@ pub enum Fact<T> {
     Malformed(String),
     /// A capture does not hold it: it may be there on the machine, and was not asked for.
     NotCaptured,
-    /// Only a running kernel has it, and what is read is none.
+    /// Only a running kernel has it, and what is read is not one.
     NotRunning,
 }
 

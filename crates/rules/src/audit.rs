@@ -78,7 +78,7 @@ pub struct AuditedMachine {
 pub struct JudgedTexts {
     /// The file with the kernel's configuration.
     pub kconfig: Option<String>,
-    /// Options may be left out of that: they count as not set.
+    /// Options may be missing from that: they count as not set.
     #[serde(rename = "excerpt")]
     pub is_excerpt: bool,
     /// The file with its command line.

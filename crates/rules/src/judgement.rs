@@ -77,10 +77,10 @@ impl Keyword for Severity {
 /// The reason for which a judgement is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum UnknownCause {
-    /// What was read does not decide it.
+    /// The texts and values that were read do not decide it.
     #[default]
     Undecided,
-    /// Only a running kernel has it, and what was read is none.
+    /// Only a running kernel has it, and what was read is not one.
     NotRunning,
     /// A text was refused, malformed or not captured.
     Unreadable,
@@ -104,7 +104,7 @@ pub struct Judgement {
     /// How long it lasts, if nothing has to be done and the setting is not as persistent as the
     /// rule's record states.
     pub persistence: Option<Persistence>,
-    /// Why it is unknown, if it is.
+    /// The cause for which it is unknown, if it is.
     pub cause: UnknownCause,
 }
 
@@ -187,7 +187,7 @@ impl Judgement {
 
     /// All must pass: a part that fails decides, with its reasons; else one that is unknown does.
     ///
-    /// Parts that do not apply are left out, and those that only a running kernel decides where
+    /// Parts that do not apply are omitted, and those that only a running kernel decides where
     /// none runs; if none applies, the first gives the reason.
     pub fn all(legs: impl IntoIterator<Item = Judged>) -> Judged {
         Judgement::joined(

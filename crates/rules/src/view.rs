@@ -29,9 +29,9 @@ pub struct MachineView<'a> {
     pub reads: &'static [&'static str],
     /// Whether the rule used the audited CPUs.
     asked_cpus: Cell<bool>,
-    /// Whether the rule used the kernel's configuration.
+    /// True if the rule used the kernel's configuration.
     asked_kconfig: Cell<bool>,
-    /// Whether what only a running kernel has counts as absent.
+    /// True if what only a running kernel has counts as absent.
     as_absent: bool,
 }
 

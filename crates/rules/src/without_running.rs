@@ -1,5 +1,5 @@
-//! What is said of a kernel that does not run, held against what is said of the same kernel while
-//! it runs: each machine of the corpus, by its configuration and its command line alone.
+//! Compares the answers for a kernel that does not run with those for the same kernel while it
+//! runs: each machine of the corpus, by its configuration and its command line alone.
 
 #[cfg(test)]
 mod tests {
@@ -62,7 +62,7 @@ mod tests {
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 
-    /// What the two texts make fail fails by them alone.
+    /// Failures that the two texts cause are found by them alone.
     #[test]
     fn what_a_text_makes_fail_fails_without_a_running_kernel() {
         let (mut tried, mut missed) = (0, Vec::new());

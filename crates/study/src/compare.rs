@@ -30,7 +30,7 @@ pub struct ComparisonAnswer {
     pub compared: Compared,
     /// In what the recorded conditions of the sides differ.
     pub environment_diff: Vec<Difference>,
-    /// Whether all runs have a record of their conditions. A list has none; another tool's file has
+    /// True if all runs have a record of their conditions. A list has none; another tool's file has
     /// one of how it was measured, and of the machine only what it says.
     pub environment_recorded: bool,
     /// What else is to be known of the inputs.
@@ -82,12 +82,12 @@ pub fn compare(
     }
 }
 
-/// Whether all have block records; else all their wake-ups are compared.
+/// True if all have block records; else all their wake-ups are compared.
 fn are_in_blocks(a: &[Measurement], b: &[Measurement]) -> bool {
     a.iter().chain(b).all(|measurement| !measurement.series.blocks.is_empty())
 }
 
-/// What the runs of a side say of all their wake-ups.
+/// The summaries of a side's runs, each of all its wake-ups.
 fn summaries(side: &[Measurement]) -> Vec<RunSummary> {
     let of = |measurement: &Measurement| RunSummary {
         title: measurement.title.clone(),
@@ -139,7 +139,7 @@ pub fn differing(a: &[Measurement], b: &[Measurement]) -> Option<Vec<Difference>
     (!found.is_empty() || a.iter().chain(b).all(on_record)).then_some(found)
 }
 
-/// Whether a run has a record of its conditions.
+/// True for a run that has a record of its conditions.
 fn on_record(one: &Measurement) -> bool {
     one.run.as_ref().is_some_and(|run| !measured::is_foreign(one) || !run.host.release.is_empty())
 }
@@ -215,7 +215,7 @@ fn across(run: &model::run::Run) -> bool {
     run.cpus.iter().any(|cpu| cpu.from_cpu.is_some_and(|from| Some(from) != cpu.cpu))
 }
 
-/// Why a run supports no verdict, and what to do.
+/// The reason for which a run supports no verdict, and what to do.
 struct Flaw {
     /// Of this run, in words.
     remark: String,

@@ -12,15 +12,15 @@ use model::error::{Exit, Failure, Result};
 use model::text::quoted;
 use rules::audit::JudgedTexts;
 
-/// What is read of a machine, and the texts that are known beside it.
+/// The files that are read of a machine, and the texts that are known in addition.
 pub struct MachineTexts {
     pub files: MachineFiles,
     pub texts: BootTexts,
-    /// What is judged, where that is no running kernel.
+    /// The texts that are judged, where these are not a running kernel's.
     pub judged: Option<JudgedTexts>,
 }
 
-/// Opens a machine; a configuration that is named takes the place of its own, or is all there is.
+/// Opens a machine; a configuration that is named replaces the machine's, or is all there is.
 pub fn open_machine(machine: MachineSource, kconfig: Option<&Path>) -> Result<MachineTexts> {
     let named = kconfig.map(named_kconfig).transpose()?;
     match machine {

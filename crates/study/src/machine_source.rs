@@ -7,7 +7,7 @@ use host::MachineFiles;
 use model::error::{Exit, Failure, Result};
 use model::text::quoted;
 
-/// Where the settings are read.
+/// The source of the settings.
 #[derive(Clone, Copy, Debug)]
 pub enum MachineSource<'a> {
     /// The one that this runs on.
@@ -20,7 +20,7 @@ pub enum MachineSource<'a> {
     Foreign(&'a Path),
 }
 
-/// What is read of a bundle from others: enough for a thousand CPUs, for 64 take 1.3 MB.
+/// The most that is read of a bundle from others: enough for a thousand CPUs, for 64 take 1.3 MB.
 const FOREIGN_BYTES: u64 = 64 << 20;
 
 impl<'a> MachineSource<'a> {

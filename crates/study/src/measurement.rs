@@ -76,7 +76,7 @@ impl Measurement {
         self.cpus().filter_map(|cpu| cpu.overflows).fold(0, u64::saturating_add)
     }
 
-    /// How many wake-ups the run had; None for a list, and where its file does not state it.
+    /// The number of the run's wake-ups; None for a list, and where its file does not state it.
     pub fn wake_ups(&self) -> Option<u64> {
         self.run.as_ref().and_then(Run::samples)
     }

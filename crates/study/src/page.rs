@@ -156,7 +156,7 @@ impl TracedWindows {
         }
     }
 
-    /// What ui.perfetto.dev opens, of the run that they are of.
+    /// The text that ui.perfetto.dev opens, of the run that they are of.
     pub fn perfetto(&self, named: &Path, run: &Run) -> String {
         let title =
             named.file_name().map_or_else(|| run.id.clone(), |name| name.to_string_lossy().into_owned());

@@ -34,7 +34,7 @@ pub struct PageNotes {
     pub cut: bool,
 }
 
-/// Why a record is no event here.
+/// The reason for which a record is not decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Undecoded {
     /// Its event was not requested.

@@ -3,7 +3,7 @@
 use super::event::Raw;
 use model::units::{Cpu, Nanos};
 
-/// What is missing from the events of a stretch of time.
+/// The events that are missing from a stretch of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventCoverage {
     /// The first event that was shown is not older than this.
@@ -12,7 +12,7 @@ pub struct EventCoverage {
     pub lost_before: u64,
     /// Events that were lost within the stretch.
     pub lost: u64,
-    /// Events between the last switch and the stretch that were left out for want of space.
+    /// Events between the last switch and the stretch that were omitted for want of space.
     pub left_out: u64,
 }
 
@@ -26,10 +26,10 @@ pub trait HeldEvents {
     /// come with them, older or younger.
     fn events(&mut self, cpu: Cpu, from: Nanos, to: Nanos, each: &mut dyn FnMut(Raw)) -> EventCoverage;
 
-    /// How far back the events of a CPU reach; none where none are held: all events of that time
-    /// then count as missing.
+    /// The time back to which the events of a CPU reach; none where none are held: all events of
+    /// that time then count as missing.
     fn oldest(&self, cpu: Cpu) -> Option<Nanos>;
 
-    /// Whether there were events before the oldest that are held.
+    /// True if there were events before the oldest that are held.
     fn lacks_older(&self, cpu: Cpu) -> bool;
 }

@@ -171,7 +171,7 @@ impl LateWakeups {
         }
     }
 
-    /// Events are missing: what the threads did meanwhile is not known.
+    /// Events are missing: what the threads did in that time is not known.
     pub fn forget(&mut self) {
         self.tracker.forget();
     }
@@ -231,7 +231,7 @@ impl LateWakeups {
         woken
     }
 
-    /// What is to be explained, in order of time.
+    /// The wake-ups that are to be explained, in order of time.
     pub fn found(&self) -> Vec<Wakeup> {
         let mut found: Vec<Wakeup> = self.found.iter().map(|found| found.0.wakeup).collect();
         found.sort_by_key(|wakeup| wakeup.actual);
@@ -244,7 +244,7 @@ impl LateWakeups {
     }
 }
 
-/// Puts one in, and takes the least out where there is no room.
+/// Puts one in, and takes the least out where the heap is full.
 fn push(heap: &mut BinaryHeap<Reverse<Found>>, found: Found, most: usize) {
     if heap.len() < most {
         heap.push(Reverse(found));

@@ -28,7 +28,7 @@ pub struct Names {
     code: Code,
     read: Option<ReadCode>,
     cache: HashMap<Address, String>,
-    /// Whether interrupts were re-enabled before an address, as the frame's distance: 0 itself, 1
+    /// The frame that had just re-enabled interrupts, as the distance from an address: 0 itself, 1
     /// its caller.
     verdicts: HashMap<(Address, Address), Option<usize>>,
     objects: HashMap<u64, u64>,
@@ -107,7 +107,7 @@ impl Names {
         }
     }
 
-    /// Whether the frame at an address, or its caller, had just re-enabled interrupts.
+    /// Finds the frame that had just re-enabled interrupts: the one at an address, or its caller.
     fn judge(&mut self, at: Address, caller: Address, name: &str) -> Option<usize> {
         let key = (at, caller);
         if let Some(&known) = self.verdicts.get(&key) {

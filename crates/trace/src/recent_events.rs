@@ -17,7 +17,7 @@ const MAX_GAPS: usize = 1 << 10;
 struct RecentCpu {
     /// In order of time.
     events: VecDeque<Raw>,
-    /// Where events were lost, and how many.
+    /// The times at which events were lost, and the number of these.
     gaps: VecDeque<(Nanos, u64)>,
 }
 

@@ -1,4 +1,4 @@
-//! The clocks of timers beside that of a trace: what has to be added to a timer's time.
+//! The clocks of timers compared with that of a trace: what has to be added to a timer's time.
 //!
 //! Source: Documentation/trace/ftrace.rst, "trace_clock"; `hrtimer_expire_entry` in
 //! include/trace/events/timer.h, whose `now` is read once per interrupt, before its timers'
@@ -43,8 +43,7 @@ impl TimerClocks {
         TimerClocks { any: true, clocks: Vec::new() }
     }
 
-    /// What has to be added to the times of a timer's clock, of which an expiry at `time` read
-    /// `now`.
+    /// The offset to add to the times of a timer's clock, of which an expiry at `time` read `now`.
     pub fn offset(&mut self, time: Nanos, now: Nanos) -> i64 {
         let seen = time.0.wrapping_sub(now.0);
         if !self.any {

@@ -21,7 +21,7 @@ pub struct Wakeup {
     pub expected: Nanos,
     /// When it was switched to.
     pub actual: Nanos,
-    /// Where its own timer woke it: what has to be added to the times of that timer's clock.
+    /// The offset to add to the times of the clock of its own timer, where that woke it.
     pub timer_offset: Option<i64>,
 }
 
@@ -41,7 +41,7 @@ struct State {
 #[derive(Clone, Debug, Default)]
 pub struct WakeupTracker {
     states: BTreeMap<i32, State>,
-    /// When the threads' timers are to expire, each on its own clock.
+    /// The times at which the threads' timers are to expire, each on its own clock.
     timers: BTreeMap<Address, Nanos>,
     clocks: TimerClocks,
     /// Per CPU the timer that is expiring, when it was to, and the offset of its clock.

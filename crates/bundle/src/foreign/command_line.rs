@@ -98,7 +98,7 @@ pub(super) fn cpus(line: &str) -> Vec<Cpu> {
     list.map_or(Vec::new(), |list| list.iter().collect())
 }
 
-/// Whether numbers without a unit are nanoseconds (`-N`).
+/// True if numbers without a unit are nanoseconds (`-N`).
 pub(super) fn resolution_is_ns(line: &str) -> bool {
     options_of(line).is_some_and(|given| given.nanoseconds)
 }

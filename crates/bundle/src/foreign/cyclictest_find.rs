@@ -29,7 +29,7 @@ impl Open {
         self.rows > 0 || self.footers > 0 || !self.threads.is_empty() || self.samples > 0
     }
 
-    /// Whether the line cannot belong to the block, but begins another.
+    /// True for a line that cannot belong to the block, but begins another.
     fn is_ended_by(&self, line: &Line) -> bool {
         match line {
             Line::IdleHeld | Line::Heading | Line::ThreadInterval(..) | Line::ThreadCpu(..) => {
@@ -108,7 +108,7 @@ pub(super) fn find(source: &SourceText) -> Vec<ResultSpan> {
     findings
 }
 
-/// The line's content; a damaged line of the tool's is none here, and refused when it is read.
+/// The line's content; no value for a damaged line of the tool's, which is refused when read.
 fn parsed(text: &str) -> Option<Line> {
     line::parse(within_prompt(text)).ok()
 }

@@ -16,7 +16,7 @@ use model::text::several;
 use model::units::Nanos;
 use model::vocabulary::{Ended, IdleStates, Policy};
 
-/// Reads the block; a live display's last update counts where there is no histogram.
+/// Reads the block; a live display's last update counts where a histogram is missing.
 ///
 /// The number of threads is that of `# Min Latencies:`. One more column is the sum that `-H` adds,
 /// and has to be it. Without any comment the last column counts as a sum if it is one in every row.
@@ -196,7 +196,7 @@ impl Gathered {
         Ok(threads)
     }
 
-    /// Number of a thread's wake-ups where there is no histogram: the `T:` line, else `# Total:` with
+    /// Number of a thread's wake-ups without a histogram: the `T:` line, else `# Total:` with
     /// what overflowed.
     fn counted(&self, index: usize, total: &[i128], overflows: u64) -> Option<u64> {
         let total = total.get(index).and_then(|&total| u64::try_from(total).ok());
@@ -259,7 +259,7 @@ impl Gathered {
         }
         if self.spikes_dropped > 0 {
             let dropped = several(self.spikes_dropped, "smaller spike", "smaller spikes");
-            plan.notes.push(format!("{dropped} of --spike left out"));
+            plan.notes.push(format!("{dropped} of --spike omitted"));
         }
         if self.overflow_cycles_dropped > 0 {
             let dropped = several(

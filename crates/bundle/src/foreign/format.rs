@@ -75,11 +75,11 @@ pub struct ForeignFormat {
     pub tool: &'static str,
     /// Versions whose output was read.
     pub versions: &'static str,
-    /// Where that output came from: `run here`, or a public result.
+    /// The origin of that output: `run here`, or a public result.
     pub origin: &'static str,
-    /// What a run made of it has.
+    /// The content of a run made of it.
     pub carries: &'static str,
-    /// What the format does not tell, though one might think so.
+    /// Facts that the format does not state, though one might expect them.
     pub hides: &'static str,
     pub(super) find: fn(&SourceText) -> Vec<ResultSpan>,
     pub reader: Reader,

@@ -90,7 +90,7 @@ fn extend(ranges: &mut [Range<usize>], index: usize) {
     }
 }
 
-/// What the lines around the windows state.
+/// The content of the lines around the windows.
 #[derive(Default)]
 struct Stated {
     heading: bool,

@@ -68,8 +68,8 @@ pub(super) fn preempt_of(build: &str) -> Word<Preempt> {
 
 /// Puts the threads into the run, ordered by CPU, thread and quantity; a unit is 1000 ns or 1 ns.
 ///
-/// Where the file does not give a thread its CPU, or several the same one, threads are numbered in
-/// the order of the file.
+/// Threads for which the file gives no CPU, or several the same one, are numbered in the order of
+/// the file.
 pub(super) fn fill(run: &mut Run, threads: Vec<ImportedThread>, unit: Nanos) -> Result<(), String> {
     let mut numbers: BTreeMap<(Option<Cpu>, String), u32> = BTreeMap::new();
     for (index, thread) in threads.into_iter().enumerate() {

@@ -26,7 +26,7 @@ pub(super) const FORMAT: ForeignFormat = ForeignFormat {
 const DEFAULT_INTERVAL: Nanos = Nanos::MILLI;
 const DEFAULT_PRIORITY: u32 = 80;
 
-/// A smallest latency, in an unknown unit, that is none of microseconds: a millisecond at best.
+/// A smallest latency, in an unknown unit, that cannot be in microseconds: a millisecond at best.
 const NOT_MICROS: u64 = 1000;
 
 #[derive(Clone, Debug, PartialEq)]

@@ -1,4 +1,4 @@
-//! What a log puts before each line: times, levels, sources, marks of a quotation.
+//! Prefixes that a log puts before each line: times, levels, sources, marks of a quotation.
 
 /// The most prefixes that a line has, one behind the other.
 const MAX_PREFIXES: usize = 6;

@@ -1,9 +1,9 @@
 //! A list of block maxima: one latency a line, the oldest first, as any script can write it.
 //!
 //! Numbers are integers in ns; a heading or comment that states a unit, like `max_us`, makes them
-//! numbers in that unit. Other headings and comments (`#`) are left out, a blank line between values is a block without one.
-//! What is no integer is refused with its line: a value that is guessed at would be the largest of
-//! all.
+//! numbers in that unit. Other headings and comments (`#`) are ignored, a blank line between values
+//! is a block without one. What is not an integer is refused with its line: a value that is guessed
+//! at would be the largest of all.
 
 use model::column::Column;
 use model::text::several;

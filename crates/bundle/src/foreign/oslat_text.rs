@@ -92,7 +92,7 @@ fn table_end(source: &SourceText, start: usize) -> usize {
 #[derive(Default)]
 struct Read {
     cores: Vec<OslatCore>,
-    /// Labels of all rows, and whether rows were left out before each.
+    /// Labels of all rows, and whether rows were omitted before each.
     labels: Vec<(u64, bool)>,
     omitted: bool,
     is_fine: bool,
@@ -194,7 +194,7 @@ impl Read {
         list.filter(fits).ok_or_else(expected)
     }
 
-    /// The width of a row: two rows without others left out between them differ by it.
+    /// The width of a row: two rows without others omitted between them differ by it.
     fn width(&self) -> u64 {
         let pairs = self.labels.windows(2).filter(|pair| !pair[1].1);
         pairs.map(|pair| pair[1].0 - pair[0].0).min().unwrap_or(1000)

@@ -1,7 +1,7 @@
 //! queuelat's text: how long each copy of a block of memory took, in rows of 100 ns.
 //!
 //! queuelat prints a row only where its count differs from the next row's: each row stands for
-//! those left out before it as well, with the same count. It prints a first histogram while it
+//! those omitted before it as well, with the same count. It prints a first histogram while it
 //! sizes the block, whose rows end in `packetfillrates`; where the time ran out before that, the
 //! totals are those of the last trial.
 
@@ -89,7 +89,7 @@ fn find(source: &SourceText) -> Vec<ResultSpan> {
     findings
 }
 
-/// The final histogram as it is read.
+/// The final histogram while it is read.
 #[derive(Default)]
 struct Histogram {
     rows: Vec<(u64, u64)>,

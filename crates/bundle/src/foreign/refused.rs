@@ -5,7 +5,7 @@ use super::format::{ForeignFormat, Reader, ResultSpan};
 use super::json_read::rt_tests_program;
 use super::source::{DocumentShape, SourceText};
 
-/// Programs of rt-tests whose JSON is read, or refused by a record of its own.
+/// Programs of rt-tests whose JSON is read, or refused by a separate record.
 const KNOWN_PROGRAMS: &[&str] = &[
     "cyclictest",
     "onbeat",

@@ -1,7 +1,7 @@
 //! rtla's histograms: `timerlat hist` and `osnoise hist`.
 //!
 //! A row's first number is the lower edge of its bucket, the next ones are counts of the columns
-//! `IRQ-000`, `Thr-000`, `Usr-000` (`CPU-000` of osnoise). Rows without a sample are left out, and
+//! `IRQ-000`, `Thr-000`, `Usr-000` (`CPU-000` of osnoise). Rows without a sample are omitted, and
 //! the width of a bucket is not printed: [`super::rtla_width`] has how it is concluded.
 
 use model::units::Nanos;

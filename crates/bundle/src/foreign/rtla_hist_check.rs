@@ -8,7 +8,7 @@ use super::rtla_width::HistShape;
 use model::vocabulary::Quantity;
 
 /// A number with up to three digits behind the point, in thousandths; none within for `-`. None
-/// where it is no number.
+/// where it is not a number.
 pub(super) fn thousandths(word: &str) -> Option<RtlaSummary> {
     if word == "-" {
         return Some(None);

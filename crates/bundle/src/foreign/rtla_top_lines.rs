@@ -210,7 +210,7 @@ fn noise(at: usize, word: &str) -> Option<Option<u64>> {
     whole.checked_mul(100_000)?.checked_add(fraction).map(Some)
 }
 
-/// The numbers of groups that `|` separates, `each` of a group; an empty group at the end is none.
+/// The numbers of groups that `|` separates, `each` of a group; an empty last one is skipped.
 fn cells(text: &str, groups: usize, each: usize) -> Option<Vec<Option<u64>>> {
     let mut cells = Vec::new();
     let parts: Vec<&str> = text.split('|').collect();

@@ -120,7 +120,7 @@ impl HistShape {
         let mut notes = Vec::new();
         match self.width {
             None => {
-                notes.push("the buckets are left out: their width is not known from so few rows".to_owned())
+                notes.push("the buckets are omitted: their width is not known from so few rows".to_owned())
             }
             Some(_) if self.spans => {
                 notes.push(

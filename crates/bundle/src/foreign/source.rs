@@ -8,7 +8,7 @@ use super::FILE_LIMIT;
 use super::error::ImportError;
 use super::log_prefix::unprefixed;
 
-/// The most sources of a log, like machines, whose lines are told apart.
+/// The most sources of a log, like machines, whose lines are distinguished.
 const MAX_STREAMS: usize = 64;
 
 /// The most lines that are not blank.
@@ -88,7 +88,7 @@ impl SourceText {
     }
 }
 
-/// Whether it opens with an element; a line of the kernel's log opens with `<6>`.
+/// True for a text that opens with an element; a line of the kernel's log opens with `<6>`.
 fn is_xml(text: &str) -> bool {
     text.trim_start().trim_start_matches('<').starts_with(|c: char| c == '?' || c.is_ascii_alphabetic())
 }

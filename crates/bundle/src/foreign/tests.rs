@@ -1,4 +1,4 @@
-//! What all formats have in common: who claims a text, and what is refused.
+//! Tests of all formats together: the format that claims a text, and the refusals.
 
 use super::testing::{fixture, import_one};
 use super::*;

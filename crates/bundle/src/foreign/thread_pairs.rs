@@ -134,7 +134,7 @@ fn parse(text: &str) -> Option<PairLine> {
     (is_pair && fields.is_over()).then_some(PairLine::State(first / 2, state))
 }
 
-/// Whether the line is one of a pair, perhaps a damaged one.
+/// True for a line that is one of a pair, perhaps a damaged one.
 fn begins_pair(text: &str) -> bool {
     let behind = text.trim_start().strip_prefix('#').unwrap_or_default();
     let rest = behind.trim_start_matches(|c: char| c.is_ascii_digit());

@@ -13,7 +13,7 @@ use model::units::{CPU_LIMIT, Cpu, Nanos};
 use trace::irq_enable_site;
 use trace::names::Names;
 
-/// What a CPU's part begins and ends with.
+/// Begin and end of the line that opens a CPU's part.
 const BEGIN: &str = "## CPU ";
 const BEGIN_END: &str = " hit stop tracing, analyzing it ##";
 
@@ -31,7 +31,7 @@ pub struct AutoAnalysis {
     spikes: Vec<Spike>,
 }
 
-/// Whether there is an analysis in the head of a text.
+/// True if there is an analysis in the head of a text.
 pub fn recognise(head: &str) -> bool {
     head.lines().any(|line| begin(line).is_some())
 }
@@ -161,8 +161,8 @@ impl Analysed {
                 (SliceKind::Thread, who, "rtla: it had the CPU when the timer's interrupt came, and kept it")
             }
             Section::Thread => (SliceKind::Thread, thread(), "rtla: it ran before the thread"),
-            Section::Irq => (SliceKind::Irq, irq(), "rtla: an interrupt meanwhile"),
-            Section::Softirq => (SliceKind::Softirq, irq(), "rtla: a softirq meanwhile"),
+            Section::Irq => (SliceKind::Irq, irq(), "rtla: an interrupt in that time"),
+            Section::Softirq => (SliceKind::Softirq, irq(), "rtla: a softirq in that time"),
             Section::None => return,
         };
         self.add(kind, who, Some(ns), evidence);

@@ -1,4 +1,4 @@
-//! What a trace says of itself beside its events.
+//! Facts of a trace in addition to its events.
 
 use model::run::Host;
 
@@ -14,7 +14,7 @@ pub enum TraceClock {
     Unknown,
 }
 
-/// What is known of a trace.
+/// The known facts of a trace.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TraceFacts {
     /// The tool and the format.

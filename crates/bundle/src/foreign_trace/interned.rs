@@ -7,7 +7,7 @@ use trace::event::Address;
 /// More names get none; a kernel calls some thousands of functions.
 const MAX_NAMES: usize = 1 << 16;
 
-/// A longer name is none.
+/// A longer name is not taken.
 const MAX_LENGTH: usize = 128;
 
 /// The names by their order.

@@ -4,14 +4,14 @@ use std::io::{self, BufRead, BufReader, Read};
 
 use super::input::TraceInput;
 
-/// A longer line is no event's; its rest is passed over.
+/// A longer line is not an event's; its rest is passed over.
 const LINE_LIMIT: usize = 16 << 10;
 
 /// One line after the other, into one buffer.
 pub struct TextLines<'a> {
     reader: BufReader<Box<dyn Read + 'a>>,
     line: Vec<u8>,
-    /// Where the next line is.
+    /// The place of the next line.
     pub place: u64,
 }
 

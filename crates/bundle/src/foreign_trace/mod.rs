@@ -29,7 +29,7 @@ use trace::catalog::EventSpec;
 use trace::event::Raw;
 use trace::names::Names;
 
-/// Why a trace cannot be read.
+/// The reason for which a trace cannot be read.
 #[derive(Debug)]
 pub enum TraceError {
     /// The file cannot.
@@ -77,7 +77,7 @@ impl fmt::Display for TraceError {
     }
 }
 
-/// What comes next in a trace.
+/// The next step in a trace.
 #[derive(Clone, Copy, Debug)]
 pub enum TraceStep<'a> {
     Event(&'a Raw),
@@ -100,13 +100,13 @@ pub enum TracePart {
 
 /// A trace that another tool recorded.
 pub trait ForeignTrace {
-    /// What it says of itself; which events it has is known once it was read as a whole.
+    /// The facts that it states of itself; its events are known once it was read as a whole.
     fn facts(&self) -> TraceFacts;
 
     /// Hands out a part of it in the order of time.
     fn each(&mut self, part: TracePart, sink: &mut StepSink) -> Result<(), TraceError>;
 
-    /// Whether parts are read without what is before them.
+    /// True if parts are read without what is before them.
     fn has_index(&self) -> bool {
         true
     }
@@ -120,7 +120,7 @@ pub trait ForeignTrace {
     fn names(&mut self) -> Names;
 }
 
-/// Whether an event is needed to find late wake-ups.
+/// True for an event that is needed to find late wake-ups.
 fn shows_wakeups(event: &EventSpec) -> bool {
     matches!(
         event.event,

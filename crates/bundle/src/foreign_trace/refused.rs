@@ -1,6 +1,6 @@
 //! Files that are no trace: named where they are known, with what serves.
 
-/// What a file is, and what to do with it.
+/// The kind of a file, and what to do with it.
 struct KnownFile {
     is: fn(&[u8], &str) -> bool,
     what: &'static str,

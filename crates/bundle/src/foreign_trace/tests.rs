@@ -16,7 +16,7 @@ const FILES: [(&str, &[u8]); 8] = [
     ("timerlat_trace.txt", include_bytes!("../../../../tests/fixtures/foreign/traces/timerlat_trace.txt")),
 ];
 
-/// What all parts of a trace come to.
+/// The sum of all parts of a trace.
 #[derive(Debug, Default, PartialEq)]
 struct Read {
     wakeups: u64,

@@ -1,5 +1,5 @@
 //! The kernel's timerlat tracer in ftrace's text: each wake-up's latency, and what the osnoise
-//! events say took the CPU meanwhile.
+//! events say took the CPU in that time.
 //!
 //! Source: Documentation/trace/timerlat-tracer.rst, osnoise-tracer.rst.
 
@@ -46,7 +46,7 @@ pub struct TimerlatSamples {
 }
 
 impl TimerlatSamples {
-    /// Takes a line in; false where it is none of timerlat's or osnoise's.
+    /// Takes a line in; false where it is not one of timerlat's or osnoise's.
     pub fn line(&mut self, head: &LineHead) -> bool {
         let cpu = self.cpus.entry(head.cpu).or_default();
         if let Some(noise) = noise(head) {
@@ -133,7 +133,7 @@ fn noise(head: &LineHead) -> Option<Noise> {
     (end > start).then_some(Noise { start, end, kind, who })
 }
 
-/// Which of two that are on at once has the CPU.
+/// The rank of a kind: of two that are on at once, the higher one has the CPU.
 fn rank(kind: SliceKind) -> u8 {
     match kind {
         SliceKind::Nmi => 3,

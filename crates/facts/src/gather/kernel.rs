@@ -14,7 +14,7 @@ use model::fact::Fact;
 const ARCH: &str = "/proc/sys/kernel/arch";
 
 impl Reader<'_> {
-    /// What a configuration says of the kernel that will be built with it.
+    /// A fact that a configuration states of the kernel that will be built with it.
     fn of_kconfig(&self, value: fn(&Kconfig) -> Option<String>) -> Fact<String> {
         self.texts.kconfig.as_ref().and_then(value).map_or(Fact::NotRunning, Fact::Known)
     }

@@ -32,7 +32,7 @@ pub enum AccessSource {
     Stopped(Option<PathBuf>),
 }
 
-/// What the kernel makes while it runs, and programs while they do.
+/// Folders that the kernel fills while it runs, and programs while they do.
 const OF_RUNNING: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/var/run"];
 
 fn is_of_running(path: &str) -> bool {

@@ -102,13 +102,13 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     outputs.end(Exit::Ok)
 }
 
-/// Whether a file was named that is no document of a bundle.
+/// True for a file that is not a document of a bundle.
 fn is_trace(path: &Path) -> bool {
     let document = path.file_name().is_some_and(|name| name == "run.json" || name == "capture.json");
     !document && host::identity(path).is_some() && !host::is_dir(path).unwrap_or(true)
 }
 
-/// What of a trace is wanted.
+/// The part of a trace that is wanted.
 fn question(args: &Args) -> Result<TraceQuestion> {
     let threads = match &args.victim {
         None => WantedThreads::RealTime,

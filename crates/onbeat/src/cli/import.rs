@@ -141,7 +141,7 @@ fn folder_name(folder: &Path) -> String {
     name.filter(|name| name.starts_with("import-")).unwrap_or_else(|| format!("import-{:016x}", random_u64()))
 }
 
-/// Whether times could be made of what the file lists by number.
+/// True if times could be made of what the file lists by number.
 fn needs_interval(run: &Run) -> bool {
     let measures = run.cpus.iter().any(|cpu| cpu.quantity() == Quantity::Wakeup.name());
     measures && run.plan.interval_ns.is_none()

@@ -46,7 +46,7 @@ impl FromStr for ThreadPriority {
             Some(("f", number)) => (Some(Policy::Fifo), number),
             Some(("r", number)) => (Some(Policy::Rr), number),
             Some(("o", "0")) => (Some(Policy::Other), "0"),
-            Some(("o", _)) => return Err("there is no nice value: expected o:0"),
+            Some(("o", _)) => return Err("a nice value is not supported: expected o:0"),
             Some(("d", _)) => {
                 return Err("SCHED_DEADLINE is not offered: expected a priority, or f:N for SCHED_FIFO");
             }

@@ -1,4 +1,4 @@
-//! What the verdict, p and the e-value of a comparison rest on, in words that name its unit.
+//! The evidence for the verdict, p and the e-value of a comparison, in words that name its unit.
 
 use crate::words::span;
 use model::units::Nanos;
@@ -25,7 +25,7 @@ pub fn units_of_each(compared: &Compared) -> String {
     }
 }
 
-/// What is counted at the limit: several, one.
+/// The units that are counted at the limit: several, one.
 pub const fn counted(compared: &Compared) -> [&'static str; 2] {
     match compared.counted {
         Counted::Blocks => ["blocks", "block"],
@@ -51,8 +51,8 @@ fn range<T: Ord + Copy>(values: impl Iterator<Item = T>, shown: impl Fn(T) -> St
     }
 }
 
-/// What tells the sides apart where all wake-ups of each run are compared: the runs' own numbers
-/// and the test of them.
+/// The evidence that separates the sides where all wake-ups of each run are compared: the runs' own
+/// numbers and the test of them.
 pub fn separation(compared: &Compared) -> String {
     let latencies = |units: &[Unit]| spans(units.iter().filter_map(|unit| unit.value_ns));
     let counts = |units: &[Unit]| range(units.iter().filter_map(|unit| unit.exceedances), grouped);
@@ -72,7 +72,7 @@ pub fn separation(compared: &Compared) -> String {
     format!("{numbers} ({})", tested(compared))
 }
 
-/// How many wake-ups units had, where they are about as many.
+/// The number of the units' wake-ups, where they have about as many.
 fn length(units: &[Unit]) -> Option<String> {
     let many = || units.iter().filter_map(|unit| unit.wake_ups);
     let (least, most) = (many().min()?, many().max()?);

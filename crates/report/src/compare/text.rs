@@ -133,7 +133,7 @@ fn length(observed: Nanos) -> String {
     if observed.0 > 0 { duration(observed) } else { UNKNOWN.to_owned() }
 }
 
-/// Whether a unit kept no block records, so that nothing is known of its rate, or lacks the number
+/// True if a unit kept no block records, so that nothing is known of its rate, or lacks the number
 /// that decides.
 fn is_unknown(compared: &Compared) -> bool {
     match compared.counted {
@@ -156,7 +156,7 @@ fn without_ratio(compared: &Compared) -> &'static str {
     }
 }
 
-/// Why there are no numbers.
+/// The reason for which there are no numbers.
 fn not_known(compared: &Compared) -> String {
     let lacking = match compared.counted {
         Counted::Blocks => "kept no block records",

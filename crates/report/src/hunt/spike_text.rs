@@ -12,7 +12,7 @@ use model::run::{Run, Spike};
 /// The spike of a number, 1 for the worst, as text of up to this number of columns; none where the
 /// run has no such spike.
 ///
-/// What is no bundle has no place: no command draws it.
+/// A run that is not in a bundle has no place: no command draws it.
 pub fn render(
     run: &Run,
     number: usize,

@@ -1,11 +1,11 @@
-//! What another tool's result states of its own conditions.
+//! The conditions that another tool's result states of itself.
 
 use super::conditions;
 use crate::words::clean;
 use model::run::Run;
 use model::vocabulary::{Ended, IdleStates, Policy};
 
-/// How far an imported result can be relied on, by what its file states.
+/// The reliability of an imported result, by what its file states.
 pub fn fair(run: &Run) -> String {
     let plan = &run.plan;
     let mut limits: Vec<String> = Vec::new();

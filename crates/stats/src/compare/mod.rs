@@ -46,7 +46,7 @@ impl Metric {
     }
 }
 
-/// What a unit's exceedances are counts of.
+/// The things that a unit's exceedances are counts of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Counted {
@@ -79,7 +79,7 @@ pub struct Compared {
     pub verdict: Verdict,
     /// Why there is no clearer verdict; `""` where there is one.
     pub reason: String,
-    /// What to do for a verdict, where more units of the same kind alone bring none; `""` else.
+    /// The step towards a verdict, where more units of the same kind alone bring none; `""` else.
     pub remedy: String,
     /// `exceedance-rate`, `block-maximum-p99`; of wake-ups `exceedance-rate`, `p99` or `max`.
     pub metric: String,
@@ -157,7 +157,7 @@ pub struct Unit {
     pub max_ns: Option<Nanos>,
     /// Events at the limit; null where there are no blocks, or no wake-ups, to count.
     pub exceedances: Option<u64>,
-    /// How many wake-ups it had; null where that is not known, or does not matter.
+    /// Number of its wake-ups; null where that is not known, or does not matter.
     pub wake_ups: Option<u64>,
     /// The latency that decides, where it is one of all wake-ups.
     pub value_ns: Option<Nanos>,

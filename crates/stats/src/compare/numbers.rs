@@ -31,7 +31,7 @@ pub(super) struct UnitNumbers {
     /// The standard deviation that a number's logarithm has by counting, or by its recorded step,
     /// alone.
     least: f64,
-    /// Where B is one run: how likely its events or more are by the rate of A's, without the
+    /// The probability of B's events or more by the rate of A's, where B is one run, without the
     /// variation between runs.
     by_events: f64,
 }
@@ -93,7 +93,7 @@ impl UnitNumbers {
     }
 }
 
-/// What was asked of the numbers.
+/// The question that was put to the numbers.
 pub(super) struct AskedNumbers<'a> {
     pub question: &'a CompareQuestion,
     /// The limit of the counts.
@@ -103,7 +103,7 @@ pub(super) struct AskedNumbers<'a> {
     pub unit: ComparedUnit,
 }
 
-/// The answer of the numbers, without what stands beside it.
+/// The answer of the numbers, without what accompanies it.
 pub(super) fn answer(numbers: &UnitNumbers, counts: Exposures, asked: AskedNumbers) -> Compared {
     let found = numbers.compare(counts);
     let design = asked.question.design;

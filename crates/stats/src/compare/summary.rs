@@ -1,9 +1,9 @@
 //! Runs of which no seconds were kept, such as imported histograms: one number of all wake-ups of
 //! each run decides, by its rank.
 //!
-//! Which number that is follows from the question and from what the runs carry, never from what
-//! they show: the share of wake-ups at or above a limit that is given, else a quantile (p99), and
-//! the maximum where a run has no histogram.
+//! The choice of that number follows from the question and from what the runs carry, never from
+//! what they show: the share of wake-ups at or above a limit that is given, else a quantile (p99),
+//! and the maximum where a run has no histogram.
 
 use super::numbers::{AskedNumbers, Exposures, UnitNumbers, answer};
 use super::{CompareQuestion, Compared, Counted, Metric, Unit};
@@ -18,20 +18,20 @@ use model::units::Nanos;
 /// The quantile that decides where no limit is given.
 const USUAL_QUANTILE: f64 = 0.99;
 
-/// What a run says of all its wake-ups together.
+/// Summary of all wake-ups of a run.
 #[derive(Clone, Debug, Default)]
 pub struct RunSummary {
     pub title: String,
-    /// The wake-ups by latency, ascending; empty where there is no histogram.
+    /// The wake-ups by latency, ascending; empty without a histogram.
     pub rows: Vec<Bucket>,
     /// Wake-ups beyond the rows,
     pub beyond: u64,
     /// and the latency from which on they are; `None` where it is not known.
     pub beyond_from: Option<Nanos>,
     pub max: Option<Nanos>,
-    /// How long it was observed, 0 where that is not known.
+    /// The time for which it was observed, 0 where that is not known.
     pub observed: Nanos,
-    /// How many wake-ups it had; `None` where that is not known.
+    /// Number of its wake-ups; `None` where that is not known.
     pub wake_ups: Option<u64>,
     /// Its seconds with a record.
     pub blocks: usize,
@@ -105,7 +105,7 @@ enum WholeRunMetric {
     Maximum,
 }
 
-/// Why a run has no such number, and what to do.
+/// The reason for which a run has no such number, and what to do.
 struct MetricRefusal {
     reason: String,
     remedy: String,
@@ -190,7 +190,7 @@ impl WholeRunMetric {
     }
 }
 
-/// Why maxima say nothing: a longer run has the larger one, whatever it measured.
+/// The reason for which maxima say nothing: a longer run has the larger one, whatever it measured.
 fn maximum_refusal(all: &[&RunSummary]) -> Option<MetricRefusal> {
     let remedy = "measure with onbeat, or keep the tool's histogram (cyclictest -h 400): a maximum alone \
                   says too little";

@@ -1,4 +1,4 @@
-//! Whether B's values rank above A's: under the hypothesis the labels are exchangeable.
+//! The test whether B's values rank above A's: under the hypothesis the labels are exchangeable.
 //!
 //! The rank sum of Wilcoxon (1945) and Mann and Whitney (1947). Values that are tied share the mean
 //! of their ranks, and the law is that of these ranks over all splits: exact with ties, too. Unlike
@@ -27,7 +27,7 @@ pub struct RankSum {
     pub p_less: f64,
     /// The side to which B's ranks lean: `Greater` where they are higher than A's.
     pub leaning: Ordering,
-    /// Whether all splits were gone through; else the normal law stands for them.
+    /// True if all splits were gone through; else the normal law stands for them.
     pub exact: bool,
 }
 
@@ -182,8 +182,8 @@ pub fn interval(a: &[f64], b: &[f64], confidence: f64) -> Option<Interval> {
     (lower <= upper).then_some(Interval { lower, upper, attained: 1.0 - 2.0 * missed })
 }
 
-/// Which difference from either end is the interval's, counted from 1, and the probability that the
-/// shift lies beyond it, which is at most the tail.
+/// The number, counted from 1, of the difference from either end that is the interval's, and the
+/// probability that the shift lies beyond it, which is at most the tail.
 fn outside(a: usize, b: usize, tail: f64) -> Option<(usize, f64)> {
     let (few, all) = (a.min(b), a + b);
     let ranks: Vec<u64> = (1..=all as u64).collect();

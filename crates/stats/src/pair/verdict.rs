@@ -53,7 +53,7 @@ impl Verdict {
     }
 }
 
-/// By what the units of two sides are told from each other.
+/// The test by which the units of two sides are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnitTest {
@@ -177,7 +177,7 @@ pub fn compare_rates_by(
     judge(&logs_a, &logs_b, tested, factor.ln(), alpha, Some(counting))
 }
 
-/// Whether the longest unit is at most a twentieth longer than the shortest.
+/// True if the longest unit is at most a twentieth longer than the shortest.
 pub fn is_one_length(a: &[Exposure], b: &[Exposure]) -> bool {
     let lengths = || a.iter().chain(b).map(|unit| unit.time);
     let (least, most) = (lengths().fold(f64::INFINITY, f64::min), lengths().fold(0.0, f64::max));
@@ -207,7 +207,7 @@ struct Spread {
     freedom: f64,
 }
 
-/// What a test says of the units.
+/// The result of a test of the units.
 struct Tested {
     design: Design,
     p: f64,

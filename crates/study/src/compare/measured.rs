@@ -1,5 +1,5 @@
-//! How runs were measured: by which tool, how often, of how many threads, in which steps. What
-//! differs in that between two sides may be what their numbers differ by.
+//! The way in which runs were measured: by which tool, how often, of how many threads, in which
+//! steps. What differs in that between two sides may be what their numbers differ by.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ struct Aspect {
 /// Field of the plan that is empty for onbeat's own runs.
 const TOOL: &str = "plan.tool";
 
-/// What is named where it differs.
+/// Aspects that are named where they differ.
 const NAMED: [Aspect; 4] = [
     Aspect { name: "command", of: command },
     Aspect { name: TOOL, of: tool },
@@ -28,8 +28,8 @@ const NAMED: [Aspect; 4] = [
     Aspect { name: "resolution", of: resolution },
 ];
 
-/// What makes the numbers of two sides numbers of different things, where these have nothing of it
-/// in common.
+/// Aspects that make the numbers of two sides numbers of different things, where these have nothing
+/// of the aspect in common.
 const DECISIVE: [Aspect; 3] = [
     Aspect { name: "the tool", of: tool_name },
     Aspect { name: "the interval", of: interval },
@@ -45,14 +45,14 @@ pub fn differences(a: &[Measurement], b: &[Measurement]) -> Vec<Difference> {
     NAMED.iter().filter_map(named).collect()
 }
 
-/// Whether it is what another tool's file says of a run.
+/// True for a measurement that another tool's file states of a run.
 pub fn is_foreign(one: &Measurement) -> bool {
     let imported = one.run.as_ref().is_some_and(|run| run.command == Command::Import);
     imported && one.series.blocks.is_empty()
 }
 
-/// Whether a difference is one of what both sides state: another tool's file says little of its
-/// machine, and what it does not say is not absent.
+/// True for a difference of what both sides state: another tool's file says little of its machine,
+/// and what it does not say is not absent.
 pub fn is_known(difference: &Difference, a: &[Measurement], b: &[Measurement]) -> bool {
     const NOT_STATED: [&str; 4] = ["", "[]", "unknown", "(none)"];
     let stated = |side: &[Measurement], value: &str| {
@@ -61,7 +61,7 @@ pub fn is_known(difference: &Difference, a: &[Measurement], b: &[Measurement]) -
     difference.what != TOOL && stated(a, &difference.a) && stated(b, &difference.b)
 }
 
-/// Why what differs between the sides may be how they were measured, as a reason and a remedy.
+/// The reason for which what differs between the sides may be how they were measured, and a remedy.
 pub fn confounded(a: &[Measurement], b: &[Measurement]) -> Option<(String, &'static str)> {
     let differs = |aspect: &Aspect| {
         let [a, b] = [a, b].map(|side| {
@@ -100,7 +100,7 @@ fn tool(measurement: &Measurement) -> String {
     })
 }
 
-/// Without its version: what differs from one to the next is no other way to measure.
+/// Without its version: another version is not another way to measure.
 fn tool_name(measurement: &Measurement) -> String {
     tool(measurement).split(' ').next().unwrap_or_default().to_owned()
 }
@@ -123,7 +123,7 @@ fn common_quantity(all: &[&Measurement]) -> Option<String> {
     preferred.into_iter().find(|quantity| common.contains(quantity)).or_else(|| common.pop_first())
 }
 
-/// Whether runs have measured something that all of them have.
+/// True if runs have measured something that all of them have.
 pub fn have_common_quantity(all: &[&Measurement]) -> bool {
     let said = all.iter().any(|one| one.run.as_ref().is_some_and(|run| !run.cpus.is_empty()));
     !said || common_quantity(all).is_some()

@@ -23,7 +23,7 @@ const EVIDENCE: &[(&[&str], &str)] = &[
 /// Names of threads in a sentence; the others are counted.
 const THREADS: usize = 8;
 
-/// What the document is made of.
+/// The parts of which the document is made.
 pub struct TracedRun<'a> {
     pub facts: &'a TraceFacts,
     pub first: &'a FirstPass,
@@ -119,7 +119,7 @@ fn missing(facts: &TraceFacts) -> impl Iterator<Item = &'static (&'static [&'sta
     EVIDENCE.iter().filter(move |(events, _)| !events.iter().any(|event| has(event)) && begins(events[0]))
 }
 
-/// What the trace lacks, a sentence each.
+/// Notes on what the trace lacks, a sentence each.
 fn lacking(facts: &TraceFacts, first: &FirstPass, question: &TraceQuestion, took_apart: bool) -> Vec<String> {
     let mut lines = facts.notes.clone();
     for (events, what) in missing(facts).filter(|_| !took_apart) {

@@ -30,7 +30,7 @@ use trace::wakeups::Wakeup;
 use trace::window::Window;
 use trace::window_events::{WindowEvents, WindowRequest, window_events};
 
-/// How many are explained where nothing says what is late.
+/// The number of wake-ups that are explained where nothing says what is late.
 const LARGEST: usize = 10;
 
 /// The most that are explained.
@@ -45,7 +45,7 @@ const AFTER: Nanos = Nanos(100_000);
 /// A gap between two wake-ups that is not read where the file can be read from any place on.
 const SKIPPED: Nanos = Nanos(200_000_000);
 
-/// What of a trace is to be explained.
+/// The part of a trace that is to be explained.
 #[derive(Clone, Debug)]
 pub struct TraceQuestion {
     pub threads: WantedThreads,
@@ -120,7 +120,7 @@ fn why_unexplained(spike: &mut Spike) {
     spike.classes = trace::timeline::classes(spike);
 }
 
-/// Why there is nothing to explain.
+/// The reason for which there is nothing to explain.
 fn nothing(facts: &TraceFacts, question: &TraceQuestion) -> String {
     let has = |event: &str| facts.events.iter().any(|own| own == event);
     if !has("sched:sched_switch") || !has("sched:sched_waking") && !has("sched:sched_wakeup") {
@@ -147,7 +147,7 @@ fn host_of(facts: &TraceFacts) -> Host {
     host
 }
 
-/// What one reading of the whole trace shows.
+/// The result of one reading of the whole trace.
 pub struct FirstPass {
     pub late: LateWakeups,
     pub began: Option<Nanos>,

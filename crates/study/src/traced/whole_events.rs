@@ -1,5 +1,5 @@
 //! Events of a trace that has one end of a pair and not the other: what would seem to last for ever
-//! is left out, or ended where its work shows that it is over.
+//! is omitted, or ended where its work shows that it is over.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use trace::event::{Event, Raw, What};
 pub struct WholeEvents {
     /// Names of the events that the trace has, without their systems; none before they are known.
     events: Option<BTreeSet<String>>,
-    /// Whether a waking was seen.
+    /// True once a waking was seen.
     pub waking: bool,
     /// The timer whose function is on, and up to when it showed work.
     open: BTreeMap<Cpu, (u64, Raw)>,
@@ -54,7 +54,7 @@ impl WholeEvents {
         }
     }
 
-    /// Ends the timer's function before an event that is none of its own.
+    /// Ends the timer's function before an event that is not of that function.
     fn end_timer(&mut self, event: &Raw, sink: &mut dyn FnMut(&Raw)) {
         let Some((timer, last)) = self.open.get_mut(&event.cpu) else { return };
         let own = matches!(event.what, What::Waking { .. } | What::Wakeup { .. } | What::Stack { .. })

@@ -2,7 +2,7 @@
 
 use model::setting::Key;
 
-/// Where sysctls are files.
+/// The folder in which sysctls are files.
 pub const ROOT: &str = "/proc/sys/";
 
 /// One assignment.
@@ -12,14 +12,14 @@ pub struct Assignment {
     pub name: String,
     /// None of a name that no pattern is to stand for.
     pub value: Option<String>,
-    /// Whether a refusal is no failure.
+    /// True if a refusal is not a failure.
     pub optional: bool,
 }
 
 /// Reads a line; none where it says nothing.
 ///
 /// # Errors
-/// What it is instead of an assignment.
+/// The line is not an assignment; the text says why.
 pub fn assignment(line: &str) -> Result<Option<Assignment>, String> {
     let line = line.trim();
     if line.is_empty() || line.starts_with(['#', ';']) {
@@ -42,7 +42,7 @@ pub fn assignment(line: &str) -> Result<Option<Assignment>, String> {
 const FOLDERS: &[&str] =
     &["abi", "crypto", "debug", "dev", "fs", "fscache", "kernel", "net", "sunrpc", "user", "vm", "xen"];
 
-/// Whether a name, with slashes, is below a folder of `/proc/sys`.
+/// True for a name, with slashes, that is below a folder of `/proc/sys`.
 pub fn is_below_root(name: &str) -> bool {
     name.split_once('/').is_some_and(|(folder, rest)| FOLDERS.contains(&folder) && !rest.is_empty())
 }

@@ -45,7 +45,7 @@ pub struct Documents {
 /// The machine whose file system names of profiles are looked up in.
 pub struct NamingMachine<'a> {
     pub files: &'a MachineFiles,
-    /// Where its file system is; none for a capture.
+    /// The root of its file system; none for a capture.
     pub root: Option<&'a Path>,
 }
 
@@ -63,8 +63,8 @@ const TMPFILES_FOLDERS: &[&str] =
     &["/etc/tmpfiles.d", "/run/tmpfiles.d", "/usr/local/lib/tmpfiles.d", "/usr/lib/tmpfiles.d"];
 
 /// Reads a file, or the files of a folder: a root with `etc/sysctl.d` and its like, an export of
-/// onbeat's, one `sysctl.d` or `tmpfiles.d`, a profile of tuned's. What is no path is the name of
-/// a profile.
+/// onbeat's, one `sysctl.d` or `tmpfiles.d`, a profile of tuned's. What is not a path is the name
+/// of a profile.
 ///
 /// # Errors
 /// Usage: there is nothing that can be imported.
@@ -218,7 +218,8 @@ fn kind_of(name: &str, folder: &str, text: &str) -> Option<ImportKind> {
     }
 }
 
-/// Whether a section is one of those that profiles have: another program's file has sections, too.
+/// True for a text with a section of those that profiles have: another program's file has sections,
+/// too.
 fn is_profile(text: &str) -> bool {
     text.lines().map(str::trim).any(|line| {
         let name = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));

@@ -39,12 +39,12 @@ pub struct ImportTarget<'a> {
     pub survey: &'a Survey,
 }
 
-/// What a user says beside the texts.
+/// The user's own statements in addition to the texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportRequest {
     /// Variables of a tuned profile with their values.
     pub given: Vec<(String, String)>,
-    /// Whether what can be read is planned where a part of a profile cannot be.
+    /// True if what can be read is planned where a part of a profile cannot be.
     pub partial: bool,
 }
 
@@ -70,7 +70,7 @@ struct Collected {
     left_out: Vec<LeftOut>,
     /// How much that is left out was.
     unnamed: usize,
-    /// What cannot be read, with the reason: without it the plan is less than its text.
+    /// Parts that cannot be read, with the reason: without them the plan is less than its text.
     lacking: Vec<(String, String)>,
     /// The same of a key's last value.
     lacking_values: BTreeMap<Key, (String, String)>,
@@ -120,7 +120,7 @@ impl Collected {
         }
     }
 
-    /// Names what cannot be read among what is left out, and refuses a plan without it unless it is
+    /// Names what cannot be read among what is omitted, and refuses a plan without it unless it is
     /// to be partial.
     fn settle_lacking(&mut self, partial: bool) -> Result<()> {
         let mut lacking = std::mem::take(&mut self.lacking);

@@ -136,7 +136,7 @@ const BY_NAME: &[(&str, &str, &str)] = &[
     ("extlinux.conf", "a boot loader's configuration", GRUB),
 ];
 
-/// The kind of a file that is none of those that are imported, and what serves instead; none for
+/// The kind of a file that is not one of those that are imported, and what serves instead; none for
 /// one that may be.
 pub fn other_file(name: &str, text: &str) -> Option<(&'static str, &'static str)> {
     if let Some((_, what, instead)) = BY_NAME.iter().find(|(own, ..)| *own == name) {
@@ -172,7 +172,7 @@ pub fn other_file(name: &str, text: &str) -> Option<(&'static str, &'static str)
     })
 }
 
-/// Whether a name of the text is one of a sysctl.
+/// True for a text in which a name is one of a sysctl.
 fn has_sysctl(text: &str) -> bool {
     let found = text.lines().filter_map(|line| assignment(line).ok().flatten());
     found.into_iter().any(|found| is_below_root(&found.name))

@@ -1,4 +1,4 @@
-//! What events say in ftrace's text and in that of `trace-cmd report`.
+//! The texts of events in ftrace's output and in that of `trace-cmd report`.
 //!
 //! Source: the `print fmt` of include/trace/events; trace-cmd's plugins print sched_switch,
 //! sched_waking and sched_wakeup shorter.
@@ -204,7 +204,7 @@ fn function(text: &str, key: &str, names: &mut Interned) -> Address {
     names.function(value[..end].trim_end_matches(','))
 }
 
-/// What follows `key=`.
+/// The text behind `key=`.
 fn value_of<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     let starts = |at: usize| at == 0 || matches!(text.as_bytes()[at - 1], b' ' | b'(');
     let mut found = text.match_indices(key).filter(|&(at, _)| starts(at));
@@ -237,7 +237,7 @@ fn hex(text: &str) -> Option<u64> {
     u64::from_str_radix(text.trim_start_matches("0x"), 16).ok()
 }
 
-/// What is in brackets.
+/// The text in brackets.
 fn within(text: &str) -> Option<&str> {
     text.split_once('(')?.1.rsplit_once(')').map(|(inside, _)| inside)
 }

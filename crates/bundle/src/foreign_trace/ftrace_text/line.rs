@@ -15,7 +15,7 @@ pub struct LineHead<'a> {
     pub preempt: u8,
     pub time: Nanos,
     pub event: &'a str,
-    /// What the event says.
+    /// The event's own text.
     pub text: &'a str,
 }
 

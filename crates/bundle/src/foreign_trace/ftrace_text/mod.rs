@@ -47,14 +47,14 @@ pub struct FtraceText {
     timerlat: TimerlatSamples,
 }
 
-/// Whether a text has lines of ftrace, of its first kilobytes.
+/// True for a text that has lines of ftrace, by its first kilobytes.
 pub fn recognise(head: &str) -> bool {
     let lines = || head.lines().take(HEAD_LINES);
     let event = |line: &str| LineHead::parse(line).is_some();
     lines().any(|line| line.starts_with("# tracer:")) || lines().filter(|line| event(line)).count() >= 2
 }
 
-/// Whether it is the layout of the latency tracers, of which lines have other columns.
+/// True for the layout of the latency tracers, of which lines have other columns.
 fn in_latency_format(head: &str) -> bool {
     head.lines().take(HEAD_LINES).any(|line| line.contains("latency trace v"))
 }
@@ -81,7 +81,7 @@ impl FtraceText {
     }
 }
 
-/// What is put together of several lines.
+/// An event that is put together of several lines.
 #[derive(Default)]
 struct Pending {
     event: Option<Raw>,

@@ -1,5 +1,4 @@
-//! What a perf.data says before and behind its records: how samples are laid out, and what machine
-//! it was.
+//! The parts of a perf.data before and behind its records: the layout of samples, and the machine.
 //!
 //! Source: tools/perf/Documentation/perf.data-file-format.txt, include/uapi/linux/perf_event.h.
 
@@ -9,7 +8,7 @@ use crate::foreign_trace::TraceError;
 use crate::foreign_trace::input::TraceInput;
 use trace::byte_order::ByteOrder;
 
-/// What the file begins with, in either byte order.
+/// The first bytes of the file, in either byte order.
 pub const MAGIC: &[u8; 8] = b"PERFILE2";
 pub const MAGIC_SWAPPED: &[u8; 8] = b"2ELIFREP";
 
@@ -25,7 +24,7 @@ const MAX_TEXT: u64 = 1 << 12;
 /// `PERF_TYPE_TRACEPOINT`.
 const TRACEPOINT: u32 = 2;
 
-/// Bits of an event's attributes: ids with all records, a clock of its own.
+/// Bits of an event's attributes: ids with all records, a separate clock.
 const SAMPLE_ID_ALL: u64 = 1 << 18;
 const USE_CLOCKID: u64 = 1 << 25;
 
@@ -37,25 +36,25 @@ const MACHINE: u32 = 6;
 const CPU_COUNT: u32 = 7;
 const COMPRESSED: u32 = 27;
 
-/// How the samples of an event are laid out.
+/// The layout of an event's samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleLayout {
     pub fields: u64,
     pub read_format: u64,
     pub tracepoint: bool,
-    /// Whether other records end with the fields that tell thread, time and CPU.
+    /// True if other records end with the fields that state thread, time and CPU.
     pub id_all: bool,
 }
 
 /// The head of a file.
 pub struct PerfHeader {
     pub order: ByteOrder,
-    /// Where the records are.
+    /// The place of the records.
     pub data: (u64, u64),
     pub layouts: Vec<SampleLayout>,
     /// The layout of a sample by its id.
     pub by_id: BTreeMap<u64, usize>,
-    /// Where the description of the events is.
+    /// The place of the description of the events.
     pub tracing_data: u64,
     /// The clock's number, where it is not perf's own.
     pub clock: Option<i32>,

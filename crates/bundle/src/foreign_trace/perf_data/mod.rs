@@ -57,7 +57,7 @@ pub struct PerfData {
     without_cpu: u64,
 }
 
-/// Whether a file begins as perf's do.
+/// True for a file that begins as perf's do.
 pub fn recognise(head: &[u8]) -> bool {
     head.starts_with(header::MAGIC) || head.starts_with(header::MAGIC_SWAPPED)
 }
@@ -102,7 +102,7 @@ impl PerfData {
     }
 }
 
-/// What one reading finds that no step has.
+/// Findings of one reading that no step has.
 #[derive(Default)]
 struct Counted {
     seen: BTreeMap<u16, u64>,
@@ -154,7 +154,7 @@ impl ForeignTrace for PerfData {
         let name = |id: &u16| self.description.events.get(id).cloned();
         let mut notes = Vec::new();
         if self.late > 0 {
-            notes.push(format!("{} records are out of order, and left out", self.late));
+            notes.push(format!("{} records are out of order, and omitted", self.late));
         }
         if self.without_cpu > 0 {
             notes.push(format!("{} samples do not say their CPU: record with -a", self.without_cpu));

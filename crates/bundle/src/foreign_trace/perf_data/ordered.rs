@@ -12,7 +12,7 @@ use trace::event::Raw;
 /// Records that are held; where a round has more the earliest go ahead.
 const MAX_HELD: usize = 200_000;
 
-/// What a record says.
+/// The content of a record.
 #[derive(Clone, Debug)]
 pub enum PerfStep {
     Event(Raw),
@@ -83,7 +83,7 @@ impl RecordOrder {
         self.complete = Nanos(i64::MAX);
     }
 
-    /// The next record that is complete, or for which there is no room.
+    /// The next record that is complete, or for which room is lacking.
     pub fn pop(&mut self) -> Option<(Nanos, PerfStep)> {
         let first = &self.waiting.peek()?.0;
         if first.time > self.complete && self.waiting.len() < MAX_HELD {

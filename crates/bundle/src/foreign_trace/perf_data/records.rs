@@ -122,7 +122,7 @@ fn skip_counts(words: &mut Words, format: u64) -> Option<()> {
     words.skip(times.checked_add(count.checked_mul(each)?)?)
 }
 
-/// How many records a record says were lost, and of which CPU.
+/// The CPU of the records that a record reports as lost, and their number.
 pub fn lost(header: &PerfHeader, kind: u32, body: &[u8]) -> (Option<Cpu>, u64) {
     // `PERF_RECORD_LOST` has an id before the number.
     let at = if kind == super::LOST { 8 } else { 0 };

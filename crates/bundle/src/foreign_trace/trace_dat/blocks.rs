@@ -6,7 +6,7 @@ use crate::foreign_trace::TraceError;
 use crate::foreign_trace::input::TraceInput;
 use trace::byte_order::ByteOrder;
 
-/// What is read at once of all CPUs together.
+/// The most bytes that are read at once of all CPUs together.
 const MAX_READ: usize = 16 << 20;
 
 /// CpuBlocks of one CPU; a chunk of ten pages each is a hundred gigabytes.
@@ -23,7 +23,7 @@ struct PageBlock {
     length: u32,
 }
 
-/// Where the blocks of a CPU are.
+/// The places of a CPU's blocks.
 #[derive(Clone, Debug)]
 pub struct CpuBlocks {
     packed: bool,

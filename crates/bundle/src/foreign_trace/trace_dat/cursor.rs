@@ -13,10 +13,10 @@ use trace::decode::Decoder;
 use trace::event::{Raw, What};
 use trace::page::Lost;
 
-/// How many blocks further back the last switch of a CPU is looked for.
+/// The most blocks further back in which the last switch of a CPU is looked for.
 const MAX_BLOCKS_BACK: usize = 64;
 
-/// What all CPUs' pages are read by.
+/// The means by which all CPUs' pages are read.
 pub struct RecordedPages<'a> {
     pub input: &'a TraceInput,
     pub decoder: &'a Decoder,
@@ -37,7 +37,7 @@ impl RecordedPages<'_> {
     }
 }
 
-/// What is used and filled while all CPUs are read.
+/// The state that is used and filled while all CPUs are read.
 pub struct PageReading<'a> {
     pub unpacker: &'a mut Unpacker,
     /// Records by the number of their event.
@@ -54,7 +54,7 @@ impl PageReading<'_> {
     }
 }
 
-/// Where the reading of one CPU is.
+/// The place that the reading of one CPU has reached.
 pub struct CpuCursor<'a> {
     cpu: Cpu,
     blocks: &'a CpuBlocks,
@@ -66,7 +66,7 @@ pub struct CpuCursor<'a> {
     next: usize,
     /// Lost before the page.
     lost: Option<(Nanos, u64)>,
-    /// When each block began.
+    /// The time at which each block began.
     pub starts: Vec<Nanos>,
     /// Records that could not be read.
     pub unread: u64,

@@ -1,5 +1,5 @@
-//! What a trace.dat says before its events: the kernel's formats and names, and where the events of
-//! each CPU are.
+//! The part of a trace.dat before its events: the kernel's formats and names, and the places of
+//! each CPU's events.
 //!
 //! Sources: trace-cmd.dat.v6(5), trace-cmd.dat.v7(5).
 
@@ -12,7 +12,7 @@ use crate::foreign_trace::input::{TraceInput, TraceValues};
 use trace::byte_order::ByteOrder;
 use trace::catalog::{self, EventSpec};
 
-/// What the file begins with.
+/// The first bytes of the file.
 pub const MAGIC: &[u8; 10] = b"\x17\x08\x44tracing";
 
 /// No format is longer, nor any of the kernel's lists of names.
@@ -41,7 +41,7 @@ pub mod option_number {
     pub const BUFFER_TEXT: u16 = 22;
 }
 
-/// Where the events of a CPU are.
+/// The place of a CPU's events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuData {
     pub cpu: u32,
@@ -49,7 +49,7 @@ pub struct CpuData {
     pub size: u64,
 }
 
-/// Where the events of one tracing instance are.
+/// The places of the events of one tracing instance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DatBuffer {
     /// The instance's name; `""` is the top one.
@@ -57,12 +57,12 @@ pub struct DatBuffer {
     /// The clock of its events; `""` where the file does not say.
     pub clock: String,
     pub page_size: u32,
-    /// Whether the pages are in compressed chunks.
+    /// True if the pages are in compressed chunks.
     pub packed: bool,
     pub cpus: Vec<CpuData>,
 }
 
-/// What was read of a file's head.
+/// The content of a file's head, as far as it was read.
 pub struct DatHeader {
     pub version: u8,
     pub order: ByteOrder,
@@ -83,12 +83,12 @@ pub struct DatHeader {
     pub cpu_count: Option<u32>,
     /// Events that were overwritten or dropped while it was recorded.
     pub lost: u64,
-    /// How the counter of the clock x86-tsc becomes nanoseconds: factor and shift.
+    /// Factor and shift by which the counter of the clock x86-tsc becomes nanoseconds.
     pub scale: Option<(u32, u32)>,
     /// The file has a text of the kernel's latency tracers in place of events.
     pub text_only: bool,
     pub page_size: u32,
-    /// Where the sections of version 7 begin; their content is still to be read.
+    /// The place where the sections of version 7 begin; their content is still to be read.
     pub first_section: u64,
 }
 
@@ -308,7 +308,7 @@ impl DatHeader {
     }
 }
 
-/// Where the data of CPUs numbered from 0 are.
+/// Reads the places of the data of CPUs numbered from 0.
 fn cpu_places(values: &mut TraceValues<impl Read>, cpus: u32) -> Result<Vec<CpuData>, TraceError> {
     if cpus > model::units::CPU_LIMIT {
         return Err(TraceError::corrupt("more CPUs than a kernel has"));
@@ -332,7 +332,7 @@ pub fn clock_in_use(clocks: &str) -> String {
     begun.map_or(String::new(), |(clock, _)| clock.to_owned())
 }
 
-/// What a CPU's `stats` counts as lost.
+/// The number of events that a CPU's `stats` counts as lost.
 fn lost_in(text: &str) -> u64 {
     let count = |key: &str| -> u64 {
         let value = text.lines().find_map(|line| line.strip_prefix(key));

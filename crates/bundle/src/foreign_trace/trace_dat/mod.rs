@@ -40,7 +40,7 @@ pub struct TraceDat {
     seen: BTreeMap<u16, u64>,
     /// Records that could not be read.
     unread: u64,
-    /// When each block of a CPU begins, as far as it was read.
+    /// The times at which each block of a CPU begins, as far as it was read.
     starts: Vec<Vec<Nanos>>,
 }
 

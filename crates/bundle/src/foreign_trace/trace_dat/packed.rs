@@ -6,7 +6,7 @@ use ruzstd::decoding::FrameDecoder;
 
 use crate::foreign_trace::TraceError;
 
-/// How the parts of a file are compressed.
+/// The compression of a file's parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Packing {
     None,

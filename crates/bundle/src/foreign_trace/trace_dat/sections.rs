@@ -100,7 +100,7 @@ fn section(
     Ok(TraceValues { reader: Cursor::new(content), order })
 }
 
-/// Where the events of a tracing instance are.
+/// Reads the places of the events of a tracing instance.
 fn buffer(header: &mut DatHeader, input: &TraceInput, data: &[u8]) -> Result<(), TraceError> {
     if header.buffers.len() >= MAX_BUFFERS {
         return Err(TraceError::corrupt("more tracing instances than a file has"));

@@ -95,7 +95,8 @@ struct CalledCommand<'a> {
 }
 
 impl CalledCommand<'_> {
-    /// What a long flag, without its dashes, is elsewhere; none where it means something here.
+    /// The meaning that a long flag, without its dashes, has elsewhere; none where it means
+    /// something here.
     fn long(&self, word: &str, next: Option<&str>) -> Option<Vec<&'static ForeignFlag>> {
         let (name, value) = word.split_once('=').map_or((word, next), |(name, value)| (name, Some(value)));
         let has = |arg: &&Arg| {

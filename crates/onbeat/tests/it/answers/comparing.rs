@@ -207,7 +207,7 @@ fn nights(place: &Place, name: &str, usual: usize, late: &[usize]) -> Vec<String
     (0..late.len()).map(of).collect()
 }
 
-/// What is on the screen of the same comparison.
+/// The screen of the same comparison.
 fn screen(a: &[String], b: &[String], flags: &[&str]) -> String {
     let mut args: Vec<&str> = ["compare", "-q"].to_vec();
     args.extend(a.iter().map(String::as_str).chain(["--"]).chain(b.iter().map(String::as_str)));

@@ -22,7 +22,7 @@ fn run(usual: i64, late: u64, wake_ups: u64) -> RunSummary {
     }
 }
 
-/// What a footer or a line of a terminal says.
+/// The numbers that a footer or a line of a terminal states.
 fn bare(max: i64, seconds: i64) -> RunSummary {
     RunSummary {
         title: format!("t{max}"),

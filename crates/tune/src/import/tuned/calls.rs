@@ -1,5 +1,5 @@
-//! What functions of a profile give for their arguments, as far as that depends on nothing but what
-//! was read of the machine. `exec` runs a command, and is not evaluated.
+//! The values that functions of a profile give for their arguments, as far as these depend on
+//! nothing but what was read of the machine. `exec` runs a command, and is not evaluated.
 
 use model::text::{clean, quoted_value};
 
@@ -18,7 +18,7 @@ pub struct Doubt {
     pub why: String,
 }
 
-/// A value, or none where tuned leaves the call as it is.
+/// A value, or none where tuned leaves the call unchanged.
 pub type CallValue = Option<String>;
 
 /// The value of a function that takes so many arguments.

@@ -15,10 +15,10 @@ use crate::import::Collected;
 const CPUS: &str = "/sys/devices/system/cpu";
 const PSTATE: &str = "/sys/devices/system/cpu/intel_pstate";
 
-/// Words that `energy_perf_bias` takes beside numbers (arch/x86/kernel/cpu/intel_epb.c).
+/// Words that `energy_perf_bias` takes in addition to numbers (arch/x86/kernel/cpu/intel_epb.c).
 const BIASES: &[&str] = &["performance", "balance-performance", "normal", "balance-power", "power"];
 
-/// What of a file's offer is wanted.
+/// The choice of what is wanted of a file's offer.
 type CpuChoice = dyn Fn(&TunedOption, &str) -> Result<Option<String>, OptionTrouble>;
 
 /// CPUs that the sections before have, and whether there was one.
@@ -28,7 +28,7 @@ pub struct ClaimedCpus {
     any: bool,
 }
 
-/// What the section asks for, for the CPUs that no section before it has.
+/// Collects what the section asks for, for the CPUs that no section before it has.
 pub fn collect(
     unit: &TunedUnit,
     values: &Values,
@@ -70,7 +70,7 @@ pub fn collect(
     Ok(())
 }
 
-/// Whether a CPU is among devices, which patterns name and take out with `!`.
+/// True for a CPU that is among devices, which patterns name and take out with `!`.
 fn is_meant(devices: &str, cpu: &str) -> bool {
     let rules = devices.split(|c: char| c.is_whitespace() || c == ',').filter(|rule| !rule.is_empty());
     let (out, wanted): (Vec<&str>, Vec<&str>) = rules.partition(|rule| rule.starts_with('!'));
@@ -189,7 +189,7 @@ impl TunedOption<'_> {
                 return Ok(Some(latency.to_string()));
             }
         }
-        Err(OptionTrouble::Left(format!("{} is no latency of this machine", quoted_value(self.value))))
+        Err(OptionTrouble::Left(format!("{} is not a latency of this machine", quoted_value(self.value))))
     }
 
     /// The exit latency of an idle state by its number.

@@ -9,8 +9,8 @@ const CPU_LIMIT: u32 = 1 << 16;
 const NAMED_LIMIT: usize = 1 << 20;
 
 /// The CPUs of a list: ranges, masks in hexadecimal with `0x`, whose groups an empty part ends,
-/// and `^N` or `!N` for those that are taken out. What is no list is the empty one, as for tuned;
-/// none where it is longer than any.
+/// and `^N` or `!N` for those that are taken out. What is not a list is the empty one, as for
+/// tuned; none where it is longer than any.
 pub fn unpacked(text: &str) -> Option<BTreeSet<u32>> {
     let text = text.trim_matches(['\'', '"']);
     let (mut found, mut out, mut mask) = (BTreeSet::new(), BTreeSet::new(), None::<String>);
@@ -43,7 +43,7 @@ pub fn unpacked(text: &str) -> Option<BTreeSet<u32>> {
     Some(found.difference(&out).copied().collect())
 }
 
-/// `N` or `N-M`; the outer none where it is longer than any, the inner where it is no such thing.
+/// `N` or `N-M`; the outer none where it is longer than any, the inner where it is not a range.
 fn range(text: &str) -> Option<Option<std::ops::RangeInclusive<u32>>> {
     let mut ends = text.split('-').map(|end| end.trim().parse::<u64>());
     let (Some(Ok(first)), last) = (ends.next(), ends.next()) else { return Some(None) };
@@ -56,7 +56,7 @@ fn range(text: &str) -> Option<Option<std::ops::RangeInclusive<u32>>> {
     (first < CPU_LIMIT && last < CPU_LIMIT).then_some(Some(first..=last))
 }
 
-/// The CPUs of a mask, whose groups commas may part; empty where it is none.
+/// The CPUs of a mask, whose groups commas may part; empty where it is not a mask.
 pub fn of_mask(text: &str) -> Option<BTreeSet<u32>> {
     let text: String = text.trim().chars().filter(|c| *c != ',').collect();
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(&text);

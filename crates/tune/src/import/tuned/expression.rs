@@ -10,7 +10,7 @@ use super::is_word;
 /// Longer values are no settings.
 const VALUE_LIMIT: usize = 64 << 10;
 
-/// Deeper nesting is no value that anybody wrote.
+/// Deeper nesting does not occur in a value that a person wrote.
 const DEPTH: usize = 64;
 
 /// The values of variables by their names.

@@ -41,13 +41,13 @@ impl ProfileFunctions<'_> {
         format!("{MARK}{}{MARK}", doubts.len() - 1)
     }
 
-    /// The value as it is to be read by people.
+    /// The value in the form for people.
     pub fn shown(&self, value: &str) -> String {
         shown_with(value, &self.doubts.borrow())
     }
 
-    /// The reason for which a value is none: a part of it is not known, a variable has no value, or
-    /// a function is none of tuned's.
+    /// The reason for which a value is not usable: a part of it is not known, a variable has no
+    /// value, or a function is not one of tuned's.
     pub fn trouble(&self, value: &str) -> Option<String> {
         if let Some(number) = value.split(MARK).nth(1) {
             let doubts = self.doubts.borrow();
@@ -128,7 +128,7 @@ impl ProfileFunctions<'_> {
     }
 }
 
-/// How many arguments each takes.
+/// The least and the largest number of arguments that each takes.
 const ARGUMENTS: &[(&str, usize, usize)] = &[
     ("assertion", 3, 3),
     ("assertion_non_equal", 3, 3),

@@ -53,7 +53,7 @@ struct IniReader {
 }
 
 impl IniReader {
-    /// Takes a line; not where it is no part of a profile, or one too many.
+    /// Takes a line; false where it does not belong to a profile, or is one too many.
     fn line(&mut self, line: &str) -> bool {
         let bare = without_comment(line).trim();
         let own = self.section.and_then(|at| self.found.get_mut(at));

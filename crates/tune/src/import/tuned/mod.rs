@@ -28,12 +28,12 @@ use places::{ProfileFile, ProfilePlaces};
 use profile::TunedProfile;
 use values::Values;
 
-/// Whether it is made of what the name of a variable is made of.
+/// True for a text of the characters of which the name of a variable is made.
 fn is_word(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
 
-/// What the profiles ask for.
+/// Collects what the profiles ask for.
 ///
 /// # Errors
 /// Usage: an assertion of a profile's does not hold, which tuned refuses it for as well.

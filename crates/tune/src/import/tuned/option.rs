@@ -47,7 +47,7 @@ impl TunedOption<'_> {
         self.collected.want(Imported { key, value, place, optional: false });
     }
 
-    /// A value that cannot be read is no matter where a later section sets the same.
+    /// A value that cannot be read does not matter where a later section sets the same.
     pub fn unread(&mut self, kind: &str, why: String) -> Result<(), OptionTrouble> {
         let keys: Vec<Key> = match kind {
             "sysctl" => self.sysctl_key().into_iter().collect(),
@@ -111,7 +111,7 @@ impl TunedOption<'_> {
     pub fn sysfs(&mut self) -> Result<(), OptionTrouble> {
         if !self.name.starts_with("/sys/") {
             return Err(OptionTrouble::Left(
-                "it is no file below /sys, and tuned leaves it as well".to_owned(),
+                "it is not a file below /sys, and tuned leaves it as well".to_owned(),
             ));
         }
         let value = self.value.to_owned();

@@ -26,7 +26,7 @@ pub fn cpus_of(files: &MachineFiles, which: &str) -> Option<BTreeSet<u32>> {
     Some(unpacked(text.trim()).unwrap_or_default())
 }
 
-/// Each CPU with the text of its package, in their order; those that have none are left out.
+/// Each CPU with the text of its package, in their order; those that have none are omitted.
 fn packages(files: &MachineFiles) -> Option<Vec<(u32, String)>> {
     let names = files.list(CPUS);
     let names = names.known().into_iter().flatten();
@@ -83,12 +83,12 @@ pub fn devices(cpus: BTreeSet<u32>) -> String {
     cpus.iter().map(|cpu| format!("cpu{cpu}")).collect::<Vec<_>>().join(",")
 }
 
-/// Whether it is made of digits.
+/// True for a text that is made of digits.
 pub fn is_number(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_digit())
 }
 
-/// Whether a package is one of those that are named by number or pattern.
+/// True for a package that is one of those that are named by number or pattern.
 fn is_package(patterns: &[String], text: &str) -> bool {
     let Ok(number) = text.trim().parse::<i64>() else { return false };
     patterns.iter().any(|pattern| match pattern.trim().parse::<i64>() {

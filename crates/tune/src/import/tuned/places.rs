@@ -39,7 +39,7 @@ pub struct ProfilePlaces {
     beside: Option<Beside>,
 }
 
-/// A profile's own folder, where that is none of tuned's.
+/// A profile's own folder, where that is not one of tuned's.
 struct Beside {
     /// The folder above, in which there may be other profiles.
     above: MachineFiles,

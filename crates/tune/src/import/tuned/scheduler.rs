@@ -4,7 +4,7 @@ use model::text::quoted_value;
 
 use super::option::{OptionTrouble, TunedOption};
 
-/// What a knob is called from 6.6 on; empty for one that is no more.
+/// The name of a knob from 6.6 on; empty for one that no longer exists.
 const RENAMED: &[(&str, &str)] = &[
     ("sched/min_granularity_ns", "sched/base_slice_ns"),
     ("sched/latency_ns", ""),

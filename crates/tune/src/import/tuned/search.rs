@@ -1,5 +1,5 @@
 //! Regular expressions of a profile. They are Python's; what regex-lite knows of them means the
-//! same there, and what it does not know is no answer.
+//! same there, and what it does not know gives no answer.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ pub enum SearchLines {
     Each,
 }
 
-/// Whether something in the text matches.
+/// True if something in the text matches.
 ///
 /// # Errors
 /// The expression is not understood.

@@ -26,7 +26,7 @@ const NOT_TAKEN: &[(&str, &str, &str)] = &[
     ("service", "it is a service", "systemctl"),
 ];
 
-/// What the sections ask for.
+/// Collects what the sections ask for.
 ///
 /// # Errors
 /// An assertion in a value does not hold.
@@ -67,7 +67,7 @@ pub fn collect(
     Ok(())
 }
 
-/// How the conditions of a section stand on a machine.
+/// The state of a section's conditions on a machine.
 enum Conditions {
     Met,
     Unmet,

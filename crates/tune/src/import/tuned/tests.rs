@@ -35,7 +35,7 @@ impl Bench {
         import(&documents, &request, ImportTarget { files: &files, survey: &survey }, "")
     }
 
-    /// `KEY VALUE` of each change, sorted, and what is left out of each.
+    /// `KEY VALUE` of each change, sorted, and what is omitted of each.
     fn plan(&self, name: &str) -> (Vec<String>, Vec<String>) {
         let plan = self.import(name, &[], false).unwrap_or_else(|failure| panic!("{failure}"));
         shown(&plan)

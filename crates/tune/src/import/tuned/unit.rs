@@ -17,11 +17,11 @@ pub struct TunedUnit {
     pub uname_regex: Option<String>,
     pub script_pre: Option<String>,
     pub script_post: Option<String>,
-    /// Whether it takes the place of what is included.
+    /// True if it takes the place of what is included.
     pub replaces: bool,
-    /// Whether its variables come before those that are included.
+    /// True if its variables come before those that are included.
     pub prepends: bool,
-    /// Options of what is included that are left out.
+    /// Options of what is included that are omitted.
     pub drops: Vec<String>,
     pub options: OptionList,
 }
@@ -80,7 +80,7 @@ impl TunedUnit {
     }
 }
 
-/// What tuned takes for yes.
+/// True for the values that tuned takes for yes.
 fn is_true(value: &str) -> bool {
     matches!(value, "1" | "true" | "True")
 }

@@ -45,7 +45,7 @@ impl<'a> Values<'a> {
         expanded(value, &self.variables, self.functions)
     }
 
-    /// The value as it is to be read by people, and what is missing of it.
+    /// The value in the form for people, and what is missing of it.
     ///
     /// # Errors
     /// An assertion in it does not hold.
@@ -55,7 +55,7 @@ impl<'a> Values<'a> {
     }
 }
 
-/// What is between double quotes, where the whole value is.
+/// The text between double quotes, where the whole value is.
 pub fn unquoted(value: &str) -> &str {
     value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value)
 }
