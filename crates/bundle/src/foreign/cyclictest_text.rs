@@ -59,7 +59,7 @@ pub(super) fn read(
         imported.remarks.push(format!("{lines} passed over"));
     }
     if unit == Nanos::MICRO && command.is_none() && stated.is_none() {
-        imported.run.plan.notes.push(TAKEN_AS_US.into());
+        imported.remarks.push(TAKEN_AS_US.into());
     }
     Ok(imported)
 }

@@ -160,7 +160,8 @@ fn cpu_run(thread: ImportedThread, unit: Nanos) -> Result<CpuRun, String> {
         overflows: Some(overflows).filter(|_| cut),
         // Beside an early wake-up none of the others is known to be late.
         overflows_from_ns: if wrap.is_some() && cut { Some(Nanos(i64::MIN)) } else { from },
-        overflow_cycles: thread.overflow_cycles,
+        // Where the only one beyond the end was early, none of those listed is late.
+        overflow_cycles: if overflows > 0 { thread.overflow_cycles } else { Vec::new() },
         worst: thread.worst,
         ..CpuRun::default()
     };

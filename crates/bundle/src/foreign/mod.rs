@@ -130,6 +130,7 @@ pub const FORMATS: &[&ForeignFormat] = &[
     &refused::HACKBENCH,
     &refused::IPERF3,
     &refused::LATENCYTOP,
+    &refused::LAVA_RESULTS,
     &refused::PERF_SCHED,
     &refused::PING,
     &refused::PI_STRESS,

@@ -160,6 +160,7 @@ fn an_early_wake_up_is_no_overflow() {
         # Histogram Overflows: 00001\n# Thread 0: 00005\n";
     let cpu = &import_one(text).cpus[0];
     assert_eq!((cpu.early, cpu.overflows, cpu.cycles), (Some(1), None, Some(13)));
+    assert_eq!(cpu.overflow_cycles, [0; 0]);
     assert_eq!((cpu.min_ns, cpu.max_ns), (Some(Nanos(-26_000)), Some(Nanos(3_000))));
     let several = text.replace("Overflows: 00001", "Overflows: 00003");
     let cpu = &import_one(&several).cpus[0];

@@ -60,6 +60,10 @@ refused! {
         "it measures throughput: measure wake-ups beside it with onbeat measure";
     LATENCYTOP: "latencytop", "latencytop's table", "", &[&["Cause", "Maximum", "Percentage"]],
         "it has the time in which threads waited for anything, by cause: onbeat hunt explains late wake-ups";
+    LAVA_RESULTS: "lava-results", "the results of a LAVA job", "",
+        &[&["measurement:", "units:", "result:"], &["<LAVA_SIGNAL_TESTCASE", "MEASUREMENT="]],
+        "they hold what the job's script took from a tool's output: give the job's log, which has the \
+         tool's own lines";
     PERF_SCHED: "perf-sched", "perf sched's table", "",
         &[&["Runtime ms", "Avg delay ms", "Max delay"], &["wait time", "sch delay", "run time"]],
         "it has sums over other threads: give its recording, perf.data, to onbeat explain, or measure with \
@@ -158,6 +162,10 @@ mod tests {
             (
                 "Running in process mode with 1 groups using 40 file descriptors each\nTime: 0.1\n",
                 "hackbench",
+            ),
+            (
+                "- {id: t0-max-latency, level: '', measurement: '208.0', result: pass, units: us}\n",
+                "LAVA job",
             ),
             ("[ ID] Interval           Transfer     Bitrate         Retr\n", "iperf3's result"),
             ("{\"end\": {\"sum_received\": {\"bits_per_second\": 9}}}", "iperf3's result"),

@@ -9,10 +9,9 @@ use bundle::foreign::{self, ImportOptions};
 use bundle::write::BundleWriter;
 use host::{self, random_u64, rt};
 use model::error::{Exit, Failure, Result};
-use model::run::Run;
+use model::run::{CpuRun, Run, Worst};
 use model::text::{quoted, several};
 use model::units::{Bare, Nanos, parse_span};
-use model::vocabulary::Quantity;
 use report::run::table;
 
 /// Histograms of any length fit; a file that is larger is something else.
@@ -143,8 +142,12 @@ fn folder_name(folder: &Path) -> String {
 
 /// True if times could be made of what the file lists by number.
 fn needs_interval(run: &Run) -> bool {
-    let measures = run.cpus.iter().any(|cpu| cpu.quantity() == Quantity::Wakeup.name());
-    measures && run.plan.interval_ns.is_none()
+    let listed = |cpu: &CpuRun| cpu.listed_overflows().next().is_some() || cpu.worst.iter().any(is_numbered);
+    run.plan.interval_ns.is_none() && run.cpus.iter().any(listed)
+}
+
+fn is_numbered(worst: &Worst) -> bool {
+    worst.cycle.is_some() && worst.mono_ns.is_none()
 }
 
 fn interval(text: &str) -> Result<Nanos> {
