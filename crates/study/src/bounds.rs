@@ -32,7 +32,8 @@ pub fn bounds(measurement: &Measurement, question: &Question) -> Result<Bounds> 
             listed: ListedOverflows {
                 lists: &lists,
                 cycles: measurement.cpus().map(|cpu| cpu.listed_overflows().count() as u64).sum(),
-                from: measurement.cpus().filter_map(CpuRun::beyond_from).min(),
+                // Below 0 it is not known whether they were late.
+                from: measurement.cpus().filter_map(CpuRun::beyond_from).min().filter(|from| from.0 >= 0),
             },
             max: measurement.max(),
         },

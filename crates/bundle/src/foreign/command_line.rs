@@ -60,6 +60,7 @@ pub(super) fn fill(plan: &mut Plan, line: &str) {
         (false, true) => Word::default(),
     };
     if given.relative {
+        plan.wake = Word::Other("clock_nanosleep, relative time".into());
         plan.notes.push("relative time (-r): a late wake-up puts off all later ones".into());
     }
     if given.clock.is_some_and(|clock| clock.trim() == "1") {

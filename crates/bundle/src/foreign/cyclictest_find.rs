@@ -95,7 +95,14 @@ pub(super) fn find(source: &SourceText) -> Vec<ResultSpan> {
         {
             findings.extend(ended.finding());
         }
-        let Some(line) = parsed(text.text) else { continue };
+        let Some(line) = parsed(text.text) else {
+            // A damaged line of the tool's own belongs to the result, which is refused for it.
+            if let Some(open) = open.as_mut().filter(|open| open.has_result() && text.text.starts_with("T:"))
+            {
+                open.end = index + 1;
+            }
+            continue;
+        };
         if matches!(line, Line::Comment | Line::Other) {
             continue;
         }

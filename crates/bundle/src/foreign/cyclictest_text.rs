@@ -87,8 +87,22 @@ impl Gathered {
                  --as cyclictest-text"
                 )))
             }
-            _ => Ok(()),
+            _ => self.check_overflows(end),
         }
+    }
+
+    /// Refuses a maximum beyond all rows without a sample that overflowed.
+    fn check_overflows(&self, end: usize) -> Result<(), ImportError> {
+        let largest = self.max.as_ref().and_then(|(_, list)| list.iter().max().copied());
+        let last = self.columns.iter().flatten().map(|bucket| i128::from(bucket.0)).max();
+        let is_beyond = largest.zip(last).is_some_and(|(largest, last)| largest > last);
+        if is_beyond && self.overflows.is_none() {
+            return Err(ImportError(format!(
+                "line {end}: the footer ends before '# Histogram Overflows:' though the maximum is beyond the \
+                 rows: give the whole output"
+            )));
+        }
+        Ok(())
     }
 
     /// The run, and records of seconds where there are samples.
@@ -114,6 +128,11 @@ impl Gathered {
         let mut blocks = Vec::new();
         if self.last_bucket.is_none() && !self.samples.is_empty() {
             blocks = samples::fill(&mut threads, &self.samples, unit);
+        }
+        // A file that begins at a later thread says nothing of those before.
+        let first = self.summaries.keys().next().copied().unwrap_or(0);
+        if self.last_bucket.is_none() && self.max.is_none() && self.samples.is_empty() {
+            threads.drain(..first.min(threads.len()));
         }
         fill(&mut run, threads, unit)?;
         Ok(Imported { run, blocks, remarks: Vec::new() })
@@ -179,6 +198,7 @@ impl Gathered {
             };
             let mean = avg.get(index).copied().or(summary.map(|s| s.avg));
             threads.push(ImportedThread {
+                number: u32::try_from(index).ok(),
                 summary_only: no_histogram,
                 cycles: self.counted(index, total, overflows),
                 buckets,

@@ -16,6 +16,8 @@ const MIN_START: i128 = 1_000_000;
 pub(super) struct ImportedThread {
     /// The CPU it ran on, where the file states it.
     pub cpu: Option<Cpu>,
+    /// The thread's number in the file, where that skips some.
+    pub number: Option<u32>,
     pub measures: Word<Quantity>,
     /// Ascending buckets that are not empty.
     pub buckets: Vec<(u64, u64)>,
@@ -76,9 +78,9 @@ pub(super) fn fill(run: &mut Run, threads: Vec<ImportedThread>, unit: Nanos) -> 
         let measures =
             if thread.measures.is_empty() { Quantity::default().into() } else { thread.measures.clone() };
         let next = numbers.entry((thread.cpu, measures.as_str().to_owned())).or_default();
-        let number = *next;
-        *next += 1;
-        let early = thread.max.and_then(wrapped);
+        let number = thread.number.filter(|_| thread.cpu.is_none()).unwrap_or(*next);
+        *next = number.saturating_add(1);
+        let early = thread.max.and_then(|max| wrapped(max, unit));
         let unknown = thread.overflows.saturating_sub(1);
         let mut cpu = cpu_run(thread, unit).map_err(|what| format!("thread {index}: {what}"))?;
         (cpu.thread, cpu.measures) = (number, measures);
@@ -109,10 +111,13 @@ pub(super) fn fill(run: &mut Run, threads: Vec<ImportedThread>, unit: Nanos) -> 
 }
 
 /// The signed value of a latency that was printed without its sign: an early wake-up becomes a
-/// number near 2^64, or a negative one.
-fn wrapped(max: i128) -> Option<i128> {
+/// number near 2^64, or a negative one; on a machine of 32 bits near 2^32, where a latency in us would
+/// be of over half an hour.
+fn wrapped(max: i128, unit: Nanos) -> Option<i128> {
+    const WORD: i128 = 1 << 32;
     match max {
         ..0 => Some(max),
+        _ if unit == Nanos::MICRO && (WORD / 2..WORD).contains(&max) => Some(max - WORD),
         _ if max > i128::from(i64::MAX) => Some(max - (1i128 << 64)).filter(|early| *early < 0),
         _ => None,
     }
@@ -128,7 +133,7 @@ fn cpu_run(thread: ImportedThread, unit: Nanos) -> Result<CpuRun, String> {
     };
     let mut histogram = buckets_of(&thread, unit)?;
     let (mut overflows, mut early) = (thread.overflows, thread.early);
-    let wrap = thread.max.and_then(wrapped);
+    let wrap = thread.max.and_then(|max| wrapped(max, unit));
     // One sample beyond the end is the early wake-up that the maximum is.
     if let (Some(least), 1..) = (wrap, overflows) {
         (overflows, early) = (overflows - 1, Some((1, least)));
@@ -138,7 +143,7 @@ fn cpu_run(thread: ImportedThread, unit: Nanos) -> Result<CpuRun, String> {
     }
     let counted = total_of(&histogram).checked_add(overflows).ok_or("more than 2^64 samples")?;
     let cycles = if thread.summary_only { thread.cycles } else { Some(counted) };
-    let (min, max) = if cycles == Some(0) { (None, None) } else { extremes(&thread)? };
+    let (min, max) = if cycles == Some(0) { (None, None) } else { extremes(&thread, unit)? };
     // Without another one beyond the end the largest of the others is in the last bucket.
     let others = thread.buckets.last().filter(|_| wrap.is_some() && overflows == 0);
     let of_the_others = others.map(|bucket| i128::from(bucket.0) + i128::from(thread.width.max(1)) - 1);
@@ -202,9 +207,9 @@ fn buckets_of(thread: &ImportedThread, unit: Nanos) -> Result<Vec<Bucket>, Strin
 
 /// The least and largest latency where they are valid; an error where the histogram contradicts
 /// them.
-fn extremes(thread: &ImportedThread) -> Result<(Option<i128>, Option<i128>), String> {
+fn extremes(thread: &ImportedThread, unit: Nanos) -> Result<(Option<i128>, Option<i128>), String> {
     let min = thread.min.filter(|&min| min != MIN_START);
-    let max = thread.max.filter(|&max| wrapped(max).is_none());
+    let max = thread.max.filter(|&max| wrapped(max, unit).is_none());
     let first =
         thread.buckets.first().map(|bucket| i128::from(bucket.0) + i128::from(thread.width.max(1)) - 1);
     let last = thread.buckets.last().map(|bucket| i128::from(bucket.0));
@@ -216,6 +221,11 @@ fn extremes(thread: &ImportedThread) -> Result<(Option<i128>, Option<i128>), Str
     }
     if let Some((min, max)) = min.zip(max).filter(|(min, max)| min > max) {
         return Err(format!("the minimum, {min}, is above the maximum, {max}"));
+    }
+    // Printed values are rounded to the unit.
+    let above = |mean: Nanos, max: i128| i128::from(mean.0) > (max + 1) * i128::from(unit.0);
+    if let Some((mean, max)) = thread.mean_ns.zip(max).filter(|&(mean, max)| above(mean, max)) {
+        return Err(format!("the mean, {}, is above the maximum, {max}", mean.0 / unit.0.max(1)));
     }
     Ok((min, max))
 }

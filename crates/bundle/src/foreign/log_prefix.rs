@@ -13,6 +13,7 @@ pub(super) fn unprefixed(line: &str) -> (&str, &str) {
     for _ in 0..MAX_PREFIXES {
         let trimmed = rest.trim_start();
         let quoted = trimmed.strip_prefix("> ").or_else(|| trimmed.strip_prefix("| "));
+        let quoted = quoted.or_else(|| trimmed.strip_prefix("^C")).or_else(|| cursor(trimmed));
         let time = timed(trimmed).or_else(|| level(trimmed)).or_else(|| syslog(trimmed)).or(quoted);
         if let Some(behind) = time {
             rest = behind;
@@ -34,7 +35,8 @@ pub(super) fn unprefixed(line: &str) -> (&str, &str) {
 
 /// Behind a date and time, or a time of day, and a blank.
 fn timed(text: &str) -> Option<&str> {
-    let day = digits(text, &[4, 2, 2], b'-').and_then(|rest| rest.strip_prefix(['T', ' ']));
+    let date = digits(text, &[4, 2, 2], b'-').or_else(|| digits(text, &[4, 2, 2], b'/'));
+    let day = date.and_then(|rest| rest.strip_prefix(['T', ' ']));
     let rest = digits(day.unwrap_or(text), &[2, 2, 2], b':')?;
     let fraction = rest.strip_prefix(['.', ',']);
     let rest = fraction.map_or(rest, |rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
@@ -64,6 +66,14 @@ fn digits<'a>(text: &'a str, groups: &[usize], separator: u8) -> Option<&'a str>
     Some(rest)
 }
 
+/// Behind a movement of the cursor whose escape character was lost: `[2A`, `^[[2A`.
+fn cursor(text: &str) -> Option<&str> {
+    let text = text.strip_prefix("^[").unwrap_or(text);
+    let digits = text.strip_prefix('[')?;
+    let behind = digits.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';');
+    (behind.len() < digits.len()).then(|| behind.strip_prefix(['A', 'B', 'H', 'J', 'K', 'm']))?
+}
+
 /// Behind a level of the kernel's log, like `<6>`.
 fn level(text: &str) -> Option<&str> {
     let (number, behind) = text.strip_prefix('<')?.split_once('>')?;
@@ -79,8 +89,9 @@ fn syslog(text: &str) -> Option<&str> {
     let rest = rest.strip_prefix(' ').filter(|_| MONTHS.contains(&month))?.trim_start();
     let (day, rest) = rest.split_once(' ')?;
     let rest = timed(rest).filter(|_| day.len() <= 2 && day.parse::<u8>().is_ok())?;
-    let (_host, rest) = rest.split_once(' ')?;
-    rest.split_once(": ").map(|(_tag, message)| message)
+    // Without a host and a tag the time stands alone.
+    let tagged = rest.split_once(' ').and_then(|(_host, rest)| rest.split_once(": "));
+    Some(tagged.filter(|(tag, _)| !tag.contains(' ')).map_or(rest, |(_, message)| message))
 }
 
 /// The content of brackets at the start, and the text behind them.
@@ -121,6 +132,11 @@ mod tests {
             ("[2026-09-10T12:00:03.123Z] T: 0", ("", "T: 0")),
             ("rt-test-1  | T: 0", ("rt-test-1", "T: 0")),
             ("Sep 10 12:00:03 board cyclictest[81]: T: 0", ("", "T: 0")),
+            ("Sep 10 12:00:03 T: 0 ( 81) P:80 I:1000", ("", "T: 0 ( 81) P:80 I:1000")),
+            ("2026/09/10 12:00:03 T: 0", ("", "T: 0")),
+            ("^CT: 0", ("", "T: 0")),
+            ("[2AT: 0", ("", "T: 0")),
+            ("^[[2AT: 0", ("", "T: 0")),
             ("> > T: 0", ("", "T: 0")),
             ("| T: 0", ("", "T: 0")),
         ] {

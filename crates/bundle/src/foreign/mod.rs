@@ -184,6 +184,10 @@ pub fn import(bytes: &[u8], options: &ImportOptions) -> Result<Vec<Imported>, Im
         Reader::Refused(instead) => Err(ImportError(format!("this is {}: {instead}", format.tool))),
     });
     let mut imported = results.collect::<Result<Vec<_>, _>>()?;
+    let last = recognised.last().map_or(0, |one| one.finding.lines.end);
+    if let Some(one) = imported.last_mut().filter(|_| source.is_open && last == source.lines().len()) {
+        one.remarks.push("the text ends within a line: its last number may be cut".into());
+    }
     for one in &mut imported {
         if let Some(interval) = options.interval {
             set_interval(&mut one.run, interval);

@@ -154,6 +154,22 @@ fn what_is_not_known_is_null() {
 }
 
 #[test]
+fn damage_at_the_end_is_seen() {
+    let line = |thread: u32| format!("T: {thread} ( 9) P:80 I:1000 C: 10 Min: 2 Act: 3 Avg: 3 Max: 8\n");
+    let options = ImportOptions::default();
+    let cut = format!("{}T: 1 ( 10) P:80 I:1000 C: 10 Min:", line(0));
+    assert!(import(cut.as_bytes(), &options).unwrap_err().0.contains("line 2"));
+    let open = line(0).trim_end().to_owned();
+    assert_eq!(import(open.as_bytes(), &options).unwrap()[0].remarks.len(), 2, "the unit, and the end");
+    let later = import_one(&line(3));
+    assert_eq!(later.cpus.iter().map(CpuRun::name).collect::<Vec<_>>(), ["thread 3"]);
+    let mean = line(0).replace("Avg: 3", "Avg: 99");
+    assert!(import(mean.as_bytes(), &options).unwrap_err().0.contains("mean"));
+    let footer = "# Histogram\n000002 000009\n# Min Latencies: 00002\n# Avg Latencies: 00002\n# Max Latencies: 00400\n";
+    assert!(import(footer.as_bytes(), &options).unwrap_err().0.contains("Overflows"));
+}
+
+#[test]
 fn an_early_wake_up_is_no_overflow() {
     let text = "# Histogram\n000001 000010\n000003 000002\n000399 000000\n# Total: 000000012\n\
         # Min Latencies: 00001\n# Avg Latencies: 00001\n# Max Latencies: 18446744073709551590\n\
@@ -166,4 +182,6 @@ fn an_early_wake_up_is_no_overflow() {
     let cpu = &import_one(&several).cpus[0];
     assert_eq!((cpu.early, cpu.overflows, cpu.max_ns), (Some(1), Some(2), None));
     assert_eq!(cpu.overflows_from_ns, Some(Nanos(i64::MIN)), "early or late is not known");
+    let narrow = text.replace("18446744073709551590", "4294967270");
+    assert_eq!(import_one(&narrow).cpus[0].min_ns, Some(Nanos(-26_000)), "of 32 bits");
 }

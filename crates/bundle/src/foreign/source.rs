@@ -37,6 +37,8 @@ pub struct SourceText {
     /// Number, start and end of each line in `text`, source by source of the log.
     lines: Vec<(u32, u32, u32)>,
     pub shape: DocumentShape,
+    /// The last line has no end: the text may have been cut within it.
+    pub is_open: bool,
 }
 
 impl SourceText {
@@ -56,7 +58,8 @@ impl SourceText {
             DocumentShape::Json | DocumentShape::Xml => text.into_owned(),
         };
         let lines = lines_of(&text, shape)?;
-        Ok(SourceText { text, lines, shape })
+        let is_open = shape == DocumentShape::Text && !text.ends_with(['\n', '\r']);
+        Ok(SourceText { text, lines, shape, is_open })
     }
 
     /// The whole text.
@@ -140,7 +143,11 @@ fn decoded(bytes: &[u8]) -> Result<Cow<'_, str>, ImportError> {
 fn plain(text: Cow<'_, str>) -> String {
     let text = if text.contains('\x1b') { Cow::Owned(without_escapes(&text)) } else { text };
     let is_yaml = text.trim_start().starts_with("- {\"dt\":");
-    if is_yaml { text.lines().map(message).collect::<Vec<_>>().join("\n") } else { text.into_owned() }
+    if !is_yaml {
+        return text.into_owned();
+    }
+    let messages = text.lines().map(message).collect::<Vec<_>>().join("\n");
+    if messages.contains('\x1b') { without_escapes(&messages) } else { messages }
 }
 
 /// The message of a line of LAVA's log: `- {"dt": "...", "lvl": "target", "msg": "..."}`.

@@ -141,6 +141,18 @@ impl WholeRunMetric {
         match self {
             WholeRunMetric::RateAt(limit) => {
                 let run = first(&|run| run.at_or_above(limit).is_none())?;
+                if let Some(row) = run.wide_row(limit) {
+                    let (from, to) = (row.lower.spoken(), row.upper.spoken());
+                    return Some(MetricRefusal {
+                        reason: format!(
+                            "the histogram of {} has one row from {from} to {to}: how many of it reached {} \
+                             is not known",
+                            run.name(),
+                            limit.spoken()
+                        ),
+                        remedy: format!("compare at a limit of {from} or {to}"),
+                    });
+                }
                 let unknown = format!("how many reached {} is not known", limit.spoken());
                 let lower = format!("compare at a limit of at most {}", run.end().spoken());
                 Some(run.cut_refusal(&unknown, &lower))
@@ -221,10 +233,14 @@ fn maximum_refusal(all: &[&RunSummary]) -> Option<MetricRefusal> {
 
 impl RunSummary {
     /// The wake-ups at or above a limit; `None` where it lies beyond the histogram's end, and some
-    /// wake-ups do, too. A row that holds the limit counts if its middle does.
+    /// wake-ups do, too, or in a wide row. A narrow row that holds the limit counts if its middle
+    /// does.
     fn at_or_above(&self, limit: Nanos) -> Option<u64> {
-        if self.rows.is_empty() {
+        if self.rows.is_empty() || self.wide_row(limit).is_some() {
             return None;
+        }
+        if self.max.is_some_and(|max| max < limit) {
+            return Some(0);
         }
         let beyond = match self.beyond {
             0 => 0,
@@ -234,6 +250,15 @@ impl RunSummary {
         };
         let reaches = |row: &&Bucket| row.lower.0 + row.upper.0.saturating_sub(row.lower.0) / 2 >= limit.0;
         Some(self.rows.iter().filter(reaches).map(|row| row.count).fold(beyond, u64::saturating_add))
+    }
+
+    /// The row that holds the limit, where it is wider than those that onbeat makes, and the maximum
+    /// does not settle it.
+    fn wide_row(&self, limit: Nanos) -> Option<Bucket> {
+        let is_wide = |row: &Bucket| (row.upper.0.saturating_sub(row.lower.0)).saturating_mul(16) > limit.0;
+        let holds = |row: &&Bucket| row.lower < limit && limit < row.upper && is_wide(row);
+        let row = self.rows.iter().find(holds)?;
+        self.max.is_none_or(|max| max >= limit).then_some(*row)
     }
 
     /// From where on a wake-up is beyond the rows.
