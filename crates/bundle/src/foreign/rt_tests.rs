@@ -84,8 +84,8 @@ pub(super) const SIGNALTEST_JSON: ForeignFormat = ForeignFormat {
     origin: "run here",
     carries: "count, least, mean and largest time of a signal round all threads, per thread; command line, \
               kernel, start and end",
-    hides: "histogram; `cpu` of every thread is that of the first one, and taken for it alone unless -a \
-            names one CPU",
+    hides: "histogram; mean and maximum hold the tool's own pause of 10 ms for every thread but the first; \
+            `cpu` of every thread is that of the first one, and taken for it alone unless -a names one CPU",
     find: |source| json_read::find_program(source, SIGNALTEST.name),
     reader: Reader::Run(|source, _, _| read(source, &SIGNALTEST)),
 };

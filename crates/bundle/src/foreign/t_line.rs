@@ -19,7 +19,8 @@ pub(super) const SIGNALTEST_TEXT: ForeignFormat = ForeignFormat {
     versions: "rt-tests 2.4, 2.6, 2.10",
     origin: "run here",
     carries: "count, least, mean and largest time of a signal round all threads, per thread; priority",
-    hides: "histogram, CPUs; the samples of -v, which are the first thread's alone and lack the last one",
+    hides: "histogram, CPUs; mean and maximum hold the tool's own pause of 10 ms for every thread but the \
+            first; the samples of -v, which are the first thread's alone and lack the last one",
     find: |source| find(source, TLineKind::Signal),
     reader: Reader::Run(|source, finding, _| read(source, finding, TLineKind::Signal)),
 };
