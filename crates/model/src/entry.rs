@@ -27,7 +27,8 @@ impl Run {
 }
 
 impl CpuRun {
-    /// Identity among the entries of a run, by which they are ordered, and paired with another run's.
+    /// Identity among the entries of a run, by which they are ordered, and paired with another
+    /// run's.
     pub fn key(&self) -> (Option<Cpu>, u32, &str) {
         (self.cpu, self.thread, self.quantity())
     }
@@ -43,8 +44,8 @@ impl CpuRun {
         name.strip_prefix("CPU ").map_or(name.clone(), str::to_owned)
     }
 
-    /// Name for people: `CPU 2`, `thread 0` where the CPU is not known, `CPU 2 irq` where the latency
-    /// is not that of a wake-up.
+    /// Name for people: `CPU 2`, `thread 0` where the CPU is not known, `CPU 2 irq` where the
+    /// latency is not that of a wake-up.
     pub fn name(&self) -> String {
         let quantity = match self.measures.known() {
             Some(Quantity::Irq | Quantity::User | Quantity::Deadline) => {

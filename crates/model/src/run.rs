@@ -231,7 +231,8 @@ pub struct Host {
 pub struct CpuRun {
     /// The CPU; null for an import whose file does not state it.
     pub cpu: Option<Cpu>,
-    /// Number of the thread where several were measured on one CPU, or the CPU is not known; else 0.
+    /// Number of the thread where several were measured on one CPU, or the CPU is not known; else
+    /// 0.
     #[serde(default)]
     pub thread: u32,
     /// The quantity that the latencies below are.

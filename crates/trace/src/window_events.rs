@@ -80,8 +80,8 @@ pub fn window_events(request: &WindowRequest, source: &mut dyn HeldEvents) -> Wi
     window
 }
 
-/// The thread's last switch before the lead-in, with its stack, and what woke it since: it may still
-/// be at its last cycle, on whichever CPU.
+/// The thread's last switch before the lead-in, with its stack, and what woke it since: it may
+/// still be at its last cycle, on whichever CPU.
 fn add_last_sleep(
     thread: i32,
     request: &WindowRequest,

@@ -69,8 +69,8 @@ const TAKEN_AS_US: &str =
     "latencies were taken as microseconds: cyclictest's text does not say, -N takes them as ns";
 
 impl Gathered {
-    /// Refuses rows without the tool's footer, or under a heading of another tool, unless the format
-    /// is named.
+    /// Refuses rows without the tool's footer, or under a heading of another tool, unless the
+    /// format is named.
     fn check_frame(&self, end: usize, unknown: Option<usize>, is_asked: bool) -> Result<(), ImportError> {
         if is_asked || self.last_bucket.is_none() {
             return Ok(());
@@ -98,8 +98,8 @@ impl Gathered {
         let is_beyond = largest.zip(last).is_some_and(|(largest, last)| largest > last);
         if is_beyond && self.overflows.is_none() {
             return Err(ImportError(format!(
-                "line {end}: the footer ends before '# Histogram Overflows:' though the maximum is beyond the \
-                 rows: give the whole output"
+                "line {end}: the footer ends before '# Histogram Overflows:' and the maximum is beyond \
+                 the rows: give the whole output"
             )));
         }
         Ok(())

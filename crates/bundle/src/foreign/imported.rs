@@ -111,8 +111,8 @@ pub(super) fn fill(run: &mut Run, threads: Vec<ImportedThread>, unit: Nanos) -> 
 }
 
 /// The signed value of a latency that was printed without its sign: an early wake-up becomes a
-/// number near 2^64, or a negative one; on a machine of 32 bits near 2^32, where a latency in us would
-/// be of over half an hour.
+/// number near 2^64, or a negative one; on a machine of 32 bits near 2^32, where a latency in us
+/// would be of over half an hour.
 fn wrapped(max: i128, unit: Nanos) -> Option<i128> {
     const WORD: i128 = 1 << 32;
     match max {

@@ -5,9 +5,9 @@ const MAX_PREFIXES: usize = 6;
 
 /// The source that the line's prefix names, `""` without one, and the line behind the prefix.
 ///
-/// Known: `2026-01-02T03:04:05.678Z `, `03:04:05 `, `[   12.345678] `, `<6>`, `[VM 1] `, `web-1  | `,
-/// syslog's `Jan  2 03:04:05 host tag[12]: `, GitLab's `00O `, `> ` of a mail, `| ` of a
-/// ticket.
+/// Known: `2026-01-02T03:04:05.678Z `, `03:04:05 `, `[   12.345678] `, `<6>`, `[VM 1] `,
+/// `web-1  | `, syslog's `Jan  2 03:04:05 host tag[12]: `, GitLab's `00O `, `> ` of a mail, `| ` of
+/// a ticket.
 pub(super) fn unprefixed(line: &str) -> (&str, &str) {
     let (mut label, mut rest) = ("", line);
     for _ in 0..MAX_PREFIXES {

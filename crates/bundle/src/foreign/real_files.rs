@@ -165,7 +165,8 @@ fn damage_at_the_end_is_seen() {
     assert_eq!(later.cpus.iter().map(CpuRun::name).collect::<Vec<_>>(), ["thread 3"]);
     let mean = line(0).replace("Avg: 3", "Avg: 99");
     assert!(import(mean.as_bytes(), &options).unwrap_err().0.contains("mean"));
-    let footer = "# Histogram\n000002 000009\n# Min Latencies: 00002\n# Avg Latencies: 00002\n# Max Latencies: 00400\n";
+    let footer = "# Histogram\n000002 000009\n# Min Latencies: 00002\n# Avg Latencies: 00002\n\
+        # Max Latencies: 00400\n";
     assert!(import(footer.as_bytes(), &options).unwrap_err().0.contains("Overflows"));
 }
 

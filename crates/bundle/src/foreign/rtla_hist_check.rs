@@ -166,7 +166,8 @@ pub(super) fn all(hist: &RtlaHist) -> Result<(), ImportError> {
     Ok(())
 }
 
-/// True where the average may be the one of these counts and averages, whose fractions were cut off.
+/// True where the average may be the one of these counts and averages, whose fractions were cut
+/// off.
 fn average_fits<I: Iterator<Item = (RtlaSummary, RtlaSummary)>>(
     all: RtlaSummary,
     parts: impl Fn() -> I,

@@ -56,8 +56,8 @@ pub(super) fn find(source: &SourceText, kind: TopKind) -> Vec<ResultSpan> {
     findings
 }
 
-/// True for a table that may be a later update of the same run: no count and no maximum is smaller, no
-/// minimum larger.
+/// True for a table that may be a later update of the same run: no count and no maximum is smaller,
+/// no minimum larger.
 fn follows(before: &TopTable, table: &TopTable, kind: TopKind) -> bool {
     let later = |row: &TopRow| {
         let Some(next) = table.rows.iter().find(|next| next.cpu == row.cpu) else {

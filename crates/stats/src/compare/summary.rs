@@ -252,8 +252,8 @@ impl RunSummary {
         Some(self.rows.iter().filter(reaches).map(|row| row.count).fold(beyond, u64::saturating_add))
     }
 
-    /// The row that holds the limit, where it is wider than those that onbeat makes, and the maximum
-    /// does not settle it.
+    /// The row that holds the limit, where it is wider than those that onbeat makes, and the
+    /// maximum does not settle it.
     fn wide_row(&self, limit: Nanos) -> Option<Bucket> {
         let is_wide = |row: &Bucket| (row.upper.0.saturating_sub(row.lower.0)).saturating_mul(16) > limit.0;
         let holds = |row: &&Bucket| row.lower < limit && limit < row.upper && is_wide(row);
