@@ -16,7 +16,8 @@ static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
     let folder = std::env::temp_dir().join(format!("onbeat-fuzz-recovery-{}", std::process::id()));
     std::fs::create_dir_all(folder.join("events")).expect("a folder");
     let cpu = |cpu| CpuRun {
-        cpu: Cpu(cpu),
+        cpu: Some(Cpu(cpu)),
+        cycles: Some(0),
         missed: Some(0),
         scheduled: Some(0),
         early: Some(0),
