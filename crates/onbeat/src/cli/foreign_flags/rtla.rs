@@ -63,7 +63,7 @@ pub const TIMERLAT: &[ForeignFlag] = &[
     row(' ', "no-irq", "no histogram of interrupts", HISTOGRAM),
     row(' ', "no-thread", "no histogram of threads", HISTOGRAM),
     row('p', "period", "the interval", "-i SPAN is the interval, -p N a priority of 1 to 99")
-        .where_value(|value| number(value).is_some_and(|us| us > 99)),
+        .where_value(|value| number(value).is_some_and(|us| us >= 1000)),
     row(' ', "period", "the interval", "-i SPAN"),
     row('s', "stack", "the stack at the interrupt", "`onbeat hunt` takes stacks, unless --no-stacks"),
     row(' ', "stack-format", "how stacks are printed", "there is one format, leave it out"),
@@ -123,7 +123,7 @@ pub const OSNOISE: &[ForeignFlag] = &[
         "how often it looks",
         "all of the time is looked at; -p N is a priority of 1 to 99",
     )
-    .where_value(|value| number(value).is_some_and(|us| us > 99)),
+    .where_value(|value| number(value).is_some_and(|us| us >= 1000)),
     osnoise(' ', "period", "how often it looks", "`onbeat probe spin` looks all the time, leave it out"),
     osnoise(
         'r',
