@@ -18,7 +18,6 @@ struct Open {
     /// Cycles and id of each thread's last `T:` line.
     threads: std::collections::BTreeMap<usize, (u64, u64)>,
     samples: usize,
-    spikes: usize,
     /// `Thread 0 Interval:` of `-v`.
     announced: bool,
     heading: bool,
@@ -63,10 +62,14 @@ impl Open {
                 self.threads.insert(*thread, (summary.cycles, summary.tid));
             }
             Line::Sample(..) => self.samples += 1,
-            Line::Spike(..) => self.spikes += 1,
             Line::ThreadInterval(..) => self.announced = true,
             Line::Heading => self.heading = true,
-            Line::IdleHeld | Line::Policy(..) | Line::ThreadCpu(..) | Line::Break | Line::Frame => {}
+            Line::IdleHeld
+            | Line::Policy(..)
+            | Line::ThreadCpu(..)
+            | Line::Spike(..)
+            | Line::Break
+            | Line::Frame => {}
             Line::Comment | Line::Other => return,
         }
         self.end = index + 1;

@@ -8,7 +8,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
 use super::error::ImportError;
 use super::format::{Confidence, ResultSpan};
-use super::imported::{ImportedThread, empty_run, fill};
+use super::imported::{ImportedThread, empty_run, fill, preempt_of};
 use super::source::{DocumentShape, SourceText};
 use super::{BUCKET_LIMIT, THREAD_LIMIT, command_line, date};
 use model::run::{Plan, Run};
@@ -52,8 +52,8 @@ impl<T: for<'de> Deserialize<'de>> RtTestsFrame<T> {
         run.host.kernel.clone_from(&self.sysinfo.version);
         run.host.machine.clone_from(&self.sysinfo.machine);
         // `realtime` is 0 where the kernel has no /sys/kernel/realtime, as 7.3.
-        let named = ["PREEMPT_RT", "PREEMPT RT"].iter().any(|word| run.host.kernel.contains(word));
-        if self.sysinfo.realtime == 1 || named {
+        run.host.preempt = preempt_of(&run.host.kernel);
+        if self.sysinfo.realtime == 1 {
             run.host.preempt = Preempt::Rt.into();
         }
         date_run(&mut run, &self.start_time, &self.end_time);

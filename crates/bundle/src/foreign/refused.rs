@@ -49,8 +49,8 @@ refused! {
          wake-ups with onbeat measure";
     HACKBENCH: "hackbench", "hackbench's time", "hackbench",
         &[&["Running in process mode with", "groups using"], &["Running in threaded mode with"]],
-        "it is a load and prints its own time: run onbeat measure beside it (--load), and import what \
-         measured meanwhile";
+        "it is a load and prints its own time: run onbeat measure beside it (--load), and import the \
+         result of the tool that measured";
     IPERF3: "iperf3", "iperf3's result", "",
         &[
             &["Interval", "Transfer", "Bitrate"],

@@ -21,8 +21,8 @@ const FILE_LIMIT: u64 = foreign::FILE_LIMIT as u64;
 ///
 /// The format is recognised by what the file says of itself: its heading, footer, command line,
 /// columns and units. Results within a longer log are found; several become DIR, DIR-2 and so on.
-/// What a file does not carry stays unknown, unless a flag gives it. `docs/formats.md` has the
-/// table of formats.
+/// Facts that a file does not carry stay unknown, unless a flag gives them. `docs/formats.md` has
+/// the table of formats.
 #[derive(clap::Args)]
 #[command(
     mut_arg("json", |arg| arg.help("Write run.json there too; `-` is standard output, which then holds nothing else")),

@@ -254,7 +254,7 @@ fn nightly_histograms_of_two_kernels_give_a_verdict() {
 fn what_no_number_of_runs_decides_has_a_remedy_that_is_true() {
     let place = Place::new();
     let (a, b) = (nights(&place, "a", 12, &[1; 6]), nights(&place, "b", 12, &[90; 6]));
-    // Beyond the end of a histogram nobody knows.
+    // Latencies beyond the end of a histogram are not known.
     let cut = |i: usize| {
         let text = "# Histogram\n000010 059991\n# Max Latencies: 00090\n# Histogram Overflows: 00009\n";
         imported(&place, &format!("cut{i}"), text)
