@@ -200,7 +200,8 @@ pub(super) fn read(source: &SourceText, finding: &ResultSpan, tool: &str) -> Res
     let at = |error: ImportError| error.at(line);
     gathered.conclude().map_err(at)?;
     let blocks = gathered.blocks();
-    let command = command_words::before(source, finding.lines.start, "latency");
+    let command =
+        command_words::before(source, finding.lines.start + 1, |line| command_words::within(line, "latency"));
     let width = command.and_then(|command| command_words::option(command, "-B", "--bucketsize"));
     let width = width.and_then(|text| decimal::in_ns(text, Nanos(1))).filter(|width| width.0 > 0);
     let thread = gathered.thread(width.unwrap_or(WIDTH)).map_err(at)?;

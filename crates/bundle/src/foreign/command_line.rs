@@ -3,6 +3,7 @@
 
 use std::iter::Peekable;
 
+use super::command_words;
 use model::keyword::Word;
 use model::run::Plan;
 use model::units::{Bare, Cpu, CpuSet, Nanos, parse_span};
@@ -82,15 +83,7 @@ fn is_cyclictest(path: &str) -> bool {
 /// was printed into the same line.
 pub(super) fn within(line: &str) -> Option<&str> {
     let line = line.split("# /dev/").next().unwrap_or_default();
-    let starts = line.match_indices("cyclictest").map(|(at, _)| {
-        let word = line[..at].rfind(|c: char| c.is_whitespace() || c == '"').map_or(0, |blank| blank + 1);
-        &line[word..]
-    });
-    let mut commands = starts.filter(|command| {
-        let mut words = command.split_ascii_whitespace();
-        words.next().is_some_and(is_cyclictest) && words.next().is_some_and(|word| word.starts_with('-'))
-    });
-    commands.next().map(|command| command.split(['>', '|', ';', '&']).next().unwrap_or(command).trim())
+    command_words::within(line, "cyclictest").or_else(|| command_words::within(line, "cyclictest.sh"))
 }
 
 /// The CPUs of the threads as `-a` lists them, for the threads in turn; empty where it does not.

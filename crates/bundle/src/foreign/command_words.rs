@@ -5,23 +5,35 @@ use super::source::SourceText;
 /// The most lines between a command line and the result that it belongs to.
 const REACH: usize = 40;
 
-/// The last command of this program, with options, in or before the line of this index.
-pub(super) fn before<'a>(source: &'a SourceText, index: usize, program: &str) -> Option<&'a str> {
-    let lines: Vec<_> = source.slice(index.saturating_sub(REACH)..index + 1).collect();
-    lines.into_iter().rev().find_map(|line| within(line.text, program))
+/// The last value that the search finds in the lines before this index: a prompt or a script's trace
+/// stands near its result.
+pub(super) fn before<'a, T>(
+    source: &'a SourceText,
+    end: usize,
+    search: impl Fn(&'a str) -> Option<T>,
+) -> Option<T> {
+    let lines: Vec<_> = source.slice(end.saturating_sub(REACH)..end).collect();
+    lines.into_iter().rev().find_map(|line| search(line.text))
 }
 
-/// The command of this program in a line: behind a prompt, `sudo`, a quote.
-pub(super) fn within<'a>(line: &'a str, program: &str) -> Option<&'a str> {
-    let starts = line.match_indices(program).map(|(at, _)| {
-        let word = line[..at].rfind([' ', '\t', '"', '\'', '/']).map_or(0, |blank| blank + 1);
-        &line[word..]
-    });
-    let mut commands = starts.filter(|command| {
-        let mut words = command.split_ascii_whitespace();
-        words.next() == Some(program) && words.next().is_some_and(|word| word.starts_with('-'))
-    });
-    commands.next().map(|command| command.split(['>', '|', ';', '&', '\'']).next().unwrap_or(command).trim())
+/// Each command of this program in a line: behind a prompt, `sudo`, a quote or a script's `+`, up to
+/// the shell's next operator.
+pub(super) fn commands<'a>(line: &'a str, program: &'a str) -> impl Iterator<Item = &'a str> {
+    line.match_indices(program).filter_map(move |(at, _)| {
+        let prompt = line[..at].trim_end_matches(|c: char| !c.is_whitespace() && c != '"' && c != '\'');
+        let quote = prompt.chars().next_back().filter(|c| matches!(c, '"' | '\''));
+        let is_end = |c: char| matches!(c, '>' | '|' | ';' | '&') || Some(c) == quote;
+        let command = line[prompt.len()..].split(is_end).next()?.trim_end();
+        let path = command.split_ascii_whitespace().next()?;
+        (path.rsplit('/').next() == Some(program)).then_some(command)
+    })
+}
+
+/// The first command of this program that has options: a word of prose has none.
+pub(super) fn within<'a>(line: &'a str, program: &'a str) -> Option<&'a str> {
+    let has_options =
+        |command: &&str| command.split_ascii_whitespace().nth(1).is_some_and(|word| word.starts_with('-'));
+    commands(line, program).find(has_options)
 }
 
 /// The value of an option: `-i 250`, `-i250`, `--interval 250`, `--interval=250`; of several the
@@ -59,9 +71,10 @@ mod tests {
     fn commands_are_recognised_in_lines() {
         for (line, command) in [
             ("root@board:~# latency -h -s -T 600", Some("latency -h -s -T 600")),
-            ("$ sudo /usr/xenomai/bin/latency -T 5 | tee log", Some("latency -T 5")),
+            ("$ sudo /usr/xenomai/bin/latency -T 5 | tee log", Some("/usr/xenomai/bin/latency -T 5")),
             ("invoked with 'latency -T 2' by user 0 'root'", Some("latency -T 2")),
             ("the latency is low", None),
+            ("sudo\u{a0}latency -h", Some("latency -h")),
             ("klatency -h", None),
             ("latency", None),
         ] {
@@ -83,7 +96,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_line_is_read(line in "\\PC{0,20}latency[ -]{0,3}\\PC{0,40}") {
+        fn any_line_is_read(line in "\\PC{0,20}[\u{a0}\u{2003}é]?latency[ -]{0,3}\\PC{0,40}") {
             if let Some(command) = within(&line, "latency") {
                 option(command, "-T", "--time");
             }

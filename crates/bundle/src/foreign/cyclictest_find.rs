@@ -1,12 +1,9 @@
 //! Blocks of cyclictest's output in a text: where each begins and ends.
 
-use super::command_line;
 use super::cyclictest_line::{self as line, Line};
 use super::format::{Confidence, ResultSpan};
 use super::source::{DocumentShape, SourceText};
-
-/// The most lines between a command line and the result that it belongs to.
-const COMMAND_REACH: usize = 40;
+use super::{command_line, command_words};
 
 /// Parts of a block that have been seen so far.
 #[derive(Clone, Debug, Default)]
@@ -131,9 +128,7 @@ pub(super) fn within_prompt(text: &str) -> &str {
     }
 }
 
-/// The command line before a block, as a shell, a script's trace or a tool's own heading shows it.
+/// The command line before a block or in its first line, as a shell or a script's trace shows it.
 pub(super) fn command_before(source: &SourceText, start: usize) -> Option<&str> {
-    let from = start.saturating_sub(COMMAND_REACH);
-    let lines: Vec<_> = source.slice(from..start + 1).collect();
-    lines.into_iter().rev().find_map(|line| command_line::within(line.text))
+    command_words::before(source, start + 1, command_line::within)
 }

@@ -1,9 +1,7 @@
 //! Options of a command line as `getopt_long` reads them, and command lines within a log.
 
+use super::command_words;
 use super::source::SourceText;
-
-/// The most lines between a command line and the result that it belongs to.
-const COMMAND_REACH: usize = 40;
 
 /// Short options of a program by how they take a value.
 #[derive(Clone, Copy)]
@@ -76,25 +74,10 @@ impl OptionLetters {
 
 /// The command line of this program before a block of the text, as a shell, a script's trace or a
 /// heading shows it.
-pub(super) fn command_before<'a>(source: &'a SourceText, start: usize, program: &str) -> Option<&'a str> {
-    let from = start.saturating_sub(COMMAND_REACH);
-    let lines: Vec<_> = source.slice(from..start).collect();
-    lines.into_iter().rev().find_map(|line| within(line.text, program))
-}
-
-/// The command line of this program in a line: behind a prompt, `sudo`, or a script's `+`.
-fn within<'a>(line: &'a str, program: &str) -> Option<&'a str> {
-    let starts = line.match_indices(program).map(|(at, _)| {
-        let word = line[..at].rfind(|c: char| c.is_whitespace() || c == '"').map_or(0, |blank| blank + 1);
-        &line[word..]
-    });
-    let is_command = |command: &&str| {
-        let mut words = command.split_ascii_whitespace();
-        let path = words.next().unwrap_or_default();
-        path.rsplit('/').next() == Some(program) && words.next().is_none_or(|word| word.starts_with('-'))
-    };
-    let command = starts.filter(is_command).map(|command| command.split(['>', '|', ';', '&']).next());
-    command.flatten().next().map(str::trim)
+pub(super) fn command_before<'a>(source: &'a SourceText, start: usize, program: &'a str) -> Option<&'a str> {
+    let is_command =
+        |command: &&str| command.split_ascii_whitespace().nth(1).is_none_or(|word| word.starts_with('-'));
+    command_words::before(source, start, |line| command_words::commands(line, program).find(is_command))
 }
 
 #[cfg(test)]
@@ -130,7 +113,7 @@ mod tests {
         #[test]
         fn any_line_is_read(line in "[xé -]{0,3}\\PC{0,60}") {
             LETTERS.option(&line, 'a', "affinity");
-            within(&line, "x");
+            command_words::commands(&line, "x").for_each(drop);
         }
     }
 }

@@ -99,7 +99,9 @@ fn read(source: &SourceText, finding: &ResultSpan, options: &ImportOptions) -> R
             number = line.number;
         }
     }
-    let command = command_words::before(source, finding.lines.start, "jitterdebugger");
+    let command = command_words::before(source, finding.lines.start + 1, |line| {
+        command_words::within(line, "jitterdebugger")
+    });
     let unit = match command {
         _ if options.nanoseconds => Nanos(1),
         Some(command) if command_words::has_flag(command, 'N', "--nsec") => Nanos(1),

@@ -226,7 +226,11 @@ fn read(source: &SourceText, finding: &ResultSpan, _: &ImportOptions) -> Result<
     }
     let invoked =
         source.slice(finding.lines.clone()).find_map(|line| command_words::within(line.text, "stress-ng"));
-    let command = invoked.or_else(|| command_words::before(source, finding.lines.start, "stress-ng"));
+    let command = invoked.or_else(|| {
+        command_words::before(source, finding.lines.start + 1, |line| {
+            command_words::within(line, "stress-ng")
+        })
+    });
     let option = |name: &str| command.and_then(|command| command_words::option(command, name, name));
     run.plan.priority = option("--cyclic-prio").and_then(|text| text.parse().ok());
     plan_of(&mut run, &instances, method.or_else(|| option("--cyclic-method")));

@@ -173,13 +173,29 @@ impl ForeignTrace for TraceDat {
         }
         merge(&recorded, &mut reading, &mut cursors, sink)?;
         if first {
-            let seen = (0u16..).zip(reading.seen).filter(|counted| counted.1 > 0);
-            self.seen = seen.collect();
+            self.seen = counted(reading.seen);
             for (cursor, starts) in cursors.into_iter().zip(starts) {
                 self.unread += cursor.unread;
                 *starts = cursor.starts;
             }
         }
         Ok(())
+    }
+}
+
+/// The events that occur, by id; a damaged file may hold every id that there is.
+fn counted(by_id: Vec<u64>) -> BTreeMap<u16, u64> {
+    (0..=u16::MAX).zip(by_id).filter(|counted| counted.1 > 0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_id_may_occur() {
+        let all = counted(vec![1; 1 << 16]);
+        assert_eq!((all.len(), all.get(&u16::MAX)), (1 << 16, Some(&1)));
+        assert_eq!(counted(vec![0, 5]), BTreeMap::from([(1, 5)]));
     }
 }
