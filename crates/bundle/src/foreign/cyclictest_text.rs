@@ -134,7 +134,7 @@ impl Gathered {
         if self.last_bucket.is_none() && self.max.is_none() && self.samples.is_empty() {
             threads.drain(..first.min(threads.len()));
         }
-        fill(&mut run, threads, unit)?;
+        fill(&mut run, threads.into_iter().map(|thread| thread.of_cyclictest(unit)).collect(), unit)?;
         Ok(Imported { run, blocks, remarks: Vec::new() })
     }
 

@@ -38,12 +38,24 @@ pub(super) struct ImportedThread {
     pub min: Option<i128>,
     /// Largest latency as printed.
     pub max: Option<i128>,
+    /// The earliest wake-up, where the tool printed it as the largest latency.
+    pub early_max: Option<i128>,
     /// Number of the wake-ups before their time, and the earliest, where the file states them.
     pub early: Option<(u64, i128)>,
     pub mean_ns: Option<Nanos>,
     pub interval: Option<Nanos>,
     /// The largest samples of which the file states more than the value.
     pub worst: Vec<Worst>,
+}
+
+impl ImportedThread {
+    /// The same with the extremes that cyclictest's unsigned arithmetic hides.
+    pub(super) fn of_cyclictest(mut self, unit: Nanos) -> ImportedThread {
+        self.early_max = self.max.and_then(|max| wrapped(max, unit));
+        self.max = self.max.filter(|_| self.early_max.is_none());
+        self.min = self.min.filter(|&min| min != MIN_START);
+        self
+    }
 }
 
 /// An imported run without its CPUs: what is the same whatever the file.
@@ -80,7 +92,7 @@ pub(super) fn fill(run: &mut Run, threads: Vec<ImportedThread>, unit: Nanos) -> 
         let next = numbers.entry((thread.cpu, measures.as_str().to_owned())).or_default();
         let number = thread.number.filter(|_| thread.cpu.is_none()).unwrap_or(*next);
         *next = number.saturating_add(1);
-        let early = thread.max.and_then(|max| wrapped(max, unit));
+        let early = thread.early_max;
         let unknown = thread.overflows.saturating_sub(1);
         let mut cpu = cpu_run(thread, unit).map_err(|what| format!("thread {index}: {what}"))?;
         (cpu.thread, cpu.measures) = (number, measures);
@@ -133,7 +145,7 @@ fn cpu_run(thread: ImportedThread, unit: Nanos) -> Result<CpuRun, String> {
     };
     let mut histogram = buckets_of(&thread, unit)?;
     let (mut overflows, mut early) = (thread.overflows, thread.early);
-    let wrap = thread.max.and_then(|max| wrapped(max, unit));
+    let wrap = thread.early_max;
     // One sample beyond the end is the early wake-up that the maximum is.
     if let (Some(least), 1..) = (wrap, overflows) {
         (overflows, early) = (overflows - 1, Some((1, least)));
@@ -208,8 +220,7 @@ fn buckets_of(thread: &ImportedThread, unit: Nanos) -> Result<Vec<Bucket>, Strin
 /// The least and largest latency where they are valid; an error where the histogram contradicts
 /// them.
 fn extremes(thread: &ImportedThread, unit: Nanos) -> Result<(Option<i128>, Option<i128>), String> {
-    let min = thread.min.filter(|&min| min != MIN_START);
-    let max = thread.max.filter(|&max| wrapped(max, unit).is_none());
+    let (min, max) = (thread.min, thread.max);
     let first =
         thread.buckets.first().map(|bucket| i128::from(bucket.0) + i128::from(thread.width.max(1)) - 1);
     let last = thread.buckets.last().map(|bucket| i128::from(bucket.0));
@@ -263,14 +274,20 @@ mod tests {
             mean_ns: Some(Nanos(1)),
             ..ImportedThread::default()
         };
-        let run = run_of(early, Nanos(1)).unwrap();
+        let run = run_of(early.of_cyclictest(Nanos(1)), Nanos(1)).unwrap();
         assert_eq!(
             (run.cpus[0].min_ns, run.cpus[0].max_ns, run.cpus[0].mean_ns),
             (Some(Nanos(-1)), Some(Nanos(5)), None)
         );
         assert_eq!(run.integrity[0].kind, IntegrityKind::Early);
         let unset = ImportedThread { min: Some(MIN_START), max: Some(0), ..ImportedThread::default() };
-        assert_eq!(run_of(unset, Nanos(1)).unwrap().cpus[0].min_ns, None);
+        assert_eq!(run_of(unset.clone().of_cyclictest(Nanos(1)), Nanos(1)).unwrap().cpus[0].min_ns, None);
+        // Other tools print signs, and no such minimum without a sample.
+        let signed = ImportedThread { summary_only: true, min: Some(-9), max: Some(-2), ..unset.clone() };
+        let cpu = &run_of(signed, Nanos(1)).unwrap().cpus[0];
+        assert_eq!((cpu.min_ns, cpu.max_ns), (Some(Nanos(-9)), Some(Nanos(-2))));
+        let even = ImportedThread { summary_only: true, max: Some(MIN_START + 5), ..unset };
+        assert_eq!(run_of(even, Nanos(1)).unwrap().cpus[0].min_ns, Some(Nanos::MILLI));
     }
 
     #[test]

@@ -158,7 +158,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Run, ImportError> {
     // Before 2.7 a run without -h has an empty one.
     threads.iter_mut().for_each(|thread| thread.summary_only |= thread.buckets.is_empty() && !asked);
     threads.iter_mut().for_each(|thread| thread.end = command_line::buckets(&file.command_line));
-    fill(&mut run, threads, unit)?;
+    fill(&mut run, threads.into_iter().map(|thread| thread.of_cyclictest(unit)).collect(), unit)?;
     Ok(run)
 }
 
