@@ -5,8 +5,8 @@ use super::source::SourceText;
 /// The most lines between a command line and the result that it belongs to.
 const REACH: usize = 40;
 
-/// The last value that the search finds in the lines before this index: a prompt or a script's trace
-/// stands near its result.
+/// The last value that the search finds in the lines before this index: a prompt or a script's
+/// trace stands near its result.
 pub(super) fn before<'a, T>(
     source: &'a SourceText,
     end: usize,
@@ -16,8 +16,8 @@ pub(super) fn before<'a, T>(
     lines.into_iter().rev().find_map(|line| search(line.text))
 }
 
-/// Each command of this program in a line: behind a prompt, `sudo`, a quote or a script's `+`, up to
-/// the shell's next operator.
+/// Each command of this program in a line: behind a prompt, `sudo`, a quote or a script's `+`, up
+/// to the shell's next operator.
 pub(super) fn commands<'a>(line: &'a str, program: &'a str) -> impl Iterator<Item = &'a str> {
     line.match_indices(program).filter_map(move |(at, _)| {
         let prompt = line[..at].trim_end_matches(|c: char| !c.is_whitespace() && c != '"' && c != '\'');

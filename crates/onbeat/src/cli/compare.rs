@@ -44,8 +44,8 @@ pub struct Args {
     /// the limit that matters, before you look at the runs
     #[arg(short, long, value_name = "SPAN|RATE", allow_hyphen_values = true)]
     limit: Option<String>,
-    /// Deciding metric: `rate`, or a quantile like `p99`: of the block maxima, and where a run has no
-    /// blocks of its wake-ups
+    /// Deciding metric: `rate`, or a quantile like `p99`: of the block maxima, and where a run has
+    /// no blocks of its wake-ups
     #[arg(long, value_name = "METRIC", default_value = "rate")]
     metric: String,
     /// What is no difference: a factor for the rate [default: 2], a span for quantiles [default: 5
