@@ -23,7 +23,7 @@ pub fn scenes() -> Vec<UndoScene> {
 fn documented() -> Vec<(String, String)> {
     let tutorial = in_blocks(TUTORIAL).into_iter().filter(|line| line.contains("sudo "));
     let readme =
-        in_sentences(README).into_iter().filter(|code| SETTING.iter().any(|of| code.starts_with(of)));
+        indented(README).into_iter().filter(|line| SETTING.iter().any(|command| line.starts_with(command)));
     let all = tutorial.map(|line| ("tutorial", line)).chain(readme.map(|line| ("readme", line)));
     let typed = |line: &str| line.replace("PROGRAM", "true").replace("-D 60s", "-D 3s");
     all.enumerate().map(|(at, (of, line))| (format!("{of}-{}", at + 1), typed(line))).collect()
@@ -43,9 +43,10 @@ fn in_blocks(text: &str) -> Vec<&str> {
     found
 }
 
-/// What stands between back-ticks.
-fn in_sentences(text: &str) -> Vec<&str> {
-    text.lines().flat_map(|line| line.split('`').skip(1).step_by(2)).collect()
+/// Lines of its indented blocks, without their comments.
+fn indented(text: &str) -> Vec<&str> {
+    let lines = text.lines().filter_map(|line| line.strip_prefix("    "));
+    lines.map(|line| line.split_once(" #").map_or(line, |(command, _)| command).trim_end()).collect()
 }
 
 fn judged(replies: &[Reply], _: &Machine) -> Measured {
@@ -76,7 +77,7 @@ mod tests {
         assert!(of("tutorial-") >= 4 && of("readme-") >= 6, "{all:?}");
         // They stand between apostrophes in the script.
         assert!(all.iter().all(|(_, command)| !command.contains('\'')), "{all:?}");
-        assert_eq!(in_sentences("a `b c` d `e`\nf `g`"), ["b c", "e", "g"]);
+        assert_eq!(indented("a\n    b c   # d\n    e\n"), ["b c", "e"]);
         assert_eq!(in_blocks("$ a\n```console\n$ b\nc\n```\n```text\n$ d\n```"), ["b"]);
     }
 }
