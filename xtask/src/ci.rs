@@ -1,4 +1,4 @@
-//! The whole gate, in the order in which a mistake is cheapest to find.
+//! The gate: what a landing needs, and with `--night` what takes longer.
 //!
 //! A step that fails does not hide the next one's answer, except that nothing is run that does not
 //! build. No step has a limit on measured time: the benchmark is a command of its own.
@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use crate::built::WORKSPACE;
+use crate::needs;
 use crate::tally::{StepOutcome, Tally};
 use crate::tools::{Output, Result, Tool, root, target};
 use crate::{armv7, browser, dist, docs, experiments, failures, live};
@@ -17,19 +18,39 @@ const PROGRAMS: &str = "it";
 /// Cargo's variable for what it keeps to build less the next time ("Environment Variables").
 const INCREMENTAL: &str = "CARGO_INCREMENTAL";
 
+/// Tests that take packages of hundreds of megabytes, which only the night installs.
+const OF_NIGHT: &[&str] = &["spark_reads_what_is_exported"];
+
+/// What a test leaves out for the running kernel, which no package changes.
+const OF_KERNEL: &[&str] = &["switches of this kernel", "threads that are followed"];
+
+/// Run the gate; the last line counts what passed, failed and was left out.
+///
+/// Without `--night`: format, Clippy, all tests, generated pages, pages in a browser, the fuzz
+/// targets and a PREEMPT_RT kernel with the board's checks.
+#[derive(Debug, Default, clap::Args)]
+pub struct Args {
+    /// Also experiments on drawn data, failing system calls, armv7, Spark, settings and faults in
+    /// virtual machines, and the other kernels.
+    #[arg(long)]
+    night: bool,
+}
+
 /// In an empty clone there is nothing to go on from, and most likely no next time: keeping it would
 /// take longer and fill the disk.
 fn builds_once() -> Result<bool> {
     Ok(std::env::var_os(INCREMENTAL).is_none() && !target("debug")?.join("onbeat-farm").exists())
 }
 
-/// Runs everything; the last line counts it.
-pub fn run() -> Result<()> {
+/// Runs it; the last line counts it.
+pub fn run(args: &Args) -> Result<()> {
     if builds_once()? {
         let this = std::env::current_exe().map_err(|error| error.to_string())?;
-        return Tool::new(this).args(["ci"]).env(INCREMENTAL, "0").dir(&root()).show();
+        let night = args.night.then_some("--night");
+        return Tool::new(this).args(["ci"]).args(night).env(INCREMENTAL, "0").dir(&root()).show();
     }
     let mut tally = Tally::default();
+    step(&mut tally, "packages", || needs::install(args.night));
     step(&mut tally, "format", || cargo(&["fmt", "--all", "--check"]));
     let built = step(&mut tally, "clippy", || {
         workspace("clippy", &["--all-targets", "--quiet", "--", "-D", "warnings"])
@@ -37,25 +58,13 @@ pub fn run() -> Result<()> {
     // Clippy fails on warnings too; the tests still have something to say then.
     let built = built || step(&mut tally, "build", || workspace("build", &["--all-targets", "--quiet"]));
     if !built {
-        for name in [
-            "tests",
-            "experiments",
-            "failing system calls",
-            "generated pages",
-            "browser",
-            "fuzz targets",
-            "armv7",
-            "dist",
-            "live",
-        ] {
-            tally.note(name, StepOutcome::LeftOut("it does not build".to_string()));
-        }
+        tally.note("everything else", StepOutcome::LeftOut("it does not build".to_string()));
         return tally.close();
     }
     // Its linker works alone for minutes, while tests wait more than they compute.
     let dist = std::thread::spawn(|| dist::build(std::env::consts::ARCH).map(drop));
     let mut left_out = BTreeSet::new();
-    step(&mut tally, "tests", || tests(&mut left_out));
+    step(&mut tally, "tests", || tests(args, &mut left_out));
     for (name, why) in left_out {
         tally.note(name, StepOutcome::LeftOut(why));
     }
@@ -65,33 +74,41 @@ pub fn run() -> Result<()> {
         browser::all(&mut seen);
         seen
     });
-    step(&mut tally, "experiments", || experiments::run_here(&experiments::Args::QUICK));
-    step(&mut tally, "failing system calls", || failures::run(&failures::Args::of_gate()?));
     step(&mut tally, "generated pages", docs::check);
+    fuzz(&mut tally);
+    if args.night {
+        step(&mut tally, "experiments", || experiments::run_here(&experiments::Args::QUICK));
+        step(&mut tally, "failing system calls", || failures::run(&failures::Args::of_gate()?));
+        boards_of_32_bits(&mut tally);
+    }
     match browser.join() {
         Ok(seen) => tally.take(seen),
         Err(_) => tally.note("browser", StepOutcome::Failed("its thread panicked".to_string())),
     }
-    fuzz(&mut tally);
-    boards_of_32_bits(&mut tally);
     let built = || dist.join().unwrap_or_else(|_| Err("its thread panicked".to_string()));
     if step(&mut tally, "dist", built) {
-        tally.take(live::all_machines(&live::Args::default()));
+        tally.take(if args.night { live::night() } else { live::board() });
     } else {
         tally.note("live", StepOutcome::LeftOut("there is no static binary".to_string()));
+    }
+    let avoidable: Vec<&str> = tally.left_out().filter(|name| !OF_KERNEL.contains(name)).collect();
+    if needs::can_install() && !avoidable.is_empty() {
+        let why = format!("left out, although it can be installed: {}", avoidable.join(", "));
+        tally.note("everything was tried", StepOutcome::Failed(why));
     }
     tally.close()
 }
 
 /// The tests of whole programs wait more than they compute, and the others compute more than they
 /// wait: they run beside each other. What each of them leaves out is taken from what it says.
-fn tests(left_out: &mut BTreeSet<(String, String)>) -> Result<()> {
+fn tests(args: &Args, left_out: &mut BTreeSet<(String, String)>) -> Result<()> {
     workspace("test", &["--no-run", "--quiet"])?;
-    let of_programs = std::thread::spawn(|| tested(&["--test", PROGRAMS]));
+    let skipped = if args.night { &[][..] } else { OF_NIGHT };
+    let of_programs = std::thread::spawn(|| tested(&["--test", PROGRAMS], skipped));
     let others = other_test_files()?;
     let mut rest = vec!["--lib", "--bins", "--examples"];
     rest.extend(others.iter().flat_map(|name| ["--test", name]));
-    let rest = tested(&rest);
+    let rest = tested(&rest, &[]);
     let docs = workspace("test", &["--no-fail-fast", "--doc"]);
     let of_programs = of_programs.join().unwrap_or_else(|_| Err("its thread panicked".to_string()));
     let mut failures = Vec::new();
@@ -107,9 +124,11 @@ fn tests(left_out: &mut BTreeSet<(String, String)>) -> Result<()> {
 }
 
 /// These test targets; tests that pass show what they said, too.
-fn tested(targets: &[&str]) -> Result<Output> {
-    let args = [&["test"], &WORKSPACE[..], &["--no-fail-fast"], targets, &["--", "--show-output"]].concat();
-    Tool::new("cargo").args(args).dir(&root()).capture()
+fn tested(targets: &[&str], skipped: &[&str]) -> Result<Output> {
+    let mut args =
+        [&["test"], &WORKSPACE[..], &["--no-fail-fast"], targets, &["--", "--show-output"]].concat();
+    args.extend(skipped.iter().flat_map(|name| ["--skip", name]));
+    Tool::new("cargo").args(args).envs(needs::python()?).dir(&root()).capture()
 }
 
 /// What a test left out and why, by its line `left out: NAME (WHY)`.

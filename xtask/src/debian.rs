@@ -14,7 +14,7 @@ use crate::tools::{Result, Tool, on_path, read, target, write};
 pub struct Need {
     /// Name on the PATH.
     pub program: &'static str,
-    /// Debian's package.
+    /// Debian's package, or several with blanks between.
     pub package: &'static str,
 }
 
@@ -29,13 +29,18 @@ pub fn ensure(needs: &[Need]) -> Result<()> {
         if let Err(why) = apt().args(["-q", "update"]).within(Duration::from_secs(180)).text() {
             println!("  {why}");
         }
-        let install = apt().args(["-q", "install", "-y", "--no-install-recommends"]).args(missing(needs));
+        let install = apt().args(["-q", "install", "-y", "--no-install-recommends"]).args(packages(needs));
         install.within(Duration::from_secs(420)).text()?;
     }
     match missing(needs) {
         missing if missing.is_empty() => Ok(()),
         missing => Err(format!("needs the Debian packages {}", missing.join(" "))),
     }
+}
+
+/// Those that are missing, one by one.
+fn packages(needs: &[Need]) -> Vec<&'static str> {
+    missing(needs).into_iter().flat_map(str::split_whitespace).collect()
 }
 
 fn missing(needs: &[Need]) -> Vec<&'static str> {

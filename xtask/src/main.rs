@@ -19,6 +19,7 @@ mod farm_examples;
 mod farm_load;
 mod fuzz;
 mod live;
+mod needs;
 mod pages;
 mod quick;
 mod tally;
@@ -39,8 +40,7 @@ struct Line {
 
 #[derive(Subcommand)]
 enum Command {
-    /// The whole gate; the last line counts what passed, failed and was left out.
-    Ci,
+    Ci(ci::Args),
     /// That everything builds, and the tests of what changed since the last commit, or in it.
     Quick,
     Live(live::Args),
@@ -66,7 +66,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let done = match Line::parse().command {
-        Command::Ci => ci::run(),
+        Command::Ci(args) => ci::run(&args),
         Command::Quick => quick::run(),
         Command::Live(args) => live::run(&args),
         Command::Corpus(args) => corpus::run(&args),

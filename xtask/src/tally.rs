@@ -39,6 +39,12 @@ impl Tally {
         self.entries.extend(other.entries);
     }
 
+    /// The names of what was not tried.
+    pub fn left_out(&self) -> impl Iterator<Item = &str> {
+        let left_out = self.entries.iter().filter(|(_, outcome)| matches!(outcome, StepOutcome::LeftOut(_)));
+        left_out.map(|(name, _)| name.as_str())
+    }
+
     /// Whether anything failed.
     pub fn failed(&self) -> bool {
         self.entries.iter().any(|(_, outcome)| matches!(outcome, StepOutcome::Failed(_)))

@@ -64,6 +64,12 @@ impl Tool {
         self
     }
 
+    /// Sets variables of the program's environment.
+    pub fn envs(mut self, all: impl IntoIterator<Item = (&'static str, String)>) -> Tool {
+        self.command.envs(all);
+        self
+    }
+
     /// Runs in another directory.
     pub fn dir(mut self, dir: &Path) -> Tool {
         self.command.current_dir(dir);

@@ -63,13 +63,30 @@ pub fn run(options: &Args) -> Result<()> {
     all_machines(options).close()
 }
 
-/// Boots the machines; what cannot be booted is left out, check by check.
-pub fn all_machines(options: &Args) -> Tally {
+/// What each landing needs: the board's checks on the first machine.
+pub fn board() -> Tally {
     let mut tally = Tally::default();
-    if options.again {
-        faults::all_machines(options, &mut tally);
-        return tally;
+    boards(&Args::default(), &mut tally);
+    tally
+}
+
+/// All machines, with settings and faults.
+pub fn night() -> Tally {
+    all_machines(&Args { all: true, ..Args::default() })
+}
+
+/// Boots the machines; what cannot be booted is left out, check by check.
+fn all_machines(options: &Args) -> Tally {
+    let mut tally = Tally::default();
+    if !options.again {
+        boards(options, &mut tally);
+        tune::all_machines(options, &mut tally);
     }
+    faults::all_machines(options, &mut tally);
+    tally
+}
+
+fn boards(options: &Args, tally: &mut Tally) {
     for machine in machine::MACHINES.iter().filter(|machine| machine.first || options.all) {
         let checks: Vec<Check> =
             checks::of(machine).into_iter().filter(|check| options.wants(&check.name)).collect();
@@ -78,16 +95,13 @@ pub fn all_machines(options: &Args) -> Tally {
         }
         println!("\n{}: {} checks", machine.name, checks.len());
         match prepare(machine, &checks) {
-            Ok(image) => one_machine(machine, &checks, &image, &mut tally),
-            Err(why) => leave_out(machine, &checks, &why, &mut tally),
+            Ok(image) => one_machine(machine, &checks, &image, tally),
+            Err(why) => leave_out(machine, &checks, &why, tally),
         }
         if !options.keep {
             qemu::remove_image(machine);
         }
     }
-    tune::all_machines(options, &mut tally);
-    faults::all_machines(options, &mut tally);
-    tally
 }
 
 /// A fault is counted once, under the machine's name; the checks are left out one by one.
