@@ -21,7 +21,7 @@ const INCREMENTAL: &str = "CARGO_INCREMENTAL";
 /// Tests that take packages of hundreds of megabytes, which only the night installs.
 const OF_NIGHT: &[&str] = &["spark_reads_what_is_exported"];
 
-/// What a test leaves out for the running kernel, which no package changes.
+/// Tests that are left out for the running kernel, which no package changes.
 const OF_KERNEL: &[&str] = &["switches of this kernel", "threads that are followed"];
 
 /// Run the gate; the last line counts what passed, failed and was left out.

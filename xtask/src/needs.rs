@@ -1,4 +1,4 @@
-//! What the gate uses beside Rust: Debian's packages by name, and Python's in a folder of their
+//! The programs that the gate uses beside Rust: Debian's packages by name, and Python's in a folder of their
 //! own. As root on Debian all of it is installed, so that nothing need be left out.
 
 use std::time::Duration;
@@ -34,7 +34,7 @@ const NIGHT: &[Need] = &[
 const MODULES: &[(&str, &str)] = &[("duckdb", "duckdb")];
 const NIGHT_MODULES: &[(&str, &str)] = &[("pyspark", "pyspark")];
 
-/// Whether everything can be installed, so that whatever is left out is a failure.
+/// True if everything can be installed, so that whatever is left out is a failure.
 pub fn can_install() -> bool {
     rustix::process::getuid().is_root() && on_path("apt-get")
 }
@@ -57,7 +57,7 @@ pub fn install(night: bool) -> Result<()> {
     })
 }
 
-/// Where Python finds these modules: a variable of its environment, and its value.
+/// The place of these modules for Python: a variable of its environment, and its value.
 pub fn python() -> Result<[(&'static str, String); 1]> {
     Ok([("PYTHONPATH", target("python")?.display().to_string())])
 }

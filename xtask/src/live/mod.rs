@@ -63,7 +63,7 @@ pub fn run(options: &Args) -> Result<()> {
     all_machines(options).close()
 }
 
-/// What each landing needs: the board's checks on the first machine.
+/// The part of each landing: the board's checks on the first machine.
 pub fn board() -> Tally {
     let mut tally = Tally::default();
     boards(&Args::default(), &mut tally);
