@@ -35,9 +35,9 @@ pub fn template(command: &clap::Command, columns: usize) -> StyledStr {
     (page + &format!("\n{header}Options:{header:#}\n{{options}}{{after-help}}")).into()
 }
 
-/// What a command says of itself; clap adds `help` only when it parses.
+/// What a command says of itself; `help` is clap's, with words of its own.
 fn about(command: &clap::Command, name: &str) -> String {
-    let found = command.get_subcommands().find(|sub| sub.get_name() == name);
+    let found = command.get_subcommands().find(|sub| sub.get_name() == name && name != "help");
     let own = found.and_then(clap::Command::get_about).map(ToString::to_string);
     own.unwrap_or_else(|| "Print this message, or the help of a command".to_owned())
 }

@@ -12,8 +12,7 @@ pub struct Args {
 }
 
 /// Prints the page in roff.
-pub fn run(args: &Args, mut command: clap::Command) -> Result<Exit> {
-    command.build();
+pub fn run(args: &Args, command: clap::Command) -> Result<Exit> {
     let mut page = command;
     let mut title = "onbeat".to_owned();
     for name in &args.command {

@@ -11,6 +11,7 @@ use bundle::foreign;
 use model::error::{Exit, Failure, Result};
 use model::run::Run;
 
+use on_call::OnCall;
 use outputs::remark;
 
 mod audit;
@@ -40,6 +41,7 @@ mod measure;
 mod measure_flags;
 mod named_run;
 mod newest;
+mod on_call;
 mod open_page;
 mod outputs;
 mod probe;
@@ -124,28 +126,28 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    Measure(Box<measure::Args>),
-    Hunt(Box<hunt::Args>),
-    Explain(explain::Args),
-    Probe(probe::Args),
-    Audit(audit::Args),
-    Check(check::Args),
-    Capture(capture::Args),
-    Tune(tune::Args),
-    Isolate(isolate::Args),
-    Load(load::Args),
-    Suite(Box<suite::Args>),
-    Prove(Box<prove::Args>),
-    Cure(Box<cure::Args>),
-    Watch(watch::Args),
-    Rules(rules::Args),
-    Report(report::Args),
-    Bounds(bounds::Args),
-    Compare(compare::Args),
-    Import(import::Args),
-    Farm(farm::Args),
-    Completions(completions::Args),
-    Man(man::Args),
+    Measure(OnCall<Box<measure::Args>>),
+    Hunt(OnCall<Box<hunt::Args>>),
+    Explain(OnCall<explain::Args>),
+    Probe(OnCall<probe::Args>),
+    Audit(OnCall<audit::Args>),
+    Check(OnCall<check::Args>),
+    Capture(OnCall<capture::Args>),
+    Tune(OnCall<tune::Args>),
+    Isolate(OnCall<isolate::Args>),
+    Load(OnCall<load::Args>),
+    Suite(OnCall<Box<suite::Args>>),
+    Prove(OnCall<Box<prove::Args>>),
+    Cure(OnCall<Box<cure::Args>>),
+    Watch(OnCall<watch::Args>),
+    Rules(OnCall<rules::Args>),
+    Report(OnCall<report::Args>),
+    Bounds(OnCall<bounds::Args>),
+    Compare(OnCall<compare::Args>),
+    Import(OnCall<import::Args>),
+    Farm(OnCall<farm::Args>),
+    Completions(OnCall<completions::Args>),
+    Man(OnCall<man::Args>),
 }
 
 /// The reference of all commands as Markdown: all `--help` texts on one page.
@@ -153,18 +155,24 @@ pub fn reference() -> String {
     let mut page = String::from(
         "# The command line\n\nMade by `cargo xtask docs` from what `--help` prints; change it there.\n",
     );
-    let mut root = command_of(96);
-    root.build();
+    let root = command_of(96);
     let mut section = |title: &str, command: &mut clap::Command| {
         let help = command.render_long_help().to_string();
         let help: Vec<&str> = help.lines().map(str::trim_end).collect();
         page.push_str(&format!("\n## {title}\n\n```text\n{}\n```\n", help.join("\n").trim_end()));
     };
-    section("onbeat", &mut root);
+    section("onbeat", &mut root.clone());
     for (name, mut command) in subcommands(&root, "onbeat") {
         section(&name, &mut command);
     }
     page
+}
+
+/// The command with all that its commands take.
+fn whole() -> clap::Command {
+    let mut root = Cli::command();
+    root.build();
+    root
 }
 
 /// The command with its help laid out for this number of columns.
@@ -174,7 +182,7 @@ fn command_of(columns: usize) -> clap::Command {
         let command = command.term_width(columns);
         if let Some(after) = after { command.after_help(after) } else { command }
     };
-    let root = fitted(Cli::command()).mut_subcommands(|command| fitted(command).mut_subcommands(fitted));
+    let root = fitted(whole()).mut_subcommands(|command| fitted(command).mut_subcommands(fitted));
     let template = command_groups::template(&root, columns);
     root.help_template(template)
 }
@@ -190,15 +198,22 @@ fn subcommands(command: &clap::Command, name: &str) -> Vec<(String, clap::Comman
     each.collect()
 }
 
+/// Help and errors are laid out for the terminal's columns, and only then all commands are made.
 fn parsed(args: Vec<OsString>, environment: &Environment) -> Result<Cli, clap::Error> {
-    let command = command_of(environment.columns().min(100));
-    Cli::from_arg_matches(&command.try_get_matches_from(args)?)
+    let found = Cli::command().try_get_matches_from(&args).and_then(|found| Cli::from_arg_matches(&found));
+    found.or_else(|error| {
+        if error.kind() == clap::error::ErrorKind::DisplayVersion {
+            return Err(error);
+        }
+        let laid_out = command_of(environment.columns().min(100));
+        Cli::from_arg_matches(&laid_out.try_get_matches_from(args)?)
+    })
 }
 
 /// Runs the command line and returns its exit status: an [`Exit`], or where that was asked for the
 /// one of a program that was started.
 pub fn run(args: Vec<OsString>, environment: &Environment) -> u8 {
-    let outcome = foreign_flags::refuse(&args, Cli::command()).and_then(|()| {
+    let outcome = foreign_flags::refuse(&args, Cli::command).and_then(|()| {
         match parsed(compare::mark_separator(args), environment) {
             Ok(cli) => cli.starter.map_or(Ok(()), follow).and_then(|()| dispatch(cli.command, environment)),
             Err(error) => refusals::of_clap(&error).map(|exit| exit as u8),
@@ -222,28 +237,28 @@ fn follow(starter: u32) -> Result<()> {
 
 fn dispatch(command: Command, environment: &Environment) -> Result<u8> {
     let ended = match command {
-        Command::Measure(args) => measure::run(&args, environment),
-        Command::Hunt(args) => return hunt::run(&args, environment),
-        Command::Explain(args) => explain::run(&args, environment),
-        Command::Probe(args) => probe::run(&args, environment),
-        Command::Audit(args) => audit::run(&args, environment),
-        Command::Check(args) => check::run(&args, environment),
-        Command::Capture(args) => capture::run(&args, environment),
-        Command::Tune(args) => tune::run(&args, environment),
-        Command::Isolate(args) => isolate::run(&args, environment),
-        Command::Load(args) => load::run(&args, environment),
-        Command::Suite(args) => suite::run(&args, environment),
-        Command::Prove(args) => prove::run(&args, environment),
-        Command::Cure(args) => cure::run(&args, environment),
-        Command::Watch(args) => watch::run(&args, environment),
-        Command::Rules(args) => rules::run(&args, environment),
-        Command::Report(args) => report::run(&args, environment),
-        Command::Bounds(args) => bounds::run(&args, environment),
-        Command::Compare(args) => compare::run(&args, environment),
-        Command::Import(args) => import::run(&args, environment),
-        Command::Farm(args) => farm::run(&args),
-        Command::Completions(args) => completions::run(&args, Cli::command()),
-        Command::Man(args) => man::run(&args, Cli::command()),
+        Command::Measure(OnCall(args)) => measure::run(&args, environment),
+        Command::Hunt(OnCall(args)) => return hunt::run(&args, environment),
+        Command::Explain(OnCall(args)) => explain::run(&args, environment),
+        Command::Probe(OnCall(args)) => probe::run(&args, environment),
+        Command::Audit(OnCall(args)) => audit::run(&args, environment),
+        Command::Check(OnCall(args)) => check::run(&args, environment),
+        Command::Capture(OnCall(args)) => capture::run(&args, environment),
+        Command::Tune(OnCall(args)) => tune::run(&args, environment),
+        Command::Isolate(OnCall(args)) => isolate::run(&args, environment),
+        Command::Load(OnCall(args)) => load::run(&args, environment),
+        Command::Suite(OnCall(args)) => suite::run(&args, environment),
+        Command::Prove(OnCall(args)) => prove::run(&args, environment),
+        Command::Cure(OnCall(args)) => cure::run(&args, environment),
+        Command::Watch(OnCall(args)) => watch::run(&args, environment),
+        Command::Rules(OnCall(args)) => rules::run(&args, environment),
+        Command::Report(OnCall(args)) => report::run(&args, environment),
+        Command::Bounds(OnCall(args)) => bounds::run(&args, environment),
+        Command::Compare(OnCall(args)) => compare::run(&args, environment),
+        Command::Import(OnCall(args)) => import::run(&args, environment),
+        Command::Farm(OnCall(args)) => farm::run(&args),
+        Command::Completions(OnCall(args)) => completions::run(&args, whole()),
+        Command::Man(OnCall(args)) => man::run(&args, whole()),
     };
     ended.map(|exit| exit as u8)
 }

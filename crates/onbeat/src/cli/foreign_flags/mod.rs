@@ -63,18 +63,23 @@ fn tables_of(path: &[&str]) -> &'static [&'static [ForeignFlag]] {
 }
 
 /// Refuses other tools' flags, in any spelling.
-pub fn refuse(args: &[OsString], mut root: Command) -> Result<()> {
-    root.build();
+pub fn refuse(args: &[OsString], root: impl FnOnce() -> Command) -> Result<()> {
     // What is behind `--` are another program's.
     let words: Vec<Cow<str>> =
         args.iter().skip(1).take_while(|arg| *arg != "--").map(|arg| arg.to_string_lossy()).collect();
-    let mut command = &root;
+    if !words.iter().any(|word| word.starts_with('-')) {
+        return Ok(());
+    }
+    let mut command = root();
     let mut path = Vec::new();
     while let Some(inner) = words.get(path.len()).and_then(|word| command.find_subcommand(word.as_ref())) {
+        path.push(inner.get_name().to_owned());
+        let mut inner = inner.clone();
+        inner.build();
         command = inner;
-        path.push(inner.get_name());
     }
-    let called = CalledCommand { command, tables: tables_of(&path) };
+    let path: Vec<&str> = path.iter().map(String::as_str).collect();
+    let called = CalledCommand { command: &command, tables: tables_of(&path) };
     let words = &words[path.len()..];
     let refused = words.iter().enumerate().find_map(|(at, word)| {
         let next = words.get(at + 1).map(Cow::as_ref);
@@ -169,7 +174,7 @@ mod tests {
 
     fn said(line: &str) -> Option<String> {
         let args: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        refuse(&args, super::super::Cli::command()).err().map(|failure| failure.message)
+        refuse(&args, super::super::Cli::command).err().map(|failure| failure.message)
     }
 
     #[test]
