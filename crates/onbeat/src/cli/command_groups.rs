@@ -35,7 +35,7 @@ pub fn template(command: &clap::Command, columns: usize) -> StyledStr {
     (page + &format!("\n{header}Options:{header:#}\n{{options}}{{after-help}}")).into()
 }
 
-/// What a command says of itself; `help` is clap's, with words of its own.
+/// The description of a command in the list; `help` is clap's, with words of its own.
 fn about(command: &clap::Command, name: &str) -> String {
     let found = command.get_subcommands().find(|sub| sub.get_name() == name && name != "help");
     let own = found.and_then(clap::Command::get_about).map(ToString::to_string);
