@@ -285,6 +285,12 @@ pub enum What<N> {
         function: N,
     },
     WheelExit,
+    /// tasklet_entry: a tasklet's function is called, in its softirq. Kernels before 6.5 lack the
+    /// event.
+    TaskletEntry {
+        function: N,
+    },
+    TaskletExit,
     /// nmi_handler, when it has ended.
     Nmi {
         handler: N,

@@ -214,6 +214,8 @@ fn of_timers(what: &What<u64>) -> Option<Said> {
         TimerExit { timer } => said(&["hrtimer_expire_exit"], &[("hrtimer=", &hex(timer))]),
         WheelEntry { function } => with(&[("function=", *function)], said(&["timer_expire_entry"], &[])),
         WheelExit => said(&["timer_expire_exit"], &[]),
+        TaskletEntry { function } => with(&[("function=", *function)], said(&["tasklet_entry"], &[])),
+        TaskletExit => said(&["tasklet_exit"], &[]),
         WorkEntry { function } => with(&[("function ", *function)], said(&["workqueue_execute_start"], &[])),
         WorkExit { function } => with(&[("function ", *function)], said(&["workqueue_execute_end"], &[])),
         _ => return None,

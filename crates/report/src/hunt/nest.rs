@@ -53,6 +53,7 @@ enum Key {
     Call(String),
     Timer(u64),
     Wheel,
+    Tasklet,
     Work,
     Idle,
 }
@@ -226,6 +227,9 @@ fn entry(what: &What<String>) -> Option<(Key, NestContext, String)> {
             return Some((Key::Timer(*timer), NestContext::Function, function.clone()));
         }
         What::WheelEntry { function } => return Some((Key::Wheel, NestContext::Function, function.clone())),
+        What::TaskletEntry { function } => {
+            return Some((Key::Tasklet, NestContext::Function, function.clone()));
+        }
         What::WorkEntry { function } => return Some((Key::Work, NestContext::Function, function.clone())),
         What::Idle { state: Some(state) } => {
             return Some((Key::Idle, NestContext::Function, format!("idle state {state}")));
@@ -245,6 +249,7 @@ fn exit(what: &What<String>) -> Option<(Key, NestContext)> {
         What::CallExit { function } => (Key::Call(function.clone()), NestContext::Function),
         What::TimerExit { timer } => (Key::Timer(*timer), NestContext::Function),
         What::WheelExit => (Key::Wheel, NestContext::Function),
+        What::TaskletExit => (Key::Tasklet, NestContext::Function),
         What::WorkExit { .. } => (Key::Work, NestContext::Function),
         What::Idle { state: None } => (Key::Idle, NestContext::Function),
         _ => return None,
@@ -259,6 +264,7 @@ fn name(key: &Key) -> String {
         Key::Ipi(text) | Key::Call(text) => text.clone(),
         Key::Timer(_) => "a timer".into(),
         Key::Wheel => "a timer of the wheel".into(),
+        Key::Tasklet => "a tasklet".into(),
         Key::Work => "a work item".into(),
         Key::Idle => "an idle state".into(),
     }

@@ -13,7 +13,10 @@ pub(super) fn group_name(by: Grouping, slice: &run::Slice) -> String {
         Grouping::Single => String::new(),
         Grouping::Function => names::function_with_module(&slice.who),
         Grouping::Thread => names::thread_name(&slice.who.comm).to_owned(),
-        Grouping::Irq => slice.who.irq.clone(),
+        Grouping::Irq => {
+            let function = names::function_with_module(&slice.who);
+            [slice.who.irq.as_str(), &function].join(" ").trim().to_owned()
+        }
         Grouping::OwnName => names::fallback_name(slice),
     }
 }

@@ -11,8 +11,9 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     signature: "Between the wake-up and the switch to the thread that came late, rcuc/N, rcub/N \
                 or a grace-period thread of RCU runs with a priority as high.",
     detection: "By the thread's name and the priorities in the switch. Offloaded callbacks run in \
-                rcuop/N and rcuog/N, which are under the fair scheduler unless somebody changed \
-                that.",
+                rcuop/N and rcuog/N, which are under the fair scheduler unless that was changed. \
+                The callback is named where the timer's interrupt found it; no event of kernels \
+                without CONFIG_RCU_TRACE has it.",
     remedy: "offload the callbacks of this CPU (rcu_nocbs=) and bind their threads to others, or \
              set the task above rcutree.kthread_prio",
     kinds: &[SliceKind::Thread],

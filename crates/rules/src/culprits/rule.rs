@@ -73,7 +73,7 @@ pub enum Grouping {
     Function,
     /// Another thread, by name.
     Thread,
-    /// Another interrupt, softirq or idle state, by name.
+    /// Another interrupt, softirq or idle state, by name, and the function that it called.
     Irq,
     /// The name that the slice has without a rule, which is the culprit's whole name.
     OwnName,

@@ -1,5 +1,6 @@
 //! A softirq without a specific rule.
 
+use super::names;
 use super::rule::{CulpritRule, Grouping, SpikeExamples};
 use super::sources::{PER_CPU_KTHREADS, SOFTIRQ_C};
 use crate::knob::{EvidenceKind, Source};
@@ -10,7 +11,8 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     title: "a softirq on this CPU",
     signature: "A softirq runs on the CPU before the thread does: of block devices, tasklets, or \
                 polling.",
-    detection: "By the softirq's name; networking, RCU and load balancing have rules of their own.",
+    detection: "By the softirq's name, and a tasklet's function where the kernel has events for it \
+                (from 6.5 on); networking, RCU and load balancing have rules of their own.",
     remedy: "move the interrupts that raise it to other CPUs; under PREEMPT_RT or threadirqs \
              softirqs of devices run in threads, which have a priority",
     kinds: &[SliceKind::Softirq],
@@ -26,7 +28,11 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     matches: |context| {
         let irq = context.slice.who.irq.as_str();
         let other = !irq.is_empty() && context.timer_function().is_none();
-        other.then(|| format!("the softirq {irq} ran"))
+        let function = names::function_with_module(&context.slice.who);
+        other.then(|| match function.as_str() {
+            "" => format!("the softirq {irq} ran"),
+            function => format!("the softirq {irq} ran {function}"),
+        })
     },
     examples: SpikeExamples {
         fires: "softirq ns=20000000 irq=TASKLET comm=insmod function=hold_tasklet module=faults",

@@ -85,6 +85,8 @@ fn other_end(what: &What<u64>) -> Option<String> {
         What::CallExit { .. } => "csd_function_entry",
         What::WheelEntry { .. } => "timer_expire_exit",
         What::WheelExit => "timer_expire_entry",
+        What::TaskletEntry { .. } => "tasklet_exit",
+        What::TaskletExit => "tasklet_entry",
         What::TimerExit { .. } => "hrtimer_expire_entry",
         What::WorkEntry { .. } => "workqueue_execute_end",
         What::WorkExit { .. } => "workqueue_execute_start",

@@ -43,6 +43,10 @@ pub const EVENTS: &[EventSpec] = &[
     EventSpec::new("irq", "softirq_raise", &["vec"], |f| Some(What::SoftirqRaise { vec: f.small(0)? })),
     EventSpec::new("irq", "softirq_entry", &["vec"], |f| Some(What::SoftirqEntry { vec: f.small(0)? })),
     EventSpec::new("irq", "softirq_exit", &["vec"], |f| Some(What::SoftirqExit { vec: f.small(0)? })),
+    EventSpec::new("irq", "tasklet_entry", &["func"], |f| {
+        Some(What::TaskletEntry { function: f.address(0)? })
+    }),
+    EventSpec::new("irq", "tasklet_exit", &["func"], |_| Some(What::TaskletExit)),
     // The reason is the address of a text, which `printk_formats` gives.
     EventSpec::new("ipi", "ipi_entry", &["reason"], |f| Some(What::IpiEntry { reason: f.address(0)? })),
     EventSpec::new("ipi", "ipi_exit", &["reason"], |f| Some(What::IpiExit { reason: f.address(0)? })),

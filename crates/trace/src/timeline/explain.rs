@@ -311,6 +311,8 @@ mod tests {
             (0..2u64).prop_map(|timer| What::TimerExit { timer }),
             function().prop_map(|function| What::WheelEntry { function }),
             Just(What::WheelExit),
+            function().prop_map(|function| What::TaskletEntry { function }),
+            Just(What::TaskletExit),
             function().prop_map(|function| What::WorkEntry { function }),
             function().prop_map(|function| What::WorkExit { function }),
             (0..2u64, 0..4u32).prop_map(|(lock, flags)| What::ContentionBegin { lock, flags }),

@@ -174,6 +174,8 @@ fn what(name: &str, args: &[&str]) -> Option<What<String>> {
         "timer-" => What::TimerExit { timer: number(0)? as u64 },
         "wheel+" => What::WheelEntry { function: function()? },
         "wheel-" => What::WheelExit,
+        "tasklet+" => What::TaskletEntry { function: function()? },
+        "tasklet-" => What::TaskletExit,
         "nmi" => What::Nmi { handler: function()?, ns: Nanos(ns(number(1)? as f64)) },
         "work+" => What::WorkEntry { function: function()? },
         "work-" => What::WorkExit { function: function().unwrap_or_default() },

@@ -16,6 +16,9 @@ const MAX_SENT_BEFORE_NS: i64 = 1_000_000_000;
 /// And among how many that were sent.
 const MAX_EVENTS_BACK: usize = 1_024;
 
+/// The kernel has no event for an item of irq_work (kernel/irq_work.c).
+const IRQ_WORK: &str = "; which function it called, and what queued that, is in no event";
+
 /// Whose time a hard interrupt is.
 pub(super) fn cause(case: &Case<'_>, cpu: Cpu, hard: &Hard<'_>) -> Cause {
     if let Some((function, entry)) = hard.call {
@@ -38,7 +41,8 @@ pub(super) fn cause(case: &Case<'_>, cpu: Cpu, hard: &Hard<'_>) -> Cause {
         (None, Some(reason)) => ipi(case, cpu, reason, hard.entry),
         (vector, _) => {
             let irq = if name.is_empty() { vector.map_or("", Vector::name).to_owned() } else { name };
-            let evidence = format!("the interrupt {irq}, from its entry to its exit");
+            let unknown = if vector == Some(Vector::IrqWork) { IRQ_WORK } else { "" };
+            let evidence = format!("the interrupt {irq}, from its entry to its exit{unknown}");
             Cause::new(SliceKind::Irq, Who { irq, ..Who::default() }, evidence)
         }
     }

@@ -57,8 +57,28 @@ pub(super) fn from(case: &Case<'_>, current: Task, time: i64) -> Option<Behind> 
     )
 }
 
-/// `with the real-time priority 90 that it inherited from high/70`.
-pub(super) fn words(current: Task, from: &Behind) -> String {
+/// Links of a chain of locks that are named; the kernel follows 1024 (kernel/locking/rtmutex.c).
+const MAX_LINKS: usize = 8;
+
+/// The threads that `first` has the priority from in its turn, nearest first.
+fn behind(case: &Case<'_>, current: Task, first: &Behind, time: i64) -> Vec<Behind> {
+    let mut chain: Vec<Behind> = Vec::new();
+    let mut last = first.clone();
+    while let Some(task) = case.tasks.at(last.pid, time).filter(|_| chain.len() < MAX_LINKS) {
+        let Some(next) = from(case, Task { prio: current.prio, ..task }, time) else { break };
+        let known =
+            [current.pid, first.pid].contains(&next.pid) || chain.iter().any(|one| one.pid == next.pid);
+        if known || next.comm.is_empty() {
+            break;
+        }
+        last = next.clone();
+        chain.push(next);
+    }
+    chain
+}
+
+/// `with the real-time priority 90 that it inherited from mid/61, and that from high/70`.
+pub(super) fn words(case: &Case<'_>, current: Task, from: &Behind, time: i64) -> String {
     let rank = match current.prio {
         ..0 => "the deadline".to_owned(),
         0..=99 => format!("the real-time priority {}", 99 - current.prio),
@@ -66,7 +86,11 @@ pub(super) fn words(current: Task, from: &Behind) -> String {
     };
     match from.comm.as_str() {
         "" => format!("with {rank} that it inherited"),
-        comm => format!("with {rank} that it inherited from {comm}/{}", from.pid),
+        comm => {
+            let chain = behind(case, current, from, time);
+            let rest = chain.iter().map(|one| format!(", and that from {}/{}", one.comm, one.pid));
+            format!("with {rank} that it inherited from {comm}/{}{}", from.pid, rest.collect::<String>())
+        }
     }
 }
 
@@ -128,6 +152,14 @@ mod tests {
             let (_, low) = of(unknown);
             assert_eq!(low.who.inherited_from.map(|from| from.comm), Some(String::new()), "{unknown}");
         }
+    }
+
+    #[test]
+    fn a_chain_of_locks_is_named_to_its_end() {
+        let (_, low) = of("14 1 70 d inherit 62 120 9\n15 1 62 d inherit 61 120 9
+             16 1 70 d switch high/70/9 D mid/62/9\n17 1 62 d switch mid/62/9 D high/70/9");
+        assert_eq!(low.who.inherited_from.unwrap().comm, "mid");
+        assert!(low.evidence.contains("inherited from mid/62, and that from high/70"), "{}", low.evidence);
     }
 
     #[test]

@@ -29,6 +29,7 @@ mod own;
 mod path;
 mod precedence;
 mod preempt_off;
+mod remote_call;
 mod response;
 mod segments;
 mod spans;

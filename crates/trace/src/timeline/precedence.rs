@@ -22,7 +22,8 @@ use model::slice::SliceKind;
 pub(super) fn thread(case: &Case<'_>, piece: &Stretch<'_>, current: Task) -> Cause {
     let victim = case.window.victim.comm;
     let from = inherited::from(case, current, piece.start);
-    let by = from.as_ref().map_or_else(String::new, |from| format!(" {}", inherited::words(current, from)));
+    let words = |from| format!(" {}", inherited::words(case, current, from, piece.start));
+    let by = from.as_ref().map_or_else(String::new, words);
     let evidence = format!("it ran{by} while {victim} was runnable");
     let thread = Who { inherited_from: from, ..who(current) };
     let place = match found(case, current, piece.since) {

@@ -13,6 +13,7 @@
 
 use super::case::{Case, Cause};
 use super::interrupted::{Found, found, working};
+use super::remote_call;
 use super::spans::Spans;
 use super::spinning;
 use super::state::Stretch;
@@ -54,6 +55,7 @@ pub(super) fn cause(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option
         false => return None,
     };
     let function = stack.first().map_or("", String::as_str);
+    let evidence = format!("{evidence}{}", remote_call::waited_for(case, stretch, current, stack));
     let who = named(who(current), function);
     Some(Cause { stack: stack.to_vec(), ..Cause::new(SliceKind::PreemptOff, who, evidence) })
 }

@@ -35,7 +35,7 @@ pub(super) struct Stretch<'w> {
 pub(super) enum RunningContext<'w> {
     Unknown,
     Hard(Hard<'w>),
-    /// A softirq, with the function of the timer that expires in it.
+    /// A softirq, with the function of the timer or tasklet that it calls.
     Soft {
         vec: u8,
         function: &'w str,
@@ -75,6 +75,7 @@ enum Frame<'w> {
     Call(&'w str),
     Soft(u8),
     Wheel(&'w str),
+    Tasklet(&'w str),
     Work(&'w str),
 }
 
@@ -125,7 +126,9 @@ impl<'w> Machine<'w> {
         }
         let frames = self.pid.and_then(|pid| self.threads.get(&pid)).map_or(&[][..], Vec::as_slice);
         let function = |frames: &[(i64, Frame<'w>)]| match frames.last() {
-            Some(&(_, Frame::Wheel(function) | Frame::Timer(_, function))) => function,
+            Some(&(_, Frame::Wheel(function) | Frame::Tasklet(function) | Frame::Timer(_, function))) => {
+                function
+            }
             _ => "",
         };
         let innermost = frames.iter().rev().find_map(|&(entry, frame)| match frame {
@@ -203,6 +206,8 @@ impl<'w> Machine<'w> {
             What::SoftirqExit { vec } => self.leave(|frame| frame == Frame::Soft(*vec)),
             What::WheelEntry { function } => self.enter(false, time, Frame::Wheel(function)),
             What::WheelExit => self.leave(|frame| matches!(frame, Frame::Wheel(_))),
+            What::TaskletEntry { function } => self.enter(false, time, Frame::Tasklet(function)),
+            What::TaskletExit => self.leave(|frame| matches!(frame, Frame::Tasklet(_))),
             What::WorkEntry { function } => {
                 self.leave(|frame| matches!(frame, Frame::Work(_)));
                 self.enter(false, time, Frame::Work(function));

@@ -16,7 +16,8 @@ use model::slice::SliceKind;
 /// The time of a stopper thread that runs at `time`.
 pub(super) fn cause(case: &Case<'_>, task: Task, time: i64) -> Cause {
     let (who, asked) = asked(case, who(task), time);
-    let evidence = format!("the stopper thread ran, which no priority is above{asked}");
+    let evidence =
+        format!("the stopper thread ran, which no priority is above; no event has its function{asked}");
     Cause::new(SliceKind::StopMachine, who, evidence)
 }
 

@@ -156,15 +156,22 @@ fn softirqs_by_name_and_function() {
         510 1 60 s  wheel+ flush_cache
         610 1 60 s  wheel-
         611 1 60 s  soft- 1
-        612 1 60 d  switch busy/60/120 P rt/50/19";
+        611 1 60 s  soft+ 6
+        612 1 60 s  tasklet+ poll_link
+        712 1 60 s  tasklet-
+        713 1 60 s  soft- 6
+        714 1 60 d  switch busy/60/120 P rt/50/19";
     assert_eq!(
-        after(613.0, events),
+        after(715.0, events),
         [
             "switch 1",
             "softirq NET_RX 500",
             "softirq TIMER 2",
             "softirq TIMER/flush_cache 100",
             "softirq TIMER 1",
+            "softirq TASKLET 1",
+            "softirq TASKLET/poll_link 100",
+            "softirq TASKLET 1",
             "switch 1",
             "return-to-user 1",
             "unexplained 2"

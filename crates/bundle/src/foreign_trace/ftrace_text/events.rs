@@ -75,6 +75,8 @@ fn parse_rest(event: &str, text: &str, names: &mut Interned) -> Option<What<Addr
         "hrtimer_expire_exit" => What::TimerExit { timer: timer()? },
         "timer_expire_entry" => What::WheelEntry { function: function(text, "function", names) },
         "timer_expire_exit" => What::WheelExit,
+        "tasklet_entry" => What::TaskletEntry { function: function(text, "function", names) },
+        "tasklet_exit" => What::TaskletExit,
         "workqueue_execute_start" => What::WorkEntry { function: worker(text, names) },
         "workqueue_execute_end" => What::WorkExit { function: worker(text, names) },
         "cpu_idle" => {

@@ -1,0 +1,76 @@
+//! The call that a thread waits for with preemption off: a function that it has other CPUs run.
+//!
+//! Source: kernel/smp.c (`smp_call_function_many_cond`, `smp_call_function_single`,
+//! `csd_lock_wait`): who asks spins until the last CPU has run the function.
+
+use std::collections::BTreeSet;
+
+use super::case::Case;
+use super::state::Stretch;
+use crate::event::{Named, Task, What};
+use model::units::{Cpu, CpuSet};
+
+/// The kernel's functions that wait for a call.
+const WAITS: [&str; 4] =
+    ["smp_call_function_", "csd_lock_wait", "on_each_cpu_cond_mask", "generic_exec_single"];
+
+/// `; it waited for CPUS to run FUNCTION`, of a thread whose stack shows that it waits for a call;
+/// empty for others, and with a word for it where no event has the function.
+pub(super) fn waited_for(case: &Case<'_>, stretch: &Stretch<'_>, current: Task, stack: &[String]) -> String {
+    let waits = |frame: &String| WAITS.iter().any(|start| frame.trim_start_matches('_').starts_with(start));
+    if !stack.iter().take(3).any(waits) {
+        return String::new();
+    }
+    let asked = |event: &&&Named| event.pid == current.pid && event.time.0 < stretch.end;
+    let queued = |event: &&Named| match &event.what {
+        What::CallQueue { target, function, .. } => Some((*target, function.clone())),
+        _ => None,
+    };
+    let mut calls = case.sent.iter().filter(asked).filter(|event| event.time.0 >= stretch.since);
+    let last = calls.rfind(|event| queued(event).is_some()).and_then(queued);
+    let Some((_, function)) = last else {
+        return "; it waited for other CPUs to run a function, which no event names".to_owned();
+    };
+    let same =
+        case.sent.iter().filter(asked).filter(|event| event.time.0 >= stretch.since).filter_map(queued);
+    let targets: BTreeSet<Cpu> = same.filter(|call| call.1 == function).map(|call| call.0).collect();
+    let targets: CpuSet = targets.into_iter().collect();
+    format!("; it waited for CPU {targets} to run {function}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::explained;
+
+    /// A thread has CPU 0 run a function and waits for it with preemption off.
+    fn evidence(queue: &str, frame: &str) -> String {
+        let events = format!(
+            "-900 1 60 d switch rt/50/19 S busy/60/120
+             {queue}
+             2     1 60 dh1 vector+ local_timer
+             3     1 60 dh1 timer+ 1 hrtimer_wakeup
+             4     1 60 dh1 waking rt/50/19
+             5     1 60 dh1 wakeup rt/50/19
+             6     1 60 dNh1 timer- 1
+             7     1 60 dNh1 vector- local_timer
+             5000  1 60 d switch busy/60/120 P rt/50/19
+             5000  1 60 d stack __schedule,preempt_schedule,{frame},membarrier"
+        );
+        let spike = explained(5_001.0, &events);
+        let section = spike.slices.iter().find(|slice| slice.who.comm == "busy").unwrap();
+        section.evidence.clone()
+    }
+
+    #[test]
+    fn a_call_that_is_waited_for_is_named_with_its_cpus() {
+        let queue = "-20 1 60 . queue 0 site ipi_mb\n-19 1 60 . queue 2 site ipi_mb";
+        let said = evidence(queue, "smp_call_function_many_cond");
+        assert!(said.ends_with("it waited for CPU 0,2 to run ipi_mb"), "{said}");
+        let said = evidence("", "smp_call_function_many_cond");
+        assert!(said.ends_with("it waited for other CPUs to run a function, which no event names"), "{said}");
+        // Another thread's call, and a section that waits for none.
+        let said = evidence("-20 1 61 . queue 0 site ipi_mb", "smp_call_function_many_cond");
+        assert!(said.ends_with("which no event names"), "{said}");
+        assert!(!evidence(queue, "hold_long").contains("waited for"), "{}", evidence(queue, "hold_long"));
+    }
+}
