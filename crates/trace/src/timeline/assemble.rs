@@ -18,7 +18,7 @@ pub(super) fn assemble<'w>(window: &'w Window, host: &'w Host, cost: Cost, from:
     let tasks = Tasks::new(ordered.iter().copied(), window.victim);
     let sends = |event: &&Named| matches!(event.what, What::CallQueue { .. } | What::IpiSend { .. });
     let handed_on = inherited::handed_on(&ordered);
-    let sent = ordered.into_iter().filter(sends).collect();
+    let sent = ordered.iter().copied().filter(sends).collect();
     let path = path::find(window, &cpus, from, to);
     let (irqs_off, silent, inverted) = (Spans::new(vec![]), Spans::new(vec![]), Spans::new(vec![]));
     let last = cpus.get(&window.cpu).and_then(|events| events.last()).map(|event| event.time.0);
@@ -41,6 +41,6 @@ pub(super) fn assemble<'w>(window: &'w Window, host: &'w Host, cost: Cost, from:
     };
     case.silent = machine_stall::find(&case);
     case.irqs_off = irqs_off::find(&case);
-    case.inverted = inversion::find(&case);
+    case.inverted = inversion::find(&case, &ordered);
     case
 }

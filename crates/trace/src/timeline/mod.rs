@@ -8,6 +8,7 @@
 
 mod assemble;
 mod attribute;
+mod blocked;
 mod calls;
 mod case;
 mod classes;

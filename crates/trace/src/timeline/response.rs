@@ -7,6 +7,7 @@
 
 use super::assemble::assemble;
 use super::attribute::{Over, on_top};
+use super::blocked::Sleep;
 use super::calls::ThreadCalls;
 use super::case::{Case, Cause, Stop};
 use super::classes::classes;
@@ -205,6 +206,22 @@ impl Response {
         }
     }
 
+    /// A cause's time but for that in which the machine was stopped.
+    fn give_unstopped(&mut self, case: Option<&Case<'_>>, cause: &Cause, start: i64, end: i64) {
+        let mut cuts: Vec<i64> = case.iter().flat_map(|case| case.silent.edges()).collect();
+        cuts.retain(|&cut| start < cut && cut < end);
+        cuts.sort_unstable();
+        let mut from = start;
+        for to in cuts.into_iter().chain([end]).filter(|&to| start < to) {
+            let stop = case.and_then(|case| case.silent.at(from)).map(|found| found.2);
+            match stop {
+                Some(Stop::Proven) => self.stopped += to - from,
+                _ => append(&mut self.slices, slice(cause.clone(), from, to)),
+            }
+            from = to;
+        }
+    }
+
     /// The thread slept, and not for its next release.
     fn slept(&mut self, cycle: &Evidence<'_>, segment: &CycleSegment<'_>) {
         let stack = segment.slept.map(|switch| stack_of(cycle.ordered, switch)).unwrap_or_default();
@@ -224,10 +241,15 @@ impl Response {
         let evidence = call.map_or(evidence.clone(), |call| format!("{evidence}; in the call {call}"));
         let evidence = if segment.last_cycle { format!("{evidence}, in its last cycle") } else { evidence };
         let who = end.who(kind, function);
-        let kind = if kind == SleepKind::Page { SliceKind::PageFault } else { SliceKind::Blocked };
-        let cause = Cause { stack: stack.to_vec(), ..Cause::new(kind, who, evidence) };
-        if segment.start < until {
-            append(&mut self.slices, slice(cause, segment.start, until));
+        let slices = if kind == SleepKind::Page { SliceKind::PageFault } else { SliceKind::Blocked };
+        let cause = Cause { stack: stack.to_vec(), ..Cause::new(slices, who, evidence) };
+        let sleep = Sleep { start: segment.start, end: until, kind, ended: &end, cause };
+        // Nobody could wake it while the machine was stopped; a time-out goes on meanwhile.
+        let by_thread = matches!(end, SleepEnd::Released(_) | SleepEnd::Woken(_));
+        let part = by_thread.then(|| cut(cycle.window, cycle.ordered, segment));
+        let case = part.as_ref().map(|part| assemble(part, cycle.host, cycle.cost, segment.start, until));
+        for (cause, start, end) in sleep.causes(cycle.ordered, &cycle.tasks, cycle.window.victim) {
+            self.give_unstopped(case.as_ref(), &cause, start, end);
         }
         if until < segment.end {
             // From there on its timer was late, as before a wake-up.
