@@ -1,5 +1,6 @@
 //! Which process is meant, and what keeps it from being judged.
 
+use crate::hunt::victims;
 use facts::process::status::ProcessStatus;
 use facts::process::surroundings::process_number;
 use facts::process::{dir_of, processes_named, status_of};
@@ -26,7 +27,12 @@ pub fn find(host: &MachineFiles, wanted: &str) -> Result<u32> {
 }
 
 fn by_name(host: &MachineFiles, name: &str) -> Result<u32> {
-    let found = processes_named(host, name);
+    let mut found = processes_named(host, name);
+    // A name that only threads have means their process.
+    if found.is_empty() {
+        let processes = victims::processes_with(&host.unrecorded(), name).into_iter();
+        found = processes.filter_map(|process| process.try_into().ok()).collect();
+    }
     match found[..] {
         [pid] => Ok(pid),
         [] => Err(Failure::usage(format!(

@@ -10,7 +10,8 @@ use super::outputs::{Outputs, print, remark};
 use super::running::block_signals;
 use super::watch_way::{RecordWay, about, give_up_rights, keep_after, reading, remove_leftovers};
 use crate::alarm::{AlarmAction, Alarms};
-use crate::watch::machine::{MachineReader, threads_named};
+use crate::hunt::victims;
+use crate::watch::machine::MachineReader;
 use crate::watch::names::StackNames;
 use crate::watch::unit::unit;
 use crate::watch::{Watch, WatchEvent, WatchPlan, WatchResult, worst_of};
@@ -276,7 +277,10 @@ fn choose(recorder: &mut WakeupRecorder, wanted: &[String]) -> Result<Vec<String
     for word in wanted {
         let found = match word.parse::<u32>() {
             Ok(tid) => vec![tid],
-            Err(_) => threads_named(&MachineFiles::live(), word),
+            Err(_) => {
+                let found = victims::find(&MachineFiles::live(), word).map(|(_, found)| found);
+                found.unwrap_or_default().iter().filter_map(|victim| victim.thread.try_into().ok()).collect()
+            }
         };
         if found.is_empty() {
             remarks.push(format!("no thread is called {}", clean(word)));

@@ -151,7 +151,13 @@ impl Family {
             FollowedKind::Thread => return None,
             // All threads of the name, whatever their policy, as those at the beginning.
             FollowedKind::Named(name) => named(name),
-            _ => task.real_time() && self.members.contains(&task.pid),
+            // A program that is started again has threads of its name that are no members yet.
+            FollowedKind::NamedProcesses(name) => {
+                task.real_time() && (named(name) || self.members.contains(&task.pid))
+            }
+            FollowedKind::Process(_) | FollowedKind::Program => {
+                task.real_time() && self.members.contains(&task.pid)
+            }
         };
         let known = self.followed.contains_key(&task.pid) || self.passed_over.contains(&task.pid);
         self.unseen.remove(&task.pid);
@@ -177,8 +183,12 @@ impl Family {
             FollowedKind::Process(process) => {
                 found.real_time && victims::process_of(host, thread).is_none_or(|of| of == process)
             }
+            FollowedKind::NamedProcesses(ref name) => {
+                let process = victims::process_of(host, thread).and_then(|of| victims::thread(host, of));
+                found.real_time && process.is_none_or(|of| of.comm == *name)
+            }
             FollowedKind::Program => found.real_time,
-            _ => true,
+            FollowedKind::Thread | FollowedKind::Named(_) => true,
         };
         match ours {
             true => drop(self.followed.insert(thread, found)),
@@ -199,12 +209,13 @@ impl Family {
 
     /// Threads that came unseen: before events were recorded, or while they were lost.
     pub fn scan(&mut self, host: &MachineFiles) {
-        let processes: BTreeSet<i32> = match self.kind {
-            FollowedKind::Process(process) => [process].into(),
+        let processes: BTreeSet<i32> = match &self.kind {
+            FollowedKind::Process(process) => [*process].into(),
+            FollowedKind::NamedProcesses(name) => victims::processes_named(host, name).into_iter().collect(),
             FollowedKind::Program => {
                 self.members.iter().filter_map(|&member| victims::process_of(host, member)).collect()
             }
-            _ => return,
+            FollowedKind::Thread | FollowedKind::Named(_) => return,
         };
         let threads = processes.into_iter().flat_map(|process| victims::threads_of(host, process));
         self.members.extend(threads.take(MAX_MEMBERS));
@@ -225,12 +236,13 @@ impl Family {
     /// Whether none of them is left; where the hunt has an end of its own, the next thread of a
     /// name is waited for: a program that is started again.
     pub fn is_gone(&self, host: &MachineFiles, has_end: bool) -> bool {
-        if has_end && matches!(self.kind, FollowedKind::Named(_)) {
+        if has_end && matches!(self.kind, FollowedKind::Named(_) | FollowedKind::NamedProcesses(_)) {
             return false;
         }
         let follows = self.followed.values().any(|victim| victim.is_alive(host));
         let others = || self.members.iter().any(|&member| victims::thread(host, member).is_some());
-        let left = follows || matches!(self.kind, FollowedKind::Process(_)) && others();
+        let left = follows
+            || matches!(self.kind, FollowedKind::Process(_) | FollowedKind::NamedProcesses(_)) && others();
         !left
     }
 

@@ -2,6 +2,8 @@
 //!
 //! Source: `/proc/PID/task/TID/{comm,stat,status}` in Documentation/filesystems/proc.rst.
 
+use std::cmp::Reverse;
+
 use facts::tasks::{RtPolicy, has_ended, parse_allowed, parse_task_stat};
 use host::MachineFiles;
 use model::error::{Failure, Result};
@@ -54,14 +56,17 @@ pub enum FollowedKind {
     Process(i32),
     /// All threads of a name, as the kernel cuts it.
     Named(String),
+    /// The real-time threads of all processes of a name, as the kernel cuts it.
+    NamedProcesses(String),
     /// The real-time threads of a program that the hunt starts, and of what it starts.
     Program,
 }
 
-/// The threads that `wanted` names: a thread's id, a process's, or a name of threads.
+/// The threads that `wanted` names: a thread's id, a process's, or a name of threads or processes.
 ///
-/// Of a process those under a real-time policy are taken, or its first where there is none; at most
-/// [`MAX_VICTIMS`].
+/// Of a process those under a real-time policy are taken, or its first where there is none; a name
+/// that only one thread has, without such a policy, means the thread's process. At most
+/// [`MAX_VICTIMS`], the most urgent ones.
 pub fn find(host: &MachineFiles, wanted: &str) -> Result<(FollowedKind, Vec<Victim>)> {
     let (kind, mut found) = match wanted.parse::<i32>() {
         Ok(id) => by_id(host, id),
@@ -74,6 +79,7 @@ pub fn find(host: &MachineFiles, wanted: &str) -> Result<(FollowedKind, Vec<Vict
         )));
     }
     // The others are counted when they run.
+    found.sort_by_key(|victim| (!victim.real_time, victim.policy != "deadline", Reverse(victim.priority)));
     found.truncate(MAX_VICTIMS);
     Ok((kind, found))
 }
@@ -94,24 +100,64 @@ fn by_id(host: &MachineFiles, id: i32) -> (FollowedKind, Vec<Victim>) {
     if process_of(host, id) != Some(id) {
         return (FollowedKind::Thread, thread(host, id).into_iter().collect());
     }
-    let mut all: Vec<Victim> = threads_of(host, id).into_iter().filter_map(|tid| thread(host, tid)).collect();
-    if all.iter().any(|victim| victim.real_time) {
-        all.retain(|victim| victim.real_time);
-    } else {
-        all.retain(|victim| victim.thread == id);
+    (FollowedKind::Process(id), of_process(host, id))
+}
+
+/// The real-time threads of a process, or its first where there is none.
+fn of_process(host: &MachineFiles, process: i32) -> Vec<Victim> {
+    let mut all: Vec<Victim> =
+        threads_of(host, process).into_iter().filter_map(|tid| thread(host, tid)).collect();
+    match all.iter().any(|victim| victim.real_time) {
+        true => all.retain(|victim| victim.real_time),
+        false => all.retain(|victim| victim.thread == process),
     }
-    (FollowedKind::Process(id), all)
+    all
 }
 
 fn by_name(host: &MachineFiles, name: &str) -> (FollowedKind, Vec<Victim>) {
     // The kernel cuts names after 15 bytes; what was given may be cut or not.
     let wanted = name.as_bytes();
     let wanted = &wanted[..wanted.len().min(15)];
-    let processes = numbers(host, "/proc");
-    let tids = processes.iter().flat_map(|pid| threads_of(host, *pid));
-    let found = tids.filter_map(|tid| thread(host, tid));
-    let found = found.filter(|victim| victim.comm.as_bytes() == wanted).collect();
-    (FollowedKind::Named(String::from_utf8_lossy(wanted).into_owned()), found)
+    let found = called(host, wanted);
+    let name = String::from_utf8_lossy(wanted).into_owned();
+    let processes: Vec<i32> =
+        found.iter().filter(|(process, victim)| *process == victim.thread).map(|of| of.0).collect();
+    if processes.is_empty() {
+        if let [(process, Victim { real_time: false, .. })] = found[..] {
+            return by_id(host, process);
+        }
+        return (FollowedKind::Named(name), found.into_iter().map(|(_, victim)| victim).collect());
+    }
+    let elsewhere =
+        found.into_iter().filter(|(process, victim)| victim.real_time && !processes.contains(process));
+    let mut all: Vec<Victim> = processes.iter().flat_map(|&process| of_process(host, process)).collect();
+    all.extend(elsewhere.map(|(_, victim)| victim));
+    (FollowedKind::NamedProcesses(name), all)
+}
+
+/// All threads of a name, each with its process.
+fn called(host: &MachineFiles, wanted: &[u8]) -> Vec<(i32, Victim)> {
+    let mut found = Vec::new();
+    for process in numbers(host, "/proc") {
+        let threads = threads_of(host, process).into_iter().filter_map(|tid| thread(host, tid));
+        let called = threads.filter(|victim| victim.comm.as_bytes() == wanted);
+        found.extend(called.map(|victim| (process, victim)));
+    }
+    found
+}
+
+/// The processes that have a thread of a name.
+pub fn processes_with(host: &MachineFiles, name: &str) -> Vec<i32> {
+    let name = &name.as_bytes()[..name.len().min(15)];
+    let mut processes: Vec<i32> = called(host, name).into_iter().map(|(process, _)| process).collect();
+    processes.dedup();
+    processes
+}
+
+/// The processes of a name, as the kernel cuts it.
+pub fn processes_named(host: &MachineFiles, name: &str) -> Vec<i32> {
+    let is_called = |pid: &i32| thread(host, *pid).is_some_and(|victim| victim.comm == name);
+    numbers(host, "/proc").into_iter().filter(is_called).collect()
 }
 
 /// A thread as it is now; none where it has ended.
@@ -167,7 +213,12 @@ mod tests {
         let status = |tgid: i32| Access::File(format!("Name:\tx\nTgid:\t{tgid}\n").into_bytes());
         let mut answers = std::collections::BTreeMap::new();
         for (path, seen) in [
-            ("/proc", list(&["10", "20", "self"])),
+            ("/proc", list(&["10", "20", "30", "self"])),
+            ("/proc/30/task", list(&["30", "31", "32"])),
+            ("/proc/30/status", status(30)),
+            ("/proc/30/stat", stat(30, "axis", 0, 0)),
+            ("/proc/31/stat", stat(31, "servo", 1, 60)),
+            ("/proc/32/stat", stat(32, "worker", 0, 0)),
             ("/proc/10/task", list(&["10", "11", "12"])),
             ("/proc/20/task", list(&["20"])),
             ("/proc/10/status", status(10)),
@@ -188,11 +239,30 @@ mod tests {
     }
 
     #[test]
+    fn the_most_urgent_of_many_threads_are_followed() {
+        let mut answers = std::collections::BTreeMap::new();
+        let tids: Vec<String> = (100..300).map(|tid: i32| tid.to_string()).collect();
+        answers.insert("/proc".to_owned(), Access::List(vec!["100".to_owned()]));
+        answers.insert("/proc/100/task".to_owned(), Access::List(tids.clone()));
+        answers.insert("/proc/100/status".to_owned(), Access::File(b"Tgid:\t100\n".to_vec()));
+        for (at, tid) in tids.iter().enumerate() {
+            let stat = stat(tid.parse().expect("a number"), "many", 1, 1 + at as u32 % 99);
+            answers.insert(format!("/proc/{tid}/stat"), stat);
+        }
+        let found = find(&MachineFiles::in_memory(answers), "100").expect("found").1;
+        assert_eq!(found.len(), MAX_VICTIMS);
+        assert!(found.iter().all(|victim| victim.priority >= 67), "{found:?}");
+    }
+
+    #[test]
     fn a_process_is_its_real_time_threads_and_a_name_all_that_have_it() {
         assert_eq!(threads("10"), [11]);
         assert_eq!(threads("11"), [11]);
         assert_eq!(threads("20"), [20]);
-        assert_eq!(threads("log"), [12, 20]);
+        // Process 20 has the name; thread 12, which has it too, is not real-time.
+        assert_eq!(threads("log"), [20]);
+        // A process's name and a thread's mean its real-time threads.
+        assert_eq!((threads("main"), threads("worker")), (vec![11], vec![31]));
         assert_eq!(threads("a b) control"), [11]);
         for absent in ["99", "nobody", "", "-1"] {
             assert_eq!(find(&host(), absent).expect_err("none").exit, Exit::Usage);
@@ -200,7 +270,10 @@ mod tests {
         let (kind, found) = find(&host(), "11").expect("found");
         assert_eq!(kind, FollowedKind::Thread);
         assert_eq!(find(&host(), "10").expect("found").0, FollowedKind::Process(10));
-        assert_eq!(find(&host(), "log").expect("found").0, FollowedKind::Named("log".to_owned()));
+        assert_eq!(find(&host(), "log").expect("found").0, FollowedKind::NamedProcesses("log".to_owned()));
+        let kind = |wanted: &str| find(&host(), wanted).expect("found").0;
+        assert_eq!(kind("worker"), FollowedKind::Process(30));
+        assert_eq!(kind("a b) control"), FollowedKind::Named("a b) control".to_owned()));
         let victim = &found[0];
         assert!(victim.is_alive(&host()) && (victim.real_time, victim.priority) == (true, 80));
         assert!(!Victim { start: 5, ..victim.clone() }.is_alive(&host()));

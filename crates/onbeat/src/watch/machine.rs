@@ -69,22 +69,6 @@ impl MachineReader {
     }
 }
 
-/// The threads of a name, in the order of their numbers.
-pub fn threads_named(files: &MachineFiles, name: &str) -> Vec<u32> {
-    let numbers = |path: &str| -> Vec<u32> {
-        files.list(path).known().into_iter().flatten().filter_map(|entry| entry.parse().ok()).collect()
-    };
-    let tasks = |pid: u32| numbers(&format!("/proc/{pid}/task")).into_iter().map(move |tid| (pid, tid));
-    let is_called = |&(pid, tid): &(u32, u32)| {
-        let comm = files.read_text(&format!("/proc/{pid}/task/{tid}/comm"));
-        comm.known().is_some_and(|comm| comm.trim_end_matches('\n') == name)
-    };
-    let mut found: Vec<u32> =
-        numbers("/proc").into_iter().flat_map(tasks).filter(is_called).map(|(_, tid)| tid).collect();
-    found.sort_unstable();
-    found
-}
-
 impl Default for MachineReader {
     fn default() -> MachineReader {
         MachineReader::new()

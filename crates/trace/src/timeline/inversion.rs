@@ -177,10 +177,10 @@ impl Walk {
                     (self.state, self.cpu) = (State::Running, Some(event.cpu));
                 }
             }
-            What::Waking { task, target } | What::Wakeup { task, target } if task.pid == self.pid => {
-                if self.state != State::Running {
-                    (self.state, self.cpu) = (State::Runnable(None), Some(*target));
-                }
+            What::Waking { task, target } | What::Wakeup { task, target }
+                if task.pid == self.pid && self.state != State::Running =>
+            {
+                (self.state, self.cpu) = (State::Runnable(None), Some(*target));
             }
             What::Migrate { pid, to, .. } if *pid == self.pid => self.cpu = Some(*to),
             _ => {}
