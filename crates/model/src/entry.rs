@@ -1,8 +1,8 @@
 //! Entries of a run: one per measured thread and quantity, their names, and the ones that decide.
 
-use crate::run::{CpuRun, Run};
+use crate::run::{CpuRun, Integrity, Run};
 use crate::units::Cpu;
-use crate::vocabulary::Quantity;
+use crate::vocabulary::{IntegrityKind, Quantity};
 
 impl Run {
     /// The entries whose quantity the run is judged by: of one that has several, the way to user
@@ -20,9 +20,22 @@ impl Run {
         self.primary().try_fold(0u64, |sum, cpu| Some(sum.saturating_add(cpu.cycles?)))
     }
 
+    /// The entry that says that wake-ups were not seen, if some were not.
+    pub fn unseen_wakeups(&self) -> Option<&Integrity> {
+        self.integrity.iter().find(|entry| entry.kind == IntegrityKind::Lost)
+    }
+
     /// Slots missed over all CPUs, as far as they are known.
     pub fn missed(&self) -> u64 {
         self.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.missed.unwrap_or(0)))
+    }
+}
+
+impl Integrity {
+    /// True if no claim about all wake-ups follows from the run: it is invalid, or some were not
+    /// seen, so that its largest is a lower bound and its counts are.
+    pub fn bars_claims(&self) -> bool {
+        self.invalidates || self.kind == IntegrityKind::Lost
     }
 }
 

@@ -81,10 +81,10 @@ impl Measurement {
         self.run.as_ref().and_then(Run::samples)
     }
 
-    /// What makes the run invalid, by its own integrity checks.
+    /// The entries of its own integrity checks that bar a claim about all its wake-ups.
     pub fn invalid(&self) -> Vec<String> {
         let entries = self.run.iter().flat_map(|run| &run.integrity);
-        entries.filter(|entry| entry.invalidates).map(report::run::sentences::integrity).collect()
+        entries.filter(|entry| entry.bars_claims()).map(report::run::sentences::integrity).collect()
     }
 
     /// When the listed samples beyond an imported histogram's end were, a list per CPU: cyclictest

@@ -110,7 +110,7 @@ pub fn nothing_measured(run: &Run) -> Option<String> {
 }
 
 fn spoiled(measured: &Measurement, run: &Run) -> Vec<String> {
-    let invalid = run.integrity.iter().filter(|entry| entry.invalidates).map(|entry| entry.detail.clone());
+    let invalid = run.integrity.iter().filter(|entry| entry.bars_claims()).map(|entry| entry.detail.clone());
     let mut why: Vec<String> = invalid.collect();
     if !run.complete || run.ended == Ended::Signal {
         why.push("it was interrupted".into());

@@ -82,8 +82,9 @@ fn how_late(run: &Run) -> String {
     match later {
         Some(later) => format!("{later}, not explained; {many} over {}{length}.", span(over)),
         None => {
+            let least = if run.unseen_wakeups().is_some() { "at least " } else { "" };
             let latency = span(worst.latency_ns);
-            format!("{latency} at worst, on CPU {}; {many} over {}{length}.", worst.cpu, span(over))
+            format!("{least}{latency} at worst, on CPU {}; {many} over {}{length}.", worst.cpu, span(over))
         }
     }
 }
@@ -116,9 +117,9 @@ fn relied_on(run: &Run) -> (String, Style) {
     if let Some(outside) = outside::brief(run) {
         words = outside;
     }
-    let lost = recorder.map_or(0, |recorder| recorder.windows_lost);
+    let lost = recorder.map_or(0, sentences::torn_windows);
     if lost > 0 {
-        words += &format!("; of {} events were lost", several(lost, "spike", "spikes"));
+        words += &format!("; of {} events were lost", several(lost, "explained spike", "explained spikes"));
     }
     (format!("{words}; {}", recording(run)), style)
 }

@@ -99,7 +99,8 @@ pub fn answer(run: &Run) -> Option<String> {
 pub fn short_answer(run: &Run) -> Option<String> {
     let FollowedSums { cycles: made, judged, late, worst, .. } = FollowedSums::of(run)?;
     let took = worst.worst_ns.map_or_else(|| "an unknown time".to_owned(), span);
-    let worst = format!("the worst took {took} ({})", name(worst));
+    let least = if run.unseen_wakeups().is_some() { "at least " } else { "" };
+    let worst = format!("the worst took {least}{took} ({})", name(worst));
     Some(match judged {
         0 => format!("no deadline to compare {} with; {worst}.", cycles(made)),
         _ => format!("{late} of {}; {worst}.", cycles(judged)),

@@ -121,6 +121,12 @@ pub fn besides_the_host(run: &Run, place: &str) -> (String, Style) {
     if !run.complete {
         return ("as far as it goes: the run is still on or was killed".into(), RED);
     }
+    if run.unseen_wakeups().is_some() {
+        return (
+            format!("in part: some wake-ups were not seen, so that maxima are lower bounds ({place})"),
+            PLAIN,
+        );
+    }
     let missed = run.missed();
     let mut words = match run.integrity.len() as u64 {
         // What would have been seen then is not among the wake-ups.
