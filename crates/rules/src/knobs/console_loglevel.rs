@@ -8,7 +8,7 @@ use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::unknown::unknown_absent;
 use crate::view::MachineView;
-use facts::consoles::{is_serial, parse_active, parse_loglevel};
+use facts::consoles::{is_serial, parse_active, parse_loglevel, parse_threaded};
 use facts::line::parse_line;
 use model::slice::SliceKind;
 use model::vocabulary::Preempt;
@@ -23,9 +23,9 @@ pub static KNOB: Knob = Knob {
     rationale: "whoever logs a message prints it on the consoles, with interrupts off, unless a \
                 thread of the kernel does it (PREEMPT_RT, newer drivers), and a serial line takes \
                 milliseconds for one",
-    detection: "The sysctl, and printk's parameter ignore_loglevel. On PREEMPT_RT a thread \
-                prints, save for a kernel that dies; whether a driver of another kernel has such \
-                a thread is not seen.",
+    detection: "The sysctl, and printk's parameter ignore_loglevel. On PREEMPT_RT, and on \
+                consoles with an N in /proc/consoles, a thread prints, save for a kernel that \
+                dies.",
     side_effects: "Messages are seen in the log (dmesg) only. A machine that hangs takes with it \
                    those that were not printed.",
     wanted: "at most 4, as quiet sets it",
@@ -39,7 +39,7 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: command line, loglevel=, quiet and ignore_loglevel", url: PARAMETERS },
     ],
     cures: &[SliceKind::IrqsOff, SliceKind::PreemptOff, SliceKind::Thread],
-    reads: &[SYSCTL, IGNORE, ACTIVE],
+    reads: &[SYSCTL, IGNORE, ACTIVE, CONSOLES],
     facts: &["/proc/sys/kernel/version"],
     judge,
     examples: Examples {
@@ -56,12 +56,14 @@ pub static KNOB: Knob = Knob {
 const SYSCTL: &str = "/proc/sys/kernel/printk";
 const IGNORE: &str = "/sys/module/printk/parameters/ignore_loglevel";
 const ACTIVE: &str = "/sys/class/tty/console/active";
+const CONSOLES: &str = "/proc/consoles";
 
 fn judge(machine: &MachineView) -> Judged {
     // A thread prints on PREEMPT_RT, and a screen is quick; which consoles there are only weighs.
     let serial = || {
         let active = machine.parsed(ACTIVE, parse_active).ok().flatten();
-        active.is_some_and(|active| active.iter().any(|name| is_serial(name)))
+        let threaded = machine.parsed(CONSOLES, parse_threaded).ok().flatten().unwrap_or_default();
+        active.is_some_and(|active| active.iter().any(|name| is_serial(name) && !threaded.contains(name)))
     };
     let threaded = machine.facts().preempt == Preempt::Rt;
     let severity = if !threaded && serial() { Severity::Medium } else { Severity::Low };
@@ -112,6 +114,9 @@ mod tests {
             &format!("{LOUD}\n{FULL}\n/sys/class/tty/console/active: tty0 ttyS0"),
             "fail medium level 7",
         );
+        let own = "/proc/consoles: ttyS0                -W- (EC Np a)    4:64";
+        let threaded = format!("{LOUD}\n{FULL}\n/sys/class/tty/console/active: tty0 ttyS0\n{own}");
+        check(&KNOB, &threaded, "fail low level 7");
         check(
             &KNOB,
             "/sys/module/printk/parameters/ignore_loglevel: Y",

@@ -11,12 +11,15 @@ use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::group_by_value;
-use facts::line::parse_u64;
+use facts::line::{parse_u64, parse_word};
 use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
 
 pub const LIMIT: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_max_freq";
 pub const TOP: &str = "/sys/devices/system/cpu/cpu#/cpufreq/cpuinfo_max_freq";
+/// The clocks of acpi-cpufreq's table, boost apart.
+pub const TABLE: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_available_frequencies";
+pub const DRIVER: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_driver";
 pub const NO_TURBO: &str = "/sys/devices/system/cpu/intel_pstate/no_turbo";
 
 pub static KNOB: Knob = Knob {
@@ -46,7 +49,7 @@ pub static KNOB: Knob = Knob {
     ],
     cures: &[SliceKind::Frequency, SliceKind::Own],
     after: &["cpufreq-governor"],
-    reads: &[LIMIT, TOP, NO_TURBO],
+    reads: &[LIMIT, TOP, NO_TURBO, TABLE, DRIVER],
     judge,
     examples: Examples {
         fires: "/sys/devices/system/cpu/intel_pstate/no_turbo: 0
@@ -61,11 +64,28 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
+/// The highest clocks that a limit may name. With acpi-cpufreq the file counts boost in, and a
+/// higher limit than the table's top is put back (drivers/cpufreq/acpi-cpufreq.c, freq_table.c).
+fn tops(machine: &MachineView, cpus: &CpuSet) -> PerCpuSetting<u64> {
+    let mut tops = PerCpuSetting::among(machine, cpus, TOP, parse_u64);
+    let drivers = PerCpuSetting::among(machine, cpus, DRIVER, parse_word).known;
+    let highest = |text: &str| -> Result<u64, String> {
+        let rates = text.split_whitespace().map(parse_u64).collect::<Result<Vec<u64>, String>>()?;
+        rates.into_iter().max().ok_or_else(|| "expected frequencies, found none".to_owned())
+    };
+    let tables = PerCpuSetting::among(machine, cpus, TABLE, highest).known;
+    for (cpu, top) in &mut tops.known {
+        let by_table = drivers.get(cpu).is_some_and(|driver| driver == "acpi-cpufreq");
+        *top = tables.get(cpu).copied().filter(|_| by_table).unwrap_or(*top);
+    }
+    tops
+}
+
 /// What raises the limit of each of these CPUs that has a lower one than its highest clock, and the
 /// limit that each then has; none of a CPU whose limit is not known.
 pub fn raised(machine: &MachineView, cpus: &CpuSet) -> (Vec<Change>, BTreeMap<Cpu, u64>) {
     let limits = PerCpuSetting::among(machine, cpus, LIMIT, parse_u64).known;
-    let tops = PerCpuSetting::among(machine, cpus, TOP, parse_u64).known;
+    let tops = tops(machine, cpus).known;
     // With turbo off the highest clock can still count turbo in.
     let turbo = !matches!(machine.number_if_present(NO_TURBO), Ok(Some(1..)));
     let above = |cpu: &Cpu, limit: u64| tops.get(cpu).copied().filter(|&top| turbo && limit < top);
@@ -78,8 +98,7 @@ pub fn raised(machine: &MachineView, cpus: &CpuSet) -> (Vec<Change>, BTreeMap<Cp
 }
 
 fn judge(machine: &MachineView) -> Judged {
-    let (limits, tops) =
-        (PerCpuSetting::of(machine, LIMIT, parse_u64), PerCpuSetting::of(machine, TOP, parse_u64));
+    let (limits, tops) = (PerCpuSetting::of(machine, LIMIT, parse_u64), tops(machine, machine.cpus()));
     if limits.is_absent() {
         return Err(match machine.is_virtual()? {
             true => Judgement::not_applicable("a guest does not set the clock, its host does"),
@@ -139,6 +158,23 @@ mod tests {
             "fail low 1200 MHz of 3000 MHz on CPU 3",
         );
         check(&KNOB, &format!("{LOW}\n/sys/devices/system/cpu/intel_pstate/no_turbo refused"), "unknown");
+    }
+
+    #[test]
+    fn boost_of_acpi_cpufreq_is_no_limit() {
+        let boosted: String = (2..4)
+            .map(|cpu| {
+                let at = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq");
+                format!(
+                    "{at}/scaling_driver: acpi-cpufreq\n{at}/cpuinfo_max_freq: 3400000\n\
+                     {at}/scaling_max_freq: 2250000\n{at}/scaling_available_frequencies: 2250000 1700000\n"
+                )
+            })
+            .collect();
+        check(&KNOB, &boosted, "pass 2250 MHz on CPU 2-3");
+        let low = boosted.replace("scaling_max_freq: 2250000", "scaling_max_freq: 1700000");
+        let with_turbo = format!("{low}/sys/devices/system/cpu/intel_pstate absent");
+        check(&KNOB, &with_turbo, "fail low 1700 MHz of 2250 MHz on CPU 2-3");
     }
 
     #[test]

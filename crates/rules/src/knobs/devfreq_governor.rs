@@ -29,9 +29,10 @@ pub static KNOB: Knob = Knob {
                   (simple_ondemand and those of the makers).",
     rationale: "memory and buses slow down while the machine is quiet, so the first accesses \
                 after a pause take longer, and all wait while the clock of the memory changes",
-    detection: "Governor and range of each device; a range of one frequency is fixed. Graphics, \
-                neural and video processors and flash storage are left out by their names (gpu, \
-                mali, npu, vpu, ufs). Firmware that scales memory by itself is not seen.",
+    detection: "Governor and range of each device; a range of one frequency is fixed. Memory and \
+                buses are told by the names of their devices (dmc, ddr, emc, memory-controller, \
+                noc, bus, cci, interconnect and the like): of graphics, video and other engines \
+                the clock is theirs alone. Firmware that scales memory by itself is not seen.",
     side_effects: "Power and heat, also while the board has nothing to do.",
     wanted: "performance, or any other fixed clock",
     fix: || {
@@ -76,7 +77,7 @@ fn judge(machine: &MachineView) -> Judged {
     let (mut moving, mut fixed, mut untold) = (Vec::new(), 0, None);
     for text in machine.texts(GOVERNOR)? {
         let device = text.names.first().map_or("", String::as_str);
-        if is_other(device) {
+        if !is_memory_or_bus(device) {
             continue;
         }
         match text.content.clone().parse(|content| parse_word(&content)) {
@@ -104,9 +105,28 @@ fn judge(machine: &MachineView) -> Judged {
     }
 }
 
-/// Whether a device is neither memory nor a bus: its clock costs those who use it only.
-fn is_other(device: &str) -> bool {
-    ["gpu", "mali", "npu", "vpu", "ufs"].iter().any(|part| device.contains(part))
+/// Parts of the names of memory controllers and interconnects, as device trees and drivers have
+/// them (drivers/devfreq, drivers/interconnect).
+const MEMORY_OR_BUS: [&str; 14] = [
+    "dmc",
+    "ddr",
+    "dram",
+    "emc",
+    "mem",
+    "mif",
+    "noc",
+    "bus",
+    "cci",
+    "interconnect",
+    "cpubw",
+    "bwmon",
+    "actmon",
+    "dvfsrc",
+];
+
+/// True of a device whose clock all CPUs wait for; others' costs those who use them only.
+fn is_memory_or_bus(device: &str) -> bool {
+    MEMORY_OR_BUS.iter().any(|part| device.contains(part))
 }
 
 /// The rates that are known, by device.
@@ -118,8 +138,8 @@ fn rates<'a>(machine: &MachineView<'a>, pattern: &'static str) -> BTreeMap<&'a s
 
 /// No governor was found: the rule does not apply only if no device is listed either.
 fn none(machine: &MachineView) -> Judged {
-    let listed =
-        machine.parsed(DEVICES, |names| Ok(names.lines().any(|name| !name.is_empty() && !is_other(name))))?;
+    let listed = machine
+        .parsed(DEVICES, |names| Ok(names.lines().any(|name| !name.is_empty() && is_memory_or_bus(name))))?;
     match listed {
         Some(true) => Err(Judgement::unknown("/sys/class/devfreq lists devices, but not their governors")),
         _ => Err(Judgement::not_applicable("the kernel scales no memory or bus clock here")),
@@ -151,8 +171,8 @@ mod tests {
             "fail medium simple_ondemand for dmc",
         );
         let many: String =
-            (0..9).map(|n| format!("/sys/class/devfreq/{}{n}/governor: mine\n", "d".repeat(90))).collect();
-        let one = format!("mine for {}0", "d".repeat(90));
+            (0..9).map(|n| format!("/sys/class/devfreq/bus{}{n}/governor: mine\n", "d".repeat(90))).collect();
+        let one = format!("mine for bus{}0", "d".repeat(90));
         check(&KNOB, &many, &format!("fail medium {one} and 8 more"));
     }
 
@@ -161,7 +181,10 @@ mod tests {
         let none = "not-applicable the kernel scales no memory or bus clock here";
         check(&KNOB, "", none);
         check(&KNOB, "/sys/class/devfreq/1000000.gpu/governor: simple_ondemand", none);
-        check(&KNOB, "/sys/class/devfreq/1d84000.ufshc/governor: simple_ondemand", none);
+        // The graphics and video engines of a Jetson, and flash storage.
+        for engine in ["1d84000.ufshc", "17000000.ga10b", "15340000.vic", "15480000.nvdec", "15a50000.ofa"] {
+            check(&KNOB, &format!("/sys/class/devfreq/{engine}/governor: nvhost_podgov"), none);
+        }
         check(&KNOB, "/sys/class/devfreq refused", "unknown");
         check(&KNOB, "/sys/devices/system/cpu/online refused\n--cpus 2-3", "unknown");
     }

@@ -64,18 +64,26 @@ fn off(word: &str) -> Remedy {
     )
 }
 
-fn judge(machine: &MachineView) -> Judged {
+/// The word by which the idle loop polls, keeps the tick and never enters an idle state; of nohlt
+/// and hlt the last one counts (kernel/sched/idle.c, `cpu_idle_poll_setup()` and
+/// `cpu_idle_nopoll_setup()`, with GENERIC_IDLE_POLL_SETUP: arm, arm64, riscv and others).
+pub fn polls(machine: &MachineView) -> Result<Option<&'static str>, Judgement> {
     let cmdline = machine.cmdline()?;
     let x86 = match machine.require_x86() {
         Ok(()) => true,
         Err(early) if early.verdict == AuditVerdict::NotApplicable => false,
         Err(early) => return Err(early),
     };
-    let word = match (x86, cmdline.value("idle"), cmdline.has("nohlt")) {
-        (true, Some("poll"), _) => "idle=poll",
-        (false, _, true) => "nohlt",
-        _ => return Ok(Judgement::pass("not given")),
-    };
+    let names = cmdline.params.iter().rev().map(|param| param.name.as_str());
+    let last = || names.filter(|name| matches!(*name, "nohlt" | "hlt")).next();
+    Ok(match x86 {
+        true => (cmdline.value("idle") == Some("poll")).then_some("idle=poll"),
+        false => (last() == Some("nohlt")).then_some("nohlt"),
+    })
+}
+
+fn judge(machine: &MachineView) -> Judged {
+    let Some(word) = polls(machine)? else { return Ok(Judgement::pass("not given")) };
     if machine.is_virtual() == Ok(true) {
         return Ok(Judgement::fail(format!("{word} in a guest"))
             .severity(Severity::High)
@@ -107,6 +115,9 @@ mod tests {
         check(&KNOB, "", "pass not given");
         check(&KNOB, POLL, "fail low idle=poll");
         check(&KNOB, &format!("{POLL}\ncmdline + idle=halt"), "pass not given");
+        let arm = "/proc/sys/kernel/arch: aarch64\ncmdline + nohlt";
+        check(&KNOB, arm, "fail low nohlt");
+        check(&KNOB, &format!("{arm}\ncmdline + hlt"), "pass not given");
         check(
             &KNOB,
             &format!(

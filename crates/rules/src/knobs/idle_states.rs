@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use super::idle_poll;
 use super::per_cpu::{PerCpuSetting, numbered};
 use super::sources::{CPUIDLE, ISOLATION, RT_CONFIG};
 use crate::change::Change;
@@ -90,6 +91,10 @@ pub fn budget_us(machine: &MachineView) -> u64 {
 }
 
 fn judge(machine: &MachineView) -> Judged {
+    // What cannot be read of the command line leaves the states to be judged as they are.
+    if let Ok(Some("nohlt")) = idle_poll::polls(machine) {
+        return Ok(Judgement::pass("nohlt: never entered"));
+    }
     let budget = budget_us(machine);
     let latencies = numbered(machine, LATENCY, parse_u64)?;
     let seen: CpuSet = latencies.keys().map(|&(cpu, _)| cpu).collect();

@@ -1,12 +1,13 @@
 //! The tick of idle CPUs: whether each pause of a periodic loop stops it and each wake-up starts it
 //! again.
 
+use super::idle_poll;
 use super::sources::{IDLE_MENU_C, NO_HZ, PARAMETERS, RT_CONFIG};
 use super::unsettable;
 use crate::change::Change;
 use crate::change::Persistence;
 use crate::intent::Profile;
-use crate::judgement::{AuditVerdict, Judged, Judgement, Severity};
+use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::view::MachineView;
 use crate::words::truncate;
@@ -105,8 +106,13 @@ fn judge(machine: &MachineView) -> Judged {
         return Ok(Judgement::pass(format!("nohz={}", truncate(value))));
     }
     // A CPU that polls when it is idle keeps its tick.
-    if cmdline.value("idle") == Some("poll") && is_x86(machine)? {
-        return Err(Judgement::not_applicable("idle=poll keeps it for as long as that is there"));
+    match idle_poll::polls(machine)? {
+        Some("nohlt") => return Ok(Judgement::pass("nohlt keeps it")),
+        Some(word) => {
+            let words = format!("{word} keeps it for as long as that is there");
+            return Err(Judgement::not_applicable(words));
+        }
+        None => {}
     }
     let config = machine.kconfig()?;
     let built = ["NO_HZ_COMMON", "NO_HZ_IDLE", "NO_HZ_FULL", "NO_HZ"];
@@ -125,14 +131,6 @@ fn judge(machine: &MachineView) -> Judged {
         }
         None => Judgement::fail("it stops"),
     })
-}
-
-fn is_x86(machine: &MachineView) -> Result<bool, Judgement> {
-    match machine.require_x86() {
-        Ok(()) => Ok(true),
-        Err(early) if early.verdict == AuditVerdict::NotApplicable => Ok(false),
-        Err(early) => Err(early),
-    }
 }
 
 /// The governor of idle states, if it keeps the tick in short pauses; it only weighs the finding.

@@ -9,9 +9,10 @@ use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::truncate_list;
-use facts::threads::Thread;
+use facts::threads::{Thread, Threads};
 use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
+use model::vocabulary::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "kernel-thread-priorities",
@@ -21,8 +22,12 @@ pub static KNOB: Knob = Knob {
                   so that they cannot starve beside real-time tasks that hardly sleep.",
     rationale: "above a real-time task's priority, these threads run timers, packets and RCU \
                 callbacks of others before it",
-    detection: "The priorities of ksoftirqd, ktimers and rcuc of the CPUs that matter. From 50 on \
-                they go ahead of the threads of interrupts that have the default priority.",
+    detection: "The priorities of ksoftirqd, ktimers and rcuc of the CPUs that matter, and of \
+                RCU's other threads, held against each other, against the threads of interrupts \
+                (50 where none shows) and against the real-time programs on these CPUs. \
+                ksoftirqd above RCU's threads can stop the machine: it waits for them, and keeps \
+                them from running. An ordinary ktimers, on PREEMPT_RT, has the timers of all \
+                programs wait behind any load.",
     side_effects: "At their usual priority they starve beside a real-time task that never sleeps: \
                    RCU then reports stalls and memory is not freed. Such a CPU wants its \
                    callbacks and timers elsewhere (rcu_nocbs=, nohz_full=), or these threads \
@@ -61,24 +66,80 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
+/// The default priority of a thread of an interrupt (kernel/irq/manage.c, `setup_irq_thread()`).
+const INTERRUPT: u32 = 50;
+
+/// A thread whose priority is not the usual one, or stands in a wrong order.
+struct OutOfOrder<'a> {
+    thread: &'a Thread,
+    words: String,
+    severity: Severity,
+}
+
 fn judge(machine: &MachineView) -> Judged {
     let threads = visible_threads(machine)?;
-    let raised: Vec<&Thread> = threads
-        .kernel
-        .iter()
-        .filter(|thread| of(&thread.comm, machine.cpus()) && thread.priority > 1)
-        .collect();
-    let names = truncate_list(raised.iter().map(|thread| format!("{} {}", thread.comm, thread.priority)));
-    if names.is_empty() {
+    let mut found = out_of_order(threads, machine.cpus(), machine.facts().preempt == Preempt::Rt);
+    if found.is_empty() {
         require_complete(threads)?;
         if !threads.kernel.iter().any(|thread| of(&thread.comm, machine.cpus())) {
             return Err(Judgement::unknown("no such thread shows in /proc"));
         }
         return Ok(Judgement::pass("none above 1"));
     }
-    let high = raised.iter().any(|thread| thread.priority >= 50);
-    let severity = if high { Severity::Medium } else { Severity::Info };
-    Ok(Judgement::fail(names).severity(severity).fix(usual(&raised)))
+    let severity = found.iter().map(|one| one.severity).max().unwrap_or(Severity::Info);
+    found.sort_by_key(|one| std::cmp::Reverse(one.severity));
+    let words = truncate_list(found.iter().map(|one| &one.words));
+    let mut raised: Vec<&Thread> = found.iter().map(|one| one.thread).collect();
+    raised.dedup_by_key(|thread| thread.tid);
+    Ok(Judgement::fail(words).severity(severity).fix(usual(&raised)))
+}
+
+/// The threads out of order, each with the worst that is to be said of it.
+fn out_of_order<'a>(threads: &'a Threads, cpus: &CpuSet, rt: bool) -> Vec<OutOfOrder<'a>> {
+    let same = |thread: &Thread, name: &str| {
+        let cpu = thread.comm.split_once('/').map(|(_, cpu)| format!("{name}/{cpu}"));
+        threads.kernel.iter().find(|other| Some(&other.comm) == cpu.as_ref())
+    };
+    let floor = threads.kernel.iter().filter(|thread| thread.comm.starts_with("irq/") && thread.priority > 0);
+    let floor = floor.map(|thread| thread.priority).min().unwrap_or(INTERRUPT);
+    let on = |thread: &&Thread| thread.allowed.known().is_some_and(|allowed| !allowed.and(cpus).is_empty());
+    let behind = |priority: u32| {
+        let programs = threads.realtime.iter().filter(on).filter(|thread| thread.priority > 0);
+        programs.filter(|thread| thread.priority <= priority).max_by_key(|thread| thread.priority)
+    };
+    let judged = |thread: &'a Thread| -> Option<OutOfOrder<'a>> {
+        let (name, priority) = (&thread.comm, thread.priority);
+        let said = |words: String, severity| Some(OutOfOrder { thread, words, severity });
+        let above = ["rcuc", "ktimers"].iter().find_map(|other| {
+            let other = same(thread, other).filter(|other| other.priority < priority)?;
+            name.starts_with("ksoftirqd/").then_some(other)
+        });
+        if let Some(other) = above {
+            let words = format!("{name} {priority} above {} {}", other.comm, other.priority);
+            return said(words, Severity::High);
+        }
+        if rt && name.starts_with("ktimers/") && thread.policy.is_none() {
+            return said(format!("{name} ordinary: timers wait behind any load"), Severity::Medium);
+        }
+        if priority >= floor {
+            return said(format!("{name} {priority}, the threads of interrupts {floor}"), Severity::Medium);
+        }
+        match behind(priority).filter(|_| priority > 1) {
+            Some(program) => {
+                let words = format!("{name} {priority} before {} {}", program.comm, program.priority);
+                said(words, Severity::Medium)
+            }
+            None if priority > 1 && of(name, cpus) => said(format!("{name} {priority}"), Severity::Info),
+            None => None,
+        }
+    };
+    let concerned = |thread: &&Thread| of(&thread.comm, cpus) || is_rcu(&thread.comm);
+    threads.kernel.iter().filter(concerned).filter_map(judged).collect()
+}
+
+/// Threads of RCU that run grace periods, and that boost.
+fn is_rcu(comm: &str) -> bool {
+    matches!(comm, "rcu_preempt" | "rcu_sched") || comm.starts_with("rcub/")
 }
 
 /// The priorities with which the kernel starts them.
@@ -111,10 +172,29 @@ mod tests {
     use crate::fixture::check;
 
     #[test]
+    fn the_order_among_each_other_counts() {
+        let rt = "/proc/sys/kernel/version: #1 SMP PREEMPT_RT Debian\n/sys/kernel/realtime: 1\n";
+        let rcuc = thread!(42, "rcuc/2", 69206016, 1, 1, "2");
+        let softirqs = thread!(90001, "ksoftirqd/2", 69206016, 11, 1, "2");
+        check(&KNOB, &format!("{rt}{rcuc}\n{softirqs}"), "fail high ksoftirqd/2 11 above rcuc/2 1");
+        let timers = thread!(42, "ktimers/2", 69206016, 0, 0, "2");
+        check(&KNOB, &format!("{rt}{timers}"), "fail medium ktimers/2 ordinary: timers wait behind any load");
+        let grace = thread!(42, "rcu_preempt", 69206016, 99, 1, "0-3");
+        check(&KNOB, &format!("{rt}{grace}"), "fail medium rcu_preempt 99, the threads of interrupts 50");
+        let program = thread!(77, "servo", 0, 20, 1, "2-3");
+        let raised = thread!(42, "rcuc/2", 69206016, 30, 1, "2");
+        check(&KNOB, &format!("{rt}{raised}\n{program}"), "fail medium rcuc/2 30 before servo 20");
+    }
+
+    #[test]
     fn only_those_of_the_audited_cpus_count() {
         check(&KNOB, "", "pass none above 1");
         check(&KNOB, thread!(42, "ktimers/2", 69206016, 11, 1, "2"), "fail info ktimers/2 11");
-        check(&KNOB, thread!(42, "ktimers/2", 69206016, 60, 1, "2"), "fail medium ktimers/2 60");
+        check(
+            &KNOB,
+            thread!(42, "ktimers/2", 69206016, 60, 1, "2"),
+            "fail medium ktimers/2 60, the threads of interrupts 50",
+        );
         check(&KNOB, thread!(90001, "rcuc/0", 69206016, 60, 1, "0"), "pass");
         check(&KNOB, thread!(90001, "irq_work/2", 69206016, 60, 1, "2"), "pass");
         check(&KNOB, "--cpus 0", "unknown no such thread shows in /proc");

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::cpufreq_limit::{LIMIT as MAX, NO_TURBO, TOP, raised};
+use super::cpufreq_limit::{LIMIT as MAX, NO_TURBO, TABLE, TOP, raised};
 use super::per_cpu::{PerCpuSetting, mhz};
 use super::sources::{CPUFREQ, INTEL_PSTATE, RT_CONFIG};
 use crate::change::{AdviceReason, Change, Persistence};
@@ -61,7 +61,7 @@ pub static KNOB: Knob = Knob {
     ],
     cures: &[SliceKind::Frequency],
     after: &["cpufreq-governor", "cpufreq-limit"],
-    reads: &[DRIVER, AVAILABLE, MIN, MAX, TOP, NO_TURBO],
+    reads: &[DRIVER, AVAILABLE, MIN, MAX, TOP, NO_TURBO, TABLE],
     facts: &["/boot/config-RELEASE", "/proc/cpuinfo"],
     judge,
     examples: Examples {

@@ -14,7 +14,8 @@ pub static KNOB: Knob = Knob {
     id: "parameter-length",
     title: "length of the command line",
     description: "The kernel keeps so many bytes of its command line and drops the rest: 2048 on \
-                  x86, arm64 and POWER, 1024 on 32-bit Arm, 256 on some small ones.",
+                  x86, arm64 and POWER, 1024 on 32-bit Arm (and on riscv64 up to 6.12; 2048 in 7.3), 256 on some \
+                  small ones.",
     rationale: "words that do not fit have no effect, and nothing says so: lists of isolated CPUs \
                 mostly stand at the end",
     detection: "The length of the line that the kernel kept, against the limit of its \
@@ -33,7 +34,7 @@ pub static KNOB: Knob = Knob {
     unsettable: unsettable::BOOT,
     sources: &[Source { title: "kernel: command line, the last paragraph on COMMAND_LINE_SIZE", url: PARAMETERS }],
     cures: &[SliceKind::Thread, SliceKind::TimerIrq, SliceKind::Irq],
-    facts: &["/proc/cmdline", "/proc/sys/kernel/arch"],
+    facts: &["/proc/cmdline", "/proc/sys/kernel/arch", "/proc/sys/kernel/osrelease"],
     judge,
     examples: Examples {
         fires: "/proc/sys/kernel/arch: xtensa
@@ -50,8 +51,15 @@ const SPARE: usize = 128;
 fn judge(machine: &MachineView) -> Judged {
     let cmdline = machine.cmdline()?;
     let length = cmdline.text.len();
-    let machine = machine.known(&machine.facts().machine, "/proc/sys/kernel/arch")?;
-    let size: usize = match machine.as_str() {
+    let arch = machine.known(&machine.facts().machine, "/proc/sys/kernel/arch")?;
+    let size: usize = match arch.as_str() {
+        // arch/riscv/include/uapi/asm/setup.h of 6.12 and 7.3; between them it is one or the other.
+        "riscv64" => match machine.series()? {
+            (7, 3..) | (8.., _) => 2048,
+            (6, 12) => 1024,
+            series if series > (6, 12) && length + SPARE < 1024 => 1024,
+            _ => return Err(Judgement::unknown("how long a command line this kernel keeps is not known")),
+        },
         "x86_64" | "i386" | "i486" | "i586" | "i686" | "aarch64" | "ppc64" | "ppc64le" | "ppc"
         | "sparc64" | "armv8l" => 2048,
         arm if arm.starts_with("armv") => 1024,
@@ -96,7 +104,14 @@ mod tests {
         check(&KNOB, &line("x86_64", 2047), "fail high 2047 of 2048 bytes");
         check(&KNOB, &line("aarch64", 3000), "fail high 3000 of 2048 bytes");
         check(&KNOB, &line("armv7l", 1000), "fail low 1000 of 1024 bytes");
-        check(&KNOB, &line("riscv64", 90), "unknown");
+        let riscv = |release: &str, length: usize| {
+            format!("{}\n/proc/sys/kernel/osrelease: {release}", line("riscv64", length))
+        };
+        check(&KNOB, &riscv("6.12.5", 1000), "fail low 1000 of 1024 bytes");
+        check(&KNOB, &riscv("7.3.4", 1000), "pass 1000 of 2048 bytes");
+        check(&KNOB, &riscv("6.18.1", 90), "pass 90 of 1024 bytes");
+        check(&KNOB, &riscv("6.18.1", 1500), "unknown");
+        check(&KNOB, &riscv("6.1.0", 90), "unknown");
         check(&KNOB, &format!("{}\ncmdline + bootconfig", line("x86_64", 3000)), "unknown");
         check(&KNOB, &format!("{}\ncmdline + bootconfig", line("x86_64", 300)), "pass");
         check(&KNOB, "/proc/sys/kernel/arch refused", "unknown");

@@ -20,10 +20,15 @@ pub static KNOB: Knob = Knob {
     description: "On x86 the kernel compares the TSC with another clock twice a second, on one \
                   CPU after the other, isolated ones included. From 5.16 on it leaves that to \
                   itself where the processor can tell by hardware that the TSC was written to \
-                  (constant_tsc, nonstop_tsc and tsc_adjust, on up to four sockets).",
+                  (constant_tsc, nonstop_tsc and tsc_adjust, on up to four sockets). \
+                  tsc=watchdog has it check all the same: from 6.3 on other clocks against the TSC, \
+                  unless tsc=nowatchdog is given too; from 7.2 on the TSC as well, whatever the \
+                  processor offers and tsc=reliable says, unless tsc=nowatchdog comes later.",
     rationale: "a timer interrupt visits each CPU in turn and reads the slow clock there, \
-                isolated or not",
-    detection: "tsc=reliable or tsc=nowatchdog on the command line, or what the processor offers. \
+                isolated or not; from 7.2 on each half second one CPU in turn gets an interrupt \
+                from another, and both spin with interrupts off, up to 50 us",
+    detection: "tsc=reliable, tsc=nowatchdog and tsc=watchdog on the command line, by the kernel's \
+                release, or what the processor offers. \
                 Before 6.12 memory nodes were counted in place of sockets, up to two of them and \
                 from 6.6 on up to four: with more, and before 5.16, a kernel may carry the later \
                 change or not, which cannot be read. Words that the kernel does not know, such as \
@@ -88,8 +93,29 @@ fn judge(machine: &MachineView) -> Judged {
     if !offered.iter().any(|name| name == "tsc" || name == "tsc-early") {
         return Err(Judgement::not_applicable("the TSC is no clocksource here, so it is not checked"));
     }
-    let judged = Judgement::any([by_cmdline(machine), by_processor(machine)])?;
+    let judged = match forced(machine)? {
+        Some(forced) => forced,
+        None => Judgement::any([by_cmdline(machine), by_processor(machine)])?,
+    };
     Ok(if machine.has_profile(Profile::Audio) { judged.severity(Severity::Low) } else { judged })
+}
+
+/// The judgement where tsc=watchdog has the kernel check whatever else holds
+/// (arch/x86/kernel/tsc.c: `tsc_setup()`, `tsc_clocksource_watchdog_disabled()`).
+fn forced(machine: &MachineView) -> Result<Option<Judgement>, Judgement> {
+    let words: Vec<&str> = machine.cmdline()?.values("tsc").collect();
+    if !words.contains(&"watchdog") {
+        return Ok(None);
+    }
+    let last = words.iter().rev().find(|word| matches!(**word, "watchdog" | "nowatchdog"));
+    let is_forced = match machine.series()? {
+        series if series >= (7, 2) => last == Some(&"watchdog"),
+        series if series >= (6, 3) => !words.contains(&"nowatchdog"),
+        _ => false,
+    };
+    let without = Remedy::of([Change::cmdline_remove("tsc=watchdog"), Change::cmdline_add("tsc=nowatchdog")]);
+    let failed = || Judgement::fail("tsc=watchdog").fix(without);
+    Ok(is_forced.then(failed))
 }
 
 fn by_cmdline(machine: &MachineView) -> Judged {
@@ -174,6 +200,29 @@ mod tests {
             &format!("{plain}\ncmdline + tsc=perfect\n--profile audio"),
             "fail low tsc=perfect, which the kernel does not know; the processor has no tsc_adjust",
         );
+    }
+
+    #[test]
+    fn a_forced_watchdog_fails_by_the_release() {
+        let with = |release: &str, words: &[&str]| {
+            let words: String = words.iter().map(|word| format!("cmdline + tsc={word}\n")).collect();
+            format!("{}\n{words}/proc/sys/kernel/osrelease: {release}", machine(ALL, 1))
+        };
+        let failed = "fail medium tsc=watchdog";
+        for (release, words, verdict) in [
+            ("7.3.4+deb13-rt-amd64", &["watchdog"][..], failed),
+            ("7.2.13-rt-amd64", &["nowatchdog", "watchdog"], failed),
+            ("7.2.13-rt-amd64", &["reliable", "watchdog"], failed),
+            ("7.2.13-rt-amd64", &["watchdog", "reliable"], failed),
+            ("7.2.13-rt-amd64", &["watchdog", "nowatchdog"], "pass"),
+            ("6.12.5", &["watchdog"], failed),
+            ("6.12.5", &["reliable", "watchdog"], failed),
+            ("6.12.5", &["nowatchdog", "watchdog"], "pass"),
+            ("7.1.0", &["watchdog", "nowatchdog"], "pass"),
+            ("6.1.0", &["watchdog"], "pass constant_tsc nonstop_tsc tsc_adjust, sockets: 1"),
+        ] {
+            check(&KNOB, &with(release, words), verdict);
+        }
     }
 
     #[test]
