@@ -209,6 +209,12 @@ impl<'a> MachineView<'a> {
         series(release).ok_or_else(|| Judgement::unknown(format!("the release {release} has no series")))
     }
 
+    /// True where a missing file of a running kernel shows that it was built without what makes the
+    /// file, although no configuration can be read: all of /proc is there, as its release shows.
+    pub fn shows_by_absence(&self) -> bool {
+        !self.survey.is_stopped && self.kconfig().is_err() && self.series().is_ok()
+    }
+
     /// Returns early unless some CPUs are to be kept from the others' work.
     pub fn require_isolation(&self) -> Result<(), Judgement> {
         // Which CPUs there will be is not known of a machine that does not run.

@@ -49,6 +49,9 @@ const INTERVAL: &str = "/sys/module/kfence/parameters/sample_interval";
 
 fn judge(machine: &MachineView) -> Judged {
     let Some(interval) = machine.parsed(INTERVAL, parse_u64)? else {
+        if machine.shows_by_absence() {
+            return Err(Judgement::not_applicable("the kernel has no KFENCE, as its parameter is not there"));
+        }
         if machine.kconfig()?.is_yes("KFENCE") {
             return Err(Judgement::unknown(format!("{INTERVAL} is not there, though the kernel has KFENCE")));
         }
@@ -89,7 +92,11 @@ mod tests {
         let absent = "/sys/module/kfence absent";
         check(&KNOB, &format!("{absent}\nCONFIG_KFENCE=n"), "not-applicable the kernel has no KFENCE");
         check(&KNOB, &format!("{absent}\nCONFIG_KFENCE=y"), "unknown");
-        check(&KNOB, &format!("{absent}\n/boot refused"), "unknown");
+        check(
+            &KNOB,
+            &format!("{absent}\n/boot refused"),
+            "not-applicable the kernel has no KFENCE, as its parameter is not there",
+        );
         check(&KNOB, "/sys/module/kfence/parameters/sample_interval: -1", "unknown");
     }
 }

@@ -66,6 +66,9 @@ fn judge(machine: &MachineView) -> Judged {
     if asked == Some(false) {
         return Ok(Judgement::pass("psi=0"));
     }
+    if files.is_none() && machine.shows_by_absence() && machine.series()? >= (5, 6) {
+        return Err(Judgement::not_applicable("the kernel has no PSI, or it is off: no /proc/pressure"));
+    }
     if asked.is_none() && machine.kconfig()?.is_yes("PSI_DEFAULT_DISABLED") {
         return Ok(Judgement::pass("off by default"));
     }

@@ -70,6 +70,9 @@ fn without(machine: &MachineView) -> Judgement {
         }
         (Ok(false), _) => Judgement::not_applicable("the kernel has no SCHED_CLASS_EXT"),
         (Err(_), Ok(series)) if series < (6, 12) => Judgement::not_applicable("it came with 6.12"),
+        (Err(_), _) if machine.shows_by_absence() => Judgement::not_applicable(
+            "the kernel has no SCHED_CLASS_EXT, as /sys/kernel/sched_ext is not there",
+        ),
         (Err(unknown), _) => unknown,
     }
 }
@@ -83,7 +86,11 @@ mod tests {
     fn a_loaded_scheduler_is_seen() {
         check(&KNOB, "", "not-applicable the kernel has no SCHED_CLASS_EXT");
         check(&KNOB, "CONFIG_SCHED_CLASS_EXT=y", "unknown");
-        check(&KNOB, "/boot refused", "unknown");
+        check(
+            &KNOB,
+            "/boot refused",
+            "not-applicable the kernel has no SCHED_CLASS_EXT, as /sys/kernel/sched_ext is not there",
+        );
         check(&KNOB, "/boot refused\n/proc/sys/kernel/osrelease: 5.15.1", "not-applicable it came with 6.12");
         check(&KNOB, "/sys/kernel/sched_ext/state: enabling", "fail low enabling");
         check(&KNOB, "/sys/kernel/sched_ext/state: \u{1b}[2J", "unknown");
