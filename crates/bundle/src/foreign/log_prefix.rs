@@ -1,25 +1,60 @@
 //! Prefixes that a log puts before each line: times, levels, sources, marks of a quotation.
 
+use super::log_shape::{self, OpenPrefix};
+
 /// The most prefixes that a line has, one behind the other.
 const MAX_PREFIXES: usize = 6;
 
-/// The source that the line's prefix names, `""` without one, and the line behind the prefix.
+const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+
+/// Label of the kernel's own lines among those of programs.
+pub(super) const KERNEL: &str = "kernel";
+
+/// A line without the prefixes that no tool prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unprefixed<'a> {
+    /// The source that the prefix names; `""` without one.
+    pub label: &'a str,
+    pub text: &'a str,
+    /// Nothing stood before the text.
+    pub is_start: bool,
+    /// A prefix of which the line alone does not prove that it is one.
+    pub open: Option<OpenPrefix<'a>>,
+}
+
+/// Strips what a log put before a line.
 ///
-/// Known: `2026-01-02T03:04:05.678Z `, `03:04:05 `, `[   12.345678] `, `<6>`, `[VM 1] `,
-/// `web-1  | `, syslog's `Jan  2 03:04:05 host tag[12]: `, GitLab's `00O `, `> ` of a mail, `| ` of
-/// a ticket.
-pub(super) fn unprefixed(line: &str) -> (&str, &str) {
+/// Known by the line alone: `2026-01-02T03:04:05.678Z `, `03:04:05 `, `[   12.345678] `, `<6>`,
+/// `[VM 1] `, `web-1  | `, syslog's and journalctl's `Jan  2 03:04:05 host tag[12]: `, GitLab's
+/// `00O `, a container runtime's `stdout F `, `> ` of a mail, `| ` of a ticket.
+pub(super) fn unprefixed(line: &str) -> Unprefixed<'_> {
+    let (label, text) = certain(line);
+    let is_start = text.len() == line.trim_start().len();
+    Unprefixed { label, text, is_start, open: open_prefix(text, is_start) }
+}
+
+/// The open prefix of a text, with the certain ones behind it stripped.
+pub(super) fn open_prefix(text: &str, is_start: bool) -> Option<OpenPrefix<'_>> {
+    let open = log_shape::open_prefix(text, is_start)?;
+    let behind = |text| certain(text).1;
+    Some(OpenPrefix { behind: behind(open.behind), named: open.named.map(behind), ..open })
+}
+
+/// The source that the line's certain prefixes name, and the line behind them.
+fn certain(line: &str) -> (&str, &str) {
     let (mut label, mut rest) = ("", line);
     for _ in 0..MAX_PREFIXES {
         let trimmed = rest.trim_start();
         let quoted = trimmed.strip_prefix("> ").or_else(|| trimmed.strip_prefix("| "));
         let quoted = quoted.or_else(|| trimmed.strip_prefix("^C")).or_else(|| cursor(trimmed));
-        let time = timed(trimmed).or_else(|| level(trimmed)).or_else(|| syslog(trimmed)).or(quoted);
+        let time = timed(trimmed).or_else(|| level(trimmed)).or(quoted);
         if let Some(behind) = time {
             rest = behind;
             continue;
         }
-        match bracketed(trimmed).or_else(|| container(trimmed)) {
+        let stamp = || stamped(trimmed).map(|behind| (KERNEL, behind));
+        let known = syslog(trimmed).or_else(|| tagged(trimmed)).or_else(stamp);
+        match known.or_else(|| bracketed(trimmed)).or_else(|| container(trimmed)) {
             Some((name, behind)) => {
                 // A number or a time differs from line to line: it names no source.
                 if name.chars().any(char::is_alphabetic) && !name.contains(':') {
@@ -33,8 +68,41 @@ pub(super) fn unprefixed(line: &str) -> (&str, &str) {
     (label, rest)
 }
 
+/// Behind the seconds since the start that the kernel puts before a line: `[   12.345678] `,
+/// `[   12.345678][  T123] `.
+fn stamped(text: &str) -> Option<&str> {
+    let (seconds, behind) = text.strip_prefix('[')?.split_once(']')?;
+    let (whole, fraction) = seconds.trim_start().split_once('.')?;
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let caller = behind.strip_prefix('[').and_then(|caller| caller.split_once(']'));
+    let caller = caller.filter(|(name, _)| name.trim_start().starts_with(['T', 'C']) && name.len() < 12);
+    let behind = caller.map_or(behind, |(_, behind)| behind);
+    let behind = behind.strip_prefix(' ').or_else(|| behind.is_empty().then_some(behind))?;
+    (is_number(whole) && is_number(fraction)).then_some(behind)
+}
+
+/// Source and text of `host tag[12]: `, `tag[12]: `, `host kernel: `.
+fn tagged(text: &str) -> Option<(&str, &str)> {
+    let end = text.find(": ").or_else(|| text.strip_suffix(':').map(str::len))?;
+    let (head, behind) = (&text[..end], &text[end + 1..]);
+    let behind = behind.strip_prefix(' ').unwrap_or(behind);
+    let (host, tag) = head.split_once(' ').unwrap_or(("", head));
+    let is_name = |name: &str, more: &str| {
+        name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '(' || c == '/')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(c))
+    };
+    let numbered = tag.strip_suffix(']').and_then(|tag| tag.split_once('[')).is_some_and(|(name, id)| {
+        is_name(name, "._-/@()+") && !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit())
+    });
+    let is_tag = numbered || tag == KERNEL && !host.is_empty();
+    (is_tag && (host.is_empty() || is_name(host, "._-"))).then_some((tag, behind))
+}
+
 /// Behind a date and time, or a time of day, and a blank.
 fn timed(text: &str) -> Option<&str> {
+    let weekday = text.split_once(' ').filter(|(day, _)| WEEKDAYS.contains(day));
+    let is_named = weekday.is_some();
+    let text = weekday.map_or(text, |(_, rest)| rest);
     let date = digits(text, &[4, 2, 2], b'-').or_else(|| digits(text, &[4, 2, 2], b'/'));
     let day = date.and_then(|rest| rest.strip_prefix(['T', ' ']));
     let rest = digits(day.unwrap_or(text), &[2, 2, 2], b':')?;
@@ -45,6 +113,16 @@ fn timed(text: &str) -> Option<&str> {
     let rest = rest.strip_prefix('Z').unwrap_or(rest);
     let rest = rest.strip_prefix(':').unwrap_or(rest);
     let behind = if rest.is_empty() { rest } else { rest.strip_prefix([' ', '\t'])? };
+    // `journalctl -o short-full` names the day and the zone.
+    let zone = behind.split_once(' ').filter(|(zone, _)| {
+        is_named && (3..6).contains(&zone.len()) && zone.bytes().all(|byte| byte.is_ascii_uppercase())
+    });
+    let behind = zone.map_or(behind, |(_, rest)| rest);
+    // A container's runtime puts the stream there, and P for a part of a line, F for the last.
+    let stream = behind.strip_prefix("stdout ").or_else(|| behind.strip_prefix("stderr "));
+    if let Some(whole) = stream.and_then(|rest| rest.strip_prefix(['F', 'P'])) {
+        return whole.strip_prefix(' ').or_else(|| whole.is_empty().then_some(whole));
+    }
     // GitLab's runner puts the stream behind the time: 00O, 01E, with + for a line that goes on.
     let stream = digits(behind, &[2], b' ').and_then(|rest| rest.strip_prefix(['O', 'E']));
     Some(stream.and_then(|rest| rest.strip_prefix([' ', '+'])).unwrap_or(behind))
@@ -81,17 +159,18 @@ fn level(text: &str) -> Option<&str> {
         .then_some(behind)
 }
 
-/// Behind `Jan  2 03:04:05 host tag[12]: `.
-fn syslog(text: &str) -> Option<&str> {
+/// Source and text of `Jan  2 03:04:05 host tag[12]: `.
+fn syslog(text: &str) -> Option<(&str, &str)> {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let (month, rest) = text.split_at_checked(3)?;
     let rest = rest.strip_prefix(' ').filter(|_| MONTHS.contains(&month))?.trim_start();
     let (day, rest) = rest.split_once(' ')?;
     let rest = timed(rest).filter(|_| day.len() <= 2 && day.parse::<u8>().is_ok())?;
-    // Without a host and a tag the time stands alone.
-    let tagged = rest.split_once(' ').and_then(|(_host, rest)| rest.split_once(": "));
-    Some(tagged.filter(|(tag, _)| !tag.contains(' ')).map_or(rest, |(_, message)| message))
+    // Without a host and a tag the time stands alone; a tag without an id is a word.
+    let plain = || rest.split_once(' ').and_then(|(_host, rest)| rest.split_once(": "));
+    let plain = || plain().filter(|(tag, _)| !tag.contains(' ')).map(|(_, message)| ("", message));
+    Some(tagged(rest).or_else(plain).unwrap_or(("", rest)))
 }
 
 /// The content of brackets at the start, and the text behind them.
@@ -126,12 +205,25 @@ mod tests {
             ("2026-09-10T12:00:03.1Z 00O T: 0", ("", "T: 0")),
             ("2026-09-10T12:00:03+02:00 T: 0", ("", "T: 0")),
             ("12:00:03 T: 0", ("", "T: 0")),
-            ("[   12.345678] T: 0", ("", "T: 0")),
-            ("<6>[   12.345678] T: 0", ("", "T: 0")),
+            ("[   12.345678] T: 0", ("kernel", "T: 0")),
+            ("<6>[   12.345678] T: 0", ("kernel", "T: 0")),
+            ("[   12.345678][    T1] T: 0", ("kernel", "T: 0")),
+            ("[   12.345678] board cyclictest[81]: T: 0", ("cyclictest[81]", "T: 0")),
+            ("2026-09-10T12:00:03.123456789Z stdout F T: 0", ("", "T: 0")),
+            ("2026-09-10T12:00:03.123456789+02:00 stderr P T: 0", ("", "T: 0")),
+            ("2026-09-10T12:00:03+0200 board cyclictest[81]: T: 0", ("cyclictest[81]", "T: 0")),
+            (
+                "2026-09-10T12:00:03+0200 board kernel: [   12.345678] usb 1-1: new",
+                ("kernel", "usb 1-1: new"),
+            ),
+            ("Thu 2026-09-10 12:00:03 CEST board run-u1.service[81]: T: 0", ("run-u1.service[81]", "T: 0")),
+            ("cyclictest[81]: T: 0", ("cyclictest[81]", "T: 0")),
+            ("<30>Sep 10 12:00:03 board cyclictest[81]: T: 0", ("cyclictest[81]", "T: 0")),
             ("[VM 1] T: 0", ("VM 1", "T: 0")),
             ("[2026-09-10T12:00:03.123Z] T: 0", ("", "T: 0")),
             ("rt-test-1  | T: 0", ("rt-test-1", "T: 0")),
-            ("Sep 10 12:00:03 board cyclictest[81]: T: 0", ("", "T: 0")),
+            ("Sep 10 12:00:03 board cyclictest[81]: T: 0", ("cyclictest[81]", "T: 0")),
+            ("Sep 10 12:00:03 board cyclictest: T: 0", ("", "T: 0")),
             ("Sep 10 12:00:03 T: 0 ( 81) P:80 I:1000", ("", "T: 0 ( 81) P:80 I:1000")),
             ("2026/09/10 12:00:03 T: 0", ("", "T: 0")),
             ("^CT: 0", ("", "T: 0")),
@@ -140,7 +232,8 @@ mod tests {
             ("> > T: 0", ("", "T: 0")),
             ("| T: 0", ("", "T: 0")),
         ] {
-            assert_eq!(unprefixed(line), expected, "{line}");
+            let Unprefixed { label, text, .. } = unprefixed(line);
+            assert_eq!((label, text), expected, "{line}");
         }
     }
 
@@ -158,15 +251,17 @@ mod tests {
             "# Min Latencies: 00002",
             "[36700 - 36799] = 1",
         ] {
-            assert_eq!(unprefixed(line), ("", line), "{line}");
+            let Unprefixed { label, text, open, .. } = unprefixed(line);
+            assert_eq!((label, text.trim_start(), open), ("", line.trim_start(), None), "{line}");
         }
     }
 
     proptest! {
         #[test]
         fn any_line_is_read(line in "\\PC{0,80}") {
-            let (label, rest) = unprefixed(&line);
-            prop_assert!(label.len() + rest.len() <= line.len());
+            let Unprefixed { label, text, open, .. } = unprefixed(&line);
+            prop_assert!(label == KERNEL || label.len() + text.len() <= line.len());
+            prop_assert!(open.is_none_or(|open| open.behind.len() < text.len()));
         }
     }
 }

@@ -27,9 +27,12 @@ mod hwlatdetect;
 mod imported;
 mod jitterdebugger;
 mod jitterdebugger_text;
+mod json_in_log;
 mod json_read;
 mod linuxcnc;
+mod log_lines;
 mod log_prefix;
+mod log_shape;
 pub mod maxima;
 mod micros;
 mod oslat;
@@ -69,6 +72,7 @@ mod unit;
 mod xenomai;
 
 use model::run::Run;
+use model::text::several;
 use model::units::Nanos;
 
 pub use error::ImportError;
@@ -161,12 +165,53 @@ pub struct CyclictestContext {
 }
 
 /// A result in a file, and the format that recognises it.
-struct Recognised {
+struct Recognised<'a> {
+    source: &'a SourceText,
     format: &'static ForeignFormat,
     finding: ResultSpan,
 }
 
-/// Reads every result in another tool's output.
+impl Recognised<'_> {
+    fn read(&self, options: &ImportOptions) -> Result<Imported, ImportError> {
+        let Recognised { source, format, finding } = self;
+        let mut one = match format.reader {
+            Reader::Run(read) => read(source, finding, options)?,
+            Reader::Refused(instead) => {
+                return Err(ImportError(format!("this is {}: {instead}", format.tool)));
+            }
+        };
+        if finding.lines.end.checked_sub(1).is_some_and(|last| source.is_cut_at(last)) {
+            one.remarks.push("the text ends within a line: its last number may be cut".into());
+        }
+        let kernel = source.kernel_lines_within(&finding.lines) as u64;
+        if kernel > 0 {
+            let lines = several(kernel, "line of the kernel's log was", "lines of the kernel's log were");
+            one.remarks.push(format!("{lines} passed over between its own"));
+        }
+        if let Some(interval) = options.interval {
+            set_interval(&mut one.run, interval);
+        }
+        one.run.check()?;
+        Ok(one)
+    }
+
+    /// True for an error that says that the result ends too early, not that it is wrong.
+    fn is_cut(&self, error: &ImportError) -> bool {
+        let last = self.finding.lines.end.checked_sub(1).and_then(|last| self.source.line(last));
+        let is_last = last.is_some_and(|last| {
+            ["expected", "invalid"]
+                .iter()
+                .any(|what| error.0.contains(&format!("line {}: {what}", last.number)))
+        });
+        is_last || error.0.contains(": give the whole ")
+    }
+
+    fn first_line(&self) -> usize {
+        self.source.line(self.finding.lines.start).map_or(1, |line| line.number)
+    }
+}
+
+/// Reads every result in another tool's output; one that is cut is left out where others are whole.
 ///
 /// Runs pass [`Run::check`]; their `id` is empty for the caller to fill.
 pub fn import(bytes: &[u8], options: &ImportOptions) -> Result<Vec<Imported>, ImportError> {
@@ -179,26 +224,33 @@ pub fn import(bytes: &[u8], options: &ImportOptions) -> Result<Vec<Imported>, Im
         let n = recognised.len();
         return Err(ImportError(format!("{n} results in one file: give at most {RESULT_LIMIT} at a time")));
     }
-    let results = recognised.iter().map(|Recognised { format, finding }| match format.reader {
-        Reader::Run(read) => read(&source, finding, options),
-        Reader::Refused(instead) => Err(ImportError(format!("this is {}: {instead}", format.tool))),
-    });
-    let mut imported = results.collect::<Result<Vec<_>, _>>()?;
-    let last = recognised.last().map_or(0, |one| one.finding.lines.end);
-    if let Some(one) = imported.last_mut().filter(|_| source.is_open && last == source.lines().len()) {
-        one.remarks.push("the text ends within a line: its last number may be cut".into());
-    }
-    for one in &mut imported {
-        if let Some(interval) = options.interval {
-            set_interval(&mut one.run, interval);
+    let (mut imported, mut cut) = (Vec::new(), Vec::new());
+    for one in &recognised {
+        let is_within = !std::ptr::eq(one.source, &source);
+        let from = one.first_line();
+        let named = |error: ImportError| {
+            if is_within { ImportError(format!("the JSON from line {from} on: {error}")) } else { error }
+        };
+        match one.read(options) {
+            Ok(read) => imported.push(read),
+            Err(error) if one.is_cut(&error) => cut.push(named(error)),
+            Err(error) => return Err(named(error)),
         }
-        one.run.check()?;
+    }
+    let left_out = several(cut.len() as u64, "result is cut and left out", "results are cut and left out");
+    match (imported.first_mut(), cut.into_iter().next()) {
+        (None, Some(error)) => return Err(error),
+        (Some(first), Some(error)) => first.remarks.push(format!("{left_out}: {error}")),
+        _ => {}
     }
     Ok(imported)
 }
 
 /// The results of the file, in its order; an error where none or two formats claim the same lines.
-fn recognise(source: &SourceText, options: &ImportOptions) -> Result<Vec<Recognised>, ImportError> {
+fn recognise<'a>(
+    source: &'a SourceText,
+    options: &ImportOptions,
+) -> Result<Vec<Recognised<'a>>, ImportError> {
     let wanted = |format: &&&ForeignFormat| options.format.as_ref().is_none_or(|id| *id == format.id);
     let formats: Vec<&&ForeignFormat> = FORMATS.iter().filter(wanted).collect();
     if let ([], Some(id)) = (&formats[..], &options.format) {
@@ -207,10 +259,14 @@ fn recognise(source: &SourceText, options: &ImportOptions) -> Result<Vec<Recogni
         return Err(ImportError(format!("invalid --as {}: expected one of {}", quoted(id), ids.join(", "))));
     }
     let mut all: Vec<Recognised> = Vec::new();
-    for format in formats {
-        all.extend((format.find)(source).into_iter().map(|finding| Recognised { format, finding }));
+    for source in std::iter::once(source).chain(&source.documents) {
+        let start = all.len();
+        for format in &formats {
+            let findings = (format.find)(source).into_iter();
+            all.extend(findings.map(|finding| Recognised { source, format, finding }));
+        }
+        all[start..].sort_by_key(|one| (one.finding.lines.start, one.finding.lines.end));
     }
-    all.sort_by_key(|one| (one.finding.lines.start, one.finding.lines.end));
     let is_strong =
         |one: &&Recognised| one.finding.confidence == Confidence::Strong || options.format.is_some();
     let readable = |one: &Recognised| matches!(one.format.reader, Reader::Run(_));
@@ -222,22 +278,27 @@ fn recognise(source: &SourceText, options: &ImportOptions) -> Result<Vec<Recogni
     }
     all.retain(is_taken);
     if any_readable {
-        tie(source, &all).map_or(Ok(()), Err)?;
+        tie(&all).map_or(Ok(()), Err)?;
     } else {
         all.truncate(1);
+    }
+    if !source.documents.is_empty() {
+        all.sort_by_key(Recognised::first_line);
     }
     Ok(all)
 }
 
 /// The refusal of results of which two share a line, with all that do.
-fn tie(source: &SourceText, all: &[Recognised]) -> Option<ImportError> {
-    let shares = |one: &Recognised, other: &Recognised| one.finding.lines.end > other.finding.lines.start;
+fn tie(all: &[Recognised]) -> Option<ImportError> {
+    let shares = |one: &Recognised, other: &Recognised| {
+        std::ptr::eq(one.source, other.source) && one.finding.lines.end > other.finding.lines.start
+    };
     let first = all.windows(2).position(|pair| shares(&pair[0], &pair[1]))?;
     let one = all.get(first)?;
     let mut candidates: Vec<&ForeignFormat> =
         all[first..].iter().take_while(|other| shares(one, other)).map(|other| other.format).collect();
     candidates.dedup_by_key(|format| format.id);
-    let line = source.line(all.get(first + 1)?.finding.lines.start).map_or(1, |line| line.number);
+    let line = all.get(first + 1)?.first_line();
     let tools: Vec<&str> = candidates.iter().map(|format| format.tool).collect();
     let flags: Vec<String> = candidates.iter().map(|format| format!("--as {}", format.id)).collect();
     Some(ImportError(format!(

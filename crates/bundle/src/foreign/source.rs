@@ -1,18 +1,12 @@
 //! The text of a file: decompressed, decoded, in lines without what a log puts before them.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::io::Read;
 
 use super::FILE_LIMIT;
 use super::error::ImportError;
-use super::log_prefix::unprefixed;
-
-/// The most sources of a log, like machines, whose lines are distinguished.
-const MAX_STREAMS: usize = 64;
-
-/// The most lines that are not blank.
-const MAX_LINES: usize = 8 << 20;
+use super::json_in_log;
+use super::log_lines::{LineSpan, LogLines, lines_of, whole_lines};
 
 /// The outer form of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,9 +28,10 @@ pub struct TextLine<'a> {
 #[derive(Debug)]
 pub struct SourceText {
     text: String,
-    /// Number, start and end of each line in `text`, source by source of the log.
-    lines: Vec<(u32, u32, u32)>,
+    log: LogLines,
     pub shape: DocumentShape,
+    /// JSON documents within the text, whose lines have their numbers in the file.
+    pub documents: Vec<SourceText>,
     /// The last line has no end: the text may have been cut within it.
     pub is_open: bool,
 }
@@ -48,18 +43,33 @@ impl SourceText {
         let text = decoded(&bytes)?;
         let first = text.trim_start().chars().next();
         let shape = match first {
-            Some('{') => DocumentShape::Json,
+            Some('{') if !json_in_log::is_followed(&text) => DocumentShape::Json,
             Some('<') if is_xml(&text) => DocumentShape::Xml,
             None => return Err(ImportError::new("the file is empty: give the output of a latency tool")),
             _ => DocumentShape::Text,
         };
-        let text = match shape {
-            DocumentShape::Text => plain(text),
-            DocumentShape::Json | DocumentShape::Xml => text.into_owned(),
-        };
-        let lines = lines_of(&text, shape)?;
-        let is_open = shape == DocumentShape::Text && !text.ends_with(['\n', '\r']);
-        Ok(SourceText { text, lines, shape, is_open })
+        if shape != DocumentShape::Text {
+            let text = text.into_owned();
+            let log = whole_lines(&text)?;
+            return Ok(SourceText { text, log, shape, documents: Vec::new(), is_open: false });
+        }
+        let text = plain(text);
+        let log = lines_of(&text)?;
+        let is_open = !text.ends_with(['\n', '\r']);
+        let mut source = SourceText { text, log, shape, documents: Vec::new(), is_open };
+        source.documents = json_in_log::documents(&source);
+        Ok(source)
+    }
+
+    /// A JSON document whose lines have these numbers.
+    pub(super) fn json(text: String, numbers: &[usize]) -> SourceText {
+        let mut log = LogLines::default();
+        let mut start = 0;
+        for (line, &number) in text.split('\n').zip(numbers) {
+            log.spans.push((number as u32, start as u32, (start + line.len()) as u32));
+            start += line.len() + 1;
+        }
+        SourceText { text, log, shape: DocumentShape::Json, documents: Vec::new(), is_open: false }
     }
 
     /// The whole text.
@@ -69,7 +79,7 @@ impl SourceText {
 
     /// All lines; those of one source of a log follow each other.
     pub fn lines(&self) -> impl ExactSizeIterator<Item = TextLine<'_>> + Clone {
-        self.lines.iter().map(|&line| self.at(line))
+        self.log.spans.iter().map(|&line| self.at(line))
     }
 
     /// The lines of these indices.
@@ -77,15 +87,35 @@ impl SourceText {
         &self,
         range: std::ops::Range<usize>,
     ) -> impl ExactSizeIterator<Item = TextLine<'_>> + Clone {
-        self.lines.get(range).unwrap_or_default().iter().map(|&line| self.at(line))
+        self.log.spans.get(range).unwrap_or_default().iter().map(|&line| self.at(line))
     }
 
     /// The line of this index.
     pub fn line(&self, index: usize) -> Option<TextLine<'_>> {
-        self.lines.get(index).map(|&line| self.at(line))
+        self.log.spans.get(index).map(|&line| self.at(line))
     }
 
-    fn at(&self, (number, start, end): (u32, u32, u32)) -> TextLine<'_> {
+    /// True for the line of this index where the text ends within it.
+    pub fn is_cut_at(&self, index: usize) -> bool {
+        let last = || self.log.spans.iter().map(|span| span.1).max();
+        self.is_open && self.log.spans.get(index).is_some_and(|span| Some(span.1) == last())
+    }
+
+    /// Number of lines of the kernel's log between the first and the last of these indices.
+    pub fn kernel_lines_within(&self, range: &std::ops::Range<usize>) -> usize {
+        let spans = &self.log.spans;
+        let kernel = spans.get(self.log.kernel.clone()).unwrap_or_default();
+        let (Some(first), Some(last)) = (spans.get(range.start), spans.get(range.end.wrapping_sub(1))) else {
+            return 0;
+        };
+        if kernel.is_empty() || self.log.kernel.contains(&range.start) {
+            return 0;
+        }
+        let before = |number: u32| kernel.partition_point(|span| span.0 < number);
+        before(last.0).saturating_sub(before(first.0))
+    }
+
+    fn at(&self, (number, start, end): LineSpan) -> TextLine<'_> {
         let text = self.text.get(start as usize..end as usize).unwrap_or_default();
         TextLine { number: number as usize, text }
     }
@@ -139,23 +169,25 @@ fn decoded(bytes: &[u8]) -> Result<Cow<'_, str>, ImportError> {
     Ok(text)
 }
 
-/// The text without terminal escapes, and of a log in YAML lines the messages alone.
+/// The text without terminal escapes, and of a log in lines of YAML or JSON the messages alone.
 fn plain(text: Cow<'_, str>) -> String {
     let text = if text.contains('\x1b') { Cow::Owned(without_escapes(&text)) } else { text };
-    let is_yaml = text.trim_start().starts_with("- {\"dt\":");
-    if !is_yaml {
+    let first = text.trim_start().lines().next().unwrap_or_default();
+    if !first.starts_with("- {\"dt\":") && (!first.starts_with('{') || message(first) == first) {
         return text.into_owned();
     }
     let messages = text.lines().map(message).collect::<Vec<_>>().join("\n");
     if messages.contains('\x1b') { without_escapes(&messages) } else { messages }
 }
 
-/// The message of a line of LAVA's log: `- {"dt": "...", "lvl": "target", "msg": "..."}`.
+/// The message of a line of a log in YAML or JSON: LAVA's `- {"dt": "...", "msg": "..."}`, a
+/// container's `{"log": "...\n"}`, `journalctl -o json`'s `{"MESSAGE": "..."}`.
 fn message(line: &str) -> String {
-    let fields = line.trim_start().strip_prefix("- ");
-    let value = fields.and_then(|fields| serde_json::from_str::<serde_json::Value>(fields).ok());
-    let message = value.as_ref().and_then(|value| value.get("msg")?.as_str());
-    message.map_or_else(|| line.to_owned(), |message| message.replace('\n', " "))
+    const KEYS: [&str; 5] = ["msg", "log", "MESSAGE", "message", "line"];
+    let line = line.trim();
+    let value = serde_json::from_str::<serde_json::Value>(line.strip_prefix("- ").unwrap_or(line)).ok();
+    let message = value.as_ref().and_then(|value| KEYS.iter().find_map(|key| value.get(key)?.as_str()));
+    message.map_or_else(|| line.to_owned(), |message| message.trim_end().replace('\n', " "))
 }
 
 /// The text less sequences like `ESC [ 2 A`, with which a display moves the cursor.
@@ -176,41 +208,6 @@ fn without_escapes(text: &str) -> String {
         }
     }
     plain
-}
-
-/// Lines that are not blank by source of the log, in the order of the first line of each; one that
-/// is overwritten with a carriage return is several.
-fn lines_of(text: &str, shape: DocumentShape) -> Result<Vec<(u32, u32, u32)>, ImportError> {
-    let mut count = 0;
-    let mut streams: Vec<Vec<(u32, u32, u32)>> = Vec::new();
-    let mut labels: BTreeMap<&str, usize> = BTreeMap::new();
-    let start_of = |part: &str| part.as_ptr() as usize - text.as_ptr() as usize;
-    for (index, whole) in text.split('\n').enumerate() {
-        for part in whole.split('\r').filter(|part| !part.trim_ascii().is_empty()) {
-            count += 1;
-            if count > MAX_LINES {
-                return Err(too_large());
-            }
-            let (label, content) = if shape == DocumentShape::Text { unprefixed(part) } else { ("", part) };
-            let count = labels.len();
-            let stream = match labels.get(label) {
-                Some(&stream) => stream,
-                None if count < MAX_STREAMS => *labels.entry(label).or_insert(count),
-                None => 0,
-            };
-            if streams.len() <= stream {
-                streams.resize(stream + 1, Vec::new());
-            }
-            let start = start_of(content);
-            let line = (index + 1, start, start + content.trim_end().len());
-            // A text is at most 2^27 bytes long.
-            streams[stream].push((line.0 as u32, line.1 as u32, line.2 as u32));
-        }
-    }
-    if streams.len() == 1 {
-        return Ok(streams.swap_remove(0));
-    }
-    Ok(streams.concat())
 }
 
 #[cfg(test)]
@@ -246,6 +243,8 @@ mod tests {
     fn lava_s_messages_and_escapes_are_read() {
         let log = b"- {\"dt\": \"2026-01-01T00:00:00\", \"lvl\": \"target\", \"msg\": \"T: 0 \\\"x\\\"\"}\n";
         assert_eq!(texts(log)[0], "T: 0 \"x\"");
+        let log = b"{\"log\": \"T: 0 x\\n\", \"stream\": \"stdout\"}\n{\"log\": \"T: 1\\n\"}\n";
+        assert_eq!(texts(log), ["T: 0 x", "T: 1"]);
         assert_eq!(texts(b"\x1b[2AT: 0\x1b[K\rT: 1\n"), ["T: 0", "T: 1"]);
     }
 

@@ -1,0 +1,130 @@
+//! JSON results within a log: behind a prompt, with prefixes, before or behind other lines.
+
+use super::source::SourceText;
+
+/// The most documents that are taken from one text.
+const MAX_DOCUMENTS: usize = 1024;
+
+/// Keys of which every result in JSON has one.
+const KEYS: [&str; 2] = ["\"thread\"", "\"sysinfo\""];
+
+/// Braces that are open behind the lines of an object so far.
+#[derive(Default)]
+struct OpenBraces(usize);
+
+impl OpenBraces {
+    /// Passes a line, and returns the place behind the object's last brace where it ends in it.
+    ///
+    /// A string does not go beyond its line, whatever quotes a program forgot to escape.
+    fn pass(&mut self, line: &str) -> Option<usize> {
+        let (mut is_string, mut is_escaped) = (false, false);
+        for (at, byte) in line.bytes().enumerate() {
+            match byte {
+                _ if is_escaped => is_escaped = false,
+                b'\\' if is_string => is_escaped = true,
+                b'"' => is_string = !is_string,
+                b'{' if !is_string => self.0 += 1,
+                b'}' if !is_string => {
+                    self.0 = self.0.saturating_sub(1);
+                    if self.0 == 0 {
+                        return Some(at + 1);
+                    }
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+}
+
+/// True for a line with which an object begins.
+fn begins(line: &str) -> bool {
+    let behind = line.strip_prefix('{').map(str::trim_start);
+    behind.is_some_and(|behind| behind.is_empty() || behind.starts_with('"'))
+}
+
+/// True for a text that begins with an object and goes on behind it.
+pub(super) fn is_followed(text: &str) -> bool {
+    let mut braces = OpenBraces::default();
+    let mut lines = text.trim_start().split('\n');
+    let end = lines.find_map(|line| braces.pass(line).map(|end| &line[end..]));
+    end.is_some_and(|rest| !rest.trim().is_empty() || lines.any(|line| !line.trim().is_empty()))
+}
+
+/// The objects that may be results. One that never closes reaches up to the next, or to the end.
+pub(super) fn documents(source: &SourceText) -> Vec<SourceText> {
+    let mut documents = Vec::new();
+    let mut braces = OpenBraces::default();
+    let (mut text, mut numbers) = (String::new(), Vec::new());
+    for line in source.lines() {
+        if documents.len() >= MAX_DOCUMENTS {
+            break;
+        }
+        if begins(line.text) && (numbers.is_empty() || !line.text.starts_with(char::is_whitespace)) {
+            documents.extend(document(&mut text, &mut numbers));
+            braces = OpenBraces::default();
+        } else if numbers.is_empty() {
+            continue;
+        }
+        let end = braces.pass(line.text);
+        text.push_str(&line.text[..end.unwrap_or(line.text.len())]);
+        text.push('\n');
+        numbers.push(line.number);
+        if end.is_some() {
+            documents.extend(document(&mut text, &mut numbers));
+        }
+    }
+    documents.extend(document(&mut text, &mut numbers));
+    documents
+}
+
+/// The document of the lines so far, which begin anew.
+fn document(text: &mut String, numbers: &mut Vec<usize>) -> Option<SourceText> {
+    let (text, numbers) = (std::mem::take(text), std::mem::take(numbers));
+    KEYS.iter().any(|key| text.contains(key)).then(|| SourceText::json(text, &numbers))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::foreign::testing::fixture;
+    use crate::foreign::{ImportOptions, import};
+    use proptest::prelude::*;
+
+    fn results(text: &str) -> Result<Vec<model::run::Run>, String> {
+        let all = import(text.as_bytes(), &ImportOptions::default());
+        all.map(|all| all.into_iter().map(|one| one.run).collect()).map_err(|error| error.0)
+    }
+
+    #[test]
+    fn json_is_read_wherever_it_stands_in_a_log() {
+        let json = fixture("smp-H60.json");
+        let alone = results(json).unwrap();
+        let prefixed =
+            |prefix: &str| json.lines().map(|line| format!("{prefix}{line}\n")).collect::<String>();
+        for text in [
+            format!("root@board:~# cat result.json\n{json}root@board:~# "),
+            format!("{json}root@board:~# \n"),
+            prefixed("2026-01-01T00:00:00.000000000Z stdout F "),
+            prefixed("[VM 1] "),
+            prefixed("INFO: "),
+            prefixed("board-1  | ").replace('\n', "\r\n"),
+            json.replace("  \"thread\"", "[   12.345678] usb 1-1: new device\n  \"thread\""),
+        ] {
+            assert_eq!(results(&text).as_ref(), Ok(&alone), "{text}");
+        }
+        assert_eq!(results(&format!("{json}{json}")).unwrap().len(), 2);
+        let cut = &json[..json.len() / 2];
+        let error = results(&format!("$ cat x\n{cut}\n")).unwrap_err();
+        assert!(error.starts_with("the JSON from line 2 on: expected cyclictest's JSON"), "{error}");
+        let both = results(&format!("$ cat x\n{cut}\n$ cat y\n{json}")).unwrap();
+        assert_eq!(both, alone);
+    }
+
+    proptest! {
+        #[test]
+        fn any_braces_are_passed(text in "(\\{|\\}|\"|\\\\|\n|\"thread\"|a){0,40}") {
+            let _ = results(&format!("$ cat\n{text}"));
+            let _ = results(&format!("{{{text}"));
+        }
+    }
+}

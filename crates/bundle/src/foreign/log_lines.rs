@@ -1,0 +1,102 @@
+//! The lines of a text, source by source of the log that they stand in.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::error::ImportError;
+use super::log_prefix::{KERNEL, open_prefix, unprefixed};
+use super::log_shape::settle;
+use super::source::too_large;
+
+/// The most sources of a log, like machines, whose lines are distinguished.
+const MAX_STREAMS: usize = 256;
+
+/// The most lines that are not blank.
+const MAX_LINES: usize = 8 << 20;
+
+/// Number of a line in the file, start and end in the text.
+pub(super) type LineSpan = (u32, u32, u32);
+
+/// The lines that are not blank by source of the log, in the order of the first line of each.
+#[derive(Debug, Default)]
+pub(super) struct LogLines {
+    pub spans: Vec<LineSpan>,
+    /// The indices of the kernel's own, where there are others.
+    pub kernel: Range<usize>,
+}
+
+/// A line whose prefix is not settled: there may be eight million, so only its place is kept.
+struct UnsettledLine {
+    span: LineSpan,
+    is_start: bool,
+    is_open: bool,
+}
+
+/// The lines of a log; one that is overwritten with a carriage return is several.
+pub(super) fn lines_of(text: &str) -> Result<LogLines, ImportError> {
+    let mut count = 0;
+    let mut streams: Vec<Vec<UnsettledLine>> = Vec::new();
+    let mut labels: HashMap<&str, usize> = HashMap::new();
+    let start_of = |part: &str| part.as_ptr() as usize - text.as_ptr() as usize;
+    for (index, whole) in text.split('\n').enumerate() {
+        for part in whole.split('\r').filter(|part| !part.trim_ascii().is_empty()) {
+            count += 1;
+            if count > MAX_LINES {
+                return Err(too_large());
+            }
+            let line = unprefixed(part);
+            let label = match &line.open {
+                Some(open) if line.label.is_empty() => open.name_of_source(),
+                _ => line.label,
+            };
+            let known = labels.len();
+            let stream = match labels.get(label) {
+                Some(&stream) => stream,
+                None if known < MAX_STREAMS => *labels.entry(label).or_insert(known),
+                None => 0,
+            };
+            if streams.len() <= stream {
+                streams.resize_with(stream + 1, Vec::new);
+            }
+            // A text is at most 2^27 bytes long.
+            let start = start_of(line.text);
+            let span = (index as u32 + 1, start as u32, (start + line.text.trim_end().len()) as u32);
+            let (is_start, is_open) = (line.is_start, line.open.is_some());
+            streams[stream].push(UnsettledLine { span, is_start, is_open });
+        }
+    }
+    let kernel = labels.get(KERNEL).copied().filter(|_| streams.len() > 1);
+    let mut log = LogLines { spans: Vec::with_capacity(count), kernel: 0..0 };
+    for (index, stream) in streams.into_iter().enumerate() {
+        let start = log.spans.len();
+        let line = |at: usize| {
+            let UnsettledLine { span: (_, start, end), is_start, is_open } = &stream[at];
+            let text = &text[*start as usize..*end as usize];
+            (text, is_open.then(|| open_prefix(text, *is_start)).flatten())
+        };
+        settle(stream.len(), line, |at, content| {
+            let (number, _, end) = stream[at].span;
+            log.spans.push((number, start_of(content) as u32, end));
+        });
+        if kernel == Some(index) {
+            log.kernel = start..log.spans.len();
+        }
+    }
+    Ok(log)
+}
+
+/// The lines of a document that is no log.
+pub(super) fn whole_lines(text: &str) -> Result<LogLines, ImportError> {
+    let mut spans = Vec::new();
+    let mut start = 0;
+    for (index, line) in text.split('\n').enumerate() {
+        if !line.trim_ascii().is_empty() {
+            spans.push((index as u32 + 1, start as u32, (start + line.trim_end().len()) as u32));
+        }
+        if spans.len() > MAX_LINES {
+            return Err(too_large());
+        }
+        start += line.len() + 1;
+    }
+    Ok(LogLines { spans, kernel: 0..0 })
+}
