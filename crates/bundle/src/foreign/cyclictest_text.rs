@@ -2,6 +2,7 @@
 //!
 //! The format is described in [`super::cyclictest_hist`]; versions 2.4, 2.6 and 2.10 were read.
 
+use super::cyclictest_check::refuse_cut;
 use super::cyclictest_find::{command_before, within_prompt};
 use super::cyclictest_gather::{Gathered, Numbers};
 use super::cyclictest_line::{self as line, Line};
@@ -44,6 +45,9 @@ pub(super) fn read(
             line => gathered.take(text.number, line).map_err(at)?,
         }
     }
+    if let Some(last) = finding.lines.end.checked_sub(1).filter(|&last| source.is_cut_at(last)) {
+        source.line(last).map_or(Ok(()), |line| refuse_cut(&line))?;
+    }
     let is_asked = options.format.is_some();
     gathered.check_frame(finding.lines.end, unknown, is_asked)?;
     let command = command_before(source, finding.lines.start);
@@ -69,42 +73,6 @@ const TAKEN_AS_US: &str =
     "latencies were taken as microseconds: cyclictest's text does not say, -N takes them as ns";
 
 impl Gathered {
-    /// Refuses rows without the tool's footer, or under a heading of another tool, unless the
-    /// format is named.
-    fn check_frame(&self, end: usize, unknown: Option<usize>, is_asked: bool) -> Result<(), ImportError> {
-        if is_asked || self.last_bucket.is_none() {
-            return Ok(());
-        }
-        let footer = self.max.is_some() || !self.summaries.is_empty();
-        match (footer, unknown) {
-            (false, _) => Err(ImportError(format!(
-                "line {end}: the histogram ends without '# Max Latencies:': give the whole output, or \
-                 --as cyclictest-text for its rows alone"
-            ))),
-            (true, Some(line)) if self.min.is_none() && self.summaries.is_empty() => {
-                Err(ImportError(format!(
-                    "line {line}: unknown heading: expected cyclictest's own; remove it, or give \
-                 --as cyclictest-text"
-                )))
-            }
-            _ => self.check_overflows(end),
-        }
-    }
-
-    /// Refuses a maximum beyond all rows without a sample that overflowed.
-    fn check_overflows(&self, end: usize) -> Result<(), ImportError> {
-        let largest = self.max.as_ref().and_then(|(_, list)| list.iter().max().copied());
-        let last = self.columns.iter().flatten().map(|bucket| i128::from(bucket.0)).max();
-        let is_beyond = largest.zip(last).is_some_and(|(largest, last)| largest > last);
-        if is_beyond && self.overflows.is_none() {
-            return Err(ImportError(format!(
-                "line {end}: the footer ends before '# Histogram Overflows:' and the maximum is beyond \
-                 the rows: give the whole output"
-            )));
-        }
-        Ok(())
-    }
-
     /// The run, and records of seconds where there are samples.
     fn imported(
         mut self,
@@ -133,6 +101,13 @@ impl Gathered {
         let first = self.summaries.keys().next().copied().unwrap_or(0);
         if self.last_bucket.is_none() && self.max.is_none() && self.samples.is_empty() {
             threads.drain(..first.min(threads.len()));
+        }
+        if self.overflows.is_some() {
+            let line = self.max.as_ref().map_or(0, |max| max.0);
+            for (index, thread) in threads.iter().enumerate() {
+                let named = |what| ImportError(format!("line {line}: thread {index}: {what}"));
+                thread.check_largest(unit).map_err(named)?;
+            }
         }
         fill(&mut run, threads.into_iter().map(|thread| thread.of_cyclictest(unit)).collect(), unit)?;
         Ok(Imported { run, blocks, remarks: Vec::new() })
@@ -182,6 +157,7 @@ impl Gathered {
         let (min, max) = (self.list(&self.min, count)?, self.list(&self.max, count)?);
         let (avg, overflows) = (self.list(&self.avg, count)?, self.list(&self.overflows, count)?);
         let total = self.list(&self.total, count)?;
+        self.check_overall(count)?;
         let no_histogram = self.last_bucket.is_none();
         let mut threads = Vec::with_capacity(count);
         for (index, buckets) in std::mem::take(&mut self.columns).into_iter().enumerate() {

@@ -49,6 +49,20 @@ pub(super) struct ImportedThread {
 }
 
 impl ImportedThread {
+    /// Refuses a largest latency that neither a row nor a sample beyond the rows holds.
+    pub(super) fn check_largest(&self, unit: Nanos) -> Result<(), String> {
+        let Some(max) = self.max.filter(|&max| max > 0 && wrapped(max, unit).is_none()) else {
+            return Ok(());
+        };
+        let last = self.buckets.last().map_or(-1, |bucket| i128::from(bucket.0));
+        if self.summary_only || self.overflows > 0 || last >= max || self.early_max.is_some() {
+            return Ok(());
+        }
+        Err(format!(
+            "the maximum, {max}, is beyond the rows, and no sample overflowed: give the output as it was"
+        ))
+    }
+
     /// The same with the extremes that cyclictest's unsigned arithmetic hides.
     pub(super) fn of_cyclictest(mut self, unit: Nanos) -> ImportedThread {
         self.early_max = self.max.and_then(|max| wrapped(max, unit));

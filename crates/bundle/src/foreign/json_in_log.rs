@@ -43,8 +43,12 @@ fn begins(line: &str) -> bool {
     behind.is_some_and(|behind| behind.is_empty() || behind.starts_with('"'))
 }
 
-/// True for a text that begins with an object and goes on behind it.
-pub(super) fn is_followed(text: &str) -> bool {
+/// True for a text that begins with an object and is a log: it goes on behind it, or has lines of the
+/// kernel's in it.
+pub(super) fn is_within(text: &str) -> bool {
+    if text.contains("\n[") || text.contains("\n<") {
+        return true;
+    }
     let mut braces = OpenBraces::default();
     let mut lines = text.trim_start().split('\n');
     let end = lines.find_map(|line| braces.pass(line).map(|end| &line[end..]));
@@ -55,33 +59,43 @@ pub(super) fn is_followed(text: &str) -> bool {
 pub(super) fn documents(source: &SourceText) -> Vec<SourceText> {
     let mut documents = Vec::new();
     let mut braces = OpenBraces::default();
-    let (mut text, mut numbers) = (String::new(), Vec::new());
-    for line in source.lines() {
+    let mut open = OpenDocument::default();
+    for (index, line) in source.lines().enumerate() {
         if documents.len() >= MAX_DOCUMENTS {
             break;
         }
-        if begins(line.text) && (numbers.is_empty() || !line.text.starts_with(char::is_whitespace)) {
-            documents.extend(document(&mut text, &mut numbers));
-            braces = OpenBraces::default();
-        } else if numbers.is_empty() {
+        if begins(line.text) && (open.numbers.is_empty() || !line.text.starts_with(char::is_whitespace)) {
+            documents.extend(std::mem::take(&mut open).document(source));
+            (open.start, braces) = (index, OpenBraces::default());
+        } else if open.numbers.is_empty() {
             continue;
         }
         let end = braces.pass(line.text);
-        text.push_str(&line.text[..end.unwrap_or(line.text.len())]);
-        text.push('\n');
-        numbers.push(line.number);
+        open.text.push_str(&line.text[..end.unwrap_or(line.text.len())]);
+        open.text.push('\n');
+        open.numbers.push(line.number);
         if end.is_some() {
-            documents.extend(document(&mut text, &mut numbers));
+            documents.extend(std::mem::take(&mut open).document(source));
         }
     }
-    documents.extend(document(&mut text, &mut numbers));
+    documents.extend(open.document(source));
     documents
 }
 
-/// The document of the lines so far, which begin anew.
-fn document(text: &mut String, numbers: &mut Vec<usize>) -> Option<SourceText> {
-    let (text, numbers) = (std::mem::take(text), std::mem::take(numbers));
-    KEYS.iter().any(|key| text.contains(key)).then(|| SourceText::json(text, &numbers))
+/// The lines of an object so far.
+#[derive(Default)]
+struct OpenDocument {
+    start: usize,
+    text: String,
+    numbers: Vec<usize>,
+}
+
+impl OpenDocument {
+    fn document(self, source: &SourceText) -> Option<SourceText> {
+        let lines = self.start..self.start + self.numbers.len();
+        let is_result = KEYS.iter().any(|key| self.text.contains(key));
+        is_result.then(|| SourceText::json(self.text, &self.numbers, source.kernel_lines_within(&lines)))
+    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod cobalt_line;
 mod command_line;
 mod command_words;
 mod cyclictest;
+mod cyclictest_check;
 mod cyclictest_find;
 mod cyclictest_gather;
 pub mod cyclictest_hist;

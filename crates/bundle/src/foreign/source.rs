@@ -33,7 +33,9 @@ pub struct SourceText {
     /// JSON documents within the text, whose lines have their numbers in the file.
     pub documents: Vec<SourceText>,
     /// The last line has no end: the text may have been cut within it.
-    pub is_open: bool,
+    is_open: bool,
+    /// Number of lines of the kernel's log among the document's, which are not in it.
+    interleaved: usize,
 }
 
 impl SourceText {
@@ -43,7 +45,7 @@ impl SourceText {
         let text = decoded(&bytes)?;
         let first = text.trim_start().chars().next();
         let shape = match first {
-            Some('{') if !json_in_log::is_followed(&text) => DocumentShape::Json,
+            Some('{') if !json_in_log::is_within(&text) => DocumentShape::Json,
             Some('<') if is_xml(&text) => DocumentShape::Xml,
             None => return Err(ImportError::new("the file is empty: give the output of a latency tool")),
             _ => DocumentShape::Text,
@@ -51,25 +53,39 @@ impl SourceText {
         if shape != DocumentShape::Text {
             let text = text.into_owned();
             let log = whole_lines(&text)?;
-            return Ok(SourceText { text, log, shape, documents: Vec::new(), is_open: false });
+            return Ok(SourceText {
+                text,
+                log,
+                shape,
+                documents: Vec::new(),
+                is_open: false,
+                interleaved: 0,
+            });
         }
         let text = plain(text);
         let log = lines_of(&text)?;
         let is_open = !text.ends_with(['\n', '\r']);
-        let mut source = SourceText { text, log, shape, documents: Vec::new(), is_open };
+        let mut source = SourceText { text, log, shape, documents: Vec::new(), is_open, interleaved: 0 };
         source.documents = json_in_log::documents(&source);
         Ok(source)
     }
 
     /// A JSON document whose lines have these numbers.
-    pub(super) fn json(text: String, numbers: &[usize]) -> SourceText {
+    pub(super) fn json(text: String, numbers: &[usize], interleaved: usize) -> SourceText {
         let mut log = LogLines::default();
         let mut start = 0;
         for (line, &number) in text.split('\n').zip(numbers) {
             log.spans.push((number as u32, start as u32, (start + line.len()) as u32));
             start += line.len() + 1;
         }
-        SourceText { text, log, shape: DocumentShape::Json, documents: Vec::new(), is_open: false }
+        SourceText {
+            text,
+            log,
+            shape: DocumentShape::Json,
+            documents: Vec::new(),
+            is_open: false,
+            interleaved,
+        }
     }
 
     /// The whole text.
@@ -106,10 +122,10 @@ impl SourceText {
         let spans = &self.log.spans;
         let kernel = spans.get(self.log.kernel.clone()).unwrap_or_default();
         let (Some(first), Some(last)) = (spans.get(range.start), spans.get(range.end.wrapping_sub(1))) else {
-            return 0;
+            return self.interleaved;
         };
         if kernel.is_empty() || self.log.kernel.contains(&range.start) {
-            return 0;
+            return self.interleaved;
         }
         let before = |number: u32| kernel.partition_point(|span| span.0 < number);
         before(last.0).saturating_sub(before(first.0))

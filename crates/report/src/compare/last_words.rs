@@ -93,7 +93,12 @@ fn can_show(compared: &Compared) -> String {
             (_, Design::Paired) => ", as each is compared with itself",
             (_, Design::Unpaired) => "",
         };
-        return needed.map_or_else(String::new, |n| format!("too few for any verdict: it takes {n}{how}"));
+        let lacking = match compared.verdict {
+            Verdict::Inconclusive => "too few for any verdict:",
+            // One new run against a baseline has a verdict, and no interval.
+            _ => "the verdict alone; to know what they miss",
+        };
+        return needed.map_or_else(String::new, |n| format!("{lacking} it takes {n}{how}"));
     };
     let margin = size(compared.margin);
     let more = needed.map_or_else(String::new, |n| format!("; for {margin} it takes {n}"));
@@ -199,6 +204,18 @@ mod tests {
         assert!(told.contains(&between) && !told.contains("2.04"), "{told}");
         compared.verdict = Verdict::Inconclusive;
         assert!(by_how_much(&compared).contains("(between 0.49 and 2.04 with 95 %)"));
+    }
+
+    #[test]
+    fn a_verdict_without_an_interval_is_not_called_too_few() {
+        let question =
+            CompareQuestion { metric: Metric::Rate, limit: None, design: Design::Unpaired, margin: None };
+        let (past, new) = (of_late(1), of_late(60));
+        let mut compared = compare(&[&past; 8], &[&new], &question);
+        (compared.verdict, compared.smallest_detectable) = (Verdict::Worse, None);
+        assert!(can_show(&compared).starts_with("the verdict alone; "), "{}", can_show(&compared));
+        compared.verdict = Verdict::Inconclusive;
+        assert!(can_show(&compared).starts_with("too few for any verdict: "), "{}", can_show(&compared));
     }
 
     #[test]

@@ -48,7 +48,9 @@ pub fn text(
 /// The sentence on conditions that do not differ, or that are not recorded.
 pub fn alike(differing: Option<&[Difference]>) -> Option<&'static str> {
     match differing {
-        None => Some("The conditions of A or B are not recorded: whether they differ is not known."),
+        None => Some(
+            "The conditions of A or B are not recorded: whether they differ, or a load ran beside one, is not known.",
+        ),
         Some([]) => Some("No recorded condition of A and B differs."),
         Some(_) => None,
     }
@@ -224,8 +226,10 @@ pub fn numbers(compared: &Compared) -> Vec<String> {
             let make = if compared.unit == ComparedUnit::Run { "make" } else { "it takes" };
             let what = if compared.smallest_detectable.is_some() {
                 "to show one as large as the margin"
-            } else {
+            } else if compared.verdict == Verdict::Inconclusive {
                 "for any verdict"
+            } else {
+                "to say it"
             };
             format!("; {what}, {make} {n} {units}")
         },

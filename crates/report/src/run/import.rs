@@ -22,7 +22,11 @@ pub fn fair(run: &Run) -> String {
     if run.primary().any(|cpu| cpu.overflows.unwrap_or(0) > 0) {
         limits.push("samples beyond the histogram's end".into());
     }
+    let has_load = plan.notes.iter().any(|note| note.starts_with("load"));
     if !limits.is_empty() {
+        if !has_load {
+            limits.push("a load beside it is not stated".into());
+        }
         return format!("in part: {}", limits.join("; "));
     }
     let states = |known: bool, what: String| if known { Ok(what) } else { Err(what) };
@@ -33,8 +37,10 @@ pub fn fair(run: &Run) -> String {
     ];
     let known: Vec<&str> = facts.iter().filter_map(|fact| fact.as_deref().ok()).collect();
     match known.as_slice() {
-        [] => "not known: the file does not state priority, idle states or kernel".into(),
-        known => format!("as far as the file states it: {}", known.join(", ")),
+        [] => "not known: the file does not state priority, idle states, kernel or a load beside it".into(),
+        known => {
+            format!("as far as the file states it: {}; not whether a load ran beside it", known.join(", "))
+        }
     }
 }
 
@@ -56,13 +62,18 @@ mod tests {
         }
         assert!(fair(&run).starts_with("not known"), "{}", fair(&run));
         (run.plan.policy, run.plan.priority) = (Policy::Fifo.into(), Some(80));
-        assert_eq!(fair(&run), "as far as the file states it: SCHED_FIFO, priority 80");
+        assert_eq!(
+            fair(&run),
+            "as far as the file states it: SCHED_FIFO, priority 80; not whether a load ran beside it"
+        );
         (run.plan.policy, run.ended) = (Policy::Other.into(), Ended::Limit.into());
+        assert!(fair(&run).ends_with("a load beside it is not stated"), "{}", fair(&run));
         run.plan.notes.push("load average 3.1 2.0 1.0".into());
         let text = fair(&run);
         for part in ["no real-time priority", "stopped at", "load average 3.1"] {
             assert!(text.contains(part), "{text}");
         }
+        assert!(!text.contains("not stated"), "{text}");
         assert!(next(&run).is_some());
     }
 }

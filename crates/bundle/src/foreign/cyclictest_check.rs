@@ -1,0 +1,148 @@
+//! Facts that cyclictest's text states twice, against each other, and a text that is cut.
+
+use super::cyclictest_find::within_prompt;
+use super::cyclictest_gather::{Gathered, Numbers};
+use super::cyclictest_line::{self as line, Line};
+use super::error::ImportError;
+use super::quoted;
+use super::source::TextLine;
+
+impl Gathered {
+    /// Refuses rows without the tool's footer, or under a heading of another tool, unless the
+    /// format is named.
+    pub(super) fn check_frame(
+        &self,
+        end: usize,
+        unknown: Option<usize>,
+        is_asked: bool,
+    ) -> Result<(), ImportError> {
+        if is_asked || self.last_bucket.is_none() {
+            return Ok(());
+        }
+        let footer = self.max.is_some() || !self.summaries.is_empty();
+        match (footer, unknown) {
+            (false, _) => Err(ImportError(format!(
+                "line {end}: the histogram ends without '# Max Latencies:': give the whole output, or \
+                 --as cyclictest-text for its rows alone"
+            ))),
+            (true, Some(line)) if self.min.is_none() && self.summaries.is_empty() => {
+                Err(ImportError(format!(
+                    "line {line}: unknown heading: expected cyclictest's own; remove it, or give \
+                 --as cyclictest-text"
+                )))
+            }
+            _ => self.check_overflows(end),
+        }
+    }
+
+    /// Refuses a maximum beyond all rows without a sample that overflowed.
+    fn check_overflows(&self, end: usize) -> Result<(), ImportError> {
+        let largest = self.max.as_ref().and_then(|(_, list)| list.iter().max().copied());
+        let last = self.columns.iter().flatten().map(|bucket| i128::from(bucket.0)).max();
+        let is_beyond = largest.zip(last).is_some_and(|(largest, last)| largest > last);
+        if is_beyond && self.overflows.is_none() {
+            return Err(ImportError(format!(
+                "line {end}: the footer ends before '# Histogram Overflows:' and the maximum is beyond \
+                 the rows: give the whole output"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Refuses a number over all threads, which `-H` adds, that is not the one of the threads.
+    pub(super) fn check_overall(&self, threads: usize) -> Result<(), String> {
+        let sum = |list: &[i128]| list.iter().sum::<i128>();
+        let largest = |list: &[i128]| list.iter().max().copied().unwrap_or(0);
+        type Overall<'a> = (&'a str, &'a Numbers, fn(&[i128]) -> i128);
+        let overall: [Overall; 3] = [
+            ("# Total:", &self.total, sum),
+            ("# Max Latencies:", &self.max, largest),
+            ("# Histogram Overflows:", &self.overflows, sum),
+        ];
+        for (name, numbers, of) in overall {
+            let Some((line, list)) = numbers else { continue };
+            if let Some((&stated, own)) = list.split_last().filter(|(_, own)| own.len() == threads)
+                && of(own) != stated
+            {
+                return Err(format!(
+                    "line {line}: {name} ends with {stated} over all threads, which have {}: give the output \
+                     as it was",
+                    of(own)
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a last line without its end whose last number has fewer digits than the tool prints.
+///
+/// cyclictest pads its numbers, so that a cut one is mostly told from a whole one.
+pub(super) fn refuse_cut(line: &TextLine) -> Result<(), ImportError> {
+    let text = within_prompt(line.text);
+    let word = text.split_ascii_whitespace().next_back().unwrap_or_default();
+    let least = match line::parse(text) {
+        Ok(Line::Row(..)) => 6,
+        Ok(Line::Total(_)) => 9,
+        Ok(Line::Min(_) | Line::Avg(_) | Line::Max(_) | Line::Overflows(_)) => 5,
+        // Where blanks were not squeezed the largest latency has eight columns.
+        Ok(Line::Summary(..)) if text.contains("Min:  ") => {
+            let largest = text.split_once("Max:").map_or("", |(_, largest)| largest);
+            if largest.len() < 8 { usize::MAX } else { 0 }
+        }
+        _ => 0,
+    };
+    if word.len() >= least {
+        return Ok(());
+    }
+    let (number, word) = (line.number, quoted(word));
+    Err(ImportError(format!("line {number}: the text ends within the number {word}: give the whole output")))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::foreign::testing::fixture;
+    use crate::foreign::{ImportOptions, import};
+
+    fn refusal(text: &str) -> String {
+        import(text.as_bytes(), &ImportOptions::default())
+            .map(|_| "read".to_owned())
+            .unwrap_or_else(|error| error.0)
+    }
+
+    #[test]
+    fn numbers_over_all_threads_are_compared() {
+        let text = fixture("smp-H60.txt");
+        for name in ["# Total:", "# Max Latencies:", "# Histogram Overflows:"] {
+            let line = text.lines().find(|line| line.starts_with(name)).unwrap();
+            let wrong = format!("{}9", &line[..line.len() - 1]);
+            assert_ne!(line, wrong);
+            let error = refusal(&text.replace(line, &wrong));
+            assert!(error.contains(name) && error.contains("over all threads"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_maximum_that_no_sample_reached_is_refused() {
+        let text = fixture("smp-H60.txt");
+        let line = text.lines().find(|line| line.starts_with("# Histogram Overflows:")).unwrap();
+        let error = refusal(&text.replace(line, "# Histogram Overflows: 00000 00000 00000"));
+        assert!(error.contains("is beyond the rows, and no sample overflowed"), "{error}");
+        let json = fixture("smp-H60.json");
+        let error = refusal(&json.replacen("\"cycles\": 1500", "\"cycles\": 1487", 1));
+        assert!(error.contains("thread 0: the maximum, 1535, is beyond the rows"), "{error}");
+    }
+
+    #[test]
+    fn a_number_that_the_end_cuts_is_refused() {
+        for (text, cut) in [
+            ("T: 0 (10343) P:80 I:1000 C:    500 Min:     16 Act:   18 Avg:   23 Max:     717", 1),
+            ("# Min Latencies: 00003 00004\n# Avg Latencies: 00004 00005\n# Max Latencies: 00008 00012", 2),
+        ] {
+            assert_eq!(refusal(text), "read");
+            let error = refusal(&text[..text.len() - cut]);
+            assert!(error.contains("the text ends within the number"), "{error}");
+            assert_eq!(refusal(&format!("{}\n", &text[..text.len() - cut])), "read");
+        }
+    }
+}
