@@ -18,6 +18,8 @@ struct Open {
     /// `Thread 0 Interval:` of `-v`.
     announced: bool,
     heading: bool,
+    /// A `T:` line was cut or damaged.
+    damaged: bool,
 }
 
 impl Open {
@@ -27,6 +29,10 @@ impl Open {
 
     /// True for a line that cannot belong to the block, but begins another.
     fn is_ended_by(&self, line: &Line) -> bool {
+        let begins = matches!(line, Line::IdleHeld | Line::Heading | Line::Policy(..));
+        if self.damaged && !self.has_result() && begins {
+            return true;
+        }
         match line {
             Line::IdleHeld | Line::Heading | Line::ThreadInterval(..) | Line::ThreadCpu(..) => {
                 self.rows > 0
@@ -74,7 +80,7 @@ impl Open {
 
     fn finding(&self) -> Option<ResultSpan> {
         let framed = self.footers & 6 != 0 || self.heading && self.rows > 0;
-        let named = framed || !self.threads.is_empty() || self.samples > 0 && self.announced;
+        let named = framed || self.damaged || !self.threads.is_empty() || self.samples > 0 && self.announced;
         let confidence = if named { Confidence::Strong } else { Confidence::Weak };
         let alone = self.rows > 0 || self.samples > 0;
         (named || alone).then_some(ResultSpan { lines: self.start..self.end, confidence })
@@ -97,9 +103,8 @@ pub(super) fn find(source: &SourceText) -> Vec<ResultSpan> {
         }
         let Some(line) = parsed(text.text) else {
             // A damaged line of the tool's own belongs to the result, which is refused for it.
-            if let Some(open) = open.as_mut().filter(|open| open.has_result() && text.text.starts_with("T:"))
-            {
-                open.end = index + 1;
+            if let Some(open) = open.as_mut().filter(|_| text.text.starts_with("T:")) {
+                (open.end, open.damaged) = (index + 1, true);
             }
             continue;
         };

@@ -157,7 +157,6 @@ impl Gathered {
         let (min, max) = (self.list(&self.min, count)?, self.list(&self.max, count)?);
         let (avg, overflows) = (self.list(&self.avg, count)?, self.list(&self.overflows, count)?);
         let total = self.list(&self.total, count)?;
-        self.check_overall(count)?;
         let no_histogram = self.last_bucket.is_none();
         let mut threads = Vec::with_capacity(count);
         for (index, buckets) in std::mem::take(&mut self.columns).into_iter().enumerate() {
@@ -189,6 +188,7 @@ impl Gathered {
                 ..ImportedThread::default()
             });
         }
+        self.check_overall(count)?;
         Ok(threads)
     }
 

@@ -46,7 +46,7 @@ fn begins(line: &str) -> bool {
 /// True for a text that begins with an object and is a log: it goes on behind it, or has lines of the
 /// kernel's in it.
 pub(super) fn is_within(text: &str) -> bool {
-    if text.contains("\n[") || text.contains("\n<") {
+    if ["\n[", "\n<", "\n{"].iter().any(|start| text.contains(start)) {
         return true;
     }
     let mut braces = OpenBraces::default();

@@ -29,7 +29,7 @@ pub(super) struct Unprefixed<'a> {
 /// `00O `, a container runtime's `stdout F `, `> ` of a mail, `| ` of a ticket.
 pub(super) fn unprefixed(line: &str) -> Unprefixed<'_> {
     let (label, text) = certain(line);
-    let is_start = text.len() == line.trim_start().len();
+    let is_start = text.trim_start().len() == line.trim_start().len();
     Unprefixed { label, text, is_start, open: open_prefix(text, is_start) }
 }
 

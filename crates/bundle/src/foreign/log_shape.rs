@@ -92,6 +92,7 @@ fn file(text: &str) -> Option<OpenPrefix<'_>> {
         name.len() > 1
             && name.starts_with(|c: char| c.is_ascii_alphanumeric() || "./_~".contains(c))
             && name.contains(|c: char| c.is_ascii_alphabetic())
+            && !name.contains(|c: char| "#()<>[]{}\"'|=,;".contains(c))
     };
     if let Some(behind) = text[end..].strip_prefix(':').filter(|_| is_file(name)) {
         let count = digits(behind);
@@ -119,7 +120,7 @@ fn level(text: &str) -> Option<OpenPrefix<'_>> {
         // Python's own order: `name - INFO - `.
         let rest = text.split_once(" - ").filter(|(name, _)| !name.contains(' '))?.1;
         let end = rest.find(|c: char| !c.is_ascii_uppercase()).unwrap_or(rest.len());
-        (&rest[..end], rest.get(end..).filter(|rest| rest.starts_with(" - "))?)
+        (&rest[..end], rest.get(end..).filter(|rest| rest.starts_with(" - ") || *rest == " -")?)
     };
     if !LEVELS.contains(&word) || !(rest.is_empty() || rest.starts_with([' ', '\t', ':', '|'])) {
         return None;
@@ -141,13 +142,14 @@ fn level(text: &str) -> Option<OpenPrefix<'_>> {
     let behind = rest.trim_start_matches([' ', '\t']);
     let behind = behind.strip_prefix([':', '-', '|']).filter(|rest| rest.starts_with(' ')).unwrap_or(behind);
     let behind = behind.strip_prefix(' ').unwrap_or(behind);
-    let spaced = end_of_name(behind).filter(|&at| behind[at + 1..].starts_with(' '));
+    let is_end = |rest: &str| rest.is_empty() || rest.starts_with(' ');
+    let spaced = end_of_name(behind).filter(|&at| is_end(&behind[at + 1..]));
     let dashed = || {
         let (name, rest) = behind.split_once(' ')?;
-        let rest = rest.strip_prefix("- ").or_else(|| rest.strip_prefix("| "))?;
-        name.starts_with(|c: char| c.is_ascii_alphabetic()).then_some((name, rest))
+        let rest = rest.strip_prefix(['-', '|']).filter(|rest| is_end(rest))?;
+        name.starts_with(|c: char| c.is_ascii_alphabetic()).then_some((name, rest.trim_start()))
     };
-    let named = spaced.map(|at| (&behind[..at], &behind[at + 2..])).or_else(dashed);
+    let named = spaced.map(|at| (&behind[..at], behind[at + 1..].trim_start())).or_else(dashed);
     let (name, named) = named.map_or(("", None), |(name, rest)| (name, Some(rest)));
     Some(OpenPrefix { name, named, ..plain(PrefixForm::Level, behind) })
 }
@@ -253,6 +255,7 @@ mod tests {
             ["       0:       1:      17", "       0:       2:      18"],
             ["1750000000 000014", "1750000001 000001"],
             ["14\t1\t2", "15\t3\t4"],
+            ["forktest#0/21424: STARTING", "forktest#0/21424: EXITING"],
             ["make.c:12: error", "T: 0 ( 81) P:80"],
             ["policy: fifo: loadavg: 0.1", "T:10 ( 81) P:80"],
             ["Min: 3", "Max: 4"],

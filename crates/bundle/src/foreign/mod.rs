@@ -26,6 +26,8 @@ mod format;
 mod getopt;
 mod hwlatdetect;
 mod imported;
+#[cfg(test)]
+mod in_logs;
 mod jitterdebugger;
 mod jitterdebugger_text;
 mod json_in_log;
@@ -253,31 +255,27 @@ fn recognise<'a>(
     options: &ImportOptions,
 ) -> Result<Vec<Recognised<'a>>, ImportError> {
     let wanted = |format: &&&ForeignFormat| options.format.as_ref().is_none_or(|id| *id == format.id);
-    let formats: Vec<&&ForeignFormat> = FORMATS.iter().filter(wanted).collect();
+    let formats: Vec<&'static ForeignFormat> = FORMATS.iter().filter(wanted).copied().collect();
     if let ([], Some(id)) = (&formats[..], &options.format) {
         let readable = FORMATS.iter().filter(|format| matches!(format.reader, Reader::Run(_)));
         let ids: Vec<&str> = readable.map(|format| format.id).collect();
         return Err(ImportError(format!("invalid --as {}: expected one of {}", quoted(id), ids.join(", "))));
     }
-    let mut all: Vec<Recognised> = Vec::new();
-    for source in std::iter::once(source).chain(&source.documents) {
-        let start = all.len();
-        for format in &formats {
-            let findings = (format.find)(source).into_iter();
-            all.extend(findings.map(|finding| Recognised { source, format, finding }));
-        }
-        all[start..].sort_by_key(|one| (one.finding.lines.start, one.finding.lines.end));
-    }
+    let (readable, refused): (Vec<&ForeignFormat>, Vec<&ForeignFormat>) =
+        formats.into_iter().partition(|format| matches!(format.reader, Reader::Run(_)));
+    let mut all = found(source, &readable);
     let is_strong =
-        |one: &&Recognised| one.finding.confidence == Confidence::Strong || options.format.is_some();
-    let readable = |one: &Recognised| matches!(one.format.reader, Reader::Run(_));
-    let any_readable = all.iter().any(|one| is_strong(&one) && readable(one));
+        |one: &Recognised| one.finding.confidence == Confidence::Strong || options.format.is_some();
+    let any_readable = all.iter().any(is_strong);
     // A load that ran beside a measurement printed into the same log.
-    let is_taken = |one: &Recognised| is_strong(&one) && (readable(one) || !any_readable);
-    if !all.iter().any(is_taken) {
+    if !any_readable {
+        all.extend(found(source, &refused));
+        all.sort_by_key(|one| (one.finding.lines.start, one.finding.lines.end));
+    }
+    if !all.iter().any(is_strong) {
         return Err(rows_alone::refusal(source, &all));
     }
-    all.retain(is_taken);
+    all.retain(is_strong);
     if any_readable {
         tie(&all).map_or(Ok(()), Err)?;
     } else {
@@ -287,6 +285,20 @@ fn recognise<'a>(
         all.sort_by_key(Recognised::first_line);
     }
     Ok(all)
+}
+
+/// The findings of these formats in the text and in each document within it.
+fn found<'a>(source: &'a SourceText, formats: &[&'static ForeignFormat]) -> Vec<Recognised<'a>> {
+    let mut all = Vec::new();
+    for source in std::iter::once(source).chain(&source.documents) {
+        let start = all.len();
+        for format in formats {
+            let findings = (format.find)(source).into_iter();
+            all.extend(findings.map(|finding| Recognised { source, format, finding }));
+        }
+        all[start..].sort_by_key(|one| (one.finding.lines.start, one.finding.lines.end));
+    }
+    all
 }
 
 /// The refusal of results of which two share a line, with all that do.

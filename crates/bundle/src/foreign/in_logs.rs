@@ -1,0 +1,97 @@
+//! Real results within logs: prefixes of each kind, lines of the kernel's between, cut ones before.
+
+use super::testing::{fixture, import_one};
+use super::*;
+
+fn all(text: &str) -> Result<Vec<Imported>, String> {
+    import(text.as_bytes(), &ImportOptions::default()).map_err(|error| error.0)
+}
+
+macro_rules! foreign {
+    ($name:literal) => {
+        include_str!(concat!("../../../../tests/fixtures/foreign/", $name))
+    };
+}
+
+const RESULTS: [&str; 5] = [
+    foreign!("cyclictest/2.10-hist.txt"),
+    foreign!("oslat/2.10-memmove.txt"),
+    foreign!("rtla/6.12.117-timerlat-hist-k.txt"),
+    foreign!("rtla/6.12.117-osnoise-top-q.txt"),
+    foreign!("jitterdebugger/0.3.1-loops/results.json"),
+];
+
+#[test]
+fn a_result_reads_the_same_behind_each_prefix() {
+    type Prefix = fn(usize) -> String;
+    let prefixes: [Prefix; 14] = [
+        |_| "INFO  x: ".into(),
+        |_| "[INFO] ".into(),
+        |_| "job.log:".into(),
+        |n| format!("job.log:{n}:"),
+        |n| format!("{n}:"),
+        |n| format!("{n:6}\t"),
+        |n| format!("2026-01-01T00:00:{:02}.000000000Z stdout F ", n % 60),
+        |_| "bench-1  | ".into(),
+        |n| format!("{}.123 ", 1_750_000_000 + n),
+        |n| format!("2026-01-01T00:00:{:02}+0000 board run[81]: ", n % 60),
+        |n| format!("Thu 2026-01-01 00:00:{:02} UTC board run[81]: ", n % 60),
+        |n| format!("[{n:5}.000001] board run[81]: "),
+        |n| format!("[{n:5}.000001] "),
+        |n| format!("2026-01-01 00:00:{:02},000 - root - INFO - ", n % 60),
+    ];
+    for text in RESULTS {
+        let expected = import_one(text);
+        for prefix in prefixes {
+            let lines = text.lines().enumerate();
+            let log: String = lines.map(|(n, line)| format!("{}{line}\n", prefix(n + 1))).collect();
+            let read = all(&log).unwrap_or_else(|error| panic!("{}: {error}", prefix(1)));
+            assert_eq!(read[0].run.cpus, expected.cpus, "{}", prefix(1));
+        }
+    }
+}
+
+#[test]
+fn lines_of_the_kernel_s_log_are_passed_over_and_counted() {
+    for text in RESULTS {
+        let expected = import_one(text);
+        let log = text.replace('\n', "\n[   12.345678] usb 1-1: new high-speed USB device\n");
+        let read = all(&log).unwrap();
+        assert_eq!(read[0].run.cpus, expected.cpus);
+        let remarks = read[0].remarks.join("; ");
+        assert!(remarks.contains("lines of the kernel's log were passed over"), "{remarks}");
+    }
+    // Any other line within a table refuses it.
+    let oslat = RESULTS[1].replace("Counter Freq", "hello\nCounter Freq");
+    assert!(all(&oslat).is_err());
+}
+
+#[test]
+fn a_cut_result_does_not_hide_a_whole_one() {
+    // Of rtla's top a second table is the screen's next update.
+    let live = "# /dev/cpu_dma_latency set to 0us\n\
+                T: 0 (10343) P:80 I:1000 C:    500 Min:     16 Act:   18 Avg:   23 Max:     717\n";
+    for text in RESULTS.into_iter().filter(|text| !text.contains("Operating System Noise")).chain([live]) {
+        let expected = import_one(text);
+        let read = all(&format!("{}\n{text}", &text[..text.len() * 3 / 5])).unwrap();
+        assert_eq!((read.len(), &read[0].run.cpus), (1, &expected.cpus));
+        let remarks = read[0].remarks.join("; ");
+        assert!(remarks.contains("1 result is cut and left out"), "{remarks}");
+    }
+    // A contradiction is no cut.
+    let text = fixture("smp-H60.txt");
+    let wrong = text.replacen("000020 ", "000020 1", 1);
+    assert!(all(&format!("{wrong}{text}")).is_err());
+}
+
+#[test]
+fn samples_that_are_all_beyond_the_rows_are_known() {
+    let text = "# RTLA timerlat histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:00:02\n\
+                Index   IRQ-000   Thr-000\nover:       1500      1501\ncount:      1500      1501\n\
+                min:         300       310\navg:         400       410\nmax:        4721      4800\n";
+    let run = import_one(text);
+    let of = |cpu: &model::run::CpuRun| (cpu.cycles, cpu.overflows, cpu.overflows_from_ns);
+    let from = |us: i64| Some(Nanos(us * 1000));
+    assert_eq!(of(&run.cpus[0]), (Some(1500), Some(1500), from(300)));
+    assert_eq!(of(&run.cpus[1]), (Some(1501), Some(1501), from(310)));
+}
