@@ -49,7 +49,7 @@ pub fn text(
 pub fn alike(differing: Option<&[Difference]>) -> Option<&'static str> {
     match differing {
         None => Some(
-            "The conditions of A or B are not recorded: whether they differ, or a load ran beside one, is not known.",
+            "The conditions of A or B are not recorded: whether they differ, as by a load, is not known.",
         ),
         Some([]) => Some("No recorded condition of A and B differs."),
         Some(_) => None,
