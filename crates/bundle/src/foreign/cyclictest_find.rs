@@ -18,8 +18,10 @@ struct Open {
     /// `Thread 0 Interval:` of `-v`.
     announced: bool,
     heading: bool,
-    /// A `T:` line was cut or damaged.
-    damaged: bool,
+    /// A `T:` line was cut or is another tool's.
+    unread: bool,
+    /// One that was cut is cyclictest's: signaltest's has no `I:`, cyclicdeadline's no `P:`.
+    cut: bool,
 }
 
 impl Open {
@@ -30,7 +32,7 @@ impl Open {
     /// True for a line that cannot belong to the block, but begins another.
     fn is_ended_by(&self, line: &Line) -> bool {
         let begins = matches!(line, Line::IdleHeld | Line::Heading | Line::Policy(..));
-        if self.damaged && !self.has_result() && begins {
+        if self.unread && !self.has_result() && begins {
             return true;
         }
         match line {
@@ -80,7 +82,7 @@ impl Open {
 
     fn finding(&self) -> Option<ResultSpan> {
         let framed = self.footers & 6 != 0 || self.heading && self.rows > 0;
-        let named = framed || self.damaged || !self.threads.is_empty() || self.samples > 0 && self.announced;
+        let named = framed || self.cut || !self.threads.is_empty() || self.samples > 0 && self.announced;
         let confidence = if named { Confidence::Strong } else { Confidence::Weak };
         let alone = self.rows > 0 || self.samples > 0;
         (named || alone).then_some(ResultSpan { lines: self.start..self.end, confidence })
@@ -104,7 +106,11 @@ pub(super) fn find(source: &SourceText) -> Vec<ResultSpan> {
         let Some(line) = parsed(text.text) else {
             // A damaged line of the tool's own belongs to the result, which is refused for it.
             if let Some(open) = open.as_mut().filter(|_| text.text.starts_with("T:")) {
-                (open.end, open.damaged) = (index + 1, true);
+                open.unread = true;
+                let is_own = [" P:", " I:"].iter().all(|label| text.text.contains(label));
+                if open.has_result() || is_own {
+                    (open.end, open.cut) = (index + 1, open.cut || is_own);
+                }
             }
             continue;
         };

@@ -65,8 +65,9 @@ fn find(source: &SourceText) -> Vec<ResultSpan> {
 fn read(source: &SourceText, _: &ResultSpan, _: &ImportOptions) -> Result<Imported, ImportError> {
     let text =
         source.text().replace("\"avg\": -nan", "\"avg\": null").replace("\"avg\": nan", "\"avg\": null");
-    let results: Results = serde_json::from_str(&text)
-        .map_err(|error| ImportError(format!("expected jitterdebugger's whole results.json: {error}")))?;
+    let results: Results = serde_json::from_str(&text).map_err(|error| {
+        ImportError(format!("expected jitterdebugger's results.json: {error}: give the whole file"))
+    })?;
     if results.version != 3 {
         let version = results.version;
         return Err(ImportError(format!(
@@ -218,7 +219,7 @@ mod tests {
             assert!(error.contains(wanted) && !error.contains('\n'), "{from}: {error}");
         }
         let error = refusal(&whole[..whole.len() - 9]);
-        assert!(error.contains("whole results.json") && error.contains("line"), "{error}");
+        assert!(error.contains("give the whole file") && error.contains("line"), "{error}");
     }
 
     proptest! {
