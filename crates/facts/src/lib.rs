@@ -26,6 +26,8 @@ pub mod kmsg;
 pub mod limits;
 pub mod limits_conf;
 pub mod line;
+pub mod policy_refusal;
+pub mod policy_rights;
 pub mod power;
 pub mod preempt;
 pub mod process;

@@ -6,6 +6,7 @@ use super::gather::gather_with;
 use super::groups::{Groups, read_groups};
 use super::irqs::{Irqs, read_irqs};
 use super::limits_conf::{LimitsConf, read_limits_conf};
+use super::policy_rights::{PolicyRights, read_policy_rights};
 use super::swaps::{Swaps, read_swaps};
 use super::texts::{Texts, read_texts};
 use super::threads::{Threads, read_threads};
@@ -42,6 +43,8 @@ pub struct Survey {
     pub swaps: Fact<Swaps>,
     /// The priorities and locked memory that logins grant.
     pub limits_conf: Fact<LimitsConf>,
+    /// What decides whether a program beside onbeat may take a real-time policy.
+    pub rights: PolicyRights,
     /// The CPUs on which the timer of the lockup detectors is armed; absent where it was not looked
     /// for.
     pub watchdog_timers: Fact<CpuSet>,
@@ -71,6 +74,7 @@ pub fn survey_beyond(facts: Facts, host: &MachineFiles, wanted: &SurveyRequest) 
         groups: read_groups(host),
         swaps: read_swaps(host),
         limits_conf: read_limits_conf(host),
+        rights: read_policy_rights(host, "/proc/self"),
         watchdog_timers,
     }
 }

@@ -25,6 +25,7 @@ pub use files::{dir_of, status_of};
 pub use read::{MAX_THREADS, ProcessReader, SeenThread, processes_named};
 
 use crate::limits::Limits;
+use crate::policy_rights::PolicyRights;
 use crate::tasks::RtPolicy;
 use counters::{CallCounters, ThreadCounters};
 use descriptors::Descriptor;
@@ -48,6 +49,8 @@ pub struct ProcessFacts {
     /// Whether its calls have the numbers of onbeat's own, and so their names.
     pub own_numbers: Fact<bool>,
     pub limits: Fact<Limits>,
+    /// What decides whether its threads may take a real-time policy.
+    pub rights: PolicyRights,
     /// What its memory consists of, in the order of addresses, as of the window's end.
     pub mappings: Fact<Vec<MemoryMapping>>,
     /// Where its pages are; absent on kernels without memory nodes.

@@ -14,6 +14,7 @@ use super::waits::{Look, Wait, Waits, parse_syscall};
 use super::{Growth, ProcessFacts};
 use crate::cgroup::parse_cgroups;
 use crate::limits::parse_limits;
+use crate::policy_rights::read_policy_rights;
 use crate::tasks::task_number;
 use host::MachineFiles;
 use model::fact::Fact;
@@ -259,6 +260,7 @@ impl ProcessReader {
             window: now - self.begun,
             status: status_of(&host, pid),
             own_numbers: self.own_numbers,
+            rights: read_policy_rights(&host, &dir),
             limits: text(&host, &of("limits")).parse(|text| parse_limits(&text)),
             mappings,
             nodes: text(&host, &of("numa_maps")).parse(|text| parse_numa_maps(&text)),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::gather;
 use crate::line::parse_cpus;
+use crate::policy_rights::BudgetSettings;
 use crate::sched::FairServer;
 use crate::tasks::{RtPolicy, rt_tasks, task_number};
 use crate::topology::numbered;
@@ -28,6 +29,8 @@ pub struct Surroundings {
     pub fair_servers: Fact<Vec<FairServer>>,
     pub release: Fact<String>,
     pub group_scheduling: Fact<bool>,
+    /// What decides about budgets of control groups.
+    pub budgets: BudgetSettings,
     /// The real-time threads of the machine but those of the process.
     pub others: Fact<Vec<OtherThread>>,
     /// The CPUs of each memory node; absent without nodes.
@@ -74,6 +77,7 @@ pub fn read_surroundings(host: &MachineFiles, without: &[u32]) -> Surroundings {
         tasks.map(other).collect()
     });
     Surroundings {
+        budgets: BudgetSettings::of(&facts),
         preempt: facts.preempt,
         online: facts.online,
         cores: facts.siblings,

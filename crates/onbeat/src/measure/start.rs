@@ -16,7 +16,9 @@ use super::task::ThreadBody;
 use super::total::Total;
 use super::worker::{ReadyThread, Worker, cancel, start_all};
 use crate::plan::{CpuPlan, MeasurePlan, expiry};
-use host::{self, HeldFile, clock, rt};
+use facts::policy_refusal::{PolicyRefusal, WantedPolicy, causes_of_errno};
+use facts::policy_rights::{BudgetSettings, read_policy_rights};
+use host::{self, HeldFile, MachineFiles, clock, rt};
 use model::error::{Exit, Failure, Result, meaning_of, reason, run_with};
 use model::run::{CpuRun, Run};
 use model::units::Nanos;
@@ -222,14 +224,13 @@ fn note_nice(run: &mut Run) {
 
 fn note_policy_refused(plan: &MeasurePlan, error: &std::io::Error, run: &mut Run) -> Result<()> {
     let wanted = format!("SCHED_{} with priority {}", plan.policy.name().to_uppercase(), plan.priority);
+    let causes = causes_of(plan, error).words();
     if plan.policy_explicit {
         // Whatever the reason: a requested policy that cannot be set is not permitted, as scripts
         // expect it.
         return Err(Failure::not_permitted(format!(
-            "{wanted} cannot be had ({}): {}, raise the rtprio limit, or check the cgroup's \
-            cpu.rt_runtime_us and filters of system calls; -p 0 measures under SCHED_OTHER",
-            reason(error),
-            run_with("CAP_SYS_NICE")
+            "{wanted} cannot be had ({}): {causes}; -p 0 measures under SCHED_OTHER",
+            reason(error)
         )));
     }
     run.plan.policy = Policy::Other.into();
@@ -240,10 +241,17 @@ fn note_policy_refused(plan: &MeasurePlan, error: &std::io::Error, run: &mut Run
     }
     let detail = format!(
         "{wanted} was refused ({}): measured under SCHED_OTHER, which says little about real-time \
-        tasks; {}, or raise the rtprio limit",
-        reason(error),
-        run_with("CAP_SYS_NICE")
+        tasks; {causes}",
+        reason(error)
     );
     run.integrity.push(entry(IntegrityKind::Privilege, None, false, detail));
     Ok(())
+}
+
+/// Finds why the policy was refused: nothing is tried for it, only read.
+fn causes_of(plan: &MeasurePlan, error: &std::io::Error) -> PolicyRefusal {
+    let machine = MachineFiles::live();
+    let settings = BudgetSettings::of(&facts::gather(&machine));
+    let rights = read_policy_rights(&machine, "/proc/self");
+    causes_of_errno(&rights, &settings, WantedPolicy::Priority(plan.priority), error.raw_os_error())
 }

@@ -9,6 +9,7 @@ use crate::audit::{Finding, VerdictCounts};
 use crate::change::Persistence;
 use crate::judgement::{AuditVerdict, Judgement};
 use crate::remedy::Remedy;
+use facts::cmdline::Cmdline;
 use model::units::Nanos;
 
 /// The name and version of the JSON.
@@ -154,7 +155,10 @@ fn finding(rule: &'static CheckRule, judged: Judgement) -> Finding {
         reason: or(judged.reason, rule.rationale),
         // A program is what it is until it is built anew.
         persistence: Persistence::Build,
-        fix: if judged.verdict == AuditVerdict::Fail { rule.fix.to_owned() } else { String::new() },
+        fix: match judged.verdict {
+            AuditVerdict::Fail => or(judged.remedy.text(&Cmdline::default()), rule.fix),
+            _ => String::new(),
+        },
         remedy: Remedy::default(),
         source: rule.sources.first().map_or("", |source| source.url),
         disputed: "",

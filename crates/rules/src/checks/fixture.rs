@@ -7,8 +7,8 @@
 //! `remap TID times=`, `release TID BY times=` (out of the wait named last) and `fault TID page=
 //! at= times=` say what it did; `mapping FROM-TO name= rights= flags= size= resident=`, `stack TID
 //! resident=`, `descriptor N kind= name= moved= for= clock= set= every=`, `close N`, `growth
-//! least= most= changes= back=`, `pages NODE=COUNT`, `process KEY=`, `group throttled= quota=`,
-//! `machine preempt= cores= runtime= release= groups= server= nodes=`, `other TID NAME POLICY PRIO
+//! least= most= changes= back=`, `pages NODE=COUNT`, `process KEY=`, `group throttled= quota=
+//! budget=`, `machine preempt= cores= runtime= release= groups= server= nodes=`, `other TID NAME POLICY PRIO
 //! kernel=` are about the rest. Numbers of addresses and of arguments are hexadecimal. `WHAT
 //! refused` (`smaps`, `status`, `limits`, `growth`, `group`, `pages`, `cores`, `trace`) and
 //! `waits|io|counters|affinity TID refused` take something away.
@@ -23,7 +23,8 @@ use super::releases::Releases;
 use super::rule::CheckRule;
 use super::view::{CALLS, FAULT, ProgramView, REMAPPING, Recorded, WAKING};
 use facts::Fact;
-use facts::limits::{Capabilities, Limits};
+use facts::limits::{Capabilities, Limit, Limits};
+use facts::policy_rights::{BudgetGroup, BudgetSettings, PolicyRights};
 use facts::process::counters::{CallCounters, ThreadCounters};
 use facts::process::descriptors::{Descriptor, DescriptorTimer, OpenKind};
 use facts::process::mappings::MemoryMapping;
@@ -107,6 +108,7 @@ impl ExampleProgram {
             flags: vec!["rd".into(), "wr".into(), "lo".into()],
             ..MemoryMapping::default()
         };
+        let capabilities = status.capabilities;
         let process = ProcessFacts {
             pid: 100,
             comm: "robot".into(),
@@ -114,6 +116,13 @@ impl ExampleProgram {
             status: Fact::Known(status),
             own_numbers: Fact::Known(true),
             limits: Fact::Known(Limits::default()),
+            rights: PolicyRights {
+                limit: Fact::Known(Limit::default()),
+                capabilities: Fact::Known(capabilities),
+                filter: Fact::Known(0),
+                initial_users: Fact::Known(true),
+                group: Fact::Absent,
+            },
             mappings: Fact::Known(vec![stack]),
             nodes: Fact::Absent,
             descriptors: Fact::Known(Vec::new()),
@@ -134,6 +143,7 @@ impl ExampleProgram {
             fair_servers: Fact::Absent,
             release: Fact::Known("6.1.0".into()),
             group_scheduling: Fact::Known(false),
+            budgets: BudgetSettings { rt_runtime_us: Fact::Known(950_000), has_budgets: Fact::Known(false) },
             others: Fact::Known(Vec::new()),
             nodes: Fact::Absent,
             wakers: BTreeMap::new(),
@@ -220,8 +230,14 @@ impl ExampleProgram {
         let process = &mut self.process;
         match what {
             "smaps" => process.mappings = Fact::Refused(REFUSED),
-            "status" => process.status = Fact::Refused(REFUSED),
-            "limits" => process.limits = Fact::Refused(REFUSED),
+            "status" => {
+                process.status = Fact::Refused(REFUSED);
+                process.rights.capabilities = Fact::Refused(REFUSED);
+            }
+            "limits" => {
+                process.limits = Fact::Refused(REFUSED);
+                process.rights.limit = Fact::Refused(REFUSED);
+            }
             "growth" => process.growth = Fact::Refused(REFUSED),
             "group" => process.quota = Fact::Refused(REFUSED),
             "pages" => process.nodes = Fact::Refused(REFUSED),
@@ -299,15 +315,28 @@ impl ExampleProgram {
             ("growth", "back", _, _, Fact::Known(growth)) => growth.given_back = number(),
             ("process", "numbers", ..) => process.own_numbers = Fact::Known(value == "own"),
             ("process", "tracer", Fact::Known(status), ..) => status.tracer = number() as u32,
-            ("process", "seccomp", Fact::Known(status), ..) => status.seccomp = Some(number() as u32),
+            ("process", "seccomp", Fact::Known(status), ..) => {
+                status.seccomp = Some(number() as u32);
+                process.rights.filter = Fact::Known(number() as u32);
+            }
+            ("process", "users", ..) => process.rights.initial_users = Fact::Known(value == "own"),
             ("process", "swapped", Fact::Known(status), ..) => status.swapped_kib = number(),
             ("process", "capabilities", Fact::Known(status), ..) => {
-                status.capabilities = Capabilities(hex(value))
+                status.capabilities = Capabilities(hex(value));
+                process.rights.capabilities = Fact::Known(status.capabilities);
             }
             ("process", "memlock", _, Fact::Known(limits), _) => limits.locked_memory = limit(number()),
-            ("process", "rtprio", _, Fact::Known(limits), _) => limits.rt_priority = limit(number()),
+            ("process", "rtprio", _, Fact::Known(limits), _) => {
+                limits.rt_priority = limit(number());
+                process.rights.limit = Fact::Known(limits.rt_priority);
+            }
             // The limits were refused, or the status.
             ("process", ..) => {}
+            ("group", "budget", ..) => {
+                let dir = "/sys/fs/cgroup/cpu/robot".to_owned();
+                process.rights.group =
+                    Fact::Known(BudgetGroup { dir, runtime_us: Some(value.parse().expect("us")) });
+            }
             ("group", "throttled", ..) => process.throttled = Fact::Known(number()),
             ("group", "quota", ..) => {
                 let (quota, period) = value.split_once('/').expect("QUOTA/PERIOD");
@@ -320,7 +349,8 @@ impl ExampleProgram {
                 self.machine.cores = Fact::Known(value.split(';').map(cpus).collect())
             }
             ("machine", "runtime", ..) => {
-                self.machine.rt_runtime_us = Fact::Known(value.parse().expect("us"))
+                self.machine.rt_runtime_us = Fact::Known(value.parse().expect("us"));
+                self.machine.budgets.rt_runtime_us = self.machine.rt_runtime_us.clone();
             }
             ("machine", "release", ..) => self.machine.release = Fact::Known(value.into()),
             ("machine", "groups", ..) => self.machine.group_scheduling = Fact::Known(value == "yes"),

@@ -19,3 +19,4 @@ pub const SIGEVENT3: &str = "https://man7.org/linux/man-pages/man3/sigevent.3typ
 pub const TIMERSLACK2: &str = "https://man7.org/linux/man-pages/man2/PR_SET_TIMERSLACK.2const.html";
 pub const TTY: &str = "https://docs.kernel.org/driver-api/tty/index.html";
 pub const GETRLIMIT2: &str = "https://man7.org/linux/man-pages/man2/getrlimit.2.html";
+pub const USER_NAMESPACES7: &str = "https://man7.org/linux/man-pages/man7/user_namespaces.7.html";

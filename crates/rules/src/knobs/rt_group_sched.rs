@@ -2,13 +2,14 @@
 
 use super::sources::{CGROUP_V2, PARAMETERS, RT_GROUP};
 use super::unsettable;
-use crate::change::Change;
-use crate::change::Persistence;
-use crate::judgement::{Judged, Judgement, Severity};
+use crate::change::{AdviceReason, Change, Persistence};
+use crate::judgement::{AuditVerdict, Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::remedy::Remedy;
 use crate::view::MachineView;
 use facts::Fact;
-use facts::kconfig::OptionValue;
+use facts::policy_refusal::{RefusalCause, WantedPolicy, causes_of_refusal};
+use facts::policy_rights::{BudgetGroup, BudgetSettings, has_group_budgets};
 use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
@@ -21,8 +22,9 @@ pub static KNOB: Knob = Knob {
                 used up its group's budget is stopped for the rest of the period, and throttling \
                 stays where a fair server took its place",
     detection: "The kernel's configuration and rt_group_sched= on its command line; where the \
-                configuration cannot be read, the budget of this process's own control group, \
-                which only such kernels have.",
+                configuration cannot be read, the budget of onbeat's own control group, which only \
+                such kernels have. Where that budget is 0, it is named; version 2 has no file for \
+                one, and each group with the cpu controller has none.",
     side_effects: "Without it there is no share of real-time execution by group: what containers \
                    may take is only bounded by RLIMIT_RTPRIO and the capabilities they are given.",
     wanted: "not built in, or disabled",
@@ -37,16 +39,42 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: command line, rt_group_sched=", url: PARAMETERS },
     ],
     cures: &[SliceKind::Throttled],
-    facts: &["/boot/config-RELEASE", "/proc/cmdline", "/sys/fs/cgroup/cpu/GROUP/cpu.rt_runtime_us"],
+    facts: &[
+        "/boot/config-RELEASE",
+        "/proc/cmdline",
+        "/proc/self/cgroup",
+        "/sys/fs/cgroup/cpu/GROUP/cpu.rt_runtime_us",
+        "/sys/fs/cgroup/GROUP/cpu.weight",
+        "/proc/sys/kernel/sched_rt_runtime_us",
+    ],
     judge,
     examples: Examples { fires: "CONFIG_RT_GROUP_SCHED=y", silent: "", unknown: "/boot refused" },
     ..Knob::DEFAULT
 };
 
 fn judge(machine: &MachineView) -> Judged {
-    let config = match (machine.kconfig(), &machine.facts().cgroup_rt_runtime_us) {
+    let judged = judge_kernel(machine)?;
+    let settings = BudgetSettings::of(machine.facts());
+    let refusal = causes_of_refusal(&machine.survey.rights, &settings, WantedPolicy::Priority(1));
+    let mut causes = refusal.causes.iter().filter(|_| judged.verdict == AuditVerdict::Fail);
+    let budget = causes.find_map(|cause| match cause {
+        RefusalCause::Budget(group) => Some((cause, group)),
+        _ => None,
+    });
+    let Some((budget, group)) = budget else { return Ok(judged) };
+    let said =
+        format!("{}; no program of onbeat's group can be real-time: {}", judged.value, budget.reason());
+    let for_good = judged.remedy.or_usual(KNOB.fix);
+    let lasts = group.runtime_us.map_or(Persistence::Boot, |_| Persistence::Runtime);
+    let now = Remedy::advice(AdviceReason::Choice, budget.remedy()).with_persistence(lasts);
+    Ok(Judgement::fail(said).fix(now.or(for_good)))
+}
+
+/// The judgement of the kernel, whatever group onbeat runs in.
+fn judge_kernel(machine: &MachineView) -> Judged {
+    let config = match (machine.kconfig(), &machine.survey.rights.group) {
         (Ok(config), _) => config,
-        (Err(_), Fact::Known(budget)) => {
+        (Err(_), Fact::Known(BudgetGroup { runtime_us: Some(budget), .. })) => {
             let judged = Judgement::fail(format!("on: {budget} us for this group"));
             // The parameter came with 6.16.
             let by_word = machine.series().is_ok_and(|series| series >= (6, 16));
@@ -54,17 +82,13 @@ fn judge(machine: &MachineView) -> Judged {
         }
         (Err(unknown), _) => return Err(unknown),
     };
-    if !config.is_yes("RT_GROUP_SCHED") {
+    if has_group_budgets(config, None) == Some(false) {
         return Ok(Judgement::pass("not built in"));
     }
-    // A kernel that knows the parameter mentions this option whenever the other is set.
-    let default = config.get("RT_GROUP_SCHED_DEFAULT_DISABLED");
-    if default == OptionValue::Absent {
+    if has_group_budgets(config, None) == Some(true) {
         return Ok(Judgement::fail("built in"));
     }
-    let asked = machine.cmdline_or_none()?.values("rt_group_sched").rfind(|value| ["0", "1"].contains(value));
-    let enabled = asked.map_or(default == OptionValue::No, |value| value == "1");
-    if enabled {
+    if has_group_budgets(config, Some(machine.cmdline_or_none()?)) == Some(true) {
         return Ok(Judgement::fail("enabled").fix(Change::cmdline_add("rt_group_sched=0")));
     }
     Ok(Judgement::pass("disabled").persistence(Persistence::Boot))
@@ -73,7 +97,7 @@ fn judge(machine: &MachineView) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::fixture::check;
+    use crate::fixture::{Machine, check};
 
     const NEW: &str = "CONFIG_RT_GROUP_SCHED=y\nCONFIG_RT_GROUP_SCHED_DEFAULT_DISABLED=";
 
@@ -88,10 +112,52 @@ mod tests {
         check(&KNOB, &format!("{NEW}y\n/proc/cmdline refused"), "unknown");
     }
 
+    const LIMITED: &str = "/proc/sys/kernel/sched_rt_runtime_us: 950000";
+
+    /// The value that it fails with.
+    fn value(edits: &str) -> String {
+        let mut machine = Machine::base();
+        machine.edit(edits);
+        machine.finding(&KNOB).value
+    }
+
     #[test]
     fn a_budget_shows_it_without_a_configuration() {
         let group = "/boot refused\n/proc/self/cgroup: 4:cpu,cpuacct:/a\n\
                      /sys/fs/cgroup/cpu,cpuacct/a/cpu.rt_runtime_us: 0";
+        // -1 for all together lifts the budgets of groups.
         check(&KNOB, group, "fail high on: 0 us for this group");
+        let value = value(&format!("{group}\n{LIMITED}"));
+        assert!(value.ends_with("group is 0 (/sys/fs/cgroup/cpu,cpuacct/a/cpu.rt_runtime_us)"), "{value}");
+    }
+
+    #[test]
+    fn a_budget_of_0_is_named_with_what_helps_today() {
+        let group = |us: &str| {
+            format!(
+                "CONFIG_RT_GROUP_SCHED=y\n/proc/self/cgroup: 4:cpu:/docker/a\n{LIMITED}\n\
+                 /sys/fs/cgroup/cpu/docker/a/cpu.rt_runtime_us: {us}"
+            )
+        };
+        check(&KNOB, &group("950000"), "fail high built in");
+        let mut machine = Machine::base();
+        machine.edit(&group("0"));
+        let found = machine.finding(&KNOB);
+        assert!(found.value.starts_with("built in; no program of onbeat's group"), "{}", found.value);
+        let fix = found.fix;
+        assert!(fix.contains("--cpu-rt-runtime") && fix.contains("without CONFIG_RT_GROUP_SCHED"), "{fix}");
+    }
+
+    #[test]
+    fn groups_of_version_2_have_no_file_for_a_budget() {
+        let group = format!(
+            "{NEW}n\n/proc/self/cgroup: 0::/system.slice\n{LIMITED}\n\
+             /sys/fs/cgroup/system.slice/cpu.weight: 100"
+        );
+        let value = value(&group);
+        assert!(value.contains("its control group has no real-time budget"), "{value}");
+        check(&KNOB, &format!("{group}\ncmdline + rt_group_sched=0"), "pass disabled");
+        let uppermost = group.replace("0::/system.slice", "0::/");
+        check(&KNOB, &uppermost, "fail high enabled");
     }
 }

@@ -6,12 +6,15 @@ use crate::change::AdviceReason;
 use crate::change::Persistence;
 use crate::competing_tuners;
 use crate::intent::Profile;
-use crate::judgement::{Judged, Judgement, Severity};
+use crate::judgement::{AuditVerdict, Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::login_limits::{granted, join, judge_privileged, may_be_raised};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
+use facts::Fact;
 use facts::limits_conf::Item;
+use facts::policy_refusal::{RefusalCause, WantedPolicy, causes_of_refusal};
+use facts::policy_rights::BudgetSettings;
 use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
@@ -25,8 +28,10 @@ pub static KNOB: Knob = Knob {
                 login by /etc/security/limits.conf and limits.d; users are not named. Read as \
                 root, it says what users are given, not what each program needs: one that runs as \
                 root needs no limit. Limits in the units of services are not read, nor those of \
-                other sessions; in a container of a user's own, capabilities promise more than \
-                the kernel keeps.",
+                other sessions. A capability of a user namespace, as in a rootless container, does \
+                not count; what a filter of system calls lets through does not show. The budget of \
+                the control group is judged by rt-group-sched. SCHED_DEADLINE takes the capability, \
+                whatever the limit, and a share that is left on its CPUs (EBUSY).",
     side_effects: "Who may take real-time priorities can stop a CPU for good: give them to a \
                    group, and not to everybody.",
     wanted: "above 50, or a program with CAP_SYS_NICE",
@@ -44,6 +49,10 @@ pub static KNOB: Knob = Knob {
     sources: &[
         Source { title: "sched(7), privileges and resource limits", url: SCHED7 },
         Source {
+            title: "user_namespaces(7), capabilities",
+            url: "https://man7.org/linux/man-pages/man7/user_namespaces.7.html",
+        },
+        Source {
             title: "limits.conf(5), rtprio",
             url: "https://man7.org/linux/man-pages/man5/limits.conf.5.html",
         },
@@ -53,7 +62,13 @@ pub static KNOB: Knob = Knob {
         },
     ],
     cures: &[SliceKind::Thread, SliceKind::PriorityInversion],
-    facts: &["/proc/self/limits", "/proc/self/status", "/etc/security/limits.conf", "/proc/PID/stat"],
+    facts: &[
+        "/proc/self/limits",
+        "/proc/self/status",
+        "/proc/self/uid_map",
+        "/etc/security/limits.conf",
+        "/proc/PID/stat",
+    ],
     programs: PROGRAMS,
     judge,
     examples: Examples {
@@ -78,9 +93,27 @@ const PROGRAMS: &[&str] = &["rtkit-daemon"];
 const INTERRUPTS: u64 = 50;
 
 fn judge(machine: &MachineView) -> Judged {
+    let judged = judge_right(machine)?;
+    let filtered = machine.survey.rights.filter.known().is_some_and(|mode| *mode > 0);
+    if judged.verdict != AuditVerdict::Pass || !filtered {
+        return Ok(judged);
+    }
+    let words = "a filter of system calls is in force (seccomp), whose rules do not show: \
+                 `onbeat measure -p 1 -D 1s` tells";
+    Err(Judgement::unknown(format!("{}; {words}", judged.value)))
+}
+
+fn judge_right(machine: &MachineView) -> Judged {
     let capabilities = machine.known(&machine.facts().capabilities, "/proc/self/status")?;
     let limit = machine.known(&machine.facts().limits, "/proc/self/limits")?.rt_priority;
-    if capabilities.sys_nice() {
+    let settings = BudgetSettings::of(machine.facts());
+    let refusal = causes_of_refusal(&machine.survey.rights, &settings, WantedPolicy::Priority(1));
+    let other = refusal.causes.iter().find(|cause| matches!(cause, RefusalCause::Namespace { .. }));
+    if let Some(cause) = other {
+        return Ok(Judgement::fail(cause.reason()).fix(Remedy::advice(AdviceReason::Program, cause.remedy())));
+    }
+    // Captures of before it was read have no uid_map: the capability counts there.
+    if capabilities.sys_nice() && machine.survey.rights.initial_users != Fact::Known(false) {
         let users = granted(machine, Item::RtPriority, |priority| priority > 0);
         let nobody = match helper_runs(machine) {
             true => Judgement::fail("of users nobody, rtkit-daemon hands some out").severity(Severity::Low),
@@ -156,6 +189,28 @@ mod tests {
         let soft = "/etc/security/limits.conf: @audio soft rtprio 95\n| root - rtprio 99\n| alice \
                     - rtprio 0";
         check(&KNOB, &format!("{audio}\n{soft}"), "fail high of users nobody");
+    }
+
+    /// Root of a rootless container has all capabilities, and none of them counts.
+    #[test]
+    fn a_capability_of_a_user_namespace_is_none() {
+        let rootless = format!("{ROOT}\n/proc/self/uid_map: 0 1000 1\n{}", limit("0", "0"));
+        check(&KNOB, &rootless, "fail high");
+        let given = format!("{ROOT}\n/proc/self/uid_map: 0 1000 1\n{}", limit("95", "95"));
+        check(&KNOB, &given, "pass 95");
+        check(
+            &KNOB,
+            &format!("{ROOT}\n/proc/self/uid_map: 0 0 4294967295"),
+            "pass CAP_SYS_NICE; of users: @realtime",
+        );
+    }
+
+    #[test]
+    fn what_a_filter_lets_through_is_not_known() {
+        check(&KNOB, &format!("{ROOT}\n| Seccomp: 2"), "unknown");
+        check(&KNOB, &format!("{ROOT}\n| Seccomp: 0"), "pass CAP_SYS_NICE; of users: @realtime");
+        let user = format!("/proc/self/status:\n| CapEff: 0\n| Seccomp: 2\n{}", limit("0", "0"));
+        check(&KNOB, &user, "fail high 0");
     }
 
     #[test]
