@@ -2,7 +2,7 @@
 
 use super::Control;
 use super::accepted::Accepted;
-use crate::knobs::sources::{KFENCE, KSM, OVERCOMMIT, SYSCTL_VM, TRANSPARENT_HUGEPAGES};
+use crate::knobs::sources::{DAMON_STAT, KFENCE, KSM, OVERCOMMIT, SYSCTL_VM, TRANSPARENT_HUGEPAGES};
 use model::setting::{Comparison, Risk};
 
 /// A sysctl of `vm`.
@@ -126,6 +126,30 @@ pub(super) const ALL: &[Control] = &[
         accepts: Accepted::Number(0, i64::MAX),
         reason: "milliseconds; one that was started with 0 can be switched on since 5.17",
         source: KFENCE,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/sys/module/damon_stat/parameters/enabled",
+        readback: Comparison::Exact,
+        accepts: Accepted::Words(&["N", "Y"]),
+        reason: "ends or starts its thread; refused with EINVAL where memory cannot be monitored",
+        source: DAMON_STAT,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/sys/module/damon_reclaim/parameters/enabled",
+        readback: Comparison::Exact,
+        accepts: Accepted::Words(&["N", "Y"]),
+        reason: "reclaims what was not used for long",
+        source: DAMON_STAT,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/sys/module/damon_lru_sort/parameters/enabled",
+        readback: Comparison::Exact,
+        accepts: Accepted::Words(&["N", "Y"]),
+        reason: "sorts the lists by which memory is reclaimed",
+        source: DAMON_STAT,
         ..Control::DEFAULT
     },
 ];

@@ -2,7 +2,7 @@
 
 use super::Control;
 use super::accepted::Accepted;
-use crate::knobs::sources::{ABI, CPUIDLE, DEVFREQ, PARAMETERS};
+use crate::knobs::sources::{ABI, CPUIDLE, DEVFREQ, PARAMETERS, RUNTIME_PM};
 use model::setting::{Comparison, Risk};
 
 pub(super) const ALL: &[Control] = &[
@@ -37,6 +37,15 @@ pub(super) const ALL: &[Control] = &[
         optional: true,
         reason: "the one in force is in brackets; EPERM where the firmware keeps the links to itself",
         source: PARAMETERS,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/sys/class/drm/card#/device/power/control",
+        readback: Comparison::Exact,
+        accepts: Accepted::Words(&["on", "auto"]),
+        risk: Risk::Medium,
+        reason: "of one device; on resumes it at once",
+        source: RUNTIME_PM,
         ..Control::DEFAULT
     },
     Control {

@@ -54,10 +54,10 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-const DRIVERS: &str = "/sys/class/drm/card#/device/driver@";
+pub const DRIVERS: &str = "/sys/class/drm/card#/device/driver@";
 
 /// A plain frame buffer, a server's management controller, or a card that a hypervisor pretends.
-const PLAIN: &[&str] = &[
+pub const PLAIN: &[&str] = &[
     "simple-framebuffer",
     "simpledrm",
     "efi-framebuffer",

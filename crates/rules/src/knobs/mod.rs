@@ -6,6 +6,7 @@ pub mod unsettable;
 
 mod cgroup_cpuset;
 mod clocksource;
+mod co_kernel;
 mod console_loglevel;
 mod container_managers;
 mod core_types;
@@ -16,13 +17,16 @@ mod cpu_quota;
 mod cpufreq_governor;
 mod cpufreq_limit;
 mod cpuset_partition;
+mod damon_monitoring;
 mod debug_parameters;
 mod default_irq_affinity;
 mod devfreq_governor;
 mod efi_runtime;
 mod ext_server;
 mod fair_server;
+mod firmware_random;
 mod firmware_updates;
+mod gpu_runtime_power;
 mod graphics_drivers;
 mod group_placement;
 mod guest_halt_poll;
@@ -33,6 +37,7 @@ mod idle_poll;
 mod idle_states;
 mod idle_tick;
 mod irq_affinity;
+mod irq_polling;
 mod irqbalance;
 mod isolation_lists;
 mod isolation_support;
@@ -113,6 +118,7 @@ use crate::knob::Knob;
 pub static ALL: &[&Knob] = &[
     &cgroup_cpuset::KNOB,
     &clocksource::KNOB,
+    &co_kernel::KNOB,
     &console_loglevel::KNOB,
     &container_managers::KNOB,
     &core_types::KNOB,
@@ -123,13 +129,16 @@ pub static ALL: &[&Knob] = &[
     &cpufreq_governor::KNOB,
     &cpufreq_limit::KNOB,
     &cpuset_partition::KNOB,
+    &damon_monitoring::KNOB,
     &debug_parameters::KNOB,
     &default_irq_affinity::KNOB,
     &devfreq_governor::KNOB,
     &efi_runtime::KNOB,
     &ext_server::KNOB,
     &fair_server::KNOB,
+    &firmware_random::KNOB,
     &firmware_updates::KNOB,
+    &gpu_runtime_power::KNOB,
     &graphics_drivers::KNOB,
     &group_placement::KNOB,
     &guest_halt_poll::KNOB,
@@ -140,6 +149,7 @@ pub static ALL: &[&Knob] = &[
     &idle_states::KNOB,
     &idle_tick::KNOB,
     &irq_affinity::KNOB,
+    &irq_polling::KNOB,
     &irqbalance::KNOB,
     &isolation_lists::KNOB,
     &isolation_support::KNOB,

@@ -10,6 +10,8 @@ pub const CPUFREQ: &str = "https://docs.kernel.org/admin-guide/pm/cpufreq.html";
 pub const CPUIDLE: &str = "https://docs.kernel.org/admin-guide/pm/cpuidle.html";
 /// Control groups of version 1: cpusets.
 pub const CPUSETS1: &str = "https://docs.kernel.org/admin-guide/cgroup-v1/cpusets.html";
+/// Statistics of memory accesses.
+pub const DAMON_STAT: &str = "https://docs.kernel.org/admin-guide/mm/damon/stat.html";
 /// Deadline scheduling, with its servers.
 pub const DEADLINE: &str = "https://docs.kernel.org/scheduler/sched-deadline.html";
 pub const DELAY_ACCOUNTING: &str = "https://docs.kernel.org/accounting/delay-accounting.html";
@@ -25,6 +27,8 @@ pub const GUEST_POLLING: &str = "https://docs.kernel.org/virt/guest-halt-polling
 pub const HIGHRES: &str = "https://docs.kernel.org/timers/highres.html";
 pub const HRTIMER_C: &str =
     "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/time/hrtimer.c?h=v6.12";
+/// Hardware random number generators.
+pub const HW_RANDOM: &str = "https://docs.kernel.org/admin-guide/hw_random.html";
 pub const HW_VULN: &str = "https://docs.kernel.org/admin-guide/hw-vuln/index.html";
 /// The governor menu of idle states, source.
 pub const IDLE_MENU_C: &str = "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/drivers/cpuidle/governors/menu.c?h=v6.12";
@@ -79,6 +83,8 @@ pub const RT_DIFFERENCES: &str = "https://docs.kernel.org/core-api/real-time/dif
 /// Real-time group scheduling, with throttling.
 pub const RT_GROUP: &str = "https://docs.kernel.org/scheduler/sched-rt-group.html";
 pub const RT_HARDWARE: &str = "https://docs.kernel.org/core-api/real-time/hardware.html";
+/// Devices that are suspended while nobody uses them.
+pub const RUNTIME_PM: &str = "https://docs.kernel.org/power/runtime_pm.html";
 pub const SCHED7: &str = "https://man7.org/linux/man-pages/man7/sched.7.html";
 /// A check of desktops for sound.
 pub const RTCQS: &str = "https://github.com/autostatic/rtcqs";

@@ -1,0 +1,136 @@
+//! Random numbers that the kernel asks the firmware for.
+
+use super::sources::HW_RANDOM;
+use crate::change::{AdviceReason, Change, Persistence};
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::remedy::Remedy;
+use crate::view::MachineView;
+use crate::words::truncate;
+use facts::line::{parse_line, parse_words};
+use model::slice::SliceKind;
+
+pub static KNOB: Knob = Knob {
+    id: "firmware-random",
+    title: "random numbers from firmware",
+    description: "The kernel's thread hwrng reads the generator in rng_current, about once a minute, and so \
+                  does whoever reads /dev/hwrng. That of OP-TEE, that of the Arm firmware (smccc_trng) and \
+                  that of a TPM are no registers: each read is a call of firmware, or a command to another \
+                  chip on a slow bus.",
+    rationale: "while the secure world runs, the CPU takes no interrupt of Linux, whatever its priority; a \
+                TPM in firmware stops more than one CPU, and one on a bus keeps the reading CPU waiting",
+    detection: "The name in rng_current, and rng_quality: with 0 the kernel does not ask by itself. A generator \
+                of registers (of the chip, of a processor) and that of virtio, which asks the host, pass. \
+                Who reads /dev/hwrng is not seen.",
+    side_effects: "The kernel's own generator is seeded by interrupts and the processor's instruction alone: \
+                   enough where there is such an instruction, and fewer sources on boards without one.",
+    wanted: "a generator of the chip, or none",
+    fix: || {
+        Remedy::advice(
+            AdviceReason::Kernel,
+            "have the kernel not ask it: echo 0 >/sys/class/misc/hw_random/rng_quality, or a kernel without \
+             its driver; for OP-TEE, give the chip's generator to Linux and build OP-TEE with its PRNG",
+        )
+        .with_persistence(Persistence::Runtime)
+    },
+    severity: Severity::Medium,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Runtime,
+    unsettable: "with which numbers the kernel is seeded is a choice about secrets",
+    sources: &[
+        Source { title: "kernel: support for hardware random number generators", url: HW_RANDOM },
+        Source {
+            title: "Texas Instruments: RT Linux performance guide, spikes by OP-TEE's generator",
+            url: "https://github.com/TexasInstruments/processor-sdk-doc/pull/508",
+        },
+        Source {
+            title: "kernel: tpm, the generators of AMD's firmware TPMs switched off",
+            url: "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/commit/?id=554b841d4703",
+        },
+    ],
+    cures: &[SliceKind::Unexplained, SliceKind::PreemptOff],
+    reads: &[CURRENT, QUALITY, AVAILABLE],
+    facts: &["/sys/devices/system/cpu/online"],
+    judge,
+    examples: Examples {
+        fires: "/sys/class/misc/hw_random/rng_current: optee-rng
+                /sys/class/misc/hw_random/rng_quality: 1024",
+        silent: "/sys/class/misc/hw_random/rng_current: iproc-rng200
+                 /sys/class/misc/hw_random/rng_quality: 1024",
+        unknown: "/sys/class/misc/hw_random/rng_current refused",
+    },
+    ..Knob::DEFAULT
+};
+
+const CURRENT: &str = "/sys/class/misc/hw_random/rng_current";
+const QUALITY: &str = "/sys/class/misc/hw_random/rng_quality";
+const AVAILABLE: &str = "/sys/class/misc/hw_random/rng_available";
+
+/// Who answers, and how much that costs; none for registers, and for virtio.
+///
+/// Names as in drivers/char/hw_random/{optee-rng,arm_smccc_trng}.c and drivers/char/tpm/tpm-chip.c.
+fn firmware(name: &str) -> Option<(&'static str, Severity)> {
+    match name {
+        "optee-rng" => Some(("the secure world answers", Severity::Medium)),
+        "smccc_trng" => Some(("the firmware answers", Severity::Medium)),
+        _ if name.starts_with("tpm-rng-") => Some(("the TPM answers", Severity::Low)),
+        _ => None,
+    }
+}
+
+fn judge(machine: &MachineView) -> Judged {
+    // Without the core of these drivers there is no such file, which counts only where sysfs shows.
+    machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
+    let Some(current) = machine.parsed(CURRENT, parse_line)? else {
+        return Ok(Judgement::pass("the kernel has no generator in use"));
+    };
+    let shown = truncate(&current);
+    let Some((who, severity)) = firmware(&current) else {
+        return Ok(Judgement::pass(shown));
+    };
+    // Kernels before 5.16 have no such file.
+    if machine.number_if_present(QUALITY)? == Some(0) {
+        return Ok(Judgement::pass(format!("{shown}, which the kernel does not ask (quality 0)")));
+    }
+    let judged = Judgement::fail(format!("{shown}: {who}")).severity(severity);
+    let others = machine.parsed(AVAILABLE, parse_words)?.unwrap_or_default();
+    let other = others.iter().find(|name| *name != &current && firmware(name).is_none());
+    Ok(match other {
+        Some(other) => judged.fix(Change::write(CURRENT, other)),
+        None => judged,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AVAILABLE, CURRENT, KNOB, QUALITY};
+    use crate::fixture::{Machine, check};
+
+    #[test]
+    fn firmware_that_answers_is_told_from_registers() {
+        let named = |name: &str| format!("{CURRENT}: {name}\n{QUALITY}: 1024");
+        check(&KNOB, "", "pass the kernel has no generator in use");
+        check(&KNOB, &named("optee-rng"), "fail medium optee-rng: the secure world answers");
+        check(&KNOB, &named("smccc_trng"), "fail medium smccc_trng: the firmware answers");
+        check(&KNOB, &named("tpm-rng-0"), "fail low tpm-rng-0: the TPM answers");
+        for registers in ["3f104000.rng", "bcm2835-rng", "virtio_rng.0", "none", "ccp-1-rng", "exynos"] {
+            check(&KNOB, &named(registers), &format!("pass {registers}"));
+        }
+        let unasked = format!("{CURRENT}: tpm-rng-0\n{QUALITY}: 0");
+        check(&KNOB, &unasked, "pass tpm-rng-0, which the kernel does not ask (quality 0)");
+        check(&KNOB, &format!("{CURRENT}: tpm-rng-0"), "fail low tpm-rng-0: the TPM answers");
+        check(&KNOB, &format!("{CURRENT}: tpm-rng-0\n{QUALITY} refused"), "unknown");
+        check(&KNOB, "/sys/devices/system/cpu/online refused\n--cpus 2", "unknown");
+    }
+
+    #[test]
+    fn another_generator_takes_its_place() {
+        let fix = |available: &str| {
+            let mut machine = Machine::base();
+            machine.edit(&format!("{CURRENT}: optee-rng\n{QUALITY}: 1000\n{AVAILABLE}: {available}"));
+            machine.finding(&KNOB).fix
+        };
+        assert!(fix("optee-rng tpm-rng-0 ks-sa-rng").starts_with("echo ks-sa-rng >"));
+        assert!(fix("optee-rng").contains("rng_quality"));
+    }
+}

@@ -1,0 +1,112 @@
+//! Interrupts that nobody handles: the search for whose they are.
+
+use super::sources::PARAMETERS;
+use super::unsettable;
+use crate::change::{Change, Persistence};
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::remedy::Remedy;
+use crate::view::MachineView;
+use model::slice::SliceKind;
+
+pub static KNOB: Knob = Knob {
+    id: "irq-polling",
+    title: "polling of interrupt handlers",
+    description: "With irqfixup an interrupt that no handler takes is offered to the handlers of all others; \
+                  with irqpoll timer interrupts offer them as well. Both are for machines with broken \
+                  routing, and kernels of crash dumps.",
+    rationale: "handlers of all devices run one after the other, with interrupts off, though their devices have \
+                asked for nothing",
+    detection: "irqpoll, irqfixup and spurious.irqfixup= on the command line, and the parameter as it is now. \
+                PREEMPT_RT ignores the words.",
+    side_effects: "A device whose interrupts come in wrongly stops working: the kernel's log then says that \
+                   nobody cared for an interrupt, and which; another driver, slot, or firmware helps.",
+    wanted: "not given",
+    fix: || Change::cmdline_remove("irqpoll").into(),
+    severity: Severity::Medium,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Boot,
+    unsettable: unsettable::BOOT,
+    sources: &[
+        Source { title: "kernel: command line, irqpoll and irqfixup", url: PARAMETERS },
+        Source {
+            title: "kernel source: kernel/irq/spurious.c, try_misrouted_irq()",
+            url: "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/irq/spurious.c?h=v6.12",
+        },
+    ],
+    cures: &[SliceKind::Irq, SliceKind::IrqsOff],
+    reads: &[NOW],
+    facts: &["/proc/cmdline", "/proc/sys/kernel/version"],
+    judge,
+    examples: Examples {
+        fires: "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC
+                CONFIG_PREEMPT_RT=n
+                cmdline + irqpoll",
+        silent: "cmdline - irqpoll",
+        unknown: "/proc/cmdline refused",
+    },
+    ..Knob::DEFAULT
+};
+
+/// 1 as with irqfixup, 2 as with irqpoll.
+const NOW: &str = "/sys/module/spurious/parameters/irqfixup";
+
+/// The words that ask for it; the last is the parameter of the file, which PREEMPT_RT does take.
+const WORDS: [&str; 3] = ["irqpoll", "irqfixup", "spurious.irqfixup"];
+
+fn judge(machine: &MachineView) -> Judged {
+    // What the kernel goes by; older captures lack it, and the words decide alone.
+    let now = machine.number_if_present(NOW).ok().flatten();
+    let cmdline = machine.cmdline_or_none()?;
+    let given: Vec<&str> = WORDS.into_iter().filter(|word| cmdline.has(word)).collect();
+    let ignored = machine.facts().realtime == Some(true);
+    let asked = given.iter().filter_map(|word| match *word {
+        "irqpoll" if !ignored => Some(2),
+        "irqfixup" if !ignored => Some(1),
+        "spurious.irqfixup" => cmdline.value(word)?.parse().ok(),
+        _ => None,
+    });
+    let mode = now.unwrap_or_else(|| asked.max().unwrap_or(0));
+    let words = given.join(" and ");
+    if mode <= 0 {
+        return Ok(Judgement::pass(match (words.is_empty(), ignored) {
+            (true, _) => "not given".to_owned(),
+            (false, true) => format!("{words}, which PREEMPT_RT ignores"),
+            (false, false) => format!("{words}, off now"),
+        }));
+    }
+    let severity = if mode == 1 { Severity::Low } else { Severity::Medium };
+    if given.is_empty() {
+        let value = format!("{mode}, set on the running kernel");
+        return Ok(Judgement::fail(value).severity(severity).fix(Change::write(NOW, 0)));
+    }
+    let off = Remedy::all(given.iter().map(|word| Remedy::from(Change::cmdline_remove(*word))));
+    Ok(Judgement::fail(words).severity(severity).fix(off))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KNOB, NOW};
+    use crate::fixture::check;
+
+    const OTHER: &str = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\nCONFIG_PREEMPT_RT=n\n\
+                         /sys/kernel/realtime absent";
+
+    #[test]
+    fn the_words_count_where_the_kernel_heeds_them() {
+        check(&KNOB, "", "pass not given");
+        check(&KNOB, "cmdline + irqpoll", "pass irqpoll, which PREEMPT_RT ignores");
+        check(&KNOB, &format!("{OTHER}\ncmdline + irqpoll"), "fail medium irqpoll");
+        check(&KNOB, &format!("{OTHER}\ncmdline + irqfixup"), "fail low irqfixup");
+        let both = format!("{OTHER}\ncmdline + irqpoll\ncmdline + irqfixup");
+        check(&KNOB, &both, "fail medium irqpoll and irqfixup");
+        check(&KNOB, "cmdline + spurious.irqfixup=2", "fail medium spurious.irqfixup");
+    }
+
+    #[test]
+    fn what_the_kernel_goes_by_decides() {
+        check(&KNOB, &format!("{OTHER}\ncmdline + irqpoll\n{NOW}: 0"), "pass irqpoll, off now");
+        check(&KNOB, &format!("{OTHER}\n{NOW}: 2"), "fail medium 2, set on the running kernel");
+        check(&KNOB, &format!("{OTHER}\n{NOW}: 0"), "pass not given");
+    }
+}
