@@ -30,6 +30,8 @@ pub struct Threads {
     pub kernel: Vec<Thread>,
     /// The threads of programs that have a real-time policy, by name.
     pub realtime: Vec<Thread>,
+    /// The virtual machines that run, by the names of their threads.
+    pub guests: Vec<Guest>,
     /// Those of the requested programs that run.
     pub programs: BTreeSet<String>,
     /// Programs that were asked for and that a capture was not asked for: whether they run is not
@@ -38,6 +40,15 @@ pub struct Threads {
     /// Whether every process that showed could be read, and none was over the bound; those that
     /// ended while they were looked at do not count.
     pub complete: bool,
+}
+
+/// A program that runs a virtual machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guest {
+    /// Its first thread, by which its others that are no CPUs of the guest are placed.
+    pub emulator: Thread,
+    /// The threads that are CPUs of the guest, whatever their policy.
+    pub vcpus: Vec<Thread>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,8 +82,15 @@ pub fn read_threads(host: &MachineFiles, programs: &[&str]) -> Fact<Threads> {
 
 fn read_at_most(host: &MachineFiles, programs: &[&str], room: usize) -> Fact<Threads> {
     let quiet = host.unrecorded();
-    let mut look =
-        Look { host: &quiet, programs, found: Threads::default(), kept: BTreeMap::new(), room, cpus: 0 };
+    let mut look = Look {
+        host: &quiet,
+        programs,
+        found: Threads::default(),
+        vcpus: Vec::new(),
+        kept: BTreeMap::new(),
+        room,
+        cpus: 0,
+    };
     look.found.complete = true;
     let names: BTreeSet<String> = programs.iter().map(|&name| name.to_owned()).collect();
     let asked = match quiet.list(ASKED) {
@@ -107,6 +125,8 @@ struct Look<'a> {
     host: &'a MachineFiles,
     programs: &'a [&'a str],
     found: Threads,
+    /// Of the program that is looked at.
+    vcpus: Vec<Thread>,
     kept: BTreeMap<String, Access>,
     room: usize,
     cpus: usize,
@@ -136,18 +156,22 @@ impl Look<'_> {
             self.programs.contains(&stat.comm.as_str()) && self.found.programs.insert(stat.comm.clone());
         let told = stat.policy.is_some() && self.thread(dir, pid, &stat);
         let others = if stat.threads > 1 { self.others(pid, dir) } else { None };
-        if !asked && !told {
+        let vcpus = std::mem::take(&mut self.vcpus);
+        let emulator = if vcpus.is_empty() { None } else { self.seen(dir, pid, &stat) };
+        let emulates = emulator.is_some();
+        self.found.guests.extend(emulator.map(|emulator| Guest { emulator, vcpus }));
+        if !asked && !told && !emulates {
             // Only its threads are of interest: its name is not needed.
             stat = TaskStat { comm: String::new(), policy: None, priority: 0, immovable: false, ..stat };
         }
-        if asked || told || others.is_some() {
+        if asked || told || emulates || others.is_some() {
             self.keep_stat(dir, pid, &stat, 1 + u64::from(others.is_some()));
         }
         if let Some(seen) = others {
             self.kept.insert(format!("{dir}/task"), seen);
             return true;
         }
-        asked || told
+        asked || told || emulates
     }
 
     /// Looks at the threads of a process but its first; what a record needs to know of their
@@ -161,7 +185,13 @@ impl Look<'_> {
         for tid in numbers(names).into_iter().filter(|&tid| tid != pid) {
             let dir = format!("{dir}/task/{tid}");
             match self.stat(&dir) {
-                Ok(stat) if stat.policy.is_some() && self.thread(&dir, tid, &stat) => {
+                Ok(stat) if is_vcpu(&stat.comm) && self.vcpu(&dir, tid, &stat) => {
+                    self.keep_stat(&dir, tid, &stat, 1);
+                    needed.push(tid.to_string());
+                }
+                Ok(stat)
+                    if stat.policy.is_some() && !is_vcpu(&stat.comm) && self.thread(&dir, tid, &stat) =>
+                {
                     self.keep_stat(&dir, tid, &stat, 1);
                     needed.push(tid.to_string());
                 }
@@ -197,20 +227,40 @@ impl Look<'_> {
 
     /// Takes a thread in; whether a record needs it.
     fn thread(&mut self, dir: &str, tid: u32, stat: &TaskStat) -> bool {
+        let complete = self.found.complete;
+        let Some(thread) = self.seen(dir, tid, stat) else {
+            // The first that there is no room for is in the record, too.
+            return complete && !self.found.complete;
+        };
+        let list = if stat.kernel { &mut self.found.kernel } else { &mut self.found.realtime };
+        list.push(thread);
+        true
+    }
+
+    /// Takes in a thread that is a CPU of a guest; whether a record needs it.
+    fn vcpu(&mut self, dir: &str, tid: u32, stat: &TaskStat) -> bool {
+        let complete = self.found.complete;
+        let Some(thread) = self.seen(dir, tid, stat) else { return complete && !self.found.complete };
+        if stat.policy.is_some() {
+            self.found.realtime.push(thread.clone());
+        }
+        self.vcpus.push(thread);
+        true
+    }
+
+    /// A thread with its CPUs; none where it has ended, or where there is no room for it.
+    fn seen(&mut self, dir: &str, tid: u32, stat: &TaskStat) -> Option<Thread> {
         if self.room == 0 || self.cpus > CPUS_LIMIT {
-            return std::mem::replace(&mut self.found.complete, false);
+            self.found.complete = false;
+            return None;
         }
         let allowed = match stat.immovable && stat.policy.is_none() {
             true => Fact::Absent,
-            false => match self.allowed(dir) {
-                Some(allowed) => allowed,
-                None => return false,
-            },
+            false => self.allowed(dir)?,
         };
         self.room -= 1;
         self.cpus += allowed.known().map_or(0, CpuSet::len);
-        let list = if stat.kernel { &mut self.found.kernel } else { &mut self.found.realtime };
-        list.push(Thread {
+        Some(Thread {
             tid,
             start: if stat.kernel { stat.start_ticks } else { 0 },
             comm: stat.comm.clone(),
@@ -218,8 +268,7 @@ impl Look<'_> {
             priority: stat.priority,
             allowed,
             immovable: stat.immovable,
-        });
-        true
+        })
     }
 
     /// The CPUs that a thread may run on; none if it has ended meanwhile.
@@ -242,6 +291,15 @@ impl Look<'_> {
         self.kept
             .insert(format!("{dir}/stat"), Access::File(reduced_stat(number, stat, threads).into_bytes()));
     }
+}
+
+/// Whether a thread is a CPU of a guest, by the names that QEMU (with debug-threads=on, as libvirt
+/// has it), cloud-hypervisor, Firecracker and crosvm give them.
+fn is_vcpu(comm: &str) -> bool {
+    let qemu = comm.strip_prefix("CPU ").and_then(|rest| rest.strip_suffix("/KVM"));
+    let others = ["vcpu", "fc_vcpu ", "crosvm_vcpu"];
+    let number = qemu.or_else(|| others.iter().find_map(|prefix| comm.strip_prefix(prefix)));
+    number.is_some_and(|number| task_number(number).is_some())
 }
 
 fn ended<T>(outcome: &Fact<T>) -> bool {

@@ -60,6 +60,10 @@ impl Machine {
                 self.change_cmdline(change);
             } else if let Some(name) = line.strip_prefix("program + ") {
                 self.start(name);
+            } else if let Some(guest) = line.strip_prefix("guest ") {
+                last = self.guest(guest);
+            } else if let Some(vcpu) = line.strip_prefix("vcpu ") {
+                self.vcpu(&last, vcpu);
             } else if let Some(path) = line.strip_suffix(" refused") {
                 self.remove(path);
                 self.insert(path, Access::Refused(libc::EACCES));
@@ -164,6 +168,40 @@ impl Machine {
     /// What is read of it.
     pub fn read(&self) -> Survey {
         survey(&MachineFiles::in_memory(self.answers.clone()), &survey_request())
+    }
+
+    /// Starts a program that runs a guest; its folder.
+    fn guest(&mut self, words: &str) -> String {
+        let [pid, name, cpus] = words.split(' ').collect::<Vec<_>>().try_into().expect("PID NAME CPUS");
+        let dir = format!("/proc/{pid}");
+        self.put_thread(&dir, name, 2, [0, 0], cpus);
+        dir
+    }
+
+    /// Starts a CPU of it.
+    fn vcpu(&mut self, guest: &str, words: &str) {
+        let words: Vec<&str> = words.split(' ').collect();
+        let policy = match words[2..] {
+            ["other"] => [0, 0],
+            ["fifo", priority] => [priority.parse().expect("a priority"), 1],
+            ["rr", priority] => [priority.parse().expect("a priority"), 2],
+            _ => panic!("no policy: {words:?}"),
+        };
+        let of_guest = format!("{guest}/task/");
+        let number = self.answers.keys().filter(|path| path.starts_with(&of_guest)).count() / 2;
+        let dir = format!("{of_guest}{}", words[0]);
+        self.put_thread(&dir, &format!("CPU {number}/KVM"), 1, policy, words[1]);
+    }
+
+    fn put_thread(&mut self, dir: &str, name: &str, threads: u32, policy: [u32; 2], cpus: &str) {
+        let tid = dir.rsplit('/').next().unwrap_or_default();
+        let [before, times, memory, after] = [6, 10, 17, 11].map(|count| " 0".repeat(count));
+        let [priority, policy] = policy;
+        let stat =
+            format!("{tid} ({name}) S{before}{times} {threads} 0 0{memory} {priority} {policy}{after}\n");
+        self.insert(&format!("{dir}/stat"), Access::File(stat.into_bytes()));
+        let status = format!("Cpus_allowed_list:\t{cpus}\n");
+        self.insert(&format!("{dir}/status"), Access::File(status.into_bytes()));
     }
 
     /// Starts a program: its name is all that counts.

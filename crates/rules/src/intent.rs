@@ -20,11 +20,13 @@ pub enum Profile {
     Audio,
     /// Real time inside a virtual machine, whose host is tuned elsewhere
     Guest,
+    /// The host of virtual machines with real-time work inside
+    KvmHost,
 }
 
 impl Keyword for Profile {
     const ALL: &'static [Profile] =
-        &[Profile::ControlLoop, Profile::BusyPoll, Profile::Audio, Profile::Guest];
+        &[Profile::ControlLoop, Profile::BusyPoll, Profile::Audio, Profile::Guest, Profile::KvmHost];
 
     fn name(self) -> &'static str {
         match self {
@@ -32,6 +34,7 @@ impl Keyword for Profile {
             Profile::BusyPoll => "busy-poll",
             Profile::Audio => "audio",
             Profile::Guest => "guest",
+            Profile::KvmHost => "kvm-host",
         }
     }
 
@@ -43,6 +46,7 @@ impl Keyword for Profile {
             Profile::BusyPoll => "One thread per CPU that never sleeps: packet processing, market data",
             Profile::Audio => "Sound: periods of milliseconds on a desktop's kernel",
             Profile::Guest => "Real time inside a virtual machine, whose host is tuned elsewhere",
+            Profile::KvmHost => "The host of virtual machines with real-time work inside",
         }
     }
 }

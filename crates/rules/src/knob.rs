@@ -96,8 +96,9 @@ impl Knob {
 /// Changes to a well-set machine (`crates/rules/src/base`) that show what a rule does.
 ///
 /// A line is `/path: text`, `| more text`, `/path refused`, `/path absent` (with all below it),
-/// `CONFIG_A=y`, `cmdline + word`, `cmdline - word`, `program + NAME` (it runs), `--profile NAME`
-/// or `--cpus LIST`.
+/// `CONFIG_A=y`, `cmdline + word`, `cmdline - word`, `program + NAME` (it runs), `guest PID NAME
+/// CPUS` with `vcpu TID CPUS other` or `vcpu TID CPUS fifo PRIORITY` behind it, `--profile NAME` or
+/// `--cpus LIST`.
 pub struct Examples {
     /// After these it fails.
     pub fires: &'static str,

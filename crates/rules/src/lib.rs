@@ -43,6 +43,7 @@ pub mod setting;
 mod tests;
 pub mod unknown;
 pub mod view;
+mod virtual_cpus;
 #[cfg(test)]
 mod without_running;
 pub mod words;

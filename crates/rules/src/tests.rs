@@ -237,11 +237,14 @@ fn a_remedy_lasts_as_long_as_stated() {
 const WORDS_ALONE: &[(&str, AdviceReason)] = &[
     ("cgroup-cpuset", AdviceReason::Choice),
     ("clocksource", AdviceReason::Machine),
+    ("co-kernel", AdviceReason::Choice),
     ("container-managers", AdviceReason::Program),
     ("core-types", AdviceReason::Machine),
     ("cpu-frequency-support", AdviceReason::Kernel),
     ("cpu-quota", AdviceReason::Program),
     ("cpuset-partition", AdviceReason::Choice),
+    ("emulator-threads", AdviceReason::Threads),
+    ("firmware-random", AdviceReason::Kernel),
     ("firmware-updates", AdviceReason::Program),
     ("graphics-drivers", AdviceReason::Machine),
     ("group-placement", AdviceReason::Program),
@@ -249,6 +252,7 @@ const WORDS_ALONE: &[(&str, AdviceReason)] = &[
     ("housekeeping-left", AdviceReason::Choice),
     ("idle-injection", AdviceReason::Program),
     ("isolation-lists", AdviceReason::Choice),
+    ("kvm-periodic-work", AdviceReason::Program),
     ("locked-memory-limit", AdviceReason::Program),
     ("memory-nodes", AdviceReason::Machine),
     ("parameter-conflicts", AdviceReason::Choice),
@@ -266,6 +270,8 @@ const WORDS_ALONE: &[(&str, AdviceReason)] = &[
     ("thermal-throttling", AdviceReason::Machine),
     ("tick-off", AdviceReason::Choice),
     ("unknown-parameters", AdviceReason::Choice),
+    ("vcpu-placement", AdviceReason::Threads),
+    ("vcpu-policy", AdviceReason::Threads),
     ("virtual-machine", AdviceReason::Machine),
 ];
 

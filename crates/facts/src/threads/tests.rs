@@ -57,6 +57,34 @@ fn told(text: &str) -> (Threads, BTreeMap<String, Access>) {
     (live.known().cloned().unwrap(), accesses)
 }
 
+#[test]
+fn a_guest_is_known_by_its_threads() {
+    let status = |cpus: &str| format!("\n| Name: x\n| Cpus_allowed_list:\t{cpus}");
+    let thread = |tid: u32, comm: &str, priority: u32, policy: u32, cpus: &str| {
+        let stat = stat(comm, 0, 3, priority, policy);
+        format!("/proc/600/task/{tid}/stat: {stat}\n/proc/600/task/{tid}/status:{}\n", status(cpus))
+    };
+    let text = format!(
+        "/proc/600/stat: {}\n/proc/600/status:{}\n{}{}{}/proc/self -> 500\n",
+        stat("qemu-kvm", 0, 4, 0, 0),
+        status("0-1"),
+        thread(601, "CPU 0/KVM", 0, 0, "0-3"),
+        thread(602, "CPU 1/KVM", 1, 1, "3"),
+        thread(603, "IO iothread1", 0, 0, "0-1"),
+    );
+    let (threads, accesses) = told(&text);
+    let [guest] = &threads.guests[..] else { panic!("{threads:?}") };
+    assert_eq!(short(&guest.emulator), ("qemu-kvm", 0, Some("0-1".into()), false));
+    let vcpus: Vec<_> = guest.vcpus.iter().map(short).collect();
+    let own = |comm, priority, cpus: &str| (comm, priority, Some(cpus.to_owned()), false);
+    assert_eq!(vcpus, [own("CPU 0/KVM", 0, "0-3"), own("CPU 1/KVM", 1, "3")]);
+    assert_eq!(threads.realtime.iter().map(short).collect::<Vec<_>>(), [own("CPU 1/KVM", 1, "3")]);
+    assert!(!accesses.contains_key("/proc/600/task/603/stat"));
+    for (comm, is) in [("CPU 12/KVM", true), ("CPU 0/TCG", false), ("CPU x/KVM", false), ("vcpu3", true)] {
+        assert_eq!(is_vcpu(comm), is, "{comm}");
+    }
+}
+
 fn short(thread: &Thread) -> (&str, u32, Option<String>, bool) {
     let allowed = thread.allowed.known().map(CpuSet::to_string);
     (&thread.comm, thread.priority, allowed, thread.immovable)

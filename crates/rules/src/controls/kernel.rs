@@ -3,7 +3,7 @@
 use super::Control;
 use super::accepted::Accepted;
 use crate::knobs::sources::{
-    DEADLINE, LOCKUP_WATCHDOGS, PARAMETERS, RT_GROUP, SCHED_DEBUG_C, SYSCTL_KERNEL, TIMEKEEPING,
+    DEADLINE, HALT_POLLING, LOCKUP_WATCHDOGS, PARAMETERS, RT_GROUP, SCHED_DEBUG_C, SYSCTL_KERNEL, TIMEKEEPING,
 };
 use model::setting::{Comparison, Risk};
 
@@ -186,6 +186,13 @@ pub(super) const ALL: &[Control] = &[
         risk: Risk::Medium,
         reason: "a name that is not offered is taken without an error, and nothing changes",
         source: TIMEKEEPING,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/sys/module/kvm/parameters/halt_poll_ns",
+        accepts: Accepted::Number(0, u32::MAX as i64),
+        reason: "nanoseconds; for guests that have no limit of their own",
+        source: HALT_POLLING,
         ..Control::DEFAULT
     },
 ];

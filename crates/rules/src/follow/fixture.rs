@@ -6,6 +6,7 @@ use crate::change::Change;
 use crate::fixture::Machine;
 use crate::parameters;
 use crate::setting::of_change;
+use facts::kbool::kbool;
 use facts::line::parse_cpus;
 use host::access::Access;
 use model::units::{Cpu, CpuSet};
@@ -162,7 +163,7 @@ fn booted_with(machine: &mut Machine, word: &str) {
         let path = format!("/sys/module/{module}/parameters/{parameter}");
         if let Some(was) = text(machine, &path) {
             let flag = matches!(was.as_str(), "Y" | "N");
-            let value = if flag { ["N", "Y"][usize::from(value != "0")] } else { value };
+            let value = if flag { ["N", "Y"][usize::from(kbool(value) != Some(false))] } else { value };
             let _ = write(machine, &path, value);
         }
     }

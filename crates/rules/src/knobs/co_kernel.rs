@@ -8,6 +8,7 @@ use crate::view::MachineView;
 use crate::words::{truncate, truncate_list};
 use facts::Fact;
 use facts::line::parse_line;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "co-kernel",
@@ -45,6 +46,7 @@ pub static KNOB: Knob = Knob {
         },
         Source { title: "Xenomai 3: documentation", url: "https://doc.xenomai.org/v3/html/README.INSTALL/" },
     ],
+    cures: &[SliceKind::Unexplained],
     reads: &[XENOMAI, EVL],
     facts: &["/proc/sys/kernel/version", "/boot/config-RELEASE", "/proc/cmdline"],
     judge,

@@ -8,7 +8,6 @@ use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::truncate_list;
-use facts::Fact;
 use facts::kbool::kbool;
 use model::slice::SliceKind;
 
@@ -44,12 +43,13 @@ pub static KNOB: Knob = Knob {
     ],
     cures: &[SliceKind::Thread, SliceKind::PageFault, SliceKind::LockContention],
     reads: &[STAT, RECLAIM, SORT],
-    facts: &["/boot/config-RELEASE", "/proc/PID/stat"],
+    facts: &["/boot/config-RELEASE", "/proc/PID/stat", "/sys/devices/system/cpu/online"],
     judge,
     examples: Examples {
         fires: "/sys/module/damon_stat/parameters/enabled: Y",
         silent: "/sys/module/damon_stat/parameters/enabled: N",
-        unknown: "/sys/module/damon_stat/parameters/enabled refused",
+        unknown: "CONFIG_DAMON=y
+                  /sys/module/damon_stat/parameters/enabled refused",
     },
     ..Knob::DEFAULT
 };
@@ -62,6 +62,8 @@ const MODULES: [(&str, &str); 3] =
     [("damon_stat", STAT), ("damon_reclaim", RECLAIM), ("damon_lru_sort", SORT)];
 
 fn judge(machine: &MachineView) -> Judged {
+    // That there are no parameters counts only where the rest of sysfs can be seen.
+    machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
     let flag = |text: &str| kbool(text.trim()).ok_or_else(|| "expected Y or N".to_owned());
     let read = MODULES.map(|(module, path)| (module, path, machine.parsed(path, flag)));
     let on: Vec<(&str, &str)> =
@@ -92,10 +94,7 @@ fn judge(machine: &MachineView) -> Judged {
     for (.., flag) in read {
         flag?;
     }
-    match &machine.survey.threads {
-        Fact::Known(threads) => require_complete(threads)?,
-        other => return Err(crate::unknown::unknown_from("/proc", other)),
-    }
+    require_complete(machine.known(&machine.survey.threads, "/proc")?)?;
     Ok(Judgement::pass("off"))
 }
 

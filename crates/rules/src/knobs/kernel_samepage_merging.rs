@@ -3,6 +3,7 @@
 use super::sources::KSM;
 use crate::change::Change;
 use crate::change::Persistence;
+use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::view::MachineView;
@@ -44,6 +45,12 @@ const RUN: &str = "/sys/kernel/mm/ksm/run";
 fn judge(machine: &MachineView) -> Judged {
     match machine.number_with_option(RUN, "KSM", "this kernel was built without it (CONFIG_KSM)")? {
         run @ (0 | 2) => Ok(Judgement::pass(run.to_string())),
+        1 if machine.has_profile(Profile::KvmHost) => {
+            Ok(Judgement::fail("1").severity(Severity::High).because(
+                "ksmd merges the memory of guests: the first write to a merged page leaves the guest for a \
+                 page fault and a copy, in whatever its CPU does at that moment",
+            ))
+        }
         1 => Ok(Judgement::fail("1")),
         other => Err(Judgement::unknown(format!("{RUN} is {other}, which means nothing that is known"))),
     }
@@ -58,6 +65,7 @@ mod tests {
     fn the_switch_decides() {
         check(&KNOB, "", "pass 0");
         check(&KNOB, "/sys/kernel/mm/ksm/run: 2", "pass 2");
+        check(&KNOB, "/sys/kernel/mm/ksm/run: 1\n--profile kvm-host", "fail high 1");
         check(&KNOB, "/sys/kernel/mm/ksm/run: 7", "unknown");
         check(&KNOB, "/sys/kernel/mm/ksm/run: on", "unknown");
         check(

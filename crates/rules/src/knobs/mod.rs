@@ -22,6 +22,7 @@ mod debug_parameters;
 mod default_irq_affinity;
 mod devfreq_governor;
 mod efi_runtime;
+mod emulator_threads;
 mod ext_server;
 mod fair_server;
 mod firmware_random;
@@ -46,6 +47,8 @@ mod kernel_thread_affinity;
 mod kernel_thread_priorities;
 mod kernel_tracing_support;
 mod kfence;
+mod kvm_halt_poll;
+mod kvm_periodic_work;
 mod laptop_mode;
 mod latency_tracers;
 mod lock_debugging;
@@ -103,6 +106,8 @@ mod tsc_watchdog;
 mod turbo;
 mod unevictable_compaction;
 mod unknown_parameters;
+mod vcpu_placement;
+mod vcpu_policy;
 mod virtual_machine;
 mod vmstat_interval;
 mod watchdog;
@@ -134,6 +139,7 @@ pub static ALL: &[&Knob] = &[
     &default_irq_affinity::KNOB,
     &devfreq_governor::KNOB,
     &efi_runtime::KNOB,
+    &emulator_threads::KNOB,
     &ext_server::KNOB,
     &fair_server::KNOB,
     &firmware_random::KNOB,
@@ -158,6 +164,8 @@ pub static ALL: &[&Knob] = &[
     &kernel_thread_priorities::KNOB,
     &kernel_tracing_support::KNOB,
     &kfence::KNOB,
+    &kvm_halt_poll::KNOB,
+    &kvm_periodic_work::KNOB,
     &laptop_mode::KNOB,
     &latency_tracers::KNOB,
     &lock_debugging::KNOB,
@@ -215,6 +223,8 @@ pub static ALL: &[&Knob] = &[
     &turbo::KNOB,
     &unevictable_compaction::KNOB,
     &unknown_parameters::KNOB,
+    &vcpu_placement::KNOB,
+    &vcpu_policy::KNOB,
     &virtual_machine::KNOB,
     &vmstat_interval::KNOB,
     &watchdog::KNOB,

@@ -70,6 +70,11 @@ fn judge(machine: &MachineView) -> Judged {
             "in a guest its work decides: judge with --profile control-loop or --profile busy-poll",
         ));
     }
+    if machine.has_profile(Profile::KvmHost) {
+        return Err(Judgement::not_applicable(
+            "on a host the work of its guests decides: --profile busy-poll for those that never sleep",
+        ));
+    }
     let facts = machine.facts();
     let online = machine.known(&facts.online, "/sys/devices/system/cpu/online")?;
     let (list, built) = match &facts.nohz_full {

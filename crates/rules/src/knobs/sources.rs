@@ -23,6 +23,8 @@ pub const FTRACE: &str = "https://docs.kernel.org/trace/ftrace.html";
 pub const GCOV: &str = "https://docs.kernel.org/dev-tools/gcov.html";
 /// Polling before a guest halts.
 pub const GUEST_POLLING: &str = "https://docs.kernel.org/virt/guest-halt-polling.html";
+/// Polling on the host before a guest's CPU sleeps.
+pub const HALT_POLLING: &str = "https://docs.kernel.org/virt/kvm/halt-polling.html";
 /// High resolution timers and dynamic ticks.
 pub const HIGHRES: &str = "https://docs.kernel.org/timers/highres.html";
 pub const HRTIMER_C: &str =
@@ -48,6 +50,8 @@ pub const KFENCE: &str = "https://docs.kernel.org/dev-tools/kfence.html";
 /// The memory leak detector.
 pub const KMEMLEAK: &str = "https://docs.kernel.org/dev-tools/kmemleak.html";
 pub const KSM: &str = "https://docs.kernel.org/admin-guide/mm/ksm.html";
+/// Guests with real-time work.
+pub const LIBVIRT_REALTIME: &str = "https://www.libvirt.org/kbase/kvm-realtime.html";
 pub const LOCKSTAT: &str = "https://docs.kernel.org/locking/lockstat.html";
 pub const LOCKUP_WATCHDOGS: &str = "https://docs.kernel.org/admin-guide/lockup-watchdogs.html";
 pub const MSI: &str = "https://docs.kernel.org/PCI/msi-howto.html";
@@ -109,5 +113,8 @@ pub const TRANSPARENT_HUGEPAGES: &str = "https://docs.kernel.org/admin-guide/mm/
 /// The time stamp counter, source.
 pub const TSC_C: &str =
     "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/arch/x86/kernel/tsc.c?h=v6.12";
+/// A profile for hosts of real-time guests.
+pub const TUNED_KVM: &str =
+    "https://github.com/redhat-performance/tuned/tree/master/profiles/realtime-virtual-host";
 pub const UCLAMP: &str = "https://docs.kernel.org/scheduler/sched-util-clamp.html";
 pub const WORKQUEUE: &str = "https://docs.kernel.org/core-api/workqueue.html";

@@ -3,6 +3,7 @@
 use super::sources::TRANSPARENT_HUGEPAGES;
 use crate::change::Change;
 use crate::change::Persistence;
+use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
@@ -21,7 +22,8 @@ pub static KNOB: Knob = Knob {
     rationale: "a page fault may clear or first make 2 MiB of memory, and khugepaged unmaps and \
                 copies memory that is in use, which interrupts every CPU that runs the program",
     detection: "The setting for all sizes, and those of single sizes where the kernel has them. \
-                PREEMPT_RT kernels cannot have huge pages of this kind.",
+                PREEMPT_RT kernels cannot have huge pages of this kind. With the profile kvm-host \
+                madvise fails too: QEMU asks so for the memory of guests.",
     side_effects: "More misses of the TLB in programs with much memory. Those that profit can ask \
                    for huge pages by madvise(2), or have hugetlbfs.",
     wanted: "madvise or never",
@@ -64,8 +66,28 @@ fn judge(machine: &MachineView) -> Judged {
         }
         return Err(Judgement::not_applicable("the kernel has no TRANSPARENT_HUGEPAGE"));
     };
+    if machine.has_profile(Profile::KvmHost) && all != "never" {
+        return Ok(of_host(&all));
+    }
     let whole = Ok(Judgement::fail_if(all == "always", all));
     Judgement::all([whole, sizes(machine)])
+}
+
+/// The judgement of a host of real-time guests, whose QEMU asks for them.
+fn of_host(all: &str) -> Judgement {
+    let judged = match all {
+        "madvise" => Judgement::fail("madvise, which QEMU asks with").severity(Severity::Low),
+        other => Judgement::fail(other),
+    };
+    let never =
+        Remedy::from(Change::write(ALL, "never")).persist(Change::cmdline_add("transparent_hugepage=never"));
+    judged
+        .wanted("never, and the guest's memory from hugetlbfs")
+        .because(
+            "QEMU asks for huge pages for all of a guest's memory: khugepaged and compaction move pages that \
+             a guest uses, which stops its CPUs for the time of a remapping",
+        )
+        .fix(never.note("give guests huge pages of hugetlbfs (<hugepages/> and <locked/> in libvirt)"))
 }
 
 /// Sizes that have a separate setting; `inherit` takes the global one.
@@ -114,6 +136,11 @@ mod tests {
             )
         };
         check(&KNOB, NEVER, "pass never");
+        check(&KNOB, &format!("{NEVER}\n--profile kvm-host"), "pass never");
+        let asked = "/sys/kernel/mm/transparent_hugepage/enabled: always [madvise] never";
+        check(&KNOB, asked, "pass madvise");
+        let of_host = format!("{asked}\n--profile kvm-host");
+        check(&KNOB, &of_host, "fail low madvise, which QEMU asks with");
         check(&KNOB, &format!("{NEVER}\n{}", size("2048kB", "always [inherit]")), "pass never");
         check(
             &KNOB,

@@ -1,0 +1,84 @@
+//! The other threads of a program that runs a real-time guest.
+
+use super::sources::LIBVIRT_REALTIME;
+use crate::change::{AdviceReason, Persistence};
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::remedy::Remedy;
+use crate::view::MachineView;
+use crate::virtual_cpus::{EMULATORS, allowed_of, guests, require_host};
+use crate::words::truncate_list;
+use model::slice::SliceKind;
+
+pub static KNOB: Knob = Knob {
+    id: "emulator-threads",
+    title: "emulator threads on the CPUs of guests",
+    description: "Beside the threads that are a guest's CPUs, QEMU has threads for devices, storage, migration \
+                  and the monitor, which are placed with its first one.",
+    rationale: "an emulator thread on the CPU of a guest's CPU takes time from it, or never runs behind one under \
+                SCHED_FIFO: then a device that the guest waits for does not answer",
+    detection: "The affinity of the first thread of each program that has threads named as CPUs of a guest. \
+                Threads that were placed by themselves (iothreads) are not seen, nor are vhost threads of \
+                the kernel. For the profile kvm-host.",
+    side_effects: "Emulated devices are served by the remaining CPUs.",
+    wanted: "the CPUs that keep house",
+    fix: || {
+        Remedy::advice(
+            AdviceReason::Threads,
+            "<emulatorpin cpuset='LIST'/> in the guest's <cputune> with the CPUs that keep house, or taskset \
+             -pc LIST PID",
+        )
+    },
+    severity: Severity::Medium,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Runtime,
+    unsettable: "which guests are real-time ones is their owner's to say",
+    sources: &[Source { title: "libvirt: KVM real time guest configuration", url: LIBVIRT_REALTIME }],
+    cures: &[SliceKind::Thread],
+    facts: &["/proc/PID/status", "/sys/devices/system/cpu/online"],
+    programs: EMULATORS,
+    judge,
+    examples: Examples {
+        fires: "--profile kvm-host
+                guest 90001 qemu-kvm 0-3
+                vcpu 90002 2 fifo 1",
+        silent: "--profile kvm-host
+                 guest 90001 qemu-kvm 0-1
+                 vcpu 90002 2 fifo 1",
+        unknown: "--profile kvm-host
+                  /proc refused",
+    },
+    ..Knob::DEFAULT
+};
+
+fn judge(machine: &MachineView) -> Judged {
+    require_host(machine)?;
+    machine.require_isolation()?;
+    let cpus = machine.cpus();
+    let (mut inside, mut outside) = (Vec::new(), Vec::new());
+    for guest in guests(machine)? {
+        let emulator = &guest.emulator;
+        let both = allowed_of(emulator)?.and(cpus);
+        let name = format!("{} ({})", emulator.comm, emulator.tid);
+        if both.is_empty() { outside.push(name) } else { inside.push(format!("{name} on {both}")) }
+    }
+    Ok(match inside.is_empty() {
+        true => Judgement::pass(format!("kept off: {}", truncate_list(outside))),
+        false => Judgement::fail(truncate_list(inside)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::fixture::check;
+
+    #[test]
+    fn the_first_thread_shows_where_the_others_go() {
+        let guest =
+            |cpus: &str| format!("--profile kvm-host\nguest 90001 qemu-kvm {cpus}\nvcpu 90002 2 fifo 1");
+        check(&KNOB, &guest("0-1"), "pass kept off: qemu-kvm (90001)");
+        check(&KNOB, &guest("1-2"), "fail medium qemu-kvm (90001) on 2");
+        check(&KNOB, "", "not-applicable it is for hosts of real-time guests: --profile kvm-host");
+    }
+}

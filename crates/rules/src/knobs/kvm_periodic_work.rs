@@ -1,0 +1,98 @@
+//! What KVM does to all CPUs of guests from time to time.
+
+use super::sources::{PARAMETERS, TUNED_KVM};
+use crate::change::{AdviceReason, Persistence};
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::remedy::Remedy;
+use crate::view::MachineView;
+use crate::virtual_cpus::require_host;
+use facts::kbool::kbool;
+use facts::line::parse_i64;
+use model::slice::SliceKind;
+
+pub static KNOB: Knob = Knob {
+    id: "kvm-periodic-work",
+    title: "periodic work of KVM",
+    description: "kvmclock_periodic_sync has a work item ask all CPUs of each guest to leave it every five \
+                  minutes; ple_gap has a guest's CPU leave it when it seems to spin for a lock, so that another \
+                  may run.",
+    rationale: "a guest's CPU that is asked to leave stops in whatever it does, and one that has a CPU of its own \
+                spins for nobody's sake when it hands it back",
+    detection: "The parameters of the modules kvm and kvm_intel, as TuneD's profile realtime-virtual-host sets \
+                them; kvm_amd's pause_filter_count is not judged. For the profile kvm-host.",
+    side_effects: "Without the periodic work the clocks of guests that change frequency may drift; without ple_gap \
+                   guests that share CPUs waste time on locks.",
+    wanted: "kvmclock_periodic_sync N, ple_gap 0",
+    fix: || {
+        Remedy::advice(
+            AdviceReason::Program,
+            "options kvm kvmclock_periodic_sync=N and options kvm_intel ple_gap=0 in /etc/modprobe.d, and load \
+             the modules anew",
+        )
+    },
+    severity: Severity::Low,
+    evidence: EvidenceKind::Practice,
+    disputed: "five minutes between two stops of microseconds show in long runs alone: `onbeat measure -D 1h` in \
+               the guest tells",
+    persistence: Persistence::Boot,
+    unsettable: "a module keeps what it was loaded with, and guests run on it",
+    sources: &[
+        Source { title: "TuneD: realtime-virtual-host", url: TUNED_KVM },
+        Source { title: "kernel: command line, kvm and kvm-intel", url: PARAMETERS },
+    ],
+    cures: &[SliceKind::Ipi, SliceKind::Unexplained],
+    reads: &[SYNC, GAP],
+    judge,
+    examples: Examples {
+        fires: "--profile kvm-host
+                /sys/module/kvm/parameters/kvmclock_periodic_sync: Y",
+        silent: "--profile kvm-host
+                 /sys/module/kvm/parameters/kvmclock_periodic_sync: N
+                 /sys/module/kvm_intel/parameters/ple_gap: 0",
+        unknown: "--profile kvm-host
+                  /sys/module/kvm/parameters/kvmclock_periodic_sync refused",
+    },
+    ..Knob::DEFAULT
+};
+
+const SYNC: &str = "/sys/module/kvm/parameters/kvmclock_periodic_sync";
+const GAP: &str = "/sys/module/kvm_intel/parameters/ple_gap";
+
+fn judge(machine: &MachineView) -> Judged {
+    require_host(machine)?;
+    let flag = |text: &str| kbool(text.trim()).ok_or_else(|| "expected Y or N".to_owned());
+    let (sync, gap) = (machine.parsed(SYNC, flag), machine.parsed(GAP, parse_i64));
+    let mut found = Vec::new();
+    if sync == Ok(Some(true)) {
+        found.push("kvmclock_periodic_sync Y".to_owned());
+    }
+    if let Ok(Some(gap @ 1..)) = gap {
+        found.push(format!("ple_gap {gap}"));
+    }
+    if !found.is_empty() {
+        return Ok(Judgement::fail(found.join(", ")));
+    }
+    match (sync?, gap?) {
+        (None, None) => Err(Judgement::not_applicable("KVM of x86 is not loaded")),
+        _ => Ok(Judgement::pass("off")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{GAP, KNOB, SYNC};
+    use crate::fixture::check;
+
+    #[test]
+    fn each_parameter_counts() {
+        let host = |text: &str| format!("--profile kvm-host\n{text}");
+        let both = format!("{SYNC}: Y\n{GAP}: 128");
+        check(&KNOB, &host(&both), "fail low kvmclock_periodic_sync Y, ple_gap 128");
+        check(&KNOB, &host(&format!("{SYNC} refused\n{GAP}: 128")), "fail low ple_gap 128");
+        check(&KNOB, &host(&format!("{SYNC}: N\n{GAP}: 0")), "pass off");
+        check(&KNOB, &host(&format!("{SYNC}: N")), "pass off");
+        check(&KNOB, &host(""), "not-applicable KVM of x86 is not loaded");
+        check(&KNOB, &both, "not-applicable");
+    }
+}
