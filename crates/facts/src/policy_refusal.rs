@@ -34,14 +34,14 @@ pub enum RefusalCause {
     SecurityModule,
 }
 
-/// What is known of why a process cannot take a real-time policy.
+/// The known causes for which a process cannot take a real-time policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyRefusal {
     /// Each of these refuses by itself.
     pub causes: Vec<RefusalCause>,
     /// A filter is there, and what it lets through does not show.
     pub perhaps_filter: bool,
-    /// What could not be read.
+    /// Texts that could not be read.
     pub unread: Vec<&'static str>,
 }
 
@@ -172,7 +172,7 @@ impl RefusalCause {
         }
     }
 
-    /// What helps against it.
+    /// The remedy against it.
     pub fn remedy(&self) -> String {
         const LIFTED: &str = "write -1 to /proc/sys/kernel/sched_rt_runtime_us";
         match self {

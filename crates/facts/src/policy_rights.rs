@@ -1,4 +1,4 @@
-//! What the kernel looks at before it lets a process take a real-time policy.
+//! The facts that the kernel looks at before it lets a process take a real-time policy.
 //!
 //! Source: `__sched_setscheduler()` and `user_check_sched_setscheduler()` of kernel/sched/syscalls.c
 //! (kernel/sched/core.c before 6.11), user_namespaces(7), and "CPU" of
@@ -14,7 +14,7 @@ use crate::whole;
 use host::MachineFiles;
 use model::fact::Fact;
 
-/// What decides whether a process may take a real-time policy.
+/// The facts that decide whether a process may take a real-time policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyRights {
     /// RLIMIT_RTPRIO.
@@ -22,18 +22,18 @@ pub struct PolicyRights {
     pub capabilities: Fact<Capabilities>,
     /// Mode of the filter of system calls: 0 for none.
     pub filter: Fact<u32>,
-    /// Whether its capabilities are those of the machine, and not of a user namespace.
+    /// True if its capabilities are those of the machine, and not of a user namespace.
     pub initial_users: Fact<bool>,
     /// The control group that has a budget of its own; absent for the machine's uppermost.
     pub group: Fact<BudgetGroup>,
 }
 
-/// What the kernel's settings add to it.
+/// The settings of the kernel that add to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BudgetSettings {
-    /// What real-time tasks may take in all; below 0 no group's budget holds.
+    /// The time that real-time tasks may take in all; below 0 no group's budget holds.
     pub rt_runtime_us: Fact<i64>,
-    /// Whether the kernel gives budgets to groups.
+    /// True if the kernel gives budgets to groups.
     pub has_budgets: Fact<bool>,
 }
 
@@ -73,12 +73,12 @@ pub fn read_policy_rights(host: &MachineFiles, dir: &str) -> PolicyRights {
             Fact::Absent if status.known().is_some() => Fact::Known(true),
             map => map.map(|text| is_initial(&text)),
         },
-        filter: status.parse(|text| parse_filter(&text)),
+        filter: status.then(|text| parse_filter(&text)),
         group,
     }
 }
 
-/// Whether a kernel gives budgets of real-time execution to control groups: by its configuration
+/// Tells whether a kernel gives budgets of real-time execution to control groups: by its configuration
 /// and, where that leaves it to them, the words of its command line; none where it takes those and
 /// they are not known.
 pub fn has_group_budgets(config: &Kconfig, words: Option<&Cmdline>) -> Option<bool> {
@@ -137,14 +137,13 @@ fn budget_group(host: &MachineFiles, groups: &Cgroups) -> Fact<BudgetGroup> {
 }
 
 /// The mode of the filter out of `/proc/PID/status`; kernels without filters have no such line.
-fn parse_filter(text: &str) -> Result<u32, String> {
+fn parse_filter(text: &str) -> Fact<u32> {
     let line = text.lines().find_map(|line| line.strip_prefix("Seccomp:"));
-    line.map_or(Ok(0), |mode| {
-        mode.trim().parse().map_err(|_| "expected a number after 'Seccomp:'".to_owned())
-    })
+    let mode = line.map_or(Ok(0), |mode| mode.trim().parse());
+    mode.map_or(Fact::Malformed("expected a number after 'Seccomp:'".to_owned()), Fact::Known)
 }
 
-/// Whether `uid_map` is that of the machine itself: all users, each as itself, in one line.
+/// Tells whether `uid_map` is that of the machine itself: all users, each as itself, in one line.
 fn is_initial(text: &str) -> bool {
     text.split_whitespace().eq(["0", "0", "4294967295"])
 }

@@ -43,7 +43,7 @@ pub struct Survey {
     pub swaps: Fact<Swaps>,
     /// The priorities and locked memory that logins grant.
     pub limits_conf: Fact<LimitsConf>,
-    /// What decides whether a program beside onbeat may take a real-time policy.
+    /// The facts that decide whether a program in its control group may take a real-time policy.
     pub rights: PolicyRights,
     /// The CPUs on which the timer of the lockup detectors is armed; absent where it was not looked
     /// for.

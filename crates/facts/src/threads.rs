@@ -31,7 +31,7 @@ pub struct Threads {
     /// The threads of programs that have a real-time policy, by name.
     pub realtime: Vec<Thread>,
     /// The virtual machines that run, by the names of their threads.
-    pub guests: Vec<Guest>,
+    pub guests: Vec<GuestThreads>,
     /// Those of the requested programs that run.
     pub programs: BTreeSet<String>,
     /// Programs that were asked for and that a capture was not asked for: whether they run is not
@@ -44,7 +44,7 @@ pub struct Threads {
 
 /// A program that runs a virtual machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Guest {
+pub struct GuestThreads {
     /// Its first thread, by which its others that are no CPUs of the guest are placed.
     pub emulator: Thread,
     /// The threads that are CPUs of the guest, whatever their policy.
@@ -159,7 +159,7 @@ impl Look<'_> {
         let vcpus = std::mem::take(&mut self.vcpus);
         let emulator = if vcpus.is_empty() { None } else { self.seen(dir, pid, &stat) };
         let emulates = emulator.is_some();
-        self.found.guests.extend(emulator.map(|emulator| Guest { emulator, vcpus }));
+        self.found.guests.extend(emulator.map(|emulator| GuestThreads { emulator, vcpus }));
         if !asked && !told && !emulates {
             // Only its threads are of interest: its name is not needed.
             stat = TaskStat { comm: String::new(), policy: None, priority: 0, immovable: false, ..stat };
@@ -293,7 +293,7 @@ impl Look<'_> {
     }
 }
 
-/// Whether a thread is a CPU of a guest, by the names that QEMU (with debug-threads=on, as libvirt
+/// Tells a thread that is a CPU of a guest, by the names that QEMU (with debug-threads=on, as libvirt
 /// has it), cloud-hypervisor, Firecracker and crosvm give them.
 fn is_vcpu(comm: &str) -> bool {
     let qemu = comm.strip_prefix("CPU ").and_then(|rest| rest.strip_suffix("/KVM"));

@@ -6,7 +6,7 @@ use crate::judgement::Judgement;
 use crate::kernel_threads::require_complete;
 use crate::unknown::unknown_from;
 use crate::view::MachineView;
-use facts::threads::{Guest, Thread};
+use facts::threads::{GuestThreads, Thread};
 use model::units::CpuSet;
 
 /// Programs that run guests, by the names that the kernel cuts; some name their threads so that
@@ -23,14 +23,14 @@ pub const EMULATORS: &[&str] = &[
 
 /// Returns early unless the machine is a host of real-time guests.
 pub fn require_host(machine: &MachineView) -> Result<(), Judgement> {
-    match machine.has_profile(Profile::KvmHost) {
-        true => Ok(()),
-        false => Err(Judgement::not_applicable("it is for hosts of real-time guests: --profile kvm-host")),
+    if machine.has_profile(Profile::KvmHost) {
+        return Ok(());
     }
+    Err(Judgement::not_applicable("it is for hosts of real-time guests: --profile kvm-host"))
 }
 
 /// The guests that run; unknown where one may be that does not show.
-pub fn guests<'a>(machine: &MachineView<'a>) -> Result<&'a [Guest], Judgement> {
+pub fn guests<'a>(machine: &MachineView<'a>) -> Result<&'a [GuestThreads], Judgement> {
     require_host(machine)?;
     let threads = machine.known(&machine.survey.threads, "/proc")?;
     let running = running_programs(machine.survey, EMULATORS);
@@ -56,6 +56,6 @@ pub fn allowed_of<'a>(thread: &'a Thread) -> Result<&'a CpuSet, Judgement> {
 }
 
 /// A CPU of a guest as it is named together with others: `CPU 1/KVM of qemu-kvm (602)`.
-pub fn name_of(guest: &Guest, vcpu: &Thread) -> String {
+pub fn name_of(guest: &GuestThreads, vcpu: &Thread) -> String {
     format!("{} ({}, {})", vcpu.comm, guest.emulator.comm, vcpu.tid)
 }

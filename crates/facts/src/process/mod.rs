@@ -49,7 +49,7 @@ pub struct ProcessFacts {
     /// Whether its calls have the numbers of onbeat's own, and so their names.
     pub own_numbers: Fact<bool>,
     pub limits: Fact<Limits>,
-    /// What decides whether its threads may take a real-time policy.
+    /// The facts that decide whether its threads may take a real-time policy.
     pub rights: PolicyRights,
     /// What its memory consists of, in the order of addresses, as of the window's end.
     pub mappings: Fact<Vec<MemoryMapping>>,

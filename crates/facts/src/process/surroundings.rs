@@ -29,7 +29,7 @@ pub struct Surroundings {
     pub fair_servers: Fact<Vec<FairServer>>,
     pub release: Fact<String>,
     pub group_scheduling: Fact<bool>,
-    /// What decides about budgets of control groups.
+    /// The settings about budgets of control groups.
     pub budgets: BudgetSettings,
     /// The real-time threads of the machine but those of the process.
     pub others: Fact<Vec<OtherThread>>,

@@ -1,4 +1,4 @@
-//! A second kernel beside Linux: Xenomai, EVL, and the interrupt pipeline below them.
+//! A second kernel next to Linux: Xenomai, EVL, and the interrupt pipeline below them.
 
 use crate::change::{AdviceReason, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
@@ -12,23 +12,26 @@ use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "co-kernel",
-    title: "a co-kernel beside Linux",
-    description: "Xenomai (Cobalt) and EVL run threads of their own ahead of Linux, on an interrupt pipeline: \
-                  Dovetail, whose kernels have IRQPIPE in their version, or the older I-pipe. PREEMPT_RT \
-                  cannot be built with it.",
-    rationale: "what the rules say of real-time threads, priorities, throttling, interrupt threads and the model \
-                of preemption is about the Linux side (in-band): threads of the co-kernel (out-of-band) come \
-                before all of that, and what measures on the Linux side does not see their latency",
-    detection: "/proc/xenomai/version, the class evl in sysfs, IRQPIPE in the kernel's version, and EVL, XENOMAI, \
-                DOVETAIL and IPIPE in its configuration. Of the co-kernel's own settings nothing is read.",
-    side_effects: "Rules about the hardware hold for both sides: idle states, frequencies, firmware, shared \
-                   caches and cores, links that sleep; so does keeping the rest of Linux off a CPU.",
+    title: "a co-kernel next to Linux",
+    description: "Xenomai (Cobalt) and EVL run threads of their own ahead of Linux, on an interrupt \
+                  pipeline: Dovetail, whose kernels have IRQPIPE in their version, or the older I-pipe. \
+                  PREEMPT_RT cannot be built with it.",
+    rationale: "what the rules say of real-time threads, priorities, throttling, interrupt threads and \
+                the model of preemption is about the Linux side (in-band): threads of the co-kernel \
+                (out-of-band) come before all of that, and what measures on the Linux side does not see \
+                their latency",
+    detection: "/proc/xenomai/version, the class evl in sysfs, IRQPIPE in the kernel's version, and EVL, \
+                XENOMAI, DOVETAIL and IPIPE in its configuration. Of the co-kernel's own settings \
+                nothing is read.",
+    side_effects: "Rules about the hardware hold for both sides: idle states, frequencies, firmware, \
+                   shared caches and cores, links that sleep; so does keeping the rest of Linux off a \
+                   CPU.",
     wanted: "the rules read as being about the Linux side",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "measure the co-kernel with its own tools (latmus of EVL, latency of Xenomai), whose results `onbeat \
-             import` does not take; measure and hunt here for what runs in-band",
+            "measure the co-kernel with its own tools (latmus of EVL, latency of Xenomai), whose results \
+             `onbeat import` does not take; measure and hunt here for what runs in-band",
         )
     },
     severity: Severity::Info,

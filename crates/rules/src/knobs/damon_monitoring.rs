@@ -14,20 +14,20 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "damon-monitoring",
     title: "monitoring of memory accesses (DAMON)",
-    description: "A thread kdamond.N samples which pages are used: it clears their accessed bits and looks \
-                  later whether they were set again, each 5 ms to 10 s. From 6.17 on DAMON_STAT does that for \
-                  all memory, and distributions have it on by default; DAMON_RECLAIM and DAMON_LRU_SORT act on \
-                  what it finds.",
-    rationale: "the thread wakes up to 200 times a second on whatever CPU it may use and takes locks of the \
-                memory that it looks at; what it reclaims is faulted in again",
-    detection: "The parameters enabled of damon_stat, damon_reclaim and damon_lru_sort, for root alone, and \
-                threads called kdamond, which whoever has the interface in sysfs can start as well.",
+    description: "A thread kdamond.N samples which pages are used: it clears their accessed bits and \
+                  looks later whether they were set again, each 5 ms to 10 s. From 6.17 on DAMON_STAT \
+                  does that for all memory, and distributions have it on by default; DAMON_RECLAIM and \
+                  DAMON_LRU_SORT act on what it finds.",
+    rationale: "the thread wakes up to 200 times a second on whatever CPU it may use and takes locks of \
+                the memory that it looks at; what it reclaims is faulted in again",
+    detection: "The parameters enabled of damon_stat, damon_reclaim and damon_lru_sort, for root alone, \
+                and threads called kdamond, which can be started through sysfs as well.",
     side_effects: "Statistics of idle memory, or proactive reclaim, are missing.",
     wanted: "off",
     fix: || {
         Remedy::advice(
             AdviceReason::Program,
-            "see who started it (/sys/kernel/mm/damon/admin/kdamonds), and echo off into the file state there",
+            "find what started it (/sys/kernel/mm/damon/admin/kdamonds), and write off to state there",
         )
     },
     severity: Severity::Low,
@@ -38,7 +38,7 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: DAMON_STAT, monitoring accuracy and overhead", url: DAMON_STAT },
         Source {
             title: "kernel source: mm/damon/Kconfig, DAMON_STAT_ENABLED_DEFAULT",
-            url: "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/mm/damon/Kconfig?h=v6.17",
+            url: "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/mm/damon/Kconfig",
         },
     ],
     cures: &[SliceKind::Thread, SliceKind::PageFault, SliceKind::LockContention],

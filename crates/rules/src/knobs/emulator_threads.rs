@@ -13,20 +13,20 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "emulator-threads",
     title: "emulator threads on the CPUs of guests",
-    description: "Beside the threads that are a guest's CPUs, QEMU has threads for devices, storage, migration \
-                  and the monitor, which are placed with its first one.",
-    rationale: "an emulator thread on the CPU of a guest's CPU takes time from it, or never runs behind one under \
-                SCHED_FIFO: then a device that the guest waits for does not answer",
-    detection: "The affinity of the first thread of each program that has threads named as CPUs of a guest. \
-                Threads that were placed by themselves (iothreads) are not seen, nor are vhost threads of \
-                the kernel. For the profile kvm-host.",
+    description: "Apart from the threads that are a guest's CPUs, QEMU has threads for devices, storage, \
+                  migration and the monitor, which are placed with its first one.",
+    rationale: "an emulator thread on the CPU of a guest's CPU takes time from it, or never runs behind \
+                one under SCHED_FIFO: then a device that the guest waits for does not answer",
+    detection: "The affinity of the first thread of each program that has threads named as CPUs of a \
+                guest. Threads that were placed by themselves (iothreads) are not seen, nor are vhost \
+                threads of the kernel. For the profile kvm-host.",
     side_effects: "Emulated devices are served by the remaining CPUs.",
     wanted: "the CPUs that keep house",
     fix: || {
         Remedy::advice(
             AdviceReason::Threads,
-            "<emulatorpin cpuset='LIST'/> in the guest's <cputune> with the CPUs that keep house, or taskset \
-             -pc LIST PID",
+            "<emulatorpin cpuset='LIST'/> in the guest's <cputune> with the CPUs that keep house, or \
+             taskset -pc LIST PID",
         )
     },
     severity: Severity::Medium,
@@ -62,10 +62,10 @@ fn judge(machine: &MachineView) -> Judged {
         let name = format!("{} ({})", emulator.comm, emulator.tid);
         if both.is_empty() { outside.push(name) } else { inside.push(format!("{name} on {both}")) }
     }
-    Ok(match inside.is_empty() {
-        true => Judgement::pass(format!("kept off: {}", truncate_list(outside))),
-        false => Judgement::fail(truncate_list(inside)),
-    })
+    if inside.is_empty() {
+        return Ok(Judgement::pass(format!("kept off: {}", truncate_list(outside))));
+    }
+    Ok(Judgement::fail(truncate_list(inside)))
 }
 
 #[cfg(test)]

@@ -13,23 +13,26 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "firmware-random",
     title: "random numbers from firmware",
-    description: "The kernel's thread hwrng reads the generator in rng_current, about once a minute, and so \
-                  does whoever reads /dev/hwrng. That of OP-TEE, that of the Arm firmware (smccc_trng) and \
-                  that of a TPM are no registers: each read is a call of firmware, or a command to another \
-                  chip on a slow bus.",
-    rationale: "while the secure world runs, the CPU takes no interrupt of Linux, whatever its priority; a \
-                TPM in firmware stops more than one CPU, and one on a bus keeps the reading CPU waiting",
-    detection: "The name in rng_current, and rng_quality: with 0 the kernel does not ask by itself. A generator \
-                of registers (of the chip, of a processor) and that of virtio, which asks the host, pass. \
-                Who reads /dev/hwrng is not seen.",
-    side_effects: "The kernel's own generator is seeded by interrupts and the processor's instruction alone: \
-                   enough where there is such an instruction, and fewer sources on boards without one.",
+    description: "The kernel's thread hwrng reads the generator in rng_current, about once a minute, and \
+                  so do programs that read /dev/hwrng. That of OP-TEE, that of the Arm firmware \
+                  (smccc_trng) and that of a TPM are no registers: each read is a call of firmware, or a \
+                  command to another chip on a slow bus.",
+    rationale: "while the secure world runs, the CPU takes no interrupt of Linux, whatever its priority; \
+                a TPM in firmware stops more than one CPU, and one on a bus keeps the reading CPU \
+                waiting",
+    detection: "The name in rng_current, and rng_quality: with 0 the kernel does not ask by itself. A \
+                generator of registers (of the chip, of a processor) and that of virtio, which asks the \
+                host, pass. Who reads /dev/hwrng is not seen.",
+    side_effects: "The kernel's own generator is seeded by interrupts and the processor's instruction \
+                   alone: enough where there is such an instruction, and fewer sources on boards without \
+                   one.",
     wanted: "a generator of the chip, or none",
     fix: || {
         Remedy::advice(
             AdviceReason::Kernel,
-            "have the kernel not ask it: echo 0 >/sys/class/misc/hw_random/rng_quality, or a kernel without \
-             its driver; for OP-TEE, give the chip's generator to Linux and build OP-TEE with its PRNG",
+            "have the kernel not ask it: echo 0 >/sys/class/misc/hw_random/rng_quality, or a kernel \
+             without its driver; for OP-TEE, give the chip's generator to Linux and build OP-TEE with \
+             its PRNG",
         )
         .with_persistence(Persistence::Runtime)
     },
@@ -66,7 +69,7 @@ const CURRENT: &str = "/sys/class/misc/hw_random/rng_current";
 const QUALITY: &str = "/sys/class/misc/hw_random/rng_quality";
 const AVAILABLE: &str = "/sys/class/misc/hw_random/rng_available";
 
-/// Who answers, and how much that costs; none for registers, and for virtio.
+/// The one that answers, and the severity of that; none for registers, and for virtio.
 ///
 /// Names as in drivers/char/hw_random/{optee-rng,arm_smccc_trng}.c and drivers/char/tpm/tpm-chip.c.
 fn firmware(name: &str) -> Option<(&'static str, Severity)> {

@@ -1,6 +1,6 @@
 //! Interrupts that nobody handles: the search for whose they are.
 
-use super::sources::PARAMETERS;
+use super::sources::{PARAMETERS, SPURIOUS_C};
 use super::unsettable;
 use crate::change::{Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
@@ -12,15 +12,16 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "irq-polling",
     title: "polling of interrupt handlers",
-    description: "With irqfixup an interrupt that no handler takes is offered to the handlers of all others; \
-                  with irqpoll timer interrupts offer them as well. Both are for machines with broken \
-                  routing, and kernels of crash dumps.",
-    rationale: "handlers of all devices run one after the other, with interrupts off, though their devices have \
-                asked for nothing",
-    detection: "irqpoll, irqfixup and spurious.irqfixup= on the command line, and the parameter as it is now. \
-                PREEMPT_RT ignores the words.",
-    side_effects: "A device whose interrupts come in wrongly stops working: the kernel's log then says that \
-                   nobody cared for an interrupt, and which; another driver, slot, or firmware helps.",
+    description: "With irqfixup an interrupt that no handler takes is offered to the handlers of all \
+                  others; with irqpoll timer interrupts offer them as well. Both are for machines with \
+                  broken routing, and kernels of crash dumps.",
+    rationale: "handlers of all devices run one after the other, with interrupts off, though their \
+                devices have asked for nothing",
+    detection: "irqpoll, irqfixup and spurious.irqfixup= on the command line, and the present value of \
+                the parameter. PREEMPT_RT ignores the words.",
+    side_effects: "A device whose interrupts come in wrongly stops working: the kernel's log then says \
+                   that an interrupt was not handled, and which; another driver, slot, or firmware \
+                   helps.",
     wanted: "not given",
     fix: || Change::cmdline_remove("irqpoll").into(),
     severity: Severity::Medium,
@@ -29,10 +30,7 @@ pub static KNOB: Knob = Knob {
     unsettable: unsettable::BOOT,
     sources: &[
         Source { title: "kernel: command line, irqpoll and irqfixup", url: PARAMETERS },
-        Source {
-            title: "kernel source: kernel/irq/spurious.c, try_misrouted_irq()",
-            url: "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/irq/spurious.c?h=v6.12",
-        },
+        Source { title: "kernel source: kernel/irq/spurious.c, try_misrouted_irq()", url: SPURIOUS_C },
     ],
     cures: &[SliceKind::Irq, SliceKind::IrqsOff],
     reads: &[NOW],

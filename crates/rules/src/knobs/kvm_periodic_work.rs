@@ -1,4 +1,4 @@
-//! What KVM does to all CPUs of guests from time to time.
+//! Periodic work of KVM on all CPUs of guests.
 
 use super::sources::{PARAMETERS, TUNED_KVM};
 use crate::change::{AdviceReason, Persistence};
@@ -14,27 +14,28 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "kvm-periodic-work",
     title: "periodic work of KVM",
-    description: "kvmclock_periodic_sync has a work item ask all CPUs of each guest to leave it every five \
-                  minutes; ple_gap has a guest's CPU leave it when it seems to spin for a lock, so that another \
-                  may run.",
-    rationale: "a guest's CPU that is asked to leave stops in whatever it does, and one that has a CPU of its own \
-                spins for nobody's sake when it hands it back",
-    detection: "The parameters of the modules kvm and kvm_intel, as TuneD's profile realtime-virtual-host sets \
-                them; kvm_amd's pause_filter_count is not judged. For the profile kvm-host.",
-    side_effects: "Without the periodic work the clocks of guests that change frequency may drift; without ple_gap \
-                   guests that share CPUs waste time on locks.",
+    description: "kvmclock_periodic_sync has a work item ask all CPUs of each guest to leave it every \
+                  five minutes; ple_gap has a guest's CPU leave it when it seems to spin for a lock, so \
+                  that another may run.",
+    rationale: "a guest's CPU that is asked to leave stops in whatever it does, and one that shares its \
+                CPU with no other gains nothing when it hands it back",
+    detection: "The parameters of the modules kvm and kvm_intel, as TuneD's profile \
+                realtime-virtual-host sets them; kvm_amd's pause_filter_count is not judged. For the \
+                profile kvm-host.",
+    side_effects: "Without the periodic work the clocks of guests that change frequency may drift; \
+                   without ple_gap guests that share CPUs waste time on locks.",
     wanted: "kvmclock_periodic_sync N, ple_gap 0",
     fix: || {
         Remedy::advice(
             AdviceReason::Program,
-            "options kvm kvmclock_periodic_sync=N and options kvm_intel ple_gap=0 in /etc/modprobe.d, and load \
-             the modules anew",
+            "options kvm kvmclock_periodic_sync=N and options kvm_intel ple_gap=0 in /etc/modprobe.d, \
+             and load the modules anew",
         )
     },
     severity: Severity::Low,
     evidence: EvidenceKind::Practice,
-    disputed: "five minutes between two stops of microseconds show in long runs alone: `onbeat measure -D 1h` in \
-               the guest tells",
+    disputed: "five minutes between two stops of microseconds show in long runs alone: `onbeat measure \
+               -D 1h` in the guest tells",
     persistence: Persistence::Boot,
     unsettable: "a module keeps what it was loaded with, and guests run on it",
     sources: &[

@@ -102,6 +102,9 @@ pub const SLAB: &str = "https://docs.kernel.org/admin-guide/mm/slab.html";
 /// Its source: what reading /proc/slabinfo does.
 pub const SLUB_SOURCE: &str =
     "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/mm/slub.c?h=v6.12";
+/// Interrupts that no handler takes, source.
+pub const SPURIOUS_C: &str =
+    "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/irq/spurious.c";
 pub const SYSCTL_KERNEL: &str = "https://docs.kernel.org/admin-guide/sysctl/kernel.html";
 pub const SYSCTL_VM: &str = "https://docs.kernel.org/admin-guide/sysctl/vm.html";
 /// Files of the machine check code.

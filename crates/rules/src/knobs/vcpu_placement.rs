@@ -16,20 +16,20 @@ use model::units::Cpu;
 pub static KNOB: Knob = Knob {
     id: "vcpu-placement",
     title: "places of a guest's CPUs",
-    description: "A thread that is a CPU of a guest runs where its affinity lets it: moved between CPUs it finds \
-                  cold caches, and two on one CPU wait for each other.",
-    rationale: "a guest whose CPU is moved, or waits for another guest's, stands still, and its own tasks cannot \
-                know",
-    detection: "The affinity of the threads called CPU N/KVM, vcpuN, fc_vcpu N and crosvm_vcpuN next to the CPUs \
-                that are set apart: those that may run there have one CPU each, and it is no other's. For the \
-                profile kvm-host.",
+    description: "A thread that is a CPU of a guest runs where its affinity lets it: moved between CPUs \
+                  it finds cold caches, and two on one CPU wait for each other.",
+    rationale: "a guest whose CPU is moved, or waits for another guest's, stands still, and its own \
+                tasks cannot know",
+    detection: "The affinity of the threads called CPU N/KVM, vcpuN, fc_vcpu N and crosvm_vcpuN next to \
+                the CPUs that are set apart: those that may run there have one CPU each, and share it \
+                with no other. For the profile kvm-host.",
     side_effects: "A CPU per CPU of a real-time guest, which nothing else can use.",
     wanted: "one CPU of those set apart for each",
     fix: || {
         Remedy::advice(
             AdviceReason::Threads,
-            "<vcpupin vcpu='N' cpuset='CPU'/> in the guest's <cputune>, or taskset -pc CPU TID, with another \
-             CPU for each",
+            "<vcpupin vcpu='N' cpuset='CPU'/> in the guest's <cputune>, or taskset -pc CPU TID, with \
+             another CPU for each",
         )
     },
     severity: Severity::High,
@@ -82,7 +82,7 @@ fn judge(machine: &MachineView) -> Judged {
         let words = format!("no CPU of a guest is bound to {}", cpu_list(cpus));
         return Ok(Judgement::fail(words).severity(Severity::Medium));
     }
-    Ok(Judgement::pass(format!("{} bound, each to a CPU of its own", bound.len())))
+    Ok(Judgement::pass(format!("{} bound, each to another CPU", bound.len())))
 }
 
 #[cfg(test)]
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn each_has_a_cpu_of_its_own() {
         let own = format!("{HOST}\nvcpu 90002 2 fifo 1\nvcpu 90003 3 fifo 1");
-        check(&KNOB, &own, "pass 2 bound, each to a CPU of its own");
+        check(&KNOB, &own, "pass 2 bound, each to another CPU");
         let loose = format!("{HOST}\nvcpu 90002 2 fifo 1\nvcpu 90003 0-3 other");
         check(&KNOB, &loose, "fail high not bound to one CPU: CPU 1/KVM (qemu-kvm, 90003) on 0-3");
         let one = format!("{HOST}\nvcpu 90002 2 fifo 1\nvcpu 90003 2 fifo 1");

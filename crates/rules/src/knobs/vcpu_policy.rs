@@ -16,21 +16,21 @@ pub static KNOB: Knob = Knob {
     title: "policy of a guest's CPUs",
     description: "Each CPU of a guest is a thread of the host. Under SCHED_OTHER it shares its CPU with \
                   whatever else runs there; under SCHED_FIFO only what is more urgent comes before it.",
-    rationale: "a guest's real-time task is no more urgent than the host's thread that it runs on: while that \
-                waits, everything in the guest does",
-    detection: "The policy and priority of the threads called CPU N/KVM (QEMU, with debug-threads=on as libvirt \
-                has it), vcpuN, fc_vcpu N and crosvm_vcpuN that may run on the CPUs that matter and nowhere \
-                else; those of other guests may stay as they are. Which of them a guest uses for its \
-                real-time tasks does not show. For the profile kvm-host.",
-    side_effects: "A guest that computes without a pause keeps the host's ordinary threads off that CPU for good: \
-                   it must have nothing else to do. From the priority of the host's interrupt threads on, 50, it \
-                   stops these, too.",
+    rationale: "a guest's real-time task is not more urgent than the host's thread that it runs on: while \
+                that waits, everything in the guest does",
+    detection: "The policy and priority of the threads called CPU N/KVM (QEMU, with debug-threads=on as \
+                libvirt has it), vcpuN, fc_vcpu N and crosvm_vcpuN that may run on the CPUs that matter \
+                and nowhere else; those of other guests may stay as they are. Which of them a guest uses \
+                for its real-time tasks does not show. For the profile kvm-host.",
+    side_effects: "A guest that computes without a pause keeps the host's ordinary threads off that CPU \
+                   for good: it must have nothing else to do. From the priority of the host's interrupt \
+                   threads on, 50, it stops these, too.",
     wanted: "SCHED_FIFO, of priority 1 as a rule, and below 50",
     fix: || {
         Remedy::advice(
             AdviceReason::Threads,
-            "<vcpusched vcpus='LIST' scheduler='fifo' priority='1'/> in the guest's <cputune>, or chrt -f -p 1 \
-             TID",
+            "<vcpusched vcpus='LIST' scheduler='fifo' priority='1'/> in the guest's <cputune>, or chrt \
+             -f -p 1 TID",
         )
     },
     severity: Severity::High,
@@ -82,8 +82,8 @@ fn judge(machine: &MachineView) -> Judged {
     }
     if !high.is_empty() {
         return Ok(Judgement::fail(truncate_list(high)).severity(Severity::Medium).because(
-            "a guest that computes without a pause stops the host's interrupt threads on its CPU, and what \
-             waits for them",
+            "a guest that computes without a pause stops the host's interrupt threads on its CPU, and \
+             what waits for them",
         ));
     }
     if right.is_empty() {
