@@ -18,9 +18,9 @@ pub struct CulpritThread {
     /// Whether its stack begins where those of the kernel's threads do.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub of_kernel: bool,
-    /// Its turns in spikes.
+    /// Its turns in spikes, each once.
     pub turns: u64,
-    /// What they took of spikes.
+    /// What they took of spikes, added up over the spikes.
     pub total_ns: Nanos,
     /// When the first and the last of its turns in spikes began.
     pub first_ns: Nanos,
@@ -70,13 +70,14 @@ impl FoundThread {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CulpritTurns {
-    /// Stretches of one thread in one spike; what came before the spike is not in them.
+    /// Turns of one thread, from its switch to another thread's; one that several spikes show is
+    /// one. What came before the first of these spikes is not in it.
     pub count: u64,
-    /// What one took of a spike, at the median and at most.
+    /// The length of one, at the median and at most.
     pub median_ns: Nanos,
     pub longest_ns: Nanos,
     /// From one to the next of the same thread, the median; null where half of these distances do
-    /// not lie close together.
+    /// not lie close together, or turns between them may have been in no spike.
     pub every_ns: Option<Nanos>,
     /// The standard error of that.
     pub every_se_ns: Option<Nanos>,

@@ -35,6 +35,10 @@ pub struct Spike {
     pub unexplained_why: String,
     /// How much of `unexplained_ns` is proven to be a stop from outside.
     pub stopped_ns: Nanos,
+    /// How much of `latency_ns` an earlier cycle of the thread was still on: its causes are this
+    /// one's.
+    #[serde(skip_serializing_if = "is_no_time")]
+    pub inherited_ns: Nanos,
     /// The kinds with at least a tenth of the latency, largest first, `unexplained` among them.
     pub classes: Vec<Word<SliceKind>>,
     /// The thread that woke late.
@@ -43,6 +47,10 @@ pub struct Spike {
     pub switched_ns: Option<Nanos>,
     /// Remarks on the explanation, as text: its evidence and what it lacks.
     pub notes: Vec<String>,
+}
+
+fn is_no_time(time: &Nanos) -> bool {
+    time.0 == 0
 }
 
 /// A stretch of a spike that is accounted for.
@@ -65,6 +73,10 @@ pub struct Slice {
     /// when the run is over.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub contested: bool,
+    /// The release of the earlier cycle that this time was taken from, where this cycle was due
+    /// while that one was on; null where it was taken from this one itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overrun_of_ns: Option<Nanos>,
 }
 
 /// Who took the time; texts are `""` where they do not apply.
@@ -119,8 +131,15 @@ pub struct Culprit {
     pub kind: Word<SliceKind>,
     /// Spikes that it has part in.
     pub spikes: u64,
-    /// What it took of them.
+    /// The lateness that it caused: what it took of each spike, added up. Time that made several
+    /// spikes late counts in each of them.
     pub total_ns: Nanos,
+    /// The time that it took: of a thread, a CPU or the machine, each nanosecond of it once. Null
+    /// where it is not counted.
+    pub cpu_time_ns: Option<Nanos>,
+    /// How much of `total_ns` is of cycles that were due while an earlier one was on.
+    #[serde(skip_serializing_if = "is_no_time")]
+    pub inherited_ns: Nanos,
     /// The same as a share of the latency of all spikes.
     pub share: f64,
     /// Functions it was seen in, those that took most first.

@@ -6,10 +6,9 @@ use super::group::CulpritGroup;
 use super::names;
 use super::naming::{POOLED, group_name};
 use super::rule::CulpritRule;
+use super::turns::SpikeSlice;
 use model::keyword::Word;
-use model::run;
 use model::slice::SliceKind;
-use model::units::Nanos;
 
 /// The most culprits that are distinguished in what is judged only when the run is over.
 const MAX_GROUPS: usize = 16;
@@ -31,10 +30,10 @@ pub struct Deferred {
 }
 
 impl Deferred {
-    /// Adds a slice of the spike of that number; how many culprits found no room.
-    pub fn add(&mut self, spike: u64, slice: &run::Slice, found: Match, at: Nanos) -> u64 {
-        self.total = self.total.saturating_add(slice.ns.0.max(0));
-        count_slice(&mut self.groups, MAX_GROUPS, spike, slice, found, at)
+    /// Adds a slice of a spike; how many culprits found no room.
+    pub fn add(&mut self, of: &SpikeSlice<'_>, found: Match) -> u64 {
+        self.total = self.total.saturating_add(of.slice.ns.0.max(0));
+        count_slice(&mut self.groups, MAX_GROUPS, of, found)
     }
 
     pub fn total(&self) -> i64 {
@@ -52,16 +51,9 @@ impl Deferred {
     }
 }
 
-/// Counts a slice of the spike of that number, which ended at `at`; how many culprits found no
-/// room.
-pub fn count_slice(
-    groups: &mut GroupMap,
-    most: usize,
-    spike: u64,
-    slice: &run::Slice,
-    found: Match,
-    at: Nanos,
-) -> u64 {
+/// Counts a slice of a spike; how many culprits found no room.
+pub fn count_slice(groups: &mut GroupMap, most: usize, of: &SpikeSlice<'_>, found: Match) -> u64 {
+    let slice = of.slice;
     let key = match &found {
         Some((rule, _)) => (rule.id, Word::default(), group_name(rule.grouping, slice)),
         None => ("", slice.kind.clone(), names::fallback_name(slice)),
@@ -70,7 +62,7 @@ pub fn count_slice(
     let room = groups.len() < most || groups.contains_key(&key);
     let key = if room { key } else { pool(key, &slice.kind) };
     let group = groups.entry(key).or_insert_with(|| CulpritGroup::new(rule));
-    group.add(spike, slice, evidence.unwrap_or_else(|| slice.evidence.clone()), at);
+    group.add(of, evidence.unwrap_or_else(|| slice.evidence.clone()));
     u64::from(!room)
 }
 

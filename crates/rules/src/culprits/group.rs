@@ -7,7 +7,8 @@ use super::naming::full_name;
 use super::patterns::{Recurrence, recurrence};
 use super::rule::CulpritRule;
 use super::spike_set::SpikeSet;
-use super::turns::ThreadTurns;
+use super::taken::{TakenFrom, TimeTaken};
+use super::turns::{SpikeSlice, ThreadTurns};
 use super::{names, subsystems};
 use model::keyword::Word;
 use model::run;
@@ -31,6 +32,9 @@ const MIN_TIMES_FOR_PERIOD: usize = 8;
 pub struct CulpritGroup {
     rule: Option<&'static CulpritRule>,
     total: i64,
+    /// What of it is of cycles that were due while an earlier one was on.
+    inherited: i64,
+    taken: TimeTaken,
     spikes: SpikeSet,
     kinds: BTreeMap<Word<SliceKind>, i64>,
     functions: BTreeMap<String, (i64, u64)>,
@@ -49,6 +53,8 @@ impl CulpritGroup {
         CulpritGroup {
             rule,
             total: 0,
+            inherited: 0,
+            taken: TimeTaken::default(),
             spikes: SpikeSet::default(),
             kinds: BTreeMap::new(),
             functions: BTreeMap::new(),
@@ -70,13 +76,19 @@ impl CulpritGroup {
         self.kinds.iter().max_by_key(|kind| kind.1).map(|kind| kind.0.clone()).unwrap_or_default()
     }
 
-    /// Adds a slice of the spike of that number, which counts from one, and ended at `at`.
-    pub fn add(&mut self, spike: u64, slice: &run::Slice, evidence: String, at: Nanos) {
-        self.total = self.total.saturating_add(slice.ns.0.max(0));
-        if self.spikes.add(spike) && self.times.len() < MAX_TIMES {
-            self.times.push((spike, at));
+    /// Adds a slice of a spike.
+    pub fn add(&mut self, of: &SpikeSlice<'_>, evidence: String) {
+        let slice = of.slice;
+        let ns = slice.ns.0.max(0);
+        self.total = self.total.saturating_add(ns);
+        if slice.overrun_of_ns.is_some() {
+            self.inherited = self.inherited.saturating_add(ns);
         }
-        self.turns.add(spike, slice);
+        if self.spikes.add(of.number) && self.times.len() < MAX_TIMES {
+            self.times.push((of.number, of.end));
+        }
+        self.taken.add(TakenFrom::of(of.cpu, slice), slice.start_ns, Nanos(ns));
+        self.turns.add(of);
         if room(&self.kinds, &slice.kind) {
             let took = self.kinds.entry(slice.kind.clone()).or_default();
             *took = took.saturating_add(slice.ns.0.max(0));
@@ -103,6 +115,8 @@ impl CulpritGroup {
     /// Merges another group. A spike that is in both counts once.
     pub fn merge(&mut self, other: &CulpritGroup) {
         self.total = self.total.saturating_add(other.total);
+        self.inherited = self.inherited.saturating_add(other.inherited);
+        self.taken.merge(&other.taken);
         self.spikes.merge(&other.spikes);
         for (name, ns) in &other.kinds {
             if room(&self.kinds, name) {
@@ -150,6 +164,8 @@ impl CulpritGroup {
             kind: self.kind(),
             spikes: self.spikes.count().min(all),
             total_ns: Nanos(self.total),
+            cpu_time_ns: Some(self.taken.total().min(Nanos(self.total))),
+            inherited_ns: Nanos(self.inherited),
             share,
             evidence: self.observations(&functions, resolution),
             functions,
@@ -219,13 +235,14 @@ fn room<K: Ord, V>(known: &BTreeMap<K, V>, key: &K) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::units::Cpu;
 
     #[test]
     fn nobody_is_named_without_a_next_step() {
         let remedy = |kind: &str| {
             let mut group = CulpritGroup::new(None);
             let slice = run::Slice { kind: kind.into(), ns: Nanos(1000), ..run::Slice::default() };
-            group.add(1, &slice, String::new(), Nanos(0));
+            group.add(&SpikeSlice::alone(1, Cpu(0), &slice, Nanos(0)), String::new());
             group.culprit("who", 1.0, 1, None).remedy
         };
         assert!(remedy("timer-irq").contains("every wake-up"));
@@ -239,7 +256,8 @@ mod tests {
             let slice = run::Slice { kind: "thread".into(), ns: Nanos(1000), ..run::Slice::default() };
             for spike in 0..spikes {
                 let jitter = spike as i64 * 7919 % 20_000;
-                group.add(spike + 1, &slice, String::new(), Nanos(spike as i64 * 1_300_000_000 + jitter));
+                let end = Nanos(spike as i64 * 1_300_000_000 + jitter);
+                group.add(&SpikeSlice::alone(spike + 1, Cpu(0), &slice, end), String::new());
             }
             group.culprit("hog", 1.0, spikes, Some(Nanos::MILLI)).evidence
         };

@@ -25,6 +25,7 @@ pub mod sources;
 mod spike_set;
 pub mod steal;
 pub mod subsystems;
+mod taken;
 pub mod tally;
 #[cfg(test)]
 mod tests;

@@ -13,6 +13,7 @@ use super::deferred::{Deferred, GroupMap, Match, count_slice};
 use super::group::CulpritGroup;
 use super::naming::POOLED;
 use super::patterns::{self, Patterns, SpikeSpan};
+use super::turns::{SpikeSlice, slices_of};
 use model::keyword::Word;
 use model::run::{self, Spike};
 use model::slice::SliceKind;
@@ -104,8 +105,11 @@ impl SpikeTally {
         self.spikes += 1;
         self.corroboration.note(host, spike);
         self.latency = self.latency.saturating_add(spike.latency_ns.0.max(0));
-        for (slice, found) in spike.slices.iter_mut().zip(found) {
+        for (slice, found) in spike.slices.iter_mut().zip(&found) {
             slice.rule = found.as_ref().map(|(rule, _)| rule.id.to_owned());
+        }
+        for (of, found) in slices_of(self.spikes, spike).iter().zip(found) {
+            let slice = of.slice;
             let span = SpikeSpan {
                 cpu: spike.cpu,
                 from: spike.expected_ns,
@@ -113,8 +117,8 @@ impl SpikeTally {
                 unexplained: Nanos(slice.ns.0.max(0)),
             };
             match timeline::needs_corroboration(host, slice) {
-                None => self.count(slice, found, spike.actual_ns),
-                Some(place) => self.defer(place, slice, found, span),
+                None => self.count(of, found),
+                Some(place) => self.defer(place, of, found, span),
             }
         }
         self.note_unexplained(spike);
@@ -126,7 +130,7 @@ impl SpikeTally {
     }
 
     /// Counts separately what is only judged when the run is over.
-    fn defer(&mut self, place: timeline::BlamedPlace, slice: &run::Slice, found: Match, span: SpikeSpan) {
+    fn defer(&mut self, place: timeline::BlamedPlace, of: &SpikeSlice<'_>, found: Match, span: SpikeSpan) {
         if self.deferred.len() >= MAX_GROUPS && !self.deferred.contains_key(&place) {
             self.unexplained = self.unexplained.saturating_add(span.unexplained.0);
             self.pooled += 1;
@@ -134,10 +138,10 @@ impl SpikeTally {
         }
         // A spike has few slices of one place; a damaged one may have any number.
         match self.deferred_spikes.last_mut() {
-            Some((last, of))
-                if *last == place && (of.cpu, of.from, of.to) == (span.cpu, span.from, span.to) =>
+            Some((last, same))
+                if *last == place && (same.cpu, same.from, same.to) == (span.cpu, span.from, span.to) =>
             {
-                of.unexplained = Nanos(of.unexplained.0.saturating_add(span.unexplained.0));
+                same.unexplained = Nanos(same.unexplained.0.saturating_add(span.unexplained.0));
             }
             _ => self.deferred_spikes.push((place.clone(), span)),
         }
@@ -147,7 +151,7 @@ impl SpikeTally {
             self.deferred_spikes.truncate(patterns::MAX_SPIKES);
         }
         let deferred = self.deferred.entry(place).or_default();
-        self.pooled += deferred.add(self.spikes, slice, found, span.to);
+        self.pooled += deferred.add(of, found);
     }
 
     /// The time that nothing corroborates, by spike.
@@ -158,8 +162,8 @@ impl SpikeTally {
             .map(|(_, span)| span)
     }
 
-    fn count(&mut self, slice: &run::Slice, found: Match, at: Nanos) {
-        self.pooled += count_slice(&mut self.groups, MAX_GROUPS, self.spikes, slice, found, at);
+    fn count(&mut self, of: &SpikeSlice<'_>, found: Match) {
+        self.pooled += count_slice(&mut self.groups, MAX_GROUPS, of, found);
     }
 
     fn note_unexplained(&mut self, spike: &Spike) {
@@ -274,7 +278,7 @@ impl SpikeTally {
             let group = groups
                 .entry((rule.id, Word::default(), String::new()))
                 .or_insert_with(|| CulpritGroup::new(Some(rule)));
-            group.add(number, &slice, evidence, span.to);
+            group.add(&SpikeSlice::alone(number, span.cpu, &slice, span.to), evidence);
         }
         (named, unjudged)
     }

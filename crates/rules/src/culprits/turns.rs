@@ -1,18 +1,21 @@
 //! The threads that a culprit was, and how long each had the CPU each time: counted slice by slice,
 //! in bounded memory.
+//!
+//! A thread's turn goes from its switch to that of another thread. Several late wake-ups can lie
+//! within one turn, and several turns within one late cycle: what is counted is the turn.
 
 use std::collections::BTreeMap;
 
 use super::names::bare_function;
-use model::run::{CulpritThread, CulpritTurns, Slice};
+use model::run::{CulpritThread, CulpritTurns, Slice, Spike};
 use model::slice::SliceKind;
-use model::units::Nanos;
+use model::units::{Cpu, Nanos};
 
 /// Threads of a culprit that are kept apart; those beyond are counted as seen.
 const MAX_THREADS: usize = 64;
 /// Threads in the ranking.
 const MAX_LISTED: usize = 8;
-/// Turns whose length is kept: the first.
+/// Turns whose length is kept: the last.
 const MAX_TURNS: usize = 1000;
 /// Distances between turns that a median is told of.
 const MIN_DISTANCES: usize = 5;
@@ -25,34 +28,114 @@ const OF_MEDIAN: f64 = 1.2533;
 /// A period is not told to more than a part of this: clocks and sleeps are no better.
 const FINEST: f64 = 5e-3;
 
+/// A slice, and what its spike says of it.
+#[derive(Clone, Copy)]
+pub struct SpikeSlice<'a> {
+    /// The spike's, which counts from one.
+    pub number: u64,
+    pub cpu: Cpu,
+    pub slice: &'a Slice,
+    /// When the spike ended, and how late it was.
+    pub end: Nanos,
+    pub latency: Nanos,
+    /// Of a thread that had the CPU: its turn, as far as the spike shows it.
+    turn: Option<SeenTurn>,
+}
+
+/// A turn in one spike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct SeenTurn {
+    start: i64,
+    end: i64,
+    /// How long of that it had the CPU, and nothing was on top of it.
+    ns: i64,
+}
+
+impl<'a> SpikeSlice<'a> {
+    /// A slice of a spike that has no other.
+    pub fn alone(number: u64, cpu: Cpu, slice: &'a Slice, end: Nanos) -> SpikeSlice<'a> {
+        SpikeSlice { number, cpu, slice, end, latency: slice.ns, turn: None }
+    }
+}
+
+/// The slices of a spike, each with the turn that it is of.
+pub fn slices_of(number: u64, spike: &Spike) -> Vec<SpikeSlice<'_>> {
+    let (cpu, end, latency) = (spike.cpu, spike.actual_ns, spike.latency_ns);
+    let one = |slice| SpikeSlice { number, cpu, slice, end, latency, turn: None };
+    let mut all: Vec<SpikeSlice<'_>> = spike.slices.iter().map(one).collect();
+    let mut begun: Option<(i32, SeenTurn, Vec<usize>)> = None;
+    for at in 0..=all.len() {
+        let next = all.get(at).map(|of| of.slice);
+        if let Some((pid, seen, places)) = &mut begun {
+            if next.is_some_and(|slice| slice.who.pid == *pid && has_cpu(slice)) {
+                let slice = all[at].slice;
+                seen.end = seen.end.max(slice.start_ns.0.saturating_add(slice.ns.0));
+                seen.ns = seen.ns.saturating_add(slice.ns.0.max(0));
+                places.push(at);
+                continue;
+            }
+            if next.is_some_and(|slice| !is_of_another(slice, *pid)) {
+                continue;
+            }
+            places.iter().for_each(|&place| all[place].turn = Some(*seen));
+            begun = None;
+        }
+        if let Some(slice) = next.filter(|slice| has_cpu(slice)) {
+            let (start, ns) = (slice.start_ns.0, slice.ns.0.max(0));
+            begun = Some((slice.who.pid, SeenTurn { start, end: start.saturating_add(ns), ns }, vec![at]));
+        }
+    }
+    all
+}
+
+/// Whether a slice is time that a thread had the CPU which is not the late one.
+fn has_cpu(slice: &Slice) -> bool {
+    let runs = matches!(slice.kind.known(), Some(SliceKind::Thread | SliceKind::Preempted));
+    runs && slice.who.pid > 0
+}
+
+/// Whether a slice shows that a thread's turn is over: another one had the CPU, or none. What comes
+/// on top of a thread ends no turn.
+fn is_of_another(slice: &Slice, pid: i32) -> bool {
+    use SliceKind::{
+        Blocked, FairServer, IdleExit, Own, PreemptOff, Preempted, Switch, Syscall, Thread, Workqueue,
+    };
+    match slice.kind.known() {
+        Some(Own | Syscall | Blocked | IdleExit | FairServer | Switch) => true,
+        Some(Thread | Preempted | PreemptOff | Workqueue) => slice.who.pid != pid,
+        _ => false,
+    }
+}
+
 /// The threads of one culprit.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadTurns {
+    /// Of their turns those that are no longer kept.
     threads: BTreeMap<i32, CulpritThread>,
     /// Slices of threads that found no room, by the last such thread.
     beyond: u64,
     last_beyond: i32,
-    turns: Vec<OneTurn>,
-    count: u64,
-    last: Option<(u64, i32)>,
+    /// By thread and begin, apart from each other.
+    turns: BTreeMap<(i32, i64), OneTurn>,
+    dropped: u64,
 }
 
-/// A stretch of a thread in one spike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A turn in all spikes that it is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct OneTurn {
-    tid: i32,
-    start: Nanos,
+    end: i64,
     ns: i64,
-    spike: u64,
+    /// Until when its spikes show what else ran.
+    known_until: i64,
+    /// It took most of a spike: so would any other like it.
+    large: bool,
 }
 
 impl ThreadTurns {
-    /// Adds a slice of the spike of that number, if it is time that a thread had the CPU.
-    pub fn add(&mut self, spike: u64, slice: &Slice) {
-        let kind = slice.kind.known();
-        let runs = kind.is_some_and(|kind| matches!(kind, SliceKind::Thread | SliceKind::Preempted));
-        let (who, ns) = (&slice.who, slice.ns.0.max(0));
-        if !runs || who.pid <= 0 {
+    /// Adds a slice, if it is time that a thread had the CPU.
+    pub fn add(&mut self, of: &SpikeSlice<'_>) {
+        let (slice, who, ns) = (of.slice, &of.slice.who, of.slice.ns.0.max(0));
+        if !has_cpu(slice) {
             return;
         }
         if self.threads.len() >= MAX_THREADS && !self.threads.contains_key(&who.pid) {
@@ -74,17 +157,43 @@ impl ThreadTurns {
         thread.total_ns = Nanos(thread.total_ns.0.saturating_add(ns));
         thread.first_ns = thread.first_ns.min(slice.start_ns);
         thread.last_ns = thread.last_ns.max(slice.start_ns);
-        if self.last.replace((spike, who.pid)) == Some((spike, who.pid)) {
-            // Interrupted meanwhile: the same turn.
-            let same = self.turns.last_mut().filter(|turn| (turn.spike, turn.tid) == (spike, who.pid));
-            same.into_iter().for_each(|turn| turn.ns = turn.ns.saturating_add(ns));
-            return;
+        let start = slice.start_ns.0;
+        let seen = of.turn.unwrap_or(SeenTurn { start, end: start.saturating_add(ns), ns });
+        let large = seen.ns.saturating_mul(2) >= of.latency.0;
+        let turn = OneTurn { end: seen.end, ns: seen.ns, known_until: of.end.0, large };
+        self.put(who.pid, seen.start, turn);
+    }
+
+    /// Puts a turn to the others; where it overlaps one, that is the same, of which more is seen.
+    fn put(&mut self, tid: i32, mut start: i64, mut turn: OneTurn) {
+        while let Some((&(_, first), &last)) = self.turns.range((tid, i64::MIN)..=(tid, turn.end)).next_back()
+        {
+            if last.end < start {
+                break;
+            }
+            self.turns.remove(&(tid, first));
+            start = start.min(first);
+            turn = OneTurn {
+                end: turn.end.max(last.end),
+                ns: turn.ns.max(last.ns),
+                known_until: turn.known_until.max(last.known_until),
+                large: turn.large || last.large,
+            };
         }
-        thread.turns += 1;
-        self.count += 1;
-        if self.turns.len() < MAX_TURNS {
-            self.turns.push(OneTurn { tid: who.pid, start: slice.start_ns, ns, spike });
+        self.turns.insert((tid, start), turn);
+        if self.turns.len() > MAX_TURNS {
+            self.drop_earliest(tid);
         }
+    }
+
+    /// Drops the earliest turn of a thread that has several, or else any, and counts it.
+    fn drop_earliest(&mut self, tid: i32) {
+        let mut own = self.turns.range((tid, i64::MIN)..=(tid, i64::MAX)).map(|(&key, _)| key);
+        let earliest = own.next().filter(|_| own.next().is_some());
+        let Some(key) = earliest.or_else(|| self.turns.keys().next().copied()) else { return };
+        self.turns.remove(&key);
+        self.dropped += 1;
+        self.threads.entry(key.0).and_modify(|thread| thread.turns += 1);
     }
 
     /// Merges another's.
@@ -107,15 +216,20 @@ impl ThreadTurns {
                 }
             }
         }
-        self.count += other.count;
-        self.turns.extend(&other.turns);
-        self.turns.sort_unstable_by_key(|turn| (turn.spike, turn.start));
-        self.turns.truncate(MAX_TURNS);
+        self.dropped += other.dropped;
+        for (&(tid, start), &turn) in &other.turns {
+            self.put(tid, start, turn);
+        }
     }
 
     /// Those that took most, first; and how many there were.
     pub fn threads(&self) -> (Vec<CulpritThread>, u64) {
-        let mut threads: Vec<CulpritThread> = self.threads.values().cloned().collect();
+        let kept = |tid: i32| self.turns.range((tid, i64::MIN)..=(tid, i64::MAX)).count() as u64;
+        let whole = |thread: &CulpritThread| CulpritThread {
+            turns: thread.turns + kept(thread.tid),
+            ..thread.clone()
+        };
+        let mut threads: Vec<CulpritThread> = self.threads.values().map(whole).collect();
         threads.sort_by_key(|thread| (std::cmp::Reverse(thread.total_ns), thread.tid));
         let seen = (threads.len() as u64).saturating_add(self.beyond);
         threads.truncate(MAX_LISTED);
@@ -124,11 +238,11 @@ impl ThreadTurns {
 
     /// How long, and how often; none where no thread was seen.
     pub fn summary(&self) -> Option<CulpritTurns> {
-        let mut lengths: Vec<i64> = self.turns.iter().map(|turn| turn.ns).collect();
+        let mut lengths: Vec<i64> = self.turns.values().map(|turn| turn.ns).collect();
         lengths.sort_unstable();
         let every = self.every();
         Some(CulpritTurns {
-            count: self.count,
+            count: self.dropped + self.turns.len() as u64,
             median_ns: Nanos(*lengths.get(lengths.len().saturating_sub(1) / 2)?),
             longest_ns: Nanos(*lengths.last()?),
             every_ns: every.map(|every| every.0),
@@ -139,15 +253,15 @@ impl ThreadTurns {
     /// The median distance between turns of one thread, where half of the distances are close to
     /// it, and its standard error.
     fn every(&self) -> Option<(Nanos, Nanos)> {
-        let mut turns = self.turns.clone();
-        turns.sort_unstable();
-        // The spikes of two CPUs, or of two followed threads, can have one turn in common.
-        turns.dedup_by(|next, kept| {
-            next.tid == kept.tid && next.start.0 < kept.start.0.saturating_add(kept.ns)
-        });
-        let pairs = turns.windows(2).filter(|pair| pair[0].tid == pair[1].tid);
-        let mut distances: Vec<i64> =
-            pairs.map(|pair| pair[1].start.0.saturating_sub(pair[0].start.0)).collect();
+        let turns: Vec<(&(i32, i64), &OneTurn)> = self.turns.iter().collect();
+        // Of two that no spike connects it is not known what ran between them, unless each alone
+        // makes a spike.
+        let distance = |pair: &[(&(i32, i64), &OneTurn)]| {
+            let [(&(before, from), one), (&(after, to), next)] = *pair else { return None };
+            let known = one.known_until >= to || (one.large && next.large);
+            (before == after && known).then(|| to.saturating_sub(from))
+        };
+        let mut distances: Vec<i64> = turns.windows(2).filter_map(distance).collect();
         distances.sort_unstable();
         let many = distances.len();
         if many < MIN_DISTANCES {
@@ -166,58 +280,142 @@ mod tests {
     use model::run::Who;
     use proptest::prelude::*;
 
-    fn slice(tid: i32, start: i64, ns: i64) -> Slice {
+    const MILLI: i64 = 1_000_000;
+
+    fn of_kind(kind: SliceKind, tid: i32, start: i64, ns: i64) -> Slice {
         let who = Who { comm: "hog".into(), pid: tid, prio: 9, ..Who::default() };
-        Slice {
-            kind: SliceKind::Thread.into(),
-            start_ns: Nanos(start),
-            ns: Nanos(ns),
-            who,
-            ..Slice::default()
-        }
+        Slice { kind: kind.into(), start_ns: Nanos(start), ns: Nanos(ns), who, ..Slice::default() }
+    }
+
+    fn slice(tid: i32, start: i64, ns: i64) -> Slice {
+        of_kind(SliceKind::Thread, tid, start, ns)
+    }
+
+    /// Adds the slices of one spike that are of a thread.
+    fn add(turns: &mut ThreadTurns, tid: i32, number: u64, slices: Vec<Slice>) {
+        let from = slices.first().map_or(0, |slice| slice.start_ns.0);
+        let to = slices.last().map_or(0, |slice| slice.start_ns.0.saturating_add(slice.ns.0));
+        let latency_ns = Nanos(to.saturating_sub(from));
+        let spike =
+            Spike { expected_ns: Nanos(from), actual_ns: Nanos(to), latency_ns, slices, ..Spike::default() };
+        let all = slices_of(number, &spike);
+        all.iter().filter(|of| of.slice.who.pid == tid).for_each(|of| turns.add(of));
     }
 
     #[test]
     fn turns_of_one_thread_have_a_period_and_an_interrupted_one_is_whole() {
         let mut turns = ThreadTurns::default();
         for spike in 0..20i64 {
-            let at = spike * 790_000_000 + (spike * 7919 % 9) * 1_000_000;
-            turns.add(spike as u64 + 1, &slice(4203, at, 2_000_000));
-            turns.add(spike as u64 + 1, &slice(4203, at + 2_100_000, 4_000_000));
+            let at = spike * 790 * MILLI + (spike * 7919 % 9) * MILLI;
+            let irq = of_kind(SliceKind::Irq, 0, at + 2 * MILLI, 100_000);
+            let two = vec![slice(4203, at, 2 * MILLI), irq, slice(4203, at + 2_100_000, 4 * MILLI)];
+            add(&mut turns, 4203, spike as u64 + 1, two);
         }
         let summary = turns.summary().expect("turns");
-        assert_eq!((summary.count, summary.median_ns), (20, Nanos(6_000_000)));
+        assert_eq!((summary.count, summary.median_ns), (20, Nanos(6 * MILLI)));
         let every = summary.every_ns.expect("a period").0;
-        assert!((780_000_000..800_000_000).contains(&every), "{every}");
+        assert!((780 * MILLI..800 * MILLI).contains(&every), "{every}");
         assert!(summary.every_se_ns.is_some_and(|se| se.0 >= every / 201));
         let (threads, seen) = turns.threads();
-        assert_eq!((threads.len(), seen, threads[0].turns, threads[0].total_ns.0), (1, 1, 20, 120_000_000));
+        assert_eq!((threads.len(), seen, threads[0].turns, threads[0].total_ns.0), (1, 1, 20, 120 * MILLI));
+    }
+
+    #[test]
+    fn a_turn_that_makes_several_cycles_late_is_one() {
+        // 15 ms once a second; of a loop of 1 ms each cycle is late that was due meanwhile.
+        let mut turns = ThreadTurns::default();
+        for second in 0..8i64 {
+            let at = second * 1_000 * MILLI;
+            for cycle in 0..15 {
+                let due = at + cycle * MILLI;
+                let own = of_kind(SliceKind::Own, 50, at + 15 * MILLI, 20_000);
+                add(
+                    &mut turns,
+                    9,
+                    (second * 15 + cycle) as u64 + 1,
+                    vec![slice(9, due, (15 - cycle) * MILLI), own],
+                );
+            }
+        }
+        let summary = turns.summary().expect("turns");
+        assert_eq!(
+            (summary.count, summary.median_ns, summary.longest_ns),
+            (8, Nanos(15 * MILLI), Nanos(15 * MILLI))
+        );
+        assert_eq!(summary.every_ns, Some(Nanos(1_000 * MILLI)));
+        assert_eq!(turns.threads().0[0].turns, 8);
+    }
+
+    #[test]
+    fn turns_within_one_cycle_are_several_and_one_that_no_spike_shows_is_not_left_out() {
+        // A loop of 1 ms takes 20 us each time; a cycle of 12 ms is late once in a second.
+        let cycle = |at: i64, length: i64| -> Vec<Slice> {
+            let each = |n: i64| {
+                [
+                    of_kind(SliceKind::Preempted, 9, at + n * MILLI, 20_000),
+                    of_kind(SliceKind::Own, 50, at + n * MILLI + 20_000, 980_000),
+                ]
+            };
+            (0..length).flat_map(each).collect()
+        };
+        let mut turns = ThreadTurns::default();
+        (0..8).for_each(|second| add(&mut turns, 9, second as u64 + 1, cycle(second * 1_000 * MILLI, 12)));
+        let summary = turns.summary().expect("turns");
+        assert_eq!((summary.count, summary.median_ns), (96, Nanos(20_000)));
+        assert_eq!(summary.every_ns, Some(Nanos(MILLI)));
+        // Of cycles that show one turn each nothing is known of those between them.
+        let mut turns = ThreadTurns::default();
+        (0..8).for_each(|second| add(&mut turns, 9, second as u64 + 1, cycle(second * 1_000 * MILLI, 1)));
+        let summary = turns.summary().expect("turns");
+        assert_eq!((summary.count, summary.every_ns), (8, None));
+    }
+
+    #[test]
+    fn more_turns_than_are_kept_are_counted() {
+        let mut turns = ThreadTurns::default();
+        for n in 0..MAX_TURNS as i64 + 500 {
+            for again in 0..2 {
+                add(&mut turns, 9, n as u64 + 1, vec![slice(9, n * MILLI + again, 1_000 - again)]);
+            }
+        }
+        let summary = turns.summary().expect("turns");
+        assert_eq!((summary.count, turns.threads().0[0].turns), (1_500, 1_500));
+        assert!(turns.turns.len() <= MAX_TURNS);
     }
 
     #[test]
     fn distances_between_threads_that_come_and_go_are_no_period() {
         let mut turns = ThreadTurns::default();
-        (0..40)
-            .for_each(|n| turns.add(n as u64 + 1, &slice(100 + n, i64::from(n) * 1_000_000_000, 4_000_000)));
+        (0..40).for_each(|n| {
+            add(
+                &mut turns,
+                100 + n,
+                n as u64 + 1,
+                vec![slice(100 + n, i64::from(n) * 1_000 * MILLI, 4 * MILLI)],
+            )
+        });
         let (threads, seen) = turns.threads();
         assert_eq!((threads.len(), seen), (MAX_LISTED, 40));
         assert_eq!(turns.summary().expect("turns").every_ns, None);
         // Nor do scattered ones of one thread have one.
         let mut turns = ThreadTurns::default();
         for n in 0..40i64 {
-            turns.add(n as u64 + 1, &slice(7, (n * n % 37) * 100_000_000 + n * 5_000_000_000, 1_000_000));
+            add(
+                &mut turns,
+                7,
+                n as u64 + 1,
+                vec![slice(7, (n * n % 37) * 100 * MILLI + n * 5_000 * MILLI, MILLI)],
+            );
         }
         let wide = turns.summary().expect("turns");
-        assert!(wide.every_ns.is_none_or(|every| every.0 > 4_000_000_000), "{wide:?}");
+        assert!(wide.every_ns.is_none_or(|every| every.0 > 4_000 * MILLI), "{wide:?}");
     }
 
     #[test]
     fn what_is_no_thread_that_ran_has_no_turn() {
         let mut turns = ThreadTurns::default();
-        let irq = Slice { kind: SliceKind::Irq.into(), ..slice(5, 0, 9) };
-        let idle = slice(0, 0, 9);
-        turns.add(1, &irq);
-        turns.add(1, &idle);
+        add(&mut turns, 5, 1, vec![of_kind(SliceKind::Irq, 5, 0, 9)]);
+        add(&mut turns, 0, 1, vec![slice(0, 0, 9)]);
         assert_eq!((turns.threads(), turns.summary()), ((Vec::new(), 0), None));
     }
 
@@ -229,17 +427,18 @@ mod tests {
             let mut all = ThreadTurns::default();
             let mut parts = [ThreadTurns::default(), ThreadTurns::default()];
             for &(spike, tid, start, ns) in &slices {
-                all.add(spike, &slice(tid, start, ns));
-                parts[usize::from(tid % 2 == 0)].add(spike, &slice(tid, start, ns));
+                add(&mut all, tid, spike, vec![slice(tid, start, ns)]);
+                add(&mut parts[usize::from(tid % 2 == 0)], tid, spike, vec![slice(tid, start, ns)]);
             }
             let [mut first, second] = parts;
             first.merge(&second);
             let told = |turns: &ThreadTurns| {
                 let (threads, seen) = turns.threads();
-                (threads.iter().map(|thread| (thread.tid, thread.total_ns)).collect::<Vec<_>>(), seen)
+                let each = |thread: &CulpritThread| (thread.tid, thread.total_ns, thread.turns);
+                (threads.iter().map(each).collect::<Vec<_>>(), seen)
             };
             prop_assert_eq!(told(&first), told(&all));
-            prop_assert_eq!(first.summary().is_some(), all.summary().is_some());
+            prop_assert_eq!(first.summary(), all.summary());
         }
     }
 }

@@ -172,6 +172,7 @@ pub(super) fn slice(cause: Cause, start: i64, end: i64) -> Slice {
         evidence: cause.evidence,
         stack: cause.stack,
         contested: cause.contested,
+        overrun_of_ns: None,
     }
 }
 
@@ -179,7 +180,11 @@ pub(super) fn slice(cause: Cause, start: i64, end: i64) -> Slice {
 pub(super) fn append(slices: &mut Vec<Slice>, slice: Slice) {
     if let Some(last) = slices.last_mut() {
         let adjoins = last.start_ns.0 + last.ns.0 == slice.start_ns.0 && last.contested == slice.contested;
-        if adjoins && last.kind == slice.kind && last.who == slice.who {
+        if adjoins
+            && last.overrun_of_ns == slice.overrun_of_ns
+            && last.kind == slice.kind
+            && last.who == slice.who
+        {
             last.ns = Nanos(last.ns.0 + slice.ns.0);
             return;
         }
