@@ -28,10 +28,7 @@ pub struct Findings {
 impl Findings {
     /// Takes a window apart.
     pub fn explain(window: &Window, host: &Host, cost: Cost) -> Spike {
-        let mut spike = match window.deadline_ns {
-            Some(_) => timeline::explain_response(window, host, cost),
-            None => timeline::explain(window, host, cost),
-        };
+        let mut spike = timeline::explain_window(window, host, cost);
         if window.begins_late {
             spike.notes.push("the buffer did not reach back to where the spike began".to_owned());
         }

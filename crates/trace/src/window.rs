@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::event::{Named, Task};
+use model::run::Slice;
 use model::units::{Cpu, Nanos};
 
 /// A spike and the events around it: one line of a bundle's `events/spikes.jsonl`.
@@ -27,6 +28,9 @@ pub struct Window {
     /// `expected_ns` to the thread's sleep for the next one at `actual_ns`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ns: Option<Nanos>,
+    /// The cycle of the thread that was on when this one was due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<PreviousCycle>,
     /// Events that the kernel overwrote on this CPU before they could be read, as far as it counts
     /// them, within the window or up to its start.
     pub events_lost: u64,
@@ -45,6 +49,21 @@ pub struct Window {
     pub locks: BTreeMap<u64, String>,
     /// In order of time, of all CPUs, from some way before `expected_ns` to `actual_ns`.
     pub events: Vec<Named>,
+}
+
+/// A cycle that was on when the thread's next one was due, as it was explained with the events of
+/// its own window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PreviousCycle {
+    pub release_ns: Nanos,
+    /// When it ended; from there on the thread is at the next one.
+    pub end_ns: Nanos,
+    /// What took its time since the next one was due, in order of time; what is in none of them is
+    /// unexplained.
+    pub slices: Vec<Slice>,
+    /// How much of that is a stop from outside.
+    pub stopped_ns: Nanos,
 }
 
 impl Window {

@@ -80,8 +80,8 @@ pub fn window_events(request: &WindowRequest, source: &mut dyn HeldEvents) -> Wi
     window
 }
 
-/// The thread's last switch before the lead-in, with its stack, and what woke it since: it may
-/// still be at its last cycle, on whichever CPU.
+/// The thread's last switch before the lead-in, with its stack, the timer that it had started for
+/// that sleep, and what woke it since: it may still be at its last cycle, on whichever CPU.
 fn add_last_sleep(
     thread: i32,
     request: &WindowRequest,
@@ -99,6 +99,7 @@ fn add_last_sleep(
             let of_it = match &event.what {
                 What::Switch { prev, next, .. } => prev.pid == thread || next.pid == thread,
                 What::Waking { task, .. } => task.pid == thread,
+                What::TimerStart { .. } => event.pid == thread && !event.context.hard_irq(),
                 What::Stack { .. } => switched,
                 _ => false,
             };
@@ -111,8 +112,10 @@ fn add_last_sleep(
     found.sort_by_key(|event| event.time);
     let last = found.iter().rposition(|event| matches!(event.what, What::Switch { .. }));
     let mut since = found.split_off(last.unwrap_or(0));
+    let timer = found.into_iter().rfind(|event| matches!(event.what, What::TimerStart { .. }));
     window.left_out += since.len().saturating_sub(MAX_EVENTS_OF_SLEEP) as u64;
     since.truncate(MAX_EVENTS_OF_SLEEP);
+    since.extend(timer);
     since.retain(|event| !window.events.contains(event));
     window.events.extend(since);
 }
@@ -248,8 +251,13 @@ mod tests {
     #[test]
     fn of_a_cycle_the_thread_s_last_sleep_is_there_from_whichever_cpu() {
         let stack = |at| event(at, 1, 7, What::Stack { frames: vec![1], enables: None });
+        let start =
+            |at, pid| event(at, 1, pid, What::TimerStart { timer: 4, function: 1, expires: Nanos(E) });
         let events = vec![
+            start(E - 70_000_000, 7),
             switch(E - 60_000_000, 1, 3, 7),
+            start(E - 31_000_000, 7),
+            start(E - 30_500_000, 3),
             switch(E - 30_000_000, 1, 7, 3),
             stack(E - 30_000_000),
             switch(E - 29_000_000, 1, 3, 4),
@@ -266,7 +274,8 @@ mod tests {
             found.events.iter().map(|event| event.time.0 - E).collect::<Vec<_>>()
         };
         assert_eq!(times(None), [-3_000_000, -2_000_000, 9_000]);
-        assert_eq!(times(Some(7)), [-30_000_000, -30_000_000, -3_000_000, -2_000_000, 9_000]);
+        let asleep = [-31_000_000, -30_000_000, -30_000_000, -3_000_000, -2_000_000, 9_000];
+        assert_eq!(times(Some(7)), asleep, "with the timer that it started");
         assert_eq!(times(Some(4)), [-3_000_000, -2_000_000, 9_000], "it is there once");
     }
 

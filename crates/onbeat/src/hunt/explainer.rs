@@ -4,6 +4,7 @@
 use super::account::RecordingAccount;
 use super::found_spikes::FoundSpikes;
 use super::lock_places::LockPlaces;
+use super::previous_cycles::{CycleSpan, ExplainedCycles};
 use super::response::ResponseTime;
 use super::scope::{Scope, buffer_kib};
 use super::sleep_places::SleepPlaces;
@@ -47,6 +48,8 @@ pub struct LateTask {
     pub own: bool,
     /// Of a cycle that was late: its deadline. The wake-up is then its release and its end.
     pub deadline: Option<Nanos>,
+    /// The thread's cycle that was on when this one was due.
+    pub previous: Option<CycleSpan>,
 }
 
 /// Spikes that are not explained.
@@ -85,6 +88,7 @@ pub struct Explainer {
     /// Calls that were recorded after that are not whole.
     calls_until: Nanos,
     so_far: SpikesSoFar,
+    cycles: ExplainedCycles,
     /// What is done at a spike, and what could not be done.
     alarms: Alarms,
     alarm_failures: Vec<String>,
@@ -116,6 +120,7 @@ impl Explainer {
             locks: LockPlaces::new(MachineFiles::live(), futex()),
             calls_until: Nanos(i64::MAX),
             so_far: SpikesSoFar::default(),
+            cycles: ExplainedCycles::default(),
             alarms: Alarms::default(),
             alarm_failures: Vec::new(),
         }
@@ -263,8 +268,13 @@ impl Explainer {
     fn explain(&mut self, late: &LateTask) {
         let reach = self.source.oldest(late.wakeup.cpu);
         self.account.note_depth(reach.map(|oldest| clock::monotonic() - oldest));
-        let window = self.window(late);
+        let mut cycles = std::mem::take(&mut self.cycles);
+        let previous = cycles
+            .before(late, &mut |earlier| Findings::explain(&self.window(earlier), &self.host, self.cost));
+        let window = Window { previous, ..self.window(late) };
         let mut spike = Findings::explain(&window, &self.host, self.cost);
+        cycles.keep(&spike);
+        self.cycles = cycles;
         self.account.add(&window, &spike);
         match self.events.add(&window) {
             Ok(true) => {}
@@ -293,8 +303,8 @@ impl Explainer {
 
     /// The spike's window, with names instead of addresses.
     fn window(&mut self, late: &LateTask) -> Window {
-        let LateTask { wakeup: LateWakeup { cpu, expected, actual, .. }, cycle, victim, own, deadline } =
-            *late;
+        let LateTask { wakeup, cycle, victim, own, deadline, .. } = *late;
+        let LateWakeup { cpu, expected, actual, .. } = wakeup;
         let of_cycle = deadline.map(|_| victim.pid);
         let request = WindowRequest { cpu, expected, actual, of_cycle };
         let WindowEvents { mut events, lost, begins_late, left_out } =
@@ -315,6 +325,7 @@ impl Explainer {
             victim,
             own,
             deadline_ns: deadline,
+            previous: None,
             events_lost: lost,
             begins_late,
             left_out,

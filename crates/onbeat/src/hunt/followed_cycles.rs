@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::explainer::LateTask;
+use super::previous_cycles::{CycleSpan, RecentCycles};
 use super::victims::Victim;
 use crate::measure::late::LateWakeup;
 use crate::measure::sink::ThreadProgress;
@@ -29,6 +30,7 @@ struct ThreadSums {
     response: Counts,
     execution: Counts,
     period: Counts,
+    recent: RecentCycles,
 }
 
 /// The threads that are followed, and those that were.
@@ -113,6 +115,11 @@ impl FollowedCycles {
         self.tracker.has_other_numbers(thread);
     }
 
+    /// The cycle of a thread that was on when its next one was due, in which it ran at a time.
+    pub fn overran(&self, thread: i32, due: Nanos, ran: Nanos) -> Option<CycleSpan> {
+        self.threads.get(&thread)?.recent.on_at(due, ran)
+    }
+
     /// Whether a thread is in a cycle that began by then.
     pub fn is_in_cycle(&self, thread: i32, time: Nanos) -> bool {
         self.tracker.open_since(thread).is_some_and(|since| since <= time)
@@ -132,11 +139,14 @@ impl FollowedCycles {
         let sums = self.threads.get_mut(&cycle.task.pid)?;
         let deadline = self.deadline.or(cycle.period);
         sums.count(&cycle, deadline);
+        let previous = sums.recent.on_at(cycle.release, cycle.end);
+        sums.recent.add(CycleSpan { cpu: cycle.cpu, release: cycle.release, end: cycle.end });
         let (cpu, end, response) = (cycle.cpu, cycle.end, cycle.response());
         self.finished.push(FinishedCycle { thread: cycle.task.pid, cpu, end, response });
         let deadline = deadline.filter(|&deadline| cycle.response() > deadline)?;
         let wakeup = LateWakeup { cpu: cycle.cpu, cycle: 0, expected: cycle.release, actual: cycle.end };
-        Some(LateTask { wakeup, cycle: None, victim: cycle.task, own: false, deadline: Some(deadline) })
+        let (victim, deadline) = (cycle.task, Some(deadline));
+        Some(LateTask { wakeup, cycle: None, victim, own: false, deadline, previous })
     }
 
     /// A thread names itself after it was made, and may end before /proc is read again.

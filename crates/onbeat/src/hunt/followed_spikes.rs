@@ -80,7 +80,7 @@ impl FollowedSpikes {
         self.wakeups += 1;
         self.limit_reached |= self.limits.latency.is_some_and(|limit| latency >= limit);
         let wakeup = LateWakeup { cpu, cycle: 0, expected, actual };
-        let late = LateTask { wakeup, cycle: None, victim: task, own: false, deadline: None };
+        let late = LateTask { wakeup, cycle: None, victim: task, own: false, deadline: None, previous: None };
         if self.threshold.is_none() {
             *found = self.look(latency, began);
             return None;
@@ -123,9 +123,10 @@ impl FollowedSpikes {
         let waits = |late: &LateTask| {
             now - late.wakeup.actual < MAX_HELD && all.is_in_cycle(late.victim.pid, late.wakeup.expected)
         };
-        let (held, free) = self.held.drain(..).partition(waits);
+        let (held, free): (_, Vec<LateTask>) = self.held.drain(..).partition(waits);
         self.held = held;
-        cycles.extend::<Vec<LateTask>>(free);
+        let overran = |late: &LateTask| all.overran(late.victim.pid, late.wakeup.expected, late.wakeup.actual);
+        cycles.extend(free.into_iter().map(|late| LateTask { previous: overran(&late), ..late }));
         cycles
     }
 

@@ -162,7 +162,14 @@ impl OnSpikes for Hunt {
         self.explainer.polled();
         let task = |wakeup: &LateWakeup| {
             let victim = self.victims.get(&wakeup.cpu).copied().unwrap_or_default();
-            LateTask { wakeup: *wakeup, cycle: Some(wakeup.cycle), victim, own: true, deadline: None }
+            LateTask {
+                wakeup: *wakeup,
+                cycle: Some(wakeup.cycle),
+                victim,
+                own: true,
+                deadline: None,
+                previous: None,
+            }
         };
         self.explainer.explain_worst(late.iter().map(task).collect());
     }

@@ -8,7 +8,7 @@
 //! `threshold` (what a spike is), `hunter` (what the housekeeping thread calls); `victims`,
 //! `family` (who belongs to what is followed), `wakeups`, `losses`, `placement`, `steal`,
 //! `sleep_places`, `follow_threads` and what it is made of (`followed_*`: blocks, CPUs, cycles,
-//! events, spikes, the program) do the same for threads of other programs, `again` for the windows
+//! events, spikes, the program; `previous_cycles`) do the same for threads of other programs, `again` for the windows
 //! of a bundle; `findings` is what both count.
 
 mod account;
@@ -31,6 +31,7 @@ pub mod losses;
 mod missing_names;
 pub mod names;
 pub mod placement;
+mod previous_cycles;
 mod response;
 pub mod scope;
 mod sleep_places;

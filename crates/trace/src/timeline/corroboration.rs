@@ -115,11 +115,16 @@ impl Corroboration {
         if !is_virtual(host) {
             return;
         }
-        if spike.unexplained_ns.0.saturating_mul(2) > spike.latency_ns.0 {
+        // What an earlier cycle's spike has shown is not seen once more.
+        let own = spike.inherited_ns.0.saturating_mul(2) <= spike.latency_ns.0;
+        if own && spike.unexplained_ns.0.saturating_mul(2) > spike.latency_ns.0 {
             let stop = why::is_outside(&spike.unexplained_why);
             *(if stop { &mut self.stops } else { &mut self.unknown }) += 1;
         }
-        let long = |slice: &&Slice| slice.ns.0 > MAX_BOUNDED_NS || needs_corroboration(host, slice).is_some();
+        let long = |slice: &&Slice| {
+            let large = slice.ns.0 > MAX_BOUNDED_NS || needs_corroboration(host, slice).is_some();
+            large && slice.overrun_of_ns.is_none()
+        };
         let own: BTreeSet<(BlamedPlace, bool)> =
             spike.slices.iter().filter(long).map(|slice| (BlamedPlace::of(slice), slice.contested)).collect();
         for (place, contested) in own {
@@ -202,7 +207,8 @@ fn joined(slices: Vec<Slice>) -> Vec<Slice> {
         match whole.last_mut() {
             Some(last)
                 if last.start_ns.0.saturating_add(last.ns.0) == slice.start_ns.0
-                    && (&last.kind, &last.who) == (&slice.kind, &slice.who) =>
+                    && (&last.kind, &last.who) == (&slice.kind, &slice.who)
+                    && last.overrun_of_ns == slice.overrun_of_ns =>
             {
                 last.ns = Nanos(last.ns.0.saturating_add(slice.ns.0));
             }

@@ -4,7 +4,8 @@
 //! that ran; [`path`] finds the landmarks of the wake-up (interrupt, expiry, waking, switch);
 //! [`attribute`] gives the cause of each stretch of time, with one file per judgement that needs
 //! care; [`mod@explain`] adds up. [`response`] does the same for a whole cycle of a thread, in
-//! `segments` between its switches.
+//! `segments` between its switches. Time in which an earlier cycle was still on has that cycle's
+//! causes, by [`overrun`].
 
 mod assemble;
 mod attribute;
@@ -24,8 +25,10 @@ mod inherited;
 mod interrupted;
 mod inversion;
 mod irqs_off;
+mod last_cycle;
 mod lent;
 mod machine_stall;
+mod overrun;
 mod own;
 mod path;
 mod precedence;
@@ -57,6 +60,7 @@ pub use classes::classes;
 pub use corroboration::{BlamedPlace, Corroboration, corroborate, needs_corroboration};
 pub use cpu_tracks::{CpuTrack, TrackContext, TrackSpan, cpu_tracks};
 pub use explain::explain;
+pub use overrun::explain_window;
 pub use own::Cost;
 pub use preempt_off::NOT_PREEMPTED;
 pub use response::explain_response;

@@ -13,6 +13,7 @@ use super::case::{Case, Cause, Stop};
 use super::classes::classes;
 use super::explain::{NO_SWITCH, append, explain, slice};
 use super::lent::LentPriority;
+use super::overrun::tell_unknown;
 use super::own::Cost;
 use super::segments::{CycleSegment, Doing, segments};
 use super::state::{RunningContext, stretches};
@@ -80,6 +81,7 @@ pub fn explain_response(window: &Window, host: &Host, cost: Cost) -> Spike {
         events_lost: window.events_lost,
         unexplained_ns: Nanos(latency - explained),
         stopped_ns: Nanos(response.stopped.clamp(0, latency - explained)),
+        inherited_ns: Nanos(response.inherited),
         victim: who(window.victim),
         switched_ns: began.map(Nanos),
         notes: response.notes,
@@ -93,6 +95,7 @@ pub fn explain_response(window: &Window, host: &Host, cost: Cost) -> Spike {
     }
     spike.classes = classes(&spike);
     why::tell(host, Known { lost: window.events_lost > 0 || window.begins_late, waits: false }, &mut spike);
+    tell_unknown(&mut spike, response.overran);
     spike
 }
 
@@ -110,21 +113,25 @@ fn faults(window: &Window) -> Option<String> {
 }
 
 /// What is known of a cycle.
-struct Evidence<'w> {
-    window: &'w Window,
+pub(super) struct Evidence<'w> {
+    pub window: &'w Window,
     /// In order of time.
-    ordered: &'w [&'w Named],
-    host: &'w Host,
-    cost: Cost,
+    pub ordered: &'w [&'w Named],
+    pub host: &'w Host,
+    pub cost: Cost,
     calls: ThreadCalls<'w>,
     tasks: Tasks,
     lent: LentPriority,
 }
 
 #[derive(Default)]
-struct Response {
-    slices: Vec<Slice>,
-    stopped: i64,
+pub(super) struct Response {
+    pub slices: Vec<Slice>,
+    pub stopped: i64,
+    /// Time in which an earlier cycle was on that its timer released late, and what of it nothing
+    /// explains.
+    pub inherited: i64,
+    pub overran: i64,
     notes: Vec<String>,
 }
 
@@ -224,6 +231,9 @@ impl Response {
 
     /// The thread slept, and not for its next release.
     fn slept(&mut self, cycle: &Evidence<'_>, segment: &CycleSegment<'_>) {
+        if segment.last_cycle && self.overdue(cycle, segment) {
+            return;
+        }
         let stack = segment.slept.map(|switch| stack_of(cycle.ordered, switch)).unwrap_or_default();
         let kind = match stack.is_empty() {
             true => SleepKind::Unknown,
@@ -305,7 +315,7 @@ fn stack_of<'w>(ordered: &[&'w Named], switch: &Named) -> &'w [String] {
 /// The window of a segment: its events, those from right before it, and each CPU's last switch
 /// before that; of its own CPU also what came since that switch, as an interrupt may be on that
 /// began long before the segment.
-fn cut(window: &Window, ordered: &[&Named], segment: &CycleSegment<'_>) -> Window {
+pub(super) fn cut(window: &Window, ordered: &[&Named], segment: &CycleSegment<'_>) -> Window {
     let end = ordered.partition_point(|event| event.time.0 <= segment.end);
     let begin = ordered.partition_point(|event| event.time.0 < segment.start.saturating_sub(LEAD_IN));
     let mut seen = std::collections::BTreeSet::new();

@@ -1,0 +1,145 @@
+//! The cycles of followed threads that were on when the next one was due: what explained them
+//! explains that one as well.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::explainer::LateTask;
+use crate::measure::late::LateWakeup;
+use model::run::Spike;
+use model::units::{Cpu, Nanos};
+use trace::window::PreviousCycle;
+
+/// Cycles of a thread that are remembered: a late wake-up is looked at when its cycle has ended.
+const MAX_RECENT: usize = 64;
+
+/// Threads whose last cycle is kept as it was explained.
+const MAX_THREADS: usize = 256;
+
+/// When a cycle was released and ended, and on which CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CycleSpan {
+    pub cpu: Cpu,
+    pub release: Nanos,
+    pub end: Nanos,
+}
+
+/// A thread's latest cycles, late or not.
+#[derive(Default)]
+pub struct RecentCycles(VecDeque<CycleSpan>);
+
+impl RecentCycles {
+    /// Adds one, in order of time.
+    pub fn add(&mut self, cycle: CycleSpan) {
+        if self.0.len() >= MAX_RECENT {
+            self.0.pop_front();
+        }
+        self.0.push_back(cycle);
+    }
+
+    /// The one that was on when the next one was due, of which the thread ran at a time.
+    pub fn on_at(&self, due: Nanos, ran: Nanos) -> Option<CycleSpan> {
+        // A wake-up within a cycle is that cycle's own, which ends later.
+        let mut before = self.0.iter().rev().filter(|cycle| cycle.release < due && cycle.end <= ran);
+        before.next().filter(|cycle| cycle.end > due).copied()
+    }
+}
+
+/// The last cycle of each thread that was explained.
+#[derive(Default)]
+pub struct ExplainedCycles(BTreeMap<i32, Spike>);
+
+impl ExplainedCycles {
+    /// What a late one inherits from the cycle before it. That is explained for its sake where it
+    /// was no spike itself, or there was no time for it.
+    pub fn before(
+        &mut self,
+        late: &LateTask,
+        explain: &mut dyn FnMut(&LateTask) -> Spike,
+    ) -> Option<PreviousCycle> {
+        let span = late.previous?;
+        let is_it = |spike: &&Spike| (spike.expected_ns, spike.actual_ns) == (span.release, span.end);
+        if let Some(spike) = self.0.get(&late.victim.pid).filter(is_it) {
+            return PreviousCycle::of(spike, late.wakeup.expected);
+        }
+        let wakeup = LateWakeup { cpu: span.cpu, cycle: 0, expected: span.release, actual: span.end };
+        let deadline = late.deadline.or(Some(span.end - span.release));
+        let spike = explain(&LateTask { wakeup, deadline, previous: None, ..*late });
+        self.keep(&spike);
+        PreviousCycle::of(&spike, late.wakeup.expected)
+    }
+
+    /// Keeps a cycle as it was explained; a wake-up is none.
+    pub fn keep(&mut self, spike: &Spike) {
+        let known = self.0.contains_key(&spike.victim.pid);
+        if spike.deadline_ns.is_none() {
+            return;
+        }
+        if !known && self.0.len() >= MAX_THREADS {
+            self.0.pop_first();
+        }
+        self.0.insert(spike.victim.pid, spike.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::run::Who;
+    use trace::event::Task;
+
+    fn span(release: i64, end: i64) -> CycleSpan {
+        CycleSpan { cpu: Cpu(1), release: Nanos(release), end: Nanos(end) }
+    }
+
+    fn late(release: i64, end: i64, previous: Option<CycleSpan>) -> LateTask {
+        let wakeup = LateWakeup { cpu: Cpu(1), cycle: 0, expected: Nanos(release), actual: Nanos(end) };
+        let victim = Task { pid: 7, ..Task::default() };
+        LateTask { wakeup, cycle: None, victim, own: false, deadline: Some(Nanos(1_000)), previous }
+    }
+
+    fn spike(of: &LateTask) -> Spike {
+        Spike {
+            expected_ns: of.wakeup.expected,
+            actual_ns: of.wakeup.actual,
+            latency_ns: of.wakeup.actual - of.wakeup.expected,
+            deadline_ns: of.deadline,
+            victim: Who { pid: of.victim.pid, ..Who::default() },
+            ..Spike::default()
+        }
+    }
+
+    #[test]
+    fn the_cycle_that_was_on_is_found_and_one_that_had_ended_is_not() {
+        let mut recent = RecentCycles::default();
+        (0..100).for_each(|n| recent.add(span(n * 1_000, n * 1_000 + if n == 98 { 1_500 } else { 400 })));
+        let on_at = |due: i64, ran: i64| recent.on_at(Nanos(due), Nanos(ran));
+        assert_eq!(on_at(99_000, 99_510), Some(span(98_000, 99_500)));
+        assert_eq!(on_at(98_000, 98_100), None, "ended in time");
+        assert_eq!(on_at(10_000, 10_100), None, "too long ago");
+        assert_eq!(on_at(98_700, 98_900), None, "within the cycle itself");
+    }
+
+    #[test]
+    fn each_of_a_row_takes_over_from_the_one_before_and_what_was_no_spike_is_explained_once() {
+        let (mut cycles, mut explained) = (ExplainedCycles::default(), Vec::new());
+        let mut before = |cycles: &mut ExplainedCycles, late: &LateTask| {
+            let found = cycles.before(late, &mut |earlier| {
+                explained.push((earlier.wakeup.expected.0, earlier.deadline));
+                spike(earlier)
+            });
+            (found.map(|found| (found.release_ns.0, found.end_ns.0)), explained.len())
+        };
+        let second = late(1_000, 5_100, Some(span(0, 5_000)));
+        assert_eq!(before(&mut cycles, &second), (Some((0, 5_000)), 1));
+        cycles.keep(&spike(&second));
+        let third = late(2_000, 5_200, Some(span(1_000, 5_100)));
+        assert_eq!(before(&mut cycles, &third), (Some((1_000, 5_100)), 1), "known already");
+        assert_eq!(before(&mut cycles, &late(9_000, 9_900, None)), (None, 1));
+        // A wake-up is no cycle, and its cycle before is explained as one.
+        let wakeup = LateTask { deadline: None, ..late(3_000, 5_250, Some(span(2_000, 5_200))) };
+        assert_eq!(before(&mut cycles, &wakeup), (Some((2_000, 5_200)), 2));
+        cycles.keep(&spike(&wakeup));
+        assert_eq!(before(&mut cycles, &wakeup), (Some((2_000, 5_200)), 2));
+        assert_eq!(explained, [(0, Some(Nanos(1_000))), (2_000, Some(Nanos(3_200)))]);
+    }
+}

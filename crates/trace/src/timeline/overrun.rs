@@ -1,0 +1,224 @@
+//! A cycle that was due while the one before it was on: until that ended nothing of its own
+//! happened, and whatever made that one late has made this one late as well.
+
+use super::classes::classes;
+use super::explain::explain;
+use super::own::Cost;
+use super::response::explain_response;
+use super::why::{self, Known};
+use crate::window::{PreviousCycle, Window};
+use model::run::{Host, Slice, Spike};
+use model::units::Nanos;
+
+/// Slices of an earlier cycle that are taken over.
+const MAX_SLICES: usize = 512;
+
+/// What is said where the earlier cycle's time has no cause either.
+const UNKNOWN: &str = "its previous cycle overran, and no event tells what kept that one";
+
+/// Explains a late wake-up or a late cycle; where an earlier cycle was on when it was due, by that
+/// one's causes.
+pub fn explain_window(window: &Window, host: &Host, cost: Cost) -> Spike {
+    let alone = |window: &Window| match window.deadline_ns {
+        Some(_) => explain_response(window, host, cost),
+        None => explain(window, host, cost),
+    };
+    let overlaps = |previous: &&PreviousCycle| previous.end_ns.min(window.actual_ns) > window.expected_ns;
+    let Some(previous) = window.previous.as_ref().filter(overlaps) else { return alone(window) };
+    let until = previous.end_ns.min(window.actual_ns);
+    let mut spike = alone(&Window { expected_ns: until, previous: None, ..window.clone() });
+    inherit(&mut spike, window, previous, until, host);
+    spike
+}
+
+/// Puts what the earlier cycle says of the time before a spike of the rest into it.
+fn inherit(spike: &mut Spike, window: &Window, previous: &PreviousCycle, until: Nanos, host: &Host) {
+    let slices = within(&previous.slices, window.expected_ns, until);
+    let length = until.0.saturating_sub(window.expected_ns.0);
+    let rest = length.saturating_sub(slices.iter().map(|slice| slice.ns.0).sum());
+    spike.expected_ns = window.expected_ns;
+    spike.latency_ns = Nanos(spike.latency_ns.0.saturating_add(length));
+    spike.unexplained_ns = Nanos(spike.unexplained_ns.0.saturating_add(rest));
+    spike.stopped_ns = Nanos(spike.stopped_ns.0.saturating_add(previous.stopped_ns.0.clamp(0, rest)));
+    spike.inherited_ns = Nanos(length);
+    spike.slices.splice(0..0, slices);
+    spike.classes = classes(spike);
+    let lost = window.events_lost > 0 || window.begins_late;
+    why::tell(host, Known { lost, waits: false }, spike);
+    tell_unknown(spike, rest);
+    let length = Nanos(length).spaced();
+    spike.notes.insert(
+        0,
+        format!(
+            "it was due {length} before its previous cycle ended: of that time the causes are that one's"
+        ),
+    );
+}
+
+/// Says that the earlier cycle's cause is unknown, where that is most of what is unexplained.
+pub(super) fn tell_unknown(spike: &mut Spike, of_earlier: i64) {
+    let most = of_earlier.saturating_mul(2) > spike.unexplained_ns.0;
+    if most && !spike.unexplained_why.is_empty() && !why::is_outside(&spike.unexplained_why) {
+        UNKNOWN.clone_into(&mut spike.unexplained_why);
+    }
+}
+
+/// Slices cut to a stretch of time, in order and without overlap, whatever they were.
+pub(super) fn within(slices: &[Slice], from: Nanos, to: Nanos) -> Vec<Slice> {
+    let (mut cut, mut reached) = (Vec::new(), from.0);
+    for slice in slices.iter().take(MAX_SLICES) {
+        let start = slice.start_ns.0.max(reached);
+        let end = slice.start_ns.0.saturating_add(slice.ns.0).min(to.0);
+        if start < end {
+            cut.push(Slice { start_ns: Nanos(start), ns: Nanos(end - start), ..slice.clone() });
+            reached = end;
+        }
+    }
+    cut
+}
+
+impl PreviousCycle {
+    /// What the explanation of a cycle says of the time since the thread's next one was due; none
+    /// where it had ended by then.
+    pub fn of(spike: &Spike, next: Nanos) -> Option<PreviousCycle> {
+        let end = spike.actual_ns;
+        if spike.expected_ns > next || end <= next {
+            return None;
+        }
+        let mut slices = within(&spike.slices, next, end);
+        // What that one has from an earlier one again, keeps its origin.
+        slices
+            .iter_mut()
+            .for_each(|slice| slice.overrun_of_ns = slice.overrun_of_ns.or(Some(spike.expected_ns)));
+        let rest = (end.0 - next.0).saturating_sub(slices.iter().map(|slice| slice.ns.0).sum());
+        // When the machine was stopped is in no slice: of what nothing explains it is the first.
+        let stopped_ns = Nanos(spike.stopped_ns.0.clamp(0, rest));
+        Some(PreviousCycle { release_ns: spike.expected_ns, end_ns: end, slices, stopped_ns })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::fixture::{E, adds_up, host, told, window};
+    use super::*;
+    use model::run::Who;
+    use model::slice::SliceKind;
+
+    const MICRO: i64 = 1_000;
+
+    fn slice(kind: SliceKind, at: i64, us: i64, comm: &str) -> Slice {
+        Slice {
+            kind: kind.into(),
+            start_ns: Nanos(E + at * MICRO),
+            ns: Nanos(us * MICRO),
+            who: Who { comm: comm.into(), pid: 60, prio: 9, ..Who::default() },
+            evidence: "x".to_owned(),
+            ..Slice::default()
+        }
+    }
+
+    /// The cycle that was due at `release`, of 5 ms, which a hog took.
+    fn earlier(release: i64) -> Spike {
+        Spike {
+            expected_ns: Nanos(E + release * MICRO),
+            actual_ns: Nanos(E + (release + 5_000) * MICRO),
+            latency_ns: Nanos(5_000 * MICRO),
+            unexplained_ns: Nanos(100 * MICRO),
+            stopped_ns: Nanos(60 * MICRO),
+            slices: vec![
+                slice(SliceKind::Thread, release, 4_000, "hog"),
+                slice(SliceKind::Own, release + 4_100, 900, "rt"),
+            ],
+            ..Spike::default()
+        }
+    }
+
+    const AFTERWARDS: &str = "
+        -2000 1 60 d switch rt/50/19 S hog/60/9
+        4000  1 50 . start 1 hrtimer_wakeup 0
+        4001  1 50 dh vector+ local_timer
+        4002  1 50 dh timer+ 1 hrtimer_wakeup
+        4003  1 50 dh waking rt/50/19
+        4004  1 50 dh timer- 1
+        4005  1 50 dh vector- local_timer
+        4050  1 50 d switch rt/50/19 S swapper/1/0/120";
+
+    fn late(previous: Option<PreviousCycle>, deadline: Option<i64>) -> Spike {
+        let window =
+            Window { own: false, previous, deadline_ns: deadline.map(Nanos), ..window(4_050.0, AFTERWARDS) };
+        let spike = explain_window(&window, &host(), Cost::default());
+        adds_up(&spike);
+        spike
+    }
+
+    #[test]
+    fn a_cycle_that_was_due_while_another_was_on_has_that_ones_causes_until_its_end() {
+        let previous = PreviousCycle::of(&earlier(-1_000), Nanos(E));
+        for deadline in [Some(MICRO), None] {
+            let spike = late(previous.clone(), deadline);
+            let told = told(&spike);
+            assert_eq!(told[..2], ["thread hog 3000", "own rt 900"], "{told:#?}");
+            assert!(
+                spike.slices[..2].iter().all(|slice| slice.overrun_of_ns == Some(Nanos(E - 1_000 * MICRO)))
+            );
+            assert!(spike.slices[2..].iter().all(|slice| slice.overrun_of_ns.is_none()));
+            assert_eq!((spike.inherited_ns, spike.latency_ns), (Nanos(4_000 * MICRO), Nanos(4_050 * MICRO)));
+            assert_eq!(spike.stopped_ns, Nanos(60 * MICRO));
+            assert!(
+                spike.notes[0].starts_with("it was due 4 ms before its previous cycle ended"),
+                "{:?}",
+                spike.notes
+            );
+            assert_eq!((spike.expected_ns, spike.deadline_ns), (Nanos(E), deadline.map(Nanos)));
+        }
+    }
+
+    #[test]
+    fn the_third_of_a_row_names_the_first() {
+        let second = late(PreviousCycle::of(&earlier(-1_000), Nanos(E)), Some(MICRO));
+        let third = PreviousCycle::of(&second, Nanos(E + 1_000 * MICRO)).expect("it was on");
+        let hog = third.slices.iter().find(|slice| slice.who.comm == "hog").expect("the hog");
+        assert_eq!((hog.overrun_of_ns, hog.ns), (Some(Nanos(E - 1_000 * MICRO)), Nanos(2_000 * MICRO)));
+        let own = third.slices.last().expect("its own time");
+        assert_eq!(own.overrun_of_ns, Some(Nanos(E)), "the second's own work");
+    }
+
+    #[test]
+    fn a_cycle_that_had_ended_or_was_not_explained_gives_nothing() {
+        assert_eq!(PreviousCycle::of(&earlier(-5_000), Nanos(E)), None);
+        assert_eq!(PreviousCycle::of(&earlier(1), Nanos(E)), None);
+        let empty = Spike { slices: Vec::new(), stopped_ns: Nanos(0), ..earlier(-1_000) };
+        let spike = late(PreviousCycle::of(&empty, Nanos(E)), Some(MICRO));
+        assert!(spike.unexplained_ns.0 >= 4_000 * MICRO, "{:?}", told(&spike));
+        assert_eq!(spike.unexplained_why, UNKNOWN);
+        // A stop is one for each of them.
+        let stopped = Spike { stopped_ns: Nanos(4_900 * MICRO), ..empty };
+        let spike = late(PreviousCycle::of(&stopped, Nanos(E)), Some(MICRO));
+        assert!(why::is_outside(&spike.unexplained_why), "{}", spike.unexplained_why);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_inherited_the_sums_hold(
+            slices in prop::collection::vec((any::<i64>(), any::<i64>()), 0..20),
+            near in prop::collection::vec((-3_000..6_000i64, -10..3_000i64), 0..20),
+            (release, end, stopped) in (-9_000..9_000i64, any::<i64>(), any::<i64>()),
+            (end_near, deadline) in (prop::option::of(-10..6_000i64), any::<bool>()),
+        ) {
+            let far = slices.iter().map(|&(at, ns)| Slice { start_ns: Nanos(at), ns: Nanos(ns), evidence: "x".into(), ..Slice::default() });
+            let near = near.iter().map(|&(at, us)| slice(SliceKind::Irq, at, us, "irq"));
+            let end_ns = end_near.map_or(Nanos(end), |end| Nanos(E + end * MICRO));
+            let previous = PreviousCycle {
+                release_ns: Nanos(E + release * MICRO),
+                end_ns,
+                slices: near.chain(far).collect(),
+                stopped_ns: Nanos(stopped),
+            };
+            let spike = late(Some(previous), deadline.then_some(MICRO));
+            prop_assert!(spike.stopped_ns.0 >= 0 && spike.stopped_ns <= spike.unexplained_ns);
+            prop_assert!(spike.inherited_ns.0 >= 0 && spike.inherited_ns <= spike.latency_ns);
+        }
+    }
+}
