@@ -74,7 +74,7 @@ pub struct Run {
     /// Spikes beyond the bound of the list.
     #[serde(default)]
     pub spikes_dropped: u64,
-    /// Culprits by the time they took; empty for `measure`.
+    /// Culprits by the lateness they caused; empty for `measure`.
     #[serde(default)]
     pub culprits: Vec<Culprit>,
     /// What `hunt` had armed, and what it cost and lost; null for `measure`.

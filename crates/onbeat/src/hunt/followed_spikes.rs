@@ -125,7 +125,8 @@ impl FollowedSpikes {
         };
         let (held, free): (_, Vec<LateTask>) = self.held.drain(..).partition(waits);
         self.held = held;
-        let overran = |late: &LateTask| all.overran(late.victim.pid, late.wakeup.expected, late.wakeup.actual);
+        let overran =
+            |late: &LateTask| all.overran(late.victim.pid, late.wakeup.expected, late.wakeup.actual);
         cycles.extend(free.into_iter().map(|late| LateTask { previous: overran(&late), ..late }));
         cycles
     }

@@ -7,7 +7,7 @@ use super::culprit_thread;
 use super::kinds::{self, KindStyle};
 use super::next_step::next_step;
 use super::sentences;
-use super::shares;
+use super::{shares, taken};
 use crate::plot::axis::number;
 use crate::plot::theme::PAGE;
 use crate::prose::prose;
@@ -76,7 +76,7 @@ fn bar(run: &Run, at: usize) -> Markup {
                 span class="share" { (sentences::percent(culprit.share)) }
                 span class="who" { (clean(&culprit.name)) }
                 span class="took" {
-                    (span(culprit.total_ns)) " in " (several(culprit.spikes, "spike", "spikes"))
+                    (taken::numbers(culprit)) " in " (several(culprit.spikes, "spike", "spikes"))
                 }
                 (filled(culprit.share, &kind))
             }

@@ -3,7 +3,7 @@
 
 use super::next_step::{first_step, with_spike};
 use super::typical::{self, InvolvedRun};
-use super::{culprit_thread, disagreement, outside, sentences, shares, threads};
+use super::{culprit_thread, disagreement, outside, sentences, shares, taken, threads};
 use crate::last_lines::{LastLines, MOST_LINES, RunPlace};
 use crate::palette::{BOLD, Palette, RED, Style};
 use crate::run::answer::{at_worst, besides_the_host};
@@ -96,7 +96,7 @@ fn bar(culprit: &Culprit, brief: bool) -> String {
     let kind = if said { String::new() } else { format!(" ({kind})") };
     let spikes = several(culprit.spikes, "spike", "spikes");
     let spikes = if brief { String::new() } else { format!(" in {spikes}") };
-    format!("{} {name}{kind}: {}{spikes}", cells(culprit.share), span(culprit.total_ns))
+    format!("{} {name}{kind}: {}{spikes}", cells(culprit.share), taken::numbers(culprit))
 }
 
 /// A share as a number and a bar.

@@ -11,7 +11,9 @@ use super::next_step::next_step;
 use super::parts::{SpikePart, by_latency, longest, parts, share, total, worst};
 use super::typical::{self, Involved};
 use super::windows::{KEPT, Windows};
-use super::{ask, culprit_thread, disagreement, kinds, path, picture, sentences, shares, threads};
+use super::{
+    ask, culprit_thread, disagreement, kinds, overrun, path, picture, sentences, shares, taken, threads,
+};
 use crate::html::{cards, figure};
 use crate::input::Input;
 use crate::plot::axis::number;
@@ -130,7 +132,7 @@ fn culprits(run: &Run, involved: &[Involved]) -> Markup {
     let large = large.clamp(listed.min(1), listed);
     let small: f64 = run.culprits[large..listed].iter().map(|culprit| culprit.share).sum();
     html! {
-        (culprit_rows("Culprits by the time they took", run, 0..large, involved))
+        (culprit_rows("Culprits by the lateness they caused", run, 0..large, involved))
         @if large < listed {
             details {
                 summary {
@@ -155,7 +157,7 @@ fn culprit_rows(name: &str, run: &Run, places: Range<usize>, involved: &[Involve
         html! {
             table {
                 thead { tr {
-                    th { "share" } th { "time" } th class="more" { "spikes" } th class="left" { "who" } th class="left" { "as" }
+                    th { "share" } th { "late by" } th class="more" { "taken" } th class="more" { "spikes" } th class="left" { "who" } th class="left" { "as" }
                     th class="left" { "evidence" } th class="left" { "what cures it" }
                     th class="left ask" { "typical" }
                 } }
@@ -172,10 +174,13 @@ fn culprit_row(run: &Run, at: usize, involved: &[Involved]) -> Markup {
     let lines = |texts: &[String]| texts.iter().map(|text| clean(text)).collect::<Vec<_>>().join("; ");
     html! {
         tr {
-            td class="top" { (sentences::percent(culprit.share)) } td { (span(culprit.total_ns)) } td class="more" { (culprit.spikes) }
+            td class="top" { (sentences::percent(culprit.share)) } td { (span(culprit.total_ns)) }
+            td class="more" { (culprit.cpu_time_ns.map_or_else(|| "-".to_owned(), span)) } td class="more" { (culprit.spikes) }
             td class="wrap" {
                 strong { (clean(&culprit.name)) }
                 @if !culprit.threads.is_empty() { br; (culprit_thread::sentence(culprit, run)) }
+                @let took = taken::sentence(culprit);
+                @if !took.is_empty() { br; "took " (took) }
                 @if !culprit.functions.is_empty() && !named { br; span class="muted" { "in " (sentences::functions(culprit)) } }
             }
             td class="left" { (swatch(culprit.kind.as_str())) " " (clean(culprit.kind.as_str())) }
@@ -217,6 +222,7 @@ pub fn one(number: usize, spike: &Spike, run: &Run, window: Option<&Window>) -> 
         section class="spike" id=(threads::place_of(number)) {
             h3 { (number) ". " (threads::late(spike)) " on CPU " (spike.cpu) (when) ": " (sentences::classes(spike)) }
             @if let Some(victim) = sentences::victim(spike) { p { "The late thread: " (victim) "." } }
+            @if let Some(words) = overrun::sentence(spike, run) { p { "Overrun: " (words) "." } }
             @if spike.events_lost > 0 {
                 p { strong { (several(spike.events_lost, "event", "events")) " of this CPU lost: slices may be missing." } }
             }

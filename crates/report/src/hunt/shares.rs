@@ -24,7 +24,7 @@ pub fn sentence(run: &Run) -> String {
     let unnamed = unnamed(run).0;
     let small = whole.0.saturating_sub(named).saturating_sub(unnamed).max(0);
     let part = |ns: i64| format!("{} ({})", span(Nanos(ns)), percent(share(Nanos(ns), whole)));
-    let mut words = vec![format!("the culprits took {}", part(named))];
+    let mut words = vec![format!("the culprits caused {}", part(named))];
     if small > 0 {
         words.push(format!("what is too small to be listed {}", part(small)));
     }
@@ -36,11 +36,11 @@ pub fn sentence(run: &Run) -> String {
     let inside = match outside {
         0 => String::new(),
         ns => format!(
-            " Of what culprits took, {} are without an event, too: those marked (unexplained).",
+            " Of what culprits caused, {} are without an event, too: those marked (unexplained).",
             span(Nanos(ns))
         ),
     };
-    format!("Of {} {all}.{inside}", span(whole))
+    format!("Of {} of lateness {all}.{inside}", span(whole))
 }
 
 /// What no event accounts for and no culprit has, either.
@@ -87,8 +87,8 @@ mod tests {
         let mut run = Run { recorder: Some(recorder), culprits, ..Run::default() };
         assert_eq!(
             sentence(&run),
-            "Of 1 ms the culprits took 920 us (92 %), what is too small to be listed 20 us (2 %), and for \
-             the other 60 us (6 %) the kernel shows no event. Of what culprits took, 90 us are without \
+            "Of 1 ms of lateness the culprits caused 920 us (92 %), what is too small to be listed 20 us (2 %), and for \
+             the other 60 us (6 %) the kernel shows no event. Of what culprits caused, 90 us are without \
              an event, too: those marked (unexplained)."
         );
         assert_eq!((more(&run, 1).as_str(), more(&run, 3).as_str()), ("and 2 more with 20 % together", ""));

@@ -4,7 +4,7 @@ use maud::html;
 
 use super::next_step::{looks_at_a_spike, next_step};
 use super::parts::{by_latency, share};
-use super::{kinds, section, sentences, typical};
+use super::{kinds, section, sentences, taken, typical};
 use crate::html::PageParts;
 use crate::prose::prose;
 use crate::words::{clean, span};
@@ -32,10 +32,10 @@ pub fn parts(run: &Run, number: usize, window: Option<&Window>) -> Option<PagePa
                 // A stop of the machine is known by other signs than by what is counted of it, too.
                 @if culprit.kind == SliceKind::Unexplained {
                     " Counted of it in this run's late wake-ups: " (span(culprit.total_ns)) ", " (share)
+                    " of their time."
                 } @else {
-                    " In all it took " (span(culprit.total_ns)) " of this run's late wake-ups, " (share)
-                }
-                " of their time." }
+                    " In all it caused " (taken::numbers(culprit)) ", " (share) " of this run's lateness."
+                } }
             @match sentences::cure(&run.culprits, at) {
                 sentences::Cure::As(above) => {
                     p { "The cure is that of " (clean(&run.culprits[above].name)) "." }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::parts::{MergedParts, PARTS, SpikePart, merged, parts, share};
-use super::{kinds, sentences, threads};
+use super::{kinds, overrun, sentences, threads};
 use crate::palette::{BOLD, DIM, PLAIN, Palette, RED, YELLOW};
 use crate::words::{clean, filled, several, span, us};
 use model::run::{Run, Spike};
@@ -53,6 +53,9 @@ pub fn render(
     let shorter = shorter(&others);
     if !shorter.is_empty() {
         filled(page, "   ", &shorter, 5, width);
+    }
+    if let Some(words) = overrun::sentence(spike, run) {
+        filled(page, "   overrun: ", &words, 12, width);
     }
     if !spike.unexplained_why.is_empty() {
         filled(page, "   unexplained: ", &clean(&spike.unexplained_why), 16, width);

@@ -1,12 +1,12 @@
 //! What `hunt` found, for the terminal: what was measured, the recorder's account, the worst spikes
-//! as timelines, and the culprits by the time they took.
+//! as timelines, and the culprits by the lateness they caused.
 
 use std::fmt::Write;
 
 use super::next_step::{next_step, with_spike};
 use super::parts::{by_latency, total};
 use super::typical::{self, InvolvedRun};
-use super::{culprit_thread, disagreement, outside, program, sentences, shares, spike_rows, threads};
+use super::{culprit_thread, disagreement, outside, program, sentences, shares, spike_rows, taken, threads};
 use crate::palette::{BOLD, Palette, RED, YELLOW};
 use crate::run::table;
 use crate::words::{clean, filled, several, span, wrapped};
@@ -202,6 +202,7 @@ fn one_culprit(
             filled(page, &format!("           {what}"), &words, 13, width);
         }
     };
+    say("took: ", taken::sentence(culprit));
     say("is: ", culprit_thread::sentence(culprit, run));
     let typical = number.filter(|_| !drawn).map(|number| format!("spike {number}"));
     say("typical: ", typical.unwrap_or_default());

@@ -1,5 +1,5 @@
-//! From explained spikes to culprits, ranked by the time they took: one spike at a time, in bounded
-//! memory.
+//! From explained spikes to culprits, ranked by the lateness they caused: one spike at a time, in
+//! bounded memory.
 //!
 //! Everything is accounted for: the culprits' times, minor contributions below the reporting limit,
 //! and what nothing explains sum to the latency of all spikes, as each spike's slices do.
@@ -55,7 +55,7 @@ pub struct SpikeTally {
 /// The culprits of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ranking {
-    /// By the time they took, largest first.
+    /// By the lateness they caused, largest first.
     pub culprits: Vec<run::Culprit>,
     /// Latency of all spikes: the culprits' times, `minor` and `unexplained` sum to it where the
     /// spikes' slices do.

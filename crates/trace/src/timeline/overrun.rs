@@ -46,13 +46,6 @@ fn inherit(spike: &mut Spike, window: &Window, previous: &PreviousCycle, until: 
     let lost = window.events_lost > 0 || window.begins_late;
     why::tell(host, Known { lost, waits: false }, spike);
     tell_unknown(spike, rest);
-    let length = Nanos(length).spaced();
-    spike.notes.insert(
-        0,
-        format!(
-            "it was due {length} before its previous cycle ended: of that time the causes are that one's"
-        ),
-    );
 }
 
 /// Says that the earlier cycle's cause is unknown, where that is most of what is unexplained.
@@ -166,11 +159,6 @@ mod tests {
             assert!(spike.slices[2..].iter().all(|slice| slice.overrun_of_ns.is_none()));
             assert_eq!((spike.inherited_ns, spike.latency_ns), (Nanos(4_000 * MICRO), Nanos(4_050 * MICRO)));
             assert_eq!(spike.stopped_ns, Nanos(60 * MICRO));
-            assert!(
-                spike.notes[0].starts_with("it was due 4 ms before its previous cycle ended"),
-                "{:?}",
-                spike.notes
-            );
             assert_eq!((spike.expected_ns, spike.deadline_ns), (Nanos(E), deadline.map(Nanos)));
         }
     }

@@ -1,0 +1,87 @@
+//! A spike that was due while an earlier cycle of its thread was on: whose overrun it is, and what
+//! caused that.
+
+use super::parts::by_latency;
+use crate::words::{clean, span};
+use model::run::{Run, Slice, Spike};
+use model::units::Nanos;
+use rules::culprits::names::fallback_name;
+use trace::timeline::is_outside;
+
+/// The sentence; none for a spike that inherited nothing.
+pub fn sentence(spike: &Spike, run: &Run) -> Option<String> {
+    if spike.inherited_ns.0 <= 0 {
+        return None;
+    }
+    let length = span(spike.inherited_ns);
+    let inherited = spike.slices.iter().filter(|slice| slice.overrun_of_ns.is_some());
+    let most = inherited.max_by_key(|slice| slice.ns);
+    let most = most.filter(|slice| slice.ns.0.saturating_mul(2) > spike.inherited_ns.0);
+    Some(match most {
+        Some(slice) => format!("{length} are {}", caused(slice, spike, run)),
+        None if is_outside(&spike.unexplained_why) => {
+            format!("{length} are an overrun of its previous cycle, which was stopped from outside")
+        }
+        None => {
+            format!("{length} are an overrun of its previous cycle, of several causes or none that is known")
+        }
+    })
+}
+
+/// The earlier cycle by its time, and its number where it is a spike; and its cause.
+fn caused(slice: &Slice, spike: &Spike, run: &Run) -> String {
+    let due = slice.overrun_of_ns.unwrap_or_default();
+    let before = span(Nanos(spike.expected_ns.0.saturating_sub(due.0)));
+    let is_it = |other: &Spike| {
+        other.expected_ns == due && other.victim.pid == spike.victim.pid && other.deadline_ns.is_some()
+    };
+    let number = by_latency(run).into_iter().position(|at| is_it(&run.spikes[at]));
+    let number = number.map_or_else(String::new, |at| format!(" (spike {})", at + 1));
+    let cause = clean(&fallback_name(slice));
+    format!(
+        "an overrun of the cycle due {before} before{number}, caused by {cause} ({})",
+        clean(slice.kind.as_str())
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::run::Who;
+
+    const MILLI: i64 = 1_000_000;
+
+    fn spike(due: i64, slices: Vec<Slice>, inherited: i64) -> Spike {
+        Spike {
+            expected_ns: Nanos(due * MILLI),
+            latency_ns: Nanos((20 - due) * MILLI),
+            deadline_ns: Some(Nanos(MILLI)),
+            inherited_ns: Nanos(inherited * MILLI),
+            slices,
+            ..Spike::default()
+        }
+    }
+
+    #[test]
+    fn the_cycle_and_its_cause_are_named_and_what_is_unknown_is_no_sleep() {
+        let hog = Slice {
+            kind: "thread".into(),
+            ns: Nanos(15 * MILLI),
+            who: Who { comm: "hog".into(), pid: 9, ..Who::default() },
+            overrun_of_ns: Some(Nanos(0)),
+            ..Slice::default()
+        };
+        let own = Slice { overrun_of_ns: None, ..hog.clone() };
+        let third = spike(2, vec![hog], 16);
+        let run = Run { spikes: vec![third.clone(), spike(0, vec![own.clone()], 0)], ..Run::default() };
+        let told = "16 ms are an overrun of the cycle due 2 ms before (spike 1), caused by hog (thread)";
+        assert_eq!(sentence(&third, &run).as_deref(), Some(told));
+        assert_eq!(sentence(&third, &Run::default()), Some(told.replace(" (spike 1)", "")));
+        assert_eq!(sentence(&run.spikes[1], &run), None);
+        let mut unknown = spike(2, vec![own], 16);
+        let words = |spike: &Spike| sentence(spike, &run).expect("it inherited");
+        assert!(words(&unknown).ends_with("previous cycle, of several causes or none that is known"));
+        unknown.unexplained_why = "stopped from outside: x".to_owned();
+        assert!(words(&unknown).ends_with("which was stopped from outside"));
+    }
+}

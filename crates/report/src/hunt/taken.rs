@@ -1,0 +1,60 @@
+//! What a culprit took, and what lateness it caused: two numbers where several spikes had part in
+//! the same moments, in words that keep them apart.
+
+use crate::words::span;
+use model::run::Culprit;
+use model::units::Nanos;
+
+/// The time taken, where it is known and less than the lateness.
+fn less(culprit: &Culprit) -> Option<Nanos> {
+    let differs = |taken: &Nanos| taken.0.saturating_mul(100) < culprit.total_ns.0.saturating_mul(99);
+    culprit.cpu_time_ns.filter(differs)
+}
+
+/// Both numbers, short; one where they are the same.
+pub fn numbers(culprit: &Culprit) -> String {
+    let late = span(culprit.total_ns);
+    less(culprit)
+        .map_or_else(|| late.clone(), |taken| format!("{late} of lateness from {} taken", span(taken)))
+}
+
+/// Both in a sentence; empty where there is no more to say than the lateness.
+pub fn sentence(culprit: &Culprit) -> String {
+    let late = span(culprit.total_ns);
+    let taken = less(culprit).map(|taken| {
+        let taken = span(taken);
+        format!("{taken}, each moment once; {late} is the lateness of all spikes that had part in them")
+    });
+    let inherited = (culprit.inherited_ns.0 > 0).then(|| {
+        let inherited = span(culprit.inherited_ns);
+        format!(
+            "{inherited} of the lateness are overruns: of cycles that were due while an earlier one was on"
+        )
+    });
+    taken.into_iter().chain(inherited).collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lateness_and_time_are_kept_apart_where_they_differ() {
+        let hog = Culprit {
+            total_ns: Nanos(963_000_000),
+            cpu_time_ns: Some(Nanos(120_000_000)),
+            inherited_ns: Nanos(843_000_000),
+            ..Culprit::default()
+        };
+        assert_eq!(numbers(&hog), "963 ms of lateness from 120 ms taken");
+        assert_eq!(
+            sentence(&hog),
+            "120 ms, each moment once; 963 ms is the lateness of all spikes that had part in them; \
+             843 ms of the lateness are overruns: of cycles that were due while an earlier one was on"
+        );
+        let alone = Culprit { cpu_time_ns: Some(hog.total_ns), inherited_ns: Nanos(0), ..hog.clone() };
+        assert_eq!((numbers(&alone).as_str(), sentence(&alone).as_str()), ("963 ms", ""));
+        let unknown = Culprit { cpu_time_ns: None, ..alone };
+        assert_eq!(sentence(&unknown), "");
+    }
+}
