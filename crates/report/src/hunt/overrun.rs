@@ -1,9 +1,11 @@
 //! A spike that was due while an earlier cycle of its thread was on: whose overrun it is, and what
 //! caused that.
 
+use std::collections::BTreeMap;
+
 use super::parts::by_latency;
 use crate::words::{clean, span};
-use model::run::{Run, Slice, Spike};
+use model::run::{Run, Spike};
 use model::units::Nanos;
 use rules::culprits::names::fallback_name;
 use trace::timeline::is_outside;
@@ -14,11 +16,9 @@ pub fn sentence(spike: &Spike, run: &Run) -> Option<String> {
         return None;
     }
     let length = span(spike.inherited_ns);
-    let inherited = spike.slices.iter().filter(|slice| slice.overrun_of_ns.is_some());
-    let most = inherited.max_by_key(|slice| slice.ns);
-    let most = most.filter(|slice| slice.ns.0.saturating_mul(2) > spike.inherited_ns.0);
+    let most = largest(spike).filter(|most| most.ns.0.saturating_mul(2) > spike.inherited_ns.0);
     Some(match most {
-        Some(slice) => format!("{length} are {}", caused(slice, spike, run)),
+        Some(most) => format!("{length} are {}", caused(&most, spike, run)),
         None if is_outside(&spike.unexplained_why) => {
             format!("{length} are an overrun of its previous cycle, which was stopped from outside")
         }
@@ -28,26 +28,43 @@ pub fn sentence(spike: &Spike, run: &Run) -> Option<String> {
     })
 }
 
+/// A cause, and how much of the inherited time it has.
+struct InheritedCause<'a> {
+    name: String,
+    kind: &'a str,
+    ns: Nanos,
+    /// The release of the cycle that it made late first.
+    due: Nanos,
+}
+
+/// The cause of most of what was inherited, however many slices it has.
+fn largest(spike: &Spike) -> Option<InheritedCause<'_>> {
+    let mut causes: BTreeMap<(&str, String), (Nanos, Nanos)> = BTreeMap::new();
+    for slice in &spike.slices {
+        let Some(due) = slice.overrun_of_ns else { continue };
+        let sum = causes.entry((slice.kind.as_str(), fallback_name(slice))).or_insert((Nanos(0), due));
+        *sum = (Nanos(sum.0.0.saturating_add(slice.ns.0)), sum.1.min(due));
+    }
+    let all = causes.into_iter().map(|((kind, name), (ns, due))| InheritedCause { name, kind, ns, due });
+    all.max_by_key(|cause| cause.ns)
+}
+
 /// The earlier cycle by its time, and its number where it is a spike; and its cause.
-fn caused(slice: &Slice, spike: &Spike, run: &Run) -> String {
-    let due = slice.overrun_of_ns.unwrap_or_default();
-    let before = span(Nanos(spike.expected_ns.0.saturating_sub(due.0)));
+fn caused(most: &InheritedCause<'_>, spike: &Spike, run: &Run) -> String {
+    let before = span(Nanos(spike.expected_ns.0.saturating_sub(most.due.0)));
     let is_it = |other: &Spike| {
-        other.expected_ns == due && other.victim.pid == spike.victim.pid && other.deadline_ns.is_some()
+        other.expected_ns == most.due && other.victim.pid == spike.victim.pid && other.deadline_ns.is_some()
     };
     let number = by_latency(run).into_iter().position(|at| is_it(&run.spikes[at]));
     let number = number.map_or_else(String::new, |at| format!(" (spike {})", at + 1));
-    let cause = clean(&fallback_name(slice));
-    format!(
-        "an overrun of the cycle due {before} before{number}, caused by {cause} ({})",
-        clean(slice.kind.as_str())
-    )
+    let (name, kind) = (clean(&most.name), clean(most.kind));
+    format!("an overrun of the cycle due {before} before{number}, caused by {name} ({kind})")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::run::Who;
+    use model::run::{Slice, Who};
 
     const MILLI: i64 = 1_000_000;
 
@@ -72,7 +89,8 @@ mod tests {
             ..Slice::default()
         };
         let own = Slice { overrun_of_ns: None, ..hog.clone() };
-        let third = spike(2, vec![hog], 16);
+        let half = |at: i64| Slice { start_ns: Nanos(at), ns: Nanos(7_500_000), ..hog.clone() };
+        let third = spike(2, vec![half(0), half(1)], 16);
         let run = Run { spikes: vec![third.clone(), spike(0, vec![own.clone()], 0)], ..Run::default() };
         let told = "16 ms are an overrun of the cycle due 2 ms before (spike 1), caused by hog (thread)";
         assert_eq!(sentence(&third, &run).as_deref(), Some(told));

@@ -9,6 +9,8 @@ use super::overrun::within;
 use super::response::{Evidence, Response, cut};
 use super::segments::{CycleSegment, Doing};
 use crate::event::{Named, What};
+use model::run::Slice;
+use model::slice::SliceKind;
 use model::units::Nanos;
 
 /// Events of a CPU right before a waking in which its timer is looked for.
@@ -16,6 +18,9 @@ const MAX_EVENTS: usize = 256;
 
 /// No timer of the trace's clock comes later than this, in nanoseconds.
 const MAX_LATE: u64 = 60_000_000_000;
+
+/// The start of a timer takes no longer.
+const MAX_ASKING: i64 = 100_000;
 
 impl Response {
     /// Takes such a sleep where its timer had been due before the segment began: the time belongs
@@ -45,6 +50,17 @@ impl Response {
             append(&mut self.slices, slice);
         }
         true
+    }
+}
+
+/// A short section with interrupts off in which the thread itself asked for a release that was over
+/// by then: nobody kept it waiting there.
+pub(super) fn asks_for_release(slice: &mut Slice, victim: i32) {
+    if slice.kind == SliceKind::IrqsOff && slice.who.pid == victim && slice.ns.0 <= MAX_ASKING {
+        slice.kind = SliceKind::Own.into();
+        slice.who.function.clear();
+        slice.stack.clear();
+        "it asked for its next release, which was over".clone_into(&mut slice.evidence);
     }
 }
 
@@ -82,7 +98,7 @@ mod tests {
     use super::super::{Cost, explain_window};
     use super::*;
     use crate::window::Window;
-    use model::run::{Host, Spike};
+    use model::run::{Host, Spike, Who};
 
     /// A loop of 1 ms whose release at -3000 comes at 12000, while another has the CPU; it catches
     /// up, and the cycle is the one that was due at 0.
@@ -172,13 +188,27 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_that_asks_for_a_release_that_is_over_keeps_nobody_waiting() {
+        let off = |ns: i64, pid: i32| {
+            let who = Who { pid, comm: "rt".into(), function: "do_nanosleep".into(), ..Who::default() };
+            let mut slice = Slice { kind: SliceKind::IrqsOff.into(), ns: Nanos(ns), who, ..Slice::default() };
+            asks_for_release(&mut slice, 50);
+            (slice.kind.known(), slice.who.function)
+        };
+        assert_eq!(off(12_000, 50), (Some(SliceKind::Own), String::new()));
+        let section = (Some(SliceKind::IrqsOff), "do_nanosleep".to_owned());
+        assert_eq!(off(12_000, 51), section, "another thread's");
+        assert_eq!(off(5_000_000, 50), section, "too long for that alone");
+    }
+
+    #[test]
     fn a_timer_that_another_function_serves_is_a_release_as_well() {
         let timerfd = |text: &str| {
             text.replace("hrtimer_wakeup", "timerfd_tmrproc").replace("do_nanosleep", "timerfd_read")
         };
         let spike = explained(&host(), &timerfd(&events(START, HOLD)));
         assert_eq!(told(&spike)[0], "irqs-off hold/busy 12000");
-        // The timer of another thread that wakes it for another reason was not due for it.
+        // An interrupt from a device that wakes it for another reason was not due for it.
         let device = events(START, HOLD)
             .replace("12001 1 60 dh timer+ 1 hrtimer_wakeup", "12001 1 60 dh irq+ 17 eth0");
         let spike = explained(&host(), &device);

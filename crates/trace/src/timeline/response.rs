@@ -12,6 +12,7 @@ use super::calls::ThreadCalls;
 use super::case::{Case, Cause, Stop};
 use super::classes::classes;
 use super::explain::{NO_SWITCH, append, explain, slice};
+use super::last_cycle::asks_for_release;
 use super::lent::LentPriority;
 use super::overrun::tell_unknown;
 use super::own::Cost;
@@ -145,6 +146,7 @@ impl Response {
             if segment.doing == Doing::Preempted && slice.kind == SliceKind::Thread {
                 slice.kind = SliceKind::Preempted.into();
             }
+            asks_for_release(&mut slice, cycle.window.victim.pid);
             append(&mut self.slices, slice);
         }
         for note in part.notes {
