@@ -435,6 +435,32 @@ mod tests {
     }
 
     #[test]
+    fn one_stall_that_makes_many_cycles_late_is_one_time_and_one_turn() {
+        // 15 ms once a second; each cycle of a loop of 1 ms that was due meanwhile is late.
+        let milli = 1_000_000;
+        let mut spikes: Vec<Spike> = (0..8 * 15)
+            .map(|n| {
+                let (at, due) = (n / 15 * 1_000 * milli, n % 15 * milli);
+                let mut hog = slice("thread", 15 * milli - due, "hog", 9, "");
+                (hog.who.pid, hog.start_ns) = (9, Nanos(at + due));
+                hog.overrun_of_ns = (due > 0).then_some(Nanos(at));
+                spike(at + due, vec![hog], 0)
+            })
+            .collect();
+        let ranked = rank_all(&mut spikes, &RunContext::of_machine(&Host::default()));
+        let [hog] = &ranked.culprits[..] else { panic!("{:?}", ranked.culprits) };
+        assert_eq!((hog.spikes, hog.total_ns), (120, Nanos(8 * 120 * milli)));
+        assert_eq!(hog.cpu_time_ns, Some(Nanos(8 * 15 * milli)));
+        assert_eq!(hog.inherited_ns, Nanos(8 * 105 * milli));
+        let turns = hog.turns.as_ref().expect("turns");
+        assert_eq!(
+            (turns.count, turns.median_ns, turns.every_ns),
+            (8, Nanos(15 * milli), Some(Nanos(1_000 * milli)))
+        );
+        assert_eq!(whole(&ranked), ranked.latency.0);
+    }
+
+    #[test]
     fn too_many_culprits_are_pooled_and_counted() {
         let many = MAX_GROUPS as i64 + 100;
         let mut spikes: Vec<Spike> = (0..many)
@@ -490,6 +516,8 @@ mod tests {
             prop_assert!(ranked.culprits.windows(2).all(|pair| pair[0].total_ns >= pair[1].total_ns));
             let bounded = |of: &run::Culprit| of.evidence.len() <= 8 && of.functions.len() <= 8;
             prop_assert!(ranked.culprits.iter().all(bounded));
+            let taken = |of: &run::Culprit| of.cpu_time_ns.is_some_and(|taken| taken <= of.total_ns);
+            prop_assert!(ranked.culprits.iter().all(taken));
         }
     }
 }
