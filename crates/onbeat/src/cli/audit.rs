@@ -28,7 +28,7 @@ use study::audit::{MachineSource, hunt_gains, judge, judge_with};
 #[derive(clap::Args)]
 #[command(
     mut_arg("json", |arg| arg.help("Write the findings as JSON; `-` is standard output, which then holds nothing else")),
-    mut_arg("quiet", |arg| arg.help("Print only whether a gate failed")),
+    mut_arg("quiet", |arg| arg.help("Print only the answer, and whether a gate failed")),
     after_help = "Examples:\n  onbeat audit\n  onbeat audit --cpus 2-3 --profile busy-poll\n  onbeat capture -o board && onbeat audit --bundle board --html board.html\n  onbeat audit --kconfig build/.config          a kernel before its first boot\n  onbeat audit -q --fail-on high --junit audit.xml\n  onbeat audit --hunt --copy                   what the newest hunt lost most time to, and what to copy where\n  onbeat audit --diff board                    what has become worse since that capture"
 )]
 pub struct Args {
@@ -104,8 +104,8 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     outputs.json_pretty(&args.output.json, &audited.audit);
     outputs.write(&args.junit, || Ok(junit::render(&audited.audit)));
     outputs.write(&args.html, || audited.page(gains.as_ref()));
+    let Screen { columns, color } = outputs.screen;
     if !args.output.quiet {
-        let Screen { columns, color } = outputs.screen;
         hunt.iter().for_each(|hunt| hunt.announce(&mut outputs, false));
         outputs.print(&text::render(&audited.audit, gains.as_ref(), columns, color, args.verbose));
         if args.copy {
@@ -114,8 +114,8 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         if args.map {
             outputs.print(&format!("\n{}", map_text::render(&audited.map(), columns, color)));
         }
-        outputs.print(&last_words::render(&audited.audit, gains.as_ref(), columns, color));
     }
+    outputs.print(&last_words::render(&audited.audit, gains.as_ref(), columns, color));
     outputs.end(args.gate(&audited.audit))
 }
 
@@ -141,10 +141,11 @@ impl Args {
         let after = second.or(self.bundle.as_ref()).or(self.root.as_ref());
         let after = after.map_or_else(|| "now".to_owned(), |path| name(path));
         outputs.json_pretty(&self.output.json, &compared);
-        if !self.output.quiet {
-            let Screen { columns, color } = outputs.screen;
-            outputs.print(&diff_text::render(&compared, [&name(first), &after], columns, color));
-        }
+        let Screen { columns, color } = outputs.screen;
+        outputs.print(&match self.output.quiet {
+            true => diff_text::sentence(&compared) + "\n",
+            false => diff_text::render(&compared, [&name(first), &after], columns, color),
+        });
         let unknown = |found: &rules::audit_diff::RuleDiff| {
             found.change == DiffVerdict::Unknown && found.after == AuditVerdict::Unknown
         };

@@ -90,11 +90,11 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     outputs.json_pretty(&args.output.json, &bounds);
     let Screen { columns, color } = outputs.screen;
     let remarks = if seen { &[] } else { measurement.remarks.as_slice() };
+    let path = quoted(&chosen.path);
+    let place = RunPlace { path: &path, newest: chosen.newest, fresh: false };
     outputs.print(&match args.output.quiet {
-        true => text::brief(&measurement.title, &bounds, columns, color),
+        true => text::brief(&measurement.title, &bounds, place, columns, color),
         false => {
-            let path = quoted(&chosen.path);
-            let place = RunPlace { path: &path, newest: chosen.newest, fresh: false };
             let style = BoundsStyle { width: columns, color, verbose: args.verbose };
             text::text(&bounds, &measurement.title, place, remarks, style)
         }

@@ -22,7 +22,6 @@ use study::audit::survey_request;
 #[derive(clap::Args)]
 #[command(
     mut_arg("json", |arg| arg.help("Write what the capture says of itself as JSON; `-` is standard output, which then holds nothing else")),
-    mut_arg("quiet", |arg| arg.help("Do not print where it is")),
     after_help = "Examples:\n  sudo onbeat capture -o board\n  onbeat audit --bundle board")]
 pub struct Args {
     /// The folder to make; by default under ~/.local/state/onbeat/runs
@@ -40,9 +39,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let capture = take(&path)?;
     rt::unblock_signals();
     outputs.json(&args.output.json, &capture);
-    if !args.output.quiet {
-        outputs.print(&format!("kept in {}\n", quoted(&path)));
-    }
+    outputs.print(&format!("kept in {}\n", quoted(&path)));
     unless_stopped(outputs.end(Exit::Ok))
 }
 

@@ -32,7 +32,7 @@ use study::compare::{Pairing, Remarks, check_comparable, compare, differing, rem
 /// they are of one length; by an exact rank test of the runs. Exit code 3 is worse, 7 inconclusive.
 #[derive(clap::Args)]
 #[command(
-    mut_arg("quiet", |arg| arg.help("No remarks and no progress on standard error")),
+    mut_arg("quiet", |arg| arg.help("No remarks, no progress and no details: the table and the answer")),
     after_help = "Examples:\n  onbeat compare before after\n  onbeat compare --limit 50us -o ab.html a1 a2 a3 a4 a5 a6 -- b1 b2 b3 b4 b5 b6\n  onbeat compare --limit 8kHz past/* -- new        a gate against a baseline\n  onbeat compare --metric p99 a*.csv -- b*.csv     block maxima, one integer in ns a line\n  onbeat compare --limit 50us nights-6.1/* -- nights-6.12/*    imported histograms"
 )]
 pub struct Args {
@@ -115,7 +115,10 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         Ok(page::html(&page, &json(&comparison)?))
     });
     let shown = remarks(&in_a, &in_b, if seen { Remarks::WithoutReading } else { Remarks::All });
-    outputs.print(&text::text(compared, differing, &shown, columns, args.verbose));
+    outputs.print(&match quiet {
+        true => text::brief(compared, columns),
+        false => text::text(compared, differing, &shown, columns, args.verbose),
+    });
     outputs.print(&last_words::render(compared, differing, columns, color));
     outputs.end(match compared.verdict {
         Verdict::Worse => Exit::Limit,

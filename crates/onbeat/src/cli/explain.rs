@@ -86,8 +86,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     if !args.output.quiet {
         remarks.iter().for_each(|own| remark(&format!("onbeat: {shown}: {own}")));
     }
-    // `-q` is of remarks here.
-    let detail = Detail::of(false, args.verbose);
+    let detail = Detail::of(args.output.quiet, args.verbose);
     // What is done with a bundle cannot be done with a trace.
     let place = traced.is_none().then_some(RunPlace { path: &shown, newest: chosen.newest, fresh: false });
     match args.spike {

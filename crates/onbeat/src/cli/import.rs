@@ -99,10 +99,9 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         }
         let path = writer.finish(&result.run, &result.run.spikes)?;
         outputs.json(&args.output.json, &result.run);
-        if !args.output.quiet {
-            let table = table::render(&result.run, outputs.screen.columns, outputs.screen.color);
-            outputs.print(&format!("{table}kept in {}\n", quoted(&path)));
-        }
+        let render = if args.output.quiet { table::brief } else { table::render };
+        let table = render(&result.run, outputs.screen.columns, outputs.screen.color);
+        outputs.print(&format!("{table}kept in {}\n", quoted(&path)));
         result.remarks.iter().for_each(|what| remark(&format!("onbeat: {what}")));
     }
     rt::unblock_signals();

@@ -168,8 +168,7 @@ impl Args {
             }
             let path = quoted(path);
             let place = RunPlace { path: &path, newest, fresh: false };
-            // `-q` is of remarks here.
-            text.push_str(&run_text(input.run, Some(place), Detail::of(false, self.verbose), screen));
+            text.push_str(&run_text(input.run, Some(place), Detail::of(self.output.quiet, self.verbose), screen));
         }
         text
     }

@@ -76,7 +76,7 @@ pub struct RunFlags {
     #[arg(long, value_name = "LABEL")]
     #[arg(help_heading = "What it writes")]
     label: Vec<String>,
-    /// No progress, and of the result the numbers without the remarks
+    /// No progress and no details: the table, the answer, and where the run is kept
     #[arg(short, long)]
     #[arg(help_heading = "What it writes")]
     pub quiet: bool,

@@ -11,7 +11,7 @@ use super::outputs::Screen;
 /// How much is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// The numbers.
+    /// The table and the answer.
     Brief,
     /// What an engineer asks, the answer last.
     Answer,
@@ -49,12 +49,32 @@ pub fn run_text<'a>(
         (false, Detail::Answer) => table::summary(run, columns, color),
         (false, Detail::All) => table::render(run, columns, color),
     };
-    match detail {
-        Detail::Brief => match place.filter(|place| place.fresh) {
-            Some(place) => format!("{text}kept in {}\n", place.path),
-            None => text,
-        },
-        _ if hunted => text + &hunt::last_words::render(known, place, columns, color),
-        _ => text + &answer::render(run, place, columns, color),
+    let answer = if hunted {
+        hunt::last_words::render(known, place, columns, color)
+    } else {
+        answer::render(run, place, columns, color)
+    };
+    text + &answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::run::Run;
+
+    #[test]
+    fn a_quiet_run_keeps_its_table_and_its_answer() {
+        for command in [Command::Measure, Command::Hunt, Command::Probe] {
+            let run = Run { command: command.into(), ..Run::default() };
+            let place = RunPlace { path: "/runs/x", newest: true, fresh: true };
+            let screen = Screen { columns: 80, color: false };
+            let of = |detail| run_text(&run, Some(place), detail, screen);
+            let answer = |text: &str| text.rsplit_once("\n\n").map(|(_, answer)| answer.to_owned());
+            let quiet = of(Detail::Brief);
+            for row in ["late ", "fair ", "next ", "kept in /runs/x"] {
+                assert!(quiet.contains(&format!("\n{row}")), "{row}: {quiet}");
+            }
+            assert_eq!(answer(&quiet), answer(&of(Detail::Answer)));
+        }
     }
 }

@@ -2,7 +2,7 @@
 //! at the end the answer in a few lines.
 
 use super::last_words;
-use super::sentences::{assumed, beyond, beyond_heading, counting, headline, mark, verdict};
+use super::sentences::{beyond, beyond_heading, counting, headline, mark};
 use crate::last_lines::RunPlace;
 use crate::palette::{BOLD, DIM, PLAIN, Palette};
 use crate::words::{clean, wrapped};
@@ -42,20 +42,11 @@ pub fn text(bounds: &Bounds, title: &str, place: RunPlace, remarks: &[String], s
     page + &last_words::render(bounds, place, width, style.color)
 }
 
-/// The answer alone: the data, the verdict or the counted bounds, and the extrapolation.
-pub fn brief(title: &str, bounds: &Bounds, width: usize, color: bool) -> String {
-    let palette = Palette(color);
+/// The data in a line, and the answer.
+pub fn brief(title: &str, bounds: &Bounds, place: RunPlace, width: usize, color: bool) -> String {
     let mut page = String::new();
-    wrapped(&mut page, &palette.paint(BOLD, &headline(title, bounds)), width);
-    let lines = match &bounds.claim {
-        Some(claim) => vec![verdict(bounds, claim)],
-        None => {
-            let heads = 1 + assumed(bounds).len();
-            counting(bounds).into_iter().take(heads).chain(beyond(bounds).into_iter().take(2)).collect()
-        }
-    };
-    lines.iter().for_each(|line| wrapped(&mut page, line, width));
-    page
+    wrapped(&mut page, &Palette(color).paint(BOLD, &headline(title, bounds)), width);
+    page + &last_words::render(bounds, place, width, color)
 }
 
 fn gates(bounds: &Bounds, palette: Palette) -> Vec<String> {
@@ -71,7 +62,7 @@ fn gates(bounds: &Bounds, palette: Palette) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sentences::not_covered;
+    use super::super::sentences::{assumed, not_covered, verdict};
     use super::*;
     use crate::fixture;
     use crate::words::{rounded_up, span};
@@ -159,7 +150,6 @@ mod tests {
         };
         let said = beyond(&bounds);
         assert!(said[1].contains("exceeding 260 us (263 us if") && said[1].contains("13 times"), "{said:?}");
-        assert!(brief("t", &bounds, 400, false).contains("13 times"));
         bounds.extrapolation.times_seen = Some(1.2);
         assert!(!beyond(&bounds)[1].contains("times"));
     }

@@ -45,6 +45,13 @@ pub fn text(
     page
 }
 
+/// The table of the runs alone.
+pub fn brief(compared: &Compared, width: usize) -> String {
+    let mut page = String::new();
+    units(&mut page, compared, width);
+    page
+}
+
 /// The sentence on conditions that do not differ, or that are not recorded.
 pub fn alike(differing: Option<&[Difference]>) -> Option<&'static str> {
     match differing {

@@ -152,7 +152,7 @@ fn answers_through_every_form() {
     let place = RunPlace { path: "run", newest: false, fresh: false };
     let style = bounds::BoundsStyle { width: 80, color: false, verbose: true };
     assert_harmless("bounds", &bounds::text(found, ATTACK, place, &remarks, style));
-    assert_harmless("brief bounds", &bounds::brief(ATTACK, found, 80, false));
+    assert_harmless("brief bounds", &bounds::brief(ATTACK, found, place, 80, false));
     let question =
         CompareQuestion { metric: Metric::Rate, limit: None, design: Design::Unpaired, margin: None };
     let mut answer = compared(&[&sample.series], &[&sample.series], &question);

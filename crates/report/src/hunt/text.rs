@@ -75,22 +75,13 @@ fn written(known: &InvolvedRun, all: bool, columns: usize, color: bool) -> Strin
     page
 }
 
-/// The same without the recorder's account and the single spikes: the numbers, and who took the
-/// time.
+/// The numbers alone: of followed threads, and of each CPU.
 pub fn brief<'a>(run: impl Into<InvolvedRun<'a>>, columns: usize, color: bool) -> String {
-    let known = run.into();
-    let run = known.run;
+    let run = run.into().run;
     let (palette, width) = (Palette(color), columns.clamp(40, 200));
     let mut page = String::new();
     threads::render(&mut page, run, width, palette);
-    page.push_str(&table::brief(run, width, color));
-    wrapped(&mut page, &sentences::armed(run), width);
-    let _ = writeln!(page);
-    heading(&mut page, &sentences::found(run), width, palette);
-    if !run.spikes.is_empty() {
-        culprits(&mut page, &known, CULPRITS[0], &[], width, palette);
-    }
-    page
+    page + &table::brief(run, width, color)
 }
 
 fn heading(page: &mut String, line: &str, width: usize, palette: Palette) {
@@ -273,6 +264,13 @@ mod tests {
         let text = render(&run, 80, false);
         assert!(text.contains("10012 wake-ups later than"), "{text}");
         assert!(text.lines().count() < 150);
+    }
+
+    #[test]
+    fn a_quiet_hunt_is_its_table() {
+        let text = brief(&fixture::run(), 80, false);
+        assert!(text.contains("\n  0 ") && text.lines().count() < 12, "{text}");
+        assert!(!text.contains("Who took the time"), "{text}");
     }
 
     #[test]

@@ -5,12 +5,7 @@ use model::plan::LeftOut;
 
 /// `files` are their names with what each holds: lines, without comments.
 pub fn render(folder: &str, about: &str, files: &[(&str, u64)], left: &[LeftOut], columns: usize) -> String {
-    let mut page = String::new();
-    let head = match files {
-        [] => format!("{folder}: nothing to keep for {about}; README says why."),
-        _ => format!("{folder}: what keeps the settings for {about} over a boot; README says where it goes."),
-    };
-    wrapped(&mut page, &head, columns);
+    let mut page = head(folder, about, files, columns);
     for (name, lines) in files {
         filled(&mut page, "  ", &format!("{name}: {}", several(*lines, "line", "lines")), 4, columns);
     }
@@ -20,6 +15,17 @@ pub fn render(folder: &str, about: &str, files: &[(&str, u64)], left: &[LeftOut]
     for one in left {
         filled(&mut page, "  ", &format!("{}: {}", one.rule, clean(&one.why)), 4, columns);
     }
+    page
+}
+
+/// Where it is and what it is.
+pub fn head(folder: &str, about: &str, files: &[(&str, u64)], columns: usize) -> String {
+    let mut page = String::new();
+    let head = match files {
+        [] => format!("{folder}: nothing to keep for {about}; README says why."),
+        _ => format!("{folder}: what keeps the settings for {about} over a boot; README says where it goes."),
+    };
+    wrapped(&mut page, &head, columns);
     page
 }
 

@@ -32,8 +32,6 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         journal::boot_time().0,
     )?;
     outputs.json_pretty(&args.output.json, &document);
-    if !args.output.quiet {
-        outputs.print(&format!("Entry {} stays until `onbeat tune undo` or the next boot.\n", document.id));
-    }
+    outputs.print(&format!("Entry {} stays until `onbeat tune undo` or the next boot.\n", document.id));
     outputs.end(Exit::Ok)
 }

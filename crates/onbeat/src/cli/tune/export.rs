@@ -13,7 +13,7 @@ use host::settings::LiveKernel;
 use model::error::{Exit, Failure, Result};
 use model::plan::{ChangeState, PlannedChange};
 use model::text::quoted;
-use report::tuning::export::render;
+use report::tuning::export::{head, render};
 use study::audit::MachineSource;
 use study::tuning::boot_id;
 use tune::export::{ExportFile, ExportInput, export};
@@ -43,7 +43,7 @@ pub struct Args {
     /// Export for a copy of a machine's file system
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// Print nothing
+    /// Print only where it is
     #[arg(short, long)]
     quiet: bool,
 }
@@ -67,11 +67,12 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         booted: &planned.booted,
     });
     write(&args.folder, &made.files)?;
-    if !args.quiet {
-        let Screen { columns, .. } = outputs.screen;
-        let folder = quoted(&args.folder).to_string();
-        outputs.print(&render(&folder, &about(&planned), &made.contents(), &made.left_out, columns));
-    }
+    let Screen { columns, .. } = outputs.screen;
+    let (folder, about, files) = (quoted(&args.folder).to_string(), about(&planned), made.contents());
+    outputs.print(&match args.quiet {
+        true => head(&folder, &about, &files, columns),
+        false => render(&folder, &about, &files, &made.left_out, columns),
+    });
     outputs.end(Exit::Ok)
 }
 

@@ -154,3 +154,26 @@ fn quiet_is_short() {
     let quiet = lines(&["bounds", &bundle, "--limit", "50us", "-q"]);
     assert!(quiet <= 5 && quiet < all, "{quiet} {all}");
 }
+
+#[test]
+fn quiet_commands_keep_their_answer_and_where_it_is() {
+    let place = Place::new();
+    let bundle = place.bundle("run", &gumbel(120, 1), |_, _| ());
+    let other = place.bundle("other", &gumbel(120, 2), |_, _| ());
+    let (run, capture) = (place.path("measured"), place.path("capture"));
+    let commands: [(&[&str], &[&str]); 6] = [
+        (&["measure", "-p", "0", "-D", "100ms", "-o", &run], &["late", "expect", "fair", "next", "kept"]),
+        (&["bounds", &bundle], &["answer", "basis", "next"]),
+        (&["compare", &bundle, &other], &["answer", "fair", "next"]),
+        (&["audit", "--root", &place.path("")], &["next"]),
+        (&["capture", "-o", &capture], &["kept"]),
+        (&["report", &bundle], &["late", "fair", "next"]),
+    ];
+    for (args, rows) in commands {
+        let text = wide("80", &[args, &["-q"]].concat());
+        for row in rows {
+            let found = text.lines().any(|line| line.split(' ').next() == Some(row));
+            assert!(found, "{args:?}: {row}:\n{text}");
+        }
+    }
+}
