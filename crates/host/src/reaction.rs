@@ -1,6 +1,8 @@
 //! What a user wants to be done at once when a wake-up was late: a program, a signal, an end of
 //! another's trace. None of it goes through a shell.
 
+#![allow(unsafe_code)]
+
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -8,7 +10,20 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 pub use rustix::process::Signal;
-use rustix::process::{Pid, kill_process, test_kill_process};
+use rustix::process::{
+    Pid, kill_process, kill_process_group, set_parent_process_death_signal, test_kill_process,
+};
+
+use crate::children::number;
+use crate::clock;
+use model::units::Nanos;
+
+/// How long a program may go on behind its starter's end: enough to write or send a message.
+const PATIENCE: Nanos = Nanos(2_000_000_000);
+/// The same after it was asked to end.
+const LAST: Nanos = Nanos(500_000_000);
+/// Between two looks whether it has ended.
+const PERIOD: Nanos = Nanos(5_000_000);
 
 /// The tracer of the whole machine, not an instance of ours.
 const TRACERS: [&str; 2] = ["/sys/kernel/tracing/tracing_on", "/sys/kernel/debug/tracing/tracing_on"];
@@ -19,7 +34,8 @@ pub struct StartedPrograms(Vec<Child>);
 
 impl StartedPrograms {
     /// Starts a program with its arguments and, besides the own environment, these variables. It
-    /// runs on its own: its output goes where ours goes.
+    /// runs beside us, with no signal blocked, and its output goes where ours goes; it ends with
+    /// this value, and with the thread that calls this.
     ///
     /// # Errors
     /// It cannot be started.
@@ -31,6 +47,15 @@ impl StartedPrograms {
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).process_group(0);
         command.envs(variables.iter().map(|(name, value)| (name, value)));
+        // SAFETY: between fork and exec it makes three system calls, and allocates nothing.
+        unsafe {
+            command.pre_exec(|| {
+                // What is blocked or ignored stays so in an executed program (execve(2)).
+                crate::rt::clear_signal_mask();
+                libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
+                Ok(set_parent_process_death_signal(Some(Signal::TERM))?)
+            });
+        }
         self.0.push(command.spawn()?);
         Ok(())
     }
@@ -38,6 +63,38 @@ impl StartedPrograms {
     /// Collects those that have ended.
     pub fn reap(&mut self) {
         self.0.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+    }
+
+    /// Whether all have ended before the time is over.
+    fn ended_within(&mut self, patience: Nanos) -> bool {
+        let until = clock::monotonic() + patience;
+        loop {
+            self.reap();
+            if self.0.is_empty() || clock::monotonic() >= until {
+                return self.0.is_empty();
+            }
+            clock::sleep_for(PERIOD);
+        }
+    }
+
+    /// Signals those that go on, with what they have started.
+    fn signal(&self, signal: Signal) {
+        for group in self.0.iter().filter_map(|child| number(child.id())) {
+            let _ = kill_process_group(group, signal);
+        }
+    }
+}
+
+impl Drop for StartedPrograms {
+    /// Ends those that go on: with a moment for what is nearly done, then as a user would.
+    fn drop(&mut self) {
+        if !self.ended_within(PATIENCE) {
+            self.signal(Signal::TERM);
+        }
+        if !self.ended_within(LAST) {
+            self.signal(Signal::KILL);
+            self.0.iter_mut().for_each(|child| drop(child.wait()));
+        }
     }
 }
 
@@ -115,6 +172,38 @@ mod tests {
         }
         assert!(programs.start(&["no-such-program".to_owned()], &[]).is_err());
         assert!(programs.start(&[], &[]).is_err());
+    }
+
+    #[test]
+    fn a_program_has_no_signal_blocked_and_ends_with_its_starter() {
+        let folder = tempfile::tempdir().unwrap();
+        let [mask, stopped] = ["mask", "stopped"].map(|name| folder.path().join(name));
+        let script = format!(
+            "trap 'echo > {stopped}; exit' TERM; grep -E 'Sig(Blk|Ign)' /proc/self/status >{mask}.tmp; \
+             mv {mask}.tmp {mask}; while :; do sleep 0.01; done",
+            mask = mask.display(),
+            stopped = stopped.display()
+        );
+        let words = ["sh", "-c", &script].map(str::to_owned);
+        std::thread::spawn(move || {
+            crate::rt::block_signals().unwrap();
+            crate::rt::ignore_file_size_signal();
+            let mut programs = StartedPrograms::default();
+            programs.start(&words, &[]).unwrap();
+            while !mask.exists() {
+                std::thread::yield_now();
+            }
+            let told = std::fs::read_to_string(&mask).unwrap();
+            let none = "0".repeat(16);
+            assert!(told.contains(&format!("SigBlk:\t{none}")), "{told}");
+            let ignored = told.lines().find_map(|line| line.strip_prefix("SigIgn:\t")).unwrap();
+            let ignored = u64::from_str_radix(ignored, 16).unwrap();
+            assert_eq!(ignored >> (libc::SIGXFSZ - 1) & 1, 0, "{told}");
+            drop(programs);
+            assert!(stopped.exists(), "it was asked to end");
+        })
+        .join()
+        .unwrap();
     }
 
     #[test]
