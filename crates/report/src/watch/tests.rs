@@ -144,6 +144,15 @@ fn coverage_is_a_share_or_unknown() {
 }
 
 #[test]
+fn no_more_is_recorded_than_there_was() {
+    let mut of = summary(1);
+    of.coverage = WatchCoverage { recorded: 5845, voluntary: Some(5844), ..WatchCoverage::default() };
+    of.coverage_share = of.coverage.share();
+    let said = words::coverage(&of);
+    assert!(said.contains("100 % were recorded (5844 of 5844,"), "{said}");
+}
+
+#[test]
 fn behind_a_higher_priority_only_who_had_the_cpu_for_long_is_said_to_have_kept_it() {
     let said = |held, name: &str| {
         let mut of = summary(1);

@@ -131,7 +131,8 @@ fn behind(wakeup: &WorstWakeup) -> String {
     }
 }
 
-/// What was recorded of what there was.
+/// What was recorded of what there was. The kernel's own counts are read a moment before: what is
+/// recorded beyond them has not been missed, and is not more than all.
 pub fn coverage(of: &WatchSummary) -> String {
     let counts = &of.coverage;
     let mut line = match of.coverage_share {
@@ -139,7 +140,7 @@ pub fn coverage(of: &WatchSummary) -> String {
             "Of the switches to real-time threads {} were recorded ({} of {}, without threads that began \
              or ended within an interval)",
             percent(share),
-            counts.recorded,
+            counts.recorded.min(counts.voluntary.unwrap_or_default()),
             counts.voluntary.unwrap_or_default()
         ),
         None => format!(
