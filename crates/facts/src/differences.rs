@@ -13,6 +13,8 @@ use model::run::Run;
 
 /// Values that are longer are texts, not settings.
 const LONGEST: usize = 256;
+/// How an option of the configuration is called.
+const OPTION: &str = "CONFIG_";
 /// The maximum number of listed options: the rest is counted.
 const MOST_OPTIONS: usize = 200;
 /// Fields that change by themselves, are compared in another way, or are results rather than
@@ -59,7 +61,12 @@ impl Difference {
 pub struct Settings {
     values: BTreeMap<String, String>,
     kconfig: Option<Kconfig>,
+    /// Whether what is not among them is not known, rather than not there.
+    is_partial: bool,
 }
+
+/// Values that say nothing.
+pub const NOT_STATED: [&str; 4] = ["", "[]", "unknown", "(none)"];
 
 impl Settings {
     /// Of a run and the kernel's files in its bundle.
@@ -84,7 +91,32 @@ impl Settings {
         values.insert("load".into(), loads.join(","));
         values.extend(words_of(&run.host.cmdline));
         values.extend(files.iter().filter_map(setting));
-        Settings { values, kconfig: files.iter().find_map(configuration) }
+        Settings { values, kconfig: files.iter().find_map(configuration), is_partial: false }
+    }
+
+    /// One condition more.
+    pub fn with(mut self, what: &str, value: String) -> Settings {
+        self.values.insert(what.to_owned(), value);
+        self
+    }
+
+    /// Those of another tool's file: what it does not say is not known.
+    pub fn partial(mut self) -> Settings {
+        self.values.retain(|_, value| !NOT_STATED.contains(&value.as_str()));
+        self.is_partial = true;
+        self
+    }
+
+    /// The value of a condition, `""` where there is none; nothing where that is not known.
+    fn value(&self, what: &str) -> Option<String> {
+        let value = match what.strip_prefix(OPTION) {
+            Some(option) => {
+                let options = self.kconfig.as_ref()?.options();
+                return Some(options.get(option).copied().unwrap_or("n").to_owned());
+            }
+            None => self.values.get(what),
+        };
+        if self.is_partial { value.cloned() } else { Some(value.cloned().unwrap_or_default()) }
     }
 
     /// What was set, by its name; of the kernel's configuration nothing.
@@ -150,6 +182,23 @@ pub fn differences(a: &[Settings], b: &[Settings]) -> Vec<Difference> {
     found
 }
 
+/// What differs between several runs, in a fixed order: each condition with its value in each run,
+/// `""` where the run does not have it, nothing where that is not known.
+pub fn among(all: &[Settings]) -> Vec<(String, Vec<Option<String>>)> {
+    let names: BTreeSet<&str> = all.iter().flat_map(|one| one.values.keys().map(String::as_str)).collect();
+    let options: BTreeSet<&str> = all.iter().flat_map(|one| one.options().into_keys()).collect();
+    let options = options.into_iter().map(|option| format!("{OPTION}{option}"));
+    let names = names.into_iter().map(str::to_owned).chain(options);
+    let of_all = names.map(|name| {
+        let values: Vec<Option<String>> = all.iter().map(|one| one.value(&name)).collect();
+        (name, values)
+    });
+    let differs = |(_, values): &(String, Vec<Option<String>>)| {
+        values.iter().flatten().collect::<BTreeSet<_>>().len() > 1
+    };
+    of_all.filter(differs).collect()
+}
+
 /// The values that a side has of one condition, `""` where it has none.
 pub fn joined(values: &BTreeSet<String>) -> String {
     let value = |value: &String| match value.as_str() {
@@ -185,7 +234,7 @@ fn options(a: &[Settings], b: &[Settings]) -> Vec<Difference> {
     let value = |table: &BTreeMap<&str, &str>, name: &str| table.get(name).copied().unwrap_or("n").to_owned();
     let differing = names.into_iter().filter_map(|name| {
         let (a, b) = (value(&tables.0, name), value(&tables.1, name));
-        (a != b).then(|| Difference { what: format!("CONFIG_{name}"), a, b })
+        (a != b).then(|| Difference { what: format!("{OPTION}{name}"), a, b })
     });
     let mut differing: Vec<Difference> = differing.collect();
     let more = differing.len().saturating_sub(MOST_OPTIONS);
@@ -219,6 +268,28 @@ mod tests {
 
     fn words(found: &[Difference]) -> Vec<String> {
         found.iter().map(|one| format!("{}: {} -> {}", one.what, one.a, one.b)).collect()
+    }
+
+    #[test]
+    fn of_several_runs_every_condition_that_differs_is_listed() {
+        let load = |spec: &str| {
+            let run = Run {
+                loads: vec![model::load::LoadRun { spec: spec.into(), ..Default::default() }],
+                ..Run::default()
+            };
+            Settings::of(&run, &[])
+        };
+        let none = Settings::of(&Run::default(), &[]);
+        let value = |text: &str| Some(text.to_owned());
+        let found = among(&[none.clone(), none.clone(), load("cpu")]);
+        assert_eq!(found, [("load".to_owned(), vec![value(""), value(""), value("cpu")])]);
+        // What another tool's file does not say is not known to be absent.
+        assert_eq!(among(&[none.partial(), load("cpu")]), []);
+        let (a, b) = (settings("quiet", "CONFIG_HZ=250", "x"), settings("", "CONFIG_PREEMPT=y", "x"));
+        let names: Vec<String> = among(&[a, b, load("cpu")]).into_iter().map(|(name, _)| name).collect();
+        for wanted in ["cmdline quiet", "CONFIG_HZ", "CONFIG_PREEMPT", "load", "plan.policy"] {
+            assert!(names.iter().any(|name| name == wanted), "{wanted}: {names:?}");
+        }
     }
 
     #[test]

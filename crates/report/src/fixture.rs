@@ -29,6 +29,7 @@ impl MadeRun {
             bounds: self.bounds.as_ref(),
             windows: None,
             remarks: &self.remarks,
+            settings: None,
             title: &self.title,
             place: "/runs/x",
         }

@@ -2,6 +2,7 @@
 
 use crate::hunt::windows::Windows;
 use crate::plot::history::History;
+use facts::differences::Settings;
 use model::run::Run;
 use model::units::Nanos;
 use stats::bounds::Bounds;
@@ -21,6 +22,8 @@ pub struct Input<'a> {
     pub windows: Option<&'a Windows>,
     /// What reading the bundle had to repair or leave out.
     pub remarks: &'a [String],
+    /// The conditions that it is compared in with others, where several are shown.
+    pub settings: Option<&'a Settings>,
     /// What to call it, usually the bundle's name.
     pub title: &'a str,
     /// Where it is, as a shell reads it.

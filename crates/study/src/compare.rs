@@ -121,6 +121,14 @@ fn pair_up(a: &mut [Measurement], b: &mut [Measurement]) -> Design {
     found
 }
 
+/// The conditions of a measurement, which a comparison and a page of several runs list alike; none
+/// of a list.
+pub fn settings(one: &Measurement) -> Option<Settings> {
+    let own = Settings::of(one.run.as_ref()?, &host_files(&one.path));
+    let all = measured::named(one).fold(own, |own, (name, value)| own.with(name, value));
+    Some(if measured::is_foreign(one) { all.partial() } else { all })
+}
+
 /// In what the sides differ, none where a run has no record of its conditions; the kernel's files
 /// are read only here and not kept.
 pub fn differing(a: &[Measurement], b: &[Measurement]) -> Option<Vec<Difference>> {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use bundle::events::each_window;
 use bundle::read::Bundle;
+use facts::differences::Settings;
 use model::error::Result;
 use model::run::{Peak, Run};
 use model::text::{quoted, several};
@@ -19,6 +20,7 @@ use stats::bounds::{Bounds, Question};
 use stats::series::Collector;
 use trace::window::Window;
 
+use crate::compare::settings;
 use crate::measurement::Measurement;
 use crate::{bounds, explain};
 
@@ -31,6 +33,7 @@ pub struct ReportedRun {
     history: History,
     bounds: Option<Bounds>,
     windows: Option<Windows>,
+    settings: Option<Settings>,
     place: String,
 }
 
@@ -55,7 +58,7 @@ impl ReportedRun {
         let hunted = bundle.run.command == Command::Hunt;
         let windows = hunted.then(|| windows(path, &mut bundle, &stolen)).transpose()?;
         let measurement = Measurement::of_bundle(path, bundle, collector, Nanos(1));
-        Ok(ReportedRun { measurement, history, bounds: None, windows, place: quoted(path) })
+        Ok(ReportedRun { measurement, history, bounds: None, windows, settings: None, place: quoted(path) })
     }
 
     /// Calls the run so, in its heading and in commands: where a server keeps a bundle is no place
@@ -73,6 +76,11 @@ impl ReportedRun {
         self.bounds = bounds::bounds(&self.measurement, &question).ok();
     }
 
+    /// Reads the conditions that it is compared in with others.
+    pub fn read_settings(&mut self) {
+        self.settings = settings(&self.measurement);
+    }
+
     /// As the report takes it.
     pub fn input(&self) -> Option<Input<'_>> {
         Some(Input {
@@ -82,6 +90,7 @@ impl ReportedRun {
             bounds: self.bounds.as_ref(),
             windows: self.windows.as_ref(),
             remarks: &self.measurement.remarks,
+            settings: self.settings.as_ref(),
             title: &self.measurement.title,
             place: &self.place,
         })

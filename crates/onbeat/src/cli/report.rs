@@ -141,6 +141,9 @@ fn written(args: &Args, newest: bool, environment: &Environment) -> Result<Exit>
         }
         pages.push(page);
     }
+    if pages.len() > 1 && format == Some(ReportFormat::Html) {
+        pages.iter_mut().for_each(ReportedRun::read_settings);
+    }
     let inputs: Vec<Input> = pages.iter().filter_map(ReportedRun::input).collect();
     outputs.write(&args.output.json, || report::render(&inputs, ReportFormat::Json));
     if let Some(input) = inputs.first() {
@@ -168,7 +171,12 @@ impl Args {
             }
             let path = quoted(path);
             let place = RunPlace { path: &path, newest, fresh: false };
-            text.push_str(&run_text(input.run, Some(place), Detail::of(self.output.quiet, self.verbose), screen));
+            text.push_str(&run_text(
+                input.run,
+                Some(place),
+                Detail::of(self.output.quiet, self.verbose),
+                screen,
+            ));
         }
         text
     }

@@ -17,6 +17,7 @@ use crate::prose::prose;
 use crate::script::PageScript;
 use crate::totals::largest;
 use crate::words::{clean, several, span, us_or_dash};
+use facts::differences::{Settings, among};
 use model::error::Result;
 use model::units::Nanos;
 use model::vocabulary::Command;
@@ -169,15 +170,27 @@ fn state(input: &Input) -> String {
     }
 }
 
-/// The conditions that are not the same in all runs.
+/// The conditions that are not the same in all runs: those that a comparison lists, and when each
+/// run was.
 fn differences(inputs: &[Input]) -> Markup {
+    let when = ["started", "length"];
     let all: Vec<_> = inputs.iter().map(|input| conditions::conditions(input.run)).collect();
-    let Some(first) = all.first() else { return html! { p { "No runs." } } };
-    let differs = |&i: &usize| all.iter().any(|conditions| conditions[i].1 != first[i].1);
-    let rows: Vec<usize> = (0..first.len()).filter(differs).collect();
+    let value =
+        |of: &[(&str, String)], name| of.iter().find(|(own, _)| *own == name).map(|(_, value)| value.clone());
+    let times = when.map(|name| (name.to_owned(), all.iter().map(|of| value(of, name)).collect::<Vec<_>>()));
+    let times = times.into_iter().filter(|(_, values)| values.windows(2).any(|two| two[0] != two[1]));
+    let of_run = |input: &Input| input.settings.cloned().unwrap_or_else(|| Settings::of(input.run, &[]));
+    let settings: Vec<Settings> = inputs.iter().map(of_run).collect();
+    let rows: Vec<(String, Vec<Option<String>>)> = times.chain(among(&settings)).collect();
+    let shown = |value: &Option<String>| match value.as_deref() {
+        None => "not known".to_owned(),
+        Some("") => "(none)".to_owned(),
+        Some(value) => clean(value),
+    };
     html! {
         h2 { "What differs in the conditions" }
-        @if rows.is_empty() { p { "Nothing that was recorded." } }
+        @if inputs.is_empty() { p { "No runs." } }
+        @else if rows.is_empty() { p { "Nothing that was recorded." } }
         @else {
             (scroll("Conditions that differ", html! {
                 table {
@@ -186,10 +199,10 @@ fn differences(inputs: &[Input]) -> Markup {
                         @for input in inputs { th class="left" { (clean(input.title)) } }
                     } }
                     tbody {
-                        @for i in rows {
+                        @for (name, values) in &rows {
                             tr {
-                                th class="left" { (first[i].0) }
-                                @for conditions in &all { td class="wrap" { (conditions[i].1) } }
+                                th class="left" { (clean(name)) }
+                                @for value in values { td class="wrap" { (shown(value)) } }
                             }
                         }
                     }
@@ -271,6 +284,19 @@ mod tests {
         assert!(lead < next && next < text.find("<table").unwrap(), "the answer comes before the tables");
         assert_eq!(serde_json::from_str::<Vec<Run>>(embedded(&text)).unwrap(), [a.run, b.run]);
         assert!(html(&[]).unwrap().contains("No runs"));
+    }
+
+    #[test]
+    fn the_load_of_one_run_is_among_what_differs() {
+        let (a, mut b) = (fixture::quiet(), fixture::quiet());
+        b.run.loads = vec![model::load::LoadRun { spec: "cpu".into(), ..Default::default() }];
+        b.run.plan.priority = Some(7);
+        let text = html(&[a.input(), a.input(), b.input()]).unwrap();
+        let table = &text[text.find("What differs").unwrap()..];
+        let table = &table[..table.find("</table>").unwrap()];
+        let row = |name: &str| format!("<th class=\"left\">{name}</th>");
+        assert!(table.contains(&row("load")) && table.contains(&row("plan.priority")), "{table}");
+        assert_eq!((table.matches("(none)").count(), table.matches("<tr>").count()), (2, 3), "{table}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use facts::differences::{Difference, joined};
+use facts::differences::{Difference, NOT_STATED, joined};
 use model::run::Run;
 use model::units::Nanos;
 use model::vocabulary::{Command, Quantity};
@@ -45,6 +45,11 @@ pub fn differences(a: &[Measurement], b: &[Measurement]) -> Vec<Difference> {
     NAMED.iter().filter_map(named).collect()
 }
 
+/// How one was measured: each aspect with its value.
+pub fn named(one: &Measurement) -> impl Iterator<Item = (&'static str, String)> {
+    NAMED.iter().map(|aspect| (aspect.name, (aspect.of)(one)))
+}
+
 /// True for a measurement that another tool's file states of a run.
 pub fn is_foreign(one: &Measurement) -> bool {
     let imported = one.run.as_ref().is_some_and(|run| run.command == Command::Import);
@@ -54,7 +59,6 @@ pub fn is_foreign(one: &Measurement) -> bool {
 /// True for a difference of what both sides state: another tool's file says little of its machine,
 /// and what it does not say is not absent.
 pub fn is_known(difference: &Difference, a: &[Measurement], b: &[Measurement]) -> bool {
-    const NOT_STATED: [&str; 4] = ["", "[]", "unknown", "(none)"];
     let stated = |side: &[Measurement], value: &str| {
         !side.iter().any(is_foreign) || value.split(" | ").all(|value| !NOT_STATED.contains(&value))
     };
