@@ -28,6 +28,11 @@ pub struct Planned {
 }
 
 impl Planned {
+    /// The processes that it starts.
+    pub fn processes(&self) -> u64 {
+        u64::from(self.wanted.count) * u64::from((self.spec.load.needs)(&self.wanted).tasks)
+    }
+
     /// On so many CPUs, with files in this folder unless the load names another.
     pub fn new(spec: LoadSpec, cpus: usize, folder: &Path) -> Planned {
         let wanted = spec.wanted(cpus);

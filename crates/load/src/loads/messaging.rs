@@ -9,7 +9,7 @@ use host::work::{Figure, Stream, fork_task, pipe, socket_pair, watch_tasks};
 
 pub const LOAD: Load = Load {
     name: "messaging",
-    title: "has groups of 20 processes send to 20 others",
+    title: "has groups of 20 processes send to 20 others: by default 10 groups, which are 410 processes",
     doc: "In each group 20 processes send messages to 20 others, each to each, over sockets or pipes, \
           without end: wake-ups, context switches, run queues with many tasks. The layout is that of \
           hackbench.",
@@ -60,4 +60,17 @@ fn run(work: &mut LoadTask) -> io::Result<Infallible> {
     }
     work.begin()?;
     watch_tasks(2 * TASKS, counter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LOAD;
+    use crate::spec::parse;
+
+    #[test]
+    fn the_number_of_processes_of_the_default_is_said() {
+        let wanted = parse(&["messaging"]).unwrap()[0].wanted(2);
+        let processes = u64::from(wanted.count) * u64::from((LOAD.needs)(&wanted).tasks);
+        assert!(LOAD.title.contains(&format!("{processes} processes")), "{processes}");
+    }
 }

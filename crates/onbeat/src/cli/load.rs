@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use super::Environment;
 use super::flags::{cpu_list, positive_span, process_id};
 use super::load_flags::existing;
-use super::outputs::{OutputFlags, Outputs};
+use super::outputs::{OutputFlags, Outputs, no_document, remark};
 use super::running::block_signals;
+use ::load::admission::Planned;
 use ::load::load::Load;
 use ::load::loads::{LOADS, MIXES};
 use ::load::running::{RunningLoads, plan};
@@ -85,6 +86,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     }
     let mut outputs = Outputs::of(&[&args.output.json], environment)?;
     if args.specs.is_empty() {
+        no_document(&args.output.json, "the list of loads", "a load")?;
         outputs.print(&overview(outputs.screen.columns));
         return outputs.end(Exit::Ok);
     }
@@ -93,6 +95,10 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let specs = spec::parse(&args.specs).map_err(Failure::usage)?;
     let cpus = cpus(args)?;
     let planned = plan(specs, &cpus, &existing(&environment.runs()))?;
+    let processes = planned.iter().map(Planned::processes).sum::<u64>();
+    if processes > MANY && !args.output.quiet {
+        remark(&format!("onbeat: this load is {processes} processes"));
+    }
     block_signals()?;
     let mut running = RunningLoads::start(planned, &cpus)?;
     // Not beside a measurement: there it would be the measuring threads', too.
@@ -115,6 +121,9 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         })),
     }
 }
+
+/// More processes than these are said before they are started.
+const MANY: u64 = 100;
 
 /// The process that a starter asks for.
 fn orders(args: &Args, counter: usize) -> Result<Orders> {
