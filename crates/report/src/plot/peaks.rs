@@ -27,7 +27,9 @@ impl Peaks {
     pub fn add(&mut self, block: &Block) {
         let start = *self.start.get_or_insert(block.mono_ns);
         let Some(max) = block.max_ns else { return };
-        let when = block.max_mono_ns.unwrap_or(block.mono_ns).0.saturating_sub(start.0).max(0);
+        // A wake-up of its last slot may end behind it: its middle is within it for sure.
+        let half = block.span_ns.map_or(Nanos::SECOND.0, |span| span.0.max(0)) / 2;
+        let when = block.mono_ns.0.saturating_add(half).saturating_sub(start.0).max(0);
         while when / self.width().0 >= MOST as i64 {
             self.join_pairs();
         }
@@ -99,6 +101,17 @@ mod tests {
         let few = peaks.limited(100);
         assert!(few.cpus().next().unwrap().1.len() <= 100);
         assert_eq!(few.cpus().next().unwrap().1.iter().max(), Some(&Some(Nanos(9_000))));
+    }
+
+    #[test]
+    fn a_wake_up_that_ends_behind_its_block_is_in_the_block() {
+        let mut peaks = Peaks::new(Some(Nanos(0)));
+        for second in 0..10 {
+            let end = Some(Nanos((second + 1) * Nanos::SECOND.0 + 5_000_000));
+            peaks.add(&Block { max_mono_ns: end, ..block(second, Some(second)) });
+        }
+        let columns: Vec<_> = peaks.cpus().flat_map(|(_, columns)| columns.to_vec()).collect();
+        assert_eq!(columns, (0..10).map(|second| Some(Nanos(second))).collect::<Vec<_>>());
     }
 
     #[test]
