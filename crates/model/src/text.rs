@@ -28,6 +28,27 @@ pub fn clean(text: &str) -> String {
     text.chars().map(|c| if steers(c) { '\u{fffd}' } else { c }).collect()
 }
 
+/// The last check of a text of several lines, whatever went into it: U+FFFD for each character that
+/// [`steers`] but the ends of lines, tabs, and the escape sequences of `styles`, which are the text's
+/// own.
+pub fn steered_by_none(text: String, styles: &[String]) -> String {
+    if !text.chars().any(|c| steers(c) && !"\n\t".contains(c)) {
+        return text;
+    }
+    let mut safe = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    while let Some(c) = rest.chars().next() {
+        let style = styles.iter().find(|style| !style.is_empty() && rest.starts_with(style.as_str()));
+        let piece = style.map_or(c.len_utf8(), String::len);
+        match style.is_some() || !steers(c) || "\n\t".contains(c) {
+            true => safe.push_str(&rest[..piece]),
+            false => safe.push('\u{fffd}'),
+        }
+        rest = &rest[piece..];
+    }
+    safe
+}
+
 /// What a complaint quotes of an external text: clean, and no more than its beginning.
 pub fn excerpt(text: &str) -> String {
     let mut shown = clean(text);

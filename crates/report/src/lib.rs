@@ -13,6 +13,7 @@
 
 mod aligned;
 pub mod audit;
+pub mod boundary;
 pub mod bounds;
 pub mod check;
 pub mod compare;

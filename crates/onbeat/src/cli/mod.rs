@@ -169,7 +169,7 @@ pub fn reference() -> String {
 }
 
 /// The command with all that its commands take.
-fn whole() -> clap::Command {
+pub fn whole() -> clap::Command {
     let mut root = Cli::command();
     root.build();
     root

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use model::error::{Exit, Failure, Result, json, json_pretty};
 use model::text::{clean, harmless, quoted};
+use report::boundary::for_terminal;
 use report::words::wrapped;
 use serde::Serialize;
 
@@ -78,7 +79,7 @@ impl Outputs {
     /// Prints text, unless a document takes standard output.
     pub fn print(&mut self, text: &str) {
         if self.prints() {
-            self.keep(print(text.as_bytes()));
+            self.keep(print(for_terminal(text.to_owned(), self.screen.color).as_bytes()));
         }
     }
 
@@ -119,6 +120,17 @@ impl Outputs {
     /// How the command ended, unless something could not be written.
     pub fn end(self, exit: Exit) -> Result<Exit> {
         self.failure.map_or(Ok(exit), Err)
+    }
+}
+
+/// Refuses a document of what has none.
+///
+/// # Errors
+/// One is asked for.
+pub fn no_document(json: &Option<PathBuf>, what: &str, instead: &str) -> Result<()> {
+    match json {
+        Some(_) => Err(Failure::usage(format!("--json: {what} has no document: name {instead}"))),
+        None => Ok(()),
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::Environment;
 use super::flags::{labels, positive_span, process_id};
-use super::outputs::{Outputs, print, remark};
+use super::outputs::{OutputFlags, Outputs, print, remark};
 use super::running::block_signals;
 use super::watch_way::{RecordWay, about, give_up_rights, keep_after, reading, remove_leftovers};
 use crate::alarm::{AlarmAction, Alarms};
@@ -14,14 +14,14 @@ use crate::hunt::victims;
 use crate::watch::machine::MachineReader;
 use crate::watch::names::StackNames;
 use crate::watch::unit::unit;
-use crate::watch::{Watch, WatchEvent, WatchPlan, WatchResult, worst_of};
+use crate::watch::{Watch, WatchEvent, WatchPlan, worst_of};
 use bundle::environment::digest;
 use bundle::record::write::{LEAST_SIZE, RecordWriter};
 use host::threads::thread_facts;
 use host::tracefs::remove_after;
 use host::work::ProcessId;
 use host::{MachineFiles, clock};
-use model::error::{Exit, Failure, Result};
+use model::error::{Exit, Failure, Result, json};
 use model::labels::Labels;
 use model::size;
 use model::text::{clean, quoted, several};
@@ -29,7 +29,10 @@ use model::units::{Bare, Nanos};
 use model::wall_time::wall_time;
 use model::watch::{WatchInterval, WatchRun, WorstWakeup};
 use recorder::{Options, Reading, WakeupRecorder};
+use report::last_lines::RunPlace;
+use report::watch::last_words;
 use report::words::MachineClock;
+use study::recorded::record;
 
 /// Fewer seconds would wake the machine more often than they show.
 const SHORTEST: Nanos = Nanos(1_000_000_000);
@@ -83,18 +86,17 @@ pub struct Args {
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     alarm: Option<String>,
     /// What is done then, at most once a minute: exec:PROGRAM ARGS, signal:NAME:PID, trace-off;
-    /// may be given several times
+    /// may be given several times; a program that still runs when the watch ends is ended
     #[arg(long, value_name = "ACTION", requires = "alarm")]
     on_alarm: Vec<String>,
     /// How events are recorded [default: the first of these that works]
     #[arg(long, value_enum, value_name = "WAY")]
     by: Option<RecordWay>,
     /// Print a systemd unit that runs this, and do nothing
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     unit: bool,
-    /// Only the result, no remarks
-    #[arg(short, long)]
-    quiet: bool,
+    #[command(flatten)]
+    flags: OutputFlags,
     /// Remove the trace ring when this process has ended
     #[arg(long, hide = true, value_name = "PID/START", value_parser = process_id)]
     keep: Option<ProcessId>,
@@ -107,7 +109,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
             Failure::of_call(what, &error, Exit::Internal, "start onbeat watch again, which removes it")
         });
     }
-    let mut outputs = Outputs::of(&[], environment)?;
+    let mut outputs = Outputs::of(&[&args.flags.json], environment)?;
     let asked = Asked::of(args)?;
     if args.unit {
         print(asked.unit(args)?.as_bytes())?;
@@ -140,7 +142,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let alarms = Alarms::new(asked.alarm, asked.actions.clone(), folder.display().to_string());
     let watch = Watch { plan, recorder, writer, stacks, beside, alarms, alarmed: Nanos(0), host };
     remarks.extend(give_up_rights(&asked.actions));
-    let shows = !args.quiet;
+    let shows = !args.flags.quiet;
     remarks.iter().filter(|_| shows).for_each(|line| remark(&format!("onbeat: {line}")));
     let follows = shows && io::stderr().is_terminal() && !environment.dumb;
     if shows {
@@ -152,7 +154,10 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         // Also with -q: an alarm is what it is for, and a loss is never silent.
         WatchEvent::Remark(line) => remark(&format!("onbeat: {line}")),
     })?;
-    outputs.print(&summary(&result, &quoted(&folder)));
+    let (path, screen) = (quoted(&folder), outputs.screen_now(environment));
+    let place = RunPlace { path: &path, newest: false, fresh: true };
+    outputs.print(&last_words::render(&result.found, place, screen.columns, screen.color));
+    outputs.write(&args.flags.json, || Ok(json(&record(&folder)?)? + "\n"));
     match () {
         () if result.unwritten > 0 => outputs.end(Exit::Ok).and(Err(Failure {
             exit: Exit::Internal,
@@ -329,15 +334,6 @@ fn sentence(worst: &WorstWakeup) -> String {
     format!("worst {} ({} on {cpu}, {culprit})", worst.total(), clean(&worst.victim.comm))
 }
 
-fn summary(result: &WatchResult, folder: &str) -> String {
-    let intervals = several(result.intervals, "interval", "intervals");
-    let worst = result.worst.as_ref().map_or_else(
-        || "no real-time thread woke up".to_owned(),
-        |worst| format!("{}, {}", several(result.recorded, "wake-up", "wake-ups"), sentence(worst)),
-    );
-    format!("{worst}; {intervals} kept in {folder}\nonbeat report {folder}    shows them\n")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -346,27 +342,5 @@ mod tests {
     #[test]
     fn the_default_size_is_that_of_the_record() {
         assert_eq!(size::parse("64MiB").unwrap(), DEFAULT_SIZE);
-    }
-
-    #[test]
-    fn the_result_is_a_sentence() {
-        let result = WatchResult { intervals: 2, ..WatchResult::default() };
-        assert_eq!(
-            summary(&result, "w"),
-            "no real-time thread woke up; 2 intervals kept in w\nonbeat report w    shows them\n"
-        );
-        let worst = WorstWakeup {
-            wakeup_ns: Some(Nanos(1_200_000)),
-            cpu: Some(model::units::Cpu(1)),
-            victim: model::watch::WatchTask { comm: "control".into(), ..Default::default() },
-            ..WorstWakeup::default()
-        };
-        let result = WatchResult { recorded: 5, worst: Some(worst), ..result };
-        assert!(
-            summary(&result, "w")
-                .starts_with("5 wake-ups, worst 1.20 ms (control on CPU 1, culprit unknown); "),
-            "{}",
-            summary(&result, "w")
-        );
     }
 }

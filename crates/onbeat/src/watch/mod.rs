@@ -20,6 +20,7 @@ use model::text::several;
 use model::units::Nanos;
 use model::watch::{WatchInterval, WatchRun, WatchSeries, WorstWakeup};
 use recorder::{DrainedEpoch, Reading, WakeupRecorder};
+use report::watch::last_words::WatchFound;
 use rules::culprits::watched::CulpritNames;
 
 use crate::alarm::{AlarmCause, Alarms};
@@ -58,12 +59,9 @@ pub struct Watch {
 /// How a watch went.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WatchResult {
-    pub intervals: u64,
-    /// Wake-ups in the histograms.
-    pub recorded: u64,
-    /// The worst wake-up of a program's thread that was not held up by its own kind: the largest
-    /// that the kernel or the hardware is to blame for, else the largest at all.
-    pub worst: Option<WorstWakeup>,
+    /// The worst is of a program's thread that was not held up by its own kind: the largest that
+    /// the kernel or the hardware is to blame for, else the largest at all.
+    pub found: WatchFound,
     /// Intervals that could not be written, however often it was tried.
     pub unwritten: u64,
     /// Whether a signal ended it.
@@ -196,11 +194,14 @@ impl Watch {
 
 /// Counts an interval for the result.
 fn note(interval: &WatchInterval, result: &mut WatchResult) {
-    result.intervals += 1;
-    result.recorded += wakeups_of(interval);
+    let found = &mut result.found;
+    found.intervals += 1;
+    found.recorded += wakeups_of(interval);
+    found.span_ns = found.span_ns + interval.span_ns;
+    found.coverage.add(&interval.coverage);
     if let Some(worst) = worst_of(interval) {
-        if result.worst.as_ref().is_none_or(|last| last.total() < worst.total()) {
-            result.worst = Some(worst.clone());
+        if found.worst.as_ref().is_none_or(|last| last.total() < worst.total()) {
+            found.worst = Some(worst.clone());
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod blamed;
 pub mod csv;
+pub mod last_words;
 pub mod page;
 pub mod summary;
 pub mod text;

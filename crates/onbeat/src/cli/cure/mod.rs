@@ -16,7 +16,7 @@ use super::outputs::{OutputFlags, Outputs, remark};
 use super::running::block_signals;
 use super::step_settings::StepSettings;
 use answer::{exit, print_answer};
-use chosen::{chosen, resumed};
+use chosen::{ChosenCure, chosen, resumed};
 use course::{CourseEnd, CureCourse};
 use experiment::cure::CureEnd;
 use folder::{folder_of, read_record};
@@ -101,7 +101,10 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         None => chosen(args, environment)?,
     };
     if args.dry_run {
-        outputs.print_lines(&plan_text(&chosen)?);
+        let text = plan_text(&chosen)?;
+        let record = before.map_or_else(|| begun_as(&chosen), Ok)?;
+        outputs.json_pretty(&args.output.json, &record);
+        outputs.print_lines(&text);
         return outputs.end(Exit::Ok);
     }
     let mut settings = StepSettings::new(environment, &chosen.cpus, chosen.plan.yes, "curing a machine");
@@ -111,14 +114,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let mut record = match args.resume.as_deref() {
         // Another onbeat may have gone on with it before this one had the lock.
         Some(folder) => kept_record(folder, &mut settings)?,
-        None => CureRun {
-            schema: CURE_SCHEMA.into(),
-            limit_ns: chosen.plan.limit_ns,
-            plan: chosen.plan.clone(),
-            kernel: host::release(),
-            boot: boot_id()?,
-            ..CureRun::default()
-        },
+        None => begun_as(&chosen)?,
     };
     let folder = folder_of(args, environment)?;
     let course = CureCourse::new(&folder, &chosen, args.output.quiet, environment);
@@ -145,6 +141,18 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         }
         CourseEnd::Ended(end) => outputs.end(exit(end, &record)),
     }
+}
+
+/// A cure of which nothing is done yet.
+fn begun_as(chosen: &ChosenCure) -> Result<CureRun> {
+    Ok(CureRun {
+        schema: CURE_SCHEMA.into(),
+        limit_ns: chosen.plan.limit_ns,
+        plan: chosen.plan.clone(),
+        kernel: host::release(),
+        boot: boot_id()?,
+        ..CureRun::default()
+    })
 }
 
 /// The record of a cure that is gone on with, whose changes have to be in force still.

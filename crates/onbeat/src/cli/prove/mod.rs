@@ -20,7 +20,7 @@ use super::outputs::{OutputFlags, Outputs, remark};
 use super::running::block_signals;
 use answer::print_answer;
 use arm_switch::ArmSwitch;
-use chosen::{changes, chosen, resumed};
+use chosen::{ChosenProof, changes, chosen, resumed};
 use folder::{begun, folder_of, keep, lock};
 use host::work::ProcessId;
 use model::error::{Exit, Failure, Result};
@@ -120,7 +120,9 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         None => chosen(args, environment)?,
     };
     if args.dry_run {
-        outputs.print_lines(&plan_text(&chosen, changes(&chosen, args.yes)?.as_ref()));
+        let planned = changes(&chosen, args.yes)?;
+        outputs.json_pretty(&args.output.json, &before.unwrap_or_else(|| begun_as(&chosen)));
+        outputs.print_lines(&plan_text(&chosen, planned.as_ref()));
         return outputs.end(Exit::Ok);
     }
     let mut switch = ArmSwitch::of(&chosen, environment, args.yes)?;
@@ -129,12 +131,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     block_signals()?;
     let folder = folder_of(args, environment)?;
     let _locked = locked.map_or_else(|| lock(&folder), Ok)?;
-    let mut record = before.unwrap_or_else(|| ExperimentRun {
-        schema: EXPERIMENT_SCHEMA.into(),
-        plan: chosen.plan.clone(),
-        kernel: host::release(),
-        ..ExperimentRun::default()
-    });
+    let mut record = before.unwrap_or_else(|| begun_as(&chosen));
     // Killed in its warm-up, it can be gone on with too.
     keep(&folder, &record)?;
     let setup = SegmentSetup::new(&folder, &chosen, args.output.quiet, environment);
@@ -154,6 +151,16 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         return outputs.end(Exit::Interrupted);
     }
     outputs.end(verdict)
+}
+
+/// An experiment of which nothing is measured yet.
+fn begun_as(chosen: &ChosenProof) -> ExperimentRun {
+    ExperimentRun {
+        schema: EXPERIMENT_SCHEMA.into(),
+        plan: chosen.plan.clone(),
+        kernel: host::release(),
+        ..ExperimentRun::default()
+    }
 }
 
 /// How it ended. That something could not be put back is told beside whatever else went wrong.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::Environment;
 use super::flags::labels;
-use super::outputs::{OutputFlags, Outputs, remark};
+use super::outputs::{OutputFlags, Outputs, no_document, remark};
 use super::running::block_signals;
 use super::step_settings::{StepSettings, StepWish};
 use ::suite::begun::{described, difference};
@@ -95,6 +95,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let before = args.resume.as_deref().map(read_suite).transpose()?;
     let name = args.name.clone().or_else(|| before.as_ref().map(|suite| suite.name.clone()));
     let Some(name) = name else {
+        no_document(&args.output.json, "the list of suites", "a suite")?;
         outputs.print(&overview(outputs.screen.columns));
         return outputs.end(Exit::Ok);
     };
@@ -108,6 +109,10 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     require_same(&recipe, before.as_ref())?;
     let chosen = chosen(args, &recipe, before.as_ref(), &kernel)?;
     if args.plan {
+        let mut planned = begun(&recipe, &chosen, &kernel);
+        planned.phases = chosen.steps.iter().map(|step| not_run(step, &kernel, "not run yet")).collect();
+        planned.left_out.clone_from(&chosen.left_out);
+        outputs.json_pretty(&args.output.json, &planned);
         outputs.print(&plan_text(&recipe, &chosen));
         return outputs.end(Exit::Ok);
     }

@@ -6,6 +6,7 @@ mod bounding;
 mod checking;
 mod comparing;
 mod curing;
+mod documents;
 mod following;
 mod hunting;
 mod kernel_texts;

@@ -1,0 +1,42 @@
+//! The last step of every text that leaves for a terminal or a viewer: whatever a field holds,
+//! nothing of it controls who reads it.
+//!
+//! Fields are cleaned where they are written into a sentence; what was forgotten there ends here.
+
+use crate::palette::{BOLD, DIM, GREEN, RED, YELLOW};
+use model::text::steered_by_none;
+
+/// Text for a terminal; `color` says whether it has colours of its own.
+pub fn for_terminal(text: String, color: bool) -> String {
+    let styles = match color {
+        true => [BOLD, DIM, RED, GREEN, YELLOW]
+            .into_iter()
+            .flat_map(|style| [style.to_string(), format!("{style:#}")])
+            .collect(),
+        false => Vec::new(),
+    };
+    steered_by_none(text, &styles)
+}
+
+/// A page, a picture, a table.
+pub fn for_viewer(document: String) -> String {
+    steered_by_none(document, &[])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::palette::Palette;
+
+    #[test]
+    fn own_colours_stay_and_what_steers_does_not() {
+        let own = format!("{}\n\t{}\n", Palette(true).paint(RED, "a"), Palette(true).paint(DIM, "b"));
+        assert_eq!(for_terminal(own.clone(), true), own);
+        let bare = for_terminal(own, false);
+        assert!(!bare.contains('\u{1b}') && bare.contains("a\u{fffd}"), "{bare:?}");
+        let raw = "x\u{1b}]0;t\u{7}\u{9b}J\u{202e}\u{200b}y\r\n";
+        let clean = "x\u{fffd}]0;t\u{fffd}\u{fffd}J\u{fffd}\u{fffd}y\u{fffd}\n";
+        assert_eq!(for_terminal(raw.into(), true), clean);
+        assert_eq!(for_viewer(raw.into()), clean);
+    }
+}

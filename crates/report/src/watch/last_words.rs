@@ -1,0 +1,86 @@
+//! The answer of `onbeat watch` as the last lines on the terminal: how late, who took the time,
+//! whether all was recorded, what to type next.
+
+use super::words::{culprit, task};
+use crate::last_lines::{LastLines, RunPlace};
+use crate::palette::{BOLD, Palette};
+use crate::words::{duration, percent, several, span};
+use model::units::Nanos;
+use model::watch::{WatchCoverage, WorstWakeup};
+
+/// From so much on, all is recorded but for what came at the edges.
+const NEARLY_ALL: f64 = 0.99;
+
+/// What a watch found from its beginning on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WatchFound {
+    pub intervals: u64,
+    /// Wake-ups in the histograms.
+    pub recorded: u64,
+    /// How long it was.
+    pub span_ns: Nanos,
+    pub worst: Option<WorstWakeup>,
+    pub coverage: WatchCoverage,
+}
+
+/// The answer as text of up to this number of columns.
+pub fn render(found: &WatchFound, place: RunPlace, width: usize, color: bool) -> String {
+    let mut answer = LastLines::default();
+    let length = duration(found.span_ns);
+    let of_all = format!("{} in {length}", several(found.recorded, "wake-up", "wake-ups"));
+    match &found.worst {
+        None => drop(answer.styled("late", format!("no real-time thread woke up in {length}"), BOLD)),
+        Some(worst) => {
+            let cpu = worst.cpu.map_or_else(String::new, |cpu| format!(" on CPU {cpu}"));
+            let (total, victim) = (span(worst.total()), task(&worst.victim));
+            answer.styled("late", format!("{total} at worst, {victim}{cpu}; {of_all}"), BOLD);
+            answer.row("who", culprit(&worst.culprit));
+        }
+    }
+    answer.row("fair", fair(&found.coverage));
+    answer.row("next", format!("{} (the worst, each CPU)", place.command("report", "")));
+    answer.kept(Some(place)).render(width, Palette(color))
+}
+
+/// Whether all was recorded.
+fn fair(coverage: &WatchCoverage) -> String {
+    let Some(share) = coverage.share() else {
+        return "not known: how many switches there were is not counted".to_owned();
+    };
+    let word = if share >= NEARLY_ALL { "yes" } else { "in part" };
+    format!("{word}: {} of the switches to real-time threads were recorded", percent(share))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::watch::WatchTask;
+
+    #[test]
+    fn the_answer_of_a_watch_has_all_its_rows() {
+        let place = RunPlace { path: "w", newest: false, fresh: true };
+        let mut found = WatchFound { span_ns: Nanos(2_000_000_000), ..WatchFound::default() };
+        let text = render(&found, place, 80, false);
+        assert!(text.contains("late    no real-time thread woke up in 2.0 s\n"), "{text}");
+        assert!(text.contains("fair    not known: ") && text.ends_with("kept in w\n"), "{text}");
+        found.worst = Some(WorstWakeup {
+            wakeup_ns: Some(Nanos(1_200_000)),
+            cpu: Some(model::units::Cpu(1)),
+            victim: WatchTask { comm: "control".into(), ..WatchTask::default() },
+            ..WorstWakeup::default()
+        });
+        found.recorded = 5;
+        found.coverage = WatchCoverage { recorded: 8, voluntary: Some(7), ..WatchCoverage::default() };
+        let text = render(&found, place, 80, false);
+        for row in [
+            "late    1.20 ms at worst, control on CPU 1; 5 wake-ups in 2.0 s\n",
+            "who     unknown\n",
+            "fair    yes: 100 % of the switches to real-time threads were recorded\n",
+            "next    onbeat report w",
+        ] {
+            assert!(text.contains(row), "{row}: {text}");
+        }
+        found.coverage.recorded = 1;
+        assert!(render(&found, place, 80, false).contains("fair    in part: "));
+    }
+}
