@@ -2,6 +2,7 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use crate::boundary::for_viewer;
 use crate::plot::svg::{Picture, Size};
 use crate::plot::theme;
 use crate::prose::prose;
@@ -44,7 +45,7 @@ pub fn page_with_script(script: PageScript, heading: &str, body: Markup) -> Stri
 }
 
 fn page_under(policy: &str, heading: &str, body: Markup) -> String {
-    html! {
+    let page = html! {
         (DOCTYPE)
         html lang="en" {
             head {
@@ -62,8 +63,8 @@ fn page_under(policy: &str, heading: &str, body: Markup) -> String {
                 }
             }
         }
-    }
-    .into_string()
+    };
+    for_viewer(page.into_string())
 }
 
 /// What the page shows, as JSON. Within strings, where alone they can occur, the characters that

@@ -1,5 +1,6 @@
 //! The output formats of a report.
 
+use super::boundary::for_viewer;
 use super::input::Input;
 use super::run::{csv::csv, json::json, page::html, standalone_svg::svg};
 use model::error::{Failure, Result};
@@ -34,10 +35,10 @@ impl ReportFormat {
 pub fn render(inputs: &[Input], format: ReportFormat) -> Result<String> {
     match format {
         ReportFormat::Html => html(inputs),
-        ReportFormat::Svg => with_histograms(inputs).map(svg),
+        ReportFormat::Svg => with_histograms(inputs).map(svg).map(for_viewer),
         ReportFormat::Csv => {
             let tables = with_histograms(inputs)?.iter().map(|input| csv(input.run));
-            Ok(tables.collect::<Vec<_>>().join("\n"))
+            Ok(for_viewer(tables.collect::<Vec<_>>().join("\n")))
         }
         ReportFormat::Json => json(inputs),
     }

@@ -1,19 +1,23 @@
 //! Hostile names through all writers: no output format lets a name control its viewer.
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
+use proptest::prelude::*;
 use serde_json::Value;
 
 use crate::audit::{junit, page as audit_page, text as audit};
+use crate::boundary::for_terminal;
 use crate::bounds::text as bounds;
 use crate::compare::page::Versus;
 use crate::compare::text as compare;
-use crate::fixture::{ATTACK, hostile, poison};
+use crate::fixture::{self, ATTACK, hostile, poison};
 use crate::hunt::fixture as hunts;
 use crate::hunt::perfetto;
 use crate::hunt::windows::Windows;
 use crate::last_lines::RunPlace;
 use crate::map::tests::{four, map_of, thread};
+use crate::palette::{BOLD, DIM, GREEN, RED, YELLOW};
 use crate::run::table;
 use crate::{Input, ReportFormat, hunt, render};
 use bundle::foreign;
@@ -197,3 +201,53 @@ fn a_machine_through_every_form() {
     );
     assert_json("audit's json", &model::error::json_pretty(&found).unwrap());
 }
+
+/// Every writer of a run with what it gives to a viewer.
+fn forms(run: &Run) -> Vec<(&'static str, String)> {
+    let sample = hostile();
+    let input = Input { run, ..sample.input() };
+    let with_plot = |format| render(&[input], format).unwrap_or_default();
+    vec![
+        ("text", for_terminal(table::render(run, 80, true), true)),
+        ("hunt", for_terminal(hunt::text::render(run, 80, true), true)),
+        ("answer", for_terminal(hunt::last_words::render(run, None, 80, false), false)),
+        ("html", with_plot(ReportFormat::Html)),
+        ("html of two", render(&[input, input], ReportFormat::Html).unwrap_or_default()),
+        ("svg", with_plot(ReportFormat::Svg)),
+        ("csv", with_plot(ReportFormat::Csv)),
+        ("json", harmless(&with_plot(ReportFormat::Json)).into_owned()),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3))]
+    #[test]
+    fn no_field_steers_a_viewer(attack in "[\\x00-\\x1f\\x7f-\\x9f\u{200b}\u{200e}\u{2028}-\u{202e}\u{2066}-\u{2069}\u{feff}]{1,4}") {
+        for honest in [hunts::run(), fixture::noisy().run] {
+            let value = serde_json::to_value(&honest).unwrap();
+            let mut names = BTreeSet::new();
+            keys(&value, &mut names);
+            prop_assert!(names.contains("command") && names.len() > 20, "{:?}", names);
+            for name in names {
+                let mut poisoned = value.clone();
+                poison_key(&mut poisoned, &name, &format!("a{attack}b"));
+                let Ok(run) = serde_json::from_value::<Run>(poisoned) else { continue };
+                for (what, text) in forms(&run) {
+                    let own = |text: &str| text.replace(['\n', '\t'], "");
+                    let bare = RESETS.iter().fold(own(&text), |text, style| text.replace(style.as_str(), ""));
+                    assert_harmless(&format!("{name} in {what}"), &bare);
+                }
+            }
+        }
+    }
+}
+
+/// What colours of our own are written as.
+static RESETS: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let styles = [RED, GREEN, YELLOW, DIM, BOLD];
+    styles
+        .iter()
+        .flat_map(|style| [style.to_string(), format!("{style:#}")])
+        .filter(|text| !text.is_empty())
+        .collect()
+});

@@ -1,6 +1,7 @@
 //! The histograms of a record as a table: a row per stretch of latency, a column per series, class
 //! and CPU.
 
+use crate::boundary::for_viewer;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -36,5 +37,5 @@ pub fn csv(of: &WatchSummary) -> String {
         }
         text.push('\n');
     }
-    text
+    for_viewer(text)
 }

@@ -8,6 +8,7 @@ use maud::{Markup, html};
 use super::blamed::{bars, next_step};
 use super::summary::{PlacedWorst, SeriesTotals, WatchSummary};
 use super::words::{answer, culprit, losses, parts, priority, task, times, when};
+use crate::boundary::for_viewer;
 use crate::html::{cards, document, figure, next, page_of, pairs, scroll};
 use crate::plot::latency::{self, LatencyMark};
 use crate::plot::line::PlotLine;
@@ -79,14 +80,14 @@ pub fn svg(of: &WatchSummary) -> String {
         None => latency::draw(&[], None, &[], Size::Wide, &PAPER),
     };
     let (width, height) = (picture.width, picture.height);
-    html! {
+    let document = html! {
         svg xmlns="http://www.w3.org/2000/svg" width=(width) height=(height)
             viewBox={ "0 0 " (width) " " (height) } role="img" aria-label=(picture.label) {
             rect width="100%" height="100%" fill=(PAPER.background) {}
             (picture.body)
         }
-    }
-    .into_string()
+    };
+    for_viewer(document.into_string())
 }
 
 /// A line per CPU, the worst marked by their numbers.
