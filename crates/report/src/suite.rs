@@ -9,7 +9,7 @@ mod stops;
 use crate::aligned::write_rows;
 use crate::last_lines::{LastLines, RunPlace};
 use crate::palette::{BOLD, DIM, Palette, RED};
-use crate::words::{clean, filled, us, us_or_dash, wrapped};
+use crate::words::{clean, filled, several, us, us_or_dash, wrapped};
 use model::suite::{SuitePhase, SuiteRun};
 use model::units::Nanos;
 use next_step::next_commands;
@@ -193,9 +193,27 @@ pub fn last_lines(suite: &SuiteRun, folder: &str, fresh: bool, columns: usize, c
         .collect();
     next.push(format!("onbeat report {folder} -o page.html (pictures)"));
     let mut answer = LastLines::default();
-    answer.styled("late", page::verdict(suite), BOLD).row("next", next.join("; "));
+    answer.styled("late", page::verdict(suite), BOLD).row("fair", fair(suite)).row("next", next.join("; "));
     answer.kept(Some(RunPlace { path: folder, newest: false, fresh }));
     answer.render(columns, Palette(color))
+}
+
+/// Whether all phases may be relied on.
+fn fair(suite: &SuiteRun) -> String {
+    let all = suite.phases.len();
+    let invalid = suite.phases.iter().filter(|phase| !phase.valid).count();
+    let rest = if suite.complete { "" } else { "; the suite is not complete" };
+    let left = match suite.left_out.len() as u64 {
+        0 => String::new(),
+        n => format!("; {} left out", several(n, "phase is", "phases are")),
+    };
+    match (all, invalid) {
+        (0, _) => format!("not known: nothing was measured{rest}{left}"),
+        (_, 0) => format!("yes: no phase is invalid{rest}{left}"),
+        (all, invalid) => {
+            format!("in part: {invalid} of {all} phases invalid, the reasons above{rest}{left}")
+        }
+    }
 }
 
 /// A line for each recipe: its name, how long it takes, what it is for.

@@ -62,7 +62,7 @@ fn gates(bounds: &Bounds, palette: Palette) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sentences::{assumed, not_covered, verdict};
+    use super::super::sentences::{not_covered, verdict};
     use super::*;
     use crate::fixture;
     use crate::words::{rounded_up, span};

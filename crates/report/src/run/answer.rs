@@ -10,10 +10,20 @@ use crate::words::{MachineClock, clean, duration, percent, several, span};
 use model::histogram::quantile;
 use model::run::Run;
 use model::units::Nanos;
-use model::vocabulary::{Command, Ended, Policy};
+use model::vocabulary::{Command, Ended, Policy, Probe};
 
-/// How late those would have been that were missed is not known.
-const MISSING: &str = "in part: how late the missed wake-ups were is unknown";
+/// What was missed is in none of these numbers.
+const MISSING: &str = "in part";
+
+/// Where the lateness of the slots is that were slept through: the dashed line of the plot, where
+/// that was counted.
+fn missing(run: &Run, missed: u64) -> String {
+    let were = several(missed, "slot was", "slots were");
+    match run.primary().any(|cpu| cpu.deadline_histogram.is_some()) {
+        true => format!("{MISSING}: {were} slept through; the report's dashed line has their lateness"),
+        false => format!("{MISSING}: {were} slept through, and how late is unknown"),
+    }
+}
 
 /// The answer as text of up to this number of columns.
 pub fn render(run: &Run, place: Option<RunPlace>, width: usize, color: bool) -> String {
@@ -130,13 +140,17 @@ pub fn besides_the_host(run: &Run, place: &str) -> (String, Style) {
     let missed = run.missed();
     let mut words = match run.integrity.len() as u64 {
         // What would have been seen then is not among the wake-ups.
-        0 if missed > 0 => MISSING.to_owned(),
-        n if missed > 0 => format!("{MISSING}, {} {place}", several(n, "remark", "remarks")),
+        0 if missed > 0 => missing(run, missed),
+        n if missed > 0 => format!("{}, {} {place}", missing(run, missed), several(n, "remark", "remarks")),
         0 => "yes: nothing seen that spoils it".to_owned(),
         n => format!("yes, but for {} {place}", several(n, "remark", "remarks")),
     };
-    if run.plan.policy == Policy::Other && run.probe().is_none() && !run.follows() {
-        words += "; no real-time priority";
+    if run.plan.policy == Policy::Other && !run.follows() {
+        words += match run.probe() {
+            None => "; no real-time priority",
+            Some(Probe::Spin) => "; other programs' time is in it",
+            Some(_) => "",
+        };
     }
     (words, PLAIN)
 }
@@ -154,7 +168,9 @@ fn next(run: &Run, place: Option<RunPlace>) -> String {
     let hunt = (run.command == Command::Measure && run.plan.interval_ns.is_some())
         .then(|| format!("{} (who)", hunt(run)));
     let measure = if run.command == Command::Import { import::next(run) } else { None };
-    [measure, hunt, pictures].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    let spins = run.probe() == Some(Probe::Spin) && run.plan.policy == Policy::Other;
+    let spin = spins.then(|| "onbeat probe spin -p 1 (as a real-time task sees it)".to_owned());
+    [measure, hunt, spin, pictures].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// The hunt that looks for what this run measured.
@@ -228,6 +244,20 @@ mod tests {
         };
         assert!(missing(1).contains(" (under 0.1 %) was missed, 99"), "{}", missing(1));
         assert!(missing(2).contains(" (under 0.1 %) were missed, 99"), "{}", missing(2));
+    }
+
+    #[test]
+    fn missed_slots_are_found_on_the_dashed_line() {
+        let mut run = fixture::quiet().run;
+        run.cpus[0].missed = Some(694);
+        assert!(run.cpus[0].deadline_histogram.is_some());
+        let said = fair(&run).0;
+        assert!(
+            said.starts_with("in part: 694 slots were slept through; the report's dashed line"),
+            "{said}"
+        );
+        run.cpus.iter_mut().for_each(|cpu| cpu.deadline_histogram = None);
+        assert!(fair(&run).0.contains("how late is unknown"), "{}", fair(&run).0);
     }
 
     #[test]

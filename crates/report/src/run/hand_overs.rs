@@ -1,7 +1,10 @@
 //! The runs of `probe ipc` as one table: a row per kind and pair of CPUs.
 
+use super::answer::{fair, late};
 use super::{conditions, probes, sentences};
+use crate::last_lines::LastLines;
 use crate::palette::{BOLD, DIM, PLAIN, Palette, RED};
+use crate::totals::largest;
 use crate::words::{clean, or_dash, us_or_dash, wrapped};
 use model::run::{CpuRun, Run};
 
@@ -58,6 +61,26 @@ pub fn render(runs: &[&Run], quiet: bool, width: usize, color: bool) -> String {
     text
 }
 
+/// The answer as the last lines: the longest of all, whether the runs are to be relied on, where
+/// they are. `places` are as a shell reads them.
+pub fn answer(runs: &[&Run], places: &[String], width: usize, color: bool) -> String {
+    let Some(worst) = runs.iter().max_by_key(|run| largest(run)) else { return String::new() };
+    let mut answer = LastLines::default();
+    let late = match runs {
+        [_] => late(worst),
+        _ => format!("{}: {}", probes::named(worst), late(worst)),
+    };
+    let spoiled = runs.iter().find(|run| run.integrity.iter().any(|entry| entry.invalidates));
+    let (fair, style) = fair(spoiled.unwrap_or(worst));
+    answer.styled("late", late, BOLD).styled("fair", fair, style);
+    let all = places.join(" ");
+    if !all.is_empty() {
+        answer.row("next", format!("onbeat report {all} -o ipc.html (pictures)"));
+    }
+    let kept = places.iter().map(|path| format!("kept in {path}\n"));
+    answer.render(width, Palette(color)) + &kept.collect::<String>()
+}
+
 fn cells(cpu: &CpuRun) -> [String; HEADS.len()] {
     [
         clean(&cpu.kind),
@@ -72,4 +95,27 @@ fn cells(cpu: &CpuRun) -> [String; HEADS.len()] {
         us_or_dash(cpu.p9999_ns),
         us_or_dash(cpu.max_ns),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::units::{Cpu, Nanos};
+
+    #[test]
+    fn the_answer_is_that_of_the_longest_hand_over() {
+        let run = |kind: &str, max| {
+            let mut run = Run { command: "probe".into(), complete: true, ..Run::default() };
+            (run.plan.probe, run.plan.kind) = ("ipc".into(), kind.into());
+            let cpu = CpuRun { cpu: Some(Cpu(1)), max_ns: Some(Nanos(max)), ..CpuRun::default() };
+            run.cpus = vec![cpu];
+            run
+        };
+        let (pipe, futex) = (run("pipe", 9_000), run("futex", 7_000));
+        let text = answer(&[&pipe, &futex], &["/a".into(), "/b".into()], 80, false);
+        assert!(text.contains("late    pipe, both on one CPU: 9 us at worst, on CPU 1"), "{text}");
+        for row in ["\nfair    ", "\nnext    onbeat report /a /b -o ipc.html", "\nkept in /a\nkept in /b\n"] {
+            assert!(text.contains(row), "{text}");
+        }
+    }
 }

@@ -1,10 +1,11 @@
 //! What is said of a probe's run where that of wake-ups would be wrong.
 
+use super::conditions;
 use crate::totals::largest;
-use crate::words::{MachineClock, clean, several, span};
+use crate::words::{MachineClock, clean, percent, several, span};
 use model::run::{CpuRun, Run, SpinGap};
 use model::units::Nanos;
-use model::vocabulary::{Probe, Quantity};
+use model::vocabulary::{Policy, Probe, Quantity};
 
 /// Gaps that are listed, and interrupts of a CPU.
 const SHOWN: usize = 5;
@@ -29,6 +30,31 @@ pub fn definition(run: &Run) -> Option<String> {
              and is woken by it: one FUTEX_WAKE, one FUTEX_WAIT and one switch, and half a read of the clock"
                 .into()
         }
+    })
+}
+
+/// Under which policy `spin` ran, and what of its gaps that makes whose.
+pub fn seen_under(run: &Run) -> Option<String> {
+    if run.probe() != Some(Probe::Spin) {
+        return None;
+    }
+    let policy = conditions::policy(run);
+    let most = run.cpus.iter().filter(|cpu| cpu.lost_ppm.is_some());
+    let most = most.max_by(|a, b| a.lost_ppm.unwrap_or(0.0).total_cmp(&b.lost_ppm.unwrap_or(0.0)));
+    let lost = most.map(|cpu| (percent(cpu.lost_ppm.unwrap_or(0.0) / 1e6), cpu.name()));
+    Some(match (run.plan.policy == Policy::Other, lost) {
+        (true, Some((share, cpu))) => format!(
+            "It ran under {policy}: other programs and the kernel took {share} of {cpu}. -p 1 shows what a \
+             real-time task sees."
+        ),
+        (true, None) => format!(
+            "It ran under {policy}: the time of other programs is in the gaps. -p 1 shows what a real-time \
+             task sees."
+        ),
+        (false, _) => format!(
+            "It ran under {policy}: as a real-time task sees it. Only the kernel, the firmware, a hypervisor \
+             or a thread of a higher priority took its time."
+        ),
     })
 }
 
@@ -126,5 +152,32 @@ fn when(run: &Run, gap: &SpinGap) -> String {
         (Some(worst), _) if !worst.time.is_empty() => MachineClock::of(run).time_of_day(&worst.time),
         (_, Some(start)) => format!("{} of the run", span(Nanos(gap.mono_ns.0.saturating_sub(start.0)))),
         _ => "an unknown time".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::units::Cpu;
+
+    #[test]
+    fn spin_says_under_which_policy_it_ran_and_what_that_means() {
+        assert_eq!(seen_under(&Run::default()), None);
+        let mut run = Run { command: "probe".into(), ..Run::default() };
+        run.plan.probe = Probe::Spin.into();
+        run.plan.policy = Policy::Other.into();
+        let lost = |cpu, ppm| CpuRun { cpu: Some(Cpu(cpu)), lost_ppm: Some(ppm), ..CpuRun::default() };
+        run.cpus = vec![lost(0, 10.0), lost(1, 852_092.0)];
+        let said = seen_under(&run).expect("it spun");
+        assert!(
+            said.starts_with("It ran under SCHED_OTHER") && said.contains("took 85 % of CPU 1"),
+            "{said}"
+        );
+        assert!(said.contains("-p 1 "), "{said}");
+        let text = super::super::table::brief(&run, 200, false);
+        assert!(text.starts_with(&said), "{text}");
+        (run.plan.policy, run.plan.priority) = (Policy::Fifo.into(), Some(1));
+        let said = seen_under(&run).expect("it spun");
+        assert!(said.starts_with("It ran under SCHED_FIFO, priority 1: as a real-time task"), "{said}");
     }
 }

@@ -67,6 +67,9 @@ fn written(run: &Run, headline: Vec<String>, remarks: Below, width: usize, color
     if let Some(sentence) = sentences::incomplete(run) {
         wrap(&mut text, &format!("! {sentence}"), width, palette, RED);
     }
+    if let Some(sentence) = probes::seen_under(run) {
+        wrap(&mut text, &sentence, width, palette, BOLD);
+    }
     for line in headline {
         wrap(&mut text, &line, width, palette, DIM);
     }

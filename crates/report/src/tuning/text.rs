@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::last_lines::LastLines;
 use crate::palette::{BOLD, GREEN, Palette, RED, YELLOW};
 use crate::words::{clean, filled, several, undone_in, wrapped};
 use model::plan::{ChangeState, LeftOut, PlanDocument, PlannedChange, WITH_CONSENT};
@@ -44,6 +45,30 @@ pub fn render(document: &PlanDocument, stage: Stage, about: &str, layout: Layout
     }
     left_out(&mut page, &document.left_out, stage, layout);
     page
+}
+
+/// The answer of a plan as the last lines: how much would change, what not, what to type next.
+pub fn plan_answer(document: &PlanDocument, about: &str, layout: Layout) -> String {
+    let mut answer = LastLines::default();
+    answer.styled("answer", summary(document, Stage::Planned, about), BOLD);
+    let lost = document.changes.iter().filter(|change| change.setting.risk == Risk::High).count() as u64;
+    if lost > 0 {
+        answer.row(
+            "fair",
+            format!("{} a safeguard, and needs --yes", several(lost, "change removes", "changes remove")),
+        );
+    }
+    if !document.left_out.is_empty() {
+        let rules = several(document.left_out.len() as u64, "rule", "rules");
+        answer.row("beyond", format!("{rules} not changed at run time, for the reasons above"));
+    }
+    let next = match document.changes.is_empty() {
+        true => "onbeat audit (what is wrong beyond run time)",
+        false => {
+            "sudo onbeat tune apply with the same flags (undone by `onbeat tune undo`); onbeat tune export DIR (kept over a boot)"
+        }
+    };
+    answer.row("next", next).render(layout.columns, Palette(layout.color))
 }
 
 fn summary(document: &PlanDocument, stage: Stage, about: &str) -> String {

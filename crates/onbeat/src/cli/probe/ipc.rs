@@ -227,9 +227,8 @@ fn show(args: &Args, kept: &mut [KeptRun], outputs: &mut Outputs) {
     let runs: Vec<&Run> = kept.iter().map(|one| &one.run).collect();
     let mut text =
         hand_overs::render(&runs, args.flags.run.quiet, outputs.screen.columns, outputs.screen.color);
-    for path in &places {
-        text.push_str(&format!("kept in {}\n", quoted(path)));
-    }
+    let shown: Vec<String> = places.iter().map(quoted).collect();
+    text += &hand_overs::answer(&runs, &shown, outputs.screen.columns, outputs.screen.color);
     outputs.print(&text);
 }
 

@@ -10,14 +10,19 @@ use std::sync::Arc;
 
 use super::Environment;
 use super::load_flags;
-use super::running::{PreparedRun, RunSink};
+use super::outputs::Outputs;
+use super::run_flags::RunFlags;
+use super::run_text::run_text;
+use super::running::{PreparedRun, RunSink, exit_of, unless_stopped};
 use crate::measure::hunter::Hunter;
 use crate::measure::start;
 use crate::measure::task::ThreadBody;
 use host::rt;
 use model::error::{Exit, Result};
 use model::run::{Integrity, Run};
+use model::text::quoted;
 use model::vocabulary::IntegrityKind;
+use report::last_lines::RunPlace;
 
 /// Measure what a timer does not show: gaps, hand-overs, switches
 ///
@@ -49,6 +54,20 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         ProbeCommand::Ipc(args) => ipc::run(args, environment),
         ProbeCommand::Switch(args) => switch::run(args, environment),
     }
+}
+
+/// Prints the run with its answer, writes and ends.
+fn finish(flags: &RunFlags, kept: KeptRun, mut outputs: Outputs) -> Result<Exit> {
+    let KeptRun { run, path } = kept;
+    rt::unblock_signals();
+    let shown = path.as_ref().ok().map(quoted);
+    outputs.keep(path.map(drop));
+    if outputs.prints() {
+        let place = |path| RunPlace { path, newest: flags.output.is_none(), fresh: true };
+        outputs.print(&run_text(&run, shown.as_deref().map(place), flags.detail(), outputs.screen));
+    }
+    outputs.json(&flags.json, &run);
+    unless_stopped(exit_of(&run, outputs.into_failure()))
 }
 
 /// A run that is kept.

@@ -3,23 +3,20 @@
 use std::sync::Arc;
 
 use super::probe_flags::ProbeFlags;
-use super::{KeptRun, measured};
+use super::{finish, measured};
 use crate::cli::Environment;
 use crate::cli::flags::positive_span;
 use crate::cli::outputs::Outputs;
-use crate::cli::running::{WantedRun, exit_of, prepare_run, unless_stopped};
+use crate::cli::running::{WantedRun, prepare_run};
 use crate::plan::{MachineCpus, MeasureIntent, MeasurePlan, ProbePlan};
 use crate::probe::gap_list::GapList;
 use crate::probe::hog::Hogs;
 use crate::probe::spin::Spin;
-use host::{clock, rt};
+use host::clock;
 use model::error::{Exit, Failure, Result};
 use model::run::Host;
-use model::text::quoted;
 use model::units::{Bare, Cpu, CpuSet, Nanos};
 use model::vocabulary::{Command, Policy, Probe, SchedulePhase};
-use report::run::{next_steps, table};
-use report::words::wrapped;
 
 /// A gap from which on it counts, unless reading the clock takes too long for that.
 const OVER: Nanos = Nanos(1_000);
@@ -94,7 +91,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let _hogs = args.hog.then(|| Hogs::start(cpus_of(&prepared.plan), latest(&prepared.plan))).transpose()?;
     let mut gaps = GapList::new(over);
     let kept = measured(prepared, Arc::new(Spin { over }), Some(&mut gaps), Vec::new)?;
-    finish(args, kept, outputs)
+    finish(&args.flags.run, kept, outputs)
 }
 
 fn cpus_of(plan: &MeasurePlan) -> impl Iterator<Item = Cpu> + '_ {
@@ -173,30 +170,6 @@ fn refuse_without_end(plan: &MeasurePlan, host: &Host) -> Result<()> {
         would keep the kernel's own off its CPU: give -D {UNTHROTTLED} or less, or spin under SCHED_OTHER \
         with -p 0"
     )))
-}
-
-/// Prints, writes and ends.
-fn finish(args: &Args, kept: KeptRun, mut outputs: Outputs) -> Result<Exit> {
-    let KeptRun { run, path } = kept;
-    rt::unblock_signals();
-    let kept_in = path.as_ref().ok().map(quoted);
-    outputs.keep(path.map(drop));
-    if outputs.prints() {
-        let (columns, color) = (outputs.screen.columns, outputs.screen.color);
-        let mut text = match args.flags.run.quiet {
-            true => table::brief(&run, columns, color),
-            false => table::render(&run, columns, color),
-        };
-        for line in next_steps::outlook(&run).iter().filter(|_| !args.flags.run.quiet) {
-            wrapped(&mut text, line, columns);
-        }
-        if let Some(path) = kept_in {
-            text.push_str(&format!("kept in {path}; draw it: onbeat report {path} -o gaps.html\n"));
-        }
-        outputs.print(&text);
-    }
-    outputs.json(&args.flags.run.json, &run);
-    unless_stopped(exit_of(&run, outputs.into_failure()))
 }
 
 #[cfg(test)]

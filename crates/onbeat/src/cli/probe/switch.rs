@@ -3,17 +3,14 @@
 use std::sync::Arc;
 
 use super::probe_flags::{PairFlags, ProbeFlags};
-use super::{KeptRun, measured};
+use super::{finish, measured};
 use crate::cli::Environment;
 use crate::cli::outputs::Outputs;
-use crate::cli::running::{WantedRun, exit_of, prepare_run, unless_stopped};
+use crate::cli::running::{WantedRun, prepare_run};
 use crate::plan::ProbePlan;
 use crate::probe::switch::Switch;
-use host::rt;
 use model::error::{Exit, Result};
-use model::text::quoted;
 use model::vocabulary::{Command, Probe};
-use report::run::table;
 
 /// Measure a switch between two threads on one CPU
 ///
@@ -55,22 +52,5 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         Ok(())
     })?;
     let kept = measured(prepared, Arc::new(Switch), None, Vec::new)?;
-    finish(args, kept, outputs)
-}
-
-fn finish(args: &Args, kept: KeptRun, mut outputs: Outputs) -> Result<Exit> {
-    let KeptRun { run, path } = kept;
-    rt::unblock_signals();
-    let kept_in = path.as_ref().ok().map(quoted);
-    outputs.keep(path.map(drop));
-    if outputs.prints() {
-        let render = if args.flags.run.quiet { table::brief } else { table::render };
-        let mut text = render(&run, outputs.screen.columns, outputs.screen.color);
-        if let Some(path) = kept_in {
-            text.push_str(&format!("kept in {path}; draw it: onbeat report {path} -o switch.html\n"));
-        }
-        outputs.print(&text);
-    }
-    outputs.json(&args.flags.run.json, &run);
-    unless_stopped(exit_of(&run, outputs.into_failure()))
+    finish(&args.flags.run, kept, outputs)
 }

@@ -7,7 +7,7 @@ use crate::cli::Environment;
 use crate::cli::named_run::named_by_flag;
 use crate::cli::outputs::{OutputFlags, Outputs};
 use model::error::{Exit, Result};
-use report::tuning::text::{Layout, Stage, render};
+use report::tuning::text::{Layout, Stage, plan_answer, render};
 use study::audit::MachineSource;
 
 /// Say what would be changed, in its order, and write nothing
@@ -47,6 +47,10 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     outputs.json_pretty(&args.file, &planned.document);
     let layout =
         Layout { columns: outputs.screen.columns, color: outputs.screen.color, verbose: args.verbose };
-    outputs.print(&render(&planned.document, Stage::Planned, &about(&planned), layout));
+    let about = about(&planned);
+    if !args.output.quiet {
+        outputs.print(&render(&planned.document, Stage::Planned, &about, layout));
+    }
+    outputs.print(&plan_answer(&planned.document, &about, layout));
     outputs.end(Exit::Ok)
 }
