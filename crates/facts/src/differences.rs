@@ -13,7 +13,7 @@ use model::run::Run;
 
 /// Values that are longer are texts, not settings.
 const LONGEST: usize = 256;
-/// How an option of the configuration is called.
+/// Prefix of an option of the configuration.
 const OPTION: &str = "CONFIG_";
 /// The maximum number of listed options: the rest is counted.
 const MOST_OPTIONS: usize = 200;
@@ -61,7 +61,7 @@ impl Difference {
 pub struct Settings {
     values: BTreeMap<String, String>,
     kconfig: Option<Kconfig>,
-    /// Whether what is not among them is not known, rather than not there.
+    /// True if a missing value is unknown, rather than absent.
     is_partial: bool,
 }
 
@@ -182,7 +182,7 @@ pub fn differences(a: &[Settings], b: &[Settings]) -> Vec<Difference> {
     found
 }
 
-/// What differs between several runs, in a fixed order: each condition with its value in each run,
+/// The differences between several runs, in a fixed order: each condition with its value in each run,
 /// `""` where the run does not have it, nothing where that is not known.
 pub fn among(all: &[Settings]) -> Vec<(String, Vec<Option<String>>)> {
     let names: BTreeSet<&str> = all.iter().flat_map(|one| one.values.keys().map(String::as_str)).collect();

@@ -18,7 +18,7 @@ use crate::children::number;
 use crate::clock;
 use model::units::Nanos;
 
-/// How long a program may go on behind its starter's end: enough to write or send a message.
+/// The time that a program has after its starter's end: enough to write or send a message.
 const PATIENCE: Nanos = Nanos(2_000_000_000);
 /// The same after it was asked to end.
 const LAST: Nanos = Nanos(500_000_000);
@@ -65,7 +65,7 @@ impl StartedPrograms {
         self.0.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
     }
 
-    /// Whether all have ended before the time is over.
+    /// True if all have ended before the time is over.
     fn ended_within(&mut self, patience: Nanos) -> bool {
         let until = clock::monotonic() + patience;
         loop {

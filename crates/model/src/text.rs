@@ -40,9 +40,10 @@ pub fn steered_by_none(text: String, styles: &[String]) -> String {
     while let Some(c) = rest.chars().next() {
         let style = styles.iter().find(|style| !style.is_empty() && rest.starts_with(style.as_str()));
         let piece = style.map_or(c.len_utf8(), String::len);
-        match style.is_some() || !steers(c) || "\n\t".contains(c) {
-            true => safe.push_str(&rest[..piece]),
-            false => safe.push('\u{fffd}'),
+        if style.is_some() || !steers(c) || "\n\t".contains(c) {
+            safe.push_str(&rest[..piece]);
+        } else {
+            safe.push('\u{fffd}');
         }
         rest = &rest[piece..];
     }

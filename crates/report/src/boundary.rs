@@ -1,5 +1,5 @@
 //! The last step of every text that leaves for a terminal or a viewer: whatever a field holds,
-//! nothing of it controls who reads it.
+//! nothing of it controls the reader's screen.
 //!
 //! Fields are cleaned where they are written into a sentence; what was forgotten there ends here.
 
@@ -8,13 +8,9 @@ use model::text::steered_by_none;
 
 /// Text for a terminal; `color` says whether it has colours of its own.
 pub fn for_terminal(text: String, color: bool) -> String {
-    let styles = match color {
-        true => [BOLD, DIM, RED, GREEN, YELLOW]
-            .into_iter()
-            .flat_map(|style| [style.to_string(), format!("{style:#}")])
-            .collect(),
-        false => Vec::new(),
-    };
+    let used = if color { [BOLD, DIM, RED, GREEN, YELLOW].as_slice() } else { &[] };
+    let styles: Vec<String> =
+        used.iter().flat_map(|style| [style.to_string(), format!("{style:#}")]).collect();
     steered_by_none(text, &styles)
 }
 

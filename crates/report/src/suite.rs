@@ -198,14 +198,14 @@ pub fn last_lines(suite: &SuiteRun, folder: &str, fresh: bool, columns: usize, c
     answer.render(columns, Palette(color))
 }
 
-/// Whether all phases may be relied on.
+/// The invalid and missing phases, counted.
 fn fair(suite: &SuiteRun) -> String {
     let all = suite.phases.len();
     let invalid = suite.phases.iter().filter(|phase| !phase.valid).count();
     let rest = if suite.complete { "" } else { "; the suite is not complete" };
     let left = match suite.left_out.len() as u64 {
         0 => String::new(),
-        n => format!("; {} left out", several(n, "phase is", "phases are")),
+        n => format!("; {} missing", several(n, "phase is", "phases are")),
     };
     match (all, invalid) {
         (0, _) => format!("not known: nothing was measured{rest}{left}"),

@@ -142,9 +142,10 @@ impl Args {
         let after = after.map_or_else(|| "now".to_owned(), |path| name(path));
         outputs.json_pretty(&self.output.json, &compared);
         let Screen { columns, color } = outputs.screen;
-        outputs.print(&match self.output.quiet {
-            true => diff_text::sentence(&compared) + "\n",
-            false => diff_text::render(&compared, [&name(first), &after], columns, color),
+        outputs.print(&if self.output.quiet {
+            diff_text::sentence(&compared) + "\n"
+        } else {
+            diff_text::render(&compared, [&name(first), &after], columns, color)
         });
         let unknown = |found: &rules::audit_diff::RuleDiff| {
             found.change == DiffVerdict::Unknown && found.after == AuditVerdict::Unknown

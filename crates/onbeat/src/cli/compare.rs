@@ -115,9 +115,10 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         Ok(page::html(&page, &json(&comparison)?))
     });
     let shown = remarks(&in_a, &in_b, if seen { Remarks::WithoutReading } else { Remarks::All });
-    outputs.print(&match quiet {
-        true => text::brief(compared, columns),
-        false => text::text(compared, differing, &shown, columns, args.verbose),
+    outputs.print(&if quiet {
+        text::brief(compared, columns)
+    } else {
+        text::text(compared, differing, &shown, columns, args.verbose)
     });
     outputs.print(&last_words::render(compared, differing, columns, color));
     outputs.end(match compared.verdict {

@@ -242,7 +242,7 @@ proptest! {
     }
 }
 
-/// What colours of our own are written as.
+/// The escape sequences of our own colours.
 static RESETS: LazyLock<Vec<String>> = LazyLock::new(|| {
     let styles = [RED, GREEN, YELLOW, DIM, BOLD];
     styles

@@ -12,16 +12,16 @@ use model::run::Run;
 use model::units::Nanos;
 use model::vocabulary::{Command, Ended, Policy, Probe};
 
-/// What was missed is in none of these numbers.
+/// Missed slots are in none of these numbers.
 const MISSING: &str = "in part";
 
-/// Where the lateness of the slots is that were slept through: the dashed line of the plot, where
-/// that was counted.
+/// The place of the missed slots' lateness: the dashed line of the plot, if that was counted.
 fn missing(run: &Run, missed: u64) -> String {
     let were = several(missed, "slot was", "slots were");
-    match run.primary().any(|cpu| cpu.deadline_histogram.is_some()) {
-        true => format!("{MISSING}: {were} slept through; the report's dashed line has their lateness"),
-        false => format!("{MISSING}: {were} slept through, and how late is unknown"),
+    if run.primary().any(|cpu| cpu.deadline_histogram.is_some()) {
+        format!("{MISSING}: {were} slept through; the report's dashed line has their lateness")
+    } else {
+        format!("{MISSING}: {were} slept through, and how late is unknown")
     }
 }
 

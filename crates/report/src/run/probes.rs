@@ -33,7 +33,7 @@ pub fn definition(run: &Run) -> Option<String> {
     })
 }
 
-/// Under which policy `spin` ran, and what of its gaps that makes whose.
+/// The policy that `spin` ran under, and its meaning for the gaps.
 pub fn seen_under(run: &Run) -> Option<String> {
     if run.probe() != Some(Probe::Spin) {
         return None;

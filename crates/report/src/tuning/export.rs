@@ -18,7 +18,7 @@ pub fn render(folder: &str, about: &str, files: &[(&str, u64)], left: &[LeftOut]
     page
 }
 
-/// Where it is and what it is.
+/// The folder and its purpose.
 pub fn head(folder: &str, about: &str, files: &[(&str, u64)], columns: usize) -> String {
     let mut page = String::new();
     let head = match files {

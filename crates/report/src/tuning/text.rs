@@ -62,11 +62,11 @@ pub fn plan_answer(document: &PlanDocument, about: &str, layout: Layout) -> Stri
         let rules = several(document.left_out.len() as u64, "rule", "rules");
         answer.row("beyond", format!("{rules} not changed at run time, for the reasons above"));
     }
-    let next = match document.changes.is_empty() {
-        true => "onbeat audit (what is wrong beyond run time)",
-        false => {
-            "sudo onbeat tune apply with the same flags (undone by `onbeat tune undo`); onbeat tune export DIR (kept over a boot)"
-        }
+    let next = if document.changes.is_empty() {
+        "onbeat audit (what is wrong beyond run time)"
+    } else {
+        "sudo onbeat tune apply with the same flags (onbeat tune undo takes it back); onbeat tune export \
+         DIR (kept over a boot)"
     };
     answer.row("next", next).render(layout.columns, Palette(layout.color))
 }

@@ -11,13 +11,13 @@ use model::watch::{WatchCoverage, WorstWakeup};
 /// From so much on, all is recorded but for what came at the edges.
 const NEARLY_ALL: f64 = 0.99;
 
-/// What a watch found from its beginning on.
+/// The findings of a watch from its beginning on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WatchFound {
     pub intervals: u64,
     /// Wake-ups in the histograms.
     pub recorded: u64,
-    /// How long it was.
+    /// Its length.
     pub span_ns: Nanos,
     pub worst: Option<WorstWakeup>,
     pub coverage: WatchCoverage,
@@ -42,7 +42,7 @@ pub fn render(found: &WatchFound, place: RunPlace, width: usize, color: bool) ->
     answer.kept(Some(place)).render(width, Palette(color))
 }
 
-/// Whether all was recorded.
+/// The share that was recorded.
 fn fair(coverage: &WatchCoverage) -> String {
     let Some(share) = coverage.share() else {
         return "not known: how many switches there were is not counted".to_owned();

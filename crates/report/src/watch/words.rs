@@ -131,8 +131,8 @@ fn behind(wakeup: &WorstWakeup) -> String {
     }
 }
 
-/// What was recorded of what there was. The kernel's own counts are read a moment before: what is
-/// recorded beyond them has not been missed, and is not more than all.
+/// The recorded share of all switches. The kernel's own counts are read a moment before, so that
+/// there may be more recorded than counted: no more than all is printed.
 pub fn coverage(of: &WatchSummary) -> String {
     let counts = &of.coverage;
     let mut line = match of.coverage_share {

@@ -45,7 +45,7 @@ pub fn differences(a: &[Measurement], b: &[Measurement]) -> Vec<Difference> {
     NAMED.iter().filter_map(named).collect()
 }
 
-/// How one was measured: each aspect with its value.
+/// The aspects of how one was measured, each with its value.
 pub fn named(one: &Measurement) -> impl Iterator<Item = (&'static str, String)> {
     NAMED.iter().map(|aspect| (aspect.name, (aspect.of)(one)))
 }

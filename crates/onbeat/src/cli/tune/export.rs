@@ -69,9 +69,10 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     write(&args.folder, &made.files)?;
     let Screen { columns, .. } = outputs.screen;
     let (folder, about, files) = (quoted(&args.folder).to_string(), about(&planned), made.contents());
-    outputs.print(&match args.quiet {
-        true => head(&folder, &about, &files, columns),
-        false => render(&folder, &about, &files, &made.left_out, columns),
+    outputs.print(&if args.quiet {
+        head(&folder, &about, &files, columns)
+    } else {
+        render(&folder, &about, &files, &made.left_out, columns)
     });
     outputs.end(Exit::Ok)
 }

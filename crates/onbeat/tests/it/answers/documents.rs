@@ -12,7 +12,7 @@ const CHANGING: [&str; 5] = ["tune apply", "tune undo", "tune confirm", "isolate
 /// Flags that open a window, print help, or say the same of every command.
 const NOT_MODES: [&str; 5] = ["help", "version", "open", "quiet", "verbose"];
 
-/// What a command takes for a run that is short, and changes nothing; `@` stands for the folder.
+/// The arguments of a short run that changes nothing; `@` stands for the folder.
 fn lines(command: &str) -> &'static [&'static str] {
     match command {
         "measure" => &["-p 0 -D 50ms --idle as-is -o @/new"],
