@@ -22,7 +22,7 @@ const MAX_LOOKED_AT: usize = 256;
 pub enum FamilyChange {
     /// It runs under a real-time policy, and is to be followed.
     Came(Task),
-    /// It has ended, or has another number from now on.
+    /// It has ended, has another number from now on, or makes room for a more urgent one.
     Left(i32),
 }
 
@@ -165,9 +165,15 @@ impl Family {
             return None;
         }
         if self.followed.len() >= MAX_VICTIMS {
-            self.passed_over.insert(task.pid);
-            self.beyond.insert(task.pid);
-            return None;
+            let comes = Victim::from_event(task).urgency();
+            let least = self.followed.values().max_by_key(|victim| (victim.urgency(), victim.thread));
+            // It makes room, and the more urgent one comes with its next switch.
+            let least = least.filter(|victim| victim.urgency() > comes).map(|victim| victim.thread);
+            let left_out = least.unwrap_or(task.pid);
+            self.passed_over.insert(left_out);
+            self.beyond.insert(left_out);
+            self.followed.remove(&left_out);
+            return least.map(FamilyChange::Left);
         }
         self.beyond.remove(&task.pid);
         self.followed.insert(task.pid, Victim::from_event(task));
@@ -361,6 +367,22 @@ mod tests {
         family.observe(&fork(10, last - 1));
         family.observe(&runs(last - 1, RT));
         assert_eq!((family.followed().count(), family.beyond()), (MAX_VICTIMS, 5));
+    }
+
+    #[test]
+    fn a_more_urgent_thread_takes_the_place_of_the_least_urgent() {
+        let mut family = program();
+        for child in 100..100 + MAX_VICTIMS as i32 {
+            family.observe(&fork(10, child));
+            family.observe(&runs(child, RT));
+        }
+        family.observe(&fork(10, 500));
+        assert_eq!(came(family.observe(&runs(500, RT))), None, "as urgent as the others");
+        family.observe(&fork(10, 501));
+        let last = 99 + MAX_VICTIMS as i32;
+        assert_eq!(came(family.observe(&runs(501, RT - 1))), Some(-last));
+        assert_eq!(came(family.observe(&runs(501, RT - 1))), Some(501));
+        assert_eq!((family.followed().count(), family.beyond()), (MAX_VICTIMS, 2));
     }
 
     #[test]

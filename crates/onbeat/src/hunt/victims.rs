@@ -28,17 +28,32 @@ pub struct Victim {
 }
 
 impl Victim {
-    /// As an event has it; which real-time policy it is under no event tells.
+    /// As an event has it; whether it is SCHED_FIFO or SCHED_RR no event tells.
     pub fn from_event(task: &Task) -> Victim {
         let real_time = task.real_time();
         Victim {
             thread: task.pid,
             comm: task.comm.text().into_owned(),
             real_time,
-            policy: if real_time { "" } else { "other" },
+            policy: match task.prio {
+                ..0 => "deadline",
+                _ if real_time => "",
+                _ => "other",
+            },
             priority: if (0..99).contains(&task.prio) { (99 - task.prio) as u32 } else { 0 },
             start: 0,
         }
+    }
+
+    /// Its place among threads, of which the kernel prefers the least: deadline, then real-time by
+    /// priority, then the others.
+    pub fn urgency(&self) -> (u8, Reverse<u32>) {
+        let class = match self.policy {
+            "deadline" => 0,
+            _ if self.real_time => 1,
+            _ => 2,
+        };
+        (class, Reverse(self.priority))
     }
 
     /// Whether it is still there.
@@ -79,7 +94,7 @@ pub fn find(host: &MachineFiles, wanted: &str) -> Result<(FollowedKind, Vec<Vict
         )));
     }
     // The others are counted when they run.
-    found.sort_by_key(|victim| (!victim.real_time, victim.policy != "deadline", Reverse(victim.priority)));
+    found.sort_by_key(|victim| (victim.urgency(), victim.thread));
     found.truncate(MAX_VICTIMS);
     Ok((kind, found))
 }
@@ -234,24 +249,27 @@ mod tests {
         MachineFiles::in_memory(answers)
     }
 
-    fn threads(wanted: &str) -> Vec<i32> {
-        find(&host(), wanted).expect("found").1.iter().map(|victim| victim.thread).collect()
+    #[test]
+    fn of_too_many_threads_the_most_urgent_are_followed() {
+        let tids = || 10..10 + 3 * MAX_VICTIMS as i32;
+        let names = tids().map(|tid| tid.to_string()).collect();
+        let mut answers = std::collections::BTreeMap::from([
+            ("/proc/10/task".to_owned(), Access::List(names)),
+            ("/proc/10/status".to_owned(), Access::File(b"Tgid:\t10\n".to_vec())),
+        ]);
+        // The last ones are the most urgent, the very last is under SCHED_DEADLINE.
+        let last = tids().end - 1;
+        for tid in tids() {
+            let (policy, priority) = if tid == last { (6, 0) } else { (1, 1 + (tid - 10) as u32 / 2) };
+            answers.insert(format!("/proc/{tid}/stat"), stat(tid, "many", policy, priority));
+        }
+        let found = find(&MachineFiles::in_memory(answers), "10").expect("found").1;
+        assert_eq!((found.len(), found[0].thread), (MAX_VICTIMS, last));
+        assert!(found.iter().all(|victim| victim.thread > last - MAX_VICTIMS as i32), "{found:?}");
     }
 
-    #[test]
-    fn the_most_urgent_of_many_threads_are_followed() {
-        let mut answers = std::collections::BTreeMap::new();
-        let tids: Vec<String> = (100..300).map(|tid: i32| tid.to_string()).collect();
-        answers.insert("/proc".to_owned(), Access::List(vec!["100".to_owned()]));
-        answers.insert("/proc/100/task".to_owned(), Access::List(tids.clone()));
-        answers.insert("/proc/100/status".to_owned(), Access::File(b"Tgid:\t100\n".to_vec()));
-        for (at, tid) in tids.iter().enumerate() {
-            let stat = stat(tid.parse().expect("a number"), "many", 1, 1 + at as u32 % 99);
-            answers.insert(format!("/proc/{tid}/stat"), stat);
-        }
-        let found = find(&MachineFiles::in_memory(answers), "100").expect("found").1;
-        assert_eq!(found.len(), MAX_VICTIMS);
-        assert!(found.iter().all(|victim| victim.priority >= 67), "{found:?}");
+    fn threads(wanted: &str) -> Vec<i32> {
+        find(&host(), wanted).expect("found").1.iter().map(|victim| victim.thread).collect()
     }
 
     #[test]
