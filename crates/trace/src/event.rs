@@ -339,6 +339,10 @@ pub enum What<N> {
     ContentionEnd {
         lock: u64,
     },
+    /// contended_release: who holds a lock that others wait for gives it free (from 7.2 on).
+    ContendedRelease {
+        lock: u64,
+    },
     /// suspend_resume: a step into or out of a suspend begins or ends. A watch asks for it, a hunt
     /// does not.
     Suspend,

@@ -166,6 +166,7 @@ fn of_threads(what: &What<u64>) -> Option<Said> {
         Console => said(&["console"], &[]),
         ContentionBegin { lock, .. } => said(&["contention_begin"], &[("", &hex(lock))]),
         ContentionEnd { lock } => said(&["contention_end"], &[("", &hex(lock))]),
+        ContendedRelease { lock } => said(&["contended_release"], &[("", &hex(lock))]),
         Stack { .. } => said(&["<stack trace>"], &[]),
         _ => return None,
     })

@@ -51,6 +51,9 @@ pub const EVENTS: &[EventSpec] = &[
     EventSpec::new("lock", "contention_end", &["lock_addr"], |f| {
         Some(What::ContentionEnd { lock: f.address(0)? })
     }),
+    EventSpec::new("lock", "contended_release", &["lock_addr"], |f| {
+        Some(What::ContendedRelease { lock: f.address(0)? })
+    }),
     EventSpec::new("printk", "console", &[], |_| Some(What::Console)),
     toggle!("irq_disable", true, true),
     toggle!("irq_enable", true, false),

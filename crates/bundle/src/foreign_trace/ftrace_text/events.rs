@@ -90,6 +90,7 @@ fn parse_rest(event: &str, text: &str, names: &mut Interned) -> Option<What<Addr
             What::ContentionBegin { lock: hex(first(text))?, flags: lock_flags(word_of(text, "(flags=")?) }
         }
         "contention_end" => What::ContentionEnd { lock: hex(first(text))? },
+        "contended_release" => What::ContendedRelease { lock: hex(first(text))? },
         "console" => What::Console,
         "irq_disable" | "irq_enable" | "preempt_disable" | "preempt_enable" => What::Toggle {
             irqs: event.starts_with("irq"),
