@@ -1,76 +1,78 @@
 //! A sleep within a cycle, divided by what the thread did that ended it.
 //!
 //! Divided is only a wait for a lock: of a pipe or a queue the writer is named, whatever kept that
-//! one. A plain mutex and a condition look alike where no system calls are recorded; of both the
-//! waker is what the sleeper waited for.
-//!
-//! Sources: kernel/locking/{mutex,rwsem}.c, kernel/futex/waitwake.c.
+//! one. The whole sleep's cause is that of all its parts but those in which a third thread kept the
+//! holder from running.
 
 use super::case::Cause;
-use super::inversion::{Meanwhile, Wait, kept_by, parts};
-use super::tasks::Tasks;
-use super::woken::SleepEnd;
-use crate::cycles::place::SleepKind;
-use crate::event::{Named, Task};
-use model::run::Who;
+use super::holders::{Holders, LockWait};
+use super::inversion::{Meanwhile, Part, kept_by};
+use super::locks::LockProof;
+use crate::event::Task;
+use model::units::Nanos;
 
-/// The innermost functions of a wait for a lock of the kernel's without priority inheritance.
-const KERNEL_LOCKS: [&str; 4] = ["mutex_lock", "rwsem_down_", "down_read", "down_write"];
+/// Of a wait this part and less is not worth words.
+const SMALL: i64 = 100;
 
 /// A sleep, and what it is if nothing divides it.
-pub(super) struct Sleep<'a> {
+pub(super) struct Sleep {
     pub start: i64,
     pub end: i64,
-    pub kind: SleepKind,
-    pub ended: &'a SleepEnd,
+    /// Who ended it, if that one can have held the lock.
+    pub holder: Option<i32>,
+    pub proof: LockProof,
     pub cause: Cause,
 }
 
-impl Sleep<'_> {
+impl Sleep {
     /// The causes of its parts with their begins and ends, without a gap.
-    pub(super) fn causes(self, ordered: &[&Named], tasks: &Tasks, victim: Task) -> Vec<(Cause, i64, i64)> {
-        let Sleep { start, end, ref cause, .. } = self;
+    pub(super) fn causes(self, holders: &Holders<'_, '_>, victim: Task) -> Vec<(Cause, i64, i64)> {
+        let Sleep { start, end, holder, proof, cause } = self;
         if start >= end {
             return Vec::new();
         }
-        let holder = self.waker().and_then(|who| tasks.at(who.pid, end)).filter(|task| !task.idle());
-        let Some(holder) = holder else { return vec![(self.cause, start, end)] };
-        let wait = Wait { waiter: victim, holder, from: start, to: end };
-        let each = parts(ordered, tasks, wait).into_iter().map(|part| {
-            let whole = |more: String| Cause { evidence: cause.evidence.clone() + &more, ..cause.clone() };
-            let name = part.holder.comm;
-            let chained = part.holder.pid != holder.pid;
-            let cause = match part.what {
-                // A holder that inherited the sleeper's priority loses its CPU to none below.
-                Meanwhile::Kept(_) => kept_by(&part, victim)
-                    .filter(|kept| self.kind != SleepKind::Lock || kept.who.prio <= victim.prio)
-                    .map(|kept| Cause { evidence: format!("{}; {}", kept.evidence, cause.evidence), ..kept }),
-                Meanwhile::Ran if chained => {
-                    Some(whole(format!("; {} waited for {name}, which ran", part.waiter.comm)))
-                }
-                Meanwhile::Slept => Some(whole(format!("; {name} slept itself"))),
-                Meanwhile::Ran | Meanwhile::Unknown => None,
-            };
-            (cause.unwrap_or_else(|| whole(String::new())), part.start, part.end)
+        let wait = holder.map(|holder| LockWait { waiter: victim, holder, proof, from: start, to: end });
+        let Some((wait, parts)) = wait.and_then(|wait| Some((wait, holders.parts(&wait)?))) else {
+            return vec![(cause, start, end)];
+        };
+        let more = doings(&wait, &parts).map_or_else(String::new, |doings| format!("; {doings}"));
+        let whole = Cause { evidence: cause.evidence.clone() + &more, ..cause.clone() };
+        let each = parts.iter().map(|part| {
+            let kept = kept_by(part, victim);
+            let kept =
+                kept.map(|kept| Cause { evidence: format!("{}; {}", kept.evidence, cause.evidence), ..kept });
+            (kept.unwrap_or_else(|| whole.clone()), part.start, part.end)
         });
         each.collect()
     }
+}
 
-    /// The thread that ended the wait for a lock; none of a wait for anything else.
-    fn waker(&self) -> Option<&Who> {
-        let innermost = || self.cause.stack.iter().take(8).map(|frame| frame.trim_start_matches('_'));
-        let waits = || innermost().any(|frame| KERNEL_LOCKS.iter().any(|name| frame.starts_with(name)));
-        match (self.kind, self.ended) {
-            (SleepKind::Lock | SleepKind::Futex, SleepEnd::Released(who)) => Some(who),
-            (SleepKind::Futex, SleepEnd::Woken(who)) => Some(who),
-            (SleepKind::Output | SleepKind::Other, SleepEnd::Released(who) | SleepEnd::Woken(who))
-                if waits() =>
-            {
-                Some(who)
-            }
-            _ => None,
-        }
+/// What the holder did in a wait, in words; none where it ran all along.
+fn doings(wait: &LockWait, parts: &[Part]) -> Option<String> {
+    let own = |part: &&Part| part.holder.pid == wait.holder;
+    let sum = |is: &dyn Fn(Meanwhile) -> bool| {
+        parts.iter().filter(own).filter(|part| is(part.what)).map(|part| part.end - part.start).sum::<i64>()
+    };
+    let others: Vec<&Part> = parts.iter().filter(|part| !own(part)).collect();
+    let waited: i64 = others.iter().map(|part| part.end - part.start).sum();
+    let last = others.iter().max_by_key(|part| part.end - part.start);
+    let name = last.map_or_else(String::new, |part| part.holder.comm.text().into_owned());
+    let sums = [
+        (sum(&|what| what == Meanwhile::Ran), "ran for".to_owned()),
+        (sum(&|what| matches!(what, Meanwhile::Kept(_))), "was runnable without a CPU for".to_owned()),
+        (sum(&|what| what == Meanwhile::Slept), "slept for".to_owned()),
+        (waited, format!("waited for {name} for")),
+        (sum(&|what| what == Meanwhile::Unknown), "did what no event shows for".to_owned()),
+    ];
+    let least = (wait.to - wait.from) / SMALL;
+    if sums[1..].iter().all(|(ns, _)| *ns <= least) {
+        return None;
     }
+    let words = sums.iter().filter(|(ns, _)| *ns > least);
+    let words: Vec<String> = words.map(|(ns, words)| format!("{words} {}", Nanos(*ns).spaced())).collect();
+    let holder = parts.iter().find(own).map(|part| part.holder.comm.text().into_owned());
+    let holder = holder.or_else(|| others.first().map(|part| part.waiter.comm.text().into_owned()));
+    Some(format!("meanwhile {} {}", holder.unwrap_or_default(), words.join(", ")))
 }
 
 #[cfg(test)]
@@ -155,9 +157,9 @@ mod tests {
     #[test]
     fn a_chain_is_followed_to_the_thread_that_was_kept() {
         let before = "
-            -900 0 1 d switch init/1/120 R first/70/89
-            -800 0 70 d switch first/70/89 S swapper/0/0/120
-            -700 0 0 d switch swapper/0/0/120 R second/71/90
+            -900 0 1 d switch init/1/120 R second/71/90
+            -850 0 71 d switch second/71/90 P first/70/89
+            -800 0 70 d switch first/70/89 S second/71/90
             -600 0 71 d switch second/71/90 P planner/60/59";
         let events = format!(
             "20   1 50 d  switch rt/50/19 S swapper/1/0/120
@@ -174,8 +176,8 @@ mod tests {
         let words =
             "planner ran while second, which first waited for, was runnable; futex, woken by first:70";
         assert_eq!(kept.evidence, words);
-        let ran = |slice: &&model::run::Slice| slice.evidence.ends_with("first waited for second, which ran");
-        assert!(spike.slices.iter().any(|slice| ran(&slice)), "{:?}", spike.slices);
+        let words = "meanwhile first ran for 99 us, waited for second for 2.10 ms";
+        assert!(spike.slices.iter().any(|slice| slice.evidence.ends_with(words)), "{:?}", spike.slices);
     }
 
     #[test]
@@ -192,8 +194,8 @@ mod tests {
              2221 1 60 d  switch planner/60/59 P rt/50/19"
         );
         let spike = explained(2_300.0, "", &slept);
-        let itself = spike.slices.iter().find(|slice| slice.evidence.ends_with("datalog slept itself"));
-        assert!(itself.is_none_or(|slice| slice.kind == SliceKind::Blocked), "{:?}", spike.slices);
+        let words = "was runnable without a CPU for 100 us, slept for 1 ms";
+        assert!(spike.slices.iter().any(|slice| slice.evidence.contains(words)), "{:?}", spike.slices);
         let kept: i64 = spike
             .slices
             .iter()

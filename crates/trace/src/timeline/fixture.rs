@@ -181,13 +181,14 @@ fn what(name: &str, args: &[&str]) -> Option<What<String>> {
         "work-" => What::WorkExit { function: function().unwrap_or_default() },
         "idle" => What::Idle { state: number(0).map(|n| n as u32) },
         "enter" => {
-            let [object, second] = [1, 2].map(|nth| number(nth).unwrap_or_default() as u64);
-            What::SyscallEntry { id: number(0)?, args: [object, second, 0, 0] }
+            let [object, second, third] = [1, 2, 3].map(|nth| number(nth).unwrap_or_default() as u64);
+            What::SyscallEntry { id: number(0)?, args: [object, second, third, 0] }
         }
         "leave" => What::SyscallExit { id: number(0)? },
         "fault" => What::Fault { user: true },
         "spin+" => What::ContentionBegin { lock: number(0)? as u64, flags: number(1).unwrap_or(1) as u32 },
         "spin-" => What::ContentionEnd { lock: number(0)? as u64 },
+        "release" => What::ContendedRelease { lock: number(0)? as u64 },
         "irqs_off" | "irqs_on" => What::Toggle { irqs: true, off: name == "irqs_off", caller: function()? },
         "preempt_off" | "preempt_on" => {
             What::Toggle { irqs: false, off: name == "preempt_off", caller: function()? }

@@ -7,20 +7,14 @@
 //!
 //! Sources: kernel/locking/rtmutex.c, Documentation/locking/rt-mutex-design.rst.
 
-use std::collections::HashMap;
-
 use super::case::{Case, Cause};
+use super::holders::{Holders, LockWait};
+use super::locks::{LockProof, proof};
 use super::spans::Spans;
-use super::tasks::{Tasks, who};
+use super::tasks::who;
+use super::woken::stack_of;
 use crate::event::{Named, Task, What};
 use model::slice::SliceKind;
-use model::units::Cpu;
-
-/// Threads that wait for one another, beyond which a chain is not followed.
-const MAX_LINKS: usize = 8;
-
-/// Sleeps of a chain that are looked into.
-const MAX_SLEEPS: usize = 64;
 
 /// What the thread that a sleeper waits for did.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,7 +23,7 @@ pub(super) enum Meanwhile {
     Ran,
     /// It was runnable, and this thread had its CPU.
     Kept(Task),
-    /// It slept, for a reason that no other thread's waking shows.
+    /// It slept, and not for a lock that another thread is known to have held.
     Slept,
     /// No event shows it.
     Unknown,
@@ -44,148 +38,6 @@ pub(super) struct Part {
     pub holder: Task,
     pub waiter: Task,
     pub what: Meanwhile,
-}
-
-/// A sleep that a thread ended: who slept, who woke it, from when to when.
-#[derive(Clone, Copy)]
-pub(super) struct Wait {
-    pub waiter: Task,
-    pub holder: Task,
-    pub from: i64,
-    pub to: i64,
-}
-
-/// The parts of a sleep, from events in order of time, without a gap.
-pub(super) fn parts(ordered: &[&Named], tasks: &Tasks, wait: Wait) -> Vec<Part> {
-    let (mut sleeps, mut all) = (MAX_SLEEPS, Vec::new());
-    follow(ordered, tasks, wait, &mut vec![wait.waiter.pid], &mut sleeps, &mut all);
-    all
-}
-
-fn follow(
-    ordered: &[&Named],
-    tasks: &Tasks,
-    wait: Wait,
-    chain: &mut Vec<i32>,
-    sleeps: &mut usize,
-    all: &mut Vec<Part>,
-) {
-    let Wait { waiter, holder, from, to } = wait;
-    chain.push(holder.pid);
-    for (start, end, state) in states(ordered, holder.pid, from, to) {
-        let part = |what| Part { start, end, holder, waiter, what };
-        let waker = match state {
-            State::Slept(Some(pid)) if !chain.contains(&pid) => tasks.at(pid, end),
-            _ => None,
-        };
-        match (state, waker) {
-            (_, Some(next)) if chain.len() < MAX_LINKS && *sleeps > 0 => {
-                *sleeps -= 1;
-                let inner = Wait { waiter: holder, holder: next, from: start, to: end };
-                follow(ordered, tasks, inner, chain, sleeps, all);
-            }
-            (State::Running, _) => all.push(part(Meanwhile::Ran)),
-            (State::Runnable(Some(task)), _) => all.push(part(Meanwhile::Kept(task))),
-            (State::Slept(_), _) => all.push(part(Meanwhile::Slept)),
-            (State::Runnable(None) | State::Unknown, _) => all.push(part(Meanwhile::Unknown)),
-        }
-    }
-    chain.pop();
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum State {
-    Unknown,
-    Running,
-    /// With the thread that has its CPU, if that is known and another.
-    Runnable(Option<Task>),
-    /// With the thread that ends it.
-    Slept(Option<i32>),
-}
-
-/// What a thread did from `from` to `to`.
-fn states(ordered: &[&Named], pid: i32, from: i64, to: i64) -> Vec<(i64, i64, State)> {
-    let mut walk = Walk { pid, state: at_first(ordered, pid), cpu: None, current: HashMap::new() };
-    let (mut made, mut since, mut slept) = (Vec::new(), from, None);
-    let end = ordered.partition_point(|event| event.time.0 < to);
-    for event in &ordered[..end] {
-        let before = walk.now();
-        walk.step(event);
-        if walk.now() == before || event.time.0 < since {
-            continue;
-        }
-        if since < event.time.0 {
-            made.push((since, event.time.0, before));
-        }
-        if matches!(before, State::Slept(_)) {
-            slept = made.last().filter(|part| part.1 == event.time.0).map(|_| made.len() - 1);
-        }
-        if let (Some(at), What::Waking { task, .. }) = (slept.take(), &event.what) {
-            let by_thread = !event.context.hard_irq() && !event.context.soft_irq();
-            if task.pid == pid && by_thread {
-                made[at].2 = State::Slept(Some(event.pid));
-            }
-        }
-        since = event.time.0;
-    }
-    if since < to {
-        made.push((since, to, walk.now()));
-    }
-    made
-}
-
-/// What the thread did before the first of its events, by that one.
-fn at_first(ordered: &[&Named], pid: i32) -> State {
-    let first = ordered.iter().find_map(|event| match &event.what {
-        What::Switch { next, .. } if next.pid == pid => Some(State::Unknown),
-        What::Waking { task, .. } if task.pid == pid => Some(State::Slept(None)),
-        _ if event.pid == pid => Some(State::Running),
-        _ => None,
-    });
-    first.unwrap_or(State::Unknown)
-}
-
-struct Walk {
-    pid: i32,
-    state: State,
-    /// The CPU that the thread has, or whose run queue it is in.
-    cpu: Option<Cpu>,
-    current: HashMap<Cpu, Task>,
-}
-
-impl Walk {
-    fn now(&self) -> State {
-        match self.state {
-            State::Runnable(_) => {
-                let current = self.cpu.and_then(|cpu| self.current.get(&cpu)).copied();
-                State::Runnable(current.filter(|task| !task.idle() && task.pid != self.pid))
-            }
-            state => state,
-        }
-    }
-
-    fn step(&mut self, event: &Named) {
-        match &event.what {
-            What::Switch { prev, state, next } => {
-                self.current.insert(event.cpu, *next);
-                if prev.pid == self.pid {
-                    let runnable = matches!(state, 0 | 256);
-                    self.state = if runnable { State::Runnable(None) } else { State::Slept(None) };
-                    self.cpu = Some(event.cpu);
-                }
-                if next.pid == self.pid {
-                    (self.state, self.cpu) = (State::Running, Some(event.cpu));
-                }
-            }
-            What::Waking { task, target } | What::Wakeup { task, target }
-                if task.pid == self.pid && self.state != State::Running =>
-            {
-                (self.state, self.cpu) = (State::Runnable(None), Some(*target));
-            }
-            What::Migrate { pid, to, .. } if *pid == self.pid => self.cpu = Some(*to),
-            _ => {}
-        }
-    }
 }
 
 /// The cause of a part in which another thread kept the holder from running; none where the
@@ -217,9 +69,16 @@ fn inverted(case: &Case<'_>, ordered: &[&Named]) -> Option<Vec<(i64, i64, Cause)
     let to = case.path.waking.filter(|&waking| waking > case.from)?;
     let (pid, true) = case.path.waker? else { return None };
     let holder = base(case, pid, to).filter(|task| task.prio > victim.prio && task.pid != 0)?;
-    let from = blocked_since(case, to)?.max(case.from);
-    let wait = Wait { waiter: victim, holder, from, to };
-    let causes = parts(ordered, &case.tasks, wait).into_iter().filter_map(|part| {
+    let slept = sleep_before(ordered, victim.pid, to)?;
+    let stack = stack_of(ordered, slept);
+    // A wake-up counts from before its waking only where that ended a wait for a lock.
+    let proof = match proof(case.window, ordered, Some(slept), stack) {
+        LockProof::Open => LockProof::Plain,
+        proof => proof,
+    };
+    let wait = LockWait { waiter: victim, holder: holder.pid, proof, from: slept.time.0.max(case.from), to };
+    let parts = Holders::new(case.window, ordered, &case.tasks).parts(&wait)?;
+    let causes = parts.into_iter().filter_map(|part| {
         let held = || {
             let evidence = format!(
                 "{} held what {} waited for: it woke it at the end",
@@ -247,16 +106,14 @@ fn base(case: &Case<'_>, pid: i32, waking: i64) -> Option<Task> {
     Some(Task { prio: lent.fold(task.prio, i32::max), ..task })
 }
 
-/// Since when the thread slept.
-fn blocked_since(case: &Case<'_>, waking: i64) -> Option<i64> {
-    let out = case.cpus.values().flatten().filter(|event| event.time.0 <= waking).filter_map(|event| {
-        let What::Switch { prev, state, .. } = &event.what else { return None };
+/// The switch that began the thread's last sleep before its waking.
+fn sleep_before<'w>(ordered: &[&'w Named], victim: i32, waking: i64) -> Option<&'w Named> {
+    let before = &ordered[..ordered.partition_point(|event| event.time.0 <= waking)];
+    before.iter().rev().copied().find(|event| {
         // TASK_INTERRUPTIBLE or TASK_UNINTERRUPTIBLE: a stopped or traced thread does not wait for
         // a lock.
-        let blocks = prev.pid == case.window.victim.pid && state & 3 != 0;
-        blocks.then_some(event.time.0)
-    });
-    out.max()
+        matches!(&event.what, What::Switch { prev, state, .. } if prev.pid == victim && state & 3 != 0)
+    })
 }
 
 #[cfg(test)]

@@ -12,16 +12,18 @@ use super::calls::ThreadCalls;
 use super::case::{Case, Cause, Stop};
 use super::classes::classes;
 use super::explain::{NO_SWITCH, append, explain, slice};
+use super::holders::Holders;
 use super::last_cycle::asks_for_release;
 use super::lent::LentPriority;
+use super::locks::{kind_of, proof};
 use super::overrun::tell_unknown;
 use super::own::Cost;
 use super::segments::{CycleSegment, Doing, segments};
 use super::state::{RunningContext, stretches};
 use super::tasks::{Tasks, who};
 use super::why::{self, Known};
-use super::woken::{SleepEnd, due};
-use crate::cycles::place::{SleepKind, sleep_kind};
+use super::woken::{SleepEnd, due, stack_of};
+use crate::cycles::place::SleepKind;
 use crate::event::{Named, What};
 use crate::kernel_functions::is_scheduler;
 use crate::window::Window;
@@ -50,7 +52,8 @@ pub fn explain_response(window: &Window, host: &Host, cost: Cost) -> Spike {
     let calls = ThreadCalls::of(window, &ordered);
     let tasks = Tasks::new(ordered.iter().copied(), window.victim);
     let lent = LentPriority::of(&ordered, window.victim.pid);
-    let cycle = Evidence { window, ordered: &ordered, host, cost, calls, tasks, lent };
+    let holders = Holders::new(window, &ordered, &tasks);
+    let cycle = Evidence { window, ordered: &ordered, host, cost, calls, tasks: &tasks, lent, holders };
     let (mut response, mut unseen) = (Response::default(), 0);
     let all = segments(window);
     let own = |segment: &&CycleSegment<'_>| segment.doing == Doing::Running && !segment.last_cycle;
@@ -121,8 +124,9 @@ pub(super) struct Evidence<'w> {
     pub host: &'w Host,
     pub cost: Cost,
     calls: ThreadCalls<'w>,
-    tasks: Tasks,
+    tasks: &'w Tasks,
     lent: LentPriority,
+    holders: Holders<'w, 'w>,
 }
 
 #[derive(Default)]
@@ -207,7 +211,7 @@ impl Response {
             }
             None => Cause::new(SliceKind::Own, who(victim), "it ran itself, from switch to switch"),
         };
-        let spun = || cycle.lent.at(&cycle.tasks, piece.start);
+        let spun = || cycle.lent.at(cycle.tasks, piece.start);
         let itself = || itself.then(|| spun().unwrap_or_else(own));
         let cause = on_top(case, over, segment.cpu, piece).or_else(itself);
         if let Some(cause) = cause {
@@ -237,30 +241,29 @@ impl Response {
             return;
         }
         let stack = segment.slept.map(|switch| stack_of(cycle.ordered, switch)).unwrap_or_default();
-        let kind = match stack.is_empty() {
-            true => SleepKind::Unknown,
-            false => sleep_kind(stack.iter().map(String::as_str)),
-        };
+        let kind = kind_of(stack);
+        let proof = proof(cycle.window, cycle.ordered, segment.slept, stack);
         let place = place_of(stack, kind);
         let end =
-            SleepEnd::of(cycle.window, cycle.ordered, &cycle.tasks, kind, (segment.slept, segment.woken));
+            SleepEnd::of(cycle.window, cycle.ordered, cycle.tasks, kind, (segment.slept, segment.woken));
         let timed = segment.slept.filter(|_| end == SleepEnd::TimeOut);
         let due = timed.and_then(|slept| due(cycle.ordered, slept, segment.end));
         let until = due.map_or(segment.end, |due| due.clamp(segment.start, segment.end));
         let function = place.unwrap_or_default();
-        let evidence = end.words(kind, function);
+        let evidence = end.words(kind, function, proof);
         let call = cycle.calls.words_at(segment.start);
         let evidence = call.map_or(evidence.clone(), |call| format!("{evidence}; in the call {call}"));
         let evidence = if segment.last_cycle { format!("{evidence}, in its last cycle") } else { evidence };
         let who = end.who(kind, function);
         let slices = if kind == SleepKind::Page { SliceKind::PageFault } else { SliceKind::Blocked };
         let cause = Cause { stack: stack.to_vec(), ..Cause::new(slices, who, evidence) };
-        let sleep = Sleep { start: segment.start, end: until, kind, ended: &end, cause };
+        let holder = end.holder(proof);
+        let sleep = Sleep { start: segment.start, end: until, holder, proof, cause };
         // Nobody could wake it while the machine was stopped; a time-out goes on meanwhile.
         let by_thread = matches!(end, SleepEnd::Released(_) | SleepEnd::Woken(_));
         let part = by_thread.then(|| cut(cycle.window, cycle.ordered, segment));
         let case = part.as_ref().map(|part| assemble(part, cycle.host, cycle.cost, segment.start, until));
-        for (cause, start, end) in sleep.causes(cycle.ordered, &cycle.tasks, cycle.window.victim) {
+        for (cause, start, end) in sleep.causes(&cycle.holders, cycle.window.victim) {
             self.give_unstopped(case.as_ref(), &cause, start, end);
         }
         if until < segment.end {
@@ -300,18 +303,6 @@ fn waits_for_caller(function: &str) -> bool {
     ]
     .iter()
     .any(|start| bare.starts_with(start))
-}
-
-/// The stack that was taken at a switch: it comes next on that CPU, or after a non-maskable
-/// interrupt.
-fn stack_of<'w>(ordered: &[&'w Named], switch: &Named) -> &'w [String] {
-    let begin = ordered.partition_point(|event| event.time < switch.time);
-    let same = ordered[begin..].iter().filter(|event| event.cpu == switch.cpu);
-    let mut after = same.skip_while(|event| !std::ptr::eq(**event, switch)).skip(1).take(4);
-    match after.find(|event| !matches!(event.what, What::Nmi { .. })).map(|event| &event.what) {
-        Some(What::Stack { frames, .. }) => frames,
-        _ => &[],
-    }
 }
 
 /// The window of a segment: its events, those from right before it, and each CPU's last switch
@@ -527,7 +518,8 @@ mod tests {
         for line in ["blocked futex_lock_pi/low 10000", "thread rt 22", "own rt 64"] {
             assert!(told.iter().any(|told| told == line), "{line}: {told:#?}");
         }
-        let words = "a lock with priority inheritance, released by low:61, in its last cycle";
+        let words = "a lock with priority inheritance, released by low:61, in its last cycle; meanwhile \
+                     low ran for 1 ms, did what no event shows for 9 ms";
         assert_eq!(spike.slices[0].evidence, words);
         assert_eq!((spike.unexplained_why.as_str(), spike.switched_ns), ("", Some(Nanos(E + 10_034_000))));
         // Since when and where it slept no event tells.

@@ -6,6 +6,7 @@
 //! gives the inherited priority back, and preemption is off from there to the waking),
 //! include/uapi/linux/futex.h (the operations that wake).
 
+use super::locks::{LockProof, open_contention};
 use super::tasks::{Tasks, runs_softirqs};
 use crate::cycles::place::SleepKind;
 use crate::event::{Named, What};
@@ -63,6 +64,7 @@ impl SleepEnd {
         }
         let who = tasks.who(waking.pid, waking.time.0);
         let released = slept.is_some_and(|slept| releases(&before, slept, waking))
+            || slept.is_some_and(|slept| releases_contended(ordered, &before, slept, waking))
             || wakes_by_futex(window, earlier, kind, waking.pid);
         if released { SleepEnd::Released(who) } else { SleepEnd::Woken(who) }
     }
@@ -77,8 +79,29 @@ impl SleepEnd {
         named(who, function)
     }
 
+    /// The thread that held the lock which was slept for. A lock with priority inheritance is also
+    /// left for a signal: of that one only who is known to have given it free.
+    pub(super) fn holder(&self, proof: LockProof) -> Option<i32> {
+        let pid = match (self, proof) {
+            (SleepEnd::Released(who), LockProof::Plain | LockProof::Inheriting | LockProof::Open)
+            | (SleepEnd::Woken(who), LockProof::Plain | LockProof::Open) => who.pid,
+            _ => 0,
+        };
+        (pid != 0).then_some(pid)
+    }
+
     /// The sleep in words.
-    pub(super) fn words(&self, kind: SleepKind, function: &str) -> String {
+    pub(super) fn words(&self, kind: SleepKind, function: &str, proof: LockProof) -> String {
+        let place = if kind == SleepKind::Futex { "futex" } else { function };
+        match self {
+            SleepEnd::Released(who) | SleepEnd::Woken(who) if proof == LockProof::Plain => {
+                format!("waited for a lock held by {} ({place})", name(who))
+            }
+            _ => self.words_of_place(kind, function),
+        }
+    }
+
+    fn words_of_place(&self, kind: SleepKind, function: &str) -> String {
         let place = match kind {
             SleepKind::Futex => "futex,".to_owned(),
             SleepKind::Lock => "a lock with priority inheritance,".to_owned(),
@@ -155,6 +178,28 @@ fn releases(before: &[&Named], slept: &Named, waking: &Named) -> bool {
         }
     }
     false
+}
+
+/// Whether the waker had just given free the kernel's lock that the sleeper waits for, where the
+/// kernel has an event for that (from 7.2 on). Of what came before on its CPU, the last first.
+fn releases_contended(ordered: &[&Named], before: &[&Named], slept: &Named, waking: &Named) -> bool {
+    let Some((waited, _)) = open_contention(ordered, slept) else { return false };
+    let since = before.iter().take_while(|event| event.time >= slept.time);
+    let own = since.take_while(|event| !matches!(event.what, What::Switch { .. }));
+    own.filter(|event| event.pid == waking.pid)
+        .any(|event| matches!(event.what, What::ContendedRelease { lock } if lock == waited))
+}
+
+/// The stack that was taken at a switch: it comes next on that CPU, or after a non-maskable
+/// interrupt.
+pub(super) fn stack_of<'w>(ordered: &[&'w Named], switch: &Named) -> &'w [String] {
+    let begin = ordered.partition_point(|event| event.time < switch.time);
+    let same = ordered[begin..].iter().filter(|event| event.cpu == switch.cpu);
+    let mut after = same.skip_while(|event| !std::ptr::eq(**event, switch)).skip(1).take(4);
+    match after.find(|event| !matches!(event.what, What::Nmi { .. })).map(|event| &event.what) {
+        Some(What::Stack { frames, .. }) => frames,
+        _ => &[],
+    }
 }
 
 /// Whether the waker was in a call of futex(2) that gives what the sleeper waits for, by the last

@@ -1,0 +1,172 @@
+//! Where threads were: on a CPU, ready for one, or asleep, by the switches and wakings of all CPUs.
+//!
+//! What events contradict, or do not reach back to, is unknown: behind a switch that was not
+//! recorded no thread is said to have run or waited.
+//!
+//! Source: kernel/sched/core.c (`sched_waking` has the CPU that the thread was last on,
+//! `sched_migrate_task` and `sched_wakeup` the one where it is queued).
+
+use std::collections::HashMap;
+
+use crate::event::{Named, Task, What};
+use model::units::Cpu;
+
+/// Where a thread is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Presence {
+    Running,
+    /// It could run, and is queued there.
+    Ready(Cpu),
+    /// By its number among all sleeps.
+    Asleep(usize),
+    Unknown,
+}
+
+/// A sleep: the switch that began it, and the waking that ended it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ThreadSleep<'w> {
+    pub switch: Option<&'w Named>,
+    pub waking: Option<&'w Named>,
+}
+
+/// All threads of a window, at all times.
+#[derive(Debug, Default)]
+pub(super) struct Presences<'w> {
+    threads: HashMap<i32, Vec<(i64, Presence)>>,
+    cpus: HashMap<Cpu, Turns>,
+    sleeps: Vec<ThreadSleep<'w>>,
+}
+
+/// The threads that were current on a CPU, each from when on.
+#[derive(Debug, Default)]
+struct Turns {
+    all: Vec<(i64, Option<i32>)>,
+    /// The thread that was switched from last: until the next one's first event the kernel's events
+    /// are still its own.
+    left: Option<i32>,
+}
+
+impl<'w> Presences<'w> {
+    /// From events in order of time.
+    pub(super) fn new(ordered: &[&'w Named]) -> Presences<'w> {
+        let mut all = Presences::default();
+        for &event in ordered {
+            match &event.what {
+                What::Stack { .. } => continue,
+                What::Switch { prev, state, next } => all.switched(event, prev, *state, next),
+                _ => all.current_is(event.cpu, event.pid, event.time.0),
+            }
+            match &event.what {
+                What::Waking { task, target } => all.woken(event, task.pid, *target),
+                What::Wakeup { task, target } => all.queued(event.time.0, task.pid, *target, true),
+                What::Migrate { pid, to, .. } => all.queued(event.time.0, *pid, *to, false),
+                _ => {}
+            }
+        }
+        all
+    }
+
+    /// Where a thread was at a time.
+    pub(super) fn at(&self, pid: i32, time: i64) -> Presence {
+        let Some(all) = self.threads.get(&pid) else { return Presence::Unknown };
+        let before = all.partition_point(|&(since, _)| since <= time);
+        all[..before].last().map_or(Presence::Unknown, |&(_, there)| there)
+    }
+
+    /// The thread that had a CPU at a time, the idle one among them.
+    pub(super) fn current(&self, cpu: Cpu, time: i64) -> Option<i32> {
+        let all = &self.cpus.get(&cpu)?.all;
+        all[..all.partition_point(|&(since, _)| since <= time)].last()?.1
+    }
+
+    /// A sleep by its number.
+    pub(super) fn sleep(&self, number: usize) -> Option<ThreadSleep<'w>> {
+        self.sleeps.get(number).copied()
+    }
+
+    fn switched(&mut self, event: &'w Named, prev: &Task, state: i64, next: &Task) {
+        let (time, cpu) = (event.time.0, event.cpu);
+        self.current_is(cpu, prev.pid, time);
+        let turns = self.cpus.entry(cpu).or_default();
+        turns.all.push((time, Some(next.pid)));
+        turns.left = Some(prev.pid);
+        // Preempted is 256 (TASK_REPORT_MAX).
+        let left = if matches!(state, 0 | 256) {
+            Presence::Ready(cpu)
+        } else {
+            self.sleeps.push(ThreadSleep { switch: Some(event), waking: None });
+            Presence::Asleep(self.sleeps.len() - 1)
+        };
+        self.comes_to(prev.pid, time, left, |before| before == Presence::Running);
+        self.comes_to(next.pid, time, Presence::Running, |before| before == Presence::Ready(cpu));
+    }
+
+    /// A thread is where it is from now on; where it was before is unknown if it cannot have come
+    /// from there.
+    fn comes_to(&mut self, pid: i32, time: i64, now: Presence, fits: impl Fn(Presence) -> bool) {
+        if pid == 0 {
+            return;
+        }
+        let all = self.threads.entry(pid).or_default();
+        if let Some(last) = all.last_mut().filter(|last| !fits(last.1)) {
+            last.1 = Presence::Unknown;
+        }
+        all.push((time, now));
+    }
+
+    /// The thread is current, as an event of that CPU says.
+    fn current_is(&mut self, cpu: Cpu, pid: i32, time: i64) {
+        let turns = self.cpus.entry(cpu).or_default();
+        let last = turns.all.last().copied();
+        if last.is_some_and(|(_, current)| current == Some(pid)) {
+            turns.left = None;
+            return;
+        }
+        if last.is_some() && turns.left == Some(pid) {
+            return;
+        }
+        // A switch is missing, and nothing tells when it was.
+        if let Some((since, before)) = last {
+            turns.all.pop();
+            turns.all.push((since, None));
+            if let Some(before) = before.filter(|&before| before != 0) {
+                self.comes_to(before, time, Presence::Unknown, |_| false);
+            }
+        }
+        let turns = self.cpus.entry(cpu).or_default();
+        turns.all.push((time, Some(pid)));
+        turns.left = None;
+        self.comes_to(pid, time, Presence::Running, |_| false);
+    }
+
+    fn woken(&mut self, event: &'w Named, pid: i32, target: Cpu) {
+        let all = self.threads.entry(pid).or_default();
+        if all.is_empty() {
+            // It slept since before the first event.
+            self.sleeps.push(ThreadSleep { switch: None, waking: None });
+            all.push((i64::MIN, Presence::Asleep(self.sleeps.len() - 1)));
+        }
+        match all.last().map(|last| last.1) {
+            Some(Presence::Asleep(number)) => {
+                if let Some(sleep) = self.sleeps.get_mut(number) {
+                    sleep.waking = Some(event);
+                }
+                all.push((event.time.0, Presence::Ready(target)));
+            }
+            Some(Presence::Unknown) => all.push((event.time.0, Presence::Ready(target))),
+            _ => {}
+        }
+    }
+
+    /// A thread that could run is in the queue of another CPU; one that slept has been `woken`.
+    fn queued(&mut self, time: i64, pid: i32, target: Cpu, woken: bool) {
+        let all = self.threads.entry(pid).or_default();
+        match all.last().map(|last| last.1) {
+            Some(Presence::Ready(cpu)) if cpu != target => all.push((time, Presence::Ready(target))),
+            Some(Presence::Asleep(_) | Presence::Unknown) | None if woken => {
+                all.push((time, Presence::Ready(target)));
+            }
+            _ => {}
+        }
+    }
+}
