@@ -49,14 +49,16 @@ pub(super) struct Holders<'c, 'w> {
 impl<'c, 'w> Holders<'c, 'w> {
     /// Of all events of a window in order of time.
     pub(super) fn new(window: &'w Window, ordered: &'c [&'w Named], tasks: &'c Tasks) -> Holders<'c, 'w> {
-        Holders { window, ordered, tasks, presences: Presences::new(ordered), links: RefCell::default() }
+        let missing = lacks_events(window) || window.begins_late;
+        let complete = (!missing).then_some(window.expected_ns.0);
+        let presences = Presences::new(ordered, complete);
+        Holders { window, ordered, tasks, presences, links: RefCell::default() }
     }
 
     /// A wait in parts without a gap; none if it is not known to be for a lock, or where events
     /// are missing.
     pub(super) fn parts(&self, wait: &LockWait) -> Option<Vec<Part>> {
-        let missing = self.window.events_lost > 0 || self.window.left_out > 0;
-        if missing || wait.holder == wait.waiter.pid || !self.is_for_a_lock(wait) {
+        if lacks_events(self.window) || wait.holder == wait.waiter.pid || !self.is_for_a_lock(wait) {
             return None;
         }
         let changes = |event: &&&Named| {
@@ -87,7 +89,7 @@ impl<'c, 'w> Holders<'c, 'w> {
         match wait.proof {
             LockProof::Plain | LockProof::Inheriting => true,
             LockProof::Open => self.is_at_work(wait.holder, wait.from, (wait.waiter.pid, wait.from), 0),
-            LockProof::None => false,
+            LockProof::Unseen | LockProof::None => false,
         }
     }
 
@@ -156,12 +158,16 @@ impl<'c, 'w> Holders<'c, 'w> {
         let end = SleepEnd::of(self.window, self.ordered, self.tasks, kind, ends);
         let proof = proof(self.window, self.ordered, sleep.switch, stack);
         let since = sleep.switch.map_or(of.1, |switch| switch.time.0);
-        let proven =
-            |&holder: &i32| proof != LockProof::Open || self.is_at_work(holder, since, of, depth + 1);
+        let open = matches!(proof, LockProof::Open | LockProof::Unseen);
+        let proven = |&holder: &i32| !open || self.is_at_work(holder, since, of, depth + 1);
         let holder = end.holder(proof).filter(proven);
         self.links.borrow_mut().insert(number, holder);
         holder
     }
+}
+
+fn lacks_events(window: &Window) -> bool {
+    window.events_lost > 0 || window.left_out > 0
 }
 
 #[cfg(test)]
@@ -204,11 +210,12 @@ mod tests {
 
     /// `datalog` is kept by `planner` for 9 ms. Where it is and what it does before is `before`.
     fn kept(before: &str, call: &str, stack: &str, lost: u64) -> Vec<String> {
+        let woken = if before == ASLEEP { "500 1 60 . waking datalog/70/89" } else { "" };
         let sleep = format!(
             "{call}
              20    1 50 d  switch rt/50/19 S planner/60/59
              20    1 50 d  stack {stack}
-             500   1 60 .  waking datalog/70/89
+             {woken}
              9020  1 60 d  switch planner/60/59 S datalog/70/89
              10000 1 70 .  waking rt/50/19
              10001 1 70 d  switch datalog/70/89 P rt/50/19"
@@ -285,6 +292,25 @@ mod tests {
         let elsewhere =
             "9020 0 9 d switch x/9/120 P datalog/70/89\n9030 1 60 d switch planner/60/59 S y/8/59";
         assert!(!lines(&of(PREEMPTED, &sleep(elsewhere), 0)).iter().any(|line| line.contains("planner")));
+    }
+
+    #[test]
+    fn a_holder_that_has_no_event_until_it_runs_was_ready_since_events_are_complete() {
+        let runner = "priority-inversion planner 9000";
+        assert_eq!(kept("", "", FUTEX, 0)[0], runner);
+        assert_eq!(kept("-700 0 70 d switch datalog/70/89 P x/9/120", "", FUTEX, 0)[0], runner);
+        let moved = "30 0 9 d migrate 70 0 1";
+        let whole =
+            ["blocked futex_do_wait/datalog 10", runner.replace("9000", "8990").as_str()].map(String::from);
+        let sleep = format!(
+            "20    1 50 d  switch rt/50/19 S planner/60/59
+             20    1 50 d  stack {FUTEX}
+             {moved}
+             9020  1 60 d  switch planner/60/59 S datalog/70/89
+             10000 1 70 .  waking rt/50/19
+             10001 1 70 d  switch datalog/70/89 P rt/50/19"
+        );
+        assert_eq!(lines(&of("", &sleep, 0))[..2], whole);
     }
 
     #[test]

@@ -73,7 +73,7 @@ fn inverted(case: &Case<'_>, ordered: &[&Named]) -> Option<Vec<(i64, i64, Cause)
     let stack = stack_of(ordered, slept);
     // A wake-up counts from before its waking only where that ended a wait for a lock.
     let proof = match proof(case.window, ordered, Some(slept), stack) {
-        LockProof::Open => LockProof::Plain,
+        LockProof::Open | LockProof::Unseen => LockProof::Plain,
         proof => proof,
     };
     let wait = LockWait { waiter: victim, holder: holder.pid, proof, from: slept.time.0.max(case.from), to };

@@ -25,8 +25,10 @@ pub(super) enum LockProof {
     /// For one without priority inheritance.
     Plain,
     Inheriting,
-    /// For a lock or for something else: no event tells.
+    /// For a futex, which is a lock's or something else's: no event tells.
     Open,
+    /// No stack tells where it slept.
+    Unseen,
     None,
 }
 
@@ -44,7 +46,7 @@ pub(super) fn proof(
         (Some(_), _) => LockProof::Plain,
         (None, SleepKind::Lock) => LockProof::Inheriting,
         (None, SleepKind::Futex) => slept.map_or(LockProof::Open, |slept| of_futex(window, ordered, slept)),
-        (None, SleepKind::Unknown) => LockProof::Open,
+        (None, SleepKind::Unknown) => LockProof::Unseen,
         (None, _) if locks_in_kernel(stack) => LockProof::Plain,
         (None, _) => LockProof::None,
     }

@@ -35,6 +35,8 @@ pub(super) struct Presences<'w> {
     threads: HashMap<i32, Vec<(i64, Presence)>>,
     cpus: HashMap<Cpu, Turns>,
     sleeps: Vec<ThreadSleep<'w>>,
+    /// Since when all events of all CPUs are there, if that is known.
+    complete: Option<i64>,
 }
 
 /// The threads that were current on a CPU, each from when on.
@@ -47,9 +49,9 @@ struct Turns {
 }
 
 impl<'w> Presences<'w> {
-    /// From events in order of time.
-    pub(super) fn new(ordered: &[&'w Named]) -> Presences<'w> {
-        let mut all = Presences::default();
+    /// From events in order of time, and since when none of any CPU is missing.
+    pub(super) fn new(ordered: &[&'w Named], complete: Option<i64>) -> Presences<'w> {
+        let mut all = Presences { complete, ..Presences::default() };
         for &event in ordered {
             match &event.what {
                 What::Stack { .. } => continue,
@@ -59,7 +61,10 @@ impl<'w> Presences<'w> {
             match &event.what {
                 What::Waking { task, target } => all.woken(event, task.pid, *target),
                 What::Wakeup { task, target } => all.queued(event.time.0, task.pid, *target, true),
-                What::Migrate { pid, to, .. } => all.queued(event.time.0, *pid, *to, false),
+                What::Migrate { pid, from, to } => {
+                    all.was(*pid, event.time.0, Presence::Ready(*from));
+                    all.queued(event.time.0, *pid, *to, false);
+                }
                 _ => {}
             }
         }
@@ -97,8 +102,23 @@ impl<'w> Presences<'w> {
             self.sleeps.push(ThreadSleep { switch: Some(event), waking: None });
             Presence::Asleep(self.sleeps.len() - 1)
         };
+        self.was(prev.pid, time, Presence::Running);
+        self.was(next.pid, time, Presence::Ready(cpu));
         self.comes_to(prev.pid, time, left, |before| before == Presence::Running);
         self.comes_to(next.pid, time, Presence::Running, |before| before == Presence::Ready(cpu));
+    }
+
+    /// Where a thread was before its first event since events are complete: had it been elsewhere,
+    /// there would be one. One that slept has one in any case.
+    fn was(&mut self, pid: i32, time: i64, there: Presence) {
+        let Some(complete) = self.complete.filter(|&complete| complete < time && pid != 0) else { return };
+        let all = self.threads.entry(pid).or_default();
+        let moved = |(since, before): (i64, Presence)| {
+            since < complete && before != there && !matches!(before, Presence::Asleep(_))
+        };
+        if all.last().copied().is_none_or(moved) {
+            all.push((complete, there));
+        }
     }
 
     /// A thread is where it is from now on; where it was before is unknown if it cannot have come
@@ -125,13 +145,20 @@ impl<'w> Presences<'w> {
         if last.is_some() && turns.left == Some(pid) {
             return;
         }
-        // A switch is missing, and nothing tells when it was.
-        if let Some((since, before)) = last {
-            turns.all.pop();
-            turns.all.push((since, None));
-            if let Some(before) = before.filter(|&before| before != 0) {
-                self.comes_to(before, time, Presence::Unknown, |_| false);
+        let Some((since, before)) = last else {
+            let since = self.complete.filter(|&complete| complete < time).unwrap_or(time);
+            turns.all.push((since, Some(pid)));
+            self.was(pid, time, Presence::Running);
+            if pid != 0 && self.at(pid, time) == Presence::Unknown {
+                self.comes_to(pid, time, Presence::Running, |_| false);
             }
+            return;
+        };
+        // A switch is missing, and nothing tells when it was.
+        turns.all.pop();
+        turns.all.push((since, None));
+        if let Some(before) = before.filter(|&before| before != 0) {
+            self.comes_to(before, time, Presence::Unknown, |_| false);
         }
         let turns = self.cpus.entry(cpu).or_default();
         turns.all.push((time, Some(pid)));
@@ -141,10 +168,15 @@ impl<'w> Presences<'w> {
 
     fn woken(&mut self, event: &'w Named, pid: i32, target: Cpu) {
         let all = self.threads.entry(pid).or_default();
-        if all.is_empty() {
-            // It slept since before the first event.
+        // It slept since before its first event.
+        let since = match all.last().copied() {
+            None => Some(i64::MIN),
+            Some((_, Presence::Asleep(_))) => None,
+            Some((since, _)) => self.complete.filter(|&complete| since < complete && complete < event.time.0),
+        };
+        if let Some(since) = since {
             self.sleeps.push(ThreadSleep { switch: None, waking: None });
-            all.push((i64::MIN, Presence::Asleep(self.sleeps.len() - 1)));
+            all.push((since, Presence::Asleep(self.sleeps.len() - 1)));
         }
         match all.last().map(|last| last.1) {
             Some(Presence::Asleep(number)) => {

@@ -83,8 +83,8 @@ impl SleepEnd {
     /// left for a signal: of that one only who is known to have given it free.
     pub(super) fn holder(&self, proof: LockProof) -> Option<i32> {
         let pid = match (self, proof) {
-            (SleepEnd::Released(who), LockProof::Plain | LockProof::Inheriting | LockProof::Open)
-            | (SleepEnd::Woken(who), LockProof::Plain | LockProof::Open) => who.pid,
+            (_, LockProof::None) | (SleepEnd::Woken(_), LockProof::Inheriting) => 0,
+            (SleepEnd::Released(who) | SleepEnd::Woken(who), _) => who.pid,
             _ => 0,
         };
         (pid != 0).then_some(pid)
