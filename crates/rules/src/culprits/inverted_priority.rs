@@ -10,12 +10,15 @@ pub static CULPRIT: CulpritRule =
     CulpritRule {
         id: "inverted-priority",
         title: "a priority inversion",
-        signature: "The thread that came late sleeps, and is woken at last by a thread of lower \
-                    priority, which others kept from running in between.",
-        detection: "By the waking: it comes from a thread of lower priority, and not from a timer \
-                    or an interrupt. Who ran while that one was ready and did not run is named, \
-                    and so is that one itself while it held what was waited for. What it held, a \
-                    lock or a promise, is not told.",
+        signature: "The thread that came late, or whose cycle did, sleeps for a lock until a thread \
+                    of lower priority gives it free, which others kept from running in between.",
+        detection: "By the stack where it slept, the waking, and the switches on all CPUs. Who ran \
+                    while the holder was ready and did not run is named; of holders that wait for \
+                    one another, the last one counts. A plain mutex and a condition look the same \
+                    in a stack: without `onbeat hunt --syscalls` the one that woke the thread \
+                    counts as a holder only if it was at work when the wait began. Of a pipe, a \
+                    queue, a condition that is known to be one, a mutex with priority inheritance \
+                    and where events were lost, no inversion is claimed.",
         remedy: "give the mutex the protocol PTHREAD_PRIO_INHERIT, and share none without it \
                  between threads of different priority",
         kinds: &[SliceKind::PriorityInversion],
