@@ -250,9 +250,10 @@ mod tests {
 
     #[test]
     fn locks_of_the_kernel_have_holders_and_pipes_have_none() {
-        for stack in
-            ["schedule,__mutex_lock.constprop.0,vfs_read", "rwsem_down_read_slowpath,down_read,vfs_read"]
-        {
+        for stack in [
+            "schedule,__mutex_lock.constprop.0,vfs_read",
+            "trace_event_raw_event_sched_switch,__schedule,rwsem_down_read_slowpath,down_read",
+        ] {
             assert_eq!(kept(PREEMPTED, "", stack, 0)[0], "priority-inversion planner 9000", "{stack}");
         }
         for stack in [

@@ -6,11 +6,13 @@
 
 use crate::cycles::place::{FutexWords, SleepKind, sleep_kind};
 use crate::event::{Named, What};
-use crate::kernel_functions::is_scheduler;
 use crate::window::Window;
 
 /// Calls and events of a window that are looked through for one sleep.
 const MAX_EVENTS: usize = 4_096;
+
+/// Frames of a stack among which the wait for a lock is.
+const MAX_INNER_FRAMES: usize = 8;
 
 /// Flags of `contention_begin`.
 const SPIN: u32 = 1;
@@ -79,18 +81,14 @@ pub(super) fn open_contention(ordered: &[&Named], slept: &Named) -> Option<(u64,
     None
 }
 
-/// Whether the innermost function waits for a mutex, a semaphore of readers and writers, or one of
-/// those per CPU. A counting semaphore has no holder.
+/// Whether the thread waits for a mutex, a semaphore of readers and writers, or one of those per
+/// CPU: what took the stack may come before. A counting semaphore has no holder.
 fn locks_in_kernel(stack: &[String]) -> bool {
-    let bare = |frame: &str| {
-        let name = frame.split([' ', '.', '+']).next().unwrap_or_default();
-        name.trim_start_matches('_').to_owned()
-    };
-    let inner = stack.iter().map(|frame| bare(frame)).find(|name| !is_scheduler(name));
-    inner.is_some_and(|name| {
+    stack.iter().take(MAX_INNER_FRAMES).any(|frame| {
+        let name = frame.split([' ', '.', '+']).next().unwrap_or_default().trim_start_matches('_');
         let starts = ["mutex_lock", "ww_mutex_lock", "rwsem_down_", "percpu_rwsem_wait", "percpu_down_"];
         starts.iter().any(|start| name.starts_with(start))
-            || matches!(name.as_str(), "down_read" | "down_write" | "down_write_killable")
+            || matches!(name, "down_read" | "down_write" | "down_write_killable")
     })
 }
 
