@@ -50,7 +50,7 @@ pub fn guests<'a>(machine: &MachineView<'a>) -> Result<&'a [GuestThreads], Judge
 }
 
 /// The CPUs that a thread may run on.
-pub fn allowed_of<'a>(thread: &'a Thread) -> Result<&'a CpuSet, Judgement> {
+pub fn allowed_of(thread: &Thread) -> Result<&CpuSet, Judgement> {
     let path = format!("the affinity of {}", thread.comm);
     thread.allowed.known().ok_or_else(|| unknown_from(&path, &thread.allowed))
 }

@@ -74,8 +74,8 @@ pub fn polls(machine: &MachineView) -> Result<Option<&'static str>, Judgement> {
         Err(early) if early.verdict == AuditVerdict::NotApplicable => false,
         Err(early) => return Err(early),
     };
-    let names = cmdline.params.iter().rev().map(|param| param.name.as_str());
-    let last = || names.filter(|name| matches!(*name, "nohlt" | "hlt")).next();
+    let mut names = cmdline.params.iter().rev().map(|param| param.name.as_str());
+    let mut last = || names.find(|name| matches!(*name, "nohlt" | "hlt"));
     Ok(match x86 {
         true => (cmdline.value("idle") == Some("poll")).then_some("idle=poll"),
         false => (last() == Some("nohlt")).then_some("nohlt"),
