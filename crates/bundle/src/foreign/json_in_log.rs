@@ -43,8 +43,8 @@ fn begins(line: &str) -> bool {
     behind.is_some_and(|behind| behind.is_empty() || behind.starts_with('"'))
 }
 
-/// True for a text that begins with an object and is a log: it goes on behind it, or has lines of the
-/// kernel's in it.
+/// True for a text that begins with an object and is a log: it goes on behind it, or has lines of
+/// the kernel's in it.
 pub(super) fn is_within(text: &str) -> bool {
     if ["\n[", "\n<", "\n{"].iter().any(|start| text.contains(start)) {
         return true;

@@ -15,19 +15,19 @@ const MAX_STREAMS: usize = 256;
 const MAX_LINES: usize = 8 << 20;
 
 /// Number of a line in the file, start and end in the text.
-pub(super) type LineSpan = (u32, u32, u32);
+pub(super) type FileSpan = (u32, u32, u32);
 
 /// The lines that are not blank by source of the log, in the order of the first line of each.
 #[derive(Debug, Default)]
 pub(super) struct LogLines {
-    pub spans: Vec<LineSpan>,
+    pub spans: Vec<FileSpan>,
     /// The indices of the kernel's own, where there are others.
     pub kernel: Range<usize>,
 }
 
 /// A line whose prefix is not settled: there may be eight million, so only its place is kept.
 struct UnsettledLine {
-    span: LineSpan,
+    span: FileSpan,
     is_start: bool,
     is_open: bool,
 }

@@ -108,7 +108,7 @@ fn file(text: &str) -> Option<OpenPrefix<'_>> {
     })?;
     let behind = &text[at + 1..];
     of(&name[..at], &behind[digits(behind) + 1..])
-        .filter(|found| is_file(found.name) && found.name.contains(['.', '/']))
+        .filter(|open| is_file(open.name) && open.name.contains(['.', '/']))
 }
 
 fn level(text: &str) -> Option<OpenPrefix<'_>> {
@@ -264,9 +264,11 @@ mod tests {
         }
     }
 
+    const ANY: &str = "(INFO|a.b:|1750000000|[0-9]{1,3})?[-:. \\t|]{0,3}\\PC{0,20}";
+
     proptest! {
         #[test]
-        fn any_lines_are_settled(lines in proptest::collection::vec("(INFO|a.b:|1750000000|[0-9]{1,3})?[-:. \\t|]{0,3}\\PC{0,20}", 1..8)) {
+        fn any_lines_are_settled(lines in proptest::collection::vec(ANY, 1..8)) {
             let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
             for (text, line) in settled(&lines).iter().zip(&lines) {
                 prop_assert!(line.ends_with(text));

@@ -263,13 +263,13 @@ fn recognise<'a>(
     }
     let (readable, refused): (Vec<&ForeignFormat>, Vec<&ForeignFormat>) =
         formats.into_iter().partition(|format| matches!(format.reader, Reader::Run(_)));
-    let mut all = found(source, &readable);
+    let mut all = findings(source, &readable);
     let is_strong =
         |one: &Recognised| one.finding.confidence == Confidence::Strong || options.format.is_some();
     let any_readable = all.iter().any(is_strong);
     // A load that ran beside a measurement printed into the same log.
     if !any_readable {
-        all.extend(found(source, &refused));
+        all.extend(findings(source, &refused));
         all.sort_by_key(|one| (one.finding.lines.start, one.finding.lines.end));
     }
     if !all.iter().any(is_strong) {
@@ -288,7 +288,7 @@ fn recognise<'a>(
 }
 
 /// The findings of these formats in the text and in each document within it.
-fn found<'a>(source: &'a SourceText, formats: &[&'static ForeignFormat]) -> Vec<Recognised<'a>> {
+fn findings<'a>(source: &'a SourceText, formats: &[&'static ForeignFormat]) -> Vec<Recognised<'a>> {
     let mut all = Vec::new();
     for source in std::iter::once(source).chain(&source.documents) {
         let start = all.len();

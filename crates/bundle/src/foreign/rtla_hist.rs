@@ -260,7 +260,7 @@ impl RtlaHist {
                     let overflows = self.overflows(index);
                     ImportedThread { buckets, width, overflows, end: Some(shape.end), ..thread }
                 }
-                // Where no row says how wide it is, nothing is lost: all samples are beyond the last.
+                // Without a row no width is needed: all samples are beyond the last.
                 None if buckets.is_empty() && self.overflows(index) > 0 => {
                     let end = thread.min.and_then(|min| u64::try_from(min).ok());
                     ImportedThread { overflows: self.overflows(index), end, ..thread }

@@ -6,7 +6,7 @@ use std::io::Read;
 use super::FILE_LIMIT;
 use super::error::ImportError;
 use super::json_in_log;
-use super::log_lines::{LineSpan, LogLines, lines_of, whole_lines};
+use super::log_lines::{FileSpan, LogLines, lines_of, whole_lines};
 
 /// The outer form of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +131,7 @@ impl SourceText {
         before(last.0).saturating_sub(before(first.0))
     }
 
-    fn at(&self, (number, start, end): LineSpan) -> TextLine<'_> {
+    fn at(&self, (number, start, end): FileSpan) -> TextLine<'_> {
         let text = self.text.get(start as usize..end as usize).unwrap_or_default();
         TextLine { number: number as usize, text }
     }
