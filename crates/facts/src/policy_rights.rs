@@ -1,7 +1,7 @@
 //! The facts that the kernel looks at before it lets a process take a real-time policy.
 //!
-//! Source: `__sched_setscheduler()` and `user_check_sched_setscheduler()` of kernel/sched/syscalls.c
-//! (kernel/sched/core.c before 6.11), user_namespaces(7), and "CPU" of
+//! Source: `__sched_setscheduler()` and `user_check_sched_setscheduler()` of
+//! kernel/sched/syscalls.c (kernel/sched/core.c before 6.11), user_namespaces(7), and "CPU" of
 //! Documentation/admin-guide/cgroup-v2.rst.
 
 use crate::Facts;
@@ -78,9 +78,9 @@ pub fn read_policy_rights(host: &MachineFiles, dir: &str) -> PolicyRights {
     }
 }
 
-/// Tells whether a kernel gives budgets of real-time execution to control groups: by its configuration
-/// and, where that leaves it to them, the words of its command line; none where it takes those and
-/// they are not known.
+/// Tells whether a kernel gives budgets of real-time execution to control groups: by its
+/// configuration and, where that leaves it to them, the words of its command line; none where it
+/// takes those and they are not known.
 pub fn has_group_budgets(config: &Kconfig, words: Option<&Cmdline>) -> Option<bool> {
     if !config.is_yes("RT_GROUP_SCHED") {
         return Some(false);

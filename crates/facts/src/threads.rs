@@ -293,8 +293,8 @@ impl Look<'_> {
     }
 }
 
-/// Tells a thread that is a CPU of a guest, by the names that QEMU (with debug-threads=on, as libvirt
-/// has it), cloud-hypervisor, Firecracker and crosvm give them.
+/// Tells a thread that is a CPU of a guest, by the names that QEMU (with debug-threads=on, as
+/// libvirt has it), cloud-hypervisor, Firecracker and crosvm give them.
 fn is_vcpu(comm: &str) -> bool {
     let qemu = comm.strip_prefix("CPU ").and_then(|rest| rest.strip_suffix("/KVM"));
     let others = ["vcpu", "fc_vcpu ", "crosvm_vcpu"];
