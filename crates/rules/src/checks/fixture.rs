@@ -8,9 +8,9 @@
 //! at= times=` say what it did; `mapping FROM-TO name= rights= flags= size= resident=`, `stack TID
 //! resident=`, `descriptor N kind= name= moved= for= clock= set= every=`, `close N`, `growth
 //! least= most= changes= back=`, `pages NODE=COUNT`, `process KEY=`, `group throttled= quota=
-//! budget=`, `machine preempt= cores= runtime= release= groups= server= nodes=`, `other TID NAME POLICY PRIO
-//! kernel=` are about the rest. Numbers of addresses and of arguments are hexadecimal. `WHAT
-//! refused` (`smaps`, `status`, `limits`, `growth`, `group`, `pages`, `cores`, `trace`) and
+//! budget=`, `machine preempt= cores= runtime= release= groups= server= nodes=`, `other TID NAME
+//! POLICY PRIO kernel=` are about the rest. Numbers of addresses and of arguments are hexadecimal.
+//! `WHAT refused` (`smaps`, `status`, `limits`, `growth`, `group`, `pages`, `cores`, `trace`) and
 //! `waits|io|counters|affinity TID refused` take something away.
 
 use std::collections::BTreeMap;
