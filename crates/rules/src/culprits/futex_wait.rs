@@ -14,7 +14,7 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     detection: "By the kernel stack at the switch, and the waking, which tells who woke it. A \
                 plain mutex and a condition look the same there; `onbeat hunt --syscalls` records \
                 which one, and where it lies in the program. Its evidence says how long the one \
-                that woke it ran meanwhile, slept, or was ready without a CPU; who had that CPU \
+                that woke it ran, slept, or was ready without a CPU; the thread that had that CPU \
                 is a priority inversion.",
     remedy: "make the mutex one with PTHREAD_PRIO_INHERIT and do less while it is held, or share \
              none with a thread of lower priority; of a condition, look at who gives it and how \

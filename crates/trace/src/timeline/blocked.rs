@@ -18,7 +18,7 @@ const SMALL: i64 = 100;
 pub(super) struct Sleep {
     pub start: i64,
     pub end: i64,
-    /// Who ended it, if that one can have held the lock.
+    /// The thread that ended it, if that one can have held the lock.
     pub holder: Option<i32>,
     pub proof: LockProof,
     pub cause: Cause,
@@ -47,7 +47,7 @@ impl Sleep {
     }
 }
 
-/// What the holder did in a wait, in words; none where it ran all along.
+/// The doings of the holder in a wait, in words; none where it ran all along.
 fn doings(wait: &LockWait, parts: &[Part]) -> Option<String> {
     let own = |part: &&Part| part.holder.pid == wait.holder;
     let sum = |is: &dyn Fn(Meanwhile) -> bool| {
@@ -72,7 +72,7 @@ fn doings(wait: &LockWait, parts: &[Part]) -> Option<String> {
     let words: Vec<String> = words.map(|(ns, words)| format!("{words} {}", Nanos(*ns).spaced())).collect();
     let holder = parts.iter().find(own).map(|part| part.holder.comm.text().into_owned());
     let holder = holder.or_else(|| others.first().map(|part| part.waiter.comm.text().into_owned()));
-    Some(format!("meanwhile {} {}", holder.unwrap_or_default(), words.join(", ")))
+    Some(format!("in that time {} {}", holder.unwrap_or_default(), words.join(", ")))
 }
 
 #[cfg(test)]
@@ -176,7 +176,7 @@ mod tests {
         let words =
             "planner ran while second, which first waited for, was runnable; futex, woken by first:70";
         assert_eq!(kept.evidence, words);
-        let words = "meanwhile first ran for 99 us, waited for second for 2.10 ms";
+        let words = "in that time first ran for 99 us, waited for second for 2.10 ms";
         assert!(spike.slices.iter().any(|slice| slice.evidence.ends_with(words)), "{:?}", spike.slices);
     }
 

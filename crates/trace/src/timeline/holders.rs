@@ -29,11 +29,24 @@ const MAX_CHAIN: usize = 8;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LockWait {
     pub waiter: Task,
-    /// Who gave it free.
+    /// The thread that gave it free.
     pub holder: i32,
     pub proof: LockProof,
     pub from: i64,
     pub to: i64,
+}
+
+/// The first thread of a chain of waits, and since when it waits.
+#[derive(Clone, Copy)]
+struct FirstWaiter {
+    pid: i32,
+    since: i64,
+}
+
+impl From<&LockWait> for FirstWaiter {
+    fn from(wait: &LockWait) -> FirstWaiter {
+        FirstWaiter { pid: wait.waiter.pid, since: wait.from }
+    }
 }
 
 /// The threads of a window, as holders of locks.
@@ -88,14 +101,14 @@ impl<'c, 'w> Holders<'c, 'w> {
     fn is_for_a_lock(&self, wait: &LockWait) -> bool {
         match wait.proof {
             LockProof::Plain | LockProof::Inheriting => true,
-            LockProof::Open => self.is_at_work(wait.holder, wait.from, (wait.waiter.pid, wait.from), 0),
+            LockProof::Open => self.is_at_work(wait.holder, wait.from, wait.into(), 0),
             LockProof::Unseen | LockProof::None => false,
         }
     }
 
     /// The last thread of the chain at a time, and what it did; none if no event names it.
     fn part(&self, wait: &LockWait, start: i64, end: i64) -> Option<Part> {
-        let (chain, there) = self.chain(wait.holder, start, (wait.waiter.pid, wait.from), 0);
+        let (chain, there) = self.chain(wait.holder, start, wait.into(), 0);
         let named = |pid: i32| self.tasks.at(pid, start);
         let holder = named(*chain.last()?)?;
         let before = chain.len().checked_sub(2).and_then(|at| named(chain[at]));
@@ -119,10 +132,9 @@ impl<'c, 'w> Holders<'c, 'w> {
         Some(Part { start, end, holder, waiter, what })
     }
 
-    /// A chain of waits at a time, and where its last thread was. `of` is the first waiter, with
-    /// the time since when it waits.
-    fn chain(&self, holder: i32, time: i64, of: (i32, i64), depth: usize) -> (Vec<i32>, Presence) {
-        let mut chain = vec![of.0];
+    /// A chain of waits at a time, and where its last thread was.
+    fn chain(&self, holder: i32, time: i64, of: FirstWaiter, depth: usize) -> (Vec<i32>, Presence) {
+        let mut chain = vec![of.pid];
         let mut pid = holder;
         loop {
             chain.push(pid);
@@ -135,13 +147,13 @@ impl<'c, 'w> Holders<'c, 'w> {
         }
     }
 
-    fn is_at_work(&self, holder: i32, time: i64, of: (i32, i64), depth: usize) -> bool {
+    fn is_at_work(&self, holder: i32, time: i64, of: FirstWaiter, depth: usize) -> bool {
         let (_, there) = self.chain(holder, time, of, depth);
         matches!(there, Presence::Running | Presence::Ready(_))
     }
 
     /// The thread for which a sleep waited, if it was for a lock.
-    fn link(&self, number: usize, of: (i32, i64), depth: usize) -> Option<i32> {
+    fn link(&self, number: usize, of: FirstWaiter, depth: usize) -> Option<i32> {
         if depth > MAX_CHAIN {
             return None;
         }
@@ -157,7 +169,7 @@ impl<'c, 'w> Holders<'c, 'w> {
         let ends = (sleep.switch, sleep.waking);
         let end = SleepEnd::of(self.window, self.ordered, self.tasks, kind, ends);
         let proof = proof(self.window, self.ordered, sleep.switch, stack);
-        let since = sleep.switch.map_or(of.1, |switch| switch.time.0);
+        let since = sleep.switch.map_or(of.since, |switch| switch.time.0);
         let open = matches!(proof, LockProof::Open | LockProof::Unseen);
         let proven = |&holder: &i32| !open || self.is_at_work(holder, since, of, depth + 1);
         let holder = end.holder(proof).filter(proven);
@@ -337,7 +349,7 @@ mod tests {
         assert_eq!(lines(&of(&idle, &sleep, 0))[..5], expected);
     }
 
-    /// What a waker waited for itself is followed only if it can be a lock as well.
+    /// A chain is followed only through waits that can be for a lock as well.
     #[test]
     fn a_chain_of_three_is_followed_and_one_that_ends_in_a_pipe_or_itself_is_not() {
         let before = |stack: &str| {
@@ -499,7 +511,7 @@ mod tests {
             prop_assert_eq!(&kept, &machine.kept, "{}", sleep);
         }
 
-        /// Whatever the order of events: the sum holds, and who never had a CPU is not named.
+        /// In any order of events the sum holds, and a thread that never had a CPU is not named.
         #[test]
         fn who_never_ran_is_not_named(
             steps in prop::collection::vec((0..400i64, 0..12usize), 0..60),

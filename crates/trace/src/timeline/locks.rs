@@ -21,7 +21,7 @@ const RT: u32 = 8;
 /// FUTEX_CMD_MASK without the flags for private and for the clock.
 const FUTEX_CMD_MASK: u64 = 0x7f;
 
-/// Whether a sleep is a wait for a lock.
+/// The lock that a sleep is for, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LockProof {
     /// For one without priority inheritance.
@@ -34,7 +34,7 @@ pub(super) enum LockProof {
     None,
 }
 
-/// Whether a sleep is for a lock, by the switch that began it and the stack there.
+/// The sort of lock that a sleep is for, by the switch that began it and the stack there.
 pub(super) fn proof(
     window: &Window,
     ordered: &[&Named],
@@ -81,8 +81,8 @@ pub(super) fn open_contention(ordered: &[&Named], slept: &Named) -> Option<(u64,
     None
 }
 
-/// Whether the thread waits for a mutex, a semaphore of readers and writers, or one of those per
-/// CPU: what took the stack may come before. A counting semaphore has no holder.
+/// Finds a wait for a mutex, a semaphore of readers and writers, or one of those per CPU. The
+/// functions that took the stack may come before; a counting semaphore has no holder.
 fn locks_in_kernel(stack: &[String]) -> bool {
     stack.iter().take(MAX_INNER_FRAMES).any(|frame| {
         let name = frame.split([' ', '.', '+']).next().unwrap_or_default().trim_start_matches('_');

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use crate::event::{Named, Task, What};
 use model::units::Cpu;
 
-/// Where a thread is.
+/// The place of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Presence {
     Running,
@@ -71,7 +71,7 @@ impl<'w> Presences<'w> {
         all
     }
 
-    /// Where a thread was at a time.
+    /// The place of a thread at a time.
     pub(super) fn at(&self, pid: i32, time: i64) -> Presence {
         let Some(all) = self.threads.get(&pid) else { return Presence::Unknown };
         let before = all.partition_point(|&(since, _)| since <= time);
@@ -108,15 +108,13 @@ impl<'w> Presences<'w> {
         self.comes_to(next.pid, time, Presence::Running, |before| before == Presence::Ready(cpu));
     }
 
-    /// Where a thread was before its first event since events are complete: had it been elsewhere,
-    /// there would be one. One that slept has one in any case.
+    /// Notes the place of a thread before its first event since events are complete: had it been
+    /// elsewhere, there would be one. One that slept has one in any case.
     fn was(&mut self, pid: i32, time: i64, there: Presence) {
         let Some(complete) = self.complete.filter(|&complete| complete < time && pid != 0) else { return };
         let all = self.threads.entry(pid).or_default();
-        let moved = |(since, before): (i64, Presence)| {
-            since < complete && before != there && !matches!(before, Presence::Asleep(_))
-        };
-        if all.last().copied().is_none_or(moved) {
+        let moved = |before: Presence| before != there && !matches!(before, Presence::Asleep(_));
+        if all.last().is_none_or(|last| last.0 < complete && moved(last.1)) {
             all.push((complete, there));
         }
     }

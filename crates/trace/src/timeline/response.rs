@@ -518,7 +518,7 @@ mod tests {
         for line in ["blocked futex_lock_pi/low 10000", "thread rt 22", "own rt 64"] {
             assert!(told.iter().any(|told| told == line), "{line}: {told:#?}");
         }
-        let words = "a lock with priority inheritance, released by low:61, in its last cycle; meanwhile \
+        let words = "a lock with priority inheritance, released by low:61, in its last cycle; in that time \
                      low ran for 1 ms, did what no event shows for 9 ms";
         assert_eq!(spike.slices[0].evidence, words);
         assert_eq!((spike.unexplained_why.as_str(), spike.switched_ns), ("", Some(Nanos(E + 10_034_000))));

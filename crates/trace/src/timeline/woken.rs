@@ -180,8 +180,8 @@ fn releases(before: &[&Named], slept: &Named, waking: &Named) -> bool {
     false
 }
 
-/// Whether the waker had just given free the kernel's lock that the sleeper waits for, where the
-/// kernel has an event for that (from 7.2 on). Of what came before on its CPU, the last first.
+/// Finds the event by which the waker had just given free the kernel's lock that the sleeper waits
+/// for (from 7.2 on). Of what came before on its CPU, the last first.
 fn releases_contended(ordered: &[&Named], before: &[&Named], slept: &Named, waking: &Named) -> bool {
     let Some((waited, _)) = open_contention(ordered, slept) else { return false };
     let since = before.iter().take_while(|event| event.time >= slept.time);
