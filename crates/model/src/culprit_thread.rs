@@ -20,7 +20,7 @@ pub struct CulpritThread {
     pub of_kernel: bool,
     /// Its turns in spikes, each once.
     pub turns: u64,
-    /// What they took of spikes, added up over the spikes.
+    /// Their time in spikes, added up over the spikes.
     pub total_ns: Nanos,
     /// When the first and the last of its turns in spikes began.
     pub first_ns: Nanos,

@@ -35,8 +35,8 @@ pub struct Spike {
     pub unexplained_why: String,
     /// How much of `unexplained_ns` is proven to be a stop from outside.
     pub stopped_ns: Nanos,
-    /// How much of `latency_ns` an earlier cycle of the thread was still on: its causes are this
-    /// one's.
+    /// The part of `latency_ns` in which an earlier cycle of the thread was still on:
+    /// its causes are this one's.
     #[serde(skip_serializing_if = "is_no_time")]
     pub inherited_ns: Nanos,
     /// The kinds with at least a tenth of the latency, largest first, `unexplained` among them.
@@ -137,7 +137,7 @@ pub struct Culprit {
     /// The time that it took: of a thread, a CPU or the machine, each nanosecond of it once. Null
     /// where it is not counted.
     pub cpu_time_ns: Option<Nanos>,
-    /// How much of `total_ns` is of cycles that were due while an earlier one was on.
+    /// The part of `total_ns` that is of cycles that were due while an earlier one was on.
     #[serde(skip_serializing_if = "is_no_time")]
     pub inherited_ns: Nanos,
     /// The same as a share of the latency of all spikes.

@@ -57,12 +57,11 @@ pub struct Window {
 #[serde(default)]
 pub struct PreviousCycle {
     pub release_ns: Nanos,
-    /// When it ended; from there on the thread is at the next one.
+    /// Its end; from there on the thread is at the next one.
     pub end_ns: Nanos,
-    /// What took its time since the next one was due, in order of time; what is in none of them is
-    /// unexplained.
+    /// Its time since the next one was due, in order; time that is in none of them is unexplained.
     pub slices: Vec<Slice>,
-    /// How much of that is a stop from outside.
+    /// The part of that which is a stop from outside.
     pub stopped_ns: Nanos,
 }
 

@@ -3,8 +3,9 @@
 
 use super::account::RecordingAccount;
 use super::found_spikes::FoundSpikes;
+use super::late_task::LateTask;
 use super::lock_places::LockPlaces;
-use super::previous_cycles::{CycleSpan, ExplainedCycles};
+use super::previous_cycles::ExplainedCycles;
 use super::response::ResponseTime;
 use super::scope::{Scope, buffer_kib};
 use super::sleep_places::SleepPlaces;
@@ -21,7 +22,7 @@ use model::units::{CpuSet, Nanos};
 use rules::culprits::names::fallback_name;
 use study::findings::Findings;
 use trace::cycles::place::SleepPlace;
-use trace::event::{Address, Raw, Task, What};
+use trace::event::{Address, Raw, What};
 use trace::names::Names;
 use trace::timeline::Cost;
 use trace::window::Window;
@@ -36,21 +37,6 @@ const MAX_STRETCH: Nanos = Nanos(100_000_000);
 
 /// What could not be done at a spike is told so often.
 const MAX_FAILURES: usize = 3;
-
-/// A wake-up that is to be explained.
-#[derive(Clone, Copy, Debug)]
-pub struct LateTask {
-    pub wakeup: LateWakeup,
-    /// The slot's number, where there are slots.
-    pub cycle: Option<u64>,
-    pub victim: Task,
-    /// Whether it is one of onbeat's own threads.
-    pub own: bool,
-    /// Of a cycle that was late: its deadline. The wake-up is then its release and its end.
-    pub deadline: Option<Nanos>,
-    /// The thread's cycle that was on when this one was due.
-    pub previous: Option<CycleSpan>,
-}
 
 /// Spikes that are not explained.
 #[derive(Clone, Copy, Debug, Default)]

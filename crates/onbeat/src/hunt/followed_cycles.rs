@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::explainer::LateTask;
-use super::previous_cycles::{CycleSpan, RecentCycles};
+use super::cycle_spans::{CycleSpan, RecentCycles};
+use super::late_task::LateTask;
 use super::victims::Victim;
 use crate::measure::late::LateWakeup;
 use crate::measure::sink::ThreadProgress;

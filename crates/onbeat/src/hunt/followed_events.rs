@@ -1,9 +1,10 @@
 //! The events of followed threads, in order of time over all CPUs, and what is missing of them.
 
-use super::explainer::{Explainer, LateTask, timer_start};
+use super::explainer::{Explainer, timer_start};
 use super::family::{Family, FamilyChange};
 use super::followed_cycles::FollowedCycles;
 use super::followed_spikes::FollowOptions;
+use super::late_task::LateTask;
 use super::losses::Losses;
 use super::victims::Victim;
 use model::text::several;

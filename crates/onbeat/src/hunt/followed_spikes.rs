@@ -1,8 +1,8 @@
 //! Which wake-ups of followed threads are spikes: those beyond a threshold that is given, or taken
 //! from the first of them; and not what a late cycle explains as well.
 
-use super::explainer::LateTask;
 use super::followed_cycles::FollowedCycles;
+use super::late_task::LateTask;
 use super::threshold::automatic;
 use crate::measure::integrity::entry;
 use crate::measure::late::LateWakeup;

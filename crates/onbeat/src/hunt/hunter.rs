@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use super::account::RecordingCost;
-use super::explainer::{Explainer, LateTask};
+use super::explainer::Explainer;
 use super::found_spikes::FoundSpikes;
+use super::late_task::LateTask;
 use super::source::RecordingLevel;
 use super::threshold::{automatic, median_noise, quantile};
 use crate::measure::block::DrainedBlock;

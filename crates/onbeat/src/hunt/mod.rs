@@ -8,13 +8,14 @@
 //! `threshold` (what a spike is), `hunter` (what the housekeeping thread calls); `victims`,
 //! `family` (who belongs to what is followed), `wakeups`, `losses`, `placement`, `steal`,
 //! `sleep_places`, `follow_threads` and what it is made of (`followed_*`: blocks, CPUs, cycles,
-//! events, spikes, the program; `previous_cycles`) do the same for threads of other programs, `again` for the windows
-//! of a bundle; `findings` is what both count.
+//! events, spikes, the program; `cycle_spans`, `previous_cycles`) do the same for threads of other
+//! programs, `again` for the windows of a bundle; `findings` is what both count.
 
 mod account;
 mod calibration;
 mod call_numbers;
 pub mod culprit_threads;
+mod cycle_spans;
 pub mod explainer;
 pub mod family;
 pub mod follow_threads;
@@ -26,6 +27,7 @@ pub mod followed_program;
 pub mod followed_spikes;
 pub mod found_spikes;
 pub mod hunter;
+pub mod late_task;
 mod lock_places;
 pub mod losses;
 mod missing_names;

@@ -1,55 +1,22 @@
 //! The cycles of followed threads that were on when the next one was due: what explained them
 //! explains that one as well.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
-use super::explainer::LateTask;
+use super::late_task::LateTask;
 use crate::measure::late::LateWakeup;
 use model::run::Spike;
-use model::units::{Cpu, Nanos};
 use trace::window::PreviousCycle;
-
-/// Cycles of a thread that are remembered: a late wake-up is looked at when its cycle has ended.
-const MAX_RECENT: usize = 64;
 
 /// Threads whose last cycle is kept as it was explained.
 const MAX_THREADS: usize = 256;
-
-/// When a cycle was released and ended, and on which CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CycleSpan {
-    pub cpu: Cpu,
-    pub release: Nanos,
-    pub end: Nanos,
-}
-
-/// A thread's latest cycles, late or not.
-#[derive(Default)]
-pub struct RecentCycles(VecDeque<CycleSpan>);
-
-impl RecentCycles {
-    /// Adds one, in order of time.
-    pub fn add(&mut self, cycle: CycleSpan) {
-        if self.0.len() >= MAX_RECENT {
-            self.0.pop_front();
-        }
-        self.0.push_back(cycle);
-    }
-
-    /// The one that was on when the next one was due, of which the thread ran at a time.
-    pub fn on_at(&self, due: Nanos, ran: Nanos) -> Option<CycleSpan> {
-        // A wake-up within a cycle is that cycle's own, which ends later.
-        let mut before = self.0.iter().rev().filter(|cycle| cycle.release < due && cycle.end <= ran);
-        before.next().filter(|cycle| cycle.end > due).copied()
-    }
-}
 
 /// The last cycle of each thread that was explained.
 #[derive(Default)]
 pub struct ExplainedCycles(BTreeMap<i32, Spike>);
 
 impl ExplainedCycles {
-    /// What a late one inherits from the cycle before it. That is explained for its sake where it
+    /// The part that a late one inherits from the cycle before it. That is explained for its sake where it
     /// was no spike itself, or there was no time for it.
     pub fn before(
         &mut self,
@@ -83,8 +50,10 @@ impl ExplainedCycles {
 
 #[cfg(test)]
 mod tests {
+    use super::super::cycle_spans::CycleSpan;
     use super::*;
     use model::run::Who;
+    use model::units::{Cpu, Nanos};
     use trace::event::Task;
 
     fn span(release: i64, end: i64) -> CycleSpan {
@@ -106,17 +75,6 @@ mod tests {
             victim: Who { pid: of.victim.pid, ..Who::default() },
             ..Spike::default()
         }
-    }
-
-    #[test]
-    fn the_cycle_that_was_on_is_found_and_one_that_had_ended_is_not() {
-        let mut recent = RecentCycles::default();
-        (0..100).for_each(|n| recent.add(span(n * 1_000, n * 1_000 + if n == 98 { 1_500 } else { 400 })));
-        let on_at = |due: i64, ran: i64| recent.on_at(Nanos(due), Nanos(ran));
-        assert_eq!(on_at(99_000, 99_510), Some(span(98_000, 99_500)));
-        assert_eq!(on_at(98_000, 98_100), None, "ended in time");
-        assert_eq!(on_at(10_000, 10_100), None, "too long ago");
-        assert_eq!(on_at(98_700, 98_900), None, "within the cycle itself");
     }
 
     #[test]

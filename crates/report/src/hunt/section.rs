@@ -157,7 +157,8 @@ fn culprit_rows(name: &str, run: &Run, places: Range<usize>, involved: &[Involve
         html! {
             table {
                 thead { tr {
-                    th { "share" } th { "late by" } th class="more" { "taken" } th class="more" { "spikes" } th class="left" { "who" } th class="left" { "as" }
+                    th { "share" } th { "late by" } th class="more" { "taken" } th class="more" { "spikes" }
+                    th class="left" { "who" } th class="left" { "as" }
                     th class="left" { "evidence" } th class="left" { "what cures it" }
                     th class="left ask" { "typical" }
                 } }
@@ -175,7 +176,8 @@ fn culprit_row(run: &Run, at: usize, involved: &[Involved]) -> Markup {
     html! {
         tr {
             td class="top" { (sentences::percent(culprit.share)) } td { (span(culprit.total_ns)) }
-            td class="more" { (culprit.cpu_time_ns.map_or_else(|| "-".to_owned(), span)) } td class="more" { (culprit.spikes) }
+            td class="more" { (culprit.cpu_time_ns.map_or_else(|| "-".to_owned(), span)) }
+            td class="more" { (culprit.spikes) }
             td class="wrap" {
                 strong { (clean(&culprit.name)) }
                 @if !culprit.threads.is_empty() { br; (culprit_thread::sentence(culprit, run)) }

@@ -32,7 +32,7 @@ const MIN_TIMES_FOR_PERIOD: usize = 8;
 pub struct CulpritGroup {
     rule: Option<&'static CulpritRule>,
     total: i64,
-    /// What of it is of cycles that were due while an earlier one was on.
+    /// The part of it that is of cycles that were due while an earlier one was on.
     inherited: i64,
     taken: TimeTaken,
     spikes: SpikeSet,

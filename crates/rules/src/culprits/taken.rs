@@ -12,7 +12,7 @@ const MAX_STRETCHES: usize = 512;
 /// Those of whose time it is known until when it is counted.
 const MAX_SETTLED: usize = 256;
 
-/// Whose time it is: of one, no moment can be taken twice.
+/// The owner of time: of one, no moment can be taken twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TakenFrom {
     /// All CPUs at once.
@@ -22,7 +22,7 @@ pub enum TakenFrom {
 }
 
 impl TakenFrom {
-    /// Whose time a slice of a spike on that CPU is.
+    /// The owner of a slice of a spike on that CPU.
     pub fn of(cpu: Cpu, slice: &Slice) -> TakenFrom {
         let all = matches!(slice.kind.known(), Some(SliceKind::StopMachine | SliceKind::Unexplained));
         match slice.who.pid {
@@ -129,9 +129,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_the_union(parts in prop::collection::vec((0..3i32, 0..200i64, 0..30i64), 0..80), cut in 0..80usize) {
+        fn it_is_the_union(
+            parts in prop::collection::vec((0..3i32, 0..200i64, 0..30i64), 0..80),
+            cut in 0..80usize,
+        ) {
             let mut seen = std::collections::BTreeSet::new();
-            let (mut whole, mut halves) = (TimeTaken::default(), [TimeTaken::default(), TimeTaken::default()]);
+            let mut whole = TimeTaken::default();
+            let mut halves = [TimeTaken::default(), TimeTaken::default()];
             for (at, &(pid, start, ns)) in parts.iter().enumerate() {
                 seen.extend((start..start + ns).map(|moment| (pid, moment)));
                 whole.add(TakenFrom::Thread(pid), Nanos(start), Nanos(ns));

@@ -35,7 +35,7 @@ pub struct SpikeSlice<'a> {
     pub number: u64,
     pub cpu: Cpu,
     pub slice: &'a Slice,
-    /// When the spike ended, and how late it was.
+    /// The spike's end, and its lateness.
     pub end: Nanos,
     pub latency: Nanos,
     /// Of a thread that had the CPU: its turn, as far as the spike shows it.
@@ -47,7 +47,7 @@ pub struct SpikeSlice<'a> {
 struct SeenTurn {
     start: i64,
     end: i64,
-    /// How long of that it had the CPU, and nothing was on top of it.
+    /// The time of that in which nothing was on top of it.
     ns: i64,
 }
 
@@ -88,13 +88,13 @@ pub fn slices_of(number: u64, spike: &Spike) -> Vec<SpikeSlice<'_>> {
     all
 }
 
-/// Whether a slice is time that a thread had the CPU which is not the late one.
+/// Tells a slice in which a thread had the CPU that is not the late one.
 fn has_cpu(slice: &Slice) -> bool {
     let runs = matches!(slice.kind.known(), Some(SliceKind::Thread | SliceKind::Preempted));
     runs && slice.who.pid > 0
 }
 
-/// Whether a slice shows that a thread's turn is over: another one had the CPU, or none. What comes
+/// Tells a slice that shows that a thread's turn is over: another one had the CPU, or none. What comes
 /// on top of a thread ends no turn.
 fn is_of_another(slice: &Slice, pid: i32) -> bool {
     use SliceKind::{

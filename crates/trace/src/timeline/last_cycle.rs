@@ -4,9 +4,9 @@
 //! Sources: kernel/time/hrtimer.c (`__run_hrtimer` calls the function that wakes between the two
 //! events of a timer's expiry).
 
+use super::cycle_evidence::{CycleEvidence, Response, cut};
+use super::earlier::within;
 use super::explain::{append, explain};
-use super::overrun::within;
-use super::response::{Evidence, Response, cut};
 use super::segments::{CycleSegment, Doing};
 use crate::event::{Named, What};
 use model::run::Slice;
@@ -25,7 +25,7 @@ const MAX_ASKING: i64 = 100_000;
 impl Response {
     /// Takes such a sleep where its timer had been due before the segment began: the time belongs
     /// to what kept the timer, and not to the thread's sleep. Whether it did.
-    pub(super) fn overdue(&mut self, cycle: &Evidence<'_>, segment: &CycleSegment<'_>) -> bool {
+    pub(super) fn overdue(&mut self, cycle: &CycleEvidence<'_>, segment: &CycleSegment<'_>) -> bool {
         let timer = segment.woken.and_then(|waking| timer_around(cycle.ordered, waking).zip(Some(waking)));
         let Some((timer, waking)) = timer else { return false };
         let due = due(cycle.ordered, timer, waking);
@@ -82,7 +82,7 @@ fn timer_around(ordered: &[&Named], waking: &Named) -> Option<u64> {
     timers.next().flatten()
 }
 
-/// When a timer was due that expired at a waking, by its last start.
+/// The time at which a timer was due that expired at a waking, by its last start.
 fn due(ordered: &[&Named], timer: u64, waking: &Named) -> Option<i64> {
     let end = ordered.partition_point(|event| event.time < waking.time);
     let expires = ordered[..end].iter().rev().find_map(|event| match event.what {

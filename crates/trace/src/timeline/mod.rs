@@ -17,6 +17,8 @@ mod common_stall;
 mod contested;
 mod corroboration;
 mod cpu_tracks;
+mod cycle_evidence;
+mod earlier;
 mod explain;
 mod gap;
 mod hard_irq;

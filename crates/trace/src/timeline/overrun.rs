@@ -2,19 +2,14 @@
 //! happened, and whatever made that one late has made this one late as well.
 
 use super::classes::classes;
+use super::earlier::{tell_unknown, within};
 use super::explain::explain;
 use super::own::Cost;
 use super::response::explain_response;
 use super::why::{self, Known};
 use crate::window::{PreviousCycle, Window};
-use model::run::{Host, Slice, Spike};
+use model::run::{Host, Spike};
 use model::units::Nanos;
-
-/// Slices of an earlier cycle that are taken over.
-const MAX_SLICES: usize = 512;
-
-/// What is said where the earlier cycle's time has no cause either.
-const UNKNOWN: &str = "its previous cycle overran, and no event tells what kept that one";
 
 /// Explains a late wake-up or a late cycle; where an earlier cycle was on when it was due, by that
 /// one's causes.
@@ -48,30 +43,8 @@ fn inherit(spike: &mut Spike, window: &Window, previous: &PreviousCycle, until: 
     tell_unknown(spike, rest);
 }
 
-/// Says that the earlier cycle's cause is unknown, where that is most of what is unexplained.
-pub(super) fn tell_unknown(spike: &mut Spike, of_earlier: i64) {
-    let most = of_earlier.saturating_mul(2) > spike.unexplained_ns.0;
-    if most && !spike.unexplained_why.is_empty() && !why::is_outside(&spike.unexplained_why) {
-        UNKNOWN.clone_into(&mut spike.unexplained_why);
-    }
-}
-
-/// Slices cut to a stretch of time, in order and without overlap, whatever they were.
-pub(super) fn within(slices: &[Slice], from: Nanos, to: Nanos) -> Vec<Slice> {
-    let (mut cut, mut reached) = (Vec::new(), from.0);
-    for slice in slices.iter().take(MAX_SLICES) {
-        let start = slice.start_ns.0.max(reached);
-        let end = slice.start_ns.0.saturating_add(slice.ns.0).min(to.0);
-        if start < end {
-            cut.push(Slice { start_ns: Nanos(start), ns: Nanos(end - start), ..slice.clone() });
-            reached = end;
-        }
-    }
-    cut
-}
-
 impl PreviousCycle {
-    /// What the explanation of a cycle says of the time since the thread's next one was due; none
+    /// The part of a cycle's explanation that is of the time since the thread's next one was due; none
     /// where it had ended by then.
     pub fn of(spike: &Spike, next: Nanos) -> Option<PreviousCycle> {
         let end = spike.actual_ns;
@@ -96,7 +69,7 @@ mod tests {
 
     use super::super::fixture::{E, adds_up, host, told, window};
     use super::*;
-    use model::run::Who;
+    use model::run::{Slice, Who};
     use model::slice::SliceKind;
 
     const MICRO: i64 = 1_000;
@@ -180,7 +153,7 @@ mod tests {
         let empty = Spike { slices: Vec::new(), stopped_ns: Nanos(0), ..earlier(-1_000) };
         let spike = late(PreviousCycle::of(&empty, Nanos(E)), Some(MICRO));
         assert!(spike.unexplained_ns.0 >= 4_000 * MICRO, "{:?}", told(&spike));
-        assert_eq!(spike.unexplained_why, UNKNOWN);
+        assert!(spike.unexplained_why.starts_with("its previous cycle overran"), "{}", spike.unexplained_why);
         // A stop is one for each of them.
         let stopped = Spike { stopped_ns: Nanos(4_900 * MICRO), ..empty };
         let spike = late(PreviousCycle::of(&stopped, Nanos(E)), Some(MICRO));
@@ -195,7 +168,11 @@ mod tests {
             (release, end, stopped) in (-9_000..9_000i64, any::<i64>(), any::<i64>()),
             (end_near, deadline) in (prop::option::of(-10..6_000i64), any::<bool>()),
         ) {
-            let far = slices.iter().map(|&(at, ns)| Slice { start_ns: Nanos(at), ns: Nanos(ns), evidence: "x".into(), ..Slice::default() });
+            let one = |&(at, ns): &(i64, i64)| {
+                let (start_ns, ns, evidence) = (Nanos(at), Nanos(ns), "x".into());
+                Slice { start_ns, ns, evidence, ..Slice::default() }
+            };
+            let far = slices.iter().map(one);
             let near = near.iter().map(|&(at, us)| slice(SliceKind::Irq, at, us, "irq"));
             let end_ns = end_near.map_or(Nanos(end), |end| Nanos(E + end * MICRO));
             let previous = PreviousCycle {

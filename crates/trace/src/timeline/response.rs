@@ -11,12 +11,13 @@ use super::blocked::Sleep;
 use super::calls::ThreadCalls;
 use super::case::{Case, Cause, Stop};
 use super::classes::classes;
+use super::cycle_evidence::{CycleEvidence, Response, cut};
+use super::earlier::tell_unknown;
 use super::explain::{NO_SWITCH, append, explain, slice};
 use super::holders::Holders;
 use super::last_cycle::asks_for_release;
 use super::lent::LentPriority;
 use super::locks::{kind_of, proof};
-use super::overrun::tell_unknown;
 use super::own::Cost;
 use super::segments::{CycleSegment, Doing, segments};
 use super::state::{RunningContext, stretches};
@@ -27,16 +28,13 @@ use crate::cycles::place::SleepKind;
 use crate::event::{Named, What};
 use crate::kernel_functions::is_scheduler;
 use crate::window::Window;
-use model::run::{Host, Slice, Spike, Who};
+use model::run::{Host, Spike, Who};
 use model::slice::SliceKind;
 use model::text::several;
 use model::units::Nanos;
 
 /// Segments that are explained one by one; what comes after them is unexplained, and said to be.
 const MAX_SEGMENTS: usize = 512;
-
-/// This long before a segment every event is of interest to what explains it.
-const LEAD_IN: i64 = 1_000_000;
 
 /// Frames of a stack in which what took it is looked for.
 const MAX_TRACING_FRAMES: usize = 8;
@@ -53,7 +51,7 @@ pub fn explain_response(window: &Window, host: &Host, cost: Cost) -> Spike {
     let tasks = Tasks::new(ordered.iter().copied(), window.victim);
     let lent = LentPriority::of(&ordered, window.victim.pid);
     let holders = Holders::new(window, &ordered, &tasks);
-    let cycle = Evidence { window, ordered: &ordered, host, cost, calls, tasks: &tasks, lent, holders };
+    let cycle = CycleEvidence { window, ordered: &ordered, host, cost, calls, tasks: &tasks, lent, holders };
     let (mut response, mut unseen) = (Response::default(), 0);
     let all = segments(window);
     let own = |segment: &&CycleSegment<'_>| segment.doing == Doing::Running && !segment.last_cycle;
@@ -116,33 +114,9 @@ fn faults(window: &Window) -> Option<String> {
     (count > 0).then(|| format!("{told} within its own time: lock and touch its memory beforehand"))
 }
 
-/// What is known of a cycle.
-pub(super) struct Evidence<'w> {
-    pub window: &'w Window,
-    /// In order of time.
-    pub ordered: &'w [&'w Named],
-    pub host: &'w Host,
-    pub cost: Cost,
-    calls: ThreadCalls<'w>,
-    tasks: &'w Tasks,
-    lent: LentPriority,
-    holders: Holders<'w, 'w>,
-}
-
-#[derive(Default)]
-pub(super) struct Response {
-    pub slices: Vec<Slice>,
-    pub stopped: i64,
-    /// Time in which an earlier cycle was on that its timer released late, and what of it nothing
-    /// explains.
-    pub inherited: i64,
-    pub overran: i64,
-    notes: Vec<String>,
-}
-
 impl Response {
     /// The thread could run and did not: a wake-up, or the way back from a preemption.
-    fn waited(&mut self, cycle: &Evidence<'_>, segment: &CycleSegment<'_>) {
+    fn waited(&mut self, cycle: &CycleEvidence<'_>, segment: &CycleSegment<'_>) {
         let part = explain(&cut(cycle.window, cycle.ordered, segment), cycle.host, cycle.cost);
         self.stopped += part.stopped_ns.0.max(0);
         for mut slice in part.slices {
@@ -163,7 +137,7 @@ impl Response {
     }
 
     /// The thread had its CPU.
-    fn ran(&mut self, cycle: &Evidence<'_>, segment: &CycleSegment<'_>) {
+    fn ran(&mut self, cycle: &CycleEvidence<'_>, segment: &CycleSegment<'_>) {
         let part = cut(cycle.window, cycle.ordered, segment);
         let case = assemble(&part, cycle.host, cycle.cost, segment.start, segment.end);
         let over = Over::new(&case, segment.cpu);
@@ -190,7 +164,7 @@ impl Response {
         &mut self,
         case: &Case<'_>,
         over: &Over,
-        cycle: &Evidence<'_>,
+        cycle: &CycleEvidence<'_>,
         segment: &CycleSegment<'_>,
         piece: &super::state::Stretch<'_>,
     ) {
@@ -236,7 +210,7 @@ impl Response {
     }
 
     /// The thread slept, and not for its next release.
-    fn slept(&mut self, cycle: &Evidence<'_>, segment: &CycleSegment<'_>) {
+    fn slept(&mut self, cycle: &CycleEvidence<'_>, segment: &CycleSegment<'_>) {
         if segment.last_cycle && self.overdue(cycle, segment) {
             return;
         }
@@ -305,46 +279,13 @@ fn waits_for_caller(function: &str) -> bool {
     .any(|start| bare.starts_with(start))
 }
 
-/// The window of a segment: its events, those from right before it, and each CPU's last switch
-/// before that; of its own CPU also what came since that switch, as an interrupt may be on that
-/// began long before the segment.
-pub(super) fn cut(window: &Window, ordered: &[&Named], segment: &CycleSegment<'_>) -> Window {
-    let end = ordered.partition_point(|event| event.time.0 <= segment.end);
-    let begin = ordered.partition_point(|event| event.time.0 < segment.start.saturating_sub(LEAD_IN));
-    let mut seen = std::collections::BTreeSet::new();
-    let mut events: Vec<Named> = Vec::new();
-    for event in ordered[..begin].iter().rev() {
-        let wanted = match event.what {
-            What::Switch { .. } => seen.insert(event.cpu),
-            _ => event.cpu == segment.cpu && !seen.contains(&event.cpu),
-        };
-        if wanted {
-            events.push((*event).clone());
-        }
-    }
-    events.reverse();
-    events.extend(ordered[begin..end].iter().map(|event| (*event).clone()));
-    Window {
-        cpu: segment.cpu,
-        cycle: window.cycle,
-        expected_ns: Nanos(segment.start),
-        actual_ns: Nanos(segment.end),
-        victim: window.victim,
-        own: false,
-        deadline_ns: None,
-        events_lost: window.events_lost,
-        begins_late: window.begins_late,
-        events,
-        ..Window::default()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::super::fixture::{E, adds_up, host, told, window};
     use super::*;
+    use model::run::Slice;
     use model::units::Cpu;
 
     fn explained(end: f64, events: &str) -> Spike {

@@ -1,0 +1,73 @@
+//! What is known of a cycle, and what is found out about it.
+
+use super::calls::ThreadCalls;
+use super::holders::Holders;
+use super::lent::LentPriority;
+use super::own::Cost;
+use super::segments::CycleSegment;
+use super::tasks::Tasks;
+use crate::event::{Named, What};
+use crate::window::Window;
+use model::run::{Host, Slice};
+use model::units::Nanos;
+
+/// This long before a segment every event is of interest to what explains it.
+const LEAD_IN: i64 = 1_000_000;
+
+/// What is known of a cycle.
+pub(super) struct CycleEvidence<'w> {
+    pub window: &'w Window,
+    /// In order of time.
+    pub ordered: &'w [&'w Named],
+    pub host: &'w Host,
+    pub cost: Cost,
+    pub calls: ThreadCalls<'w>,
+    pub tasks: &'w Tasks,
+    pub lent: LentPriority,
+    pub holders: Holders<'w, 'w>,
+}
+
+#[derive(Default)]
+pub(super) struct Response {
+    pub slices: Vec<Slice>,
+    pub stopped: i64,
+    /// Time in which an earlier cycle was on that its timer released late, and what of it nothing
+    /// explains.
+    pub inherited: i64,
+    pub overran: i64,
+    pub notes: Vec<String>,
+}
+
+/// The window of a segment: its events, those from right before it, and each CPU's last switch
+/// before that; of its own CPU also what came since that switch, as an interrupt may be on that
+/// began long before the segment.
+pub(super) fn cut(window: &Window, ordered: &[&Named], segment: &CycleSegment<'_>) -> Window {
+    let end = ordered.partition_point(|event| event.time.0 <= segment.end);
+    let begin = ordered.partition_point(|event| event.time.0 < segment.start.saturating_sub(LEAD_IN));
+    let mut seen = std::collections::BTreeSet::new();
+    let mut events: Vec<Named> = Vec::new();
+    for event in ordered[..begin].iter().rev() {
+        let wanted = match event.what {
+            What::Switch { .. } => seen.insert(event.cpu),
+            _ => event.cpu == segment.cpu && !seen.contains(&event.cpu),
+        };
+        if wanted {
+            events.push((*event).clone());
+        }
+    }
+    events.reverse();
+    events.extend(ordered[begin..end].iter().map(|event| (*event).clone()));
+    Window {
+        cpu: segment.cpu,
+        cycle: window.cycle,
+        expected_ns: Nanos(segment.start),
+        actual_ns: Nanos(segment.end),
+        victim: window.victim,
+        own: false,
+        deadline_ns: None,
+        events_lost: window.events_lost,
+        begins_late: window.begins_late,
+        events,
+        ..Window::default()
+    }
+}
