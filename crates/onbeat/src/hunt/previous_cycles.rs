@@ -16,7 +16,8 @@ const MAX_THREADS: usize = 256;
 pub struct ExplainedCycles(BTreeMap<i32, Spike>);
 
 impl ExplainedCycles {
-    /// The part that a late one inherits from the cycle before it. That is explained for its sake where it
+    /// The part that a late one inherits from the cycle before it. That is explained for its sake
+    /// where it
     /// was no spike itself, or there was no time for it.
     pub fn before(
         &mut self,

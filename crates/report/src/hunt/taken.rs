@@ -1,4 +1,5 @@
-//! The time that a culprit took, and the lateness that it caused: two numbers where several spikes had part in
+//! The time that a culprit took, and the lateness that it caused: two numbers where several
+//! spikes had part in
 //! the same moments, in words that keep them apart.
 
 use crate::words::span;

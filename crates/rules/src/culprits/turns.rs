@@ -94,7 +94,8 @@ fn has_cpu(slice: &Slice) -> bool {
     runs && slice.who.pid > 0
 }
 
-/// Tells a slice that shows that a thread's turn is over: another one had the CPU, or none. What comes
+/// Tells a slice that shows that a thread's turn is over: another one had the CPU, or none.
+/// What comes
 /// on top of a thread ends no turn.
 fn is_of_another(slice: &Slice, pid: i32) -> bool {
     use SliceKind::{

@@ -44,7 +44,8 @@ fn inherit(spike: &mut Spike, window: &Window, previous: &PreviousCycle, until: 
 }
 
 impl PreviousCycle {
-    /// The part of a cycle's explanation that is of the time since the thread's next one was due; none
+    /// The part of a cycle's explanation that is of the time since the thread's next one was
+    /// due; none
     /// where it had ended by then.
     pub fn of(spike: &Spike, next: Nanos) -> Option<PreviousCycle> {
         let end = spike.actual_ns;
