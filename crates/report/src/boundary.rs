@@ -8,7 +8,8 @@ use model::text::steered_by_none;
 
 /// Text for a terminal; `color` says whether it has colours of its own.
 pub fn for_terminal(text: String, color: bool) -> String {
-    let used = if color { [BOLD, DIM, RED, GREEN, YELLOW].as_slice() } else { &[] };
+    // The longer first: red begins as bold does.
+    let used = if color { [RED, GREEN, YELLOW, BOLD, DIM].as_slice() } else { &[] };
     let styles: Vec<String> =
         used.iter().flat_map(|style| [style.to_string(), format!("{style:#}")]).collect();
     steered_by_none(text, &styles)
