@@ -53,10 +53,9 @@ pub fn plan_answer(document: &PlanDocument, about: &str, layout: Layout) -> Stri
     answer.styled("answer", summary(document, Stage::Planned, about), BOLD);
     let lost = document.changes.iter().filter(|change| change.setting.risk == Risk::High).count() as u64;
     if lost > 0 {
-        answer.row(
-            "fair",
-            format!("{} a safeguard, and needs --yes", several(lost, "change removes", "changes remove")),
-        );
+        let which = several(lost, "change removes", "changes remove");
+        let need = if lost == 1 { "needs" } else { "need" };
+        answer.row("fair", format!("{which} a safeguard, and {need} --yes"));
     }
     if !document.left_out.is_empty() {
         let rules = several(document.left_out.len() as u64, "rule", "rules");
@@ -65,8 +64,8 @@ pub fn plan_answer(document: &PlanDocument, about: &str, layout: Layout) -> Stri
     let next = if document.changes.is_empty() {
         "onbeat audit (what is wrong beyond run time)"
     } else {
-        "sudo onbeat tune apply with the same flags (onbeat tune undo takes it back); onbeat tune export \
-         DIR (kept over a boot)"
+        "sudo onbeat tune apply with the same flags (undone by `onbeat tune undo`); onbeat tune export DIR \
+         (kept over a boot)"
     };
     answer.row("next", next).render(layout.columns, Palette(layout.color))
 }

@@ -160,12 +160,13 @@ fn quiet_commands_keep_their_answer_and_where_it_is() {
     let place = Place::new();
     let bundle = place.bundle("run", &gumbel(120, 1), |_, _| ());
     let other = place.bundle("other", &gumbel(120, 2), |_, _| ());
-    let (run, capture) = (place.path("measured"), place.path("capture"));
+    let [run, capture, bare] = ["measured", "capture", "bare"].map(|name| place.path(name));
+    std::fs::create_dir(&bare).unwrap();
     let commands: [(&[&str], &[&str]); 6] = [
         (&["measure", "-p", "0", "-D", "100ms", "-o", &run], &["late", "expect", "fair", "next", "kept"]),
         (&["bounds", &bundle], &["answer", "basis", "next"]),
         (&["compare", &bundle, &other], &["answer", "fair", "next"]),
-        (&["audit", "--root", &place.path("")], &["next"]),
+        (&["audit", "--root", &bare], &["next"]),
         (&["capture", "-o", &capture], &["kept"]),
         (&["report", &bundle], &["late", "fair", "next"]),
     ];
