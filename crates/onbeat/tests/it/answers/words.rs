@@ -161,7 +161,7 @@ fn quiet_commands_keep_their_answer_and_where_it_is() {
     let bundle = place.bundle("run", &gumbel(120, 1), |_, _| ());
     let other = place.bundle("other", &gumbel(120, 2), |_, _| ());
     let [run, capture, bare] = ["measured", "capture", "bare"].map(|name| place.path(name));
-    std::fs::create_dir(&bare).unwrap();
+    std::fs::create_dir_all(format!("{bare}/proc/sys/kernel")).unwrap();
     let commands: [(&[&str], &[&str]); 6] = [
         (&["measure", "-p", "0", "-D", "100ms", "-o", &run], &["late", "expect", "fair", "next", "kept"]),
         (&["bounds", &bundle], &["answer", "basis", "next"]),
