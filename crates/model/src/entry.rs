@@ -1,6 +1,6 @@
 //! Entries of a run: one per measured thread and quantity, their names, and the ones that decide.
 
-use crate::run::{CpuRun, Integrity, Run};
+use crate::run::{CpuRun, Integrity, Recorder, Run};
 use crate::units::Cpu;
 use crate::vocabulary::{IntegrityKind, Quantity};
 
@@ -28,6 +28,13 @@ impl Run {
     /// Slots missed over all CPUs, as far as they are known.
     pub fn missed(&self) -> u64 {
         self.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.missed.unwrap_or(0)))
+    }
+}
+
+impl Recorder {
+    /// Explained spikes of which events were overwritten; those that were only counted lost none.
+    pub fn torn_windows(&self) -> u64 {
+        self.windows_lost.saturating_sub(self.spikes_passed_over)
     }
 }
 

@@ -49,8 +49,9 @@ impl Gathered {
         Ok(())
     }
 
-    /// Refuses a number over all threads, which `-H` adds, that is not the one of the threads.
-    pub(super) fn check_overall(&self, threads: usize) -> Result<(), String> {
+    /// The contradiction of a number over all threads, which `-H` adds, that is not the one of the
+    /// threads.
+    pub(super) fn overall_fault(&self, threads: usize) -> Option<String> {
         let sum = |list: &[i128]| list.iter().sum::<i128>();
         let largest = |list: &[i128]| list.iter().max().copied().unwrap_or(0);
         type Overall<'a> = (&'a str, &'a Numbers, fn(&[i128]) -> i128);
@@ -64,20 +65,20 @@ impl Gathered {
             if let Some((&stated, own)) = list.split_last().filter(|(_, own)| own.len() == threads)
                 && of(own) != stated
             {
-                return Err(format!(
+                return Some(format!(
                     "line {line}: {name} ends with {stated} over all threads, which have {}: give the output \
                      as it was",
                     of(own)
                 ));
             }
         }
-        Ok(())
+        None
     }
 }
 
 /// Refuses a last line without its end whose last number has fewer digits than the tool prints.
 ///
-/// cyclictest pads its numbers, so that a cut one is mostly told from a whole one.
+/// cyclictest pads its numbers, so that a cut one mostly differs from a whole one.
 pub(super) fn refuse_cut(line: &TextLine) -> Result<(), ImportError> {
     let text = within_prompt(line.text);
     let word = text.split_ascii_whitespace().next_back().unwrap_or_default();

@@ -106,7 +106,7 @@ impl Gathered {
             let line = self.max.as_ref().map_or(0, |max| max.0);
             for (index, thread) in threads.iter().enumerate() {
                 let named = |what| ImportError(format!("line {line}: thread {index}: {what}"));
-                thread.check_largest(unit).map_err(named)?;
+                thread.largest_fault(unit).map_or(Ok(()), |fault| Err(named(fault)))?;
             }
         }
         fill(&mut run, threads.into_iter().map(|thread| thread.of_cyclictest(unit)).collect(), unit)?;
@@ -188,7 +188,7 @@ impl Gathered {
                 ..ImportedThread::default()
             });
         }
-        self.check_overall(count)?;
+        self.overall_fault(count).map_or(Ok(()), Err)?;
         Ok(threads)
     }
 

@@ -1,5 +1,7 @@
 //! The refusal of a file.
 
+use super::FILE_LIMIT;
+
 /// Reason for which a file is refused, in one line, with the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportError(pub String);
@@ -13,6 +15,12 @@ impl ImportError {
     pub(super) fn at(self, line: usize) -> ImportError {
         ImportError(format!("line {line}: {}", self.0))
     }
+}
+
+/// Refuses a text over the limit.
+pub(super) fn too_large() -> ImportError {
+    let mib = FILE_LIMIT >> 20;
+    ImportError(format!("the text is larger than {mib} MiB: cut out the lines of the result"))
 }
 
 impl std::fmt::Display for ImportError {

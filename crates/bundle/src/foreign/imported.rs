@@ -49,16 +49,14 @@ pub(super) struct ImportedThread {
 }
 
 impl ImportedThread {
-    /// Refuses a largest latency that neither a row nor a sample beyond the rows holds.
-    pub(super) fn check_largest(&self, unit: Nanos) -> Result<(), String> {
-        let Some(max) = self.max.filter(|&max| max > 0 && wrapped(max, unit).is_none()) else {
-            return Ok(());
-        };
+    /// The contradiction of a largest latency that neither a row nor a sample beyond the rows holds.
+    pub(super) fn largest_fault(&self, unit: Nanos) -> Option<String> {
+        let max = self.max.filter(|&max| max > 0 && wrapped(max, unit).is_none())?;
         let last = self.buckets.last().map_or(-1, |bucket| i128::from(bucket.0));
         if self.summary_only || self.overflows > 0 || last >= max || self.early_max.is_some() {
-            return Ok(());
+            return None;
         }
-        Err(format!(
+        Some(format!(
             "the maximum, {max}, is beyond the rows, and no sample overflowed: give the output as it was"
         ))
     }

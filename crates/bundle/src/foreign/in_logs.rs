@@ -3,8 +3,8 @@
 use super::testing::{fixture, import_one};
 use super::*;
 
-fn all(text: &str) -> Result<Vec<Imported>, String> {
-    import(text.as_bytes(), &ImportOptions::default()).map_err(|error| error.0)
+fn all(text: &str) -> Result<Vec<Imported>, ImportError> {
+    import(text.as_bytes(), &ImportOptions::default())
 }
 
 macro_rules! foreign {
@@ -76,7 +76,7 @@ fn a_cut_result_does_not_hide_a_whole_one() {
         let read = all(&format!("{}\n{text}", &text[..text.len() * 3 / 5])).unwrap();
         assert_eq!((read.len(), &read[0].run.cpus), (1, &expected.cpus));
         let remarks = read[0].remarks.join("; ");
-        assert!(remarks.contains("1 result is cut and left out"), "{remarks}");
+        assert!(remarks.contains("1 result is cut and omitted"), "{remarks}");
     }
     // A contradiction is no cut.
     let text = fixture("smp-H60.txt");

@@ -1,5 +1,6 @@
 //! JSON results within a log: behind a prompt, with prefixes, before or behind other lines.
 
+use super::braces::OpenBraces;
 use super::source::SourceText;
 
 /// The most documents that are taken from one text.
@@ -8,51 +9,10 @@ const MAX_DOCUMENTS: usize = 1024;
 /// Keys of which every result in JSON has one.
 const KEYS: [&str; 2] = ["\"thread\"", "\"sysinfo\""];
 
-/// Braces that are open behind the lines of an object so far.
-#[derive(Default)]
-struct OpenBraces(usize);
-
-impl OpenBraces {
-    /// Passes a line, and returns the place behind the object's last brace where it ends in it.
-    ///
-    /// A string does not go beyond its line, whatever quotes a program forgot to escape.
-    fn pass(&mut self, line: &str) -> Option<usize> {
-        let (mut is_string, mut is_escaped) = (false, false);
-        for (at, byte) in line.bytes().enumerate() {
-            match byte {
-                _ if is_escaped => is_escaped = false,
-                b'\\' if is_string => is_escaped = true,
-                b'"' => is_string = !is_string,
-                b'{' if !is_string => self.0 += 1,
-                b'}' if !is_string => {
-                    self.0 = self.0.saturating_sub(1);
-                    if self.0 == 0 {
-                        return Some(at + 1);
-                    }
-                }
-                _ => {}
-            }
-        }
-        None
-    }
-}
-
 /// True for a line with which an object begins.
 fn begins(line: &str) -> bool {
     let behind = line.strip_prefix('{').map(str::trim_start);
     behind.is_some_and(|behind| behind.is_empty() || behind.starts_with('"'))
-}
-
-/// True for a text that begins with an object and is a log: it goes on behind it, or has lines of
-/// the kernel's in it.
-pub(super) fn is_within(text: &str) -> bool {
-    if ["\n[", "\n<", "\n{"].iter().any(|start| text.contains(start)) {
-        return true;
-    }
-    let mut braces = OpenBraces::default();
-    let mut lines = text.trim_start().split('\n');
-    let end = lines.find_map(|line| braces.pass(line).map(|end| &line[end..]));
-    end.is_some_and(|rest| !rest.trim().is_empty() || lines.any(|line| !line.trim().is_empty()))
 }
 
 /// The objects that may be results. One that never closes reaches up to the next, or to the end.
@@ -101,12 +61,12 @@ impl OpenDocument {
 #[cfg(test)]
 mod tests {
     use crate::foreign::testing::fixture;
-    use crate::foreign::{ImportOptions, import};
+    use crate::foreign::{ImportError, ImportOptions, import};
     use proptest::prelude::*;
 
-    fn results(text: &str) -> Result<Vec<model::run::Run>, String> {
+    fn results(text: &str) -> Result<Vec<model::run::Run>, ImportError> {
         let all = import(text.as_bytes(), &ImportOptions::default());
-        all.map(|all| all.into_iter().map(|one| one.run).collect()).map_err(|error| error.0)
+        all.map(|all| all.into_iter().map(|one| one.run).collect())
     }
 
     #[test]
@@ -129,7 +89,7 @@ mod tests {
         assert_eq!(results(&format!("{json}{json}")).unwrap().len(), 2);
         let cut = &json[..json.len() / 2];
         let error = results(&format!("$ cat x\n{cut}\n")).unwrap_err();
-        assert!(error.starts_with("the JSON from line 2 on: expected cyclictest's JSON"), "{error}");
+        assert!(error.0.starts_with("the JSON from line 2 on: expected cyclictest's JSON"), "{error}");
         let both = results(&format!("$ cat x\n{cut}\n$ cat y\n{json}")).unwrap();
         assert_eq!(both, alone);
     }

@@ -159,7 +159,9 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Run, ImportError> {
     threads.iter_mut().for_each(|thread| thread.summary_only |= thread.buckets.is_empty() && !asked);
     threads.iter_mut().for_each(|thread| thread.end = command_line::buckets(&file.command_line));
     for (number, thread) in threads.iter().enumerate() {
-        thread.check_largest(unit).map_err(|what| format!("thread {number}: {what}"))?;
+        if let Some(fault) = thread.largest_fault(unit) {
+            return Err(format!("thread {number}: {fault}").into());
+        }
     }
     fill(&mut run, threads.into_iter().map(|thread| thread.of_cyclictest(unit)).collect(), unit)?;
     Ok(run)

@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::error::ImportError;
+use super::error::{ImportError, too_large};
 use super::log_prefix::{KERNEL, open_prefix, unprefixed};
 use super::log_shape::settle;
-use super::source::too_large;
 
 /// The most sources of a log, like machines, whose lines are distinguished.
 const MAX_STREAMS: usize = 256;

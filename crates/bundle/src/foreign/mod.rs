@@ -5,6 +5,7 @@
 //! format does not carry stays null. A format is a file with a [`Format`] record and a line in
 //! [`FORMATS`]; docs/formats.md is made of the records.
 
+mod braces;
 mod cobalt;
 mod cobalt_find;
 mod cobalt_line;
@@ -214,14 +215,15 @@ impl Recognised<'_> {
     }
 }
 
-/// Reads every result in another tool's output; one that is cut is left out where others are whole.
+/// Reads every result in another tool's output; one that is cut is omitted where others are whole.
 ///
 /// Runs pass [`Run::check`]; their `id` is empty for the caller to fill.
 pub fn import(bytes: &[u8], options: &ImportOptions) -> Result<Vec<Imported>, ImportError> {
     if bytes.len() > FILE_LIMIT {
-        return Err(source::too_large());
+        return Err(error::too_large());
     }
-    let source = SourceText::decode(bytes)?;
+    let mut source = SourceText::decode(bytes)?;
+    source.documents = json_in_log::documents(&source);
     let recognised = recognise(&source, options)?;
     if recognised.len() > RESULT_LIMIT {
         let n = recognised.len();
@@ -240,7 +242,7 @@ pub fn import(bytes: &[u8], options: &ImportOptions) -> Result<Vec<Imported>, Im
             Err(error) => return Err(named(error)),
         }
     }
-    let left_out = several(cut.len() as u64, "result is cut and left out", "results are cut and left out");
+    let left_out = several(cut.len() as u64, "result is cut and omitted", "results are cut and omitted");
     match (imported.first_mut(), cut.into_iter().next()) {
         (None, Some(error)) => return Err(error),
         (Some(first), Some(error)) => first.remarks.push(format!("{left_out}: {error}")),

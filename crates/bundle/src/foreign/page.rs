@@ -13,7 +13,7 @@ Rows without their heading are refused, and read with `--as FORMAT`.
 Results within a longer log are found; each becomes a bundle, `--block N` chooses one.
 Prefixes of logs are stripped where all lines of a result have them.
 Lines of the kernel's log between are passed over, with their number in a remark.
-A result that is cut is left out where others are whole, and refused where it is alone.
+A result that is cut is omitted where others are whole, and refused where it is alone.
 What a format does not carry is null in the run.
 
 ";

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::io::Read;
 
 use super::FILE_LIMIT;
-use super::error::ImportError;
-use super::json_in_log;
+use super::braces;
+use super::error::{ImportError, too_large};
 use super::log_lines::{FileSpan, LogLines, lines_of, whole_lines};
 
 /// The outer form of a document.
@@ -45,7 +45,7 @@ impl SourceText {
         let text = decoded(&bytes)?;
         let first = text.trim_start().chars().next();
         let shape = match first {
-            Some('{') if !json_in_log::is_within(&text) => DocumentShape::Json,
+            Some('{') if !braces::is_log(&text) => DocumentShape::Json,
             Some('<') if is_xml(&text) => DocumentShape::Xml,
             None => return Err(ImportError::new("the file is empty: give the output of a latency tool")),
             _ => DocumentShape::Text,
@@ -65,9 +65,7 @@ impl SourceText {
         let text = plain(text);
         let log = lines_of(&text)?;
         let is_open = !text.ends_with(['\n', '\r']);
-        let mut source = SourceText { text, log, shape, documents: Vec::new(), is_open, interleaved: 0 };
-        source.documents = json_in_log::documents(&source);
-        Ok(source)
+        Ok(SourceText { text, log, shape, documents: Vec::new(), is_open, interleaved: 0 })
     }
 
     /// A JSON document whose lines have these numbers.
@@ -156,11 +154,6 @@ fn decompressed(bytes: &[u8]) -> Result<Cow<'_, [u8]>, ImportError> {
         return Err(too_large());
     }
     Ok(Cow::Owned(content))
-}
-
-pub(super) fn too_large() -> ImportError {
-    let mib = FILE_LIMIT >> 20;
-    ImportError(format!("the text is larger than {mib} MiB: cut out the lines of the result"))
 }
 
 fn decoded(bytes: &[u8]) -> Result<Cow<'_, str>, ImportError> {

@@ -122,10 +122,8 @@ fn by_id(host: &MachineFiles, id: i32) -> (FollowedKind, Vec<Victim>) {
 fn of_process(host: &MachineFiles, process: i32) -> Vec<Victim> {
     let mut all: Vec<Victim> =
         threads_of(host, process).into_iter().filter_map(|tid| thread(host, tid)).collect();
-    match all.iter().any(|victim| victim.real_time) {
-        true => all.retain(|victim| victim.real_time),
-        false => all.retain(|victim| victim.thread == process),
-    }
+    let has_any = all.iter().any(|victim| victim.real_time);
+    all.retain(|victim| if has_any { victim.real_time } else { victim.thread == process });
     all
 }
 

@@ -117,7 +117,7 @@ fn relied_on(run: &Run) -> (String, Style) {
     if let Some(outside) = outside::brief(run) {
         words = outside;
     }
-    let lost = recorder.map_or(0, sentences::torn_windows);
+    let lost = recorder.map_or(0, model::run::Recorder::torn_windows);
     if lost > 0 {
         words += &format!("; of {} events were lost", several(lost, "explained spike", "explained spikes"));
     }

@@ -262,13 +262,8 @@ fn millis(ms: f64) -> String {
     span(Nanos((ms * 1e6) as i64))
 }
 
-/// Explained spikes of which events were overwritten; those that were only counted lost none.
-pub fn torn_windows(recorder: &Recorder) -> u64 {
-    recorder.windows_lost.saturating_sub(recorder.spikes_passed_over)
-}
-
 fn lost(recorder: &Recorder) -> String {
-    let windows = match torn_windows(recorder) {
+    let windows = match recorder.torn_windows() {
         0 => "no spike's events".into(),
         n => format!("the events of {}", several(n, "spike", "spikes")),
     };

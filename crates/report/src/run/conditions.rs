@@ -1,27 +1,16 @@
 //! The conditions of a measurement, its cost and its machine, as names with values in words.
 
-use super::probes;
+use super::{policy, probes};
 use crate::words::{MachineClock, below_noise, clean, duration, span};
 use model::keyword::Word;
 use model::run::Run;
 use model::units::{Cpu, CpuSet, Nanos};
-use model::vocabulary::{Ended, Expiry, IdleStates, Policy, Preempt, Probe, SchedulePhase, WakeMechanism};
+use model::vocabulary::{Ended, Expiry, IdleStates, Preempt, Probe, SchedulePhase, WakeMechanism};
 
-const NOT_KNOWN: &str = "not known";
+pub(super) use super::policy::NOT_KNOWN;
 
 fn known(text: &str) -> String {
     if text.is_empty() { NOT_KNOWN.into() } else { clean(text) }
-}
-
-/// Policy and priority: `SCHED_FIFO, priority 80`.
-pub fn policy(run: &Run) -> String {
-    let named = |name: &str| format!("SCHED_{}", clean(name).to_uppercase());
-    match (&run.plan.policy, run.plan.priority) {
-        (Word::Known(Policy::Other), _) => "SCHED_OTHER (no real-time priority)".into(),
-        (policy, _) if policy.is_empty() => NOT_KNOWN.into(),
-        (policy, Some(priority)) => format!("{}, priority {priority}", named(policy.as_str())),
-        (policy, None) => format!("{}, priority not known", named(policy.as_str())),
-    }
 }
 
 /// The kernel's preemption model.
@@ -180,7 +169,7 @@ fn all_conditions(run: &Run) -> Vec<(&'static str, String)> {
     let mut all = vec![
         ("kernel", kernel(run)),
         ("preemption", preemption(run)),
-        ("policy", policy(run)),
+        ("policy", policy::policy(run)),
         ("woken by", wake(run)),
         ("timer expires in", expiry(run)),
         ("interval", interval(run)),

@@ -1,6 +1,6 @@
 //! The conditions that another tool's result states of itself.
 
-use super::conditions;
+use super::policy;
 use crate::words::clean;
 use model::run::Run;
 use model::vocabulary::{Ended, IdleStates, Policy};
@@ -25,21 +25,21 @@ pub fn fair(run: &Run) -> String {
     let has_load = plan.notes.iter().any(|note| note.starts_with("load"));
     if !limits.is_empty() {
         if !has_load {
-            limits.push("a load beside it is not stated".into());
+            limits.push("a load during it is not stated".into());
         }
         return format!("in part: {}", limits.join("; "));
     }
     let states = |known: bool, what: String| if known { Ok(what) } else { Err(what) };
     let facts = [
-        states(!plan.policy.is_empty(), conditions::policy(run)),
+        states(!plan.policy.is_empty(), policy::policy(run)),
         states(!plan.idle.is_empty(), "idle states held".into()),
         states(!run.host.release.is_empty(), "its kernel".into()),
     ];
     let known: Vec<&str> = facts.iter().filter_map(|fact| fact.as_deref().ok()).collect();
     match known.as_slice() {
-        [] => "not known: the file does not state priority, idle states, kernel or a load beside it".into(),
+        [] => "not known: the file does not state priority, idle states, kernel or a load during it".into(),
         known => {
-            format!("as far as the file states it: {}; not whether a load ran beside it", known.join(", "))
+            format!("as far as the file states it: {}; not whether a load ran with it", known.join(", "))
         }
     }
 }
@@ -64,10 +64,10 @@ mod tests {
         (run.plan.policy, run.plan.priority) = (Policy::Fifo.into(), Some(80));
         assert_eq!(
             fair(&run),
-            "as far as the file states it: SCHED_FIFO, priority 80; not whether a load ran beside it"
+            "as far as the file states it: SCHED_FIFO, priority 80; not whether a load ran with it"
         );
         (run.plan.policy, run.ended) = (Policy::Other.into(), Ended::Limit.into());
-        assert!(fair(&run).ends_with("a load beside it is not stated"), "{}", fair(&run));
+        assert!(fair(&run).ends_with("a load during it is not stated"), "{}", fair(&run));
         run.plan.notes.push("load average 3.1 2.0 1.0".into());
         let text = fair(&run);
         for part in ["no real-time priority", "stopped at", "load average 3.1"] {

@@ -10,6 +10,7 @@ pub mod next_steps;
 pub mod page;
 mod picture_tables;
 mod pictures;
+pub mod policy;
 pub mod probes;
 pub mod repeat;
 pub mod section;

@@ -1,6 +1,6 @@
 //! What is said of a probe's run where that of wake-ups would be wrong.
 
-use super::conditions;
+use super::policy;
 use crate::totals::largest;
 use crate::words::{MachineClock, clean, percent, several, span};
 use model::run::{CpuRun, Run, SpinGap};
@@ -38,7 +38,7 @@ pub fn seen_under(run: &Run) -> Option<String> {
     if run.probe() != Some(Probe::Spin) {
         return None;
     }
-    let policy = conditions::policy(run);
+    let policy = policy::policy(run);
     let most = run.cpus.iter().filter(|cpu| cpu.lost_ppm.is_some());
     let most = most.max_by(|a, b| a.lost_ppm.unwrap_or(0.0).total_cmp(&b.lost_ppm.unwrap_or(0.0)));
     let lost = most.map(|cpu| (percent(cpu.lost_ppm.unwrap_or(0.0) / 1e6), cpu.name()));

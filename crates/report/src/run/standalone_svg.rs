@@ -2,7 +2,7 @@
 
 use maud::html;
 
-use super::{conditions, sentences};
+use super::{conditions, policy, sentences};
 use crate::input::Input;
 use crate::plot::svg;
 use crate::plot::svg::{Size, text};
@@ -23,7 +23,7 @@ pub fn svg(inputs: &[Input]) -> String {
                     "{}, {}, {}",
                     clean(&run.host.release),
                     conditions::preemption(run),
-                    conditions::policy(run)
+                    policy::policy(run)
                 ),
                 headline_times(run),
             ];

@@ -69,9 +69,10 @@ pub static KNOB: Knob = Knob {
 fn tops(machine: &MachineView, cpus: &CpuSet) -> PerCpuSetting<u64> {
     let mut tops = PerCpuSetting::among(machine, cpus, TOP, parse_u64);
     let drivers = PerCpuSetting::among(machine, cpus, DRIVER, parse_word).known;
-    let highest = |text: &str| -> Result<u64, String> {
-        let rates = text.split_whitespace().map(parse_u64).collect::<Result<Vec<u64>, String>>()?;
-        rates.into_iter().max().ok_or_else(|| "expected frequencies, found none".to_owned())
+    let highest = |text: &str| {
+        let rates = text.split_whitespace().map(parse_u64).collect::<Result<Vec<u64>, _>>();
+        let none = || "expected frequencies, found none".to_owned();
+        rates.and_then(|rates| rates.into_iter().max().ok_or_else(none))
     };
     let tables = PerCpuSetting::among(machine, cpus, TABLE, highest).known;
     for (cpu, top) in &mut tops.known {

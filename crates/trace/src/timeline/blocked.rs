@@ -5,8 +5,8 @@
 //! holder from running.
 
 use super::case::Cause;
-use super::holders::{Holders, LockWait};
-use super::inversion::{Meanwhile, Part, kept_by};
+use super::holders::{Holders, LockWait, Meanwhile, WaitPart};
+use super::inversion::kept_by;
 use super::locks::LockProof;
 use crate::event::Task;
 use model::units::Nanos;
@@ -15,7 +15,7 @@ use model::units::Nanos;
 const SMALL: i64 = 100;
 
 /// A sleep, and what it is if nothing divides it.
-pub(super) struct Sleep {
+pub(super) struct DividedSleep {
     pub start: i64,
     pub end: i64,
     /// The thread that ended it, if that one can have held the lock.
@@ -24,10 +24,10 @@ pub(super) struct Sleep {
     pub cause: Cause,
 }
 
-impl Sleep {
+impl DividedSleep {
     /// The causes of its parts with their begins and ends, without a gap.
     pub(super) fn causes(self, holders: &Holders<'_, '_>, victim: Task) -> Vec<(Cause, i64, i64)> {
-        let Sleep { start, end, holder, proof, cause } = self;
+        let DividedSleep { start, end, holder, proof, cause } = self;
         if start >= end {
             return Vec::new();
         }
@@ -48,12 +48,12 @@ impl Sleep {
 }
 
 /// The doings of the holder in a wait, in words; none where it ran all along.
-fn doings(wait: &LockWait, parts: &[Part]) -> Option<String> {
-    let own = |part: &&Part| part.holder.pid == wait.holder;
+fn doings(wait: &LockWait, parts: &[WaitPart]) -> Option<String> {
+    let own = |part: &&WaitPart| part.holder.pid == wait.holder;
     let sum = |is: &dyn Fn(Meanwhile) -> bool| {
         parts.iter().filter(own).filter(|part| is(part.what)).map(|part| part.end - part.start).sum::<i64>()
     };
-    let others: Vec<&Part> = parts.iter().filter(|part| !own(part)).collect();
+    let others: Vec<&WaitPart> = parts.iter().filter(|part| !own(part)).collect();
     let waited: i64 = others.iter().map(|part| part.end - part.start).sum();
     let last = others.iter().max_by_key(|part| part.end - part.start);
     let name = last.map_or_else(String::new, |part| part.holder.comm.text().into_owned());

@@ -14,13 +14,36 @@
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 
-use super::inversion::{Meanwhile, Part};
 use super::locks::{LockProof, kind_of, proof};
 use super::presence::{Presence, Presences};
 use super::tasks::Tasks;
 use super::woken::{SleepEnd, stack_of};
 use crate::event::{Named, Task, What};
 use crate::window::Window;
+
+/// What the thread that a sleeper waits for did.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Meanwhile {
+    /// It had a CPU.
+    Ran,
+    /// It was runnable, and this thread had its CPU.
+    Kept(Task),
+    /// It slept, and not for a lock that another thread is known to have held.
+    Slept,
+    /// No event shows it.
+    Unknown,
+}
+
+/// A part of a sleep.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct WaitPart {
+    pub start: i64,
+    pub end: i64,
+    /// The thread that was waited for, and the one that waited for it.
+    pub holder: Task,
+    pub waiter: Task,
+    pub what: Meanwhile,
+}
 
 /// Threads that wait for each other, one after the other, that are followed.
 const MAX_CHAIN: usize = 8;
@@ -70,7 +93,7 @@ impl<'c, 'w> Holders<'c, 'w> {
 
     /// A wait in parts without a gap; none if it is not known to be for a lock, or where events
     /// are missing.
-    pub(super) fn parts(&self, wait: &LockWait) -> Option<Vec<Part>> {
+    pub(super) fn parts(&self, wait: &LockWait) -> Option<Vec<WaitPart>> {
         if lacks_events(self.window) || wait.holder == wait.waiter.pid || !self.is_for_a_lock(wait) {
             return None;
         }
@@ -85,11 +108,11 @@ impl<'c, 'w> Holders<'c, 'w> {
         let within = self.ordered[begin..].iter().take_while(|event| event.time.0 < wait.to);
         let mut edges: BTreeSet<i64> = within.filter(changes).map(|event| event.time.0).collect();
         edges.insert(wait.to);
-        let mut parts: Vec<Part> = Vec::new();
+        let mut parts: Vec<WaitPart> = Vec::new();
         let mut start = wait.from;
         for end in edges.into_iter().filter(|&end| end > wait.from) {
             let next = self.part(wait, start, end)?;
-            match parts.last_mut().filter(|last| Part { start, end, ..**last } == next) {
+            match parts.last_mut().filter(|last| WaitPart { start, end, ..**last } == next) {
                 Some(last) => last.end = end,
                 None => parts.push(next),
             }
@@ -107,7 +130,7 @@ impl<'c, 'w> Holders<'c, 'w> {
     }
 
     /// The last thread of the chain at a time, and what it did; none if no event names it.
-    fn part(&self, wait: &LockWait, start: i64, end: i64) -> Option<Part> {
+    fn part(&self, wait: &LockWait, start: i64, end: i64) -> Option<WaitPart> {
         let (chain, there) = self.chain(wait.holder, start, wait.into(), 0);
         let named = |pid: i32| self.tasks.at(pid, start);
         let holder = named(*chain.last()?)?;
@@ -129,7 +152,7 @@ impl<'c, 'w> Holders<'c, 'w> {
                 runner.filter(may).map_or(Meanwhile::Unknown, Meanwhile::Kept)
             }
         };
-        Some(Part { start, end, holder, waiter, what })
+        Some(WaitPart { start, end, holder, waiter, what })
     }
 
     /// A chain of waits at a time, and where its last thread was.

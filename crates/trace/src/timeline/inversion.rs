@@ -8,7 +8,7 @@
 //! Sources: kernel/locking/rtmutex.c, Documentation/locking/rt-mutex-design.rst.
 
 use super::case::{Case, Cause};
-use super::holders::{Holders, LockWait};
+use super::holders::{Holders, LockWait, Meanwhile, WaitPart};
 use super::locks::{LockProof, proof};
 use super::spans::Spans;
 use super::tasks::who;
@@ -16,35 +16,11 @@ use super::woken::stack_of;
 use crate::event::{Named, Task, What};
 use model::slice::SliceKind;
 
-/// What the thread that a sleeper waits for did.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Meanwhile {
-    /// It had a CPU.
-    Ran,
-    /// It was runnable, and this thread had its CPU.
-    Kept(Task),
-    /// It slept, and not for a lock that another thread is known to have held.
-    Slept,
-    /// No event shows it.
-    Unknown,
-}
-
-/// A part of a sleep.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Part {
-    pub start: i64,
-    pub end: i64,
-    /// The thread that was waited for, and the one that waited for it.
-    pub holder: Task,
-    pub waiter: Task,
-    pub what: Meanwhile,
-}
-
 /// The cause of a part in which another thread kept the holder from running; none where the
 /// scheduler's order does not show why it went first.
-pub(super) fn kept_by(part: &Part, victim: Task) -> Option<Cause> {
+pub(super) fn kept_by(part: &WaitPart, victim: Task) -> Option<Cause> {
     let Meanwhile::Kept(task) = part.what else { return None };
-    let Part { holder, waiter, .. } = part;
+    let WaitPart { holder, waiter, .. } = part;
     let kind = match () {
         // It goes before the victim as well.
         () if task.not_below(victim.prio) => SliceKind::Preempted,

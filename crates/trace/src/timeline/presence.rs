@@ -24,7 +24,7 @@ pub(super) enum Presence {
 
 /// A sleep: the switch that began it, and the waking that ended it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ThreadSleep<'w> {
+pub(super) struct SleepSpan<'w> {
     pub switch: Option<&'w Named>,
     pub waking: Option<&'w Named>,
 }
@@ -34,7 +34,7 @@ pub(super) struct ThreadSleep<'w> {
 pub(super) struct Presences<'w> {
     threads: HashMap<i32, Vec<(i64, Presence)>>,
     cpus: HashMap<Cpu, Turns>,
-    sleeps: Vec<ThreadSleep<'w>>,
+    sleeps: Vec<SleepSpan<'w>>,
     /// Since when all events of all CPUs are there, if that is known.
     complete: Option<i64>,
 }
@@ -85,7 +85,7 @@ impl<'w> Presences<'w> {
     }
 
     /// A sleep by its number.
-    pub(super) fn sleep(&self, number: usize) -> Option<ThreadSleep<'w>> {
+    pub(super) fn sleep(&self, number: usize) -> Option<SleepSpan<'w>> {
         self.sleeps.get(number).copied()
     }
 
@@ -99,7 +99,7 @@ impl<'w> Presences<'w> {
         let left = if matches!(state, 0 | 256) {
             Presence::Ready(cpu)
         } else {
-            self.sleeps.push(ThreadSleep { switch: Some(event), waking: None });
+            self.sleeps.push(SleepSpan { switch: Some(event), waking: None });
             Presence::Asleep(self.sleeps.len() - 1)
         };
         self.was(prev.pid, time, Presence::Running);
@@ -173,7 +173,7 @@ impl<'w> Presences<'w> {
             Some((since, _)) => self.complete.filter(|&complete| since < complete && complete < event.time.0),
         };
         if let Some(since) = since {
-            self.sleeps.push(ThreadSleep { switch: None, waking: None });
+            self.sleeps.push(SleepSpan { switch: None, waking: None });
             all.push((since, Presence::Asleep(self.sleeps.len() - 1)));
         }
         match all.last().map(|last| last.1) {

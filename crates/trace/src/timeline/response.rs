@@ -7,7 +7,7 @@
 
 use super::assemble::assemble;
 use super::attribute::{Over, on_top};
-use super::blocked::Sleep;
+use super::blocked::DividedSleep;
 use super::calls::ThreadCalls;
 use super::case::{Case, Cause, Stop};
 use super::classes::classes;
@@ -232,7 +232,7 @@ impl Response {
         let slices = if kind == SleepKind::Page { SliceKind::PageFault } else { SliceKind::Blocked };
         let cause = Cause { stack: stack.to_vec(), ..Cause::new(slices, who, evidence) };
         let holder = end.holder(proof);
-        let sleep = Sleep { start: segment.start, end: until, holder, proof, cause };
+        let sleep = DividedSleep { start: segment.start, end: until, holder, proof, cause };
         // Nobody could wake it while the machine was stopped; a time-out goes on meanwhile.
         let by_thread = matches!(end, SleepEnd::Released(_) | SleepEnd::Woken(_));
         let part = by_thread.then(|| cut(cycle.window, cycle.ordered, segment));

@@ -44,9 +44,9 @@ const WORDS: &[(&str, usize)] = &[
     ("nobody", 33),
     ("of its own", 66),
     ("so many", 9),
-    ("somebody", 22),
+    ("somebody", 21),
     ("told", 95),
-    ("who", 182),
+    ("who", 181),
     ("whoever", 18),
 ];
 
