@@ -81,7 +81,7 @@ use model::units::Nanos;
 
 pub use error::ImportError;
 pub use format::{Confidence, ForeignFormat, ImportOptions, Imported, Reader, ResultSpan};
-use source::SourceText;
+use source::{DocumentShape, SourceText};
 
 /// The largest file that is read, in bytes: 2^20 buckets of eight threads fit, as `-N -H1000000`
 /// writes them.
@@ -223,7 +223,9 @@ pub fn import(bytes: &[u8], options: &ImportOptions) -> Result<Vec<Imported>, Im
         return Err(error::too_large());
     }
     let mut source = SourceText::decode(bytes)?;
-    source.documents = json_in_log::documents(&source);
+    if source.shape == DocumentShape::Text {
+        source.documents = json_in_log::documents(&source);
+    }
     let recognised = recognise(&source, options)?;
     if recognised.len() > RESULT_LIMIT {
         let n = recognised.len();

@@ -354,6 +354,7 @@ fn a_program_that_no_folder_of_the_path_has_is_not_there() {
 #[test]
 fn the_list_names_every_load() {
     let listed = String::from_utf8(onbeat(&["load"]).stdout).unwrap();
+    let listed = listed.split_whitespace().collect::<Vec<_>>().join(" ");
     for load in LOADS {
         assert!(listed.contains(load.title), "{}", load.name);
     }
