@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn spin_says_under_which_policy_it_ran_and_what_that_means() {
         assert_eq!(seen_under(&Run::default()), None);
-        let mut run = Run { command: "probe".into(), ..Run::default() };
+        let mut run = Run { command: "probe".into(), complete: true, ..Run::default() };
         run.plan.probe = Probe::Spin.into();
         run.plan.policy = Policy::Other.into();
         let lost = |cpu, ppm| CpuRun { cpu: Some(Cpu(cpu)), lost_ppm: Some(ppm), ..CpuRun::default() };

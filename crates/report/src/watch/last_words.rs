@@ -75,7 +75,7 @@ mod tests {
         for row in [
             "late    1.20 ms at worst, control on CPU 1; 5 wake-ups in 2.0 s\n",
             "who     unknown\n",
-            "fair    yes: 100 % of the switches to real-time threads were recorded\n",
+            "fair    yes: 100.0 % of the switches to real-time threads were recorded\n",
             "next    onbeat report w",
         ] {
             assert!(text.contains(row), "{row}: {text}");

@@ -149,7 +149,7 @@ fn no_more_is_recorded_than_there_was() {
     of.coverage = WatchCoverage { recorded: 5845, voluntary: Some(5844), ..WatchCoverage::default() };
     of.coverage_share = of.coverage.share();
     let said = words::coverage(&of);
-    assert!(said.contains("100 % were recorded (5844 of 5844,"), "{said}");
+    assert!(said.contains("100.0 % were recorded (5844 of 5844,"), "{said}");
 }
 
 #[test]
