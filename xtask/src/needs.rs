@@ -1,5 +1,5 @@
-//! The programs that the gate uses beside Rust: Debian's packages by name, and Python's in a folder of their
-//! own. As root on Debian all of it is installed, so that nothing need be left out.
+//! The programs that the gate uses beside Rust: Debian's packages by name, and Python's in a folder
+//! of their own. As root on Debian all of it is installed, so that nothing need be left out.
 
 use std::time::Duration;
 

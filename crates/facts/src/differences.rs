@@ -182,8 +182,8 @@ pub fn differences(a: &[Settings], b: &[Settings]) -> Vec<Difference> {
     found
 }
 
-/// The differences between several runs, in a fixed order: each condition with its value in each run,
-/// `""` where the run does not have it, nothing where that is not known.
+/// The differences between several runs, in a fixed order: each condition with its value in each
+/// run, `""` where the run does not have it, nothing where that is not known.
 pub fn among(all: &[Settings]) -> Vec<(String, Vec<Option<String>>)> {
     let names: BTreeSet<&str> = all.iter().flat_map(|one| one.values.keys().map(String::as_str)).collect();
     let options: BTreeSet<&str> = all.iter().flat_map(|one| one.options().into_keys()).collect();

@@ -29,8 +29,8 @@ pub fn clean(text: &str) -> String {
 }
 
 /// The last check of a text of several lines, whatever went into it: U+FFFD for each character that
-/// [`steers`] but the ends of lines, tabs, and the escape sequences of `styles`, which are the text's
-/// own.
+/// [`steers`] but the ends of lines, tabs, and the escape sequences of `styles`, which are the
+/// text's own.
 pub fn steered_by_none(text: String, styles: &[String]) -> String {
     if !text.chars().any(|c| steers(c) && !"\n\t".contains(c)) {
         return text;

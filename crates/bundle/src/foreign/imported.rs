@@ -49,7 +49,8 @@ pub(super) struct ImportedThread {
 }
 
 impl ImportedThread {
-    /// The contradiction of a largest latency that neither a row nor a sample beyond the rows holds.
+    /// The contradiction of a largest latency that neither a row nor a sample beyond the rows
+    /// holds.
     pub(super) fn largest_fault(&self, unit: Nanos) -> Option<String> {
         let max = self.max.filter(|&max| max > 0 && wrapped(max, unit).is_none())?;
         let last = self.buckets.last().map_or(-1, |bucket| i128::from(bucket.0));

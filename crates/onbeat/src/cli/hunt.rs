@@ -81,8 +81,8 @@ pub struct Args {
     /// Follow another's threads instead of measuring: the real-time threads of a process, by its
     /// number or name, a thread, or all threads of a name. One has to run already; those of a name
     /// that start later are followed as well, with -D also after the last has ended. A wake-up
-    /// counts from its timer or its waker to the switch to the thread, a cycle to the thread's sleep
-    /// for its next one
+    /// counts from its timer or its waker to the switch to the thread, a cycle to the thread's
+    /// sleep for its next one
     #[arg(
         long,
         value_name = "PID|COMM",

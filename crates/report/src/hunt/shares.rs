@@ -87,7 +87,8 @@ mod tests {
         let mut run = Run { recorder: Some(recorder), culprits, ..Run::default() };
         assert_eq!(
             sentence(&run),
-            "Of 1 ms of lateness the culprits caused 920 us (92 %), what is too small to be listed 20 us (2 %), and for \
+            "Of 1 ms of lateness the culprits caused 920 us (92 %), what is too small to be listed 20 us \
+             (2 %), and for \
              the other 60 us (6 %) the kernel shows no event. Of what culprits caused, 90 us are without \
              an event, too: those marked (unexplained)."
         );

@@ -14,8 +14,8 @@ pub static KNOB: Knob = Knob {
     id: "parameter-length",
     title: "length of the command line",
     description: "The kernel keeps so many bytes of its command line and drops the rest: 2048 on \
-                  x86, arm64 and POWER, 1024 on 32-bit Arm (and on riscv64 up to 6.12; 2048 in 7.3), 256 on some \
-                  small ones.",
+                  x86, arm64 and POWER, 1024 on 32-bit Arm (and on riscv64 up to 6.12; 2048 in \
+                  7.3), 256 on some small ones.",
     rationale: "words that do not fit have no effect, and nothing says so: lists of isolated CPUs \
                 mostly stand at the end",
     detection: "The length of the line that the kernel kept, against the limit of its \

@@ -1,5 +1,5 @@
-//! `--json` of every command and mode: it writes its document, or is refused in a line. Commands and
-//! flags are those of the command line itself, so that none is forgotten.
+//! `--json` of every command and mode: it writes its document, or is refused in a line. Commands
+//! and flags are those of the command line itself, so that none is forgotten.
 
 use std::process::{Command, Output};
 

@@ -78,7 +78,8 @@ fn measured_beside(more: &[&str]) -> Option<serde_json::Value> {
     assert_eq!(said.status.code(), Some(6), "interrupted, with all saved");
     let said = String::from_utf8(said.stdout).unwrap();
     measured.status.success().then(|| {
-        let counted = said.split_once(" wake-ups in ").unwrap().0;
+        let answer = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        let counted = answer.split_once(" wake-ups in ").unwrap().0;
         let wakeups: u64 = counted.rsplit(' ').next().unwrap().parse().unwrap();
         assert!(wakeups >= 1400, "{said}");
         let tail = fs::read_dir(&record).unwrap().flatten().map(|entry| entry.path());
