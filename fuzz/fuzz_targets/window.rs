@@ -125,6 +125,7 @@ fn made(bytes: &[u8]) -> Window {
         }
     };
     Window {
+        previous: Default::default(),
         cpu: Cpu(u32::from(at(6) % 3)),
         cycle: (at(7) % 2 == 0).then_some(7),
         expected_ns: Nanos(expected),
