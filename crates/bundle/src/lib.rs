@@ -16,6 +16,7 @@ pub mod foreign_trace;
 mod host_files;
 pub mod manifest;
 pub mod parts;
+mod peak_line;
 pub mod read;
 pub mod record;
 mod recover;

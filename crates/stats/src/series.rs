@@ -215,7 +215,8 @@ impl Collector {
             }
             return;
         }
-        match self.near.iter_mut().find(|there| there.index == block.index) {
+        // Lines of one second come together: the newest is the likeliest.
+        match self.near.iter_mut().rev().find(|there| there.index == block.index) {
             Some(there) => there.join(&block),
             None => self.late.push(block),
         }
