@@ -68,11 +68,12 @@ impl Null {
                 (0..self.units).map(|_| ns(self.run(&mut rng))).collect()
             };
             let (a, b) = (side(), side());
+            let of = |maxima: &[i64]| limit::frozen(|| maxima.iter().copied());
             let limit = match frozen {
-                Frozen::Pilot => limit::frozen(side().concat()),
-                Frozen::Both => limit::frozen(a.iter().chain(&b).flatten().copied()),
+                Frozen::Pilot => of(&side().concat()),
+                Frozen::Both => of(&[a.concat(), b.concat()].concat()),
                 #[cfg(test)]
-                Frozen::Compared => limit::frozen(a.concat()),
+                Frozen::Compared => of(&a.concat()),
             };
             let count = |side: &[Vec<i64>]| -> Vec<Exposure> {
                 let events =

@@ -44,11 +44,8 @@ pub struct CpuRate {
 
 /// The shift function on the usual grid.
 pub fn quantiles(a: &[&Series], b: &[&Series], design: Design) -> Vec<QuantileShift> {
-    let values = |side: &[&Series]| side.iter().map(|series| series.values()).collect::<Vec<_>>();
-    let (a, b) = (values(a), values(b));
-    let of_a: Vec<&[f64]> = a.iter().map(Vec::as_slice).collect();
-    let of_b: Vec<&[f64]> = b.iter().map(Vec::as_slice).collect();
-    let shifts = shift::function(&of_a, &of_b, design, &GRID, 1.0 - ALPHA);
+    let [of_a, of_b] = [a, b].map(|side| side.iter().map(|series| series.values()));
+    let shifts = shift::function(of_a, of_b, design, &GRID, 1.0 - ALPHA);
     let shifts: Vec<_> =
         shifts.into_iter().filter(|shift| !shift.a.is_empty() && !shift.b.is_empty()).collect();
     let adjusted = adjusted_p::holm(&shifts.iter().map(|shift| shift.p).collect::<Vec<_>>());

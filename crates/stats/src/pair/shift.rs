@@ -5,7 +5,7 @@
 //! so that intervals rest on the spread between units. One interval per quantile, not one band for
 //! all: a picture to read, and of its points only the primary one is a verdict.
 
-use super::harrell_davis::{Weights, sorted};
+use super::harrell_davis::Weights;
 use super::inversion::Interval;
 use super::verdict::{Design, difference, of_units};
 
@@ -32,36 +32,47 @@ pub struct Shift {
 /// The shift at each quantile of the grid from the block maxima of each unit, with intervals at
 /// this confidence.
 ///
-/// Units without values are left out, of pairs with their partner.
-pub fn function(a: &[&[f64]], b: &[&[f64]], design: Design, grid: &[f64], confidence: f64) -> Vec<Shift> {
-    let (a, b): (Vec<&[f64]>, Vec<&[f64]>) = match design {
-        Design::Paired => {
-            a.iter().zip(b).filter(|(a, b)| !a.is_empty() && !b.is_empty()).map(|(a, b)| (*a, *b)).unzip()
-        }
-        Design::Unpaired => (a.to_vec(), b.to_vec()),
+/// Units without values are left out, of pairs with their partner. One unit's values are in memory
+/// at a time.
+pub fn function(
+    a: impl Iterator<Item = Vec<f64>>,
+    b: impl Iterator<Item = Vec<f64>>,
+    design: Design,
+    grid: &[f64],
+    confidence: f64,
+) -> Vec<Shift> {
+    let mut weights: Vec<Weights> = grid.iter().map(|&q| Weights::new(0, q)).collect();
+    let mut a: Vec<UnitQuantiles> = a.map(|values| quantiles(values, grid, &mut weights)).collect();
+    let mut b: Vec<UnitQuantiles> = b.map(|values| quantiles(values, grid, &mut weights)).collect();
+    if design == Design::Paired {
+        (a, b) = a.into_iter().zip(b).filter(|(a, b)| a.is_some() && b.is_some()).unzip();
+    }
+    let at = |(place, &q)| {
+        let of = |units: &[UnitQuantiles]| units.iter().flatten().map(|unit| unit[place]).collect::<Vec<_>>();
+        at((of(&a), of(&b)), design, q, confidence)
     };
-    let sort = |units: Vec<&[f64]>| units.into_iter().map(sorted).collect::<Vec<_>>();
-    let (a, b) = (sort(a), sort(b));
-    grid.iter().map(|&q| at(&a, &b, design, q, confidence)).collect()
+    grid.iter().enumerate().map(at).collect()
 }
 
-fn at(a: &[Vec<f64>], b: &[Vec<f64>], design: Design, q: f64, confidence: f64) -> Shift {
-    let (a, b) = (quantiles(a, q), quantiles(b, q));
+/// A unit's quantile at each place of the grid; none where it has no values.
+type UnitQuantiles = Option<Vec<f64>>;
+
+fn at((a, b): (Vec<f64>, Vec<f64>), design: Design, q: f64, confidence: f64) -> Shift {
     let relabelled = of_units(&a, &b, design);
     let (interval, p) = (relabelled.interval(confidence), relabelled.p_two_sided(0.0));
     Shift { q, difference: difference(&a, &b, design), interval, p, a, b }
 }
 
-/// The quantile of each unit; units are mostly of one size, whose weights are found once.
-fn quantiles(units: &[Vec<f64>], q: f64) -> Vec<f64> {
-    let mut weights = Weights::new(0, q);
-    let mut of_unit = |unit: &Vec<f64>| {
-        weights.of_sorted(unit).or_else(|| {
-            weights = Weights::new(unit.len(), q);
-            weights.of_sorted(unit)
+/// The quantiles of a unit; units are mostly of one size, whose weights are found once.
+fn quantiles(mut values: Vec<f64>, grid: &[f64], weights: &mut [Weights]) -> UnitQuantiles {
+    values.sort_unstable_by(f64::total_cmp);
+    let of = |(&q, weights): (&f64, &mut Weights)| {
+        weights.of_sorted(&values).or_else(|| {
+            *weights = Weights::new(values.len(), q);
+            weights.of_sorted(&values)
         })
     };
-    units.iter().filter_map(&mut of_unit).collect()
+    grid.iter().zip(weights).map(of).collect()
 }
 
 #[cfg(test)]
@@ -73,6 +84,11 @@ mod tests {
         (0..n).map(|i| from + stretch * f64::from((i * 37) % n)).collect()
     }
 
+    fn of_slices(a: &[&[f64]], b: &[&[f64]], design: Design, grid: &[f64]) -> Vec<Shift> {
+        let units = |side: &[&[f64]]| side.iter().map(|unit| unit.to_vec()).collect::<Vec<_>>().into_iter();
+        function(units(a), units(b), design, grid, 0.95)
+    }
+
     #[test]
     fn a_stretched_tail_shifts_more_the_farther_out() {
         let a: Vec<Vec<f64>> = (0..6).map(|n| unit(f64::from(n), 1.0, 101)).collect();
@@ -80,7 +96,7 @@ mod tests {
         let (a, b): (Vec<&[f64]>, Vec<&[f64]>) =
             (a.iter().map(Vec::as_slice).collect(), b.iter().map(Vec::as_slice).collect());
         for design in [Design::Paired, Design::Unpaired] {
-            let shifts = function(&a, &b, design, &GRID, 0.95);
+            let shifts = of_slices(&a, &b, design, &GRID);
             assert!(shifts.windows(2).all(|two| two[0].difference < two[1].difference));
             let median = &shifts[2];
             assert!((median.difference - 25.0).abs() < 1e-9 && median.interval.is_some());
@@ -88,19 +104,19 @@ mod tests {
             assert!(median.p < 0.05);
             assert!((median.a[3] - quantile(a[3], 0.5).unwrap()).abs() < 1e-12);
         }
-        assert!(function(&a[..5], &b, Design::Paired, &[0.5], 0.95)[0].interval.is_none());
+        assert!(of_slices(&a[..5], &b, Design::Paired, &[0.5])[0].interval.is_none());
     }
 
     #[test]
     fn units_of_different_length_and_empty_ones_are_taken_as_they_are() {
         let (long, short): (Vec<f64>, Vec<f64>) = (unit(0.0, 1.0, 50), unit(0.0, 1.0, 20));
         let (a, b) = ([&long[..], &[], &short[..]], [&short[..], &long[..], &long[..]]);
-        let paired = &function(&a, &b, Design::Paired, &[0.9], 0.95)[0];
+        let paired = &of_slices(&a, &b, Design::Paired, &[0.9])[0];
         assert_eq!((paired.a.len(), paired.b.len()), (2, 2));
         assert!(paired.difference.abs() < 1e-9);
-        let unpaired = &function(&a, &b, Design::Unpaired, &[0.9], 0.95)[0];
+        let unpaired = &of_slices(&a, &b, Design::Unpaired, &[0.9])[0];
         assert_eq!((unpaired.a.len(), unpaired.b.len()), (2, 3));
-        let nothing = &function(&[], &[], Design::Paired, &[0.9], 0.95)[0];
+        let nothing = &of_slices(&[], &[], Design::Paired, &[0.9])[0];
         assert_eq!((nothing.difference, nothing.interval, nothing.p), (0.0, None, 1.0));
     }
 }
