@@ -57,6 +57,20 @@ pub fn number(pid: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(pid).ok()?)
 }
 
+/// Those of these sessions that have a process which has not ended, each with its processes.
+pub fn live_in(sessions: &BTreeSet<u32>) -> BTreeMap<u32, BTreeSet<u32>> {
+    let mut live: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+    for pid in processes() {
+        let session = stat(pid, 3).and_then(|session| session.parse().ok());
+        if let Some(session) = session.filter(|session| sessions.contains(session))
+            && !has_ended(pid)
+        {
+            live.entry(session).or_default().insert(pid);
+        }
+    }
+    live
+}
+
 /// All below a process.
 fn descendants(of: u32, parents: &BTreeMap<u32, u32>) -> BTreeSet<u32> {
     let mut found = BTreeSet::new();
@@ -82,7 +96,7 @@ pub fn processes() -> impl Iterator<Item = u32> {
 
 /// Whether it is gone, or nobody has waited for it yet. One whose first thread alone has ended goes
 /// on: it has further threads (field 20).
-fn has_ended(pid: u32) -> bool {
+pub fn has_ended(pid: u32) -> bool {
     let threads = || stat(pid, 17).and_then(|threads| threads.parse::<u64>().ok());
     stat(pid, 0).is_none_or(|state| "ZXx".contains(&state) && threads().is_none_or(|threads| threads < 2))
 }

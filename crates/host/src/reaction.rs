@@ -3,6 +3,7 @@
 
 #![allow(unsafe_code)]
 
+use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -10,11 +11,9 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 pub use rustix::process::Signal;
-use rustix::process::{
-    Pid, kill_process, kill_process_group, set_parent_process_death_signal, test_kill_process,
-};
+use rustix::process::{Pid, kill_process, set_parent_process_death_signal, setsid, test_kill_process};
 
-use crate::children::number;
+use crate::children::{live_in, number};
 use crate::clock;
 use model::units::Nanos;
 
@@ -23,19 +22,21 @@ const PATIENCE: Nanos = Nanos(2_000_000_000);
 /// The same after it was asked to end.
 const LAST: Nanos = Nanos(500_000_000);
 /// Between two looks whether it has ended.
-const PERIOD: Nanos = Nanos(5_000_000);
+const PERIOD: Nanos = Nanos(20_000_000);
 
 /// The tracer of the whole machine, not an instance of ours.
 const TRACERS: [&str; 2] = ["/sys/kernel/tracing/tracing_on", "/sys/kernel/debug/tracing/tracing_on"];
 
-/// Programs that were started and have not been waited for.
+/// Programs that were started, each in a session of its own, and not waited for while anything of
+/// that session is left: until then no other process can have its number.
 #[derive(Debug, Default)]
 pub struct StartedPrograms(Vec<Child>);
 
 impl StartedPrograms {
     /// Starts a program with its arguments and, besides the own environment, these variables. It
     /// runs beside us, with no signal blocked, and its output goes where ours goes; it ends with
-    /// this value, and with the thread that calls this.
+    /// this value, and with the thread that calls this. So does what it leaves behind, unless that
+    /// makes a session of its own.
     ///
     /// # Errors
     /// It cannot be started.
@@ -45,14 +46,15 @@ impl StartedPrograms {
             return Err(io::Error::from(io::ErrorKind::InvalidInput));
         };
         let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::null()).process_group(0);
+        command.args(arguments).stdin(Stdio::null());
         command.envs(variables.iter().map(|(name, value)| (name, value)));
-        // SAFETY: between fork and exec it makes three system calls, and allocates nothing.
+        // SAFETY: between fork and exec it makes four system calls, and allocates nothing.
         unsafe {
             command.pre_exec(|| {
                 // What is blocked or ignored stays so in an executed program (execve(2)).
                 crate::rt::clear_signal_mask();
                 libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
+                setsid()?;
                 Ok(set_parent_process_death_signal(Some(Signal::TERM))?)
             });
         }
@@ -60,41 +62,47 @@ impl StartedPrograms {
         Ok(())
     }
 
-    /// Collects those that have ended.
-    pub fn reap(&mut self) {
-        self.0.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+    /// Collects those that have ended and left nothing behind; the processes of the others.
+    fn reap(&mut self) -> BTreeSet<u32> {
+        if self.0.is_empty() {
+            return BTreeSet::new();
+        }
+        let live = live_in(&self.0.iter().map(Child::id).collect());
+        let is_left =
+            |child: &mut Child| live.contains_key(&child.id()) || matches!(child.try_wait(), Ok(None));
+        self.0.retain_mut(is_left);
+        live.values().flatten().copied().chain(self.0.iter().map(Child::id)).collect()
     }
 
-    /// True if all have ended before the time is over.
-    fn ended_within(&mut self, patience: Nanos) -> bool {
+    /// The processes that have not ended when the time is over.
+    fn left_after(&mut self, patience: Nanos) -> BTreeSet<u32> {
         let until = clock::monotonic() + patience;
         loop {
-            self.reap();
-            if self.0.is_empty() || clock::monotonic() >= until {
-                return self.0.is_empty();
+            let left = self.reap();
+            if left.is_empty() || clock::monotonic() >= until {
+                return left;
             }
             clock::sleep_for(PERIOD);
         }
     }
+}
 
-    /// Signals those that go on, with what they have started.
-    fn signal(&self, signal: Signal) {
-        for group in self.0.iter().filter_map(|child| number(child.id())) {
-            let _ = kill_process_group(group, signal);
-        }
+/// Signals processes; one may have ended meanwhile.
+fn signal_all(processes: &BTreeSet<u32>, signal: Signal) {
+    for process in processes.iter().filter_map(|pid| number(*pid)) {
+        let _ = kill_process(process, signal);
     }
 }
 
 impl Drop for StartedPrograms {
     /// Ends those that go on: with a moment for what is nearly done, then as a user would.
     fn drop(&mut self) {
-        if !self.ended_within(PATIENCE) {
-            self.signal(Signal::TERM);
+        signal_all(&self.left_after(PATIENCE), Signal::TERM);
+        // What is forked while the others are killed is found by the next look.
+        for _ in 0..2 {
+            signal_all(&self.left_after(LAST), Signal::KILL);
         }
-        if !self.ended_within(LAST) {
-            self.signal(Signal::KILL);
-            self.0.iter_mut().for_each(|child| drop(child.wait()));
-        }
+        self.left_after(LAST);
     }
 }
 
@@ -154,6 +162,7 @@ pub fn stop_tracer() -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::children::has_ended;
 
     #[test]
     fn a_program_has_its_words_and_its_variables_and_is_collected() {
@@ -167,8 +176,8 @@ mod tests {
             std::thread::yield_now();
         }
         assert_eq!(std::fs::read_to_string(&told).unwrap(), "a b; c 7 us");
-        while !programs.0.is_empty() {
-            programs.reap();
+        while !programs.reap().is_empty() {
+            std::thread::yield_now();
         }
         assert!(programs.start(&["no-such-program".to_owned()], &[]).is_err());
         assert!(programs.start(&[], &[]).is_err());
@@ -204,6 +213,28 @@ mod tests {
         })
         .join()
         .unwrap();
+    }
+
+    #[test]
+    fn processes_that_a_program_leaves_behind_end_with_its_starter() {
+        let folder = tempfile::tempdir().unwrap();
+        let pids = folder.path().join("pids");
+        // The second is in a process group of its own, and the third takes no notice of TERM.
+        let script = format!(
+            "sleep 1000 & a=$!; set -m; sleep 1000 & b=$!; (trap '' TERM; sleep 1000) & \
+             echo $a $b $! >{0}.tmp; mv {0}.tmp {0}",
+            pids.display()
+        );
+        let mut programs = StartedPrograms::default();
+        programs.start(&["sh", "-c", &script].map(str::to_owned), &[]).unwrap();
+        while !pids.exists() {
+            std::thread::yield_now();
+        }
+        let left = std::fs::read_to_string(&pids).unwrap();
+        let left: Vec<i32> = left.split_whitespace().map(|pid| pid.parse().unwrap()).collect();
+        assert!(left.len() == 3 && left.iter().all(|pid| may_signal(*pid).is_ok()), "{left:?}");
+        drop(programs);
+        assert!(left.iter().all(|pid| has_ended(*pid as u32)), "{left:?}");
     }
 
     #[test]

@@ -161,7 +161,6 @@ impl Alarms {
     /// Takes a late wake-up at this time; the lines to print: that it was late, and what could not
     /// be done.
     pub fn take(&mut self, late: &AlarmCause, now: Nanos) -> Vec<String> {
-        self.programs.reap();
         if !self.is_due(late.latency) {
             return Vec::new();
         }
