@@ -128,6 +128,9 @@ impl<'a> Gathered<'a> {
         let Some((&(first, _), &(last, beyond))) = buckets.first().zip(buckets.last()) else {
             return Ok(thread);
         };
+        if self.header.is_empty() && self.counted.is_none() {
+            return Err("the histogram ends without its statistics: give the whole output".into());
+        }
         if cycles != Some(held) {
             let counted = cycles.unwrap_or_default();
             return Err(ImportError(format!(

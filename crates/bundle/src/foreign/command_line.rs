@@ -75,6 +75,11 @@ fn options_of(line: &str) -> Option<Given<'_>> {
     words.next().is_some_and(is_cyclictest).then(|| gather(words))
 }
 
+/// True for a command line of cyclictest itself.
+pub(super) fn is_cyclictests(line: &str) -> bool {
+    options_of(line).is_some()
+}
+
 fn is_cyclictest(path: &str) -> bool {
     path.rsplit('/').next().is_some_and(|name| matches!(name, "cyclictest" | "cyclictest.sh"))
 }

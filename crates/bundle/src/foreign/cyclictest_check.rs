@@ -2,7 +2,7 @@
 
 use super::cyclictest_find::within_prompt;
 use super::cyclictest_gather::{Gathered, Numbers};
-use super::cyclictest_line::{self as line, Line};
+use super::cyclictest_line::{self as line, Line, Summary};
 use super::error::ImportError;
 use super::quoted;
 use super::source::TextLine;
@@ -19,8 +19,20 @@ impl Gathered {
         if is_asked || self.last_bucket.is_none() {
             return Ok(());
         }
-        let footer = self.max.is_some() || !self.summaries.is_empty();
+        // Before the footer a display's lines alone vouch for the rows: for all of them, or for none.
+        let vouches = |(thread, summary): (&usize, &Summary)| {
+            let rows =
+                self.columns.get(*thread).map_or(0, |rows| rows.iter().map(|row| u128::from(row.1)).sum());
+            rows == u128::from(summary.cycles)
+        };
+        let footer = self.max.is_some() || !self.summaries.is_empty() && self.summaries.iter().all(vouches);
         match (footer, unknown) {
+            (true, _) if self.max.is_some() && (self.min.is_none() || self.avg.is_none()) => {
+                Err(ImportError(format!(
+                    "line {end}: the footer lacks '# Min Latencies:' or '# Avg Latencies:': give the whole output, \
+                     or --as cyclictest-text"
+                )))
+            }
             (false, _) => Err(ImportError(format!(
                 "line {end}: the histogram ends without '# Max Latencies:': give the whole output, or \
                  --as cyclictest-text for its rows alone"
@@ -132,6 +144,41 @@ mod tests {
         let json = fixture("smp-H60.json");
         let error = refusal(&json.replacen("\"cycles\": 1500", "\"cycles\": 1487", 1));
         assert!(error.contains("thread 0: the maximum, 1535, is beyond the rows"), "{error}");
+    }
+
+    #[test]
+    fn rows_that_were_lost_are_seen() {
+        let since = include_str!("../../../../tests/fixtures/foreign/cyclictest/2.10-hist.txt");
+        let rows: Vec<&str> = since.lines().filter(|line| line.starts_with("0000")).collect();
+        assert_eq!(refusal(since), "read");
+        let without = |row: &str| since.replacen(&format!("{row}\n"), "", 1);
+        let error = refusal(&without(rows[0]));
+        assert!(error.contains("is below the rows"), "{error}");
+        let fullest = rows.iter().max_by_key(|row| row.split(['\t', ' ']).nth(1)).unwrap();
+        let error = refusal(&without(fullest));
+        assert!(error.contains("was beyond the end, and the rows hold"), "{error}");
+        let whole = "# Histogram\n000010 000001\n000020 000008\n000050 000001\n# Min Latencies: 00010\n\
+                     # Avg Latencies: 00022\n# Max Latencies: 00050\n# Histogram Overflows: 00000\n";
+        assert_eq!(refusal(whole), "read");
+        let error = refusal(&whole.replace("000020 000008\n", ""));
+        assert!(error.contains("the mean, 22, is not that of the rows"), "{error}");
+        let json = include_str!("../../../../tests/fixtures/foreign/cyclictest/2.10-hist.json");
+        let first = json.lines().skip_while(|line| !line.contains("\"histogram\"")).nth(1).unwrap();
+        let error = refusal(&json.replacen(&format!("{first}\n"), "", 1));
+        assert!(error.contains("thread 0: "), "{error}");
+    }
+
+    #[test]
+    fn a_histogram_without_its_footer_is_refused() {
+        let display =
+            "T: 0 (10343) P:80 I:1000 C:    3 Min:     16 Act:   18 Avg:   17 Max:      18\n# Histogram\n";
+        let rows = "000016 000001\n000017 000001\n000018 000001\n";
+        assert_eq!(refusal(&format!("{display}{rows}")), "read");
+        let error = refusal(&format!("{display}{}", rows.split_at(14).0));
+        assert!(error.contains("ends without '# Max Latencies:'"), "{error}");
+        let text = fixture("smp-H60.txt").replace("# Avg Latencies: 00027 00037\n", "");
+        let error = refusal(&text);
+        assert!(error.contains("the footer lacks"), "{error}");
     }
 
     #[test]

@@ -72,6 +72,9 @@ pub(super) fn read(
 const TAKEN_AS_US: &str =
     "latencies were taken as microseconds: cyclictest's text does not say, -N takes them as ns";
 
+/// The remark on samples of `--oscope`.
+const REDUCED: &str = "each sample is the largest of several (--oscope): of the others nothing is known";
+
 impl Gathered {
     /// The run, and records of seconds where there are samples.
     fn imported(
@@ -93,9 +96,12 @@ impl Gathered {
             thread.cpu = self.cpus.get(&index).copied().or(listed);
             thread.interval = thread.interval.or_else(|| interval_of(&run, index));
         }
-        let mut blocks = Vec::new();
+        let (mut blocks, mut remarks) = (Vec::new(), Vec::new());
         if self.last_bucket.is_none() && !self.samples.is_empty() {
-            blocks = samples::fill(&mut threads, &self.samples, unit);
+            blocks = samples::fill(&mut threads, &self.samples, unit)?;
+            if self.samples.values().any(|samples| samples::is_reduced(samples)) {
+                remarks.push(REDUCED.into());
+            }
         }
         // A file that begins at a later thread says nothing of those before.
         let first = self.summaries.keys().next().copied().unwrap_or(0);
@@ -109,8 +115,17 @@ impl Gathered {
                 thread.largest_fault(unit).map_or(Ok(()), |fault| Err(named(fault)))?;
             }
         }
-        fill(&mut run, threads.into_iter().map(|thread| thread.of_cyclictest(unit)).collect(), unit)?;
-        Ok(Imported { run, blocks, remarks: Vec::new() })
+        let threads: Vec<_> = threads.into_iter().map(|thread| thread.of_cyclictest(unit)).collect();
+        // `# Total:` is another witness of the rows; those who write it may round means.
+        if self.total.is_none() {
+            let line = self.min.as_ref().map_or(0, |min| min.0);
+            for (index, thread) in threads.iter().enumerate() {
+                let named = |what| ImportError(format!("line {line}: thread {index}: {what}"));
+                thread.rows_fault(unit).map_or(Ok(()), |fault| Err(named(fault)))?;
+            }
+        }
+        fill(&mut run, threads, unit)?;
+        Ok(Imported { run, blocks, remarks })
     }
 
     /// How many threads there are, and whether the rows end with a sum.

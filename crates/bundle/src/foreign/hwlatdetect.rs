@@ -31,6 +31,9 @@ pub(super) const FORMAT: ForeignFormat = ForeignFormat {
 
 const HEADING: &str = "hwlatdetect:  test duration ";
 
+/// The label of the number of windows that follow.
+const RECORDED: &str = "Samples recorded:";
+
 /// A window that had gaps.
 struct Window {
     /// Wall time.
@@ -55,26 +58,32 @@ fn find(source: &SourceText) -> Vec<ResultSpan> {
         return Vec::new();
     }
     let mut ranges: Vec<Range<usize>> = Vec::new();
-    // The block that is open, and whether its number of samples has come.
-    let mut open: Option<(usize, bool)> = None;
+    // The windows that are still to come of the block that is open, once their number is stated.
+    let mut open: Option<Option<u64>> = None;
     for (index, line) in source.lines().enumerate() {
         let text = line.text.trim();
         if text.starts_with(HEADING) {
-            open = Some((index, false));
+            open = Some(None);
             ranges.push(index..index + 1);
             continue;
         }
         let is_result = is_window(text) || is_footer(text);
         match open.as_mut() {
             // Before it, debugging lines may be among the others.
-            Some((_, counted)) if !*counted => {
-                *counted = text.starts_with("Samples recorded:");
-                if is_result || *counted || text.starts_with("Max Latency:") || text == "test finished" {
+            Some(left @ None) => {
+                *left = text.strip_prefix(RECORDED).map(|count| count.trim().parse().unwrap_or(0));
+                if is_result || left.is_some() || text.starts_with("Max Latency:") || text == "test finished"
+                {
                     extend(&mut ranges, index);
                 }
             }
-            Some(_) if is_result => extend(&mut ranges, index),
-            Some(_) => open = None,
+            Some(Some(left)) if is_result => {
+                *left = left.saturating_sub(u64::from(is_window(text)));
+                extend(&mut ranges, index);
+            }
+            // Another program's line between the windows.
+            Some(Some(1..)) => {}
+            Some(Some(0)) => open = None,
             None if !is_window(text) => {}
             // A report is lines of windows that follow each other.
             None if ranges.last().is_some_and(|range| range.end == index) => extend(&mut ranges, index),

@@ -62,6 +62,46 @@ impl ImportedThread {
         ))
     }
 
+    /// The contradiction of rows that lack samples: the least latency, the largest beside samples
+    /// beyond the end, and the mean are stated, and the rows make others of them.
+    ///
+    /// A row of cyclictest holds one value, so that the mean of a whole histogram is exact.
+    pub(super) fn rows_fault(&self, unit: Nanos) -> Option<String> {
+        let (first, last) = self.buckets.first().zip(self.buckets.last())?;
+        let (min, max) = self.min.zip(self.max).filter(|_| self.early.is_none())?;
+        let fault = |what: String| Some(format!("{what}: give the output as it was"));
+        if (0..i128::from(first.0)).contains(&min) {
+            return fault(format!("the minimum, {min}, is below the rows"));
+        }
+        let end = i128::from(self.end.unwrap_or(0).max(last.0.saturating_add(1)));
+        if self.overflows > 0 && max < end {
+            let beyond = self.overflows;
+            return fault(format!("{beyond} more than the rows hold, and the maximum, {max}, is in a row"));
+        }
+        let held = |(sum, count): (i128, i128), bucket: &(u64, u64)| {
+            let more = i128::from(bucket.0).checked_mul(bucket.1.into())?.checked_add(sum)?;
+            Some((more, count + i128::from(bucket.1)))
+        };
+        let (sum, count) = self.buckets.iter().try_fold((0, 0), held)?;
+        let beyond = i128::from(self.overflows);
+        let least = sum.checked_add(beyond.checked_mul(end)?)?.checked_mul(unit.0.into())?;
+        let most = sum.checked_add(beyond.checked_mul(max)?)?.checked_mul(unit.0.into())?;
+        let (mean, count) = (i128::from(self.mean_ns?.0), count + beyond);
+        if let Some(&number) = self.overflow_cycles.iter().find(|&&number| i128::from(number) >= count) {
+            return fault(format!("wake-up {number} was beyond the end, and the rows hold {count} in all"));
+        }
+        // Printed with two decimals, or without any.
+        let rounding = i128::from((unit.0 / 100).max(1));
+        let step = if mean % i128::from(unit.0) == 0 { i128::from(unit.0) } else { rounding };
+        let is_possible =
+            (mean + step).checked_mul(count)? >= least && (mean - rounding).checked_mul(count)? <= most;
+        if is_possible {
+            None
+        } else {
+            fault(format!("the mean, {}, is not that of the rows", mean / i128::from(unit.0)))
+        }
+    }
+
     /// The same with the extremes that cyclictest's unsigned arithmetic hides.
     pub(super) fn of_cyclictest(mut self, unit: Nanos) -> ImportedThread {
         self.early_max = self.max.and_then(|max| wrapped(max, unit));

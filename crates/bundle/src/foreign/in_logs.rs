@@ -95,3 +95,28 @@ fn samples_that_are_all_beyond_the_rows_are_known() {
     assert_eq!(of(&run.cpus[0]), (Some(1500), Some(1500), from(300)));
     assert_eq!(of(&run.cpus[1]), (Some(1501), Some(1501), from(310)));
 }
+
+#[test]
+fn lines_that_a_log_lost_or_damaged_are_seen() {
+    let refusal = |text: &str| all(text).map(|_| "read".to_owned()).unwrap_or_else(|error| error.0);
+    let oslat = foreign!("oslat/2.10-two.txt");
+    let row = oslat.lines().find(|line| line.trim_start().starts_with("005 (us)")).unwrap();
+    let lost = oslat.replace(&format!("{row}\n"), "").replace("008 (us):\t 1 1", "008 (us):\t 0 0");
+    let error = refusal(&lost);
+    assert!(error.contains("rows before that of 6 us are missing"), "{error}");
+    let xenomai = foreign!("xenomai/histogram-user.txt");
+    let error = refusal(xenomai.split("HSS|").next().unwrap());
+    assert!(error.contains("ends without its statistics"), "{error}");
+    let jitter = foreign!("jitterdebugger/0.3.1-interval.txt");
+    let error = refusal(&jitter.replace("1319", "13\n19"));
+    assert!(error.contains("a terminal wrapped it"), "{error}");
+    let error = refusal(&jitter.replace("C:      7959", "C:         0"));
+    assert!(error.contains("expected T: thread (id) A:"), "{error}");
+    // Between the windows of hwlatdetect another program may print; a damaged one is not left out.
+    let windows = foreign!("hwlatdetect/2.10-samples.txt");
+    let last = windows.lines().rfind(|line| line.starts_with("ts: ")).unwrap();
+    let between = windows.replace(last, &format!("random: crng init done\n{last}"));
+    assert_eq!(import_one(&between).cpus, import_one(windows).cpus);
+    let error = refusal(&windows.replace(last, &last[..20]));
+    assert!(error.contains("Samples recorded says 7"), "{error}");
+}

@@ -55,7 +55,7 @@ fn row_of(rest: &str) -> Option<Row<'_>> {
     let (tid, rest) = rest.split_once(')')?;
     let after = |label: &str| rest.split_once(label)?.1.split_ascii_whitespace().next();
     let cpu = after("A:")?.parse().ok().filter(|&cpu| cpu < CPU_LIMIT)?;
-    Some(Row {
+    let row = Row {
         thread: thread.trim().parse().ok().filter(|&n: &usize| n < THREAD_LIMIT)?,
         tid: tid.trim().parse().ok()?,
         cpu: Cpu(cpu),
@@ -63,7 +63,9 @@ fn row_of(rest: &str) -> Option<Row<'_>> {
         min: after("Min:")?.parse().ok()?,
         avg: after("Avg:")?,
         max: after("Max:")?.parse().ok()?,
-    })
+    };
+    // Without a sample the largest is where it began.
+    (row.cycles > 0 || row.max == 0).then_some(row)
 }
 
 /// Runs of such lines; one ends where a thread's count falls or its id changes.

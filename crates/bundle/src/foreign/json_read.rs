@@ -163,7 +163,16 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Run, ImportError> {
             return Err(format!("thread {number}: {fault}").into());
         }
     }
-    fill(&mut run, threads.into_iter().map(|thread| thread.of_cyclictest(unit)).collect(), unit)?;
+    let threads: Vec<_> = threads.into_iter().map(|thread| thread.of_cyclictest(unit)).collect();
+    // Rows of onbeat's hold fractions of their value.
+    if command_line::is_cyclictests(&file.command_line) {
+        for (number, thread) in threads.iter().enumerate() {
+            if let Some(fault) = thread.rows_fault(unit) {
+                return Err(format!("thread {number}: {fault}").into());
+            }
+        }
+    }
+    fill(&mut run, threads, unit)?;
     Ok(run)
 }
 

@@ -178,6 +178,11 @@ struct Recognised<'a> {
 impl Recognised<'_> {
     fn read(&self, options: &ImportOptions) -> Result<Imported, ImportError> {
         let Recognised { source, format, finding } = self;
+        if let Some(line) = source.wrapped_within(&finding.lines) {
+            return Err(ImportError(format!(
+                "line {line}: a terminal wrapped it within its last number: give the output as it was printed"
+            )));
+        }
         let mut one = match format.reader {
             Reader::Run(read) => read(source, finding, options)?,
             Reader::Refused(instead) => {

@@ -95,6 +95,8 @@ struct Read {
     /// Labels of all rows, and whether rows were omitted before each.
     labels: Vec<(u64, bool)>,
     omitted: bool,
+    /// A row holds nothing: none was left out for that (-z).
+    has_empty: bool,
     is_fine: bool,
     /// The last row says that it holds what is beyond it.
     has_end: bool,
@@ -173,7 +175,8 @@ impl Read {
         }
         self.has_end = is_end;
         self.labels.push((ns, std::mem::take(&mut self.omitted)));
-        let counts = self.numbers(values, "", |word| word.parse().ok())?;
+        let counts: Vec<u64> = self.numbers(values, "", |word| word.parse().ok())?;
+        self.has_empty |= !is_end && counts.iter().all(|&count| count == 0);
         for (core, count) in self.cores.iter_mut().zip(counts) {
             core.rows.extend((count > 0).then_some((ns, count)));
         }
@@ -192,6 +195,13 @@ impl Read {
         let list: Option<Vec<N>> = bare.split_ascii_whitespace().map(parse).collect();
         let fits = |list: &Vec<N>| behind.eq_ignore_ascii_case(unit) && list.len() == self.cores.len();
         list.filter(fits).ok_or_else(expected)
+    }
+
+    /// The first row before which others are missing.
+    fn gap(&self) -> Option<u64> {
+        let width = self.width();
+        let mut pairs = self.labels.windows(2).filter(|pair| !pair[1].1 && self.has_empty);
+        pairs.find(|pair| pair[1].0 - pair[0].0 != width).map(|pair| pair[1].0)
     }
 
     /// The width of a row: two rows without others omitted between them differ by it.
@@ -234,6 +244,9 @@ pub(super) fn read(
     let refuse = |what: &str| Err(ImportError(format!("line {last}: {what}")));
     if read.footers != 7 {
         return refuse("oslat's table ends without 'Duration:': give the whole output");
+    }
+    if let Some(gap) = read.gap() {
+        return refuse(&format!("rows before that of {} us are missing: give the whole output", gap / 1000));
     }
     let width = read.width();
     let end = read.labels.last().map_or(0, |label| label.0);

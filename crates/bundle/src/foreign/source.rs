@@ -115,6 +115,18 @@ impl SourceText {
         self.is_open && self.log.spans.get(index).is_some_and(|span| Some(span.1) == last())
     }
 
+    /// Number of the first `T:` line among these whose last number goes on in the next line: none of
+    /// the tools prints a line of digits alone behind one.
+    pub(super) fn wrapped_within(&self, range: &std::ops::Range<usize>) -> Option<usize> {
+        let goes_on = |index: &usize| {
+            let next = self.line(index + 1).map_or("", |line| line.text);
+            !next.is_empty() && next.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        let is_line = |index: &usize| self.line(*index).is_some_and(|line| line.text.starts_with("T:"));
+        let index = range.clone().filter(is_line).find(goes_on)?;
+        self.line(index).map(|line| line.number)
+    }
+
     /// Number of lines of the kernel's log between the first and the last of these indices.
     pub fn kernel_lines_within(&self, range: &std::ops::Range<usize>) -> usize {
         let spans = &self.log.spans;
