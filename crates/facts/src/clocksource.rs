@@ -37,6 +37,9 @@ pub fn quality(name: &str) -> Quality {
         "hpet" | "acpi_pm" | "pit" | "hyperv_clocksource_msr" | "arch_mem_counter" | "scx200_hrt" => {
             Quality::Slow
         }
+        // Timers of Arm chips that no vDSO reads (drivers/clocksource, `clocksource_mmio_init()`).
+        "mxc_timer1" | "mxc_timer2" | "imx-tpm" | "timer1" | "timer2" | "timer_us" | "orion_clocksource"
+        | "fsl-ftm" | "32k_counter" => Quality::Slow,
         "jiffies" | "refined-jiffies" => Quality::Coarse,
         // "xen" is read in user mode only if the host's counter is stable.
         _ => Quality::Unknown,
@@ -53,6 +56,8 @@ mod tests {
             ("tsc", Quality::Fast),
             ("arch_sys_counter", Quality::Fast),
             ("hpet", Quality::Slow),
+            ("mxc_timer1", Quality::Slow),
+            ("32k_counter", Quality::Slow),
             ("refined-jiffies", Quality::Coarse),
             ("xen", Quality::Unknown),
             ("", Quality::Unknown),

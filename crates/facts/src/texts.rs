@@ -48,6 +48,13 @@ impl Texts {
         }
     }
 
+    /// True if another text of the same folder was there.
+    pub fn has_neighbour(&self, path: &str) -> bool {
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let texts = self.found.values().filter_map(Fact::known).flatten();
+        texts.filter_map(|text| text.path.rsplit_once('/')).any(|(other, _)| other == folder)
+    }
+
     /// The text of a pattern without `#` and `*`.
     pub fn one(&self, path: &str) -> Fact<&str> {
         self.all(path).then(|texts| match texts.first().map(|text| &text.content) {

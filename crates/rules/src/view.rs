@@ -148,6 +148,9 @@ impl<'a> MachineView<'a> {
     pub fn number_with_option(&self, path: &str, option: &str, without: &str) -> Result<i64, Judgement> {
         match self.number_if_present(path)? {
             Some(number) => Ok(number),
+            None if self.shows_by_absence() && self.survey.texts.has_neighbour(path) => {
+                Err(Judgement::not_applicable(without))
+            }
             None if self.kconfig()?.is_yes(option) => Err(unknown_absent(path)),
             None => Err(Judgement::not_applicable(without)),
         }

@@ -10,9 +10,9 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     title: "a TLB flush asked for by another CPU",
     signature: "An interrupt from another CPU, in which a function that flushes the TLB runs; \
                 with its sender where that is recorded.",
-    detection: "By the function's exact name, those of x86 from 4.15 on and of 32-bit Arm. Arm64 \
-                flushes by an instruction that interrupts nobody, and AMD's newest processors may \
-                too. Whether user space or the kernel itself gave memory up is told by the name: \
+    detection: "By the function's exact name, those of x86 from 4.15 on, of RISC-V and of 32-bit \
+                Arm. Arm64 flushes by an instruction that interrupts nobody, and AMD's newest \
+                processors may too. Whether user space or the kernel itself gave memory up is told by the name: \
                 flush_tlb_func is for a process's memory, the others are for the kernel's.",
     remedy: "see what the sender does: unmapping or protecting memory in a process whose threads \
              run on this CPU (split the process, map once and keep it), or in the kernel: loading \
@@ -39,6 +39,10 @@ pub static CULPRIT: CulpritRule = CulpritRule {
 
 /// What other CPUs are asked to run.
 const FUNCTIONS: &[&str] = &[
+    "__cpa_flush_all",
+    "__cpa_flush_tlb",
+    "__ipi_flush_tlb_all",
+    "__ipi_flush_tlb_range_asid",
     "do_flush_tlb_all",
     "do_kernel_range_flush",
     "flush_tlb_func",

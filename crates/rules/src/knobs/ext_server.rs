@@ -31,8 +31,8 @@ pub static KNOB: Knob = Knob {
                 real-time tasks of a CPU leave the others some time.",
     side_effects: "With 0 the tasks of a BPF scheduler can starve on a CPU beside a real-time \
                    task that never sleeps; the kernel then throws the BPF scheduler out as \
-                   stalled. Lowering is admitted like that of the fair server, for which 6.12 was \
-                   seen to refuse it with EBUSY unless sched_rt_runtime_us is -1.",
+                   stalled. Lowering is admitted like that of the fair server: 7.2 and 7.3 take it \
+                   at once.",
     wanted: "0 on CPUs with real-time tasks that hardly sleep, or no BPF scheduler",
     fix: Remedy::default,
     severity: Severity::High,

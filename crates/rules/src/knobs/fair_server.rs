@@ -26,12 +26,12 @@ pub static KNOB: Knob = Knob {
                 cores that are slow or clocked low the first kernels that have it let it run many \
                 times as long (corrected in July 2025). It costs nothing as long as the real-time \
                 tasks of a CPU leave the ordinary ones some time.",
-    side_effects: "The kernel warns when it is written on a CPU that is isolated already (seen on \
-                   6.12): it is set before the CPU is isolated. With 0 ordinary tasks and kernel \
-                   threads of a CPU can starve for good beside a real-time task that never sleeps, \
-                   and with them whoever waits for them. Set sched_rt_runtime_us to -1 first, for \
-                   lowering can be refused with EBUSY otherwise (seen on 6.12), and undo in reverse \
-                   order.",
+    side_effects: "With 0 ordinary tasks and kernel threads of a CPU can starve for good beside a \
+                   real-time task that never sleeps, and with them whoever waits for them. 6.12 \
+                   warns when it is written on a CPU that is isolated already, so that it is set \
+                   before the CPU is isolated, and can refuse a smaller runtime with EBUSY unless \
+                   sched_rt_runtime_us is -1, so that this comes first, and is undone last. From \
+                   7.2 on neither holds.",
     wanted: "0 on CPUs with real-time tasks that hardly sleep",
     fix: Remedy::default,
     severity: Severity::High,
@@ -65,10 +65,16 @@ pub static KNOB: Knob = Knob {
 const DIR: &str = "/sys/kernel/debug/sched/fair_server";
 pub const RUNTIME: &str = "/sys/kernel/debug/sched/fair_server/cpu#/runtime";
 
-/// With real-time throttling off: before that the kernel refuses a smaller runtime with EBUSY
+/// True of kernels that take any runtime on any CPU: seen on 7.2 and 7.3.
+fn takes_all(machine: &MachineView) -> bool {
+    machine.series().is_ok_and(|series| series >= (7, 2))
+}
+
+/// With real-time throttling off: before that 6.12 refuses a smaller runtime with EBUSY
 /// (`dl_server_apply_params()`).
 pub fn unthrottled(machine: &MachineView) -> Remedy {
     match machine.facts().rt_runtime_us {
+        _ if takes_all(machine) => Remedy::default(),
         Fact::Known(-1) => Remedy::default(),
         _ => Change::write("/proc/sys/kernel/sched_rt_runtime_us", -1).into(),
     }
@@ -111,9 +117,12 @@ fn judge(machine: &MachineView) -> Judged {
     Ok(Judgement::fail(value).severity(severity).fix(switched_off(machine, &on)))
 }
 
-/// The kernel warns when the server of an isolated CPU is written to (`task_non_contending()` of
-/// kernel/sched/deadline.c, seen on 6.12): these CPUs are given back first.
+/// 6.12 warns when the server of an isolated CPU is written to (`task_non_contending()` of
+/// kernel/sched/deadline.c): these CPUs are given back first.
 fn switched_off(machine: &MachineView, on: &CpuSet) -> Remedy {
+    if takes_all(machine) {
+        return Change::each_cpu(RUNTIME, on, 0).into();
+    }
     let at_boot = machine.facts().isolated.known().cloned().unwrap_or_default().and(on);
     let grouped = isolated_by_cgroup(machine.survey).and(on);
     if !at_boot.is_empty() {
@@ -156,6 +165,16 @@ mod tests {
         // Another CPU's isolation changes nothing here.
         let other = fix_of("/sys/devices/system/cpu/isolated: 3");
         assert!(other.contains("fair_server/cpuN/runtime"), "{other}");
+    }
+
+    #[test]
+    fn later_kernels_take_it_on_isolated_cpus() {
+        let mut machine = Machine::base();
+        machine.edit(KNOB.examples.fires);
+        machine.edit("/sys/devices/system/cpu/isolated: 2\n/proc/sys/kernel/osrelease: 7.3.4-rt-amd64");
+        let fix = machine.finding(&KNOB).fix;
+        assert!(fix.starts_with("for CPU 2, echo 0 >"), "{fix}");
+        assert!(!fix.contains("sched_rt_runtime_us"), "{fix}");
     }
 
     #[test]

@@ -14,9 +14,10 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "idle-poll",
     title: "polling when idle",
-    description: "With idle=poll (x86) or nohlt (others) no CPU ever sleeps: the idle loop spins. \
-                  Nothing has to wake up, but all CPUs run hot all the time, those that keep \
-                  house as well.",
+    description: "With idle=poll (x86), nohlt (others), or idle=nop and idle=yield (arm64, 7.3) no \
+                  CPU ever sleeps: the idle loop spins. Nothing has to wake up, but all CPUs run \
+                  hot all the time, those that keep house as well. idle=wfi is arm64's default, \
+                  and no polling.",
     rationale: "CPUs that never rest lose their turbo and may be throttled by heat; hardware \
                 threads of one core slow each other down, and a guest takes its host's CPU for \
                 nothing",
@@ -42,6 +43,7 @@ pub static KNOB: Knob = Knob {
     facts: &[
         "/proc/cmdline",
         "/proc/sys/kernel/arch",
+        "/proc/sys/kernel/osrelease",
         "/proc/cpuinfo",
         "/sys/devices/system/cpu/cpuN/topology/core_cpus_list",
     ],
@@ -82,8 +84,30 @@ pub fn polls(machine: &MachineView) -> Result<Option<&'static str>, Judgement> {
     })
 }
 
+/// The word by which an idle CPU of arm64 spins in place of waiting for an interrupt
+/// (arch/arm64/kernel/idle.c of 7.3; 6.12 has no such parameter).
+fn spins(machine: &MachineView) -> Result<Option<&'static str>, Judgement> {
+    let word = match machine.cmdline()?.value("idle") {
+        Some("nop") => "idle=nop",
+        Some("yield") => "idle=yield",
+        _ => return Ok(None),
+    };
+    if machine.known(&machine.facts().machine, "/proc/sys/kernel/arch")? != "aarch64" {
+        return Ok(None);
+    }
+    match machine.series()? {
+        series if series >= (7, 3) => Ok(Some(word)),
+        series if series <= (6, 12) => Ok(None),
+        _ => Err(Judgement::unknown(format!("whether this kernel knows {word} is not known"))),
+    }
+}
+
 fn judge(machine: &MachineView) -> Judged {
-    let Some(word) = polls(machine)? else { return Ok(Judgement::pass("not given")) };
+    let word = match polls(machine)? {
+        Some(word) => Some(word),
+        None => spins(machine)?,
+    };
+    let Some(word) = word else { return Ok(Judgement::pass("not given")) };
     if machine.is_virtual() == Ok(true) {
         return Ok(Judgement::fail(format!("{word} in a guest"))
             .severity(Severity::High)
@@ -136,6 +160,13 @@ mod tests {
         check(&KNOB, &format!("{arm}\n{POLL}"), "pass not given");
         check(&KNOB, &format!("{arm}\ncmdline + nohlt"), "fail low nohlt");
         check(&KNOB, "cmdline + nohlt", "pass not given");
+        let release = |release: &str| format!("{arm}\n/proc/sys/kernel/osrelease: {release}");
+        check(&KNOB, &format!("{}\ncmdline + idle=nop", release("7.3.4")), "fail low idle=nop");
+        check(&KNOB, &format!("{}\ncmdline + idle=yield", release("7.3.4")), "fail low idle=yield");
+        check(&KNOB, &format!("{}\ncmdline + idle=wfi", release("7.3.4")), "pass not given");
+        check(&KNOB, &format!("{}\ncmdline + idle=nop", release("6.12.9")), "pass not given");
+        check(&KNOB, &format!("{}\ncmdline + idle=nop", release("7.0.1")), "unknown");
+        check(&KNOB, "cmdline + idle=nop", "pass not given");
         check(&KNOB, &format!("{POLL}\n/proc/sys/kernel/arch refused"), "unknown");
     }
 }

@@ -114,10 +114,14 @@ fn judge(machine: &MachineView) -> Judged {
         }
         None => {}
     }
-    let config = machine.kconfig()?;
     let built = ["NO_HZ_COMMON", "NO_HZ_IDLE", "NO_HZ_FULL", "NO_HZ"];
-    if !built.iter().any(|option| config.get(option) == OptionValue::Yes) {
-        return Ok(Judgement::pass("built without NO_HZ"));
+    match machine.kconfig() {
+        Ok(config) if !built.iter().any(|option| config.get(option) == OptionValue::Yes) => {
+            return Ok(Judgement::pass("built without NO_HZ"));
+        }
+        // The list is there with NO_HZ_FULL alone, which has the tick stop.
+        Err(untold) if machine.facts().nohz_full.known().is_none() => return Err(untold),
+        _ => {}
     }
     if machine.is_virtual()? {
         return Err(Judgement::not_applicable(
@@ -172,7 +176,7 @@ mod tests {
         check(&KNOB, &governor(" refused"), "fail medium it stops");
         let no_driver = "/sys/devices/system/cpu/cpuidle/current_driver: none";
         check(&KNOB, &format!("{BUILT}\n{no_driver}"), "fail medium it stops");
-        check(&KNOB, &format!("{BUILT}\n/proc/sys/kernel/osrelease: 4.9.0"), "unknown");
+        check(&KNOB, &format!("{BUILT}\n/proc/sys/kernel/osrelease: 4.9.0"), "fail medium it stops");
     }
 
     #[test]
@@ -190,7 +194,7 @@ mod tests {
     fn what_was_not_built_in_cannot_stop_it() {
         let without = "CONFIG_NO_HZ_FULL=n\nCONFIG_NO_HZ_COMMON=n";
         check(&KNOB, without, "pass built without NO_HZ");
-        check(&KNOB, "/boot refused", "unknown");
+        check(&KNOB, "/boot refused\n/sys/devices/system/cpu/nohz_full absent", "unknown");
         check(&KNOB, "/boot refused\ncmdline + nohz=off", "pass nohz=off");
     }
 }

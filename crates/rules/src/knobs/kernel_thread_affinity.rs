@@ -19,15 +19,20 @@ pub static KNOB: Knob = Knob {
     title: "affinity of kernel threads",
     description: "Some threads of the kernel belong to a CPU and cannot be moved (ksoftirqd, \
                   ktimers, migration, cpuhp). Others, such as kswapd, kcompactd, rcu_preempt, \
-                  jbd2 or kauditd, run wherever their affinity lets them.",
+                  jbd2 or kauditd, run wherever their affinity lets them. The kernel starts them off \
+                  the CPUs of nohz_full= (up to 6.12), or off those of isolcpus=domain and of \
+                  isolated partitions (from 7.0 on).",
     rationale: "such a thread takes time from the CPU that matters, throws out what its caches \
                 hold, and keeps locks that tasks there may wait for",
     detection: "The affinity of each kernel thread that can be moved. Threads of interrupts \
                 follow these (irq-affinity), rcuo threads are judged by rcu-offload-affinity, \
                 workers by the masks of workqueues. Where the CPUs are out of load balancing such \
                 a thread comes there only by being woken or created there.",
-    side_effects: "The other CPUs run them. Threads that begin later start with the affinity of \
-                   kthreadd on most kernels: set it too, and look again after modules were loaded.",
+    side_effects: "The other CPUs run them. Up to 6.12 threads that begin later start with the \
+                   affinity of kthreadd: set it too, and look again after modules were loaded. \
+                   From 7.0 on they do not, and each change of an isolated partition gives all \
+                   of them the CPUs outside of partitions and isolcpus=domain anew: make the \
+                   partition first, and set what is left after it.",
     wanted: "movable kernel threads on the other CPUs",
     fix: || {
         Remedy::advice(

@@ -50,7 +50,8 @@ fn judge(machine: &MachineView) -> Judged {
         if machine.facts().preempt == Preempt::Rt {
             return Err(Judgement::not_applicable("PREEMPT_RT kernels do not have it"));
         }
-        if machine.kconfig()?.is_yes("NUMA_BALANCING") {
+        let shown = machine.shows_by_absence() && machine.survey.texts.has_neighbour(SYSCTL);
+        if !shown && machine.kconfig()?.is_yes("NUMA_BALANCING") {
             return Err(Judgement::unknown(format!(
                 "{SYSCTL} is not there, though the kernel has NUMA_BALANCING"
             )));
@@ -73,7 +74,9 @@ mod tests {
                      CONFIG_NUMA_BALANCING";
         check(&KNOB, &format!("{other}=n"), "not-applicable the kernel has no NUMA_BALANCING");
         check(&KNOB, &format!("{other}=y"), "unknown");
-        check(&KNOB, &format!("{other}=n\n/boot refused"), "unknown");
+        let hidden = format!("{other}=n\n/boot refused");
+        check(&KNOB, &hidden, "not-applicable the kernel has no NUMA_BALANCING");
+        check(&KNOB, &format!("{hidden}\n/proc/sys/kernel/numa_balancing refused"), "unknown");
         check(&KNOB, "/proc/sys/kernel/numa_balancing: on", "unknown");
     }
 }

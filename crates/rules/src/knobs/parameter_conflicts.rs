@@ -26,7 +26,8 @@ pub static KNOB: Knob = Knob {
                   one counts, and those that add up, such as console= and hugepages=, are none of \
                   these. Of isolcpus= and nohz_full= the first counts, as the kernel refuses a \
                   list that differs from the one it took. Before 5.18 it refused lists that \
-                  differ between these two as well.",
+                  differ between these two as well; from 7.0 on it refuses the second of them \
+                  where both together leave no CPU for the rest.",
     rationale: "one of the two values has no effect, and which of them depends on the word: CPUs \
                 stay unisolated that were thought to be",
     detection: "The command line that the kernel booted with. Words come from the boot loader, \
@@ -103,6 +104,23 @@ struct List {
     cpus: CpuSet,
 }
 
+impl List {
+    /// True if timers keep off its CPUs.
+    fn is_of_timers(&self) -> bool {
+        self.kinds.iter().any(|kind| matches!(*kind, "nohz" | "domain"))
+    }
+
+    fn or(&self, other: &List) -> CpuSet {
+        self.cpus.or(&other.cpus)
+    }
+}
+
+/// True if the kernel wants a CPU that is in neither list, for the timers that migrate
+/// (`housekeeping_setup()` in 7.0).
+fn checks_the_rest(machine: &MachineView) -> bool {
+    machine.series().is_ok_and(|series| series >= (7, 0))
+}
+
 /// Lists that the kernel refuses: what it has taken it does not take back.
 fn refused(machine: &MachineView, cmdline: &Cmdline) -> Result<Vec<String>, Judgement> {
     if !cmdline.has("isolcpus") && !cmdline.has("nohz_full") {
@@ -123,15 +141,16 @@ fn refused(machine: &MachineView, cmdline: &Cmdline) -> Result<Vec<String>, Judg
         }
         let all = one_for_all == Ok(true);
         let rival = differing.find(|other| all || shares(other));
-        match rival {
-            Some(rival) => found.push(format!(
-                "{}={} beats {}={}",
-                rival.name,
-                truncate(&rival.cpus.to_string()),
-                list.name,
-                truncate(&list.cpus.to_string())
-            )),
-            None => taken.push(list),
+        let named = |list: &List| format!("{}={}", list.name, truncate(&list.cpus.to_string()));
+        let leaves_none = |other: &&List| {
+            list.is_of_timers() && other.is_of_timers() && possible.without(&other.or(&list)).is_empty()
+        };
+        if let Some(rival) = rival {
+            found.push(format!("{} beats {}", named(rival), named(&list)));
+        } else if let Some(other) = taken.iter().find(leaves_none).filter(|_| checks_the_rest(machine)) {
+            found.push(format!("{} with {} leaves no CPU, and is refused", named(&list), named(other)));
+        } else {
+            taken.push(list);
         }
     }
     match one_for_all {
@@ -239,6 +258,19 @@ mod tests {
             "cmdline + isolcpus=domain,nohz,3\ncmdline + nohz_full=1",
             "fail medium isolcpus=2-3 beats isolcpus=3",
         );
+    }
+
+    #[test]
+    fn two_lists_leave_a_cpu() {
+        let all = "cmdline + nohz_full=0-1";
+        let of = |release: &str| format!("/proc/sys/kernel/osrelease: {release}\n{all}");
+        check(&KNOB, &of("6.12.9"), "pass none");
+        check(
+            &KNOB,
+            &of("7.3.4"),
+            "fail medium nohz_full=0-1 with isolcpus=2-3 leaves no CPU, and is refused",
+        );
+        check(&KNOB, &of("7.3.4").replace("0-1", "1"), "pass none");
     }
 
     #[test]

@@ -24,7 +24,8 @@ pub static KNOB: Knob = Knob {
     description: "Active State Power Management puts a quiet PCIe link into a low-power state \
                   (L0s, L1), by itself, until something is to be sent. The policy performance \
                   switches it off, powersave and powersupersave on, and default leaves to each \
-                  link what the firmware chose.",
+                  link what the firmware chose. On machines with a device tree the kernel itself \
+                  switches L0s and L1 on with default (7.2 on).",
     rationale: "a register access or an interrupt message that meets a sleeping link waits until \
                 it is awake, microseconds to tens of them, and a reading CPU waits with it",
     detection: "The policy, and the state of each link that the kernel may set. Where the \

@@ -5,9 +5,11 @@ use super::unsettable;
 use crate::change::Change;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::kernel_threads::visible_threads;
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
+use facts::threads::Thread;
 use model::slice::SliceKind;
 use model::vocabulary::Preempt;
 
@@ -21,7 +23,7 @@ pub static KNOB: Knob = Knob {
                 then waits without end, memory is not given back, and in the end all tasks wait \
                 for it",
     detection: "The kernel's configuration, with PREEMPT_RCU, without which readers are not \
-                preempted. The priority given is that of rcutree.kthread_prio, 1 by default: a \
+                preempted; without a configuration, its threads rcub/N. The priority given is that of rcutree.kthread_prio, 1 by default: a \
                 real-time task of higher priority still keeps the reader waiting.",
     side_effects: "Another kernel. The boosted reader preempts ordinary tasks for a moment.",
     wanted: "built in",
@@ -38,18 +40,23 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: kernel/rcu/Kconfig, RCU_BOOST", url: RCU_OPTIONS },
     ],
     cures: &[SliceKind::PriorityInversion, SliceKind::LockContention],
-    facts: &["/boot/config-RELEASE", "/proc/sys/kernel/version"],
+    facts: &["/boot/config-RELEASE", "/proc/sys/kernel/version", "/proc/PID/stat"],
     judge,
     examples: Examples {
         fires: "CONFIG_RCU_BOOST=n\nCONFIG_PREEMPT_RCU=y",
         silent: "",
-        unknown: "/boot refused",
+        unknown: "/boot refused\n/proc refused",
     },
     ..Knob::DEFAULT
 };
 
 fn judge(machine: &MachineView) -> Judged {
-    let config = machine.kconfig()?;
+    let config = match machine.kconfig() {
+        Ok(config) => config,
+        // Each node of RCU's tree has such a thread from the boot on (`rcu_spawn_one_boost_kthread()`).
+        Err(_) if has_boost_threads(machine) => return Ok(Judgement::pass("built in: rcub threads run")),
+        Err(untold) => return Err(untold),
+    };
     if !config.is_yes("PREEMPT_RCU") {
         return Err(Judgement::not_applicable("readers are not preempted: the kernel has no PREEMPT_RCU"));
     }
@@ -61,9 +68,15 @@ fn judge(machine: &MachineView) -> Judged {
     Ok(Judgement::fail("not built in").severity(severity))
 }
 
+fn has_boost_threads(machine: &MachineView) -> bool {
+    let is_boost = |thread: &Thread| thread.comm.starts_with("rcub/");
+    visible_threads(machine).is_ok_and(|threads| threads.kernel.iter().any(is_boost))
+}
+
 #[cfg(test)]
 mod tests {
     use super::KNOB;
+    use crate::edits::thread;
     use crate::fixture::check;
 
     #[test]
@@ -77,5 +90,7 @@ mod tests {
             "fail low not built in",
         );
         check(&KNOB, "CONFIG_PREEMPT_RCU=n", "not-applicable");
+        let thread = thread!(90001, "rcub/0", 2097152, 1, 1, "0-3");
+        check(&KNOB, &format!("/boot refused\n{thread}"), "pass built in: rcub threads run");
     }
 }

@@ -20,7 +20,8 @@ pub static KNOB: Knob = Knob {
     description: "rcu_nocbs= and nohz_full= take RCU callbacks out of the softirqs of their CPUs \
                   and give them to threads, rcuog/N and rcuop/N, which run wherever their \
                   affinity lets them. To keep them off the CPUs that they relieve is up to the \
-                  user, unless the kernel does it, as with nohz_full=.",
+                  user, unless the kernel does it: up to 6.12 those of nohz_full=, from 7.0 on \
+                  those of isolcpus=domain and of isolated partitions.",
     rationale: "offloading pays only if the callbacks run elsewhere: a thread on the same CPU \
                 runs them there after all, hundreds in a row",
     detection: "The affinity of the threads whose names begin with rcuo. Which callbacks are \

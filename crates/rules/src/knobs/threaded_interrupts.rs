@@ -61,11 +61,14 @@ fn real_time() -> Remedy {
     .with_persistence(Persistence::Build)
 }
 
-/// Whether the parameter has an effect: x86 and Arm select the option (`arch/*/Kconfig`), elsewhere
-/// the configuration decides.
+/// Whether the parameter has an effect: x86, Arm and RISC-V select the option (`arch/*/Kconfig`),
+/// elsewhere the configuration decides.
 fn is_offered(machine: &MachineView) -> Result<bool, Judgement> {
     let architecture = machine.facts().machine.known().map_or("", String::as_str);
-    let selects = matches!(architecture, "x86_64" | "i386" | "i486" | "i586" | "i686" | "aarch64" | "armv7l");
+    let selects = matches!(
+        architecture,
+        "x86_64" | "i386" | "i486" | "i586" | "i686" | "aarch64" | "armv7l" | "riscv32" | "riscv64"
+    );
     match machine.kconfig() {
         Err(_) if selects => Ok(true),
         config => Ok(config?.is_yes("IRQ_FORCED_THREADING")),
@@ -108,6 +111,8 @@ mod tests {
         check(&KNOB, &format!("{FULL}\ncmdline + threadirqs"), "pass threadirqs");
         check(&KNOB, &format!("{FULL}\ncmdline + threadirqs\nCONFIG_IRQ_FORCED_THREADING=n"), "fail high");
         check(&KNOB, &format!("{FULL}\ncmdline + threadirqs\n/boot refused"), "pass threadirqs");
+        let riscv = "/proc/sys/kernel/arch: riscv64";
+        check(&KNOB, &format!("{FULL}\ncmdline + threadirqs\n/boot refused\n{riscv}"), "pass threadirqs");
         let elsewhere = "/proc/sys/kernel/arch: alpha";
         check(&KNOB, &format!("{FULL}\ncmdline + threadirqs\n/boot refused\n{elsewhere}"), "unknown");
     }

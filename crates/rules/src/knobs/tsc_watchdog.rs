@@ -1,4 +1,4 @@
-//! The clocksource watchdog: a timer that moves from CPU to CPU to check the TSC.
+//! The clocksource watchdog: a timer, or an interrupt from CPU to CPU, that checks the TSC.
 
 use super::sources::{PARAMETERS, TSC_C};
 use super::unsettable;
@@ -23,7 +23,10 @@ pub static KNOB: Knob = Knob {
                   (constant_tsc, nonstop_tsc and tsc_adjust, on up to four sockets). \
                   tsc=watchdog has it check all the same: from 6.3 on other clocks against the TSC, \
                   unless tsc=nowatchdog is given too; from 7.2 on the TSC as well, whatever the \
-                  processor offers and tsc=reliable says, unless tsc=nowatchdog comes later.",
+                  processor offers and tsc=reliable says, unless tsc=nowatchdog comes later. \
+                  Apart from it, where the processor has tsc_adjust a timer looks at that \
+                  register every ten minutes, on one CPU after the other; tsc=reliable alone \
+                  ends that.",
     rationale: "a timer interrupt visits each CPU in turn and reads the slow clock there, \
                 isolated or not; from 7.2 on each half second one CPU in turn gets an interrupt \
                 from another, and both spin with interrupts off, up to 50 us",
@@ -75,7 +78,6 @@ pub static KNOB: Knob = Knob {
                   /sys/devices/system/clocksource/clocksource0/available_clocksource: tsc hpet acpi_pm
                   cmdline - tsc=nowatchdog
                   cmdline - tsc=reliable
-                cmdline - tsc=reliable
                   /proc/cpuinfo refused",
     },
     ..Knob::DEFAULT

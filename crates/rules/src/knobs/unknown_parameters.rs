@@ -9,7 +9,9 @@ use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::{truncate, truncate_words};
+use facts::choice::parse_choice;
 use facts::cmdline::{Cmdline, Param};
+use facts::uname::{Flag, preemption_flag};
 use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
@@ -19,9 +21,11 @@ pub static KNOB: Knob = Knob {
                   some that no mainline kernel ever knew, such as kthread_cpus=, some that lack \
                   their module's name, and spelling mistakes.",
     rationale: "a word that does nothing leaves undone what it was put there for",
-    detection: "A short list of words known from recipes, and words that differ by one letter \
-                from one that sets up a real-time machine. Some vendors' kernels do know \
-                kthread_cpus=. From 5.14 on the kernel's log names all words that it did not know.",
+    detection: "A list of words known from recipes, held against this kernel's release and \
+                architecture; the models that preempt= can choose on it; sysctls without their \
+                sysctl.; and words that differ by one letter from one that sets up a real-time \
+                machine. Some vendors' kernels do know kthread_cpus=. From 5.14 on the kernel's \
+                log names all words without a dot that it did not know.",
     side_effects: "Nothing but a boot; what the right word does comes with it.",
     wanted: "only words that this kernel knows",
     fix: || {
@@ -37,7 +41,13 @@ pub static KNOB: Knob = Knob {
     unsettable: unsettable::BOOT,
     sources: &[Source { title: "kernel: command line", url: PARAMETERS }],
     cures: &[SliceKind::Thread, SliceKind::TimerIrq, SliceKind::Irq],
-    facts: &["/proc/cmdline"],
+    reads: &[MODELS],
+    facts: &[
+        "/proc/cmdline",
+        "/proc/sys/kernel/arch",
+        "/proc/sys/kernel/osrelease",
+        "/proc/sys/kernel/version",
+    ],
     judge,
     examples: Examples {
         fires: "cmdline + kthread_cpus=0-1",
@@ -47,21 +57,81 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-/// Words of recipes, and what to know of them; a name of a parameter, or one with its value.
-const STRAY: &[(&str, &str, Severity)] = &[
-    (
+const MODELS: &str = "/sys/kernel/debug/sched/preempt";
+
+/// A word of recipes, and what to know of it.
+struct Stray {
+    /// The name of a parameter, or one with its value.
+    word: &'static str,
+    advice: &'static str,
+    severity: Severity,
+    /// True where the kernel does not know it.
+    is_stray: fn(&MachineView) -> Result<bool, Judgement>,
+}
+
+const fn stray(word: &'static str, advice: &'static str, severity: Severity) -> Stray {
+    Stray { word, advice, severity, is_stray: |_| Ok(true) }
+}
+
+const STRAY: &[Stray] = &[
+    stray(
         "kthread_cpus",
-        "not in mainline: kernel threads follow isolcpus=domain, nohz_full= or a cpuset partition",
+        "not in mainline: kernel threads follow nohz_full= up to 6.12, from 7.0 on isolcpus=domain or a \
+         cpuset partition",
         Severity::Info,
     ),
-    ("rcu_expedited", "spelt rcupdate.rcu_expedited, and better left out", Severity::Low),
-    ("rcu_normal", "spelt rcupdate.rcu_normal", Severity::Low),
-    ("rcu_normal_after_boot", "spelt rcupdate.rcu_normal_after_boot", Severity::Low),
-    ("rcu_boost", "a build option: CONFIG_RCU_BOOST", Severity::Low),
-    ("max_cstate", "spelt processor.max_cstate or intel_idle.max_cstate", Severity::Medium),
-    ("tsc=perfect", "reliable and nowatchdog are the words for tsc=", Severity::Low),
-    ("idle=mwait", "gone: cap the idle states instead", Severity::Low),
+    stray("rcu_expedited", "spelt rcupdate.rcu_expedited, and better left out", Severity::Low),
+    stray("rcu_normal", "spelt rcupdate.rcu_normal", Severity::Low),
+    stray("rcu_normal_after_boot", "spelt rcupdate.rcu_normal_after_boot", Severity::Low),
+    stray("rcu_boost", "a build option: CONFIG_RCU_BOOST", Severity::Low),
+    stray("kthread_prio", "spelt rcutree.kthread_prio", Severity::Medium),
+    stray("workqueue.cpumask", "spelt workqueue.unbound_cpus (6.6 on)", Severity::Medium),
+    stray("sched_rt_runtime_us", "a sysctl: sysctl.kernel.sched_rt_runtime_us= (5.8 on)", Severity::Medium),
+    stray("max_cstate", "spelt processor.max_cstate or intel_idle.max_cstate", Severity::Medium),
+    stray("tsc=perfect", "reliable and nowatchdog are the words for tsc=", Severity::Low),
+    stray("idle=mwait", "gone: cap the idle states instead", Severity::Low),
+    stray("noirqbalance", "gone since 2.6: stop the irqbalance program instead", Severity::Low),
+    stray("noht", "gone since 2.6: nosmt is the word", Severity::Low),
+    stray("nohalt", "of ia64, which is gone: idle=poll on x86, nohlt elsewhere", Severity::Low),
+    stray("intel_pstate=enable", "no value of it: without a word the driver is on", Severity::Low),
+    stray("intel_pstate=performance", "no value of it: cpufreq.default_governor=performance", Severity::Low),
+    Stray {
+        is_stray: |machine| Ok(machine.series()? >= (5, 0)),
+        ..stray("elevator", "gone since 5.0: queue/scheduler of each disk is in its place", Severity::Low)
+    },
+    Stray {
+        is_stray: |machine| Ok(machine.series()? >= (4, 16)),
+        ..stray("i915.enable_rc6", "gone since 4.16: see gpu-runtime-power", Severity::Low)
+    },
+    Stray {
+        is_stray: |machine| Ok(!is_x86(machine)?),
+        ..stray("idle=poll", "of x86 alone: nohlt is the word here", Severity::Low)
+    },
+    Stray { is_stray: is_x86, ..stray("nohlt", "not known on x86: idle=poll is the word", Severity::Low) },
+    Stray { is_stray: lacks_idle, ..stray("idle=nop", "of arm64 alone, from 7.3 on", Severity::Low) },
+    Stray { is_stray: lacks_idle, ..stray("idle=yield", "of arm64 alone, from 7.3 on", Severity::Low) },
 ];
+
+/// Names that begin a sysctl's name, and no module's.
+const SYSCTLS: &[&str] = &["kernel.", "vm.", "net.", "fs."];
+
+fn is_x86(machine: &MachineView) -> Result<bool, Judgement> {
+    let arch = machine.known(&machine.facts().machine, "/proc/sys/kernel/arch")?;
+    Ok(matches!(arch.as_str(), "x86_64" | "i386" | "i486" | "i586" | "i686"))
+}
+
+/// True where idle= has no nop and no yield: all but arm64 of 7.3. Which release between brought
+/// them is not known.
+fn lacks_idle(machine: &MachineView) -> Result<bool, Judgement> {
+    if machine.known(&machine.facts().machine, "/proc/sys/kernel/arch")? != "aarch64" {
+        return Ok(true);
+    }
+    match machine.series()? {
+        series if series <= (6, 12) => Ok(true),
+        series if series >= (7, 3) => Ok(false),
+        _ => Err(Judgement::unknown("whether this kernel knows the values of idle= is not known")),
+    }
+}
 
 /// Parameters whose spelling is checked.
 const SPELLING: &[&str] = &[
@@ -86,47 +156,104 @@ const SPELLING: &[&str] = &[
 ];
 
 fn judge(machine: &MachineView) -> Judged {
-    let found = found(machine.cmdline()?);
-    let Some(worst) = found.iter().map(|(_, _, severity)| *severity).max() else {
-        return Ok(Judgement::pass("none known to do nothing"));
+    let (found, untold) = found(machine, machine.cmdline()?);
+    let Some(worst) = found.iter().map(|found| found.severity).max() else {
+        return match untold {
+            Some(why) => Err(why),
+            None => Ok(Judgement::pass("none known to do nothing")),
+        };
     };
-    let names: Vec<&str> = found.iter().map(|(name, ..)| name.as_str()).collect();
+    let names: Vec<&str> = found.iter().map(|found| found.word.as_str()).collect();
     let advice: Vec<String> =
-        found.iter().take(4).map(|(name, advice, _)| format!("{name}: {advice}")).collect();
+        found.iter().take(4).map(|found| format!("{}: {}", found.word, found.advice)).collect();
     Ok(Judgement::fail(truncate_words(&names))
         .severity(worst)
         .fix(Remedy::advice(AdviceReason::Choice, advice.join("; "))))
 }
 
-/// Name, advice and severity of each word, the worst first, each once.
-fn found(cmdline: &Cmdline) -> Vec<(String, String, Severity)> {
-    let mut found: Vec<(String, String, Severity)> = Vec::new();
-    for param in &cmdline.params {
-        if let Some(one) = stray(param).or_else(|| misspelt(param)) {
-            if !found.contains(&one) && found.len() < 64 {
-                found.push(one);
-            }
-        }
-    }
-    found.sort_by_key(|(_, _, severity)| std::cmp::Reverse(*severity));
-    found
+/// A word without effect.
+#[derive(PartialEq)]
+struct Idle {
+    word: String,
+    advice: String,
+    severity: Severity,
 }
 
-fn stray(param: &Param) -> Option<(String, String, Severity)> {
+/// The words without effect, the worst first, each once; and why it is not known of one.
+fn found(machine: &MachineView, cmdline: &Cmdline) -> (Vec<Idle>, Option<Judgement>) {
+    let (mut found, mut untold): (Vec<Idle>, Option<Judgement>) = (Vec::new(), None);
+    for param in &cmdline.params {
+        match without_effect(machine, param) {
+            Err(why) => drop(untold.get_or_insert(why)),
+            Ok(Some(one)) if !found.contains(&one) && found.len() < 64 => found.push(one),
+            Ok(_) => {}
+        }
+    }
+    found.sort_by_key(|found| std::cmp::Reverse(found.severity));
+    (found, untold)
+}
+
+fn without_effect(machine: &MachineView, param: &Param) -> Result<Option<Idle>, Judgement> {
     let name = param.name.replace('-', "_");
-    let whole = format!("{name}={}", param.value.as_deref().unwrap_or_default());
-    let (word, advice, severity) = STRAY.iter().find(|(word, ..)| *word == name || *word == whole)?;
-    Some(((*word).to_owned(), (*advice).to_owned(), *severity))
+    let value = param.value.as_deref().unwrap_or_default();
+    let whole = format!("{name}={value}");
+    if let Some(known) = STRAY.iter().find(|known| known.word == name || known.word == whole) {
+        let idle = Idle { word: known.word.into(), advice: known.advice.into(), severity: known.severity };
+        return Ok((known.is_stray)(machine)?.then_some(idle));
+    }
+    if SYSCTLS.iter().any(|start| name.starts_with(start)) {
+        let advice = format!("a sysctl: sysctl.{}= (5.8 on)", truncate(&param.name));
+        return Ok(Some(Idle { word: truncate(&param.name), advice, severity: Severity::Medium }));
+    }
+    if name == "preempt" {
+        let idle = |advice| Idle { word: truncate(&whole), advice, severity: Severity::Low };
+        return Ok(refused_model(machine, value)?.map(idle));
+    }
+    Ok(misspelt(param))
+}
+
+/// The reason for which the kernel refuses the model; none where it takes it, or may.
+fn refused_model(machine: &MachineView, model: &str) -> Result<Option<String>, Judgement> {
+    if let Some(offered) = machine.parsed(MODELS, parse_choice).ok().flatten().map(|choice| choice.offered) {
+        let said = || format!("this kernel offers {} alone", offered.join(" and "));
+        return Ok((!offered.iter().any(|word| word == model)).then(said));
+    }
+    let version = machine.known(&machine.facts().version, "/proc/sys/kernel/version")?;
+    let series = machine.series()?;
+    Ok(match (preemption_flag(version), model) {
+        (_, model) if !matches!(model, "none" | "voluntary" | "full" | "lazy") => {
+            Some("no model of this name can be chosen at boot".to_owned())
+        }
+        // From 5.12 to 5.17 the build string does not show it.
+        (Flag::Plain | Flag::Preempt, _) if !((5, 12)..(5, 18)).contains(&series) => {
+            Some("this kernel has one model alone: it is built without PREEMPT_DYNAMIC".to_owned())
+        }
+        (Flag::Rt, "none" | "voluntary") => {
+            Some("a PREEMPT_RT kernel offers full and lazy at most".to_owned())
+        }
+        (_, "lazy") if series < (6, 13) => Some("it came with 6.13".to_owned()),
+        (Flag::Dynamic, "none" | "voluntary") if series >= (7, 0) && has_lazy(machine)? => {
+            Some("gone since 7.0 where there is lazy: full and lazy are left".to_owned())
+        }
+        _ => None,
+    })
+}
+
+/// True on architectures that have the lazy model, and with 7.0 lost two others for it.
+fn has_lazy(machine: &MachineView) -> Result<bool, Judgement> {
+    let arch = machine.known(&machine.facts().machine, "/proc/sys/kernel/arch")?;
+    Ok(is_x86(machine)? || matches!(arch.as_str(), "aarch64" | "riscv64"))
 }
 
 /// A name that is one letter away from a checked one is no other parameter of the kernel.
-fn misspelt(param: &Param) -> Option<(String, String, Severity)> {
+fn misspelt(param: &Param) -> Option<Idle> {
     let name = param.name.replace('-', "_");
     if name.len() > 40 || SPELLING.contains(&name.as_str()) {
         return None;
     }
     let meant = SPELLING.iter().find(|word| one_apart(&name, word))?;
-    Some((truncate(&name), format!("probably meant to be {meant}"), Severity::Medium))
+    let advice = format!("probably meant to be {meant}");
+    Some(Idle { word: truncate(&name), advice, severity: Severity::Medium })
 }
 
 /// Whether one letter too many, one too few or another one is all that differs, or two that changed
@@ -156,6 +283,59 @@ mod tests {
         check(&KNOB, "cmdline + kthread-cpus=0-1", "fail info kthread_cpus");
         check(&KNOB, "cmdline + tsc=perfect\ncmdline + kthread_cpus=0", "fail low tsc=perfect, kthread_cpus");
         check(&KNOB, "cmdline + rcupdate.rcu_normal=1\ncmdline + idle=poll", "pass none known to do nothing");
+        // A line of a public report.
+        check(
+            &KNOB,
+            "cmdline + noirqbalance\ncmdline + workqueue.cpumask=1\ncmdline + elevator=noop\n\
+             cmdline + kthread_prio=5",
+            "fail medium workqueue.cpumask, kthread_prio, noirqbalance, elevator",
+        );
+        check(&KNOB, "cmdline + vm.swappiness=10", "fail medium vm.swappiness");
+        check(&KNOB, "cmdline + sysctl.vm.swappiness=10", "pass none known to do nothing");
+    }
+
+    #[test]
+    fn words_are_held_against_release_and_architecture() {
+        let of = |arch: &str, release: &str, word: &str| {
+            format!("/proc/sys/kernel/arch: {arch}\n/proc/sys/kernel/osrelease: {release}\ncmdline + {word}")
+        };
+        let pass = "pass none known to do nothing";
+        check(&KNOB, &of("x86_64", "6.12.9", "idle=poll"), pass);
+        check(&KNOB, &of("riscv64", "6.12.9", "idle=poll"), "fail low idle=poll");
+        check(&KNOB, &of("x86_64", "6.12.9", "nohlt"), "fail low nohlt");
+        check(&KNOB, &of("aarch64", "6.12.9", "nohlt"), pass);
+        check(&KNOB, &of("riscv64", "7.3.4", "idle=nop"), "fail low idle=nop");
+        check(&KNOB, &of("aarch64", "7.3.4", "idle=nop"), pass);
+        check(&KNOB, &of("aarch64", "6.12.9", "idle=yield"), "fail low idle=yield");
+        check(&KNOB, &of("aarch64", "7.0.1", "idle=yield"), "unknown");
+        check(&KNOB, "cmdline + nohlt\n/proc/sys/kernel/arch refused", "unknown");
+        check(&KNOB, "cmdline + nohlt\ncmdline + isolcpu=1\n/proc/sys/kernel/arch refused", "fail medium");
+        check(&KNOB, &of("x86_64", "4.19.1", "elevator=noop"), pass);
+    }
+
+    #[test]
+    fn preempt_chooses_what_the_kernel_offers() {
+        let of = |release: &str, version: &str, offered: &str, word: &str| {
+            format!(
+                "/proc/sys/kernel/osrelease: {release}\n/proc/sys/kernel/version: #1 SMP {version}\n\
+                 /sys/kernel/realtime absent\n/sys/kernel/debug/sched/preempt{offered}\n\
+                 cmdline + preempt={word}"
+            )
+        };
+        let pass = "pass none known to do nothing";
+        let check = |edits: String, expected: &str| check(&KNOB, &edits, expected);
+        check(of("7.3.4", "PREEMPT_DYNAMIC", ": full (lazy)", "voluntary"), "fail low preempt=voluntary");
+        check(of("7.3.4", "PREEMPT_DYNAMIC", " absent", "none"), "fail low preempt=none");
+        check(of("7.3.4", "PREEMPT_DYNAMIC", " absent", "full"), pass);
+        check(of("6.12.9", "PREEMPT_DYNAMIC", ": none (voluntary) full", "none"), pass);
+        check(of("6.12.9", "PREEMPT_DYNAMIC", ": none (voluntary) full", "lazy"), "fail low preempt=lazy");
+        check(of("6.12.9", "PREEMPT_DYNAMIC", " refused", "lazy"), "fail low preempt=lazy");
+        check(of("6.12.9", "PREEMPT_DYNAMIC", " refused", "rt"), "fail low preempt=rt");
+        check(of("6.12.9", "PREEMPT_RT", " absent", "full"), pass);
+        check(of("6.12.9", "PREEMPT_RT", " absent", "voluntary"), "fail low preempt=voluntary");
+        check(of("6.8.0", "PREEMPT", " absent", "full"), "fail low preempt=full");
+        check(of("5.15.0", "PREEMPT", " absent", "full"), pass);
+        check(of("7.3.4\n/proc/sys/kernel/arch: loongarch64", "PREEMPT_DYNAMIC", " absent", "none"), pass);
     }
 
     #[test]

@@ -20,9 +20,11 @@ pub static KNOB: Knob = Knob {
     description: "The soft lockup detector runs a timer on each CPU every 4 s and has the stopper \
                   thread, ahead of every priority, set a time stamp; the hard lockup detector, or \
                   NMI watchdog, raises an NMI from a performance counter to see whether that \
-                  timer still comes.",
-    rationale: "a timer interrupt, a thread above all priorities and an NMI come to each CPU \
-                every few seconds, whatever runs there",
+                  timer still comes. Where it was built with HARDLOCKUP_DETECTOR_BUDDY, as \
+                  Debian's kernels for arm64 and riscv64 are, the timer of the neighbouring CPU \
+                  looks instead, and there is no NMI.",
+    rationale: "a timer interrupt, a thread above all priorities and, on most machines, an NMI come \
+                to each CPU every few seconds, whatever runs there",
     detection: "The sysctls of both detectors, their threshold (0 is off), and the CPUs they run \
                 on. With nohz_full= the kernel leaves those CPUs out by itself. On kernels before \
                 6.14, reading a detector's sysctl while none runs keeps a later 1 in another of \
@@ -104,7 +106,8 @@ fn judge(machine: &MachineView) -> Judged {
 fn explained(machine: &MachineView, judged: Judgement) -> Judgement {
     let on = |path| matches!(machine.number_if_present(path), Ok(Some(1..)));
     let judged = match (on(SOFT), on(HARD)) {
-        (true, false) => judged.because(
+        // The timer of a neighbour's look is that of the soft lockup detector, and wakes its thread.
+        (soft, hard) if soft != hard && soft || hard && has_buddy(machine) => judged.because(
             "a timer interrupt and a thread above all priorities come to each CPU every few \
              seconds, whatever runs there",
         ),
@@ -128,7 +131,13 @@ fn soft(machine: &MachineView) -> Judged {
 }
 
 fn hard(machine: &MachineView) -> Judged {
-    detector(machine, HARD, "NMI watchdog", "HARDLOCKUP_DETECTOR")
+    let name = if has_buddy(machine) { "hard lockup detector" } else { "NMI watchdog" };
+    detector(machine, HARD, name, "HARDLOCKUP_DETECTOR")
+}
+
+/// True if the neighbouring CPU's timer looks for hard lockups, and no NMI (kernel/watchdog_buddy.c).
+fn has_buddy(machine: &MachineView) -> bool {
+    machine.kconfig().is_ok_and(|config| config.is_yes("HARDLOCKUP_DETECTOR_BUDDY"))
 }
 
 fn detector(machine: &MachineView, path: &str, name: &str, option: &str) -> Judged {
@@ -225,6 +234,24 @@ mod tests {
             &format!("{ON}\n--cpus 0-3"),
             "fail high every 4 s; soft lockup detector on; NMI watchdog on",
         );
+    }
+
+    #[test]
+    fn a_neighbour_that_looks_is_no_nmi() {
+        let buddy = format!("{ON}\nCONFIG_HARDLOCKUP_DETECTOR_BUDDY=y");
+        check(
+            &KNOB,
+            &buddy,
+            "fail high on CPU 2-3; every 4 s; soft lockup detector on; hard lockup detector on",
+        );
+        let why = |edits: &str| {
+            let mut machine = Machine::base();
+            machine.edit(edits);
+            machine.finding(&KNOB).reason
+        };
+        assert!(why(ON).contains("an NMI"), "{}", why(ON));
+        assert!(!why(&buddy).contains("NMI"), "{}", why(&buddy));
+        assert!(!why(&format!("{buddy}\n/proc/sys/kernel/soft_watchdog: 0")).contains("NMI"));
     }
 
     #[test]

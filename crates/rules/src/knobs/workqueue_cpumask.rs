@@ -15,8 +15,9 @@ pub static KNOB: Knob = Knob {
     id: "workqueue-cpumask",
     title: "CPUs of unbound workqueues",
     description: "Work that the kernel puts off runs in kworkers. That of unbound workqueues may \
-                  run on any CPU in /sys/devices/virtual/workqueue/cpumask, which isolcpus=, \
-                  nohz_full= and, from 6.8 on, isolated partitions keep off their CPUs.",
+                  run on any CPU in /sys/devices/virtual/workqueue/cpumask, which isolcpus=domain \
+                  and, from 6.8 on, isolated partitions keep off their CPUs. nohz_full= did so up \
+                  to 6.12, and no longer does in 7.3.",
     rationale: "a kworker on a CPU that matters runs work of milliseconds for others, and a \
                 real-time task waits for the locks it holds",
     detection: "The mask. Work of bound workqueues runs where it was queued and cannot be moved: \

@@ -56,6 +56,10 @@ mod tests {
         check(&KNOB, "/proc/sys/vm/zone_reclaim_mode: 7", "fail low 7");
         check(&KNOB, "/proc/sys/vm absent\nCONFIG_NUMA=y", "unknown");
         check(&KNOB, "/proc/sys/vm absent\nCONFIG_NUMA=n", "not-applicable");
-        check(&KNOB, "/proc/sys/vm absent\n/boot/config-6.12.9-rt-amd64 absent", "unknown");
+        let config = "/boot/config-6.12.9-rt-amd64 absent";
+        let without = format!("/proc/sys/vm/zone_reclaim_mode absent\n{config}");
+        check(&KNOB, &without, "not-applicable this kernel knows no memory nodes (CONFIG_NUMA)");
+        check(&KNOB, &format!("/proc/sys/vm absent\n{config}"), "unknown");
+        check(&KNOB, &format!("{without}\n/proc/sys/kernel/osrelease refused"), "unknown");
     }
 }
