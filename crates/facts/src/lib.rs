@@ -15,6 +15,7 @@ pub mod consoles;
 pub mod cpu_lists;
 pub mod cpuinfo;
 pub mod differences;
+pub mod ethtool;
 pub mod groups;
 pub mod interrupts;
 pub mod irqbalance;

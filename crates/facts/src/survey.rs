@@ -10,7 +10,7 @@ use super::policy_rights::{PolicyRights, read_policy_rights};
 use super::swaps::{Swaps, read_swaps};
 use super::texts::{Texts, read_texts};
 use super::threads::{Threads, read_threads};
-use super::timer_list::{SWITCHES, may_read_switches, read_watchdog_timers};
+use super::timer_list::{SWITCHES, may_read_switches, read_timer_resolution_ns, read_watchdog_timers};
 use super::{Fact, Facts};
 use host::MachineFiles;
 use model::units::CpuSet;
@@ -48,6 +48,8 @@ pub struct Survey {
     /// The CPUs on which the timer of the lockup detectors is armed; absent where it was not looked
     /// for.
     pub watchdog_timers: Fact<CpuSet>,
+    /// The resolution of timers in nanoseconds, by a copy of the list of timers.
+    pub timer_resolution_ns: Fact<u64>,
 }
 
 /// Reads all that an audit needs; never while measuring.
@@ -76,5 +78,6 @@ pub fn survey_beyond(facts: Facts, host: &MachineFiles, wanted: &SurveyRequest) 
         limits_conf: read_limits_conf(host),
         rights: read_policy_rights(host, "/proc/self"),
         watchdog_timers,
+        timer_resolution_ns: read_timer_resolution_ns(host),
     }
 }

@@ -67,6 +67,22 @@ fn restores(release: Option<&str>) -> bool {
     release.and_then(series).is_some_and(|series| series >= (6, 14))
 }
 
+/// The resolution of timers in nanoseconds, by a copy of the list; the running kernel is asked by
+/// clock_getres(2), which locks nothing.
+pub fn read_timer_resolution_ns(host: &MachineFiles) -> Fact<u64> {
+    if host.asks_the_kernel(PATH) {
+        return Fact::Absent;
+    }
+    let expected = || "expected .resolution: and a number of nsecs".to_owned();
+    host.read_text(PATH).parse(|text| parse_resolution_ns(&text).ok_or_else(expected))
+}
+
+/// The first `.resolution:     1 nsecs` of `/proc/timer_list`: all its clocks have the same.
+pub fn parse_resolution_ns(text: &str) -> Option<u64> {
+    let found = text.lines().find_map(|line| line.trim().strip_prefix(".resolution:"))?;
+    found.trim().strip_suffix(" nsecs")?.trim().parse().ok().filter(|ns| *ns > 0)
+}
+
 /// What of a list of timers is of interest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timers {

@@ -22,6 +22,7 @@ pub mod heap;
 mod input;
 pub mod ipc;
 pub mod keeper;
+mod kernel_answer;
 mod kernel_list;
 mod kernel_log;
 pub mod kernel_text;

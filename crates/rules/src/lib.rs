@@ -35,6 +35,7 @@ pub mod knob;
 pub mod knobs;
 pub mod load_balancing;
 pub mod login_limits;
+mod network_cards;
 pub mod parameters;
 pub mod partition;
 pub mod remedy;

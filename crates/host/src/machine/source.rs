@@ -14,6 +14,7 @@ use rustix::fs::{Mode, OFlags};
 
 use super::super::access::Access;
 use super::super::beneath::{self, Links};
+use super::super::kernel_answer;
 use super::super::trusted_path;
 use super::{Accesses, NAMES_LIMIT};
 
@@ -33,7 +34,7 @@ pub enum AccessSource {
 }
 
 /// Folders that the kernel fills while it runs, and programs while they do.
-const OF_RUNNING: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/var/run"];
+const OF_RUNNING: [&str; 6] = ["/proc", "/sys", "/dev", "/run", "/var/run", kernel_answer::ROOT];
 
 fn is_of_running(path: &str) -> bool {
     let below =
@@ -104,6 +105,9 @@ impl AccessSource {
     }
 
     fn read_bytes(&self, path: &str, limit: u64) -> io::Result<Vec<u8>> {
+        if let Some(answer) = self.of_kernel(path, kernel_answer::text) {
+            return answer;
+        }
         let mut bytes = Vec::new();
         self.open_plain(path)?.take(limit + 1).read_to_end(&mut bytes)?;
         Ok(bytes)
@@ -119,7 +123,15 @@ impl AccessSource {
         Ok(file)
     }
 
+    /// An answer of the running kernel to a system call.
+    fn of_kernel<T>(&self, path: &str, ask: fn(&str) -> Option<T>) -> Option<T> {
+        matches!(self, AccessSource::Live).then(|| ask(path)).flatten()
+    }
+
     fn list_names(&self, path: &str) -> io::Result<Vec<String>> {
+        if let Some(answer) = self.of_kernel(path, kernel_answer::names) {
+            return answer;
+        }
         let dir = self.open(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
         let mut names = Vec::new();
         for entry in rustix::fs::Dir::read_from(&dir)? {

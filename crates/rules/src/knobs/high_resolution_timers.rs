@@ -3,11 +3,12 @@
 use super::sources::{HIGHRES, PARAMETERS};
 use super::unsettable;
 use crate::change::{AdviceReason, Change, Persistence};
-use crate::judgement::{Judged, Judgement, Severity};
+use crate::judgement::{AuditVerdict, Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use facts::kbool::kbool;
+use facts::line::parse_u64;
 use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
@@ -18,11 +19,12 @@ pub static KNOB: Knob = Knob {
                   next tick, every 1 to 10 ms. They are built in by HIGH_RES_TIMERS and switched \
                   off by highres=off.",
     rationale: "without them every sleep ends at a tick, up to a whole tick too late",
-    detection: "The kernel's configuration, highres= on its command line, and the clocksource: \
-                with the jiffies clocksource the kernel stays in low resolution. nohz= does not \
-                matter: it stops ticks, not timers. A timer device that cannot be programmed for \
-                single moments keeps the resolution low too, and is not seen here: the \
-                `.resolution` line of /proc/timer_list tells, 1 nsecs where all is well.",
+    detection: "The resolution that clock_getres(2) gives, or `.resolution` in a copy of \
+                /proc/timer_list: 1 ns, or a tick. Where neither is known: the kernel's \
+                configuration, highres= on its command line, and the clocksource; with the jiffies \
+                clocksource the kernel stays in low resolution, and so it does with a timer device \
+                that cannot be programmed for single moments. nohz= does not matter: it stops \
+                ticks, not timers.",
     side_effects: "None worth naming: hardware without a fit timer stays as it is.",
     wanted: "built in and switched on",
     fix: || Change::kconfig("HIGH_RES_TIMERS", "y").into(),
@@ -35,7 +37,8 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: command line, highres=", url: PARAMETERS },
     ],
     cures: &[SliceKind::TimerIrq, SliceKind::TimerSoftirq],
-    facts: &["/boot/config-RELEASE", "/proc/cmdline", CLOCKSOURCE],
+    reads: &[RESOLUTION],
+    facts: &["/proc/timer_list", "/boot/config-RELEASE", "/proc/cmdline", CLOCKSOURCE],
     judge,
     examples: Examples {
         fires: "cmdline + highres=off",
@@ -47,8 +50,25 @@ pub static KNOB: Knob = Knob {
 
 const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
+/// The answer of the system call.
+const RESOLUTION: &str = "/syscall/clock_getres/monotonic";
+
 fn judge(machine: &MachineView) -> Judged {
-    Judgement::all([built(machine), switched_on(machine), precise_clock(machine)])
+    let by_settings = || Judgement::all([built(machine), switched_on(machine), precise_clock(machine)]);
+    let answer = machine.parsed(RESOLUTION, parse_u64).ok().flatten();
+    match answer.or(machine.survey.timer_resolution_ns.known().copied()) {
+        Some(1) => Ok(Judgement::pass("1 ns")),
+        Some(ns) => Ok(match by_settings() {
+            Ok(cause) if cause.verdict == AuditVerdict::Fail => cause,
+            _ => Judgement::fail(format!("{} us", ns / 1_000))
+                .fix(Remedy::advice(
+                    AdviceReason::Machine,
+                    "dmesg | grep -i -e hrtimer -e clockevent says why the kernel stays at ticks",
+                ))
+                .persistence(Persistence::Boot),
+        }),
+        None => by_settings(),
+    }
 }
 
 fn built(machine: &MachineView) -> Judged {
@@ -83,7 +103,7 @@ fn precise_clock(machine: &MachineView) -> Judged {
 
 #[cfg(test)]
 mod tests {
-    use super::KNOB;
+    use super::{KNOB, RESOLUTION};
     use crate::fixture::check;
 
     #[test]
@@ -96,6 +116,19 @@ mod tests {
         check(&KNOB, "cmdline + nohz=off", "pass built in; switched on");
         let jiffies = "/sys/devices/system/clocksource/clocksource0/current_clocksource: jiffies";
         check(&KNOB, jiffies, "fail fatal clocksource jiffies");
+    }
+
+    #[test]
+    fn the_resolution_decides_without_a_configuration() {
+        let of = |ns: &str| format!("/boot refused\n{RESOLUTION}: {ns}");
+        check(&KNOB, &of("1"), "pass 1 ns");
+        check(&KNOB, &of("4000000"), "fail fatal 4000 us");
+        check(&KNOB, &format!("{}\ncmdline + highres=off", of("4000000")), "fail fatal highres=off");
+        let list = "/boot refused\n/proc/timer_list: now at 5 nsecs\n| \n| cpu: 0\n|  clock 0:\n\
+                    |   .resolution:     1 nsecs\n| Tick Device: mode:     1";
+        check(&KNOB, list, "pass 1 ns");
+        check(&KNOB, &list.replace(" 1 nsecs", " 10000000 nsecs"), "fail fatal 10000 us");
+        check(&KNOB, &list.replace(" 1 nsecs", " x nsecs"), "unknown");
     }
 
     #[test]

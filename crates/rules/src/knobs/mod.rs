@@ -23,6 +23,7 @@ mod default_irq_affinity;
 mod devfreq_governor;
 mod efi_runtime;
 mod emulator_threads;
+mod energy_efficient_ethernet;
 mod ext_server;
 mod fair_server;
 mod firmware_random;
@@ -37,6 +38,7 @@ mod idle_injection;
 mod idle_poll;
 mod idle_states;
 mod idle_tick;
+mod interrupt_coalescing;
 mod irq_affinity;
 mod irq_polling;
 mod irqbalance;
@@ -140,6 +142,7 @@ pub static ALL: &[&Knob] = &[
     &devfreq_governor::KNOB,
     &efi_runtime::KNOB,
     &emulator_threads::KNOB,
+    &energy_efficient_ethernet::KNOB,
     &ext_server::KNOB,
     &fair_server::KNOB,
     &firmware_random::KNOB,
@@ -154,6 +157,7 @@ pub static ALL: &[&Knob] = &[
     &idle_poll::KNOB,
     &idle_states::KNOB,
     &idle_tick::KNOB,
+    &interrupt_coalescing::KNOB,
     &irq_affinity::KNOB,
     &irq_polling::KNOB,
     &irqbalance::KNOB,
