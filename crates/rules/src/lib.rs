@@ -42,6 +42,8 @@ pub mod remedy;
 pub mod setting;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod trees;
 pub mod unknown;
 pub mod view;
 mod virtual_cpus;

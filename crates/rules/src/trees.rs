@@ -1,0 +1,48 @@
+//! Machines with verdicts that were worked out by hand, from the kernel's documents: the files of
+//! `tests/trees`.
+//!
+//! A line `= RULE VERDICT [SEVERITY [VALUE]]` is such a verdict; the rest are edits to a machine of
+//! which nothing else is known.
+
+#![allow(clippy::disallowed_methods)] // The machines are files.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use crate::find;
+use crate::fixture::Machine;
+use model::keyword::Keyword;
+
+/// The verdicts that are not as they were worked out.
+fn wrong(name: &str, text: &str) -> Vec<String> {
+    let mut machine = Machine::of(BTreeMap::new());
+    let is_verdict = |line: &&str| line.starts_with("= ");
+    machine.edit(&text.lines().filter(|line| !is_verdict(line)).collect::<Vec<_>>().join("\n"));
+    let differing = |line: &str| {
+        let (rule, expected) = line.strip_prefix("= ")?.split_once(' ')?;
+        let found = machine.finding(find(rule).unwrap_or_else(|| panic!("{name}: there is no rule {rule}")));
+        let (verdict, severity) = (found.verdict.name(), found.severity.name());
+        let said = match verdict {
+            "fail" => format!("fail {severity} {}", found.value),
+            _ if found.value.is_empty() => format!("{verdict} {}", found.reason),
+            _ => format!("{verdict} {}", found.value),
+        };
+        let is_same = said == expected || said.starts_with(&format!("{expected} "));
+        (!is_same).then(|| format!("{name}: {rule}: {said}; expected {expected}"))
+    };
+    text.lines().filter(is_verdict).filter_map(differing).collect()
+}
+
+#[test]
+fn verdicts_are_those_worked_out_by_hand() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/trees");
+    let mut paths: Vec<_> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    assert!(!paths.is_empty());
+    let judged = |path: &std::path::PathBuf| {
+        wrong(&path.file_stem().unwrap().to_string_lossy(), &fs::read_to_string(path).unwrap())
+    };
+    let found: Vec<String> = paths.iter().flat_map(judged).collect();
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
