@@ -192,6 +192,9 @@ impl Recognised<'_> {
         if finding.lines.end.checked_sub(1).is_some_and(|last| source.is_cut_at(last)) {
             one.remarks.push("the text ends within a line: its last number may be cut".into());
         }
+        if self.is_followed_by_a_part() {
+            one.remarks.push("the text ends within a line of the result: that line is not read".into());
+        }
         let kernel = source.kernel_lines_within(&finding.lines) as u64;
         if kernel > 0 {
             let lines = several(kernel, "line of the kernel's log was", "lines of the kernel's log were");
@@ -202,6 +205,19 @@ impl Recognised<'_> {
         }
         one.run.check()?;
         Ok(one)
+    }
+
+    /// True where the text ends behind the result within a line that begins as the result's last
+    /// one: too little of it is there to be read as one of the tool's.
+    fn is_followed_by_a_part(&self) -> bool {
+        let next = self.finding.lines.end;
+        let line = |index: usize| self.source.line(index).map(|line| line.text.trim_start());
+        let lines = next.checked_sub(1).and_then(line).zip(line(next));
+        let alike = |(last, cut): (&str, &str)| {
+            let shown = cut.char_indices().nth(2).map_or(cut, |(end, _)| &cut[..end]);
+            !shown.is_empty() && last.starts_with(shown)
+        };
+        self.source.is_cut_at(next) && lines.is_some_and(alike)
     }
 
     /// True for an error that says that the result ends too early, not that it is wrong.

@@ -162,3 +162,28 @@ proptest! {
         prop_assert!(import(text.as_bytes(), &ImportOptions::default()).is_err());
     }
 }
+
+#[test]
+fn a_summary_that_the_end_cuts_short_is_refused_or_said_to_be_cut() {
+    macro_rules! texts {
+        ($($name:literal)*) => {
+            [$(($name, include_str!(concat!("../../../../tests/fixtures/foreign/", $name)))),*]
+        };
+    }
+    for (name, text) in texts!(
+        "cyclictest/2.4-quiet-other.txt"
+        "cyclictest/2.10-screen.txt"
+        "cyclictest/2.10-hist.txt"
+        "rt-tests/2.10-signaltest-pinned.txt"
+        "rt-tests/2.6-cyclicdeadline-two.txt"
+        "jitterdebugger/0.3.1-two.txt"
+    ) {
+        let text = text.trim_end();
+        let line = text.rfind('\n').map_or(0, |end| end + 1);
+        assert!(import(text.as_bytes(), &ImportOptions::default()).is_ok(), "{name}");
+        for end in line + 1..text.len() {
+            let Ok(read) = import(&text.as_bytes()[..end], &ImportOptions::default()) else { continue };
+            assert!(!read[0].remarks.is_empty(), "{name}: {:?} is read as whole", &text[line..end]);
+        }
+    }
+}
