@@ -11,6 +11,7 @@ use std::process::ExitCode;
 static HEAP: host::heap::Heap = host::heap::Heap::new();
 
 fn main() -> ExitCode {
+    host::rt::map_page_by_page();
     host::rt::ignore_file_size_signal();
     let args: Vec<_> = std::env::args_os().collect();
     let environment = onbeat::cli::Environment {

@@ -37,6 +37,7 @@ const NOT_TRIED: &[(&str, &str)] = &[
 const NEWER: &[(&str, &str)] = &[
     ("getrandom", "3.17"),
     ("execveat", "3.19"),
+    ("userfaultfd", "4.3"),
     ("statx", "4.11"),
     ("rseq", "4.18"),
     ("open_tree", "5.2"),

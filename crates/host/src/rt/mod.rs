@@ -14,7 +14,8 @@ mod timer;
 mod usage;
 
 pub use memory::{
-    disable_heap_trimming, lock_pages, lock_resident_pages, prefault_stack, release_code_pages,
+    disable_heap_trimming, lock_pages, lock_resident_pages, map_page_by_page, prefault_code, prefault_stack,
+    release_code_pages,
 };
 pub use policy::{policy_of, set_policy_of};
 pub use rseq::{CpuReader, current_cpu};

@@ -5,12 +5,13 @@
 use model::vocabulary::Ended;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use super::block::{BLOCK_LENGTH, BlockSwap, CpuBuffers, LatencySample};
+use super::block::{BLOCK_LENGTH, BlockBuffer, BlockSwap, CpuBuffers, LatencySample};
+use super::late::LateQueue;
 use super::schedule::Schedule;
 use super::starvation::StarvationGuard;
 use super::wake::{Sleep, Wake};
 use host::clock;
-use host::rt::CpuReader;
+use host::rt::{self, CpuReader};
 use model::units::{Cpu, Nanos};
 
 /// Where a run of the loop begins and what ends it.
@@ -130,6 +131,18 @@ pub fn run<W: Wake, const DITHER: bool>(
     let used = wake.used() - began;
     buffers.set_used(used);
     LoopEnd { used, ..end }
+}
+
+/// Has what the loop calls in memory, however seldom it does.
+pub fn prefault<W: Wake, const DITHER: bool>() {
+    rt::prefault_code(&[
+        run_slots::<W, DITHER> as *const (),
+        BlockBuffer::keep as *const (),
+        BlockBuffer::count_missed as *const (),
+        LateQueue::push as *const (),
+        end_block as *const (),
+        note_migration as *const (),
+    ]);
 }
 
 #[inline(never)]

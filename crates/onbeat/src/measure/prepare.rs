@@ -57,6 +57,7 @@ pub fn prepare<W: Wake, const DITHER: bool>(
     let policy_refused = take_place(plan, own.cpu)?;
     probe_sleep(wake, plan)?;
     let (buffers, lock_refused) = make_buffers(late_capacity);
+    cycle::prefault::<W, DITHER>();
     let clock_read = clock::clock_read_cost();
     let loop_cost = loop_cost(own, &buffers, cpu_reader);
     let (cycle, warmup) = cycle_cost::<W, DITHER>(wake, own, &buffers, cpu_reader, stop);
