@@ -15,6 +15,6 @@ fuzz_target!(|bytes: &[u8]| {
     }
     let Ok((list, _)) = maxima.finish() else { return };
     let series = Series::of_maxima(maxima::values(&list), BLOCK, Nanos(1));
-    let question = Question { limit: Some(Nanos(1_000)), horizon: Nanos::SECOND, chosen: true, reach: 10.0 };
+    let question = Question { limit: Some(Nanos(1_000)), horizon: Nanos::SECOND, chosen: true, ..Question::default() };
     bounds(&BoundsInput::of(&series), &question);
 });

@@ -23,7 +23,7 @@ use rules::change::Persistence;
 use rules::intent::{Profile, intent};
 use rules::judgement::AuditVerdict;
 use rules::knobs;
-use stats::bounds::{BoundsVerdict, DEFAULT_REACH, Question};
+use stats::bounds::{BoundsVerdict, Question};
 use tune::apply::cuts_off;
 use tune::order::ordered;
 use tune::plan::{PlanRequest, RuleRequest, plan};
@@ -57,7 +57,7 @@ pub fn clean_run(folder: &Path, begun: CureCleanRun, limit: Nanos, horizon: Nano
     if run.long && run.valid && follows {
         (run.verdict, run.said) = by_counting(&run, horizon);
     } else if run.long && run.valid {
-        let question = Question { limit: Some(limit), horizon, chosen: true, reach: DEFAULT_REACH };
+        let question = Question { limit: Some(limit), horizon, chosen: true, ..Question::default() };
         let found = crate::bounds::bounds(&measured, &question)?;
         run.verdict = match found.verdict {
             BoundsVerdict::Supported => "supported",

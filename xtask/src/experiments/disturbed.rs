@@ -6,7 +6,7 @@
 //! support each claim.
 
 use model::units::Nanos;
-use stats::bounds::{BoundsInput, BoundsVerdict, DEFAULT_REACH, ExtrapolationStatus, Question, bounds};
+use stats::bounds::{BoundsInput, BoundsVerdict, ExtrapolationStatus, Question, bounds};
 use stats::rng::{Rng, SEED};
 use stats::series::{BLOCK, Series};
 use stats::tail::gev::Gev;
@@ -100,7 +100,7 @@ fn wrong(maxima: &[f64]) -> (bool, bool) {
     let limit = list.iter().flatten().max().map(|max| Nanos(max.0 + 100_000));
     let horizon = Nanos(series.observed.0 / 4);
     let answer =
-        bounds(&BoundsInput::of(&series), &Question { limit, horizon, chosen: true, reach: DEFAULT_REACH });
+        bounds(&BoundsInput::of(&series), &Question { limit, horizon, chosen: true, ..Question::default() });
     (answer.extrapolation.status == ExtrapolationStatus::Ok, answer.verdict == BoundsVerdict::Supported)
 }
 

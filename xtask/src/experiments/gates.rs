@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use model::units::Nanos;
-use stats::bounds::{Bounds, BoundsInput, DEFAULT_REACH, ExtrapolationStatus, Question, bounds, gates};
+use stats::bounds::{Bounds, BoundsInput, ExtrapolationStatus, Question, bounds, gates};
 use stats::rng::{Rng, SEED};
 use stats::series::{BLOCK, Series};
 use stats::tail::gev::Gev;
@@ -88,7 +88,7 @@ pub fn answer(maxima: &[f64], horizon: Nanos) -> Bounds {
     let list: Vec<Option<Nanos>> = maxima.iter().map(|us| Some(Nanos(us.floor() as i64 * 1000))).collect();
     let series = Series::of_list(&list, BLOCK, Nanos::MICRO);
     let evidence = BoundsInput::of(&series);
-    bounds(&evidence, &Question { limit: None, horizon, chosen: false, reach: DEFAULT_REACH })
+    bounds(&evidence, &Question { horizon, ..Question::default() })
 }
 
 fn battery((name, n, kind, published): Row, length: Length) -> Vec<ResultLine> {

@@ -137,7 +137,7 @@ impl Cell {
         let series = Series::of_list(&list, BLOCK, self.step);
         let horizon = Nanos((self.reach * self.n as f64) as i64 * BLOCK.0);
         let reach = self.reach.max(DEFAULT_REACH);
-        bounds(&BoundsInput::of(&series), &Question { limit: None, horizon, chosen: true, reach })
+        bounds(&BoundsInput::of(&series), &Question { horizon, chosen: true, reach, ..Question::default() })
     }
 }
 

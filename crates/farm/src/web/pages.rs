@@ -8,7 +8,7 @@ use model::units::Nanos;
 use model::wall_time::nanos_of;
 use report::run::repeat::repeat;
 use serde::Deserialize;
-use stats::bounds::{DEFAULT_REACH, Question};
+use stats::bounds::Question;
 use study::page::ReportedRun;
 
 use super::acknowledge::mark;
@@ -318,7 +318,7 @@ pub async fn spike(State(app): State<Arc<App>>, Path((id, number)): Path<(String
 /// The report, and the command that makes such a run again.
 fn report_of(place: &std::path::Path, name: &str) -> Result<MadeReport, Refusal> {
     let mut run = ReportedRun::open(place)?.named(name);
-    run.ask(&Question { limit: None, horizon: HORIZON, chosen: false, reach: DEFAULT_REACH });
+    run.ask(&Question { horizon: HORIZON, ..Question::default() });
     let input = run.input().ok_or_else(|| Refusal::not_found("this bundle holds no run"))?;
     let (again, kept_spikes) = (repeat(input.run), input.run.spikes.len() as u64);
     let lacking = whole_files(place).err();

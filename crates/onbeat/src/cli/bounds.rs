@@ -3,14 +3,15 @@
 use std::path::PathBuf;
 
 use super::Environment;
-use super::flags::{limit, positive_span};
+use super::flags::{computing, limit, positive_span};
 use super::newest::ChosenRun;
 use super::outputs::{OutputFlags, Outputs, Screen};
 use super::read_flags::{ReadFlags, print_remarks};
 use model::error::{Exit, Failure, Result};
 use model::text::quoted;
-use model::units::{Bare, Nanos};
-use report::bounds::text::{self, BoundsStyle};
+use model::units::Bare;
+use report::bounds::last_words::BoundsStyle;
+use report::bounds::text;
 use report::last_lines::RunPlace;
 use stats::bounds::{BoundsVerdict, DEFAULT_REACH, MAX_REACH, Question};
 
@@ -19,13 +20,15 @@ use stats::bounds::{BoundsVerdict, DEFAULT_REACH, MAX_REACH, Question};
 /// First by counting alone: how likely a later wake-up is in the next hours, how often the limit
 /// may be reached at most, how long a clean run would have to be. Then, if and only if every gate
 /// passes, what the largest latency of a longer time is likely to be. With --limit the exit code is
-/// the verdict: 0 supported, 3 failed, 7 the run is too short or not steady enough for either.
+/// the verdict: 0 supported, 3 failed, 7 the run is too short or not steady enough for either. With
+/// --period it is 0 where a period is supported, and 7 where none is: LinuxCNC asks so for a base
+/// and a servo period.
 ///
 /// A CSV file of block maxima (one integer in ns a line, the oldest first) is as good as a run.
 #[derive(clap::Args)]
 #[command(
     mut_arg("quiet", |arg| arg.help("Print only the answer: no remarks, no gates, no structure")),
-    after_help = "Examples:\n  onbeat bounds                             the newest run\n  onbeat bounds --limit 50us --horizon 24h  whether it holds a limit\n  onbeat bounds RUN --limit 8kHz            the period of 8 kHz is the limit\n  onbeat bounds maxima.csv --block 1s --resolution 1us --horizon 10h"
+    after_help = "Examples:\n  onbeat bounds                             the newest run\n  onbeat bounds --limit 50us --horizon 24h  whether it holds a limit\n  onbeat bounds RUN --limit 8kHz            the period of 8 kHz is the limit\n  onbeat bounds --period                    the shortest period it holds\n  onbeat bounds --period=200us              the same, 200 us of it computing\n  onbeat bounds maxima.csv --block 1s --resolution 1us --horizon 10h"
 )]
 pub struct Args {
     /// A bundle, or a CSV file of block maxima in ns; by default the newest run of this user's
@@ -36,6 +39,13 @@ pub struct Args {
     verbose: bool,
     #[command(flatten)]
     asked: Asked,
+    /// Find the shortest period that the run supports. COMPUTING is the part of it that a cycle
+    /// computes, as a time (200us) or a share (30%); lateness may take the rest [default: 50%]
+    #[arg(
+        long, value_name = "COMPUTING", num_args = 0..=1, require_equals = true,
+        default_missing_value = "50%", conflicts_with = "limit"
+    )]
+    period: Option<String>,
     /// How many times the run's length an extrapolation may reach, at most 100
     #[arg(long, value_name = "N", default_value_t = DEFAULT_REACH)]
     reach: f64,
@@ -72,9 +82,10 @@ impl Asked {
             .transpose()?;
         Ok(Question {
             limit: self.limit.as_deref().map(limit).transpose()?,
-            horizon: horizon.unwrap_or(Nanos(86_400 * Nanos::SECOND.0)),
+            horizon: horizon.unwrap_or(Question::default().horizon),
             chosen: horizon.is_some(),
             reach,
+            ..Question::default()
         })
     }
 }
@@ -92,12 +103,12 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let remarks = if seen { &[] } else { measurement.remarks.as_slice() };
     let path = quoted(&chosen.path);
     let place = RunPlace { path: &path, newest: chosen.newest, fresh: false };
-    outputs.print(&match args.output.quiet {
-        true => text::brief(&measurement.title, &bounds, place, columns, color),
-        false => {
-            let style = BoundsStyle { width: columns, color, verbose: args.verbose };
-            text::text(&bounds, &measurement.title, place, remarks, style)
-        }
+    let style = BoundsStyle { width: columns, color, verbose: args.verbose };
+    let (title, run) = (&measurement.title, measurement.run.as_ref());
+    outputs.print(&if args.output.quiet {
+        text::brief(&bounds, title, run, place, style)
+    } else {
+        text::text(&bounds, title, run, place, remarks, style)
     });
     outputs.end(match bounds.verdict {
         BoundsVerdict::Failed => Exit::Limit,
@@ -113,6 +124,7 @@ impl Args {
                 "--reach: expected more than 0 and at most {MAX_REACH} times the run's length"
             )));
         }
-        self.asked.question(self.reach)
+        let computing = self.period.as_deref().map(computing).transpose()?;
+        Ok(Question { computing, ..self.asked.question(self.reach)? })
     }
 }

@@ -7,6 +7,7 @@ use model::error::{Failure, Result};
 use model::keyword::Keyword;
 use model::labels::Labels;
 use model::units::{Bare, CpuSet, Nanos, parse_span};
+use stats::bounds::Computing;
 
 /// One of a closed list of words, each with its line in the help.
 pub fn keyword<T: Keyword>() -> impl TypedValueParser<Value = T> {
@@ -51,6 +52,23 @@ pub fn limit(text: &str) -> Result<Nanos> {
     })
 }
 
+/// The computing time of a cycle: a span, or a share of its period.
+pub fn computing(text: &str) -> Result<Computing> {
+    let Some(percent) = text.trim().strip_suffix('%') else {
+        return span("--period", text, Bare::Micros).and_then(|time| match time {
+            time if time.0 >= 0 => Ok(Computing::Time(time)),
+            _ => Err(Failure::usage("--period: expected a computing time of 0 or more")),
+        });
+    };
+    let plain = percent.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let share = percent.parse::<f64>().ok().filter(|percent| plain && *percent < 100.0);
+    share.map(|percent| Computing::Share(percent / 100.0)).ok_or_else(|| {
+        Failure::usage(format!(
+            "--period: '{text}' is not a share of a period: expected less than 100%, like 30%"
+        ))
+    })
+}
+
 /// Labels, one a text.
 pub fn labels(texts: &[String]) -> Result<Labels> {
     Labels::parse(texts).map_err(|why| Failure::usage(format!("--label: {why}")))
@@ -69,6 +87,22 @@ pub fn process_id(text: &str) -> std::result::Result<ProcessId, String> {
 mod tests {
     use super::*;
     use model::error::Exit;
+
+    #[test]
+    fn computing_is_a_time_or_a_share_of_the_period() {
+        for (text, expected) in [
+            ("50%", Computing::Share(0.5)),
+            ("0%", Computing::Share(0.0)),
+            ("12.5%", Computing::Share(0.125)),
+            ("200us", Computing::Time(Nanos(200_000))),
+            ("0", Computing::Time(Nanos(0))),
+        ] {
+            assert_eq!(computing(text).expect(text), expected, "{text}");
+        }
+        for text in ["", "%", "100%", "-1%", "1e1%", "nan%", "-1us", "us", "30 %"] {
+            assert_eq!(computing(text).expect_err(text).exit, Exit::Usage, "{text}");
+        }
+    }
 
     #[test]
     fn a_limit_is_a_latency_or_the_period_of_a_rate() {

@@ -86,7 +86,8 @@ pub struct Args {
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     alarm: Option<String>,
     /// What is done then, at most once a minute: exec:PROGRAM ARGS, signal:NAME:PID, trace-off;
-    /// may be given several times; a program that still runs when the watch ends is ended
+    /// may be given several times; a program that still runs when the watch ends is ended,
+    /// with what it left running
     #[arg(long, value_name = "ACTION", requires = "alarm")]
     on_alarm: Vec<String>,
     /// How events are recorded [default: the first of these that works]

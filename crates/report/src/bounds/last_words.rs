@@ -2,32 +2,45 @@
 //! it rests on, what it leaves out, what to type next.
 
 use super::sentences::{mark, not_covered, verdict};
+use super::shortest_period;
 use crate::last_lines::{LastLines, RunPlace};
 use crate::palette::{BOLD, GREEN, Palette, RED, Style};
 use crate::words::{duration, needed, percent, rounded_up, several, span, uncapitalised};
+use model::run::Run;
 use model::units::Nanos;
 use stats::bounds::{Bounds, BoundsVerdict, ExtrapolationStatus, Gate, VerdictBasis};
 
-/// The answer as text of up to this number of columns.
-pub fn render(bounds: &Bounds, place: RunPlace, width: usize, color: bool) -> String {
+/// How it is written: columns, ANSI colours, and whether the gates are listed.
+#[derive(Clone, Copy, Debug)]
+pub struct BoundsStyle {
+    pub width: usize,
+    pub color: bool,
+    pub verbose: bool,
+}
+
+/// The answer as text.
+pub fn render(bounds: &Bounds, run: Option<&Run>, place: RunPlace, style: BoundsStyle) -> String {
     let mut answer = LastLines::default();
-    let (words, style) = said(bounds);
-    answer.styled("answer", words, style).row("basis", basis(bounds));
+    let (words, look) = said(bounds);
+    answer.styled("answer", words, look).row("basis", basis(bounds, run));
     if let Some(sentence) = not_covered(bounds) {
         answer.row("beyond", sentence.trim_start_matches("Not covered: "));
     }
     answer.row("next", next(bounds, place));
-    answer.render(width, Palette(color))
+    answer.render(style.width, Palette(style.color))
 }
 
 /// The verdict on the limit; without one what was seen and what is to be expected.
 fn said(bounds: &Bounds) -> (String, Style) {
+    let style = match bounds.verdict {
+        BoundsVerdict::Supported => GREEN,
+        BoundsVerdict::Failed => RED,
+        _ => BOLD,
+    };
+    if let Some(shortest) = &bounds.shortest_period {
+        return (shortest_period::answer(bounds, shortest), style);
+    }
     if let Some(claim) = &bounds.claim {
-        let style = match bounds.verdict {
-            BoundsVerdict::Supported => GREEN,
-            BoundsVerdict::Failed => RED,
-            _ => BOLD,
-        };
         return (verdict(bounds, claim), style);
     }
     let counting = &bounds.counting;
@@ -72,14 +85,17 @@ fn extrapolated(bounds: &Bounds) -> String {
     )
 }
 
-/// The gates in a sentence.
-fn basis(bounds: &Bounds) -> String {
+/// The gates in a sentence; for a period with what was measured.
+fn basis(bounds: &Bounds, run: Option<&Run>) -> String {
     let of = |wanted: &str| {
         let found = bounds.gates.iter().filter(|gate| mark(gate) == wanted).map(|gate| gate.id);
         found.collect::<Vec<_>>().join(", ")
     };
     let (refused, open) = (of("REFUSED"), of("-"));
-    let blocks = format!("{} blocks of {}", bounds.counting.blocks, duration(bounds.counting.block_ns));
+    let mut blocks = format!("{} blocks of {}", bounds.counting.blocks, duration(bounds.counting.block_ns));
+    if let Some(run) = run.filter(|_| bounds.shortest_period.is_some()) {
+        blocks += &format!(", {}", shortest_period::measured(run));
+    }
     match (refused.as_str(), open.as_str()) {
         ("", "") => {
             let judging = bounds.gates.iter().filter(|gate| mark(gate) == "passed").count();
@@ -113,7 +129,7 @@ fn next(bounds: &Bounds, place: RunPlace) -> String {
     match (bounds.verdict, bounds.basis) {
         (BoundsVerdict::Supported, _) => "repeat it after other loads, temperatures and boots".into(),
         (BoundsVerdict::Failed, _) => {
-            "onbeat hunt -D 60s (who takes the time); onbeat audit (settings)".into()
+            "onbeat hunt -D 60s (what takes the time); onbeat audit (settings)".into()
         }
         (_, VerdictBasis::Integrity) => {
             again.unwrap_or_else(|| "remove what spoiled the run, and measure again".into())
@@ -122,20 +138,44 @@ fn next(bounds: &Bounds, place: RunPlace) -> String {
             "find what changed meanwhile, and measure again when it is steady".into()
         }
         _ if claim.exceedances_at_most == 0 => format!(
-            "measure for {} without reaching it; a shorter --horizon claims less",
-            needed(counting.clean_seconds_needed.unwrap_or(claim.seconds_needed))
+            "measure for {} without reaching {}; a shorter --horizon claims less",
+            needed(counting.clean_seconds_needed.unwrap_or(claim.seconds_needed)),
+            if bounds.shortest_period.is_some() { span(claim.limit_ns) } else { "it".into() }
         ),
-        _ => "onbeat hunt -D 60s (who takes the time); a shorter --horizon claims less".into(),
+        _ => "onbeat hunt -D 60s (what takes the time); a shorter --horizon claims less".into(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bounds::fixture::answer;
     use crate::fixture;
     use crate::last_lines::MOST_LINES;
+    use stats::bounds::{Computing, Question};
 
     const PLACE: RunPlace = RunPlace { path: "run", newest: false, fresh: false };
+    const STYLE: BoundsStyle = BoundsStyle { width: 80, color: false, verbose: false };
+
+    #[test]
+    fn the_shortest_period_fits_the_last_lines_with_its_parts_and_conditions() {
+        for horizon in [60, 300, 86_400] {
+            for sample in [fixture::quiet(), fixture::noisy(), fixture::one()] {
+                let horizon = Nanos(horizon * Nanos::SECOND.0);
+                let computing = Some(Computing::default());
+                let question = Question { computing, horizon, chosen: true, ..Question::default() };
+                let bounds = answer(&sample.run, &sample.series, &question).expect("blocks");
+                let text = render(&bounds, Some(&sample.run), PLACE, STYLE);
+                assert!(text.lines().count() - 1 <= MOST_LINES, "{text}");
+                assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+                let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+                let supported = bounds.verdict == BoundsVerdict::Supported;
+                assert_eq!(flat.contains("answer Shortest period: "), supported, "{text}");
+                assert_eq!(flat.contains("answer No period is supported: "), !supported, "{text}");
+                assert!(flat.contains("priority") && flat.contains("once in"), "{text}");
+            }
+        }
+    }
 
     #[test]
     fn the_answer_fits_the_last_lines_with_its_conditions() {
@@ -143,7 +183,7 @@ mod tests {
             for mut sample in [fixture::quiet(), fixture::noisy(), fixture::one()] {
                 sample.ask(limit);
                 let bounds = sample.bounds.as_ref().expect("asked");
-                let text = render(bounds, PLACE, 80, false);
+                let text = render(bounds, None, PLACE, STYLE);
                 assert!(text.lines().count() - 1 <= MOST_LINES, "{text}");
                 assert!(text.contains("basis ") && text.contains("next"), "{text}");
                 assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");

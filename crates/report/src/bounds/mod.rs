@@ -2,7 +2,8 @@
 
 #[cfg(test)]
 pub mod fixture;
-mod last_words;
+pub mod last_words;
 pub mod section;
 pub mod sentences;
+mod shortest_period;
 pub mod text;

@@ -1,29 +1,36 @@
 //! What `onbeat bounds` found as text: counting first, then the extrapolation or why it is refused,
 //! at the end the answer in a few lines.
 
-use super::last_words;
+use super::last_words::{self, BoundsStyle};
 use super::sentences::{beyond, beyond_heading, counting, headline, mark};
+use super::shortest_period;
 use crate::last_lines::RunPlace;
 use crate::palette::{BOLD, DIM, PLAIN, Palette};
 use crate::words::{clean, wrapped};
+use model::run::Run;
 use stats::bounds::Bounds;
 
-/// How it is written: columns, ANSI colours, and whether the gates are listed.
-#[derive(Clone, Copy, Debug)]
-pub struct BoundsStyle {
-    pub width: usize,
-    pub color: bool,
-    pub verbose: bool,
-}
-
-/// What was found, and the answer.
-pub fn text(bounds: &Bounds, title: &str, place: RunPlace, remarks: &[String], style: BoundsStyle) -> String {
+/// What was found, and the answer; a list has no run.
+pub fn text(
+    bounds: &Bounds,
+    title: &str,
+    run: Option<&Run>,
+    place: RunPlace,
+    remarks: &[String],
+    style: BoundsStyle,
+) -> String {
     let (palette, width) = (Palette(style.color), style.width);
     let mut page = String::new();
     let mut say = |line: &str| wrapped(&mut page, line, width);
     say(&palette.paint(BOLD, &headline(title, bounds)));
     remarks.iter().for_each(|remark| say(&format!("- {}", clean(remark))));
     say("");
+    if let Some(shortest) = &bounds.shortest_period {
+        say(&palette.paint(BOLD, "The shortest period"));
+        let lines = shortest_period::conditions(bounds, shortest, run);
+        lines.iter().for_each(|line| say(&format!("  {line}")));
+        say("");
+    }
     say(&palette.paint(BOLD, "By counting alone"));
     counting(bounds).iter().for_each(|line| say(&format!("  {line}")));
     say("");
@@ -39,14 +46,14 @@ pub fn text(bounds: &Bounds, title: &str, place: RunPlace, remarks: &[String], s
         say("");
         gates(bounds, palette).iter().for_each(|line| say(line));
     }
-    page + &last_words::render(bounds, place, width, style.color)
+    page + &last_words::render(bounds, run, place, style)
 }
 
 /// The data in a line, and the answer.
-pub fn brief(title: &str, bounds: &Bounds, place: RunPlace, width: usize, color: bool) -> String {
+pub fn brief(bounds: &Bounds, title: &str, run: Option<&Run>, place: RunPlace, style: BoundsStyle) -> String {
     let mut page = String::new();
-    wrapped(&mut page, &Palette(color).paint(BOLD, &headline(title, bounds)), width);
-    page + &last_words::render(bounds, place, width, color)
+    wrapped(&mut page, &Palette(style.color).paint(BOLD, &headline(title, bounds)), style.width);
+    page + &last_words::render(bounds, run, place, style)
 }
 
 fn gates(bounds: &Bounds, palette: Palette) -> Vec<String> {
@@ -69,7 +76,7 @@ mod tests {
     use model::units::Nanos;
     use stats::bounds::BoundsVerdict;
     use stats::bounds::Extrapolation;
-    use stats::bounds::{BoundsInput, DEFAULT_REACH, ExtrapolationStatus, Question, VerdictBasis, bounds};
+    use stats::bounds::{BoundsInput, ExtrapolationStatus, Question, VerdictBasis, bounds};
     use stats::rng::Rng;
     use stats::series::{BLOCK, Series};
 
@@ -80,7 +87,7 @@ mod tests {
             (0..600).map(us).map(|us| Some(Nanos((us * 1_000.0) as i64))).collect();
         let series = Series::of_list(&list, BLOCK, Nanos(1));
         let question =
-            Question { limit, horizon: Nanos(150 * Nanos::SECOND.0), chosen: true, reach: DEFAULT_REACH };
+            Question { limit, horizon: Nanos(150 * Nanos::SECOND.0), chosen: true, ..Question::default() };
         bounds(&BoundsInput::of(&series), &question)
     }
 
@@ -95,7 +102,8 @@ mod tests {
             assert!(all.len() >= 5, "{all:?}");
             assert!(all.iter().all(|line| line.contains("if the maxima did not rise (G1")), "{all:?}");
             let style = BoundsStyle { width: 10_000, color: false, verbose: true };
-            let page = text(&found, "run", RunPlace { path: "run", newest: true, fresh: false }, &[], style);
+            let place = RunPlace { path: "run", newest: true, fresh: false };
+            let page = text(&found, "run", None, place, &[], style);
             assert!(!page.contains("bunched") && page.contains("per hour"), "{page}");
             assert_eq!(page.contains("Inconclusive: the maxima rise by "), limit.is_some(), "{page}");
         }

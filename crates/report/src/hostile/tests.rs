@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::audit::{junit, page as audit_page, text as audit};
 use crate::boundary::for_terminal;
+use crate::bounds::last_words::BoundsStyle;
 use crate::bounds::text as bounds;
 use crate::compare::page::Versus;
 use crate::compare::text as compare;
@@ -154,9 +155,9 @@ fn answers_through_every_form() {
     let remarks = [ATTACK.to_owned()];
     let found = sample.bounds.as_ref().unwrap();
     let place = RunPlace { path: "run", newest: false, fresh: false };
-    let style = bounds::BoundsStyle { width: 80, color: false, verbose: true };
-    assert_harmless("bounds", &bounds::text(found, ATTACK, place, &remarks, style));
-    assert_harmless("brief bounds", &bounds::brief(ATTACK, found, place, 80, false));
+    let style = BoundsStyle { width: 80, color: false, verbose: true };
+    assert_harmless("bounds", &bounds::text(found, ATTACK, None, place, &remarks, style));
+    assert_harmless("brief bounds", &bounds::brief(found, ATTACK, None, place, style));
     let question =
         CompareQuestion { metric: Metric::Rate, limit: None, design: Design::Unpaired, margin: None };
     let mut answer = compared(&[&sample.series], &[&sample.series], &question);

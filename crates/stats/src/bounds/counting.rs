@@ -138,8 +138,8 @@ pub fn count(input: &BoundsInput, question: &Question) -> Counting {
     let horizon = question.horizon.as_secs();
     let seconds = observed / 1e9;
     let known = |value: f64| (observed > 0.0).then_some(value);
-    let max = series.worst().map(|block| block.max).max(input.histogram.max);
     let events = question.limit.map_or(0, |limit| reached(input, limit).at_most);
+    let max = observed_max(input);
     let mut sorted = Vec::with_capacity(series.blocks.len());
     sorted.extend(series.blocks.maxima());
     sorted.sort_unstable();
@@ -170,6 +170,16 @@ pub fn count(input: &BoundsInput, question: &Question) -> Counting {
         quantiles: quantiles(&sorted, series.step),
         records: records(input),
     }
+}
+
+/// The largest latency of blocks and histogram.
+fn observed_max(input: &BoundsInput) -> Option<Nanos> {
+    input.series.worst().map(|block| block.max).max(input.histogram.max)
+}
+
+/// The shortest limit that no recorded latency reaches, whatever its step hides.
+pub fn later_than_all(input: &BoundsInput) -> Option<Nanos> {
+    observed_max(input).map(|max| Nanos(max.0.saturating_add(input.series.step.0.max(1)).max(1)))
 }
 
 /// Of maxima in ascending order, against this number of future blocks.
@@ -255,7 +265,7 @@ mod tests {
         let list: Vec<Option<Nanos>> = (1..=seconds).map(|second| Some(Nanos(1_000 * second))).collect();
         let series = Series::of_list(&list, BLOCK, Nanos(1));
         let horizon = Nanos(5 * Nanos::SECOND.0);
-        let question = Question { limit: None, horizon, chosen: true, reach: 10.0 };
+        let question = Question { horizon, chosen: true, ..Question::default() };
         count(&BoundsInput::of(&series), &question)
     }
 
@@ -263,7 +273,7 @@ mod tests {
     fn what_every_block_reached_is_told_from_what_most_did() {
         let list: Vec<Option<Nanos>> = (1..=8).map(|second| Some(Nanos(1_000 * second))).collect();
         let series = Series::of_list(&list, BLOCK, Nanos(1));
-        let question = Question { limit: None, horizon: Nanos::SECOND, chosen: true, reach: 10.0 };
+        let question = Question { horizon: Nanos::SECOND, chosen: true, ..Question::default() };
         let every = |limit: i64| {
             let alike = Exchangeability::default();
             claim(&BoundsInput::of(&series), &question, Nanos(limit), &alike).in_every_block

@@ -232,7 +232,7 @@ mod tests {
         let series = Series::of_list(&list, BLOCK, Nanos(1));
         let input =
             BoundsInput { run: RunTotals { missed: 1, ..RunTotals::default() }, ..BoundsInput::of(&series) };
-        let question = Question { limit: None, horizon: Nanos::SECOND, chosen: true, reach: 10.0 };
+        let question = Question { horizon: Nanos::SECOND, chosen: true, ..Question::default() };
         extrapolate(&input, &question, &structure(&input)).1
     }
 
@@ -260,7 +260,7 @@ mod tests {
                 (0..60).map(|_| Some(Nanos(law.level_of_rate(rng.exponential()) as i64))).collect();
             let series = Series::of_list(&list, BLOCK, Nanos(1));
             let horizon = Nanos(600 * Nanos::SECOND.0);
-            let question = Question { limit: None, horizon, chosen: true, reach: 10.0 };
+            let question = Question { horizon, chosen: true, ..Question::default() };
             let input = BoundsInput::of(&series);
             extrapolate(&input, &question, &structure(&input))
         };

@@ -67,7 +67,7 @@ mod tests {
             Bucket::new(Nanos(76_000), Nanos(77_000), 1),
         ];
         let series = Series { observed: Nanos(4_000 * Nanos::SECOND.0), ..Series::default() };
-        let question = Question { limit: None, horizon: Nanos::SECOND, chosen: true, reach: 10.0 };
+        let question = Question { horizon: Nanos::SECOND, chosen: true, ..Question::default() };
         for (rows, overflows, detail) in [
             (&rows[..], 0, "a histogram of 10000001 values and no block maxima"),
             (&rows[..1], 2, "a histogram of 10000002 values and no block maxima"),

@@ -1,5 +1,6 @@
 //! The question about a run, and the data to answer it.
 
+use super::shortest_period::Computing;
 use crate::series::Series;
 use model::histogram::Bucket;
 use model::units::Nanos;
@@ -17,11 +18,21 @@ pub const MAX_REACH: f64 = 100.0;
 pub struct Question {
     /// The latency that is not to be reached.
     pub limit: Option<Nanos>,
+    /// With what computing time the shortest period is wanted, in place of a limit.
+    pub computing: Option<Computing>,
     pub horizon: Nanos,
     /// Whether a person chose that horizon; if not, an extrapolation goes no further than it may.
     pub chosen: bool,
     /// How many times the run's length an extrapolation may reach.
     pub reach: f64,
+}
+
+impl Default for Question {
+    /// Nothing but the next day.
+    fn default() -> Question {
+        let horizon = Nanos(86_400 * Nanos::SECOND.0);
+        Question { limit: None, computing: None, horizon, chosen: false, reach: DEFAULT_REACH }
+    }
 }
 
 /// The data for the answer.

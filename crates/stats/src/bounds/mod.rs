@@ -15,6 +15,7 @@ pub mod overflows;
 pub mod periods;
 pub mod sample;
 pub mod shape;
+pub mod shortest_period;
 pub mod steadiness;
 pub mod structure;
 
@@ -29,6 +30,7 @@ pub use input::{
     BoundsInput, CONFIDENCE, DEFAULT_REACH, HistogramInput, ListedOverflows, MAX_REACH, OverflowList,
     Question, RunTotals,
 };
+pub use shortest_period::{Computing, ShortestPeriod};
 pub use structure::Structure;
 
 /// The schema of the document.
@@ -42,8 +44,11 @@ pub struct Bounds {
     pub counting: Counting,
     /// Whether the blocks are exchangeable, which counting assumes.
     pub exchangeable: Exchangeability,
-    /// The claim about the limit; null without one.
+    /// The claim about the limit; null without one. With a period, about the lateness that it
+    /// allows, or about what is later than all observed where no period is supported.
     pub claim: Option<Claim>,
+    /// The shortest period that is supported; null where it was not asked for.
+    pub shortest_period: Option<ShortestPeriod>,
     /// All gates, in the order of their numbers.
     pub gates: Vec<Gate>,
     /// What lies beyond what was seen, or why it is not given.
@@ -59,7 +64,6 @@ pub struct Bounds {
 }
 
 pub fn bounds(input: &BoundsInput, question: &Question) -> Bounds {
-    let counting = counting::count(input, question);
     let mut structure = match input.series.blocks.is_empty() {
         true => overflows::structure(input),
         false => structure::structure(input),
@@ -67,9 +71,38 @@ pub fn bounds(input: &BoundsInput, question: &Question) -> Bounds {
     let (gates, extrapolation) = extrapolate::extrapolate(input, question, &structure);
     structure.explained(&gates);
     let exchangeable = Exchangeability::of(&gates, input.series, &extrapolation);
-    let claim = question.limit.map(|limit| counting::claim(input, question, limit, &exchangeable));
-    let (verdict, basis) = verdict(input, claim.as_ref(), &exchangeable, &extrapolation, question);
-    Bounds { schema: SCHEMA, counting, exchangeable, claim, gates, extrapolation, structure, verdict, basis }
+    let judge = |limit| {
+        let claim = counting::claim(input, question, limit, &exchangeable);
+        let (verdict, basis) = verdict(input, &claim, &exchangeable, &extrapolation, question);
+        (claim, verdict, basis)
+    };
+    let shortest = question.computing.map(|computing| {
+        ShortestPeriod::new(shortest_period::shortest_supported(|limit| judge(limit).1), computing)
+    });
+    let question = &Question {
+        limit: match shortest {
+            Some(period) => period.lateness_ns.or_else(|| counting::later_than_all(input)),
+            None => question.limit,
+        },
+        ..*question
+    };
+    let (claim, verdict, basis) = match question.limit.map(judge) {
+        Some((claim, verdict, basis)) => (Some(claim), verdict, basis),
+        None if shortest.is_some() => (None, BoundsVerdict::Inconclusive, VerdictBasis::Counting),
+        None => (None, BoundsVerdict::NotAsked, VerdictBasis::NotAsked),
+    };
+    Bounds {
+        schema: SCHEMA,
+        counting: counting::count(input, question),
+        exchangeable,
+        claim,
+        shortest_period: shortest,
+        gates,
+        extrapolation,
+        structure,
+        verdict,
+        basis,
+    }
 }
 
 /// An invalid run decides nothing. Counting decides where it can: that the limit was reached too
@@ -78,14 +111,11 @@ pub fn bounds(input: &BoundsInput, question: &Question) -> Bounds {
 /// limit.
 fn verdict(
     input: &BoundsInput,
-    claim: Option<&Claim>,
+    claim: &Claim,
     exchangeable: &Exchangeability,
     beyond: &Extrapolation,
     question: &Question,
 ) -> (BoundsVerdict, VerdictBasis) {
-    let (Some(claim), Some(limit)) = (claim, question.limit) else {
-        return (BoundsVerdict::NotAsked, VerdictBasis::NotAsked);
-    };
     if !input.run.invalid.is_empty() {
         return (BoundsVerdict::Inconclusive, VerdictBasis::Integrity);
     }
@@ -96,7 +126,7 @@ fn verdict(
         return (BoundsVerdict::Inconclusive, VerdictBasis::Steadiness);
     }
     let reaches = beyond.horizon_ns.is_some_and(|reach| reach >= question.horizon);
-    let below = beyond.upper_nonneg_shape_ns.is_some_and(|upper| upper < limit.0 as f64);
+    let below = beyond.upper_nonneg_shape_ns.is_some_and(|upper| upper < claim.limit_ns.0 as f64);
     if beyond.status == ExtrapolationStatus::Ok && reaches && below && claim.exceedances == 0 {
         (BoundsVerdict::Supported, VerdictBasis::Extrapolation)
     } else {
@@ -125,7 +155,7 @@ mod tests {
 
     fn ask(limit: Option<i64>, horizon_s: i64) -> Question {
         let horizon = Nanos(horizon_s * Nanos::SECOND.0);
-        Question { limit: limit.map(Nanos), horizon, chosen: true, reach: DEFAULT_REACH }
+        Question { limit: limit.map(Nanos), horizon, chosen: true, ..Question::default() }
     }
 
     #[test]
@@ -286,7 +316,7 @@ mod tests {
         ) {
             let list: Vec<Option<Nanos>> = values.into_iter().map(|value| value.map(Nanos)).collect();
             let series = Series::of_list(&list, BLOCK, Nanos(step));
-            let question = Question { limit: Some(Nanos(limit)), horizon: Nanos(horizon), chosen: horizon % 2 == 0, reach: DEFAULT_REACH };
+            let question = Question { limit: Some(Nanos(limit)), horizon: Nanos(horizon), chosen: horizon % 2 == 0, ..Question::default() };
             let found = bounds(&BoundsInput::of(&series), &question);
             prop_assert_eq!(found.gates.len(), 11);
             prop_assert!(found.extrapolation.status == ExtrapolationStatus::Ok || !found.extrapolation.reason.is_empty());

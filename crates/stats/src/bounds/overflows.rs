@@ -111,7 +111,7 @@ mod tests {
     use super::super::input::{HistogramInput, ListedOverflows};
     use super::*;
     use crate::bounds::events::reached;
-    use crate::bounds::{Bounds, DEFAULT_REACH, Question, bounds};
+    use crate::bounds::{Bounds, Question, bounds};
     use crate::rng::{Rng, SEED};
     use crate::series::Series;
     use model::histogram::Bucket;
@@ -133,7 +133,7 @@ mod tests {
             ..BoundsInput::of(&series)
         };
         let horizon = Nanos(3_600 * Nanos::SECOND.0);
-        bounds(&input, &Question { limit: None, horizon, chosen: true, reach: DEFAULT_REACH })
+        bounds(&input, &Question { horizon, chosen: true, ..Question::default() })
     }
 
     fn every(n: i64, step_us: i64) -> Vec<i64> {

@@ -305,7 +305,7 @@ fn recur(members: usize, among: usize, at_least: Option<Nanos>, every: &str) -> 
 #[cfg(test)]
 mod tests {
     use super::super::structure::structure;
-    use super::super::{DEFAULT_REACH, Question, bounds};
+    use super::super::{Question, bounds};
     use super::*;
     use crate::rng::Rng;
     use crate::series::{BLOCK, BlockMaximum, Blocks, Series};
@@ -431,8 +431,7 @@ mod tests {
 
     #[test]
     fn what_recurs_less_than_each_block_is_never_extrapolated() {
-        let question =
-            Question { limit: None, horizon: Nanos(3_600_000_000_000), chosen: true, reach: DEFAULT_REACH };
+        let question = Question { horizon: Nanos(3_600_000_000_000), chosen: true, ..Question::default() };
         for (period, kept) in [(2.0, 1.0), (10.0, 0.5)] {
             let asked = bounds(&BoundsInput::of(&hour(&[(period, 0.4, 50, kept)], 9)), &question);
             assert_eq!(asked.extrapolation.status, crate::bounds::ExtrapolationStatus::Refused, "{period}");

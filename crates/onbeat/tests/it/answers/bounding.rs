@@ -55,6 +55,47 @@ fn limits_end_in_the_contract_s_codes() {
 }
 
 #[test]
+fn the_shortest_period_is_that_of_the_shortest_limit() {
+    let place = Place::new();
+    let hour = place.list("hour.csv", &gumbel(3_600, 2));
+    let bounds = |more: &[&str], code| {
+        json(&[&["bounds", &hour, "--resolution", "1us", "--horizon"], more].concat(), code)
+    };
+    let asked = bounds(&["20m", "--period=200us"], 0);
+    let found = &asked["shortest_period"];
+    let lateness = found["lateness_ns"].as_i64().unwrap();
+    assert_eq!(
+        (found["period_ns"].as_i64(), found["computing_ns"].as_i64()),
+        (Some(lateness + 200_000), Some(200_000))
+    );
+    assert_eq!((&asked["verdict"], &asked["claim"]["limit_ns"]), (&"supported".into(), &lateness.into()));
+    assert_eq!(bounds(&["20m", "-l", &format!("{lateness}ns")], 0)["verdict"], "supported");
+    assert_ne!(
+        json(
+            &[
+                "bounds",
+                &hour,
+                "--resolution",
+                "1us",
+                "--horizon",
+                "20m",
+                "-l",
+                &format!("{}ns", lateness - 1)
+            ],
+            7
+        )["verdict"],
+        "supported"
+    );
+    assert_eq!(bounds(&["20m", "--period"], 0)["shortest_period"]["period_ns"], 2 * lateness);
+    let none = bounds(&["365d", "--period"], 7);
+    assert_eq!(
+        (&none["shortest_period"]["period_ns"], &none["verdict"]),
+        (&serde_json::Value::Null, &"inconclusive".into())
+    );
+    assert!(bounds(&["20m"], 0)["shortest_period"].is_null());
+}
+
+#[test]
 fn a_comb_is_a_mechanism_and_no_tail() {
     let place = Place::new();
     let mut us = gumbel(600, 3);

@@ -1,0 +1,89 @@
+//! The shortest period that a run supports, in sentences: its parts, what they rest on, and under
+//! which conditions they were measured.
+
+use super::sentences::verdict;
+use crate::run::conditions::in_short;
+use crate::run::policy::policy;
+use crate::run::probes;
+use crate::words::{duration, percent, rounded_up, span, uncapitalised};
+use model::run::Run;
+use model::units::Nanos;
+use stats::bounds::{Bounds, Holds, ShortestPeriod, VerdictBasis};
+
+/// The period of a usual servo thread.
+const SERVO: Nanos = Nanos::MILLI;
+
+/// A length that is never shown too short.
+fn at_least(length: Nanos) -> String {
+    span(rounded_up(length.0 as f64))
+}
+
+/// The period and its parts in a sentence, or why there is none.
+pub fn answer(bounds: &Bounds, shortest: &ShortestPeriod) -> String {
+    let Some((period, lateness)) = shortest.period_ns.zip(shortest.lateness_ns) else {
+        let why = bounds.claim.as_ref().map_or_else(
+            || "nothing was measured.".to_owned(),
+            |claim| uncapitalised(verdict(bounds, claim).trim_start_matches("Inconclusive: ")),
+        );
+        return format!("No period is supported: {why}");
+    };
+    format!(
+        "Shortest period: {}, of which lateness may take {} and computing {}; a cycle misses it on average \
+         at most once in {} (95 %, {}).",
+        at_least(period),
+        at_least(lateness),
+        computing(shortest),
+        duration(bounds.counting.horizon_ns),
+        basis(bounds)
+    )
+}
+
+/// The basis of the period, with the condition of its confidence.
+fn basis(bounds: &Bounds) -> &'static str {
+    let reached = bounds.claim.as_ref().is_some_and(|claim| claim.exceedances_at_most > 0);
+    match bounds.basis {
+        VerdictBasis::Extrapolation => "by extrapolation",
+        _ if bounds.exchangeable.holds == Holds::Unknown => "by counting, if the run was steady",
+        _ if reached => "by counting, if the run's length was fixed",
+        _ => "by counting",
+    }
+}
+
+fn computing(shortest: &ShortestPeriod) -> String {
+    let time = shortest.computing_ns.map_or_else(String::new, span);
+    shortest.computing_share.map_or_else(|| time.clone(), |share| format!("{time} ({})", percent(share)))
+}
+
+/// The conditions of the answer, in sentences.
+pub fn conditions(bounds: &Bounds, shortest: &ShortestPeriod, run: Option<&Run>) -> Vec<String> {
+    let mut lines: Vec<String> =
+        bounds.claim.as_ref().map(|claim| verdict(bounds, claim)).into_iter().collect();
+    if let Some(lateness) = shortest.lateness_ns {
+        let left = SERVO.0 - lateness.0;
+        if left > 0 {
+            lines.push(format!(
+                "Of a servo period of {}, computing may take {}; a base period takes {} and its computing.",
+                span(SERVO),
+                span(Nanos(left)),
+                at_least(lateness)
+            ));
+        }
+    }
+    lines.push(
+        "A cycle's deadline is taken to be its period less its computing; --period=200us or --period=30% \
+         sets what computing takes. That of threads on one CPU adds up."
+            .into(),
+    );
+    lines.push(match run {
+        Some(run) => format!("Measured on {}: {}.", probes::sample(run).1, in_short(run)),
+        None => "A list does not say how its maxima were measured: the period holds for that alone.".into(),
+    });
+    lines
+}
+
+/// The conditions of the measurement in a few words.
+pub fn measured(run: &Run) -> String {
+    let interval =
+        run.plan.interval_ns.map_or_else(String::new, |interval| format!(", every {}", span(interval)));
+    format!("{}{interval}", policy(run))
+}
