@@ -9,8 +9,9 @@ pub use numbers::{numbers, settling};
 
 use crate::aligned::write_rows;
 use crate::compare::text::differences;
+use crate::last_lines::LastLines;
 use crate::palette::{BOLD, DIM, GREEN, Palette, RED};
-use crate::words::{clean, or_dash, span, us_or_dash, wrapped};
+use crate::words::{clean, or_dash, several, span, us_or_dash, wrapped};
 use experiment::needs::ProofNeeds;
 use experiment::proof::Proof;
 use facts::differences::Difference;
@@ -24,11 +25,13 @@ pub struct Proven<'a> {
     pub needs: ProofNeeds,
     /// What differs in the conditions; none where they are not recorded.
     pub differing: Option<&'a [Difference]>,
+    /// The command to type next, where it takes another boot.
+    pub next: Option<&'a str>,
 }
 
 /// The answer as text of up to this number of columns, with ANSI colours if asked for.
 pub fn text(proven: &Proven, width: usize, color: bool) -> String {
-    let Proven { run, proof, needs, differing } = *proven;
+    let Proven { run, proof, needs, differing, next } = *proven;
     let palette = Palette(color);
     let mut page = String::new();
     wrapped(&mut page, &heading(&run.plan), width);
@@ -42,28 +45,55 @@ pub fn text(proven: &Proven, width: usize, color: bool) -> String {
         let line = format!("! pair {}, {}: {}", segment.pair + 1, segment.arm.name(), clean(&segment.why));
         wrapped(&mut page, &palette.paint(RED, &line), width);
     }
-    match differing {
-        Some([]) => wrapped(&mut page, "Beside the change, no condition that is recorded differs.", width),
-        Some(_) => page.push_str(&differences(differing, width)),
-        None => {}
-    }
-    if differing.is_some() {
+    if differing.is_some_and(|all| !all.is_empty()) {
+        page.push_str(&differences(differing, width));
         page.push('\n');
     }
     for line in numbers(run, proof, needs) {
         wrapped(&mut page, &line, width);
     }
-    page.push('\n');
     let style = match proof.verdict {
         Verdict::Better => GREEN,
         Verdict::Worse => RED,
         _ => BOLD,
     };
-    let mut last = String::new();
-    wrapped(&mut last, &verdict(proof), width);
-    page.push_str(&palette.paint(style, last.trim_end()));
-    page.push('\n');
-    page
+    let mut answer = LastLines::default();
+    answer.styled("answer", verdict(proof), style).row("fair", fair(run, differing));
+    answer.row("next", next.map_or_else(|| again(run, proof), str::to_owned));
+    page + &answer.render(width, palette)
+}
+
+/// The conditions of both sides against each other, and the number of segments that do not count.
+fn fair(run: &ExperimentRun, differing: Option<&[Difference]>) -> String {
+    let invalid = run.segments.iter().filter(|segment| !segment.valid).count();
+    let spoiled = match invalid {
+        0 => String::new(),
+        n => format!("{n} of {} segments invalid, the reasons above; ", run.segments.len()),
+    };
+    let conditions = match differing {
+        None => "the conditions are not recorded".to_owned(),
+        Some([]) => "only the change differs, of the conditions that are recorded".to_owned(),
+        Some(all) => {
+            let differ = several(all.len() as u64, "condition differs", "conditions differ");
+            format!("{differ} besides the change, above")
+        }
+    };
+    let word = match (invalid, differing) {
+        (_, None) => "not known",
+        (0, Some([])) => "yes",
+        _ => "in part",
+    };
+    format!("{word}: {spoiled}{conditions}")
+}
+
+/// The command that makes a change again which helped and is undone.
+fn again(run: &ExperimentRun, proof: &Proof) -> String {
+    let plan = &run.plan;
+    if proof.verdict != Verdict::Better || plan.settings.is_empty() {
+        return String::new();
+    }
+    let settings: Vec<String> = plan.settings.iter().map(|setting| clean(setting)).collect();
+    format!("sudo onbeat tune apply --cpus {} {} (it is undone now)", clean(&plan.cpus), settings.join(" "))
 }
 
 /// What is compared.
@@ -161,6 +191,7 @@ mod tests {
             limit_ns: Nanos(100_000),
             segment_ns: Nanos(10_000_000_000),
             cpus: "2-3".into(),
+            settings: vec!["vmstat-interval=120".into()],
             seed: 5,
             ..usual()
         };
@@ -184,7 +215,7 @@ mod tests {
     fn said(run: &ExperimentRun) -> String {
         let tally = PairTally::of(&run.segments);
         let (proof, needs) = (prove(&run.plan, &tally), ProofNeeds::of(&run.plan, &tally));
-        text(&Proven { run, proof: &proof, needs, differing: None }, 10_000, false)
+        text(&Proven { run, proof: &proof, needs, differing: None, next: None }, 10_000, false)
     }
 
     #[test]
@@ -196,7 +227,9 @@ mod tests {
             "70 without the change, 14 with it, 0.20 times as often (in the typical pair from 0.",
             "fewer in 7 of 7 pairs: e-value 26.8, and 20 decides.",
             "That took 14 segments: 2 min 20 s measured, 28 s left out",
-            "\nBetter: with the change late wake-ups are rarer.\n",
+            "\nanswer  Better: with the change late wake-ups are rarer.\n",
+            "\nfair    not known: the conditions are not recorded\n",
+            "\nnext    sudo onbeat tune apply --cpus 2-3 vmstat-interval=120 (it is undone now)\n",
         ] {
             assert!(told.contains(part), "{part}: {told}");
         }

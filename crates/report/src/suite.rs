@@ -193,7 +193,8 @@ pub fn last_lines(suite: &SuiteRun, folder: &str, fresh: bool, columns: usize, c
         .collect();
     next.push(format!("onbeat report {folder} -o page.html (pictures)"));
     let mut answer = LastLines::default();
-    answer.styled("late", page::verdict(suite), BOLD).row("fair", fair(suite)).row("next", next.join("; "));
+    answer.styled("late", page::verdict(suite), BOLD).row("who", stops::stopped_by(suite.phases.iter()));
+    answer.row("fair", fair(suite)).row("next", next.join("; "));
     answer.kept(Some(RunPlace { path: folder, newest: false, fresh }));
     answer.render(columns, Palette(color))
 }

@@ -288,7 +288,7 @@ fn experiments_survive_damage() {
         let (proof, needs) = (prove(&run.plan, &tally), ProofNeeds::of(&run.plan, &tally));
         assert!(proof.wins + proof.ties <= proof.pairs && proof.pairs <= run.segments.len() as u64);
         assert!(proof.e_value >= 0.0 && proof.interval.is_none_or(|[lower, upper]| lower <= upper));
-        let proven = Proven { run: &run, proof: &proof, needs, differing: None };
+        let proven = Proven { run: &run, proof: &proof, needs, differing: None, next: None };
         let text = proving(&proven, 100, false);
         assert!(!text.contains(['\r', '\0', '\x1b']), "what it quotes is clean: {text:?}");
         Ok(())

@@ -49,7 +49,7 @@ pub fn html(story: &CureStory, json: &str) -> String {
                 @if let Some(last) = last_run(record).filter(|_| record.runs.len() > 1) {
                     li { "At the end: " (of_last(last, &record.plan)) " " (clean(&last.said)) }
                 }
-                @if let Some(way) = in_the_way(record) { li { (prose(&way)) } }
+                @if let Some(way) = in_the_way(record) { li { "In the way: " (prose(&way)) "." } }
             }
             p class="muted" { (circumstances(record)) }
             (curves(story))

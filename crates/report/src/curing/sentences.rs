@@ -222,11 +222,7 @@ pub fn left_of<'a>(record: &'a CureRun, needs: &str) -> Vec<(String, &'a str)> {
 /// Where the limit is not held, what takes most time and was not changed.
 pub fn in_the_way(record: &CureRun) -> Option<String> {
     let first = record.remaining.first().filter(|_| !record.held)?;
-    Some(format!(
-        "In the way: {}: {}.",
-        clean(&first.culprit),
-        clean(first.what.trim().trim_end_matches('.'))
-    ))
+    Some(format!("{}: {}", clean(&first.culprit), clean(first.what.trim().trim_end_matches('.'))))
 }
 
 /// What comes next.
@@ -244,6 +240,18 @@ pub fn next_step(record: &CureRun) -> Option<String> {
              back.{of_threads}"
         )
     })
+}
+
+/// Commands to type next; `""` where nothing was kept.
+pub fn next_commands(record: &CureRun) -> String {
+    if record.kept() == 0 {
+        return String::new();
+    }
+    let lasts = lasting(record).map(|how| format!("{how} (makes it last)"));
+    let back = "onbeat tune undo (all of it back)".to_owned();
+    let threads = record.steps.iter().any(|step| step.kept && !step.candidate.threads.is_empty());
+    let where_set = threads.then(|| "set where threads run where they are started".to_owned());
+    lasts.into_iter().chain([back]).chain(where_set).collect::<Vec<_>>().join("; ")
 }
 
 /// The command that writes what was kept as files. Without its rules it would write all that an

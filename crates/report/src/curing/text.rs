@@ -4,9 +4,10 @@ use std::fmt::Write;
 
 use super::changes::together;
 use super::sentences::{
-    NEEDS, circumstances, first_run, heading, last_run, left_of, next_step, of_hunt, of_last, of_run,
-    step_head, step_numbers, step_why, verdict,
+    NEEDS, circumstances, first_run, heading, in_the_way, last_run, left_of, next_commands, of_hunt, of_last,
+    of_run, step_head, step_numbers, step_why, verdict,
 };
+use crate::last_lines::LastLines;
 use crate::palette::{BOLD, DIM, GREEN, Palette, RED};
 use crate::words::{clean, filled, wrapped};
 use model::cure::CureRun;
@@ -28,24 +29,25 @@ pub fn render(record: &CureRun, width: usize, color: bool) -> String {
     }
     steps(&mut page, record, width, palette);
     remaining(&mut page, record, width);
-    if let Some(last) = last_run(record).filter(|_| record.runs.len() > 1) {
-        page.push('\n');
-        let line = format!("At the end: {} {}", of_last(last, &record.plan), clean(&last.said));
-        wrapped(&mut page, line.trim_end(), width);
-    }
-    page.push('\n');
+    page + &last_lines(record).render(width, palette)
+}
+
+/// The end, the late ones of the last run and what that supports, what stands in the way, the
+/// commands to type next.
+fn last_lines(record: &CureRun) -> LastLines {
     let style = match (record.held, record.ended.as_str()) {
         (true, _) => GREEN,
         (_, "time" | "signal" | "") => BOLD,
         _ => RED,
     };
-    let mut last = String::new();
-    wrapped(&mut last, &verdict(record), width);
-    let _ = writeln!(page, "{}", palette.paint(style, last.trim_end()));
-    if let Some(next) = next_step(record) {
-        wrapped(&mut page, &next, width);
-    }
-    page
+    let last = last_run(record);
+    let mut answer = LastLines::default();
+    answer.styled("answer", verdict(record), style);
+    answer.row("late", last.map_or_else(String::new, |last| of_last(last, &record.plan)));
+    answer.row("who", in_the_way(record).unwrap_or_default());
+    answer.row("fair", last.map_or_else(String::new, |last| clean(&last.said)));
+    answer.row("next", next_commands(record));
+    answer
 }
 
 fn steps(page: &mut String, record: &CureRun, width: usize, palette: Palette) {
@@ -99,9 +101,11 @@ mod tests {
             "  2. swap, against a thread of higher priority: undone\n",
             "     inconclusive: the difference is neither sure nor surely small\n",
             "  what would take a reboot\n    a thread of higher priority: isolation-lists: boot with",
-            "At the end: none of 90000 wake-ups in 90 s reached 30 ms",
-            "\nHeld: 1 change is kept.",
-            "onbeat tune export",
+            "\nanswer  Held: 1 change is kept.",
+            "\nlate    none of 90000 wake-ups in 90 s reached 30 ms",
+            "\nfair    Supported with 95 % confidence.\n",
+            "\nnext    onbeat tune export tuning --cpus 2 irq-affinity (makes it last); onbeat tune undo \
+             (all of it back)\n",
         ] {
             assert!(told.contains(part), "{part}\n{told}");
         }
@@ -136,10 +140,11 @@ mod tests {
         last.why = "the load stood still".into();
         let told = render(&record, 10_000, false);
         for part in [
-            "At the end: 1 of 90000 wake-ups in 90 s reached 30 ms",
+            "\nlate    1 of 90000 wake-ups in 90 s reached 30 ms",
             "Being late ended that run. It was spoiled, too (the load stood still): what was late in it \
              counts all the same.",
-            "\nNot held: 1 change is kept.",
+            "\nanswer  Not held: 1 change is kept.",
+            "\nwho     a thread of higher priority: isolation-lists: boot with isolcpus\n",
         ] {
             assert!(told.contains(part), "{part}\n{told}");
         }

@@ -15,20 +15,20 @@ use model::vocabulary::{Command, Ended, Policy, Probe};
 /// Missed slots are in none of these numbers.
 const MISSING: &str = "in part";
 
-/// The place of the missed slots' lateness: the dashed line of the plot, if that was counted.
+/// The number of missed slots, and where their lateness is, if that was counted.
 fn missing(run: &Run, missed: u64) -> String {
-    let were = several(missed, "slot was", "slots were");
+    let slots = several(missed, "slot", "slots");
     if run.primary().any(|cpu| cpu.deadline_histogram.is_some()) {
-        format!("{MISSING}: {were} slept through; the report's dashed line has their lateness")
+        format!("{MISSING}: {slots} missed (dashed in the report)")
     } else {
-        format!("{MISSING}: {were} slept through, and how late is unknown")
+        format!("{MISSING}: {slots} missed, how late is unknown")
     }
 }
 
 /// The answer as text of up to this number of columns.
 pub fn render(run: &Run, place: Option<RunPlace>, width: usize, color: bool) -> String {
     let mut answer = LastLines::default();
-    answer.styled("late", late(run), BOLD);
+    answer.styled("late", late(run), BOLD).row("who", probes::time_taken(run).unwrap_or_default());
     let (fair, style) = fair(run);
     if run.command != Command::Import {
         // Who named a limit asks about that.
@@ -145,12 +145,8 @@ pub fn besides_the_host(run: &Run, place: &str) -> (String, Style) {
         0 => "yes: nothing seen that spoils it".to_owned(),
         n => format!("yes, but for {} {place}", several(n, "remark", "remarks")),
     };
-    if run.plan.policy == Policy::Other && !run.follows() {
-        words += match run.probe() {
-            None => "; no real-time priority",
-            Some(Probe::Spin) => "; other programs' time is in it",
-            Some(_) => "",
-        };
+    if run.plan.policy == Policy::Other && !run.follows() && run.probe().is_none() {
+        words += "; no real-time priority";
     }
     (words, PLAIN)
 }
@@ -252,10 +248,7 @@ mod tests {
         run.cpus[0].missed = Some(694);
         assert!(run.cpus[0].deadline_histogram.is_some());
         let said = fair(&run).0;
-        assert!(
-            said.starts_with("in part: 694 slots were slept through; the report's dashed line"),
-            "{said}"
-        );
+        assert_eq!(said, "in part: 694 slots missed (dashed in the report)");
         run.cpus.iter_mut().for_each(|cpu| cpu.deadline_histogram = None);
         assert!(fair(&run).0.contains("how late is unknown"), "{}", fair(&run).0);
     }

@@ -39,10 +39,7 @@ pub fn seen_under(run: &Run) -> Option<String> {
         return None;
     }
     let policy = policy::policy(run);
-    let most = run.cpus.iter().filter(|cpu| cpu.lost_ppm.is_some());
-    let most = most.max_by(|a, b| a.lost_ppm.unwrap_or(0.0).total_cmp(&b.lost_ppm.unwrap_or(0.0)));
-    let lost = most.map(|cpu| (percent(cpu.lost_ppm.unwrap_or(0.0) / 1e6), cpu.name()));
-    Some(match (run.plan.policy == Policy::Other, lost) {
+    Some(match (run.plan.policy == Policy::Other, most_lost(run)) {
         (true, Some((share, cpu))) => format!(
             "It ran under {policy}: other programs and the kernel took {share} of {cpu}. -p 1 shows what a \
              real-time task sees."
@@ -56,6 +53,24 @@ pub fn seen_under(run: &Run) -> Option<String> {
              or a thread of a higher priority took its time."
         ),
     })
+}
+
+/// The largest share of a CPU that was taken from `spin`, with the CPU.
+fn most_lost(run: &Run) -> Option<(String, String)> {
+    let lost = run.cpus.iter().filter_map(|cpu| Some((cpu.lost_ppm?, cpu)));
+    let (ppm, cpu) = lost.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    Some((percent(ppm / 1e6), cpu.name()))
+}
+
+/// The users of the time that was taken from `spin`, as far as its policy tells.
+pub fn time_taken(run: &Run) -> Option<String> {
+    let (share, cpu) = most_lost(run).filter(|_| run.probe() == Some(Probe::Spin))?;
+    let users = if run.plan.policy == Policy::Other {
+        "other programs and the kernel"
+    } else {
+        "the kernel, firmware, a hypervisor or a thread of a higher priority"
+    };
+    Some(format!("{users}: {share} of {cpu}"))
 }
 
 /// A run of `ipc` among others: `futex, both on one CPU`.
@@ -179,5 +194,10 @@ mod tests {
         (run.plan.policy, run.plan.priority) = (Policy::Fifo.into(), Some(1));
         let said = seen_under(&run).expect("it spun");
         assert!(said.starts_with("It ran under SCHED_FIFO, priority 1: as a real-time task"), "{said}");
+        let answer = super::super::answer::render(&run, None, 80, false);
+        assert!(answer.contains("\nwho     the kernel, firmware, a hypervisor or a thread of"), "{answer}");
+        run.plan.policy = Policy::Other.into();
+        let answer = super::super::answer::render(&run, None, 80, false);
+        assert!(answer.contains("\nwho     other programs and the kernel: 85 % of CPU 1\n"), "{answer}");
     }
 }

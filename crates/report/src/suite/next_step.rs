@@ -33,8 +33,8 @@ pub fn next_commands(suite: &SuiteRun, folder: &str) -> Vec<NextCommand> {
     };
     let hunt = NextCommand {
         line: hunt(suite, worst),
-        does: "names who took the time under the worst load.",
-        brief: "who took the time under the worst load",
+        does: "names what took the time under the worst load.",
+        brief: "what took the time under the worst load",
     };
     let limit = suite.limit_ns.map_or_else(|| "100us".to_owned(), |limit| span(limit).replace(' ', ""));
     // The folder is a word for a shell; what is below it has a plain name.

@@ -56,14 +56,8 @@ pub fn html(story: &SuiteStory, json: &str) -> String {
 
 /// The worst of all phases, beside the limit where the recipe names one.
 pub fn verdict(suite: &SuiteRun) -> String {
-    let spun = suite.phases.iter().any(is_spun);
     let Some(phase) = worst(suite) else {
-        let no = if spun {
-            "wake-up was measured: real-time threads that never sleep were"
-        } else {
-            "phase may be compared"
-        };
-        return format!("No {no}.");
+        return stops::longest(suite).unwrap_or_else(|| "No phase may be compared.".into());
     };
     let max = phase.max_ns.unwrap_or_default();
     let of = several(suite.phases.iter().filter(|phase| phase.valid).count() as u64, "phase", "phases");

@@ -2,20 +2,40 @@
 
 use crate::aligned::write_rows;
 use crate::palette::Palette;
-use crate::words::clean;
-use model::suite::SuitePhase;
+use crate::words::{clean, several, span};
+use model::suite::{SuitePhase, SuiteRun};
 use model::units::{Cpu, Nanos};
+
+/// The cause that stopped the threads of all these phases; `""` where it is not the same.
+pub fn stopped_by<'a>(phases: impl Iterator<Item = &'a SuitePhase>) -> String {
+    let mut by: Vec<&str> = phases.map(|phase| phase.stopped_by.as_str()).collect();
+    by.retain(|by| !by.is_empty());
+    by.dedup();
+    match by.as_slice() {
+        [one] => format!("the {}", clean(one).replace("throttling", "throttling of the scheduler")),
+        _ => String::new(),
+    }
+}
+
+/// The longest stop, with its CPU and its phase.
+pub fn longest(suite: &SuiteRun) -> Option<String> {
+    let valid: Vec<&SuitePhase> = suite.phases.iter().filter(|phase| phase.valid).collect();
+    let stops = valid.iter().flat_map(|phase| phase.stops.iter().map(move |stop| (stop, phase)));
+    let (stop, phase) = stops.max_by_key(|(stop, _)| stop.max_ns)?;
+    Some(format!(
+        "{} off CPU {} at worst, in the phase {} ({}).",
+        span(stop.max_ns),
+        stop.cpu,
+        clean(&phase.id),
+        several(valid.len() as u64, "phase", "phases")
+    ))
+}
 
 /// What the table has, and what stopped the threads.
 pub fn title(kernel: &str, phases: &[&SuitePhase]) -> String {
-    let mut by: Vec<&str> = phases.iter().map(|phase| phase.stopped_by.as_str()).collect();
-    by.retain(|by| !by.is_empty());
-    by.dedup();
-    let by = match by.as_slice() {
-        [one] => {
-            format!(", stopped by the {}", clean(one).replace("throttling", "throttling of the scheduler"))
-        }
-        _ => String::new(),
+    let by = match stopped_by(phases.iter().copied()) {
+        by if by.is_empty() => by,
+        by => format!(", stopped by {by}"),
     };
     format!(
         "kernel {kernel}; how long a real-time thread that never sleeps was off its CPU{by}, in ms: \
@@ -93,5 +113,12 @@ mod tests {
         assert_eq!(lines[2], ["3", "rt-limit=x3", "0.000", "0.044", "/", "0.118", "–"], "{page}");
         assert_eq!(lines[3], ["1", "rt-limit=x1", "100.0", "–", "–"], "{page}");
         assert!(title("6.12", &[&first, &third]).contains("stopped by the fair server, in ms"));
+        let suite = SuiteRun { phases: vec![first, third, broken], ..SuiteRun::default() };
+        let said = super::super::last_lines(&suite, "/s", false, 80, false);
+        assert!(
+            said.starts_with("\nlate    104 ms off CPU 1 at worst, in the phase 1 (2 phases).\n"),
+            "{said}"
+        );
+        assert!(said.contains("\nwho     the fair server\n"), "{said}");
     }
 }

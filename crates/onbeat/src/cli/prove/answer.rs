@@ -34,15 +34,8 @@ pub fn print_answer(
     outputs.write(&args.page, || page(record, &proof, needs, &answered, [series(&a), series(&b)], None));
     let differing = answered.comparison.differing().filter(|_| !a.is_empty());
     let screen = outputs.screen;
-    let proven = Proven { run: record, proof: &proof, needs, differing };
+    let proven = Proven { run: record, proof: &proof, needs, differing, next: None };
     outputs.print(&text(&proven, screen.columns, screen.color));
-    if proof.verdict == Verdict::Better && !record.plan.settings.is_empty() {
-        outputs.print(&format!(
-            "It is undone now; to have it again: sudo onbeat tune apply --cpus {} {}\n",
-            record.plan.cpus,
-            record.plan.settings.join(" ")
-        ));
-    }
     Ok(exit(proof.verdict))
 }
 

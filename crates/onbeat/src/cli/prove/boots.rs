@@ -80,14 +80,9 @@ pub fn run(args: &Args, mut outputs: Outputs, environment: &Environment) -> Resu
     });
     let differing = answered.comparison.differing();
     let screen = outputs.screen;
-    outputs.print(&text(
-        &Proven { run: &record, proof: &proof, needs, differing },
-        screen.columns,
-        screen.color,
-    ));
-    if let Some([boot, command, missing]) = next {
-        outputs.print(&format!("next: {boot}, then: {command}; {missing}\n"));
-    }
+    let next = next.map(|[boot, command, missing]| format!("{boot}, then: {command}; {missing}"));
+    let proven = Proven { run: &record, proof: &proof, needs, differing, next: next.as_deref() };
+    outputs.print(&text(&proven, screen.columns, screen.color));
     outputs.end(exit(proof.verdict))
 }
 

@@ -31,7 +31,7 @@ impl Args {
         let answered = answer(&record, &proof, stopped, [&mut a, &mut b]);
         outputs.json_pretty(&self.output.json, &answered);
         let differing = answered.comparison.differing().filter(|_| !a.is_empty());
-        let proven = Proven { run: &record, proof: &proof, needs, differing };
+        let proven = Proven { run: &record, proof: &proof, needs, differing, next: None };
         let Screen { columns, color } = outputs.screen;
         match format {
             Some(ReportFormat::Html) => outputs.write(&self.file_or_stdout(), || {

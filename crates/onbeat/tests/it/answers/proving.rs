@@ -121,7 +121,8 @@ fn too_few_boots_say_what_to_run_next() {
     let text = String::from_utf8(output.stdout.clone()).unwrap();
     assert_eq!(code(&output), 7);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("next: boot with the change, then: onbeat measure -a 0 -i "), "{text}");
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("next boot with the change, then: onbeat measure -a 0 -i "), "{text}");
     assert!(text.contains(" -D 10s ") && text.contains("at least 5 pairs are missing"), "{text}");
     let lists = [place.list("a.csv", &[9.0; 20]), place.list("b.csv", &[8.0; 20])];
     let line = refused(&["prove", "--limit", "5us", "--across-boots", &lists[0], "--", &lists[1]], 2);
