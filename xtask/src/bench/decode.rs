@@ -29,6 +29,8 @@ const LEAST: f64 = 5.0;
 const REPEATS: usize = 6;
 /// Of a quick run, whose trace has this part of the length.
 const QUICK: (usize, u64) = (3, 5);
+/// Far more than trace-cmd takes for a gigabyte on a machine that does other work as well.
+const LIMIT: Duration = Duration::from_secs(1200);
 /// A filter that is false for every record.
 const NOTHING: &str = "sched_switch:prev_pid==-77";
 const HEADER_EVENT: &str = "# compressed entry header\n\ttype_len    :    5 bits\n\ttime_delta  :   27 bits\n\
@@ -70,20 +72,16 @@ pub fn measure(quick: bool) -> Rows {
         let own = target("release")?.join("xtask").display().to_string();
         run(&[own, "decode-pages".to_string(), path.display().to_string()])
     };
-    let report = |more: &[&str]| {
-        let file = long.with_extension("dat").display().to_string();
-        let line = ["sh", "-c", "exec trace-cmd report -i \"$0\" \"$@\" >/dev/null", &file];
-        run(&line.iter().chain(more).map(|word| (*word).to_string()).collect::<Vec<_>>())
-    };
+    let dat = long.with_extension("dat");
     let millions = events as f64 / 1e6;
     let (mut speeds, mut printing, mut filtering) = (Vec::new(), Vec::new(), Vec::new());
     let (mut peak, mut peer) = (0, 0);
     for _ in 0..if quick { QUICK.0 } else { REPEATS } {
         let (seconds, kib) = ours(&long)?;
         speeds.push(millions / seconds);
-        let (printed, kib_printed) = report(&[])?;
+        let (printed, kib_printed) = report(&dat, &[])?;
         printing.push((millions / seconds, millions / printed));
-        filtering.push((millions / seconds, millions / report(&["-F", NOTHING])?.0));
+        filtering.push((millions / seconds, millions / report(&dat, &["-F", NOTHING])?.0));
         (peak, peer) = (peak.max(kib), peer.max(kib_printed));
     }
     let (_, brief) = ours(&short.0)?;
@@ -128,14 +126,21 @@ fn rows(speeds: &[f64], beside: &[Pairs], (brief, peak, peer): (u64, u64, u64)) 
     Ok(rows)
 }
 
+/// Time and memory of `trace-cmd report`, its output thrown away.
+pub(super) fn report(dat: &Path, more: &[&str]) -> Result<(f64, u64)> {
+    let file = dat.display().to_string();
+    let line = ["sh", "-c", "exec trace-cmd report -i \"$0\" \"$@\" >/dev/null", &file];
+    run(&line.iter().chain(more).map(|word| (*word).to_string()).collect::<Vec<_>>())
+}
+
 /// Seconds of processor time, which other programs do not lengthen as they do the clock's, and peak
 /// KiB.
-fn run(line: &[String]) -> Result<(f64, u64)> {
+pub(super) fn run(line: &[String]) -> Result<(f64, u64)> {
     let report = target("lab/bench")?.join("decoded");
     let mut timed: Vec<String> = ["time", "-q", "-f", "%U %S %M", "-o"].map(str::to_string).to_vec();
     timed.push(report.display().to_string());
     timed.extend_from_slice(line);
-    tool(&timed).within(Duration::from_secs(300)).text()?;
+    tool(&timed).within(LIMIT).text()?;
     let text = String::from_utf8_lossy(&read(&report)?).into_owned();
     let numbers: Vec<f64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
     let [user, system, peak] = numbers[..] else { return Err(format!("time says {text}")) };
@@ -192,7 +197,8 @@ fn make(path: &Path, length: u64) -> Result<u64> {
     Ok(events)
 }
 
-fn moved(page: &[u8], by: u64) -> Vec<u8> {
+/// A page with its time moved on.
+pub(super) fn moved(page: &[u8], by: u64) -> Vec<u8> {
     let mut page = page.to_vec();
     if let Some(time) = page.first_chunk_mut::<8>() {
         *time = (u64::from_le_bytes(*time) + by).to_le_bytes();

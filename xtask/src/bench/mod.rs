@@ -7,6 +7,7 @@
 mod audit;
 mod decode;
 mod endings;
+mod explain;
 mod farm;
 mod foreign;
 mod held;
@@ -41,6 +42,7 @@ const NEEDS: [Need; 3] = [
 const STATISTICS: &str = "statistics";
 const AUDIT: &str = "audit";
 const DECODE: &str = "decode";
+const EXPLAIN: &str = "explain";
 const HUNT: &str = "hunt memory";
 const LOADS: &str = "loads";
 const PROBES: &str = "probes";
@@ -51,7 +53,7 @@ const FARM: &str = "farm";
 const FARM_SENDER: &str = "farm sender";
 
 /// The measurements, in their order.
-const PARTS: [&str; 17] = [
+const PARTS: [&str; 18] = [
     "own wake-ups",
     "memory",
     "instructions",
@@ -61,6 +63,7 @@ const PARTS: [&str; 17] = [
     STATISTICS,
     AUDIT,
     DECODE,
+    EXPLAIN,
     HUNT,
     LOADS,
     PROBES,
@@ -121,7 +124,7 @@ pub fn run(options: &Args) -> Result<()> {
         return Err(format!("no part has that name: {}", PARTS.join(", ")));
     }
     // These have no peer, and take only `time`.
-    let alone = [STATISTICS, AUDIT, DECODE, HUNT, LOADS, ENDINGS, WATCH, PAGE, FARM, FARM_SENDER];
+    let alone = [STATISTICS, AUDIT, DECODE, EXPLAIN, HUNT, LOADS, ENDINGS, WATCH, PAGE, FARM, FARM_SENDER];
     let farm_alone = chosen.iter().all(|part| [FARM, FARM_SENDER].contains(part));
     match chosen.iter().all(|part| alone.contains(part)) {
         _ if chosen == [PAGE] || farm_alone => {}
@@ -181,6 +184,7 @@ fn part(name: &str, binary: &Path, quick: bool) -> Rows {
         "median" => median::measure(&default, quick),
         AUDIT => audit::measure(binary),
         DECODE => decode::measure(quick),
+        EXPLAIN => explain::measure(binary, quick),
         HUNT => hunted::measure(binary, quick),
         LOADS => loads::measure(binary, quick),
         ENDINGS => endings::measure(binary, quick),
