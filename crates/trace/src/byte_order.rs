@@ -10,22 +10,26 @@ pub struct ByteOrder {
 }
 
 impl ByteOrder {
+    #[inline]
     pub fn u16(self, bytes: &[u8], at: usize) -> Option<u16> {
         let word = *bytes.get(at..)?.first_chunk()?;
         Some(if self.big { u16::from_be_bytes(word) } else { u16::from_le_bytes(word) })
     }
 
+    #[inline]
     pub fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
         let word = *bytes.get(at..)?.first_chunk()?;
         Some(if self.big { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) })
     }
 
+    #[inline]
     pub fn u64(self, bytes: &[u8], at: usize) -> Option<u64> {
         let word = *bytes.get(at..)?.first_chunk()?;
         Some(if self.big { u64::from_be_bytes(word) } else { u64::from_le_bytes(word) })
     }
 
     /// A `long`.
+    #[inline]
     pub fn long(self, bytes: &[u8], at: usize) -> Option<u64> {
         match self.long {
             4 => self.u32(bytes, at).map(u64::from),

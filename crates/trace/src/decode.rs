@@ -160,6 +160,7 @@ impl Decoder {
         self.decode(cpu, time, data, &mut |_| ())
     }
 
+    #[inline]
     fn decode(
         &self,
         cpu: Cpu,
@@ -175,10 +176,11 @@ impl Decoder {
         Ok(Event { time, cpu, pid, context, preempt, what })
     }
 
+    #[inline]
     fn head(&self, data: &[u8]) -> Option<Head> {
-        let id = self.order.u16(data, 0)?;
-        let (context, preempt) = (Context(*data.get(2)?), *data.get(3)? & PREEMPT);
-        Some(Head { id, context, preempt, pid: self.order.u32(data, 4)? as i32 })
+        let head: &[u8; 8] = data.first_chunk()?;
+        let (id, pid) = (self.order.u16(head, 0)?, self.order.u32(head, 4)? as i32);
+        Some(Head { id, context: Context(head[2]), preempt: head[3] & PREEMPT, pid })
     }
 }
 

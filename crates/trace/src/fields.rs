@@ -39,13 +39,15 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    fn slot(&self, n: usize) -> Option<Slot> {
-        self.slots.get(n).copied().flatten()
+    #[inline]
+    fn slot(&self, n: usize) -> Option<&'a Slot> {
+        self.slots.get(n)?.as_ref()
     }
 
     /// A number of any size and sign.
+    #[inline]
     pub fn int(&self, n: usize) -> Option<i64> {
-        let Slot { offset, size, signed, .. } = self.slot(n)?;
+        let &Slot { offset, size, signed, .. } = self.slot(n)?;
         Some(match (size, signed) {
             (4, true) => i64::from(self.order.u32(self.data, offset)? as i32),
             (4, false) => i64::from(self.order.u32(self.data, offset)?),
@@ -59,6 +61,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A number that fits.
+    #[inline]
     pub fn small<T: TryFrom<i64>>(&self, n: usize) -> Option<T> {
         T::try_from(self.int(n)?).ok()
     }
@@ -71,13 +74,15 @@ impl<'a> Fields<'a> {
     }
 
     /// The number of a CPU.
+    #[inline]
     pub fn cpu(&self, n: usize) -> Option<Cpu> {
         self.small(n).filter(|&cpu| cpu < CPU_LIMIT).map(Cpu)
     }
 
     /// The bytes of an array or text, wherever they are.
+    #[inline]
     pub fn bytes(&self, n: usize) -> Option<&'a [u8]> {
-        let Slot { offset, size, place, .. } = self.slot(n)?;
+        let &Slot { offset, size, place, .. } = self.slot(n)?;
         if place == Place::Inside {
             return self.data.get(offset..)?.get(..size);
         }
@@ -94,6 +99,7 @@ impl<'a> Fields<'a> {
         Some(from.split(|byte| *byte == 0).next().unwrap_or_default())
     }
 
+    #[inline]
     pub fn text<const L: usize>(&self, n: usize) -> Option<FixedStr<L>> {
         self.bytes(n).map(FixedStr::new)
     }

@@ -16,9 +16,29 @@ impl<const L: usize> FixedStr<L> {
     /// The text up to the first zero byte, cut after `L - 1` bytes.
     pub fn new(text: &[u8]) -> FixedStr<L> {
         let mut bytes = [0; L];
-        let end = text.iter().position(|&b| b == 0).unwrap_or(text.len()).min(L - 1);
-        bytes[..end].copy_from_slice(&text[..end]);
+        match text.first_chunk::<L>() {
+            // An array of the kernel's, as long as this one: no copy of a length that varies.
+            Some(whole) => bytes = *whole,
+            None => bytes[..text.len()].copy_from_slice(text),
+        }
+        bytes[L - 1] = 0;
+        let mut ended = false;
+        let mut words = bytes.chunks_exact_mut(8);
+        for word in words.by_ref() {
+            let text = u64::from_le_bytes(<[u8; 8]>::try_from(&*word).unwrap_or_default());
+            word.copy_from_slice(&if ended { [0; 8] } else { up_to_zero(text).to_le_bytes() });
+            ended |= word[7] == 0;
+        }
+        for byte in words.into_remainder() {
+            ended |= *byte == 0;
+            *byte = if ended { 0 } else { *byte };
+        }
         FixedStr(bytes)
+    }
+
+    /// True if the text begins so.
+    pub fn starts_with(&self, begin: &str) -> bool {
+        self.0.first() == begin.as_bytes().first() && self.0.starts_with(begin.as_bytes())
     }
 
     /// The text; what is not UTF-8 in it is replaced.
@@ -26,6 +46,17 @@ impl<const L: usize> FixedStr<L> {
         let end = self.0.iter().position(|&b| b == 0).unwrap_or(L);
         String::from_utf8_lossy(&self.0[..end])
     }
+}
+
+/// The bytes of a little-endian word before its first zero byte, and zeros from there on.
+///
+/// Source: "Determine if a word has a zero byte", Anderson, Bit Twiddling Hacks; the lowest bit that
+/// this sets is that of the first one.
+#[inline]
+fn up_to_zero(word: u64) -> u64 {
+    let zeros = word.wrapping_sub(0x0101_0101_0101_0101) & !word & 0x8080_8080_8080_8080;
+    let first = zeros & zeros.wrapping_neg();
+    word & (first >> 7).wrapping_sub(1)
 }
 
 impl<const L: usize> Default for FixedStr<L> {
@@ -72,6 +103,11 @@ mod tests {
     fn a_name_is_cut_at_its_zero_and_at_its_end() {
         assert_eq!(FixedStr::<8>::new(b"ab\0cd").text(), "ab");
         assert_eq!(FixedStr::<8>::new(b"abcdefghij").text(), "abcdefg");
+        assert_eq!(FixedStr::<16>::new(b"robot\0\x80\x01rest of it"), "robot".into());
+        assert_eq!(FixedStr::<16>::new(b"\x80\x81123456789abcde\0").0, *b"\x80\x81123456789abcd\0");
+        assert_eq!(FixedStr::<16>::new(b"12345678\0bcdefgh").0, *b"12345678\0\0\0\0\0\0\0\0");
+        let names = ["ktimers/0", "ktimer", ""].map(FixedStr::<16>::from);
+        assert_eq!(names.map(|name| name.starts_with("ktimers/")), [true, false, false]);
         assert_eq!(FixedStr::<4>::new(b"\xff\xfe").text(), "\u{fffd}\u{fffd}");
         assert_eq!(serde_json::to_string(&FixedStr::<8>::from("x")).ok().as_deref(), Some("\"x\""));
         assert_eq!(serde_json::from_str::<FixedStr<4>>("\"abcdef\"").ok(), Some(FixedStr::from("abc")));

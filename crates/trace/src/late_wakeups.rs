@@ -58,8 +58,7 @@ fn is_kernels_own(task: &Task) -> bool {
         "idle_inject/",
         "backlog_napi/",
     ];
-    let name = task.comm.text();
-    BEGINS.iter().any(|begin| name.starts_with(begin))
+    BEGINS.iter().any(|begin| task.comm.starts_with(begin))
 }
 
 /// The wake-ups that are to be explained.
@@ -177,7 +176,7 @@ impl LateWakeups {
     }
 
     fn meet(&mut self, task: &Task) {
-        if !self.threads.take(task) || self.followed.contains_key(&task.pid) {
+        if self.tracker.follows(task.pid) || !self.threads.take(task) {
             return;
         }
         if self.followed.len() >= MAX_THREADS {

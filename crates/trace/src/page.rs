@@ -142,8 +142,8 @@ impl<'a> Page<'a> {
 
     /// Splits off a head and the bytes behind it.
     fn take(&mut self, head: usize, length: usize) -> Option<&'a [u8]> {
-        let data = self.rest.get(head..)?.get(..length)?;
-        self.rest = &self.rest[head + length..];
+        let (data, rest) = self.rest.get(head..)?.split_at_checked(length)?;
+        self.rest = rest;
         Some(data)
     }
 

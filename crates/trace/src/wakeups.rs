@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use super::cycles::place::FutexWords;
 use super::event::{Address, Raw, Task, What};
 use super::timer_clocks::TimerClocks;
-use model::units::{Cpu, Nanos};
+use model::units::{CPU_LIMIT, Cpu, Nanos};
 
 /// A wake-up of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,15 +37,71 @@ struct State {
     due: Option<(Nanos, Option<i64>)>,
 }
 
+/// The states of the followed threads.
+///
+/// Most events are of others: one bit, by the lower part of a thread's number, shows nearly all of
+/// these without a search.
+#[derive(Clone, Debug)]
+struct ThreadStates {
+    states: BTreeMap<i32, State>,
+    marks: [u64; 64],
+}
+
+impl Default for ThreadStates {
+    fn default() -> ThreadStates {
+        ThreadStates { states: BTreeMap::new(), marks: [0; 64] }
+    }
+}
+
+impl ThreadStates {
+    /// The place of a thread's bit.
+    #[inline]
+    fn mark(thread: i32) -> (usize, u64) {
+        (thread as usize >> 6 & 63, 1 << (thread & 63))
+    }
+
+    fn add(&mut self, thread: i32) {
+        let (word, bit) = ThreadStates::mark(thread);
+        self.marks[word] |= bit;
+        self.states.entry(thread).or_default();
+    }
+
+    #[inline]
+    fn may_have(&self, thread: i32) -> bool {
+        let (word, bit) = ThreadStates::mark(thread);
+        self.marks[word] & bit != 0
+    }
+
+    #[inline]
+    fn has(&self, thread: i32) -> bool {
+        self.may_have(thread) && self.states.contains_key(&thread)
+    }
+
+    #[inline]
+    fn of(&mut self, thread: i32) -> Option<&mut State> {
+        if self.may_have(thread) { self.states.get_mut(&thread) } else { None }
+    }
+}
+
+/// A timer whose function is called.
+#[derive(Clone, Copy, Debug)]
+struct ExpiringTimer {
+    timer: Address,
+    /// The time at which it was to expire.
+    due: Nanos,
+    /// The offset of its clock.
+    offset: i64,
+}
+
 /// The threads that are followed.
 #[derive(Clone, Debug, Default)]
 pub struct WakeupTracker {
-    states: BTreeMap<i32, State>,
+    states: ThreadStates,
     /// The times at which the threads' timers are to expire, each on its own clock.
     timers: BTreeMap<Address, Nanos>,
     clocks: TimerClocks,
-    /// Per CPU the timer that is expiring, when it was to, and the offset of its clock.
-    expiring: BTreeMap<Cpu, (Address, Nanos, i64)>,
+    /// By CPU the timer that is expiring.
+    expiring: Vec<Option<ExpiringTimer>>,
     /// The number of the futex system call.
     futex: i64,
     words: FutexWords,
@@ -56,8 +112,9 @@ pub struct WakeupTracker {
 impl WakeupTracker {
     /// Of these threads; `futex` is that system call's number on this machine.
     pub fn new(threads: impl IntoIterator<Item = i32>, futex: i64) -> WakeupTracker {
-        let states = threads.into_iter().map(|thread| (thread, State::default())).collect();
-        WakeupTracker { states, futex, ..WakeupTracker::default() }
+        let mut tracker = WakeupTracker { futex, ..WakeupTracker::default() };
+        threads.into_iter().for_each(|thread| tracker.follow(thread));
+        tracker
     }
 
     /// The same of a trace that may be on any clock.
@@ -67,12 +124,18 @@ impl WakeupTracker {
 
     /// Follows one more.
     pub fn follow(&mut self, thread: i32) {
-        self.states.entry(thread).or_default();
+        self.states.add(thread);
+    }
+
+    /// True for a thread that is followed.
+    #[inline]
+    pub fn follows(&self, thread: i32) -> bool {
+        self.states.has(thread)
     }
 
     /// Follows one no longer.
     pub fn unfollow(&mut self, thread: i32) {
-        if let Some(timer) = self.states.remove(&thread).and_then(|state| state.timer) {
+        if let Some(timer) = self.states.states.remove(&thread).and_then(|state| state.timer) {
             self.timers.remove(&timer);
         }
     }
@@ -80,11 +143,9 @@ impl WakeupTracker {
     /// Whether [`WakeupTracker::observe`] uses such an event.
     pub fn wants(&self, event: &Raw) -> bool {
         match &event.what {
-            What::Waking { task, .. } => self.states.contains_key(&task.pid),
-            What::Switch { prev, next, .. } => {
-                self.states.contains_key(&prev.pid) || self.states.contains_key(&next.pid)
-            }
-            What::TimerStart { .. } | What::SyscallEntry { .. } => self.states.contains_key(&event.pid),
+            What::Waking { task, .. } => self.states.has(task.pid),
+            What::Switch { prev, next, .. } => self.states.has(prev.pid) || self.states.has(next.pid),
+            What::TimerStart { .. } | What::SyscallEntry { .. } => self.states.has(event.pid),
             What::TimerEntry { .. } | What::TimerExit { .. } => true,
             _ => false,
         }
@@ -95,7 +156,7 @@ impl WakeupTracker {
         match &event.what {
             // What an interrupt starts is no sleep of the thread that it interrupts.
             What::TimerStart { timer, expires, .. } if !interrupt(event) => {
-                let state = self.states.get_mut(&event.pid)?;
+                let state = self.states.of(event.pid)?;
                 if let Some(last) = state.timer.replace(*timer) {
                     self.timers.remove(&last);
                 }
@@ -105,18 +166,16 @@ impl WakeupTracker {
                 let offset = self.clocks.offset(event.time, *now);
                 let expires = self.timers.get(timer);
                 let due = expires.map_or(event.time, |at| Nanos(at.0.wrapping_add(offset)).min(event.time));
-                self.expiring.insert(event.cpu, (*timer, due, offset));
+                self.set_expiring(event.cpu, Some(ExpiringTimer { timer: *timer, due, offset }));
             }
-            What::TimerExit { .. } => {
-                self.expiring.remove(&event.cpu);
-            }
+            What::TimerExit { .. } => self.set_expiring(event.cpu, None),
             What::SyscallEntry { id, args } => {
                 let mutex = *id == self.futex && self.words.waits_for_mutex(args);
-                self.states.get_mut(&event.pid)?.for_mutex = mutex;
+                self.states.of(event.pid)?.for_mutex = mutex;
             }
             What::Waking { task, .. } => self.woken(task.pid, event),
             What::Switch { prev, state, next } => {
-                if let Some(left) = self.states.get_mut(&prev.pid) {
+                if let Some(left) = self.states.of(prev.pid) {
                     match state {
                         // A waking of a thread that runs (try_to_wake_up, kernel/sched/core.c) is
                         // served: it made no switch.
@@ -128,7 +187,7 @@ impl WakeupTracker {
                         }
                     }
                 }
-                let came = self.states.get_mut(&next.pid)?;
+                let came = self.states.of(next.pid)?;
                 let ((expected, timer_offset), _) = (came.due.take()?, came.asleep.take());
                 came.for_mutex = false;
                 let (cpu, actual) = (event.cpu, event.time);
@@ -141,17 +200,26 @@ impl WakeupTracker {
 
     /// Forgets the threads' states: events are missing, and what is not known is not guessed.
     pub fn forget(&mut self) {
-        self.states.values_mut().for_each(|state| *state = State::default());
+        self.states.states.values_mut().for_each(|state| *state = State::default());
         self.timers.clear();
         self.expiring.clear();
     }
 
+    /// Notes the timer that is expiring on a CPU; a damaged file may name one that no kernel has.
+    fn set_expiring(&mut self, cpu: Cpu, timer: Option<ExpiringTimer>) {
+        let cpu = cpu.0.min(CPU_LIMIT) as usize;
+        if cpu >= self.expiring.len() {
+            self.expiring.resize(cpu + 1, None);
+        }
+        self.expiring[cpu] = timer;
+    }
+
     fn woken(&mut self, thread: i32, event: &Raw) {
-        let expiring = self.expiring.get(&event.cpu).copied();
-        let Some(state) = self.states.get_mut(&thread) else { return };
-        let own_timer = expiring.filter(|now| state.timer.is_some_and(|timer| timer == now.0));
+        let Some(state) = self.states.of(thread) else { return };
+        let expiring = self.expiring.get(event.cpu.0 as usize).copied().flatten();
+        let own_timer = expiring.filter(|now| state.timer.is_some_and(|timer| timer == now.timer));
         state.due = Some(match own_timer {
-            Some((_, due, offset)) => (due, Some(offset)),
+            Some(ExpiringTimer { due, offset, .. }) => (due, Some(offset)),
             // Handed over by a thread: it had the lock for as long as this one waited.
             None if state.for_mutex && !interrupt(event) => (state.asleep.unwrap_or(event.time), None),
             None => (event.time, None),

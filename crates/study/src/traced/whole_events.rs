@@ -1,6 +1,7 @@
 //! Events of a trace that has one end of a pair and not the other: what would seem to last for ever
 //! is omitted, or ended where its work shows that it is over.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::units::{Cpu, Nanos};
@@ -36,7 +37,9 @@ impl WholeEvents {
 
     /// Takes an event; it and what belongs to it go to the sink.
     pub fn each(&mut self, event: &Raw, sink: &mut dyn FnMut(&Raw)) {
-        self.end_timer(event, sink);
+        if !self.open.is_empty() {
+            self.end_timer(event, sink);
+        }
         match &event.what {
             What::Waking { .. } => self.waking = true,
             // Before a thread is in its run queue it was woken.
@@ -49,7 +52,7 @@ impl WholeEvents {
             }
             _ => {}
         }
-        if other_end(&event.what).is_none_or(|end| self.has(&end)) {
+        if self.events.is_none() || other_end(&event.what).is_none_or(|end| self.has(&end)) {
             sink(event);
         }
     }
@@ -71,10 +74,10 @@ impl WholeEvents {
 }
 
 /// The event that the other end of a pair is.
-fn other_end(what: &What<u64>) -> Option<String> {
+fn other_end(what: &What<u64>) -> Option<Cow<'static, str>> {
     let end = match what {
-        What::VectorEntry { vector } => return Some(format!("{}_exit", vector.name())),
-        What::VectorExit { vector } => return Some(format!("{}_entry", vector.name())),
+        What::VectorEntry { vector } => return Some(format!("{}_exit", vector.name()).into()),
+        What::VectorExit { vector } => return Some(format!("{}_entry", vector.name()).into()),
         What::IrqEntry { .. } => "irq_handler_exit",
         What::IrqExit { .. } => "irq_handler_entry",
         What::SoftirqEntry { .. } => "softirq_exit",
@@ -94,7 +97,7 @@ fn other_end(what: &What<u64>) -> Option<String> {
         What::ContentionEnd { .. } => "contention_begin",
         _ => return None,
     };
-    Some(end.to_owned())
+    Some(end.into())
 }
 
 #[cfg(test)]

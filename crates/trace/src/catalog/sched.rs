@@ -9,6 +9,7 @@ use crate::fields::Fields;
 const WAKE: &[&str] = &["comm", "pid", "prio", "target_cpu"];
 
 /// Three fields in a row: name, thread id, priority.
+#[inline]
 fn task(fields: &Fields, from: usize) -> Option<Task> {
     Some(Task { comm: fields.text(from)?, pid: fields.small(from + 1)?, prio: fields.small(from + 2)? })
 }

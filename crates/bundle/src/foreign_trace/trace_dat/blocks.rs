@@ -72,9 +72,12 @@ impl CpuBlocks {
         unpacker: &mut Unpacker,
         into: &mut Vec<u8>,
     ) -> Result<(), TraceError> {
-        into.clear();
-        let Some(block) = self.list.get(number) else { return Ok(()) };
+        let Some(block) = self.list.get(number) else {
+            into.clear();
+            return Ok(());
+        };
         if !self.packed {
+            // Filled anew only where it grows: the file's bytes take the place of the last block's.
             into.resize(block.length as usize, 0);
             let read = input.read_at(block.offset, into)?;
             into.truncate(read);

@@ -41,18 +41,11 @@ impl RecordedPages<'_> {
 pub struct PageReading<'a> {
     pub unpacker: &'a mut Unpacker,
     /// Records by the number of their event.
-    pub seen: Vec<u64>,
+    pub seen: Box<SeenEvents>,
 }
 
-impl PageReading<'_> {
-    fn count(&mut self, event: u16) {
-        let event = usize::from(event);
-        if event >= self.seen.len() {
-            self.seen.resize(event + 1, 0);
-        }
-        self.seen[event] += 1;
-    }
-}
+/// A count for each number that an event can have.
+pub type SeenEvents = [u64; 1 << 16];
 
 /// The place that the reading of one CPU has reached.
 pub struct CpuCursor<'a> {
@@ -156,10 +149,15 @@ impl<'a> CpuCursor<'a> {
         let page = &self.bytes[at..(at + by.page_size).min(self.bytes.len())];
         self.page += 1;
         let CpuCursor { events, cpu, .. } = self;
-        let notes = by.decoder.page_seen(*cpu, page, &mut |id| reading.count(id), &mut |mut event| {
-            event.time = by.time(event.time);
-            events.push(event);
-        });
+        let notes = by.decoder.page_seen(
+            *cpu,
+            page,
+            &mut |id| reading.seen[usize::from(id)] += 1,
+            &mut |mut event| {
+                event.time = by.time(event.time);
+                events.push(event);
+            },
+        );
         self.unread += notes.malformed + u64::from(notes.cut);
         let lost = match notes.lost {
             Lost::Nothing => None,
@@ -194,15 +192,25 @@ pub fn merge(
             if lost.is_some_and(|lost| sink(lost).is_break()) {
                 return Ok(());
             }
-            let Some(event) = cursor.events.get(cursor.next) else { break };
-            if event.time > until {
-                heads.push(Reverse((event.time, at)));
+            let ready = cursor.events.get(cursor.next..).unwrap_or_default();
+            if ready.is_empty() {
                 break;
             }
-            if sink(TraceStep::Event(event)) == ControlFlow::Break(()) {
-                return Ok(());
+            let mut later = None;
+            for event in ready {
+                if event.time > until {
+                    later = Some(event.time);
+                    break;
+                }
+                if sink(TraceStep::Event(event)) == ControlFlow::Break(()) {
+                    return Ok(());
+                }
+                cursor.next += 1;
             }
-            cursor.next += 1;
+            if let Some(time) = later {
+                heads.push(Reverse((time, at)));
+                break;
+            }
         }
     }
     Ok(())

@@ -103,9 +103,12 @@ fn facts_of(header: &DatHeader, buffer: &DatBuffer) -> Result<TraceFacts, TraceE
     let host = Host {
         release: words.get(2).map_or(String::new(), |word| (*word).to_owned()),
         machine: words.last().filter(|_| words.len() > 3).map_or(String::new(), |word| (*word).to_owned()),
-        online: header.cpu_count.filter(|&count| count > 0).map_or(String::new(), |count| {
-            if count == 1 { "0".to_owned() } else { format!("0-{}", count - 1) }
-        }),
+        online: header.cpu_count.filter(|&count| count > 0).map_or(
+            String::new(),
+            |count| {
+                if count == 1 { "0".to_owned() } else { format!("0-{}", count - 1) }
+            },
+        ),
         ..Host::default()
     };
     let clock = match clock.as_str() {
@@ -162,7 +165,7 @@ impl ForeignTrace for TraceDat {
         let decoder = if first { &self.wakeups } else { &self.decoder };
         let page_size = self.buffer.page_size as usize;
         let recorded = RecordedPages { input, decoder, page_size, scale: header.scale };
-        let mut reading = PageReading { unpacker: &mut header.unpacker, seen: Vec::new() };
+        let mut reading = PageReading { unpacker: &mut header.unpacker, seen: Box::new([0; 1 << 16]) };
         let mut cursors = Vec::new();
         for ((cpu, blocks), starts) in cpus.iter().zip(&*starts) {
             let mut cursor = CpuCursor::new(*cpu, blocks);
@@ -173,7 +176,7 @@ impl ForeignTrace for TraceDat {
         }
         merge(&recorded, &mut reading, &mut cursors, sink)?;
         if first {
-            self.seen = counted(reading.seen);
+            self.seen = counted(&reading.seen[..]);
             for (cursor, starts) in cursors.into_iter().zip(starts) {
                 self.unread += cursor.unread;
                 *starts = cursor.starts;
@@ -184,8 +187,8 @@ impl ForeignTrace for TraceDat {
 }
 
 /// The events that occur, by id; a damaged file may hold every id that there is.
-fn counted(by_id: Vec<u64>) -> BTreeMap<u16, u64> {
-    (0..=u16::MAX).zip(by_id).filter(|counted| counted.1 > 0).collect()
+fn counted(by_id: &[u64]) -> BTreeMap<u16, u64> {
+    (0..=u16::MAX).zip(by_id.iter().copied()).filter(|counted| counted.1 > 0).collect()
 }
 
 #[cfg(test)]
@@ -194,8 +197,8 @@ mod tests {
 
     #[test]
     fn every_id_may_occur() {
-        let all = counted(vec![1; 1 << 16]);
+        let all = counted(&[1; 1 << 16]);
         assert_eq!((all.len(), all.get(&u16::MAX)), (1 << 16, Some(&1)));
-        assert_eq!(counted(vec![0, 5]), BTreeMap::from([(1, 5)]));
+        assert_eq!(counted(&[0, 5]), BTreeMap::from([(1, 5)]));
     }
 }

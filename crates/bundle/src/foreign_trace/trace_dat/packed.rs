@@ -42,15 +42,16 @@ impl Unpacker {
     /// Unpacks a part into a buffer that is used again; its length is what the file says.
     pub fn unpack(&mut self, packed: &[u8], length: usize, into: &mut Vec<u8>) -> Result<(), TraceError> {
         let failed = || TraceError::corrupt("a compressed part that cannot be unpacked");
-        into.clear();
         match self.packing {
             Packing::None => return Err(failed()),
             Packing::Zstd => {
+                // Filled anew only where it grows, as in a block that is not compressed.
                 into.resize(length, 0);
                 let read = self.zstd.decode_all(packed, into).map_err(|_| failed())?;
                 into.truncate(read);
             }
             Packing::Zlib => {
+                into.clear();
                 let decoder = flate2::read::ZlibDecoder::new(packed);
                 decoder.take(length as u64).read_to_end(into).map_err(|_| failed())?;
             }
