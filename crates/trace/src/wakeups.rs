@@ -320,6 +320,30 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_that_is_not_followed_is_passed_over_whatever_its_number() {
+        for other in [7 + 64 * 64, 8, -7, i32::MIN] {
+            let mut tracker = WakeupTracker::new([7], 202);
+            assert!(tracker.follows(7) && !tracker.follows(other), "{other}");
+            let task = Task { pid: other, ..ME };
+            let events = [switch(20, other, 3), at(30, 0, 3, true, What::Waking { task, target: Cpu(0) })];
+            assert!(events.iter().all(|event| tracker.observe(event).is_none() && !tracker.wants(event)));
+            assert!(tracker.observe(&switch(40, 3, other)).is_none(), "{other}");
+            tracker.unfollow(7);
+            assert!(!tracker.follows(7));
+        }
+    }
+
+    #[test]
+    fn a_timer_on_a_cpu_that_no_kernel_has_does_no_harm() {
+        let mut tracker = WakeupTracker::new([7], 202);
+        let fires = What::TimerEntry { timer: 5, function: 1, now: Nanos(30) };
+        for what in [fires, What::TimerExit { timer: 5 }] {
+            assert_eq!(tracker.observe(&at(30, u32::MAX, 0, true, what)), None);
+        }
+        assert!(tracker.expiring.len() <= CPU_LIMIT as usize + 1);
+    }
+
+    #[test]
     fn a_wake_up_without_a_switch_to_the_thread_is_counted_and_not_guessed() {
         let mut tracker = WakeupTracker::new([7], 202);
         let events = [switch(20, 7, 3), waking(40, 3, true), switch(60, 7, 3), waking(80, 3, true)];

@@ -4,6 +4,7 @@ use super::facts::TraceClock;
 use super::*;
 use proptest::prelude::*;
 use std::io::Write;
+use trace::event::{Task, What};
 
 const FILES: [(&str, &[u8]); 8] = [
     ("v6.dat", include_bytes!("../../../../tests/fixtures/foreign/traces/v6.dat")),
@@ -25,6 +26,7 @@ struct Read {
     lost: u64,
     explained: usize,
     facts: TraceFacts,
+    first: Option<Raw>,
 }
 
 fn read(bytes: &[u8]) -> Result<Read, TraceError> {
@@ -37,6 +39,7 @@ fn read(bytes: &[u8]) -> Result<Read, TraceError> {
         match step {
             TraceStep::Event(event) => {
                 read.wakeups += 1;
+                read.first.get_or_insert_with(|| event.clone());
                 read.sorted &= event.time >= last;
                 last = event.time;
                 if read.wakeups % 2 == 0 {
@@ -93,6 +96,72 @@ fn real_files_have_the_events_that_their_own_tools_count() {
     assert!(read(file("timerlat_trace.txt")).expect("read").explained > 10);
 }
 
+/// A trace.dat of version 6 with one waking, by a machine of that byte order and number of CPUs.
+fn of_machine(big: bool, cpus: u32) -> Vec<u8> {
+    let number = |value: u64, size: usize| {
+        let bytes = value.to_be_bytes()[8 - size..].to_vec();
+        if big { bytes } else { bytes.into_iter().rev().collect() }
+    };
+    let numbers = |all: &[(u64, usize)]| -> Vec<u8> {
+        all.iter().flat_map(|&(value, size)| number(value, size)).collect()
+    };
+    let text = |text: &str| [number(text.len() as u64, 8), text.as_bytes().to_vec()].concat();
+    let field = |(declaration, offset, size): &(&str, usize, usize)| {
+        format!("\tfield:{declaration};\toffset:{offset};\tsize:{size};\tsigned:0;\n")
+    };
+    let page = [("u64 timestamp", 0, 8), ("local_t commit", 8, 8), ("char data", 16, 4080)];
+    let waking = [
+        ("unsigned short common_type", 0, 2),
+        ("unsigned char common_flags", 2, 1),
+        ("unsigned char common_preempt_count", 3, 1),
+        ("int common_pid", 4, 4),
+        ("char comm[16]", 8, 16),
+        ("pid_t pid", 24, 4),
+        ("int prio", 28, 4),
+        ("int target_cpu", 32, 4),
+    ];
+    let waking: String = waking.iter().map(field).collect();
+    let head = [
+        &b"\x17\x08\x44tracing6\0"[..],
+        &[u8::from(big), 8],
+        &number(4096, 4),
+        b"header_page\0",
+        &text(&page.iter().map(field).collect::<String>()),
+        b"header_event\0",
+        &text(""),
+        &numbers(&[(0, 4), (1, 4)]),
+        b"sched\0",
+        &number(1, 4),
+        &text(&format!("name: sched_waking\nID: 300\nformat:\n{waking}")),
+        &numbers(&[(0, 4), (0, 4), (0, 8), (1, 4)]),
+        b"options  \0",
+        &numbers(&[(8, 2), (4, 4), (u64::from(cpus), 4), (0, 2)]),
+        b"flyrecord\0",
+        &numbers(&[(4096, 8), (4096, 8)]),
+        &text("local [mono]"),
+    ];
+    let mut bytes = head.concat();
+    bytes.resize(4096, 0);
+    // Nine words of data, five nanoseconds after the page.
+    let word = if big { 9 << 27 | 5 } else { 5 << 5 | 9 };
+    bytes.extend(numbers(&[(1_000, 8), (40, 8), (word, 4), (300, 2), (1, 1), (0, 1), (3, 4)]));
+    bytes.extend(b"robot\0\0\0\0\0\0\0\0\0\0\0");
+    bytes.extend(numbers(&[(7, 4), (9, 4), (1, 4)]));
+    bytes.resize(8192, 0);
+    bytes
+}
+
+#[test]
+fn machines_of_both_byte_orders_are_read_alike() {
+    let little = read(&of_machine(false, 2)).expect("little");
+    let waking = What::Waking { task: Task { comm: "robot".into(), pid: 7, prio: 9 }, target: Cpu(1) };
+    let first = little.first.as_ref().expect("an event");
+    assert_eq!((first.time, first.pid, &first.what), (Nanos(1_005), 3, &waking));
+    assert_eq!((little.all, little.facts.host.online.as_str()), (1, "0-1"));
+    assert_eq!(read(&of_machine(true, 2)).expect("big"), little);
+    assert_eq!(read(&of_machine(true, u32::MAX)).expect("damaged").facts.host.online, "");
+}
+
 #[test]
 fn a_file_that_ends_early_or_says_too_much_is_refused_in_one_line() {
     for (name, bytes) in FILES {
@@ -107,7 +176,7 @@ fn a_file_that_ends_early_or_says_too_much_is_refused_in_one_line() {
         (&b"\x17\x08\x44tracing5\0\0\x08\0\x10\0\0"[..], "version 6 or 7"),
         (b"\x17\x08\x44tracing7\0\0\x08\0\x10\0\0lzma\x001\0", "lzma"),
         (b"\x17\x08\x44tracing7\0\0\x08\x01\x10\0\0", "page size"),
-        (b"PERFILE2\x10\0\0\0\0\0\0\0", "stream"),
+        (b"PERFILE2\x10\0\0\0\0\0\0\0", "perf record -o"),
         (b"hello\n", "none of these"),
     ] {
         let error = read(bytes).expect_err(what).to_string();

@@ -73,7 +73,7 @@ impl PerfHeader {
         if at(&head, 8) == STREAM_HEAD {
             return Err(TraceError::new(
                 "invalid perf.data: expected a file, and this is the stream that perf writes into a pipe; \
-                 make one with `perf inject -i FILE -o perf.data`",
+                 record into a file with `perf record -o perf.data`",
             ));
         }
         let head = input.bytes(0, HEAD as usize)?;

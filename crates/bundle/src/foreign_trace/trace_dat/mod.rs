@@ -20,7 +20,7 @@ use super::facts::{TraceClock, TraceFacts};
 use super::input::TraceInput;
 use super::{ForeignTrace, StepSink, TraceError, TracePart};
 use model::run::Host;
-use model::units::{Cpu, Nanos};
+use model::units::{CPU_LIMIT, Cpu, Nanos};
 use trace::catalog::EventSpec;
 use trace::decode::Decoder;
 use trace::names::Names;
@@ -103,7 +103,7 @@ fn facts_of(header: &DatHeader, buffer: &DatBuffer) -> Result<TraceFacts, TraceE
     let host = Host {
         release: words.get(2).map_or(String::new(), |word| (*word).to_owned()),
         machine: words.last().filter(|_| words.len() > 3).map_or(String::new(), |word| (*word).to_owned()),
-        online: header.cpu_count.filter(|&count| count > 0).map_or(
+        online: header.cpu_count.filter(|count| (1..=CPU_LIMIT).contains(count)).map_or(
             String::new(),
             |count| {
                 if count == 1 { "0".to_owned() } else { format!("0-{}", count - 1) }
