@@ -129,33 +129,38 @@ pub(crate) fn unlocks_raw(function: &str) -> bool {
     ["raw_spin_unlock", "raw_read_unlock", "raw_write_unlock"].iter().any(|prefix| bare.starts_with(prefix))
 }
 
+/// True for the function that the tick's timer calls; the name goes by the kernel's version
+/// (kernel/time/tick-sched.c).
+pub fn is_tick(function: &str) -> bool {
+    matches!(function, "tick_nohz_handler" | "tick_sched_timer")
+}
+
 /// The functions that the kernel's own timers call: waking, ticking, bandwidth. None of them works
 /// for long.
 pub(crate) fn is_core_timer(function: &str) -> bool {
-    matches!(
-        function,
-        "hrtimer_wakeup"
-            | "tick_nohz_handler"
-            | "tick_sched_timer"
-            | "posix_timer_fn"
-            | "timerfd_tmrproc"
-            | "timerfd_alarmproc"
-            | "it_real_fn"
-            | "sched_rt_period_timer"
-            | "dl_task_timer"
-            | "inactive_task_timer"
-            | "sched_cfs_period_timer"
-            | "sched_cfs_slack_timer"
-            | "hrtick"
-            | "alarmtimer_fired"
-            | "bc_handler"
-            | "perf_mux_hrtimer_handler"
-            | "perf_swevent_hrtimer"
-            | "psi_poll_timer"
-            | "napi_watchdog"
-            | "idle_inject_timer_fn"
-            | "watchdog_timer_fn"
-    )
+    is_tick(function)
+        || matches!(
+            function,
+            "hrtimer_wakeup"
+                | "posix_timer_fn"
+                | "timerfd_tmrproc"
+                | "timerfd_alarmproc"
+                | "it_real_fn"
+                | "sched_rt_period_timer"
+                | "dl_task_timer"
+                | "inactive_task_timer"
+                | "sched_cfs_period_timer"
+                | "sched_cfs_slack_timer"
+                | "hrtick"
+                | "alarmtimer_fired"
+                | "bc_handler"
+                | "perf_mux_hrtimer_handler"
+                | "perf_swevent_hrtimer"
+                | "psi_poll_timer"
+                | "napi_watchdog"
+                | "idle_inject_timer_fn"
+                | "watchdog_timer_fn"
+        )
 }
 
 /// The name of a softirq (include/linux/interrupt.h).

@@ -139,6 +139,15 @@ impl LateWakeups {
         }
     }
 
+    /// The same with the number of the futex system call: where that waited for a mutex, a wake-up
+    /// counts from the wait on.
+    pub fn with_futex(self, futex: Option<i64>) -> LateWakeups {
+        match futex {
+            Some(futex) => LateWakeups { tracker: self.tracker.with_futex(futex), ..self },
+            None => self,
+        }
+    }
+
     /// Takes the next event.
     pub fn observe(&mut self, event: &Raw) {
         match &event.what {
@@ -342,6 +351,22 @@ mod tests {
         let mut far = LateWakeups::new(WantedThreads::RealTime, WantedWakeups::AtMark("hit".into()), 9, true);
         all[..12].iter().chain(&late).for_each(|event| far.observe(event));
         assert_eq!((far.marks, far.found().len()), ([1, 1], 0));
+    }
+
+    #[test]
+    fn a_wait_for_a_mutex_is_part_of_the_lateness() {
+        let call = |value| at(1_000, 7, What::SyscallEntry { id: 202, args: [64, 0, value, 0] });
+        let of = |futex, value| {
+            let waits = [call(value), switch(1_010, 7, 50)];
+            let events = [&wakeup(500, 7, 1)[..], &waits, &wakeup(2_000, 7, 30)].concat();
+            let new = LateWakeups::new(WantedThreads::Thread(7), WantedWakeups::Largest, 1, true);
+            let mut late = new.with_futex(futex);
+            events.iter().for_each(|event| late.observe(event));
+            late.found().first().map(|one| one.actual.0 - one.expected.0)
+        };
+        assert_eq!(of(Some(202), 2), Some(1_020));
+        assert_eq!(of(Some(202), 5), Some(30), "no mutex has that value");
+        assert_eq!(of(None, 2), Some(30));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::irq_enable_site::{self, Code};
 use super::kernel_functions;
 use super::naming::Naming;
 use super::symbols::{self, Symbols};
+use super::timer_arrivals::TimerArrivals;
 
 /// Names that are cached; a kernel calls some thousands of functions.
 const MAX_CACHED: usize = 1 << 16;
@@ -27,6 +28,8 @@ pub struct Names {
     formats: Vec<(Address, String)>,
     code: Code,
     read: Option<ReadCode>,
+    /// The substitute where the code cannot be read.
+    arrivals: TimerArrivals,
     cache: HashMap<Address, String>,
     /// The frame that had just re-enabled interrupts, as the distance from an address: 0 itself, 1
     /// its caller.
@@ -47,6 +50,7 @@ impl Names {
             formats: symbols::printk_formats(printk_formats),
             code: Code::of(machine),
             read,
+            arrivals: TimerArrivals::default(),
             cache: HashMap::new(),
             verdicts: HashMap::new(),
             objects: HashMap::new(),
@@ -58,6 +62,18 @@ impl Names {
     pub fn of_table(mut table: Vec<(Address, String)>) -> Names {
         table.sort();
         Names { formats: table, ..Names::new(None, "", "", None) }
+    }
+
+    /// Goes by where the timer's interrupts came in, where the code cannot be read.
+    pub fn set_arrivals(&mut self, arrivals: TimerArrivals) {
+        self.arrivals = arrivals;
+    }
+
+    /// The address that an interrupt stopped, of a stack taken in its handler.
+    pub fn interrupted(&mut self, frames: &[Address]) -> Option<Address> {
+        let names: Vec<String> = frames.iter().map(|&at| self.name(at.saturating_sub(1))).collect();
+        let shown: Vec<&str> = names.iter().map(String::as_str).collect();
+        irq_enable_site::interrupted(&shown).map(|at| frames[at])
     }
 
     /// Starts a window: objects are numbered anew.
@@ -125,7 +141,7 @@ impl Names {
                     self.code.enables_and_calls(&calling).then_some(1)
                 }
                 (Some(code), _) => self.code.enables(&code).then_some(0),
-                (None, _) => kernel_functions::enables_irqs(name).then_some(0),
+                (None, _) => (kernel_functions::enables_irqs(name) || self.arrivals.lets_in(at)).then_some(0),
             }
         };
         if self.verdicts.len() >= MAX_CACHED {
@@ -178,6 +194,8 @@ impl Naming<Address, String> for Names {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::{Context, Raw, Vector, What};
+    use model::units::{Cpu, Nanos};
 
     const LIST: &[u8] = b"ffffffff81000000 T hrtimer_interrupt
 ffffffff81000100 T asm_sysvec_apic_timer_interrupt
@@ -275,6 +293,21 @@ ffffffffc0000000 t driver_poll\t[driver]
         assert_eq!(enables(true, 0xffff_ffff_8100_0210, caller), Some(2));
         assert_eq!(enables(false, 0xffff_ffff_8100_0410, caller), Some(2));
         assert_eq!(enables(true, 0xffff_ffff_8100_0410, caller), None);
+        // So do interrupts that were late at one instruction.
+        let (mut names_alone, mut late, do_it) =
+            (names(false), TimerArrivals::default(), 0xffff_ffff_8100_0303);
+        let frames = vec![TIMER[0], TIMER[1], do_it, caller];
+        for time in 0..3 {
+            let event =
+                |what| Raw { time: Nanos(time), cpu: Cpu(1), pid: 9, context: Context(8), preempt: 0, what };
+            let expiry = What::TimerEntry { timer: 1, function: 1, now: Nanos(time) };
+            let stack = What::Stack { frames: frames.clone(), enables: None };
+            for what in [expiry, stack, What::VectorExit { vector: Vector::LocalTimer }] {
+                late.observe(&event(what), |frames| names_alone.interrupted(frames), |_| true);
+            }
+        }
+        names_alone.set_arrivals(late);
+        assert_eq!(names_alone.stack(frames).1, Some(2));
         assert_eq!(names(true).stack(vec![TIMER[0], TIMER[1]]).1, None);
     }
 }

@@ -122,6 +122,11 @@ impl WakeupTracker {
         WakeupTracker { clocks: TimerClocks::of_any_trace(), ..self }
     }
 
+    /// The same with the number of the futex system call of the machine that the trace is of.
+    pub fn with_futex(self, futex: i64) -> WakeupTracker {
+        WakeupTracker { futex, ..self }
+    }
+
     /// Follows one more.
     pub fn follow(&mut self, thread: i32) {
         self.states.add(thread);

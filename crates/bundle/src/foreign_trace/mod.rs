@@ -131,6 +131,7 @@ fn shows_wakeups(event: &EventSpec) -> bool {
             | "hrtimer_expire_entry"
             | "hrtimer_expire_exit"
             | "print"
+            | "sys_enter"
     )
 }
 

@@ -3,13 +3,11 @@
 
 use model::units::Nanos;
 use trace::event::{Vector, What};
+use trace::kernel_functions::is_tick;
 use trace::window::Window;
 
 /// Ticks beyond this are not counted: the median is reported with their number.
 const MAX_TICKS: usize = 100_000;
-
-/// The functions of the tick by the kernel's version (kernel/time/tick-sched.c).
-const TICK_FUNCTIONS: [&str; 2] = ["tick_nohz_handler", "tick_sched_timer"];
 
 /// The ticks that were seen in the windows of spikes.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +30,7 @@ impl Ticks {
                         Some((event.time, 0, false))
                     }
                     (What::TimerEntry { function, .. }, Some((start, timers, tick))) => {
-                        Some((start, timers + 1, tick || TICK_FUNCTIONS.contains(&function.as_str())))
+                        Some((start, timers + 1, tick || is_tick(function)))
                     }
                     (What::TimerExit { .. } | What::SoftirqRaise { .. }, begun) => begun,
                     (What::VectorExit { .. } | What::IrqExit { .. }, Some((start, 1, true))) => {

@@ -17,6 +17,10 @@ const EVIDENCE: &[(&[&str], &str)] = &[
     (&["irq:irq_handler_entry"], "interrupts of devices"),
     (&["irq:softirq_entry"], "softirqs"),
     (&["irq_vectors:local_timer_entry", "ipi:ipi_entry"], "the timer's interrupt and those of other CPUs"),
+    (
+        &["ftrace:kernel_stack"],
+        "the functions that had interrupts or preemption off: trace-cmd records it with `-T`",
+    ),
     (&["sched:sched_waking"], "where wake-ups began: they count from the run queue"),
 ];
 

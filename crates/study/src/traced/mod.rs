@@ -2,15 +2,20 @@
 //! around each are taken apart.
 
 mod document;
+mod surroundings;
 #[cfg(test)]
 mod tests;
 mod whole_events;
+mod windows;
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use self::document::TracedRun;
+use self::surroundings::Surroundings;
 use self::whole_events::WholeEvents;
+use self::windows::{each_window, window};
 use crate::explain::ExplainedRun;
 use crate::findings::Findings;
 use bundle::foreign_trace::facts::{TraceClock, TraceFacts};
@@ -20,15 +25,11 @@ use model::error::{Exit, Failure, Result};
 use model::run::{Host, Spike};
 use model::text::quoted;
 use model::units::Nanos;
-use trace::event::{Raw, What};
+use model::vocabulary::Preempt;
 use trace::late_wakeups::{LateWakeups, WantedThreads, WantedWakeups};
 use trace::names::Names;
-use trace::recent_events::RecentEvents;
 use trace::timeline::Cost;
-use trace::timer_clocks::TimerClocks;
-use trace::wakeups::Wakeup;
 use trace::window::Window;
-use trace::window_events::{WindowEvents, WindowRequest, window_events};
 
 /// The number of wake-ups that are explained where nothing says what is late.
 const LARGEST: usize = 10;
@@ -36,14 +37,9 @@ const LARGEST: usize = 10;
 /// The most that are explained.
 const MOST: usize = 2_000;
 
-/// Before a wake-up: the events of other CPUs that show that they run.
-const LEAD_IN: Nanos = Nanos(25_000_000);
-
-/// A stack is written right after the switch that it belongs to.
-const AFTER: Nanos = Nanos(100_000);
-
-/// A gap between two wake-ups that is not read where the file can be read from any place on.
-const SKIPPED: Nanos = Nanos(200_000_000);
+/// A note on a trace that has stacks.
+const NO_CODE: &str = "the trace has no code of the kernel's: a function that had interrupts off is known by \
+                       its name, or by three late interrupts or more at one of its instructions";
 
 /// The part of a trace that is to be explained.
 #[derive(Clone, Debug)]
@@ -70,7 +66,6 @@ pub fn explain_trace(
     let mut trace = foreign_trace::open(path).map_err(failed)?;
     let first = FirstPass::of(&mut *trace, question).map_err(failed)?;
     let facts = trace.facts();
-    let host = host_of(&facts);
     let found = first.late.found();
     let by_tool = if found.is_empty() { trace.explained() } else { Vec::new() };
     let took_apart = !by_tool.is_empty();
@@ -79,7 +74,19 @@ pub fn explain_trace(
     }
     let (mut findings, mut room, mut dropped) = (Findings::default(), Room::default(), 0);
     let mut names = trace.names();
-    let explained = each_window(&mut *trace, &found, &mut names, |window| {
+    // Names in a text stand for whole functions.
+    let has_addresses = names.symbols().is_some();
+    let has_stacks = has_addresses && has(&facts, "ftrace:kernel_stack");
+    let mut host = host_of(&facts, &names);
+    if has_addresses {
+        let known = Surroundings::read(&mut *trace, &found, &mut names).map_err(failed)?;
+        host.hz = known.tick.frequency();
+        names.set_arrivals(known.arrivals);
+    }
+    let calls: BTreeMap<i64, String> =
+        futex(&facts).map(|number| (number, "futex".to_owned())).into_iter().collect();
+    let explained = each_window(&mut *trace, &found, &mut |_| {}, &mut |wakeup, recent| {
+        let window = Window { calls: calls.clone(), ..window(wakeup, recent, &mut names) };
         let mut spike = Findings::explain(&window, &host, Cost::default());
         findings.add(&mut spike, &host);
         dropped += room.put(spike, 0);
@@ -95,7 +102,11 @@ pub fn explain_trace(
     }
     let mut spikes = room.into_list();
     spikes.iter_mut().for_each(|spike| findings.settle(&host, spike));
-    let traced = TracedRun { facts: &trace.facts(), first: &first, question, took_apart, spikes, dropped };
+    let mut facts = trace.facts();
+    if has_stacks {
+        facts.notes.push(NO_CODE.to_owned());
+    }
+    let traced = TracedRun { facts: &facts, first: &first, question, took_apart, spikes, dropped };
     let (mut run, remarks) = traced.document(host);
     findings.conclude(&mut run);
     Ok(ExplainedRun { run, remarks })
@@ -122,7 +133,7 @@ fn why_unexplained(spike: &mut Spike) {
 
 /// The reason for which there is nothing to explain.
 fn nothing(facts: &TraceFacts, question: &TraceQuestion) -> String {
-    let has = |event: &str| facts.events.iter().any(|own| own == event);
+    let has = |event: &str| has(facts, event);
     if !has("sched:sched_switch") || !has("sched:sched_waking") && !has("sched:sched_wakeup") {
         return "invalid trace: expected the events sched_switch and sched_waking, by which wake-ups are \
                 found; record with `-e sched`"
@@ -141,10 +152,25 @@ fn nothing(facts: &TraceFacts, question: &TraceQuestion) -> String {
     }
 }
 
-fn host_of(facts: &TraceFacts) -> Host {
-    let mut host = facts.host.clone();
-    host.preempt = model::vocabulary::Preempt::Unknown.into();
-    host
+fn has(facts: &TraceFacts, event: &str) -> bool {
+    facts.events.iter().any(|own| own == event)
+}
+
+/// PREEMPT_RT has its own spinlocks (kernel/locking/spinlock_rt.c).
+fn host_of(facts: &TraceFacts, names: &Names) -> Host {
+    let rt = names.symbols().is_some_and(|symbols| symbols.address_of("rt_spin_lock").is_some());
+    let preempt = if rt { Preempt::Rt } else { Preempt::Unknown };
+    Host { preempt: preempt.into(), ..facts.host.clone() }
+}
+
+/// The number of the futex system call on the machine that the trace is of
+/// (arch/x86/entry/syscalls/syscall_64.tbl, include/uapi/asm-generic/unistd.h).
+fn futex(facts: &TraceFacts) -> Option<i64> {
+    match facts.host.machine.as_str() {
+        "x86_64" => Some(202),
+        "aarch64" | "riscv64" => Some(98),
+        _ => None,
+    }
 }
 
 /// The result of one reading of the whole trace.
@@ -165,13 +191,11 @@ impl FirstPass {
             WantedWakeups::Largest => LARGEST,
             WantedWakeups::Over(_) | WantedWakeups::AtMark(_) => MOST,
         };
-        let monotonic = trace.facts().clock == TraceClock::Monotonic;
-        let mut first = FirstPass {
-            late: LateWakeups::new(question.threads.clone(), question.wakeups.clone(), most, monotonic),
-            began: None,
-            ended: Nanos(0),
-            lost: 0,
-        };
+        let facts = trace.facts();
+        let monotonic = facts.clock == TraceClock::Monotonic;
+        let late = LateWakeups::new(question.threads.clone(), question.wakeups.clone(), most, monotonic);
+        let mut first =
+            FirstPass { late: late.with_futex(futex(&facts)), began: None, ended: Nanos(0), lost: 0 };
         let mut whole = WholeEvents::unknown();
         trace.each(TracePart::Wakeups, &mut |step| {
             match step {
@@ -188,93 +212,5 @@ impl FirstPass {
             ControlFlow::Continue(())
         })?;
         Ok(first)
-    }
-}
-
-/// Reads the parts around the wake-ups, and hands out a window of each.
-fn each_window(
-    trace: &mut dyn ForeignTrace,
-    found: &[Wakeup],
-    names: &mut Names,
-    mut each: impl FnMut(Window),
-) -> std::result::Result<(), TraceError> {
-    // What is needed for a wake-up and all after it: one may have been due before its predecessor.
-    let mut needed: Vec<Nanos> = found.iter().map(|wakeup| wakeup.expected - LEAD_IN).collect();
-    for at in (1..needed.len()).rev() {
-        needed[at - 1] = needed[at - 1].min(needed[at]);
-    }
-    let events = trace.facts().events;
-    let mut done = 0;
-    let skipped = if trace.has_index() { SKIPPED } else { Nanos(i64::MAX) };
-    while let Some(&from) = needed.get(done) {
-        let mut recent = RecentEvents::default();
-        recent.need_from(from);
-        let mut whole = WholeEvents::of(&events);
-        let mut stop = false;
-        trace.each(TracePart::From(from), &mut |step| {
-            match step {
-                TraceStep::Lost(cpu, time, count) => recent.lost(cpu, time, count),
-                TraceStep::Event(event) => {
-                    while let Some(wakeup) = found.get(done).filter(|one| event.time > one.actual + AFTER) {
-                        each(window(wakeup, &mut recent, names));
-                        done += 1;
-                        match needed.get(done) {
-                            Some(&next) if next - event.time > skipped => stop = true,
-                            Some(&next) => recent.need_from(next),
-                            None => stop = true,
-                        }
-                    }
-                    whole.each(event, &mut |event| recent.push(event));
-                }
-            }
-            if stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        })?;
-        // The trace ends with the rest.
-        while let Some(wakeup) = found.get(done).filter(|_| !stop) {
-            each(window(wakeup, &mut recent, names));
-            done += 1;
-        }
-    }
-    Ok(())
-}
-
-/// The window of a wake-up, with names instead of addresses and all times on the trace's clock.
-fn window(wakeup: &Wakeup, recent: &mut RecentEvents, names: &mut Names) -> Window {
-    let Wakeup { task, cpu, expected, actual, timer_offset } = *wakeup;
-    let request = WindowRequest { cpu, expected, actual, of_cycle: None };
-    let WindowEvents { mut events, lost, begins_late, left_out } = window_events(&request, recent);
-    put_on_trace_clock(&mut events, timer_offset);
-    names.next_window();
-    let events = events.into_iter().map(|event| event.named(names)).collect();
-    Window {
-        cpu,
-        expected_ns: expected,
-        actual_ns: actual,
-        victim: task,
-        events_lost: lost,
-        begins_late,
-        left_out,
-        events,
-        ..Window::default()
-    }
-}
-
-/// Moves the times of timers to the trace's clock.
-fn put_on_trace_clock(events: &mut [Raw], offset: Option<i64>) {
-    let mut clocks = TimerClocks::of_any_trace();
-    let seen = || {
-        events.iter().find_map(|event| match event.what {
-            What::TimerEntry { now, .. } => Some(clocks.offset(event.time, now)),
-            _ => None,
-        })
-    };
-    let Some(offset) = offset.or_else(seen).filter(|&offset| offset != 0) else { return };
-    for event in events {
-        match &mut event.what {
-            What::TimerStart { expires: time, .. } | What::TimerEntry { now: time, .. } => {
-                *time = Nanos(time.0.wrapping_add(offset));
-            }
-            _ => {}
-        }
     }
 }

@@ -81,6 +81,9 @@ impl FtraceText {
     }
 }
 
+/// The text in the place of a stack's event.
+const STACK: &str = "<stack trace>";
+
 /// An event that is put together of several lines.
 #[derive(Default)]
 struct Pending {
@@ -92,8 +95,9 @@ struct Pending {
 impl ForeignTrace for FtraceText {
     fn facts(&self) -> TraceFacts {
         let named = |name: &String| {
-            let system = catalog::all().find(|wanted| wanted.event == name).map(|wanted| wanted.system);
-            system.map(|system| format!("{system}:{name}"))
+            let event = if name == STACK { "kernel_stack" } else { name };
+            let wanted = catalog::all().find(|wanted| wanted.event == event);
+            wanted.map(|wanted| format!("{}:{event}", wanted.system))
         };
         TraceFacts {
             source: "a text of ftrace".to_owned(),
@@ -152,7 +156,7 @@ impl ForeignTrace for FtraceText {
             }
             last.insert(head.cpu, head.time);
             let what = match head.event.trim() {
-                "<stack trace>" => Some(What::Stack { frames: Vec::new(), enables: None }),
+                STACK => Some(What::Stack { frames: Vec::new(), enables: None }),
                 event => events::parse(event, head.text, names),
             };
             if first && what.is_some() {
