@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::traced;
 use super::trial::Trial;
 use crate::dist;
 use crate::live::frames::{Files, Reply};
@@ -37,10 +38,11 @@ pub fn store(machine: &Machine, trial: &Trial, reply: &Reply) -> Result<()> {
 
 /// Where the series is made from what was recorded, the run becomes what is said of that.
 pub fn made_of(machine: &Machine, trial: &Trial, reply: &mut Reply) -> Result<()> {
-    if !trial.is_made() {
+    if trial.is_made() {
+        reply.files.remove("run");
+    } else if trial.trace_flags().is_none() {
         return Ok(());
     }
-    reply.files.remove("run");
     let onbeat = dist::kept(machine.arch)?.display().to_string();
     let files = made(machine, trial, tree::of(reply, "bundle", machine.name)?, &onbeat)?;
     reply.files.extend(files);
@@ -53,13 +55,18 @@ fn made(machine: &Machine, trial: &Trial, bundle: Tree, onbeat: &str) -> Result<
     let place = scratch(machine)?;
     std::fs::remove_dir_all(&place).map_err(|error| format!("{}: {error}", place.display()))?;
     tree::store(&bundle, &place)?;
-    let mut files = Files::from([("run".to_string(), Some(explain(onbeat, &place)?))]);
+    if let Some(flags) = trial.trace_flags() {
+        let answer = explain(onbeat, &place.join(traced::TRACE), &flags)?;
+        return Ok(Files::from([(traced::LABEL.to_string(), Some(answer))]));
+    }
+    let mut files = Files::from([("run".to_string(), Some(explain(onbeat, &place, &[])?))]);
     files.extend(stops.map(|log| ("stops".to_string(), Some(log))));
     Ok(files)
 }
 
-fn explain(onbeat: &str, bundle: &Path) -> Result<String> {
-    Tool::new(onbeat).args(["explain", "-q", &bundle.display().to_string(), "--json", "-"]).quiet().text()
+fn explain(onbeat: &str, path: &Path, flags: &[&str]) -> Result<String> {
+    let explain = Tool::new(onbeat).args(["explain", "-q", &path.display().to_string(), "--json", "-"]);
+    explain.args(flags).quiet().text()
 }
 
 fn scratch(machine: &Machine) -> Result<PathBuf> {
@@ -76,11 +83,12 @@ fn explained(machine: &Machine, trial: &Trial, place: &Path, onbeat: &str) -> Re
     let bundle = place.join("bundle");
     let mut files: Files =
         TEXTS.iter().filter_map(|label| Some((label.to_string(), Some(text(&place.join(label))?)))).collect();
-    files.extend(match trial.is_made() {
-        true => made(machine, trial, tree::load(&bundle)?, onbeat)?,
-        false => Files::from([("run".to_string(), Some(explain(onbeat, &bundle)?))]),
-    });
-    let values = [("h.exit".to_string(), "6".to_string())].into();
+    files.insert("run".to_string(), Some(explain(onbeat, &bundle, &[])?));
+    if trial.is_made() || trial.trace_flags().is_some() {
+        files.extend(made(machine, trial, tree::load(&bundle)?, onbeat)?);
+    }
+    let exits = [("h.exit", "6"), ("t.exit", "0")];
+    let values = exits.map(|(label, code)| (label.to_string(), code.to_string())).into();
     Ok(Reply { values, files, over: Some(0) })
 }
 

@@ -19,6 +19,7 @@ mod score;
 mod stalls;
 pub mod stops;
 mod table;
+mod traced;
 mod trial;
 mod watched;
 
@@ -69,7 +70,7 @@ pub fn all_machines(options: &Args, tally: &mut Tally) {
             again(machine, trials, options.onbeat.as_deref(), tally);
             continue;
         }
-        match ingredients(machine, options.keep) {
+        match ingredients(machine, &trials, options.keep) {
             Ok(ingredients) => one_machine(machine, trials, &ingredients, tally),
             Err(why) => super::leave_out(machine, &checks(&trials), &why, tally),
         }
@@ -91,7 +92,7 @@ struct Ingredients {
     keep: bool,
 }
 
-fn ingredients(machine: &Machine, keep: bool) -> Result<Ingredients, Reason> {
+fn ingredients(machine: &Machine, trials: &[Trial], keep: bool) -> Result<Ingredients, Reason> {
     let base = super::base(machine)?;
     // The own architecture must build; a foreign one needs a compiler that may not be had.
     let own = machine.arch == std::env::consts::ARCH;
@@ -109,6 +110,9 @@ fn ingredients(machine: &Machine, keep: bool) -> Result<Ingredients, Reason> {
         for name in ["user_faults", "followed"] {
             items.push((format!("bin/{name}"), build::program(name).map_err(Reason::Broken)?));
         }
+    }
+    if trials.iter().any(|trial| trial.trace_flags().is_some()) {
+        items.extend(traced::recorder().map_err(Reason::Missing)?);
     }
     Ok(Ingredients { base, items, keep })
 }
@@ -199,13 +203,16 @@ fn again(machine: &Machine, trials: Vec<Trial>, onbeat: Option<&str>, tally: &mu
     }
 }
 
+/// Series of a boot: more of them may take longer than a boot may.
+const SERIES: usize = 20;
+
 /// Boots until every check has ended, or the machine stopped for a reason of its own.
 fn replies(machine: &Machine, trials: &[Trial], ingredients: &Ingredients) -> tools::Result<Replies> {
     let Ingredients { base, items, .. } = ingredients;
     let (mut done, mut panics) = (BTreeMap::new(), 0);
     loop {
-        let rest =
-            checks(trials).into_iter().filter(|check| !done.contains_key(&check.name)).collect::<Vec<_>>();
+        let rest: Vec<Check> =
+            checks(trials).into_iter().filter(|check| !done.contains_key(&check.name)).take(SERIES).collect();
         let items: Vec<image::ImageFile> = image::of_checks(&rest, items);
         let archive = image::initramfs(&base.busybox, &base.onbeat, &base.kernel.config, &items);
         let boot = qemu::boot(machine, &qemu::Image::write(machine, base.kernel.image.clone(), &archive)?)?;
@@ -214,6 +221,9 @@ fn replies(machine: &Machine, trials: &[Trial], ingredients: &Ingredients) -> to
             frames::parse(&boot.results).replies.into_iter().filter(ended).collect();
         let none = replies.is_empty();
         done.extend(replies);
+        if done.len() < trials.len() && rest.iter().all(|check| done.contains_key(&check.name)) {
+            continue;
+        }
         if !boot.emulator_fault || panics == PANICS {
             return Ok((done, panics, format!("{}; see {}", boot.last_words, boot.log.display())));
         }
@@ -278,11 +288,12 @@ mod tests {
     fn a_hunt_without_a_spike_fails_every_series() {
         let empty = json!({ "cpus": [], "spikes": [], "culprits": [] }).to_string();
         let mut reply = Reply { over: Some(0), ..Reply::default() };
-        for (program, code) in [("h", "6"), ("w", "6"), ("r", "0")] {
+        for (program, code) in [("h", "6"), ("w", "6"), ("r", "0"), ("t", "0")] {
             reply.values.insert(format!("{program}.exit"), code.into());
         }
         let logs = [("log", "dropped=0\n"), ("stops", "dropped=0\n"), ("cycles", "")];
-        for (label, text) in [("run", empty.as_str()), ("record", "{}")].into_iter().chain(logs) {
+        let runs = [("run", empty.as_str()), ("traced", empty.as_str()), ("record", "{}")];
+        for (label, text) in runs.into_iter().chain(logs) {
             reply.files.insert(label.into(), Some(text.into()));
         }
         for trial in trials(&MACHINES[0], true, 1) {

@@ -1,7 +1,7 @@
 //! A series: what the guest does in it, and how its reply is judged.
 
 use super::table::{By, FAULTS, Fault, On};
-use super::{answer, anywhere, followed, late, log, outside, score, stalls, watched};
+use super::{answer, anywhere, followed, late, log, outside, score, stalls, traced, watched};
 use crate::live::frames::Reply;
 use crate::live::judge::{document, exit};
 use crate::live::machine::{Machine, OLD_RT};
@@ -19,6 +19,8 @@ pub enum Trial {
     /// Beside a watch: faults of a kind, or stops of the emulator.
     Watched(&'static Fault),
     WatchedStops(Stops),
+    /// Recorded by trace-cmd beside the hunt.
+    Traced(&'static Fault),
 }
 
 /// The kinds that a watch names by what it keeps.
@@ -55,6 +57,10 @@ pub fn trials(machine: &Machine, all: bool, seed: u64) -> Vec<Trial> {
             trials.extend(watched.map(Trial::Watched));
             trials.push(Trial::WatchedStops(stops(100, 0)));
         }
+        if all && machine.first {
+            let traced = FAULTS.iter().filter(|fault| fits(fault) && traced::can_record(fault));
+            trials.extend(traced.map(Trial::Traced));
+        }
     }
     trials
 }
@@ -69,6 +75,7 @@ impl Trial {
             Trial::Anywhere(..) => "fault-stopped-anywhere".to_string(),
             Trial::Watched(fault) => format!("watched-{}", fault.word),
             Trial::WatchedStops(..) => "watched-stops".to_string(),
+            Trial::Traced(fault) => format!("traced-{}", fault.word),
         }
     }
 
@@ -79,6 +86,7 @@ impl Trial {
             Trial::Stopped(stops, _) => stopped(stops),
             Trial::Among(stops, _) => among(stops),
             Trial::Watched(fault) => watched::script(fault),
+            Trial::Traced(fault) => format!("tree=1\ntraced=1\n{}", script(fault)),
             Trial::WatchedStops(stops) => watched::stops_script(stops.count, stops.seed),
             // What they are made of: each stop is a wake-up with a silence to take out.
             Trial::Anywhere(Stops { seed, .. }, _) => {
@@ -90,6 +98,14 @@ impl Trial {
     /// Whether what is judged is made of what was recorded.
     pub fn is_made(&self) -> bool {
         matches!(self, Trial::Fault(Fault { by: By::Late(..), .. }, _) | Trial::Anywhere(..))
+    }
+
+    /// The flags of `explain` for the trace in the bundle that is judged beside the run.
+    pub fn trace_flags(&self) -> Option<[&str; 4]> {
+        match self {
+            Trial::Traced(fault) => Some(traced::flags(fault)),
+            _ => None,
+        }
     }
 
     /// The bundle that is made of a recorded one, and the log of the stops that were put into it.
@@ -111,6 +127,7 @@ impl Trial {
         match self {
             Trial::Watched(fault) => return watched::judge(fault, reply),
             Trial::WatchedStops(stops) => return watched::judge_stops(stops.count, reply),
+            Trial::Traced(fault) => return traced::judge(fault, reply),
             _ => {}
         }
         // An interrupted run saves its results, and says so. One whose victim has ended is over.
@@ -118,7 +135,9 @@ impl Trial {
         exit(reply, "h", 6).or_else(|why| if ends { exit(reply, "h", 0) } else { Err(why) })?;
         let answer = answer::of(&document(reply, "run")?)?;
         Ok(match self {
-            Trial::Watched(_) | Trial::WatchedStops(_) => return Err("judged above".to_string()),
+            Trial::Watched(_) | Trial::WatchedStops(_) | Trial::Traced(_) => {
+                return Err("judged above".to_string());
+            }
             Trial::Fault(fault, demand) => {
                 let stalls = stalls::parse(reply.file("stalls").unwrap_or_default());
                 let score = score::of(fault, &log::parse(reply.file("log")?)?, &answer, &stalls);

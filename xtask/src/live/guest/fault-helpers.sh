@@ -13,7 +13,25 @@ hunting() {
         kill -0 $pid 2>/dev/null || break
         tries=$((tries + 1))
     done
+    if [ -n "$traced" ]; then trace; fi
     clock
+}
+
+# trace: has trace-cmd record the events that the hunt has armed, with stacks where it takes them, until `hunted`.
+traced=
+trace() {
+    set --
+    for event in $(cat /sys/kernel/debug/tracing/instances/onbeat*/set_event); do
+        set -- "$@" -e $event
+        case $event in
+        timer:hrtimer_expire_entry) set -- "$@" -R "stacktrace if common_pid != 0" ;;
+        sched:sched_switch) set -- "$@" -R "stacktrace if prev_pid != 0" ;;
+        esac
+    done
+    ld.so --library-path /lab /lab/trace-cmd record -q -C mono -b 8192 -o b/trace.dat "$@" >/run/t.out 2>&1 &
+    tracer=$!
+    tries=0
+    until [ -s b/trace.dat.cpu1 ] || [ $tries -ge 400 ]; do usleep 50000; tries=$((tries + 1)); done
 }
 
 # stopping COUNT: as long as so many stops take, with their pauses.
@@ -46,6 +64,12 @@ inject() {
 tree=
 hunted() {
     usleep 500000
+    if [ -n "$traced" ]; then
+        kill -INT $tracer
+        wait $tracer
+        value t.exit $?
+        send t.out /run/t.out
+    fi
     kill -TERM $pid
     reap
     send log log

@@ -2,4 +2,4 @@
 
 insmod /lab/onbeat_fault.ko || echo "LAB: no module"
 hold
-each_check 150 "onbeat user_faults followed" fault-helpers.sh
+each_check 150 "onbeat user_faults followed ld.so" fault-helpers.sh
