@@ -74,8 +74,17 @@ impl HousekeepingPlacement {
     }
 
     /// Where to run next to threads with these masks; none where that has not changed.
+    ///
+    /// A place that none of them may use is left for no other one: what a followed thread did before
+    /// it ended is still recorded, and its CPU is no better than any.
     pub fn place(&mut self, masks: &[CpuSet]) -> Option<Placement> {
         let taken = masks.iter().fold(CpuSet::default(), |all, mask| all.or(mask));
+        let serves = |(cpus, shared): &(CpuSet, CpuSet)| {
+            masks.is_empty() || (shared.is_empty() && cpus.and(&taken).is_empty())
+        };
+        if self.last.as_ref().is_some_and(serves) {
+            return None;
+        }
         let cpus = self.asked.clone().unwrap_or_else(|| self.choose(&taken, masks));
         let shared = cpus.and(&taken);
         let now = (cpus.clone(), shared.clone());
@@ -184,6 +193,19 @@ mod tests {
         let said: Vec<_> = moves.iter().map(|moved| &moved.1).filter(|said| !said.is_empty()).collect();
         assert_eq!((moves.len(), said.len()), (100, MAX_ENTRIES as usize - 2));
         assert!(said.last().is_some_and(|last| last.contains("not listed")), "{said:?}");
+    }
+
+    #[test]
+    fn a_followed_thread_that_ends_moves_nothing() {
+        let mut room = HousekeepingPlacement::new(set("0-3"), set(""), None);
+        assert_eq!(chosen(&mut room, &["1", "2"]), quietly("0,3"));
+        assert_eq!(chosen(&mut room, &["2"]), None, "the CPU of the one that ended is not taken");
+        assert_eq!(chosen(&mut room, &[]), None);
+        assert_eq!(chosen(&mut room, &["0"]), quietly("1-3"), "another came where it runs");
+        // Where it shared a CPU, that stays so: nothing is said of a better place.
+        let mut room = HousekeepingPlacement::new(set("0"), set(""), None);
+        assert!(chosen(&mut room, &["0"]).is_some_and(|(_, said)| said.contains("shares 0 with them")));
+        assert_eq!(chosen(&mut room, &[]), None);
     }
 
     #[test]
