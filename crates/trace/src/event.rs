@@ -304,6 +304,19 @@ pub enum What<N> {
         /// The work's function; empty where the kernel does not record it.
         function: N,
     },
+    /// cpuhp_enter: a step of a CPU's way on or off line begins.
+    HotplugEntry {
+        /// The CPU that goes.
+        of: Cpu,
+        /// Off line rather than on.
+        offline: bool,
+        /// The function called for it.
+        function: N,
+    },
+    HotplugExit {
+        /// The CPU that goes.
+        of: Cpu,
+    },
     Idle {
         /// The state that is entered; none when the CPU is back.
         state: Option<u32>,

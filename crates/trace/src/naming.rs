@@ -67,6 +67,10 @@ impl<N> What<N> {
             Nmi { handler, ns } => Nmi { handler: by.function(handler), ns },
             WorkEntry { function } => WorkEntry { function: by.function(function) },
             WorkExit { function } => WorkExit { function: by.function(function) },
+            HotplugEntry { of, offline, function } => {
+                HotplugEntry { of, offline, function: by.function(function) }
+            }
+            HotplugExit { of } => HotplugExit { of },
             Idle { state } => Idle { state },
             Frequency { of, khz } => Frequency { of, khz },
             Fault { user } => Fault { user },
@@ -154,6 +158,8 @@ mod tests {
             Nmi { handler: 6, ns: Nanos(9) },
             WorkEntry { function: 7 },
             WorkExit { function: 0 },
+            HotplugEntry { of: Cpu(1), offline: true, function: 7 },
+            HotplugExit { of: Cpu(1) },
             Idle { state: Some(2) },
             Idle { state: None },
             Frequency { of: Cpu(1), khz: 1_800_000 },

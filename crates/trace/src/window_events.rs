@@ -20,6 +20,13 @@ const LAST_SLEEP: Nanos = Nanos(100_000_000);
 /// Events of the thread's last sleep: it is switched away once, and woken.
 const MAX_EVENTS_OF_SLEEP: usize = 64;
 
+/// A machine that is stopped because a CPU goes on or off line: so far back the steps on that way
+/// are looked for, and who wanted it. A grace period of RCU is among them.
+const HOTPLUG: Nanos = Nanos(500_000_000);
+
+/// Events of a CPU's way on or off line, and of those who wanted it.
+const MAX_EVENTS_OF_HOTPLUG: usize = 1_024;
+
 /// Events in one window: of the late thread's CPU, and of all others together, of each at least
 /// some.
 const MAX_EVENTS: usize = 20_000;
@@ -75,6 +82,9 @@ pub fn window_events(request: &WindowRequest, source: &mut dyn HeldEvents) -> Wi
     if let Some(thread) = request.of_cycle {
         add_last_sleep(thread, request, source, &mut window);
     }
+    if window.events.iter().any(|event| event.cpu == request.cpu && runs_stopper(event)) {
+        add_hotplug(request, source, &mut window);
+    }
     // Stable: what one CPU did at the same nanosecond stays in its order.
     window.events.sort_by_key(|event| event.time);
     window
@@ -118,6 +128,48 @@ fn add_last_sleep(
     since.extend(timer);
     since.retain(|event| !window.events.contains(event));
     window.events.extend(since);
+}
+
+fn runs_stopper(event: &Raw) -> bool {
+    matches!(event.what, What::Switch { next, .. } if next.comm.text().starts_with("migration/"))
+}
+
+/// The steps of CPU hotplug before the lead-in; for the workers that took them, their last work
+/// item, its waking and the switch to the thread that woke them.
+fn add_hotplug(request: &WindowRequest, source: &mut dyn HeldEvents, window: &mut WindowEvents) {
+    let (from, to) = (request.expected - HOTPLUG, request.expected - LEAD_IN);
+    let (mut steps, mut before): (Vec<Raw>, Vec<Raw>) = (Vec::new(), Vec::new());
+    for cpu in source.cpus() {
+        source.events(cpu, from, to, &mut |event: Raw| match event.what {
+            _ if event.time > to => {}
+            What::HotplugEntry { .. } | What::HotplugExit { .. } => steps.push(event),
+            What::WorkEntry { .. } | What::Waking { .. } | What::Switch { .. } => before.push(event),
+            _ => {}
+        });
+    }
+    if steps.is_empty() {
+        return;
+    }
+    before.sort_by_key(|event| event.time);
+    let mut workers: Vec<i32> = steps.iter().map(|event| event.pid).collect();
+    workers.sort_unstable();
+    workers.dedup();
+    for worker in workers {
+        let works = |event: &Raw| event.pid == worker && matches!(event.what, What::WorkEntry { .. });
+        let Some(work) = before.iter().rposition(works) else { continue };
+        let wakes = |event: &Raw| matches!(event.what, What::Waking { task, .. } if task.pid == worker);
+        let Some(waking) = before[..work].iter().rposition(wakes) else { continue };
+        let by = before[waking].pid;
+        let names = |event: &Raw| matches!(event.what, What::Switch { next, .. } if next.pid == by);
+        let switch = before[..waking].iter().rposition(names);
+        steps.extend(switch.into_iter().chain([waking, work]).map(|at| before[at].clone()));
+    }
+    steps.sort_by_key(|event| event.time);
+    let first = steps.len().saturating_sub(MAX_EVENTS_OF_HOTPLUG);
+    window.left_out += first as u64;
+    steps.drain(..first);
+    steps.retain(|event| !window.events.contains(event));
+    window.events.extend(steps);
 }
 
 /// One CPU's part of a window.
@@ -277,6 +329,37 @@ mod tests {
         let asleep = [-31_000_000, -30_000_000, -30_000_000, -3_000_000, -2_000_000, 9_000];
         assert_eq!(times(Some(7)), asleep, "with the timer that it started");
         assert_eq!(times(Some(4)), [-3_000_000, -2_000_000, 9_000], "it is there once");
+    }
+
+    #[test]
+    fn of_a_cpu_that_goes_off_line_the_steps_and_who_wanted_them_are_there() {
+        let named = |comm: &str, pid| Task { comm: comm.into(), pid, prio: 120 };
+        let to = |at: i64, cpu, comm: &str, pid| {
+            event(E + at, cpu, 3, What::Switch { prev: named("a", 3), state: 1, next: named(comm, pid) })
+        };
+        let waking = |at: i64, by| {
+            event(E + at, 1, by, What::Waking { task: named("kworker/1:0", 9), target: Cpu(1) })
+        };
+        let work = |at: i64| event(E + at, 1, 9, What::WorkEntry { function: 5 });
+        let step =
+            |at: i64| event(E + at, 1, 9, What::HotplugEntry { of: Cpu(2), offline: true, function: 6 });
+        let calm = vec![
+            to(-90_000_000, 1, "other", 8),
+            to(-80_000_000, 1, "sh", 7),
+            waking(-70_000_000, 7),
+            work(-69_000_000),
+            step(-40_000_000),
+            waking(-30_000_000, 8),
+            switch(E - 2_000_000, 1, 9, 0),
+            switch(E - 2_000_000, 0, 9, 5),
+        ];
+        let times = |events: Vec<Raw>| {
+            let found = window(Script { events, ..Script::default() });
+            found.events.iter().map(|event| (event.time.0 - E) / 1_000_000).collect::<Vec<_>>()
+        };
+        assert_eq!(times(calm.clone()), [-2, -2], "no stop");
+        let stopped = [calm, vec![to(1_000, 0, "migration/0", 15)]].concat();
+        assert_eq!(times(stopped), [-80, -70, -69, -40, -2, -2, 0]);
     }
 
     #[test]

@@ -14,7 +14,10 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     detection: "By the thread. Who asked for it, and from which CPU, is the thread that woke it, \
                 unless a softirq or an interrupt did. What it does is told where the timer's \
                 interrupt found it with interrupts off: moving a thread, stopping the whole \
-                machine for a change of code or a module, or a CPU that goes on or off line.",
+                machine for a change of code or a module, or a CPU that goes on or off line. Of \
+                that the kernel's events of hotplug name the step that asked for the stop, and \
+                the waking of its worker the thread that wanted it; what the CPU itself runs then \
+                is in no event.",
     remedy: "set affinities, load modules, switch CPUs on and off and change microcode before \
              real time begins",
     kinds: &[SliceKind::StopMachine],

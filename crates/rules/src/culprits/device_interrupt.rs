@@ -10,7 +10,8 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     title: "a device's interrupt",
     signature: "A handler with the device's name runs on the CPU before the thread does.",
     detection: "By the kernel's events of the handler's begin and end, with the name under which \
-                it was requested. Its thread, where it has one, is another rule's.",
+                it was requested; no event has its function. Its thread, where it has one, is \
+                another rule's.",
     remedy: "move the interrupt to another CPU (smp_affinity_list), and see that nothing moves it \
              back",
     kinds: &[SliceKind::Irq],

@@ -91,6 +91,7 @@ fn other_end(what: &What<u64>) -> Option<Cow<'static, str>> {
         What::TaskletEntry { .. } => "tasklet_exit",
         What::TaskletExit => "tasklet_entry",
         What::TimerExit { .. } => "hrtimer_expire_entry",
+        What::HotplugEntry { .. } => "cpuhp_exit",
         What::WorkEntry { .. } => "workqueue_execute_end",
         What::WorkExit { .. } => "workqueue_execute_start",
         What::ContentionBegin { .. } => "contention_end",

@@ -1,7 +1,7 @@
-//! What else takes time or holds others up: work queues, idle states, faults, locks, consoles,
+//! What else takes time or holds others up: work queues, CPU hotplug, idle states, faults, locks, consoles,
 //! system calls, stacks.
 //!
-//! Source: include/trace/events/{workqueue,power,lock,printk,preemptirq,syscalls}.h,
+//! Source: include/trace/events/{workqueue,cpuhp,power,lock,printk,preemptirq,syscalls}.h,
 //! arch/x86/include/asm/trace/exceptions.h (from 6.14 on include/trace/events/exceptions.h),
 //! kernel/trace/trace_entries.h.
 
@@ -15,6 +15,17 @@ macro_rules! toggle {
     ($event:literal, $irqs:literal, $off:literal) => {
         EventSpec::new("preemptirq", $event, &["caller_offs"], |f| {
             Some(What::Toggle { irqs: $irqs, off: $off, caller: f.in_text(0)? })
+        })
+    };
+}
+
+/// A step of CPU hotplug. Going off line, a CPU's state is above the one that it is to reach
+/// (kernel/cpu.c, `cpuhp_next_state`).
+macro_rules! hotplug {
+    ($event:literal) => {
+        EventSpec::new("cpuhp", $event, &["cpu", "target", "idx", "fun"], |f| {
+            let offline = f.int(2)? > f.int(1)?;
+            Some(What::HotplugEntry { of: f.cpu(0)?, offline, function: f.address(3)? })
         })
     };
 }
@@ -36,6 +47,9 @@ pub const EVENTS: &[EventSpec] = &[
         Some(What::WorkExit { function: f.address(0).unwrap_or(0) })
     })
     .with_optional(&["function"]),
+    hotplug!("cpuhp_enter"),
+    hotplug!("cpuhp_multi_enter"),
+    EventSpec::new("cpuhp", "cpuhp_exit", &["cpu"], |f| Some(What::HotplugExit { of: f.cpu(0)? })),
     EventSpec::new("power", "cpu_idle", &["state"], |f| {
         let state = f.address(0)? as u32;
         Some(What::Idle { state: (state != u32::MAX).then_some(state) })

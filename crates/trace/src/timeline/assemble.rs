@@ -4,7 +4,7 @@ use super::case::Case;
 use super::own::Cost;
 use super::spans::Spans;
 use super::tasks::Tasks;
-use super::{inherited, inversion, irqs_off, machine_stall, path};
+use super::{hotplug, inherited, inversion, irqs_off, machine_stall, path};
 use crate::event::{Named, What};
 use crate::window::Window;
 use model::run::Host;
@@ -19,6 +19,7 @@ pub(super) fn assemble<'w>(window: &'w Window, host: &'w Host, cost: Cost, from:
     let sends = |event: &&Named| matches!(event.what, What::CallQueue { .. } | What::IpiSend { .. });
     let handed_on = inherited::handed_on(&ordered);
     let sent = ordered.iter().copied().filter(sends).collect();
+    let hotplug = hotplug::steps(&cpus, to);
     let path = path::find(window, &cpus, from, to);
     let (irqs_off, silent, inverted) = (Spans::new(vec![]), Spans::new(vec![]), Spans::new(vec![]));
     let last = cpus.get(&window.cpu).and_then(|events| events.last()).map(|event| event.time.0);
@@ -34,6 +35,7 @@ pub(super) fn assemble<'w>(window: &'w Window, host: &'w Host, cost: Cost, from:
         path,
         from,
         to,
+        hotplug,
         irqs_off,
         silent,
         inverted,

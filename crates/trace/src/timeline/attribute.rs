@@ -191,7 +191,8 @@ fn before(case: &Case<'_>, over: &Over, piece: &Stretch<'_>) -> Option<Cause> {
             return Some(spinning::cause(case, &thread, how, &stack, (piece.start, piece.end)));
         }
     }
-    let stopper = || current.filter(is_stopper).map(|task| stopper::cause(case, task, piece.start));
+    let stopper =
+        || current.filter(is_stopper).map(|task| stopper::cause(case, task, piece.start, piece.end));
     let idle = || over.idle.at(piece.start).filter(|_| piece.pid == Some(0)).map(|found| found.2.clone());
     off.or_else(stopper).or_else(idle)
 }
@@ -210,7 +211,7 @@ fn expiring(case: &Case<'_>, piece: &Stretch<'_>) -> Option<Cause> {
     };
     let Some(server) = server else { return Some(switch()) };
     if is_stopper(&current) {
-        return Some(stopper::cause(case, current, piece.start));
+        return Some(stopper::cause(case, current, piece.start, piece.end));
     }
     let shares = !server.real_time() && !current.idle();
     if shares || current.not_below(server.prio) && !current.idle() {
@@ -233,7 +234,7 @@ fn runnable(case: &Case<'_>, over: &Over, piece: &Stretch<'_>) -> Option<Cause> 
         return runs(case, piece, current);
     }
     if is_stopper(&current) {
-        return Some(stopper::cause(case, current, piece.start));
+        return Some(stopper::cause(case, current, piece.start, piece.end));
     }
     if let Some(cause) = starved::cause(case, piece, current) {
         return Some(cause);

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::hotplug::HotplugStep;
 use super::path::{Path, PerCpu};
 use super::spans::Spans;
 use super::state::Stretch;
@@ -74,6 +75,8 @@ pub(super) struct Case<'w> {
     /// The start of what is explained; `to` minus this is the latency.
     pub from: i64,
     pub to: i64,
+    /// Steps of CPUs on their way on or off line.
+    pub hotplug: Vec<HotplugStep<'w>>,
     /// Time in which interrupts were off for certain.
     pub irqs_off: Spans<Cause>,
     /// Time in which the whole machine was stopped.

@@ -320,6 +320,10 @@ mod tests {
             Just(What::TaskletExit),
             function().prop_map(|function| What::WorkEntry { function }),
             function().prop_map(|function| What::WorkExit { function }),
+            (0..3u32, any::<bool>(), function()).prop_map(|(of, offline, function)| {
+                What::HotplugEntry { of: Cpu(of), offline, function }
+            }),
+            (0..3u32).prop_map(|of| What::HotplugExit { of: Cpu(of) }),
             (0..2u64, 0..4u32).prop_map(|(lock, flags)| What::ContentionBegin { lock, flags }),
             (0..2u64).prop_map(|lock| What::ContentionEnd { lock }),
             (any::<bool>(), any::<bool>(), function()).prop_map(|(irqs, off, caller)| What::Toggle {

@@ -179,6 +179,8 @@ fn what(name: &str, args: &[&str]) -> Option<What<String>> {
         "nmi" => What::Nmi { handler: function()?, ns: Nanos(ns(number(1)? as f64)) },
         "work+" => What::WorkEntry { function: function()? },
         "work-" => What::WorkExit { function: function().unwrap_or_default() },
+        "hotplug+" => What::HotplugEntry { of: cpu(0)?, offline: args[1] == "off", function: text(2)? },
+        "hotplug-" => What::HotplugExit { of: cpu(0)? },
         "idle" => What::Idle { state: number(0).map(|n| n as u32) },
         "enter" => {
             let [object, second, third] = [1, 2, 3].map(|nth| number(nth).unwrap_or_default() as u64);

@@ -16,6 +16,10 @@ const MAX_SENT_BEFORE_NS: i64 = 1_000_000_000;
 /// And among how many that were sent.
 const MAX_EVENTS_BACK: usize = 1_024;
 
+/// irq_handler_entry has the name that the handler was requested by, not its function
+/// (include/trace/events/irq.h).
+const HANDLER: &str = "; no event has its handler's function";
+
 /// The kernel has no event for an item of irq_work (kernel/irq_work.c).
 const IRQ_WORK: &str = "; which function it called, and what queued that, is in no event";
 
@@ -41,7 +45,11 @@ pub(super) fn cause(case: &Case<'_>, cpu: Cpu, hard: &Hard<'_>) -> Cause {
         (None, Some(reason)) => ipi(case, cpu, reason, hard.entry),
         (vector, _) => {
             let irq = if name.is_empty() { vector.map_or("", Vector::name).to_owned() } else { name };
-            let unknown = if vector == Some(Vector::IrqWork) { IRQ_WORK } else { "" };
+            let unknown = match hard.handler {
+                Some(_) => HANDLER,
+                None if vector == Some(Vector::IrqWork) => IRQ_WORK,
+                None => "",
+            };
             let evidence = format!("the interrupt {irq}, from its entry to its exit{unknown}");
             Cause::new(SliceKind::Irq, Who { irq, ..Who::default() }, evidence)
         }

@@ -71,7 +71,11 @@ fn by_stack(case: &Case<'_>, events: &[&Named], before: usize, until: i64) -> Op
     let kind = if stopper { SliceKind::StopMachine } else { SliceKind::IrqsOff };
     let evidence = format!("the timer's interrupt came in where {function} let interrupts in again");
     let who = named(thread, function);
-    let (who, asked) = if stopper { stopper::asked(case, who, until) } else { (who, String::new()) };
+    let (who, asked) = if stopper {
+        stopper::asked(case, who, start, begun, until)
+    } else {
+        (who, OFF_ELSEWHERE.to_owned())
+    };
     let cause = Cause { stack: stack.to_vec(), ..Cause::new(kind, who, format!("{evidence}{asked}")) };
     (start < begun).then_some((start, begun, cause))
 }
@@ -88,6 +92,9 @@ fn before_the_switch(before: &[&Named], begun: i64, function: &str) -> i64 {
         _ => begun,
     }
 }
+
+/// A stack shows where interrupts came on again, and not who had switched them off.
+const OFF_ELSEWHERE: &str = "; it or one that ran before it had switched them off, and no event tells which";
 
 /// Enables interrupts after a switch (kernel/sched/core.c).
 const AFTER_SWITCH: &str = "finish_task_switch";
@@ -140,7 +147,11 @@ fn toggled(case: &Case<'_>, before: &[&Named]) -> Vec<(i64, i64, Cause)> {
         }
         let Some(begin) = off.take().filter(|begin| begin.pid == event.pid) else { continue };
         let who = named(case.tasks.who(event.pid, event.time.0), caller);
-        let evidence = format!("irq_disable and irq_enable enclose it; {caller} let interrupts in again");
+        let by = match &begin.what {
+            What::Toggle { caller: by, .. } if by != caller => format!("{by} switched interrupts off, "),
+            _ => String::new(),
+        };
+        let evidence = format!("irq_disable and irq_enable enclose it; {by}{caller} let interrupts in again");
         let (start, end) = (begin.time.0.max(case.from), event.time.0);
         found.push((start, end, Cause::new(SliceKind::IrqsOff, who, evidence)));
     }

@@ -23,6 +23,7 @@ mod explain;
 mod gap;
 mod hard_irq;
 mod holders;
+mod hotplug;
 mod idle;
 mod inherited;
 mod interrupted;

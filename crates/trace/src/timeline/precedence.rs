@@ -12,7 +12,7 @@ use super::case::{Case, Cause};
 use super::inherited;
 use super::interrupted::{Found, found, working};
 use super::state::Stretch;
-use super::tasks::who;
+use super::tasks::{runs_callbacks, who};
 use crate::event::{Named, Task, What};
 use crate::kernel_functions::named;
 use model::run::Who;
@@ -30,10 +30,16 @@ pub(super) fn thread(case: &Case<'_>, piece: &Stretch<'_>, current: Task) -> Cau
         Found::Kernel(frames) => working(frames),
         _ => None,
     };
-    let Some(stack) = place else { return Cause::new(SliceKind::Thread, thread, evidence) };
+    let Some(stack) = place else {
+        let unknown = if runs_callbacks(&current) { CALLBACK } else { "" };
+        return Cause::new(SliceKind::Thread, thread, evidence + unknown);
+    };
     let evidence = format!("{evidence}; the timer's interrupt found it in {}", stack[0]);
     Cause { stack: stack.to_vec(), ..Cause::new(SliceKind::Thread, named(thread, &stack[0]), evidence) }
 }
+
+/// Most kernels are built without the events of RCU (`CONFIG_RCU_TRACE`).
+const CALLBACK: &str = "; which callback of RCU it ran is in no event";
 
 /// Whether the events up to the piece show that the thread, current since before, was never to be
 /// switched away from, although the victim was in the run queue.
@@ -67,6 +73,28 @@ pub(super) fn no_switch_due(case: &Case<'_>, piece: &Stretch<'_>, current: Task)
 #[cfg(test)]
 mod tests {
     use super::super::fixture::{explained, told};
+
+    #[test]
+    fn of_a_thread_of_rcu_that_no_stack_shows_the_unknown_callback_is_said() {
+        let of = |comm: &str, stack: &str| {
+            let events = format!(
+                "-500  1 50 d  switch rt/50/19 S {comm}/60/9
+                 2     1 60 dh vector+ local_timer
+                 3     1 60 dh timer+ 1 hrtimer_wakeup
+                 {stack}
+                 4     1 60 dh waking rt/50/19
+                 6     1 60 dNh timer- 1
+                 7     1 60 dNh vector- local_timer
+                 20007 1 60 d  switch {comm}/60/9 S rt/50/19"
+            );
+            explained(20_007.0, &events).slices.swap_remove(1)
+        };
+        let unknown = |comm: &str, stack: &str| of(comm, stack).evidence.contains("callback of RCU it ran");
+        assert!(unknown("rcuc/1", "") && unknown("rcuop/1", "") && !unknown("rcub/1", ""));
+        let stack = "3 1 60 dh stack hrtimer_interrupt,asm_sysvec_apic_timer_interrupt,free_it,rcu_do_batch";
+        assert!(!unknown("rcuc/1", stack));
+        assert_eq!(of("rcuc/1", stack).who.function, "free_it");
+    }
 
     #[test]
     fn a_thread_that_the_scheduler_keeps_running_had_its_priority_raised() {

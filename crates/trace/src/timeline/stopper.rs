@@ -2,28 +2,37 @@
 //!
 //! `stop_machine`, a change of affinity and a CPU that goes off line queue their work and wake
 //! `migration/N` themselves, so the waking names them; a balancing softirq wakes it in the context
-//! of whatever it interrupted, which did not request it.
+//! of whatever it interrupted, which did not request it. A worker asks for the thread that woke it
+//! for its work item: a CPU is sent off line from a worker of another one.
 //!
 //! Source: kernel/stop_machine.c (`cpu_stop_queue_work`, `__cpu_stop_queue_work`),
-//! kernel/sched/fair.c (`sched_balance_rq`).
+//! kernel/sched/fair.c (`sched_balance_rq`), kernel/cpu.c (`cpu_down_maps_locked`),
+//! kernel/workqueue.c (`work_on_cpu_key`, `kick_pool`).
 
 use super::case::{Case, Cause};
+use super::hotplug;
 use super::tasks::who;
 use crate::event::{Named, Task, What};
 use model::run::{Behind, Who};
 use model::slice::SliceKind;
 
-/// The time of a stopper thread that runs at `time`.
-pub(super) fn cause(case: &Case<'_>, task: Task, time: i64) -> Cause {
-    let (who, asked) = asked(case, who(task), time);
+/// The time from `start` to `end` of a stopper thread that runs then.
+pub(super) fn cause(case: &Case<'_>, task: Task, start: i64, end: i64) -> Cause {
+    let (who, asked) = asked(case, who(task), start, end, start);
     let evidence =
         format!("the stopper thread ran, which no priority is above; no event has its function{asked}");
     Cause::new(SliceKind::StopMachine, who, evidence)
 }
 
-/// The stopper with who asked for it at last by the time, and the same in words; nothing where no
-/// event tells.
-pub(super) fn asked(case: &Case<'_>, stopper: Who, time: i64) -> (Who, String) {
+/// The stopper with the step of CPU hotplug that it waited for in this span, and the thread that
+/// asked for it at last by the time, and the same in words; nothing where no event tells.
+pub(super) fn asked(case: &Case<'_>, stopper: Who, from: i64, to: i64, time: i64) -> (Who, String) {
+    let words = hotplug::step(&case.hotplug, from, to).map_or_else(String::new, |step| step.words());
+    let (who, asked) = asker(case, stopper, time);
+    (who, words + &asked)
+}
+
+fn asker(case: &Case<'_>, stopper: Who, time: i64) -> (Who, String) {
     let Some(waking) = waking(case, stopper.pid, time) else { return (stopper, String::new()) };
     let from_cpu = Some(waking.cpu);
     if waking.context.hard_irq() || waking.context.soft_irq() {
@@ -34,8 +43,39 @@ pub(super) fn asked(case: &Case<'_>, stopper: Who, time: i64) -> (Who, String) {
     let asker = case.tasks.who(waking.pid, waking.time.0);
     let name = if asker.comm.is_empty() { "a thread".to_owned() } else { asker.comm.clone() };
     let words = format!("; asked for by {name}/{} on CPU {}", waking.pid, waking.cpu);
+    let behind = asker.comm.starts_with(WORKER).then(|| queued(case, waking.pid, waking.time.0)).flatten();
+    if let Some((function, by)) = behind {
+        let words = format!("{words}, in the work item {function} for {}/{}", by.comm, by.pid);
+        return (Who { from_cpu, asked_by: Some(by), ..stopper }, words);
+    }
     let asked_by = Some(Behind { comm: asker.comm, pid: waking.pid });
     (Who { from_cpu, asked_by, ..stopper }, words)
+}
+
+/// The beginning of the names of workqueues' threads.
+const WORKER: &str = "kworker/";
+
+/// The work item that the worker was at, and the thread that had woken it for that.
+fn queued<'w>(case: &Case<'w>, worker: i32, time: i64) -> Option<(&'w str, Behind)> {
+    let last = |before: i64, is: &dyn Fn(&Named) -> bool| {
+        let near = |events: &Vec<&'w Named>| {
+            let end = events.partition_point(|event| event.time.0 <= before);
+            events[..end].iter().rev().find(|event| is(event)).copied()
+        };
+        case.cpus.values().filter_map(near).max_by_key(|event| event.time)
+    };
+    let of_worker = |event: &Named| {
+        event.pid == worker && matches!(event.what, What::WorkEntry { .. } | What::WorkExit { .. })
+    };
+    let began = last(time, &of_worker)?;
+    let What::WorkEntry { function } = &began.what else { return None };
+    let wakes = |event: &Named| matches!(event.what, What::Waking { task, .. } if task.pid == worker);
+    let woken = last(began.time.0, &wakes)?;
+    if woken.context.hard_irq() || woken.context.soft_irq() {
+        return None;
+    }
+    let by = case.tasks.who(woken.pid, woken.time.0);
+    (!by.comm.is_empty()).then_some((function.as_str(), Behind { comm: by.comm, pid: woken.pid }))
 }
 
 /// The waking of the stopper for what it does at that time: the last waking since it last slept.

@@ -94,6 +94,13 @@ pub(super) fn is_stopper(task: &Task) -> bool {
     task.comm.text().starts_with("migration/")
 }
 
+/// A thread that runs callbacks of RCU: `rcuc/N`, and of CPUs that hand theirs over `rcuop/N` and
+/// `rcuos/N` (kernel/rcu/tree.c, tree_nocb.h).
+pub(super) fn runs_callbacks(task: &Task) -> bool {
+    let comm = task.comm.text();
+    ["rcuc/", "rcuop/", "rcuos/"].iter().any(|name| comm.starts_with(name))
+}
+
 /// Whether the thread runs softirqs: `ksoftirqd/N`, and on PREEMPT_RT `ktimers/N`
 /// (kernel/softirq.c).
 pub(super) fn runs_softirqs(task: &Task) -> bool {
