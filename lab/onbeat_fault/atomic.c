@@ -38,6 +38,30 @@ static noinline void fault_spin_irqsave(const struct fault_request *rq)
 	barrier();
 }
 
+/* Interrupts are switched off in one function and on in another. */
+static noinline void fault_hand_over(const struct fault_request *rq)
+{
+	u64 start;
+
+	local_irq_disable();
+	start = fault_spin(rq->us);
+	fault_log_add(rq, "irqs-off", "fault_hand_over", -1, start);
+	barrier();
+}
+
+static noinline void fault_take_over(void)
+{
+	local_irq_enable();
+	cond_resched();
+	barrier();
+}
+
+static void inject_handed(const struct fault_request *rq)
+{
+	fault_hand_over(rq);
+	fault_take_over();
+}
+
 /* Without a preemptible kernel, cond_resched() is where the CPU is given away. */
 static noinline void fault_preempt_off(const struct fault_request *rq)
 {
@@ -65,6 +89,7 @@ static noinline void fault_long_call(const struct fault_request *rq)
 const struct fault_kind fault_atomic_kinds[] = {
 	{ .word = "irqs-off", .thread = "fault_atomic", .inject = fault_irqs_off },
 	{ .word = "spin-irqsave", .thread = "fault_atomic", .inject = fault_spin_irqsave },
+	{ .word = "irqs-handed", .thread = "fault_atomic", .inject = inject_handed },
 	{ .word = "preempt-off", .thread = "fault_atomic", .inject = fault_preempt_off },
 	{ .word = "long-call", .thread = "fault_atomic", .inject = fault_long_call },
 	{ }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: (MIT OR GPL-2.0)
-/* Interrupts that take long: a device's, a timer's, another CPU's, a softirq. */
+/* Interrupts that take long: a device's, a timer's, another CPU's, a softirq; what waits for one, and a callback of RCU. */
 #include <linux/completion.h>
 #include <linux/hrtimer.h>
 #include <linux/interrupt.h>
 #include <linux/irq.h>
 #include <linux/irq_work.h>
+#include <linux/preempt.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
 #include <linux/smp.h>
 #include <linux/version.h>
 
@@ -207,6 +210,47 @@ static noinline void fault_ipi_sender(const struct fault_request *rq)
 	barrier();
 }
 
+/* On the other CPU, while this one waits for it with preemption off. */
+static noinline void fault_called(void *unused)
+{
+	fault_spin(current_rq->us);
+}
+
+static noinline void fault_call_wait(const struct fault_request *rq)
+{
+	u64 start;
+
+	preempt_disable();
+	start = fault_now();
+	smp_call_function_single(rq->from, fault_called, NULL, 1);
+	fault_log_add(rq, "preempt-off", "fault_call_wait", rq->from, start);
+	preempt_enable();
+	cond_resched();
+	barrier();
+}
+
+/* In the thread of RCU where callbacks run in one, which the guest raises above the victim. */
+static noinline void fault_rcu_callback(struct rcu_head *unused)
+{
+	u64 start = fault_spin(current_rq->us);
+
+	fault_log_add(current_rq, "thread", "fault_rcu_callback", -1, start);
+	complete(&over);
+}
+static struct rcu_head callback;
+
+static void inject_callback(const struct fault_request *rq)
+{
+	reinit_completion(&over);
+	call_rcu(&callback, fault_rcu_callback);
+	wait_for_completion(&over);
+}
+
+static void teardown_callback(void)
+{
+	rcu_barrier();
+}
+
 const struct fault_kind fault_interrupt_kinds[] = {
 	{ .word = "irq", .thread = "fault_raiser", .setup = setup_device,
 	  .inject = inject_device, .teardown = teardown_device },
@@ -218,6 +262,12 @@ const struct fault_kind fault_interrupt_kinds[] = {
 	  .inject = inject_hrtimer, .teardown = teardown_hrtimer },
 	{ .word = "softirq", .thread = "fault_raiser", .setup = setup_plain,
 	  .inject = inject_tasklet, .teardown = teardown_tasklet },
+	{ .word = "tasklet", .thread = "fault_raiser", .setup = setup_plain,
+	  .inject = inject_tasklet, .teardown = teardown_tasklet },
+	{ .word = "call-wait", .thread = "fault_caller", .setup = setup_plain,
+	  .inject = fault_call_wait },
+	{ .word = "rcu-callback", .thread = "fault_queuer", .setup = setup_plain,
+	  .inject = inject_callback, .teardown = teardown_callback },
 	{ .word = "ipi", .thread = "fault_sender", .remote = true,
 	  .setup = setup_plain, .inject = fault_ipi_sender },
 	{ }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: (MIT OR GPL-2.0)
 /* Threads that take the CPU, or make it wait: FIFO, stopper, lock. */
 #include <linux/completion.h>
+#include <linux/cpu.h>
+#include <linux/cpuhotplug.h>
 #include <linux/cpumask.h>
 #include <linux/err.h>
 #include <linux/kthread.h>
@@ -47,6 +49,36 @@ static void inject_stop(const struct fault_request *rq)
 	u64 start = fault_now();
 
 	stop_machine(fault_stop_machine, &start, cpumask_of(rq->cpu));
+}
+
+/*
+ * The step that another CPU takes on its way off line, with all others stopped.
+ * No driver of these machines has this state.
+ */
+static noinline int fault_cpu_dying(unsigned int cpu)
+{
+	u64 start = fault_spin(current_rq->us);
+
+	fault_log_add(current_rq, "stop-machine", "fault_cpu_dying", cpu, start);
+	return 0;
+}
+
+static int setup_offline(const struct fault_request *rq)
+{
+	current_rq = rq;
+	return cpuhp_setup_state_nocalls(CPUHP_AP_ARM_CORESIGHT_STARTING, "onbeat_fault:starting",
+					 NULL, fault_cpu_dying);
+}
+
+static void inject_offline(const struct fault_request *rq)
+{
+	remove_cpu(rq->from);
+	add_cpu(rq->from);
+}
+
+static void teardown_offline(void)
+{
+	cpuhp_remove_state_nocalls(CPUHP_AP_ARM_CORESIGHT_STARTING);
 }
 
 static noinline void fault_lock_wait(void)
@@ -155,6 +187,8 @@ const struct fault_kind fault_thread_kinds[] = {
 	{ .word = "kthread-hog", .thread = "fault_hogger", .prio = 90, .inject = fault_hog_function },
 	{ .word = "stop-machine", .thread = "fault_stopper", .remote = true,
 	  .setup = setup_plain, .inject = inject_stop },
+	{ .word = "cpu-offline", .thread = "fault_offliner", .setup = setup_offline,
+	  .inject = inject_offline, .teardown = teardown_offline },
 	{ .word = "lock", .thread = "fault_holder", .remote = true,
 	  .setup = setup_lock, .inject = fault_lock_hold, .teardown = stop_second },
 	{ .word = "double", .thread = "fault_double", .setup = setup_double,

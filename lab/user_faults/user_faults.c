@@ -5,8 +5,11 @@
  *   user_faults spin CPU PRIO US COUNT PERIOD_MS   a FIFO thread that spins now and then
  *   user_faults fair CPU SECONDS                   a FIFO-50 spinner above a fair hog: the fair server
  *   user_faults throttle CPU SECONDS               the same spinner alone: throttling, where there is any
- *   user_faults inversion CPU COUNT                low holds a mutex that high wants, middle runs
+ *   user_faults inversion CPU COUNT WORD           low holds what high wants, middle runs; the word is the log's, and says
+ *                                                  how: a mutex, -2 and -3 a chain of so many, -rwlock, -pi where the
+ *                                                  mutex has priority inheritance, -pipe where high waits for low to write
  *   user_faults inherited CPU COUNT                a fair thread holds a mutex that high waits for, and runs as high
+ *   user_faults chained CPU COUNT                  the same through a second mutex and the thread that holds that
  *   user_faults own CPU COUNT WORD                 a thread to follow, and one above it that spins now and then
  *   user_faults raise PID PRIO                     gives another thread SCHED_FIFO
  *   user_faults heeding CPU PRIO US PERIOD_MS FILE VALUE   a FIFO thread that spins, but not while the file has the value;
@@ -25,6 +28,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <time.h>
+#include <unistd.h>
 
 #define MS 1000000ll
 #define RECORDS 4096
@@ -205,24 +209,92 @@ static void throttle(int64_t seconds)
 	print_log("throttle", "throttled", "user_spin");
 }
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static int64_t first;
+/* Locks of a chain: high wants the first, whose holder wants the next. */
+#define CHAIN 3
+static pthread_mutex_t mutexes[CHAIN];
+static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
+static int ends[2];
+static const char *how = "";
+static int chain = 1;
+static _Atomic int64_t first;
 static int cycles;
 
+/* Nothing happens before it is known when the first one is. */
 static int64_t cycle(int i)
 {
+	while (!first)
+		sleep_until(now() + 50 * MS);
 	return first + i * 400 * MS;
 }
 
+/* The threads are at their places, to be found by whoever looks for the one that suffers, who makes the file. */
+static int64_t when_asked(void)
+{
+	while (access("begin", F_OK))
+		sleep_until(now() + 50 * MS);
+	unlink("begin");
+	return now() + 500 * MS;
+}
+
+static int is(const char *word)
+{
+	return !strcmp(how, word);
+}
+
+static void take(int at, int high)
+{
+	if (!is("rwlock"))
+		pthread_mutex_lock(&mutexes[at]);
+	else if (high)
+		pthread_rwlock_rdlock(&rwlock);
+	else
+		pthread_rwlock_wrlock(&rwlock);
+}
+
+static void give(int at)
+{
+	if (is("rwlock"))
+		pthread_rwlock_unlock(&rwlock);
+	else
+		pthread_mutex_unlock(&mutexes[at]);
+}
+
+/* The end of the chain: where high inherits its priority to it, the middle one does not come between. */
 static void *low(void *unused)
 {
+	int64_t until = (is("pi") ? 20 : 3) * MS;
+
 	(void)unused;
-	become("inv_low", 10);
+	become("inv_low", 5);
 	for (int i = 0; i < cycles; i++) {
-		sleep_until(cycle(i) - 5 * MS);
-		pthread_mutex_lock(&mutex);
-		spin_until(cycle(i) + 3 * MS);
-		pthread_mutex_unlock(&mutex);
+		if (is("pipe")) {
+			sleep_until(cycle(i) + 20 * MS);
+			if (write(ends[1], "x", 1) != 1)
+				fail("write");
+			continue;
+		}
+		sleep_until(cycle(i) - 8 * MS);
+		take(chain - 1, 0);
+		spin_until(cycle(i) + until);
+		give(chain - 1);
+	}
+	return NULL;
+}
+
+/* Holds the lock of its number and waits for the next. */
+static void *link_of(void *number)
+{
+	int at = (intptr_t)number;
+	char name[16];
+
+	snprintf(name, sizeof(name), "inv_link_%d", at);
+	become(name, 10);
+	for (int i = 0; i < cycles; i++) {
+		sleep_until(cycle(i) - 2 * (at + 1) * MS);
+		pthread_mutex_lock(&mutexes[at]);
+		pthread_mutex_lock(&mutexes[at + 1]);
+		pthread_mutex_unlock(&mutexes[at + 1]);
+		pthread_mutex_unlock(&mutexes[at]);
 	}
 	return NULL;
 }
@@ -233,42 +305,68 @@ static void *middle(void *unused)
 	become("inv_middle", 20);
 	for (int i = 0; i < cycles; i++) {
 		sleep_until(cycle(i) + MS);
-		spin_until(cycle(i) + 25 * MS);
+		if (!is("pipe"))
+			spin_until(cycle(i) + 25 * MS);
 	}
 	return NULL;
 }
 
 static void *high(void *unused)
 {
+	char byte;
+
 	(void)unused;
 	become("inv_high", 30);
 	for (int i = 0; i < cycles; i++) {
 		sleep_until(cycle(i));
 		int64_t start = now();
-		pthread_mutex_lock(&mutex);
+		if (is("pipe")) {
+			if (read(ends[0], &byte, 1) != 1)
+				fail("read");
+			note(start, now());
+			continue;
+		}
+		take(0, 1);
 		note(start, now());
-		pthread_mutex_unlock(&mutex);
+		give(0);
 	}
 	return NULL;
 }
 
-static void inversion(int count)
+static void start_all(void *(*const parts[])(void *), int count, int asked)
 {
-	void *(*const parts[3])(void *) = { low, middle, high };
-	pthread_t threads[3];
+	pthread_t threads[8];
 
-	cycles = count;
-	/* Time to be found by whoever looks for the one that suffers. */
-	first = now() + 4000 * MS;
-	for (int i = 0; i < 3; i++)
-		if (pthread_create(&threads[i], NULL, parts[i], NULL))
+	for (int i = 0; i < count; i++)
+		if (pthread_create(&threads[i], NULL, parts[i], (void *)(intptr_t)(i - 3)))
 			fail("pthread_create");
-	for (int i = 0; i < 3; i++)
+	first = asked ? when_asked() : now() + 500 * MS;
+	for (int i = 0; i < count; i++)
 		pthread_join(threads[i], NULL);
-	print_log("inversion", "priority-inversion", "inv_low");
 }
 
-static pthread_mutex_t inheriting;
+static void inversion(int count, const char *word)
+{
+	void *(*const parts[])(void *) = { low, middle, high, link_of, link_of };
+	pthread_mutexattr_t attr;
+
+	how = strchr(word, '-') ? strchr(word, '-') + 1 : "";
+	if (how[0] >= '2' && how[0] <= '0' + CHAIN)
+		chain = how[0] - '0';
+	pthread_mutexattr_init(&attr);
+	if (is("pi"))
+		pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT);
+	for (int i = 0; i < CHAIN; i++)
+		pthread_mutex_init(&mutexes[i], &attr);
+	if (is("pipe") && pipe(ends))
+		fail("pipe");
+	cycles = count;
+	start_all(parts, 2 + chain, 1);
+	print_log(word, "priority-inversion", "inv_low");
+}
+
+static pthread_mutex_t inheriting, between;
+static int chained;
 static _Atomic int64_t wanted;
 
 /* Fair, until the other one waits: then it has that one's priority, and whatever is below does not run. */
@@ -301,6 +399,21 @@ static void *inherited_middle(void *unused)
 	return NULL;
 }
 
+/* Between the two in a chain: it holds what the urgent one waits for, and waits itself. */
+static void *inherited_link(void *unused)
+{
+	(void)unused;
+	become_on(!cpu, "inh_link", 0);
+	for (int i = 0; i < cycles; i++) {
+		sleep_until(cycle(i) - 3 * MS);
+		pthread_mutex_lock(&between);
+		pthread_mutex_lock(&inheriting);
+		pthread_mutex_unlock(&inheriting);
+		pthread_mutex_unlock(&between);
+	}
+	return NULL;
+}
+
 /* On the other CPU: it takes no time from anybody itself. */
 static void *inherited_high(void *unused)
 {
@@ -309,29 +422,25 @@ static void *inherited_high(void *unused)
 	for (int i = 0; i < cycles; i++) {
 		sleep_until(cycle(i));
 		wanted = now();
-		pthread_mutex_lock(&inheriting);
-		pthread_mutex_unlock(&inheriting);
+		pthread_mutex_lock(chained ? &between : &inheriting);
+		pthread_mutex_unlock(chained ? &between : &inheriting);
 	}
 	return NULL;
 }
 
-static void inherited(int count)
+static void inherited(int count, const char *word)
 {
-	void *(*const parts[3])(void *) = { inherited_low, inherited_middle, inherited_high };
+	void *(*const parts[])(void *) = { inherited_low, inherited_middle, inherited_high, inherited_link };
 	pthread_mutexattr_t attr;
-	pthread_t threads[3];
 
+	chained = !strcmp(word, "chained");
 	pthread_mutexattr_init(&attr);
-	if (pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT) || pthread_mutex_init(&inheriting, &attr))
+	if (pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT) || pthread_mutex_init(&inheriting, &attr) ||
+	    pthread_mutex_init(&between, &attr))
 		fail("pthread_mutex_init");
 	cycles = count;
-	first = now() + 500 * MS;
-	for (int i = 0; i < 3; i++)
-		if (pthread_create(&threads[i], NULL, parts[i], NULL))
-			fail("pthread_create");
-	for (int i = 0; i < 3; i++)
-		pthread_join(threads[i], NULL);
-	print_log("inherited", "thread", "inh_low");
+	start_all(parts, 3 + chained, 0);
+	print_log(word, "thread", "inh_low");
 }
 
 /* Wakes every 5 ms for the one that looks for late wake-ups. */
@@ -348,8 +457,10 @@ static void *own_hog(void *unused)
 {
 	(void)unused;
 	become("own_hog", 60);
+	cycle(0);
 	for (int i = 0; i < cycles; i++) {
-		sleep_until(cycle(i) / 2);
+		/* Half of the usual pause. */
+		sleep_until((first + cycle(i)) / 2);
 		int64_t start = now();
 		note(start, spin_until(start + 20 * MS));
 	}
@@ -359,17 +470,10 @@ static void *own_hog(void *unused)
 
 static void own(int count, const char *word)
 {
-	void *(*const parts[2])(void *) = { own_victim, own_hog };
-	pthread_t threads[2];
+	void *(*const parts[])(void *) = { own_victim, own_hog };
 
 	cycles = count;
-	/* Half of the usual pause; time to be found. */
-	first = 2 * (now() + 4000 * MS);
-	for (int i = 0; i < 2; i++)
-		if (pthread_create(&threads[i], NULL, parts[i], NULL))
-			fail("pthread_create");
-	for (int i = 0; i < 2; i++)
-		pthread_join(threads[i], NULL);
+	start_all(parts, 2, 1);
 	print_log(word, "thread", "own_hog");
 }
 
@@ -386,7 +490,7 @@ int main(int argc, char **argv)
 	int64_t n[6] = { 0 };
 
 	if (argc < 4 || argc > 8) {
-		fprintf(stderr, "usage: user_faults spin|fair|throttle|inversion|inherited|own|raise|heeding ...\n");
+		fprintf(stderr, "usage: user_faults spin|fair|throttle|inversion|inherited|chained|own|raise|heeding ...\n");
 		return 2;
 	}
 	for (int i = 2; i < argc; i++)
@@ -401,9 +505,9 @@ int main(int argc, char **argv)
 	else if (!strcmp(argv[1], "throttle"))
 		throttle(n[1]);
 	else if (!strcmp(argv[1], "inversion"))
-		inversion(n[1]);
-	else if (!strcmp(argv[1], "inherited"))
-		inherited(n[1]);
+		inversion(n[1], argv[argc - 1]);
+	else if (!strcmp(argv[1], "inherited") || !strcmp(argv[1], "chained"))
+		inherited(n[1], argv[1]);
 	else if (!strcmp(argv[1], "own"))
 		own(n[1], argv[argc - 1]);
 	else if (!strcmp(argv[1], "heeding") && argc == 8)

@@ -42,6 +42,8 @@ pub struct FoundCulprit {
     pub kind: String,
     pub spikes: u64,
     pub share: f64,
+    /// The time that it took, each nanosecond once; none where it is not counted.
+    pub took: Option<i64>,
     /// Its name and the functions that it was seen in.
     pub names: Vec<String>,
 }
@@ -154,6 +156,7 @@ fn culprit(value: &Value) -> Result<FoundCulprit, String> {
         kind: text(value, "kind")?,
         spikes: whole(value, "spikes")?.unsigned_abs(),
         share,
+        took: value["cpu_time_ns"].as_i64(),
         names,
     })
 }

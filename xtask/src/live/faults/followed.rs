@@ -25,6 +25,7 @@ const CYCLE: Fault = Fault { hunt: "--deadline 40ms", first: false, least: 30, .
 pub const FAULTS: &[Fault] = &[
     Fault {
         word: "cycle-preempted",
+        counts_time: true,
         by: By::Followed("preempted"),
         parts: &[Origin { logged: "preempted", kinds: &["preempted"], names: &["cyc_above"], ..ORIGIN }],
         ..CYCLE

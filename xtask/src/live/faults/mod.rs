@@ -13,6 +13,7 @@ mod followed;
 mod kept;
 mod late;
 pub mod log;
+mod names;
 mod outside;
 mod own;
 mod score;
@@ -21,6 +22,7 @@ pub mod stops;
 mod table;
 mod traced;
 mod trial;
+mod waits;
 mod watched;
 
 use std::collections::BTreeMap;
@@ -47,11 +49,14 @@ const TSC: &str = "quiet tsc=reliable clocksource=tsc";
 /// the interrupt off.
 const TSC_SERIAL: &str = "quiet tsc=reliable clocksource=tsc noirqdebug";
 
+/// A device whose only purpose is to interrupt (`storm` of lab/onbeat_fault).
+const EDU: &[&str] = &["-device", "edu"];
+
 /// The machines, the gate's first.
 const MACHINES: &[Machine] = &[
-    Machine { name: "6.12-rt-faults", first: true, words: TSC, ..RT },
-    Machine { name: "6.12-faults", metapackage: "linux-image-6.12-amd64", words: TSC, ..X86 },
-    Machine { name: "6.1-rt-faults", words: TSC_SERIAL, ..OLD_RT },
+    Machine { name: "6.12-rt-faults", first: true, words: TSC, devices: EDU, ..RT },
+    Machine { name: "6.12-faults", metapackage: "linux-image-6.12-amd64", words: TSC, devices: EDU, ..X86 },
+    Machine { name: "6.1-rt-faults", words: TSC_SERIAL, devices: EDU, ..OLD_RT },
     Machine { name: "arm64-faults", measure_only: true, ..ARM },
 ];
 

@@ -279,8 +279,13 @@ mod tests {
     #[test]
     fn a_culprit_over_all_spikes_fails() {
         let (stops, mut answer) = answer();
-        let culprit =
-            |share| FoundCulprit { kind: "irq".into(), spikes: 3, share, names: vec!["eth0".into()] };
+        let culprit = |share| FoundCulprit {
+            kind: "irq".into(),
+            spikes: 3,
+            share,
+            took: None,
+            names: vec!["eth0".into()],
+        };
         answer.culprits = vec![culprit(0.02)];
         assert_eq!(of(&stops, &[], &answer, SLACK).verdict(60, &FULL), Ok(()));
         answer.culprits = vec![culprit(0.2)];

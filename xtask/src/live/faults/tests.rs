@@ -135,6 +135,7 @@ fn the_list_of_culprits_names_as_many_as_it_says() {
         kind: kind.into(),
         spikes,
         share: 0.9,
+        took: None,
         names: vec!["fault_irqs_off [onbeat_fault]".into()],
     };
     for (listed, named) in
@@ -357,4 +358,31 @@ fn who_records_stays_off_the_victims_cpu() {
     assert!(answer(1, vec![hog.clone()]).unwrap_err().contains("it records on CPU 1"));
     let onbeat = FoundSlice { who: who("onbeat", ""), ..slice("thread", 1000, "") };
     assert!(answer(0, vec![hog, onbeat]).unwrap_err().contains("40 times onbeat's own path"));
+}
+
+#[test]
+fn the_time_taken_counts_each_nanosecond_of_the_windows_once() {
+    let (log, mut answer) = series(right);
+    let ours = |took| FoundCulprit {
+        kind: "irqs-off".into(),
+        spikes: 40,
+        share: 0.9,
+        took,
+        names: vec!["fault_irqs_off".into()],
+    };
+    let error = |answer: &Answer| super::of(fault("irqs-off"), &log, answer, &[]).taken_error;
+    assert_eq!(error(&answer), None);
+    answer.culprits = vec![ours(Some(40 * 20 * MS)), ours(None)];
+    // Another late wake-up within the same injections adds no time.
+    let within = answer.spikes.iter().map(|spike| FoundSpike {
+        expected: spike.expected + MS,
+        latency: spike.latency - MS,
+        ..spike.clone()
+    });
+    let within: Vec<FoundSpike> = within.collect();
+    answer.spikes.extend(within);
+    let exact = error(&answer).unwrap();
+    assert!(exact < 0.03, "{exact}");
+    answer.culprits = vec![ours(Some(2 * 40 * 20 * MS))];
+    assert!(error(&answer).unwrap() > 0.9);
 }

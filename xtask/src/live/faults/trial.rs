@@ -1,7 +1,7 @@
 //! A series: what the guest does in it, and how its reply is judged.
 
 use super::table::{By, FAULTS, Fault, On};
-use super::{answer, anywhere, followed, late, log, outside, score, stalls, traced, watched};
+use super::{answer, anywhere, followed, late, log, names, outside, score, stalls, traced, waits, watched};
 use crate::live::frames::Reply;
 use crate::live::judge::{document, exit};
 use crate::live::machine::{Machine, OLD_RT};
@@ -33,6 +33,11 @@ pub struct Stops {
     seed: u64,
 }
 
+/// Every kind of fault.
+fn every() -> impl Iterator<Item = &'static Fault> {
+    FAULTS.iter().chain(names::FAULTS).chain(waits::FAULTS).chain(followed::FAULTS)
+}
+
 /// The series of a machine.
 pub fn trials(machine: &Machine, all: bool, seed: u64) -> Vec<Trial> {
     let old = machine.metapackage == OLD_RT.metapackage;
@@ -44,7 +49,7 @@ pub fn trials(machine: &Machine, all: bool, seed: u64) -> Vec<Trial> {
         On::Old => old,
     };
     let wanted = |fault: &Fault| if machine.measure_only { fault.foreign } else { all || fault.first };
-    let faults = FAULTS.iter().chain(followed::FAULTS).filter(|fault| fits(fault) && wanted(fault));
+    let faults = every().filter(|fault| fits(fault) && wanted(fault));
     let demand = if all { &score::FULL } else { &score::GATE };
     let mut trials: Vec<Trial> = faults.map(|fault| Trial::Fault(fault, demand)).collect();
     if !machine.measure_only {
@@ -194,7 +199,7 @@ fn among(stops: &Stops) -> String {
 }
 
 fn inject(word: &str, length: &str) -> String {
-    format!("inject {word} cpu=1 from=0 {length} count=40 period_ms=110 jitter_ms=61\n")
+    format!("inject {word} cpu=1 from=0 count=40 period_ms=110 jitter_ms=61 {length}\n")
 }
 
 /// The victim of its own kind must be there before it is looked for.
@@ -205,16 +210,16 @@ fn script(fault: &Fault) -> String {
             format!("tree=1\nhunting {hunt}\n{}hunted\n", inject(word, "us=20000"))
         }
         By::Module(length) => {
-            let raised = match fault.word {
-                "softirq" => "user_faults raise $(pidof ksoftirqd/1) 90\n",
-                _ => "",
+            let raised = match fault.raised {
+                "" => String::new(),
+                thread => format!("user_faults raise $(pidof {thread}) 90\n"),
             };
             format!("{raised}hunting {hunt}\n{}hunted\n", inject(fault.word, length))
         }
         By::Followed(cause) => followed::script(cause, hunt),
         By::BesideFollowed(word) => followed::script_beside(word, hunt),
         By::Program(arguments) if fault.follows() => format!(
-            "through=\"{start}\"\nuser_faults {arguments} >log &\nfaults=$!\nusleep 300000\nhunting {hunt}\nwait $faults\nhunted\n"
+            "through=\"{start}\"\nuser_faults {arguments} >log &\nfaults=$!\nusleep 300000\nhunting {hunt}\n: >begin\nwait $faults\nhunted\n"
         ),
         By::Program(arguments) => {
             // Fair threads get 20 ms of 200 instead of 50 of 1000: as many spikes in less time.
@@ -225,5 +230,21 @@ fn script(fault: &Fault) -> String {
             let usual = if often.is_empty() { "" } else { "serve 50000000 1000000000\n" };
             format!("{often}hunting {hunt}\nuser_faults {arguments} >log\n{usual}hunted\n")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::table::Origin;
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn words_are_unique_and_every_fault_has_a_cause_with_a_name() {
+        let words: BTreeSet<&str> = every().map(|fault| fault.word).collect();
+        assert_eq!(words.len(), every().count());
+        let named = |part: &Origin| !part.names.is_empty() && !part.kinds.is_empty();
+        assert!(every().all(|fault| !fault.parts.is_empty() && fault.parts.iter().all(named)));
+        assert!(every().filter(|fault| fault.foreign).count() >= 3);
     }
 }
