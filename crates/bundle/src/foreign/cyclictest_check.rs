@@ -19,7 +19,7 @@ impl Gathered {
         if is_asked || self.last_bucket.is_none() {
             return Ok(());
         }
-        // Before the footer a display's lines alone vouch for the rows: for all of them, or for none.
+        // Without a footer a display's lines vouch for the rows: for all of them, or for none.
         let vouches = |(thread, summary): (&usize, &Summary)| {
             let rows =
                 self.columns.get(*thread).map_or(0, |rows| rows.iter().map(|row| u128::from(row.1)).sum());
@@ -29,8 +29,8 @@ impl Gathered {
         match (footer, unknown) {
             (true, _) if self.max.is_some() && (self.min.is_none() || self.avg.is_none()) => {
                 Err(ImportError(format!(
-                    "line {end}: the footer lacks '# Min Latencies:' or '# Avg Latencies:': give the whole output, \
-                     or --as cyclictest-text"
+                    "line {end}: the footer lacks '# Min Latencies:' or '# Avg Latencies:': give the whole \
+                     output, or --as cyclictest-text"
                 )))
             }
             (false, _) => Err(ImportError(format!(

@@ -2,6 +2,7 @@
 
 use super::testing::{fixture, import_one};
 use super::*;
+use model::units::Nanos;
 
 fn all(text: &str) -> Result<Vec<Imported>, ImportError> {
     import(text.as_bytes(), &ImportOptions::default())
@@ -119,4 +120,41 @@ fn lines_that_a_log_lost_or_damaged_are_seen() {
     assert_eq!(import_one(&between).cpus, import_one(windows).cpus);
     let error = refusal(&windows.replace(last, &last[..20]));
     assert!(error.contains("Samples recorded says 7"), "{error}");
+}
+
+#[test]
+fn signs_that_stand_for_others_are_those() {
+    let text = RESULTS[0];
+    let expected = import_one(text);
+    for copy in [
+        text.replace(' ', "\u{a0}"),
+        text.replace('\n', "\0\n"),
+        text.replace('\n', "^M\n"),
+        text.replace(' ', "\u{202f}"),
+    ] {
+        assert_eq!(import_one(&copy).cpus, expected.cpus);
+    }
+    let json = format!("{}\u{c}\n", RESULTS[4]);
+    assert_eq!(import_one(&json).cpus, import_one(RESULTS[4]).cpus);
+    // Seconds in brackets are none of a source's, and a log of syslog's has one host.
+    for prefix in [|n: usize| format!("[{n}.5s] "), |n: usize| format!("Nov 29 09:00:{:02} ", n % 60)] {
+        for text in RESULTS {
+            let lines = text.lines().enumerate();
+            let log: String = lines.map(|(n, line)| format!("{}{line}\n", prefix(n + 1))).collect();
+            assert_eq!(import_one(&log).cpus, import_one(text).cpus, "{}", prefix(1));
+        }
+    }
+}
+
+#[test]
+fn what_another_command_reads_is_named() {
+    let refusal = |bytes: &[u8]| import(bytes, &ImportOptions::default()).unwrap_err().0;
+    for trace in [
+        &include_bytes!("../../../../tests/fixtures/foreign/traces/v7-zlib.dat")[..],
+        include_bytes!("../../../../tests/fixtures/foreign/traces/perf.data"),
+        include_bytes!("../../../../tests/fixtures/foreign/traces/timerlat_trace.txt"),
+    ] {
+        assert_eq!(refusal(trace), "this is a trace: onbeat explain reads it");
+    }
+    assert!(refusal(b"\xfd7zXZ\0\0\x04").contains("unpack it with `unxz`"));
 }

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::error::{ImportError, too_large};
-use super::log_prefix::{KERNEL, open_prefix, unprefixed};
+use super::log_prefix::{KERNEL, host_of, open_prefix, unprefixed};
 use super::log_shape::settle;
 
 /// The most sources of a log, like machines, whose lines are distinguished.
-const MAX_STREAMS: usize = 256;
+const MAX_STREAMS: usize = 1 << 16;
 
 /// The most lines that are not blank.
 const MAX_LINES: usize = 8 << 20;
@@ -36,6 +36,7 @@ pub(super) fn lines_of(text: &str) -> Result<LogLines, ImportError> {
     let mut count = 0;
     let mut streams: Vec<Vec<UnsettledLine>> = Vec::new();
     let mut labels: HashMap<&str, usize> = HashMap::new();
+    let host = host_of(text.split(['\n', '\r']));
     let start_of = |part: &str| part.as_ptr() as usize - text.as_ptr() as usize;
     for (index, whole) in text.split('\n').enumerate() {
         for part in whole.split('\r').filter(|part| !part.trim_ascii().is_empty()) {
@@ -43,7 +44,7 @@ pub(super) fn lines_of(text: &str) -> Result<LogLines, ImportError> {
             if count > MAX_LINES {
                 return Err(too_large());
             }
-            let line = unprefixed(part);
+            let line = unprefixed(part, host);
             let label = match &line.open {
                 Some(open) if line.label.is_empty() => open.name_of_source(),
                 _ => line.label,
@@ -52,7 +53,12 @@ pub(super) fn lines_of(text: &str) -> Result<LogLines, ImportError> {
             let stream = match labels.get(label) {
                 Some(&stream) => stream,
                 None if known < MAX_STREAMS => *labels.entry(label).or_insert(known),
-                None => 0,
+                None => {
+                    return Err(ImportError(format!(
+                        "line {}: lines of more than {MAX_STREAMS} sources: give those of one",
+                        index + 1
+                    )));
+                }
             };
             if streams.len() <= stream {
                 streams.resize_with(stream + 1, Vec::new);

@@ -27,8 +27,8 @@ pub(super) struct Unprefixed<'a> {
 /// Known by the line alone: `2026-01-02T03:04:05.678Z `, `03:04:05 `, `[   12.345678] `, `<6>`,
 /// `[VM 1] `, `web-1  | `, syslog's and journalctl's `Jan  2 03:04:05 host tag[12]: `, GitLab's
 /// `00O `, a container runtime's `stdout F `, `> ` of a mail, `| ` of a ticket.
-pub(super) fn unprefixed(line: &str) -> Unprefixed<'_> {
-    let (label, text) = certain(line);
+pub(super) fn unprefixed<'a>(line: &'a str, host: Option<&str>) -> Unprefixed<'a> {
+    let (label, text) = certain(line, host);
     let is_start = text.trim_start().len() == line.trim_start().len();
     Unprefixed { label, text, is_start, open: open_prefix(text, is_start) }
 }
@@ -36,12 +36,26 @@ pub(super) fn unprefixed(line: &str) -> Unprefixed<'_> {
 /// The open prefix of a text, with the certain ones behind it stripped.
 pub(super) fn open_prefix(text: &str, is_start: bool) -> Option<OpenPrefix<'_>> {
     let open = log_shape::open_prefix(text, is_start)?;
-    let behind = |text| certain(text).1;
+    let behind = |text| certain(text, None).1;
     Some(OpenPrefix { behind: behind(open.behind), named: open.named.map(behind), ..open })
 }
 
+/// The host of a log of syslog's: the word that stands behind the time of each of its lines.
+///
+/// Without one the lines were stamped by another program, and what stands there is their own.
+pub(super) fn host_of<'a>(lines: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let mut hosts = lines.filter_map(|line| syslog_time(line.trim_start())?.split(' ').next());
+    let host = hosts.next().filter(|host| is_host(host))?;
+    hosts.all(|other| other == host).then_some(host)
+}
+
+fn is_host(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && word.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
+}
+
 /// The source that the line's certain prefixes name, and the line behind them.
-fn certain(line: &str) -> (&str, &str) {
+fn certain<'a>(line: &'a str, host: Option<&str>) -> (&'a str, &'a str) {
     let (mut label, mut rest) = ("", line);
     for _ in 0..MAX_PREFIXES {
         let trimmed = rest.trim_start();
@@ -53,11 +67,12 @@ fn certain(line: &str) -> (&str, &str) {
             continue;
         }
         let stamp = || stamped(trimmed).map(|behind| (KERNEL, behind));
-        let known = syslog(trimmed).or_else(|| tagged(trimmed)).or_else(stamp);
+        let known = syslog(trimmed, host).or_else(|| tagged(trimmed)).or_else(stamp);
         match known.or_else(|| bracketed(trimmed)).or_else(|| container(trimmed)) {
             Some((name, behind)) => {
                 // A number or a time differs from line to line: it names no source.
-                if name.chars().any(char::is_alphabetic) && !name.contains(':') {
+                let is_source = name.starts_with(|c: char| !c.is_ascii_digit() && !"+-.".contains(c));
+                if is_source && name.chars().any(char::is_alphabetic) && !name.contains(':') {
                     label = name;
                 }
                 rest = behind;
@@ -160,17 +175,22 @@ fn level(text: &str) -> Option<&str> {
 }
 
 /// Source and text of `Jan  2 03:04:05 host tag[12]: `.
-fn syslog(text: &str) -> Option<(&str, &str)> {
+fn syslog<'a>(text: &'a str, host: Option<&str>) -> Option<(&'a str, &'a str)> {
+    let rest = syslog_time(text)?;
+    // A tag without an id is a word, and behind the log's host alone.
+    let plain = || rest.split_once(' ').filter(|(word, _)| host == Some(word))?.1.split_once(": ");
+    let plain = || plain().filter(|(tag, _)| !tag.contains(' ')).map(|(_, message)| ("", message));
+    Some(tagged(rest).or_else(plain).unwrap_or(("", rest)))
+}
+
+/// Behind `Jan  2 03:04:05 `.
+fn syslog_time(text: &str) -> Option<&str> {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let (month, rest) = text.split_at_checked(3)?;
     let rest = rest.strip_prefix(' ').filter(|_| MONTHS.contains(&month))?.trim_start();
     let (day, rest) = rest.split_once(' ')?;
-    let rest = timed(rest).filter(|_| day.len() <= 2 && day.parse::<u8>().is_ok())?;
-    // Without a host and a tag the time stands alone; a tag without an id is a word.
-    let plain = || rest.split_once(' ').and_then(|(_host, rest)| rest.split_once(": "));
-    let plain = || plain().filter(|(tag, _)| !tag.contains(' ')).map(|(_, message)| ("", message));
-    Some(tagged(rest).or_else(plain).unwrap_or(("", rest)))
+    timed(rest).filter(|_| day.len() <= 2 && day.parse::<u8>().is_ok())
 }
 
 /// The content of brackets at the start, and the text behind them.
@@ -220,6 +240,8 @@ mod tests {
             ("cyclictest[81]: T: 0", ("cyclictest[81]", "T: 0")),
             ("<30>Sep 10 12:00:03 board cyclictest[81]: T: 0", ("cyclictest[81]", "T: 0")),
             ("[VM 1] T: 0", ("VM 1", "T: 0")),
+            ("[12.345s] T: 0", ("", "T: 0")),
+            ("[+1.5 s] T: 0", ("", "T: 0")),
             ("[2026-09-10T12:00:03.123Z] T: 0", ("", "T: 0")),
             ("rt-test-1  | T: 0", ("rt-test-1", "T: 0")),
             ("Sep 10 12:00:03 board cyclictest[81]: T: 0", ("cyclictest[81]", "T: 0")),
@@ -232,9 +254,22 @@ mod tests {
             ("> > T: 0", ("", "T: 0")),
             ("| T: 0", ("", "T: 0")),
         ] {
-            let Unprefixed { label, text, .. } = unprefixed(line);
+            let Unprefixed { label, text, .. } = unprefixed(line, host_of([line].into_iter()));
             assert_eq!((label, text), expected, "{line}");
         }
+    }
+
+    #[test]
+    fn a_tag_stands_behind_the_log_s_host() {
+        let lines = ["Sep 10 12:00:03 CPU list: 0,1", "Sep 10 12:00:03 Total runtime: 2 seconds"];
+        let host = host_of(lines.into_iter());
+        assert_eq!(
+            lines.map(|line| unprefixed(line, host).text),
+            ["CPU list: 0,1", "Total runtime: 2 seconds"]
+        );
+        let lines = ["Sep 10 12:00:03 board CPU list: 0,1", "Sep 10 12:00:03 board oslat: Test starts..."];
+        let host = host_of(lines.into_iter());
+        assert_eq!(lines.map(|line| unprefixed(line, host).text), ["board CPU list: 0,1", "Test starts..."]);
     }
 
     #[test]
@@ -251,7 +286,7 @@ mod tests {
             "# Min Latencies: 00002",
             "[36700 - 36799] = 1",
         ] {
-            let Unprefixed { label, text, open, .. } = unprefixed(line);
+            let Unprefixed { label, text, open, .. } = unprefixed(line, None);
             assert_eq!((label, text.trim_start(), open), ("", line.trim_start(), None), "{line}");
         }
     }
@@ -259,7 +294,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_line_is_read(line in "\\PC{0,80}") {
-            let Unprefixed { label, text, open, .. } = unprefixed(&line);
+            let Unprefixed { label, text, open, .. } = unprefixed(&line, None);
             prop_assert!(label == KERNEL || label.len() + text.len() <= line.len());
             prop_assert!(open.is_none_or(|open| open.behind.len() < text.len()));
         }

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 use super::testing::import_one;
 use super::*;
-use model::run::CpuRun;
+use model::run::{CpuRun, Run};
+use model::units::Nanos;
 
 fn text(name: &str) -> Vec<u8> {
     let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/foreign"));

@@ -2,6 +2,8 @@
 //! notes: what the tool itself says, taken from its JSON or its last line.
 
 use super::*;
+use model::run::Run;
+use model::units::Nanos;
 use model::vocabulary::{IdleStates, Policy, Preempt, Quantity};
 use proptest::prelude::*;
 

@@ -2,8 +2,9 @@
 
 use super::error::ImportError;
 use super::format::{Confidence, Reader};
+use super::recognised::Recognised;
 use super::source::{DocumentShape, SourceText};
-use super::{FORMATS, Recognised, quoted};
+use super::{FORMATS, quoted};
 
 /// The most lines that are searched for a heading.
 const SEARCHED: usize = 10_000;

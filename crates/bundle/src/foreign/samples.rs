@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::error::ImportError;
 use super::imported::ImportedThread;
 use model::run::{Block, WORST, Worst};
 use model::units::Nanos;
@@ -15,7 +16,7 @@ pub(super) fn fill(
     threads: &mut [ImportedThread],
     samples: &BTreeMap<usize, Vec<(u64, i64)>>,
     unit: Nanos,
-) -> Result<Vec<Block>, String> {
+) -> Result<Vec<Block>, ImportError> {
     let mut blocks = Vec::new();
     for (index, thread) in threads.iter_mut().enumerate() {
         let Some(samples) = samples.get(&index) else { continue };
@@ -28,7 +29,7 @@ pub(super) fn fill(
                 (thread.summary_only, thread.cycles, thread.max) = (true, None, largest);
                 continue;
             }
-            None => return Err(format!("thread {index}: {}", gap(samples))),
+            None => return Err(ImportError(format!("thread {index}: {}", gap(samples)))),
         }
         blocks.extend(seconds(thread, samples, unit));
     }

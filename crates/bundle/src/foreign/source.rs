@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::io::Read;
 
 use super::FILE_LIMIT;
-use super::braces;
 use super::error::{ImportError, too_large};
 use super::log_lines::{FileSpan, LogLines, lines_of, whole_lines};
+use super::{braces, markup, shared_prefix};
 
 /// The outer form of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,30 +42,35 @@ impl SourceText {
     /// Decodes a file: gzip, UTF-8, UTF-16, logs in YAML lines, terminal escapes.
     pub fn decode(bytes: &[u8]) -> Result<SourceText, ImportError> {
         let bytes = decompressed(bytes)?;
-        let text = decoded(&bytes)?;
+        let text = clean(decoded(&bytes)?);
         let first = text.trim_start().chars().next();
         let shape = match first {
             Some('{') if !braces::is_log(&text) => DocumentShape::Json,
             Some('<') if is_xml(&text) => DocumentShape::Xml,
             None => return Err(ImportError::new("the file is empty: give the output of a latency tool")),
-            _ => DocumentShape::Text,
+            _ => return SourceText::of_text(plain(text)),
         };
-        if shape != DocumentShape::Text {
-            let text = text.into_owned();
-            let log = whole_lines(&text)?;
-            return Ok(SourceText {
-                text,
-                log,
-                shape,
-                documents: Vec::new(),
-                is_open: false,
-                interleaved: 0,
-            });
-        }
-        let text = plain(text);
+        let text = text.into_owned();
+        let log = whole_lines(&text)?;
+        Ok(SourceText { text, log, shape, documents: Vec::new(), is_open: false, interleaved: 0 })
+    }
+
+    /// A text or a log.
+    fn of_text(text: String) -> Result<SourceText, ImportError> {
         let log = lines_of(&text)?;
         let is_open = !text.ends_with(['\n', '\r']);
+        let shape = DocumentShape::Text;
         Ok(SourceText { text, log, shape, documents: Vec::new(), is_open, interleaved: 0 })
+    }
+
+    /// The texts that this one may wrap: without its tags, or without a prefix of all lines.
+    pub fn unwrapped(&self) -> Vec<SourceText> {
+        let texts = match self.shape {
+            DocumentShape::Json => Vec::new(),
+            DocumentShape::Xml => vec![markup::text_within(&self.text)],
+            DocumentShape::Text => shared_prefix::without_prefixes(&self.text),
+        };
+        texts.into_iter().filter_map(|text| SourceText::of_text(text).ok()).collect()
     }
 
     /// A JSON document whose lines have these numbers.
@@ -115,8 +120,8 @@ impl SourceText {
         self.is_open && self.log.spans.get(index).is_some_and(|span| Some(span.1) == last())
     }
 
-    /// Number of the first `T:` line among these whose last number goes on in the next line: none of
-    /// the tools prints a line of digits alone behind one.
+    /// Number of the first `T:` line among these whose last number goes on in the next line: no tool
+    /// prints a line of digits alone behind one.
     pub(super) fn wrapped_within(&self, range: &std::ops::Range<usize>) -> Option<usize> {
         let goes_on = |index: &usize| {
             let next = self.line(index + 1).map_or("", |line| line.text);
@@ -152,8 +157,12 @@ fn is_xml(text: &str) -> bool {
     text.trim_start().trim_start_matches('<').starts_with(|c: char| c == '?' || c.is_ascii_alphabetic())
 }
 
+pub(super) fn is_gzip(bytes: &[u8]) -> bool {
+    bytes.starts_with(&[0x1f, 0x8b])
+}
+
 fn decompressed(bytes: &[u8]) -> Result<Cow<'_, [u8]>, ImportError> {
-    if !bytes.starts_with(&[0x1f, 0x8b]) {
+    if !is_gzip(bytes) {
         return Ok(Cow::Borrowed(bytes));
     }
     let mut content = Vec::new();
@@ -188,6 +197,17 @@ fn decoded(bytes: &[u8]) -> Result<Cow<'_, str>, ImportError> {
         return Err(ImportError::new("the file is not text: give the output of a latency tool"));
     }
     Ok(text)
+}
+
+/// The text without signs that stand for others: a page's blanks that do not break, the zeros of a
+/// serial line, carriage returns that a terminal spelt out.
+fn clean(text: Cow<'_, str>) -> Cow<'_, str> {
+    let is_odd = |c: char| matches!(c, '\0' | '\u{a0}' | '\u{2007}' | '\u{202f}' | '\u{c}');
+    if !text.contains(is_odd) && !text.contains("^M\n") {
+        return text;
+    }
+    let kept = text.chars().filter(|&c| c != '\0').map(|c| if is_odd(c) { ' ' } else { c });
+    Cow::Owned(kept.collect::<String>().replace("^M\n", "\n"))
 }
 
 /// The text without terminal escapes, and of a log in lines of YAML or JSON the messages alone.

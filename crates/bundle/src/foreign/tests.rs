@@ -2,6 +2,7 @@
 
 use super::testing::{fixture, import_one};
 use super::*;
+use model::units::Nanos;
 use proptest::prelude::*;
 
 fn refusal(bytes: &[u8]) -> String {

@@ -135,10 +135,22 @@ fn shows_wakeups(event: &EventSpec) -> bool {
     )
 }
 
+/// The bytes of a file by which it is recognised.
+const HEAD: usize = 64 << 10;
+
+/// Name of a file that is a trace, or an archive of others, and what to do with it.
+pub fn name(bytes: &[u8]) -> Option<(&'static str, &'static str)> {
+    let head = &bytes[..bytes.len().min(HEAD)];
+    let is_trace = head.starts_with(trace_dat::MAGIC)
+        || perf_data::recognise(head)
+        || ftrace_text::recognise(&String::from_utf8_lossy(head));
+    if is_trace { Some(("a trace", "onbeat explain reads it")) } else { refused::archive(head) }
+}
+
 /// Opens a trace by what it says of itself.
 pub fn open(path: &Path) -> Result<Box<dyn ForeignTrace>, TraceError> {
     let input = TraceInput::open(path)?;
-    let mut head = vec![0; 64 << 10];
+    let mut head = vec![0; HEAD];
     let read = input.read_at(0, &mut head)?;
     head.truncate(read);
     if head.starts_with(trace_dat::MAGIC) {

@@ -7,13 +7,8 @@ struct KnownFile {
     remedy: &'static str,
 }
 
-/// The first that fits is it.
-const KNOWN: &[KnownFile] = &[
-    KnownFile {
-        is: |bytes, _| bytes.is_empty(),
-        what: "an empty file",
-        remedy: "record it again, or give another",
-    },
+/// Files with others in them.
+const ARCHIVES: &[KnownFile] = &[
     KnownFile {
         is: |bytes, _| bytes.starts_with(b"\x1f\x8b"),
         what: "a file compressed by gzip",
@@ -42,7 +37,16 @@ const KNOWN: &[KnownFile] = &[
     KnownFile {
         is: |bytes, _| bytes.get(257..262) == Some(b"ustar"),
         what: "a tar archive",
-        remedy: "unpack it, and give the trace or the folder of the run in it",
+        remedy: "unpack it, and give the file or the folder of the run in it",
+    },
+];
+
+/// The first that fits is it.
+const KNOWN: &[KnownFile] = &[
+    KnownFile {
+        is: |bytes, _| bytes.is_empty(),
+        what: "an empty file",
+        remedy: "record it again, or give another",
     },
     KnownFile {
         is: |bytes, _| bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff"),
@@ -92,9 +96,15 @@ fn has_line(text: &str, begins: &[&str]) -> bool {
     text.lines().map(str::trim_start).any(|line| begins.iter().any(|begin| line.starts_with(begin)))
 }
 
+/// Name and remedy of an archive.
+pub fn archive(head: &[u8]) -> Option<(&'static str, &'static str)> {
+    let archive = ARCHIVES.iter().find(|known| (known.is)(head, ""))?;
+    Some((archive.what, archive.remedy))
+}
+
 /// The refusal of a file, in one line.
 pub fn refusal(head: &[u8], text: &str) -> String {
-    let known = KNOWN.iter().find(|known| (known.is)(head, text));
+    let known = ARCHIVES.iter().chain(KNOWN).find(|known| (known.is)(head, text));
     let (what, remedy) = known.map_or(
         (
             "none of these",

@@ -1,0 +1,154 @@
+//! A prefix that all lines of a text share: a host's name, a mark of a quotation or of a change, a
+//! time in a form of its own.
+//!
+//! Tried where nothing is recognised without it, so that no table loses its first column to it.
+
+/// The most characters that are compared.
+const LONGEST: usize = 120;
+
+/// The most prefixes that are tried.
+const TRIED: usize = 12;
+
+/// A part of a prefix: a sign that is the same in each line, blanks, or a number that may grow.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PrefixPart<'a> {
+    Sign(char),
+    Blanks,
+    Number(&'a str),
+}
+
+impl PrefixPart<'_> {
+    /// A name ends with a sign or blanks behind it.
+    fn is_boundary(&self) -> bool {
+        match self {
+            PrefixPart::Sign(sign) => !sign.is_alphanumeric() && *sign != '_',
+            PrefixPart::Blanks => true,
+            PrefixPart::Number(_) => false,
+        }
+    }
+
+    /// True for two parts that are the same but for a number's value.
+    fn is_like(&self, other: &PrefixPart) -> bool {
+        matches!((self, other), (PrefixPart::Number(_), PrefixPart::Number(_))) || self == other
+    }
+}
+
+/// The parts of a line's begin, each with the place behind it. The digits of a name are signs.
+fn parts(line: &str) -> Vec<(PrefixPart<'_>, usize)> {
+    let mut parts = Vec::new();
+    let mut at = 0;
+    let mut is_name = false;
+    while let Some(c) = line[at..].chars().next().filter(|_| at < LONGEST) {
+        let rest = &line[at..];
+        let run = |is: fn(&u8) -> bool| rest.bytes().take_while(is).count();
+        let (part, length) = match c {
+            ' ' | '\t' => (PrefixPart::Blanks, run(|byte| matches!(byte, b' ' | b'\t'))),
+            '0'..='9' if !is_name => {
+                let digits = run(u8::is_ascii_digit);
+                (PrefixPart::Number(&rest[..digits]), digits)
+            }
+            sign => (PrefixPart::Sign(sign), sign.len_utf8()),
+        };
+        is_name = c.is_alphabetic() || is_name && c.is_ascii_digit();
+        at += length;
+        parts.push((part, at));
+    }
+    parts
+}
+
+/// The numbers of a prefix, which of two sources of a log differ.
+fn numbers<'a>(parts: &'a [(PrefixPart<'_>, usize)]) -> impl Iterator<Item = (usize, &'a str)> {
+    parts.iter().filter_map(|(part, _)| match part {
+        PrefixPart::Number(digits) => Some((digits.trim_start_matches('0').len(), *digits)),
+        _ => None,
+    })
+}
+
+/// True where the numbers do not fall from line to line, as those of two sources do.
+fn ascend(lines: &[Vec<(PrefixPart<'_>, usize)>], length: usize) -> bool {
+    let key = |parts: &[(PrefixPart<'_>, usize)]| {
+        numbers(&parts[..length])
+            .map(|(digits, text)| (digits, text.trim_start_matches('0').to_owned()))
+            .collect::<Vec<_>>()
+    };
+    lines.windows(2).all(|pair| key(&pair[0]) <= key(&pair[1]))
+}
+
+/// The text without a prefix that all its lines have, the shortest prefix first.
+pub(super) fn without_prefixes(text: &str) -> Vec<String> {
+    let lines: Vec<&str> = text.split(['\n', '\r']).filter(|line| !line.trim_ascii().is_empty()).collect();
+    let all: Vec<_> = lines.iter().map(|line| parts(line)).collect();
+    let (Some(first), true) = (all.first(), all.len() > 1) else { return Vec::new() };
+    let is_shared =
+        |at: &usize| all.iter().all(|parts| parts.get(*at).is_some_and(|part| part.0.is_like(&first[*at].0)));
+    let common = (0..first.len()).find(|at| !is_shared(at)).unwrap_or(first.len());
+    let ends = (1..=common).filter(|&length| first[length - 1].0.is_boundary()).take(TRIED);
+    ends.filter(|&length| ascend(&all, length))
+        .map(|length| {
+            let mut behind = all.iter().map(|parts| parts[length - 1].1);
+            let mut stripped = String::with_capacity(text.len());
+            for line in text.split_inclusive(['\n', '\r']) {
+                let start = if line.trim_ascii().is_empty() { 0 } else { behind.next().unwrap_or(0) };
+                stripped.push_str(line.get(start..).unwrap_or_default());
+            }
+            stripped
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::foreign::testing::fixture;
+    use crate::foreign::{ImportOptions, import};
+    use proptest::prelude::*;
+
+    #[test]
+    fn results_are_read_behind_any_prefix_that_all_lines_share() {
+        let text = fixture("smp-H60.txt");
+        let all = |text: &str| import(text.as_bytes(), &ImportOptions::default());
+        let expected = all(text).unwrap().remove(0).run;
+        type Prefix = fn(usize) -> String;
+        let prefixes: [Prefix; 13] = [
+            |_| "node1: ".into(),
+            |_| "[1,0]<stdout>:".into(),
+            |_| "+".into(),
+            |_| ">> ".into(),
+            |_| "E       ".into(),
+            |_| "\u{2502} ".into(),
+            |n| format!("{n} "),
+            |n| format!("11-29 09:00:{:02}.123  1234  1234 I cyclictest: ", n / 3),
+            |n| format!("I1129 09:00:{:02}.123456   17893 main.go:123] ", n / 3),
+            |n| format!("11/29/2026 09:00:{:02} AM ", n / 3),
+            |n| format!("29.11.2026 09:00:{:02} ", n / 3),
+            |n| format!("20261129 09:00:{:02}.123 - INFO - ", n / 3),
+            |_| "// ".into(),
+        ];
+        for prefix in prefixes {
+            let lines = text.lines().enumerate();
+            let log: String = lines.map(|(n, line)| format!("{}{line}\n", prefix(n + 1))).collect();
+            let read = all(&log).unwrap_or_else(|error| panic!("{}: {error}", prefix(1)));
+            assert_eq!((read.len(), &read[0].run.cpus), (1, &expected.cpus), "{}", prefix(1));
+        }
+    }
+
+    #[test]
+    fn lines_of_two_sources_are_not_mixed() {
+        let text = fixture("smp-H60.txt");
+        for prefixes in [["[1,0]<stdout>:", "[1,1]<stdout>:"], ["node1: ", "node2: "]] {
+            let both = |line: &str| format!("{}{line}\n{}{line}\n", prefixes[0], prefixes[1]);
+            let log: String = text.lines().map(both).collect();
+            assert!(import(log.as_bytes(), &ImportOptions::default()).is_err(), "{prefixes:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_stripped(text in "((a1: |[0-9]{1,3} |\u{e4}|> ){0,4}\\PC{0,12}[\r\n]{1,2}){0,6}") {
+            for stripped in without_prefixes(&text) {
+                prop_assert_eq!(stripped.lines().count(), text.lines().count());
+                prop_assert!(stripped.len() < text.len());
+            }
+        }
+    }
+}
