@@ -1,5 +1,5 @@
-//! Answers of the kernel to system calls that no file gives, as texts below [`ROOT`]: a capture keeps
-//! them like files, and a copy of a machine may hold them as files.
+//! Answers of the kernel to system calls that no file gives, as texts below [`ROOT`]: a capture
+//! keeps them like files, and a copy of a machine may hold them as files.
 //!
 //! `clock_getres/monotonic` is the resolution of timers in nanoseconds; `ethtool/NAME/coalesce` and
 //! `ethtool/NAME/eee` are what `ethtool -c NAME` and `ethtool --show-eee NAME` print, by the same
@@ -40,7 +40,7 @@ pub fn names(path: &str) -> Option<io::Result<Vec<String>>> {
     match below(path)? {
         "ethtool" => Some(std::fs::read_dir(INTERFACES).map(|found| {
             let names = found.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
-            let mut names: Vec<String> = names.filter(|name| is_card_in_use(name)).collect();
+            let mut names: Vec<String> = names.collect();
             names.sort();
             names
         })),
@@ -69,7 +69,7 @@ fn ethtool(name: &str, command: u32) -> io::Result<Words> {
     // SAFETY: all zeros is a value of it.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     // The last byte stays 0: it ends the name.
-    if name.is_empty() || name.len() >= request.ifr_name.len() {
+    if name.is_empty() || name.len() >= request.ifr_name.len() || !is_card_in_use(name) {
         return Err(io::Error::from_raw_os_error(libc::ENODEV));
     }
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
