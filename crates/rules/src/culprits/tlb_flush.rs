@@ -12,8 +12,9 @@ pub static CULPRIT: CulpritRule = CulpritRule {
                 with its sender where that is recorded.",
     detection: "By the function's exact name, those of x86 from 4.15 on, of RISC-V and of 32-bit \
                 Arm. Arm64 flushes by an instruction that interrupts nobody, and AMD's newest \
-                processors may too. Whether user space or the kernel itself gave memory up is told by the name: \
-                flush_tlb_func is for a process's memory, the others are for the kernel's.",
+                processors may too. The name shows whether user space or the kernel itself gave \
+                memory up: flush_tlb_func is for a process's memory, the others are for the \
+                kernel's.",
     remedy: "see what the sender does: unmapping or protecting memory in a process whose threads \
              run on this CPU (split the process, map once and keep it), or in the kernel: loading \
              modules, BPF programs, freeing large buffers",

@@ -1,6 +1,6 @@
 //! Network cards that keep packets back before they interrupt.
 
-use super::sources::{ETHTOOL, ETHTOOL_NETLINK, RHEL_NETWORK};
+use super::sources::{ETHTOOL, ETHTOOL_NETLINK};
 use crate::change::{AdviceReason, Persistence};
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
@@ -39,7 +39,6 @@ pub static KNOB: Knob = Knob {
     sources: &[
         Source { title: "kernel: netlink interface for ethtool, COALESCE_GET", url: ETHTOOL_NETLINK },
         Source { title: "ethtool(8), -c and -C", url: ETHTOOL },
-        Source { title: "RHEL for Real Time: network determinism tips", url: RHEL_NETWORK },
     ],
     cures: &[SliceKind::Softirq, SliceKind::Irq],
     reads: &[DRIVER, STATE, ASKED, TEXT],

@@ -23,8 +23,9 @@ pub static KNOB: Knob = Knob {
                 then waits without end, memory is not given back, and in the end all tasks wait \
                 for it",
     detection: "The kernel's configuration, with PREEMPT_RCU, without which readers are not \
-                preempted; without a configuration, its threads rcub/N. The priority given is that of rcutree.kthread_prio, 1 by default: a \
-                real-time task of higher priority still keeps the reader waiting.",
+                preempted; without a configuration, its threads rcub/N. The priority given is \
+                that of rcutree.kthread_prio, 1 by default: a real-time task of higher priority \
+                still keeps the reader waiting.",
     side_effects: "Another kernel. The boosted reader preempts ordinary tasks for a moment.",
     wanted: "built in",
     fix: || {
@@ -53,7 +54,7 @@ pub static KNOB: Knob = Knob {
 fn judge(machine: &MachineView) -> Judged {
     let config = match machine.kconfig() {
         Ok(config) => config,
-        // Each node of RCU's tree has such a thread from the boot on (`rcu_spawn_one_boost_kthread()`).
+        // Each node of RCU's tree has such a thread from the boot on.
         Err(_) if has_boost_threads(machine) => return Ok(Judgement::pass("built in: rcub threads run")),
         Err(untold) => return Err(untold),
     };

@@ -81,8 +81,6 @@ pub const RCU_OPTIONS: &str =
 pub const RCU_STALLS: &str = "https://docs.kernel.org/RCU/stallwarn.html";
 /// Caches and memory bandwidth, shared out.
 pub const RESCTRL: &str = "https://docs.kernel.org/filesystems/resctrl.html";
-/// Networks whose delay is to be the same each time.
-pub const RHEL_NETWORK: &str = "https://docs.redhat.com/en/documentation/red_hat_enterprise_linux_for_real_time/8/html/optimizing_rhel_8_for_real_time_for_low_latency_operation/assembly_network-determinism-tips_optimizing-rhel8-for-real-time-for-low-latency-operation";
 /// The use of real-time priorities.
 pub const RHEL_PRIORITIES: &str = "https://docs.redhat.com/en/documentation/red_hat_enterprise_linux/10/html/monitoring_and_managing_system_status_and_performance/priority-map";
 /// Real-time kernel configuration: an expectation and a severity for each option.

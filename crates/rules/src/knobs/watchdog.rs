@@ -22,7 +22,7 @@ pub static KNOB: Knob = Knob {
                   NMI watchdog, raises an NMI from a performance counter to see whether that \
                   timer still comes. Where it was built with HARDLOCKUP_DETECTOR_BUDDY, as \
                   Debian's kernels for arm64 and riscv64 are, the timer of the neighbouring CPU \
-                  looks instead, and there is no NMI.",
+                  looks instead, without an NMI.",
     rationale: "a timer interrupt, a thread above all priorities and, on most machines, an NMI come \
                 to each CPU every few seconds, whatever runs there",
     detection: "The sysctls of both detectors, their threshold (0 is off), and the CPUs they run \
@@ -106,7 +106,7 @@ fn judge(machine: &MachineView) -> Judged {
 fn explained(machine: &MachineView, judged: Judgement) -> Judgement {
     let on = |path| matches!(machine.number_if_present(path), Ok(Some(1..)));
     let judged = match (on(SOFT), on(HARD)) {
-        // The timer of a neighbour's look is that of the soft lockup detector, and wakes its thread.
+        // A neighbour looks in the soft lockup detector's timer, which wakes its thread.
         (soft, hard) if soft != hard && soft || hard && has_buddy(machine) => judged.because(
             "a timer interrupt and a thread above all priorities come to each CPU every few \
              seconds, whatever runs there",
@@ -135,7 +135,7 @@ fn hard(machine: &MachineView) -> Judged {
     detector(machine, HARD, name, "HARDLOCKUP_DETECTOR")
 }
 
-/// True if the neighbouring CPU's timer looks for hard lockups, and no NMI (kernel/watchdog_buddy.c).
+/// True if a neighbour's timer looks for hard lockups, and no NMI (kernel/watchdog_buddy.c).
 fn has_buddy(machine: &MachineView) -> bool {
     machine.kconfig().is_ok_and(|config| config.is_yes("HARDLOCKUP_DETECTOR_BUDDY"))
 }
