@@ -18,6 +18,29 @@ pub fn document(reply: &Reply, label: &str) -> Result<Value, String> {
     serde_json::from_str(reply.file(label)?).map_err(|error| format!("{label}: {error}"))
 }
 
+/// Requires of each command that `documented` ran that it wrote its document, or was refused in a
+/// line; of at least so many a document.
+pub fn documents(reply: &Reply, least: usize) -> CheckResult {
+    let mut written = 0;
+    for label in reply.values.keys().filter_map(|name| name.strip_suffix(".exit")) {
+        if !label.starts_with("document.") {
+            continue;
+        }
+        let code = reply.number(&format!("{label}.exit"))?;
+        let (out, err) = (reply.file(&format!("{label}.out"))?, reply.file(&format!("{label}.err"))?);
+        let found = serde_json::from_str::<Value>(out).unwrap_or_default();
+        let is_document = found["schema"].as_str().is_some_and(|schema| schema.starts_with("onbeat."));
+        let holds = match code {
+            0 | 3 | 6 | 7 => is_document,
+            2 | 4 | 5 => out.trim().is_empty() && err.contains("onbeat: "),
+            _ => false,
+        };
+        require(holds, || format!("{label}: exit {code} with the output {out:?} and the error {err:?}"))?;
+        written += usize::from(is_document);
+    }
+    require(written >= least, || format!("{written} documents were written, and {least} are asked for"))
+}
+
 /// The exit code of a program; the complaint quotes what it said.
 pub fn exit(reply: &Reply, label: &str, wanted: i64) -> CheckResult {
     let code = reply.number(&format!("{label}.exit"))?;

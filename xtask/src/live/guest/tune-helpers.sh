@@ -26,6 +26,13 @@ took() {
     value $1.ms $(($(now_ms) - from))
 }
 
+# documented NAME COMMAND...: as run, with its document on its output.
+documented() {
+    name=$1
+    shift
+    run document.$name "$@" --json -
+}
+
 # counts: how often each interrupt came.
 counts() {
     grep -H '' /sys/kernel/irq/*/per_cpu_count

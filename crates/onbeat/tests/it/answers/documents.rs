@@ -5,8 +5,8 @@ use std::process::{Command, Output};
 
 use super::place::{Place, gumbel};
 
-/// Commands that change the machine, or take its place: their documents have tests of their own,
-/// without this machine's journal.
+/// Commands that change the machine: their documents are tried in guests, by the live checks
+/// of tune and isolate.
 const CHANGING: [&str; 5] = ["tune apply", "tune undo", "tune confirm", "isolate create", "isolate undo"];
 
 /// Flags that open a window, print help, or say the same of every command.
@@ -37,7 +37,7 @@ fn lines(command: &str) -> &'static [&'static str] {
         "watch" => &["-D 1s --interval 1s -o @/new"],
         "rules" => &["", "rt-throttling"],
         "report" => &["@/run", "@/run @/other", "@/run -o @/new.html", "@/capture"],
-        "bounds" => &["@/run", "@/run --limit 50us"],
+        "bounds" => &["@/run", "@/run --limit 50us", "@/run --period"],
         "compare" => &["@/run @/other"],
         "import" => &["@/hist.txt --as cyclictest -i 1000 -o @/new"],
         _ => panic!("{command} has --json: say here how it is tried"),

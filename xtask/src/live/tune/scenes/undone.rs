@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::super::document::{all_are, changes, none_is_noise, rules_with_effect};
 use super::super::scene::{Measured, UndoScene, compared, idle, none_left, state};
 use crate::live::frames::Reply;
-use crate::live::judge::{exit, require};
+use crate::live::judge::{documents, exit, require};
 use crate::live::machine::Machine;
 
 /// So many rules must have changed something.
@@ -34,6 +34,7 @@ fn short(replies: &[Reply], machine: &Machine) -> Measured {
     require(values[0] != values[1] && !values[0].is_empty(), || format!("{KEY} was {values:?}"))?;
     let (left, line) = compared(&before, &after, &idle(reply)?);
     none_left(&left, "after the undo")?;
+    documents(reply, 6)?;
     Ok(vec![line, format!("{KEY}: {}", values.join(" ").replace("\\n", ""))])
 }
 
