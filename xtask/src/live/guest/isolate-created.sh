@@ -28,3 +28,10 @@ state after
 run list-after onbeat isolate list -q --json after.json
 send given-back after.json
 kill $pinned $free
+documented planned onbeat isolate create 3 --dry-run
+documented create onbeat isolate create 3
+documented create-again onbeat isolate create 3
+documented undo onbeat isolate undo
+documented undo-again onbeat isolate undo
+documented checked onbeat isolate create 3 --check
+documented undo-forced onbeat isolate undo --force

@@ -8,7 +8,7 @@ use super::super::is_old;
 use super::super::scene::{Measured, UndoScene, compared, idle, none_left, state};
 use super::super::state::MachineState;
 use crate::live::frames::Reply;
-use crate::live::judge::{document, exit, require, text_is};
+use crate::live::judge::{document, documents, exit, require, text_is};
 use crate::live::machine::Machine;
 
 /// CPUs 2 and 3.
@@ -95,6 +95,7 @@ fn created(replies: &[Reply], machine: &Machine) -> Measured {
     let (left, line) = compared(&before, &after, &idle(reply)?);
     none_left(&left, "after the undo")?;
     let count = |list: &str| listed[list].as_array().map_or(0, Vec::len);
+    documents(reply, 6)?;
     Ok(vec![
         line,
         format!(
