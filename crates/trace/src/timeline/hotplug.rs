@@ -88,8 +88,13 @@ mod tests {
 
     /// CPU 1 is the late one; CPU 2 goes off line, by a worker on CPU 0.
     fn stop(steps: &str) -> Slice {
+        stop_by("8 d", steps)
+    }
+
+    /// The same where the worker was woken in another context.
+    fn stop_by(waker: &str, steps: &str) -> Slice {
         let events = format!(
-            "-900 0 8 d    waking kworker/0:1/7/120 0
+            "-900 0 {waker} waking kworker/0:1/7/120 0
              -880 0 8 d    switch sh/8/120 S kworker/0:1/7/120
              -870 0 7 .    work+ work_for_cpu_fn
              -500 1 50 d   switch rt/50/19 S busy/60/120
@@ -121,6 +126,14 @@ mod tests {
         );
         let by = slice.who.asked_by.unwrap();
         assert_eq!((by.comm.as_str(), by.pid), ("sh", 8), "{}", slice.evidence);
+        // In a softirq it was woken for something else: the item came while it was awake.
+        let slice = stop_by("8 ds", TAKEDOWN);
+        assert_eq!(slice.who.asked_by.unwrap().comm, "kworker/0:1");
+        assert!(
+            slice.evidence.ends_with("work_for_cpu_fn; which thread queued that is in no event"),
+            "{}",
+            slice.evidence
+        );
     }
 
     #[test]

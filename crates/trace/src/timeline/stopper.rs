@@ -45,7 +45,13 @@ fn asker(case: &Case<'_>, stopper: Who, time: i64) -> (Who, String) {
     let words = format!("; asked for by {name}/{} on CPU {}", waking.pid, waking.cpu);
     let behind = asker.comm.starts_with(WORKER).then(|| queued(case, waking.pid, waking.time.0)).flatten();
     if let Some((function, by)) = behind {
-        let words = format!("{words}, in the work item {function} for {}/{}", by.comm, by.pid);
+        let words = format!("{words}, in the work item {function}");
+        let Some(by) = by else {
+            let asked_by = Some(Behind { comm: asker.comm, pid: waking.pid });
+            let words = format!("{words}; which thread queued that is in no event");
+            return (Who { from_cpu, asked_by, ..stopper }, words);
+        };
+        let words = format!("{words} for {}/{}", by.comm, by.pid);
         return (Who { from_cpu, asked_by: Some(by), ..stopper }, words);
     }
     let asked_by = Some(Behind { comm: asker.comm, pid: waking.pid });
@@ -55,8 +61,9 @@ fn asker(case: &Case<'_>, stopper: Who, time: i64) -> (Who, String) {
 /// The beginning of the names of workqueues' threads.
 const WORKER: &str = "kworker/";
 
-/// The work item that the worker was at, and the thread that had woken it for that.
-fn queued<'w>(case: &Case<'w>, worker: i32, time: i64) -> Option<(&'w str, Behind)> {
+/// The work item that the worker was at, and the thread that had woken it for that; none where it
+/// was awake for another item, or an interrupt had woken it.
+fn queued<'w>(case: &Case<'w>, worker: i32, time: i64) -> Option<(&'w str, Option<Behind>)> {
     let last = |before: i64, is: &dyn Fn(&Named) -> bool| {
         let near = |events: &Vec<&'w Named>| {
             let end = events.partition_point(|event| event.time.0 <= before);
@@ -70,12 +77,11 @@ fn queued<'w>(case: &Case<'w>, worker: i32, time: i64) -> Option<(&'w str, Behin
     let began = last(time, &of_worker)?;
     let What::WorkEntry { function } = &began.what else { return None };
     let wakes = |event: &Named| matches!(event.what, What::Waking { task, .. } if task.pid == worker);
-    let woken = last(began.time.0, &wakes)?;
-    if woken.context.hard_irq() || woken.context.soft_irq() {
-        return None;
-    }
-    let by = case.tasks.who(woken.pid, woken.time.0);
-    (!by.comm.is_empty()).then_some((function.as_str(), Behind { comm: by.comm, pid: woken.pid }))
+    let woken = last(began.time.0, &wakes);
+    let woken = woken.filter(|woken| !woken.context.hard_irq() && !woken.context.soft_irq());
+    let by = woken.map(|woken| (woken.pid, case.tasks.who(woken.pid, woken.time.0).comm));
+    let by = by.filter(|(_, comm)| !comm.is_empty()).map(|(pid, comm)| Behind { comm, pid });
+    Some((function, by))
 }
 
 /// The waking of the stopper for what it does at that time: the last waking since it last slept.

@@ -55,7 +55,11 @@ pub const FAULTS: &[Fault] = &[
             logged: "stop-machine",
             kinds: &["stop-machine"],
             names: &["multi_cpu_stop", "migration"],
-            said: &["CPU 1 went off line: takedown_cpu", "is in no event", "fault_offliner"],
+            said: &[
+                "CPU 1 went off line: takedown_cpu",
+                "is in no event",
+                "in the work item work_for_cpu_fn",
+            ],
             ..ORIGIN
         }],
         least: 12,
