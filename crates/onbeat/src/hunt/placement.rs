@@ -75,8 +75,8 @@ impl HousekeepingPlacement {
 
     /// Where to run next to threads with these masks; none where that has not changed.
     ///
-    /// A place that none of them may use is left for no other one: what a followed thread did before
-    /// it ended is still recorded, and its CPU is no better than any.
+    /// A place that none of them may use is left for no other one: what a followed thread did
+    /// before it ended is still recorded, and its CPU is no better than any.
     pub fn place(&mut self, masks: &[CpuSet]) -> Option<Placement> {
         let taken = masks.iter().fold(CpuSet::default(), |all, mask| all.or(mask));
         let serves = |(cpus, shared): &(CpuSet, CpuSet)| {

@@ -1,5 +1,5 @@
-//! What else takes time or holds others up: work queues, CPU hotplug, idle states, faults, locks, consoles,
-//! system calls, stacks.
+//! What else takes time or holds others up: work queues, CPU hotplug, idle states, faults, locks,
+//! consoles, system calls, stacks.
 //!
 //! Source: include/trace/events/{workqueue,cpuhp,power,lock,printk,preemptirq,syscalls}.h,
 //! arch/x86/include/asm/trace/exceptions.h (from 6.14 on include/trace/events/exceptions.h),
