@@ -202,6 +202,7 @@ fn threads_of(threads: Vec<ReadThread>, unit: Nanos, plan: &Plan) -> Result<Vec<
         let overflows = held.and_then(|held| read.cycles.checked_sub(held));
         known.push(ImportedThread {
             cpu: cpu_of(read.cpu).map_err(|what| format!("thread {number}: {what}"))?,
+            number: u32::try_from(number).ok(),
             buckets,
             summary_only,
             cycles: Some(read.cycles),

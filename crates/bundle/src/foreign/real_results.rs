@@ -538,3 +538,17 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_thread_without_a_cpu_keeps_its_number() {
+    // The first thread's CPU alone is known of signaltest's two.
+    let json = include_str!("../../../../tests/fixtures/foreign/rt-tests/2.10-signaltest.json");
+    let cyclictest = include_str!("../../../../tests/fixtures/foreign/cyclictest/2.10-hist.json");
+    let unpinned = cyclictest.replacen("\"cpu\": 1", "\"cpu\": -1", 1);
+    for text in [json, &unpinned] {
+        let run = import_as(text, None).unwrap();
+        let unplaced: Vec<u32> =
+            run.cpus.iter().filter(|cpu| cpu.cpu.is_none()).map(|cpu| cpu.thread).collect();
+        assert_eq!(unplaced, [1]);
+    }
+}

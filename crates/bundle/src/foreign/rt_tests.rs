@@ -164,6 +164,7 @@ fn read(source: &SourceText, tool: &RtTestsTool) -> Result<Imported, ImportError
         };
         let mut thread = thread.map_err(|what| ImportError(format!("thread {number}: {what}")))?;
         thread.measures = tool.measures.into();
+        thread.number = u32::try_from(number).ok();
         threads.push(thread);
     }
     let plan = &mut run.plan;
