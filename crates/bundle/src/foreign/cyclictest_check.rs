@@ -179,6 +179,8 @@ mod tests {
         let text = fixture("smp-H60.txt").replace("# Avg Latencies: 00027 00037\n", "");
         let error = refusal(&text);
         assert!(error.contains("the footer lacks"), "{error}");
+        let error = refusal("# Min Latencies: 00014 00014\n384 461 1e5\n375 767 710\n");
+        assert!(error.contains("no result of a known tool") || error.contains("unknown heading"), "{error}");
     }
 
     #[test]

@@ -81,7 +81,8 @@ impl Open {
     }
 
     fn finding(&self) -> Option<ResultSpan> {
-        let framed = self.footers & 6 != 0 || self.heading && self.rows > 0;
+        // Minima alone are no result.
+        let framed = self.footers & 4 != 0 || self.heading && self.rows > 0;
         let named = framed || self.cut || !self.threads.is_empty() || self.samples > 0 && self.announced;
         let confidence = if named { Confidence::Strong } else { Confidence::Weak };
         let alone = self.rows > 0 || self.samples > 0;
