@@ -130,7 +130,7 @@ mod tests {
         interrupts.iter().flat_map(one).collect()
     }
 
-    /// Whether a place lets interrupts in where those of certain times were late.
+    /// True if a place lets interrupts in where those of certain times were late.
     fn lets_in(interrupts: &[(i64, Address)], late: &[i64], place: Address) -> bool {
         let (mut arrivals, mut seen) = (TimerArrivals::default(), Vec::new());
         for event in of(interrupts) {

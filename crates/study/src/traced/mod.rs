@@ -2,9 +2,9 @@
 //! around each are taken apart.
 
 mod document;
-mod surroundings;
 #[cfg(test)]
 mod tests;
+mod traced_machine;
 mod whole_events;
 mod windows;
 
@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use self::document::TracedRun;
-use self::surroundings::Surroundings;
+use self::traced_machine::TracedMachine;
 use self::whole_events::WholeEvents;
 use self::windows::{each_window, window};
 use crate::explain::ExplainedRun;
@@ -79,7 +79,7 @@ pub fn explain_trace(
     let has_stacks = has_addresses && has(&facts, "ftrace:kernel_stack");
     let mut host = host_of(&facts, &names);
     if has_addresses {
-        let known = Surroundings::read(&mut *trace, &found, &mut names).map_err(failed)?;
+        let known = TracedMachine::read(&mut *trace, &found, &mut names).map_err(failed)?;
         host.hz = known.tick.frequency();
         names.set_arrivals(known.arrivals);
     }

@@ -15,19 +15,19 @@ const OVERLAPPING: usize = 64;
 
 /// Facts of the machine that the events around the wake-ups show.
 #[derive(Default)]
-pub struct Surroundings {
+pub struct TracedMachine {
     /// In place of the kernel's code, which no trace has.
     pub arrivals: TimerArrivals,
     pub tick: TickPeriod,
 }
 
-impl Surroundings {
+impl TracedMachine {
     pub fn read(
         trace: &mut dyn ForeignTrace,
         found: &[Wakeup],
         names: &mut Names,
-    ) -> std::result::Result<Surroundings, TraceError> {
-        let mut known = Surroundings::default();
+    ) -> std::result::Result<TracedMachine, TraceError> {
+        let mut known = TracedMachine::default();
         let mut observe = |event: &Raw| {
             known.tick.observe(event, |function| is_tick(&names.function(function)));
             let interrupted = |frames: &[u64]| names.interrupted(frames);
@@ -68,9 +68,9 @@ ffffffff81000400 t last
     const HOLD: u64 = 0xffff_ffff_8100_0300;
     const MS: i64 = 1_000_000;
 
-    struct Recorded(Vec<Raw>);
+    struct ScriptedTrace(Vec<Raw>);
 
-    impl ForeignTrace for Recorded {
+    impl ForeignTrace for ScriptedTrace {
         fn facts(&self) -> TraceFacts {
             TraceFacts::default()
         }
@@ -111,9 +111,9 @@ ffffffff81000400 t last
             let task = Task::default();
             found.push(Wakeup { task, cpu: Cpu(1), expected, actual, timer_offset: None });
         }
-        let mut trace = Recorded(events);
+        let mut trace = ScriptedTrace(events);
         let mut names = trace.names();
-        let known = Surroundings::read(&mut trace, &found, &mut names).expect("read");
+        let known = TracedMachine::read(&mut trace, &found, &mut names).expect("read");
         let lets_in = [3, 7, 9].map(|place| known.arrivals.lets_in(HOLD + place));
         assert_eq!(lets_in, [false, true, false]);
         assert_eq!(known.tick.frequency(), Some(250));
