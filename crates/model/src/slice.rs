@@ -54,6 +54,8 @@ keywords! {
         Blocked = "blocked",
         /// in a system call
         Syscall = "syscall",
+        /// stopped from outside
+        Stopped = "stopped-from-outside",
         /// no event accounts for it
         Unexplained = "unexplained",
     }

@@ -28,12 +28,12 @@ pub struct Spike {
     pub events_lost: u64,
     /// In order of time, without overlap; with `unexplained_ns` they sum to `latency_ns` exactly.
     pub slices: Vec<Slice>,
-    /// What no event accounts for: hardware, firmware or a hypervisor, or what was lost.
+    /// What no event accounts for, and nothing shows to be a stop from outside.
     pub unexplained_ns: Nanos,
-    /// Why it is unexplained, as text: stopped from outside, or unknown; `""` where there is no
-    /// remark.
+    /// Why it is unexplained, as text; `""` where there is no remark.
     pub unexplained_why: String,
-    /// How much of `unexplained_ns` is proven to be a stop from outside.
+    /// The sum of the slices of the kind `stopped-from-outside`. Earlier versions had no such
+    /// slices: theirs is a part of `unexplained_ns`.
     pub stopped_ns: Nanos,
     /// The part of `latency_ns` in which an earlier cycle of the thread was still on:
     /// its causes are this one's.
@@ -73,6 +73,10 @@ pub struct Slice {
     /// when the run is over.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub contested: bool,
+    /// Whether its length is estimated and not counted: of a stop from outside that only the
+    /// silence of all CPUs or a coarse counter shows.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
     /// The release of the earlier cycle that this time was taken from, where this cycle was due
     /// while that one was on; null where it was taken from this one itself.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -140,7 +144,10 @@ pub struct Culprit {
     /// The part of `total_ns` that is of cycles that were due while an earlier one was on.
     #[serde(skip_serializing_if = "is_no_time")]
     pub inherited_ns: Nanos,
-    /// The same as a share of the latency of all spikes.
+    /// The part of `total_ns` whose length is estimated and not counted.
+    #[serde(skip_serializing_if = "is_no_time")]
+    pub estimated_ns: Nanos,
+    /// `total_ns` as a share of the latency of all spikes.
     pub share: f64,
     /// Functions it was seen in, those that took most first.
     pub functions: Vec<String>,

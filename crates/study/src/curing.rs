@@ -12,7 +12,6 @@ use model::cure::{CureCleanRun, CureCulprit, CureHunt, CureRemaining, CureRun, C
 use model::error::{Exit, Failure, Result, json};
 use model::plan::{LeftOut, PlanDocument};
 use model::setting::{Key, Risk, Setting, TaskSetting};
-use model::slice::SliceKind;
 use model::spike::{Culprit, Recorder};
 use model::text::clean;
 use model::units::{CpuSet, Nanos};
@@ -290,11 +289,9 @@ impl Curable {
             all.push(remaining(needs, format!("{knob}: {}", what.trim())));
         }
         if all.is_empty() && !is_known {
-            let unexplained = culprit.kind == SliceKind::Unexplained;
-            let words = match (culprit.remedy.trim(), unexplained) {
-                ("", true) => "no event of the kernel accounts for it",
-                ("", false) => "no rule knows it: whoever runs it decides",
-                (remedy, _) => remedy,
+            let words = match culprit.remedy.trim() {
+                "" => "no rule knows it: whoever runs it decides",
+                remedy => remedy,
             };
             all.push(remaining("decision", words.to_owned()));
         }

@@ -176,7 +176,8 @@ mod tests {
         assert_eq!(dropped, 0);
         assert_eq!(live.spikes, later.spikes);
         assert_eq!((&live.culprits, &live.recorder), (&later.culprits, &later.recorder));
-        let steal = live.culprits.iter().find(|culprit| culprit.rule.as_deref() == Some("hypervisor-steal"));
+        let steal =
+            live.culprits.iter().find(|culprit| culprit.rule.as_deref() == Some("stopped-from-outside"));
         assert_eq!(steal.map(|culprit| culprit.spikes), Some(40), "{:?}", live.culprits);
     }
 

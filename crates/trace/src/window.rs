@@ -61,8 +61,6 @@ pub struct PreviousCycle {
     pub end_ns: Nanos,
     /// Its time since the next one was due, in order; time that is in none of them is unexplained.
     pub slices: Vec<Slice>,
-    /// The part of that which is a stop from outside.
-    pub stopped_ns: Nanos,
 }
 
 impl Window {

@@ -280,9 +280,12 @@ pub fn two_causes() -> MadeSpike {
     })
 }
 
-/// Nothing that the kernel saw.
+/// Nothing that the kernel saw: the hypervisor counted it.
 pub fn unexplained() -> MadeSpike {
+    let stop =
+        slice("stopped-from-outside", 0, 1_208_000, Who::default(), "the hypervisor counted as much steal");
     let slices = vec![
+        Slice { estimated: true, rule: Some("stopped-from-outside".into()), ..stop },
         slice("timer-irq", 1_208_000, 1_700, irq("local_timer"), "entry and exit of the interrupt"),
         slice("switch", 1_209_700, 1_900, Who::default(), "from waking to the switch"),
         slice("return-to-user", 1_211_600, 1_200, Who::default(), "to the thread's own clock read"),
@@ -290,6 +293,7 @@ pub fn unexplained() -> MadeSpike {
     let mut case = case(41_800, 1_212_800, slices, |story| {
         story.timer(1_208_000, 0).switch(1_211_600, 1, idle(), victim());
     });
+    case.spike.stopped_ns = case.spike.slices[0].ns;
     case.spike.notes = vec!["steal time of CPU 1 grew by 10 ms in this second".into()];
     case
 }
@@ -403,7 +407,10 @@ fn culprits() -> Vec<Culprit> {
     ipi.knobs = vec!["isolation".into()];
     let mut net = culprit("softirq", "NET_RX", 1, 148_000);
     net.evidence = vec!["one softirq".into()];
-    vec![culprit("unexplained", "nothing in software", 1, 1_208_000), off, busy, thread, ipi, net]
+    let mut stopped = culprit("stopped-from-outside", "stopped from outside", 1, 1_208_000);
+    stopped.rule = Some("stopped-from-outside".into());
+    stopped.estimated_ns = stopped.total_ns;
+    vec![stopped, off, busy, thread, ipi, net]
 }
 
 fn recorder() -> Recorder {

@@ -11,6 +11,9 @@ use crate::plot::theme::{PAGE, Theme};
 /// What no event accounts for.
 pub const UNEXPLAINED: &str = model::slice::SliceKind::Unexplained.name();
 
+/// A stop from outside: solid grey, for nothing ran.
+pub const STOPPED: &str = model::slice::SliceKind::Stopped.name();
+
 /// How a kind is drawn and named.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KindStyle {
@@ -51,6 +54,7 @@ const ALL: &[KindStyle] = &[
     kind("preempted", "another thread took the CPU from the followed one", 0, 0.85),
     kind("blocked", "slept before its cycle was done", 6, 1.0),
     kind("syscall", "in a system call", 2, 0.75),
+    kind(STOPPED, "stopped from outside", 6, 1.0),
     kind(UNEXPLAINED, "no event accounts for it", 6, 0.12),
 ];
 
@@ -80,7 +84,7 @@ fn hatch_of(colour: usize) -> Option<&'static str> {
 
 /// What the hatches are made of: once on a page.
 pub fn hatches() -> Markup {
-    let lines = [("hatch-up", "45"), ("hatch-back", "-45"), ("hatch-rows", "90")];
+    let lines = [("hatch-up", "45"), ("hatch-back", "-45"), ("hatch-rows", "90"), ("hatch-columns", "0")];
     html! {
         svg class="defs" width="0" height="0" aria-hidden="true" {
             defs { @for (id, turn) in lines {
@@ -96,11 +100,15 @@ pub fn hatches() -> Markup {
 impl KindStyle {
     /// The hatch over its colour.
     pub fn hatch(&self) -> Option<&'static str> {
-        if self.name == UNEXPLAINED { None } else { hatch_of(self.colour) }
+        match self.name {
+            UNEXPLAINED => None,
+            STOPPED => Some("url(#hatch-columns)"),
+            _ => hatch_of(self.colour),
+        }
     }
 
     pub fn colour(&self, theme: &Theme) -> &'static str {
-        if self.name == UNEXPLAINED { theme.muted } else { theme.lines[self.colour] }
+        if [UNEXPLAINED, STOPPED].contains(&self.name) { theme.muted } else { theme.lines[self.colour] }
     }
 }
 
@@ -159,8 +167,9 @@ mod tests {
     fn no_two_kinds_look_the_same() {
         for (at, one) in ALL.iter().enumerate() {
             for other in &ALL[at + 1..] {
-                let alike = one.colour == other.colour && (one.strength - other.strength).abs() < 0.1;
-                assert!(!alike || one.name == UNEXPLAINED || other.name == UNEXPLAINED, "{one:?} {other:?}");
+                let same = one.colour(&PAPER) == other.colour(&PAPER) && one.hatch() == other.hatch();
+                let alike = same && (one.strength - other.strength).abs() < 0.1;
+                assert!(!alike, "{one:?} {other:?}");
             }
         }
     }

@@ -1,10 +1,10 @@
-//! The sentence at the top where most of a hunt's lost time is outside Linux.
+//! The sentence at the top where most of a hunt's lost time is outside Linux: stopped from outside,
+//! or without an event in a virtual machine.
 
 use super::parts::{share, total, unexplained};
 use super::sentences;
 use model::run::Run;
 use model::units::Nanos;
-use trace::timeline::is_outside;
 
 /// Where most of the lost time is, if not in Linux.
 enum Outside {
@@ -22,10 +22,11 @@ pub fn sentence(run: &Run) -> Option<String> {
     let most = format!("Most of the lost time ({share})");
     Some(match outside {
         Outside::Hypervisor => format!(
-            "{most} was taken from outside: the hypervisor stopped this virtual machine; no setting inside it can cure that."
+            "{most} was stopped from outside: the hypervisor did not run this virtual machine; no setting inside it can cure \
+             that."
         ),
         Outside::Below(by) => format!(
-            "{most} was taken from outside: {by} stopped all CPUs at once; no setting of Linux can cure that."
+            "{most} was stopped from outside: {by} stopped all CPUs at once; no setting of Linux can cure that."
         ),
         Outside::NoEvent => format!(
             "{most} has no event inside this virtual machine, as where the hypervisor does not run it: look at the host first, for no \
@@ -39,9 +40,11 @@ pub fn brief(run: &Run) -> Option<String> {
     let (share, outside) = most(run)?;
     Some(match outside {
         Outside::Hypervisor => {
-            format!("{share} of it is the hypervisor's: no setting inside can cure that")
+            format!(
+                "{share} of it was stopped from outside, by the hypervisor: no setting inside can cure that"
+            )
         }
-        Outside::Below(by) => format!("{share} of it is not Linux's but {by}"),
+        Outside::Below(by) => format!("{share} of it was stopped from outside, by {by}"),
         Outside::NoEvent => {
             format!("{share} of it has no event in this virtual machine: look at the host first")
         }
@@ -53,7 +56,7 @@ fn most(run: &Run) -> Option<(String, Outside)> {
         Nanos(run.spikes.iter().fold(0i64, |sum, spike| sum.saturating_add(ns(spike).max(0))))
     };
     let kept = sum(&|spike| spike.latency_ns.0);
-    let taken = sum(&|spike| if is_outside(&spike.unexplained_why) { spike.unexplained_ns.0 } else { 0 });
+    let taken = sum(&|spike| spike.stopped_ns.0);
     let (stopped, unknown) = (share(taken, kept), share(unexplained(run), total(run)));
     let metal = run.host.virtualization == "none";
     let guest = !metal && !run.host.virtualization.is_empty();
@@ -73,40 +76,37 @@ mod tests {
     use super::*;
     use crate::hunt::{fixture, text};
 
-    fn run(virtualization: &str, why: &str, unexplained: i64) -> Run {
+    fn run(virtualization: &str, stopped: i64, unexplained: i64) -> Run {
         let mut run = fixture::run();
         run.host.virtualization = virtualization.to_owned();
         run.spikes.iter_mut().for_each(|spike| {
-            (spike.latency_ns, spike.unexplained_ns) = (Nanos(100), Nanos(unexplained));
-            spike.unexplained_why = why.to_owned();
+            (spike.latency_ns, spike.stopped_ns) = (Nanos(100), Nanos(stopped));
+            spike.unexplained_ns = Nanos(unexplained);
+            spike.unexplained_why = "it cannot be told: x".to_owned();
         });
         let account = run.recorder.as_mut().unwrap();
         (account.latency_ns, account.unexplained_ns) = (Nanos(1_000), Nanos(10 * unexplained));
         run
     }
 
-    const OUTSIDE: &str = "stopped from outside: x";
-
     #[test]
     fn the_largest_share_comes_first() {
-        let of = |host: &str, why: &str, ns: i64| sentence(&run(host, why, ns)).unwrap_or_default();
+        let of = |host: &str, stopped: i64, ns: i64| sentence(&run(host, stopped, ns)).unwrap_or_default();
         assert_eq!(
-            of("kvm", OUTSIDE, 78),
-            "Most of the lost time (78 %) was taken from outside: the hypervisor stopped this virtual machine; no setting inside it can cure that."
+            of("kvm", 78, 5),
+            "Most of the lost time (78 %) was stopped from outside: the hypervisor did not run this virtual machine; no setting inside it can cure that."
         );
-        assert!(
-            of("kvm", "it cannot be told: x", 78).contains("78 %) has no event inside this virtual machine")
-        );
-        assert!(of("none", OUTSIDE, 78).contains("SMI"));
-        for (host, why, ns) in [("kvm", OUTSIDE, 50), ("none", "it cannot be told: x", 78), ("", "", 78)] {
-            assert_eq!(of(host, why, ns), "", "{host} {why}");
+        assert!(of("kvm", 0, 78).contains("78 %) has no event inside this virtual machine"));
+        assert!(of("none", 78, 0).contains("SMI"));
+        for (host, stopped, ns) in [("kvm", 50, 50), ("none", 0, 78), ("", 0, 78)] {
+            assert_eq!(of(host, stopped, ns), "", "{host} {stopped}");
         }
         assert_eq!(sentence(&Run::default()), None);
     }
 
     #[test]
     fn it_is_the_first_line_of_text_and_page() {
-        let run = run("kvm", OUTSIDE, 78);
+        let run = run("kvm", 78, 12);
         let sentence = sentence(&run).unwrap();
         assert!(text::render(&run, 200, false).starts_with(&sentence));
         let sample = crate::fixture::quiet();
@@ -116,10 +116,10 @@ mod tests {
         let input = crate::Input { run: &run, ..sample.input() };
         let section = crate::hunt::section::section(&input).into_string();
         assert_eq!(
-            section.matches("<p>Why it is unexplained: stopped from outside: x.").count(),
+            section.matches("<p>Why it is unexplained: it cannot be told: x.").count(),
             8,
             "{section}"
         );
-        assert!(text::render(&run, 200, false).contains("   unexplained: stopped from outside: x"));
+        assert!(text::render(&run, 200, false).contains("   unexplained: it cannot be told: x"));
     }
 }

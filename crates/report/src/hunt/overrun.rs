@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use super::kinds;
 use super::parts::by_latency;
 use crate::words::{clean, span};
 use model::run::{Run, Spike};
 use model::units::Nanos;
 use rules::culprits::names::fallback_name;
-use trace::timeline::is_outside;
 
 /// The sentence; none for a spike that inherited nothing.
 pub fn sentence(spike: &Spike, run: &Run) -> Option<String> {
@@ -19,9 +19,6 @@ pub fn sentence(spike: &Spike, run: &Run) -> Option<String> {
     let most = largest(spike).filter(|most| most.ns.0.saturating_mul(2) > spike.inherited_ns.0);
     Some(match most {
         Some(most) => format!("{length} are {}", caused(&most, spike, run)),
-        None if is_outside(&spike.unexplained_why) => {
-            format!("{length} are an overrun of its previous cycle, which was stopped from outside")
-        }
         None => {
             format!("{length} are an overrun of its previous cycle, of several causes or none that is known")
         }
@@ -58,13 +55,15 @@ fn caused(most: &InheritedCause<'_>, spike: &Spike, run: &Run) -> String {
     let number = by_latency(run).into_iter().position(|at| is_it(&run.spikes[at]));
     let number = number.map_or_else(String::new, |at| format!(" (spike {})", at + 1));
     let (name, kind) = (clean(&most.name), clean(most.kind));
-    format!("an overrun of the cycle due {before} before{number}, caused by {name} ({kind})")
+    let kind = if most.kind == kinds::STOPPED { String::new() } else { format!(" ({kind})") };
+    format!("an overrun of the cycle due {before} before{number}, caused by {name}{kind}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use model::run::{Slice, Who};
+    use model::slice::SliceKind;
 
     const MILLI: i64 = 1_000_000;
 
@@ -99,7 +98,8 @@ mod tests {
         let mut unknown = spike(2, vec![own], 16);
         let words = |spike: &Spike| sentence(spike, &run).expect("it inherited");
         assert!(words(&unknown).ends_with("previous cycle, of several causes or none that is known"));
-        unknown.unexplained_why = "stopped from outside: x".to_owned();
-        assert!(words(&unknown).ends_with("which was stopped from outside"));
+        let stop = Slice { kind: SliceKind::Stopped.into(), who: Who::default(), ..hog.clone() };
+        unknown.slices = vec![stop];
+        assert!(words(&unknown).ends_with("caused by a stop from outside"), "{}", words(&unknown));
     }
 }

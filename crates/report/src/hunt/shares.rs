@@ -20,7 +20,8 @@ pub fn sentence(run: &Run) -> String {
             .filter(|culprit| of(culprit))
             .fold(0i64, |sum, one| sum.saturating_add(one.total_ns.0))
     };
-    let (named, outside) = (sum(|_| true), sum(|culprit| culprit.kind == SliceKind::Unexplained));
+    let (named, stopped) = (sum(|_| true), sum(|culprit| culprit.kind == SliceKind::Stopped));
+    let estimated = run.culprits.iter().fold(0i64, |sum, one| sum.saturating_add(one.estimated_ns.0));
     let unnamed = unnamed(run).0;
     let small = whole.0.saturating_sub(named).saturating_sub(unnamed).max(0);
     let part = |ns: i64| format!("{} ({})", span(Nanos(ns)), percent(share(Nanos(ns), whole)));
@@ -33,17 +34,20 @@ pub fn sentence(run: &Run) -> String {
     }
     let (last, first) = words.split_last().expect("the culprits");
     let all = if first.is_empty() { last.clone() } else { format!("{}, and {last}", first.join(", ")) };
-    let inside = match outside {
-        0 => String::new(),
-        ns => format!(
-            " Of what culprits caused, {} are without an event, too: those marked (unexplained).",
-            span(Nanos(ns))
+    let outside = match (stopped, estimated) {
+        (0, _) => String::new(),
+        (ns, 0) => format!(" Of what culprits caused, {} were stopped from outside.", span(Nanos(ns))),
+        (ns, part) => format!(
+            " Of what culprits caused, {} were stopped from outside; of that the length of {} is estimated and not \
+             counted.",
+            span(Nanos(ns)),
+            span(Nanos(part))
         ),
     };
-    format!("Of {} of lateness {all}.{inside}", span(whole))
+    format!("Of {} of lateness {all}.{outside}", span(whole))
 }
 
-/// What no event accounts for and no culprit has, either.
+/// What no event accounts for and no culprit has, either: of earlier versions some had.
 fn unnamed(run: &Run) -> Nanos {
     let outside = run.culprits.iter().filter(|culprit| culprit.kind == SliceKind::Unexplained);
     let of_culprits = outside.fold(0i64, |sum, one| sum.saturating_add(one.total_ns.0));
@@ -82,16 +86,20 @@ mod tests {
             ..Culprit::default()
         };
         let recorder =
-            Recorder { latency_ns: Nanos(1_000_000), unexplained_ns: Nanos(150_000), ..Recorder::default() };
-        let culprits = vec![culprit("thread", 720), culprit("unexplained", 90), culprit("irq", 110)];
+            Recorder { latency_ns: Nanos(1_000_000), unexplained_ns: Nanos(60_000), ..Recorder::default() };
+        let culprits = vec![culprit("thread", 720), culprit("stopped-from-outside", 90), culprit("irq", 110)];
         let mut run = Run { recorder: Some(recorder), culprits, ..Run::default() };
         assert_eq!(
             sentence(&run),
             "Of 1 ms of lateness the culprits caused 920 us (92 %), what is too small to be listed 20 us \
              (2 %), and for \
-             the other 60 us (6 %) the kernel shows no event. Of what culprits caused, 90 us are without \
-             an event, too: those marked (unexplained)."
+             the other 60 us (6 %) the kernel shows no event. Of what culprits caused, 90 us were stopped \
+             from outside."
         );
+        run.culprits[1].estimated_ns = Nanos(30_000);
+        let words =
+            "90 us were stopped from outside; of that the length of 30 us is estimated and not counted.";
+        assert!(sentence(&run).ends_with(words), "{}", sentence(&run));
         assert_eq!((more(&run, 1).as_str(), more(&run, 3).as_str()), ("and 2 more with 20 % together", ""));
         run.recorder = None;
         assert_eq!(sentence(&run), "");

@@ -8,10 +8,8 @@ use super::{kinds, section, sentences, taken, typical};
 use crate::html::PageParts;
 use crate::prose::prose;
 use crate::words::{clean, span};
-use model::run::{Culprit, Run, Spike};
-use model::slice::SliceKind;
+use model::run::{Run, Spike};
 use model::units::Nanos;
-use trace::timeline::is_outside;
 use trace::window::Window;
 
 /// What the page has below its heading; none where the run has no spike of this number, 1 for the
@@ -24,18 +22,9 @@ pub fn parts(run: &Run, number: usize, window: Option<&Window>) -> Option<PagePa
         p class="lead" { (prose(&lead(spike))) }
         @for (at, ns) in named(run, spike) {
             @let culprit = &run.culprits[at];
-            @let known = is_known(spike, culprit);
-            h2 { @if !known { "Perhaps: " } (clean(&culprit.name)) }
-            p { @if known { "It took " (span(ns)) " of this spike." }
-                @else { "No event says what took " (span(ns)) " of this spike; this run shows such a cause." }
-                @let share = sentences::percent(culprit.share);
-                // A stop of the machine is known by other signs than by what is counted of it, too.
-                @if culprit.kind == SliceKind::Unexplained {
-                    " Counted of it in this run's late wake-ups: " (span(culprit.total_ns)) ", " (share)
-                    " of their time."
-                } @else {
-                    " In all it caused " (taken::numbers(culprit)) ", " (share) " of this run's lateness."
-                } }
+            h2 { (clean(&culprit.name)) }
+            p { "It took " (span(ns)) " of this spike. In all it caused " (taken::numbers(culprit)) ", "
+                (sentences::percent(culprit.share)) " of this run's lateness." }
             @match sentences::cure(&run.culprits, at) {
                 sentences::Cure::As(above) => {
                     p { "The cure is that of " (clean(&run.culprits[above].name)) "." }
@@ -76,12 +65,6 @@ pub fn named(run: &Run, spike: &Spike) -> Vec<(usize, Nanos)> {
     all
 }
 
-/// Whether it is known that a culprit took its part of this very spike: time without an event is
-/// put beside each such culprit of the run, and may be another's.
-pub(super) fn is_known(spike: &Spike, culprit: &Culprit) -> bool {
-    culprit.kind != SliceKind::Unexplained || is_outside(&spike.unexplained_why)
-}
-
 /// How late it was, and what took most of that.
 pub(super) fn lead(spike: &Spike) -> String {
     let length = span(spike.latency_ns);
@@ -114,16 +97,6 @@ mod tests {
             assert!(!text.contains("What cures it: </strong></p>"), "{text}");
         }
         assert!(parts(&run, 0, None).is_none() && parts(&run, run.spikes.len() + 1, None).is_none());
-    }
-
-    #[test]
-    fn time_without_an_event_is_no_culprits_for_certain_where_it_cannot_be_told() {
-        let culprit = Culprit { kind: SliceKind::Unexplained.into(), ..Culprit::default() };
-        let spike = |why: &str| Spike { unexplained_why: why.into(), ..Spike::default() };
-        assert!(!is_known(&spike("it cannot be told: x"), &culprit) && !is_known(&spike(""), &culprit));
-        assert!(is_known(&spike("stopped from outside: x"), &culprit));
-        let thread = Culprit { kind: SliceKind::Thread.into(), ..culprit };
-        assert!(is_known(&spike("it cannot be told: x"), &thread));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::{kinds, overrun, sentences, threads};
 use crate::palette::{BOLD, DIM, PLAIN, Palette, RED, YELLOW};
 use crate::words::{clean, filled, several, span, us};
 use model::run::{Run, Spike};
+use model::slice::SliceKind;
 use model::units::Nanos;
 
 /// What took less than this share of a spike is added up, unless all is asked for.
@@ -134,6 +135,7 @@ fn one(page: &mut String, row: &MergedParts, bar: &Bar, largest: bool, width: us
     let words = [times, words].into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>().join(", ");
     let style = match first.slice {
         None => YELLOW,
+        Some(slice) if slice.kind == SliceKind::Stopped => DIM,
         Some(_) if largest => RED,
         Some(_) => PLAIN,
     };

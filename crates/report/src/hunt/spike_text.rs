@@ -2,7 +2,7 @@
 //! took most.
 
 use super::parts::by_latency;
-use super::spike_page::{is_known, lead, named};
+use super::spike_page::{lead, named};
 use super::{next_step, spike_rows};
 use crate::last_lines::{LastLines, RunPlace};
 use crate::palette::{BOLD, Palette};
@@ -34,8 +34,7 @@ pub fn render(
     for (rank, (at, ns)) in named(run, spike).into_iter().enumerate() {
         let name = if rank == 0 { "who" } else { " " };
         let culprit = &run.culprits[at];
-        let perhaps = if is_known(spike, culprit) { "" } else { "perhaps " };
-        answer.styled(name, format!("{perhaps}{}: {} of it", clean(&culprit.name), span(ns)), BOLD);
+        answer.styled(name, format!("{}: {} of it", clean(&culprit.name), span(ns)), BOLD);
         let step = next_step::first_step(&run.culprits, at);
         // It is looked at already.
         answer.below(if next_step::looks_at_a_spike(&step) { String::new() } else { step }, 2);

@@ -7,7 +7,7 @@ use super::next_step::{next_step, with_spike};
 use super::parts::{by_latency, total};
 use super::typical::{self, InvolvedRun};
 use super::{culprit_thread, disagreement, outside, program, sentences, shares, spike_rows, taken, threads};
-use crate::palette::{BOLD, Palette, RED, YELLOW};
+use crate::palette::{BOLD, DIM, Palette, RED, YELLOW};
 use crate::run::table;
 use crate::words::{clean, filled, several, span, wrapped};
 use model::run::{Run, Spike};
@@ -180,12 +180,13 @@ fn one_culprit(
     let full = (culprit.share.clamp(0.0, 1.0) * cells as f64).round() as usize;
     let bar = if full > 0 { "\u{2588}".repeat(full) } else { "\u{258c}".into() };
     let empty = " ".repeat(cells.saturating_sub(bar.chars().count()));
-    let unexplained = culprit.kind == SliceKind::Unexplained;
-    let painted = palette.paint(if unexplained { YELLOW } else { RED }, &bar);
+    let stopped = culprit.kind == SliceKind::Stopped;
+    let painted = palette.paint(if stopped { DIM } else { RED }, &bar);
     let (share, length) = (sentences::percent(culprit.share), span(culprit.total_ns));
     let first = format!("{rank:>2}. {share:>6} {painted}{empty} {length:>8} ");
     let (name, kind) = (clean(&culprit.name), clean(culprit.kind.as_str()));
-    let kind = if kind == name { String::new() } else { format!(" ({kind})") };
+    // The word of the kind is the name.
+    let kind = if kind == name || stopped { String::new() } else { format!(" ({kind})") };
     let rest = format!("{name}{kind}, in {}", several(culprit.spikes, "spike", "spikes"));
     filled(page, &first, &rest, 11, width);
     let mut say = |what: &str, words: String| {
@@ -218,7 +219,6 @@ fn one_culprit(
 mod tests {
     use super::*;
     use crate::hunt::fixture;
-    use crate::palette::DIM;
 
     #[test]
     fn every_width_holds_it() {

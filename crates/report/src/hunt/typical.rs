@@ -5,7 +5,6 @@ use std::borrow::Cow;
 
 use super::parts::{by_latency, parts};
 use model::run::{Run, Spike};
-use model::slice::SliceKind;
 use model::units::Nanos;
 use rules::culprits::belonging::place_of;
 
@@ -38,22 +37,12 @@ impl<'a> From<(&'a Run, &'a [Involved])> for InvolvedRun<'a> {
     }
 }
 
-/// What each culprit took of a spike; of what no event accounts for, each that is of that kind has
-/// all.
+/// What each culprit took of a spike.
 pub fn taken(run: &Run, spike: &Spike) -> Vec<i64> {
     let mut took = vec![0i64; run.culprits.len()];
-    for part in parts(spike) {
-        match part.slice {
-            Some(slice) => {
-                if let Some(place) = place_of(&run.culprits, slice) {
-                    took[place] = took[place].saturating_add(part.ns.0);
-                }
-            }
-            None => run.culprits.iter().zip(&mut took).for_each(|(culprit, took)| {
-                if culprit.kind == SliceKind::Unexplained {
-                    *took = took.saturating_add(part.ns.0);
-                }
-            }),
+    for slice in parts(spike).into_iter().filter_map(|part| part.slice) {
+        if let Some(place) = place_of(&run.culprits, slice) {
+            took[place] = took[place].saturating_add(slice.ns.0);
         }
     }
     took
@@ -137,6 +126,7 @@ pub fn example(run: &Run, involved: &[Involved]) -> Option<usize> {
 mod tests {
     use super::*;
     use crate::hunt::fixture;
+    use model::slice::SliceKind;
 
     #[test]
     fn the_typical_spike_is_the_median_of_those_in_which_it_took_most() {
@@ -146,7 +136,7 @@ mod tests {
         let busy = run.culprits.iter().position(|culprit| culprit.name == "busy-loop").unwrap();
         // It took most of both: of two the smaller is the median.
         assert_eq!((found[busy].spikes.as_slice(), found[busy].typical), ([0, 4].as_slice(), Some(4)));
-        let nobody = run.culprits.iter().position(|culprit| culprit.kind == SliceKind::Unexplained).unwrap();
+        let nobody = run.culprits.iter().position(|culprit| culprit.kind == SliceKind::Stopped).unwrap();
         assert_eq!(found[nobody].typical, Some(5));
         assert_eq!(all(&Run::default()), []);
     }

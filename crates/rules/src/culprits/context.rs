@@ -1,7 +1,6 @@
-//! The input of a culprit rule: a slice of a spike, its run, and observations over many spikes.
+//! The input of a culprit rule: a slice of a spike, and its run.
 
 use super::names;
-use super::patterns::Patterns;
 use model::run;
 use model::slice::SliceKind;
 use model::units::{Cpu, Nanos};
@@ -53,17 +52,12 @@ impl StealInterval {
     }
 }
 
-/// A slice as a rule sees it. Unexplained time is seen as a slice of the kind `unexplained`.
+/// A slice as a rule sees it, while the run is in progress.
 pub struct SliceContext<'a> {
-    /// The spike; of unexplained time only its times and its CPU.
     pub spike: &'a run::Spike,
     pub slice: &'a run::Slice,
-    /// The machine and the run; nothing is known of a run in progress, all when unexplained time is
-    /// judged.
+    /// The machine; nothing else is known of a run in progress.
     pub run: &'a RunContext<'a>,
-    /// Observations over many spikes; empty while the run is in progress, known when unexplained
-    /// time is judged.
-    pub patterns: &'a Patterns,
 }
 
 impl SliceContext<'_> {

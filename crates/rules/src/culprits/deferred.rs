@@ -6,9 +6,11 @@ use super::group::CulpritGroup;
 use super::names;
 use super::naming::{POOLED, group_name};
 use super::rule::CulpritRule;
+use super::stopped_from_outside;
 use super::turns::SpikeSlice;
 use model::keyword::Word;
 use model::slice::SliceKind;
+use trace::timeline;
 
 /// The most culprits that are distinguished in what is judged only when the run is over.
 const MAX_GROUPS: usize = 16;
@@ -26,23 +28,35 @@ pub type Match = Option<(&'static CulpritRule, String)>;
 #[derive(Default)]
 pub struct Deferred {
     total: i64,
+    /// The part of it that is a stop from outside if the place did not cause it.
+    stopped: i64,
     groups: GroupMap,
+    stops: GroupMap,
 }
 
 impl Deferred {
     /// Adds a slice of a spike; how many culprits found no room.
     pub fn add(&mut self, of: &SpikeSlice<'_>, found: Match) -> u64 {
-        self.total = self.total.saturating_add(of.slice.ns.0.max(0));
+        let ns = of.slice.ns.0.max(0);
+        self.total = self.total.saturating_add(ns);
+        if of.slice.contested {
+            self.stopped = self.stopped.saturating_add(ns);
+            let stop = timeline::contested_as_stop(of.slice);
+            let evidence = stop.evidence.clone();
+            let stop = SpikeSlice::alone(of.number, of.cpu, &stop, of.end);
+            count_slice(&mut self.stops, MAX_GROUPS, &stop, Some((&stopped_from_outside::CULPRIT, evidence)));
+        }
         count_slice(&mut self.groups, MAX_GROUPS, of, found)
     }
 
-    pub fn total(&self) -> i64 {
-        self.total
+    /// What nothing explains of it, if the place did not cause it.
+    pub fn unexplained(&self) -> i64 {
+        self.total.saturating_sub(self.stopped)
     }
 
-    /// Counts it after all.
-    pub fn merge_into(&self, groups: &mut GroupMap) {
-        for (key, group) in &self.groups {
+    /// Counts it after all, for the place or as a stop.
+    pub fn merge_into(&self, groups: &mut GroupMap, place: bool) {
+        for (key, group) in if place { &self.groups } else { &self.stops } {
             match groups.get_mut(key) {
                 Some(there) => there.merge(group),
                 None => drop(groups.insert(key.clone(), group.clone())),

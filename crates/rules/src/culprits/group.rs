@@ -34,6 +34,8 @@ pub struct CulpritGroup {
     total: i64,
     /// The part of it that is of cycles that were due while an earlier one was on.
     inherited: i64,
+    /// The part of it whose length is estimated.
+    estimated: i64,
     taken: TimeTaken,
     spikes: SpikeSet,
     kinds: BTreeMap<Word<SliceKind>, i64>,
@@ -54,6 +56,7 @@ impl CulpritGroup {
             rule,
             total: 0,
             inherited: 0,
+            estimated: 0,
             taken: TimeTaken::default(),
             spikes: SpikeSet::default(),
             kinds: BTreeMap::new(),
@@ -83,6 +86,9 @@ impl CulpritGroup {
         self.total = self.total.saturating_add(ns);
         if slice.overrun_of_ns.is_some() {
             self.inherited = self.inherited.saturating_add(ns);
+        }
+        if slice.estimated {
+            self.estimated = self.estimated.saturating_add(ns);
         }
         if self.spikes.add(of.number) && self.times.len() < MAX_TIMES {
             self.times.push((of.number, of.end));
@@ -116,6 +122,7 @@ impl CulpritGroup {
     pub fn merge(&mut self, other: &CulpritGroup) {
         self.total = self.total.saturating_add(other.total);
         self.inherited = self.inherited.saturating_add(other.inherited);
+        self.estimated = self.estimated.saturating_add(other.estimated);
         self.taken.merge(&other.taken);
         self.spikes.merge(&other.spikes);
         for (name, ns) in &other.kinds {
@@ -166,6 +173,7 @@ impl CulpritGroup {
             total_ns: Nanos(self.total),
             cpu_time_ns: Some(self.taken.total().min(Nanos(self.total))),
             inherited_ns: Nanos(self.inherited),
+            estimated_ns: Nanos(self.estimated),
             share,
             evidence: self.observations(&functions, resolution),
             functions,

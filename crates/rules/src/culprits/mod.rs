@@ -49,10 +49,8 @@ mod edac_poll;
 mod expedited_grace_period;
 mod fair_neighbour;
 mod fair_server_turn;
-mod firmware_interrupt;
 mod frequency_change;
 mod futex_wait;
-mod hypervisor_steal;
 mod idle_exit;
 mod inherited_priority;
 mod inheriting_lock_wait;
@@ -85,6 +83,7 @@ mod slab_statistics;
 mod softirq_thread;
 mod softirq_work;
 mod starved_timer_thread;
+mod stopped_from_outside;
 mod system_call;
 mod thermal_interrupt;
 mod timer_function;
@@ -115,10 +114,8 @@ pub static ALL: &[&CulpritRule] = &[
     &expedited_grace_period::CULPRIT,
     &fair_neighbour::CULPRIT,
     &fair_server_turn::CULPRIT,
-    &firmware_interrupt::CULPRIT,
     &frequency_change::CULPRIT,
     &futex_wait::CULPRIT,
-    &hypervisor_steal::CULPRIT,
     &idle_exit::CULPRIT,
     &inherited_priority::CULPRIT,
     &inheriting_lock_wait::CULPRIT,
@@ -151,6 +148,7 @@ pub static ALL: &[&CulpritRule] = &[
     &softirq_thread::CULPRIT,
     &softirq_work::CULPRIT,
     &starved_timer_thread::CULPRIT,
+    &stopped_from_outside::CULPRIT,
     &system_call::CULPRIT,
     &thermal_interrupt::CULPRIT,
     &timer_function::CULPRIT,

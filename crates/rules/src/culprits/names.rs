@@ -93,6 +93,7 @@ fn kind_name(kind: Option<SliceKind>) -> &'static str {
         Some(SliceKind::Switch) => "the way from the waking to the switch",
         Some(SliceKind::ReturnToUser) => "the way from the switch to the thread's own code",
         Some(SliceKind::TimerIrq | SliceKind::TimerSoftirq) => "the timer's own way",
+        Some(SliceKind::Stopped) => "a stop from outside",
         _ => "nobody that the events name",
     }
 }

@@ -23,6 +23,8 @@ pub struct SpikeSpan {
     pub to: Nanos,
     /// What no event accounts for.
     pub unexplained: Nanos,
+    /// What is a stop from outside.
+    pub stopped: Nanos,
 }
 
 impl SpikeSpan {
@@ -30,9 +32,9 @@ impl SpikeSpan {
         self.to.0.saturating_sub(self.from.0).max(0)
     }
 
-    /// Whether most of it is unexplained.
-    pub fn mostly_unexplained(&self) -> bool {
-        self.unexplained.0.saturating_mul(2) > self.length()
+    /// Whether most of it is a stop from outside, or may be one.
+    pub fn mostly_outside(&self) -> bool {
+        self.unexplained.0.saturating_add(self.stopped.0).saturating_mul(2) > self.length()
     }
 
     /// Whether the shorter of the two lies in the other for at least half its length.
@@ -115,7 +117,7 @@ impl Patterns {
         let begin = self.spans.partition_point(|other| other.from.0 < earliest);
         let near = self.spans[begin..].iter().take_while(|other| other.from < span.to);
         let mut cpus: Vec<Cpu> = near
-            .filter(|other| other.mostly_unexplained() && (*other == span || other.overlaps(span)))
+            .filter(|other| other.mostly_outside() && (*other == span || other.overlaps(span)))
             .map(|other| other.cpu)
             .collect();
         cpus.sort_unstable();
@@ -126,7 +128,7 @@ impl Patterns {
     /// Whether a spike from outside came on all measured CPUs at the same time; unknown with one
     /// CPU.
     pub fn on_all_cpus(&self, span: &SpikeSpan) -> bool {
-        self.cpus > 1 && span.mostly_unexplained() && self.cpus_at_once(span) >= self.cpus
+        self.cpus > 1 && span.mostly_outside() && self.cpus_at_once(span) >= self.cpus
     }
 }
 
@@ -136,7 +138,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn span(cpu: u32, from: i64, to: i64, unexplained: i64) -> SpikeSpan {
-        SpikeSpan { cpu: Cpu(cpu), from: Nanos(from), to: Nanos(to), unexplained: Nanos(unexplained) }
+        let (from, to, unexplained) = (Nanos(from), Nanos(to), Nanos(unexplained));
+        SpikeSpan { cpu: Cpu(cpu), from, to, unexplained, stopped: Nanos(0) }
     }
 
     #[test]
@@ -147,6 +150,7 @@ mod tests {
             Patterns::of(&all, 2, Nanos(1)).on_all_cpus(&one)
         };
         assert!(at_once(&[span(1, 20, 110, 80)]));
+        assert!(at_once(&[SpikeSpan { stopped: Nanos(80), ..span(1, 20, 110, 0) }]), "known to be a stop");
         assert!(!at_once(&[span(0, 20, 110, 80)]), "the same CPU");
         assert!(!at_once(&[span(1, 20, 110, 40)]), "explained");
         assert!(!at_once(&[span(1, 90, 200, 100)]), "hardly overlapping");

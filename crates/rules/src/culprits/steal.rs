@@ -3,24 +3,32 @@
 
 use std::collections::BTreeMap;
 
-use super::context::{RunContext, SliceContext, StealInterval};
-use super::hypervisor_steal;
+use super::context::{RunContext, StealInterval};
 use super::patterns::{Patterns, SpikeSpan};
-use model::run::{Host, Slice, Spike};
+use super::stopped_from_outside;
+use super::tally::counted_outside;
+use model::run::{Host, Spike};
+use model::slice::SliceKind;
 use model::units::{Cpu, Nanos};
 use trace::timeline;
 
-/// Attributes a spike's unexplained time to the hypervisor where its steal counter shows it, once
-/// the run is over.
+/// Attributes a spike's unexplained time to a stop from outside where the steal counter shows it,
+/// once the run is over.
 pub fn attribute(host: &Host, steal: &[StealInterval], spike: &mut Spike) {
     let run = RunContext { steal, ..RunContext::of_machine(host) };
-    let (slice, patterns) = (Slice::default(), Patterns::default());
-    let counted = {
-        let context = SliceContext { spike, slice: &slice, run: &run, patterns: &patterns };
-        (hypervisor_steal::CULPRIT.matches)(&context).is_some()
+    let span = SpikeSpan {
+        cpu: spike.cpu,
+        from: spike.expected_ns,
+        to: spike.actual_ns,
+        unexplained: spike.unexplained_ns,
+        stopped: spike.stopped_ns,
     };
-    if counted {
-        timeline::steal(spike);
+    if let Some(evidence) = counted_outside(&span, &run, &Patterns::default()) {
+        timeline::attribute_to_outside(spike, &evidence);
+    }
+    // Those that the end of the run has made have no rule yet.
+    for slice in spike.slices.iter_mut().filter(|slice| slice.kind == SliceKind::Stopped) {
+        slice.rule = Some(stopped_from_outside::CULPRIT.id.to_owned());
     }
 }
 
@@ -71,12 +79,13 @@ mod tests {
                 cpu: Cpu(1),
                 expected_ns: Nanos(500_000_000),
                 actual_ns: Nanos(540_000_000),
+                latency_ns: Nanos(40_000_000),
                 unexplained_ns: Nanos(40_000_000),
                 unexplained_why: "it cannot be told: x".into(),
                 ..Spike::default()
             };
             attribute(&host, &[steal], &mut spike);
-            timeline::is_outside(&spike.unexplained_why)
+            spike.stopped_ns == Nanos(40_000_000) && spike.unexplained_ns == Nanos(0)
         };
         assert!(told(40_000_000) && !told(10_000_000));
     }
@@ -94,6 +103,7 @@ mod tests {
             from: Nanos(from * NEAR),
             to: Nanos(to * NEAR),
             unexplained: Nanos(1),
+            stopped: Nanos(0),
         };
         let mut steal: Vec<StealInterval> = (0..40).flat_map(|at| [second(0, at), second(1, at)]).collect();
         retain_near(&mut steal, [span(20, 21), span(10, 13), span(11, 12)].iter(), Nanos(39 * NEAR));

@@ -24,7 +24,8 @@ pub enum TakenFrom {
 impl TakenFrom {
     /// The owner of a slice of a spike on that CPU.
     pub fn of(cpu: Cpu, slice: &Slice) -> TakenFrom {
-        let all = matches!(slice.kind.known(), Some(SliceKind::StopMachine | SliceKind::Unexplained));
+        use SliceKind::{StopMachine, Stopped, Unexplained};
+        let all = matches!(slice.kind.known(), Some(StopMachine | Stopped | Unexplained));
         match slice.who.pid {
             _ if all => TakenFrom::Machine,
             1.. => TakenFrom::Thread(slice.who.pid),
@@ -107,7 +108,9 @@ mod tests {
         };
         assert_eq!(TakenFrom::of(Cpu(1), &slice(SliceKind::Thread, 7)), TakenFrom::Thread(7));
         assert_eq!(TakenFrom::of(Cpu(1), &slice(SliceKind::Irq, 0)), TakenFrom::Cpu(Cpu(1)));
-        assert_eq!(TakenFrom::of(Cpu(1), &slice(SliceKind::StopMachine, 7)), TakenFrom::Machine);
+        for all in [SliceKind::StopMachine, SliceKind::Stopped] {
+            assert_eq!(TakenFrom::of(Cpu(1), &slice(all, 7)), TakenFrom::Machine);
+        }
     }
 
     #[test]

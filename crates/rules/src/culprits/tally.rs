@@ -13,6 +13,7 @@ use super::deferred::{Deferred, GroupMap, Match, count_slice};
 use super::group::CulpritGroup;
 use super::naming::POOLED;
 use super::patterns::{self, Patterns, SpikeSpan};
+use super::stopped_from_outside;
 use super::turns::{SpikeSlice, slices_of};
 use model::keyword::Word;
 use model::run::{self, Spike};
@@ -60,10 +61,8 @@ pub struct Ranking {
     /// Latency of all spikes: the culprits' times, `minor` and `unexplained` sum to it where the
     /// spikes' slices do.
     pub latency: Nanos,
-    /// What nothing explains and no rule names.
+    /// What nothing explains, and no counter shows to be a stop from outside.
     pub unexplained: Nanos,
-    /// What no event accounts for, whether a rule names it or not.
-    pub all_unexplained: Nanos,
     /// Switches, timer interrupts and minor contributions, below the reporting limit.
     pub minor: Nanos,
     /// Slices whose culprit was pooled with others, because there were too many culprits.
@@ -77,7 +76,7 @@ impl Ranking {
     /// Puts the culprits into the run, and what they are shares of.
     pub fn put_into(self, run: &mut run::Run) {
         if let Some(account) = &mut run.recorder {
-            (account.latency_ns, account.unexplained_ns) = (self.latency, self.all_unexplained);
+            (account.latency_ns, account.unexplained_ns) = (self.latency, self.unexplained);
             (account.slices_pooled, account.spikes_unjudged) = (self.pooled, self.unjudged);
         }
         let before = std::mem::replace(&mut run.culprits, self.culprits);
@@ -99,8 +98,8 @@ fn keep_found(before: &[run::Culprit], culprits: &mut [run::Culprit]) {
 impl SpikeTally {
     /// Gives the spike's slices their rules, and counts them.
     pub fn add(&mut self, spike: &mut Spike, host: &run::Host) {
-        let (run, all) = (RunContext::of_machine(host), Patterns::default());
-        let told = |slice| classify(&SliceContext { spike, slice, run: &run, patterns: &all });
+        let run = RunContext::of_machine(host);
+        let told = |slice| classify(&SliceContext { spike, slice, run: &run });
         let found: Vec<Match> = spike.slices.iter().map(told).collect();
         self.spikes += 1;
         self.corroboration.note(host, spike);
@@ -114,7 +113,8 @@ impl SpikeTally {
                 cpu: spike.cpu,
                 from: spike.expected_ns,
                 to: spike.actual_ns,
-                unexplained: Nanos(slice.ns.0.max(0)),
+                unexplained: Nanos(if slice.contested { 0 } else { slice.ns.0.max(0) }),
+                stopped: Nanos(if slice.contested { slice.ns.0.max(0) } else { 0 }),
             };
             match timeline::needs_corroboration(host, slice) {
                 None => self.count(of, found),
@@ -132,7 +132,8 @@ impl SpikeTally {
     /// Counts separately what is only judged when the run is over.
     fn defer(&mut self, place: timeline::BlamedPlace, of: &SpikeSlice<'_>, found: Match, span: SpikeSpan) {
         if self.deferred.len() >= MAX_GROUPS && !self.deferred.contains_key(&place) {
-            self.unexplained = self.unexplained.saturating_add(span.unexplained.0);
+            let ns = span.unexplained.0.saturating_add(span.stopped.0);
+            self.unexplained = self.unexplained.saturating_add(ns);
             self.pooled += 1;
             return;
         }
@@ -142,6 +143,7 @@ impl SpikeTally {
                 if *last == place && (same.cpu, same.from, same.to) == (span.cpu, span.from, span.to) =>
             {
                 same.unexplained = Nanos(same.unexplained.0.saturating_add(span.unexplained.0));
+                same.stopped = Nanos(same.stopped.0.saturating_add(span.stopped.0));
             }
             _ => self.deferred_spikes.push((place.clone(), span)),
         }
@@ -167,12 +169,13 @@ impl SpikeTally {
     }
 
     fn note_unexplained(&mut self, spike: &Spike) {
-        if spike.unexplained_ns.0 <= 0 {
+        let unexplained = Nanos(spike.unexplained_ns.0.max(0));
+        if unexplained.0 == 0 && spike.stopped_ns.0 <= 0 {
             return;
         }
-        self.unexplained = self.unexplained.saturating_add(spike.unexplained_ns.0);
-        let (from, to, unexplained) = (spike.expected_ns, spike.actual_ns, spike.unexplained_ns);
-        self.unexplained_spikes.push(SpikeSpan { cpu: spike.cpu, from, to, unexplained });
+        self.unexplained = self.unexplained.saturating_add(unexplained.0);
+        let (from, to, stopped) = (spike.expected_ns, spike.actual_ns, spike.stopped_ns);
+        self.unexplained_spikes.push(SpikeSpan { cpu: spike.cpu, from, to, unexplained, stopped });
         if self.unexplained_spikes.len() >= 2 * patterns::MAX_SPIKES {
             self.keep_largest();
         }
@@ -206,9 +209,10 @@ impl SpikeTally {
         let mut minor = 0i64;
         let mut unexplained = self.unexplained;
         for (place, deferred) in &self.deferred {
-            match self.corroboration.believe(place) {
-                false => unexplained = unexplained.saturating_add(deferred.total()),
-                true => deferred.merge_into(&mut groups),
+            let believed = self.corroboration.believe(place);
+            deferred.merge_into(&mut groups, believed);
+            if !believed {
+                unexplained = unexplained.saturating_add(deferred.unexplained());
             }
         }
         let (named, unjudged) = self.name_unexplained(run, &mut groups);
@@ -239,7 +243,6 @@ impl SpikeTally {
             culprits,
             latency: Nanos(self.latency),
             unexplained: Nanos(unexplained.saturating_sub(named)),
-            all_unexplained: Nanos(unexplained),
             minor: Nanos(minor),
             pooled: self.pooled,
             unjudged,
@@ -256,7 +259,8 @@ impl SpikeTally {
             };
             match spans.iter_mut().find(same) {
                 Some(span) => {
-                    span.unexplained = Nanos(span.unexplained.0.saturating_add(deferred.unexplained.0))
+                    span.unexplained = Nanos(span.unexplained.0.saturating_add(deferred.unexplained.0));
+                    span.stopped = Nanos(span.stopped.0.saturating_add(deferred.stopped.0));
                 }
                 None => spans.push(*deferred),
             }
@@ -268,39 +272,30 @@ impl SpikeTally {
         let all = Patterns::of(&spans, run.cpus.len(), run.interval.unwrap_or(Nanos::MILLI));
         let mut named = 0i64;
         for (number, span) in (self.spikes..).skip(1).zip(&spans) {
-            let (spike, slice) = as_slice(span);
-            let Some((rule, evidence)) =
-                classify(&SliceContext { spike: &spike, slice: &slice, run, patterns: &all })
-            else {
-                continue;
-            };
+            let Some(evidence) = counted_outside(span, run, &all) else { continue };
             named = named.saturating_add(span.unexplained.0);
+            let rule = &stopped_from_outside::CULPRIT;
             let group = groups
                 .entry((rule.id, Word::default(), String::new()))
                 .or_insert_with(|| CulpritGroup::new(Some(rule)));
+            let slice = run::Slice {
+                kind: SliceKind::Stopped.into(),
+                start_ns: span.from,
+                ns: span.unexplained,
+                estimated: true,
+                ..run::Slice::default()
+            };
             group.add(&SpikeSlice::alone(number, span.cpu, &slice, span.to), evidence);
         }
         (named, unjudged)
     }
 }
 
-/// Unexplained time as rules see it.
-fn as_slice(span: &SpikeSpan) -> (Spike, run::Slice) {
-    let spike = Spike {
-        cpu: span.cpu,
-        expected_ns: span.from,
-        actual_ns: span.to,
-        latency_ns: Nanos(span.to.0.saturating_sub(span.from.0)),
-        unexplained_ns: span.unexplained,
-        ..Spike::default()
-    };
-    let slice = run::Slice {
-        kind: SliceKind::Unexplained.into(),
-        start_ns: span.from,
-        ns: span.unexplained,
-        ..run::Slice::default()
-    };
-    (spike, slice)
+/// The evidence for a spike's unexplained time to be a stop from outside, where it is worth it.
+pub(super) fn counted_outside(span: &SpikeSpan, run: &RunContext, all: &Patterns) -> Option<String> {
+    let length = Nanos(span.to.0.saturating_sub(span.from.0));
+    let matters = timeline::matters(span.unexplained, length);
+    matters.then(|| stopped_from_outside::counted(span, run, all)).flatten()
 }
 
 /// Gives all slices of all spikes their rules, and ranks what took their time.

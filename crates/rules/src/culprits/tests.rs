@@ -97,11 +97,11 @@ fn examples_are_near_misses() {
 fn no_two_rules_know_the_same_slice_equally_well() {
     for rule in ALL {
         let scene = Scene::of(rule.examples.fires);
-        let (run, patterns) = (scene.run(), super::patterns::Patterns::default());
+        let run = scene.run();
         for (spike, slice) in
             scene.spikes.iter().flat_map(|spike| spike.slices.iter().map(move |slice| (spike, slice)))
         {
-            let context = SliceContext { spike, slice, run: &run, patterns: &patterns };
+            let context = SliceContext { spike, slice, run: &run };
             for fallback in [false, true] {
                 let knows = |other: &&&CulpritRule| {
                     other.fallback == fallback

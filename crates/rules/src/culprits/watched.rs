@@ -2,7 +2,6 @@
 
 use super::context::{RunContext, SliceContext};
 use super::naming::group_name;
-use super::patterns::Patterns;
 use super::{classify, names};
 use model::run::{Host, Spike};
 use model::units::Nanos;
@@ -31,8 +30,8 @@ impl CulpritNames {
 
 fn culprit(host: &Host, spike: &Spike) -> WatchCulprit {
     let Some(slice) = spike.slices.first() else { return WatchCulprit::default() };
-    let (run, patterns) = (RunContext::of_machine(host), Patterns::default());
-    let rule = classify(&SliceContext { spike, slice, run: &run, patterns: &patterns }).map(|(rule, _)| rule);
+    let run = RunContext::of_machine(host);
+    let rule = classify(&SliceContext { spike, slice, run: &run }).map(|(rule, _)| rule);
     let name = rule.map_or_else(
         || names::fallback_name(slice),
         |rule| match group_name(rule.grouping, slice) {

@@ -49,7 +49,7 @@ pub static KNOB: Knob = Knob {
         },
         Source { title: "Xenomai 3: documentation", url: "https://doc.xenomai.org/v3/html/README.INSTALL/" },
     ],
-    cures: &[SliceKind::Unexplained],
+    cures: &[SliceKind::Stopped, SliceKind::Unexplained],
     reads: &[XENOMAI, EVL],
     facts: &["/proc/sys/kernel/version", "/boot/config-RELEASE", "/proc/cmdline"],
     judge,

@@ -41,7 +41,7 @@ pub static KNOB: Knob = Knob {
                 profiles",
         url: "https://github.com/openshift/cluster-node-tuning-operator/pull/1591",
     }],
-    cures: &[SliceKind::Unexplained],
+    cures: &[SliceKind::Stopped, SliceKind::Unexplained],
     reads: &[TIMER],
     facts: &["/proc/PID/stat", "/proc/sys/kernel/arch", "/proc/cpuinfo"],
     programs: PROGRAMS,

@@ -42,7 +42,7 @@ pub static KNOB: Knob = Knob {
         Source { title: "TuneD: realtime-virtual-host", url: TUNED_KVM },
         Source { title: "kernel: command line, kvm and kvm-intel", url: PARAMETERS },
     ],
-    cures: &[SliceKind::Ipi, SliceKind::Unexplained],
+    cures: &[SliceKind::Ipi, SliceKind::Stopped, SliceKind::Unexplained],
     reads: &[SYNC, GAP],
     judge,
     examples: Examples {

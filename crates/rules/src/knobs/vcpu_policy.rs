@@ -38,7 +38,7 @@ pub static KNOB: Knob = Knob {
     persistence: Persistence::Runtime,
     unsettable: "which guests are real-time ones is their owner's to say",
     sources: &[Source { title: "libvirt: KVM real time guest configuration", url: LIBVIRT_REALTIME }],
-    cures: &[SliceKind::Thread, SliceKind::Unexplained],
+    cures: &[SliceKind::Thread, SliceKind::Stopped, SliceKind::Unexplained],
     facts: &["/proc/PID/task/TID/stat", "/proc/PID/task/TID/status"],
     programs: EMULATORS,
     judge,

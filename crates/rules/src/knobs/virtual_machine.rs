@@ -38,7 +38,7 @@ pub static KNOB: Knob = Knob {
     persistence: Persistence::Firmware,
     unsettable: unsettable::MACHINE,
     sources: &[Source { title: "kernel: considering hardware, virtualization", url: RT_HARDWARE }],
-    cures: &[SliceKind::Unexplained],
+    cures: &[SliceKind::Stopped, SliceKind::Unexplained],
     facts: &[
         "/proc/cpuinfo",
         "/sys/hypervisor/type",

@@ -1,6 +1,6 @@
 //! A case from a window: the parts that need each other, in their order.
 
-use super::case::Case;
+use super::case::{Case, Stop};
 use super::own::Cost;
 use super::spans::Spans;
 use super::tasks::Tasks;
@@ -9,8 +9,31 @@ use crate::event::{Named, What};
 use crate::window::Window;
 use model::run::Host;
 
-/// Determines what applies to a whole spike, before its stretches are judged one by one.
-pub(super) fn assemble<'w>(window: &'w Window, host: &'w Host, cost: Cost, from: i64, to: i64) -> Case<'w> {
+/// Determines what applies to a whole spike, before its stretches are judged one by one. Of a part
+/// of a cycle the stops of the whole cycle are given: their evidence lies outside of the part.
+pub(super) fn assemble<'w>(
+    window: &'w Window,
+    host: &'w Host,
+    cost: Cost,
+    (from, to): (i64, i64),
+    stops: Option<&Spans<Stop>>,
+) -> Case<'w> {
+    let mut case = bare(window, host, cost, (from, to));
+    case.silent = stops.cloned().unwrap_or_else(|| machine_stall::find(&case));
+    case.irqs_off = irqs_off::find(&case);
+    let mut ordered: Vec<&Named> = window.events.iter().collect();
+    ordered.sort_by_key(|event| event.time);
+    case.inverted = inversion::find(&case, &ordered);
+    case
+}
+
+/// The stops of the machine in a window.
+pub(super) fn stops(window: &Window, host: &Host, cost: Cost, (from, to): (i64, i64)) -> Spans<Stop> {
+    machine_stall::find(&bare(window, host, cost, (from, to)))
+}
+
+/// A case that nothing is known of but its events.
+fn bare<'w>(window: &'w Window, host: &'w Host, cost: Cost, (from, to): (i64, i64)) -> Case<'w> {
     let own = cost.bound();
     let cpus = path::per_cpu(window);
     let mut ordered: Vec<&Named> = window.events.iter().collect();
@@ -24,7 +47,7 @@ pub(super) fn assemble<'w>(window: &'w Window, host: &'w Host, cost: Cost, from:
     let (irqs_off, silent, inverted) = (Spans::new(vec![]), Spans::new(vec![]), Spans::new(vec![]));
     let last = cpus.get(&window.cpu).and_then(|events| events.last()).map(|event| event.time.0);
     let lost_from = last.filter(|_| window.events_lost > 0 && path.switch.is_none());
-    let mut case = Case {
+    Case {
         window,
         host,
         own,
@@ -40,9 +63,5 @@ pub(super) fn assemble<'w>(window: &'w Window, host: &'w Host, cost: Cost, from:
         silent,
         inverted,
         lost_from,
-    };
-    case.silent = machine_stall::find(&case);
-    case.irqs_off = irqs_off::find(&case);
-    case.inverted = inversion::find(&case, &ordered);
-    case
+    }
 }

@@ -5,12 +5,13 @@
 //! priority at least as high, the stopper, any thread before a fair one. Whatever else runs there
 //! was not preempted, and the reason for that is asked for.
 
-use super::case::{Case, Cause, Phase, Stop};
-use super::contested::contested;
+use super::case::{Case, Cause, Phase};
 use super::spans::Spans;
 use super::state::{RunningContext, Stretch};
 use super::tasks::{is_stopper, runs_softirqs, who};
-use super::{hard_irq, idle, inherited, precedence, preempt_off, spinning, starved, stopper, switch_to_user};
+use super::{
+    hard_irq, idle, inherited, outside, precedence, preempt_off, spinning, starved, stopper, switch_to_user,
+};
 use crate::event::{Task, What};
 use crate::kernel_functions::{is_timer_softirq, named, softirq};
 use model::run::Who;
@@ -86,20 +87,7 @@ pub(super) fn cause(case: &Case<'_>, over: &Over, cpu: Cpu, piece: &Stretch<'_>)
     if case.lost_from.is_some_and(|torn| piece.start >= torn) {
         return None;
     }
-    let stop = case.silent.at(piece.start).map(|found| found.2);
-    match stop {
-        Some(Stop::Proven) => return None,
-        // An interrupt keeps ticks out as a section with interrupts off does.
-        Some(Stop::Likely)
-            if case.irqs_off.at(piece.start).is_none()
-                && !matches!(piece.top, RunningContext::Hard(_) | RunningContext::Call { .. }) =>
-        {
-            return None;
-        }
-        _ => {}
-    }
-    let cause = ran(case, over, cpu, piece);
-    if stop == Some(Stop::Contested) { cause.and_then(|cause| contested(case, cause)) } else { cause }
+    outside::instead_of(case, piece, ran(case, over, cpu, piece))
 }
 
 /// What ran on top of a thread, whichever it was.

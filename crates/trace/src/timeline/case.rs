@@ -24,12 +24,14 @@ pub(super) struct Cause {
     pub stack: Vec<String>,
     /// Whether all CPUs may have been stopped meanwhile.
     pub contested: bool,
+    /// Whether its length is estimated and not counted.
+    pub estimated: bool,
 }
 
 impl Cause {
     /// A cause without a stack.
     pub(super) fn new(kind: SliceKind, who: Who, evidence: impl Into<String>) -> Cause {
-        Cause { kind, who, evidence: evidence.into(), stack: Vec::new(), contested: false }
+        Cause { kind, who, evidence: evidence.into(), stack: Vec::new(), contested: false, estimated: false }
     }
 }
 
@@ -47,9 +49,17 @@ pub(super) enum Phase {
     Runnable,
 }
 
+/// A stop of the machine from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stop {
+    pub certainty: StopCertainty,
+    /// Whether silence alone shows it at that time: no timer was due yet.
+    pub estimated: bool,
+}
+
 /// How certain it is that the machine was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stop {
+pub(super) enum StopCertainty {
     /// A timer was due where nothing could delay it.
     Proven,
     /// The same in a virtual machine: a single virtual CPU may have been late by itself.

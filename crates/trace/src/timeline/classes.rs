@@ -10,7 +10,8 @@ use model::slice::SliceKind;
 pub fn classes(spike: &Spike) -> Vec<Word<SliceKind>> {
     let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
     for slice in &spike.slices {
-        *sums.entry(slice.kind.as_str()).or_default() += slice.ns.0;
+        let sum = sums.entry(slice.kind.as_str()).or_default();
+        *sum = sum.saturating_add(slice.ns.0);
     }
     sums.insert(SliceKind::Unexplained.name(), spike.unexplained_ns.0);
     let mut large: Vec<(&str, i64)> =

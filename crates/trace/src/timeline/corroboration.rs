@@ -11,10 +11,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::classes::classes;
+use super::outside;
 use super::own::MAX_BOUNDED_NS;
 use super::preempt_off::NOT_PREEMPTED;
 use super::virtual_machine::is_virtual;
 use super::why::{self, Known};
+
 use crate::kernel_functions::{is_lock_helper, unlocks_raw};
 use model::keyword::Word;
 use model::run::{Host, Slice, Spike};
@@ -117,10 +119,9 @@ impl Corroboration {
         }
         // What an earlier cycle's spike has shown is not seen once more.
         let own = spike.inherited_ns.0.saturating_mul(2) <= spike.latency_ns.0;
-        if own && spike.unexplained_ns.0.saturating_mul(2) > spike.latency_ns.0 {
-            let stop = why::is_outside(&spike.unexplained_why);
-            *(if stop { &mut self.stops } else { &mut self.unknown }) += 1;
-        }
+        let mostly = |ns: Nanos| own && ns.0.saturating_mul(2) > spike.latency_ns.0;
+        self.stops += u64::from(mostly(spike.stopped_ns));
+        self.unknown += u64::from(mostly(spike.unexplained_ns));
         let long = |slice: &&Slice| {
             let large = slice.ns.0 > MAX_BOUNDED_NS || needs_corroboration(host, slice).is_some();
             large && slice.overrun_of_ns.is_none()
@@ -136,13 +137,20 @@ impl Corroboration {
         }
     }
 
-    /// Retracts from a spike what the run does not corroborate: its time becomes unexplained, and
-    /// the sums stay exact.
+    /// Retracts from a spike what the run does not corroborate: its time becomes unexplained, or
+    /// that of a stop where another CPU was late as well, and the sums stay exact.
     pub fn settle(&self, host: &Host, spike: &mut Spike) {
         let believed =
             |slice: &Slice| needs_corroboration(host, slice).is_none_or(|place| self.believe(&place));
-        let (kept, taken): (Vec<Slice>, Vec<Slice>) =
-            std::mem::take(&mut spike.slices).into_iter().partition(&believed);
+        let (mut kept, mut taken) = (Vec::with_capacity(spike.slices.len()), Vec::new());
+        for slice in std::mem::take(&mut spike.slices) {
+            if believed(&slice) {
+                kept.push(slice);
+                continue;
+            }
+            kept.extend(slice.contested.then(|| contested_as_stop(&slice)));
+            taken.push(slice);
+        }
         spike.slices = joined(kept);
         if !taken.is_empty() {
             take_back(host, spike, &taken);
@@ -170,13 +178,27 @@ pub fn corroborate(host: &Host, corroboration: &Corroboration, spikes: &mut [Spi
     spikes.iter_mut().for_each(|spike| corroboration.settle(host, spike));
 }
 
+/// A slice that another CPU's late timer contests, as a stop of all CPUs.
+pub fn contested_as_stop(slice: &Slice) -> Slice {
+    Slice {
+        kind: SliceKind::Stopped.into(),
+        start_ns: slice.start_ns,
+        ns: slice.ns,
+        evidence: "a timer that was due on another CPU came late, too; how long of it is estimated"
+            .to_owned(),
+        estimated: true,
+        overrun_of_ns: slice.overrun_of_ns,
+        ..Slice::default()
+    }
+}
+
 fn take_back(host: &Host, spike: &mut Spike, taken: &[Slice]) {
     let sum = |is: &dyn Fn(&&Slice) -> bool| {
         Nanos(taken.iter().filter(is).fold(0, |sum: i64, slice| sum.saturating_add(slice.ns.0)))
     };
-    let (all, contested) = (sum(&|_| true), sum(&|slice| slice.contested));
-    spike.unexplained_ns = Nanos(spike.unexplained_ns.0.saturating_add(all.0));
-    spike.stopped_ns = Nanos(spike.stopped_ns.0.saturating_add(contested.0));
+    let (all, unknown) = (sum(&|_| true), sum(&|slice| !slice.contested));
+    spike.unexplained_ns = Nanos(spike.unexplained_ns.0.saturating_add(unknown.0));
+    spike.stopped_ns = outside::total(&spike.slices);
     spike.classes = classes(spike);
     why::tell(host, Known::default(), spike);
     if all.0 < spike.latency_ns.0 / 10 && all.0 < MAX_BOUNDED_NS {
@@ -189,7 +211,7 @@ fn take_back(host: &Host, spike: &mut Spike, taken: &[Slice]) {
     let kind = &longest.kind;
     spike.notes.push(match longest.contested {
         true => format!(
-            "{length} of {kind} ({name}) are not counted: a timer that was due on another CPU came late, too, and few spikes of \
+            "{length} of {kind} ({name}) are taken for a stop from outside: a timer that was due on another CPU came late, too, and few spikes of \
              the run show the same"
         ),
         false => format!(
@@ -208,6 +230,7 @@ fn joined(slices: Vec<Slice>) -> Vec<Slice> {
             Some(last)
                 if last.start_ns.0.saturating_add(last.ns.0) == slice.start_ns.0
                     && (&last.kind, &last.who) == (&slice.kind, &slice.who)
+                    && last.estimated == slice.estimated
                     && last.overrun_of_ns == slice.overrun_of_ns =>
             {
                 last.ns = Nanos(last.ns.0.saturating_add(slice.ns.0));
@@ -372,14 +395,10 @@ mod tests {
         let mut spikes = vec![handler(AT_ONCE)];
         spikes.extend((0..40).map(|_| stop()));
         let spikes = settled(spikes);
-        let whys: BTreeSet<&str> = spikes.iter().map(|spike| spike.unexplained_why.as_str()).collect();
-        assert_eq!(whys.len(), 1, "{whys:?}");
-        assert!(why::is_outside(&spikes[0].unexplained_why));
-        assert!(
-            spikes.iter().all(|spike| spike.classes == [SliceKind::Unexplained]),
-            "{:?}",
-            told(&spikes[0])
-        );
+        let stopped =
+            |spike: &Spike| spike.classes == [SliceKind::Stopped] && spike.unexplained_why.is_empty();
+        assert!(spikes.iter().all(stopped), "{:?}", told(&spikes[0]));
+        assert!(spikes[0].slices.iter().any(|slice| slice.kind == SliceKind::Stopped && slice.estimated));
         assert!(spikes[0].notes.iter().any(|note| note.contains("poll_sensor")), "{:?}", spikes[0].notes);
     }
 

@@ -1,14 +1,17 @@
 //! What is known of a cycle, and what is found out about it.
 
 use super::calls::ThreadCalls;
+use super::case::Stop;
+use super::explain::explain_part;
 use super::holders::Holders;
 use super::lent::LentPriority;
 use super::own::Cost;
 use super::segments::CycleSegment;
+use super::spans::Spans;
 use super::tasks::Tasks;
 use crate::event::{Named, What};
 use crate::window::Window;
-use model::run::{Host, Slice};
+use model::run::{Host, Slice, Spike};
 use model::units::Nanos;
 
 /// This long before a segment every event is of interest to what explains it.
@@ -25,12 +28,21 @@ pub(super) struct CycleEvidence<'w> {
     pub tasks: &'w Tasks,
     pub lent: LentPriority,
     pub holders: Holders<'w, 'w>,
+    /// When the machine was stopped, by all events of the cycle.
+    pub stops: Spans<Stop>,
+}
+
+impl CycleEvidence<'_> {
+    /// A part of the cycle in which the thread waited, as a wake-up.
+    pub(super) fn explain(&self, segment: &CycleSegment<'_>) -> Spike {
+        let part = cut(self.window, self.ordered, segment);
+        explain_part(&part, self.host, self.cost, Some(&self.stops))
+    }
 }
 
 #[derive(Default)]
 pub(super) struct Response {
     pub slices: Vec<Slice>,
-    pub stopped: i64,
     /// Time in which an earlier cycle was on that its timer released late, and what of it nothing
     /// explains.
     pub inherited: i64,

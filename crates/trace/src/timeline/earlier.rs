@@ -1,6 +1,5 @@
 //! Time of an earlier cycle, as a later one has it.
 
-use super::why;
 use model::run::{Slice, Spike};
 use model::units::Nanos;
 
@@ -13,7 +12,7 @@ const UNKNOWN: &str = "its previous cycle overran, and no event tells what kept 
 /// Says that the earlier cycle's cause is unknown, where that is most of what is unexplained.
 pub(super) fn tell_unknown(spike: &mut Spike, of_earlier: i64) {
     let most = of_earlier.saturating_mul(2) > spike.unexplained_ns.0;
-    if most && !spike.unexplained_why.is_empty() && !why::is_outside(&spike.unexplained_why) {
+    if most && !spike.unexplained_why.is_empty() {
         UNKNOWN.clone_into(&mut spike.unexplained_why);
     }
 }

@@ -7,13 +7,14 @@ use std::collections::BTreeMap;
 
 use super::assemble::assemble;
 use super::attribute::{Over, cause};
-use super::case::{Case, Cause, Phase};
+use super::case::{Case, Cause, Phase, Stop};
 use super::classes::classes;
 use super::own::{self, Cost};
+use super::spans::Spans;
 use super::state::{RunningContext, Stretch, stretches};
 use super::tasks::who;
-use super::ticks;
 use super::why::{self, Known};
+use super::{outside, ticks};
 use crate::window::Window;
 use model::run::{Host, Slice, Spike};
 use model::text::several;
@@ -21,11 +22,16 @@ use model::units::{Cpu, Nanos};
 
 /// Explains a late wake-up: the cause of each nanosecond of its latency, as far as events prove it.
 pub fn explain(window: &Window, host: &Host, cost: Cost) -> Spike {
+    explain_part(window, host, cost, None)
+}
+
+/// The same of a part of a cycle, with the stops of the machine that the whole cycle shows.
+pub(super) fn explain_part(window: &Window, host: &Host, cost: Cost, stops: Option<&Spans<Stop>>) -> Spike {
     let latency = window.actual_ns.0.saturating_sub(window.expected_ns.0);
     let to = window.actual_ns.0;
     // Equal to the expected time, unless the difference did not fit.
     let from = to.saturating_sub(latency.max(0));
-    let case = assemble(window, host, cost, from, to);
+    let case = assemble(window, host, cost, (from, to), stops);
     let mut account = Account::default();
     walk(&case, &mut account);
     account.settle();
@@ -39,7 +45,7 @@ pub fn explain(window: &Window, host: &Host, cost: Cost) -> Spike {
         latency_ns: Nanos(latency),
         events_lost: window.events_lost,
         unexplained_ns: Nanos(latency - explained),
-        stopped_ns: Nanos(account.silent.saturating_add(account.stopped)),
+        stopped_ns: outside::total(&account.slices),
         victim: who(window.victim),
         switched_ns: case.path.switch.map(Nanos),
         notes: notes(&case, &account),
@@ -71,10 +77,6 @@ struct Account {
     stalled: BTreeMap<&'static str, i64>,
     /// Where a CPU that ran a thread had no tick.
     tickless: i64,
-    /// Where the machine was silent.
-    silent: i64,
-    /// Where the CPU stalled though nothing could delay it.
-    stopped: i64,
 }
 
 fn walk(case: &Case<'_>, account: &mut Account) {
@@ -122,13 +124,12 @@ impl Account {
     fn give(&mut self, case: &Case<'_>, over: &Over, cpu: Cpu, piece: Stretch<'_>) {
         let ns = piece.end - piece.start;
         match cause(case, over, cpu, &piece) {
-            Some(cause) if own::stood_still(case, &piece, &cause) => {
-                *self.stalled.entry(cause.kind.name()).or_default() += ns;
-                self.stopped += if own::is_stop(&piece, &cause) { ns } else { 0 };
-            }
+            Some(cause) if own::stood_still(case, &piece, &cause) => match own::is_stop(&piece, &cause) {
+                true => self.add(&piece, outside::in_path(cause.kind)),
+                false => *self.stalled.entry(cause.kind.name()).or_default() += ns,
+            },
             Some(cause) if ticks::are_missing(case, cpu, &piece, &cause) => self.tickless += ns,
             Some(cause) => self.add(&piece, cause),
-            None if case.silent.at(piece.start).is_some() => self.silent += ns,
             None if piece.top == RunningContext::Unknown => self.contradictions_ns += ns,
             None => {}
         }
@@ -172,6 +173,7 @@ pub(super) fn slice(cause: Cause, start: i64, end: i64) -> Slice {
         evidence: cause.evidence,
         stack: cause.stack,
         contested: cause.contested,
+        estimated: cause.estimated,
         overrun_of_ns: None,
     }
 }
@@ -179,7 +181,8 @@ pub(super) fn slice(cause: Cause, start: i64, end: i64) -> Slice {
 /// Adds a slice; where the last one ends there and is the same, it becomes longer.
 pub(super) fn append(slices: &mut Vec<Slice>, slice: Slice) {
     if let Some(last) = slices.last_mut() {
-        let adjoins = last.start_ns.0 + last.ns.0 == slice.start_ns.0 && last.contested == slice.contested;
+        let alike = last.contested == slice.contested && last.estimated == slice.estimated;
+        let adjoins = last.start_ns.0 + last.ns.0 == slice.start_ns.0 && alike;
         if adjoins
             && last.overrun_of_ns == slice.overrun_of_ns
             && last.kind == slice.kind
@@ -211,12 +214,6 @@ fn notes(case: &Case<'_>, account: &Account) -> Vec<String> {
     if account.contradictions_ns > 0 {
         let ns = Nanos(account.contradictions_ns).spaced();
         notes.push(format!("events contradict each other: some are missing, {ns} lies between them"));
-    }
-    if account.silent > 0 {
-        let ns = Nanos(account.silent).spaced();
-        notes.push(format!(
-            "all CPUs were silent for {ns}, although another was to go on: stopped from outside"
-        ));
     }
     if account.tickless > 0 {
         let ns = Nanos(account.tickless).spaced();
@@ -384,7 +381,7 @@ mod tests {
             let cost = Cost::of(&Run { recorder: measured.map(|ns| Recorder { median_ns: [Some(Nanos(ns)); 3], ..Recorder::default() }), ..Run::default() });
             let spike = explain(&window, &host, cost);
             adds_up(&spike);
-            prop_assert!(spike.stopped_ns.0 >= 0 && spike.stopped_ns <= spike.unexplained_ns.max(Nanos(0)));
+            prop_assert!(spike.stopped_ns.0 >= 0 && spike.stopped_ns <= spike.latency_ns.max(Nanos(0)));
             let own = |slice: &&Slice| own && slice.kind == SliceKind::Thread && slice.who.pid == spike.victim.pid;
             prop_assert!(spike.slices.iter().filter(own).all(|slice| slice.ns.0 <= 1_000_000));
             prop_assert!(spike.classes.len() <= 10);

@@ -1,6 +1,6 @@
 //! Gaps in which no CPU had an event, and what is known of each.
 
-use super::case::{Case, Stop};
+use super::case::{Case, Stop, StopCertainty};
 use super::own::MAX_BOUNDED_NS;
 
 /// Gaps that are looked at, the longest ones.
@@ -44,16 +44,19 @@ pub(super) fn gaps(case: &Case<'_>) -> Vec<Gap> {
 }
 
 impl Gap {
-    /// From when to when it was a stop, and how certain that is; none if it was none.
-    pub(super) fn stop(&self, shown: Stop) -> Option<(i64, i64, Stop)> {
+    /// From when to when it was a stop, and how certain that is; nothing if it was none.
+    pub(super) fn stops(&self, certainty: StopCertainty) -> Vec<(i64, i64, Stop)> {
+        let stop = |certainty, estimated| Stop { certainty, estimated };
         match self.due {
             // Nothing shows what the time before was, and a stop has most of it.
             Some(due) if due.saturating_sub(self.start) <= self.end.saturating_sub(due) => {
-                Some((self.start, self.end, shown))
+                vec![(self.start, due, stop(certainty, true)), (due, self.end, stop(certainty, false))]
             }
-            Some(due) => Some((due, self.end, shown)),
-            None if self.missed && !self.inside => Some((self.start, self.end, Stop::Likely)),
-            None => None,
+            Some(due) => vec![(due, self.end, stop(certainty, false))],
+            None if self.missed && !self.inside => {
+                vec![(self.start, self.end, stop(StopCertainty::Likely, true))]
+            }
+            None => Vec::new(),
         }
     }
 }

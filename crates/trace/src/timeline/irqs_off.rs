@@ -8,7 +8,7 @@
 //!
 //! Sources: include/linux/irqflags.h, kernel/trace/trace_preemptirq.c.
 
-use super::case::{Case, Cause, Stop};
+use super::case::{Case, Cause, StopCertainty};
 use super::own::MAX_BOUNDED_NS;
 use super::spans::Spans;
 use super::tasks::is_stopper;
@@ -62,7 +62,7 @@ fn by_stack(case: &Case<'_>, events: &[&Named], before: usize, until: i64) -> Op
     let begun = before_the_switch(&events[..before], begun, function);
     // Found behind such an instruction or not: a machine that was stopped for most of it had the
     // time from outside.
-    let stopped = case.silent.covered(start, begun, |stop| *stop == Stop::Proven);
+    let stopped = case.silent.covered(start, begun, |stop| stop.certainty == StopCertainty::Proven);
     if stopped.saturating_mul(2) > begun.saturating_sub(start) {
         return None;
     }

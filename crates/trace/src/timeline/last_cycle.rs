@@ -4,9 +4,9 @@
 //! Sources: kernel/time/hrtimer.c (`__run_hrtimer` calls the function that wakes between the two
 //! events of a timer's expiry).
 
-use super::cycle_evidence::{CycleEvidence, Response, cut};
+use super::cycle_evidence::{CycleEvidence, Response};
 use super::earlier::within;
-use super::explain::{append, explain};
+use super::explain::append;
 use super::segments::{CycleSegment, Doing};
 use crate::event::{Named, What};
 use model::run::Slice;
@@ -39,11 +39,10 @@ impl Response {
             return true;
         };
         let whole = CycleSegment { start: due, doing: Doing::Waiting, slept: None, ..segment.clone() };
-        let part = explain(&cut(cycle.window, cycle.ordered, &whole), cycle.host, cycle.cost);
+        let part = cycle.explain(&whole);
         let slices = within(&part.slices, Nanos(segment.start), Nanos(segment.end));
         let explained: i64 = slices.iter().map(|slice| slice.ns.0).sum();
         let rest = segment.end - segment.start - explained;
-        self.stopped += part.stopped_ns.0.clamp(0, rest);
         self.overran += rest;
         for mut slice in slices {
             slice.overrun_of_ns = Some(Nanos(due));

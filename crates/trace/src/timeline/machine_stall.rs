@@ -17,9 +17,10 @@
 //!
 //! Source: kernel/time/hrtimer.c, kernel/time/tick-sched.c.
 
-use super::case::{Case, Stop};
+use super::case::{Case, Stop, StopCertainty};
 use super::common_stall::{ends_for_all, stands};
 use super::gap::{Gap, MAX_LATE_INTERRUPT_NS, MAX_LATE_VCPU_NS, gaps};
+use super::late_idle::{self, expires_after};
 use super::own::MAX_BOUNDED_NS;
 use super::spans::Spans;
 use super::state::{RunningContext, Stretch, stretches};
@@ -29,16 +30,23 @@ use super::virtual_machine::is_virtual;
 use crate::event::{Named, What};
 use model::units::{Cpu, CpuSet};
 /// Events of a CPU before a gap among which a timer's start is looked for.
-const MAX_EVENTS_BACK: usize = 4_096;
+pub(super) const MAX_EVENTS_BACK: usize = 4_096;
 
 /// Where everything was silent.
 pub(super) fn find(case: &Case<'_>) -> Spans<Stop> {
-    if case.window.left_out > 0 || case.window.events_lost > 0 || case.cpus.len() < 2 {
+    if case.window.events_lost > 0 {
         return Spans::new(Vec::new());
     }
+    let mut stops = late_idle::stops(case);
+    stops.extend(of_all(case));
+    Spans::new(stops)
+}
+
+/// Where no CPU had an event.
+fn of_all(case: &Case<'_>) -> Vec<(i64, i64, Stop)> {
     let mut gaps = gaps(case);
-    if gaps.is_empty() {
-        return Spans::new(Vec::new());
+    if case.window.left_out > 0 || case.cpus.len() < 2 || gaps.is_empty() {
+        return Vec::new();
     }
     let tick = ticks::period(case.host);
     let tickless = CpuSet::parse(&case.host.nohz_full).unwrap_or_default();
@@ -60,8 +68,8 @@ pub(super) fn find(case: &Case<'_>) -> Spans<Stop> {
             }
         }
     }
-    let shown = if is_virtual(case.host) { Stop::Contested } else { Stop::Proven };
-    Spans::new(gaps.iter().filter_map(|gap| gap.stop(shown)).collect())
+    let shown = if is_virtual(case.host) { StopCertainty::Contested } else { StopCertainty::Proven };
+    gaps.iter().flat_map(|gap| gap.stops(shown)).collect()
 }
 
 /// Since when, within the gap, a timer was due on a CPU where nothing could delay it.
@@ -87,11 +95,8 @@ fn overdue(case: &Case<'_>, cpu: Cpu, stretch: &Stretch, gap: &Gap) -> Option<i6
         seen.push(timer);
         // What lay behind at the start is not on this clock. What is long overdue while the CPU
         // works is not pending.
-        let pending = |due: &i64| {
-            *due >= event.time.0
-                && stretch.start.saturating_sub(*due) <= MAX_LATE_INTERRUPT_NS
-                && sleep(event)
-        };
+        let pending =
+            |due: &i64| *due >= event.time.0 && stretch.start.saturating_sub(*due) <= MAX_LATE_INTERRUPT_NS;
         let Some(due) = due.filter(pending) else { continue };
         let due = due.max(gap.start);
         let exit =
@@ -101,7 +106,12 @@ fn overdue(case: &Case<'_>, cpu: Cpu, stretch: &Stretch, gap: &Gap) -> Option<i6
             return None;
         }
         let long = gap.end.saturating_sub(due) > least;
-        let waits = || sleeps(case, event, gap.start) && late(case, cpu, timer, gap, due, idle);
+        // That it expires late proves that it was pending; of what a thread slept on so does that
+        // the thread was not woken.
+        let expires = || idle && expires_after(events, timer, gap.end);
+        let sleeps =
+            || sleep(event) && sleeps(case, event, gap.start) && late(case, cpu, timer, gap, due, idle);
+        let waits = || expires() || sleeps();
         if timer != 0 && long && waits() {
             first = Some(first.map_or(due, |first| first.min(due)));
         }
@@ -150,6 +160,13 @@ fn late(case: &Case<'_>, cpu: Cpu, timer: u64, gap: &Gap, due: i64, idle: bool) 
     let is =
         |event: &&Named| matches!(event.what, What::TimerEntry { timer: expired, .. } if expired == timer);
     let expiry = events[after..].iter().take(MAX_EVENTS_BACK).position(is);
+    // It goes on without it: the timer was not pending any more.
+    let at_once = gap.end.saturating_add(MAX_LATE_INTERRUPT_NS);
+    let expired = expiry.and_then(|at| events.get(after + at)).map(|event| event.time.0);
+    let goes_on = events.last().is_some_and(|event| event.time.0 > at_once);
+    if goes_on && expired.is_none_or(|time| time > at_once) {
+        return false;
+    }
     idle || expiry.is_some_and(|at| {
         let stack = case.stack_of(cpu, after + at);
         stack.is_some_and(|(frames, enables)| !frames.is_empty() && enables.is_none())
@@ -203,7 +220,10 @@ pub(super) mod tests {
 
     #[test]
     fn a_busy_cpu_that_misses_its_ticks_was_stopped() {
-        assert_eq!(with(HOG, BUSY), ["timer-irq local_timer 3", "thread hog 5", "unexplained 19997"]);
+        assert_eq!(
+            with(HOG, BUSY),
+            ["timer-irq local_timer 3", "stopped-from-outside 19995", "thread hog 5", "unexplained 2"]
+        );
     }
 
     #[test]
@@ -256,8 +276,17 @@ pub(super) mod tests {
 
     #[test]
     fn a_timer_that_was_due_on_an_idle_cpu_shows_a_stop() {
-        let stopped = ["timer-irq local_timer 4", "return-to-user 6", "unexplained 20000"];
+        // Before its timer was due nothing but the silence shows the stop.
+        let stopped = [
+            "stopped-from-outside 1000",
+            "stopped-from-outside 19000",
+            "timer-irq local_timer 4",
+            "return-to-user 6",
+            "unexplained 0",
+        ];
         assert_eq!(off(IDLE), stopped);
+        let slices = explained(20_010.0, &events(IDLE)).slices;
+        assert_eq!([slices[0].estimated, slices[1].estimated], [true, false]);
         // The end of the window may come before the other CPU's first event.
         assert_eq!(off(&IDLE.lines().take(4).collect::<Vec<_>>().join("\n")), stopped);
         // A virtual CPU that was idle may be slow to run again by itself.
@@ -269,7 +298,7 @@ pub(super) mod tests {
             let host = Host { virtualization: virtualization.to_owned(), ..host() };
             told(&explained_on(&host, &window(20_010.0, &events(other)))).swap_remove(0)
         };
-        assert_eq!(of("none", slow), "irqs-off hold/busy 15000");
+        assert_eq!(of("none", slow), "irqs-off hold/busy 15000", "the last 5 ms have no such evidence");
         let sleepy = Host { idle_exit_ns: vec![0, 5_000_000], ..host() };
         let events = events(slow);
         assert_eq!(told(&explained_on(&sleepy, &window(20_010.0, &events)))[0], "irqs-off hold/busy 20000");
@@ -282,7 +311,15 @@ pub(super) mod tests {
         let apart = IDLE.replace("20005 0", "24100 0").replace("20006 0", "24101 0");
         assert!(slices(&apart).iter().all(|slice| !slice.contested));
         // Of a softirq, a thread, or whatever else, too.
-        assert_eq!(with(HOG, IDLE), ["timer-irq local_timer 3", "unexplained 20002"]);
+        assert_eq!(
+            with(HOG, IDLE),
+            [
+                "timer-irq local_timer 3",
+                "stopped-from-outside 995",
+                "stopped-from-outside 19005",
+                "unexplained 2"
+            ]
+        );
         // Due late in the gap: what was before may have been inside.
         let late = IDLE.replace("hrtimer_wakeup 1000", "hrtimer_wakeup 15000");
         assert_eq!(off(&late)[0], "irqs-off hold/busy 15000");
@@ -300,13 +337,15 @@ pub(super) mod tests {
         };
         let off = "irqs-off hold/busy 20000";
         let stack = "20006 0 9 dh stack hrtimer_interrupt,asm_sysvec_apic_timer_interrupt,memcpy,read";
-        assert_eq!(busy(stack), "timer-irq local_timer 4");
+        assert_eq!(busy(stack), "stopped-from-outside 1000");
         assert_eq!(busy(&format!("{stack} 2")), off, "it had interrupts off itself");
         assert_eq!(busy(""), off);
     }
 
     #[test]
     fn a_timer_that_was_not_due_or_not_waited_for_shows_nothing() {
+        // A timer that expires afterwards was pending, whoever started it.
+        let never = IDLE.replace("20006 0 0 dh timer+ 7 hrtimer_wakeup", "20006 0 0 dh vector- local_timer");
         for (why, other) in [
             ("not due", IDLE.replace("hrtimer_wakeup 1000", "hrtimer_wakeup 19500")),
             (
@@ -315,14 +354,14 @@ pub(super) mod tests {
                     "{IDLE}\n9000 0 0 dh vector+ reschedule\n9001 0 0 dh vector- reschedule\n14000 0 0 d idle"
                 ),
             ),
-            ("cancelled", IDLE.replace("-3980 0 0", "-3985 1 60 . waking pulse/8/120\n-3980 0 0")),
+            ("cancelled", never.replace("-3980 0 0", "-3985 1 60 . waking pulse/8/120\n-3980 0 0")),
             ("expired", IDLE.replace("-3980 0 0", "-3985 0 0 dh timer+ 7 hrtimer_wakeup\n-3980 0 0")),
             (
                 "started anew",
                 IDLE.replace("-3980 0 0", "-3985 0 0 dh start 7 hrtimer_wakeup 30000\n-3980 0 0"),
             ),
-            ("a tick, which may be stopped", IDLE.replace("hrtimer_wakeup 1000", "tick_nohz_handler 1000")),
-            ("started in an interrupt", IDLE.replace("0 8 .  start", "0 8 dh start")),
+            ("a tick, which may be stopped", never.replace("hrtimer_wakeup 1000", "tick_nohz_handler 1000")),
+            ("started in an interrupt", never.replace("0 8 .  start", "0 8 dh start")),
             ("another clock", IDLE.replace("hrtimer_wakeup 1000", "hrtimer_wakeup -100000")),
             ("stop_machine", IDLE.replace("swapper/0/120", "migration/0/9/-1").replace(" 0 0 ", " 0 9 ")),
             ("no timer", IDLE.replace("-4000", "-4000 0 8 . waking x/3/120\n#")),
@@ -330,6 +369,12 @@ pub(super) mod tests {
             let first = off(&other).swap_remove(0);
             assert!(first.starts_with("irqs-off hold/busy"), "{why}: {first}");
         }
+    }
+
+    #[test]
+    fn any_timer_that_expires_late_on_an_idle_cpu_was_pending() {
+        let tick = IDLE.replace("hrtimer_wakeup 1000", "tick_nohz_handler 1000");
+        assert_eq!(off(&tick)[0], "stopped-from-outside 1000");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use super::classes::classes;
 use super::earlier::{tell_unknown, within};
 use super::explain::explain;
+use super::outside;
 use super::own::Cost;
 use super::response::explain_response;
 use super::why::{self, Known};
@@ -34,9 +35,9 @@ fn inherit(spike: &mut Spike, window: &Window, previous: &PreviousCycle, until: 
     spike.expected_ns = window.expected_ns;
     spike.latency_ns = Nanos(spike.latency_ns.0.saturating_add(length));
     spike.unexplained_ns = Nanos(spike.unexplained_ns.0.saturating_add(rest));
-    spike.stopped_ns = Nanos(spike.stopped_ns.0.saturating_add(previous.stopped_ns.0.clamp(0, rest)));
     spike.inherited_ns = Nanos(length);
     spike.slices.splice(0..0, slices);
+    spike.stopped_ns = outside::total(&spike.slices);
     spike.classes = classes(spike);
     let lost = window.events_lost > 0 || window.begins_late;
     why::tell(host, Known { lost, waits: false }, spike);
@@ -57,10 +58,7 @@ impl PreviousCycle {
         slices
             .iter_mut()
             .for_each(|slice| slice.overrun_of_ns = slice.overrun_of_ns.or(Some(spike.expected_ns)));
-        let rest = (end.0 - next.0).saturating_sub(slices.iter().map(|slice| slice.ns.0).sum());
-        // When the machine was stopped is in no slice: of what nothing explains it is the first.
-        let stopped_ns = Nanos(spike.stopped_ns.0.clamp(0, rest));
-        Some(PreviousCycle { release_ns: spike.expected_ns, end_ns: end, slices, stopped_ns })
+        Some(PreviousCycle { release_ns: spike.expected_ns, end_ns: end, slices })
     }
 }
 
@@ -92,10 +90,11 @@ mod tests {
             expected_ns: Nanos(E + release * MICRO),
             actual_ns: Nanos(E + (release + 5_000) * MICRO),
             latency_ns: Nanos(5_000 * MICRO),
-            unexplained_ns: Nanos(100 * MICRO),
+            unexplained_ns: Nanos(40 * MICRO),
             stopped_ns: Nanos(60 * MICRO),
             slices: vec![
                 slice(SliceKind::Thread, release, 4_000, "hog"),
+                slice(SliceKind::Stopped, release + 4_040, 60, ""),
                 slice(SliceKind::Own, release + 4_100, 900, "rt"),
             ],
             ..Spike::default()
@@ -126,11 +125,11 @@ mod tests {
         for deadline in [Some(MICRO), None] {
             let spike = late(previous.clone(), deadline);
             let told = told(&spike);
-            assert_eq!(told[..2], ["thread hog 3000", "own rt 900"], "{told:#?}");
+            assert_eq!(told[..3], ["thread hog 3000", "stopped-from-outside 60", "own rt 900"], "{told:#?}");
             assert!(
-                spike.slices[..2].iter().all(|slice| slice.overrun_of_ns == Some(Nanos(E - 1_000 * MICRO)))
+                spike.slices[..3].iter().all(|slice| slice.overrun_of_ns == Some(Nanos(E - 1_000 * MICRO)))
             );
-            assert!(spike.slices[2..].iter().all(|slice| slice.overrun_of_ns.is_none()));
+            assert!(spike.slices[3..].iter().all(|slice| slice.overrun_of_ns.is_none()));
             assert_eq!((spike.inherited_ns, spike.latency_ns), (Nanos(4_000 * MICRO), Nanos(4_050 * MICRO)));
             assert_eq!(spike.stopped_ns, Nanos(60 * MICRO));
             assert_eq!((spike.expected_ns, spike.deadline_ns), (Nanos(E), deadline.map(Nanos)));
@@ -156,9 +155,9 @@ mod tests {
         assert!(spike.unexplained_ns.0 >= 4_000 * MICRO, "{:?}", told(&spike));
         assert!(spike.unexplained_why.starts_with("its previous cycle overran"), "{}", spike.unexplained_why);
         // A stop is one for each of them.
-        let stopped = Spike { stopped_ns: Nanos(4_900 * MICRO), ..empty };
+        let stopped = Spike { slices: vec![slice(SliceKind::Stopped, -1_000, 4_900, "")], ..empty };
         let spike = late(PreviousCycle::of(&stopped, Nanos(E)), Some(MICRO));
-        assert!(why::is_outside(&spike.unexplained_why), "{}", spike.unexplained_why);
+        assert_eq!((spike.stopped_ns, spike.unexplained_why.as_str()), (Nanos(3_900 * MICRO), ""));
     }
 
     proptest! {
@@ -166,7 +165,7 @@ mod tests {
         fn whatever_is_inherited_the_sums_hold(
             slices in prop::collection::vec((any::<i64>(), any::<i64>()), 0..20),
             near in prop::collection::vec((-3_000..6_000i64, -10..3_000i64), 0..20),
-            (release, end, stopped) in (-9_000..9_000i64, any::<i64>(), any::<i64>()),
+            (release, end) in (-9_000..9_000i64, any::<i64>()),
             (end_near, deadline) in (prop::option::of(-10..6_000i64), any::<bool>()),
         ) {
             let one = |&(at, ns): &(i64, i64)| {
@@ -174,16 +173,16 @@ mod tests {
                 Slice { start_ns, ns, evidence, ..Slice::default() }
             };
             let far = slices.iter().map(one);
-            let near = near.iter().map(|&(at, us)| slice(SliceKind::Irq, at, us, "irq"));
+            let kind = |at: i64| if at % 2 == 0 { SliceKind::Irq } else { SliceKind::Stopped };
+            let near = near.iter().map(|&(at, us)| slice(kind(at), at, us, "irq"));
             let end_ns = end_near.map_or(Nanos(end), |end| Nanos(E + end * MICRO));
             let previous = PreviousCycle {
                 release_ns: Nanos(E + release * MICRO),
                 end_ns,
                 slices: near.chain(far).collect(),
-                stopped_ns: Nanos(stopped),
             };
             let spike = late(Some(previous), deadline.then_some(MICRO));
-            prop_assert!(spike.stopped_ns.0 >= 0 && spike.stopped_ns <= spike.unexplained_ns);
+            prop_assert!(spike.stopped_ns.0 >= 0 && spike.stopped_ns <= spike.latency_ns);
             prop_assert!(spike.inherited_ns.0 >= 0 && spike.inherited_ns <= spike.latency_ns);
         }
     }

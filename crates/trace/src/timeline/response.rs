@@ -5,7 +5,7 @@
 //! it is taken out; a sleep within the cycle is named by where it slept and who woke it. Whatever
 //! no event proves stays unexplained, so that slices and rest sum to the response.
 
-use super::assemble::assemble;
+use super::assemble::{assemble, stops};
 use super::attribute::{Over, on_top};
 use super::blocked::DividedSleep;
 use super::calls::ThreadCalls;
@@ -13,13 +13,15 @@ use super::case::{Case, Cause, Stop};
 use super::classes::classes;
 use super::cycle_evidence::{CycleEvidence, Response, cut};
 use super::earlier::tell_unknown;
-use super::explain::{NO_SWITCH, append, explain, slice};
+use super::explain::{NO_SWITCH, append, slice};
 use super::holders::Holders;
 use super::last_cycle::asks_for_release;
 use super::lent::LentPriority;
 use super::locks::{kind_of, proof};
+use super::outside;
 use super::own::Cost;
 use super::segments::{CycleSegment, Doing, segments};
+use super::spans::Spans;
 use super::state::{RunningContext, stretches};
 use super::tasks::{Tasks, who};
 use super::why::{self, Known};
@@ -51,7 +53,9 @@ pub fn explain_response(window: &Window, host: &Host, cost: Cost) -> Spike {
     let tasks = Tasks::new(ordered.iter().copied(), window.victim);
     let lent = LentPriority::of(&ordered, window.victim.pid);
     let holders = Holders::new(window, &ordered, &tasks);
-    let cycle = CycleEvidence { window, ordered: &ordered, host, cost, calls, tasks: &tasks, lent, holders };
+    let stops = stops(window, host, cost, (window.expected_ns.0, window.actual_ns.0));
+    let tasks = &tasks;
+    let cycle = CycleEvidence { window, ordered: &ordered, host, cost, calls, tasks, lent, holders, stops };
     let (mut response, mut unseen) = (Response::default(), 0);
     let all = segments(window);
     let own = |segment: &&CycleSegment<'_>| segment.doing == Doing::Running && !segment.last_cycle;
@@ -82,7 +86,7 @@ pub fn explain_response(window: &Window, host: &Host, cost: Cost) -> Spike {
         deadline_ns: window.deadline_ns,
         events_lost: window.events_lost,
         unexplained_ns: Nanos(latency - explained),
-        stopped_ns: Nanos(response.stopped.clamp(0, latency - explained)),
+        stopped_ns: outside::total(&response.slices),
         inherited_ns: Nanos(response.inherited),
         victim: who(window.victim),
         switched_ns: began.map(Nanos),
@@ -117,8 +121,7 @@ fn faults(window: &Window) -> Option<String> {
 impl Response {
     /// The thread could run and did not: a wake-up, or the way back from a preemption.
     fn waited(&mut self, cycle: &CycleEvidence<'_>, segment: &CycleSegment<'_>) {
-        let part = explain(&cut(cycle.window, cycle.ordered, segment), cycle.host, cycle.cost);
-        self.stopped += part.stopped_ns.0.max(0);
+        let part = cycle.explain(segment);
         for mut slice in part.slices {
             // Whoever runs before a thread's first run keeps it waiting; later, it took its CPU.
             if segment.doing == Doing::Preempted && slice.kind == SliceKind::Thread {
@@ -139,7 +142,8 @@ impl Response {
     /// The thread had its CPU.
     fn ran(&mut self, cycle: &CycleEvidence<'_>, segment: &CycleSegment<'_>) {
         let part = cut(cycle.window, cycle.ordered, segment);
-        let case = assemble(&part, cycle.host, cycle.cost, segment.start, segment.end);
+        let span = (segment.start, segment.end);
+        let case = assemble(&part, cycle.host, cycle.cost, span, Some(&cycle.stops));
         let over = Over::new(&case, segment.cpu);
         let edges = over.nmi.edges().chain(case.silent.edges()).chain(cycle.calls.edges());
         let edges = edges.chain(cycle.lent.edges());
@@ -168,10 +172,6 @@ impl Response {
         segment: &CycleSegment<'_>,
         piece: &super::state::Stretch<'_>,
     ) {
-        if case.silent.at(piece.start).is_some_and(|found| found.2 == Stop::Proven) {
-            self.stopped += piece.end - piece.start;
-            return;
-        }
         let victim = case.window.victim;
         let itself = matches!(piece.top, RunningContext::Thread | RunningContext::Work(_))
             && piece.pid == Some(victim.pid);
@@ -187,24 +187,26 @@ impl Response {
         };
         let spun = || cycle.lent.at(cycle.tasks, piece.start);
         let itself = || itself.then(|| spun().unwrap_or_else(own));
-        let cause = on_top(case, over, segment.cpu, piece).or_else(itself);
+        // The thread itself silences no other CPU.
+        let stopped = || case.silent.at(piece.start).map(|found| outside::silence(found.2));
+        let cause = match on_top(case, over, segment.cpu, piece) {
+            Some(cause) => outside::instead_of(case, piece, Some(cause)),
+            None => stopped().or_else(itself),
+        };
         if let Some(cause) = cause {
             append(&mut self.slices, slice(cause, piece.start, piece.end));
         }
     }
 
     /// A cause's time but for that in which the machine was stopped.
-    fn give_unstopped(&mut self, case: Option<&Case<'_>>, cause: &Cause, start: i64, end: i64) {
-        let mut cuts: Vec<i64> = case.iter().flat_map(|case| case.silent.edges()).collect();
+    fn give_unstopped(&mut self, stops: Option<&Spans<Stop>>, cause: &Cause, start: i64, end: i64) {
+        let mut cuts: Vec<i64> = stops.iter().flat_map(|stops| stops.edges()).collect();
         cuts.retain(|&cut| start < cut && cut < end);
         cuts.sort_unstable();
         let mut from = start;
         for to in cuts.into_iter().chain([end]).filter(|&to| start < to) {
-            let stop = case.and_then(|case| case.silent.at(from)).map(|found| found.2);
-            match stop {
-                Some(Stop::Proven) => self.stopped += to - from,
-                _ => append(&mut self.slices, slice(cause.clone(), from, to)),
-            }
+            let stop = stops.and_then(|stops| stops.at(from)).map(|found| outside::silence(found.2));
+            append(&mut self.slices, slice(stop.unwrap_or_else(|| cause.clone()), from, to));
             from = to;
         }
     }
@@ -235,10 +237,9 @@ impl Response {
         let sleep = DividedSleep { start: segment.start, end: until, holder, proof, cause };
         // Nobody could wake it while the machine was stopped; a time-out goes on meanwhile.
         let by_thread = matches!(end, SleepEnd::Released(_) | SleepEnd::Woken(_));
-        let part = by_thread.then(|| cut(cycle.window, cycle.ordered, segment));
-        let case = part.as_ref().map(|part| assemble(part, cycle.host, cycle.cost, segment.start, until));
+        let stops = by_thread.then_some(&cycle.stops);
         for (cause, start, end) in sleep.causes(&cycle.holders, cycle.window.victim) {
-            self.give_unstopped(case.as_ref(), &cause, start, end);
+            self.give_unstopped(stops, &cause, start, end);
         }
         if until < segment.end {
             // From there on its timer was late, as before a wake-up.
@@ -637,7 +638,7 @@ mod tests {
             }
             let spike = explain_response(&window, &host(), Cost::default());
             adds_up(&spike);
-            prop_assert!(spike.stopped_ns.0 >= 0 && spike.stopped_ns <= spike.unexplained_ns);
+            prop_assert!(spike.stopped_ns.0 >= 0 && spike.stopped_ns <= spike.latency_ns);
             prop_assert_eq!(spike.cpu, Cpu(1));
         }
     }

@@ -1,7 +1,7 @@
 //! Stretches of time with a value each, sorted and disjoint, looked up by time.
 
 /// Half-open stretches of time, ascending, without overlap.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Spans<T>(Vec<(i64, i64, T)>);
 
 impl<T> Spans<T> {

@@ -20,7 +20,8 @@ fn with(before: &str, after: &str) -> String {
 fn the_kinds_are_the_contracts() {
     let words = "irqs-off preempt-off irq timer-irq softirq timer-softirq nmi ipi stop-machine workqueue thread \
                  fair-server throttled lock-contention priority-inversion idle-exit frequency page-fault switch \
-                 return-to-user own preempted blocked syscall unexplained";
+                 return-to-user own preempted blocked syscall \
+                 stopped-from-outside unexplained";
     assert!(SliceKind::ALL.iter().map(|kind| kind.name()).eq(words.split_whitespace()));
 }
 
@@ -291,8 +292,12 @@ fn page_faults_before_the_clock_is_read() {
 fn paths_of_bounded_work_do_not_explain_a_stop() {
     let switch = "8 1 60 d switch busy/60/120 P rt/50/19";
     assert_eq!(after(908.0, switch)[1..], ["return-to-user 900", "unexplained 2"]);
-    assert_eq!(after(30_008.0, switch)[1..], ["unexplained 30002"]);
+    assert_eq!(after(30_008.0, switch)[1..], ["stopped-from-outside 30000", "unexplained 2"]);
     let spike = explained(30_008.0, &with("", switch));
+    assert!(spike.slices[2].evidence.contains("no event came in return-to-user"), "{:?}", spike.slices);
+    // Long, and not so long that nothing inside could take it.
+    let spike = explained(3_008.0, &with("", switch));
+    assert_eq!(told(&spike)[1..], ["switch 1", "unexplained 3002"]);
     assert!(spike.notes.iter().any(|note| note.contains("return-to-user")), "{:?}", spike.notes);
     // The timer's interrupt itself.
     let events = "
@@ -302,7 +307,10 @@ fn paths_of_bounded_work_do_not_explain_a_stop() {
         5001 1 60 dh  waking rt/50/19
         5002 1 60 dNh vector- local_timer
         5002 1 60 d   switch busy/60/120 P rt/50/19";
-    assert_eq!(told(&explained(5_002.0, events)), ["timer-irq local_timer 2", "unexplained 5000"]);
+    assert_eq!(
+        told(&explained(5_002.0, events)),
+        ["stopped-from-outside 5000", "timer-irq local_timer 2", "unexplained 0"]
+    );
 }
 
 #[test]

@@ -1,10 +1,7 @@
-//! Why time of a spike is unexplained, in a sentence: stopped from outside, or that it cannot be
-//! told.
+//! Why time of a spike is unexplained, in a sentence.
 
-use super::own::MAX_BOUNDED_NS;
+use super::outside::matters;
 use model::run::{Host, Spike};
-
-const OUTSIDE: &str = "stopped from outside";
 
 /// What is known of the time that no slice has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,26 +13,13 @@ pub(super) struct Known {
 
 /// Puts the sentence into a spike.
 pub(super) fn tell(host: &Host, known: Known, spike: &mut Spike) {
-    let rest = spike.unexplained_ns.0;
     // Small change is in every wake-up.
-    let matters = rest > 0 && (rest >= spike.latency_ns.0 / 10 || rest >= MAX_BOUNDED_NS);
-    let stopped = spike.stopped_ns.0.saturating_mul(2) > rest;
-    spike.unexplained_why = match (matters, stopped) {
-        (false, _) => String::new(),
-        (true, true) => outside(host),
-        (true, false) if known.lost => "it cannot be told: events of this time are missing".to_owned(),
-        (true, false) if known.waits => String::new(),
-        (true, false) => cannot(host),
+    spike.unexplained_why = match matters(spike.unexplained_ns, spike.latency_ns) {
+        false => String::new(),
+        true if known.lost => "it cannot be told: events of this time are missing".to_owned(),
+        true if known.waits => String::new(),
+        true => cannot(host),
     };
-}
-
-fn outside(host: &Host) -> String {
-    let (by, whom) = match host.virtualization.as_str() {
-        "" => ("firmware, hardware or a hypervisor", "the CPU"),
-        "none" => ("firmware (SMI) or hardware", "the CPU"),
-        _ => ("the hypervisor", "this virtual machine, or this CPU of it,"),
-    };
-    format!("{OUTSIDE}: {by} stopped {whom} where nothing inside could hold it up")
 }
 
 fn cannot(host: &Host) -> String {
@@ -50,64 +34,32 @@ fn cannot(host: &Host) -> String {
     format!("it cannot be told: {why}")
 }
 
-/// The sentence for time that the hypervisor itself counts as taken.
-pub fn steal(spike: &mut Spike) {
-    if !spike.unexplained_why.is_empty() && !is_outside(&spike.unexplained_why) {
-        spike.unexplained_why =
-            format!("{OUTSIDE}: the hypervisor counted as much steal on this CPU in the same second");
-    }
-}
-
-/// Whether such a sentence states that something outside stopped the CPU.
-pub fn is_outside(why: &str) -> bool {
-    why.starts_with(OUTSIDE)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use model::units::Nanos;
 
-    fn of(virtualization: &str, known: Known, stopped: i64, rest: i64) -> String {
+    fn of(virtualization: &str, known: Known, rest: i64) -> String {
         let host = Host { virtualization: virtualization.to_owned(), ..Host::default() };
-        let mut spike = Spike {
-            latency_ns: Nanos(30_000_000),
-            unexplained_ns: Nanos(rest),
-            stopped_ns: Nanos(stopped),
-            ..Spike::default()
-        };
+        let mut spike =
+            Spike { latency_ns: Nanos(30_000_000), unexplained_ns: Nanos(rest), ..Spike::default() };
         tell(&host, known, &mut spike);
         spike.unexplained_why
     }
 
     #[test]
-    fn a_proven_stop_is_distinguished_from_an_unknown_cause() {
+    fn it_is_said_what_cannot_be_told_and_why() {
         let known = Known::default();
         let lost = Known { lost: true, ..known };
         let waits = Known { waits: true, ..known };
-        assert!(is_outside(&of("kvm", known, 15_000_000, 20_000_000)));
-        assert!(of("kvm", known, 15_000_000, 20_000_000).contains("hypervisor"));
-        assert!(of("none", lost, 15_000_000, 20_000_000).contains("SMI"));
         for (host, word) in [("kvm", "virtual CPU"), ("none", "SMI"), ("", "SMI")] {
-            let why = of(host, known, 9_000_000, 20_000_000);
-            assert!(why.starts_with("it cannot be told") && why.contains(word) && !is_outside(&why), "{why}");
+            let why = of(host, known, 20_000_000);
+            assert!(why.starts_with("it cannot be told") && why.contains(word), "{why}");
         }
-        assert!(of("kvm", lost, 0, 20_000_000).contains("missing"));
-        assert_eq!(of("kvm", waits, 0, 20_000_000), "");
-        assert_eq!(of("kvm", known, 0, 0), "");
-        assert_eq!(of("kvm", known, 900_000, 900_000), "", "a thirtieth");
-        assert_ne!(of("kvm", known, 0, 1_100_000), "", "a long time, whatever its share");
-    }
-
-    #[test]
-    fn steal_takes_precedence_over_unknown() {
-        let spike = |why: &str| {
-            let mut spike = Spike { unexplained_why: why.to_owned(), ..Spike::default() };
-            steal(&mut spike);
-            spike.unexplained_why
-        };
-        assert_eq!(spike(""), "");
-        assert!(spike("it cannot be told: x").contains("steal"));
-        assert_eq!(spike("stopped from outside: x"), "stopped from outside: x");
+        assert!(of("kvm", lost, 20_000_000).contains("missing"));
+        assert_eq!(of("kvm", waits, 20_000_000), "");
+        assert_eq!(of("kvm", known, 0), "");
+        assert_eq!(of("kvm", known, 900_000), "", "a thirtieth");
+        assert_ne!(of("kvm", known, 1_100_000), "", "a long time, whatever its share");
     }
 }

@@ -1,0 +1,153 @@
+//! The machine, or a CPU of it, did not run: a hypervisor, firmware or hardware stopped it.
+//!
+//! Most of it the timeline proves. Of what stays unexplained a counter may show it when the run is
+//! over: the hypervisor's steal, or the processor's system management interrupts.
+
+use super::context::{RunContext, SliceContext};
+use super::patterns::{Patterns, SpikeSpan};
+use super::rule::{CulpritRule, SpikeExamples};
+use super::sources::{HWLAT, OSNOISE, PROC_STAT5, RT_HARDWARE};
+use crate::knob::{EvidenceKind, Source};
+use model::slice::SliceKind;
+use model::vocabulary::IntegrityKind;
+
+pub static CULPRIT: CulpritRule = CulpritRule {
+    id: "stopped-from-outside",
+    title: "stopped from outside",
+    signature: "No CPU has an event for a while, timers that were due come late together, and all CPUs \
+                go on at once; or a path of known work takes far longer than its work.",
+    detection: "Proven by a timer that was due where nothing could delay it: from then on the time is \
+                counted. What lies before it in the same silence, and a silence that only missing ticks \
+                show, is estimated. Of time without an event it is also estimated from counters: in a \
+                virtual machine where the hypervisor counted as much steal on the CPU in that second; \
+                on x86 hardware where all measured CPUs came late at once, and the processor counted \
+                system management interrupts in the run or the times recur with a period. What no such \
+                evidence shows stays unexplained.",
+    remedy: "nothing inside this system helps; of a virtual machine, on its host: give each virtual CPU a \
+             physical one of its own, isolated, and keep the host's work off it; on hardware: look for a \
+             setting of the firmware (USB legacy support, fan control, error reporting, TCO), a newer \
+             firmware, or the vendor's real-time profile",
+    kinds: &[SliceKind::Stopped],
+    sources: &[
+        Source { title: "kernel: hardware latency detector", url: HWLAT },
+        Source { title: "proc_stat(5), steal", url: PROC_STAT5 },
+        Source { title: "kernel: osnoise tracer, hardware noise", url: OSNOISE },
+        Source { title: "kernel: real-time hardware, system management interrupts", url: RT_HARDWARE },
+    ],
+    evidence: EvidenceKind::Documented,
+    cured_by: &["virtual-machine"],
+    provoke: "of a virtual machine: pause it, or spin on its physical CPU in another one; of firmware \
+              nothing can from Linux on machines in general: the times of day, the temperature and USB \
+              devices may",
+    fallback: true,
+    matches: |context: &SliceContext| Some(context.slice.evidence.clone()),
+    examples: SpikeExamples {
+        fires: "host virtual=kvm\nstopped-from-outside ns=4000000 evidence=all_CPUs_were_silent",
+        silent: "host virtual=kvm\nstolen cpu=0 ns=10000000\nunexplained ns=4000000",
+    },
+    ..CulpritRule::DEFAULT
+};
+
+/// The kernel counts steal in ticks, of 10 ms at the coarsest: what lies that close to a second may
+/// belong to it.
+const TICK: i64 = 10_000_000;
+
+/// What shows, at the end of a run, that time which no event accounts for was a stop from outside.
+/// Its length is estimated: the counters tell neither when it was nor each stop's part.
+pub(super) fn counted(span: &SpikeSpan, run: &RunContext, patterns: &Patterns) -> Option<String> {
+    match run.host.virtualization.as_str() {
+        "" => None,
+        "none" => managed(span, run, patterns),
+        _ => stolen(span, run),
+    }
+}
+
+fn stolen(span: &SpikeSpan, run: &RunContext) -> Option<String> {
+    let near = run.steal.iter().filter(|steal| {
+        steal.cpu == span.cpu
+            && steal.from.0.saturating_sub(TICK) <= span.to.0
+            && span.from.0 <= steal.to.0.saturating_add(TICK)
+    });
+    let counted = near.fold(0i64, |sum, steal| sum.saturating_add(steal.ns.0));
+    let enough = counted > 0 && counted.saturating_add(TICK) >= span.unexplained.0;
+    enough.then(|| {
+        "the hypervisor counted as much steal on this CPU in the same second; how long of it is estimated"
+            .to_owned()
+    })
+}
+
+fn managed(span: &SpikeSpan, run: &RunContext, patterns: &Patterns) -> Option<String> {
+    let x86 = matches!(run.host.machine.as_str(), "x86_64" | "i686");
+    if !x86 || !patterns.on_all_cpus(span) {
+        return None;
+    }
+    if run.integrity.iter().any(|entry| entry.kind == IntegrityKind::Smi) {
+        return Some(
+            "all measured CPUs stood still at once, and the processor counted system management interrupts; \
+             how long of it is estimated"
+                .to_owned(),
+        );
+    }
+    let period = patterns.at_once.filter(|period| period.covers_most())?;
+    Some(format!(
+        "all measured CPUs stood still at once, and {}; how long of it is estimated",
+        period.sentence()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::culprits::context::StealInterval;
+    use crate::culprits::fixture::Scene;
+    use model::run::Host;
+    use model::units::{Cpu, Nanos};
+
+    #[test]
+    fn steal_of_another_second_or_too_little_does_not_match() {
+        let host = Host { virtualization: "kvm".into(), ..Host::default() };
+        let fires = |from: i64, ns: i64| {
+            let steal = [StealInterval {
+                cpu: Cpu(1),
+                from: Nanos(from),
+                to: Nanos(from + 1_000_000_000),
+                ns: Nanos(ns),
+            }];
+            let span = SpikeSpan {
+                cpu: Cpu(1),
+                from: Nanos(5_000_000_000),
+                to: Nanos(5_040_000_000),
+                unexplained: Nanos(40_000_000),
+                stopped: Nanos(0),
+            };
+            let run = RunContext { steal: &steal, ..RunContext::of_machine(&host) };
+            counted(&span, &run, &Patterns::default()).is_some()
+        };
+        assert!(fires(4_500_000_000, 30_000_000));
+        assert!(!fires(4_500_000_000, 20_000_000), "too little");
+        assert!(!fires(4_500_000_000, 0), "none");
+        assert!(!fires(2_000_000_000, 40_000_000), "another second");
+        let of = |cpu: u32, ns: u32| {
+            let stolen = format!("host virtual=kvm\nstolen cpu={cpu} ns=10000000\nunexplained ns={ns}");
+            Scene::of(&format!("{stolen}\nthread ns=20000000 comm=hog prio=9")).rules()
+        };
+        assert!(of(1, 4_000_000).contains(&"stopped-from-outside".to_owned()));
+        assert_eq!(of(0, 4_000_000), ["realtime-thread"], "another CPU's");
+        assert_eq!(of(1, 2_000), ["realtime-thread"], "small change");
+    }
+
+    #[test]
+    fn firmware_takes_a_count_or_a_period_on_all_cpus_of_hardware() {
+        let named = |host: &str, words: &str, again: &str| {
+            let text =
+                format!("host machine=x86_64 virtual={host}\n{words}\nunexplained ns=300000\nagain {again}");
+            Scene::of(&text).rules() == ["stopped-from-outside"]
+        };
+        assert!(named("none", "integrity kind=smi", "times=3 every=700000000 cpus=0,1"));
+        assert!(!named("none", "integrity kind=smi", "times=3 every=700000000 cpus=1"), "one CPU alone");
+        assert!(named("none", "", "times=40 every=1300000000 cpus=0,1"));
+        assert!(!named("none", "", "times=3 every=1300000000 cpus=0,1"), "three times are no period");
+        assert!(!named("kvm", "", "times=40 every=1300000000 cpus=0,1"));
+        assert!(!named("", "", "times=40 every=1300000000 cpus=0,1"), "not known to be hardware");
+    }
+}
