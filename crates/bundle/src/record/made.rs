@@ -198,6 +198,7 @@ impl MadeRecord {
                     name: "nvme0q1".into(),
                     kind: SliceKind::Irq.into(),
                     share: Some(0.93),
+                    estimated: false,
                     task: kworker.clone(),
                 },
                 false => WatchCulprit::default(),

@@ -1,18 +1,21 @@
 //! From the worst wake-ups as the kernel's programs kept them to values with names.
 
+use std::collections::BTreeMap;
+
 use model::run::{Host, Who};
 use model::units::{Cpu, Nanos};
 use model::watch::{Holder, SeriesRows, WatchSeries, WatchTask, WorstWakeup};
 use recorder::WorstFound;
 use rules::culprits::watched::CulpritNames;
-use trace::timeline::without_events::{Witness, spike};
+use trace::timeline::without_events::{Witness, spike, stopped};
 
 use super::names::{StackNames, system_call};
 
-/// Names stacks, system calls and culprits of an interval's worst wake-ups.
+/// Names stacks, system calls and culprits of an interval's worst wake-ups, by what else was late
+/// in it and what the hypervisor counted.
 pub fn named(
     worst: Vec<WorstFound>,
-    series: &[SeriesRows],
+    (series, stolen): (&[SeriesRows], &BTreeMap<Cpu, Nanos>),
     host: &Host,
     stacks: &mut StackNames,
     culprits: &mut CulpritNames,
@@ -33,6 +36,7 @@ pub fn named(
             at: wakeup.mono_ns,
             victim: &who(&wakeup.victim),
             contested: is_contested(&wakeup, &late),
+            stolen: wakeup.cpu.and_then(|cpu| stolen.get(&cpu).copied()),
             timer: wakeup.timer_ns.unwrap_or_default(),
             wakeup: wakeup.wakeup_ns.unwrap_or_default(),
             held: wakeup.held_ns,
@@ -43,7 +47,7 @@ pub fn named(
             enables,
             switch: &switch,
         };
-        spikes.push(spike(&witness, host));
+        spikes.push((spike(&witness, host), stopped(&witness, host)));
         wakeup.sleeps_in = system_call(&sleeps).unwrap_or_default().to_owned();
         // That of the larger part.
         let of_timer = wakeup.timer_ns >= wakeup.wakeup_ns && !expiry.is_empty();
@@ -122,7 +126,10 @@ mod tests {
             };
             let found = vec![WorstFound { wakeup, ..WorstFound::default() }];
             let (mut stacks, mut names) = (StackNames::none(), CulpritNames::default());
-            named(found, &[], &Host::default(), &mut stacks, &mut names)[0].culprit.name.clone()
+            named(found, (&[], &BTreeMap::new()), &Host::default(), &mut stacks, &mut names)[0]
+                .culprit
+                .name
+                .clone()
         };
         assert_eq!(culprit(Holder::Higher, 9, 0), "hog");
         assert_eq!(culprit(Holder::Equal, 19, 0), "hog");

@@ -12,18 +12,21 @@ pub mod names;
 pub mod unit;
 mod waiting;
 
+use std::collections::BTreeMap;
+
 use bundle::record::write::RecordWriter;
 use host::{RecordFolder, clock, rt};
 use model::error::Result;
 use model::run::Host;
 use model::text::several;
-use model::units::Nanos;
+use model::units::{Cpu, Nanos};
 use model::watch::{WatchInterval, WatchRun, WatchSeries, WorstWakeup};
 use recorder::{DrainedEpoch, Reading, WakeupRecorder};
 use report::watch::last_words::WatchFound;
 use rules::culprits::watched::CulpritNames;
 
 use crate::alarm::{AlarmCause, Alarms};
+use crate::measure::watch::steal::Steal;
 use machine::MachineReader;
 use marks::MarkFinder;
 use names::StackNames;
@@ -87,6 +90,8 @@ impl Watch {
         let mut result = WatchResult::default();
         let mut marks = MarkFinder::default();
         let mut culprits = CulpritNames::default();
+        let online = self.beside.look().online;
+        let mut steal = Steal::new(online.iter(), &self.host.virtualization);
         let mut waiting = WaitingIntervals::default();
         let next_end = |now, due| edges::next_end(now, due, clock::wall_offset(), interval_length);
         let mut next_interval = next_end(begun, begun);
@@ -103,8 +108,11 @@ impl Watch {
             self.look_for_alarms(&culprits, &mut tell)?;
             if over || now >= next_interval {
                 let drained = self.recorder.take()?;
+                steal.read();
+                let stolen: BTreeMap<Cpu, Nanos> =
+                    online.iter().filter_map(|cpu| Some((cpu, steal.take(cpu)?))).collect();
                 losses(&drained).into_iter().for_each(|line| tell(WatchEvent::Remark(line)));
-                let interval = self.interval(drained, &mut marks, &mut culprits);
+                let interval = self.interval(drained, &mut marks, &mut culprits, &stolen);
                 note(&interval, &mut result);
                 tell(WatchEvent::Interval(&interval));
                 let told = waiting.write(&mut self.writer, &self.plan.run, interval);
@@ -136,7 +144,8 @@ impl Watch {
         self.alarmed = worst.wakeup.mono_ns;
         // The interval's end counts it for the names.
         let mut names = culprits.clone();
-        let named = culprits::named(vec![worst], &[], &self.host, &mut self.stacks, &mut names);
+        let named =
+            culprits::named(vec![worst], (&[], &BTreeMap::new()), &self.host, &mut self.stacks, &mut names);
         for worst in named {
             let late = AlarmCause {
                 latency: worst.total(),
@@ -157,9 +166,10 @@ impl Watch {
         drained: DrainedEpoch,
         marks: &mut MarkFinder,
         culprits: &mut CulpritNames,
+        stolen: &BTreeMap<Cpu, Nanos>,
     ) -> WatchInterval {
-        let mut worst =
-            culprits::named(drained.worst, &drained.series, &self.host, &mut self.stacks, culprits);
+        let beside = (drained.series.as_slice(), stolen);
+        let mut worst = culprits::named(drained.worst, beside, &self.host, &mut self.stacks, culprits);
         let mut series = drained.series;
         worst.iter_mut().for_each(|worst| worst.wall_ns = Nanos(worst.mono_ns.0 + drained.wall_offset.0));
         // What took the time until the switch had no part in the switch itself.

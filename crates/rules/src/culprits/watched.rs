@@ -3,7 +3,7 @@
 use super::context::{RunContext, SliceContext};
 use super::naming::group_name;
 use super::{classify, names};
-use model::run::{Host, Spike};
+use model::run::{Host, Slice, Spike};
 use model::units::Nanos;
 use model::watch::{WatchCulprit, WatchTask};
 use trace::timeline::Corroboration;
@@ -16,12 +16,16 @@ pub struct CulpritNames {
 }
 
 impl CulpritNames {
-    /// The culprits of an interval's spikes, each of at most one slice; `WatchCulprit::default()`
-    /// where none is proven.
-    pub fn name(&mut self, host: &Host, spikes: Vec<Spike>) -> Vec<WatchCulprit> {
-        spikes.iter().for_each(|spike| self.seen.note(host, spike));
-        let settled = spikes.into_iter().map(|mut spike| {
+    /// The culprits of an interval's spikes, each of at most one slice, and each with the stop from
+    /// outside that it is where that slice is not believed; `WatchCulprit::default()` where none is
+    /// proven.
+    pub fn name(&mut self, host: &Host, spikes: Vec<(Spike, Option<Slice>)>) -> Vec<WatchCulprit> {
+        spikes.iter().for_each(|(spike, _)| self.seen.note(host, spike));
+        let settled = spikes.into_iter().map(|(mut spike, stop)| {
             self.seen.settle(host, &mut spike);
+            if spike.slices.is_empty() {
+                spike.slices.extend(stop);
+            }
             spike
         });
         settled.map(|spike| culprit(host, &spike)).collect()
@@ -47,6 +51,7 @@ fn culprit(host: &Host, spike: &Spike) -> WatchCulprit {
         // Clocks of two CPUs may make the other part of the latency less than nothing.
         share: (spike.latency_ns > Nanos(0))
             .then(|| (slice.ns.0 as f64 / spike.latency_ns.0 as f64).min(1.0)),
+        estimated: slice.estimated,
         task: WatchTask {
             comm: who.comm.clone(),
             pid: None,
@@ -61,7 +66,7 @@ fn culprit(host: &Host, spike: &Spike) -> WatchCulprit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::run::{Slice, Who};
+    use model::run::Who;
     use model::slice::SliceKind;
     use model::units::Cpu;
 
@@ -92,7 +97,8 @@ mod tests {
     #[test]
     fn a_section_is_named_by_its_function_and_a_thread_by_its_name() {
         let hog = Who { comm: "hog".into(), pid: 812, prio: 9, ..Who::default() };
-        let spikes = vec![held(), spike(SliceKind::Thread, hog), Spike::default()];
+        let spikes = [held(), spike(SliceKind::Thread, hog), Spike::default()];
+        let spikes = spikes.map(|spike| (spike, None)).into();
         let found = CulpritNames::default().name(&Host::default(), spikes);
         let told = |culprit: &WatchCulprit| (culprit.rule.clone().unwrap_or_default(), culprit.name.clone());
         assert_eq!(told(&found[0]), ("irqs-off-section".into(), "hold [faults]".into()));
@@ -105,8 +111,14 @@ mod tests {
     fn in_a_virtual_machine_a_section_is_named_from_the_third_time_on() {
         let guest = Host { virtualization: "kvm".into(), ..Host::default() };
         let mut names = CulpritNames::default();
-        let named = |names: &mut CulpritNames| names.name(&guest, vec![held()])[0].name.clone();
-        assert_eq!([named(&mut names), named(&mut names)], ["", ""]);
-        assert_eq!(named(&mut names), "hold [faults]");
+        let stop = spike(SliceKind::Stopped, Who::default()).slices.pop();
+        let stop = stop.map(|slice| Slice { estimated: true, ..slice });
+        let named = |names: &mut CulpritNames| {
+            let found = names.name(&guest, vec![(held(), stop.clone())]).remove(0);
+            (found.name, found.estimated)
+        };
+        let outside = || ("stopped from outside".to_owned(), true);
+        assert_eq!([named(&mut names), named(&mut names)], [outside(), outside()]);
+        assert_eq!(named(&mut names), ("hold [faults]".to_owned(), false));
     }
 }

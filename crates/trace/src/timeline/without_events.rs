@@ -4,10 +4,12 @@
 //! What a timeline proves by events is only a sign here, so that less is named: a section with
 //! interrupts off where the timer's interrupt came right behind the instruction that let it in, a
 //! section with preemption off where the function that ended it called the scheduler, a thread of
-//! no lower priority that had the CPU until the switch, for at least half of the latency. All else
-//! is unknown.
+//! no lower priority that had the CPU until the switch, for at least half of the latency. A timer
+//! that came late without such a section was stopped from outside where the hypervisor counted as
+//! much, or a timer of another CPU was late at the same time. All else is unknown.
 
 use super::interrupted::{Found, below};
+use super::own::MAX_BOUNDED_NS;
 use super::preempt_off::let_in;
 use super::virtual_machine::is_virtual;
 use crate::kernel_functions::{is_idle_function, is_lock_helper, named};
@@ -31,6 +33,9 @@ pub struct Witness<'a> {
     pub victim: &'a Who,
     /// Whether a timer of another CPU was late at the same time: all may have been stopped.
     pub contested: bool,
+    /// What the hypervisor counted as taken from the CPU in this interval; none where it counts
+    /// nothing.
+    pub stolen: Option<Nanos>,
     /// How late its timer came; 0 where it had none.
     pub timer: Nanos,
     /// How long the thread then waited for its CPU.
@@ -70,6 +75,35 @@ pub fn spike(seen: &Witness<'_>, host: &Host) -> Spike {
         switched_ns: Some(seen.at),
         ..Spike::default()
     }
+}
+
+/// The kernel counts steal in ticks, of 10 ms at the coarsest.
+const TICK: i64 = 10_000_000;
+
+/// The stop from outside that made the timer late, where no section inside is named for it. Its
+/// length is estimated: a counter tells the sum of an interval, a late timer elsewhere how long at
+/// most.
+pub fn stopped(seen: &Witness<'_>, host: &Host) -> Option<Slice> {
+    if seen.timer < seen.wakeup || seen.timer.0 < MAX_BOUNDED_NS {
+        return None;
+    }
+    let counted = seen.stolen.filter(|ns| ns.0 > 0 && ns.0.saturating_add(TICK) >= seen.timer.0);
+    let idle = seen.interrupted.pid == 0;
+    let evidence = match counted {
+        Some(_) => "the hypervisor counted as much steal on this CPU in this interval",
+        None if seen.contested && (idle || is_virtual(host)) => {
+            "a timer of another CPU was late at the same time"
+        }
+        None => return None,
+    };
+    Some(Slice {
+        kind: SliceKind::Stopped.into(),
+        start_ns: Nanos(seen.at.0.saturating_sub(seen.wakeup.0).saturating_sub(seen.timer.0)),
+        ns: seen.timer,
+        evidence: format!("{evidence}; how long of it is estimated"),
+        estimated: true,
+        ..Slice::default()
+    })
 }
 
 /// Interrupts were off while the timer should have come.
@@ -192,6 +226,7 @@ mod tests {
                 at: Nanos(1000),
                 victim: &thread(50, 19),
                 contested: false,
+                stolen: None,
                 timer: Nanos(self.timer),
                 wakeup: Nanos(self.wakeup),
                 held: self.held.map(Nanos),
@@ -258,6 +293,39 @@ mod tests {
         assert_eq!(held(Some(49)), None, "most of the time was another one's");
         assert_eq!(held(Some(500)), found(90), "it ran before the wait");
         assert_eq!(held(None), None, "when it got the CPU was not seen");
+    }
+
+    #[test]
+    fn a_late_timer_is_a_stop_where_the_hypervisor_counted_it_or_another_cpu_was_late() {
+        let idle = Who::default();
+        let seen = |stolen: Option<i64>, contested, interrupted, timer| Witness {
+            cpu: Cpu(1),
+            at: Nanos(1_000_000_000),
+            victim: &idle,
+            contested,
+            stolen: stolen.map(Nanos),
+            timer: Nanos(timer),
+            wakeup: Nanos(100_000),
+            held: None,
+            lower: true,
+            previous: &idle,
+            interrupted,
+            expiry: &[],
+            enables: None,
+            switch: &[],
+        };
+        let (guest, metal) = (Host { virtualization: "kvm".into(), ..rt() }, rt());
+        let busy = thread(7, 120);
+        let ms = 1_000_000;
+        let found = |seen: Witness<'_>, host: &Host| stopped(&seen, host).map(|slice| slice.ns.0);
+        assert_eq!(found(seen(Some(20 * ms), false, &busy, 19 * ms), &guest), Some(19 * ms));
+        assert_eq!(found(seen(Some(20 * ms), false, &busy, 40 * ms), &guest), None, "too little");
+        assert_eq!(found(seen(Some(0), false, &busy, 19 * ms), &guest), None);
+        assert_eq!(found(seen(None, true, &busy, 19 * ms), &guest), Some(19 * ms));
+        assert_eq!(found(seen(None, true, &busy, 19 * ms), &metal), None, "it may have had interrupts off");
+        assert_eq!(found(seen(None, true, &idle, 19 * ms), &metal), Some(19 * ms));
+        assert_eq!(found(seen(None, false, &idle, 19 * ms), &guest), None, "nothing shows it");
+        assert_eq!(found(seen(Some(20 * ms), true, &idle, 50_000), &guest), None, "no stop is that short");
     }
 
     #[test]

@@ -99,12 +99,14 @@ pub fn judge(fault: &Fault, reply: &Reply) -> Result<(String, StepOutcome), Stri
     Ok((row, fails.map_or(StepOutcome::Passed, StepOutcome::Failed)))
 }
 
-/// No stop has a name.
+/// No stop has another name than its own.
 pub fn judge_stops(count: usize, reply: &Reply) -> Result<(String, StepOutcome), String> {
-    let Told { wrong, none, .. } = told(reply, "stops", &[])?;
-    let row = row("stops", wrong.len() + none, 0, &wrong);
+    let Told { right, wrong, none } = told(reply, "stops", &["stopped from outside"])?;
+    let row = row("stops", right + wrong.len() + none, right, &wrong);
     let fails = match () {
-        () if none + wrong.len() < count / 3 => Some(format!("{none} of {count} stops were seen")),
+        () if right + none + wrong.len() < count / 3 => {
+            Some(format!("{} of {count} stops were seen", right + none))
+        }
         () if !wrong.is_empty() => Some(format!("false names: {wrong:?}")),
         () => None,
     };
