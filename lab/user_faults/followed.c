@@ -14,6 +14,8 @@
  *   own         its own work
  *   none        nothing: somebody else's turn
  *
+ * With CAUSE servo it wakes every 10 ms and works for 1 ms, for when the whole machine is stopped.
+ *
  * LOG gets what kept it, in the words of the module; CYCLES a line with release and end of each cycle. Both are in memory until
  * the end. Times are CLOCK_MONOTONIC in ns.
  */
@@ -39,9 +41,7 @@
 #include <unistd.h>
 
 #define MS 1000000ll
-#define CYCLES 4096
-#define PERIOD (80 * MS)
-#define WORK (20 * MS)
+#define CYCLES 8192
 #define LENGTH (40 * MS)
 #define PAGE 4096ul
 #define FULL (1 << 16)
@@ -56,6 +56,8 @@ struct cycle {
 static struct cycle cycles[CYCLES];
 static int count;
 static int cpu;
+static int64_t period = 80 * MS;
+static int64_t load = 20 * MS;
 static const char *cause;
 static sem_t asked;
 static _Atomic int held;
@@ -246,7 +248,7 @@ static void keep(struct cycle *cycle, int at)
 	if (!strcmp(cause, "preempted")) {
 		took_from = took_until = 0;
 		sem_post(&asked);
-		work(WORK / 2);
+		work(load / 2);
 		cycle->kept_from = took_from;
 		cycle->kept_until = took_until;
 		return;
@@ -273,16 +275,16 @@ static void keep(struct cycle *cycle, int at)
 
 static void *control(void *unused)
 {
-	int64_t next = now() + PERIOD;
+	int64_t next = now() + period;
 
 	(void)unused;
 	become(cpu, "cyc_control", 50);
-	for (int i = 0; i < count; i++, next += PERIOD) {
+	for (int i = 0; i < count; i++, next += period) {
 		sleep_until(next);
 		cycles[i].release = next;
 		cycles[i].kept_from = now();
-		work(WORK);
-		if (i % 3 == 2 && strcmp(cause, "none"))
+		work(load);
+		if (i % 3 == 2 && strcmp(cause, "none") && strcmp(cause, "servo"))
 			keep(&cycles[i], i);
 		if (i % 3 == 1 && locks()) {
 			took_from = held = 0;
@@ -327,6 +329,8 @@ int main(int argc, char **argv)
 	count = atoi(argv[3]);
 	if (count < 0 || count > CYCLES)
 		return 2;
+	if (!strcmp(cause, "servo"))
+		period = 10 * MS, load = MS;
 	sem_init(&asked, 0, 0);
 	pthread_mutexattr_init(&attr);
 	if (!strcmp(cause, "inherit"))

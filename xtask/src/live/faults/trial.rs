@@ -1,7 +1,8 @@
 //! A series: what the guest does in it, and how its reply is judged.
 
 use super::table::{By, FAULTS, Fault, On};
-use super::{answer, anywhere, followed, late, log, names, outside, score, stalls, traced, waits, watched};
+use super::{FOUR_CPUS, answer, anywhere, followed, late, log, names, outside, score, servo};
+use super::{stalls, traced, waits, watched};
 use crate::live::frames::Reply;
 use crate::live::judge::{document, exit};
 use crate::live::machine::{Machine, OLD_RT};
@@ -21,6 +22,8 @@ pub enum Trial {
     WatchedStops(Stops),
     /// Recorded by trace-cmd beside the hunt.
     Traced(&'static Fault),
+    /// Stops of the emulator while a periodic program is followed.
+    Servo(Stops),
 }
 
 /// The kinds that a watch names by what it keeps.
@@ -40,6 +43,9 @@ fn every() -> impl Iterator<Item = &'static Fault> {
 
 /// The series of a machine.
 pub fn trials(machine: &Machine, all: bool, seed: u64) -> Vec<Trial> {
+    if machine.name == FOUR_CPUS {
+        return vec![Trial::Servo(Stops { count: 200, seed })];
+    }
     let old = machine.metapackage == OLD_RT.metapackage;
     let fits = |fault: &Fault| match fault.on {
         On::All => true,
@@ -81,6 +87,7 @@ impl Trial {
             Trial::Watched(fault) => format!("watched-{}", fault.word),
             Trial::WatchedStops(..) => "watched-stops".to_string(),
             Trial::Traced(fault) => format!("traced-{}", fault.word),
+            Trial::Servo(..) => "fault-stopped-servo".to_string(),
         }
     }
 
@@ -93,6 +100,7 @@ impl Trial {
             Trial::Watched(fault) => watched::script(fault),
             Trial::Traced(fault) => format!("tree=1\ntraced=1\n{}", script(fault)),
             Trial::WatchedStops(stops) => watched::stops_script(stops.count, stops.seed),
+            Trial::Servo(stops) => servo::script(stops.count, stops.seed),
             // What they are made of: each stop is a wake-up with a silence to take out.
             Trial::Anywhere(Stops { seed, .. }, _) => {
                 format!("tree=1\n{}", stopped(&Stops { count: 40, seed: *seed }))
@@ -136,10 +144,17 @@ impl Trial {
             _ => {}
         }
         // An interrupted run saves its results, and says so. One whose victim has ended is over.
-        let ends = matches!(self, Trial::Fault(fault, _) if fault.follows());
+        let ends = match self {
+            Trial::Fault(fault, _) => fault.follows(),
+            _ => matches!(self, Trial::Servo(_)),
+        };
         exit(reply, "h", 6).or_else(|why| if ends { exit(reply, "h", 0) } else { Err(why) })?;
         let answer = answer::of(&document(reply, "run")?)?;
         Ok(match self {
+            Trial::Servo(stops) => {
+                let score = servo::of(&log::parse(reply.file("stops")?)?, &answer);
+                (score.row(stops.seed), score.verdict())
+            }
             Trial::Watched(_) | Trial::WatchedStops(_) | Trial::Traced(_) => {
                 return Err("judged above".to_string());
             }
