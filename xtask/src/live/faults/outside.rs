@@ -14,6 +14,14 @@ use super::score::Demand;
 /// the line's way.
 pub const SLACK: i64 = 4_000_000;
 
+/// The kind of a stop's time.
+pub const STOPPED: &str = "stopped-from-outside";
+
+/// Whether a kind blames nothing inside.
+fn is_outside(kind: &str) -> bool {
+    [STOPPED, "unexplained"].contains(&kind)
+}
+
 /// What was said of the time in which nothing ran.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outside {
@@ -66,16 +74,18 @@ pub fn of(stops: &[LogRecord], injected: &[LogRecord], answer: &Answer, slack: i
         touched.iter().for_each(|&at| seen[at] = true);
         score.spikes += 1;
         let said = touched.iter().find_map(|&at| said_of(outside[at], answer, spike, slack));
-        let idle = || injected.is_empty() && spike.classes != ["unexplained"] && covers(&outside, spike);
+        let other = || spike.classes.is_empty() || spike.classes.iter().any(|class| !is_outside(class));
+        let idle = || injected.is_empty() && other() && covers(&outside, spike);
         score.blamed.extend(
             said.or_else(|| idle().then(|| format!("{} at {}", spike.classes.join(" "), spike.expected))),
         );
-        score.mute += usize::from(spike.why.is_empty());
+        let stopped = spike.classes.iter().any(|class| class == STOPPED);
+        score.mute += usize::from(spike.why.is_empty() && !stopped);
     }
     score.seen = seen.into_iter().filter(|&seen| seen).count();
     if injected.is_empty() {
         let large =
-            answer.culprits.iter().filter(|culprit| culprit.share >= 0.1 && culprit.kind != "unexplained");
+            answer.culprits.iter().filter(|culprit| culprit.share >= 0.1 && !is_outside(&culprit.kind));
         score.culprits = large.map(|culprit| culprit.names.join(" ")).collect();
     }
     score
@@ -86,7 +96,8 @@ pub fn of(stops: &[LogRecord], injected: &[LogRecord], answer: &Answer, slack: i
 fn said_of(stop: &LogRecord, answer: &Answer, spike: &FoundSpike, slack: i64) -> Option<String> {
     let (from, to) = (stop.start + slack, stop.end - slack);
     let within = |start: i64, ns: i64| ((start + ns).min(to) - start.max(from)).max(0);
-    let parts = spike.slices.iter().map(|slice| (within(slice.start, slice.ns), slice));
+    let named = spike.slices.iter().filter(|slice| slice.kind != STOPPED);
+    let parts = named.map(|slice| (within(slice.start, slice.ns), slice));
     let total: i64 = parts.clone().map(|(ns, _)| ns).sum();
     let (most, slice) = parts.max_by_key(|(ns, _)| *ns)?;
     (total > own::most(answer))
@@ -205,6 +216,17 @@ mod tests {
         let outside = of(&stops, &[], &answer, SLACK);
         assert_eq!((outside.stops, outside.seen, outside.spikes, outside.strays), (60, 60, 120, 0));
         assert_eq!(outside.verdict(60, &FULL), Ok(()));
+    }
+
+    #[test]
+    fn a_stop_that_has_its_kind_blames_nothing() {
+        let (stops, mut answer) = answer();
+        for spike in &mut answer.spikes {
+            let stop = slice(STOPPED, spike.expected, spike.unexplained);
+            give(spike, stop);
+            (spike.classes, spike.why) = (vec![STOPPED.into()], String::new());
+        }
+        assert_eq!(of(&stops, &[], &answer, SLACK).verdict(60, &FULL), Ok(()));
     }
 
     #[test]

@@ -6,11 +6,8 @@ use std::collections::BTreeMap;
 
 use super::answer::{Answer, FoundSpike};
 use super::log::LogRecord;
-use super::outside::SLACK;
+use super::outside::{SLACK, STOPPED};
 use crate::tally::StepOutcome;
-
-/// The kind of a stop's time.
-const STOPPED: &str = "stopped-from-outside";
 
 /// The kind of a sleep: this program waits for nothing but its next cycle.
 const SLEPT: &str = "blocked";
