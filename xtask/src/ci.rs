@@ -10,7 +10,7 @@ use crate::built::WORKSPACE;
 use crate::needs;
 use crate::tally::{StepOutcome, Tally};
 use crate::tools::{Output, Result, Tool, root, target};
-use crate::{armv7, browser, dist, docs, experiments, failures, live};
+use crate::{armv7, bench, browser, dist, docs, experiments, failures, live};
 
 /// The test target of packages that starts their programs.
 const PROGRAMS: &str = "it";
@@ -87,6 +87,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let built = || dist.join().unwrap_or_else(|_| Err("its thread panicked".to_string()));
     if step(&mut tally, "dist", built) {
+        weight(&mut tally);
         tally.take(if args.night { live::night() } else { live::board() });
     } else {
         tally.note("live", StepOutcome::LeftOut("there is no static binary".to_string()));
@@ -169,6 +170,16 @@ fn fuzz(tally: &mut Tally) {
         // Nothing is linked, so that libFuzzer's own sources need not be compiled.
         check.env("CUSTOM_LIBFUZZER_PATH", "unused/libFuzzer.a").show()
     });
+}
+
+/// A real-time priority takes root.
+fn weight(tally: &mut Tally) {
+    const NAME: &str = "weight";
+    if needs::can_install() {
+        step(tally, NAME, bench::check_weight);
+    } else {
+        tally.note(NAME, StepOutcome::LeftOut("it measures as root".to_string()));
+    }
 }
 
 /// Boards of 32 bits: the source is checked, and with a linker and an emulator the binary measures.

@@ -1,9 +1,10 @@
 //! Static binaries, `target/dist/onbeat-ARCH`, and `onbeat-push-ARCH` of this machine's
-//! architecture.
+//! architecture. Their symbols are in a file of the same name with `.debug` at its end.
 //!
 //! musl needs no C compiler for `onbeat`: the target brings its start files and rustc its own
 //! linker, so the foreign architecture needs no cross toolchain either.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::elf;
@@ -33,11 +34,27 @@ struct StaticProgram {
     profile: &'static str,
     /// Whether a part of it is in C.
     has_c: bool,
-    /// What rustc's own linker leaves out of it.
+    /// Flags of the compiler.
+    compiled: &'static str,
+    /// The level at which all crates are optimised together: only from 2 on are loops made of vector
+    /// instructions, also those of crates that are built for speed.
+    together: &'static str,
+    /// Flags of rustc's own linker.
     linked: &'static str,
 }
 
-const ONBEAT: StaticProgram = StaticProgram { name: "onbeat", profile: "dist", has_c: false, linked: "" };
+/// Its addresses are fixed, so that tables of texts need no relocation: a start wrote to most of
+/// their pages. They keep the kernel from mapping a large page of the page cache as one: 2 MiB for
+/// what takes 0.5. A panic ends it, so tables for unwinding need no index and are cut off.
+/// Names of functions say which crate has asked for each copy of a generic one (`sizes`).
+const ONBEAT: StaticProgram = StaticProgram {
+    name: "onbeat",
+    profile: "dist",
+    has_c: false,
+    compiled: "-C relocation-model=static -C symbol-mangling-version=v0",
+    together: "opt-level=3",
+    linked: "-C link-arg=--icf=all -C link-arg=--no-eh-frame-hdr -C link-arg=--image-base=0x210000",
+};
 /// Functions of the same code are there once, and the index by which a panic would be unwound,
 /// which ends the program here, is not: 55 kB of 2.5 MB. What is to be moved to where the program
 /// lies is named by bits (musl 1.2.4 reads these): 80 kB.
@@ -45,6 +62,8 @@ const PUSH: StaticProgram = StaticProgram {
     name: "onbeat-push",
     profile: "push",
     has_c: true,
+    compiled: "",
+    together: "opt-level=z",
     linked: "-C link-arg=--icf=all -C link-arg=--no-eh-frame-hdr -C link-arg=--pack-dyn-relocs=relr",
 };
 
@@ -74,14 +93,12 @@ impl StaticProgram {
             }
             Err(why) => return Err(why),
         };
-        let bytes = read(&built)?;
-        elf::check_static(&bytes).map_err(|why| format!("{}: {why}", built.display()))?;
+        let whole = read(&built)?;
+        let stripped = elf::stripped(&whole).map_err(|why| format!("{}: {why}", built.display()))?;
         let kept = self.kept(arch)?;
-        // Copied beside and renamed, so that a running binary can be replaced.
-        let fresh = kept.with_extension("new");
-        let moved = std::fs::copy(&built, &fresh).and_then(|_| std::fs::rename(&fresh, &kept));
-        moved.map_err(|error| format!("{}: {error}", kept.display()))?;
-        println!("  {}: static, {} KiB", kept.display(), bytes.len() / 1024);
+        replace(&symbols_of(&kept), &whole)?;
+        replace(&kept, &stripped)?;
+        println!("  {}: static, {} KiB", kept.display(), stripped.len() / 1024);
         Ok(kept)
     }
 
@@ -90,16 +107,15 @@ impl StaticProgram {
     }
 
     fn build_musl(&self, triple: &str) -> Result<PathBuf> {
-        let mut build = self.cargo(triple);
+        let of_target = format!("CARGO_TARGET_{}", variable_of(triple));
+        let (mut build, mut flags) = (self.cargo(triple), self.compiled.to_string());
         // A distribution's rustc may come without it; then the machine's own linker serves its own
         // architecture.
         if has_own_linker()? {
-            let of_target = format!("CARGO_TARGET_{}", variable_of(triple));
             build = build.env(&format!("{of_target}_LINKER"), "rust-lld");
-            if !self.linked.is_empty() {
-                build = build.env(&format!("{of_target}_RUSTFLAGS"), self.linked);
-            }
+            flags = format!("{flags} {}", self.linked);
         }
+        build = build.env(&format!("{of_target}_RUSTFLAGS"), flags);
         // What is in C needs no C library: the machine's own compiler serves musl too.
         if self.has_c {
             build = build.env(&format!("CC_{}", triple.replace('-', "_")), "cc");
@@ -111,20 +127,35 @@ impl StaticProgram {
     fn build_glibc(&self, arch: &str) -> Result<PathBuf> {
         let triple = format!("{arch}-unknown-linux-gnu");
         let flags = format!("CARGO_TARGET_{}_RUSTFLAGS", variable_of(&triple));
-        self.cargo(&triple).env(&flags, "-C target-feature=+crt-static").show()?;
+        let compiled = format!("{} -C target-feature=+crt-static", self.compiled);
+        self.cargo(&triple).env(&flags, compiled).show()?;
         self.binary(&triple)
     }
 
     fn cargo(&self, triple: &str) -> Tool {
         Tool::new("cargo")
-            .args(["build", "--quiet", "--profile", self.profile, "--package", self.name])
-            .args(["--target", triple])
+            .args(["rustc", "--quiet", "--profile", self.profile, "--package", self.name, "--bin", self.name])
+            .args(["--target", triple, "--", "-C", self.together])
             .dir(&root())
     }
 
     fn binary(&self, triple: &str) -> Result<PathBuf> {
         Ok(target(&format!("{triple}/{}", self.profile))?.join(self.name))
     }
+}
+
+/// Writes beside and renames, so that a running binary can be replaced.
+fn replace(program: &Path, bytes: &[u8]) -> Result<()> {
+    let fresh = program.with_extension("new");
+    let written = std::fs::write(&fresh, bytes)
+        .and_then(|()| std::fs::set_permissions(&fresh, std::fs::Permissions::from_mode(0o755)))
+        .and_then(|()| std::fs::rename(&fresh, program));
+    written.map_err(|error| format!("{}: {error}", program.display()))
+}
+
+/// The file that has the symbols of a binary.
+pub fn symbols_of(binary: &Path) -> PathBuf {
+    binary.with_extension("debug")
 }
 
 /// Has the standard library of a target there.

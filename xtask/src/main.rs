@@ -22,6 +22,7 @@ mod live;
 mod needs;
 mod pages;
 mod quick;
+mod sizes;
 mod tally;
 mod tools;
 
@@ -50,12 +51,23 @@ enum Command {
     Browser,
     /// Static binaries target/dist/onbeat-ARCH and onbeat-push-ARCH.
     Dist,
+    /// The static binary's bytes by crate, to docs/bench.md.
+    Sizes,
     Bench(bench::Args),
     /// What the bench of decoding starts.
     #[command(hide = true)]
     DecodePages {
         /// Pages one after the other.
         path: String,
+    },
+    /// A program's start in the bench of memory.
+    #[command(hide = true)]
+    InGroup {
+        /// The folder of the control group.
+        group: String,
+        /// The program and its arguments.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        line: Vec<String>,
     },
     Experiments(experiments::Args),
     FarmLoad(farm_load::Args),
@@ -73,8 +85,10 @@ fn main() -> ExitCode {
         Command::Pages(args) => pages::run(&args),
         Command::Browser => browser::run(),
         Command::Dist => dist::run(),
+        Command::Sizes => sizes::run(),
         Command::Bench(args) => bench::run(&args),
         Command::DecodePages { path } => bench::decode_pages(&path),
+        Command::InGroup { group, line } => bench::run_in_group(&group, &line),
         Command::Experiments(args) => experiments::run(&args),
         Command::FarmLoad(args) => farm_load::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),

@@ -20,6 +20,8 @@ const EACH: &[Need] = &[
     need("openssl", "openssl"),
     need("pg_ctlcluster", "postgresql"),
     need("pip3", "python3-pip"),
+    need("time", "time"),
+    need("valgrind", "valgrind"),
 ];
 
 /// For a run of all of it.

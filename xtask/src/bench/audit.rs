@@ -71,7 +71,7 @@ pub fn measure(onbeat: &Path) -> Rows {
 fn best(line: &[String]) -> Result<(f64, u64)> {
     let run = |_| {
         let start = Instant::now();
-        timed(line, Duration::from_secs(60)).map(|(_, peak)| (start.elapsed().as_secs_f64(), peak))
+        timed(&[], line, Duration::from_secs(60)).map(|(_, peak)| (start.elapsed().as_secs_f64(), peak))
     };
     let runs = (0..REPEATS).map(run).collect::<Result<Vec<_>>>()?;
     let seconds = runs.iter().map(|run| run.0).fold(f64::INFINITY, f64::min);

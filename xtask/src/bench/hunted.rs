@@ -36,7 +36,11 @@ pub fn measure(onbeat: &Path, quick: bool) -> Rows {
         rows.push(row(format!("hunt, {name}, spikes listed"), listed as u64, None));
         let line = ["report", "-q", &run.display().to_string()].map(str::to_string);
         let line = [vec![onbeat.display().to_string()], line.to_vec()].concat();
-        rows.push(row("report of it, peak KiB".to_string(), timed(&line, Duration::from_secs(60))?.1, None));
+        rows.push(row(
+            "report of it, peak KiB".to_string(),
+            timed(&[], &line, Duration::from_secs(60))?.1,
+            None,
+        ));
     }
     Ok(rows)
 }

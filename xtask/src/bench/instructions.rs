@@ -7,7 +7,10 @@ use std::time::Duration;
 use super::program::{Onbeat, cycles_of, cyclictest_line, tool};
 use super::{Row, Rows};
 use crate::live::judge;
-use crate::tools::Result;
+use crate::tools::{Output, Result};
+
+/// The function that is the loop, as valgrind names it.
+const LOOP: &str = "onbeat::measure::cycle::run_slots*";
 
 pub fn measure(onbeat: &Onbeat, quick: bool) -> Rows {
     let loops = if quick { [1000, 4000] } else { [2000, 12_000] };
@@ -30,6 +33,11 @@ pub fn measure(onbeat: &Onbeat, quick: bool) -> Rows {
     }])
 }
 
+/// Instructions of a start: what every command takes before it does anything.
+pub fn of_start(onbeat: &Onbeat) -> Result<u64> {
+    counted(&onbeat.version_line()).map(|(instructions, _)| instructions)
+}
+
 /// Instructions and cycles at both numbers of loops give instructions per cycle.
 fn slope(loops: [u32; 2], run: impl Fn(u32) -> Result<(u64, u64)>) -> Result<f64> {
     let (less, few) = run(loops[0])?;
@@ -40,20 +48,40 @@ fn slope(loops: [u32; 2], run: impl Fn(u32) -> Result<(u64, u64)>) -> Result<f64
     Ok((more - less) as f64 / (many - few) as f64)
 }
 
+/// Instructions in the measuring loops of a run of 2000 cycles, what they call included; by a build
+/// that has its symbols.
+pub fn of_loop(onbeat: &Onbeat) -> Result<u64> {
+    let line = onbeat.line("-i 1000 -l 2000")?;
+    let output =
+        valgrind(&format!("callgrind --callgrind-out-file=/dev/null --toggle-collect={LOOP}"), &line)?;
+    collected_in(&output.stderr).ok_or_else(|| format!("valgrind found no {LOOP}"))
+}
+
 fn counted(line: &[String]) -> Result<(u64, String)> {
-    let mut counted: Vec<String> =
-        "valgrind --tool=cachegrind --cache-sim=no --cachegrind-out-file=/dev/null"
-            .split(' ')
-            .map(str::to_string)
-            .collect();
+    let output = valgrind("cachegrind --cache-sim=no --cachegrind-out-file=/dev/null", line)?;
+    let count = instructions_in(&output.stderr).ok_or("valgrind printed no count of instructions")?;
+    Ok((count, output.stdout))
+}
+
+/// Runs to the end under one of valgrind's tools; without variables, which a start looks through.
+fn valgrind(tool_and_flags: &str, line: &[String]) -> Result<Output> {
+    let mut counted: Vec<String> = format!("env -i PATH=/usr/bin:/bin valgrind --tool={tool_and_flags}")
+        .split(' ')
+        .map(str::to_string)
+        .collect();
     counted.extend_from_slice(line);
     let output = tool(&counted).within(Duration::from_secs(180)).capture()?;
     if output.code != 0 {
         let last = output.stderr.lines().rfind(|line| !line.starts_with("==")).unwrap_or_default();
         return Err(format!("{} under valgrind: exit {}: {last}", line[0], output.code));
     }
-    let count = instructions_in(&output.stderr).ok_or("valgrind printed no count of instructions")?;
-    Ok((count, output.stdout))
+    Ok(output)
+}
+
+/// The count in `==7== Collected : 1234567`, unless it is none.
+fn collected_in(text: &str) -> Option<u64> {
+    let count = text.lines().find_map(|line| line.split_once("Collected :"))?.1;
+    count.trim().parse().ok().filter(|&count| count > 0)
 }
 
 /// The count in `==7== I   refs:      1,234,567`.
@@ -68,6 +96,8 @@ mod tests {
 
     #[test]
     fn valgrinds_count_is_read() {
+        assert_eq!(collected_in("==7== Events    : Ir\n==7== Collected : 1234567\n"), Some(1_234_567));
+        assert_eq!(collected_in("==7== Collected : 0\n"), None);
         assert_eq!(instructions_in("==7== Cachegrind\n==7== I   refs:      1,234,567\n"), Some(1_234_567));
         assert_eq!(instructions_in("==7== I1  misses: 5\n"), None);
     }

@@ -25,6 +25,7 @@ mod ratio;
 mod statistics;
 mod wakeups;
 mod watched;
+mod weight;
 
 use std::path::{Path, PathBuf};
 
@@ -51,9 +52,11 @@ const WATCH: &str = "watch";
 const PAGE: &str = "page";
 const FARM: &str = "farm";
 const FARM_SENDER: &str = "farm sender";
+const WEIGHT: &str = "weight";
 
 /// The measurements, in their order.
-const PARTS: [&str; 18] = [
+const PARTS: [&str; 19] = [
+    WEIGHT,
     "own wake-ups",
     "memory",
     "instructions",
@@ -92,6 +95,8 @@ pub struct Args {
 }
 
 pub use decode::decode_pages;
+pub use memory::run_in_group;
+pub use weight::check as check_weight;
 
 /// One line of the result.
 pub struct Row {
@@ -131,10 +136,13 @@ pub fn run(options: &Args) -> Result<()> {
         true => debian::ensure(&NEEDS[2..])?,
         false => debian::ensure(&NEEDS)?,
     }
-    // Decoding is measured in a program of its own, the recorder in this one.
-    if chosen != [DECODE] && chosen != [WATCH] && !farm_alone && options.onbeat.is_none() {
+    // Decoding is measured in a program of its own, the recorder in this one, weight of the static
+    // build.
+    let own_build = [&[DECODE][..], &[WATCH], &[WEIGHT]].contains(&&chosen[..]) || farm_alone;
+    if !own_build && options.onbeat.is_none() {
         Tool::new("cargo")
-            .args(["build", "--quiet", "--profile", "dist", "--package", "onbeat"])
+            .args(["rustc", "--quiet", "--profile", "dist", "--package", "onbeat", "--bin", "onbeat"])
+            .args(["--", "-C", "opt-level=3"]) // as `dist` does
             .dir(&root())
             .show()?;
     }
@@ -170,6 +178,9 @@ fn part(name: &str, binary: &Path, quick: bool) -> Rows {
         let mut rows = watched::measure(quick)?;
         rows.extend(foreign::measure(quick)?);
         return Ok(rows);
+    }
+    if name == WEIGHT {
+        return weight::measure(&dist::build(std::env::consts::ARCH)?);
     }
     let default = Onbeat::at(binary.to_owned())?;
     match name {

@@ -37,6 +37,16 @@ impl Onbeat {
         Ok(line)
     }
 
+    /// The command line that does nothing but start.
+    pub fn version_line(&self) -> Vec<String> {
+        vec![self.path.display().to_string(), "--version".into()]
+    }
+
+    /// Its size.
+    pub fn bytes(&self) -> Result<u64> {
+        read(&self.path).map(|bytes| bytes.len() as u64)
+    }
+
     /// What the last run stored; its sums hold.
     pub fn stored(&self) -> Result<Value> {
         let bytes = read(&self.folder.join("run.json"))?;
@@ -52,13 +62,40 @@ impl Onbeat {
     }
 }
 
-/// cyclictest's command line: the same CPUs, priority and distance. On a machine of two CPUs as
-/// people use it, with `-S`; that flag takes all CPUs of a larger one.
+/// The flags by which cyclictest has a thread on each CPU.
+#[derive(Clone, Copy)]
+pub enum Form {
+    /// The one that takes the least memory.
+    Threads,
+    /// The one that people use; it locks whole stacks.
+    Smp,
+}
+
+impl Form {
+    /// Its flags on a machine of two CPUs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Form::Threads => "-m -t -a",
+            Form::Smp => "-S -m",
+        }
+    }
+
+    /// Its flags for CPUs 0 and 1, where there are more.
+    fn of_two(self) -> &'static str {
+        let two = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 2);
+        if two { self.name() } else { "-m -t 2 -a 0-1" }
+    }
+
+    /// The command line: the same CPUs, priority and distance as ours.
+    pub fn line(self, flags: &str) -> Vec<String> {
+        let line = format!("cyclictest -q {} -p 80 -d 0 {flags}", self.of_two());
+        line.split(' ').map(str::to_string).collect()
+    }
+}
+
+/// cyclictest's command line.
 pub fn cyclictest_line(flags: &str) -> Vec<String> {
-    let two = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 2);
-    let threads = if two { "-S" } else { "-t 2 -a 0-1" };
-    let line = format!("cyclictest -q -m {threads} -p 80 -d 0 {flags}");
-    line.split(' ').map(str::to_string).collect()
+    Form::Threads.line(flags)
 }
 
 /// Runs cyclictest to the end.
@@ -75,10 +112,11 @@ pub fn tool(line: &[String]) -> Tool {
 /// Runs to the end, whatever verdict the exit code says: seconds, and peak resident memory in KiB.
 ///
 /// Through `time`, which is small: a child's peak begins with the memory of the process it was
-/// forked from.
-pub fn timed(line: &[String], limit: Duration) -> Result<(f64, u64)> {
+/// forked from. `first` is a program that starts another one.
+pub fn timed(first: &[String], line: &[String], limit: Duration) -> Result<(f64, u64)> {
     let report = target("lab/bench")?.join("timed");
-    let mut timed: Vec<String> = ["time", "-q", "-f", "%e %M", "-o"].map(str::to_string).to_vec();
+    let mut timed = first.to_vec();
+    timed.extend(["time", "-q", "-f", "%e %M", "-o"].map(str::to_string));
     timed.push(report.display().to_string());
     timed.extend_from_slice(line);
     let output = tool(&timed).within(limit).capture()?;

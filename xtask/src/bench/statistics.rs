@@ -141,7 +141,7 @@ fn repeated(onbeat: &Path, args: &[String], limit: u64) -> Result<(Vec<f64>, u64
     let mut line = vec![onbeat.display().to_string()];
     line.extend_from_slice(args);
     let all: Vec<(f64, u64)> =
-        (0..=REPEATS).map(|_| timed(&line, Duration::from_secs(limit))).collect::<Result<_>>()?;
+        (0..=REPEATS).map(|_| timed(&[], &line, Duration::from_secs(limit))).collect::<Result<_>>()?;
     let peak = all.iter().map(|one| one.1).max().unwrap_or(0);
     Ok((all.into_iter().skip(1).map(|one| one.0).collect(), peak))
 }
