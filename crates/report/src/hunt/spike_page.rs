@@ -116,11 +116,17 @@ mod tests {
                 culprit.knobs.clear();
             }
         };
-        let page = |run: &Run| parts(run, 1, None).unwrap().body.into_string();
+        // Of a thread: the rule of other kinds is decided by what they are.
+        let busy = run.culprits.iter().position(|culprit| culprit.name == "busy-loop").unwrap();
+        let number = typical::number(&run, &typical::all(&run), busy).unwrap();
+        let page = |run: &Run| parts(run, number, None).unwrap().body.into_string();
         without_cure(&mut run, "realtime-thread");
+        let title = rules::culprits::find("realtime-thread").unwrap().title;
+        run.culprits[busy].name = format!("{title}: busy-loop");
         let text = page(&run);
         assert!(!text.contains("What cures it") && text.contains("onbeat rules realtime-thread"), "{text}");
         without_cure(&mut run, "no such rule");
+        run.culprits[busy].name = "busy-loop".into();
         assert!(page(&run).contains(" of this spike.") && !page(&run).contains("class=\"next\""));
     }
 

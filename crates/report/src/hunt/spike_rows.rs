@@ -16,6 +16,10 @@ const LEAST: f64 = 0.01;
 const BESIDE: usize = 120;
 /// Below this width a row has neither bar nor start.
 const NARROW: usize = 60;
+/// What a row has in front of its bar and between it and the kind.
+const AROUND_BAR: usize = 34;
+/// The shortest bar.
+const LEAST_BAR: usize = 6;
 /// Who took less than this share of a spike is named without evidence.
 const SMALL: f64 = 0.05;
 /// Owners that are named of what is added up.
@@ -47,7 +51,9 @@ pub fn render(
     let others = rows.split_off(large.clamp(1, PARTS).min(rows.len()));
     let largest = rows.first().map_or(Nanos(0), |row| row.ns);
     rows.sort_by_key(|row| row.parts.first().map(|part| part.start));
-    let bar = Bar { width: (width / 5).clamp(10, 40), latency: spike.latency_ns };
+    let kinds = rows.iter().filter_map(|row| row.parts.first()).map(|part| part.kind().chars().count());
+    let room = width.saturating_sub(AROUND_BAR + kinds.max().unwrap_or(0));
+    let bar = Bar { width: (width / 5).clamp(10, 40).min(room).max(LEAST_BAR), latency: spike.latency_ns };
     for row in &rows {
         one(page, row, &bar, row.ns == largest, width, palette);
     }
