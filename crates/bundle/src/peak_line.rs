@@ -40,7 +40,7 @@ fn scan(line: &[u8]) -> Option<Peak> {
     Some(Peak { cpu, mono_ns, span_ns, n, max_ns, max_mono_ns, response_ns })
 }
 
-/// What is left of a line.
+/// The rest of a line.
 struct Cursor<'a>(&'a [u8]);
 
 impl Cursor<'_> {

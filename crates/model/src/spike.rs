@@ -28,7 +28,7 @@ pub struct Spike {
     pub events_lost: u64,
     /// In order of time, without overlap; with `unexplained_ns` they sum to `latency_ns` exactly.
     pub slices: Vec<Slice>,
-    /// What no event accounts for, and nothing shows to be a stop from outside.
+    /// The part that no event accounts for, and nothing shows to be a stop from outside.
     pub unexplained_ns: Nanos,
     /// Why it is unexplained, as text; `""` where there is no remark.
     pub unexplained_why: String,
@@ -73,7 +73,7 @@ pub struct Slice {
     /// when the run is over.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub contested: bool,
-    /// Whether its length is estimated and not counted: of a stop from outside that only the
+    /// True if its length is estimated and not counted: of a stop from outside that only the
     /// silence of all CPUs or a coarse counter shows.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,

@@ -223,7 +223,7 @@ pub struct WatchCulprit {
     pub kind: Word<SliceKind>,
     /// Its share of the latency; null where that cannot be told.
     pub share: Option<f64>,
-    /// Whether that share is estimated and not counted.
+    /// True if that share is estimated and not counted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
     /// The thread that it is, or that it ran in.

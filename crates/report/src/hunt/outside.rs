@@ -22,7 +22,8 @@ pub fn sentence(run: &Run) -> Option<String> {
     let most = format!("Most of the lost time ({share})");
     Some(match outside {
         Outside::Hypervisor => format!(
-            "{most} was stopped from outside: the hypervisor did not run this virtual machine; no setting inside it can cure \
+            "{most} was stopped from outside: the hypervisor did not run this virtual machine; \
+             no setting inside it can cure \
              that."
         ),
         Outside::Below(by) => format!(

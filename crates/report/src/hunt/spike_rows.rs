@@ -16,7 +16,7 @@ const LEAST: f64 = 0.01;
 const BESIDE: usize = 120;
 /// Below this width a row has neither bar nor start.
 const NARROW: usize = 60;
-/// What a row has in front of its bar and between it and the kind.
+/// Columns of a row in front of its bar, and between bar and kind.
 const AROUND_BAR: usize = 34;
 /// The shortest bar.
 const LEAST_BAR: usize = 6;

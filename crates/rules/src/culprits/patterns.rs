@@ -23,7 +23,7 @@ pub struct SpikeSpan {
     pub to: Nanos,
     /// What no event accounts for.
     pub unexplained: Nanos,
-    /// What is a stop from outside.
+    /// The part that is a stop from outside.
     pub stopped: Nanos,
 }
 
@@ -32,7 +32,7 @@ impl SpikeSpan {
         self.to.0.saturating_sub(self.from.0).max(0)
     }
 
-    /// Whether most of it is a stop from outside, or may be one.
+    /// True if most of it is a stop from outside, or may be one.
     pub fn mostly_outside(&self) -> bool {
         self.unexplained.0.saturating_add(self.stopped.0).saturating_mul(2) > self.length()
     }

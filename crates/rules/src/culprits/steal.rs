@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use super::context::{RunContext, StealInterval};
 use super::patterns::{Patterns, SpikeSpan};
 use super::stopped_from_outside;
-use super::tally::counted_outside;
 use model::run::{Host, Spike};
 use model::slice::SliceKind;
 use model::units::{Cpu, Nanos};
@@ -23,7 +22,7 @@ pub fn attribute(host: &Host, steal: &[StealInterval], spike: &mut Spike) {
         unexplained: spike.unexplained_ns,
         stopped: spike.stopped_ns,
     };
-    if let Some(evidence) = counted_outside(&span, &run, &Patterns::default()) {
+    if let Some(evidence) = stopped_from_outside::counted_outside(&span, &run, &Patterns::default()) {
         timeline::attribute_to_outside(spike, &evidence);
     }
     // Those that the end of the run has made have no rule yet.

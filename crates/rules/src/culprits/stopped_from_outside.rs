@@ -9,7 +9,9 @@ use super::rule::{CulpritRule, SpikeExamples};
 use super::sources::{HWLAT, OSNOISE, PROC_STAT5, RT_HARDWARE};
 use crate::knob::{EvidenceKind, Source};
 use model::slice::SliceKind;
+use model::units::Nanos;
 use model::vocabulary::IntegrityKind;
+use trace::timeline;
 
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "stopped-from-outside",
@@ -51,6 +53,13 @@ pub static CULPRIT: CulpritRule = CulpritRule {
 /// The kernel counts steal in ticks, of 10 ms at the coarsest: what lies that close to a second may
 /// belong to it.
 const TICK: i64 = 10_000_000;
+
+/// The evidence for a spike's unexplained time to be a stop from outside, where it is worth it.
+pub(super) fn counted_outside(span: &SpikeSpan, run: &RunContext, all: &Patterns) -> Option<String> {
+    let length = Nanos(span.to.0.saturating_sub(span.from.0));
+    let matters = timeline::matters(span.unexplained, length);
+    matters.then(|| counted(span, run, all)).flatten()
+}
 
 /// What shows, at the end of a run, that time which no event accounts for was a stop from outside.
 /// Its length is estimated: the counters tell neither when it was nor each stop's part.

@@ -272,7 +272,7 @@ impl SpikeTally {
         let all = Patterns::of(&spans, run.cpus.len(), run.interval.unwrap_or(Nanos::MILLI));
         let mut named = 0i64;
         for (number, span) in (self.spikes..).skip(1).zip(&spans) {
-            let Some(evidence) = counted_outside(span, run, &all) else { continue };
+            let Some(evidence) = stopped_from_outside::counted_outside(span, run, &all) else { continue };
             named = named.saturating_add(span.unexplained.0);
             let rule = &stopped_from_outside::CULPRIT;
             let group = groups
@@ -289,13 +289,6 @@ impl SpikeTally {
         }
         (named, unjudged)
     }
-}
-
-/// The evidence for a spike's unexplained time to be a stop from outside, where it is worth it.
-pub(super) fn counted_outside(span: &SpikeSpan, run: &RunContext, all: &Patterns) -> Option<String> {
-    let length = Nanos(span.to.0.saturating_sub(span.from.0));
-    let matters = timeline::matters(span.unexplained, length);
-    matters.then(|| stopped_from_outside::counted(span, run, all)).flatten()
 }
 
 /// Gives all slices of all spikes their rules, and ranks what took their time.

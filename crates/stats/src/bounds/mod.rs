@@ -316,7 +316,9 @@ mod tests {
         ) {
             let list: Vec<Option<Nanos>> = values.into_iter().map(|value| value.map(Nanos)).collect();
             let series = Series::of_list(&list, BLOCK, Nanos(step));
-            let question = Question { limit: Some(Nanos(limit)), horizon: Nanos(horizon), chosen: horizon % 2 == 0, ..Question::default() };
+            let (limit, horizon) = (Some(Nanos(limit)), Nanos(horizon));
+            let question =
+                Question { limit, horizon, chosen: horizon.0 % 2 == 0, ..Question::default() };
             let found = bounds(&BoundsInput::of(&series), &question);
             prop_assert_eq!(found.gates.len(), 11);
             prop_assert!(found.extrapolation.status == ExtrapolationStatus::Ok || !found.extrapolation.reason.is_empty());

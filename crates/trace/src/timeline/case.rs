@@ -24,7 +24,7 @@ pub(super) struct Cause {
     pub stack: Vec<String>,
     /// Whether all CPUs may have been stopped meanwhile.
     pub contested: bool,
-    /// Whether its length is estimated and not counted.
+    /// True if its length is estimated and not counted.
     pub estimated: bool,
 }
 
@@ -53,7 +53,7 @@ pub(super) enum Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stop {
     pub certainty: StopCertainty,
-    /// Whether silence alone shows it at that time: no timer was due yet.
+    /// Silence alone shows it at that time: no timer was due yet.
     pub estimated: bool,
 }
 

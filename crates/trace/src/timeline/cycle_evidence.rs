@@ -28,7 +28,7 @@ pub(super) struct CycleEvidence<'w> {
     pub tasks: &'w Tasks,
     pub lent: LentPriority,
     pub holders: Holders<'w, 'w>,
-    /// When the machine was stopped, by all events of the cycle.
+    /// The stops of the machine, by all events of the cycle.
     pub stops: Spans<Stop>,
 }
 

@@ -14,6 +14,9 @@ pub(super) const MAX_LATE_INTERRUPT_NS: i64 = 4 * MAX_BOUNDED_NS;
 /// that is no stop of all.
 pub(super) const MAX_LATE_VCPU_NS: i64 = 8 * MAX_BOUNDED_NS;
 
+/// Events of a CPU before a gap among which a timer's start is searched.
+pub(super) const MAX_EVENTS_BACK: usize = 4_096;
+
 #[derive(Clone, Copy)]
 pub(super) struct Gap {
     /// The last event before it.

@@ -5,11 +5,11 @@
 //! (an idle CPU has interrupts on while it sleeps).
 
 use super::case::{Case, Stop, StopCertainty};
-use super::gap::{MAX_LATE_INTERRUPT_NS, MAX_LATE_VCPU_NS};
+use super::gap::{MAX_EVENTS_BACK, MAX_LATE_INTERRUPT_NS, MAX_LATE_VCPU_NS};
 use super::virtual_machine::is_virtual;
 use crate::event::{Named, What};
 
-/// Whether a timer that is not pending any more after a silence expired right then: the first event
+/// True if a timer that is not pending any more after a silence expired right then: the first event
 /// of it from there on is its expiry.
 pub(super) fn expires_after(events: &[&Named], timer: u64, end: i64) -> bool {
     let after = events.partition_point(|event| event.time.0 < end);
@@ -23,7 +23,7 @@ pub(super) fn expires_after(events: &[&Named], timer: u64, end: i64) -> bool {
     of_it.next().unwrap_or(false)
 }
 
-/// When the virtual CPU that has the wake-up was stopped while it was idle, whatever the others did
+/// The stops of the virtual CPU that has the wake-up, while it was idle, whatever the others did
 /// meanwhile.
 pub(super) fn stops(case: &Case<'_>) -> Vec<(i64, i64, Stop)> {
     if !is_virtual(case.host) {
@@ -43,7 +43,7 @@ pub(super) fn stops(case: &Case<'_>) -> Vec<(i64, i64, Stop)> {
     events.windows(2).filter(silent).filter_map(stop).collect()
 }
 
-/// Whether a CPU is idle from an event on, and has entered its idle state.
+/// True if a CPU is idle from an event on, and has entered its idle state.
 fn sleeps(event: &Named) -> bool {
     event.pid == 0 && matches!(event.what, What::Idle { state: Some(_) })
 }
@@ -54,7 +54,7 @@ fn earliest_due(events: &[&Named], start: i64, end: i64) -> Option<i64> {
     let before = &events[..events.partition_point(|event| event.time.0 <= start)];
     let mut seen: Vec<u64> = Vec::new();
     let mut first: Option<i64> = None;
-    for event in before.iter().rev().take(super::machine_stall::MAX_EVENTS_BACK) {
+    for event in before.iter().rev().take(MAX_EVENTS_BACK) {
         let (timer, due) = match event.what {
             What::TimerStart { timer, expires, .. } => (timer, Some(expires.0)),
             What::TimerEntry { timer, .. } => (timer, None),

@@ -19,7 +19,7 @@
 
 use super::case::{Case, Stop, StopCertainty};
 use super::common_stall::{ends_for_all, stands};
-use super::gap::{Gap, MAX_LATE_INTERRUPT_NS, MAX_LATE_VCPU_NS, gaps};
+use super::gap::{Gap, MAX_EVENTS_BACK, MAX_LATE_INTERRUPT_NS, MAX_LATE_VCPU_NS, gaps};
 use super::late_idle::{self, expires_after};
 use super::own::MAX_BOUNDED_NS;
 use super::spans::Spans;
@@ -29,8 +29,6 @@ use super::ticks::{self, PERIODS};
 use super::virtual_machine::is_virtual;
 use crate::event::{Named, What};
 use model::units::{Cpu, CpuSet};
-/// Events of a CPU before a gap among which a timer's start is looked for.
-pub(super) const MAX_EVENTS_BACK: usize = 4_096;
 
 /// Where everything was silent.
 pub(super) fn find(case: &Case<'_>) -> Spans<Stop> {

@@ -90,7 +90,7 @@ pub fn attribute_to_outside(spike: &mut Spike, evidence: &str) {
     }
 }
 
-/// Whether unexplained time is worth words: a tenth of a spike, or long, whatever its share.
+/// True if unexplained time is worth words: a tenth of a spike, or long, whatever its share.
 pub fn matters(unexplained: Nanos, latency: Nanos) -> bool {
     unexplained.0 > 0 && (unexplained.0 >= latency.0 / 10 || unexplained.0 >= MAX_BOUNDED_NS)
 }

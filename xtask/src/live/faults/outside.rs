@@ -17,7 +17,7 @@ pub const SLACK: i64 = 4_000_000;
 /// The kind of a stop's time.
 pub const STOPPED: &str = "stopped-from-outside";
 
-/// Whether a kind blames nothing inside.
+/// True if a kind blames nothing inside.
 fn is_outside(kind: &str) -> bool {
     [STOPPED, "unexplained"].contains(&kind)
 }

@@ -18,7 +18,7 @@ const LEAST: f64 = 0.95;
 /// So many stops of a hundred are seen at least.
 const SEEN: usize = 80;
 
-/// What was said of stops in the cycles of a followed program.
+/// The stops that were named in the cycles of a followed program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServoScore {
     stops: usize,
@@ -121,7 +121,8 @@ impl ServoScore {
         let seconds = |ns: i64| ns as f64 / 1e9;
         let kinds = self.by_kind.iter().map(|(kind, ns)| format!("{kind} {:.2} s", seconds(*ns)));
         format!(
-            "  {:<17}{:>9}{:>6}   {} spikes, {} blamed on the own sleep; {:.1} % of {:.2} s stopped: {}; {} wrong sums; seed {seed}",
+            "  {:<17}{:>9}{:>6}   {} spikes, {} blamed on the own sleep; {:.1} % of {:.2} s stopped: {}; \
+             {} wrong sums; seed {seed}",
             "stopped-servo",
             self.stops,
             self.seen,
