@@ -36,8 +36,8 @@ struct StaticProgram {
     has_c: bool,
     /// Flags of the compiler.
     compiled: &'static str,
-    /// The level at which all crates are optimised together: only from 2 on are loops made of vector
-    /// instructions, also those of crates that are built for speed.
+    /// The level at which all crates are optimised together: only from 2 on are loops made of
+    /// vector instructions, also those of crates that are built for speed.
     together: &'static str,
     /// Flags of rustc's own linker.
     linked: &'static str,

@@ -50,8 +50,8 @@ impl<const L: usize> FixedStr<L> {
 
 /// The bytes of a little-endian word before its first zero byte, and zeros from there on.
 ///
-/// Source: "Determine if a word has a zero byte", Anderson, Bit Twiddling Hacks; the lowest bit that
-/// this sets is that of the first one.
+/// Source: "Determine if a word has a zero byte", Anderson, Bit Twiddling Hacks; the lowest bit
+/// that this sets is that of the first one.
 #[inline]
 fn up_to_zero(word: u64) -> u64 {
     let zeros = word.wrapping_sub(0x0101_0101_0101_0101) & !word & 0x8080_8080_8080_8080;

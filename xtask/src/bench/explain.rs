@@ -1,9 +1,9 @@
 //! `onbeat explain` beside `trace-cmd report` on one trace.dat: how many times as fast it is, and
 //! that its memory does not follow the length.
 //!
-//! The trace is a recorded one (`tests/fixtures/foreign/traces`) whose pages are repeated with their
-//! times moved on; trace-cmd itself writes it without compression first. Both programs are asked for
-//! processor time.
+//! The trace is a recorded one (`tests/fixtures/foreign/traces`) whose pages are repeated with
+//! their times moved on; trace-cmd itself writes it without compression first. Both programs are
+//! asked for processor time.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};

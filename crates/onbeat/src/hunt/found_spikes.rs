@@ -139,8 +139,7 @@ mod tests {
             |name: &str, kind: &str| Culprit { name: name.into(), kind: kind.into(), ..Culprit::default() };
         let named = |comm: &str| rules::culprits::names::fallback_name(&slice(comm, Nanos(0), 1));
         let (small, large) = (named("small"), named("large"));
-        let culprits =
-            vec![culprit(&small, "thread"), culprit(&large, "thread"), culprit("unexplained", "unexplained")];
+        let culprits = vec![culprit(&small, "thread"), culprit(&large, "thread")];
         let mut run = Run { culprits, ..Run::default() };
         let found = FoundSpikes::of(events.explained, Host::default(), Findings::default());
         let (shown, involved) = found.to_show(&run, 3);

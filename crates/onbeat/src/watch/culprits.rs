@@ -15,7 +15,8 @@ use super::names::{StackNames, system_call};
 /// in it and what the hypervisor counted.
 pub fn named(
     worst: Vec<WorstFound>,
-    (series, stolen): (&[SeriesRows], &BTreeMap<Cpu, Nanos>),
+    series: &[SeriesRows],
+    stolen: &BTreeMap<Cpu, Nanos>,
     host: &Host,
     stacks: &mut StackNames,
     culprits: &mut CulpritNames,
@@ -126,7 +127,7 @@ mod tests {
             };
             let found = vec![WorstFound { wakeup, ..WorstFound::default() }];
             let (mut stacks, mut names) = (StackNames::none(), CulpritNames::default());
-            named(found, (&[], &BTreeMap::new()), &Host::default(), &mut stacks, &mut names)[0]
+            named(found, &[], &BTreeMap::new(), &Host::default(), &mut stacks, &mut names)[0]
                 .culprit
                 .name
                 .clone()

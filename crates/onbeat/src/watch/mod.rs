@@ -145,7 +145,7 @@ impl Watch {
         // The interval's end counts it for the names.
         let mut names = culprits.clone();
         let named =
-            culprits::named(vec![worst], (&[], &BTreeMap::new()), &self.host, &mut self.stacks, &mut names);
+            culprits::named(vec![worst], &[], &BTreeMap::new(), &self.host, &mut self.stacks, &mut names);
         for worst in named {
             let late = AlarmCause {
                 latency: worst.total(),
@@ -168,9 +168,9 @@ impl Watch {
         culprits: &mut CulpritNames,
         stolen: &BTreeMap<Cpu, Nanos>,
     ) -> WatchInterval {
-        let beside = (drained.series.as_slice(), stolen);
-        let mut worst = culprits::named(drained.worst, beside, &self.host, &mut self.stacks, culprits);
         let mut series = drained.series;
+        let mut worst =
+            culprits::named(drained.worst, &series, stolen, &self.host, &mut self.stacks, culprits);
         worst.iter_mut().for_each(|worst| worst.wall_ns = Nanos(worst.mono_ns.0 + drained.wall_offset.0));
         // What took the time until the switch had no part in the switch itself.
         let until = series.iter_mut().filter(|series| series.series != WatchSeries::Switch);

@@ -49,7 +49,7 @@ pub fn function(
     }
     let at = |(place, &q)| {
         let of = |units: &[UnitQuantiles]| units.iter().flatten().map(|unit| unit[place]).collect::<Vec<_>>();
-        at((of(&a), of(&b)), design, q, confidence)
+        at(of(&a), of(&b), design, q, confidence)
     };
     grid.iter().enumerate().map(at).collect()
 }
@@ -57,7 +57,7 @@ pub fn function(
 /// A unit's quantile at each place of the grid; none where it has no values.
 type UnitQuantiles = Option<Vec<f64>>;
 
-fn at((a, b): (Vec<f64>, Vec<f64>), design: Design, q: f64, confidence: f64) -> Shift {
+fn at(a: Vec<f64>, b: Vec<f64>, design: Design, q: f64, confidence: f64) -> Shift {
     let relabelled = of_units(&a, &b, design);
     let (interval, p) = (relabelled.interval(confidence), relabelled.p_two_sided(0.0));
     Shift { q, difference: difference(&a, &b, design), interval, p, a, b }

@@ -1,5 +1,7 @@
 //! A case from a window: the parts that need each other, in their order.
 
+use std::ops::Range;
+
 use super::case::{Case, Stop};
 use super::own::Cost;
 use super::spans::Spans;
@@ -15,10 +17,10 @@ pub(super) fn assemble<'w>(
     window: &'w Window,
     host: &'w Host,
     cost: Cost,
-    (from, to): (i64, i64),
+    part: Range<i64>,
     stops: Option<&Spans<Stop>>,
 ) -> Case<'w> {
-    let mut case = bare(window, host, cost, (from, to));
+    let mut case = bare(window, host, cost, part);
     case.silent = stops.cloned().unwrap_or_else(|| machine_stall::find(&case));
     case.irqs_off = irqs_off::find(&case);
     let mut ordered: Vec<&Named> = window.events.iter().collect();
@@ -28,12 +30,13 @@ pub(super) fn assemble<'w>(
 }
 
 /// The stops of the machine in a window.
-pub(super) fn stops(window: &Window, host: &Host, cost: Cost, (from, to): (i64, i64)) -> Spans<Stop> {
-    machine_stall::find(&bare(window, host, cost, (from, to)))
+pub(super) fn stops(window: &Window, host: &Host, cost: Cost, part: Range<i64>) -> Spans<Stop> {
+    machine_stall::find(&bare(window, host, cost, part))
 }
 
 /// A case that nothing is known of but its events.
-fn bare<'w>(window: &'w Window, host: &'w Host, cost: Cost, (from, to): (i64, i64)) -> Case<'w> {
+fn bare<'w>(window: &'w Window, host: &'w Host, cost: Cost, part: Range<i64>) -> Case<'w> {
+    let Range { start: from, end: to } = part;
     let own = cost.bound();
     let cpus = path::per_cpu(window);
     let mut ordered: Vec<&Named> = window.events.iter().collect();

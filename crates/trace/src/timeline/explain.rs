@@ -31,7 +31,7 @@ pub(super) fn explain_part(window: &Window, host: &Host, cost: Cost, stops: Opti
     let to = window.actual_ns.0;
     // Equal to the expected time, unless the difference did not fit.
     let from = to.saturating_sub(latency.max(0));
-    let case = assemble(window, host, cost, (from, to), stops);
+    let case = assemble(window, host, cost, from..to, stops);
     let mut account = Account::default();
     walk(&case, &mut account);
     account.settle();

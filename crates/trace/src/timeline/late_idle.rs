@@ -1,5 +1,5 @@
-//! Timers that came late on an idle CPU: nothing inside holds up an idle CPU, whose timer comes when
-//! it is due. That it expires afterwards proves that it was pending all the while.
+//! Timers that came late on an idle CPU: nothing inside holds up an idle CPU, whose timer comes
+//! when it is due. That it expires afterwards proves that it was pending all the while.
 //!
 //! Sources: kernel/time/hrtimer.c (`__run_hrtimer` tells of each expiry), kernel/sched/idle.c
 //! (an idle CPU has interrupts on while it sleeps).

@@ -53,7 +53,7 @@ pub fn explain_response(window: &Window, host: &Host, cost: Cost) -> Spike {
     let tasks = Tasks::new(ordered.iter().copied(), window.victim);
     let lent = LentPriority::of(&ordered, window.victim.pid);
     let holders = Holders::new(window, &ordered, &tasks);
-    let stops = stops(window, host, cost, (window.expected_ns.0, window.actual_ns.0));
+    let stops = stops(window, host, cost, window.expected_ns.0..window.actual_ns.0);
     let tasks = &tasks;
     let cycle = CycleEvidence { window, ordered: &ordered, host, cost, calls, tasks, lent, holders, stops };
     let (mut response, mut unseen) = (Response::default(), 0);
@@ -142,7 +142,7 @@ impl Response {
     /// The thread had its CPU.
     fn ran(&mut self, cycle: &CycleEvidence<'_>, segment: &CycleSegment<'_>) {
         let part = cut(cycle.window, cycle.ordered, segment);
-        let span = (segment.start, segment.end);
+        let span = segment.start..segment.end;
         let case = assemble(&part, cycle.host, cycle.cost, span, Some(&cycle.stops));
         let over = Over::new(&case, segment.cpu);
         let edges = over.nmi.edges().chain(case.silent.edges()).chain(cycle.calls.edges());
