@@ -1,5 +1,5 @@
 #!/bin/sh
-# perf inject of a recorded stream writes a file that perf cannot read, unless the stream is its standard input.
+# perf inject of a saved stream writes a file that perf cannot read, unless standard input is the stream.
 #
 # Version: linux-perf 6.1.192-3 of Debian 12. Takes root.
 # Behaviour: `perf record -o -` writes a stream, which perf reads from standard input or from a file. perf
@@ -41,11 +41,12 @@ perf record -q -o - -e cpu-clock -F 999 -- sh -c 'i=0; while [ $i -lt 100000 ]; 
 perf inject -i stream -o by_name && status=0 || status=$?
 perf inject -i - -o by_input <stream || fail "with the stream on standard input, the exit status is $?"
 all=$(samples stream)
-echo "samples: $all in the stream, $(samples by_name) and $(samples by_input) after perf inject -i stream and -i -"
+echo "samples: $all in the stream, $(samples by_name) after perf inject -i stream," \
+    "$(samples by_input) after perf inject -i -"
 sed -n 1p by_name.err
 
 [ "$all" -gt 0 ] || cannot "nothing was sampled here"
 [ "$status" = 0 ] || fail "with the stream as a file, the exit status is $status"
 [ "$(samples by_name)" = 0 ] || fail "with the stream as a file, the result has samples"
-[ "$(samples by_input)" = "$all" ] || fail "with the stream on standard input, the samples are not those of the stream"
+[ "$(samples by_input)" = "$all" ] || fail "with the stream on standard input, samples are missing"
 echo "ok: perf inject -i stream exits with 0, and perf reads nothing of its result"
