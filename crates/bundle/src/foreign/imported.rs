@@ -90,11 +90,11 @@ impl ImportedThread {
         if let Some(&number) = self.overflow_cycles.iter().find(|&&number| i128::from(number) >= count) {
             return fault(format!("wake-up {number} was beyond the end, and the rows hold {count} in all"));
         }
-        // Printed with two decimals, or without any.
+        // Printed with two decimals, or without any, and then cut off or rounded.
         let rounding = i128::from((unit.0 / 100).max(1));
         let step = if mean % i128::from(unit.0) == 0 { i128::from(unit.0) } else { rounding };
         let is_possible =
-            (mean + step).checked_mul(count)? >= least && (mean - rounding).checked_mul(count)? <= most;
+            (mean + step).checked_mul(count)? >= least && (mean - step).checked_mul(count)? <= most;
         if is_possible {
             None
         } else {
