@@ -87,7 +87,7 @@ impl StartedPrograms {
     }
 }
 
-/// Signals processes; one may have ended meanwhile.
+/// Signals processes; those that have ended are ignored.
 fn signal_all(processes: &BTreeSet<u32>, signal: Signal) {
     for process in processes.iter().filter_map(|pid| number(*pid)) {
         let _ = kill_process(process, signal);

@@ -30,7 +30,7 @@ pub struct Spike {
     pub slices: Vec<Slice>,
     /// The part that no event accounts for, and nothing shows to be a stop from outside.
     pub unexplained_ns: Nanos,
-    /// Why it is unexplained, as text; `""` where there is no remark.
+    /// The reason why time is unexplained, as text; `""` where there is no remark.
     pub unexplained_why: String,
     /// The sum of the slices of the kind `stopped-from-outside`. Earlier versions had no such
     /// slices: theirs is a part of `unexplained_ns`.

@@ -154,7 +154,7 @@ pub const FORMATS: &[&ForeignFormat] = &[
     &stress_ng::OTHER,
 ];
 
-/// What cyclictest's JSON contains of a run and [`Run`](model::run::Run) does not.
+/// Fields of cyclictest's JSON that [`Run`](model::run::Run) lacks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CyclictestContext {
     /// The command and its arguments, joined with blanks.

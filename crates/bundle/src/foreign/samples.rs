@@ -11,7 +11,7 @@ use model::units::Nanos;
 /// interval are known: a wake-up's time is its number times the interval.
 ///
 /// # Errors
-/// Numbers of the wake-ups with a gap that is none of `--oscope`'s: lines were lost.
+/// Sample numbers with a gap that `--oscope` does not account for: lines are missing.
 pub(super) fn fill(
     threads: &mut [ImportedThread],
     samples: &BTreeMap<usize, Vec<(u64, i64)>>,

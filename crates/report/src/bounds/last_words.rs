@@ -10,7 +10,7 @@ use model::run::Run;
 use model::units::Nanos;
 use stats::bounds::{Bounds, BoundsVerdict, ExtrapolationStatus, Gate, VerdictBasis};
 
-/// How it is written: columns, ANSI colours, and whether the gates are listed.
+/// Layout of the answer: columns, ANSI colours, and the list of the gates.
 #[derive(Clone, Copy, Debug)]
 pub struct BoundsStyle {
     pub width: usize,

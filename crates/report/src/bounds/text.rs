@@ -10,7 +10,7 @@ use crate::words::{clean, wrapped};
 use model::run::Run;
 use stats::bounds::Bounds;
 
-/// What was found, and the answer; a list has no run.
+/// The numbers and the answer; a list of block maxima has no run.
 pub fn text(
     bounds: &Bounds,
     title: &str,

@@ -136,8 +136,8 @@ mod tests {
         let busy = run.culprits.iter().position(|culprit| culprit.name == "busy-loop").unwrap();
         // It took most of both: of two the smaller is the median.
         assert_eq!((found[busy].spikes.as_slice(), found[busy].typical), ([0, 4].as_slice(), Some(4)));
-        let nobody = run.culprits.iter().position(|culprit| culprit.kind == SliceKind::Stopped).unwrap();
-        assert_eq!(found[nobody].typical, Some(5));
+        let stop = run.culprits.iter().position(|culprit| culprit.kind == SliceKind::Stopped).unwrap();
+        assert_eq!(found[stop].typical, Some(5));
         assert_eq!(all(&Run::default()), []);
     }
 

@@ -31,7 +31,7 @@ pub fn longest(suite: &SuiteRun) -> Option<String> {
     ))
 }
 
-/// What the table has, and what stopped the threads.
+/// Title of the table: the kernel, the quantity, and the cause of the stops.
 pub fn title(kernel: &str, phases: &[&SuitePhase]) -> String {
     let by = match stopped_by(phases.iter().copied()) {
         by if by.is_empty() => by,

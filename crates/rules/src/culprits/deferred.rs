@@ -49,7 +49,7 @@ impl Deferred {
         count_slice(&mut self.groups, MAX_GROUPS, of, found)
     }
 
-    /// What nothing explains of it, if the place did not cause it.
+    /// The time in ns that stays unexplained if the place is not its cause.
     pub fn unexplained(&self) -> i64 {
         self.total.saturating_sub(self.stopped)
     }

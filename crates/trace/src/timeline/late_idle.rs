@@ -23,8 +23,7 @@ pub(super) fn expires_after(events: &[&Named], timer: u64, end: i64) -> bool {
     of_it.next().unwrap_or(false)
 }
 
-/// The stops of the virtual CPU that has the wake-up, while it was idle, whatever the others did
-/// meanwhile.
+/// Stops of the wake-up's virtual CPU while it was idle, independent of the other CPUs.
 pub(super) fn stops(case: &Case<'_>) -> Vec<(i64, i64, Stop)> {
     if !is_virtual(case.host) {
         return Vec::new();

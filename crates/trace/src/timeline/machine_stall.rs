@@ -342,7 +342,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_timer_that_was_not_due_or_not_waited_for_shows_nothing() {
-        // A timer that expires afterwards was pending, whoever started it.
+        // A timer that expires afterwards was pending, in whichever context it was started.
         let never = IDLE.replace("20006 0 0 dh timer+ 7 hrtimer_wakeup", "20006 0 0 dh vector- local_timer");
         for (why, other) in [
             ("not due", IDLE.replace("hrtimer_wakeup 1000", "hrtimer_wakeup 19500")),
