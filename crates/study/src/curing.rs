@@ -290,7 +290,7 @@ impl Curable {
         }
         if all.is_empty() && !is_known {
             let words = match culprit.remedy.trim() {
-                "" => "no rule knows it: whoever runs it decides",
+                "" => "no rule covers it: change its priority or its CPUs where it is started",
                 remedy => remedy,
             };
             all.push(remaining("decision", words.to_owned()));

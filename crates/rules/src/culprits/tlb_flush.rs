@@ -11,7 +11,7 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     signature: "An interrupt from another CPU, in which a function that flushes the TLB runs; \
                 with its sender where that is recorded.",
     detection: "By the function's exact name, those of x86 from 4.15 on, of RISC-V and of 32-bit \
-                Arm. Arm64 flushes by an instruction that interrupts nobody, and AMD's newest \
+                Arm. Arm64 flushes by an instruction that interrupts no CPU, and AMD's newest \
                 processors may too. The name shows whether user space or the kernel itself gave \
                 memory up: flush_tlb_func is for a process's memory, the others are for the \
                 kernel's.",

@@ -27,7 +27,7 @@ pub static KNOB: Knob = Knob {
                 times as long (corrected in July 2025). It costs nothing as long as the real-time \
                 tasks of a CPU leave the ordinary ones some time.",
     side_effects: "With 0 ordinary tasks and kernel threads of a CPU can starve for good beside a \
-                   real-time task that never sleeps, and with them whoever waits for them. 6.12 \
+                   real-time task that never sleeps, and with them the threads that wait for them. 6.12 \
                    warns when it is written on a CPU that is isolated already, so that it is set \
                    before the CPU is isolated, and can refuse a smaller runtime with EBUSY unless \
                    sched_rt_runtime_us is -1, so that this comes first, and is undone last. From \
