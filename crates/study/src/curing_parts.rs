@@ -1,8 +1,8 @@
 //! Whose part of a late wake-up decides it: what curing that one culprit alone could change.
 
-use model::run::{Run, Spike};
+use model::run::Run;
 use model::units::Nanos;
-use rules::culprits::belonging::place_of;
+use rules::culprits::belonging::time_by_culprit;
 
 /// For each culprit of a hunt, in the order of the run, the late wake-ups of which it is the
 /// largest part, or which would have been in time without it; none where not every late wake-up is
@@ -16,7 +16,7 @@ pub fn decisive(run: &Run, limit: Nanos) -> Vec<Option<u64>> {
 fn counted(run: &Run, limit: Nanos) -> Vec<u64> {
     let mut all = vec![0u64; run.culprits.len()];
     for spike in &run.spikes {
-        let parts = parts(run, spike);
+        let parts = time_by_culprit(&run.culprits, spike);
         let most = parts.iter().copied().max().unwrap_or_default().max(spike.unexplained_ns.0);
         for (decided, part) in all.iter_mut().zip(parts) {
             let is_largest = part == most;
@@ -27,22 +27,11 @@ fn counted(run: &Run, limit: Nanos) -> Vec<u64> {
     all
 }
 
-/// What each culprit took of a spike, in nanoseconds.
-fn parts(run: &Run, spike: &Spike) -> Vec<i64> {
-    let mut parts = vec![0i64; run.culprits.len()];
-    for slice in &spike.slices {
-        if let Some(place) = place_of(&run.culprits, slice) {
-            parts[place] = parts[place].saturating_add(slice.ns.0);
-        }
-    }
-    parts
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use model::run::{Slice, Who};
-    use model::spike::{Culprit, Recorder};
+    use model::spike::{Culprit, Recorder, Spike};
 
     fn slice(comm: &str, us: i64) -> Slice {
         Slice {

@@ -9,7 +9,7 @@ use super::ask_data;
 use super::flame::Flame;
 use super::parts::by_latency;
 use super::sentences;
-use super::typical::{Involved, most_of, taken};
+use super::typical::{Involved, most_of};
 use super::windows::KEPT_LANES;
 use crate::html::{data, scroll};
 use crate::input::Input;
@@ -18,6 +18,7 @@ use crate::prose::prose;
 use crate::words::{clean, several, span};
 use model::run::Run;
 use model::units::Cpu;
+use rules::culprits::belonging::time_by_culprit;
 
 /// What the buttons do, their signs, and their names where the sign says little.
 const TOOLS: [(&str, &str, Option<&str>); 7] = [
@@ -102,7 +103,7 @@ fn cpus(input: &Input) -> Markup {
 /// leaves out.
 pub fn table(run: &Run) -> Markup {
     let most = |at: usize| {
-        let took = taken(run, &run.spikes[at]);
+        let took = time_by_culprit(&run.culprits, &run.spikes[at]);
         most_of(&took)
             .map_or_else(|| sentences::classes(&run.spikes[at]), |place| clean(&run.culprits[place].name))
     };

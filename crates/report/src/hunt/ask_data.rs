@@ -12,13 +12,14 @@ use super::lanes::KeptLanes;
 use super::parts::{SpikePart, by_latency, longest, parts};
 use super::stages::Landmarks;
 use super::tracks::{label_of, look_of, looks};
-use super::typical::{self, Involved, most_of, taken};
+use super::typical::{self, Involved, most_of};
 use super::{picture, sentences, threads};
 use crate::input::Input;
 use crate::plot::theme::PAGE;
 use crate::words::{clean, several, span};
 use model::run::{Culprit, Run, Spike};
 use model::units::{Cpu, Nanos};
+use rules::culprits::belonging::time_by_culprit;
 
 /// Parts of a spike; of more the longest.
 const PARTS: usize = 60;
@@ -217,7 +218,7 @@ impl Writer<'_> {
 
     /// The culprit that took most of it; where none is listed, its classes.
     fn most(&mut self, spike: &Spike) -> usize {
-        let took = taken(self.run, spike);
+        let took = time_by_culprit(&self.run.culprits, spike);
         let name = most_of(&took).map(|at| clean(&self.run.culprits[at].name));
         self.texts.place(name.unwrap_or_else(|| sentences::classes(spike)))
     }

@@ -3,11 +3,11 @@
 
 use super::parts::{by_latency, share, total};
 use super::sentences::percent;
-use super::typical::taken;
 use crate::words::{clean, several};
 use model::run::{Run, Spike};
 use model::slice::SliceKind;
 use model::units::Nanos;
+use rules::culprits::belonging::time_by_culprit;
 
 /// Culprits whose order is compared, and what each has at least.
 const COMPARED: usize = 3;
@@ -69,7 +69,10 @@ fn is_suspect(spike: &Spike) -> bool {
 fn without(run: &Run, suspects: &[&Spike]) -> (bool, Option<(String, f64)>) {
     let mut took = vec![0i64; run.culprits.len()];
     for spike in suspects {
-        taken(run, spike).iter().zip(&mut took).for_each(|(ns, sum)| *sum = sum.saturating_add(*ns));
+        time_by_culprit(&run.culprits, spike)
+            .iter()
+            .zip(&mut took)
+            .for_each(|(ns, sum)| *sum = sum.saturating_add(*ns));
     }
     let late = suspects.iter().fold(0i64, |sum, spike| sum.saturating_add(spike.latency_ns.0.max(0)));
     let whole = Nanos(total(run).0.saturating_sub(late).max(0));

@@ -22,7 +22,7 @@ pub fn sentence(run: &Run) -> String {
     };
     let (named, stopped) = (sum(|_| true), sum(|culprit| culprit.kind == SliceKind::Stopped));
     let estimated = run.culprits.iter().fold(0i64, |sum, one| sum.saturating_add(one.estimated_ns.0));
-    let unnamed = unnamed(run).0;
+    let unnamed = unexplained(run).0.max(0);
     let small = whole.0.saturating_sub(named).saturating_sub(unnamed).max(0);
     let part = |ns: i64| format!("{} ({})", span(Nanos(ns)), percent(share(Nanos(ns), whole)));
     let mut words = vec![format!("the culprits caused {}", part(named))];
@@ -47,17 +47,10 @@ pub fn sentence(run: &Run) -> String {
     format!("Of {} of lateness {all}.{outside}", span(whole))
 }
 
-/// What no event accounts for and no culprit has, either: of earlier versions some had.
-fn unnamed(run: &Run) -> Nanos {
-    let outside = run.culprits.iter().filter(|culprit| culprit.kind == SliceKind::Unexplained);
-    let of_culprits = outside.fold(0i64, |sum, one| sum.saturating_add(one.total_ns.0));
-    Nanos(unexplained(run).0.saturating_sub(of_culprits).max(0))
-}
-
-/// The same with its share of all, where that is most of it: who is named first must not look like
-/// the answer then.
+/// The unexplained time with its share of all, where that is most of it: the first culprit must not
+/// look like the answer then.
 pub fn mostly_unexplained(run: &Run) -> Option<(Nanos, f64)> {
-    let ns = unnamed(run);
+    let ns = Nanos(unexplained(run).0.max(0));
     let part = share(ns, total(run));
     (part > 0.5).then_some((ns, part))
 }

@@ -3,10 +3,10 @@
 
 use std::borrow::Cow;
 
-use super::parts::{by_latency, parts};
+use super::parts::by_latency;
 use model::run::{Run, Spike};
 use model::units::Nanos;
-use rules::culprits::belonging::place_of;
+use rules::culprits::belonging::time_by_culprit;
 
 /// A culprit's spikes among those that the run has kept.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,17 +37,6 @@ impl<'a> From<(&'a Run, &'a [Involved])> for InvolvedRun<'a> {
     }
 }
 
-/// What each culprit took of a spike.
-pub fn taken(run: &Run, spike: &Spike) -> Vec<i64> {
-    let mut took = vec![0i64; run.culprits.len()];
-    for slice in parts(spike).into_iter().filter_map(|part| part.slice) {
-        if let Some(place) = place_of(&run.culprits, slice) {
-            took[place] = took[place].saturating_add(slice.ns.0);
-        }
-    }
-    took
-}
-
 /// The place of the culprit that took most; none where no listed one has a part.
 pub fn most_of(took: &[i64]) -> Option<usize> {
     let most = took.iter().enumerate().max_by_key(|(place, ns)| (**ns, std::cmp::Reverse(*place)));
@@ -57,7 +46,7 @@ pub fn most_of(took: &[i64]) -> Option<usize> {
 /// The culprits that took part in a spike with what each took, the one that took most first; by
 /// their places.
 pub fn concerned(run: &Run, spike: &Spike) -> Vec<(usize, Nanos)> {
-    let took = taken(run, spike).into_iter().enumerate().filter(|(_, ns)| *ns > 0);
+    let took = time_by_culprit(&run.culprits, spike).into_iter().enumerate().filter(|(_, ns)| *ns > 0);
     let mut found: Vec<(usize, Nanos)> = took.map(|(place, ns)| (place, Nanos(ns))).collect();
     found.sort_by_key(|&(place, ns)| (std::cmp::Reverse(ns), place));
     found
@@ -90,7 +79,7 @@ impl InvolvedSoFar {
     /// The next spike, with its slices.
     pub fn add(&mut self, run: &Run, spike: &Spike) {
         self.times.resize(run.culprits.len(), Vec::new());
-        let took = taken(run, spike);
+        let took = time_by_culprit(&run.culprits, spike);
         let most = took.iter().copied().max().unwrap_or(0);
         for (place, &ns) in took.iter().enumerate().filter(|(_, ns)| **ns > 0) {
             self.times[place].push((ns == most, ns, self.spikes));
@@ -118,7 +107,7 @@ impl InvolvedSoFar {
 /// that shows best what the first culprit does; none where the worst shows that.
 pub fn example(run: &Run, involved: &[Involved]) -> Option<usize> {
     let worst = run.spikes.iter().max_by_key(|spike| spike.latency_ns)?;
-    let shows_it = most_of(&taken(run, worst)).is_none_or(|place| place == 0);
+    let shows_it = most_of(&time_by_culprit(&run.culprits, worst)).is_none_or(|place| place == 0);
     involved.first().and_then(|first| first.typical).filter(|_| !shows_it)
 }
 
@@ -147,7 +136,7 @@ mod tests {
         for spike in &run.spikes {
             let found = concerned(&run, spike);
             assert!(found.windows(2).all(|pair| pair[0].1 >= pair[1].1));
-            assert_eq!(found.first().map(|first| first.0), most_of(&taken(&run, spike)));
+            assert_eq!(found.first().map(|first| first.0), most_of(&time_by_culprit(&run.culprits, spike)));
         }
         let involved = all(&run);
         let number = number(&run, &involved, 0).unwrap();
@@ -159,7 +148,7 @@ mod tests {
     fn an_example_is_wanted_where_the_worst_is_mostly_another_s() {
         let mut run = fixture::run();
         let worst = (0..run.spikes.len()).max_by_key(|&at| run.spikes[at].latency_ns).unwrap();
-        let of_worst = most_of(&taken(&run, &run.spikes[worst])).unwrap();
+        let of_worst = most_of(&time_by_culprit(&run.culprits, &run.spikes[worst])).unwrap();
         run.culprits.swap(0, of_worst);
         assert_eq!(example(&run, &all(&run)), None);
         run.culprits.swap(0, of_worst);

@@ -3,7 +3,7 @@
 
 use super::naming::{POOLED, full_name, group_name};
 use super::{find, names};
-use model::run::{Culprit, Slice};
+use model::run::{Culprit, Slice, Spike};
 
 /// The place of the slice's culprit in the run's list; none where it is too small to be listed.
 pub fn place_of(culprits: &[Culprit], slice: &Slice) -> Option<usize> {
@@ -19,6 +19,17 @@ pub fn place_of(culprits: &[Culprit], slice: &Slice) -> Option<usize> {
     };
     let named = |wanted: &str| culprits.iter().position(|culprit| alike(&culprit) && culprit.name == wanted);
     named(&own).or_else(|| named(&name(POOLED)))
+}
+
+/// Time of each culprit of a list in a spike, in nanoseconds, by its place in the list.
+pub fn time_by_culprit(culprits: &[Culprit], spike: &Spike) -> Vec<i64> {
+    let mut times = vec![0i64; culprits.len()];
+    for slice in spike.slices.iter().filter(|slice| slice.ns.0 > 0) {
+        if let Some(place) = place_of(culprits, slice) {
+            times[place] = times[place].saturating_add(slice.ns.0);
+        }
+    }
+    times
 }
 
 #[cfg(test)]

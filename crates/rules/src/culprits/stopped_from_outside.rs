@@ -12,6 +12,7 @@ use model::slice::SliceKind;
 use model::units::Nanos;
 use model::vocabulary::IntegrityKind;
 use trace::timeline;
+use trace::timeline::without_events::STEAL_TICK;
 
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "stopped-from-outside",
@@ -50,10 +51,6 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ..CulpritRule::DEFAULT
 };
 
-/// The kernel counts steal in ticks, of 10 ms at the coarsest: what lies that close to a second may
-/// belong to it.
-const TICK: i64 = 10_000_000;
-
 /// The evidence for a spike's unexplained time to be a stop from outside, where it is worth it.
 pub(super) fn counted_outside(span: &SpikeSpan, run: &RunContext, all: &Patterns) -> Option<String> {
     let length = Nanos(span.to.0.saturating_sub(span.from.0));
@@ -72,13 +69,14 @@ pub(super) fn counted(span: &SpikeSpan, run: &RunContext, patterns: &Patterns) -
 }
 
 fn stolen(span: &SpikeSpan, run: &RunContext) -> Option<String> {
+    // Steal that is counted so close to a second may belong to it.
     let near = run.steal.iter().filter(|steal| {
         steal.cpu == span.cpu
-            && steal.from.0.saturating_sub(TICK) <= span.to.0
-            && span.from.0 <= steal.to.0.saturating_add(TICK)
+            && steal.from.0.saturating_sub(STEAL_TICK) <= span.to.0
+            && span.from.0 <= steal.to.0.saturating_add(STEAL_TICK)
     });
     let counted = near.fold(0i64, |sum, steal| sum.saturating_add(steal.ns.0));
-    let enough = counted > 0 && counted.saturating_add(TICK) >= span.unexplained.0;
+    let enough = counted > 0 && counted.saturating_add(STEAL_TICK) >= span.unexplained.0;
     enough.then(|| {
         "the hypervisor counted as much steal on this CPU in the same second; how long of it is estimated"
             .to_owned()

@@ -20,22 +20,20 @@ pub(super) fn assemble<'w>(
     part: Range<i64>,
     stops: Option<&Spans<Stop>>,
 ) -> Case<'w> {
-    let mut case = bare(window, host, cost, part);
+    let (mut case, ordered) = bare(window, host, cost, part);
     case.silent = stops.cloned().unwrap_or_else(|| machine_stall::find(&case));
     case.irqs_off = irqs_off::find(&case);
-    let mut ordered: Vec<&Named> = window.events.iter().collect();
-    ordered.sort_by_key(|event| event.time);
     case.inverted = inversion::find(&case, &ordered);
     case
 }
 
 /// The stops of the machine in a window.
 pub(super) fn stops(window: &Window, host: &Host, cost: Cost, part: Range<i64>) -> Spans<Stop> {
-    machine_stall::find(&bare(window, host, cost, part))
+    machine_stall::find(&bare(window, host, cost, part).0)
 }
 
-/// A case that nothing is known of but its events.
-fn bare<'w>(window: &'w Window, host: &'w Host, cost: Cost, part: Range<i64>) -> Case<'w> {
+/// A case of which the events alone are known, and all events in order of time.
+fn bare<'w>(window: &'w Window, host: &'w Host, cost: Cost, part: Range<i64>) -> (Case<'w>, Vec<&'w Named>) {
     let Range { start: from, end: to } = part;
     let own = cost.bound();
     let cpus = path::per_cpu(window);
@@ -50,7 +48,7 @@ fn bare<'w>(window: &'w Window, host: &'w Host, cost: Cost, part: Range<i64>) ->
     let (irqs_off, silent, inverted) = (Spans::new(vec![]), Spans::new(vec![]), Spans::new(vec![]));
     let last = cpus.get(&window.cpu).and_then(|events| events.last()).map(|event| event.time.0);
     let lost_from = last.filter(|_| window.events_lost > 0 && path.switch.is_none());
-    Case {
+    let case = Case {
         window,
         host,
         own,
@@ -66,5 +64,6 @@ fn bare<'w>(window: &'w Window, host: &'w Host, cost: Cost, part: Range<i64>) ->
         silent,
         inverted,
         lost_from,
-    }
+    };
+    (case, ordered)
 }

@@ -2,6 +2,7 @@
 
 use super::case::{Case, Stop, StopCertainty};
 use super::own::MAX_BOUNDED_NS;
+use crate::event::{Named, What};
 
 /// Gaps that are looked at, the longest ones.
 const MAX_GAPS: usize = 64;
@@ -16,6 +17,33 @@ pub(super) const MAX_LATE_VCPU_NS: i64 = 8 * MAX_BOUNDED_NS;
 
 /// Events of a CPU before a gap among which a timer's start is searched.
 pub(super) const MAX_EVENTS_BACK: usize = 4_096;
+
+/// A timer whose last event of those looked at is its start.
+pub(super) struct StartedTimer<'e> {
+    pub timer: u64,
+    /// The time in ns at which it is due.
+    pub due: i64,
+    pub start: &'e Named,
+}
+
+/// The timers that were started and have not expired among the last of these events, the latest
+/// start first.
+pub(super) fn started_timers<'e>(events: &'e [&'e Named]) -> impl Iterator<Item = StartedTimer<'e>> {
+    let mut seen: Vec<u64> = Vec::new();
+    events.iter().rev().take(MAX_EVENTS_BACK).filter_map(move |&start| {
+        let (timer, due) = match start.what {
+            What::TimerStart { timer, expires, .. } => (timer, Some(expires.0)),
+            What::TimerEntry { timer, .. } => (timer, None),
+            _ => return None,
+        };
+        // The last event of a timer decides.
+        if seen.contains(&timer) {
+            return None;
+        }
+        seen.push(timer);
+        due.map(|due| StartedTimer { timer, due, start })
+    })
+}
 
 #[derive(Clone, Copy)]
 pub(super) struct Gap {

@@ -5,7 +5,7 @@
 //! (an idle CPU has interrupts on while it sleeps).
 
 use super::case::{Case, Stop, StopCertainty};
-use super::gap::{MAX_EVENTS_BACK, MAX_LATE_INTERRUPT_NS, MAX_LATE_VCPU_NS};
+use super::gap::{MAX_LATE_INTERRUPT_NS, MAX_LATE_VCPU_NS, StartedTimer, started_timers};
 use super::virtual_machine::is_virtual;
 use crate::event::{Named, What};
 
@@ -51,24 +51,11 @@ fn sleeps(event: &Named) -> bool {
 /// due within it.
 fn earliest_due(events: &[&Named], start: i64, end: i64) -> Option<i64> {
     let before = &events[..events.partition_point(|event| event.time.0 <= start)];
-    let mut seen: Vec<u64> = Vec::new();
-    let mut first: Option<i64> = None;
-    for event in before.iter().rev().take(MAX_EVENTS_BACK) {
-        let (timer, due) = match event.what {
-            What::TimerStart { timer, expires, .. } => (timer, Some(expires.0)),
-            What::TimerEntry { timer, .. } => (timer, None),
-            _ => continue,
-        };
-        if seen.contains(&timer) {
-            continue;
-        }
-        seen.push(timer);
-        let pending = |due: &i64| (event.time.0..end).contains(due) && expires_after(events, timer, end);
-        if let Some(due) = due.filter(pending) {
-            first = Some(first.map_or(due, |first| first.min(due)).max(start));
-        }
-    }
-    first
+    let pending = |one: &StartedTimer<'_>| {
+        (one.start.time.0..end).contains(&one.due) && expires_after(events, one.timer, end)
+    };
+    let due = started_timers(before).filter(pending).map(|one| one.due.max(start));
+    due.min()
 }
 
 #[cfg(test)]

@@ -19,7 +19,9 @@
 
 use super::case::{Case, Stop, StopCertainty};
 use super::common_stall::{ends_for_all, stands};
-use super::gap::{Gap, MAX_EVENTS_BACK, MAX_LATE_INTERRUPT_NS, MAX_LATE_VCPU_NS, gaps};
+use super::gap::{
+    Gap, MAX_EVENTS_BACK, MAX_LATE_INTERRUPT_NS, MAX_LATE_VCPU_NS, StartedTimer, gaps, started_timers,
+};
 use super::late_idle::{self, expires_after};
 use super::own::MAX_BOUNDED_NS;
 use super::spans::Spans;
@@ -78,24 +80,13 @@ fn overdue(case: &Case<'_>, cpu: Cpu, stretch: &Stretch, gap: &Gap) -> Option<i6
     }
     let events = case.events(cpu);
     let end = events.partition_point(|event| event.time.0 <= gap.start);
-    let mut seen: Vec<u64> = Vec::new();
     let mut first: Option<i64> = None;
-    for event in events[..end].iter().rev().take(MAX_EVENTS_BACK) {
-        let (timer, due) = match event.what {
-            What::TimerStart { timer, expires, .. } => (timer, Some(expires.0)),
-            What::TimerEntry { timer, .. } => (timer, None),
-            _ => continue,
-        };
-        // What came last of a timer counts.
-        if seen.contains(&timer) {
+    for StartedTimer { timer, due, start: event } in started_timers(&events[..end]) {
+        // A time before the start is of another clock. A timer that is long overdue while the CPU
+        // works is not pending.
+        if due < event.time.0 || stretch.start.saturating_sub(due) > MAX_LATE_INTERRUPT_NS {
             continue;
         }
-        seen.push(timer);
-        // What lay behind at the start is not on this clock. What is long overdue while the CPU
-        // works is not pending.
-        let pending =
-            |due: &i64| *due >= event.time.0 && stretch.start.saturating_sub(*due) <= MAX_LATE_INTERRUPT_NS;
-        let Some(due) = due.filter(pending) else { continue };
         let due = due.max(gap.start);
         let exit =
             case.host.idle_exit_ns.iter().max().copied().unwrap_or(0).min(MAX_LATE_VCPU_NS.unsigned_abs());

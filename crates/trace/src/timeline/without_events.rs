@@ -77,8 +77,8 @@ pub fn spike(seen: &Witness<'_>, host: &Host) -> Spike {
     }
 }
 
-/// The kernel counts steal in ticks, of 10 ms at the coarsest.
-const TICK: i64 = 10_000_000;
+/// The longest tick, in which the kernel counts steal.
+pub const STEAL_TICK: i64 = 10_000_000;
 
 /// The stop from outside that made the timer late, where no section inside is named for it. Its
 /// length is estimated: a counter tells the sum of an interval, a late timer elsewhere how long at
@@ -87,7 +87,7 @@ pub fn stopped(seen: &Witness<'_>, host: &Host) -> Option<Slice> {
     if seen.timer < seen.wakeup || seen.timer.0 < MAX_BOUNDED_NS {
         return None;
     }
-    let counted = seen.stolen.filter(|ns| ns.0 > 0 && ns.0.saturating_add(TICK) >= seen.timer.0);
+    let counted = seen.stolen.filter(|ns| ns.0 > 0 && ns.0.saturating_add(STEAL_TICK) >= seen.timer.0);
     let idle = seen.interrupted.pid == 0;
     let evidence = match counted {
         Some(_) => "the hypervisor counted as much steal on this CPU in this interval",
