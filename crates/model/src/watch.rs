@@ -243,7 +243,8 @@ pub struct WorstWakeup {
     pub timer_ns: Option<Nanos>,
     /// W; null where no switch was seen.
     pub wakeup_ns: Option<Nanos>,
-    /// How long of W the previous thread had the CPU; null where that was not seen.
+    /// How long of W the previous thread had the CPU, in one piece or more; null where that was not
+    /// seen.
     pub held_ns: Option<Nanos>,
     /// S; null where the kernel does not show it.
     pub switch_ns: Option<Nanos>,

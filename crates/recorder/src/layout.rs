@@ -76,14 +76,25 @@ pub mod cpu {
     pub const SWITCHED_EPOCH: i16 = 120;
     /// From when on S counts: the programs' own work at the switch is before it.
     pub const SWITCHED_FROM: i16 = 192;
-    /// When the real-time thread that runs here got the CPU (0 where that was not seen), and its
-    /// number.
-    pub const SINCE: i16 = 200;
-    pub const SINCE_TID: i16 = 208;
+    /// The number of the piece that is the last one, and the pieces.
+    pub const PIECE: i16 = 200;
+    pub const PIECES: i16 = 208;
     /// The counts, which only grow.
     pub const COUNTS: i16 = 128;
-    pub const SIZE: usize = 256;
+    pub const SIZE: usize = PIECES as usize + super::PIECES * super::piece::SIZE;
 }
+
+/// A piece of a CPU's time: from when on, and the real-time thread that had it; 0 where that is
+/// none or unknown.
+pub mod piece {
+    pub const SINCE: i16 = 0;
+    pub const TID: i16 = 8;
+    pub const SIZE: usize = 16;
+}
+
+/// How many pieces a CPU remembers, the next thread's among them: a wait of 15 ms beside a loop of
+/// one millisecond. Of a longer one its end is added up.
+pub const PIECES: usize = 32;
 
 /// What is counted per CPU besides wake-ups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,8 +181,9 @@ pub mod maximum {
     pub const VICTIM_PROCESS: i16 = 124;
     /// S, plus 1, once it is known.
     pub const SWITCH_TIME: i16 = 128;
-    /// When the previous thread got the CPU; 0 where that was not seen, or it is not real-time.
-    pub const PREVIOUS_SINCE: i16 = 136;
+    /// How long of W the previous thread had the CPU, plus 1; 0 where that was not seen, or it is
+    /// not real-time.
+    pub const HELD: i16 = 136;
     /// Without its stacks.
     pub const SHORT: usize = 144;
     /// In the timer's interrupt; at the switch; of the victim when it sleeps again.
@@ -275,7 +287,7 @@ mod tests {
         // Nothing lies on something else.
         const { assert!(cpu::SWITCHED_EPOCH + 4 <= cpu::COUNTS) };
         const { assert!(cpu::COUNTS as usize + 8 * COUNTS <= cpu::SWITCHED_FROM as usize) };
-        const { assert!(cpu::SINCE_TID as usize + 4 <= cpu::SIZE) };
+        const { assert!(cpu::PIECE + 4 <= cpu::PIECES && PIECES.is_power_of_two()) };
         const { assert!(switched::LARGEST % 8 == 0) };
         assert_eq!(model::rows::row_edges(ROWS).0.0 as u64, LARGEST + 1);
     }

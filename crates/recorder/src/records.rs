@@ -175,8 +175,7 @@ impl Class {
         };
         let late = span(maximum::LATE);
         let wait = Nanos(long(maximum::WAIT) as i64);
-        let since = Some(long(maximum::PREVIOUS_SINCE)).filter(|since| *since != 0);
-        let held = since.map(|since| Nanos(long(maximum::TIME).wrapping_sub(since) as i64).min(wait));
+        let held = long(maximum::HELD).checked_sub(1).map(|held| Nanos(held as i64).min(wait));
         let mut interrupted = late.map(|_| WatchTask {
             comm: comm(maximum::INTERRUPTED_COMM),
             prio: Some(short(maximum::INTERRUPTED_PRIO) as i32).filter(|prio| *prio != i32::MIN),

@@ -10,7 +10,8 @@ use crate::layout::{TIMER, WAKEUP, config, maximum, record, saved, slot};
 /// On the stack, besides what is counted.
 pub(super) const NOW: i16 = -16;
 pub(super) const INDEX: i16 = -80;
-pub(super) const PREVIOUS_SINCE: i16 = -96;
+/// How long of W the previous thread had the CPU, plus 1; 0 where that was not seen.
+pub(super) const HELD: i16 = -96;
 /// When it was woken.
 const WAKE: Reg = R8;
 
@@ -33,7 +34,7 @@ impl Writer<'_> {
             (VALUES[TIMER], maximum::LATE),
             (VALUES[WAKEUP], maximum::WAIT),
             (NOW, maximum::TIME),
-            (PREVIOUS_SINCE, maximum::PREVIOUS_SINCE),
+            (HELD, maximum::HELD),
         ] {
             self.code.load(Width::B8, R1, FP, from);
             self.code.store(Width::B8, RECORD, base + to, R1);

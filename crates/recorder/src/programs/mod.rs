@@ -10,6 +10,7 @@ pub mod counting;
 pub mod exit;
 pub mod leaving;
 pub mod maxima;
+mod pieces;
 pub mod switch;
 pub mod timers;
 pub mod waking;

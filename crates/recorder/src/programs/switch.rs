@@ -2,7 +2,7 @@
 
 use super::counting::{RECORD, VALUES};
 use super::leaving::Side;
-use super::maxima::{INDEX, NOW, PREVIOUS_SINCE};
+use super::maxima::{INDEX, NOW};
 use super::{CONTEXT, Maps, NOT_REAL_TIME, SLOT, Writer};
 use crate::assembler::{Alu, BadCode, Cond, FP, Helper, Label, R0, R1, R2, R3, R4, R5, R8, R9, Reg, Width};
 use crate::fields::EventFields;
@@ -63,32 +63,18 @@ impl Writer<'_> {
         self.count(CPU, CountedEvent::Unwoken);
     }
 
-    /// Notes since when the next thread has the CPU, and keeps what was noted of the previous one;
-    /// on to `out` where the next is not real-time. Of a previous thread that the note is not of,
-    /// the time is unknown.
+    /// Notes since when the next thread has the CPU; on to `out` where it is not real-time.
     fn gets_the_cpu(&mut self, out: Label) {
-        let (real_time, noted) = (self.code.label(), self.code.label());
+        let noted = self.code.label();
         self.priority(R1, R2, Side::Next);
-        self.code.jump_imm_32(Cond::SLt, R1, NOT_REAL_TIME, real_time);
+        self.code.jump_imm_32(Cond::SLt, R1, NOT_REAL_TIME, noted);
         self.priority(R1, R2, Side::Previous);
         self.code.jump_imm_32(Cond::SGe, R1, NOT_REAL_TIME, out);
-        self.this_cpu(CPU, out);
-        self.code.store_imm(Width::B8, CPU, cpu::SINCE, 0);
-        self.code.jump(out);
-        self.code.place(real_time);
+        self.code.place(noted);
         self.this_cpu(CPU, out);
         self.code.call(Helper::KtimeGetNs);
         self.code.store(Width::B8, FP, NOW, R0);
-        self.code.store_imm(Width::B8, FP, PREVIOUS_SINCE, 0);
-        self.tid(R1, R2, Side::Previous);
-        self.code.load(Width::B4, R2, CPU, cpu::SINCE_TID);
-        self.code.jump_reg_32(Cond::Ne, R1, R2, noted);
-        self.code.load(Width::B8, R1, CPU, cpu::SINCE);
-        self.code.store(Width::B8, FP, PREVIOUS_SINCE, R1);
-        self.code.place(noted);
-        self.tid(TID, R2, Side::Next);
-        self.code.store(Width::B4, CPU, cpu::SINCE_TID, TID);
-        self.code.store(Width::B8, CPU, cpu::SINCE, R0);
+        self.begin_piece(TID, out);
     }
 
     /// Whose thread it is, a record shows when it leaves; of one that was not seen to leave since
@@ -132,6 +118,7 @@ impl Writer<'_> {
         self.code.alu(Alu::Add, R1, R2);
         self.code.place(untimed);
         self.code.store(Width::B8, FP, VALUES[BOTH], R1);
+        self.held();
     }
 
     /// Into the record of this CPU and class, and into that of the thread, if it has one.

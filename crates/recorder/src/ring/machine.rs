@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use model::units::{Cpu, Nanos};
 use trace::event::{Address, Raw, Task, What};
 
+use super::pieces::CpuPieces;
 use super::tally::{Interrupted, RingTallies, WakeupSample};
 use crate::layout::{COUNTS, CountedEvent, SLOTS};
 use crate::programs::leaving::{SHOWN_DEAD, SHOWN_STATES};
@@ -63,8 +64,8 @@ pub struct WakeupMachine {
     pub clocks_apart: bool,
     threads: BTreeMap<u32, ThreadState>,
     fired: BTreeMap<(Cpu, usize), FiredTimer>,
-    /// To whom the last switch gave a CPU, and when.
-    running: BTreeMap<Cpu, (Task, Nanos)>,
+    /// To whom the last switches gave each CPU.
+    pieces: BTreeMap<Cpu, CpuPieces>,
     suspends: u32,
     resumed: Nanos,
     /// CPUs of which events are lost at this time.
@@ -86,7 +87,7 @@ impl WakeupMachine {
             clocks_apart: false,
             threads: BTreeMap::new(),
             fired: BTreeMap::new(),
-            running: BTreeMap::new(),
+            pieces: BTreeMap::new(),
             suspends: 0,
             resumed: Nanos(0),
             gaps: 0,
@@ -163,7 +164,7 @@ impl WakeupMachine {
         self.gaps = self.gaps.saturating_sub(1);
         self.whole_from = self.whole_from.max(at);
         self.fired.retain(|(of, _), _| *of != cpu);
-        self.running.remove(&cpu);
+        self.pieces.remove(&cpu);
     }
 
     /// The next event; those of all CPUs in the order of time.
@@ -175,13 +176,12 @@ impl WakeupMachine {
             What::TimerEntry { timer, function, now } => self.fired(event, *timer, *function, now.0),
             What::Waking { task, .. } => self.woken(event, task),
             What::Switch { prev, state, next } => {
-                let before = self.running.insert(event.cpu, (*next, event.time));
-                let since = before.filter(|(task, _)| task.pid == prev.pid).map(|(_, since)| since);
+                self.pieces.entry(event.cpu).or_default().begin(prev, *next, event.time);
                 if prev.prio < NOT_REAL_TIME {
                     self.leaves(prev.pid as u32, *state);
                 }
                 if next.prio < NOT_REAL_TIME {
-                    self.arrives(event, prev, since, next);
+                    self.arrives(event, prev, next);
                 }
             }
             What::Suspend => {
@@ -248,7 +248,7 @@ impl WakeupMachine {
                 spanning += 1;
             } else {
                 let late = event.time.0.wrapping_add(fired.shift).wrapping_sub(set.expiry);
-                let task = self.running.get(&event.cpu).map(|(task, _)| *task);
+                let task = self.pieces.get(&event.cpu).and_then(CpuPieces::running);
                 let task = task.filter(|task| task.pid == event.pid);
                 thread.late = Some((Nanos(late), Interrupted { tid: event.pid, task }));
                 break;
@@ -294,7 +294,7 @@ impl WakeupMachine {
         self.count(CountedEvent::Early, early.into());
     }
 
-    fn arrives(&mut self, event: &Raw, previous: &Task, since: Option<Nanos>, task: &Task) {
+    fn arrives(&mut self, event: &Raw, previous: &Task, task: &Task) {
         let tid = task.pid as u32;
         let Some(thread) = self.threads.get_mut(&tid) else {
             if !self.claim(tid) {
@@ -327,7 +327,7 @@ impl WakeupMachine {
             kernel,
             late,
             wait: event.time - wake,
-            held: since.map(|since| (event.time - since).min(event.time - wake)),
+            held: self.pieces.get(&event.cpu).and_then(|pieces| pieces.held(previous, wake)),
             at: event.time,
             victim: *task,
             previous: *previous,

@@ -10,6 +10,7 @@
 
 pub mod machine;
 mod order;
+mod pieces;
 mod source;
 mod state;
 pub mod tally;

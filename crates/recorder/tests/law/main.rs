@@ -351,9 +351,7 @@ impl Bench {
             found.most = long(maximum::VALUE) as i64;
             found.switch = long(maximum::SWITCH_TIME).checked_sub(1).map(|span| span as i64);
             found.who = (long(maximum::VICTIM) as u32, long(maximum::PREVIOUS) as u32, long(maximum::TIME));
-            let since = Some(long(maximum::PREVIOUS_SINCE)).filter(|since| *since > 0);
-            let wait = long(maximum::WAIT) as i64;
-            found.held = since.map(|since| (found.who.2 - since) as i64).map(|held| held.min(wait));
+            found.held = long(maximum::HELD).checked_sub(1).map(|held| held as i64);
         }
         found
     }
@@ -466,4 +464,39 @@ fn a_switch_has_a_length_where_both_ends_of_it_were_seen() {
     assert_eq!(counted(&[&away[..], &[gone_on.clone()][..]].concat()), [0; 0]);
     assert_eq!(counted(&[Op::Skipped { cpu, next: 3 }, gone_on.clone()]), [0; 0], "another thread");
     assert_eq!(counted(&[Op::Suspend, gone_on]), [0; 0], "over a suspend");
+}
+
+/// A wait of the chosen thread behind a thread that a short loop cuts into pieces.
+fn cut_into_pieces(nth: u64) -> Vec<Op> {
+    let (cpu, preempted) = (0, Leaves::Preempted);
+    let mut ops = vec![
+        Op::Switch { cpu, previous: 2, next: 1, leaves: Leaves::Sleeps },
+        Op::Pass(100_000),
+        Op::Wake { cpu, task: 2 },
+    ];
+    for _ in 0..nth {
+        ops.extend([
+            Op::Pass(900_000),
+            Op::Switch { cpu, previous: 1, next: 3, leaves: preempted },
+            Op::Pass(50_000),
+            Op::Switch { cpu, previous: 3, next: 1, leaves: Leaves::Sleeps },
+        ]);
+    }
+    ops.extend([Op::Pass(500_000), Op::Switch { cpu, previous: 1, next: 2, leaves: Leaves::Sleeps }]);
+    ops
+}
+
+#[test]
+fn a_holder_that_is_cut_into_pieces_has_all_of_them() {
+    for (nth, expected) in [(0, 500_000), (4, 4_100_000), (40, 14_000_000)] {
+        let (mut bench, mut ring) = (Bench::new(true, false), ring::RingBench::new());
+        for op in cut_into_pieces(nth) {
+            bench.do_one(&op);
+            ring.do_one(&op);
+        }
+        bench.compare().unwrap();
+        ring.compare().unwrap();
+        let held: Vec<Option<i64>> = bench.rules.chosen.values().map(|found| found.held).collect();
+        assert_eq!(held, [Some(expected)], "{nth}");
+    }
 }

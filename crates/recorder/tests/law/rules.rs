@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use model::rows::row_of;
 use model::units::Nanos;
-use recorder::layout::CountedEvent;
+use recorder::layout::{CountedEvent, PIECES};
 
 /// A thread of the made-up machine.
 #[derive(Clone, Copy, Debug)]
@@ -89,8 +89,8 @@ pub struct Rules {
     pub chosen_switched: BTreeMap<(u32, usize), Expected>,
     /// Switches of the machine, and which of them gave each CPU to who has it now.
     switches: u64,
-    /// The thread that was last seen to get each CPU, and when; programs see real-time ones alone.
-    since: BTreeMap<usize, (u32, u64)>,
+    /// The threads that were seen to get each CPU, and when; programs see real-time ones alone.
+    pieces: BTreeMap<usize, Vec<(Option<u32>, u64)>>,
     sees_all: bool,
     on: BTreeMap<usize, (Task, u64)>,
     going: BTreeMap<usize, Going>,
@@ -213,17 +213,29 @@ impl Rules {
         if previous.prio < 100 {
             self.leave(previous, leaves);
         }
-        let before = if self.sees_all || next.prio < 100 {
-            self.since.insert(cpu, (next.tid, now))
-        } else if previous.prio < 100 {
-            self.since.remove(&cpu)
-        } else {
-            None
-        };
-        let since = before.filter(|(tid, _)| *tid == previous.tid).map(|(_, since)| since);
-        if next.prio < 100 {
-            self.arrive(cpu, (previous, since), next, now);
+        if self.sees_all || next.prio < 100 || previous.prio < 100 {
+            let known = |task: Task| (self.sees_all || task.prio < 100).then_some(task.tid);
+            let pieces = self.pieces.entry(cpu).or_default();
+            if let Some(last) = pieces.last_mut().filter(|(tid, _)| *tid != Some(previous.tid)) {
+                last.0 = None;
+            }
+            pieces.push((known(next), now));
         }
+        if next.prio < 100 {
+            self.arrive(cpu, previous, next, now);
+        }
+    }
+
+    /// How long of the time since the waking a thread had the CPU from which it is switched now,
+    /// where it was seen to get it last; as far as the last pieces show.
+    fn held(&self, cpu: usize, thread: Task, wake: u64, now: u64) -> Option<i64> {
+        let pieces = self.pieces.get(&cpu)?;
+        let (_, before) = pieces.split_last()?;
+        before.last().filter(|(tid, _)| *tid == Some(thread.tid))?;
+        let ends = pieces[1..].iter().map(|(_, at)| *at);
+        let seen = before.iter().zip(ends).rev().take(PIECES - 1);
+        let own = seen.filter(|((tid, _), _)| *tid == Some(thread.tid));
+        Some(own.map(|((_, from), to)| to.min(now).saturating_sub(wake.max(*from)) as i64).sum())
     }
 
     fn claim(&mut self, task: Task) {
@@ -259,7 +271,7 @@ impl Rules {
         self.counts[CountedEvent::Early as usize] += u64::from(early);
     }
 
-    fn arrive(&mut self, cpu: usize, (previous, since): (Task, Option<u64>), task: Task, now: u64) {
+    fn arrive(&mut self, cpu: usize, previous: Task, task: Task, now: u64) {
         match self.slot(task.tid).tid {
             Some(tid) if tid != task.tid => {
                 self.counts[CountedEvent::Collisions as usize] += 1;
@@ -293,7 +305,7 @@ impl Rules {
             std::cmp::Ordering::Equal => 1,
             std::cmp::Ordering::Less => 2,
         };
-        let held = since.map(|since| (now - since) as i64).map(|held| held.min(wait));
+        let held = self.held(cpu, previous, wake, now);
         let (nth, epoch) = (self.switches, self.epoch);
         self.going.insert(cpu, Going { nth, task, at: now, late, wait, holder, kernel, chosen, epoch });
         for (series, value) in [(0, late), (1, Some(wait)), (2, late.map(|late| late + wait))] {

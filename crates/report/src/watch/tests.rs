@@ -164,7 +164,7 @@ fn behind_a_higher_priority_only_who_had_the_cpu_for_long_is_said_to_have_kept_i
         words::answer(&of)[1].rsplit_once("; ").unwrap().1.to_owned()
     };
     assert_eq!(said(Some(Nanos(280)), "hog"), "hog had the CPU.");
-    let some = "migration/0 had the CPU for the last 10 ns, and who had it before is unknown.";
+    let some = "migration/0 had the CPU at the end and for 10 ns of W, and who had the rest is unknown.";
     assert_eq!(said(Some(Nanos(10)), ""), some);
     assert_eq!(said(Some(Nanos(300)), ""), "migration/0 had the CPU for all of W.");
     assert_eq!(said(None, ""), "migration/0 had the CPU at the end, and since when is unknown.");

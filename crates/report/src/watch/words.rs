@@ -125,7 +125,10 @@ fn behind(wakeup: &WorstWakeup) -> String {
             format!("{previous} had the CPU for all of W")
         }
         Some(held) => {
-            format!("{previous} had the CPU for the last {}, and who had it before is unknown", span(held))
+            format!(
+                "{previous} had the CPU at the end and for {} of W, and who had the rest is unknown",
+                span(held)
+            )
         }
         None => format!("{previous} had the CPU at the end, and since when is unknown"),
     }

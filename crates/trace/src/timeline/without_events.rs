@@ -40,7 +40,8 @@ pub struct Witness<'a> {
     pub timer: Nanos,
     /// How long the thread then waited for its CPU.
     pub wakeup: Nanos,
-    /// How long of that the previous thread had the CPU, where it was seen to get it.
+    /// How long of that the previous thread had the CPU, in one piece or more, where it was seen to
+    /// get it.
     pub held: Option<Nanos>,
     /// Whether who held the CPU has a lower priority, or is the idle thread.
     pub lower: bool,
