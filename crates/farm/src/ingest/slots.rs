@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use model::run::{Block, Run, Spike};
+use model::run::{Block, Run, Slice, Spike};
 use model::units::Nanos;
 use model::wall_time::nanos_of;
 use rules::culprits::belonging::place_of;
@@ -78,18 +78,28 @@ impl SlotFold<'_> {
     }
 }
 
-/// Who took most of a spike; `""` where most of it is unexplained, because a wrong name is worse.
+/// Who took most of a spike, in all its slices; `""` where more of it is unexplained, because a
+/// wrong name is worse.
 pub fn culprit_of(run: &Run, spike: &Spike) -> String {
-    let Some(most) = spike.slices.iter().max_by_key(|slice| slice.ns) else { return String::new() };
-    if most.ns <= spike.unexplained_ns {
-        return String::new();
+    let mut taken: Vec<(String, i64)> = Vec::new();
+    for slice in &spike.slices {
+        let name = name_of(run, slice);
+        match taken.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, sum)) => *sum = sum.saturating_add(slice.ns.0),
+            None => taken.push((name, slice.ns.0)),
+        }
     }
-    if let Some(place) = place_of(&run.culprits, most) {
+    let most = taken.into_iter().max_by_key(|(_, ns)| *ns);
+    most.filter(|(_, ns)| *ns > spike.unexplained_ns.0).map_or_else(String::new, |(name, _)| name)
+}
+
+fn name_of(run: &Run, slice: &Slice) -> String {
+    if let Some(place) = place_of(&run.culprits, slice) {
         return plain_name(&run.culprits[place].name);
     }
-    let who = [&most.who.comm, &most.who.function, &most.who.irq].into_iter().find(|name| !name.is_empty());
-    let named = most.rule.as_ref().or(who).map_or(most.kind.as_str(), String::as_str);
-    model::text::excerpt(named)
+    let who = [&slice.who.comm, &slice.who.function, &slice.who.irq];
+    let named = slice.rule.as_ref().or(who.into_iter().find(|name| !name.is_empty()));
+    model::text::excerpt(named.map_or(slice.kind.as_str(), String::as_str))
 }
 
 fn slot(t: i64, cpus: BTreeMap<u32, SlotPeak>) -> FarmSlot {
@@ -124,6 +134,7 @@ pub fn offset(run: &Run) -> Option<i64> {
 mod tests {
     use super::*;
     use model::run::{CpuRun, Worst};
+    use model::slice::SliceKind;
     use model::units::Cpu;
     use proptest::prelude::*;
 
@@ -170,6 +181,30 @@ mod tests {
         fold.add(&block(0, 0, 1, 1));
         assert_eq!(fold.unplaced, 1);
         assert!(fold.finish(&run).is_empty());
+    }
+
+    #[test]
+    fn a_stop_in_parts_is_one_and_has_the_words_of_the_boards_page() {
+        let rule = rules::culprits::find("stopped-from-outside").unwrap();
+        let culprit = model::run::Culprit {
+            rule: Some(rule.id.into()),
+            kind: SliceKind::Stopped.into(),
+            name: rule.title.into(),
+            ..Default::default()
+        };
+        let slice = |kind: SliceKind, ns, comm: &str| {
+            let mut slice = Slice { kind: kind.into(), ns: Nanos(ns), ..Slice::default() };
+            slice.rule = (kind == SliceKind::Stopped).then(|| rule.id.into());
+            slice.who.comm = comm.into();
+            slice
+        };
+        let stop = |ns| slice(SliceKind::Stopped, ns, "");
+        let slices = vec![stop(30), slice(SliceKind::Thread, 40, "hog"), stop(25)];
+        let mut spike = Spike { slices, unexplained_ns: Nanos(5), ..Spike::default() };
+        let with = Run { culprits: vec![culprit], ..run() };
+        assert_eq!(culprit_of(&with, &spike), "stopped from outside");
+        spike.unexplained_ns = Nanos(55);
+        assert_eq!(culprit_of(&with, &spike), "", "as much is unexplained");
     }
 
     proptest! {
