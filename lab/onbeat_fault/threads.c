@@ -53,7 +53,7 @@ static void inject_stop(const struct fault_request *rq)
 
 /*
  * The step that another CPU takes on its way off line, with all others stopped.
- * No driver of these machines has this state.
+ * A timer of another architecture: no driver of these machines has this state.
  */
 static noinline int fault_cpu_dying(unsigned int cpu)
 {
@@ -66,7 +66,7 @@ static noinline int fault_cpu_dying(unsigned int cpu)
 static int setup_offline(const struct fault_request *rq)
 {
 	current_rq = rq;
-	return cpuhp_setup_state_nocalls(CPUHP_AP_ARM_CORESIGHT_STARTING, "onbeat_fault:starting",
+	return cpuhp_setup_state_nocalls(CPUHP_AP_JCORE_TIMER_STARTING, "onbeat_fault:starting",
 					 NULL, fault_cpu_dying);
 }
 
@@ -78,7 +78,7 @@ static void inject_offline(const struct fault_request *rq)
 
 static void teardown_offline(void)
 {
-	cpuhp_remove_state_nocalls(CPUHP_AP_ARM_CORESIGHT_STARTING);
+	cpuhp_remove_state_nocalls(CPUHP_AP_JCORE_TIMER_STARTING);
 }
 
 static noinline void fault_lock_wait(void)

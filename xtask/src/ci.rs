@@ -27,7 +27,7 @@ const OF_KERNEL: &[&str] = &["switches of this kernel", "threads that are follow
 /// Run the gate; the last line counts what passed, failed and was left out.
 ///
 /// Without `--night`: format, Clippy, all tests, generated pages, pages in a browser, the fuzz
-/// targets and a PREEMPT_RT kernel with the board's checks.
+/// targets, a PREEMPT_RT kernel with the board's checks and the newest one in brief.
 #[derive(Debug, Default, clap::Args)]
 pub struct Args {
     /// Also experiments on drawn data, failing system calls, armv7, Spark, settings and faults in

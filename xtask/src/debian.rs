@@ -1,8 +1,9 @@
 //! Debian's packages: installing the tools a command needs, and fetching packages without
 //! installing.
 //!
-//! Fetching goes through apt with state, cache and architecture of its own below `target/lab/apt`:
-//! it needs no root, and a foreign architecture is never added to the machine.
+//! Fetching goes through apt with state, cache, architecture and, for a release that is not the
+//! machine's own, sources below `target/lab/apt`: it needs no root, and neither a foreign
+//! architecture nor another release is ever added to the machine.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -47,25 +48,33 @@ fn missing(needs: &[Need]) -> Vec<&'static str> {
     needs.iter().filter(|need| !on_path(need.program)).map(|need| need.package).collect()
 }
 
-/// An apt of our own for one architecture.
+/// Debian's keys, those of its next releases among them (package `debian-archive-keyring`).
+const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+
+/// An apt of our own for one architecture and one release.
 pub struct Archive {
     config: String,
     cache: PathBuf,
 }
 
 impl Archive {
-    /// Debian's name of the architecture: `amd64`, `arm64`. Reads the package lists once a day.
-    pub fn open(arch: &str) -> Result<Archive> {
+    /// Debian's name of the architecture: `amd64`, `arm64`; and of the release, `sid` or
+    /// `trixie-backports`, empty for the machine's own. Reads the package lists once a day.
+    pub fn open(arch: &str, suite: &str) -> Result<Archive> {
         if !on_path("apt-get") || !on_path("dpkg-deb") {
             return Err("needs apt and dpkg to fetch Debian's kernels".to_string());
         }
-        let dir = target(&format!("lab/apt/{arch}"))?;
+        let place = format!("lab/apt/{}", keyed(arch, suite));
+        let dir = target(&place)?;
         for below in ["state/lists/partial", "cache/archives/partial"] {
-            target(&format!("lab/apt/{arch}/{below}"))?;
+            target(&format!("{place}/{below}"))?;
         }
         write(&dir.join("status"), "")?;
         let config = dir.join("apt.conf");
-        write(&config, config_of(&dir, arch))?;
+        write(&config, config_of(&dir, arch, suite))?;
+        if !suite.is_empty() {
+            write(&dir.join("sources.list"), sources_of(&mirror()?, suite))?;
+        }
         let archive = Archive { config: config.display().to_string(), cache: dir.join("cache") };
         let stamp = dir.join("updated");
         if !younger_than(&stamp, Duration::from_secs(24 * 3600)) {
@@ -87,10 +96,32 @@ impl Archive {
         Ok(depends_in(&depends).map(str::to_string).collect())
     }
 
-    /// Downloads a package and unpacks it into a folder.
-    pub fn unpack(&self, package: &str, into: &Path) -> Result<()> {
-        let fetch = self.apt("apt-get").args(["-q", "download", package]).dir(&self.cache);
+    /// These packages and all that they depend on, as if nothing was installed.
+    pub fn closure(&self, packages: &[&str]) -> Result<Vec<String>> {
+        let simulated = self.apt("apt-get").args(["-q", "-s", "--no-install-recommends", "install"]);
+        let simulated = simulated.args(packages).quiet().text()?;
+        let installed = simulated.lines().filter_map(|line| line.strip_prefix("Inst "));
+        Ok(installed.filter_map(|line| line.split_whitespace().next()).map(str::to_string).collect())
+    }
+
+    /// Unpacks a kernel: from 7.x on its files lie in packages of the same release beside it.
+    pub fn unpack_kernel(&self, metapackage: &str, into: &Path) -> Result<()> {
+        let package = self.resolve(metapackage)?;
+        let release = package.trim_start_matches("linux-image-");
+        let mut packages = self.depends(&package)?;
+        packages.retain(|needed| needed.ends_with(release));
+        packages.push(package.clone());
+        self.unpack(&packages, into)
+    }
+
+    /// Downloads packages and unpacks them into a folder.
+    pub fn unpack(&self, packages: &[impl AsRef<str>], into: &Path) -> Result<()> {
+        let fetch = self.apt("apt-get").args(["-q", "download"]).args(packages).dir(&self.cache);
         fetch.within(Duration::from_secs(420)).text()?;
+        packages.iter().try_for_each(|package| self.unpack_fetched(package.as_ref(), into))
+    }
+
+    fn unpack_fetched(&self, package: &str, into: &Path) -> Result<()> {
         let prefix = format!("{package}_");
         let entries = std::fs::read_dir(&self.cache).map_err(|error| error.to_string())?;
         let file = entries
@@ -111,13 +142,44 @@ impl Archive {
     }
 }
 
-fn config_of(dir: &Path, arch: &str) -> String {
+/// A name below `target/lab` for what is of a release: that of the machine's own is the bare name.
+pub fn keyed(name: &str, suite: &str) -> String {
+    if suite.is_empty() { name.to_string() } else { format!("{name}-{suite}") }
+}
+
+fn config_of(dir: &Path, arch: &str, suite: &str) -> String {
     let dir = dir.display();
-    format!(
+    let mut config = format!(
         "Dir::State \"{dir}/state\";\nDir::State::status \"{dir}/status\";\nDir::Cache \"{dir}/cache\";\n\
          APT::Architecture \"{arch}\";\nAPT::Architectures {{ \"{arch}\"; }};\nAPT::Sandbox::User \"\";\n\
          Acquire::Languages \"none\";\n"
-    )
+    );
+    if !suite.is_empty() {
+        // Backports are not taken unless they are asked for.
+        config += &format!(
+            "Dir::Etc::sourcelist \"{dir}/sources.list\";\nDir::Etc::sourceparts \"-\";\n\
+             APT::Default-Release \"{suite}\";\n"
+        );
+    }
+    config
+}
+
+/// The release, and for backports what they are made for, too.
+fn sources_of(mirror: &str, suite: &str) -> String {
+    let base = suite.strip_suffix("-backports").filter(|base| !base.is_empty());
+    let line = |suite: &str| format!("deb [signed-by={KEYRING}] {mirror} {suite} main\n");
+    base.into_iter().chain([suite]).map(line).collect()
+}
+
+/// The mirror of Debian that the machine itself takes packages from.
+fn mirror() -> Result<String> {
+    let sources = ["indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"];
+    let listed = Tool::new("apt-get").args(sources).quiet().text()?;
+    mirror_in(&listed).ok_or_else(|| "apt's sources name no mirror of Debian".to_string())
+}
+
+fn mirror_in(listed: &str) -> Option<String> {
+    listed.lines().find(|uri| uri.trim_end_matches('/').ends_with("/debian")).map(str::to_string)
 }
 
 fn depends_in(depends: &str) -> impl Iterator<Item = &str> {
@@ -158,7 +220,7 @@ pub fn busybox(arch: &str) -> Result<Vec<u8>> {
     let kept = target("lab/busybox")?.join(arch);
     if !kept.exists() {
         let scratch = target(&format!("lab/unpack-busybox-{arch}"))?;
-        Archive::open(arch)?.unpack("busybox-static", &scratch)?;
+        Archive::open(arch, "")?.unpack(&["busybox-static"], &scratch)?;
         let usr_merged = ["usr/bin/busybox", "bin/busybox"].map(|place| scratch.join(place));
         let found = usr_merged.iter().find(|place| place.exists());
         let found = found.ok_or("busybox-static holds no busybox")?;
@@ -182,11 +244,27 @@ mod tests {
 
     #[test]
     fn the_private_apt_names_one_architecture_and_no_path_of_the_machine() {
-        let config = config_of(Path::new("/t/lab"), "arm64");
-        assert!(config.contains("APT::Architectures { \"arm64\"; };"));
-        assert!(
-            config.lines().filter(|line| line.starts_with("Dir::")).all(|line| line.contains("\"/t/lab/"))
-        );
+        for suite in ["", "sid"] {
+            let config = config_of(Path::new("/t/lab"), "arm64", suite);
+            assert!(config.contains("APT::Architectures { \"arm64\"; };"));
+            let own = |line: &str| line.contains("\"/t/lab/") || line == "Dir::Etc::sourceparts \"-\";";
+            assert!(config.lines().filter(|line| line.starts_with("Dir::")).all(own));
+            assert_eq!(config.contains("sources.list"), !suite.is_empty());
+        }
+    }
+
+    #[test]
+    fn another_release_comes_signed_from_the_machines_own_mirror() {
+        let listed = "http://m.example/debian-security/\nhttp://m.example/debian/\n";
+        let mirror = mirror_in(listed).unwrap();
+        let names = |suite: &str| -> Vec<String> {
+            let sources = sources_of(&mirror, suite);
+            assert!(sources.lines().all(|line| line.contains("[signed-by=/usr/share/keyrings/")));
+            sources.lines().filter_map(|line| line.split(' ').nth(3)).map(str::to_string).collect()
+        };
+        assert_eq!(names("trixie-backports"), ["trixie", "trixie-backports"]);
+        assert_eq!(names("sid"), ["sid"]);
+        assert_eq!(mirror_in("http://m.example/ubuntu/\n"), None);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::tools::Result;
 const INIT: &str = include_str!("guest/init.sh");
 const HELPERS: &str = include_str!("guest/helpers.sh");
 const CHECKS: &str = include_str!("guest/checks.sh");
-const DIRS: [&str; 13] = [
+const DIRS: [&str; 16] = [
     "bin",
     "boot",
     "dev",
@@ -27,6 +27,9 @@ const DIRS: [&str; 13] = [
     "run",
     "sys",
     "tmp",
+    "usr",
+    "usr/lib",
+    "usr/lib/modules",
 ];
 const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\nuser:x:1000:1000:user:/home/user:/bin/sh\n";
 const GROUP: &str = "root:x:0:\nuser:x:1000:\n";
@@ -41,9 +44,10 @@ pub fn initramfs(busybox: &[u8], onbeat: &[u8], config: &ImageFile, items: &[Ima
     for dir in DIRS {
         archive.entry(dir, 0o040_755, b"");
     }
+    archive.entry("lib", 0o120_777, b"usr/lib");
     archive.entry("bin/busybox", 0o100_755, busybox);
     archive.entry("bin/onbeat", 0o100_755, onbeat);
-    archive.entry(&format!("boot/{}", config.0), 0o100_644, &config.1);
+    archive.config(config);
     archive.entry("etc/passwd", 0o100_644, PASSWD.as_bytes());
     archive.entry("etc/group", 0o100_644, GROUP.as_bytes());
     archive.entry("init", 0o100_755, INIT.as_bytes());
@@ -58,12 +62,12 @@ pub fn initramfs(busybox: &[u8], onbeat: &[u8], config: &ImageFile, items: &[Ima
 /// The same files without folders and first process: what another root file system gets besides.
 pub fn beside(busybox: &[u8], onbeat: &[u8], config: &ImageFile, items: &[ImageFile]) -> Vec<u8> {
     let mut archive = Archive::default();
-    for dir in ["lab", "lab/modules", "lab/bin"] {
+    for dir in ["lab", "lab/modules", "lab/bin", "usr/lib/modules"] {
         archive.entry(dir, 0o040_755, b"");
     }
     archive.entry("lab/bin/busybox", 0o100_755, busybox);
     archive.entry("lab/bin/onbeat", 0o100_755, onbeat);
-    archive.entry(&format!("boot/{}", config.0), 0o100_644, &config.1);
+    archive.config(config);
     archive.entry("lab/helpers.sh", 0o100_644, HELPERS.as_bytes());
     for (name, content) in items {
         let program = name.strip_prefix("bin/").map(|program| format!("lab/bin/{program}"));
@@ -147,6 +151,14 @@ impl Archive {
         self.pad();
     }
 
+    /// The kernel's configuration, in the folder of its release if it has one.
+    fn config(&mut self, config: &ImageFile) {
+        if let Some((dir, _)) = config.0.rsplit_once('/') {
+            self.entry(dir, 0o040_755, b"");
+        }
+        self.entry(&config.0, 0o100_644, &config.1);
+    }
+
     fn pad(&mut self) {
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
     }
@@ -180,7 +192,12 @@ mod tests {
     #[test]
     fn the_same_input_gives_the_same_bytes() {
         let image = || {
-            initramfs(b"b", b"o", &("config-6".to_string(), Vec::new()), &of_checks(&[], &[main_script()]))
+            initramfs(
+                b"b",
+                b"o",
+                &("boot/config-6".to_string(), Vec::new()),
+                &of_checks(&[], &[main_script()]),
+            )
         };
         assert_eq!(image(), image());
     }

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::debian::{Archive, only_file};
+use crate::debian::{Archive, keyed, only_file};
 use crate::tools::{Result, read, target};
 
 /// A kernel and the emulator it runs under.
@@ -16,6 +16,8 @@ pub struct Machine {
     pub debian_arch: &'static str,
     /// Debian's metapackage.
     pub metapackage: &'static str,
+    /// The release of Debian that has it; empty for the one of the machine that builds.
+    pub suite: &'static str,
     /// The emulator.
     pub emulator: &'static str,
     /// The package that brings it.
@@ -43,6 +45,8 @@ pub struct Machine {
     pub rt: bool,
     /// Whether it is booted without `--all`.
     pub first: bool,
+    /// Whether it is booted without `--all` for measuring and capturing alone.
+    pub brief: bool,
     /// Whether only measuring is checked.
     pub measure_only: bool,
 }
@@ -58,6 +62,7 @@ pub const X86: Machine = Machine {
     arch: "x86_64",
     debian_arch: "amd64",
     metapackage: "",
+    suite: "",
     emulator: "qemu-system-x86_64",
     package: "qemu-system-x86",
     board: &["-cpu", "max"],
@@ -71,6 +76,7 @@ pub const X86: Machine = Machine {
     urgent: true,
     rt: false,
     first: false,
+    brief: false,
     measure_only: false,
 };
 
@@ -81,6 +87,10 @@ pub const RT: Machine = Machine { metapackage: "linux-image-6.12-rt-amd64", rt: 
 pub const OLD: Machine = Machine { metapackage: "linux-image-amd64", port: SERIAL, ..X86 };
 /// The same with PREEMPT_RT.
 pub const OLD_RT: Machine = Machine { metapackage: "linux-image-rt-amd64", rt: true, ..OLD };
+/// The newest PREEMPT_RT kernel for Debian 13.
+pub const NEW_RT: Machine = Machine { metapackage: "linux-image-rt-amd64", rt: true, ..NEW };
+/// The newest kernel for Debian 13.
+pub const NEW: Machine = Machine { metapackage: "linux-image-amd64", suite: "trixie-backports", ..X86 };
 /// The other architecture.
 pub const ARM: Machine = Machine {
     arch: "aarch64",
@@ -98,39 +108,75 @@ pub const MACHINES: &[Machine] = &[
     Machine { name: "6.12-rt", first: true, ..RT },
     Machine { name: "6.12", metapackage: "linux-image-6.12-amd64", ..X86 },
     Machine { name: "6.1-rt", ..OLD_RT },
+    Machine { name: "7.3-rt", brief: true, ..NEW_RT },
+    Machine { name: "7.3", ..NEW },
+    Machine { name: "7.2-rt", suite: "sid", ..NEW_RT },
     Machine { name: "arm64", measure_only: true, ..ARM },
 ];
+
+impl Machine {
+    /// Debian's packages for it.
+    pub fn archive(&self) -> Result<Archive> {
+        Archive::open(self.debian_arch, self.suite)
+    }
+
+    /// The name of its kernel below `target/lab`: two releases have metapackages of one name.
+    pub fn kernel_key(&self) -> String {
+        keyed(self.metapackage, self.suite)
+    }
+
+    /// Whether its kernel is Debian 12's own, 6.1.
+    pub fn is_old(&self) -> bool {
+        self.suite.is_empty() && [OLD.metapackage, OLD_RT.metapackage].contains(&self.metapackage)
+    }
+}
 
 /// A kernel as Debian ships it.
 pub struct KernelImage {
     /// What the emulator boots.
     pub image: PathBuf,
-    /// The name of its configuration below `/boot`, and the text: every Debian machine has it
-    /// there.
+    /// What `uname -r` says of it.
+    pub release: String,
+    /// Its configuration: where the kernel's packages put it, and the text.
     pub config: (String, Vec<u8>),
 }
 
 /// The machine's kernel, fetched once.
 pub fn kernel(machine: &Machine) -> Result<KernelImage> {
-    let dir = target(&format!("lab/kernels/{}", machine.metapackage))?;
+    let dir = target(&format!("lab/kernels/{}", machine.kernel_key()))?;
     if only_file(&dir, "config-").is_err() {
         fetch(machine, &dir)?;
     }
     let config = only_file(&dir, "config-")?;
     let name = config.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(KernelImage { image: only_file(&dir, "vmlinuz-")?, config: (name, read(&config)?) })
+    let release = name.trim_start_matches("config-").to_string();
+    let place = match machine.suite {
+        "" => format!("boot/{name}"),
+        _ => format!("usr/lib/modules/{release}/config"),
+    };
+    Ok(KernelImage { image: only_file(&dir, "vmlinuz-")?, release, config: (place, read(&config)?) })
 }
 
 fn fetch(machine: &Machine, dir: &Path) -> Result<()> {
-    let archive = Archive::open(machine.debian_arch)?;
-    let package = archive.resolve(machine.metapackage)?;
-    let scratch = target(&format!("lab/unpack-{}", machine.metapackage))?;
-    archive.unpack(&package, &scratch)?;
+    let scratch = target(&format!("lab/unpack-{}", machine.kernel_key()))?;
+    machine.archive()?.unpack_kernel(machine.metapackage, &scratch)?;
     // The configuration last: with it the kernel is whole.
-    for prefix in ["vmlinuz-", "config-"] {
-        let found = only_file(&scratch.join("boot"), prefix)?;
-        let kept = dir.join(found.file_name().unwrap_or_default());
+    for name in ["vmlinuz", "config"] {
+        let (found, release) = unpacked(&scratch, name)?;
+        let kept = dir.join(format!("{name}-{release}"));
         std::fs::rename(&found, &kept).map_err(|error| format!("{}: {error}", kept.display()))?;
     }
     std::fs::remove_dir_all(&scratch).map_err(|error| format!("{}: {error}", scratch.display()))
+}
+
+/// A file of an unpacked kernel, and its release: `boot/NAME-RELEASE`, from 7.x on
+/// `usr/lib/modules/RELEASE/NAME`.
+fn unpacked(root: &Path, name: &str) -> Result<(PathBuf, String)> {
+    let named = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if let Ok(found) = only_file(&root.join("boot"), &format!("{name}-")) {
+        let release = named(&found)[name.len() + 1..].to_string();
+        return Ok((found, release));
+    }
+    let modules = only_file(&root.join("usr/lib/modules"), "")?;
+    Ok((modules.join(name), named(&modules)))
 }

@@ -28,7 +28,7 @@ use machine::Machine;
 /// The last boots inject faults and score what `hunt` says of them (`--only fault-`).
 #[derive(Debug, Default, PartialEq, clap::Args)]
 pub struct Args {
-    /// Besides 6.12 PREEMPT_RT also stock 6.12, 6.1 PREEMPT_RT and arm64.
+    /// Besides 6.12 PREEMPT_RT also stock 6.12, 6.1, 7.2 and 7.3 PREEMPT_RT, stock 7.3 and arm64.
     #[arg(long)]
     all: bool,
     /// Leave the images, and the events of faults in target/lab/answers.
@@ -63,7 +63,7 @@ pub fn run(options: &Args) -> Result<()> {
     all_machines(options).close()
 }
 
-/// The part of each landing: the board's checks on the first machine.
+/// The part of each landing: the board's checks on the first machine, and in brief on the newest.
 pub fn board() -> Tally {
     let mut tally = Tally::default();
     boards(&Args::default(), &mut tally);
@@ -87,9 +87,10 @@ fn all_machines(options: &Args) -> Tally {
 }
 
 fn boards(options: &Args, tally: &mut Tally) {
-    for machine in machine::MACHINES.iter().filter(|machine| machine.first || options.all) {
-        let checks: Vec<Check> =
-            checks::of(machine).into_iter().filter(|check| options.wants(&check.name)).collect();
+    let wanted = |machine: &&Machine| machine.first || machine.brief || options.all;
+    for machine in machine::MACHINES.iter().filter(wanted) {
+        let wanted = |check: &Check| options.wants(&format!("{}: {}", machine.name, check.name));
+        let checks: Vec<Check> = checks::of(machine, options.all).into_iter().filter(wanted).collect();
         if checks.is_empty() {
             continue;
         }

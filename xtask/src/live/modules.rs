@@ -6,7 +6,6 @@
 use std::path::{Path, PathBuf};
 
 use super::machine::Machine;
-use crate::debian::Archive;
 use crate::tools::{Result, Tool, read, target};
 
 /// A module's file name and bytes.
@@ -18,7 +17,7 @@ pub fn of(machine: &Machine, wanted: &[&str]) -> Result<Vec<Module>> {
     if wanted.is_empty() {
         return Ok(loaded);
     }
-    let dir = target("lab/modules")?.join(machine.metapackage);
+    let dir = target("lab/modules")?.join(machine.kernel_key());
     if !dir.exists() {
         fetch(machine, &dir)?;
     }
@@ -31,9 +30,8 @@ pub fn of(machine: &Machine, wanted: &[&str]) -> Result<Vec<Module>> {
 }
 
 fn fetch(machine: &Machine, dir: &Path) -> Result<()> {
-    let archive = Archive::open(machine.debian_arch)?;
-    let scratch = target(&format!("lab/unpack-modules-{}", machine.metapackage))?;
-    archive.unpack(&archive.resolve(machine.metapackage)?, &scratch)?;
+    let scratch = target(&format!("lab/unpack-modules-{}", machine.kernel_key()))?;
+    machine.archive()?.unpack_kernel(machine.metapackage, &scratch)?;
     let usr_merged = ["usr/lib/modules", "lib/modules"].map(|place| scratch.join(place));
     let found = usr_merged.iter().find(|place| place.exists()).ok_or("the kernel package has no modules")?;
     std::fs::rename(found, dir).map_err(|error| format!("{}: {error}", dir.display()))?;

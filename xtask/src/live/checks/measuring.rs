@@ -15,7 +15,7 @@ pub fn checks() -> Vec<Check> {
         "measure",
         "uname -v >version\n\
          send version version\n\
-         grep PREEMPT /boot/config-* >config\n\
+         grep -sh PREEMPT /boot/config-* /lib/modules/*/config >config\n\
          send config config\n\
          send choice /sys/kernel/debug/sched/preempt\n\
          run m onbeat measure -D 3s -i 1000 -a 0-1 -q -o b --json m.json\n\

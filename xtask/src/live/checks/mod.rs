@@ -37,10 +37,10 @@ impl Check {
 }
 
 /// The checks of a machine, in the order in which they run: what was found must be looked at last.
-pub fn of(machine: &Machine) -> Vec<Check> {
+pub fn of(machine: &Machine, all: bool) -> Vec<Check> {
     let mut checks = measuring::checks();
     checks.extend(captured::checks());
-    if !machine.measure_only {
+    if !machine.measure_only && (all || !machine.brief) {
         checks.extend(stall::checks());
         checks.extend(ending::checks());
         checks.extend(disturbance::checks());
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_fit_a_file_name() {
-        let checks = of(&MACHINES[0]);
+        let checks = of(&MACHINES[0], false);
         let names: BTreeSet<&str> = checks.iter().map(|check| check.name.as_str()).collect();
         assert_eq!(names.len(), checks.len());
         let fits = |name: &str| {
@@ -72,9 +72,19 @@ mod tests {
     }
 
     #[test]
+    fn a_landing_boots_one_machine_whole_and_one_in_brief() {
+        let count = |machine: &Machine, all| of(machine, all).len();
+        let (whole, brief): (Vec<&Machine>, Vec<&Machine>) =
+            MACHINES.iter().filter(|machine| machine.first || machine.brief).partition(|m| m.first);
+        assert_eq!((whole.len(), brief.len()), (1, 1));
+        assert_eq!(count(whole[0], false), count(whole[0], true));
+        assert!(count(brief[0], false) * 2 < count(brief[0], true));
+    }
+
+    #[test]
     fn no_judge_is_content_with_silence() {
         for machine in MACHINES {
-            for check in of(machine) {
+            for check in of(machine, true) {
                 assert!((check.judge)(&Reply::default(), machine).is_err(), "{} accepts nothing", check.name);
             }
         }

@@ -13,22 +13,42 @@ use crate::tools::{Result, Tool, read, root, target, write};
 
 const LIMIT: Duration = Duration::from_secs(300);
 
+/// What a build for another release of Debian takes beside the headers and their compiler.
+const TOOLS: [&str; 9] =
+    ["base-files", "binutils", "coreutils", "dash", "findutils", "grep", "make", "mawk", "sed"];
+
 /// `onbeat_fault.ko` for a kernel.
 pub fn module(machine: &Machine, kernel: &KernelImage) -> Result<Vec<u8>> {
+    let headers = headers(machine, &kernel.release)?;
+    let place = match machine.suite {
+        "" => target(&format!("lab/module/{}", machine.name))?,
+        _ => headers.root.join("module"),
+    };
+    std::fs::create_dir_all(&place).map_err(|error| format!("{}: {error}", place.display()))?;
+    copy(&root().join("lab/onbeat_fault"), &place)?;
+    make(machine, &headers, &place)?.args(["modules"]).within(LIMIT).text()?;
+    read(&place.join("onbeat_fault.ko"))
+}
+
+/// The build for the machine's own release runs here; that for another one in a tree of its
+/// programs and libraries.
+fn make(machine: &Machine, headers: &Headers, place: &Path) -> Result<Tool> {
+    if !machine.suite.is_empty() {
+        debian::ensure(&[Need { program: "unshare", package: "util-linux" }])?;
+        let root = format!("--root={}", headers.root.display());
+        // The kernel's tools read /proc, and to mount one takes namespaces.
+        let inside = ["--map-root-user", "--mount", "--pid", "--fork", "--mount-proc", &root];
+        let from = format!("/{}", headers.place);
+        return Ok(Tool::new("unshare").args(inside).args(["make", "-s", "-C", &from, "M=/module"]));
+    }
     let foreign = machine.arch != std::env::consts::ARCH;
     debian::ensure(&needs(foreign))?;
-    let release = kernel.config.0.trim_start_matches("config-");
-    let headers = headers(machine, release)?;
-    let place = target(&format!("lab/module/{}", machine.name))?;
-    copy(&root().join("lab/onbeat_fault"), &place)?;
-    let (from, to) = (headers.display().to_string(), format!("M={}", place.display()));
-    let mut make = Tool::new("make").args(["-s", "-C", &from, &to]);
-    make = match foreign {
+    let from = headers.root.join(&headers.place).display().to_string();
+    let make = Tool::new("make").args(["-s", "-C", &from, &format!("M={}", place.display())]);
+    Ok(match foreign {
         false => make.args(["CC=gcc"]),
         true => make.args(["ARCH=arm64", "CROSS_COMPILE=aarch64-linux-gnu-", "CC=aarch64-linux-gnu-gcc"]),
-    };
-    make.args(["modules"]).within(LIMIT).text()?;
-    read(&place.join("onbeat_fault.ko"))
+    })
 }
 
 fn needs(foreign: bool) -> Vec<Need> {
@@ -39,11 +59,19 @@ fn needs(foreign: bool) -> Vec<Need> {
     needs
 }
 
-/// The folder of the kernel's headers, fetched once.
-fn headers(machine: &Machine, release: &str) -> Result<PathBuf> {
+/// Unpacked headers.
+struct Headers {
+    /// What was unpacked, the compiler and its libraries among it for another release of Debian.
+    root: PathBuf,
+    /// The folder of the kernel's own below it.
+    place: String,
+}
+
+/// The kernel's headers, fetched once.
+fn headers(machine: &Machine, release: &str) -> Result<Headers> {
     let whole = target("lab/headers")?.join(format!("{}-{release}", machine.debian_arch));
     let package = format!("linux-headers-{release}");
-    let place = whole.join("usr/src").join(&package);
+    let place = format!("usr/src/{package}");
     let (done, here) = (whole.join("whole"), whole.display().to_string());
     let was = read(&done).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     if was.as_ref().is_ok_and(|was| *was != here) {
@@ -51,23 +79,34 @@ fn headers(machine: &Machine, release: &str) -> Result<PathBuf> {
         std::fs::remove_dir_all(&whole).map_err(|error| format!("{here}: {error}"))?;
     }
     if was.is_err() || !done.exists() {
-        let archive = Archive::open(machine.debian_arch)?;
-        // The tools are the builder's, by the same name.
-        let own = Archive::open(debian::own_architecture())?;
-        archive.unpack(&package, &whole)?;
-        for needed in archive.depends(&package)? {
-            if needed.starts_with("linux-headers-") {
-                archive.unpack(&needed, &whole)?;
-            } else if needed.starts_with("linux-kbuild-") {
-                own.unpack(&needed, &whole)?;
-            }
-        }
-        relocate(&place.join("Makefile"), &whole)?;
+        unpack(machine, &package, &whole)?;
         // With it types are described to BPF, which takes one program more and serves nothing here.
-        let _ = std::fs::remove_file(place.join("vmlinux"));
+        let _ = std::fs::remove_file(whole.join(&place).join("vmlinux"));
         write(&done, &here)?;
     }
-    Ok(place)
+    Ok(Headers { root: whole, place })
+}
+
+fn unpack(machine: &Machine, package: &str, whole: &Path) -> Result<()> {
+    let archive = machine.archive()?;
+    if !machine.suite.is_empty() {
+        archive.unpack(&archive.closure(&[&[package], &TOOLS[..]].concat())?, whole)?;
+        // Installing it makes this link.
+        let awk = whole.join("usr/bin/awk");
+        return std::os::unix::fs::symlink("mawk", &awk)
+            .map_err(|error| format!("{}: {error}", awk.display()));
+    }
+    archive.unpack(&[package], whole)?;
+    // The tools are the builder's, by the same name.
+    let own = Archive::open(debian::own_architecture(), "")?;
+    for needed in archive.depends(package)? {
+        if needed.starts_with("linux-headers-") {
+            archive.unpack(&[needed], whole)?;
+        } else if needed.starts_with("linux-kbuild-") {
+            own.unpack(&[needed], whole)?;
+        }
+    }
+    relocate(&whole.join("usr/src").join(package).join("Makefile"), whole)
 }
 
 fn relocate(makefile: &Path, whole: &Path) -> Result<()> {

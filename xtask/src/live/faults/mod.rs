@@ -31,7 +31,7 @@ use std::time::Instant;
 
 use super::checks::Check;
 use super::frames::{self, Reply};
-use super::machine::{ARM, Machine, OLD_RT, RT, X86};
+use super::machine::{ARM, Machine, NEW, NEW_RT, OLD_RT, RT, X86};
 use super::{Args, Base, Reason, image, qemu};
 use crate::tally::{StepOutcome, Tally};
 use crate::tools;
@@ -53,16 +53,19 @@ const TSC_SERIAL: &str = "quiet tsc=reliable clocksource=tsc noirqdebug";
 /// A device whose only purpose is to interrupt (`storm` of lab/onbeat_fault).
 const EDU: &[&str] = &["-device", "edu"];
 
-/// The machine on which a periodic program is followed while the emulator is stopped.
-const FOUR_CPUS: &str = "6.12-rt-4-faults";
+/// The CPUs of machines on which a periodic program is followed while the emulator is stopped.
+/// More virtual CPUs than the host may have: at a real-time priority they could starve it.
+const FOUR_CPUS: &str = "4";
 
 /// The machines, the gate's first.
 const MACHINES: &[Machine] = &[
     Machine { name: "6.12-rt-faults", first: true, words: TSC, devices: EDU, ..RT },
     Machine { name: "6.12-faults", metapackage: "linux-image-6.12-amd64", words: TSC, devices: EDU, ..X86 },
     Machine { name: "6.1-rt-faults", words: TSC_SERIAL, devices: EDU, ..OLD_RT },
-    // More virtual CPUs than the host may have: at a real-time priority they could starve it.
-    Machine { name: FOUR_CPUS, words: TSC, devices: EDU, smp: "4", urgent: false, ..RT },
+    Machine { name: "6.12-rt-4-faults", words: TSC, devices: EDU, smp: FOUR_CPUS, urgent: false, ..RT },
+    Machine { name: "7.3-rt-faults", words: TSC, devices: EDU, ..NEW_RT },
+    Machine { name: "7.3-faults", words: TSC, devices: EDU, ..NEW },
+    Machine { name: "7.3-rt-4-faults", words: TSC, devices: EDU, smp: FOUR_CPUS, urgent: false, ..NEW_RT },
     Machine { name: "arm64-faults", measure_only: true, ..ARM },
 ];
 
@@ -274,7 +277,7 @@ mod tests {
     fn every_machine_has_faults_and_the_other_architecture_three() {
         for machine in MACHINES {
             let count = trials(machine, true, 1).len();
-            let enough = match machine.name {
+            let enough = match machine.smp {
                 FOUR_CPUS => count == 1,
                 _ if machine.measure_only => count == 3,
                 _ => count > 12,

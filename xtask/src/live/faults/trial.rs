@@ -5,7 +5,7 @@ use super::{FOUR_CPUS, answer, anywhere, followed, late, log, names, outside, sc
 use super::{stalls, traced, waits, watched};
 use crate::live::frames::Reply;
 use crate::live::judge::{document, exit};
-use crate::live::machine::{Machine, OLD_RT};
+use crate::live::machine::Machine;
 use crate::live::tree::Tree;
 use crate::tally::StepOutcome;
 
@@ -43,10 +43,10 @@ fn every() -> impl Iterator<Item = &'static Fault> {
 
 /// The series of a machine.
 pub fn trials(machine: &Machine, all: bool, seed: u64) -> Vec<Trial> {
-    if machine.name == FOUR_CPUS {
+    if machine.smp == FOUR_CPUS {
         return vec![Trial::Servo(Stops { count: 200, seed })];
     }
-    let old = machine.metapackage == OLD_RT.metapackage;
+    let old = machine.is_old();
     let fits = |fault: &Fault| match fault.on {
         On::All => true,
         On::Rt => machine.rt,

@@ -17,7 +17,7 @@ mod state;
 use std::time::Instant;
 
 use super::frames::{self, Reply};
-use super::machine::{Machine, OLD_RT, RT, X86};
+use super::machine::{Machine, NEW, NEW_RT, OLD_RT, RT, X86};
 use super::{Args, Reason, qemu};
 use crate::tally::{StepOutcome, Tally};
 use crate::tools::Result;
@@ -37,12 +37,9 @@ const MACHINES: &[Machine] = &[
     Machine { name: "6.12-rt-tune", first: true, metapackage: RT.metapackage, rt: true, ..FOUR },
     Machine { name: "6.12-tune", metapackage: "linux-image-6.12-amd64", ..FOUR },
     Machine { name: "6.1-rt-tune", metapackage: OLD_RT.metapackage, port: OLD_RT.port, rt: true, ..FOUR },
+    Machine { name: "7.3-rt-tune", metapackage: NEW_RT.metapackage, suite: NEW_RT.suite, rt: true, ..FOUR },
+    Machine { name: "7.3-tune", metapackage: NEW.metapackage, suite: NEW.suite, ..FOUR },
 ];
-
-/// Whether the kernel cannot make a partition in a group of a group (before 6.7).
-fn is_old(machine: &Machine) -> bool {
-    machine.metapackage == OLD_RT.metapackage
-}
 
 /// Boots the machines, scene by scene.
 pub fn all_machines(options: &Args, tally: &mut Tally) {

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::super::is_old;
 use super::super::scene::{Measured, UndoScene, compared, idle, none_left, state};
 use super::super::state::MachineState;
 use crate::live::frames::Reply;
@@ -132,7 +131,7 @@ fn under_systemd(replies: &[Reply], machine: &Machine) -> Measured {
         ["before", "created", "reloaded", "after"].map(|label| state(reply, label, machine));
     let (before, created, reloaded, after) = (before?, created?, reloaded?, after?);
     let found = reply.value("reloaded")?;
-    if is_old(machine) {
+    if machine.is_old() {
         require(found != "isolated", || {
             "the old kernel's partition is still there: nothing was tried".to_string()
         })?;

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use super::super::is_old;
 use super::super::noise::Noise;
 use super::super::scene::{Measured, UndoScene};
 use crate::live::frames::Reply;
@@ -73,7 +72,7 @@ fn throttling(replies: &[Reply], machine: &Machine) -> Measured {
     let suite = document(reply, "suite")?;
     let phases = suite["phases"].as_array().ok_or("the suite has no phases")?;
     require(phases.len() == 7, || format!("{} phases instead of 7", phases.len()))?;
-    let by = if is_old(machine) { "throttling" } else { "fair server" };
+    let by = if machine.is_old() { "throttling" } else { "fair server" };
     let mut told = Vec::new();
     let mut wrong = Vec::new();
     // Without a limit only the emulator stops the thread, as it does in every row.
