@@ -1,6 +1,6 @@
 //! The window of one spike: the events around it, from any source.
 
-use super::event::{Raw, Vector, What};
+use super::event::{Event, Raw, Vector, What};
 use super::held::{EventCoverage, HeldEvents};
 use super::last_switch::since_last_switch;
 use model::units::{Cpu, Nanos};
@@ -12,6 +12,10 @@ const LEAD_IN: Nanos = Nanos(1_000_000);
 /// Of other CPUs the events that show that they run: their ticks, and onbeat's own timers, of which
 /// one starts every 10 ms.
 const LEAD_IN_OF_OTHER_CPUS: Nanos = Nanos(25_000_000);
+
+/// The same after the spike: the timers of a machine that was stopped expire late, right when it
+/// goes on.
+pub const LEAD_OUT_OF_OTHER_CPUS: Nanos = Nanos(4_000_000);
 
 /// A cycle that was due while its thread slept in the one before: so far back its sleep is looked
 /// for.
@@ -185,13 +189,15 @@ impl CpuEvents {
         let lead_in = request.expected - LEAD_IN;
         let own = cpu == request.cpu;
         let from = if own { lead_in } else { request.expected - LEAD_IN_OF_OTHER_CPUS };
+        let until = if own { request.actual } else { request.actual + LEAD_OUT_OF_OTHER_CPUS };
         let (mut before, mut ticks, mut events) = (Vec::new(), Vec::new(), Vec::new());
         let mut left_out = 0;
         // A stack belongs to the event before it, which may be the last of the window.
         let mut within = false;
-        let coverage = source.events(cpu, from, request.actual, &mut |event: Raw| {
+        let coverage = source.events(cpu, from, until, &mut |event: Raw| {
             within = event.time <= request.actual || (within && matches!(event.what, What::Stack { .. }));
-            if !within {
+            let shows_after = !own && event.time <= until && shows_cpu_alive(&event);
+            if !within && !shows_after {
                 return;
             }
             let mut keep = |kept: &mut Vec<Raw>, event: Raw| match kept.len() < max_events {
@@ -220,7 +226,7 @@ impl CpuEvents {
 }
 
 /// Whether an event shows that a CPU takes its timer's interrupts.
-fn shows_cpu_alive(event: &Raw) -> bool {
+pub fn shows_cpu_alive<N>(event: &Event<N>) -> bool {
     matches!(event.what, What::TimerStart { .. } | What::TimerEntry { .. } | What::TimerExit { .. })
         || matches!(event.what, What::VectorEntry { vector: Vector::LocalTimer })
         || matches!(event.what, What::VectorExit { vector: Vector::LocalTimer })
@@ -229,7 +235,7 @@ fn shows_cpu_alive(event: &Raw) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Address, Context, Event, Task};
+    use crate::event::{Address, Context, Task};
 
     const E: i64 = 1_000_000_000;
 
@@ -282,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_begins_with_the_last_switch_before_its_lead_in_and_ends_with_the_spike() {
+    fn a_window_begins_with_the_last_switch_and_ends_with_the_spike_and_the_timers_of_other_cpus() {
         let far = E - 40_000_000;
         let events = vec![
             switch(far - 5, 0, 3, 4),
@@ -293,10 +299,14 @@ mod tests {
             switch(E + 9_000, 0, 5, 7),
             event(E + 9_000, 0, 7, What::Stack { frames: vec![1], enables: None }),
             switch(E + 11_000, 0, 7, 0),
+            tick(E + 12_000, 0),
+            switch(E + 12_000, 1, 7, 0),
+            tick(E + 3_000_000, 1),
+            tick(E + 5_000_000, 1),
         ];
         let found = window(Script { events, ..Script::default() });
         let times: Vec<i64> = found.events.iter().map(|event| event.time.0).collect();
-        assert_eq!(times, [far, far + 1, far + 2, E - 20_000_000, E + 9_000, E + 9_000]);
+        assert_eq!(times, [far, far + 1, far + 2, E - 20_000_000, E + 9_000, E + 9_000, E + 3_000_000]);
         assert!(!found.begins_late && (found.lost, found.left_out) == (0, 0));
     }
 

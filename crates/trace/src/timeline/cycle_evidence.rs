@@ -11,6 +11,7 @@ use super::spans::Spans;
 use super::tasks::Tasks;
 use crate::event::{Named, What};
 use crate::window::Window;
+use crate::window_events::{LEAD_OUT_OF_OTHER_CPUS, shows_cpu_alive};
 use model::run::{Host, Slice, Spike};
 use model::units::Nanos;
 
@@ -52,7 +53,7 @@ pub(super) struct Response {
 
 /// The window of a segment: its events, those from right before it, and each CPU's last switch
 /// before that; of its own CPU also what came since that switch, as an interrupt may be on that
-/// began long before the segment.
+/// began long before the segment; of other CPUs the timers right behind it.
 pub(super) fn cut(window: &Window, ordered: &[&Named], segment: &CycleSegment<'_>) -> Window {
     let end = ordered.partition_point(|event| event.time.0 <= segment.end);
     let begin = ordered.partition_point(|event| event.time.0 < segment.start.saturating_sub(LEAD_IN));
@@ -68,7 +69,10 @@ pub(super) fn cut(window: &Window, ordered: &[&Named], segment: &CycleSegment<'_
         }
     }
     events.reverse();
-    events.extend(ordered[begin..end].iter().map(|event| (*event).clone()));
+    let soon = segment.end.saturating_add(LEAD_OUT_OF_OTHER_CPUS.0);
+    let behind = ordered[end..].iter().take_while(|event| event.time.0 <= soon);
+    let timers = behind.filter(|event| event.cpu != segment.cpu && shows_cpu_alive(event));
+    events.extend(ordered[begin..end].iter().chain(timers).map(|event| (*event).clone()));
     Window {
         cpu: segment.cpu,
         cycle: window.cycle,
