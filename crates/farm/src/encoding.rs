@@ -69,7 +69,7 @@ pub fn unpack_peaks(bytes: &[u8]) -> Option<Vec<SlotPeak>> {
 }
 
 /// Small numbers of either sign are small.
-pub fn zigzag(value: i64) -> u64 {
+fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
 
@@ -78,7 +78,7 @@ fn straight(value: u64) -> i64 {
 }
 
 /// Appends a number, seven bits a byte, the lowest first.
-pub fn varint(bytes: &mut Vec<u8>, mut number: u64) {
+fn varint(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);
         number >>= 7;

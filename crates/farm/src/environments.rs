@@ -81,14 +81,13 @@ pub fn is_of_board(name: &str) -> bool {
     !OF_RUN.contains(&name) && !name.starts_with(CGROUP)
 }
 
-/// The settings of an environment; those that farms of earlier versions kept of its runs are left
-/// out. None where the store has them damaged.
+/// The settings of an environment. None where the store has them damaged.
 pub fn read_settings(text: &str) -> Option<SettingsByName> {
     if text.is_empty() {
         return Some(SettingsByName::new());
     }
     let mut all: SettingsByName = serde_json::from_str(text).ok()?;
-    all.retain(|name, value| is_of_board(name) && (name.as_str() != PREEMPT || value.as_str() != UNKNOWN));
+    all.retain(|name, value| name.as_str() != PREEMPT || value.as_str() != UNKNOWN);
     Some(all)
 }
 
@@ -271,9 +270,6 @@ pub mod fixture {
             record("rows-old", &[old, words]),
             record("rows-new", &[new, words]),
             record("rows-isolated", &[new, words, ("cmdline isolcpus", "2")]),
-            // As farms of earlier versions kept them.
-            record("run-new-load", &[new, words, ("/proc/x", "1"), ("load", "cpu:1")]),
-            record("run-new-root", &[new, words, ("/proc/x", "1"), ("host.capabilities", "[]")]),
         ];
         let measured = measured.into_iter().map(|one| EnvironmentRecord {
             model: "a board".into(),
@@ -364,12 +360,8 @@ mod tests {
         ] {
             assert_eq!(is_of_board(name), is, "{name}");
         }
-        assert_eq!(settings_of(r#"{"load":"cpu:1","x":"1"}"#).into_keys().collect::<Vec<_>>(), ["x"]);
         assert!(settings_of("no JSON").is_empty() && read_settings("no JSON").is_none());
         assert!(read_settings("{\"x\":1}").is_none() && read_settings("{}").is_some());
-        let records = records();
-        let mut told = ToldSettings::of(&records);
-        assert!(told.is_same("run-new", "run-new-load") && told.is_same("run-new-root", "run-new-load"));
     }
 
     #[test]

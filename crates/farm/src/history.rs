@@ -314,23 +314,6 @@ mod tests {
     }
 
     #[test]
-    fn load_and_rights_of_a_run_are_no_setting_of_its_board() {
-        // Twice a day: with a load and without, as root and not.
-        let said = (0..8).flat_map(|day| {
-            [
-                run("run-new-load", day * DAY),
-                run("run-new", day * DAY + 9),
-                run("run-new-root", day * DAY + 18),
-            ]
-        });
-        let all = history(&said.collect::<Vec<_>>(), &records());
-        assert_eq!(told(&all), [("run-new-root", 0, 7 * DAY + 18, "run-new-load")]);
-        assert_eq!((all[0].runs, all[0].example.as_str()), (24, "r604818"));
-        let digests: Vec<&str> = all[0].digests.iter().map(String::as_str).collect();
-        assert_eq!(digests, ["run-new", "run-new-load", "run-new-root"]);
-    }
-
-    #[test]
     fn an_environment_of_long_ago_is_the_same_by_its_digest_after_thousands_of_others() {
         let names: Vec<String> = (0..3_000).map(|at| format!("run-{at}")).collect();
         let records = known(names.iter().map(|name| record(name, &[("/proc/x", name)])));

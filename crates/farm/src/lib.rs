@@ -3,8 +3,7 @@
 //! [`ingest`] makes values ([`records`]) of bundles, [`store`] has them in a database and all SQL,
 //! [`web`] asks it and hands what it finds to [`pages`] and [`pictures`], which are functions from
 //! values to markup. [`changes`] judges what changed, [`sides`] chooses the days that a comparison
-//! is of, [`encoding`] packs histograms for the store. [`pull`] fetches runs of boards that cannot
-//! call out, [`objects`] has bundles in a bucket, [`results`] hands runs to systems that collect
+//! is of, [`encoding`] packs histograms for the store. [`objects`] has bundles in a bucket, [`results`] hands runs to systems that collect
 //! results of tests, [`removal`] takes runs off the farm again. [`cli`] is the command line.
 
 pub mod board_names;
@@ -24,7 +23,6 @@ pub mod pages;
 pub mod parts_of_run;
 pub mod people;
 pub mod pictures;
-pub mod pull;
 pub mod records;
 pub mod removal;
 pub mod results;

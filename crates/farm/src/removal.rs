@@ -14,7 +14,7 @@ use crate::folders::lies_in;
 use crate::ingest::bundle::read;
 use crate::ingest::find::FoundBundle;
 use crate::ingest::keep::copying_turn;
-use crate::ingest::unpack::remove_tree;
+use crate::ingest::remove_tree::remove_tree;
 use crate::objects::{ObjectBucket, is_state_of, name_in_bucket, remove_states};
 use crate::records::{BundleRecord, FarmRun};
 use crate::store::{FarmStore, RemovedRun, RunRemoval};

@@ -29,7 +29,6 @@ pub mod kernel_text;
 mod machine;
 mod output;
 mod own_run;
-mod piped;
 mod process;
 mod program;
 mod pseudo_file;
@@ -62,7 +61,6 @@ pub use output::{
     check_access, check_writable, is_standard_output, make_private_file, write_document, write_user_file,
 };
 pub use own_run::{OwnRun, end_with};
-pub use piped::PipedProgram;
 pub use process::{
     is_own, is_root, make_new_files_private, open_files_limit, peak_memory_kib, process_start, replace_by,
 };

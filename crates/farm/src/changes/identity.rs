@@ -280,7 +280,7 @@ mod tests {
         let culprit = |from: i64, known: i64| of(ChangeKind::NewCulprit, from, from, known);
         assert!(culprit(day(19), day(20)) && culprit(day(20), day(20)) && culprit(day(51), day(51)));
         assert!(!culprit(day(60), day(20)), "who looked on day 50 saw none that came on day 60");
-        // The day moves on which a rate changed; an earlier version kept when that was seen.
+        // The day moves on which a rate changed.
         let rate = |from: i64, t: i64, known: i64| of(ChangeKind::MoreOften, day(from), day(t), day(known));
         assert!(rate(10, 20, 10) && rate(10, 20, 20) && rate(10, 30, 30));
         assert!(rate(10, 12, 24) && rate(24, 26, 10) && !rate(25, 27, 10) && !rate(10, 12, 25));

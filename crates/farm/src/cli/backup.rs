@@ -20,7 +20,7 @@ use crate::folders::lies_in;
 use crate::ingest::bundle::is_id;
 use crate::ingest::environment::hex;
 use crate::ingest::keep::{copying_turn, is_of_the_copy, keep};
-use crate::ingest::unpack::remove_tree;
+use crate::ingest::remove_tree::remove_tree;
 use crate::objects::name_in_bucket;
 use crate::store::{BundlePlace, FarmStore};
 

@@ -8,7 +8,7 @@ use model::error::{Exit, Failure, Result};
 use model::text::quoted;
 
 use crate::ingest::keep::copying_turn;
-use crate::ingest::unpack::remove_tree;
+use crate::ingest::remove_tree::remove_tree;
 
 /// How the names of folders end in which a backup is being made; they begin with a dot, so that
 /// what counts backups by their names does not count these.

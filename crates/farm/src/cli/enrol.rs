@@ -75,7 +75,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         args.output.write(&document)?;
         return Ok(Exit::Ok);
     }
-    document.board = args.board(&store).await?;
+    document.board = args.board();
     document.codes = made(&store, args).await?;
     for code in document.codes.iter().filter(|_| args.output.prints()) {
         // A code that could not be printed is of no use.
@@ -106,10 +106,8 @@ impl Args {
     }
 
     /// The one board that the code is for.
-    async fn board(&self, store: &FarmStore) -> Result<Option<String>> {
-        let Some(name) = self.name.as_deref().map(str::trim) else { return Ok(None) };
-        let (key, name) = board_of(name);
-        store.settled_key(key, &name).await.map(Some)
+    fn board(&self) -> Option<String> {
+        Some(board_of(self.name.as_deref()?.trim()).0)
     }
 }
 
@@ -124,7 +122,7 @@ async fn revoke(store: &FarmStore, board: &str) -> Result<()> {
 
 /// The codes that are asked for, which the store knows from now on.
 async fn made(store: &FarmStore, args: &Args) -> Result<Vec<String>> {
-    let (tags, board) = (args.tags()?, args.board(store).await?);
+    let (tags, board) = (args.tags()?, args.board());
     if let Some(board) = &board {
         look_at(store, board, &tags, &args.output).await?;
     }
@@ -232,11 +230,8 @@ mod tests {
             assert_eq!(store.audit(9).await.unwrap().len(), 2);
             assert_eq!(made(&store, &asked(Some("press-3"), None, 1)).await.unwrap().len(), 1);
             // Boards that differ in letters alone that no address has are two.
-            let key = async |name: &str| asked(Some(name), None, 1).board(&store).await.unwrap().unwrap();
-            assert_ne!(key("\u{441}\u{442}\u{435}\u{43d}\u{434}").await, key("\u{fc}").await);
-            // One that was stored when both were `board` goes on under that.
-            store.board_for("board", "\u{fc}").await.unwrap();
-            assert_eq!(key("\u{fc}").await, "board");
+            let key = |name: &str| asked(Some(name), None, 1).board().unwrap();
+            assert_ne!(key("\u{441}\u{442}\u{435}\u{43d}\u{434}"), key("\u{fc}"));
         });
     }
 }

@@ -170,7 +170,7 @@ fn calendar(t: i64) -> (u32, u32) {
     (number(0..4), number(5..7))
 }
 
-fn write(file: &mut impl Write, rows: &[(SeriesKey, FarmSlot)]) -> io::Result<()> {
+fn write(file: &mut (impl Write + Send), rows: &[(SeriesKey, FarmSlot)]) -> io::Result<()> {
     fn texts<'a>(
         rows: &'a [(SeriesKey, FarmSlot)],
         of: impl Fn(&'a (SeriesKey, FarmSlot)) -> &'a str,

@@ -304,7 +304,6 @@ async fn take_in(store: &FarmStore, one: &FoundBundle, to: &KeptIn) -> Result<Re
     for remark in remarks {
         to.output.remark(&format!("{}: {remark}", quoted(&one.place)));
     }
-    record.run.board = store.settled_key(record.run.board, &record.board_name).await?;
     let _turn = match to.turn().await? {
         Ok(turn) => turn,
         Err(reason) => return Ok(Err(reason)),

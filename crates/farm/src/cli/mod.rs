@@ -25,7 +25,6 @@ mod pin;
 mod printed_output;
 mod progress;
 mod prune;
-mod pull;
 mod retention;
 mod retention_bucket;
 mod scan;
@@ -78,7 +77,6 @@ struct FarmCli {
 enum FarmCommand {
     Serve(serve::Args),
     Import(import::Args),
-    Pull(pull::Args),
     Enrol(enrol::Args),
     Person(person::Args),
     Budget(budget::Args),
@@ -122,7 +120,6 @@ async fn carry_out(command: &FarmCommand, environment: &FarmEnvironment) -> mode
     match command {
         FarmCommand::Serve(args) => serve::run(args, environment).await,
         FarmCommand::Import(args) => import::run(args, environment).await,
-        FarmCommand::Pull(args) => pull::run(args, environment).await,
         FarmCommand::Enrol(args) => enrol::run(args, environment).await,
         FarmCommand::Person(args) => person::run(args, environment).await,
         FarmCommand::Budget(args) => budget::run(args, environment).await,
@@ -142,9 +139,7 @@ impl FarmCommand {
     fn when_interrupted(&self) -> Option<&'static str> {
         Some(match self {
             FarmCommand::Serve(_) => return None,
-            FarmCommand::Import(_) | FarmCommand::Pull(_) => {
-                "what was stored stays, and the same command goes on with the rest"
-            }
+            FarmCommand::Import(_) => "what was stored stays, and the same command goes on with the rest",
             FarmCommand::Prune(_) | FarmCommand::Forget(_) => {
                 "what went is gone, and the same command goes on with the rest"
             }

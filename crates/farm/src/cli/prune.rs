@@ -20,7 +20,7 @@ use super::store_flag::StorePlace;
 use super::{FarmEnvironment, note};
 use crate::folders::lies_in;
 use crate::ingest::keep::copying_turn;
-use crate::ingest::unpack::remove_tree;
+use crate::ingest::remove_tree::remove_tree;
 use crate::objects::{ObjectBucket, swept};
 use crate::records::Tier;
 use crate::store::{BundlePlace, FarmStore};
@@ -283,7 +283,7 @@ async fn sweep(store: &FarmStore, bundles: &Path, is_cache: bool, dry: bool) -> 
     for name in names {
         let place = bundles.join(&name);
         // What boards send has a plus in its name; the rest may be another store's, or a user's.
-        let is_sent = matches!(name.as_str(), ".pieces" | ".pulled") || name.contains('+');
+        let is_sent = name == ".pieces" || name.contains('+');
         if !is_sent && !earlier.contains(&name) || places.contains(&whole(&place)) {
             continue;
         }

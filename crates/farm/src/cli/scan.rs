@@ -253,11 +253,10 @@ async fn put(store: &FarmStore, one: FoundBundle) -> Result<Result<TakenRun, Str
     let Ok(outcome) = tokio::task::spawn_blocking(move || read(&one)).await else {
         return Ok(Err("its parser failed: report this, with the bundle".to_owned()));
     };
-    let (mut record, remarks): (BundleRecord, Vec<String>) = match outcome {
+    let (record, remarks): (BundleRecord, Vec<String>) = match outcome {
         Ok(read) => read,
         Err(reason) => return Ok(Err(reason)),
     };
-    record.run.board = store.settled_key(record.run.board, &record.board_name).await?;
     let outcome = store.put(&record).await?;
     Ok(match outcome {
         PutOutcome::Refused(reason) => Err(reason),
@@ -480,8 +479,6 @@ mod tests {
         const STAND: &str = "\u{441}\u{442}\u{435}\u{43d}\u{434}";
         let names = ["\u{5317}\u{4eac}-1", "\u{4e0a}\u{6d77}-1", STAND, "\u{43f}\u{440}", "a b", "a-b"];
         on_each_engine(async |store| {
-            // It is there from before each name had a key of its own.
-            let before = store.board_for("board", STAND).await.unwrap();
             let root = tempfile::tempdir().unwrap();
             let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/measured");
             let document = std::fs::read_to_string(fixture.join("run.json")).unwrap();
@@ -503,7 +500,6 @@ mod tests {
                 let id = store.board_for(&board.board, &board.name).await.unwrap();
                 let stretches = store.row_stretches(id, (&RowsOf::default(), 0), 999).await.unwrap();
                 assert_eq!((board.runs, stretches.len()), (1, 3), "{board:?}");
-                assert_eq!(board.board == "board", id == before);
             }
             // Another look by who knows nothing of the first.
             let outcome = scan(&store, root.path(), &mut SeenRuns::default()).await.unwrap();

@@ -97,7 +97,7 @@ impl TakenRecord {
             }
         };
         let (key, name) = board_of(&named);
-        let board = store.board_for(&store.settled_key(key, &name).await?, &name).await?;
+        let board = store.board_for(&key, &name).await?;
         self.board = Some(board);
         Ok(board)
     }

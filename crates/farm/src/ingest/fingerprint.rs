@@ -57,14 +57,6 @@ pub fn name_in_hunts(rule: &str, name: &str) -> String {
     }
 }
 
-/// Whether what five minutes of an earlier version say of who took the time may be the culprit of a
-/// name: they had a rule's id for whatever it knows, and numbers of threads.
-pub fn may_be(said: &str, name: &str) -> bool {
-    let of_rule =
-        |title: &str| name.strip_prefix(title).is_some_and(|rest| rest.is_empty() || rest.starts_with(": "));
-    plain_name(said) == name || find(said).is_some_and(|rule| of_rule(rule.title))
-}
-
 /// What tells a culprit from others of its rule, without the rule's title, which another version
 /// words in another way.
 fn own_name<'a>(rule: &str, name: &'a str) -> &'a str {
@@ -197,26 +189,6 @@ mod tests {
             fingerprint_of("realtime-thread", "thread", &hunted),
             fingerprint_of("realtime-thread", "thread", &format!("{title}: 1"))
         );
-    }
-
-    #[test]
-    fn what_an_earlier_version_said_may_be_a_culprit_of_now() {
-        let title = find("realtime-thread").unwrap().title;
-        let own = format!("{title}: hog");
-        for (said, name) in [
-            ("nfsd", "nfsd"),
-            ("irq/35-eth0", "irq/N-eth0"),
-            ("realtime-thread", title),
-            ("realtime-thread", own.as_str()),
-        ] {
-            assert!(may_be(said, name), "{said}: {name}");
-        }
-        let longer = format!("{title}s");
-        for (said, name) in
-            [("realtime-thread", longer.as_str()), ("realtime-thread", "hog"), ("nfsd", "nfs"), ("", "nfsd")]
-        {
-            assert!(!may_be(said, name), "{said}: {name}");
-        }
     }
 
     /// A title with a colon would be taken for a title and a name.

@@ -14,7 +14,7 @@ use model::fact::Fact;
 use sha2::{Digest, Sha256};
 
 use super::environment::hex;
-use super::unpack::remove_tree;
+use super::remove_tree::remove_tree;
 use crate::records::BundleRecord;
 
 /// Between two looks whether the folder of bundles is free.

@@ -278,7 +278,7 @@ mod tests {
             assert!(night.rows.is_empty() && remarks.len() == 1, "{remarks:?}");
             assert!(remarks[0].contains("rows.jsonl does not add up"), "{remarks:?}");
         }
-        // An earlier version wrote none.
+        // A run that was killed may have none.
         fs::remove_file(place.join("rows.jsonl")).unwrap();
         let (night, remarks) = record(&place);
         assert!(night.rows.is_empty() && remarks.is_empty() && night.slots.len() == 56, "{remarks:?}");

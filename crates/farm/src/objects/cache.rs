@@ -20,8 +20,8 @@ use tokio::sync::Semaphore;
 use super::bucket::{BucketFault, ObjectBucket, blocking};
 use super::fetch::here;
 use crate::ingest::environment::hex;
+use crate::ingest::remove_tree::remove_tree;
 use crate::ingest::stored::stored_files;
-use crate::ingest::unpack::remove_tree;
 
 /// Where bundles are until they are whole, and until they are gone; names of bundles do not begin
 /// with a dot.

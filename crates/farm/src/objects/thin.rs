@@ -11,9 +11,9 @@ use host::dir::Dir;
 use super::bucket::{BucketFault, ObjectBucket, blocking};
 use super::fetch::here;
 use super::files::manifest_of;
+use crate::ingest::remove_tree::remove_tree;
 use crate::ingest::stored::WINDOWS;
 use crate::ingest::thin::{BLOCK_FILES, ThinnedBundle, WindowsKept, thin_windows};
-use crate::ingest::unpack::remove_tree;
 use crate::store::ThinnedPart;
 
 /// A bundle as the bucket has it.

@@ -132,7 +132,7 @@ fn refused(of: &AdminView) -> Markup {
                 p.muted { (of.refusals.len() - MOST) " earlier ones are on the pages of their boards." }
             }
             p.muted { "Since the server was started, the last 20 of each board; equal ones are counted. What "
-                code { "import" } " and " code { "pull" } " left out is below, in what was done." }
+                code { "import" } " left out is below, in what was done." }
         }
         @if of.folders_refused > 0 {
             p { a href="/v1/refused" { (several(of.folders_refused as u64, "folder", "folders")) }

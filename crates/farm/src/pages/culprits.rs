@@ -12,9 +12,8 @@ use crate::board_names::BoardNames;
 use crate::records::{CulpritDay, FarmBoard, FarmCulprit, FarmRun};
 use crate::store::CulpritDaysFrom;
 
-/// All culprits, or those of a board; what recorders name is counted from a time on, where not all
-/// of it is.
-pub fn culprits(all: &[FarmCulprit], board: Option<&FarmBoard>, since: Option<i64>) -> String {
+/// All culprits, or those of a board.
+pub fn culprits(all: &[FarmCulprit], board: Option<&FarmBoard>) -> String {
     let query = board.map_or_else(String::new, |board| format!("board={}", escaped(&board.board)));
     let body = html! {
         form.line action="/culprits" method="get" {
@@ -36,10 +35,6 @@ pub fn culprits(all: &[FarmCulprit], board: Option<&FarmBoard>, since: Option<i6
             p.muted { "Runs of " code { "onbeat hunt" } " name culprits of spikes. " code { "onbeat watch" }
                 " names one for each CPU's largest latency of five minutes, however small it is. Times \
                  are of these wake-ups alone." }
-            @if let Some(since) = since.filter(|_| all.iter().any(|one| one.five_minutes > 0)) {
-                p.muted { "What recorders named before " (date(since)) ", when this store got another \
-                    version, is not counted: of that each five minutes say by themselves who took the time." }
-            }
             (as_data("/v1/culprits", &query))
         }
     };
@@ -163,18 +158,18 @@ mod tests {
     #[test]
     fn names_stay_text() {
         let one = FarmCulprit { name: "<b>irq".into(), fingerprint: "ab".into(), ..FarmCulprit::default() };
-        let text = culprits(std::slice::from_ref(&one), None, None);
+        let text = culprits(std::slice::from_ref(&one), None);
         assert!(!text.contains("<b>") && text.contains("/culprits/ab"));
         assert!(page_of(&one, &[], 0).contains("/v1/culprits/ab\""));
-        assert!(!page_of(&one, &[], 0).contains("<b>") && culprits(&[], None, None).contains("onbeat hunt"));
+        assert!(!page_of(&one, &[], 0).contains("<b>") && culprits(&[], None).contains("onbeat hunt"));
         let board = FarmBoard { board: "a\"<b>".into(), name: "Press <b>".into(), ..FarmBoard::default() };
-        let of = culprits(std::slice::from_ref(&one), Some(&board), None);
+        let of = culprits(std::slice::from_ref(&one), Some(&board));
         assert!(!of.contains("<b>") && of.contains("/v1/culprits.csv?board=a%22%3Cb%3E\""), "{of}");
         assert!(
             of.contains("on <a href=\"/b/a%22%3Cb%3E\">Press &lt;b&gt;</a>")
                 && !of.contains("over all boards")
         );
-        assert!(culprits(&[], Some(&board), None).contains("recorder of this board has named a culprit"));
+        assert!(culprits(&[], Some(&board)).contains("recorder of this board has named a culprit"));
     }
 
     #[test]
@@ -195,14 +190,8 @@ mod tests {
         assert!(
             page_of(&of(3, 12), &[], 0).contains("3 spikes and the largest latencies of 12 five minutes")
         );
-        assert!(culprits(&[of(3, 1)], None, None).contains("data-of=\"five minutes\""));
-        assert!(!culprits(&[of(3, 0)], None, None).contains("data-of=\"five minutes\""));
-        // An upgrade did not count what was there.
-        let says =
-            |all: &[FarmCulprit], since| culprits(all, None, since).contains("before 1970-01-02, when");
-        assert!(
-            says(&[of(3, 1)], Some(86_400)) && !says(&[of(3, 0)], Some(86_400)) && !says(&[of(3, 1)], None)
-        );
+        assert!(culprits(&[of(3, 1)], None).contains("data-of=\"five minutes\""));
+        assert!(!culprits(&[of(3, 0)], None).contains("data-of=\"five minutes\""));
     }
 
     #[test]

@@ -10,8 +10,7 @@ use crate::changes::Acknowledgement;
 pub struct AcknowledgedChange {
     pub board: String,
     pub subject: String,
-    /// [`crate::changes::ChangeIdentity::until`]; of what an earlier version kept, when it was
-    /// seen.
+    /// [`crate::changes::ChangeIdentity::until`].
     pub t: i64,
     pub by: Acknowledgement,
 }

@@ -9,12 +9,8 @@ use model::units::Nanos;
 use super::large_sums::shown;
 use super::{FarmStore, TimeStretch, to_u64, trouble};
 use crate::changes::{CulpritSeen, InvalidRun};
-use crate::ingest::fingerprint::may_be;
 use crate::records::{DayMaximum, SeriesKey};
 use crate::wall_clock::DAY;
-
-/// Five minutes of so many seconds are looked through for a name.
-const LOOKED_BACK: i64 = 366 * DAY;
 
 /// What a board's recorder says of a culprit.
 struct RecordedCulprit {
@@ -122,38 +118,11 @@ impl FarmStore {
             }
         }
         let mut all: Vec<CulpritSeen> = all.into_values().collect();
-        self.leave_out_named_before(board, &mut all).await?;
         all.sort_by(|a, b| (a.first, &a.fingerprint).cmp(&(b.first, &b.fingerprint)));
         Ok(all)
     }
 
-    /// Takes out what would be new and was named before days had what recorders name.
-    async fn leave_out_named_before(&self, board: &str, all: &mut Vec<CulpritSeen>) -> Result<()> {
-        let Some(last) = all.iter().filter(|one| one.is_new()).map(|one| one.first).max() else {
-            return Ok(());
-        };
-        if self.rows_named_since().await?.is_none() {
-            return Ok(());
-        }
-        let said: Vec<(String, i64)> = sqlx::query_as(
-            "select culprit, min(t) from slot where board_id = (select id from board where key = $1) \
-             and t >= $2 and t < $3 and culprit <> '' group by culprit",
-        )
-        .bind(board)
-        .bind(last.saturating_sub(LOOKED_BACK))
-        .bind(last)
-        .fetch_all(&self.pool)
-        .await
-        .map_err(trouble)?;
-        let was_there = |one: &CulpritSeen| {
-            said.iter().any(|(said, first)| *first < one.first && may_be(said, &one.name))
-        };
-        all.retain(|one| !one.is_new() || !was_there(one));
-        Ok(())
-    }
-
-    /// Those whose first run began at some time or later. Before stores named culprits by their
-    /// name, too, runs say of a rule alone that it was there: they are no hunts without it.
+    /// Those whose first run began at some time or later.
     async fn culprits_of_runs_since(
         &self,
         board: &str,
@@ -164,10 +133,7 @@ impl FarmStore {
         let rows: Vec<Row> = sqlx::query_as(
             "select b.key, c.fingerprint, c.name, f.first, f.spikes, f.low, \
              (select count(*) from run r where r.board_id = f.board_id and r.series = 'hunt' \
-              and r.started >= $3 and r.started < f.first and r.invalid = 0 \
-              and (r.started > n.since or not exists \
-              (select 1 from culprit_run o join culprit p on p.id = o.culprit_id \
-               where o.board_id = f.board_id and o.t <= n.since and p.rule = c.rule and p.rule <> ''))), \
+              and r.started >= $3 and r.started < f.first and r.invalid = 0), \
              (select min(k.run) from culprit_run k where k.board_id = f.board_id and \
               k.culprit_id = f.culprit_id and k.t = f.first and not exists (select 1 from run i \
               where i.board_id = k.board_id and i.id = k.run and i.invalid > 0)) \
@@ -177,9 +143,7 @@ impl FarmStore {
               where a.board_id = (select id from board where key = $1) and not exists (select 1 \
               from run i where i.board_id = a.board_id and i.id = a.run and i.invalid > 0) \
               group by board_id, culprit_id) f \
-              on f.board_id = b.id join culprit c on c.id = f.culprit_id cross join \
-              (select coalesce(max(value), -9223372036854775807) as since from meta \
-               where name = 'named since') n \
+              on f.board_id = b.id join culprit c on c.id = f.culprit_id \
              where b.key = $1 and f.first >= $2 order by f.first, c.fingerprint",
         )
         .bind(board)
@@ -245,7 +209,6 @@ mod tests {
     use super::*;
     use crate::fixture::recorded_run;
     use crate::ingest::rows::{self, RowsOf};
-    use crate::records::CulpritOfRun;
     use crate::store::engines::on_each_engine;
     use crate::store::{CulpritDaysFrom, RowBatch};
     use model::rows::RowCounts;
@@ -275,10 +238,6 @@ mod tests {
         let text: String = (day * 288..(day + 1) * 288).map(line).collect();
         let rows = rows::read(&of, text.as_bytes()).unwrap();
         RowBatch { board_id: 1, of, clock: None, received_ns: i64::MAX, rows }
-    }
-
-    fn strings(all: &[&str]) -> Vec<String> {
-        all.iter().map(|one| (*one).to_owned()).collect()
     }
 
     #[test]
@@ -351,43 +310,6 @@ mod tests {
     }
 
     #[test]
-    fn what_five_minutes_named_before_they_were_counted_is_not_new() {
-        on_each_engine(async |store| {
-            store.board_for("a", "a").await.unwrap();
-            for at in 0..3 {
-                store.put_rows(&[day("wakeup", at, |_| "hog")]).await.unwrap();
-            }
-            // As after an upgrade: no day has a name, and each five minutes has.
-            for statement in ["delete from culprit_day", "delete from culprit"] {
-                sqlx::query(statement).execute(&store.pool).await.unwrap();
-            }
-            for at in 3..14 {
-                store.put_rows(&[day("wakeup", at, |_| "other")]).await.unwrap();
-            }
-            store.put_rows(&[day("wakeup", 14, |seq| if seq < 100 { "hog" } else { "zeta" })]).await.unwrap();
-            let new = async || -> Vec<String> {
-                let seen = store.culprits_since("a", 10 * DAY, None).await.unwrap();
-                let new = crate::changes::new_culprits(&seen, 0);
-                new.into_iter().map(|one| one.says.rsplit(' ').next().unwrap().to_owned()).collect()
-            };
-            assert_eq!(
-                (new().await, store.rows_named_since().await.unwrap()),
-                (strings(&["hog.", "zeta."]), None)
-            );
-            // An earlier program of this version upgraded it.
-            let upgraded = "insert into meta (name, value) values ('named since', 0)";
-            sqlx::query(upgraded).execute(&store.pool).await.unwrap();
-            crate::store::open::prepare(&store).await.unwrap();
-            assert_eq!(store.rows_named_since().await.unwrap(), Some(3 * DAY));
-            assert_eq!(new().await, strings(&["zeta."]));
-            // Of a rule they say no more than that.
-            let rule = "update slot set culprit = 'realtime-thread' where t < 86400";
-            sqlx::query(rule).execute(&store.pool).await.unwrap();
-            assert!(new().await.is_empty());
-        });
-    }
-
-    #[test]
     fn a_hunt_and_a_recorder_that_name_the_same_thread_name_one_culprit() {
         on_each_engine(async |store| {
             let hunt = recorded_run("hunt", "a");
@@ -429,41 +351,6 @@ mod tests {
             hunt.digest = b"another".to_vec();
             store.put(&hunt).await.unwrap();
             assert!(new().await.is_empty());
-        });
-    }
-
-    #[test]
-    fn hunts_that_knew_a_rule_alone_are_no_hunts_without_a_program_of_it() {
-        on_each_engine(async |store| {
-            let recorded = recorded_run("hunt", "a");
-            let hog = recorded.culprits.iter().find(|one| !one.rule.is_empty()).unwrap().clone();
-            for at in 0..6 {
-                let mut record = recorded.clone();
-                record.run.id = format!("hunt-{at}");
-                record.run.started = 1_000 + at;
-                (record.slots, record.rows) = (Vec::new(), Vec::new());
-                record.culprits = vec![hog.clone()];
-                if at == 5 {
-                    let of = |rule: &str, name: &str| CulpritOfRun {
-                        rule: rule.into(),
-                        fingerprint: name.into(),
-                        name: name.into(),
-                        ..hog.clone()
-                    };
-                    record.culprits = vec![of(&hog.rule, "same"), of("", "none")];
-                }
-                store.put(&record).await.unwrap();
-            }
-            let before = async || -> Vec<u64> {
-                let seen = store.culprits_since("a", 1_005, None).await.unwrap();
-                seen.iter().map(|one| one.hunts_before).collect()
-            };
-            assert_eq!(before().await, [5, 5]);
-            sqlx::query("insert into meta (name, value) values ('named since', 1002)")
-                .execute(&store.pool)
-                .await
-                .unwrap();
-            assert_eq!(before().await, [5, 2], "none, then same");
         });
     }
 

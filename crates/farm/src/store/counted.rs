@@ -1,12 +1,11 @@
 //! What was counted of the seconds of runs, for who compares files with it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use model::error::Result;
 use model::units::Nanos;
 use sqlx::AssertSqlSafe;
 
-use super::how_counted::{HOW_COUNTED, join_note};
 use super::large_sums::of_halves;
 use super::{FarmStore, nanos, trouble};
 
@@ -16,17 +15,15 @@ pub struct CountedSeconds {
     pub n: i128,
     pub missed: i128,
     pub max_ns: Option<Nanos>,
-    /// Whether it is known to count by its five minutes.
+    /// Whether it counts by its five minutes.
     pub by_rows: bool,
 }
 
-type SumsRow = (String, i64, i64, i64, i64, Option<i64>, i64, i64, i64);
+type SumsRow = (String, i64, i64, i64, i64, Option<i64>, i64);
 
 const SUMS: &str = "cast(sum(s.n / 4294967296) as bigint), \
                     cast(sum(s.n % 4294967296) as bigint), cast(sum(s.missed / 4294967296) as bigint), \
-                    cast(sum(s.missed % 4294967296) as bigint), max(s.max_ns), count(*), count(h.t)";
-const HISTOGRAMS: &str = "left join hist h on h.board_id = s.board_id and h.series = s.series \
-                          and h.plan = s.plan and h.tier = 0 and h.t = s.t";
+                    cast(sum(s.missed % 4294967296) as bigint), max(s.max_ns), max(r.by_rows)";
 
 /// Slots `s` of runs `r`, and the conditions on them.
 struct SlotsOfRuns<'a> {
@@ -60,55 +57,20 @@ impl FarmStore {
 
     async fn counted_seconds_in(&self, of: &SlotsOfRuns<'_>) -> Result<BTreeMap<String, CountedSeconds>> {
         let SlotsOfRuns { from, conditions, run } = of;
-        let note = join_note("r.id");
-        let text = format!(
-            "select r.id, {SUMS}, cast(max({HOW_COUNTED}) as bigint) {from} {HISTOGRAMS} {note} {conditions} \
-             group by r.id"
-        );
+        let text = format!("select r.id, {SUMS} {from} {conditions} group by r.id");
         let query = sqlx::query_as::<_, SumsRow>(AssertSqlSafe(text));
         let query = run.iter().fold(query, |query, run| query.bind(*run));
         let rows = query.fetch_all(&self.pool).await.map_err(trouble)?;
-        let shared = match rows.iter().any(|row| row.8 < 0) {
-            true => self.shared(of).await?,
-            false => BTreeSet::new(),
-        };
-        Ok(rows.into_iter().map(|row| made(row, &shared)).collect())
-    }
-
-    /// Those of these runs of which nothing was noted and that have five minutes in which others
-    /// were on: whose the histograms of these are is not known.
-    async fn shared(
-        &self,
-        SlotsOfRuns { from, conditions, run }: &SlotsOfRuns<'_>,
-    ) -> Result<BTreeSet<String>> {
-        let note = join_note("r.id");
-        let text = format!(
-            "select distinct r.id {from} {note} cross join slot o {conditions} and r.complete = 1 \
-             and m.value is null and o.board_id = s.board_id and o.series = s.series and o.plan = s.plan \
-             and o.t = s.t and o.recording <> s.recording"
-        );
-        let query = sqlx::query_scalar::<_, String>(AssertSqlSafe(text));
-        let query = run.iter().fold(query, |query, run| query.bind(*run));
-        let shared = query.fetch_all(&self.pool).await.map_err(trouble)?;
-        Ok(shared.into_iter().collect())
+        Ok(rows.into_iter().map(counted).collect())
     }
 }
 
-/// Nothing was noted of a run of before: it counts by its five minutes where each has a histogram
-/// that is no other's.
-fn made(
-    (run, n, low_n, missed, low_missed, max, slots, histograms, how): SumsRow,
-    shared: &BTreeSet<String>,
-) -> (String, CountedSeconds) {
+fn counted((run, n, low_n, missed, low_missed, max, by_rows): SumsRow) -> (String, CountedSeconds) {
     let counted = CountedSeconds {
         n: of_halves(n, low_n),
         missed: of_halves(missed, low_missed),
         max_ns: nanos(max),
-        by_rows: match how {
-            0 => false,
-            1.. => true,
-            _ => histograms == slots && !shared.contains(&run),
-        },
+        by_rows: by_rows != 0,
     };
     (run, counted)
 }
@@ -151,21 +113,9 @@ mod tests {
                 counted.into_values().filter(|one| one.by_rows).count()
             };
             assert_eq!(by_rows().await, 1);
-            // Of runs of before it was noted their histograms say it,
-            sqlx::query("delete from meta where name like 'counted %'").execute(&store.pool).await.unwrap();
-            assert_eq!(by_rows().await, 1);
-            // where nothing else was measured in their time.
-            let mut beside = recorded_run("hunt", "b");
-            (beside.run.id, beside.digest) = ("beside".into(), vec![9]);
-            beside.slots[0].run = "beside".into();
-            store.put(&beside).await.unwrap();
-            assert_eq!(by_rows().await, 0);
-            let one = store.counted_seconds_of(&recorded_run("hunt", "b").run.id).await.unwrap();
-            assert!(!one.by_rows && one.n > 0);
-            store.forget_run("beside", None, None).await.unwrap();
-            assert_eq!(by_rows().await, 1);
+            // Also when their histograms are gone.
             store.prune(Tier::Slot, i64::MAX / 2).await.unwrap();
-            assert_eq!(by_rows().await, 0);
+            assert_eq!(by_rows().await, 1);
             assert_eq!(store.counted_seconds_of("none").await.unwrap(), CountedSeconds::default());
         });
     }

@@ -283,12 +283,6 @@ impl FarmStore {
         };
         Ok(rows.into_iter().map(one).collect())
     }
-
-    /// From when on what recorders name is counted, in seconds since 1970; none where all of it is.
-    pub async fn rows_named_since(&self) -> Result<Option<i64>> {
-        let since = sqlx::query_scalar("select value from meta where name = 'rows named since'");
-        since.fetch_optional(&self.pool).await.map_err(trouble)
-    }
 }
 
 /// What to do about it on any board: what a run says may have the PID and the CPUs of that run.

@@ -4,8 +4,7 @@
 //! What comes for such a day later makes new histograms, of which a run that was there before is no
 //! part. So `meta` has of each run that came since the first prune up to which day histograms were
 //! dropped after it came, until that is all that ever were; of a run without such a note it is all
-//! of them. Versions that did not note it leave that open of what they took in, up to the next
-//! prune.
+//! of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,14 +18,9 @@ fn until(tier: Tier) -> String {
     format!("dropped {}", tier.number())
 }
 
-/// that of the note that runs were noted since a prune,
-fn is_noted(tier: Tier) -> String {
-    format!("dropped since {}", tier.number())
-}
-
 /// and that of the note on a run.
 fn since(tier: Tier, id: &str) -> String {
-    format!("{} {id}", is_noted(tier))
+    format!("dropped since {} {id}", tier.number())
 }
 
 async fn value(by: &mut AnyConnection, name: &str) -> sqlx::Result<Option<i64>> {
@@ -55,8 +49,6 @@ pub async fn drop_histograms(all: &mut Transaction<'static, Any>, tier: Tier, da
     if dropped_until(all, tier).await? == Some(day) {
         let same = sqlx::query("delete from meta where name like $1 and value >= $2");
         same.bind(&runs).bind(day).execute(&mut **all).await?;
-        let noted = sqlx::query("insert into meta (name, value) values ($1, 1) on conflict do nothing");
-        noted.bind(is_noted(tier)).execute(&mut **all).await?;
     }
     let drop = sqlx::query("delete from hist where tier = $1 and t < $2").bind(tier.number()).bind(day);
     Ok(drop.execute(&mut **all).await?.rows_affected())
@@ -106,18 +98,12 @@ pub struct TierPart {
 pub struct AddedFrom(BTreeMap<Tier, i64>);
 
 impl AddedFrom {
-    /// Of a run that counts by its five minutes, from the first of these. Where nothing says
-    /// whether it is in what came for days that were dropped, these are dropped once more: whose
-    /// samples they have cannot be told, and they have been kept for long enough.
-    pub async fn of(all: &mut Transaction<'static, Any>, id: &str, first: i64) -> sqlx::Result<AddedFrom> {
+    /// Of a run that counts by its five minutes.
+    pub async fn of(all: &mut Transaction<'static, Any>, id: &str) -> sqlx::Result<AddedFrom> {
         let mut from = BTreeMap::new();
         for tier in Tier::ALL {
             let Some(until) = dropped_until(all, tier).await? else { continue };
             let noted = value(all, &since(tier, id)).await?;
-            let is_known = noted.is_some() || value(all, &is_noted(tier)).await?.is_some();
-            if !is_known && first < until {
-                drop_histograms(all, tier, until).await?;
-            }
             from.insert(tier, noted.unwrap_or(until));
         }
         Ok(AddedFrom(from))
@@ -143,8 +129,7 @@ pub async fn of_others(
     (board, key): (i64, &SeriesKey),
     times: &[i64],
 ) -> sqlx::Result<BTreeMap<TierPlace, TierRow>> {
-    let Some(&first) = times.iter().min() else { return Ok(BTreeMap::new()) };
-    let from = AddedFrom::of(all, id, first).await?;
+    let from = AddedFrom::of(all, id).await?;
     let mut places = BTreeSet::new();
     for tier in Tier::ALL {
         for &t in times.iter().filter(|t| !from.has(tier, **t)) {

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use sqlx::{Any, AnyConnection, Transaction};
 
 use super::labels::drop_run_labels;
-use super::runs::{ON_BY_ROWS, OVER};
 use super::tiers::{damaged, take_out_of_tiers};
 use super::{nanos, to_i64, to_u64};
 use crate::encoding::{unpack_peaks, unpack_rows};
@@ -30,7 +29,9 @@ pub enum PutOutcome {
 pub struct EarlierRun {
     pub board: i64,
     pub board_key: String,
-    pub complete: i64,
+    pub complete: bool,
+    /// It counts by its five minutes, and not on the day on which it began.
+    pub by_rows: bool,
     pub cycles: i64,
     pub spikes: i64,
     pub started: i64,
@@ -55,7 +56,7 @@ pub struct EarlierSlot {
 pub fn judged(known: Option<&EarlierRun>, record: &BundleRecord) -> PutOutcome {
     let Some(known) = known else { return PutOutcome::Stored };
     let is_same_document = known.board_key == record.run.board && known.digest == record.digest;
-    match is_same_document && (known.complete == OVER || known.reaches_as_far_as(record)) {
+    match is_same_document && (known.complete || known.reaches_as_far_as(record)) {
         true => PutOutcome::Had,
         false => judged_anew(known, record),
     }
@@ -68,7 +69,7 @@ pub fn judged_anew(known: &EarlierRun, record: &BundleRecord) -> PutOutcome {
     if known.board_key != record.run.board {
         return refused(&format!("it is a run of {} already: a run is of one board", known.board_key));
     }
-    if known.complete == OVER {
+    if known.complete {
         return refused("a run of this id is there with other content: a run that is over does not change");
     }
     if to_i64(record.run.cycles) < known.cycles {
@@ -85,17 +86,20 @@ pub fn judged_anew(known: &EarlierRun, record: &BundleRecord) -> PutOutcome {
 
 /// Looks for a run.
 pub async fn earlier_run(by: &mut AnyConnection, id: &str) -> sqlx::Result<Option<EarlierRun>> {
-    type Row = (i64, String, i64, i64, i64, i64, Option<i64>, String, String, Vec<u8>, Option<i64>, Vec<u8>);
+    type Row =
+        (i64, String, i64, i64, i64, i64, i64, Option<i64>, String, String, Vec<u8>, Option<i64>, Vec<u8>);
     let row: Option<Row> = sqlx::query_as(
-        "select r.board_id, b.key, r.complete, r.cycles, r.spikes, r.started, r.missed, r.series, r.plan, \
+        "select r.board_id, b.key, r.complete, r.by_rows, r.cycles, r.spikes, r.started, r.missed, r.series, r.plan, \
          r.digest, r.max_ns, r.whole from run r join board b on b.id = r.board_id where r.id = $1",
     )
     .bind(id)
     .fetch_optional(&mut *by)
     .await?;
     let Some(row) = row else { return Ok(None) };
-    let (board, board_key, complete, cycles, spikes, started, missed, series, plan, digest, max, whole) = row;
-    let slots = if complete == OVER { Vec::new() } else { slots(by, board, id).await? };
+    let (board, board_key, complete, by_rows, cycles, spikes, started, missed, ..) = row;
+    let (.., series, plan, digest, max, whole) = row;
+    let (complete, by_rows) = (complete != 0, by_rows != 0);
+    let slots = if complete { Vec::new() } else { slots(by, board, id).await? };
     let cpus = unpack_rows(&whole).ok_or_else(|| damaged("run", started))?;
     let whole = TierRow {
         t: Tier::Day.begin(started),
@@ -105,7 +109,19 @@ pub async fn earlier_run(by: &mut AnyConnection, id: &str) -> sqlx::Result<Optio
         cpus,
     };
     let key = SeriesKey { series, plan };
-    Ok(Some(EarlierRun { board, board_key, complete, cycles, spikes, started, key, digest, whole, slots }))
+    Ok(Some(EarlierRun {
+        board,
+        board_key,
+        complete,
+        by_rows,
+        cycles,
+        spikes,
+        started,
+        key,
+        digest,
+        whole,
+        slots,
+    }))
 }
 
 /// The five minutes of a run, oldest first. Its `rows.jsonl` may have been sent as rows as well,
@@ -141,10 +157,7 @@ impl EarlierRun {
 
     /// What it had added; none where that cannot be told any more.
     fn added(&self, later: &BundleRecord) -> Option<Vec<TierRow>> {
-        match self.complete {
-            ON_BY_ROWS => self.by_rows(later),
-            _ => Some(vec![self.whole.clone()]),
-        }
+        if self.by_rows { self.rows_of(later) } else { Some(vec![self.whole.clone()]) }
     }
 
     /// The same where it counts by its five minutes, from those of the same state or a later one.
@@ -152,7 +165,7 @@ impl EarlierRun {
     /// The later state has all the samples of this one, so that five minutes with as many are the
     /// same, and of those in which this one ended the rest of its whole is known. The clock may
     /// have been set in between: they are the same by their order, not by their time.
-    pub fn by_rows(&self, later: &BundleRecord) -> Option<Vec<TierRow>> {
+    pub fn rows_of(&self, later: &BundleRecord) -> Option<Vec<TierRow>> {
         let given: Vec<BTreeMap<_, _>> = later
             .rows
             .iter()
@@ -195,7 +208,7 @@ impl EarlierRun {
             sqlx::query(statement).bind(self.board).bind(&later.run.id).execute(&mut **all).await?;
         }
         drop_run_labels(all, self.board, &later.run.id).await?;
-        let tiers: &[Tier] = if self.complete == ON_BY_ROWS { &Tier::ALL } else { &[Tier::Day] };
+        let tiers: &[Tier] = if self.by_rows { &Tier::ALL } else { &[Tier::Day] };
         let gone = self.placed(&rows);
         let (of_later, rows) = later.counted();
         let later = if self.key == later.run.key { self.placed(rows) } else { Vec::new() };

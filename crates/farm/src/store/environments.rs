@@ -437,40 +437,4 @@ mod tests {
             assert_eq!((found[0].first, found[0].last), (next as i64 * 300, (next as i64 + 8) * 300));
         });
     }
-
-    /// As a farm of an earlier version kept it: a run of each day under a load, and one without.
-    #[test]
-    fn a_board_under_two_loads_a_day_has_one_environment_of_a_kernel() {
-        on_each_engine(async |store| {
-            let recorded = recorded_run("measured", "a");
-            let begin = Tier::Day.begin(recorded.run.started);
-            for at in 0..8 {
-                let (mut record, kernel) = (recorded.clone(), if (2..6).contains(&at) { "B" } else { "A" });
-                let load = if at % 2 == 0 { "cpu:1" } else { "" };
-                record.run.id = format!("r{at}");
-                record.run.started = begin + at / 2 * 86_400 + at % 2 * 6 * 3_600;
-                record.environment.digest = format!("{kernel}{load}");
-                record.environment.release = kernel.to_owned();
-                record.environment.settings =
-                    format!("{{\"host.release\":\"{kernel}\",\"load\":\"{load}\"}}");
-                record.slots.clear();
-                record.rows.clear();
-                store.put(&record).await.unwrap();
-            }
-            let found = store.environments("a").await.unwrap();
-            let told = |one: &BoardEnvironment| {
-                ((one.first - begin) / 3_600, one.record.release.clone(), one.runs, one.example.clone())
-            };
-            let stretch = |hour: i64, kernel: &str, runs: u64, example: &str| {
-                (hour, kernel.to_owned(), runs, example.to_owned())
-            };
-            assert_eq!(
-                found.iter().map(told).collect::<Vec<_>>(),
-                [stretch(72, "A", 2, "r7"), stretch(24, "B", 4, "r5"), stretch(0, "A", 2, "r1")]
-            );
-            let digests: Vec<&str> = found[0].digests.iter().map(String::as_str).collect();
-            assert_eq!((digests, &found[0].digests), (vec!["A", "Acpu:1"], &found[2].digests));
-            assert_eq!((found[0].named.as_str(), found[0].record.digest.as_str()), ("Acpu:1", "A"));
-        });
-    }
 }

@@ -3,7 +3,6 @@
 use model::error::Result;
 
 use super::dropped::drop_all_added;
-use super::how_counted::drop_notes;
 use super::{FarmStore, trouble};
 
 /// What runs and rows fill, boards and environments with them; not what people set.
@@ -34,7 +33,6 @@ impl FarmStore {
         for statement in MEASURED {
             sqlx::query(statement).execute(&mut *all).await.map_err(trouble)?;
         }
-        drop_notes(&mut all).await.map_err(trouble)?;
         drop_all_added(&mut all).await.map_err(trouble)?;
         all.commit().await.map_err(trouble)
     }

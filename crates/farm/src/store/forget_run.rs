@@ -10,11 +10,9 @@ use sqlx::{Any, AssertSqlSafe, Transaction};
 use super::dropped::{TierPart, drop_added};
 use super::earlier::{EarlierRun, earlier_run, slots};
 use super::forgotten::{count_removal, mark};
-use super::how_counted::drop_note;
 use super::large_sums::of_halves;
 use super::largest_left::largest_left;
 use super::own_part::own_parts;
-use super::runs::OVER;
 use super::tiers::{TierPlace, put_tiers, take_out_of_tiers, tier_rows};
 use super::{FarmStore, to_u64, trouble};
 use crate::records::{BundleRecord, Tier, TierRow};
@@ -118,7 +116,7 @@ pub async fn remove(
     }
     of.slots = slots(all, of.board, id).await?;
     // Of a run that is over no other state is the same run.
-    let bundle = bundle.filter(|bundle| of.complete != OVER || bundle.digest == of.digest);
+    let bundle = bundle.filter(|bundle| !of.complete || bundle.digest == of.digest);
     let Some(parts) = own_parts(all, &of, id, bundle).await? else { return Ok(RunRemoval::Mixed) };
     let before = day_samples(all, &of).await?;
     let (environment, place): (i64, String) =
@@ -183,7 +181,6 @@ async fn take_out(
     for statement in DROP_OWN {
         sqlx::query(statement).bind(of.board).bind(id).execute(&mut **all).await?;
     }
-    drop_note(all, id).await?;
     drop_added(all, id).await?;
     for part in parts {
         let rows: Vec<_> = part.rows.iter().map(|row| (of.board, &of.key, row.t, row)).collect();

@@ -177,16 +177,6 @@ fn what_cannot_be_told_apart_stays_until_a_bundle_tells_it() {
     });
 }
 
-/// Runs of before it was noted how each counts.
-async fn without_notes(store: &FarmStore) {
-    sqlx::query("delete from meta where name like 'counted %'").execute(&store.pool).await.unwrap();
-}
-
-/// As an earlier version left it, which did not say that it had dropped histograms.
-async fn without_marks(store: &FarmStore) {
-    sqlx::query("delete from meta where name like 'dropped%'").execute(&store.pool).await.unwrap();
-}
-
 /// A run that counts for its day is in no histogram of five minutes or hours, also where
 /// another run has histograms of the same five minutes.
 #[test]
@@ -196,27 +186,15 @@ fn a_run_takes_nothing_of_histograms_that_it_is_no_part_of() {
         for (own, others) in [(20, 30), (30, 30), (30, 20), (1, 50)] {
             let stays = made("stays", &five_minutes(others, 300));
             let goes = without_rows(made("goes", &five_minutes(own, 200)));
-            for has_notes in [true, false] {
-                store.put(&stays).await.unwrap();
-                let before = shown(&store).await;
-                store.put(&goes).await.unwrap();
-                if !has_notes {
-                    without_notes(&store).await;
-                }
-                assert!(!store.counted_seconds_of("goes").await.unwrap().by_rows);
-                // Of two with as many samples either may be the one that has histograms, by
-                // hours and by days as well.
-                if !has_notes && own == others {
-                    let removal = store.forget_run("goes", None, Some(5)).await.unwrap();
-                    assert_eq!(removal, RunRemoval::Mixed);
-                    assert!(store.forgotten().await.unwrap().is_empty());
-                }
-                let removal = store.forget_run("goes", Some(&goes), None).await.unwrap();
-                assert!(matches!(removal, RunRemoval::Removed(_)), "{own} {others}: {removal:?}");
-                assert_eq!(shown(&store).await, before, "{own} {others} {has_notes}");
-                assert_eq!(store.faults().await.unwrap(), [""; 0]);
-                store.forget_measured().await.unwrap();
-            }
+            store.put(&stays).await.unwrap();
+            let before = shown(&store).await;
+            store.put(&goes).await.unwrap();
+            assert!(!store.counted_seconds_of("goes").await.unwrap().by_rows);
+            let removal = store.forget_run("goes", None, None).await.unwrap();
+            assert!(matches!(removal, RunRemoval::Removed(_)), "{own} {others}: {removal:?}");
+            assert_eq!(shown(&store).await, before, "{own} {others}");
+            assert_eq!(store.faults().await.unwrap(), [""; 0]);
+            store.forget_measured().await.unwrap();
         }
     });
 }
@@ -242,19 +220,13 @@ fn how_a_run_counts_is_that_of_its_last_state() {
             let removal = store.forget_run("one", Some(&over), None).await.unwrap();
             assert!(matches!(removal, RunRemoval::Removed(_)), "{removal:?}");
             assert_eq!(shown(&store).await, before);
-            let notes: Vec<String> =
-                sqlx::query_scalar("select name from meta where name like 'counted %' order by name")
-                    .fetch_all(&store.pool)
-                    .await
-                    .unwrap();
-            assert_eq!(notes, ["counted beside"]);
         }
     });
 }
 
-/// Of stores of before: what samples there are tells it, also where it is of days alone.
+/// Also when histograms of short times were dropped.
 #[test]
-fn runs_of_which_nothing_was_noted_go_as_they_came() {
+fn runs_go_as_they_came() {
     on_each_engine(async |store| {
         let night = [(DAY - 600, 9, 230), (DAY - 300, 5, 210), (DAY, 3, 220)];
         let by_rows = made("goes", &night);
@@ -263,29 +235,22 @@ fn runs_of_which_nothing_was_noted_go_as_they_came() {
         let also = without_rows(made("also", &[(DAY - 300, 60, 340), (DAY, 70, 350)]));
         let fill = async |records: &[&BundleRecord], dropped: &[Tier]| {
             store.forget_measured().await.unwrap();
-            without_marks(&store).await;
             for record in records {
                 store.put(record).await.unwrap();
             }
             for tier in dropped {
                 store.prune(*tier, 9 * DAY).await.unwrap();
             }
-            without_notes(&store).await;
         };
-        for (goes, has_rows) in [(&by_rows, true), (&of_day, false)] {
+        for goes in [&by_rows, &of_day] {
             for dropped in [&[][..], &[Tier::Slot], &[Tier::Slot, Tier::Hour]] {
-                for has_marks in [true, false] {
-                    fill(&[&stays, &also], dropped).await;
-                    let before = shown(&store).await;
-                    fill(&[&stays, &also, goes], dropped).await;
-                    if !has_marks {
-                        without_marks(&store).await;
-                    }
-                    let removal = store.forget_run("goes", Some(goes), None).await.unwrap();
-                    let case = format!("{has_rows} {dropped:?} {has_marks}");
-                    assert!(matches!(removal, RunRemoval::Removed(_)), "{case}: {removal:?}");
-                    assert_eq!(shown(&store).await, before, "{case}");
-                }
+                fill(&[&stays, &also], dropped).await;
+                let before = shown(&store).await;
+                fill(&[&stays, &also, goes], dropped).await;
+                let removal = store.forget_run("goes", Some(goes), None).await.unwrap();
+                let case = format!("{} {dropped:?}", goes.rows.len());
+                assert!(matches!(removal, RunRemoval::Removed(_)), "{case}: {removal:?}");
+                assert_eq!(shown(&store).await, before, "{case}");
             }
         }
     });
@@ -352,8 +317,7 @@ fn the_maximum_that_is_left_is_of_what_counts_there() {
     });
 }
 
-/// Of a store of before it was noted how runs count: the maximum that is left is none of which the
-/// histogram has no sample.
+/// The maximum that is left is none of which the histogram has no sample.
 #[test]
 fn no_maximum_is_that_of_a_run_which_is_no_part_of_the_histogram() {
     on_each_engine(async |store| {
@@ -366,7 +330,6 @@ fn no_maximum_is_that_of_a_run_which_is_no_part_of_the_histogram() {
             store.put(&without_rows(made("other", &other))).await.unwrap();
             let before = shown(&store).await;
             store.put(&goes).await.unwrap();
-            without_notes(&store).await;
             remove(&store, &goes, true).await;
             assert_eq!(shown(&store).await, before, "{largest}");
             store.forget_measured().await.unwrap();
@@ -379,7 +342,6 @@ fn no_maximum_is_that_of_a_run_which_is_no_part_of_the_histogram() {
         store.put(&foreign).await.unwrap();
         let before = shown(&store).await;
         store.put(&goes).await.unwrap();
-        without_notes(&store).await;
         remove(&store, &goes, true).await;
         assert_eq!(shown(&store).await, before);
     });
@@ -458,7 +420,7 @@ fn a_run_takes_nothing_of_what_came_after_its_histograms_were_dropped() {
             let notes = "select count(*) from meta where name like 'dropped since _ %'";
             let notes: i64 = sqlx::query_scalar(notes).fetch_one(&store.pool).await.unwrap();
             assert_eq!(notes, 0);
-            without_marks(&store).await;
+            sqlx::query("delete from meta where name like 'dropped%'").execute(&store.pool).await.unwrap();
         }
     });
 }
@@ -500,28 +462,6 @@ fn a_late_run_takes_what_is_its_own_where_some_of_it_was_dropped() {
         remove(&store, &late, true).await;
         assert_eq!(samples(&store, Tier::Slot).await, [(DAY, 9), (5 * DAY, 9)]);
         assert_eq!(samples(&store, Tier::Hour).await, [(DAY, 9), (5 * DAY, 9)]);
-    });
-}
-
-/// Earlier versions did not note what came after histograms were dropped: it cannot be told whose
-/// samples are in those of these days, which are dropped again.
-#[test]
-fn what_came_for_days_that_an_earlier_version_dropped_goes_where_it_is_mixed() {
-    on_each_engine(async |store| {
-        let at = |n: u64| [(300, n, 200usize), (600, n, 200), (2 * DAY, n, 200)];
-        let (first, late, last) = (made("first", &at(5)), made("late", &at(9)), made("last", &at(7)));
-        store.put(&first).await.unwrap();
-        store.prune(Tier::Slot, DAY).await.unwrap();
-        store.put(&late).await.unwrap();
-        let earlier = "delete from meta where name like 'dropped since%'";
-        sqlx::query(earlier).execute(&store.pool).await.unwrap();
-        remove(&store, &first, true).await;
-        assert_eq!(samples(&store, Tier::Slot).await, [(2 * DAY, 9)]);
-        assert_eq!(samples(&store, Tier::Day).await, [(0, 18), (2 * DAY, 9)]);
-        store.put(&last).await.unwrap();
-        remove(&store, &late, true).await;
-        assert_eq!(samples(&store, Tier::Slot).await, [(300, 7), (600, 7), (2 * DAY, 7)]);
-        assert_eq!(samples(&store, Tier::Day).await, [(0, 14), (2 * DAY, 7)]);
     });
 }
 

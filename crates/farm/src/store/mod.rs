@@ -23,7 +23,6 @@ mod file;
 mod forget;
 mod forget_run;
 mod forgotten;
-mod how_counted;
 mod kernels;
 mod labels;
 mod large_sums;
@@ -42,13 +41,11 @@ mod overview;
 mod own_faults;
 mod own_folder;
 mod own_part;
-mod own_tiers;
 mod people;
 mod pins;
 mod put;
 mod recorded_kernels;
 mod references;
-mod renewed;
 mod retention;
 mod row_keys;
 mod row_times;
@@ -192,10 +189,10 @@ pub mod engines;
 #[cfg(test)]
 mod fault_tests;
 #[cfg(test)]
+mod filled_store;
+#[cfg(test)]
 mod forget_run_tests;
 #[cfg(test)]
 mod row_time_tests;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod upgrade_tests;

@@ -1,4 +1,4 @@
-//! A store is opened, made, or brought to this program's version.
+//! Opens a store, and makes its tables in a new one.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,25 +11,10 @@ use sqlx::{Any, AssertSqlSafe, Connection, Executor, Transaction};
 use super::engine::{StoreEngine, checked};
 use super::file::look_at;
 use super::own_folder::OwnFolder;
-use super::renewed::{note_rows_named, renew_culprits};
-use super::told::begin_notes;
 use super::{FarmStore, trouble};
 
-/// The version of the schema that this program writes. The seventh has the tables of the sixth: a
-/// run's place is a name where its bundle lies beside the store, which earlier programs would take
-/// for a bundle that is gone.
-pub const VERSION: i64 = 7;
-
-/// What `create .. if not exists` cannot do for a store of an earlier version: the version that
-/// brought it, and its statement. New tables need a new version alone; what takes more than
-/// statements is in [`super::renewed`].
-const STEPS: &[(i64, &str)] = &[
-    // A run's id is one board's by the look-up before it is stored; a unique index without the
-    // board could not be distributed.
-    (2, "drop index if exists run_by_id"),
-    // It has a day's series since, so that a comparison need not read each day's histogram.
-    (5, "drop index if exists hist_day"),
-];
+/// Version of the schema that this program reads and writes.
+pub const VERSION: i64 = 1;
 
 /// The version of a store.
 const FOUND: &str = "select value from meta where name = 'schema'";
@@ -93,9 +78,7 @@ impl FarmStore {
         }
         let folder = OwnFolder::beside(Path::new(path));
         let store = opened(StoreEngine::Sqlite, options, &url).await?.prepared().await?;
-        let store = FarmStore { folder, ..store };
-        store.settle_places().await?;
-        Ok(store)
+        Ok(FarmStore { folder, ..store })
     }
 
     /// A store in a database of PostgreSQL that is there already; its tables are made.
@@ -196,69 +179,37 @@ async fn opened(engine: StoreEngine, options: AnyPoolOptions, url: &str) -> Resu
     Ok(FarmStore { pool, engine, folder: OwnFolder::default() })
 }
 
-/// Makes the tables, or what a newer version has more of them.
+/// Makes the tables where there are none.
 pub async fn prepare(store: &FarmStore) -> Result<()> {
-    // Without tables the question is an error. A store of this version that is complete is not
-    // written to.
-    if let Ok(Some(found)) = sqlx::query_scalar(FOUND).fetch_optional(&store.pool).await
-        && is_known(found)?
-    {
-        return complete(store).await;
+    // Without tables the question is an error; a store that is there is not written to.
+    if let Ok(Some(found)) = sqlx::query_scalar(FOUND).fetch_optional(&store.pool).await {
+        return known(found);
     }
     let mut all = store.begin().await?;
     let schema = store.engine.schema(include_str!("schema.sql"));
     let (first, rest) = schema.split_once(";\n").unwrap_or((&schema, ""));
     tell(&mut all, first).await?;
+    // Another program may have made it meanwhile.
     let found: Option<i64> = sqlx::query_scalar(FOUND).fetch_optional(&mut *all).await.map_err(trouble)?;
-    if found.map(is_known).transpose()? == Some(true) {
-        return Ok(());
-    }
-    for (version, step) in STEPS {
-        if found.is_some_and(|found| found < *version) {
-            tell(&mut all, &store.engine.schema(step)).await?;
-        }
+    if let Some(found) = found {
+        return known(found);
     }
     for statement in rest.split(";\n") {
         tell(&mut all, statement).await?;
     }
-    if found.is_none() {
-        begin_notes(&mut all).await.map_err(trouble)?;
-    }
-    if found.is_some_and(|found| found < 6) {
-        renew_culprits(&mut all).await.map_err(trouble)?;
-    }
-    sqlx::query(
-        "insert into meta (name, value) values ('schema', $1) \
-         on conflict (name) do update set value = excluded.value",
-    )
-    .bind(VERSION)
-    .execute(&mut *all)
-    .await
-    .map_err(trouble)?;
-    all.commit().await.map_err(trouble)?;
-    complete(store).await
-}
-
-/// Notes what the first programs of the sixth version did not note when they upgraded a store.
-async fn complete(store: &FarmStore) -> Result<()> {
-    const NOTED: &str = "select name from meta where name in ('named since', 'rows named since')";
-    let noted: Vec<String> = sqlx::query_scalar(NOTED).fetch_all(&store.pool).await.map_err(trouble)?;
-    if noted != ["named since"] {
-        return Ok(());
-    }
-    let mut all = store.begin().await?;
-    note_rows_named(&mut all).await.map_err(trouble)?;
+    let version = sqlx::query("insert into meta (name, value) values ('schema', $1)").bind(VERSION);
+    version.execute(&mut *all).await.map_err(trouble)?;
     all.commit().await.map_err(trouble)
 }
 
-/// Whether it is this version; an earlier one is brought to it, a later one refused.
-fn is_known(found: i64) -> Result<bool> {
-    match found <= VERSION {
-        true => Ok(found == VERSION),
-        false => Err(Failure::not_supported(format!(
-            "the store has schema {found} and this program knows {VERSION}: use the version that wrote it"
-        ))),
+/// Refuses a store of another schema.
+fn known(found: i64) -> Result<()> {
+    if found == VERSION {
+        return Ok(());
     }
+    Err(Failure::not_supported(format!(
+        "the store has schema {found} and this program knows {VERSION}: use the version that wrote it"
+    )))
 }
 
 async fn tell(all: &mut Transaction<'static, Any>, statement: &str) -> Result<()> {

@@ -107,7 +107,7 @@ impl FarmStore {
     /// Five minutes of a recorder that name a culprit for their largest latency have it on their
     /// day: one without any culprit lacks it. Whether it is that one is not looked at, for a
     /// culprit may be called otherwise by now, nor what waited for threads of the kernel, for which
-    /// none is named; and nothing in a store of before days had what recorders name.
+    /// none is named.
     async fn lacking_day_faults(&self) -> Result<Vec<String>> {
         let days: Vec<(String, String, i64)> = sqlx::query_as(
             "select b.key, s.series, s.day from (select distinct n.board_id, n.series, \
@@ -117,7 +117,6 @@ impl FarmStore {
                where r.board_id = n.board_id and r.id = n.recording)) s \
              join board b on b.id = s.board_id where not exists (select 1 from culprit_day d \
               where d.board_id = s.board_id and d.t = s.day and d.series = s.series) \
-             and not exists (select 1 from meta where name = 'rows named since') \
              order by b.key, s.series, s.day limit $1",
         )
         .bind(MOST_NAMED)
@@ -334,9 +333,6 @@ mod tests {
             let told = change(&store, "delete from culprit_day where t = 86400").await;
             let words = "a: five minutes of wakeup on the day of 86400 name culprits";
             assert!(told.len() == 1 && told[0].starts_with(words), "{told:?}");
-            // An earlier version counted none.
-            let told = change(&store, "insert into meta (name, value) values ('rows named since', 0)").await;
-            assert_eq!(told, [""; 0]);
         });
     }
 

@@ -44,45 +44,6 @@ impl OwnFolder {
 }
 
 impl FarmStore {
-    /// Names of what lies in the own folder in place of the whole places that earlier versions
-    /// wrote, also where the store was another one's copy or was moved since: as far as the bundles
-    /// here are those that were stored.
-    pub async fn settle_places(&self) -> Result<()> {
-        let Some(own) = &self.folder.0 else { return Ok(()) };
-        let settled = sqlx::query_scalar("select count(*) from meta where name = 'places settled'");
-        let settled: i64 = settled.fetch_one(&self.pool).await.map_err(trouble)?;
-        if settled > 0 {
-            return Ok(());
-        }
-        let whole: Vec<(String, String, Vec<u8>)> =
-            sqlx::query_as("select id, place, digest from run where place like '%.bundles/%'")
-                .fetch_all(&self.pool)
-                .await
-                .map_err(trouble)?;
-        let own_name = |(id, place, digest): &(String, String, Vec<u8>)| {
-            let path = Path::new(place);
-            let name = path.file_name()?.to_str()?;
-            let is_own = lies_in(path, own) || is_document(&own.join(name).join("run.json"), digest);
-            is_own.then(|| (id.clone(), place.clone(), name.to_owned()))
-        };
-        let named: Vec<_> = whole.iter().filter_map(own_name).collect();
-        let is_all = named.len() == whole.len();
-        if named.is_empty() && !is_all {
-            return Ok(());
-        }
-        let mut all = self.begin().await?;
-        for (id, place, name) in named {
-            rename(&mut all, &id, &place, &name).await?;
-        }
-        if is_all {
-            sqlx::query("insert into meta (name, value) values ('places settled', 1) on conflict do nothing")
-                .execute(&mut *all)
-                .await
-                .map_err(trouble)?;
-        }
-        all.commit().await.map_err(trouble)
-    }
-
     /// Has the places of runs in a folder of bundles that is named, where they are not at their
     /// places any more and the same bundles are there: both were moved, or are those of a backup.
     pub async fn take_places_in(&self, bundles: &Path) -> Result<()> {
@@ -237,38 +198,6 @@ mod tests {
             store.take_places_in(top.path()).await.unwrap();
             let told = store.missing_parts().await.unwrap();
             assert!(told.len() == 1 && told[0].contains("no table kept"), "{told:?}");
-        });
-    }
-
-    #[test]
-    fn places_that_an_earlier_version_wrote_are_those_of_the_bundles_beside_the_store() {
-        block_on(async {
-            let top = tempfile::tempdir().unwrap();
-            let top = host::whole_path(top.path()).unwrap();
-            let (file, own) = (top.join("farm.db"), top.join("farm.db.bundles"));
-            let other = top.join("other/farm.db.bundles");
-            for (written, is_same, is_settled) in
-                [(&own, false, true), (&other, true, true), (&other, false, false)]
-            {
-                let store = FarmStore::file(&file).await.unwrap();
-                let record = kept("hunt", &own);
-                store.put(&record).await.unwrap();
-                let earlier = written.join(&record.run.id).to_string_lossy().into_owned();
-                sqlx::query("update run set place = $1").bind(&earlier).execute(&store.pool).await.unwrap();
-                sqlx::query("delete from meta where name = 'places settled'")
-                    .execute(&store.pool)
-                    .await
-                    .unwrap();
-                store.close().await;
-                if !is_same {
-                    fs::write(own.join(&record.run.id).join("run.json"), "{}").unwrap();
-                }
-                let store = FarmStore::file(&file).await.unwrap();
-                let wanted = if is_settled { own.join(&record.run.id) } else { PathBuf::from(earlier) };
-                assert_eq!(places(&store).await, [wanted]);
-                store.close().await;
-                fs::remove_file(&file).unwrap();
-            }
         });
     }
 }

@@ -9,7 +9,6 @@ use sqlx::{Any, Transaction};
 
 use super::dropped::{AddedFrom, TierPart};
 use super::earlier::{EarlierRun, EarlierSlot};
-use super::own_tiers::is_by_rows;
 use super::tiers::{TierPlace, tier_rows};
 use crate::parts_of_run::rows_of_slots;
 use crate::records::{BundleRecord, SlotPeak, Tier, TierRow};
@@ -26,25 +25,18 @@ struct OwnStretch {
 type Histograms = BTreeMap<i64, TierRow>;
 
 /// What the histograms have of a run, whose five minutes are loaded; none where that cannot be
-/// told: nothing says whether it counts by them, or it shares several histograms with others, and
-/// nothing says what of them is its own.
+/// told: it shares several histograms with others, and nothing says what of them is its own.
 pub async fn own_parts(
     all: &mut Transaction<'static, Any>,
     of: &EarlierRun,
     id: &str,
     bundle: Option<&BundleRecord>,
 ) -> sqlx::Result<Option<Vec<TierPart>>> {
-    match is_by_rows(all, of, id, bundle).await? {
-        None => return Ok(None),
-        Some(false) => {
-            let rows = vec![of.whole.clone()];
-            return Ok(Some(vec![TierPart { tier: Tier::Day, rows }]));
-        }
-        Some(true) => {}
+    if !of.by_rows {
+        return Ok(Some(vec![TierPart { tier: Tier::Day, rows: vec![of.whole.clone()] }]));
     }
-    let first = of.slots.iter().map(|slot| slot.t).min().unwrap_or(of.started);
-    let from = AddedFrom::of(all, id, first).await?;
-    if let Some(rows) = bundle.and_then(|bundle| of.by_rows(bundle)) {
+    let from = AddedFrom::of(all, id).await?;
+    if let Some(rows) = bundle.and_then(|bundle| of.rows_of(bundle)) {
         return Ok(Some(from.parts(&Tier::ALL, &rows)));
     }
     let mut parts = Vec::new();

@@ -8,13 +8,10 @@ use super::earlier::{EarlierRun, PutOutcome, earlier_run, judged_anew};
 use super::environments::environment_id;
 use super::forget_run::{RunRemoval, remove};
 use super::forgotten::judged_now;
-use super::how_counted::note;
 use super::labels::put_run_labels;
-use super::runs::ON_BY_ROWS;
 use super::tiers::{SlotPlace, add_to_tiers, put_slots, put_tiers};
 use super::{FarmStore, plain, storable, to_i64, trouble};
 use crate::encoding::pack_rows;
-use crate::ingest::board_key::plain_key;
 use crate::records::BundleRecord;
 
 impl FarmStore {
@@ -58,20 +55,6 @@ impl FarmStore {
             RunRemoval::Pinned | RunRemoval::Mixed => all.rollback().await.map_err(trouble)?,
         }
         Ok(removal)
-    }
-
-    /// The key under which the store has a board of this key and name. Before each name had a key
-    /// of its own, keys were what is left of a name without what an address cannot hold: a board of
-    /// this very name that is there under such a key goes on under it.
-    pub async fn settled_key(&self, key: String, name: &str) -> Result<String> {
-        let plain = plain_key(name);
-        if plain == key {
-            return Ok(key);
-        }
-        let select = sqlx::query_scalar("select key from board where key = $1 or key = $2 and name = $3");
-        let found: Vec<String> =
-            select.bind(&key).bind(&plain).bind(name).fetch_all(&self.pool).await.map_err(trouble)?;
-        Ok(if found == [plain.as_str()] { plain } else { key })
     }
 
     /// The number of the board of a key; it is made where there is none.
@@ -132,9 +115,6 @@ impl FarmStore {
         let environment = environment_id(all, &record.environment).await?;
         let place = self.folder.written(&record.run.place);
         put_run(all, record, (board, environment), &place).await?;
-        if record.run.complete {
-            note(all, &record.run.id, !record.rows.is_empty()).await?;
-        }
         if !record.rows.is_empty() {
             note_added(all, &record.run.id).await?;
         }
@@ -180,8 +160,8 @@ async fn put_run(
         .await?;
     sqlx::query(
         "insert into run (board_id, id, environment_id, command, series, plan, started, length_ns, \
-         complete, cpus, cycles, missed, max_ns, p9999_ns, invalid, spikes, place, digest, whole) \
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)",
+         complete, by_rows, cpus, cycles, missed, max_ns, p9999_ns, invalid, spikes, place, digest, whole) \
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)",
     )
     .bind(board)
     .bind(&run.id)
@@ -191,7 +171,8 @@ async fn put_run(
     .bind(&run.key.plan)
     .bind(run.started)
     .bind(plain(run.length_ns))
-    .bind(if !run.complete && !record.rows.is_empty() { ON_BY_ROWS } else { i64::from(run.complete) })
+    .bind(i64::from(run.complete))
+    .bind(i64::from(!record.rows.is_empty()))
     .bind(to_i64(run.cpus))
     .bind(to_i64(run.cycles))
     .bind(run.missed.map(to_i64))

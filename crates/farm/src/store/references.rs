@@ -196,7 +196,7 @@ mod tests {
 
     use super::*;
     use crate::store::engines::on_each_engine;
-    use crate::store::upgrade_tests::fill;
+    use crate::store::filled_store::fill;
 
     #[test]
     fn what_names_something_that_is_gone_is_told_and_nothing_of_a_store_that_has_all() {

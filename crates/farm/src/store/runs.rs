@@ -8,11 +8,6 @@ use sqlx::any::AnyRow;
 use super::{FarmStore, nanos, to_u64, trouble};
 use crate::records::{FarmRun, SeriesKey};
 
-/// What `run.complete` holds of a run that is over; 0 is one that is on, or was killed,
-pub const OVER: i64 = 1;
-/// and this one that counts by its five minutes nevertheless.
-pub const ON_BY_ROWS: i64 = 2;
-
 /// What a board is told of a run that is here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunDigest {
@@ -40,7 +35,7 @@ fn made(row: &AnyRow) -> sqlx::Result<FarmRun> {
         key: SeriesKey { series: row.try_get("series")?, plan: row.try_get("plan")? },
         started: row.try_get("started")?,
         length_ns: nanos(row.try_get("length_ns")?),
-        complete: row.try_get::<i64, _>("complete")? == OVER,
+        complete: row.try_get::<i64, _>("complete")? != 0,
         cpus: count("cpus")?,
         cycles: count("cycles")?,
         missed: row.try_get::<Option<i64>, _>("missed")?.map(to_u64),
@@ -112,7 +107,7 @@ impl FarmStore {
         .await
         .map_err(trouble)?;
         let run = |(id, complete, digest, manifest): Row| {
-            let complete = complete == OVER;
+            let complete = complete != 0;
             RunDigest { id, complete, digest, manifest }
         };
         Ok(rows.into_iter().map(run).collect())

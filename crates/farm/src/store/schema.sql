@@ -13,7 +13,7 @@ create table if not exists plan (
 create table if not exists run (
     board_id bigint not null, id text not null, environment_id bigint not null, command text not null,
     series text not null, plan text not null, started bigint not null, length_ns bigint,
-    complete bigint not null, cpus bigint not null, cycles bigint not null, missed bigint,
+    complete bigint not null, by_rows bigint not null, cpus bigint not null, cycles bigint not null, missed bigint,
     max_ns bigint, p9999_ns bigint, invalid bigint not null, spikes bigint not null,
     place text not null, digest blob not null, whole blob not null, primary key (board_id, id));
 create index if not exists run_by_id on run (id);
@@ -97,6 +97,4 @@ create table if not exists thinned (
     primary key (board_id, run));
 create table if not exists code_tag (hash blob primary key, tags text not null);
 create table if not exists code_board (hash blob primary key, board text not null);
-create index if not exists hist_hour on hist (board_id, t, max_ns, tier) where tier = 1;
-insert into board_setting (board_id, state, since, tags)
-    select id, 'active', 0, '' from board where true on conflict do nothing
+create index if not exists hist_hour on hist (board_id, t, max_ns, tier) where tier = 1

@@ -8,7 +8,6 @@ use sqlx::query::QueryAs;
 use sqlx::{Any, AnyConnection, AssertSqlSafe, FromRow, SqlSafeStr, Transaction};
 
 use super::dropped::{drop_histograms, dropped_until};
-use super::how_counted::{HOW_COUNTED, join_note};
 use super::large_sums::of_halves;
 use super::{FarmStore, to_u64, trouble};
 use crate::records::Tier;
@@ -79,8 +78,7 @@ pub async fn sum_faults(
                 (None, _) if tier == Tier::Hour => {
                     finer.as_ref().and_then(|finer| finer.get(&day)).is_none_or(|n| *n == 0)
                 }
-                // An earlier version dropped them without saying so.
-                (None, _) => of_runs.is_some() || tier != Tier::Day,
+                (None, _) => of_runs.is_some(),
             };
             if !is_right {
                 let (there, those) = (there.unwrap_or_default(), plural(tier));
@@ -150,7 +148,7 @@ async fn tier_days(
 
 /// Missed wake-ups are added up as samples are. A run that counts by its five minutes adds what
 /// these have, and another one what its document says, which may be something else: of a series
-/// that has both, or runs of before it was noted which they are, days are not looked at.
+/// that has both, days are not looked at.
 pub async fn missed_faults(
     all: &mut Transaction<'static, Any>,
     key: &CheckedSeries,
@@ -199,12 +197,9 @@ pub async fn missed_faults(
 
 /// Of each run of a series how it counts, and what it missed.
 async fn missed_of_runs(all: &mut Transaction<'static, Any>, key: &CheckedSeries) -> Result<Vec<(i64, i64)>> {
-    let text = format!(
-        "select cast({HOW_COUNTED} as bigint), coalesce(r.missed, 0) from run r {} where r.board_id = $1 \
-         and r.series = $2 and r.plan = $3",
-        join_note("r.id")
-    );
-    of_series(AssertSqlSafe(text), key).fetch_all(&mut **all).await.map_err(trouble)
+    let text =
+        "select by_rows, coalesce(missed, 0) from run where board_id = $1 and series = $2 and plan = $3";
+    of_series(text, key).fetch_all(&mut **all).await.map_err(trouble)
 }
 
 /// The day up to which histograms of a tier were dropped.

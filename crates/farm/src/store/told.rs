@@ -60,26 +60,20 @@ pub struct NoticesNoted {
 }
 
 impl FarmStore {
-    /// Notes that changes are found now, those that are not noted yet; each comes with the second
-    /// in which it was seen. Those that are noted are known as they are now. Where a store of an
-    /// earlier version is looked through for the first time, that is all that is known of them: an
-    /// upgrade finds nothing new.
-    pub async fn note_found(&self, all: &[(ChangeIdentity, i64)], now: i64) -> Result<()> {
+    /// Notes that changes are found now, those that are not noted yet. Those that are noted are
+    /// known as they are now.
+    pub async fn note_found(&self, all: &[ChangeIdentity], now: i64) -> Result<()> {
         let known: NotedChanges<NotedChange> = self.noted_changes().await?.into_iter().collect();
-        let new: Vec<&(ChangeIdentity, i64)> =
-            all.iter().filter(|(of, _)| known.find(of).is_none()).collect();
+        let new: Vec<&ChangeIdentity> = all.iter().filter(|of| known.find(of).is_none()).collect();
         let moved: Vec<(&str, &ChangeIdentity)> =
-            all.iter().filter_map(|(of, _)| Some((known.find(of)?.moved_to(of)?, of))).collect();
-        let begun = sqlx::query_scalar::<_, i64>("select count(*) from meta where name = 'found'");
-        if new.is_empty() && moved.is_empty() && begun.fetch_one(&self.pool).await.map_err(trouble)? > 0 {
+            all.iter().filter_map(|of| Some((known.find(of)?.moved_to(of)?, of))).collect();
+        if new.is_empty() && moved.is_empty() {
             return Ok(());
         }
         let mut all = self.begin().await?;
-        let is_first = begin_notes(&mut all).await.map_err(trouble)?;
-        for (of, seen) in new {
+        for of in new {
             let notice = ChangeNotice { identity: of.clone(), document: String::new() };
-            let found = if is_first { now.min(*seen) } else { now };
-            insert(&mut all, &notice, found, FOUND).await.map_err(trouble)?;
+            insert(&mut all, &notice, now, FOUND).await.map_err(trouble)?;
         }
         for (id, of) in moved {
             follow(&mut all, id, of).await.map_err(trouble)?;
@@ -194,12 +188,6 @@ async fn note(
     Ok(noted)
 }
 
-/// From here on what is not noted is new; whether that was not so before.
-pub async fn begin_notes(all: &mut Transaction<'static, Any>) -> sqlx::Result<bool> {
-    let begin = sqlx::query("insert into meta (name, value) values ('found', 1) on conflict do nothing");
-    Ok(begin.execute(&mut **all).await?.rows_affected() == 1)
-}
-
 async fn noted_changes(by: &mut AnyConnection) -> sqlx::Result<Vec<(ChangeIdentity, NotedChange)>> {
     type Row = (String, String, String, i64, String, i64, i64);
     let rows: Vec<Row> = sqlx::query_as(
@@ -310,37 +298,15 @@ mod tests {
         on_each_engine(async |store| {
             store.put(&recorded_run("measured", "a")).await.unwrap();
             let (worse, rate) = (change("worse", 3), change("more-often", 3));
-            store.note_found(&[(worse.clone(), 3 * DAY)], 7 * DAY).await.unwrap();
-            let all = [(worse.clone(), 3 * DAY), (rate.clone(), 9 * DAY)];
-            store.note_found(&all, 10 * DAY).await.unwrap();
+            store.note_found(std::slice::from_ref(&worse), 7 * DAY).await.unwrap();
+            store.note_found(&[worse.clone(), rate.clone()], 10 * DAY).await.unwrap();
             // The day moves on which a rate seems to have changed.
             let moved = change("more-often", 6);
-            store.note_found(&[(moved.clone(), 9 * DAY)], 11 * DAY).await.unwrap();
+            store.note_found(std::slice::from_ref(&moved), 11 * DAY).await.unwrap();
             for (of, at) in [(&worse, 7), (&rate, 10), (&moved, 10)] {
                 assert_eq!(found(&store, of).await, Some(at * DAY), "{of:?}");
             }
             assert_eq!(found(&store, &change("worse", 4)).await, None);
-        });
-    }
-
-    #[test]
-    fn an_upgrade_finds_nothing_new() {
-        on_each_engine(async |store| {
-            store.put(&recorded_run("measured", "a")).await.unwrap();
-            sqlx::query("delete from meta where name = 'found'").execute(&store.pool).await.unwrap();
-            let (old, new) = (change("worse", 3), change("worse", 20));
-            store.note_found(&[(old.clone(), 3 * DAY)], 40 * DAY).await.unwrap();
-            store.note_found(&[(new.clone(), 20 * DAY)], 41 * DAY).await.unwrap();
-            assert_eq!(
-                (found(&store, &old).await, found(&store, &new).await),
-                (Some(3 * DAY), Some(41 * DAY))
-            );
-            // Also where there was nothing to be found then.
-            sqlx::query("delete from meta where name = 'found'").execute(&store.pool).await.unwrap();
-            store.note_found(&[], 42 * DAY).await.unwrap();
-            let next = change("worse", 30);
-            store.note_found(&[(next.clone(), 30 * DAY)], 43 * DAY).await.unwrap();
-            assert_eq!(found(&store, &next).await, Some(43 * DAY));
         });
     }
 
@@ -353,10 +319,10 @@ mod tests {
                 identity: of.clone(),
                 document: format!("{{\"id\":\"{}\"}}", of.id()),
             };
-            store.note_found(&[(old.clone(), 3 * DAY)], 7 * DAY).await.unwrap();
+            store.note_found(std::slice::from_ref(&old), 7 * DAY).await.unwrap();
             let noted = store.note_changes(&[notice(&old)], 8 * DAY, 9).await.unwrap();
             assert_eq!(noted, NoticesNoted { older: 1, ..NoticesNoted::default() });
-            store.note_found(&[(old.clone(), 3 * DAY), (new.clone(), 21 * DAY)], 22 * DAY).await.unwrap();
+            store.note_found(&[old.clone(), new.clone()], 22 * DAY).await.unwrap();
             assert_eq!(store.waiting_notices().await.unwrap(), 0);
             // It is told as it is then.
             let moved = change("more-often", 19);
@@ -372,7 +338,7 @@ mod tests {
             );
             assert_eq!(store.note_changes(&all, 24 * DAY, 9).await.unwrap(), NoticesNoted::default());
             // Where there is no room it is given up.
-            store.note_found(&[(change("worse", 30), 30 * DAY)], 31 * DAY).await.unwrap();
+            store.note_found(&[change("worse", 30)], 31 * DAY).await.unwrap();
             let noted = store.note_changes(&[notice(&change("worse", 30))], 31 * DAY, 1).await.unwrap();
             assert_eq!(noted, NoticesNoted { given_up: 1, ..NoticesNoted::default() });
         });
@@ -385,7 +351,7 @@ mod tests {
             let notice = |of: &ChangeIdentity| ChangeNotice { identity: of.clone(), document: String::new() };
             store.note_changes(&[], DAY, 9).await.unwrap();
             let told = async |of: ChangeIdentity, now: i64| {
-                store.note_found(&[(of.clone(), of.until)], now * DAY).await.unwrap();
+                store.note_found(std::slice::from_ref(&of), now * DAY).await.unwrap();
                 let noted = store.note_changes(&[notice(&of)], now * DAY, 9).await.unwrap();
                 (noted.new, found(&store, &of).await)
             };
@@ -400,7 +366,7 @@ mod tests {
             }
             assert_eq!(told(over(288, 288), 288).await, (1, Some(288 * DAY)));
             // Rows that come late make one of two.
-            store.note_found(&[(over(296, 296), 296 * DAY)], 296 * DAY).await.unwrap();
+            store.note_found(&[over(296, 296)], 296 * DAY).await.unwrap();
             assert_eq!(told(over(288, 296), 297).await.1, Some(296 * DAY));
             assert_eq!(store.waiting_notices().await.unwrap(), 3);
         });

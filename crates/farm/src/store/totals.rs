@@ -12,7 +12,6 @@ use model::error::Result;
 use sqlx::{Any, AssertSqlSafe, Transaction};
 
 use super::dropped::dropped_until;
-use super::how_counted::{HOW_COUNTED, join_note};
 use super::largest_left::counted;
 use super::sums::{CheckedSeries, OF_NO_RUN, of_series};
 use super::trouble;
@@ -151,36 +150,27 @@ pub async fn total_faults(
     Ok(())
 }
 
-/// What the runs lack that count for a day, or may, by the first second of that day: at least and
-/// at most.
+/// What the runs lack that count for a day, by the first second of that day: at least and at most.
 async fn lacking_of_runs(
     all: &mut Transaction<'static, Any>,
     key: &CheckedSeries,
 ) -> Result<BTreeMap<i64, (i128, i128)>> {
-    let text = format!(
-        "select r.id, r.started, r.cycles, cast({HOW_COUNTED} as bigint), r.whole from run r {} \
-         where r.board_id = $1 and r.series = $2 and r.plan = $3 and {HOW_COUNTED} <= 0 and r.id > $4 \
-         order by r.id limit $5",
-        join_note("r.id")
-    );
+    let text = "select id, started, cycles, whole from run where board_id = $1 and series = $2 and plan = $3 \
+                and by_rows = 0 and id > $4 order by id limit $5";
     let (mut found, mut last) = (BTreeMap::new(), String::new());
     loop {
-        let runs: Vec<(String, i64, i64, i64, Vec<u8>)> = of_series(AssertSqlSafe(text.clone()), key)
-            .bind(&last)
-            .bind(AT_ONCE)
-            .fetch_all(&mut **all)
-            .await
-            .map_err(trouble)?;
+        let runs: Vec<(String, i64, i64, Vec<u8>)> =
+            of_series(text, key).bind(&last).bind(AT_ONCE).fetch_all(&mut **all).await.map_err(trouble)?;
         let Some((id, ..)) = runs.last() else { break };
         last = id.clone();
-        for (_, started, cycles, how, whole) in runs {
+        for (_, started, cycles, whole) in runs {
             let cycles = i128::from(cycles);
             let (least, most) = match unpack_rows(&whole) {
                 // Its fault is told by itself.
                 None => (0, cycles),
                 Some(cpus) => {
                     let lack = cycles - i128::from(counted(&cpus));
-                    (if how == 0 { lack } else { lack.min(0) }, lack)
+                    (lack, lack)
                 }
             };
             let sum: &mut (i128, i128) = found.entry(Tier::Day.begin(started)).or_default();

@@ -6,10 +6,8 @@ use model::error::{Failure, Result};
 use model::units::Nanos;
 use sqlx::{Any, AssertSqlSafe, Transaction};
 
-use super::how_counted::{HOW_COUNTED, join_note};
 use super::maxima::SeriesMaxima;
 use super::retention::ThinnedPart;
-use super::runs::OVER;
 use super::sums::{CheckedSeries, missed_faults, of_series, sum_faults};
 use super::totals::{CheckedTotals, total_faults};
 use super::{FarmStore, StoreEngine, nanos, to_u64, trouble};
@@ -24,8 +22,6 @@ const AT_ONCE: i64 = 2_000;
 const PLACES: &str = "select r.id, r.place, r.digest, r.complete, r.max_ns, coalesce(h.parts, ''), \
                       u.manifest, k.bytes, r.missed, r.p9999_ns, r.invalid, r.spikes, \
                       (select count(*) from culprit_run c where c.board_id = r.board_id and c.run = r.id), \
-                      cast(case when r.started <= (select value from meta where name = 'named since') \
-                       then 1 else 0 end as bigint), \
                       r.cpus, r.length_ns from run r \
                       left join thinned h on h.board_id = r.board_id and h.run = r.id \
                       left join upload u on u.board_id = r.board_id and u.run = r.id \
@@ -45,7 +41,6 @@ type PlaceRow = (
     i64,
     i64,
     i64,
-    i64,
     Option<i64>,
 );
 
@@ -56,10 +51,8 @@ pub struct ShownNumbers {
     pub p9999_ns: Option<Nanos>,
     pub invalid: u64,
     pub spikes: u64,
-    /// How many culprits it names,
+    /// How many culprits it names.
     pub culprits: u64,
-    /// and whether each may stand for several, as in a store of an earlier version.
-    pub by_rule: bool,
     pub cpus: u64,
     pub length_ns: Option<Nanos>,
 }
@@ -176,7 +169,7 @@ impl FarmStore {
 
     fn placed(&self, row: PlaceRow) -> BundlePlace {
         let (id, place, digest, complete, max_ns, thinned, manifest, bytes, ..) = row;
-        let (.., missed, p9999_ns, invalid, spikes, culprits, by_rule, cpus, length_ns) = row;
+        let (.., missed, p9999_ns, invalid, spikes, culprits, cpus, length_ns) = row;
         let named = manifest.and_then(|manifest| Some(format!("{id}+{}", hex(manifest.get(..8)?))));
         let is_as_sent = thinned.is_empty() && named.is_some_and(|name| Path::new(&place).ends_with(name));
         BundlePlace {
@@ -190,11 +183,10 @@ impl FarmStore {
                 invalid: to_u64(invalid),
                 spikes: to_u64(spikes),
                 culprits: to_u64(culprits),
-                by_rule: by_rule != 0,
                 cpus: to_u64(cpus),
                 length_ns: nanos(length_ns),
             },
-            is_over: complete == OVER,
+            is_over: complete != 0,
             has_seconds: !thinned.contains(ThinnedPart::Blocks.word()),
             sent_bytes: bytes.map(to_u64).filter(|_| is_as_sent),
         }
@@ -288,12 +280,10 @@ async fn maximum_faults(
     faults: &mut Vec<String>,
 ) -> Result<()> {
     let (_, name, series, _) = key;
-    let runs = format!(
-        "select r.started, r.max_ns from run r {} where r.board_id = $1 and r.series = $2 \
-         and r.plan = $3 and {HOW_COUNTED} <= 0",
-        join_note("r.id")
+    let runs = of_series(
+        "select started, max_ns from run where board_id = $1 and series = $2 and plan = $3 and by_rows = 0",
+        key,
     );
-    let runs = of_series(AssertSqlSafe(runs), key);
     let runs: Vec<(i64, Option<i64>)> = runs.fetch_all(&mut **all).await.map_err(trouble)?;
     for (tier, t) in maxima.wrong(&runs) {
         let time = match tier {

@@ -1,14 +1,11 @@
 //! Runs that boards sent: their manifests, and how much they take.
 
-use std::collections::BTreeSet;
-
 use model::error::Result;
 
 use sqlx::{Any, Transaction};
 
 use super::earlier::PutOutcome;
 use super::{FarmStore, to_i64, to_u64, trouble};
-use crate::ingest::environment::hex;
 use crate::records::BundleRecord;
 
 /// What is known of a bundle by who sent it.
@@ -42,46 +39,7 @@ impl FarmStore {
         Ok(outcome)
     }
 
-    /// Stores a bundle that was fetched from a board, and how much it takes.
-    pub async fn put_pulled(&self, record: &BundleRecord, bytes: u64) -> Result<PutOutcome> {
-        let mut all = self.begin().await?;
-        let outcome = self.put_in(&mut all, record).await.map_err(trouble)?;
-        if matches!(outcome, PutOutcome::Stored | PutOutcome::Replaced) {
-            let id = sqlx::query_scalar("select id from board where key = $1").bind(&record.run.board);
-            let board_id: i64 = id.fetch_one(&mut *all).await.map_err(trouble)?;
-            note_bytes(&mut all, &record.run.id, board_id, bytes).await.map_err(trouble)?;
-            all.commit().await.map_err(trouble)?;
-        }
-        Ok(outcome)
-    }
-
-    /// The digests of the documents of a board's runs, as letters.
-    pub async fn digests_of(&self, board: &str) -> Result<BTreeSet<String>> {
-        let digests: Vec<(Vec<u8>,)> =
-            sqlx::query_as("select r.digest from run r join board b on b.id = r.board_id where b.key = $1")
-                .bind(board)
-                .fetch_all(&self.pool)
-                .await
-                .map_err(trouble)?;
-        Ok(digests.into_iter().map(|(digest,)| hex(&digest)).collect())
-    }
-
-    /// Of a board's runs that are on, or were killed, the digests of their documents, as letters,
-    /// and where their bundles are; not of those whose seconds went with their age.
-    pub async fn unended_bundles_of(&self, board: &str) -> Result<Vec<(String, String)>> {
-        let bundles: Vec<(Vec<u8>, String)> = sqlx::query_as(
-            "select r.digest, r.place from run r join board b on b.id = r.board_id \
-             left join thinned h on h.board_id = r.board_id and h.run = r.id \
-             where b.key = $1 and r.complete <> 1 and h.run is null",
-        )
-        .bind(board)
-        .fetch_all(&self.pool)
-        .await
-        .map_err(trouble)?;
-        Ok(bundles.into_iter().map(|(digest, place)| (hex(&digest), self.folder.shown(&place))).collect())
-    }
-
-    /// What the runs of a board take that it sent or that were fetched.
+    /// What the runs of a board take that it sent.
     pub async fn kept_bytes_of(&self, board: &str) -> Result<u64> {
         let bytes: i64 = sqlx::query_scalar(
             "select cast(coalesce(sum(k.bytes), 0) as bigint) from kept k join board b on b.id = k.board_id \
@@ -130,22 +88,13 @@ async fn note(all: &mut Transaction<'static, Any>, run: &str, sent: &SentBundle)
     .bind(&sent.manifest)
     .execute(&mut **all)
     .await?;
-    note_bytes(all, run, sent.board_id, sent.bytes).await
-}
-
-async fn note_bytes(
-    all: &mut Transaction<'static, Any>,
-    run: &str,
-    board_id: i64,
-    bytes: u64,
-) -> sqlx::Result<()> {
     sqlx::query(
         "insert into kept (board_id, run, bytes) values ($1, $2, $3) \
          on conflict (board_id, run) do update set bytes = excluded.bytes",
     )
-    .bind(board_id)
+    .bind(sent.board_id)
     .bind(run)
-    .bind(to_i64(bytes))
+    .bind(to_i64(sent.bytes))
     .execute(&mut **all)
     .await?;
     Ok(())

@@ -43,7 +43,7 @@ pub async fn note_found(app: &App, all: &[FarmChange], now: i64) -> model::error
         return Ok(());
     }
     let bad = all.iter().filter(|one| one.kind.is_bad());
-    let found: Vec<(ChangeIdentity, i64)> = bad.map(|one| (ChangeIdentity::of(one), one.t)).collect();
+    let found: Vec<ChangeIdentity> = bad.map(ChangeIdentity::of).collect();
     app.store.note_found(&found, now).await?;
     follow(app, all).await
 }

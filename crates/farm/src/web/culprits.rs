@@ -59,8 +59,7 @@ pub async fn page(
 ) -> WebOutcome {
     let board = board_of(&app, &visitor, &asked).await?;
     let all = app.store.culprits(key_of(&board), SHOWN).await?;
-    let since = app.store.rows_named_since().await?;
-    Ok(WebAnswer::page(pages::culprits::culprits(&all, board.as_ref(), since)))
+    Ok(WebAnswer::page(pages::culprits::culprits(&all, board.as_ref())))
 }
 
 pub async fn json(
@@ -70,12 +69,7 @@ pub async fn json(
 ) -> WebOutcome {
     let board = board_of(&app, &visitor, &asked).await?;
     let all = app.store.culprits(key_of(&board), MOST).await?;
-    let since = app.store.rows_named_since().await?;
-    WebAnswer::json(&json!({
-        "schema": "onbeat.farm-culprits/1",
-        "culprits": all,
-        "five_minutes_since": since,
-    }))
+    WebAnswer::json(&json!({ "schema": "onbeat.farm-culprits/1", "culprits": all }))
 }
 
 pub async fn csv(

@@ -59,7 +59,6 @@ pub async fn enrol(
         return Err(Refusal::bad("the board has no name: send one"));
     }
     let (key, name) = board_of(asked.name.trim());
-    let key = app.store.settled_key(key, &name).await?;
     let token = asked.token()?;
     let code = digest_of(asked.code.trim());
     let from = codes.admit(counted_as(&app, address, &headers)).await?;

@@ -1,5 +1,5 @@
-//! The turn to put a bundle into its folder and to store it, which `import`, `pull`, `prune` and
-//! `forget` take as well: what one of them removes must not be what a board was just told is kept.
+//! The turn to put a bundle into its folder and to store it, which `import`, `prune` and `forget`
+//! take as well: what one of them removes must not be what a board was just told is kept.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -12,7 +12,6 @@ mod exactly_once;
 mod in_browser;
 mod killed_boards;
 mod people;
-mod pulled;
 mod pushed;
 mod scene;
 mod server;

@@ -5,11 +5,10 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use push::cli::{PushEnvironment, run};
 
-use super::pulled::Hosts;
 use super::server::Server;
 
 const PAGE: &str = include_str!("../../../../docs/farm-setup.md");
@@ -36,6 +35,13 @@ fn in_units(begin: &str) -> Vec<String> {
     lines.filter_map(|line| line.strip_prefix(begin)).map(|line| line.replace("%%", "%")).collect()
 }
 
+/// Runs a line in a folder, with the built farm.
+fn shell(place: &Path, line: &str) -> Output {
+    let farm = Path::new(env!("CARGO_BIN_EXE_onbeat-farm")).parent().unwrap();
+    let path = format!("{}:{}", farm.display(), std::env::var("PATH").unwrap());
+    Command::new("sh").args(["-c", line]).current_dir(place).env("PATH", path).output().unwrap()
+}
+
 fn has(program: &str) -> bool {
     Command::new(program).arg("--version").output().is_ok()
 }
@@ -46,17 +52,19 @@ fn every_command_of_the_page_does_what_it_says() {
         eprintln!("left out: the service as its page sets it up (openssl or curl is not installed)");
         return;
     }
-    let hosts = Hosts::new();
-    let (place, home) = (hosts.at("work"), hosts.at("board"));
-    fs::create_dir_all(&place).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let (place, home) = (folder.path().join("work"), folder.path().join("board"));
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/measured");
-    for runs in [home.join(".local/state/onbeat/runs"), hosts.runs("operator@press-9")] {
-        fs::create_dir_all(runs.join("r")).unwrap();
-        for file in ["run.json", "blocks.jsonl"] {
-            fs::copy(fixture.join(file), runs.join("r").join(file)).unwrap();
-        }
+    // The second is one that rsync has fetched.
+    let document = fs::read_to_string(fixture.join("run.json")).unwrap();
+    let id = serde_json::from_str::<serde_json::Value>(&document).unwrap()["id"].to_string();
+    for (runs, id_there) in
+        [(home.join(".local/state/onbeat/runs/r"), id.as_str()), (place.join("boards/press-9/r"), "\"r9\"")]
+    {
+        fs::create_dir_all(&runs).unwrap();
+        fs::write(runs.join("run.json"), document.replacen(&id, id_there, 1)).unwrap();
+        fs::copy(fixture.join("blocks.jsonl"), runs.join("blocks.jsonl")).unwrap();
     }
-    hosts.rename_run("operator@press-9", "r", "r9");
     let at = |name: &str| place.join(name).display().to_string();
     let (mut server, mut codes): (Option<Server>, Vec<String>) = (None, Vec::new());
     let mut done = 0;
@@ -83,9 +91,7 @@ fn every_command_of_the_page_does_what_it_says() {
             let environment = PushEnvironment { state_home: None, home: Some(home.clone().into()) };
             assert_eq!(run(all.map(OsString::from), &environment), 0, "{line}");
         } else {
-            // Other tests measure on this machine.
-            let line = line.replace("onbeat-farm pull ", "onbeat-farm pull --always ");
-            let output = hosts.shell(&place, &line);
+            let output = shell(&place, &line);
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
             assert!(output.status.success(), "{line}: {said}");
             let printed = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -123,8 +129,8 @@ fn start(place: &Path) -> Server {
 
 #[test]
 fn the_timers_of_the_page_back_up_keep_the_last_fourteen_and_prune() {
-    let hosts = Hosts::new();
-    let place = hosts.at("work");
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("work");
     let backups = place.join("backups");
     fs::create_dir_all(&backups).unwrap();
     let folders = [
@@ -135,7 +141,7 @@ fn the_timers_of_the_page_back_up_keep_the_last_fourteen_and_prune() {
         let line = folders.iter().fold(line.replace("/usr/local/bin/", ""), |line, (from, to)| {
             line.replace(from, &to.display().to_string())
         });
-        let output = hosts.shell(&place, &line);
+        let output = shell(&place, &line);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{line}: {said}");
         said
@@ -177,8 +183,8 @@ fn the_timers_of_the_page_back_up_keep_the_last_fourteen_and_prune() {
 
 #[test]
 fn the_way_back_of_the_page_leaves_nothing_of_the_store_that_was_there() {
-    let hosts = Hosts::new();
-    let place = hosts.at("work");
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("work");
     let state = place.join("state");
     fs::create_dir_all(&state).unwrap();
     let section = PAGE.split("### Back to a backup").nth(1).unwrap();
@@ -187,7 +193,7 @@ fn the_way_back_of_the_page_leaves_nothing_of_the_store_that_was_there() {
     let lines: Vec<&str> = lines.filter(|line| !line.starts_with("systemctl ")).collect();
     let run = |line: &str| {
         let line = line.replace("/var/lib/onbeat-farm", &state.display().to_string());
-        let output = hosts.shell(&place, &line);
+        let output = shell(&place, &line);
         assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
     };
     run("onbeat-farm enrol --store sqlite:/var/lib/onbeat-farm/farm.db");

@@ -72,9 +72,9 @@ async fn environments(app: &App) -> Vec<FarmChange> {
 
 async fn look(app: &App, now: i64) -> Look {
     let all = environments(app).await;
-    let seen: Vec<(ChangeIdentity, i64)> = all.iter().map(|one| (ChangeIdentity::of(one), one.t)).collect();
+    let seen: Vec<ChangeIdentity> = all.iter().map(ChangeIdentity::of).collect();
     app.store.note_found(&seen, now).await.unwrap();
-    let notice = |(identity, _): (ChangeIdentity, i64)| ChangeNotice { identity, document: String::new() };
+    let notice = |identity: ChangeIdentity| ChangeNotice { identity, document: String::new() };
     let notices: Vec<ChangeNotice> = seen.into_iter().rev().map(notice).collect();
     let new = app.store.note_changes(&notices, now, 9).await.unwrap().new;
     let changes = all.iter().map(|one| (one.from, one.acknowledged.is_some())).collect();

@@ -1,7 +1,0 @@
-//! Archives as they come from boards: what their decoder promises (`farm::fixture::hostile`).
-
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
-
-fuzz_target!(|bytes: &[u8]| farm::fixture::hostile::tar(bytes));
