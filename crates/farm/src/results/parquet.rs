@@ -95,6 +95,6 @@ mod tests {
         let rows = reader.get_row_iter(None).unwrap().map(|row| row.unwrap().into_columns().remove(0).1);
         assert_eq!(rows.collect::<Vec<_>>(), [Field::Long(1), Field::Null]);
         let uneven = [column(ParquetValues::Number(vec![1])), column(ParquetValues::Text(vec![]))];
-        assert!(write(&mut Vec::new(), &uneven).is_err());
+        assert!(write(Vec::new(), &uneven).is_err());
     }
 }
