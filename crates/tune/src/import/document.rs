@@ -125,7 +125,7 @@ fn of_file(path: &Path, machine: &NamingMachine) -> Result<Documents> {
         return Err(Failure::usage(format!("{} is {what}: {instead}", quoted(path))));
     }
     let kind = kind.ok_or_else(|| {
-        Failure::usage(match text.trim_start().starts_with('{') {
+        Failure::usage(match text.trim_start().starts_with('{') && text.contains("\"onbeat.plan/") {
             true => {
                 format!(
                     "{} is a plan, not settings to be imported: give it to `onbeat tune apply --plan`",
@@ -177,6 +177,10 @@ fn by_precedence(folder: &MachineFiles, places: &[&str], kind: ImportKind) -> Re
     }
     let mut files = Vec::new();
     for (name, path) in named {
+        // So a file of its name in a later folder is switched off.
+        if folder.link_path(&path).known().is_some_and(|target| target == "/dev/null") {
+            continue;
+        }
         match folder.read_text(&path) {
             Fact::Known(text) => files.push(ImportedFile { name, kind, text }),
             Fact::Absent => {}
@@ -202,7 +206,7 @@ fn kind_of(name: &str, folder: &str, text: &str) -> Option<ImportKind> {
         (_, "tmpfiles.d") => return Some(ImportKind::Tmpfiles),
         _ => {}
     }
-    // JSON: a plan of onbeat's own, as a rule.
+    // JSON: a plan of onbeat's own, or another program's.
     if text.trim_start().starts_with('{') {
         return None;
     }
@@ -221,15 +225,20 @@ fn kind_of(name: &str, folder: &str, text: &str) -> Option<ImportKind> {
 /// True for a text with a section of those that profiles have: another program's file has sections,
 /// too.
 fn is_profile(text: &str) -> bool {
+    let mut own_main = false;
     text.lines().map(str::trim).any(|line| {
-        let name = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
-        name.is_some_and(|name| PROFILE_SECTIONS.contains(&name))
+        let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) else {
+            let option = line.split_once('=').map_or("", |(name, _)| name.trim());
+            return own_main && ["include", "summary"].contains(&option);
+        };
+        // Files of many programs have a section of this name.
+        own_main = name == "main";
+        PROFILE_SECTIONS.contains(&name)
     })
 }
 
 /// Sections that each say that a file is a profile.
 const PROFILE_SECTIONS: &[&str] = &[
-    "main",
     "variables",
     "sysctl",
     "sysfs",
@@ -242,3 +251,20 @@ const PROFILE_SECTIONS: &[&str] = &[
     "disk",
     "net",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::{ImportKind, kind_of};
+
+    #[test]
+    fn a_section_main_alone_is_no_profile() {
+        let kind = |text: &str| kind_of("x.conf", "etc", text);
+        assert_eq!(kind("[main]\nplugins=keyfile\n\n[device]\nwifi.scan-rand-mac-address=no\n"), None);
+        assert_eq!(kind("[device]\ninclude=x\n"), None);
+        assert_eq!(kind("[main]\nplugins=keyfile\n[device]\nsummary=x\n"), None);
+        for text in ["[main]\nsummary = mine\n", "[main]\n# x\ninclude=realtime\n", "[main]\n[sysctl]\na=1\n"]
+        {
+            assert_eq!(kind(text), Some(ImportKind::Tuned), "{text}");
+        }
+    }
+}

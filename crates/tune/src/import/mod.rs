@@ -87,6 +87,12 @@ impl Collected {
         }
     }
 
+    /// Drops what was asked for of a key so far.
+    fn forget(&mut self, key: &Key) {
+        self.wanted.remove(key);
+        self.lacking_values.remove(key);
+    }
+
     /// The value of a key so far.
     fn value(&self, key: &Key) -> Option<&str> {
         self.wanted.get(key).map(|(_, imported)| imported.value.as_str())
@@ -114,7 +120,7 @@ impl Collected {
 
     /// Leaves out a value that cannot be read, unless a later one takes its place.
     fn lack_value(&mut self, key: Key, what: &str, why: &str) {
-        self.wanted.remove(&key);
+        self.forget(&key);
         if self.lacking_values.len() < SETTINGS_LIMIT {
             self.lacking_values.insert(key, (what.to_owned(), why.to_owned()));
         }

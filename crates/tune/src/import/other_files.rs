@@ -17,6 +17,9 @@ const GRUB: &str = "`onbeat audit --copy` judges the kernel's command line and w
 const CONFIGURATION: &str =
     "merge it into the kernel's configuration: `onbeat tune export DIR` writes such a fragment as kernel.cfg";
 
+/// Folders of `/sys` of which `/proc/sys` has none.
+const SYSFS_FOLDERS: &[&str] = &["devices/", "class/", "module/", "block/", "bus/"];
+
 const OTHERS: &[OtherFile] = &[
     OtherFile {
         what: "a script",
@@ -73,7 +76,7 @@ const OTHERS: &[OtherFile] = &[
     OtherFile {
         what: "a file of sysfsutils",
         instead: "write its lines as `w! /sys/PATH - - - - VALUE` into a file of tmpfiles.d, and give that",
-        names: &["devices/", "class/", "module/", "block/", "bus/"],
+        names: SYSFS_FOLDERS,
         lines: &["mode ", "owner "],
     },
     OtherFile {
@@ -172,10 +175,17 @@ pub fn other_file(name: &str, text: &str) -> Option<(&'static str, &'static str)
     })
 }
 
-/// True for a text in which a name is one of a sysctl.
+/// True for a text in which a name is one of a sysctl. Beside paths below `/sys`, another path is
+/// one of these, too.
 fn has_sysctl(text: &str) -> bool {
-    let found = text.lines().filter_map(|line| assignment(line).ok().flatten());
-    found.into_iter().any(|found| is_below_root(&found.name))
+    let written = |line: &str| line.split('=').next().unwrap_or("").trim().to_owned();
+    let of_sysfs = |line: &str| SYSFS_FOLDERS.iter().any(|folder| written(line).starts_with(folder));
+    let paths = !text.lines().any(of_sysfs);
+    let is_sysctl = |line: &str| {
+        let found = assignment(line).ok().flatten();
+        found.is_some_and(|found| is_below_root(&found.name)) && (paths || !written(line).contains('/'))
+    };
+    text.lines().any(is_sysctl)
 }
 
 #[cfg(test)]
@@ -197,6 +207,7 @@ mod tests {
             ("cpufrequtils", "ENABLE=\"true\"\nGOVERNOR=\"performance\"\n", "for CPU frequencies"),
             ("tlp.conf", "CPU_SCALING_GOVERNOR_ON_AC=performance\n", "for CPU frequencies"),
             ("sysfs.conf", "devices/system/cpu/cpu0/cpufreq/scaling_governor = performance\n", "sysfsutils"),
+            ("sysfs.conf", "kernel/mm/ksm/run = 0\nmodule/kvm/parameters/halt_poll_ns = 0\n", "sysfsutils"),
             ("rt.conf", "options snd_usb_audio nrpacks=1\n", "modprobe.d"),
             ("99-rt.rules", "KERNEL==\"cpu_dma_latency\", GROUP=\"realtime\"\n", "udev"),
             ("99-rt.conf", "@realtime - rtprio 99\n", "limits.d"),
@@ -219,6 +230,7 @@ mod tests {
             "kernel.sched_rt_runtime_us=-1\n",
             "-net.ipv4.conf.*.rp_filter\n",
             "FOO=1\nvm/swappiness = 10\n",
+            "devices/x = 1\nvm.swappiness = 10\n",
             "/proc/sys/vm/swappiness=1\n",
             "",
             "# a comment\n",

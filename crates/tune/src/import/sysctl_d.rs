@@ -28,7 +28,13 @@ pub fn collect(files: &[&ImportedFile], machine: &MachineFiles, collected: &mut 
         .map(|(_, found)| found.name.clone())
         .collect();
     for (place, found) in all {
-        let Some(value) = found.value else { continue };
+        let Some(value) = found.value else {
+            // It takes the place of what an earlier line sets, too.
+            if let Some(key) = key_of(&found.name) {
+                collected.forget(&key);
+            }
+            continue;
+        };
         let names = match is_pattern(&found.name) {
             false => vec![found.name],
             true => match matching(machine, &found.name) {

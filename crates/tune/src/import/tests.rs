@@ -71,6 +71,14 @@ fn patterns_leave_alone_what_is_named() {
         ["sysctl:net.ipv4.conf.eth1/5.rp_filter 0->2", "sysctl:net.ipv4.conf.eth0.rp_filter 0->1"]
     );
     assert_eq!(left, Vec::<String>::new());
+    // A line without a value takes back what an earlier one sets, and a later one sets it again.
+    let files = [
+        ("a.conf", "vm.stat_interval=5\nvm.swappiness=1\n"),
+        ("b.conf", "-vm.stat_interval\n-vm/swappiness\n"),
+    ];
+    assert_eq!(sysctls(NET, &files).0, Vec::<String>::new());
+    let (changes, _) = sysctls(NET, &[files[0], files[1], ("c.conf", "vm.swappiness=2\n")]);
+    assert_eq!(changes, ["sysctl:vm.swappiness 60->2"]);
     let (changes, _) = sysctls(NET, &[("a.conf", "net/ipv4/conf/eth1.5/rp_filter = 1")]);
     assert_eq!(changes, ["sysctl:net.ipv4.conf.eth1/5.rp_filter 0->1"]);
 }

@@ -124,7 +124,8 @@ fn alternatives(name: &str, arguments: &[String], why: &str) -> Doubt {
         }
     };
     let values: Vec<&str> = values.into_iter().filter(|value| !value.is_empty()).collect();
-    Doubt { shown: format!("(one of {}, by the processor)", values.join(", ")), why: why.to_owned() }
+    let by = if name == "virt_check" { "machine" } else { "processor" };
+    Doubt { shown: format!("(one of {}, by the {by})", values.join(", ")), why: why.to_owned() }
 }
 
 fn ternary(arguments: &[String]) -> Result<CallValue, Doubt> {

@@ -61,7 +61,11 @@ impl ProfileFunctions<'_> {
         Some(match name.strip_prefix("f:") {
             Some(call) => {
                 let name = call.split(':').next().unwrap_or_default();
-                format!("{} is no function of tuned's with such arguments", quoted_value(name))
+                if ARGUMENTS.iter().any(|(known, ..)| *known == name) {
+                    format!("{name} has no value for such arguments, and tuned does not replace the call")
+                } else {
+                    format!("{} is no function of tuned's", quoted_value(name))
+                }
             }
             None => {
                 format!("its variable {} has no value: give it with --set NAME=VALUE", quoted_value(name))

@@ -250,6 +250,7 @@ fn what_cannot_be_read_refuses_unless_the_rest_is_asked_for() {
             "[sysctl] vm.swappiness: its variable x has no value: give it with --set",
         ),
         ("[sysctl]\nvm.swappiness=${f:exec:nproc}\n", "its value comes from a command, which is not run"),
+        ("[sysctl]\nvm.swappiness=${f:s2kb:x}\n", "s2kb has no value for such arguments"),
         ("[sysctl]\nvm.swappiness=${f:nosuch:1}\n", "nosuch is no function of tuned's"),
         ("[sysctl]\nvm.swappiness\n", "own, line 2: it is no option of a section"),
         ("[DEFAULT]\na=1\n", "[DEFAULT]: options for all sections are not read"),
