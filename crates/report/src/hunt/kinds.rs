@@ -11,7 +11,7 @@ use crate::plot::theme::{PAGE, Theme};
 /// What no event accounts for.
 pub const UNEXPLAINED: &str = model::slice::SliceKind::Unexplained.name();
 
-/// A stop from outside: solid grey, for nothing ran.
+/// A stop from outside: grey, for nothing ran, with a hatch unlike what is unexplained.
 pub const STOPPED: &str = model::slice::SliceKind::Stopped.name();
 
 /// How a kind is drawn and named.

@@ -78,6 +78,17 @@ mod tests {
         assert_ne!(policy, PageScript::Copy.policy());
     }
 
+    /// A rule of the page that takes strokes from words would take this one, too: it is stronger
+    /// than the attribute.
+    #[test]
+    fn words_over_a_hatch_have_its_colour_around_them() {
+        assert!(ASK.contains("...halo(part.kind)") && ASK.contains("look.hatch ? { stroke: look.fill"));
+        let css = crate::html::styles();
+        let rules = css.split('}').filter(|rule| rule.contains("stroke:none") && rule.contains("text"));
+        let rules: Vec<&str> = rules.collect();
+        assert!(rules.iter().all(|rule| rule.contains("text:not([stroke])")), "{rules:?}");
+    }
+
     #[test]
     fn files_open_with_their_purpose_and_are_short() {
         for file in FILES.into_iter().chain([include_str!("copy.js")]) {

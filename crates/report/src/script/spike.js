@@ -11,6 +11,8 @@ const swatch = (look) => make('svg', { class: 'swatch', viewBox: '0 0 12 12', 'a
   filled(look, { x: 0.5, y: 0.5, width: 11, height: 11, stroke: look.fill }));
 
 const over = (look) => (look.strength > 0.74 ? GROUND : INK);
+/** What keeps words off the lines of a hatch: its colour around them. */
+const halo = (look) => (look.hatch ? { stroke: look.fill, 'stroke-width': 4, 'paint-order': 'stroke' } : {});
 
 /** Bars on a scale; labels without room inside go below, from the last on, so that no stroke crosses one. */
 function strip(parts, scale, top, right) {
@@ -26,7 +28,7 @@ function strip(parts, scale, top, right) {
     nodes.push(make('g', {}, make('title', {}, `${name} from +${span(part.start)} on; ${part.who} ${part.evidence}`),
       filled(part.kind, { x: px(from), y: top, width: px(width), height: BAR, stroke: part.kind.fill,
         'stroke-dasharray': part.kind.name === 'unexplained' && '3 3' }),
-      inside ? written(middle, top + BAR / 2 + 4.5, 'middle', over(part.kind), inside, { 'font-weight': 600 }) : ''));
+      inside ? written(middle, top + BAR / 2 + 4.5, 'middle', over(part.kind), inside, { 'font-weight': 600, ...halo(part.kind) }) : ''));
     if (inside) continue;
     const at = middle + (middle + wide(name) > right ? 4 - wide(name) : -4);
     const to = at + wide(name);
