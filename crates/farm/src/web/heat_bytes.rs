@@ -3,7 +3,7 @@
 //! All numbers are little-endian: `onbheat1`; four `u32`, how many columns, the first row, how many
 //! rows, the seconds of a column; an `i64` per column, its first second; an `i64` per column, its
 //! exact largest latency in ns; a byte per row of each column, see [`shade`]. Rows are those of
-//! `rows.jsonl`. `docs/farm.md` has the same for people.
+//! `rows.jsonl`. `docs/farm/api.md` describes them, too.
 
 use axum::http::{HeaderMap, HeaderName, header};
 use model::rows::RowSums;

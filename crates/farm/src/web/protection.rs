@@ -126,9 +126,9 @@ fn shaped(response: Response, path: &str) -> Response {
                     "more bytes than this address takes: send less at once, and pieces of at most 4 MiB"
                 }
                 StatusCode::METHOD_NOT_ALLOWED => {
-                    "this address takes another method: docs/farm.md has all requests with theirs"
+                    "this address takes another method: docs/farm/api.md has all requests with theirs"
                 }
-                _ => "the request has another form than this address takes: docs/farm.md has all requests",
+                _ => "the request has another form than this address takes: see docs/farm/api.md",
             };
             Refusal::new(response.status(), detail)
         }
