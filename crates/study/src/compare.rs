@@ -6,6 +6,7 @@ mod measured;
 use bundle::read::host_files;
 use facts::differences::{Difference, Settings, differences, sides_first};
 use model::error::{Failure, Result};
+use model::units::Nanos;
 use serde::Serialize;
 use stats::compare::summary::{RunSummary, compare_summaries};
 use stats::compare::{CompareQuestion, Compared, compare as compare_series, design};
@@ -93,13 +94,20 @@ fn summaries(side: &[Measurement]) -> Vec<RunSummary> {
         title: measurement.title.clone(),
         rows: measurement.rows(),
         beyond: measurement.overflows(),
-        beyond_from: measurement.cpus().filter_map(|cpu| cpu.overflows_from_ns).max(),
+        beyond_from: beyond_from(measurement),
         max: measurement.max().or_else(|| Some(measurement.series.worst()?.max)),
         observed: measurement.series.observed,
         wake_ups: measurement.wake_ups(),
         blocks: measurement.series.blocks.len(),
     };
     side.iter().map(of).collect()
+}
+
+/// From where on wake-ups are in no row: all threads have one histogram, of which one thread's rows
+/// may show more than another's.
+fn beyond_from(measurement: &Measurement) -> Option<Nanos> {
+    let ends = || measurement.cpus().filter_map(|cpu| cpu.overflows_from_ns);
+    ends().find(|from| from.0 < 0).or_else(|| ends().max())
 }
 
 /// The series of a side.

@@ -6,12 +6,15 @@ use super::text::{alike, sentence};
 use crate::hunt::next_step::full_stop;
 use crate::last_lines::LastLines;
 use crate::palette::{BOLD, GREEN, Palette, RED};
-use crate::words::{several, signed, span, uncapitalised};
+use crate::words::{clean, several, signed, span, uncapitalised};
 use facts::differences::Difference;
 use model::units::Nanos;
 use stats::compare::{ALPHA, Compared, Counted};
 use stats::pair::unit::ComparedUnit;
 use stats::pair::verdict::{Design, Verdict};
+
+/// The number of conditions that the last lines name.
+const NAMED_CONDITIONS: usize = 3;
 
 /// The answer as text of up to this number of columns.
 pub fn render(compared: &Compared, differing: Option<&[Difference]>, width: usize, color: bool) -> String {
@@ -115,12 +118,22 @@ fn fair(differing: Option<&[Difference]>) -> String {
             let between = all.len() as u64 - mixed;
             let differ = several(between, "condition differs", "conditions differ");
             let within = several(mixed, "is mixed", "are mixed");
-            match (between, mixed) {
-                (_, 0) => format!("{differ} between A and B, above"),
-                (0, _) => format!("no condition differs between A and B, but {within} within both, above"),
-                _ => format!("{differ} between A and B, and {within} within both, above"),
-            }
+            let counts = match (between, mixed) {
+                (_, 0) => format!("{differ} between A and B"),
+                (0, _) => format!("no condition differs between A and B, but {within} within both"),
+                _ => format!("{differ} between A and B, and {within} within both"),
+            };
+            format!("{counts}: {}", first_names(all))
         }
+    }
+}
+
+/// The names of the first conditions: the list of all is no part of a brief answer.
+fn first_names(all: &[Difference]) -> String {
+    let names: Vec<String> = all.iter().take(NAMED_CONDITIONS).map(|one| clean(&one.what)).collect();
+    match all.len() - names.len() {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
     }
 }
 
@@ -153,7 +166,12 @@ fn more_of_them(compared: &Compared) -> String {
     let few = compared.smallest_p > ALPHA;
     match (compared.units_needed, compared.smallest_detectable) {
         (_, detectable) if compared.unit == ComparedUnit::Run && (few || detectable.is_none()) => {
-            "more runs: at least four of each, or six pairs in turns (A B B A ...)".to_owned()
+            match compared.design {
+                Design::Paired => "more runs: at least six pairs in turns (A B B A ...)".to_owned(),
+                Design::Unpaired => {
+                    "more runs: at least four of each, or six pairs in turns (A B B A ...)".to_owned()
+                }
+            }
         }
         (Some(needed), Some(_)) if needed > are => {
             format!("more {many}: it takes {needed} {}{turns}", units_of_each(compared))
@@ -222,15 +240,16 @@ mod tests {
     fn what_is_mixed_within_both_sides_is_no_difference_between_them() {
         let of = |a: &str, b: &str| Difference { what: "load".into(), a: a.into(), b: b.into() };
         let (mixed, differs) = (of("cpu | mem", "cpu | mem"), of("cpu", "mem"));
-        assert_eq!(fair(Some(std::slice::from_ref(&differs))), "1 condition differs between A and B, above");
+        assert_eq!(fair(Some(std::slice::from_ref(&differs))), "1 condition differs between A and B: load");
         assert_eq!(
             fair(Some(std::slice::from_ref(&mixed))),
-            "no condition differs between A and B, but 1 is mixed within both, above"
+            "no condition differs between A and B, but 1 is mixed within both: load"
         );
         assert_eq!(
-            fair(Some(&[differs, mixed.clone(), mixed])),
-            "1 condition differs between A and B, and 2 are mixed within both, above"
+            fair(Some(&[differs.clone(), mixed.clone(), mixed])),
+            "1 condition differs between A and B, and 2 are mixed within both: load, load, load"
         );
+        assert!(fair(Some(&vec![differs; 5])).ends_with(": load, load, load and 2 more"));
         assert!(fair(Some(&[])).starts_with("no recorded condition"));
     }
 
@@ -246,5 +265,9 @@ mod tests {
             assert!(told.starts_with("more runs than these; decide"), "{told}");
         }
         assert!(undecided(Design::Unpaired, Some(4), None).starts_with("more runs: at least four of each, "));
+        // Pairs that were asked for are too few by themselves.
+        assert!(
+            undecided(Design::Paired, Some(6), None).starts_with("more runs: at least six pairs in turns")
+        );
     }
 }

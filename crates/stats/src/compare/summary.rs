@@ -26,7 +26,8 @@ pub struct RunSummary {
     pub rows: Vec<Bucket>,
     /// Wake-ups beyond the rows,
     pub beyond: u64,
-    /// and the latency from which on they are; `None` where it is not known.
+    /// and the latency from which on they are; `None` where it is not known, below 0 where they may
+    /// have been early.
     pub beyond_from: Option<Nanos>,
     pub max: Option<Nanos>,
     /// The time for which it was observed, 0 where that is not known.
@@ -244,8 +245,10 @@ impl RunSummary {
         }
         let beyond = match self.beyond {
             0 => 0,
-            _ if self.max.is_some_and(|max| max < limit) => 0,
+            _ if self.beyond_may_be_early() => return None,
             n if self.end() >= limit => n,
+            // The only one is the largest of all.
+            1 if self.max.is_some() => 1,
             _ => return None,
         };
         let reaches = |row: &&Bucket| row.lower.0 + row.upper.0.saturating_sub(row.lower.0) / 2 >= limit.0;
@@ -261,6 +264,11 @@ impl RunSummary {
         self.max.is_none_or(|max| max >= limit).then_some(*row)
     }
 
+    /// True if nothing says on which side of the rows the wake-ups are that no row has.
+    fn beyond_may_be_early(&self) -> bool {
+        self.beyond > 0 && self.beyond_from.is_some_and(|from| from.0 < 0)
+    }
+
     /// From where on a wake-up is beyond the rows.
     fn end(&self) -> Nanos {
         let last = self.rows.last().map_or(Nanos(0), |row| row.upper);
@@ -274,6 +282,9 @@ impl RunSummary {
 
     /// The row of the nearest-rank quantile; `None` where it is among what is beyond.
     fn row_of(&self, q: f64) -> Option<Bucket> {
+        if self.beyond_may_be_early() {
+            return None;
+        }
         let all = u128::from(total_of(&self.rows)) + u128::from(self.beyond);
         let per_million = (q * 1e6).round().clamp(0.0, 1e6) as u128;
         let rank = (all * per_million).div_ceil(1_000_000).max(1);
@@ -290,10 +301,16 @@ impl RunSummary {
     }
 
     fn cut_refusal(&self, unknown: &str, lower: &str) -> MetricRefusal {
-        let (end, beyond) = (self.end().spoken(), several(self.beyond, "wake-up", "wake-ups"));
-        let name = self.name();
+        let (name, end) = (self.name(), self.end().spoken());
+        let reason = if self.beyond_may_be_early() {
+            let outside = several(self.beyond, "wake-up is", "wake-ups are");
+            format!("{outside} in no row of the histogram of {name}, early or late: {unknown}")
+        } else {
+            let beyond = several(self.beyond, "wake-up lies", "wake-ups lie");
+            format!("the histogram of {name} ends at {end}, and {beyond} beyond: {unknown}")
+        };
         MetricRefusal {
-            reason: format!("the histogram of {name} ends at {end}, and {beyond} lie beyond: {unknown}"),
+            reason,
             remedy: format!("{lower}, or measure with onbeat, or with a longer histogram (cyclictest -h)"),
         }
     }

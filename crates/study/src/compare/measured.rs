@@ -28,8 +28,8 @@ const NAMED: [Aspect; 4] = [
     Aspect { name: "resolution", of: resolution },
 ];
 
-/// Aspects that make the numbers of two sides numbers of different things, where these have nothing
-/// of the aspect in common.
+/// Aspects that make the numbers of two sides numbers of different things, unless each of their
+/// values is as frequent on one side as on the other.
 const DECISIVE: [Aspect; 3] = [
     Aspect { name: "the tool", of: tool_name },
     Aspect { name: "the interval", of: interval },
@@ -68,13 +68,11 @@ pub fn is_known(difference: &Difference, a: &[Measurement], b: &[Measurement]) -
 /// The reason for which what differs between the sides may be how they were measured, and a remedy.
 pub fn confounded(a: &[Measurement], b: &[Measurement]) -> Option<(String, &'static str)> {
     let differs = |aspect: &Aspect| {
-        let [a, b] = [a, b].map(|side| {
-            let mut known = aspect.values(side);
-            known.remove("");
-            known
-        });
-        let apart = !a.is_empty() && !b.is_empty() && a.is_disjoint(&b);
-        apart.then(|| format!("{} ({} in A, {} in B)", aspect.name, joined(&a), joined(&b)))
+        let [in_a, in_b] = [a, b].map(|side| aspect.known(side));
+        let values = |side: &[String]| side.iter().cloned().collect::<BTreeSet<_>>();
+        (!have_one_share(&in_a, &in_b)).then(|| {
+            format!("{} ({} in A, {} in B)", aspect.name, joined(&values(&in_a)), joined(&values(&in_b)))
+        })
     };
     let all: Vec<String> = DECISIVE.iter().filter_map(differs).collect();
     let reason =
@@ -82,7 +80,20 @@ pub fn confounded(a: &[Measurement], b: &[Measurement]) -> Option<(String, &'sta
     (!all.is_empty()).then_some((reason, "measure both sides with the same tool, interval and threads"))
 }
 
+/// True if each value has the same share of both sides: then no exchange of runs brings a
+/// difference. Sides of which nothing is known have.
+fn have_one_share(a: &[String], b: &[String]) -> bool {
+    let count = |side: &[String], value: &String| side.iter().filter(|other| *other == value).count();
+    let even = |value: &String| count(a, value) * b.len() == count(b, value) * a.len();
+    a.is_empty() || b.is_empty() || a.iter().chain(b).all(even)
+}
+
 impl Aspect {
+    /// The values of the runs of which it is known.
+    fn known(&self, side: &[Measurement]) -> Vec<String> {
+        side.iter().map(self.of).filter(|value| !value.is_empty()).collect()
+    }
+
     fn values(&self, side: &[Measurement]) -> BTreeSet<String> {
         side.iter().map(self.of).collect()
     }

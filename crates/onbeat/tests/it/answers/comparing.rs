@@ -1,6 +1,6 @@
 //! `compare`: four verdicts, and whatever may not become one.
 
-use model::run::{Block, CpuRun, Integrity};
+use model::run::{Block, CpuRun, Integrity, Run};
 use model::units::{Cpu, Nanos};
 use serde_json::Value;
 
@@ -266,10 +266,23 @@ fn what_no_number_of_runs_decides_has_a_remedy_that_is_true() {
     assert!(screen(&a, &b, &["--limit", "1ms"]).contains("next compare at a limit that some runs reach"));
     // One run with a histogram among many with blocks: all have one.
     let us = vec![20.0; 60];
-    let blocks: Vec<String> = (0..6).map(|i| place.bundle(&format!("k{i}"), &us, |_, _| {})).collect();
-    let mixed = [&a[..1], &blocks[1..]].concat();
-    let found = compared(&mixed, &b, &["--limit", "50us"], 3);
+    let own = |name: &str, us: &[f64]| -> Vec<String> {
+        let of_onbeat = |run: &mut Run, _: &mut Vec<Block>| {
+            run.command = "measure".into();
+            let cpu = &mut run.cpus[0];
+            cpu.histogram[0].lower = cpu.histogram[0].upper - Nanos::MICRO;
+            cpu.min_ns = Some(cpu.histogram[0].lower);
+        };
+        (1..6).map(|i| place.bundle(&format!("{name}{i}"), us, of_onbeat)).collect()
+    };
+    let (calm, late) = (own("calm", &us), own("late", &vec![90.0; 60]));
+    let (mixed, mixed_b) = ([&a[..1], &calm].concat(), [&b[..1], &late].concat());
+    let found = compared(&mixed, &mixed_b, &["--limit", "50us"], 3);
     assert_eq!((found["verdict"].as_str(), found["counted"].as_str()), (Some("worse"), Some("wake-ups")));
+    // One tool made most of A and nothing of B: its numbers are no verdict, whatever one run is.
+    let found = compared(&mixed, &b, &["--limit", "50us"], 7);
+    let reason = found["reason"].as_str().unwrap();
+    assert!(reason.contains("the tool (cyclictest | onbeat in A, cyclictest in B)"), "{reason}");
     // A spoiled run stays spoiled, however many there are.
     let spoiled = place.bundle("spoiled", &us, |run, blocks| {
         run.integrity.push(Integrity { kind: "throttled".into(), invalidates: true, ..Integrity::default() });

@@ -125,6 +125,18 @@ fn what_lies_beyond_a_histogram_is_not_guessed() {
         assert_ne!(cut(7, Some(40)).at_or_above(Nanos(limit * US)), None, "{limit}");
     }
     assert_eq!(cut(7, Some(40)).at_or_above(Nanos(30 * US)), Some(7));
+    // A single one is the maximum, and of what may have been early nothing is known.
+    assert_eq!(
+        (cut(1, Some(40)).at_or_above(Nanos(50 * US)), cut(2, Some(40)).at_or_above(Nanos(50 * US))),
+        (Some(1), None)
+    );
+    let either = RunSummary { beyond_from: Some(Nanos(i64::MIN)), max: None, ..cut(2, None) };
+    assert_eq!((either.at_or_above(Nanos(5 * US)), either.row_of(0.5)), (None, None));
+    let found = compare_summaries(&vec![either; 8], &side(&[0; 8]), &question(None));
+    assert_eq!(
+        found.reason,
+        "2 wake-ups are in no row of the histogram of r10-0, early or late: its p99 is not known"
+    );
     let many = vec![cut(900, Some(40)); 8];
     let found = compare_summaries(&many, &side(&[0; 8]), &question(None));
     assert!(found.reason.ends_with("900 wake-ups lie beyond: its p99 is not known"), "{}", found.reason);
