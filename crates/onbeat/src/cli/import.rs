@@ -26,7 +26,7 @@ const FILE_LIMIT: u64 = foreign::FILE_LIMIT as u64;
 #[derive(clap::Args)]
 #[command(
     mut_arg("json", |arg| arg.help("Write run.json there too; `-` is standard output, which then holds nothing else")),
-    mut_arg("quiet", |arg| arg.help("Do not print the result")),
+    mut_arg("quiet", |arg| arg.help("No details: the table alone")),
     after_help = "Examples:\n  onbeat import results.json -i 200\n  onbeat import hist.txt -i 1000 -o bundle && onbeat report bundle -o latency.html\n  onbeat import job.log --block 2\n  grep -v '#' hist.txt > rows.txt; onbeat import rows.txt --as cyclictest-text"
 )]
 pub struct Args {

@@ -119,6 +119,9 @@ fn next(bounds: &Bounds, place: RunPlace) -> String {
     let counting = &bounds.counting;
     let again = spoiled(bounds).map(|gate| uncapitalised(gate.remedy.trim_end_matches('.')));
     let integrity = bounds.basis == VerdictBasis::Integrity;
+    if counting.observed_ns.0 <= 0 && again.is_none() {
+        return "measure with onbeat: how long this result was observed is not known".into();
+    }
     let Some(claim) = bounds.claim.as_ref().filter(|_| again.is_none() || integrity) else {
         if let Some(again) = again {
             return again;
@@ -174,6 +177,20 @@ mod tests {
                 assert_eq!(flat.contains("answer No period is supported: "), !supported, "{text}");
                 assert!(flat.contains("priority") && flat.contains("once in"), "{text}");
             }
+        }
+    }
+
+    #[test]
+    fn of_a_result_of_unknown_length_no_horizon_is_a_remedy() {
+        let mut sample = fixture::quiet();
+        sample.series.observed = Nanos(0);
+        for limit in [None, Some(Nanos(1_000_000)), Some(Nanos(10))] {
+            sample.ask(limit);
+            let bounds = sample.bounds.as_ref().expect("asked");
+            let lines = crate::bounds::sentences::counting(bounds).join(" ");
+            assert!(lines.contains("How long it was observed is not known"), "{lines}");
+            let next = next(bounds, PLACE);
+            assert!(next.starts_with("measure with onbeat") && !next.contains("--horizon"), "{next}");
         }
     }
 

@@ -85,6 +85,9 @@ pub fn counting(bounds: &Bounds) -> Vec<String> {
 fn counts(bounds: &Bounds) -> Vec<String> {
     let counting = &bounds.counting;
     let mut lines = Vec::new();
+    if counting.observed_ns.0 <= 0 {
+        lines.push("How long it was observed is not known: nothing follows from its maximum.".to_owned());
+    }
     let horizon = duration(counting.horizon_ns);
     if let (Some(hour), Some(far)) = (counting.new_record_probability_1h, counting.new_record_probability) {
         lines.push(format!(
