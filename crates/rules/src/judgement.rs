@@ -82,6 +82,8 @@ pub enum UnknownCause {
     Undecided,
     /// Only a running kernel has it, and what was read is not one.
     NotRunning,
+    /// The kernel's configuration is not among the texts of a machine that does not run.
+    NotGiven,
     /// A text was refused, malformed or not captured.
     Unreadable,
 }

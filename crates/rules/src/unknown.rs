@@ -28,6 +28,8 @@ fn capability_for(what: &str) -> &'static str {
 /// The unknown judgement for a text that was refused or malformed, with what would help.
 pub fn unknown_from<T>(what: &str, fact: &Fact<T>) -> Judgement {
     let cause = match fact {
+        // A file, which can be named where no kernel runs.
+        Fact::NotRunning if what == KCONFIG => UnknownCause::NotGiven,
         Fact::NotRunning => UnknownCause::NotRunning,
         Fact::Absent | Fact::Known(_) => UnknownCause::Undecided,
         Fact::Refused(_) | Fact::Malformed(_) | Fact::NotCaptured => UnknownCause::Unreadable,

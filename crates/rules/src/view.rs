@@ -286,7 +286,9 @@ impl<'a> MachineView<'a> {
 /// understood stays unknown.
 fn without_running(judged: Judgement) -> Judgement {
     match (judged.verdict, judged.cause) {
-        (AuditVerdict::Unknown, UnknownCause::NotRunning) => Judgement::not_applicable(judged.reason),
+        (AuditVerdict::Unknown, UnknownCause::NotRunning | UnknownCause::NotGiven) => {
+            Judgement::not_applicable(judged.reason)
+        }
         (AuditVerdict::Unknown, UnknownCause::Undecided) => {
             Judgement::not_applicable(format!("needs the running kernel: {}", judged.reason))
         }

@@ -63,6 +63,20 @@ fn a_configuration_alone_is_judged() {
 }
 
 #[test]
+fn a_command_line_alone_says_nothing_of_what_is_built_in() {
+    let place = Place::new();
+    let root = place.path("tree");
+    write(&root, "boot/firmware/cmdline.txt", "console=ttyS0 root=/dev/sda isolcpus=3\n");
+    let audit = json(&["audit", "--root", &root], 0);
+    assert_eq!(said(&audit, "debug-parameters"), "pass none that acts");
+    let timers = said(&audit, "high-resolution-timers");
+    assert!(timers.starts_with("not-applicable needs the kernel's configuration"), "{timers}");
+    write(&root, "boot/firmware/cmdline.txt", "console=ttyS0 highres=off\n");
+    let audit = json(&["audit", "--root", &root], 0);
+    assert_eq!(said(&audit, "high-resolution-timers"), "fail fatal highres=off");
+}
+
+#[test]
 fn another_architecture_and_a_dynamic_kernel() {
     let place = Place::new();
     let arm = "# Linux/arm64 6.12.0 Kernel Configuration\nCONFIG_ARM64=y\nCONFIG_64BIT=y\n\
@@ -154,4 +168,19 @@ fn a_container_shows_that_its_kernel_is_not_preempt_rt() {
     let audit = json(&["audit", "--root", &root], 0);
     assert_eq!(said(&audit, "preemption-model"), "fail fatal not PREEMPT_RT");
     assert_eq!(said(&audit, "threaded-interrupts"), "fail high no threadirqs");
+}
+
+#[test]
+fn a_file_of_settings_that_is_a_link_to_null_is_switched_off() {
+    let place = Place::new();
+    let root = place.path("root");
+    write(&root, "proc/sys/vm/swappiness", "60\n");
+    write(&root, "proc/sys/vm/stat_interval", "1\n");
+    write(&root, "usr/lib/sysctl.d/10-rt.conf", "vm.swappiness = 10\n");
+    write(&root, "usr/lib/sysctl.d/20-rt.conf", "vm.stat_interval = 10\n");
+    std::fs::create_dir_all(format!("{root}/etc/sysctl.d")).unwrap();
+    std::os::unix::fs::symlink("/dev/null", format!("{root}/etc/sysctl.d/10-rt.conf")).unwrap();
+    let plan = json(&["tune", "import", &root, "--root", &root], 0);
+    let keys = plan["changes"].as_array().unwrap().iter().map(|change| &change["key"]);
+    assert_eq!(keys.collect::<Vec<_>>(), ["sysctl:vm.stat_interval"]);
 }
