@@ -65,7 +65,7 @@ pub struct FarmEnvironment {
     name = "onbeat-farm",
     version,
     after_help = "Exit codes: 0 fine, 1 internal trouble, 2 wrong usage or malformed input, 3 \
-     `check` found something, 4 not permitted, 5 the store is a newer version's, 6 interrupted, 7 something \
+     `check` found something, 4 not permitted, 5 the store has another schema, 6 interrupted, 7 something \
      was left out."
 )]
 struct FarmCli {
