@@ -96,11 +96,20 @@ fn is_bounded(function: &str) -> bool {
     function.is_empty() || is_core_timer(function)
 }
 
-/// Functions on the way of any thread into a timed sleep, and out of the kernel.
+/// Functions on the way of any thread into a timed sleep, and out of the kernel. From 7.2 on sleeps
+/// of user space start their timer in a function of their own, and the clock device is programmed
+/// on the way out of the kernel (`hrtimer_start_range_ns_user`, `__hrtimer_rearm_deferred`).
 fn goes_to_sleep(function: &str) -> bool {
     let name = function.split(['.', ' ']).next().unwrap_or_default().trim_start_matches('_');
-    let starts =
-        ["syscall_exit_", "exit_to_user_mode", "irqentry_exit", "entry_SYSCALL", "x64_sys_clock_nano"];
+    let starts = [
+        "syscall_exit_",
+        "exit_to_user_mode",
+        "irqentry_exit",
+        "entry_SYSCALL",
+        "x64_sys_clock_nano",
+        "hrtimer_start_",
+        "hrtimer_rearm",
+    ];
     starts.iter().any(|start| name.starts_with(start))
         || matches!(
             name,
@@ -108,8 +117,6 @@ fn goes_to_sleep(function: &str) -> bool {
                 | "hrtimer_nanosleep"
                 | "common_nsleep"
                 | "common_nsleep_timens"
-                | "hrtimer_start_range_ns"
-                | "hrtimer_start_expires"
                 | "hrtimer_sleeper_start_expires"
                 | "hrtimer_reprogram"
                 | "hrtimer_cancel"
@@ -188,10 +195,15 @@ mod tests {
             );
         }
         // Another's thread may work for long, but no thread's way into its sleep takes that long.
-        assert_eq!(
-            with(false, Cost::default(), 17_010.0, &arming("do_nanosleep"))[0],
-            "stopped-from-outside 17000"
-        );
+        for function in [
+            "do_nanosleep",
+            "hrtimer_start_range_ns",
+            "hrtimer_start_range_ns_user",
+            "__hrtimer_rearm_deferred",
+        ] {
+            let told = with(false, Cost::default(), 17_010.0, &arming(function));
+            assert_eq!(told[0], "stopped-from-outside 17000", "{function}");
+        }
         assert_eq!(with(false, Cost::default(), 17_010.0, &arming("hold"))[0], "irqs-off hold/rt 17000");
         // Looking for work on other CPUs is no part of the path.
         let balance = arming("sched_balance_newidle");
