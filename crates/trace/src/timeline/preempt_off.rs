@@ -55,7 +55,8 @@ pub(super) fn cause(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option
         false => return None,
     };
     let function = stack.first().map_or("", String::as_str);
-    let evidence = format!("{evidence}{}", remote_call::waited_for(case, stretch, current, stack));
+    let found = if let Found::Kernel(frames) = seen.found { frames } else { &[] };
+    let evidence = format!("{evidence}{}", remote_call::waited_for(case, stretch, current, [stack, found]));
     let who = named(who(current), function);
     Some(Cause { stack: stack.to_vec(), ..Cause::new(SliceKind::PreemptOff, who, evidence) })
 }

@@ -1,7 +1,8 @@
 //! The call that a thread waits for with preemption off: a function that it has other CPUs run.
 //!
 //! Source: kernel/smp.c (`smp_call_function_many_cond`, `smp_call_function_single`,
-//! `csd_lock_wait`): who asks spins until the last CPU has run the function.
+//! `csd_lock_wait`): who asks spins until the last CPU has run the function. On 7.3 the wait
+//! itself lets preemption in: its caller has it off then, and ends the section.
 
 use std::collections::BTreeSet;
 
@@ -14,11 +15,16 @@ use model::units::{Cpu, CpuSet};
 const WAITS: [&str; 4] =
     ["smp_call_function_", "csd_lock_wait", "on_each_cpu_cond_mask", "generic_exec_single"];
 
-/// `; it waited for CPUS to run FUNCTION`, of a thread whose stack shows that it waits for a call;
-/// empty for others, and with a word for it where no event has the function.
-pub(super) fn waited_for(case: &Case<'_>, stretch: &Stretch<'_>, current: Task, stack: &[String]) -> String {
+/// `; it waited for CPUS to run FUNCTION`, of a thread of which one of the stacks shows that it
+/// waits for a call; empty for others, and with a word for it where no event has the function.
+pub(super) fn waited_for(
+    case: &Case<'_>,
+    stretch: &Stretch<'_>,
+    current: Task,
+    stacks: [&[String]; 2],
+) -> String {
     let waits = |frame: &String| WAITS.iter().any(|start| frame.trim_start_matches('_').starts_with(start));
-    if !stack.iter().take(3).any(waits) {
+    if !stacks.iter().any(|stack| stack.iter().take(3).any(waits)) {
         return String::new();
     }
     let asked = |event: &&&Named| event.pid == current.pid && event.time.0 < stretch.end;
@@ -44,11 +50,17 @@ mod tests {
 
     /// A thread has CPU 0 run a function and waits for it with preemption off.
     fn evidence(queue: &str, frame: &str) -> String {
+        evidence_of(queue, "", frame)
+    }
+
+    /// The same with the stack at the timer's interrupt.
+    fn evidence_of(queue: &str, found: &str, frame: &str) -> String {
         let events = format!(
             "-900 1 60 d switch rt/50/19 S busy/60/120
              {queue}
              2     1 60 dh1 vector+ local_timer
              3     1 60 dh1 timer+ 1 hrtimer_wakeup
+             {found}
              4     1 60 dh1 waking rt/50/19
              5     1 60 dh1 wakeup rt/50/19
              6     1 60 dNh1 timer- 1
@@ -68,6 +80,11 @@ mod tests {
         assert!(said.ends_with("it waited for CPU 0,2 to run ipi_mb"), "{said}");
         let said = evidence("", "smp_call_function_many_cond");
         assert!(said.ends_with("it waited for other CPUs to run a function, which no event names"), "{said}");
+        // Whoever called it has preemption off, and lets it in after the wait.
+        let found = "3 1 60 dh1 stack hrtimer_interrupt,asm_sysvec_apic_timer_interrupt,\
+                     __smp_call_function_single,hold_long";
+        let said = evidence_of("-20 1 60 . queue 0 site called", found, "hold_long");
+        assert!(said.ends_with("hold_long let it in again; it waited for CPU 0 to run called"), "{said}");
         // Another thread's call, and a section that waits for none.
         let said = evidence("-20 1 61 . queue 0 site ipi_mb", "smp_call_function_many_cond");
         assert!(said.ends_with("which no event names"), "{said}");
