@@ -90,7 +90,8 @@ pub async fn earlier_run(by: &mut AnyConnection, id: &str) -> sqlx::Result<Optio
         (i64, String, i64, i64, i64, i64, i64, Option<i64>, String, String, Vec<u8>, Option<i64>, Vec<u8>);
     let row: Option<Row> = sqlx::query_as(
         "select r.board_id, b.key, r.complete, r.by_rows, r.cycles, r.spikes, r.started, r.missed, \
-         r.series, r.plan, r.digest, r.max_ns, r.whole from run r join board b on b.id = r.board_id where r.id = $1",
+         r.series, r.plan, r.digest, r.max_ns, r.whole from run r join board b on b.id = r.board_id \
+         where r.id = $1",
     )
     .bind(id)
     .fetch_optional(&mut *by)
