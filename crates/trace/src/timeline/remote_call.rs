@@ -27,7 +27,10 @@ pub(super) fn waited_for(
     if !stacks.iter().any(|stack| stack.iter().take(3).any(waits)) {
         return String::new();
     }
-    let asked = |event: &&&Named| event.pid == current.pid && event.time.0 < stretch.end;
+    // What an interrupt's handler queues meanwhile is not the thread's, and nothing waits for it.
+    let own =
+        |event: &Named| event.pid == current.pid && !event.context.hard_irq() && !event.context.soft_irq();
+    let asked = |event: &&&Named| own(event) && event.time.0 < stretch.end;
     let queued = |event: &&Named| match &event.what {
         What::CallQueue { target, function, .. } => Some((*target, function.clone())),
         _ => None,
@@ -85,6 +88,11 @@ mod tests {
                      __smp_call_function_single,hold_long";
         let said = evidence_of("-20 1 60 . queue 0 site called", found, "hold_long");
         assert!(said.ends_with("hold_long let it in again; it waited for CPU 0 to run called"), "{said}");
+        // The tick's handler kicks another CPU meanwhile, and a softirq wakes a thread there.
+        let queue = "-20 1 60 . queue 0 site called\n-10 1 60 dh queue 0 tick nohz_csd_func\n\
+                     -9 1 60 ds queue 0 wake sched_ttwu_pending";
+        let said = evidence(queue, "smp_call_function_single");
+        assert!(said.ends_with("it waited for CPU 0 to run called"), "{said}");
         // Another thread's call, and a section that waits for none.
         let said = evidence("-20 1 61 . queue 0 site ipi_mb", "smp_call_function_many_cond");
         assert!(said.ends_with("which no event names"), "{said}");
