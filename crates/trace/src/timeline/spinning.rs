@@ -3,9 +3,10 @@
 //! The kernel has an event of it only where a queue of waiters forms, and in a guest that sees a
 //! hypervisor none at all. What proves the wait then is the place where the timer's interrupt found
 //! the waiter; or, where it waited with interrupts off, that it continued by releasing a raw lock
-//! right after another CPU had come out of such a section of its own. Who holds a lock is in no
-//! event: the slice has no name, and its evidence names the threads on the other CPUs meanwhile,
-//! for a holder of such a lock is on a CPU.
+//! right after another CPU had come out of such a section of its own. From 7.2 on an event says who
+//! gives a lock free that others queue for, of raw locks from 7.3 on. Without it the slice has no
+//! name, and its evidence names the threads on the other CPUs meanwhile, for a holder of such a
+//! lock is on a CPU.
 //!
 //! Sources: kernel/locking/qspinlock.c, arch/x86/include/asm/qspinlock.h (`virt_spin_lock`),
 //! include/linux/spinlock_api_smp.h.
@@ -45,11 +46,46 @@ pub(super) fn cause(case: &Case<'_>, waiter: &Who, how: &str, frames: &[String],
     };
     let comm = if waiter.comm.is_empty() { "a thread" } else { waiter.comm.as_str() };
     let place = frames.iter().find(helps).map_or_else(String::new, |function| format!(" in {function}"));
-    let running = running(case, span);
-    let evidence = format!(
-        "{comm} waited for a lock{place}: {how}; who holds it is not known; running meanwhile: {running}"
-    );
-    Cause { stack: frames.to_vec(), ..Cause::new(SliceKind::LockContention, Who::default(), evidence) }
+    let release = release(case, waiter.pid, span.0, span.1);
+    let holder = release.map_or_else(Who::default, |event| case.tasks.who(event.pid, event.time.0));
+    let held = match release {
+        Some(event) => format!("{} gave it free on CPU {}", holder.comm, event.cpu),
+        None => format!("who holds it is not known; running meanwhile: {}", running(case, span)),
+    };
+    let evidence = format!("{comm} waited for a lock{place}: {how}; {held}");
+    Cause { stack: frames.to_vec(), ..Cause::new(SliceKind::LockContention, holder, evidence) }
+}
+
+/// The release by a thread of another CPU after which a waiter went on. Without the waiter's own
+/// event, which a single one does not have, releases by several threads prove nothing.
+fn release<'w>(case: &Case<'w>, waiter: i32, start: i64, end: i64) -> Option<&'w Named> {
+    let own = case.events(case.home()).iter();
+    let within = own.filter(|event| event.pid == waiter && (start..=end).contains(&event.time.0));
+    let mut begun = within.filter_map(|event| match event.what {
+        What::ContentionBegin { lock, .. } => Some(lock),
+        _ => None,
+    });
+    let wanted = begun.next_back();
+    let others = case.cpus.iter().filter(|(cpu, _)| **cpu != case.home());
+    let releases: Vec<&Named> = others
+        .flat_map(|(_, events)| {
+            let since = end.saturating_sub(handover(start, end));
+            let from = events.partition_point(|event| event.time.0 < since);
+            events[from..].iter().copied().take_while(|event| event.time.0 <= end)
+        })
+        .filter(|event| {
+            let of =
+                matches!(event.what, What::ContendedRelease { lock } if wanted.is_none_or(|it| it == lock));
+            of && event.pid != 0 && !event.context.hard_irq() && !event.context.soft_irq()
+        })
+        .collect();
+    let last = *releases.iter().max_by_key(|event| event.time)?;
+    releases.iter().all(|event| event.pid == last.pid).then_some(last)
+}
+
+/// How long before its end a wait may have been over.
+fn handover(start: i64, end: i64) -> i64 {
+    MAX_HANDOVER_NS.max(end.saturating_sub(start) / 10)
 }
 
 /// Who had the other CPUs in that time.
@@ -84,7 +120,8 @@ pub(super) fn parted(case: &Case<'_>, section: (i64, i64, Cause)) -> Vec<(i64, i
     let (start, end, cause) = section;
     let unlocks =
         cause.kind == SliceKind::IrqsOff && cause.stack.first().is_some_and(|frame| unlocks_raw(frame));
-    let held = unlocks.then(|| held_elsewhere(case, start, end)).flatten();
+    let held = unlocks.then(|| held_elsewhere(case, start, end).or_else(|| given(case, &cause, start, end)));
+    let held = held.flatten();
     let Some((from, to, how)) = held.filter(|(from, to, _)| from < to) else {
         return vec![(start, end, cause)];
     };
@@ -92,11 +129,22 @@ pub(super) fn parted(case: &Case<'_>, section: (i64, i64, Cause)) -> Vec<(i64, i
     vec![(start, from, cause.clone()), (from, to, waited), (to, end, cause)]
 }
 
+/// The same by the event of the release, where nothing else shows the holder's section.
+fn given(case: &Case<'_>, cause: &Cause, start: i64, end: i64) -> Option<(i64, i64, String)> {
+    let event = release(case, cause.who.pid, start, end)?;
+    let how = "it went on when a lock that others wait for was given free".to_owned();
+    (event.time.0.saturating_sub(start) >= end.saturating_sub(start) / 2).then_some((
+        start,
+        event.time.0,
+        how,
+    ))
+}
+
 /// The section of another CPU that this one ended right behind: when both were in theirs, and the
 /// evidence.
 fn held_elsewhere(case: &Case<'_>, start: i64, end: i64) -> Option<(i64, i64, String)> {
     let half = end.saturating_sub(start) / 2;
-    let close = MAX_HANDOVER_NS.max(end.saturating_sub(start) / 10);
+    let close = handover(start, end);
     let others = case.cpus.iter().filter(|(cpu, _)| **cpu != case.home());
     let sections = others.filter_map(|(&cpu, events)| {
         let off = || {
@@ -231,6 +279,30 @@ mod tests {
     }
 
     const UNLOCK: &str = "_raw_spin_unlock_irqrestore";
+
+    #[test]
+    fn who_gives_a_contended_lock_free_is_named() {
+        // Nothing else shows the holder's section: the event alone does.
+        let named = both("19990 0 70 d1 release 5", UNLOCK);
+        assert_eq!(named[..2], ["lock-contention holder 19990", "irqs-off take/waiter 10"]);
+        let shown =
+            "19895 0 70 d1 release 5\n19900 0 70 dh vector+ local_timer\n19905 0 70 dh vector- local_timer";
+        assert_eq!(both(shown, UNLOCK)[0], "lock-contention holder 19895");
+        let own = "irqs-off take/waiter 20000";
+        for other in [
+            // Long before, or by an interrupt's handler: no proof of this wait.
+            "9000 0 70 d1 release 5",
+            "19990 0 70 dh1 release 5",
+            // Two threads gave locks free.
+            "19980 2 80 d1 release 6\n19990 0 70 d1 release 5",
+        ] {
+            assert_eq!(both(other, UNLOCK)[0], own, "{other}");
+        }
+        // The waiter's own event says which lock it is.
+        let queued =
+            "1 1 60 d1 spin+ 5\n19991 1 60 d1 spin- 5\n19980 2 80 d1 release 6\n19990 0 70 d1 release 5";
+        assert_eq!(both(queued, UNLOCK)[0], "lock-contention holder 19990");
+    }
 
     #[test]
     fn one_that_continued_when_another_cpu_left_its_section_waited() {
