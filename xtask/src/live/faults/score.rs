@@ -153,7 +153,8 @@ fn is_right(part: &Origin, slice: &FoundSlice) -> bool {
         NamePlace::Function => names(&slice.who[FUNCTION], part.names),
         NamePlace::Nowhere => any() || slice.who.iter().all(|text| text.is_empty()),
     };
-    named && part.said.iter().all(|text| slice.said.contains(text))
+    let has = |text: &&str| text.split('|').any(|one| slice.said.contains(one));
+    named && part.said.iter().all(has)
 }
 
 /// For how many spikes the list of culprits names all the causes.

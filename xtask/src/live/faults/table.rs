@@ -10,7 +10,8 @@ pub struct Origin {
     pub names: &'static [&'static str],
     /// Where they must stand.
     pub place: NamePlace,
-    /// Texts that a slice must have beside its name, in its evidence or as another name.
+    /// Texts that a slice must have beside its name, in its evidence or as another name; where
+    /// kernels differ, one of several between bars.
     pub said: &'static [&'static str],
 }
 
@@ -50,7 +51,7 @@ pub enum On {
     All,
     /// Where soft timers expire in a thread.
     Rt,
-    /// Where the kernel does not preempt its own code.
+    /// Where the kernel does not preempt its own code: no stock kernel from 7.0 on.
     Stock,
     /// From 6.12 on.
     New,
@@ -110,6 +111,10 @@ const LOCK: Origin = Origin {
     place: NamePlace::Nowhere,
     ..ORIGIN
 };
+
+/// The same kind where locks have queues: from 7.3 on an event says who gives one free.
+pub const NAMED_LOCK: Fault =
+    Fault { word: "lock", parts: &[Origin { place: NamePlace::Any, ..LOCK }], ..FAULT };
 
 /// Every kind, the module's first.
 pub const FAULTS: &[Fault] = &[

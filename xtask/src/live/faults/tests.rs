@@ -1,6 +1,7 @@
 //! Good answers and bad ones: a score that passes everything is worth nothing.
 
-use super::super::table::FAULTS;
+use super::super::names;
+use super::super::table::{FAULTS, NAMED_LOCK};
 use super::*;
 
 const MS: i64 = 1_000_000;
@@ -312,6 +313,27 @@ fn a_lock_that_another_holds_is_not_the_waiters_doing() {
     assert_eq!(told("lock-contention", "fault_holder", "fault_lock_hold"), Ok(()));
     assert!(told("lock-contention", "fault_waiter", "fault_lock_wait").unwrap_err().contains("named"));
     assert!(told("irqs-off", "fault_waiter", "fault_lock_wait").unwrap_err().contains("class"));
+}
+
+#[test]
+fn where_locks_have_queues_the_holder_must_be_named() {
+    let told = |comm: &str| {
+        let found = FoundSlice { who: who(comm, ""), ..slice("lock-contention", MOST, "") };
+        is_right(&NAMED_LOCK.parts[0], &found)
+    };
+    assert!(told("fault_holder") && !told("") && !told("fault_waiter"));
+}
+
+#[test]
+fn kernels_may_say_it_in_other_words() {
+    let offline = names::FAULTS.iter().find(|fault| fault.word == "cpu-offline").unwrap();
+    let told = |words: &str| {
+        let said = format!("CPU 1 went off line: takedown_cpu ran, the rest is in no event; {words}");
+        let named = who("migration/0", "multi_cpu_stop");
+        is_right(&offline.parts[0], &FoundSlice { who: named, said, ..slice("stop-machine", MOST, "") })
+    };
+    assert!(told("in the work item work_for_cpu_fn") && told("asked for by fault_offliner/2 on CPU 0"));
+    assert!(!told("asked for by another/2 on CPU 0"));
 }
 
 #[test]

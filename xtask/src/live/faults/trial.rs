@@ -1,7 +1,7 @@
 //! A series: what the guest does in it, and how its reply is judged.
 
-use super::table::{By, FAULTS, Fault, On};
-use super::{FOUR_CPUS, answer, anywhere, followed, late, log, names, outside, score, servo};
+use super::table::{By, FAULTS, Fault, NAMED_LOCK, On};
+use super::{FOUR_CPUS, QUEUED_LOCKS, answer, anywhere, followed, late, log, names, outside, score, servo};
 use super::{stalls, traced, waits, watched};
 use crate::live::frames::Reply;
 use crate::live::judge::{document, exit};
@@ -46,17 +46,20 @@ pub fn trials(machine: &Machine, all: bool, seed: u64) -> Vec<Trial> {
     if machine.smp == FOUR_CPUS {
         return vec![Trial::Servo(Stops { count: 200, seed })];
     }
+    let demand = if all { &score::FULL } else { &score::GATE };
+    if machine.board == QUEUED_LOCKS {
+        return vec![Trial::Fault(&NAMED_LOCK, demand)];
+    }
     let old = machine.is_old();
     let fits = |fault: &Fault| match fault.on {
         On::All => true,
         On::Rt => machine.rt,
-        On::Stock => !machine.rt,
+        On::Stock => !machine.rt && machine.suite.is_empty(),
         On::New => !old,
         On::Old => old,
     };
     let wanted = |fault: &Fault| if machine.measure_only { fault.foreign } else { all || fault.first };
     let faults = every().filter(|fault| fits(fault) && wanted(fault));
-    let demand = if all { &score::FULL } else { &score::GATE };
     let mut trials: Vec<Trial> = faults.map(|fault| Trial::Fault(fault, demand)).collect();
     if !machine.measure_only {
         let stops = |many, few| Stops { count: if all { many } else { few }, seed };
