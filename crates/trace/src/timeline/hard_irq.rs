@@ -5,6 +5,7 @@
 
 use super::case::{Case, Cause};
 use super::state::Hard;
+use super::tasks::runs_softirqs;
 use crate::event::{Named, Vector, What};
 use crate::kernel_functions::{is_core_timer, named};
 use model::run::Who;
@@ -69,7 +70,8 @@ fn ipi(case: &Case<'_>, cpu: Cpu, name: &str, entry: i64) -> Cause {
 }
 
 /// Who sent the last interrupt to the CPU before the time: with a function, the code that asked for
-/// that function.
+/// that function. What a handler sends, as the tick does to balance load, is not the doing of the
+/// thread that it interrupted: then the CPU alone is known.
 fn sender(case: &Case<'_>, cpu: Cpu, before: i64, function: Option<&str>) -> Who {
     let sent = |event: &Named| match &event.what {
         What::CallQueue { target, function: queued, .. } => {
@@ -84,7 +86,9 @@ fn sender(case: &Case<'_>, cpu: Cpu, before: i64, function: Option<&str>) -> Who
     let mut near = case.sent[..end].iter().rev().take(MAX_EVENTS_BACK).filter(|event| event.cpu != cpu);
     let last = near.find(|event| sent(event) && before.saturating_sub(event.time.0) <= MAX_SENT_BEFORE_NS);
     last.map_or_else(Who::default, |event| {
-        let who = case.tasks.who(event.pid, event.time.0);
+        let own = || case.tasks.at(event.pid, event.time.0).is_some_and(|task| runs_softirqs(&task));
+        let handler = event.context.hard_irq() || event.context.soft_irq() && !own();
+        let who = if handler { Who::default() } else { case.tasks.who(event.pid, event.time.0) };
         Who { from_cpu: Some(event.cpu), ..who }
     })
 }
@@ -137,6 +141,15 @@ mod tests {
         let known = of(&call("-8 0 7 . queue 1 asks flush_all"));
         assert_eq!((known.kind.as_str(), known.who.function.as_str()), ("ipi", "flush_all"));
         assert_eq!((known.who.comm.as_str(), known.who.from_cpu), ("asker", Some(model::units::Cpu(0))));
+        // The tick sent it, or a softirq behind an interrupt.
+        for context in ["dh", "ds"] {
+            let by = of(&call(&format!("-8 0 7 {context} queue 1 asks flush_all")));
+            assert_eq!(
+                (by.who.comm.as_str(), by.who.from_cpu),
+                ("", Some(model::units::Cpu(0))),
+                "{context}"
+            );
+        }
         // Another function, for another CPU, or later: not its sender.
         for other in [
             "-8 0 7 . queue 1 asks other",
