@@ -5,6 +5,7 @@
 //! `capture.json` in place of the first two. See `docs/bundle.md`. What `onbeat watch` writes for
 //! months is a [`record`].
 
+mod block_line;
 pub mod capture;
 pub mod document;
 pub mod environment;
@@ -14,10 +15,12 @@ pub mod five_minutes;
 pub mod foreign;
 pub mod foreign_trace;
 mod host_files;
+mod line_cursor;
 pub mod manifest;
 pub mod parts;
 mod peak_line;
 pub mod read;
+mod read_ahead;
 pub mod record;
 mod recover;
 pub mod room;

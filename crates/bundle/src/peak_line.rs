@@ -1,11 +1,9 @@
 //! The largest latency of a line of `blocks.jsonl`, read without parsing the rest of the line: of
 //! months of blocks that rest is most of the time.
 
+use super::line_cursor::LineCursor;
 use model::run::Peak;
 use model::units::{Cpu, Nanos};
-
-/// Digits of a number that cannot overflow an `i64`.
-const SAFE_DIGITS: usize = 18;
 
 /// The peak of a line; `None` where it is no record of a block.
 pub fn parse(line: &[u8]) -> Option<Peak> {
@@ -16,7 +14,7 @@ pub fn parse(line: &[u8]) -> Option<Peak> {
 ///
 /// A line whose damage lies behind these fields still has them whole: it is read.
 fn scan(line: &[u8]) -> Option<Peak> {
-    let mut rest = Cursor(line.strip_suffix(b"}")?);
+    let mut rest = LineCursor(line.strip_suffix(b"}")?);
     rest.pass(b"{\"cpu\":")?;
     let cpu = Cpu::try_from(u32::try_from(rest.number()?).ok()?).ok()?;
     rest.pass(b",\"mono_ns\":")?;
@@ -24,7 +22,7 @@ fn scan(line: &[u8]) -> Option<Peak> {
     rest.pass(b",\"span_ns\":")?;
     let span_ns = rest.nanos()?;
     rest.pass(b",\"n\":")?;
-    let n = u64::try_from(rest.number()?).ok()?;
+    let n = rest.count()?;
     rest.pass(b",\"max_ns\":")?;
     let max_ns = rest.nanos()?;
     rest.pass(b",\"max_mono_ns\":")?;
@@ -32,7 +30,7 @@ fn scan(line: &[u8]) -> Option<Peak> {
     rest.pass(b",\"top_ns\":[")?;
     // The last field, of lines of followed threads alone.
     let last = rest.0.iter().rposition(|&byte| byte == b',')?;
-    let mut last = Cursor(rest.0.get(last..)?);
+    let mut last = LineCursor(rest.0.get(last..)?);
     let response_ns = match last.pass(b",\"response_ns\":") {
         Some(()) => Some(last.whole_number()?),
         None => None,
@@ -40,79 +38,12 @@ fn scan(line: &[u8]) -> Option<Peak> {
     Some(Peak { cpu, mono_ns, span_ns, n, max_ns, max_mono_ns, response_ns })
 }
 
-/// The rest of a line.
-struct Cursor<'a>(&'a [u8]);
-
-impl Cursor<'_> {
-    fn pass(&mut self, text: &[u8]) -> Option<()> {
-        self.0 = self.0.strip_prefix(text)?;
-        Some(())
-    }
-
-    /// An integer as JSON writes it, of few digits; what follows it is left.
-    fn number(&mut self) -> Option<i64> {
-        let (negative, digits) = match self.0.strip_prefix(b"-") {
-            Some(digits) => (true, digits),
-            None => (false, self.0),
-        };
-        let mut value = 0;
-        let mut count = 0;
-        for digit in digits.iter().map(|byte| byte.wrapping_sub(b'0')).take_while(|digit| *digit < 10) {
-            count += 1;
-            if count > SAFE_DIGITS {
-                return None;
-            }
-            value = value * 10 + i64::from(digit);
-        }
-        // JSON has no number with a zero before other digits, and no -0 of integers.
-        let zero = digits.first() == Some(&b'0');
-        if count == 0 || zero && (count > 1 || negative) {
-            return None;
-        }
-        self.0 = digits.get(count..)?;
-        Some(if negative { -value } else { value })
-    }
-
-    /// A number, or null.
-    fn nanos(&mut self) -> Option<Option<Nanos>> {
-        match self.pass(b"null") {
-            Some(()) => Some(None),
-            None => self.number().map(|ns| Some(Nanos(ns))),
-        }
-    }
-
-    /// A number with nothing behind it.
-    fn whole_number(&mut self) -> Option<Nanos> {
-        self.number().filter(|_| self.0.is_empty()).map(Nanos)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::block_line::tests::blocks;
     use super::*;
     use model::run::Block;
     use proptest::prelude::*;
-
-    fn blocks() -> impl Strategy<Value = Block> {
-        let time = prop_oneof![any::<i64>(), 0..i64::MAX / 1_000, -5..100_000i64];
-        let maybe = |time: BoxedStrategy<i64>| prop::option::of(time.prop_map(Nanos));
-        let time = time.boxed();
-        let latencies = (maybe(time.clone()), maybe(time.clone()), maybe(time.clone()));
-        (0..model::units::CPU_LIMIT, time.clone(), maybe(time), any::<u64>(), latencies).prop_map(
-            |(cpu, mono, span_ns, n, (max_ns, max_mono_ns, response_ns))| Block {
-                cpu: Cpu(cpu),
-                mono_ns: Nanos(mono),
-                span_ns,
-                n,
-                max_ns,
-                max_mono_ns,
-                response_ns,
-                top_ns: vec![Nanos(3), Nanos(1)],
-                over: vec![(Nanos(5_056), 2)],
-                ..Block::default()
-            },
-        )
-    }
 
     /// True if no number of it has more digits than are read the quick way.
     fn is_short(block: &Block) -> bool {
@@ -146,11 +77,6 @@ mod tests {
     fn other_layouts_are_read_and_other_lines_refused() {
         let spaced = br#"{ "n": 2, "cpu": 1, "mono_ns": 5, "max_ns": null }"#;
         assert_eq!(parse(spaced).map(|peak| (peak.cpu, peak.n, peak.max_ns)), Some((Cpu(1), 2, None)));
-        let numbers =
-            [("-5", Some(-5)), ("-0", None), ("007", None), ("0", Some(0)), ("", None), ("-", None)];
-        for (text, wanted) in numbers {
-            assert_eq!(Cursor(text.as_bytes()).number(), wanted, "{text}");
-        }
         for line in [&b""[..], b"{", b"}", b"{}", br#"{"cpu":0,"mono_ns":1,"span_ns":2}"#] {
             assert_eq!(parse(line), None);
         }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::five_minutes::{FIVE_MINUTES, FiveMinuteLine, FiveMinuteLineKind};
 use super::manifest::{DEEPEST, MOST_FILES};
-use super::{explained, folder_of, peak_line, recover};
+use super::{block_line, explained, folder_of, peak_line, read_ahead, recover};
 use model::error::{Exit, Failure, Result};
 use model::run::{Block, Peak, Run, SCHEMA};
 use model::vocabulary::Command;
@@ -63,8 +63,20 @@ impl Bundle {
     /// Goes through the block records in the order they were written, one at a time.
     ///
     /// Returns how many lines could not be read: a last one cut short, or damaged ones.
-    pub fn each_block(&self, mut f: impl FnMut(&Block)) -> Result<u64> {
-        each_line(&self.blocks, json, |block: Block| f(&block))
+    pub fn each_block(&self, f: impl FnMut(&Block)) -> Result<u64> {
+        let Some(mut lines) = open_lines(&self.blocks)? else { return Ok(0) };
+        let mut unread = 0;
+        let next = |block: &mut Block| {
+            while let Some(line) = lines.next_line()? {
+                if block_line::read(line, block) {
+                    return Ok(true);
+                }
+                unread += 1;
+            }
+            Ok(false)
+        };
+        read_ahead::each_block(next, f).map_err(|error| unreadable(&self.blocks, &self.blocks, &error))?;
+        Ok(unread + lines.too_long())
     }
 
     /// As [`Bundle::each_block`], of each record only its largest latency: a tenth of the time.
@@ -201,13 +213,18 @@ fn json<T: serde::de::DeserializeOwned>(line: &[u8]) -> Option<T> {
     serde_json::from_slice(line).ok()
 }
 
+/// The lines of a file; nothing where it is missing.
+fn open_lines(path: &Path) -> Result<Option<host::Lines>> {
+    match host::Lines::open(path, LINE_LIMIT) {
+        Ok(lines) => Ok(Some(lines)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(unreadable(path, path, &error)),
+    }
+}
+
 /// Parses a file of lines one by one; a missing file has none. Returns how many were unreadable.
 fn each_line<T>(path: &Path, parse: impl Fn(&[u8]) -> Option<T>, mut f: impl FnMut(T)) -> Result<u64> {
-    let mut lines = match host::Lines::open(path, LINE_LIMIT) {
-        Ok(lines) => lines,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-        Err(error) => return Err(unreadable(path, path, &error)),
-    };
+    let Some(mut lines) = open_lines(path)? else { return Ok(0) };
     let mut unread = 0;
     loop {
         match lines.next_line() {

@@ -1,0 +1,120 @@
+//! The rest of a line of JSON whose layout is known: fields in the order in which onbeat writes
+//! them, without spaces.
+
+use model::units::Nanos;
+
+/// Digits of a number that cannot overflow an `i64`.
+const SAFE_DIGITS: usize = 18;
+
+/// The rest of a line.
+#[derive(Clone, Copy)]
+pub struct LineCursor<'a>(pub &'a [u8]);
+
+impl LineCursor<'_> {
+    /// Passes over a text that is next. Of a known length it is compared as a few words.
+    #[inline]
+    pub fn pass<const L: usize>(&mut self, text: &[u8; L]) -> Option<()> {
+        let (next, rest) = self.0.split_first_chunk::<L>()?;
+        if next != text {
+            return None;
+        }
+        self.0 = rest;
+        Some(())
+    }
+
+    /// An integer as JSON writes it, of few digits; what follows it is left.
+    #[inline]
+    pub fn number(&mut self) -> Option<i64> {
+        let (negative, digits) = match self.0 {
+            [b'-', digits @ ..] => (true, digits),
+            digits => (false, digits),
+        };
+        let mut value = 0;
+        let mut count = 0;
+        for digit in digits.iter().map(|byte| byte.wrapping_sub(b'0')).take_while(|digit| *digit < 10) {
+            count += 1;
+            if count > SAFE_DIGITS {
+                return None;
+            }
+            value = value * 10 + i64::from(digit);
+        }
+        // JSON has no number with a zero before other digits, and no -0 of integers.
+        let zero = digits.first() == Some(&b'0');
+        if count == 0 || zero && (count > 1 || negative) {
+            return None;
+        }
+        self.0 = digits.get(count..)?;
+        Some(if negative { -value } else { value })
+    }
+
+    /// A number without sign.
+    #[inline]
+    pub fn count(&mut self) -> Option<u64> {
+        self.number().and_then(|n| u64::try_from(n).ok())
+    }
+
+    /// A number, or null.
+    #[inline]
+    pub fn nanos(&mut self) -> Option<Option<Nanos>> {
+        self.or_null(|cursor| cursor.number().map(Nanos))
+    }
+
+    /// The result of `value`, or null.
+    #[inline]
+    pub fn or_null<T>(&mut self, value: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
+        match self.pass(b"null") {
+            Some(()) => Some(None),
+            None => value(self).map(Some),
+        }
+    }
+
+    /// A number with nothing behind it.
+    pub fn whole_number(&mut self) -> Option<Nanos> {
+        self.number().filter(|_| self.0.is_empty()).map(Nanos)
+    }
+
+    /// The values of a list, behind its first bracket, each by `value`.
+    #[inline]
+    pub fn list(&mut self, mut value: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
+        if self.pass(b"]").is_some() {
+            return Some(());
+        }
+        loop {
+            value(self)?;
+            match self.0.split_first()? {
+                (b',', rest) => self.0 = rest,
+                (b']', rest) => {
+                    self.0 = rest;
+                    return Some(());
+                }
+                _ => return None,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_those_of_json() {
+        let numbers =
+            [("-5", Some(-5)), ("-0", None), ("007", None), ("0", Some(0)), ("", None), ("-", None)];
+        for (text, wanted) in numbers {
+            assert_eq!(LineCursor(text.as_bytes()).number(), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn lists_end_with_their_bracket() {
+        for (text, wanted) in
+            [("]x", Some(0)), ("1,2]x", Some(2)), ("1,]", None), ("1", None), ("1 ,2]", None)]
+        {
+            let (mut cursor, mut count) = (LineCursor(text.as_bytes()), 0);
+            let read = cursor.list(|cursor| cursor.number().map(|_| count += 1));
+            assert_eq!(read.map(|()| count), wanted, "{text}");
+            assert!(read.is_none() || cursor.0 == b"x");
+        }
+    }
+}
