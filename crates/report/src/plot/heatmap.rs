@@ -76,9 +76,9 @@ pub fn draw(history: &History, floor: Option<i64>, size: Size, theme: &Theme) ->
 /// An exact value that touches a band which has other samples too is counted to the band: as a
 /// lighter cell on it, it would look like a hole.
 fn cells(column: &Cells) -> Vec<Cell> {
-    let mut bands: BTreeMap<(i64, i64), u64> = column.bands.clone();
+    let mut bands: BTreeMap<(i64, i64), u64> = column.bands.iter().collect();
     let mut alone: Vec<Cell> = Vec::new();
-    for (&row, &n) in &column.exact {
+    for (row, n) in column.exact.iter() {
         let around = bands.iter_mut().find(|(band, _)| band.0 < row.1 && row.0 < band.1);
         match around {
             Some((_, count)) => *count = count.saturating_add(n),
@@ -228,9 +228,9 @@ mod tests {
     #[test]
     fn an_exact_value_within_a_band_is_part_of_it() {
         let mut column = Cells::default();
-        column.bands.insert((0, 1_000), 5);
-        column.exact.insert((500, 520), 2);
-        column.exact.insert((7_000, 7_100), 1);
+        column.bands.add((0, 1_000), 5);
+        column.exact.add((500, 520), 2);
+        column.exact.add((7_000, 7_100), 1);
         assert_eq!(cells(&column), [((0, 1_000), 7), ((7_000, 7_100), 1)]);
     }
 

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::columns;
+use super::heat_counts::HeatCounts;
 use super::peaks::Peaks;
 use model::histogram::{EARLY_BUCKET, bucket_edges, bucket_of};
 use model::run::{Block, Run};
@@ -38,9 +39,9 @@ pub struct HistoryColumn {
 #[derive(Clone, Debug, Default)]
 pub struct Cells {
     /// Counts between two levels; `i64::MIN` and `i64::MAX` mean an open end.
-    pub bands: BTreeMap<(i64, i64), u64>,
+    pub bands: HeatCounts,
     /// Counts of exactly known values, by rows of an eighth of an octave.
-    pub exact: BTreeMap<(i64, i64), u64>,
+    pub exact: HeatCounts,
 }
 
 /// A heat map's data: of one CPU, or of all together.
@@ -65,6 +66,8 @@ pub struct History {
     peaks: Peaks,
     blocks: u64,
     unplaced: u64,
+    /// The levels of the block that is added, in a list that is used again.
+    levels: Vec<(i64, u64)>,
 }
 
 impl History {
@@ -95,6 +98,7 @@ impl History {
             peaks: Peaks::new(start),
             blocks: 0,
             unplaced: 0,
+            levels: Vec::new(),
         }
     }
 
@@ -114,7 +118,9 @@ impl History {
         let this =
             HistoryColumn { n: block.n, missed: block.missed, max: block.max_ns.map(|max| (max, when)) };
         slots[column] = slots[column].joined(&this);
-        let unplaced = self.cells_of(block.cpu, column).add(block);
+        let mut levels = std::mem::take(&mut self.levels);
+        let unplaced = self.cells_of(block.cpu, column).add(block, &mut levels);
+        self.levels = levels;
         self.unplaced = self.unplaced.saturating_add(unplaced);
     }
 
@@ -252,21 +258,32 @@ impl HistoryColumn {
 }
 
 impl Cells {
-    /// Adds a block's samples; returns how many found no place.
-    fn add(&mut self, block: &Block) -> u64 {
+    /// Adds a block's samples; returns how many found no place. `levels` is room for its levels.
+    fn add(&mut self, block: &Block, levels: &mut Vec<(i64, u64)>) -> u64 {
         let known = block.max_ns.iter().chain(block.top_ns.iter().take(7)).take(block.n.min(8) as usize);
-        let mut exact: Vec<i64> = known.map(|ns| ns.0).collect();
+        let (mut exact, mut count) = ([0; 8], 0);
+        for (place, ns) in exact.iter_mut().zip(known) {
+            *place = ns.0;
+            count += 1;
+        }
+        let exact = &mut exact[..count];
+        // They are written with the largest first.
+        exact.reverse();
         exact.sort_unstable();
-        let mut edges = vec![(i64::MIN, block.n)];
-        let mut levels: Vec<(i64, u64)> =
-            block.over.iter().take(LEVELS).map(|&(level, n)| (level.0, n)).collect();
-        levels.sort_unstable();
-        edges.extend(levels);
+        levels.clear();
+        levels.push((i64::MIN, block.n));
+        levels.extend(block.over.iter().take(LEVELS).map(|&(level, n)| (level.0, n)));
+        levels[1..].sort_unstable();
         let mut unplaced = 0u64;
-        for (i, &(lower, above)) in edges.iter().enumerate() {
-            let (upper, beyond) = edges.get(i + 1).copied().unwrap_or((i64::MAX, 0));
-            let inside = exact.iter().filter(|&&ns| lower <= ns && ns < upper).count() as u64;
-            let rest = above.min(block.n).saturating_sub(beyond).saturating_sub(inside);
+        let mut below = 0;
+        for (i, &(lower, above)) in levels.iter().enumerate() {
+            let (upper, beyond) = levels.get(i + 1).copied().unwrap_or((i64::MAX, 0));
+            let inside = exact[below..].iter().take_while(|&&ns| ns < upper).count();
+            below += inside;
+            let rest = above.min(block.n).saturating_sub(beyond).saturating_sub(inside as u64);
+            if rest == 0 {
+                continue;
+            }
             // Above all levels, what is not among the largest is at most the least of these.
             let upper = match exact.first() {
                 Some(&least) if upper == i64::MAX => coarse(least).1,
@@ -274,8 +291,12 @@ impl Cells {
             };
             unplaced = self.put_band((lower, upper), rest).saturating_add(unplaced);
         }
-        for ns in exact {
-            *self.exact.entry(coarse(ns)).or_default() += 1;
+        let mut rest = &*exact;
+        while let Some(&first) = rest.first() {
+            let row = coarse(first);
+            let same = rest.iter().take_while(|&&ns| ns == first || ns < row.1).count();
+            self.exact.add(row, same as u64);
+            rest = &rest[same..];
         }
         unplaced
     }
@@ -284,20 +305,16 @@ impl Cells {
         if n == 0 {
             return 0;
         }
-        if self.bands.len() >= BANDS && !self.bands.contains_key(&band) {
+        if self.bands.rows() >= BANDS && !self.bands.has(band) {
             return n;
         }
-        let count = self.bands.entry(band).or_default();
-        *count = count.saturating_add(n);
+        self.bands.add(band, n);
         0
     }
 
     fn join(&mut self, other: &Cells) -> u64 {
-        for (&row, &n) in &other.exact {
-            let count = self.exact.entry(row).or_default();
-            *count = count.saturating_add(n);
-        }
-        other.bands.iter().fold(0, |sum: u64, (&band, &n)| sum.saturating_add(self.put_band(band, n)))
+        other.exact.iter().for_each(|(row, n)| self.exact.add(row, n));
+        other.bands.iter().fold(0, |sum: u64, (band, n)| sum.saturating_add(self.put_band(band, n)))
     }
 }
 
@@ -323,7 +340,8 @@ mod tests {
     fn samples(history: &History) -> (u64, u64) {
         let slots = history.cpus().flat_map(|(_, slots)| slots).map(|slot| slot.n).sum();
         let cells = history.lanes().iter().flat_map(|lane| &lane.columns);
-        let cells = cells.flat_map(|cells| cells.bands.values().chain(cells.exact.values())).sum::<u64>();
+        let cells =
+            cells.flat_map(|cells| cells.bands.iter().chain(cells.exact.iter())).map(|(_, n)| n).sum::<u64>();
         (slots, cells + history.unplaced())
     }
 
@@ -348,11 +366,11 @@ mod tests {
         values.extend([7_000_000, 90_000]);
         history.add(&block(0, 0, &values));
         let cells = &history.lanes()[0].columns[0];
-        assert_eq!(cells.exact.get(&coarse(7_000_000)), Some(&1));
-        assert_eq!(cells.exact.get(&coarse(90_000)), Some(&1));
-        assert_eq!(cells.exact.get(&coarse(3_000)), Some(&6));
-        assert_eq!(cells.bands.values().sum::<u64>(), 14);
-        assert!(cells.bands.keys().all(|band| band.0 <= 3_000 && band.1 > 3_000), "{cells:?}");
+        assert_eq!(cells.exact.of(coarse(7_000_000)), 1);
+        assert_eq!(cells.exact.of(coarse(90_000)), 1);
+        assert_eq!(cells.exact.of(coarse(3_000)), 6);
+        assert_eq!(cells.bands.iter().map(|(_, n)| n).sum::<u64>(), 14);
+        assert!(cells.bands.iter().all(|(band, _)| band.0 <= 3_000 && band.1 > 3_000), "{cells:?}");
     }
 
     #[test]

@@ -8,6 +8,7 @@ pub mod curve;
 pub mod exceedance;
 pub mod exceedance_rate;
 pub mod folded;
+pub mod heat_counts;
 pub mod heatmap;
 pub mod history;
 pub mod label;
