@@ -10,6 +10,7 @@
 //! other, sums are divided by their spread over the phases. Assumption: at most short-range
 //! dependence.
 
+use super::ruled_out::ruled_out;
 use crate::law;
 use crate::steady::scores::{self, Scores};
 use model::units::Nanos;
@@ -89,7 +90,9 @@ pub fn comb((x, scores): Placed, late: Placed, block: Nanos, alpha: f64) -> Opti
     round.iter().for_each(|&period| keep(fold((x, scores), (period as f64, 0.0), memory, &search)));
     let longest = (n / MIN_TEETH).min(LONGEST);
     let search = Search::new((2..=longest).sum::<usize>() as f64, WHOLE_PART, alpha);
-    (2..=longest).for_each(|period| keep(fold((x, scores), (period as f64, 0.0), memory, &search)));
+    let out = ruled_out(x, longest, search.enough, |teeth| deviation(teeth, scores));
+    let open = (2..=longest).filter(|&period| out.get(period) != Some(&true));
+    open.for_each(|period| keep(fold((x, scores), (period as f64, 0.0), memory, &search)));
     between(late, memory, alpha, &mut keep);
     best.filter(|best| best.p < alpha)
 }
@@ -137,7 +140,7 @@ fn fold((x, scores): Placed, (period, shift): (f64, f64), memory: f64, search: &
     let (first, &sum) = sums.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1))?;
     let last = (turns - 1) as f64 * period + shift;
     let teeth = if last as usize + first < x.len() { turns } else { turns - 1 };
-    let deviation = (teeth as f64 * (1.0 - teeth as f64 / scores.all.len() as f64)).sqrt();
+    let deviation = deviation(teeth, scores);
     if sum / deviation < search.enough {
         return None;
     }
@@ -146,6 +149,11 @@ fn fold((x, scores): Placed, (period, shift): (f64, f64), memory: f64, search: &
     let p = (tail * search.tries / search.part).min(1.0);
     let z = sum / deviation;
     Some(Recurring { period, first, teeth, z, p })
+}
+
+/// The standard deviation of the sum of so many of the scores.
+fn deviation(teeth: usize, scores: &Scores) -> f64 {
+    (teeth as f64 * (1.0 - teeth as f64 / scores.all.len() as f64)).sqrt()
 }
 
 /// How much wider the sums of the phases spread than those of independent blocks; their median,

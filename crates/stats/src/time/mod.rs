@@ -13,5 +13,6 @@ pub mod onset;
 pub mod pair_differences;
 pub mod period;
 pub mod period_name;
+pub mod ruled_out;
 pub mod schuster;
 pub mod short_period;
