@@ -6,6 +6,8 @@
 /// Values are sorted in this number of parts, which are merged.
 const PARTS: usize = 16;
 const PART: usize = 1 << 14;
+/// Whole numbers for each level, of which most are no level.
+const SPARSE: usize = 4;
 
 /// Values in ascending order, each with how often it is there.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -13,6 +15,9 @@ pub struct Levels {
     all: Vec<(f64, u64)>,
     /// Of each, how many values are smaller.
     below: Vec<u64>,
+    /// For each whole number from the least value on, how many values are smaller; empty where that
+    /// would be much longer than the list.
+    places: Vec<u32>,
 }
 
 impl Levels {
@@ -34,7 +39,8 @@ impl Levels {
             below.push(sum);
             sum += level.1;
         }
-        Levels { all, below }
+        let places = places(&all);
+        Levels { all, below, places }
     }
 
     /// The different values, each with how often it is there.
@@ -44,7 +50,13 @@ impl Levels {
 
     /// The index of a value among the distinct ones; it must be one of them.
     pub fn place(&self, value: f64) -> usize {
-        self.all.partition_point(|level| level.0.total_cmp(&(value + 0.0)).is_lt())
+        let value = value + 0.0;
+        let first = self.all.first().map_or(0.0, |level| level.0);
+        let whole = whole_from(first, value).and_then(|beyond| self.places.get(beyond as usize));
+        whole.map_or_else(
+            || self.all.partition_point(|level| level.0.total_cmp(&value).is_lt()),
+            |&place| place as usize,
+        )
     }
 
     /// The value at a rank in ascending order, from 0 on.
@@ -73,11 +85,59 @@ impl Levels {
     }
 }
 
+/// The distance of a value from the least one, where that is a whole number and says which value it
+/// is.
+fn whole_from(first: f64, value: f64) -> Option<u32> {
+    let beyond = (value - first) as u32;
+    (f64::from(beyond) + first == value).then_some(beyond)
+}
+
+/// See [`Levels::places`].
+fn places(all: &[(f64, u64)]) -> Vec<u32> {
+    let ends = all.first().zip(all.last()).map(|(first, last)| (first.0, last.0));
+    let span = ends.and_then(|(first, last)| whole_from(first, last));
+    let Some((span, (first, _))) = span.zip(ends).filter(|one| one.0 as usize <= SPARSE * all.len()) else {
+        return Vec::new();
+    };
+    let mut below = 0;
+    let mut place = |beyond: u32| {
+        let value = f64::from(beyond) + first;
+        while all.get(below as usize).is_some_and(|level| level.0 < value) {
+            below += 1;
+        }
+        below
+    };
+    (0..=span).map(&mut place).collect()
+}
+
+/// The levels of values that are whole numbers apart and not far: they are counted in their places,
+/// and need no order.
+fn counted(values: &[f64]) -> Option<Vec<(f64, u64)>> {
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let span = whole_from(least, most).filter(|&span| span as usize <= values.len())?;
+    let mut counts = vec![0u32; span as usize + 1];
+    for &value in values {
+        *counts.get_mut(whole_from(least, value)? as usize)? += 1;
+    }
+    let counts = (0u32..).zip(counts).filter(|count| count.1 > 0);
+    Some(counts.map(|(beyond, count)| (f64::from(beyond) + least, u64::from(count))).collect())
+}
+
+/// The levels of values in any order.
+fn sorted(values: &mut [f64]) -> Vec<(f64, u64)> {
+    values.sort_unstable_by(f64::total_cmp);
+    values.chunk_by(|a, b| a.total_cmp(b).is_eq()).map(|same| (same[0], same.len() as u64)).collect()
+}
+
 /// The levels with those of the values, which are taken.
 fn merged(all: &[(f64, u64)], values: &mut Vec<f64>) -> Vec<(f64, u64)> {
-    values.sort_unstable_by(f64::total_cmp);
-    let mut fresh =
-        values.chunk_by(|a, b| a.total_cmp(b).is_eq()).map(|same| (same[0], same.len() as u64)).peekable();
+    let fresh = counted(values).unwrap_or_else(|| sorted(values));
+    values.clear();
+    if all.is_empty() {
+        return fresh;
+    }
+    let mut fresh = fresh.into_iter().peekable();
     let mut known = all.iter().copied().peekable();
     let mut merged = Vec::with_capacity(all.len());
     loop {
@@ -93,8 +153,6 @@ fn merged(all: &[(f64, u64)], values: &mut Vec<f64>) -> Vec<(f64, u64)> {
         );
         merged.extend(a.or(b).map(|one| (one.0, a.map_or(0, |a| a.1) + b.map_or(0, |b| b.1))));
     }
-    drop(fresh);
-    values.clear();
     merged
 }
 
@@ -104,12 +162,50 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
+    fn whole_numbers_that_are_near_need_no_order() {
+        assert_eq!(counted(&[5.0, 3.0, 5.0, 4.0]), Some(vec![(3.0, 1), (4.0, 1), (5.0, 2)]));
+        for apart in [&[][..], &[0.5, 1.0, 0.0], &[0.0, 9.0], &[f64::NAN; 3]] {
+            assert_eq!(counted(apart), None, "{apart:?}");
+        }
+        let dense = Levels::of((0..500).map(|n| f64::from(n % 90 * 2)), 500);
+        assert_eq!((dense.places.len(), dense.place(178.0), dense.place(7.0)), (179, 89, 4));
+    }
+
+    #[test]
     fn by_hand() {
         let levels = Levels::of([2.0, 7.0, 2.0, 1.0, -0.0, 0.0], 6);
         assert_eq!(levels.all(), [(0.0, 2), (1.0, 1), (2.0, 2), (7.0, 1)]);
         assert_eq!((levels.median(), levels.at(5), levels.at(6)), (Some(1.5), Some(7.0), None));
         assert_eq!([0.0, 2.0, 7.0].map(|value| levels.midrank(value)), [1.5, 4.5, 6.0]);
         assert_eq!((Levels::of([], 0).median(), Levels::of([], 0).at(0)), (None, None));
+    }
+
+    proptest! {
+        #[test]
+        fn counting_is_sorting(
+            values in proptest::collection::vec(
+                prop_oneof![
+                    8 => (0i32..40).prop_map(f64::from),
+                    1 => (-40i32..40).prop_map(|n| f64::from(n) / 4.0),
+                    1 => any::<f64>(),
+                ],
+                0..90,
+            ),
+            base in prop_oneof![Just(0.0), Just(0.3), Just(1e15), Just(-9e18), any::<f64>()],
+        ) {
+            let mut values: Vec<f64> = values.into_iter().map(|value| value + base + 0.0).collect();
+            let alike = |levels: &[(f64, u64)]| levels.iter().map(|one| (one.0.to_bits(), one.1)).collect::<Vec<_>>();
+            let counted = counted(&values);
+            let sorted = sorted(&mut values);
+            if let Some(counted) = counted {
+                prop_assert_eq!(alike(&counted), alike(&sorted));
+            }
+            let levels = Levels::of(values.iter().copied(), values.len());
+            for value in values {
+                let place = levels.all.partition_point(|level| level.0.total_cmp(&value).is_lt());
+                prop_assert_eq!(levels.place(value), place);
+            }
+        }
     }
 
     proptest! {
