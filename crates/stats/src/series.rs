@@ -230,21 +230,14 @@ impl Collector {
         if !self.late.is_empty() {
             blocks = with_late(&blocks, &mut self.late);
         }
-        let (mut steps, mut silent) = (self.silent.iter().peekable(), 0i64);
         let all = self.lanes.len() as u32;
-        let (mut whole, mut partial) = (Blocks::new(BLOCK), Blocks::new(BLOCK));
-        // Seconds without a wake-up have no value; they were watched all the same.
-        for mut block in blocks.iter() {
-            while let Some((_, step)) = steps.next_if(|step| *step.0 <= block.index) {
-                silent += step;
-            }
-            block.cpus = block.cpus.saturating_add(u32::try_from(silent).unwrap_or(0));
-            match block.max == NONE {
-                true => {}
-                false if block.cpus >= all => whole.push(block),
-                false => partial.push(block),
-            }
-        }
+        let is_whole = |block: &BlockMaximum| block.max != NONE && block.cpus >= all;
+        // Most runs have nothing but whole blocks: those of months are not copied.
+        let (whole, mut partial) = if self.silent.is_empty() && blocks.iter().all(|block| is_whole(&block)) {
+            (blocks, Blocks::new(BLOCK))
+        } else {
+            parted(&blocks, &self.silent, is_whole)
+        };
         // The second in which a run ends is cut short on all its CPUs, and is one block.
         join_by_index(&mut self.short);
         self.short.iter().filter(|block| block.max != NONE).for_each(|block| partial.push(*block));
@@ -269,6 +262,29 @@ impl Collector {
             unseen: Vec::new(),
         }
     }
+}
+
+/// The blocks that are whole, and those that lack a CPU which was not silent.
+fn parted(
+    blocks: &Blocks,
+    silent: &BTreeMap<i64, i64>,
+    is_whole: impl Fn(&BlockMaximum) -> bool,
+) -> (Blocks, Blocks) {
+    let (mut steps, mut silent) = (silent.iter().peekable(), 0i64);
+    let (mut whole, mut partial) = (Blocks::new(BLOCK), Blocks::new(BLOCK));
+    // Seconds without a wake-up have no value; they were watched all the same.
+    for mut block in blocks.iter() {
+        while let Some((_, step)) = steps.next_if(|step| *step.0 <= block.index) {
+            silent += step;
+        }
+        block.cpus = block.cpus.saturating_add(u32::try_from(silent).unwrap_or(0));
+        match block.max == NONE {
+            true => {}
+            false if is_whole(&block) => whole.push(block),
+            false => partial.push(block),
+        }
+    }
+    (whole, partial)
 }
 
 /// The blocks in order, with lines that came long after those of their time.
