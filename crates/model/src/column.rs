@@ -28,6 +28,7 @@ impl Part {
         }
     }
 
+    #[inline]
     fn get(&self, at: usize) -> i64 {
         match self {
             Part::Same(least) => *least,
@@ -46,6 +47,7 @@ pub struct Column {
 }
 
 impl Column {
+    #[inline]
     pub fn push(&mut self, value: i64) {
         self.open.push(value);
         if self.open.len() == PART {
@@ -64,13 +66,15 @@ impl Column {
     }
 
     /// The number at a place that there is.
+    #[inline]
     pub fn get(&self, at: usize) -> i64 {
         self.full.get(at / PART).map_or_else(|| self.open[at % PART], |part| part.get(at % PART))
     }
 
     /// All of them, in order.
     pub fn iter(&self) -> impl Iterator<Item = i64> + '_ {
-        (0..self.len()).map(|at| self.get(at))
+        let full = self.full.iter().flat_map(|part| (0..PART).map(move |at| part.get(at)));
+        full.chain(self.open.iter().copied())
     }
 }
 

@@ -85,6 +85,12 @@ impl Blocks {
         self.max.iter().map(Nanos)
     }
 
+    /// Those that are as late as a level, in order: few, so that of the others only that is read.
+    pub fn reaching(&self, level: Nanos) -> impl Iterator<Item = BlockMaximum> + '_ {
+        let late = self.max.iter().enumerate().filter(move |(_, max)| *max >= level.0);
+        late.map(|(place, _)| self.get(place))
+    }
+
     /// The same with each changed.
     #[cfg(test)]
     pub fn edited(&self, mut edit: impl FnMut(&mut BlockMaximum)) -> Blocks {
@@ -111,6 +117,8 @@ mod tests {
             made.iter().for_each(|block| blocks.push(*block));
             prop_assert!(blocks.iter().eq(made.iter().copied()));
             prop_assert!(blocks.maxima().eq(made.iter().map(|block| block.max)));
+            let level = made.first().map_or(Nanos(0), |block| block.max);
+            prop_assert!(blocks.reaching(level).eq(made.iter().filter(|block| block.max >= level).copied()));
         }
     }
 }

@@ -33,16 +33,16 @@ pub fn gap(series: &Series) -> i64 {
 
 /// How many events of a series are at or above the level.
 pub fn of_series(series: &Series, level: Nanos) -> u64 {
-    count(series, |block| block.max >= level)
+    count(series, level, |_| true)
 }
 
 /// As [`of_series`], of those in which this CPU was the latest.
 pub fn of_series_on(series: &Series, level: Nanos, cpu: Cpu) -> u64 {
-    count(series, |block| block.max >= level && block.cpu == cpu)
+    count(series, level, |block| block.cpu == cpu)
 }
 
-fn count(series: &Series, counts: impl Fn(&BlockMaximum) -> bool) -> u64 {
-    let all = series.blocks.iter().chain(series.partial.iter());
+fn count(series: &Series, level: Nanos, counts: impl Fn(&BlockMaximum) -> bool) -> u64 {
+    let all = series.blocks.reaching(level).chain(series.partial.reaching(level));
     let mut times: Vec<i64> = all.filter(|block| counts(block)).map(|block| block.at.0).collect();
     times.sort_unstable();
     let mut events = 0;

@@ -39,7 +39,7 @@ pub fn frozen<I: Iterator<Item = i64>>(maxima: impl Fn() -> I) -> Option<i64> {
 /// step it would count one side lower than the other. `None` as of [`frozen`], and where only a
 /// part of a step lies between the largest and the others.
 pub fn pooled(a: &[&Series], b: &[&Series]) -> Option<Nanos> {
-    let maxima = || a.iter().chain(b).flat_map(|series| series.blocks.iter().map(|block| block.max.0));
+    let maxima = || a.iter().chain(b).flat_map(|series| series.blocks.maxima().map(|max| max.0));
     let step = a.iter().chain(b).map(|series| series.step.0.max(1)).max().unwrap_or(1);
     let (limit, largest) = (frozen(maxima)?, maxima().max()?);
     let above = limit.saturating_add((-limit).rem_euclid(step));
