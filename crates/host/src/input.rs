@@ -1,7 +1,8 @@
 //! Files that the user named as inputs: bounded in memory, never blocking without a time limit.
 
 use std::fs::File;
-use std::io::{self, BufRead, Read};
+use std::io::{self, Read};
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -97,49 +98,132 @@ fn is_nameless(pipe: impl AsFd) -> bool {
     rustix::fs::fstatfs(pipe).is_ok_and(|found| found.f_type as u64 == PIPEFS)
 }
 
-/// The lines of a file that the user named, one at a time into one buffer.
+/// The lines of a file that the user named, one at a time, in the buffer that they are read into.
 pub struct Lines {
-    reader: io::BufReader<File>,
-    line: Vec<u8>,
+    file: File,
+    buffer: Vec<u8>,
+    /// The part of the buffer that was read and is in no line yet.
+    unread: Range<usize>,
+    ended: bool,
     limit: usize,
     too_long: u64,
 }
 
 impl Lines {
-    /// Opens the file; lines beyond `limit` bytes are skipped and counted.
+    /// Opens the file; lines beyond `limit` bytes, their end included, are skipped and counted.
     pub fn open(path: &Path, limit: usize) -> io::Result<Lines> {
         let file = open_input(path)?;
-        Ok(Lines {
-            reader: io::BufReader::with_capacity(LINES_AT_ONCE, file),
-            line: Vec::new(),
-            limit,
-            too_long: 0,
-        })
+        let buffer = vec![0; LINES_AT_ONCE];
+        Ok(Lines { file, buffer, unread: 0..0, ended: false, limit, too_long: 0 })
     }
 
     /// The next line without its end; none at the end of the file.
     pub fn next_line(&mut self) -> io::Result<Option<&[u8]>> {
+        let (mut skips, mut searched) = (false, 0);
         loop {
-            self.line.clear();
-            let read = self.reader.by_ref().take(self.limit as u64).read_until(b'\n', &mut self.line)?;
-            if read == 0 {
+            let unread = self.buffer.get(self.unread.clone()).unwrap_or_default();
+            let (from, length) = (self.unread.start, unread.len());
+            if let Some(at) = unread.get(searched..).and_then(place_of_newline) {
+                let line = from..from + searched + at;
+                self.unread.start = line.end + 1;
+                if !skips && line.len() < self.limit {
+                    return Ok(self.buffer.get(line));
+                }
+                self.too_long += u64::from(!skips);
+                (skips, searched) = (false, 0);
+                continue;
+            }
+            if length >= self.limit || skips {
+                self.too_long += u64::from(!skips);
+                self.unread.start = self.unread.end;
+                skips = true;
+            } else if self.ended {
+                // The last line without a newline may be cut short; its parser decides.
+                self.unread.start = self.unread.end;
+                return Ok(self.buffer.get(from..from + length).filter(|line| !line.is_empty()));
+            }
+            if self.ended {
                 return Ok(None);
             }
-            if self.line.last() == Some(&b'\n') {
-                self.line.pop();
-                return Ok(Some(&self.line));
-            }
-            if read < self.limit {
-                // The last line without a newline may be cut short; its parser decides.
-                return Ok(Some(&self.line));
-            }
-            self.too_long += 1;
-            self.reader.skip_until(b'\n')?;
+            searched = self.unread.len();
+            self.read_on()?;
         }
+    }
+
+    /// Reads more behind what is unread, which becomes the beginning of the buffer.
+    fn read_on(&mut self) -> io::Result<()> {
+        self.buffer.copy_within(self.unread.clone(), 0);
+        self.unread = 0..self.unread.len();
+        if self.unread.end == self.buffer.len() {
+            self.buffer.resize(self.buffer.len().saturating_mul(2), 0);
+        }
+        let room = self.buffer.get_mut(self.unread.end..).unwrap_or_default();
+        let read = loop {
+            match self.file.read(room) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => break read?,
+            }
+        };
+        self.ended = read == 0;
+        self.unread.end += read;
+        Ok(())
     }
 
     /// How many lines were skipped because they were too long.
     pub fn too_long(&self) -> u64 {
         self.too_long
+    }
+}
+
+/// The place of the first newline.
+fn place_of_newline(bytes: &[u8]) -> Option<usize> {
+    // In parts that a compiler compares as a whole.
+    const PART: usize = 64;
+    let lacks = |part: &&[u8]| part.iter().fold(0, |found, byte| found | u8::from(*byte == b'\n')) == 0;
+    let passed = PART * bytes.chunks_exact(PART).take_while(lacks).count();
+    bytes.get(passed..)?.iter().position(|byte| *byte == b'\n').map(|at| passed + at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The lines of a text and how many were too long, as read and as split.
+    fn read(text: &[u8], limit: usize) -> (Vec<Vec<u8>>, u64) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lines");
+        crate::write_user_file(&path, text).unwrap();
+        let mut lines = Lines::open(&path, limit).unwrap();
+        let mut found = Vec::new();
+        while let Some(line) = lines.next_line().unwrap() {
+            found.push(line.to_vec());
+        }
+        (found, lines.too_long())
+    }
+
+    fn split(text: &[u8], limit: usize) -> (Vec<Vec<u8>>, u64) {
+        let mut lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
+        if lines.last().is_some_and(|last| last.is_empty()) {
+            lines.pop();
+        }
+        let all = lines.len();
+        lines.retain(|line| line.len() < limit);
+        ((lines.iter().map(|line| line.to_vec()).collect()), (all - lines.len()) as u64)
+    }
+
+    #[test]
+    fn lines_are_those_of_the_text_wherever_a_read_ends() {
+        let line = |length: usize| [vec![b'a' + (length % 26) as u8; length], vec![b'\n']].concat();
+        let lengths = [0, 1, 63, 64, 65, 4_000, 0, 70_000, 131_071, 131_072, 300_000, 5, 262_144, 0, 9];
+        let mut text: Vec<u8> = lengths.into_iter().flat_map(line).collect();
+        text.extend((0..9_000).flat_map(|n| line(n * 7 % 300)));
+        for limit in [1, 64, 65, 4_001, 131_072, 131_073, 300_000, 300_001, 1 << 20] {
+            assert!(read(&text, limit) == split(&text, limit), "limit {limit}");
+            for end in [&b"cut short"[..], &[b'x'; 300_000]] {
+                let cut = [&text, end].concat();
+                assert!(read(&cut, limit) == split(&cut, limit), "limit {limit}, cut");
+            }
+        }
+        assert_eq!(read(b"", 9), (vec![], 0));
     }
 }
