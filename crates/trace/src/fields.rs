@@ -12,8 +12,10 @@ use model::units::{CPU_LIMIT, Cpu, CpuSet};
 /// A field of one format, found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
-    offset: usize,
-    size: usize,
+    offset: u32,
+    size: u32,
+    /// The bits of a word of 64 that are not the number's; nothing where it is not a number.
+    shift: Option<u8>,
     signed: bool,
     place: Place,
 }
@@ -21,8 +23,18 @@ pub struct Slot {
 impl Slot {
     /// The field of that name.
     pub fn find(format: &Format, name: &str) -> Option<Slot> {
-        let field: &Field = format.field(name)?;
-        Some(Slot { offset: field.offset, size: field.size, signed: field.signed, place: field.place })
+        let &Field { offset, size, signed, place, .. } = format.field(name)?;
+        Slot::new(offset, size, signed, place)
+    }
+
+    fn new(offset: usize, size: usize, signed: bool, place: Place) -> Option<Slot> {
+        let shift = matches!(size, 1 | 2 | 4 | 8).then(|| 64 - 8 * size as u8);
+        let (offset, size) = (offset.try_into().ok()?, size.try_into().ok()?);
+        Some(Slot { offset, size, shift, signed, place })
+    }
+
+    fn end(&self) -> usize {
+        self.offset as usize + self.size as usize
     }
 }
 
@@ -47,17 +59,24 @@ impl<'a> Fields<'a> {
     /// A number of any size and sign.
     #[inline]
     pub fn int(&self, n: usize) -> Option<i64> {
-        let &Slot { offset, size, signed, .. } = self.slot(n)?;
-        Some(match (size, signed) {
-            (4, true) => i64::from(self.order.u32(self.data, offset)? as i32),
-            (4, false) => i64::from(self.order.u32(self.data, offset)?),
-            (8, _) => self.order.u64(self.data, offset)? as i64,
-            (2, true) => i64::from(self.order.u16(self.data, offset)? as i16),
-            (2, false) => i64::from(self.order.u16(self.data, offset)?),
-            (1, true) => i64::from(*self.data.get(offset)? as i8),
-            (1, false) => i64::from(*self.data.get(offset)?),
-            _ => return None,
-        })
+        let slot = self.slot(n)?;
+        let shift = slot.shift?;
+        // The eight bytes that end with it: one load, whatever its size.
+        let word = match slot.end().checked_sub(8) {
+            Some(from) => *self.data.get(from..)?.first_chunk()?,
+            None => self.first_word(slot)?,
+        };
+        let upper = if self.order.big { u64::from_be_bytes(word) << shift } else { u64::from_le_bytes(word) };
+        Some(if slot.signed { upper as i64 >> shift } else { (upper >> shift) as i64 })
+    }
+
+    /// Eight bytes that end with a field which ends before the eighth byte of its record.
+    #[cold]
+    fn first_word(&self, slot: &Slot) -> Option<[u8; 8]> {
+        let mut word = [0; 8];
+        let bytes = self.data.get(..slot.end())?;
+        word.get_mut(8 - bytes.len()..)?.copy_from_slice(bytes);
+        Some(word)
     }
 
     /// A number that fits.
@@ -82,20 +101,20 @@ impl<'a> Fields<'a> {
     /// The bytes of an array or text, wherever they are.
     #[inline]
     pub fn bytes(&self, n: usize) -> Option<&'a [u8]> {
-        let &Slot { offset, size, place, .. } = self.slot(n)?;
-        if place == Place::Inside {
-            return self.data.get(offset..)?.get(..size);
+        let slot = self.slot(n)?;
+        if slot.place == Place::Inside {
+            return self.data.get(slot.offset as usize..slot.end());
         }
-        let word = self.order.u32(self.data, offset)?;
+        let word = self.order.u32(self.data, slot.offset as usize)?;
         let (at, length) = ((word & 0xffff) as usize, (word >> 16) as usize);
-        let from = if place == Place::RelLoc { offset + size } else { 0 };
+        let from = if slot.place == Place::RelLoc { slot.end() } else { 0 };
         self.data.get(from + at..)?.get(..length)
     }
 
     /// The bytes from a field on, up to the first zero or the record's end: a text whose format
     /// gives no size.
     pub fn rest(&self, n: usize) -> Option<&'a [u8]> {
-        let from = self.data.get(self.slot(n)?.offset..)?;
+        let from = self.data.get(self.slot(n)?.offset as usize..)?;
         Some(from.split(|byte| *byte == 0).next().unwrap_or_default())
     }
 
@@ -122,7 +141,7 @@ impl<'a> Fields<'a> {
     /// Up to this number of addresses from a field on, up to the record's end: a stack, whose
     /// format gives no true size.
     pub fn frames(&self, n: usize, count: usize) -> Option<Vec<Address>> {
-        let from = self.data.get(self.slot(n)?.offset..)?;
+        let from = self.data.get(self.slot(n)?.offset as usize..)?;
         let count = count.min(from.len() / self.order.long);
         Some((0..count).filter_map(|at| self.order.long(from, at * self.order.long)).collect())
     }
@@ -138,7 +157,7 @@ mod tests {
     use super::*;
 
     fn slot(offset: usize, size: usize, signed: bool, place: Place) -> Option<Slot> {
-        Some(Slot { offset, size, signed, place })
+        Slot::new(offset, size, signed, place)
     }
 
     #[test]
@@ -163,6 +182,14 @@ mod tests {
         assert_eq!(fields.bytes(3).map(<[u8]>::len), Some(9));
         assert_eq!((fields.int(4), fields.int(5), fields.int(6), fields.int(7)), (None, None, None, None));
         assert_eq!(fields.in_text(0), Some(0xfff));
+        // A number may end with its record.
+        for (end, big, wanted) in
+            [(20, false, Some(0x0005_0018)), (20, true, Some(0x1800_0500)), (19, false, None)]
+        {
+            let data = data.get(..end).unwrap_or_default();
+            let fields = Fields { data, order: ByteOrder { big, long: 8 }, ..fields };
+            assert_eq!(fields.int(2), wanted);
+        }
         assert_eq!(fields.frames(0, 9).map(|frames| frames.len()), Some(4));
     }
 

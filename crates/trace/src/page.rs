@@ -54,6 +54,9 @@ pub struct Page<'a> {
     pub cut: bool,
 }
 
+/// The latest time that is within the range of [`Nanos`].
+const LATEST: u64 = i64::MAX as u64;
+
 /// A time of the kernel within the range of [`Nanos`].
 fn nanos(time: u64) -> Option<Nanos> {
     i64::try_from(time).ok().map(Nanos)
@@ -94,6 +97,22 @@ impl<'a> Page<'a> {
             true => (word >> 27, u64::from(word & ((1 << 27) - 1))),
             false => (word & 31, u64::from(word >> 5)),
         })
+    }
+
+    /// The next record, where it is a short one with data, as nearly all are.
+    #[inline]
+    fn short(&mut self) -> Option<Record<'a>> {
+        let (kind, delta) = self.head()?;
+        if !(1..=28).contains(&kind) {
+            return None;
+        }
+        let (data, rest) = self.rest.get(4..)?.split_at_checked(kind as usize * 4)?;
+        let now = self.now.wrapping_add(delta);
+        if now > LATEST {
+            return None;
+        }
+        (self.now, self.rest) = (now, rest);
+        Some(Record { time: Nanos(now as i64), data })
     }
 
     /// The next record with data; times in between are taken in, what is discarded is passed over.
@@ -147,8 +166,14 @@ impl<'a> Page<'a> {
         Some(data)
     }
 
+    #[inline]
     fn advance(&mut self, delta: u64) -> Option<()> {
-        self.now = self.now.checked_add(delta).filter(|&time| nanos(time).is_some())?;
+        // A time within the range and a delta of 59 bits have a sum of 64.
+        let now = self.now.wrapping_add(delta);
+        if now > LATEST {
+            return None;
+        }
+        self.now = now;
         Some(())
     }
 
@@ -167,7 +192,16 @@ impl<'a> Page<'a> {
 impl<'a> Iterator for Page<'a> {
     type Item = Record<'a>;
 
+    #[inline]
     fn next(&mut self) -> Option<Record<'a>> {
+        self.short().or_else(|| self.other())
+    }
+}
+
+impl<'a> Page<'a> {
+    /// The next record of any kind; the end of the page is noted.
+    #[inline(never)]
+    fn other(&mut self) -> Option<Record<'a>> {
         let record = self.step();
         if record.is_none() && !self.rest.is_empty() {
             self.cut = true;
