@@ -8,6 +8,9 @@ use model::run::{CpuRun, Integrity, Run, SCHEMA, Worst};
 use model::units::{Cpu, Nanos};
 use model::vocabulary::{Command, Expiry, IntegrityKind, Preempt, Quantity};
 
+/// A mean that is too large to be one.
+pub(super) const TOO_LARGE: Nanos = Nanos(i64::MAX);
+
 /// Where cyclictest's minimum begins: it stays there when no sample was below.
 const MIN_START: i128 = 1_000_000;
 
@@ -64,42 +67,58 @@ impl ImportedThread {
 
     /// The contradiction of rows that lack samples: the least latency, the largest beside samples
     /// beyond the end, and the mean are stated, and the rows make others of them.
-    ///
-    /// A row of cyclictest holds one value, so that the mean of a whole histogram is exact.
     pub(super) fn rows_fault(&self, unit: Nanos) -> Option<String> {
-        let (first, last) = self.buckets.first().zip(self.buckets.last())?;
+        let first = self.buckets.first()?;
         let (min, max) = self.min.zip(self.max).filter(|_| self.early.is_none())?;
         let fault = |what: String| Some(format!("{what}: give the output as it was"));
         if (0..i128::from(first.0)).contains(&min) {
             return fault(format!("the minimum, {min}, is below the rows"));
         }
-        let end = i128::from(self.end.unwrap_or(0).max(last.0.saturating_add(1)));
-        if self.overflows > 0 && max < end {
+        if self.overflows > 0 && max < self.first_beyond() {
             let beyond = self.overflows;
             return fault(format!("{beyond} more than the rows hold, and the maximum, {max}, is in a row"));
         }
+        let held = self.buckets.iter().map(|bucket| i128::from(bucket.1)).sum::<i128>();
+        let count = held + i128::from(self.overflows);
+        if let Some(&number) = self.overflow_cycles.iter().find(|&&number| i128::from(number) >= count) {
+            return fault(format!("wake-up {number} was beyond the end, and the rows hold {count} in all"));
+        }
+        self.mean_fault(unit)
+    }
+
+    /// The least value that no row has.
+    fn first_beyond(&self) -> i128 {
+        let last = self.buckets.last().map_or(0, |bucket| bucket.0.saturating_add(1));
+        i128::from(self.end.unwrap_or(0).max(last))
+    }
+
+    /// The contradiction of a mean that the rows cannot have.
+    ///
+    /// A row of cyclictest holds one value, so that the mean of a whole histogram is exact; a wider
+    /// one holds values up to its upper edge.
+    pub(super) fn mean_fault(&self, unit: Nanos) -> Option<String> {
+        let max = self.max.filter(|_| self.early.is_none())?;
+        let mean = self.mean_ns.filter(|mean| *mean != TOO_LARGE && !self.buckets.is_empty())?;
         let held = |(sum, count): (i128, i128), bucket: &(u64, u64)| {
             let more = i128::from(bucket.0).checked_mul(bucket.1.into())?.checked_add(sum)?;
             Some((more, count + i128::from(bucket.1)))
         };
         let (sum, count) = self.buckets.iter().try_fold((0, 0), held)?;
         let beyond = i128::from(self.overflows);
-        let least = sum.checked_add(beyond.checked_mul(end)?)?.checked_mul(unit.0.into())?;
-        let most = sum.checked_add(beyond.checked_mul(max)?)?.checked_mul(unit.0.into())?;
-        let (mean, count) = (i128::from(self.mean_ns?.0), count + beyond);
-        if let Some(&number) = self.overflow_cycles.iter().find(|&&number| i128::from(number) >= count) {
-            return fault(format!("wake-up {number} was beyond the end, and the rows hold {count} in all"));
-        }
+        let least = sum.checked_add(beyond.checked_mul(self.first_beyond())?)?;
+        let least = least.checked_mul(unit.0.into())?;
+        let within = count.checked_mul(i128::from(self.width.max(1)) - 1)?;
+        let most = sum.checked_add(within)?.checked_add(beyond.checked_mul(max)?)?;
+        let most = most.checked_mul(unit.0.into())?;
+        let (mean, count) = (i128::from(mean.0), count + beyond);
         // Printed with two decimals, or without any, and then cut off or rounded.
         let rounding = i128::from((unit.0 / 100).max(1));
         let step = if mean % i128::from(unit.0) == 0 { i128::from(unit.0) } else { rounding };
         let is_possible =
             (mean + step).checked_mul(count)? >= least && (mean - step).checked_mul(count)? <= most;
-        if is_possible {
-            None
-        } else {
-            fault(format!("the mean, {}, is not that of the rows", mean / i128::from(unit.0)))
-        }
+        let shown = mean / i128::from(unit.0);
+        (!is_possible)
+            .then(|| format!("the mean, {shown}, is not that of the rows: give the output as it was"))
     }
 
     /// The same with the extremes that cyclictest's unsigned arithmetic hides.
@@ -209,6 +228,10 @@ fn cpu_run(thread: ImportedThread, unit: Nanos) -> Result<CpuRun, String> {
     let counted = total_of(&histogram).checked_add(overflows).ok_or("more than 2^64 samples")?;
     let cycles = if thread.summary_only { thread.cycles } else { Some(counted) };
     let (min, max) = if cycles == Some(0) { (None, None) } else { extremes(&thread, unit)? };
+    let interval = thread.interval.map_or(1, |interval| i128::from(interval.0));
+    if cycles.is_some_and(|cycles| i128::from(cycles) * interval > i128::from(i64::MAX)) {
+        return Err("more samples than 292 years have".to_owned());
+    }
     // Without another one beyond the end the largest of the others is in the last bucket.
     let others = thread.buckets.last().filter(|_| wrap.is_some() && overflows == 0);
     let of_the_others = others.map(|bucket| i128::from(bucket.0) + i128::from(thread.width.max(1)) - 1);
@@ -286,10 +309,20 @@ fn extremes(thread: &ImportedThread, unit: Nanos) -> Result<(Option<i128>, Optio
     if let Some((min, max)) = min.zip(max).filter(|(min, max)| min > max) {
         return Err(format!("the minimum, {min}, is above the maximum, {max}"));
     }
-    // Printed values are rounded to the unit.
-    let above = |mean: Nanos, max: i128| i128::from(mean.0) > (max + 1) * i128::from(unit.0);
-    if let Some((mean, max)) = thread.mean_ns.zip(max).filter(|&(mean, max)| above(mean, max)) {
-        return Err(format!("the mean, {}, is above the maximum, {max}", mean.0 / unit.0.max(1)));
+    // An early wake-up poisons the average.
+    let Some(mean) = thread.mean_ns.filter(|_| thread.early_max.is_none()) else { return Ok((min, max)) };
+    if mean == TOO_LARGE {
+        return Err("a mean of more than a hundred days".to_owned());
+    }
+    // Printed values are rounded to the unit, and some tools take a row's upper edge for its
+    // values.
+    let edge = |value: i128| value.saturating_mul(unit.0.into());
+    let shown = mean.0 / unit.0.max(1);
+    if let Some(max) = max.filter(|&max| i128::from(mean.0) > edge(max + i128::from(thread.width.max(1)))) {
+        return Err(format!("the mean, {shown}, is above the maximum, {max}"));
+    }
+    if let Some(min) = min.filter(|&min| i128::from(mean.0) < edge(min - 1)) {
+        return Err(format!("the mean, {shown}, is below the minimum, {min}"));
     }
     Ok((min, max))
 }

@@ -8,7 +8,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
 use super::error::ImportError;
 use super::format::{Confidence, ResultSpan};
-use super::imported::{ImportedThread, empty_run, fill, preempt_of};
+use super::imported::{ImportedThread, TOO_LARGE, empty_run, fill, preempt_of};
 use super::source::{DocumentShape, SourceText};
 use super::{BUCKET_LIMIT, THREAD_LIMIT, command_line, date};
 use model::run::{Plan, Run};
@@ -236,10 +236,12 @@ pub(super) fn cpu_of(cpu: Option<i64>) -> Result<Option<Cpu>, String> {
     }
 }
 
+/// A number in nanoseconds; [`TOO_LARGE`] for what no measurement gives.
 pub(super) fn mean_of(avg: f64, unit: Nanos) -> Option<Nanos> {
     let ns = (avg * unit.0 as f64).round();
     // 2^53: what a float holds to the nanosecond, a hundred days.
-    (ns.is_finite() && ns.abs() < 9.0e15).then_some(Nanos(ns as i64))
+    let is_exact = ns.abs() < 9.0e15;
+    (!ns.is_nan()).then_some(if is_exact { Nanos(ns as i64) } else { TOO_LARGE })
 }
 
 /// The file with cyclictest's two errors corrected: an unescaped command line, and the average of
@@ -361,6 +363,17 @@ mod tests {
             (r#"{"thread":{"0":{"cycles":1}},"num_threads":2}"#, "num_threads"),
             (r#"{"thread":{"0":{"cycles":1}},"resolution_in_ns":7}"#, "0 or 1"),
             (r#"{"thread":{}}"#, "num_threads"),
+            (
+                r#"{"thread":{"0":{"cycles":5,"min":14,"max":90,"avg":3.0}}}"#,
+                "the mean, 3, is below the minimum",
+            ),
+            (r#"{"thread":{"0":{"cycles":5,"min":14,"max":90,"avg":-20.5}}}"#, "is below the minimum, 14"),
+            (r#"{"thread":{"0":{"cycles":5,"min":14,"max":90,"avg":92.5}}}"#, "is above the maximum, 90"),
+            (
+                r#"{"thread":{"0":{"cycles":5,"min":14,"max":90,"avg":1e30}}}"#,
+                "a mean of more than a hundred",
+            ),
+            (r#"{"thread":{"0":{"cycles":9223372036854775808,"max":9}}}"#, "more samples than 292 years"),
         ] {
             let error = parse(text.as_bytes()).unwrap_err();
             assert!(error.0.contains(wanted), "{error}");

@@ -123,3 +123,42 @@ fn read_json(source: &SourceText) -> Result<Imported, ImportError> {
     fill_cores(&mut run, cores, width)?;
     Ok(run.into())
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::foreign::testing::import_one;
+    use crate::foreign::{ImportOptions, import};
+    use model::units::Nanos;
+
+    const BUCKETS: &str = include_str!("../../../../tests/fixtures/foreign/oslat/2.10-buckets.json");
+
+    #[test]
+    fn numbers_that_contradict_each_other_are_refused() {
+        let refusal = |from: &str, to: &str| {
+            assert_eq!(BUCKETS.matches(from).count(), 1, "{from}");
+            let text = BUCKETS.replacen(from, to, 1);
+            import(text.as_bytes(), &ImportOptions::default()).map_or_else(|error| error.0, |_| "read".into())
+        };
+        assert_eq!(refusal("\"avg\": 1.047114", "\"avg\": 1.047114"), "read");
+        for (from, to, what) in [
+            ("\"avg\": 1.047114", "\"avg\": 500.5", "the mean, 500500, is not that of the rows"),
+            ("\"avg\": 1.047114", "\"avg\": 1e30", "a mean of more than"),
+            ("\"duration\": 1.006", "\"duration\": 0.006", "do not fit its duration, 6 ms"),
+            ("\"duration\": 1.006", "\"duration\": 1e30", "do not fit its duration"),
+            ("\"57\": 2", "\"57\": 9223372036854775808", "do not fit its duration"),
+            ("\"57\": 2", "\"57\": 1500000", "the mean, 1047, is not that of the rows"),
+        ] {
+            let error = refusal(from, to);
+            assert!(error.contains(what), "{to}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_mean_of_short_gaps_is_their_rows_upper_edge() {
+        let frame = BUCKETS.split("\"thread\"").next().unwrap();
+        let thread = "\"0\": {\"histogram\": {\"2\": 900}, \"cpu\": 1, \"freq\": 2597, \"min\": 1, \
+                      \"avg\": 2.0, \"max\": 1, \"duration\": 1.006}";
+        let run = import_one(&format!("{frame}\"thread\": {{{thread}}}}}"));
+        assert_eq!((run.cpus[0].max_ns, run.cpus[0].mean_ns), (Some(Nanos(1_000)), Some(Nanos(2_000))));
+    }
+}

@@ -1,7 +1,7 @@
 //! The gaps of one core that oslat printed, and the run made of them.
 
 use super::error::ImportError;
-use super::imported::{ImportedThread, fill};
+use super::imported::{ImportedThread, TOO_LARGE, fill};
 use model::run::Run;
 use model::units::{Cpu, Nanos};
 use model::vocabulary::{Policy, Quantity};
@@ -18,6 +18,17 @@ pub(super) struct OslatCore {
     pub duration: Option<Nanos>,
 }
 
+impl OslatCore {
+    /// The contradiction of more gaps than the measurement had nanoseconds. Labels are no measure:
+    /// a row begins up to two of its widths below its own.
+    fn duration_fault(&self) -> Option<String> {
+        let duration = self.duration?;
+        let gaps: u128 = self.rows.iter().map(|row| u128::from(row.1)).sum();
+        let is_wrong = duration == TOO_LARGE || gaps > u128::from(duration.0.unsigned_abs());
+        is_wrong.then(|| format!("its rows hold {gaps} gaps, which do not fit its duration, {duration}"))
+    }
+}
+
 /// Adds the CPUs to the run; the width is that of a row in nanoseconds.
 ///
 /// The last row counts as what is beyond the histogram where the largest gap is not in it.
@@ -26,7 +37,7 @@ pub(super) fn fill_cores(run: &mut Run, cores: Vec<OslatCore>, width: u64) -> Re
     // Labels are values up to 2.4, and upper edges of values since.
     let below = if cores.iter().any(|core| first(core) == Some(core.min)) { 0 } else { width };
     run.elapsed_ns = cores.iter().filter_map(|core| core.duration).max();
-    let mut threads = Vec::with_capacity(cores.len());
+    let (mut threads, mut contradiction) = (Vec::with_capacity(cores.len()), None);
     for (index, core) in cores.into_iter().enumerate() {
         let name = core.cpu.map_or_else(|| format!("thread {index}"), |cpu| format!("core {cpu}"));
         let mut buckets: Vec<(u64, u64)> =
@@ -40,6 +51,9 @@ pub(super) fn fill_cores(run: &mut Run, cores: Vec<OslatCore>, width: u64) -> Re
         if beyond.is_some() {
             buckets.pop();
         }
+        if let Some(fault) = core.duration_fault() {
+            return Err(ImportError(format!("{name}: {fault}: give the output as it was")));
+        }
         threads.push(ImportedThread {
             cpu: core.cpu,
             measures: Quantity::Gap.into(),
@@ -52,9 +66,12 @@ pub(super) fn fill_cores(run: &mut Run, cores: Vec<OslatCore>, width: u64) -> Re
             mean_ns: core.mean,
             ..ImportedThread::default()
         });
+        let fault = threads.last().and_then(|thread| thread.mean_fault(Nanos(1)));
+        contradiction = contradiction.or_else(|| Some(ImportError(format!("{name}: {}", fault?))));
     }
+    // What a row says by itself is named before what all of them say.
     fill(run, threads, Nanos(1))?;
-    Ok(())
+    contradiction.map_or(Ok(()), Err)
 }
 
 /// Microseconds with up to three decimals, in nanoseconds.
