@@ -162,6 +162,26 @@ fn machines_of_both_byte_orders_are_read_alike() {
     assert_eq!(read(&of_machine(true, u32::MAX)).expect("damaged").facts.host.online, "");
 }
 
+/// Texts of the clock x86-tsc, and of one CPU after the other.
+const COUNTED: &str =
+    "# tracer: nop\n#\n a-1 [000] d..2. 26099: sched_waking: comm=b pid=2 prio=19 target_cpu=001\n";
+const BACKWARDS: &str = " a-1 [000] d..2. 7.0: sched_waking: comm=b pid=2 prio=19 target_cpu=001\n \
+                         a-1 [000] d..2. 8.000001: sched_waking: comm=b pid=2 prio=19 target_cpu=001\n \
+                         c-3 [001] d..2. 7.0: sched_switch: prev_comm=c prev_pid=3 prev_prio=120 \
+                         prev_state=R ==> next_comm=b next_pid=2 next_prio=19\n";
+
+#[test]
+fn a_text_that_lacks_events_of_its_heading_says_so() {
+    // The file is the beginning of a longer one.
+    let text = std::str::from_utf8(file("ftrace.txt")).expect("text");
+    let events = text.lines().filter(|line| !line.starts_with('#')).count();
+    let notes = |text: &str| read(text.as_bytes()).expect("events").facts.notes;
+    let said = format!("{events} of the 7025 events that its heading names are in it: it may be cut");
+    assert_eq!(notes(text), [said]);
+    let whole = text.replacen("7025/7025", &format!("{events}/7025"), 1);
+    assert_eq!(notes(&whole), [""; 0]);
+}
+
 #[test]
 fn a_file_that_ends_early_or_says_too_much_is_refused_in_one_line() {
     for (name, bytes) in FILES {
@@ -178,6 +198,8 @@ fn a_file_that_ends_early_or_says_too_much_is_refused_in_one_line() {
         (b"\x17\x08\x44tracing7\0\0\x08\x01\x10\0\0", "page size"),
         (b"PERFILE2\x10\0\0\0\0\0\0\0", "perf record -o"),
         (b"hello\n", "none of these"),
+        (COUNTED.as_bytes(), "expected times in seconds"),
+        (BACKWARDS.as_bytes(), "7.000000 s is behind 8.000001 s"),
     ] {
         let error = read(bytes).expect_err(what).to_string();
         assert!(error.contains(what), "{error}");

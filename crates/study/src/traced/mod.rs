@@ -136,7 +136,7 @@ fn nothing(facts: &TraceFacts, question: &TraceQuestion) -> String {
     let has = |event: &str| has(facts, event);
     if !has("sched:sched_switch") || !has("sched:sched_waking") && !has("sched:sched_wakeup") {
         return "invalid trace: expected the events sched_switch and sched_waking, by which wake-ups are \
-                found; record with `-e sched`"
+                found; record all CPUs, with `trace-cmd record -e sched` or `perf record -a -e sched:*`"
             .to_owned();
     }
     match &question.threads {

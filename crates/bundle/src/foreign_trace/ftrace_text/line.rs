@@ -22,6 +22,15 @@ pub struct LineHead<'a> {
 impl<'a> LineHead<'a> {
     /// Reads `comm-pid [cpu] flags time: event: text`; the flags and `(tgid)` may be missing.
     pub fn parse(line: &'a str) -> Option<LineHead<'a>> {
+        LineHead::parse_by(line, seconds)
+    }
+
+    /// True for a line whose time is a whole number: a count of another clock's, in no known unit.
+    pub fn is_counted(line: &'a str) -> bool {
+        LineHead::parse_by(line, |time| time.parse::<u64>().is_ok().then_some(Nanos(0))).is_some()
+    }
+
+    fn parse_by(line: &'a str, time_of: fn(&str) -> Option<Nanos>) -> Option<LineHead<'a>> {
         let (pid, cpu, rest) = thread_and_cpu(line)?;
         let rest = rest.trim_start();
         let (flags, rest) = match rest.split_once(' ') {
@@ -33,7 +42,7 @@ impl<'a> LineHead<'a> {
         // A mark may be empty.
         let (event, text) = rest.split_once(':').unwrap_or((rest, ""));
         let (context, preempt) = context(flags);
-        Some(LineHead { pid, cpu, context, preempt, time: seconds(time)?, event, text: text.trim() })
+        Some(LineHead { pid, cpu, context, preempt, time: time_of(time)?, event, text: text.trim() })
     }
 }
 
@@ -137,5 +146,8 @@ mod tests {
         ] {
             assert_eq!(LineHead::parse(line), None, "{line}");
         }
+        assert!(
+            LineHead::is_counted("x-1 [001] .... 17: a: b") && !LineHead::is_counted("x-1 [001] 1.0: a: b")
+        );
     }
 }

@@ -28,6 +28,9 @@ const NOTED: u64 = 1 << 20;
 /// This long before a time the last switch of each CPU is looked for.
 const BEFORE: Nanos = Nanos(500_000_000);
 
+/// Times that go back by more are no delay of a reader: the kernel merges the CPUs by time.
+const BACK: Nanos = Nanos(10_000_000);
+
 /// Lines in which an event has to be found.
 const HEAD_LINES: usize = 400;
 
@@ -43,15 +46,37 @@ pub struct FtraceText {
     /// By name how many lines of an event there are.
     seen: BTreeMap<String, u64>,
     unread: u64,
-    notes: Vec<String>,
+    /// The number of events that the heading names, and of those that are there.
+    announced: Option<u64>,
+    events: u64,
     timerlat: TimerlatSamples,
 }
 
 /// True for a text that has lines of ftrace, by its first kilobytes.
 pub fn recognise(head: &str) -> bool {
     let lines = || head.lines().take(HEAD_LINES);
-    let event = |line: &str| LineHead::parse(line).is_some();
+    let event = |line: &str| LineHead::parse(line).is_some() || LineHead::is_counted(line);
     lines().any(|line| line.starts_with("# tracer:")) || lines().filter(|line| event(line)).count() >= 2
+}
+
+/// True for a text of which all events have a count of a clock in the place of seconds.
+fn is_counted(head: &str) -> bool {
+    let lines = || head.lines().take(HEAD_LINES);
+    lines().any(LineHead::is_counted) && !lines().any(|line| LineHead::parse(line).is_some())
+}
+
+/// The number before the slash of `# entries-in-buffer/entries-written: 7025/9000   #P:2`.
+fn announced(head: &str) -> Option<u64> {
+    let line = head.lines().take(HEAD_LINES).find(|line| line.starts_with("# entries-in-buffer"))?;
+    line.split_once(": ")?.1.split_once('/')?.0.trim().parse().ok()
+}
+
+/// The remark on a text with fewer events than its heading names.
+fn lacking(events: u64, announced: u64) -> Option<String> {
+    let is_less = events > 0 && events < announced;
+    is_less.then(|| {
+        format!("{events} of the {announced} events that its heading names are in it: it may be cut")
+    })
 }
 
 /// True for the layout of the latency tracers, of which lines have other columns.
@@ -68,14 +93,20 @@ impl FtraceText {
                  with `echo nolatency-format > trace_options`",
             ));
         }
-        let notes = Vec::new();
+        if is_counted(head) {
+            return Err(TraceError::new(
+                "invalid ftrace text: expected times in seconds, and its clock counts something else; record \
+                 with `echo mono > trace_clock`, or `trace-cmd record -C mono`",
+            ));
+        }
         Ok(FtraceText {
             input,
             names: Interned::default(),
             places: Vec::new(),
             seen: BTreeMap::new(),
             unread: 0,
-            notes,
+            announced: announced(head),
+            events: 0,
             timerlat: TimerlatSamples::default(),
         })
     }
@@ -104,7 +135,7 @@ impl ForeignTrace for FtraceText {
             clock: TraceClock::Unknown,
             events: self.seen.keys().filter_map(named).collect(),
             unread: self.unread,
-            notes: self.notes.clone(),
+            notes: self.announced.and_then(|announced| lacking(self.events, announced)).into_iter().collect(),
             ..TraceFacts::default()
         }
     }
@@ -126,10 +157,10 @@ impl ForeignTrace for FtraceText {
                 at.checked_sub(1).map_or(0, |at| self.places[at].1)
             }
         };
-        let FtraceText { input, names, places, seen, unread, timerlat, .. } = self;
+        let FtraceText { input, names, places, seen, unread, timerlat, events, .. } = self;
         let mut lines = TextLines::from(input, start);
         let (mut noted, mut last, mut pending) = (0, BTreeMap::<Cpu, Nanos>::new(), Pending::default());
-        let mut ends = false;
+        let (mut ends, mut latest) = (false, Nanos(i64::MIN));
         loop {
             let place = lines.place;
             let Some(line) = lines.next_line()? else { break };
@@ -154,6 +185,16 @@ impl ForeignTrace for FtraceText {
                 places.push((head.time, place));
                 noted = place + NOTED;
             }
+            if first && head.time.0.saturating_add(BACK.0) < latest.0 {
+                return Err(TraceError::new(format!(
+                    "invalid ftrace text: expected its lines in the order of time, and {} s is behind {} s; \
+                     save the file `trace` of all CPUs, of one recording",
+                    in_seconds(head.time),
+                    in_seconds(latest)
+                )));
+            }
+            latest = latest.max(head.time);
+            *events += u64::from(first);
             last.insert(head.cpu, head.time);
             let what = match head.event.trim() {
                 STACK => Some(What::Stack { frames: Vec::new(), enables: None }),
@@ -177,6 +218,11 @@ impl ForeignTrace for FtraceText {
         let _ = pending.flush(sink);
         Ok(())
     }
+}
+
+/// A time as the text has it.
+fn in_seconds(time: Nanos) -> String {
+    format!("{}.{:06}", time.0 / 1_000_000_000, time.0 % 1_000_000_000 / 1_000)
 }
 
 fn count(seen: &mut BTreeMap<String, u64>, event: &str) {
