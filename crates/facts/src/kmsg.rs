@@ -1,7 +1,24 @@
-//! The kernel's message that it throttled real-time tasks.
+//! What the kernel's log says: that it throttled real-time tasks, and which words of its command
+//! line it did not know.
 //!
 //! Source: Documentation/ABI/testing/dev-kmsg for the records; `sched_rt_runtime_exceeded()` in
-//! `kernel/sched/rt.c` and `replenish_dl_entity()` in `kernel/sched/deadline.c` for the messages.
+//! `kernel/sched/rt.c` and `replenish_dl_entity()` in `kernel/sched/deadline.c` for the throttling,
+//! `print_unknown_bootoptions()` in `init/main.c` for the words.
+
+use host::access::Access;
+use host::{KernelLog, MachineFiles};
+use model::fact::Fact;
+
+/// The log of the running kernel, or what a capture keeps of it.
+pub const KMSG: &str = "/dev/kmsg";
+/// Where a copy of a machine's files may have the log of its boot.
+const DMESG: &str = "/var/log/dmesg";
+/// What the kernel says before the words, and behind them.
+const UNKNOWN: (&str, &str) =
+    ("Unknown kernel command line parameters \"", "\", will be passed to user space.");
+/// No command line has more words, and none of interest is longer.
+const WORDS_LIMIT: usize = 256;
+const WORD_LIMIT: usize = 64;
 
 /// The content of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,13 +34,7 @@ pub enum Throttling {
 /// The kernel prints each of the two once per boot, so that only the first time can be seen:
 /// silence proves nothing.
 pub fn throttling(record: &[u8]) -> Option<Throttling> {
-    let semicolon = record.iter().position(|&b| b == b';')?;
-    // Facility 0 is the kernel; what a program writes to /dev/kmsg has another.
-    let comma = record[..semicolon].iter().position(|&b| b == b',')?;
-    if super::line::number(&record[..comma])? > 7 {
-        return None;
-    }
-    let message = &record[semicolon + 1..];
+    let message = message_of_kernel(record)?;
     if message.starts_with(b"sched: RT throttling activated") {
         Some(Throttling::RtTasks)
     } else if message.starts_with(b"sched: DL replenish lagged") {
@@ -31,6 +42,46 @@ pub fn throttling(record: &[u8]) -> Option<Throttling> {
     } else {
         None
     }
+}
+
+/// The message of a record; none of what a program wrote to `/dev/kmsg`: facility 0 is the kernel.
+fn message_of_kernel(record: &[u8]) -> Option<&[u8]> {
+    let semicolon = record.iter().position(|&b| b == b';')?;
+    let comma = record[..semicolon].iter().position(|&b| b == b',')?;
+    (super::line::number(&record[..comma])? <= 7).then(|| &record[semicolon + 1..])
+}
+
+/// The names of the words that a message says the kernel did not know, with `_` for `-`.
+pub fn unknown_words(message: &str) -> Option<Vec<String>> {
+    let (_, rest) = message.split_once(UNKNOWN.0)?;
+    let (words, _) = rest.rsplit_once(UNKNOWN.1)?;
+    let names = words.split_whitespace().filter_map(|word| word.split('=').next());
+    let names = names.filter(|name| (1..=WORD_LIMIT).contains(&name.len())).take(WORDS_LIMIT);
+    Some(names.map(|name| name.replace('-', "_")).collect())
+}
+
+/// The same of the machine's log; absent where the log does not say it, or not any more. A capture
+/// keeps the names alone.
+pub fn read_unknown_words(host: &MachineFiles) -> Fact<Vec<String>> {
+    if !host.is_live() {
+        let kept = host.read_text(KMSG);
+        let text = if kept == Fact::Absent { host.unrecorded().read_text(DMESG) } else { kept };
+        return text.then(|text| text.lines().find_map(unknown_words).map_or(Fact::Absent, Fact::Known));
+    }
+    let mut found = None;
+    let words = match KernelLog::from_the_start() {
+        Err(error) => Fact::Refused(error.raw_os_error().unwrap_or(libc::EIO)),
+        Ok(mut log) => {
+            log.each_record(|record| {
+                let message = message_of_kernel(record).map(String::from_utf8_lossy);
+                found = found.take().or_else(|| unknown_words(&message?));
+            });
+            found.map_or(Fact::Absent, Fact::Known)
+        }
+    };
+    let kept = |names: &Vec<String>| format!("{}{}{}\n", UNKNOWN.0, names.join(" "), UNKNOWN.1).into_bytes();
+    host.record_as(KMSG, Access::of(&words, |names| Access::File(kept(names))));
+    words
 }
 
 #[cfg(test)]
@@ -54,6 +105,25 @@ mod tests {
         ] {
             assert_eq!(throttling(record.as_bytes()), expected, "{record}");
         }
+    }
+
+    #[test]
+    fn words_that_the_kernel_did_not_know_are_read_by_name() {
+        let words = "BOOT_IMAGE=/vmlinuz kthread-cpus=0-1 splash";
+        let line = format!("{}{words}{}", UNKNOWN.0, UNKNOWN.1);
+        let names = ["BOOT_IMAGE", "kthread_cpus", "splash"].map(String::from).to_vec();
+        assert_eq!(unknown_words(&line), Some(names.clone()));
+        assert_eq!(unknown_words("Kernel command line: quiet"), None);
+        let of = |path: &str| {
+            let text = format!("[    0.000000] Linux\n[    0.031415] {line}\n");
+            let files = [(path.to_owned(), Access::File(text.into_bytes()))];
+            read_unknown_words(&MachineFiles::in_memory(files.into_iter().collect()))
+        };
+        assert_eq!(of(KMSG), Fact::Known(names.clone()));
+        assert_eq!(of(DMESG), Fact::Known(names));
+        assert_eq!(of("/dev/null"), Fact::Absent);
+        let program = format!("12,9,5,-;{line}\n");
+        assert_eq!(message_of_kernel(program.as_bytes()), None);
     }
 
     proptest! {

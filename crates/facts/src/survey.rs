@@ -5,6 +5,7 @@ use super::boot_texts::BootTexts;
 use super::gather::gather_with;
 use super::groups::{Groups, read_groups};
 use super::irqs::{Irqs, read_irqs};
+use super::kmsg::read_unknown_words;
 use super::limits_conf::{LimitsConf, read_limits_conf};
 use super::policy_rights::{PolicyRights, read_policy_rights};
 use super::swaps::{Swaps, read_swaps};
@@ -50,6 +51,8 @@ pub struct Survey {
     pub watchdog_timers: Fact<CpuSet>,
     /// The resolution of timers in nanoseconds, by a copy of the list of timers.
     pub timer_resolution_ns: Fact<u64>,
+    /// The words of the command line that the kernel's log says it did not know, by name.
+    pub unknown_words: Fact<Vec<String>>,
 }
 
 /// Reads all that an audit needs; never while measuring.
@@ -79,5 +82,6 @@ pub fn survey_beyond(facts: Facts, host: &MachineFiles, wanted: &SurveyRequest) 
         rights: read_policy_rights(host, "/proc/self"),
         watchdog_timers,
         timer_resolution_ns: read_timer_resolution_ns(host),
+        unknown_words: read_unknown_words(host),
     }
 }

@@ -10,11 +10,18 @@ pub struct KernelLog {
 }
 
 impl KernelLog {
-    /// Skips what was logged so far; refused without CAP_SYSLOG where dmesg is restricted.
-    pub fn from_now_on() -> io::Result<KernelLog> {
-        let mut file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg")?;
-        file.seek(io::SeekFrom::End(0))?;
+    /// Begins with the oldest record that is left; refused without CAP_SYSLOG where dmesg is
+    /// restricted.
+    pub fn from_the_start() -> io::Result<KernelLog> {
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg")?;
         Ok(KernelLog { file })
+    }
+
+    /// Skips what was logged so far.
+    pub fn from_now_on() -> io::Result<KernelLog> {
+        let mut log = KernelLog::from_the_start()?;
+        log.file.seek(io::SeekFrom::End(0))?;
+        Ok(log)
     }
 
     /// Goes through the records that came since; at most as many as a log buffer can hold.

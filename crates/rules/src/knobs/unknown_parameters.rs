@@ -24,8 +24,10 @@ pub static KNOB: Knob = Knob {
     detection: "A list of words known from recipes, held against this kernel's release and \
                 architecture; the models that preempt= can choose on it; sysctls without their \
                 sysctl.; and words that differ by one letter from one that sets up a real-time \
-                machine. Some vendors' kernels do know kthread_cpus=. From 5.14 on the kernel's \
-                log names all words without a dot that it did not know.",
+                machine. From 5.14 on the kernel's log names all words without a dot that it did \
+                not know: where it is there, it decides about what is not known otherwise, about \
+                kthread_cpus=, which some vendors' kernels know, and adds the words that begin as \
+                those of recipes do.",
     side_effects: "Nothing but a boot; what the right word does comes with it.",
     wanted: "only words that this kernel knows",
     fix: || {
@@ -43,6 +45,7 @@ pub static KNOB: Knob = Knob {
     cures: &[SliceKind::Thread, SliceKind::TimerIrq, SliceKind::Irq],
     reads: &[MODELS],
     facts: &[
+        "/dev/kmsg",
         "/proc/cmdline",
         "/proc/sys/kernel/arch",
         "/proc/sys/kernel/osrelease",
@@ -74,12 +77,15 @@ const fn stray(word: &'static str, advice: &'static str, severity: Severity) -> 
 }
 
 const STRAY: &[Stray] = &[
-    stray(
-        "kthread_cpus",
-        "not in mainline: kernel threads follow nohz_full= up to 6.12, from 7.0 on isolcpus=domain or a \
-         cpuset partition",
-        Severity::Info,
-    ),
+    Stray {
+        is_stray: |machine| Ok(named_by_log(machine, "kthread_cpus") != Some(false)),
+        ..stray(
+            "kthread_cpus",
+            "not in mainline: kernel threads follow nohz_full= up to 6.12, from 7.0 on isolcpus=domain or \
+             a cpuset partition",
+            Severity::Info,
+        )
+    },
     stray("rcu_expedited", "spelt rcupdate.rcu_expedited, and better left out", Severity::Low),
     stray("rcu_normal", "spelt rcupdate.rcu_normal", Severity::Low),
     stray("rcu_normal_after_boot", "spelt rcupdate.rcu_normal_after_boot", Severity::Low),
@@ -111,6 +117,41 @@ const STRAY: &[Stray] = &[
     Stray { is_stray: lacks_idle, ..stray("idle=nop", "of arm64 alone, from 7.3 on", Severity::Low) },
     Stray { is_stray: lacks_idle, ..stray("idle=yield", "of arm64 alone, from 7.3 on", Severity::Low) },
 ];
+
+/// How parameters begin that recipes for real-time machines have. Of what else the kernel's log
+/// names, boot loaders and init systems have the most.
+const RECIPES: &[&str] = &[
+    "amd_",
+    "clocksource",
+    "cpufreq",
+    "cpuidle",
+    "hpet",
+    "idle",
+    "intel_",
+    "irq",
+    "isol",
+    "kthread",
+    "lapic",
+    "mitigations",
+    "nmi",
+    "nohz",
+    "nosoft",
+    "nowatchdog",
+    "preempt",
+    "rcu",
+    "sched",
+    "skew",
+    "threadirq",
+    "timer",
+    "tsc",
+    "workqueue",
+];
+
+/// True if the kernel's log names a word among those that it did not know; none where the log does
+/// not say it.
+fn named_by_log(machine: &MachineView, name: &str) -> Option<bool> {
+    machine.survey.unknown_words.known().map(|words| words.iter().any(|word| word == name))
+}
 
 /// Names that begin a sysctl's name, and no module's.
 const SYSCTLS: &[&str] = &["kernel.", "vm.", "net.", "fs."];
@@ -199,7 +240,10 @@ fn without_effect(machine: &MachineView, param: &Param) -> Result<Option<Idle>, 
     let whole = format!("{name}={value}");
     if let Some(known) = STRAY.iter().find(|known| known.word == name || known.word == whole) {
         let idle = Idle { word: known.word.into(), advice: known.advice.into(), severity: known.severity };
-        return Ok((known.is_stray)(machine)?.then_some(idle));
+        // A value of a parameter may be taken in silence.
+        let logged = named_by_log(machine, &name).filter(|named| *named || known.word == name);
+        let is_stray = (known.is_stray)(machine).or_else(|why| logged.ok_or(why))?;
+        return Ok(is_stray.then_some(idle));
     }
     if SYSCTLS.iter().any(|start| name.starts_with(start)) {
         let advice = format!("a sysctl: sysctl.{}= (5.8 on)", truncate(&param.name));
@@ -207,9 +251,22 @@ fn without_effect(machine: &MachineView, param: &Param) -> Result<Option<Idle>, 
     }
     if name == "preempt" {
         let idle = |advice| Idle { word: truncate(&whole), advice, severity: Severity::Low };
-        return Ok(refused_model(machine, value)?.map(idle));
+        let logged = || "the kernel's log says that it takes no such model".to_owned();
+        return match (refused_model(machine, value), named_by_log(machine, &name)) {
+            (Ok(Some(why)), _) => Ok(Some(idle(why))),
+            (_, Some(true)) => Ok(Some(idle(logged()))),
+            (Err(_), Some(false)) => Ok(None),
+            (judged, _) => judged.map(|_| None),
+        };
     }
-    Ok(misspelt(param))
+    Ok(misspelt(param).or_else(|| {
+        let of_recipes = RECIPES.iter().any(|begin| name.starts_with(begin));
+        (of_recipes && named_by_log(machine, &name) == Some(true)).then(|| Idle {
+            word: truncate(&name),
+            advice: "the kernel's log says that it does not know it".to_owned(),
+            severity: Severity::Low,
+        })
+    }))
 }
 
 /// The reason for which the kernel refuses the model; none where it takes it, or may.
@@ -336,6 +393,32 @@ mod tests {
         check(of("6.8.0", "PREEMPT", " absent", "full"), "fail low preempt=full");
         check(of("5.15.0", "PREEMPT", " absent", "full"), pass);
         check(of("7.3.4\n/proc/sys/kernel/arch: loongarch64", "PREEMPT_DYNAMIC", " absent", "none"), pass);
+    }
+
+    #[test]
+    fn the_kernels_log_decides_where_nothing_else_does() {
+        let log = |words: &str| {
+            format!(
+                "/dev/kmsg: Unknown kernel command line parameters \"{words}\", will be passed to user space."
+            )
+        };
+        let pass = "pass none known to do nothing";
+        let known = format!("cmdline + kthread_cpus=0-1\n{}", log("BOOT_IMAGE=/vmlinuz"));
+        check(&KNOB, &known, pass);
+        let unknown = format!("cmdline + kthread_cpus=0-1\n{}", log("kthread_cpus=0-1"));
+        check(&KNOB, &unknown, "fail info kthread_cpus");
+        let model = |named: &str| {
+            format!(
+                "cmdline + preempt=full\n/proc/sys/kernel/version refused\n/sys/kernel/realtime absent\n\
+                 /sys/kernel/debug/sched/preempt refused\n{}",
+                log(named)
+            )
+        };
+        check(&KNOB, &model("preempt=full"), "fail low preempt=full");
+        check(&KNOB, &model("splash"), pass);
+        let others = "cmdline + isolcpu_managed=2\ncmdline + splash\ncmdline + nohlt\n";
+        let named = format!("{others}/proc/sys/kernel/arch refused\n{}", log("isolcpu_managed=2 splash"));
+        check(&KNOB, &named, "fail low isolcpu_managed");
     }
 
     #[test]
