@@ -134,7 +134,8 @@ pub(crate) mod tests {
 
     #[test]
     fn other_layouts_are_read_and_other_lines_refused() {
-        let spaced = br#"{ "n": 2, "cpu": 1, "mono_ns": 5, "max_ns": null, "max_mono_ns": 3, "top_ns": [], "over": [[1, 2]] }"#;
+        let spaced = br#"{ "n": 2, "cpu": 1, "mono_ns": 5, "max_ns": null, "max_mono_ns": 3,
+            "top_ns": [], "over": [[1, 2]] }"#;
         let mut block = Block { irqs: Some(3), ..Block::default() };
         assert!(read(spaced, &mut block));
         assert_eq!((block.cpu, block.n, block.irqs, block.over.len()), (Cpu(1), 2, None, 1));

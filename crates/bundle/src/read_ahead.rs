@@ -1,5 +1,5 @@
-//! Block records that one thread reads while another takes them: of months of them both are busy for
-//! seconds.
+//! Block records that one thread reads while another takes them: of months of them both are busy
+//! for seconds.
 
 use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};

@@ -194,7 +194,9 @@ mod tests {
             base in prop_oneof![Just(0.0), Just(0.3), Just(1e15), Just(-9e18), any::<f64>()],
         ) {
             let mut values: Vec<f64> = values.into_iter().map(|value| value + base + 0.0).collect();
-            let alike = |levels: &[(f64, u64)]| levels.iter().map(|one| (one.0.to_bits(), one.1)).collect::<Vec<_>>();
+            let alike = |levels: &[(f64, u64)]| -> Vec<(u64, u64)> {
+                levels.iter().map(|one| (one.0.to_bits(), one.1)).collect()
+            };
             let counted = counted(&values);
             let sorted = sorted(&mut values);
             if let Some(counted) = counted {

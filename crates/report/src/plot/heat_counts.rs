@@ -1,5 +1,5 @@
-//! Samples by rows of a heat map, which are a few dozen: in a sorted list a row is found sooner than
-//! in a tree.
+//! Samples by rows of a heat map, which are a few dozen: in a sorted list a row is found sooner
+//! than in a tree.
 
 /// The two ends of a row.
 type Row = (i64, i64);

@@ -1,5 +1,5 @@
-//! Whole periods that no comb can have, by sums of rounded scores: of months of blocks nearly all are
-//! ruled out, at an eighth of the cost of a fold. The others are folded as before.
+//! Whole periods that no comb can have, by sums of rounded scores: of months of blocks nearly all
+//! are ruled out, at an eighth of the cost of a fold. The others are folded as before.
 //!
 //! A period's sums are those of its double, halves added up: only the longer half of the periods is
 //! folded. What rounding can amount to is added to the largest sum, so that nothing is ruled out
