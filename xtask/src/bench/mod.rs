@@ -5,6 +5,7 @@
 //! about the code. `--gate` is for machines that are quiet.
 
 mod audit;
+mod block_records;
 mod decode;
 mod endings;
 mod explain;
@@ -12,8 +13,10 @@ mod farm;
 mod foreign;
 mod held;
 mod hunted;
+mod in_turns;
 mod instructions;
 mod loads;
+mod long_report;
 mod lossless;
 mod made;
 mod median;
@@ -41,6 +44,7 @@ const NEEDS: [Need; 3] = [
 ];
 
 const STATISTICS: &str = "statistics";
+const LONG_REPORT: &str = "long report";
 const AUDIT: &str = "audit";
 const DECODE: &str = "decode";
 const EXPLAIN: &str = "explain";
@@ -55,7 +59,7 @@ const FARM_SENDER: &str = "farm sender";
 const WEIGHT: &str = "weight";
 
 /// The measurements, in their order.
-const PARTS: [&str; 19] = [
+const PARTS: [&str; 20] = [
     WEIGHT,
     "own wake-ups",
     "memory",
@@ -64,6 +68,7 @@ const PARTS: [&str; 19] = [
     "nothing lost",
     "median",
     STATISTICS,
+    LONG_REPORT,
     AUDIT,
     DECODE,
     EXPLAIN,
@@ -92,6 +97,9 @@ pub struct Args {
     /// This binary instead of one that is built for it.
     #[arg(long, value_name = "FILE")]
     onbeat: Option<PathBuf>,
+    /// A build before, in turns with this one (statistics, long report).
+    #[arg(long, value_name = "FILE")]
+    before: Option<PathBuf>,
 }
 
 pub use decode::decode_pages;
@@ -129,7 +137,20 @@ pub fn run(options: &Args) -> Result<()> {
         return Err(format!("no part has that name: {}", PARTS.join(", ")));
     }
     // These have no peer, and take only `time`.
-    let alone = [STATISTICS, AUDIT, DECODE, EXPLAIN, HUNT, LOADS, ENDINGS, WATCH, PAGE, FARM, FARM_SENDER];
+    let alone = [
+        STATISTICS,
+        LONG_REPORT,
+        AUDIT,
+        DECODE,
+        EXPLAIN,
+        HUNT,
+        LOADS,
+        ENDINGS,
+        WATCH,
+        PAGE,
+        FARM,
+        FARM_SENDER,
+    ];
     let farm_alone = chosen.iter().all(|part| [FARM, FARM_SENDER].contains(part));
     match chosen.iter().all(|part| alone.contains(part)) {
         _ if chosen == [PAGE] || farm_alone => {}
@@ -150,7 +171,7 @@ pub fn run(options: &Args) -> Result<()> {
     let binary = options.onbeat.clone().unwrap_or(built);
     let quick = options.quick;
     let measured: Vec<(&str, Rows)> =
-        chosen.into_iter().map(|name| (name, part(name, &binary, quick))).collect();
+        chosen.into_iter().map(|name| (name, part(name, &binary, options))).collect();
     println!("\n{}\n", conditions(quick)?);
     print_row("", "onbeat", "cyclictest", "limit", "");
     let mut missed = 0;
@@ -173,7 +194,8 @@ pub fn run(options: &Args) -> Result<()> {
     if options.gate && missed > 0 { Err("a limit was missed".to_string()) } else { Ok(()) }
 }
 
-fn part(name: &str, binary: &Path, quick: bool) -> Rows {
+fn part(name: &str, binary: &Path, options: &Args) -> Rows {
+    let (quick, before) = (options.quick, options.before.as_deref());
     if name == WATCH {
         let mut rows = watched::measure(quick)?;
         rows.extend(foreign::measure(quick)?);
@@ -193,6 +215,7 @@ fn part(name: &str, binary: &Path, quick: bool) -> Rows {
         "held process" => held::measure(&default),
         "nothing lost" => lossless::measure(&default, quick),
         "median" => median::measure(&default, quick),
+        LONG_REPORT => long_report::measure(binary, before, quick),
         AUDIT => audit::measure(binary),
         DECODE => decode::measure(quick),
         EXPLAIN => explain::measure(binary, quick),
@@ -203,7 +226,7 @@ fn part(name: &str, binary: &Path, quick: bool) -> Rows {
         PAGE => page::measure(binary),
         FARM => farm::pages(quick),
         FARM_SENDER => farm::sender(quick),
-        _ => statistics::measure(binary, quick),
+        _ => statistics::measure(binary, before, quick),
     }
 }
 
