@@ -1,5 +1,5 @@
-//! What the kernel's log says: that it throttled real-time tasks, and which words of its command
-//! line it did not know.
+//! Two messages of the kernel's log: throttled real-time tasks, and unknown words of the command
+//! line.
 //!
 //! Source: Documentation/ABI/testing/dev-kmsg for the records; `sched_rt_runtime_exceeded()` in
 //! `kernel/sched/rt.c` and `replenish_dl_entity()` in `kernel/sched/deadline.c` for the throttling,
@@ -11,9 +11,9 @@ use model::fact::Fact;
 
 /// The log of the running kernel, or what a capture keeps of it.
 pub const KMSG: &str = "/dev/kmsg";
-/// Where a copy of a machine's files may have the log of its boot.
+/// The log of the boot in a copy of a machine's files.
 const DMESG: &str = "/var/log/dmesg";
-/// What the kernel says before the words, and behind them.
+/// The kernel's text before the words, and behind them.
 const UNKNOWN: (&str, &str) =
     ("Unknown kernel command line parameters \"", "\", will be passed to user space.");
 /// No command line has more words, and none of interest is longer.

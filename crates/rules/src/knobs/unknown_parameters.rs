@@ -118,7 +118,7 @@ const STRAY: &[Stray] = &[
     Stray { is_stray: lacks_idle, ..stray("idle=yield", "of arm64 alone, from 7.3 on", Severity::Low) },
 ];
 
-/// How parameters begin that recipes for real-time machines have. Of what else the kernel's log
+/// Beginnings of parameters that recipes for real-time machines have. Of what else the kernel's log
 /// names, boot loaders and init systems have the most.
 const RECIPES: &[&str] = &[
     "amd_",

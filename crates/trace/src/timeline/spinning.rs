@@ -83,7 +83,7 @@ fn release<'w>(case: &Case<'w>, waiter: i32, start: i64, end: i64) -> Option<&'w
     releases.iter().all(|event| event.pid == last.pid).then_some(last)
 }
 
-/// How long before its end a wait may have been over.
+/// The longest time from the end of a wait to the end of its stretch.
 fn handover(start: i64, end: i64) -> i64 {
     MAX_HANDOVER_NS.max(end.saturating_sub(start) / 10)
 }

@@ -51,7 +51,7 @@ pub enum On {
     All,
     /// Where soft timers expire in a thread.
     Rt,
-    /// Where the kernel does not preempt its own code: no stock kernel from 7.0 on.
+    /// A kernel that does not preempt its own code: no stock kernel from 7.0 on.
     Stock,
     /// From 6.12 on.
     New,
