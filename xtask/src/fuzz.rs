@@ -98,7 +98,7 @@ fn seeds(corpus: &Path) -> Result<()> {
     for fixture in folder(&tests.join("fixtures/foreign/traces"))? {
         put(corpus, "foreign_trace", &fixture.display().to_string(), &read(&fixture)?)?;
     }
-    for name in ["manifest", "tar", "rows", "run_rows"] {
+    for name in ["manifest", "rows", "run_rows"] {
         for seed in folder(&root().join("crates/farm/tests/hostile").join(name))? {
             put(corpus, &format!("farm_{name}"), &seed.display().to_string(), &read(&seed)?)?;
         }
