@@ -129,7 +129,7 @@ fn note(change: &mut PlannedChange, applied: &Applied) {
     let (state, why) = match applied {
         Applied::Done(state) => (*state, None),
         Applied::Already => (ChangeState::Applied, Some("it was so already".to_owned())),
-        Applied::Gone => (ChangeState::Refused, Some("the thread has ended".to_owned())),
+        Applied::Gone => (ChangeState::Void, Some("the thread has ended".to_owned())),
         Applied::Refused(why) => (ChangeState::Refused, Some(why.clone())),
     };
     change.state = state;
@@ -178,5 +178,18 @@ pub fn cuts_off(key: &Key) -> bool {
         }
         Key::Sysctl(name) => name.starts_with("net."),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_of_a_thread_that_ended_meanwhile_is_void_and_not_refused() {
+        let setting = model::setting::Setting::new("task:88/145".parse().unwrap(), "0-1");
+        let mut change = PlannedChange::new(setting, "", "0-3");
+        note(&mut change, &Applied::Gone);
+        assert_eq!((change.state, change.why.as_str()), (ChangeState::Void, "the thread has ended"));
     }
 }

@@ -89,6 +89,7 @@ fn summary(document: &PlanDocument, stage: Stage, about: &str) -> String {
             others(&[
                 (ChangeState::Pending, "of them to take effect with the next event"),
                 (ChangeState::Refused, "refused"),
+                (ChangeState::Void, "gone by itself"),
                 (ChangeState::Undone, "undone again"),
             ]),
         ),

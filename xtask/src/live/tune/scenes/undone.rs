@@ -46,7 +46,7 @@ fn undone(replies: &[Reply], machine: &Machine) -> Measured {
     let [before, applied, after] = ["before", "applied", "after"].map(|label| state(reply, label, machine));
     let (before, applied, after) = (before?, applied?, after?);
     let made = changes(reply, "made")?;
-    all_are(&made, &["applied", "pending"], "apply")?;
+    all_are(&made, &["applied", "pending", "void"], "apply")?;
     all_are(&changes(reply, "status")?, &["applied", "pending"], "status")?;
     all_are(&changes(reply, "undone")?, &["undone"], "undo")?;
     none_is_noise(&made)?;
