@@ -243,8 +243,7 @@ pub struct WorstWakeup {
     pub timer_ns: Option<Nanos>,
     /// W; null where no switch was seen.
     pub wakeup_ns: Option<Nanos>,
-    /// How long of W the previous thread had the CPU, in one piece or more; null where that was not
-    /// seen.
+    /// CPU time of the previous thread within W, in one piece or more; null if no event shows it.
     pub held_ns: Option<Nanos>,
     /// S; null where the kernel does not show it.
     pub switch_ns: Option<Nanos>,

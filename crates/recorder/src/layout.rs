@@ -92,8 +92,8 @@ pub mod piece {
     pub const SIZE: usize = 16;
 }
 
-/// How many pieces a CPU remembers, the next thread's among them: a wait of 15 ms beside a loop of
-/// one millisecond. Of a longer one its end is added up.
+/// Number of pieces in a CPU's memory, the next thread's included: enough for a wait of 15 ms
+/// with a loop of one millisecond. Of a longer wait the end is added up.
 pub const PIECES: usize = 32;
 
 /// What is counted per CPU besides wake-ups.

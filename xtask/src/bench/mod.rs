@@ -58,29 +58,13 @@ const FARM: &str = "farm";
 const FARM_SENDER: &str = "farm sender";
 const WEIGHT: &str = "weight";
 
-/// The measurements, in their order.
-const PARTS: [&str; 20] = [
-    WEIGHT,
-    "own wake-ups",
-    "memory",
-    "instructions",
-    "held process",
-    "nothing lost",
-    "median",
-    STATISTICS,
-    LONG_REPORT,
-    AUDIT,
-    DECODE,
-    EXPLAIN,
-    HUNT,
-    LOADS,
-    PROBES,
-    ENDINGS,
-    WATCH,
-    PAGE,
-    FARM,
-    FARM_SENDER,
-];
+/// Measurements with a peer beside them, in their order.
+const WITH_PEERS: [&str; 8] =
+    [WEIGHT, "own wake-ups", "memory", "instructions", "held process", "nothing lost", "median", PROBES];
+
+/// Measurements after those: they have no peer, and take only `time`.
+const ALONE: [&str; 12] =
+    [STATISTICS, LONG_REPORT, AUDIT, DECODE, EXPLAIN, HUNT, LOADS, ENDINGS, WATCH, PAGE, FARM, FARM_SENDER];
 
 /// onbeat next to cyclictest, interleaved, then its statistics of runs of days.
 #[derive(Clone, Debug, clap::Args)]
@@ -132,27 +116,13 @@ type Rows = Result<Vec<Row>>;
 /// Measures and prints the table.
 pub fn run(options: &Args) -> Result<()> {
     let wanted = |name: &str| options.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
-    let chosen: Vec<&str> = PARTS.into_iter().filter(|name| wanted(name)).collect();
+    let all = || WITH_PEERS.into_iter().chain(ALONE);
+    let chosen: Vec<&str> = all().filter(|name| wanted(name)).collect();
     if chosen.is_empty() {
-        return Err(format!("no part has that name: {}", PARTS.join(", ")));
+        return Err(format!("no part has that name: {}", all().collect::<Vec<_>>().join(", ")));
     }
-    // These have no peer, and take only `time`.
-    let alone = [
-        STATISTICS,
-        LONG_REPORT,
-        AUDIT,
-        DECODE,
-        EXPLAIN,
-        HUNT,
-        LOADS,
-        ENDINGS,
-        WATCH,
-        PAGE,
-        FARM,
-        FARM_SENDER,
-    ];
     let farm_alone = chosen.iter().all(|part| [FARM, FARM_SENDER].contains(part));
-    match chosen.iter().all(|part| alone.contains(part)) {
+    match chosen.iter().all(|part| ALONE.contains(part)) {
         _ if chosen == [PAGE] || farm_alone => {}
         true => debian::ensure(&NEEDS[2..])?,
         false => debian::ensure(&NEEDS)?,

@@ -78,8 +78,8 @@ impl SlotFold<'_> {
     }
 }
 
-/// Who took most of a spike, in all its slices; `""` where more of it is unexplained, because a
-/// wrong name is worse.
+/// The culprit with most of a spike's time, over all its slices; `""` if more is unexplained: a
+/// wrong name is worse than none.
 pub fn culprit_of(run: &Run, spike: &Spike) -> String {
     let mut taken: Vec<(String, i64)> = Vec::new();
     for slice in &spike.slices {

@@ -15,7 +15,7 @@ pub struct CountedSeconds {
     pub n: i128,
     pub missed: i128,
     pub max_ns: Option<Nanos>,
-    /// Whether it counts by its five minutes.
+    /// True if its samples count in the five minutes of their time, false if on its first day.
     pub by_rows: bool,
 }
 

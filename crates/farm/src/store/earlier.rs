@@ -30,7 +30,7 @@ pub struct EarlierRun {
     pub board: i64,
     pub board_key: String,
     pub complete: bool,
-    /// It counts by its five minutes, and not on the day on which it began.
+    /// True if its samples count in the five minutes of their time, false if on its first day.
     pub by_rows: bool,
     pub cycles: i64,
     pub spikes: i64,

@@ -317,7 +317,7 @@ fn the_maximum_that_is_left_is_of_what_counts_there() {
     });
 }
 
-/// The maximum that is left is none of which the histogram has no sample.
+/// After a removal the maximum is that of a sample in the histogram.
 #[test]
 fn no_maximum_is_that_of_a_run_which_is_no_part_of_the_histogram() {
     on_each_engine(async |store| {

@@ -189,7 +189,7 @@ pub async fn prepare(store: &FarmStore) -> Result<()> {
     let schema = store.engine.schema(include_str!("schema.sql"));
     let (first, rest) = schema.split_once(";\n").unwrap_or((&schema, ""));
     tell(&mut all, first).await?;
-    // Another program may have made it meanwhile.
+    // Another program may have created the tables since the first look.
     let found: Option<i64> = sqlx::query_scalar(FOUND).fetch_optional(&mut *all).await.map_err(trouble)?;
     if let Some(found) = found {
         return known(found);

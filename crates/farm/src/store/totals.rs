@@ -150,7 +150,7 @@ pub async fn total_faults(
     Ok(())
 }
 
-/// What the runs lack that count for a day, by the first second of that day: at least and at most.
+/// Samples in no row of the runs that count on one day, by its first second: minimum and maximum.
 async fn lacking_of_runs(
     all: &mut Transaction<'static, Any>,
     key: &CheckedSeries,

@@ -51,7 +51,7 @@ pub struct ShownNumbers {
     pub p9999_ns: Option<Nanos>,
     pub invalid: u64,
     pub spikes: u64,
-    /// How many culprits it names.
+    /// Number of its culprits.
     pub culprits: u64,
     pub cpus: u64,
     pub length_ns: Option<Nanos>,

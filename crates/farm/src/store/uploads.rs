@@ -39,7 +39,7 @@ impl FarmStore {
         Ok(outcome)
     }
 
-    /// What the runs of a board take that it sent.
+    /// Bytes of the runs that a board sent.
     pub async fn kept_bytes_of(&self, board: &str) -> Result<u64> {
         let bytes: i64 = sqlx::query_scalar(
             "select cast(coalesce(sum(k.bytes), 0) as bigint) from kept k join board b on b.id = k.board_id \

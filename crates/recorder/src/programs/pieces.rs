@@ -16,8 +16,8 @@ const CPU: Reg = R9;
 const WAKE: Reg = R8;
 
 impl Writer<'_> {
-    /// Begins a piece: of the next thread, or, where that is not real-time, of nobody. Whose the
-    /// last one was is forgotten where another thread leaves the CPU: a switch was not seen.
+    /// Begins a piece of the next thread, or one without a thread if that is not real-time. The
+    /// last piece loses its thread if another one leaves the CPU: a switch was not seen.
     /// The time is in `R0`; the next thread's number in `tid` behind it, or on to `out`.
     pub(super) fn begin_piece(&mut self, tid: Reg, out: Label) {
         let (seen, real_time) = (self.code.label(), self.code.label());

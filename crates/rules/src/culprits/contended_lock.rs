@@ -16,9 +16,9 @@ pub static CULPRIT: CulpritRule = CulpritRule {
                 that ends with giving a raw lock free right after another CPU came out of its \
                 own. A single waiter has no event, and in a virtual machine none has. The slice \
                 names the thread that gave the lock free, by its event (from 7.2 on, of raw locks \
-                from 7.3 on, and not in a virtual machine). Elsewhere who holds the lock is in no \
-                event: the slice has no name, and its evidence says who waited, where, and who ran \
-                on the other CPUs meanwhile.",
+                from 7.3 on, and not in a virtual machine). Elsewhere no event has the holder: the \
+                slice has no name, and its evidence names the waiter, the place and the threads \
+                that ran on the other CPUs.",
     remedy: "see from the stack which lock it is and what takes it on the other CPU; keep that \
              away while the real-time task runs",
     kinds: &[SliceKind::LockContention],

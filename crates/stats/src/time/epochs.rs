@@ -151,7 +151,7 @@ fn fold((x, scores): Placed, (period, shift): (f64, f64), memory: f64, search: &
     Some(Recurring { period, first, teeth, z, p })
 }
 
-/// The standard deviation of the sum of so many of the scores.
+/// Standard deviation of the sum of `teeth` scores.
 fn deviation(teeth: usize, scores: &Scores) -> f64 {
     (teeth as f64 * (1.0 - teeth as f64 / scores.all.len() as f64)).sqrt()
 }

@@ -7,7 +7,7 @@
 
 /// Scores are rounded to whole steps, of which the largest score has this number.
 const LARGEST: f64 = 2_000.0;
-/// Turns that are added up in 16 bits: so many of the largest score fit.
+/// Number of turns in a 16-bit sum: as many of the largest score fit.
 const TURNS: usize = 16;
 /// Periods that are folded together, a part of the scores at a time, which stays in a CPU's cache.
 const TOGETHER: usize = 16;

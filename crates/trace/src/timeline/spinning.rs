@@ -5,7 +5,7 @@
 //! the waiter; or, where it waited with interrupts off, that it continued by releasing a raw lock
 //! right after another CPU had come out of such a section of its own. From 7.2 on an event says who
 //! gives a lock free that others queue for, of raw locks from 7.3 on. Without it the slice has no
-//! name, and its evidence names the threads on the other CPUs meanwhile, for a holder of such a
+//! name, and its evidence names the threads on the other CPUs at the time, for a holder of such a
 //! lock is on a CPU.
 //!
 //! Sources: kernel/locking/qspinlock.c, arch/x86/include/asm/qspinlock.h (`virt_spin_lock`),
