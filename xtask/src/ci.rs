@@ -115,10 +115,13 @@ fn tests(args: &Args, left_out: &mut BTreeSet<(String, String)>) -> Result<()> {
     let mut failures = Vec::new();
     for (name, run) in [("the tests of whole programs", of_programs), ("the other tests", rest)] {
         let run = run?;
-        println!("{}{}", run.stderr, run.stdout);
         left_out.extend(run.stdout.lines().filter_map(left_out_by));
-        if run.code != 0 {
-            failures.push(format!("{name}: exit {}", run.code));
+        let summary = summary(&run.stdout);
+        if run.code == 0 {
+            println!("{summary}");
+        } else {
+            println!("{}{summary}", run.stderr);
+            failures.push(format!("{name}: exit {}: {}", run.code, failed(&run.stdout).join(", ")));
         }
     }
     if failures.is_empty() { docs } else { Err(failures.join("; ")) }
@@ -130,6 +133,23 @@ fn tested(targets: &[&str], skipped: &[&str]) -> Result<Output> {
         [&["test"], &WORKSPACE[..], &["--no-fail-fast"], targets, &["--", "--show-output"]].concat();
     args.extend(skipped.iter().flat_map(|name| ["--skip", name]));
     Tool::new("cargo").args(args).envs(needs::python()?).dir(&root()).capture()
+}
+
+/// The results of each test program, and what its failed tests printed. A log that is cut in its
+/// middle then still shows them.
+fn summary(stdout: &str) -> String {
+    let mut of_failures = false;
+    let lines = stdout.lines().filter(|line| {
+        of_failures = (of_failures || *line == "failures:") && !line.starts_with("test result: ");
+        of_failures || line.starts_with("test result: ")
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Names of the failed tests.
+fn failed(stdout: &str) -> Vec<&str> {
+    let names = stdout.lines().filter_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED"));
+    names.collect()
 }
 
 /// What a test left out and why, by its line `left out: NAME (WHY)`.
@@ -218,5 +238,16 @@ mod tests {
         let line = "left out: PostgreSQL (initdb: exit 1 (no space))";
         assert_eq!(told(line).as_deref(), Some("PostgreSQL: initdb: exit 1 (no space)"));
         assert_eq!((told("left out"), told("test a::left out: b (c) ... ok")), (None, None));
+    }
+
+    #[test]
+    fn a_failed_test_is_named_with_what_it_printed() {
+        let stdout = "test a::b ... ok\ntest a::c ... FAILED\n\nsuccesses:\n\n---- a::b stdout ----\nfine\n\n\
+            failures:\n\n---- a::c stdout ----\nleft: 1\n\nfailures:\n    a::c\n\ntest result: FAILED. 1 passed\n\
+            running 1 test\ntest result: ok. 1 passed\n";
+        assert_eq!(failed(stdout), ["a::c"]);
+        let shown = summary(stdout);
+        assert!(shown.starts_with("failures:\n") && shown.contains("left: 1"), "{shown}");
+        assert!(!shown.contains("fine") && shown.ends_with("1 passed\ntest result: ok. 1 passed"), "{shown}");
     }
 }

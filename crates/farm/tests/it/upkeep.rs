@@ -152,7 +152,10 @@ fn a_signal_ends_a_command_that_waits_with_six_and_it_says_so() {
         // The remark on a new store may come before the signal.
         let (remarks, last) = said.trim_end().rsplit_once('\n').unwrap_or(("", said.trim_end()));
         assert!(last.starts_with("onbeat-farm: interrupted: "), "{said}");
-        assert!(remarks.is_empty() || remarks.contains(" is new: ") && remarks.lines().count() == 1, "{said}");
+        assert!(
+            remarks.is_empty() || remarks.contains(" is new: ") && remarks.lines().count() == 1,
+            "{said}"
+        );
         drop(input);
     }
 }
