@@ -181,8 +181,8 @@ impl<'a> Gathered<'a> {
 
 /// `1000 us` and `1000 microseconds`.
 fn span(text: &str) -> Option<Nanos> {
-    let number = text.split_ascii_whitespace().next()?;
-    decimal::in_ns(number, unit::stated(text)?).filter(|span| span.0 > 0)
+    let (number, unit) = text.trim().split_once(char::is_whitespace)?;
+    decimal::in_ns(number, unit::stated(unit)?).filter(|span| span.0 > 0)
 }
 
 /// A handler and an answer to an interrupt end in the interrupt, a task ends in itself.

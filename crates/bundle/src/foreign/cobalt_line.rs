@@ -109,8 +109,8 @@ pub(super) fn parse(line: &str) -> Result<CobaltLine<'_>, ImportError> {
 fn heading<'a>(rest: &'a str, line: &'a str) -> Result<CobaltLine<'a>, ImportError> {
     if let Some(period) = rest.strip_prefix("Sampling period:") {
         let mut words = period.split_ascii_whitespace();
-        let unit = unit::stated(period);
-        let period = words.next().zip(unit).and_then(|(number, unit)| decimal::in_ns(number, unit));
+        let (number, unit) = (words.next(), words.next().and_then(unit::stated));
+        let period = number.zip(unit).and_then(|(number, unit)| decimal::in_ns(number, unit));
         let period = period.filter(|period| period.0 > 0).map(CobaltLine::Period);
         return period
             .ok_or_else(|| ImportError(format!("expected a period with its unit, found {}", quoted(line))));

@@ -19,14 +19,7 @@ impl Gathered {
         if is_asked || self.last_bucket.is_none() {
             return Ok(());
         }
-        // Without a footer a display's lines vouch for the rows: for all of them, or for none.
-        let vouches = |(thread, summary): (&usize, &Summary)| {
-            let rows =
-                self.columns.get(*thread).map_or(0, |rows| rows.iter().map(|row| u128::from(row.1)).sum());
-            rows == u128::from(summary.cycles)
-        };
-        let footer = self.max.is_some() || !self.summaries.is_empty() && self.summaries.iter().all(vouches);
-        match (footer, unknown) {
+        match (self.max.is_some() || self.is_counted(), unknown) {
             (false, _) => Err(ImportError(format!(
                 "line {end}: the histogram ends without '# Max Latencies:': give the whole output, or \
                  --as cyclictest-text for its rows alone"
@@ -39,6 +32,25 @@ impl Gathered {
             }
             _ => self.check_overflows(end),
         }
+    }
+
+    /// True where a display's lines vouch for the rows: for all of them, or for none.
+    fn is_counted(&self) -> bool {
+        let vouches = |(thread, summary): (&usize, &Summary)| {
+            let rows =
+                self.columns.get(*thread).map_or(0, |rows| rows.iter().map(|row| u128::from(row.1)).sum());
+            rows == u128::from(summary.cycles)
+        };
+        !self.summaries.is_empty() && self.summaries.iter().all(vouches)
+    }
+
+    /// True for rows of which neither a footer nor a display's line states that they hold all
+    /// samples.
+    pub(super) fn is_open_ended(&self) -> bool {
+        self.last_bucket.is_some()
+            && self.overflows.is_none()
+            && !self.is_counted()
+            && (self.max.is_none() || self.check_overflows(0).is_err())
     }
 
     /// Refuses a maximum beyond all rows without a sample that overflowed.
@@ -110,11 +122,88 @@ pub(super) fn refuse_cut(line: &TextLine) -> Result<(), ImportError> {
 mod tests {
     use crate::foreign::testing::fixture;
     use crate::foreign::{ImportOptions, import};
+    use model::units::Nanos;
 
     fn refusal(text: &str) -> String {
         import(text.as_bytes(), &ImportOptions::default())
             .map(|_| "read".to_owned())
             .unwrap_or_else(|error| error.0)
+    }
+
+    #[test]
+    fn lines_that_contradict_themselves_are_refused() {
+        let line = |cycles, min, act, max: &str| {
+            format!("T: 0 ( 7) P:80 I:1000 C: {cycles} Min: {min} Act: {act} Avg: {min} Max: {max}\n")
+        };
+        assert_eq!(refusal(&line(500, 2, 9, "18")), "read");
+        for (text, what) in [
+            (line(500, 2, 9, "4,234"), "expected T: thread (id)"),
+            (line(500, 2, 9, "21ms"), "expected T: thread (id)"),
+            (line(500, 2, 9, "18").trim_end().to_owned() + " " + &line(500, 2, 9, "920"), "expected T:"),
+            (line(500, 2, 920, "18"), "Act: 920 is above Max: 18"),
+            (line(0, 2, 9, "18"), "C: is 0 and Max: is 18"),
+        ] {
+            assert!(refusal(&text).contains(what), "{text}: {}", refusal(&text));
+        }
+    }
+
+    #[test]
+    fn totals_that_fall_begin_another_run() {
+        let line =
+            |cycles, max| format!("T: 0 ( 7) P:80 I:1000 C: {cycles} Min: 2 Act: 9 Avg: 9 Max: {max}\n");
+        let runs = |text: &str| import(text.as_bytes(), &ImportOptions::default()).unwrap().len();
+        assert_eq!(runs(&(line(100, 20) + &line(200, 920))), 1);
+        assert_eq!(runs(&(line(100, 920) + &line(200, 20))), 2, "one container's output behind another's");
+    }
+
+    #[test]
+    fn rows_alone_claim_nothing_beyond_them() {
+        let options = ImportOptions { format: Some("cyclictest-text".into()), ..ImportOptions::default() };
+        let is_open = |text: &str| {
+            let run = &import(text.as_bytes(), &options).unwrap()[0].run;
+            run.integrity.iter().any(|entry| entry.invalidates && entry.detail.contains("beyond them"))
+        };
+        let rows = "000016 000001\n000017 000001\n000018 000001\n";
+        assert!(is_open(rows));
+        assert!(!is_open(&format!("{rows}# Max Latencies: 00018\n")));
+        assert!(!is_open(&format!("{rows}# Max Latencies: 00830\n# Histogram Overflows: 00005\n")));
+        let display =
+            "T: 0 (10343) P:80 I:1000 C:    3 Min:     16 Act:   18 Avg:   17 Max:      18\n# Histogram\n";
+        assert!(!is_open(&format!("{display}{rows}")));
+    }
+
+    #[test]
+    fn a_footer_that_the_rows_contradict_is_refused() {
+        let rows = "000016 000001\n000017 000001\n000039 000001\n# Total: 000000003\n";
+        let footer = |min, avg, max, beyond| {
+            format!(
+                "# Histogram\n{rows}# Min Latencies: {min}\n# Avg Latencies: {avg}\n# Max Latencies: {max}\n\
+                 # Histogram Overflows: {beyond}\n"
+            )
+        };
+        assert_eq!(refusal(&footer("00016", "00024", "00039", "00000")), "read");
+        for text in [
+            footer("00016", "00024", "00008", "00005"),
+            footer("00016", "00090", "00039", "00000"),
+            footer("00003", "00024", "00039", "00000"),
+        ] {
+            assert!(
+                refusal(&text).contains("give the output as it was") || refusal(&text).contains("maximum"),
+                "{text}"
+            );
+        }
+        let spike = "T: 0 Spike:     140: TS:   1765746770\n";
+        let error = refusal(&(spike.to_owned() + &footer("00016", "00024", "00039", "00000")));
+        assert!(error.contains("a spike of 140 is above the maximum, 39"), "{error}");
+    }
+
+    #[test]
+    fn a_comment_above_the_lines_states_their_unit() {
+        let line = "T: 0 ( 7) P:80 I:1000 C: 500 Min: 2000 Act: 9000 Avg: 9000 Max: 21000\n";
+        let max =
+            |text: &str| import(text.as_bytes(), &ImportOptions::default()).unwrap()[0].run.cpus[0].max_ns;
+        assert_eq!(max(&format!("# Time unit is nanoseconds (ns)\n{line}")), Some(Nanos(21_000)));
+        assert_eq!(max(&format!("# latency test of 60 seconds\n{line}")), Some(Nanos(21_000_000)));
     }
 
     #[test]

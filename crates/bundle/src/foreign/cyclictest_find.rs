@@ -2,6 +2,7 @@
 
 use super::cyclictest_line::{self as line, Line};
 use super::format::{Confidence, ResultSpan};
+use super::progress::Progress;
 use super::source::{DocumentShape, SourceText};
 use super::{command_line, command_words};
 
@@ -12,8 +13,8 @@ struct Open {
     end: usize,
     rows: usize,
     footers: u32,
-    /// Cycles and id of each thread's last `T:` line.
-    threads: std::collections::BTreeMap<usize, (u64, u64)>,
+    /// Each thread's last `T:` line.
+    threads: std::collections::BTreeMap<usize, Progress>,
     samples: usize,
     /// `Thread 0 Interval:` of `-v`.
     announced: bool,
@@ -47,9 +48,7 @@ impl Open {
             Line::Min(_) => self.footers & 2 != 0,
             Line::Max(_) => self.footers & 4 != 0,
             Line::Summary(thread, summary) => {
-                self.threads
-                    .get(thread)
-                    .is_some_and(|&(cycles, tid)| summary.cycles < cycles || tid != 0 && summary.tid != tid)
+                self.threads.get(thread).is_some_and(|last| !last.goes_on_to(&summary.progress()))
                     || self.footers > 0 && self.rows > 0
             }
             _ => false,
@@ -64,7 +63,7 @@ impl Open {
             Line::Max(_) => self.footers |= 4,
             Line::Avg(_) | Line::Overflows(_) | Line::OverflowCycles(..) => self.footers |= 8,
             Line::Summary(thread, summary) => {
-                self.threads.insert(*thread, (summary.cycles, summary.tid));
+                self.threads.insert(*thread, summary.progress());
             }
             Line::Sample(..) => self.samples += 1,
             Line::ThreadInterval(..) => self.announced = true,
@@ -106,9 +105,13 @@ pub(super) fn find(source: &SourceText) -> Vec<ResultSpan> {
         }
         let Some(line) = parsed(text.text) else {
             // A damaged line of the tool's own belongs to the result, which is refused for it.
-            if let Some(open) = open.as_mut().filter(|_| text.text.starts_with("T:")) {
+            let is_line = text.text.starts_with("T:");
+            let is_own = is_line && [" P:", " I:"].iter().all(|label| text.text.contains(label));
+            if is_own {
+                open.get_or_insert_with(|| Open { start: index, ..Open::default() });
+            }
+            if let Some(open) = open.as_mut().filter(|_| is_line) {
                 open.unread = true;
-                let is_own = [" P:", " I:"].iter().all(|label| text.text.contains(label));
                 if open.has_result() || is_own {
                     (open.end, open.cut) = (index + 1, open.cut || is_own);
                 }

@@ -25,9 +25,10 @@ const DENSE_COUNTS: u64 = 4_000_000;
 /// described at `micros::microsecond_buckets`; overflows are those that an imported run came with.
 ///
 /// # Errors
-/// Wrong usage: the run has no histogram.
+/// Wrong usage: the run has no histogram, or not one of wake-up latencies in microseconds.
 pub fn write(run: &Run) -> Result<String> {
     run.require_histogram()?;
+    micros::require_cyclictest(run)?;
     let columns: Vec<Buckets> = run.cpus.iter().map(micros::microsecond_buckets).collect();
     let sum = columns.len() > 1;
     let mut text = String::from("# Histogram\n");

@@ -59,6 +59,7 @@ struct WrittenThread {
 /// `micros::microsecond_buckets`: counts are kept exactly, there is no overflow, early wake-ups are
 /// in bucket 0. A number that the run does not know is 0, since parsers do arithmetic on it.
 pub fn write(run: &Run, context: &CyclictestContext) -> Result<String> {
+    micros::require_cyclictest(run)?;
     let file = File {
         file_version: 1,
         command_line: &context.command_line,

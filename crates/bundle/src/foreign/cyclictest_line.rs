@@ -2,6 +2,8 @@
 //!
 //! Source: rt-tests' cyclictest.c, print_hist and print_stat, versions 2.1 to 2.9.
 
+use super::labelled::Labelled;
+use super::progress::Progress;
 use super::{THREAD_LIMIT, quoted};
 use model::units::{CPU_LIMIT, Cpu};
 
@@ -59,8 +61,29 @@ pub(super) struct Summary {
     pub interval_us: u32,
     pub cycles: u64,
     pub min: i128,
+    /// Latency of the last wake-up.
+    pub act: i128,
     pub avg: i128,
     pub max: i128,
+}
+
+impl Summary {
+    pub(super) fn progress(&self) -> Progress {
+        Progress { id: self.tid, cycles: self.cycles, min: self.min, max: self.max }
+    }
+
+    /// The contradiction of a line: latencies without a wake-up, or a last one above the largest.
+    pub(super) fn fault(&self) -> Option<String> {
+        let (act, max) = (self.act, self.max);
+        match self.cycles {
+            0 if max != 0 => Some(format!("C: is 0 and Max: is {max}: give the line as it was printed")),
+            // An early wake-up's maximum has no sign.
+            1.. if 0 <= max && max < act => {
+                Some(format!("Act: {act} is above Max: {max}: give the line as it was printed"))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// Parses a line; the error states what was expected.
@@ -182,21 +205,21 @@ fn overflow_cycles(index: &str, rest: &str) -> Result<Line, String> {
 fn parse_summary(rest: &str) -> Option<Line> {
     let (thread, rest) = rest.split_once('(')?;
     let thread = thread.trim().parse().ok().filter(|&n: &usize| n < THREAD_LIMIT)?;
-    let after = |label: &str| {
-        let value = rest.split_once(label)?.1.trim_start();
-        let end = value.find(|c: char| !c.is_ascii_digit() && c != '-').unwrap_or(value.len());
-        value[..end].parse::<i128>().ok()
-    };
+    let (tid, rest) = rest.split_once(')')?;
+    let mut rest = Labelled(rest);
     let summary = Summary {
-        tid: rest.split(')').next()?.trim().parse().ok()?,
-        priority: after("P:")?.try_into().ok()?,
-        interval_us: after("I:")?.try_into().ok()?,
-        cycles: after("C:")?.try_into().ok()?,
-        min: after("Min:")?,
-        avg: after("Avg:")?,
-        max: after("Max:")?,
+        tid: tid.trim().parse().ok()?,
+        priority: rest.number("P:")?,
+        interval_us: rest.number("I:")?,
+        cycles: rest.number("C:")?,
+        min: rest.number("Min:")?,
+        act: rest.number("Act:")?,
+        avg: rest.number("Avg:")?,
+        max: rest.number("Max:")?,
     };
-    Some(Line::Summary(thread, summary))
+    // --smi adds a count.
+    let is_over = rest.is_over() || rest.number::<u64>("SMI:").is_some() && rest.is_over();
+    is_over.then_some(Line::Summary(thread, summary))
 }
 
 #[cfg(test)]
@@ -206,8 +229,16 @@ mod tests {
 
     #[test]
     fn lines_are_distinguished() {
-        let summary =
-            Summary { tid: 10343, priority: 80, interval_us: 1000, cycles: 500, min: 16, avg: 23, max: 717 };
+        let summary = Summary {
+            tid: 10343,
+            priority: 80,
+            interval_us: 1000,
+            cycles: 500,
+            min: 16,
+            act: 18,
+            avg: 23,
+            max: 717,
+        };
         let live = "T:10 (10343) P:80 I:1000 C:    500 Min:     16 Act:   18 Avg:   23 Max:     717";
         for (text, line) in [
             ("000014 000001\t000002\n", Line::Row(14, vec![1, 2])),
@@ -245,6 +276,10 @@ mod tests {
             "# Thread 0z: 1",
             "T: 0",
             "T: 0 ( 1) P: x",
+            "T: 0 (1) P:80 I:1000 C: 5 Min: 1 Act: 2 Avg: 2 Max: 18 T: 1 (2) P:80 I:1000 C: 5 Min: 1 Act: 2 Avg: 2 Max: 920",
+            "T: 0 (1) P:80 I:1000 C: 5 Min: 1 Act: 2 Avg: 2 Max: 4,234",
+            "T: 0 (1) P:80 I:1000 C: 5 Min: 1 Act: 2 Avg: 2 Max: 21ms",
+            "T: 0 (1) P:80 I:1000 C: 10,000 Min: 1 Act: 2 Avg: 2 Max: 21",
             "000014 x",
             "000014",
         ] {

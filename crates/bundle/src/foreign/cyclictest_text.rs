@@ -5,17 +5,17 @@
 use super::cyclictest_check::refuse_cut;
 use super::cyclictest_find::{command_before, within_prompt};
 use super::cyclictest_gather::{Gathered, Numbers};
-use super::cyclictest_line::{self as line, Line};
+use super::cyclictest_line::{self as line, Line, Summary};
 use super::error::ImportError;
 use super::format::{ImportOptions, Imported, ResultSpan};
-use super::imported::{ImportedThread, empty_run, fill};
+use super::imported::{ImportedThread, RowEdges, empty_run, fill};
 use super::source::SourceText;
 use super::{OVERFLOW_LIMIT, command_line, samples, unit};
 use model::keyword::Word;
-use model::run::{Run, Worst};
+use model::run::{Integrity, Run, Worst};
 use model::text::several;
 use model::units::Nanos;
-use model::vocabulary::{Ended, IdleStates, Policy};
+use model::vocabulary::{Ended, IdleStates, IntegrityKind, Policy};
 
 /// Reads the block; a live display's last update counts where a histogram is missing.
 ///
@@ -31,7 +31,7 @@ pub(super) fn read(
     let mut gathered = Gathered::default();
     let mut unknown: Option<usize> = None;
     let mut passed = 0u64;
-    let mut stated = None;
+    let mut stated = stated_above(source, finding.lines.start);
     for text in source.slice(finding.lines.clone()) {
         let at = |what: String| ImportError(format!("line {}: {what}", text.number));
         let line = line::parse(within_prompt(text.text)).map_err(at)?;
@@ -68,6 +68,16 @@ pub(super) fn read(
     Ok(imported)
 }
 
+/// The unit that the comments right above a block state.
+fn stated_above(source: &SourceText, start: usize) -> Option<Nanos> {
+    let lines = (start.saturating_sub(COMMENTS_ABOVE)..start).rev().map_while(|index| source.line(index));
+    let mut comments = lines.map(|line| line.text.trim()).take_while(|text| text.starts_with('#'));
+    comments.find_map(unit::stated)
+}
+
+/// A block has no more lines of comments above it.
+const COMMENTS_ABOVE: usize = 16;
+
 /// The remark on a text whose unit had to be assumed.
 const TAKEN_AS_US: &str =
     "latencies were taken as microseconds: cyclictest's text does not say, -N takes them as ns";
@@ -83,6 +93,7 @@ impl Gathered {
         unit: Nanos,
         options: &ImportOptions,
     ) -> Result<Imported, ImportError> {
+        let is_open_ended = self.is_open_ended();
         let mut run = empty_run("cyclictest");
         if let Some(command) = command {
             command_line::fill(&mut run.plan, command);
@@ -116,15 +127,24 @@ impl Gathered {
             }
         }
         let threads: Vec<_> = threads.into_iter().map(|thread| thread.of_cyclictest(unit)).collect();
-        // `# Total:` is another witness of the rows; those who write it may round means.
-        if self.total.is_none() {
-            let line = self.min.as_ref().map_or(0, |min| min.0);
-            for (index, thread) in threads.iter().enumerate() {
-                let named = |what| ImportError(format!("line {line}: thread {index}: {what}"));
-                thread.rows_fault(unit).map_or(Ok(()), |fault| Err(named(fault)))?;
-            }
+        let line = self.min.as_ref().map_or(0, |min| min.0);
+        // cyclictest itself wrote `# Total:` up to 2.6, beside rows of one value; onbeat writes it too.
+        let rows = if self.total.is_some() { RowEdges::Rounded } else { RowEdges::Exact };
+        for (index, thread) in threads.iter().enumerate() {
+            let named = |what| ImportError(format!("line {line}: thread {index}: {what}"));
+            thread.rows_fault(unit, rows).map_or(Ok(()), |fault| Err(named(fault)))?;
         }
         fill(&mut run, threads, unit)?;
+        if is_open_ended {
+            run.integrity.push(Integrity {
+                kind: IntegrityKind::Lost.into(),
+                cpu: None,
+                detail: "the rows do not say how many samples were beyond them: give the whole output, with \
+                         '# Max Latencies:' and '# Histogram Overflows:'"
+                    .into(),
+                invalidates: true,
+            });
+        }
         Ok(Imported { run, blocks, remarks })
     }
 
@@ -180,6 +200,9 @@ impl Gathered {
                 return Err(format!("# Total: says {total} for thread {index}: the rows hold {held}"));
             }
             let summary = self.summaries.get(&index);
+            summary
+                .and_then(Summary::fault)
+                .map_or(Ok(()), |fault| Err(format!("thread {index}: {fault}")))?;
             let overflows = match overflows.get(index) {
                 Some(&n) => {
                     u64::try_from(n).map_err(|_| format!("expected a count of overflows, found {n}"))?
@@ -202,6 +225,15 @@ impl Gathered {
                 worst: self.worst(index, unit),
                 ..ImportedThread::default()
             });
+        }
+        for (index, thread) in threads.iter().enumerate() {
+            let spike = self.spikes.get(&index).and_then(|spikes| spikes.first()).map(|spike| spike.0);
+            let beyond = spike.zip(thread.max).filter(|&(spike, max)| max >= 0 && i128::from(spike) > max);
+            if let Some((spike, max)) = beyond {
+                return Err(format!(
+                    "thread {index}: a spike of {spike} is above the maximum, {max}: give one run"
+                ));
+            }
         }
         self.overall_fault(count).map_or(Ok(()), Err)?;
         Ok(threads)

@@ -51,6 +51,15 @@ pub(super) struct ImportedThread {
     pub worst: Vec<Worst>,
 }
 
+/// Precision of the rows' values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RowEdges {
+    /// Each sample is in the row of its value.
+    Exact,
+    /// A value may be up to 5 % from its row, as in a histogram that was made of wider rows.
+    Rounded,
+}
+
 impl ImportedThread {
     /// The contradiction of a largest latency that neither a row nor a sample beyond the rows
     /// holds.
@@ -67,7 +76,7 @@ impl ImportedThread {
 
     /// The contradiction of rows that lack samples: the least latency, the largest beside samples
     /// beyond the end, and the mean are stated, and the rows make others of them.
-    pub(super) fn rows_fault(&self, unit: Nanos) -> Option<String> {
+    pub(super) fn rows_fault(&self, unit: Nanos, rows: RowEdges) -> Option<String> {
         let first = self.buckets.first()?;
         let (min, max) = self.min.zip(self.max).filter(|_| self.early.is_none())?;
         let fault = |what: String| Some(format!("{what}: give the output as it was"));
@@ -83,7 +92,7 @@ impl ImportedThread {
         if let Some(&number) = self.overflow_cycles.iter().find(|&&number| i128::from(number) >= count) {
             return fault(format!("wake-up {number} was beyond the end, and the rows hold {count} in all"));
         }
-        self.mean_fault(unit)
+        self.mean_fault(unit, rows)
     }
 
     /// The least value that no row has.
@@ -96,7 +105,7 @@ impl ImportedThread {
     ///
     /// A row of cyclictest holds one value, so that the mean of a whole histogram is exact; a wider
     /// one holds values up to its upper edge.
-    pub(super) fn mean_fault(&self, unit: Nanos) -> Option<String> {
+    pub(super) fn mean_fault(&self, unit: Nanos, rows: RowEdges) -> Option<String> {
         let max = self.max.filter(|_| self.early.is_none())?;
         let mean = self.mean_ns.filter(|mean| *mean != TOO_LARGE && !self.buckets.is_empty())?;
         let held = |(sum, count): (i128, i128), bucket: &(u64, u64)| {
@@ -111,6 +120,14 @@ impl ImportedThread {
         let most = sum.checked_add(within)?.checked_add(beyond.checked_mul(max)?)?;
         let most = most.checked_mul(unit.0.into())?;
         let (mean, count) = (i128::from(mean.0), count + beyond);
+        let (least, most) = match rows {
+            RowEdges::Exact => (least, most),
+            // Early wake-ups are in the first row, without their size.
+            RowEdges::Rounded if mean < 0 || self.buckets.first().is_some_and(|row| row.0 == 0) => {
+                return None;
+            }
+            RowEdges::Rounded => (least - least / 20, most + most / 20),
+        };
         // Printed with two decimals, or without any, and then cut off or rounded.
         let rounding = i128::from((unit.0 / 100).max(1));
         let step = if mean % i128::from(unit.0) == 0 { i128::from(unit.0) } else { rounding };

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use super::error::ImportError;
 use super::format::{ForeignFormat, ImportOptions, Imported, Reader, ResultSpan};
 use super::imported::{ImportedThread, empty_run, fill};
+use super::labelled::Labelled;
+use super::progress::Progress;
 use super::source::{DocumentShape, SourceText};
 use super::{THREAD_LIMIT, command_words, decimal, quoted};
 use model::run::Plan;
@@ -40,6 +42,12 @@ struct Row<'a> {
     max: u64,
 }
 
+impl Row<'_> {
+    fn progress(&self) -> Progress {
+        Progress { id: self.tid, cycles: self.cycles, min: self.min.into(), max: self.max.into() }
+    }
+}
+
 /// `T: 0 (13522) A: 0 C:      7959 Min:        12 Avg:   22.89 Max:      1319`; none of another
 /// tool's lines, an error for a damaged one.
 fn parse(line: &str) -> Option<Result<Row<'_>, ImportError>> {
@@ -53,30 +61,29 @@ fn parse(line: &str) -> Option<Result<Row<'_>, ImportError>> {
 fn row_of(rest: &str) -> Option<Row<'_>> {
     let (thread, rest) = rest.split_once('(')?;
     let (tid, rest) = rest.split_once(')')?;
-    let after = |label: &str| rest.split_once(label)?.1.split_ascii_whitespace().next();
-    let cpu = after("A:")?.parse().ok().filter(|&cpu| cpu < CPU_LIMIT)?;
+    let mut rest = Labelled(rest);
     let row = Row {
         thread: thread.trim().parse().ok().filter(|&n: &usize| n < THREAD_LIMIT)?,
         tid: tid.trim().parse().ok()?,
-        cpu: Cpu(cpu),
-        cycles: after("C:")?.parse().ok()?,
-        min: after("Min:")?.parse().ok()?,
-        avg: after("Avg:")?,
-        max: after("Max:")?.parse().ok()?,
+        cpu: rest.number("A:").filter(|&cpu| cpu < CPU_LIMIT).map(Cpu)?,
+        cycles: rest.number("C:")?,
+        min: rest.number("Min:")?,
+        avg: rest.word("Avg:")?,
+        max: rest.number("Max:")?,
     };
     // Without a sample the largest is where it began.
-    (row.cycles > 0 || row.max == 0).then_some(row)
+    (rest.is_over() && (row.cycles > 0 || row.max == 0)).then_some(row)
 }
 
-/// Runs of such lines; one ends where a thread's count falls or its id changes.
+/// Runs of such lines; one ends where a thread's id changes or its totals fall.
 fn find(source: &SourceText) -> Vec<ResultSpan> {
     let mut findings: Vec<ResultSpan> = Vec::new();
-    let mut threads: BTreeMap<usize, (u64, u64)> = BTreeMap::new();
+    let mut threads: BTreeMap<usize, Progress> = BTreeMap::new();
     for (index, line) in source.lines().enumerate().filter(|_| source.shape == DocumentShape::Text) {
         let Some(parsed) = parse(line.text) else { continue };
-        let ended = parsed.as_ref().is_ok_and(|row| {
-            threads.get(&row.thread).is_some_and(|&(tid, cycles)| tid != row.tid || cycles > row.cycles)
-        });
+        let ended = parsed
+            .as_ref()
+            .is_ok_and(|row| threads.get(&row.thread).is_some_and(|last| !last.goes_on_to(&row.progress())));
         if ended {
             threads.clear();
         }
@@ -85,7 +92,7 @@ fn find(source: &SourceText) -> Vec<ResultSpan> {
             None => findings.push(ResultSpan::strong(index..index + 1)),
         }
         if let Ok(row) = parsed {
-            threads.insert(row.thread, (row.tid, row.cycles));
+            threads.insert(row.thread, row.progress());
         }
     }
     findings

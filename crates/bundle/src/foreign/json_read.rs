@@ -8,7 +8,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
 use super::error::ImportError;
 use super::format::{Confidence, ResultSpan};
-use super::imported::{ImportedThread, TOO_LARGE, empty_run, fill, preempt_of};
+use super::imported::{ImportedThread, RowEdges, TOO_LARGE, empty_run, fill, preempt_of};
 use super::source::{DocumentShape, SourceText};
 use super::{BUCKET_LIMIT, THREAD_LIMIT, command_line, date};
 use model::run::{Plan, Run};
@@ -167,7 +167,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Run, ImportError> {
     // Rows of onbeat's hold fractions of their value.
     if command_line::is_cyclictests(&file.command_line) {
         for (number, thread) in threads.iter().enumerate() {
-            if let Some(fault) = thread.rows_fault(unit) {
+            if let Some(fault) = thread.rows_fault(unit, RowEdges::Exact) {
                 return Err(format!("thread {number}: {fault}").into());
             }
         }

@@ -76,9 +76,14 @@ impl Maxima {
                     && text.starts_with(|c: char| c.is_alphabetic() || c == '"')
                     && !text.starts_with('{')
                 {
-                    self.unit = unit::stated(text).or(self.unit);
-                    self.heading = Some(shown);
-                    return Ok(());
+                    return match heading_unit(text) {
+                        Ok(unit) => {
+                            self.unit = unit.or(self.unit);
+                            self.heading = Some(shown);
+                            Ok(())
+                        }
+                        Err(what) => refused(&format!("invalid heading '{shown}': {what}")),
+                    };
                 }
                 refused(&format!("'{shown}' {what}"))
             }
@@ -123,6 +128,44 @@ impl Maxima {
 pub fn values(list: &Column) -> impl Iterator<Item = Option<Nanos>> + '_ {
     list.iter().map(|value| (value != NONE).then_some(Nanos(value)))
 }
+
+/// The unit that a heading states; an error for one that names what is not a latency.
+fn heading_unit(text: &str) -> Result<Option<Nanos>, &'static str> {
+    const REMEDY: &str =
+        "expected a latency, as max_us or max_ns: name the column so, or remove the line if values are in ns";
+    let unit = unit::stated(text);
+    let words = unit::words(text);
+    let is_any = |list: &[&str]| words.iter().any(|word| list.contains(&word.to_lowercase().as_str()));
+    let has_digits = words.iter().any(|word| word.starts_with('x') && word[1..].parse::<u32>().is_ok());
+    if unit::is_ambiguous(text)
+        || is_any(NOT_LATENCIES)
+        || has_digits
+        || unit.is_none() && (!is_any(LATENCIES) || unit::is_length(text))
+    {
+        return Err(REMEDY);
+    }
+    Ok(unit)
+}
+
+/// Words of a heading without a unit.
+const LATENCIES: &[&str] = &[
+    "max",
+    "maxima",
+    "maximum",
+    "largest",
+    "worst",
+    "latency",
+    "latencies",
+    "lat",
+    "wakeup",
+    "value",
+    "values",
+    "peak",
+    "highest",
+];
+
+/// Words of other quantities and steps.
+const NOT_LATENCIES: &[&str] = &["cycles", "cycle", "ticks", "tick", "jiffies", "count", "counts", "samples"];
 
 /// A value in ns, of one in this unit; without a unit it is an integer in ns.
 fn number(text: &str, unit: Option<Nanos>) -> Result<Nanos, &'static str> {
@@ -206,7 +249,13 @@ mod tests {
             ("12.5\n", "not a whole number"),
             ("1e3\n", "not a whole number"),
             ("1\nmax\n", "line 2: 'max' is not an integer"),
-            ("a\nb\n", "line 2: 'b'"),
+            ("max\nb\n", "line 2: 'b'"),
+            ("max_cycles\n21000\n", "line 1: invalid heading 'max_cycles'"),
+            ("max_ticks_ns_x10\n210\n", "invalid heading"),
+            ("bonus\n21\n", "invalid heading 'bonus'"),
+            ("status\n21\n", "name the column so"),
+            ("max us, ns\n21\n", "invalid heading"),
+            ("max [1e-6 s]\n21\n", "1e-6"),
             ("1,2\n", "several columns"),
             ("99999999999999999999\n", "beyond 292 years"),
             ("{\"schema\": 1}\n", "'{\"schema\": 1}'"),

@@ -3,12 +3,42 @@
 
 use std::collections::BTreeMap;
 
+use model::error::{Failure, Result};
 use model::histogram::Bucket;
-use model::run::CpuRun;
+use model::run::{CpuRun, Run};
 use model::units::Nanos;
+use model::vocabulary::Quantity;
 
 /// Samples by bucket; a bucket is a whole number of microseconds.
 pub(super) type Buckets = BTreeMap<u64, u64>;
+
+/// Refuses a run that cyclictest's formats cannot state: another quantity than wake-up latency, an
+/// unknown maximum, rows much wider than a microsecond.
+///
+/// # Errors
+/// Wrong usage.
+pub(super) fn require_cyclictest(run: &Run) -> Result<()> {
+    let refused = |cpu: &CpuRun, what: &str| {
+        let name = cpu.name();
+        Err(Failure::usage(format!("{name}: cyclictest's formats do not hold {what}: use --csv or --json")))
+    };
+    for cpu in &run.cpus {
+        if !cpu.measures.is_empty() && cpu.measures != Quantity::default() {
+            return refused(cpu, &format!("the quantity {}", cpu.measures));
+        }
+        if cpu.max_ns.is_none() && cpu.cycles != Some(0) {
+            return refused(cpu, "an unknown maximum");
+        }
+        // Rows of onbeat's own are up to 1.6 % wide.
+        let is_wide = |row: &Bucket| {
+            row.lower.0 >= 0 && row.upper.0 - row.lower.0 > Nanos::MICRO.0.max(row.lower.0 / 32)
+        };
+        if cpu.histogram.iter().any(is_wide) {
+            return refused(cpu, "rows wider than 1 us");
+        }
+    }
+    Ok(())
+}
 
 /// The whole microseconds of a latency, rounded down, as cyclictest does; 0 where it is unknown.
 pub(super) fn whole(latency: Option<Nanos>) -> i64 {

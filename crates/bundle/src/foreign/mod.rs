@@ -33,6 +33,7 @@ mod jitterdebugger;
 mod jitterdebugger_text;
 mod json_in_log;
 mod json_read;
+mod labelled;
 mod linuxcnc;
 mod log_lines;
 mod log_prefix;
@@ -44,6 +45,7 @@ mod oslat;
 mod oslat_cores;
 mod oslat_text;
 pub mod page;
+mod progress;
 mod queuelat;
 #[cfg(test)]
 mod real_files;

@@ -1,7 +1,7 @@
 //! The gaps of one core that oslat printed, and the run made of them.
 
 use super::error::ImportError;
-use super::imported::{ImportedThread, TOO_LARGE, fill};
+use super::imported::{ImportedThread, RowEdges, TOO_LARGE, fill};
 use model::run::Run;
 use model::units::{Cpu, Nanos};
 use model::vocabulary::{Policy, Quantity};
@@ -66,7 +66,7 @@ pub(super) fn fill_cores(run: &mut Run, cores: Vec<OslatCore>, width: u64) -> Re
             mean_ns: core.mean,
             ..ImportedThread::default()
         });
-        let fault = threads.last().and_then(|thread| thread.mean_fault(Nanos(1)));
+        let fault = threads.last().and_then(|thread| thread.mean_fault(Nanos(1), RowEdges::Exact));
         contradiction = contradiction.or_else(|| Some(ImportError(format!("{name}: {}", fault?))));
     }
     // What a row says by itself is named before what all of them say.

@@ -7,6 +7,8 @@ use super::error::ImportError;
 use super::format::{ForeignFormat, Imported, Reader, ResultSpan};
 use super::getopt::command_before;
 use super::imported::{ImportedThread, empty_run, fill};
+use super::labelled::Labelled;
+use super::progress::Progress;
 use super::rt_tests::{CYCLICDEADLINE, RtTestsTool, SIGNALTEST};
 use super::source::{DocumentShape, SourceText};
 use super::{THREAD_LIMIT, quoted, thread_plan};
@@ -82,40 +84,30 @@ struct Totals {
 }
 
 fn totals(kind: TLineKind, rest: &str) -> Option<Totals> {
-    let mut rest = rest;
-    let mut next = |label: &str| -> Option<i128> {
-        let value = rest.trim_start().strip_prefix(label)?.trim_start();
-        let end = value.find(char::is_whitespace).unwrap_or(value.len());
-        rest = &value[end..];
-        value[..end].parse().ok()
-    };
-    let (first, cycles, min) = (next(kind.label())?, next("C:")?, next("Min:")?);
-    let (_last, avg, max) = (next("Act:")?, next("Avg:")?, next("Max:")?);
-    let (first, cycles) = (first.try_into().ok()?, cycles.try_into().ok()?);
-    rest.trim().is_empty().then_some(Totals { first, cycles, min, avg, max })
+    let mut rest = Labelled(rest);
+    let (first, cycles, min) = (rest.number(kind.label())?, rest.number("C:")?, rest.number("Min:")?);
+    let (_last, avg, max) = (rest.number::<i128>("Act:")?, rest.number("Avg:")?, rest.number("Max:")?);
+    rest.is_over().then_some(Totals { first, cycles, min, avg, max })
 }
 
-/// The threads of an open block with their ids and cycles.
-type Threads = BTreeMap<usize, (u64, u64)>;
-
-/// Blocks of lines: another id of a thread, or fewer cycles, are another run's.
+/// Blocks of lines: another id of a thread, or totals that fall, are another run's.
 fn find(source: &SourceText, kind: TLineKind) -> Vec<ResultSpan> {
     if source.shape != DocumentShape::Text {
         return Vec::new();
     }
     let mut findings: Vec<ResultSpan> = Vec::new();
-    let mut threads = Threads::new();
+    let mut threads: BTreeMap<usize, Progress> = BTreeMap::new();
     for (index, line) in source.lines().enumerate() {
         let Some((thread, id, rest)) = kind.begin(line.text) else { continue };
-        let cycles = totals(kind, rest).map_or(u64::MAX, |totals| totals.cycles);
-        let is_other = threads.get(&thread).is_some_and(|&(known, before)| {
-            known != id && known != 0 || before != u64::MAX && cycles < before
-        });
+        let progress =
+            totals(kind, rest).map(|all| Progress { id, cycles: all.cycles, min: all.min, max: all.max });
+        let is_other =
+            threads.get(&thread).zip(progress).is_some_and(|(last, progress)| !last.goes_on_to(&progress));
         if is_other || findings.is_empty() {
             threads.clear();
             findings.push(ResultSpan::strong(index..index + 1));
         }
-        threads.insert(thread, (id, cycles));
+        threads.extend(progress.map(|progress| (thread, progress)));
         if let Some(finding) = findings.last_mut() {
             finding.lines.end = index + 1;
         }

@@ -161,10 +161,11 @@ fn find(source: &SourceText, tool: &RtTestsTool) -> Vec<ResultSpan> {
 /// The programs whose texts are the same.
 const UNNAMED: [&RtTestsTool; 3] = [&PTSEMATEST, &SIGWAITTEST, &SVSEMATEST];
 
-/// Blocks of lines, each with whether it has time-outs: another first thread is another run's.
+/// Blocks of lines, each with whether it has time-outs: another first thread, or a count that
+/// falls, is another run's.
 fn blocks(source: &SourceText) -> Vec<(ResultSpan, bool)> {
     let mut blocks: Vec<(ResultSpan, bool)> = Vec::new();
-    let mut ids: BTreeMap<usize, u64> = BTreeMap::new();
+    let mut last: BTreeMap<usize, PairState> = BTreeMap::new();
     for (index, line) in source.lines().enumerate() {
         if !begins_pair(line.text) {
             continue;
@@ -174,12 +175,14 @@ fn blocks(source: &SourceText) -> Vec<(ResultSpan, bool)> {
             break;
         }
         if let Some(PairLine::State(pair, state)) = parse(line.text) {
-            let is_other = ids.get(&pair).is_some_and(|&id| id != state.id && id != 0);
+            let is_other = last
+                .get(&pair)
+                .is_some_and(|last| last.id != state.id && last.id != 0 || last.cycles > state.cycles);
             if is_other || blocks.is_empty() {
-                ids.clear();
+                last.clear();
                 blocks.push((ResultSpan::strong(index..index), state.has_timeouts));
             }
-            ids.insert(pair, state.id);
+            last.insert(pair, state);
         }
         if let Some((finding, _)) = blocks.last_mut() {
             finding.lines.end = index + 1;
@@ -208,7 +211,16 @@ impl Pairs {
                 )));
             }
             Some(PairLine::Totals(pair, totals)) => {
-                self.totals.insert(pair, totals);
+                let before = self.totals.insert(pair, totals);
+                // Without a sample both are still where they began.
+                let has_fallen = |before: PairTotals| before.max > totals.max || before.min < totals.min;
+                if before.filter(|before| before.min >= 0).is_some_and(has_fallen) {
+                    let number = line.number;
+                    return Err(ImportError(format!(
+                        "line {number}: the maximum fell or the minimum rose since the pair's line before: \
+                         expected one run: give each output alone"
+                    )));
+                }
             }
             Some(PairLine::State(pair, state)) => {
                 let before = self.states.insert(pair, state).filter(|before| before.cycles > 0);

@@ -4,20 +4,55 @@ use model::units::Nanos;
 
 /// The unit that a text states with its usual words: `us`, `usec`, `microseconds`, `(ns)`.
 ///
-/// Underscores and brackets separate words, so that `max_us` and `latency(us)` are read.
+/// Underscores, brackets and capitals within a word separate words, so that `max_us`,
+/// `latency(us)` and `maxUs` are read. A unit behind a number or `per` is that of a length, as in
+/// `block: 1 s`.
 pub(super) fn stated(text: &str) -> Option<Nanos> {
-    let words = text.split(|c: char| !c.is_alphanumeric() && c != 'µ' && c != 'μ');
-    let mut units = words.filter_map(of_word);
+    let mut units = units(text);
     let first = units.next()?;
     // Two units in one line state none.
     units.all(|unit| unit == first).then_some(first)
 }
 
+/// True where a text states more than one unit.
+pub(super) fn is_ambiguous(text: &str) -> bool {
+    let mut units = units(text);
+    units.next().is_some_and(|first| units.any(|unit| unit != first))
+}
+
+/// True where a text has a unit, though it may be that of a length.
+pub(super) fn is_length(text: &str) -> bool {
+    words(text).into_iter().any(|word| of_word(word).is_some())
+}
+
+fn units(text: &str) -> impl Iterator<Item = Nanos> + '_ {
+    let mut of_length = false;
+    words(text).into_iter().filter_map(move |word| {
+        let is_measure = word.bytes().all(|byte| byte.is_ascii_digit()) || word.eq_ignore_ascii_case("per");
+        let is_of_length = std::mem::replace(&mut of_length, is_measure);
+        of_word(word).filter(|_| !is_of_length)
+    })
+}
+
+/// The words of a text; `maxUs` and `maxUS` are two.
+pub(super) fn words(text: &str) -> Vec<&str> {
+    let mut words = Vec::new();
+    for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
+        let is_lower = |at: usize| word[..at].ends_with(char::is_lowercase);
+        match word.char_indices().find(|&(at, c)| c.is_uppercase() && is_lower(at)) {
+            Some((at, _)) if of_word(&word[at..]).is_some() => words.extend([&word[..at], &word[at..]]),
+            _ => words.push(word),
+        }
+    }
+    words
+}
+
 fn of_word(word: &str) -> Option<Nanos> {
-    Some(match word.to_lowercase().as_str() {
-        "ns" | "nsec" | "nsecs" | "nanosec" | "nanosecond" | "nanoseconds" => Nanos(1),
-        "us" | "µs" | "μs" | "usec" | "usecs" | "microsec" | "microsecond" | "microseconds" => Nanos::MICRO,
-        "ms" | "msec" | "msecs" | "millisec" | "millisecond" | "milliseconds" => Nanos::MILLI,
+    Some(match word.to_lowercase().replace('\u{3bc}', "\u{b5}").as_str() {
+        "ns" | "nsec" | "nsecs" | "nanos" | "nanosec" | "nanosecond" | "nanoseconds" => Nanos(1),
+        "us" | "\u{b5}s" | "usec" | "usecs" | "\u{b5}sec" | "\u{b5}secs" | "micros" | "microsec"
+        | "microsecond" | "microseconds" => Nanos::MICRO,
+        "ms" | "msec" | "msecs" | "millis" | "millisec" | "millisecond" | "milliseconds" => Nanos::MILLI,
         "s" | "sec" | "secs" | "second" | "seconds" => Nanos::SECOND,
         _ => return None,
     })
@@ -39,6 +74,16 @@ mod tests {
             ("maximum of us and ns", None),
             ("Latenz in µs", Some(Nanos::MICRO)),
             ("focus", None),
+            ("Latency (us), max per second", Some(Nanos::MICRO)),
+            ("latency (us, block 1 s)", Some(Nanos::MICRO)),
+            ("max in 10 s blocks, unit \u{b5}s", Some(Nanos::MICRO)),
+            ("max_\u{b5}sec", Some(Nanos::MICRO)),
+            ("max in \u{3bc}sec", Some(Nanos::MICRO)),
+            ("max (micros)", Some(Nanos::MICRO)),
+            ("maxUS", Some(Nanos::MICRO)),
+            ("latencyUs", Some(Nanos::MICRO)),
+            ("max [1e-6 s]", None),
+            ("# Test ran 60 seconds", None),
         ] {
             assert_eq!(stated(text), unit, "{text}");
         }
