@@ -1,5 +1,7 @@
 //! Millions of integers in the space of their differences.
 
+use std::ops::Range;
+
 /// Numbers of a part, each part with its own minimum.
 const PART: usize = 1 << 12;
 
@@ -7,7 +9,8 @@ const PART: usize = 1 << 12;
 #[derive(Clone, Debug, PartialEq)]
 enum Part {
     Same(i64),
-    Short(i64, Box<[u16]>),
+    /// In steps of the second number: times on the grid of an interval take two bytes each.
+    Short(i64, i64, Box<[u16]>),
     Middle(i64, Box<[u32]>),
     Long(Box<[i64]>),
 }
@@ -16,10 +19,16 @@ impl Part {
     fn of(values: &[i64]) -> Part {
         let least = values.iter().copied().min().unwrap_or(0);
         let beyond = |value: &i64| value.wrapping_sub(least) as u64;
-        match values.iter().map(beyond).max().unwrap_or(0) {
-            0 => Part::Same(least),
-            most if most <= u64::from(u16::MAX) => {
-                Part::Short(least, values.iter().map(|value| beyond(value) as u16).collect())
+        let most = values.iter().map(beyond).max().unwrap_or(0);
+        let step = match most {
+            0 => return Part::Same(least),
+            _ if most <= u64::from(u16::MAX) => 1,
+            _ => common_step(values.iter().map(beyond)),
+        };
+        match most {
+            _ if most / step <= u64::from(u16::MAX) => {
+                let short = |value: &i64| (beyond(value) / step) as u16;
+                Part::Short(least, step as i64, values.iter().map(short).collect())
             }
             most if most <= u64::from(u32::MAX) => {
                 Part::Middle(least, values.iter().map(|value| beyond(value) as u32).collect())
@@ -32,11 +41,39 @@ impl Part {
     fn get(&self, at: usize) -> i64 {
         match self {
             Part::Same(least) => *least,
-            Part::Short(least, beyond) => least.wrapping_add(i64::from(beyond[at])),
+            Part::Short(least, step, beyond) => least.wrapping_add(step.wrapping_mul(i64::from(beyond[at]))),
             Part::Middle(least, beyond) => least.wrapping_add(i64::from(beyond[at])),
             Part::Long(values) => values[at],
         }
     }
+
+    /// Appends the numbers at some places.
+    fn read<T>(&self, places: Range<usize>, into: &mut Vec<T>, of: impl Fn(i64) -> T) {
+        match self {
+            Part::Same(least) => into.extend(places.map(|_| of(*least))),
+            Part::Short(least, step, beyond) => into.extend(
+                beyond[places].iter().map(|&far| of(least.wrapping_add(step.wrapping_mul(i64::from(far))))),
+            ),
+            Part::Middle(least, beyond) => {
+                into.extend(beyond[places].iter().map(|&far| of(least.wrapping_add(i64::from(far)))));
+            }
+            Part::Long(values) => into.extend(values[places].iter().map(|&value| of(value))),
+        }
+    }
+}
+
+/// The greatest number that divides all.
+fn common_step(values: impl Iterator<Item = u64>) -> u64 {
+    let mut step = 0;
+    for mut value in values {
+        while value > 0 {
+            (step, value) = (value, step % value);
+        }
+        if step == 1 {
+            break;
+        }
+    }
+    step.max(1)
 }
 
 /// A list of integers that grows at its end.
@@ -71,6 +108,20 @@ impl Column {
         self.full.get(at / PART).map_or_else(|| self.open[at % PART], |part| part.get(at % PART))
     }
 
+    /// Appends the numbers at places that there are, each changed.
+    pub fn read<T>(&self, places: Range<usize>, into: &mut Vec<T>, of: impl Fn(i64) -> T) {
+        let mut at = places.start;
+        while at < places.end {
+            let (part, from) = (at / PART, at % PART);
+            let until = (places.end - part * PART).min(PART);
+            match self.full.get(part) {
+                Some(part) => part.read(from..until, into, &of),
+                None => into.extend(self.open[from..until].iter().map(|&value| of(value))),
+            }
+            at = part * PART + until;
+        }
+    }
+
     /// All of them, in order.
     pub fn iter(&self) -> impl Iterator<Item = i64> + '_ {
         let full = self.full.iter().flat_map(|part| (0..PART).map(move |at| part.get(at)));
@@ -87,9 +138,11 @@ mod tests {
     fn parts_take_the_room_of_their_differences() {
         let of = |values: &[i64]| Part::of(values);
         assert!(matches!(of(&[7; 9]), Part::Same(7)));
-        assert!(matches!(of(&[-5, 65_530]), Part::Short(-5, _)));
-        assert!(matches!(of(&[i64::MIN, i64::MIN + 65_536]), Part::Middle(..)));
-        assert!(matches!(of(&[i64::MIN, i64::MAX]), Part::Long(_)));
+        assert!(matches!(of(&[-5, 65_530]), Part::Short(-5, 1, _)));
+        assert!(matches!(of(&[9, 1_000_009, 3_000_000_009]), Part::Short(9, 1_000_000, _)));
+        assert!(matches!(of(&[9, 1_000_009, 3_000_000_010]), Part::Middle(9, _)));
+        assert!(matches!(of(&[i64::MIN, i64::MIN + 1, i64::MIN + 65_536]), Part::Middle(..)));
+        assert!(matches!(of(&[i64::MIN, 0, i64::MAX]), Part::Long(_)));
     }
 
     proptest! {
@@ -100,6 +153,9 @@ mod tests {
             let mut column = Column::default();
             values.iter().for_each(|&value| column.push(value));
             prop_assert_eq!(column.len(), values.len());
+            let (from, mut read) = (values.len() / 3, Vec::new());
+            column.read(from..values.len(), &mut read, |value| value);
+            prop_assert_eq!(&read, &values[from..]);
             prop_assert!(column.iter().eq(values));
         }
     }

@@ -28,7 +28,8 @@ pub struct Blocks {
     /// The block's number less its place.
     index: Column,
     max: Column,
-    at: Column,
+    /// The time at which it was due: most are on the grid of an interval, which takes less room.
+    due: Column,
     /// The CPU, and in the upper half how many CPUs.
     cpu: Column,
     n: Column,
@@ -43,7 +44,8 @@ impl Blocks {
     pub fn push(&mut self, block: BlockMaximum) {
         self.index.push(block.index.wrapping_sub(self.len() as i64));
         self.max.push(block.max.0);
-        self.at.push(block.at.0.wrapping_sub(block.index.wrapping_mul(self.length)));
+        let begin = block.index.wrapping_mul(self.length);
+        self.due.push(block.at.0.wrapping_sub(begin).wrapping_sub(block.max.0));
         self.cpu.push(i64::from(block.cpu.0) | i64::from(block.cpus) << 32);
         self.n.push(block.n as i64);
     }
@@ -60,11 +62,12 @@ impl Blocks {
     /// The block at a place that there is.
     pub fn get(&self, place: usize) -> BlockMaximum {
         let index = self.index.get(place).wrapping_add(place as i64);
-        let cpu = self.cpu.get(place) as u64;
+        let (cpu, max) = (self.cpu.get(place) as u64, self.max.get(place));
+        let due = self.due.get(place).wrapping_add(index.wrapping_mul(self.length));
         BlockMaximum {
             index,
-            max: Nanos(self.max.get(place)),
-            at: Nanos(self.at.get(place).wrapping_add(index.wrapping_mul(self.length))),
+            max: Nanos(max),
+            at: Nanos(due.wrapping_add(max)),
             cpu: Cpu(cpu as u32),
             n: self.n.get(place) as u64,
             cpus: (cpu >> 32) as u32,
@@ -78,6 +81,11 @@ impl Blocks {
     /// All of them, in order.
     pub fn iter(&self) -> impl Iterator<Item = BlockMaximum> + '_ {
         (0..self.len()).map(|place| self.get(place))
+    }
+
+    /// Their largest latencies as a list.
+    pub fn values(&self) -> &Column {
+        &self.max
     }
 
     /// Their largest latencies, in order.

@@ -22,3 +22,4 @@ pub mod series;
 pub mod steady;
 pub mod tail;
 pub mod time;
+pub mod values;

@@ -8,6 +8,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 pub use super::blocks::{BlockMaximum, Blocks};
 use super::cpu_coverage::CpuCoverage;
+use super::levels::Levels;
+use super::values::SeriesValues;
+use model::column::Column;
 use model::run::Peak;
 use model::units::{Cpu, Nanos};
 
@@ -101,25 +104,22 @@ impl Series {
         all.max_by_key(|block| (block.max, std::cmp::Reverse(block.at)))
     }
 
-    /// The maxima of the full blocks as numbers, in the order of time.
-    pub fn values(&self) -> Vec<f64> {
-        let mut values = Vec::with_capacity(self.blocks.len());
-        values.extend(self.blocks.maxima().map(|max| max.0 as f64));
-        values
+    /// The maxima of the full blocks, in the order of time.
+    pub fn values(&self) -> SeriesValues<'_> {
+        SeriesValues::from(self.blocks.values())
     }
 
     /// Wake-ups per block, typically; none where unknown.
     pub fn samples_per_block(&self) -> Option<u64> {
-        let mut counts: Vec<u64> = self.blocks.iter().map(|block| block.n).collect();
-        let middle = counts.len() / 2;
-        let (_, median, _) = (!counts.is_empty()).then(|| counts.select_nth_unstable(middle))?;
-        Some(*median).filter(|&n| n > 0)
+        let blocks = self.blocks.len();
+        let counts = Levels::of(self.blocks.iter().map(|block| block.n as f64), blocks);
+        counts.at(blocks as u64 / 2).map(|median| median as u64).filter(|&n| n > 0)
     }
 
     /// Blocks of a multiple of the length; a stretch that is not filled is left out.
-    pub fn coarser(&self, times: u32) -> Vec<f64> {
+    pub fn coarser(&self, times: u32) -> Column {
         let times = i64::from(times.max(1));
-        let mut coarse = Vec::with_capacity(self.blocks.len() / times as usize + 1);
+        let mut coarse = Column::default();
         let mut open: Option<(i64, i64, Nanos)> = None;
         for block in self.blocks.iter() {
             let place = block.index.div_euclid(times);
@@ -127,7 +127,7 @@ impl Series {
                 Some((at, count, max)) if at == place => Some((at, count + 1, max.max(block.max))),
                 _ => Some((place, 1, block.max)),
             };
-            coarse.extend(open.filter(|open| open.1 == times).map(|open| open.2.0 as f64));
+            open.filter(|open| open.1 == times).into_iter().for_each(|open| coarse.push(open.2.0));
         }
         coarse
     }
@@ -370,7 +370,7 @@ mod tests {
         let mut backwards = lines;
         backwards.reverse();
         let again = series(&backwards);
-        assert_eq!(again.values(), made.values(), "the order of the lines does not matter");
+        assert_eq!(again.blocks.values(), made.blocks.values(), "the order of the lines does not matter");
     }
 
     #[test]
@@ -441,7 +441,11 @@ mod tests {
         let made = series(&lines);
         assert_eq!((made.joined, made.blocks.len()), (1, 11));
         assert_eq!((made.blocks.get(1).index, made.blocks.get(1).max), (10, Nanos(50)));
-        assert_eq!(made.coarser(10), [50.0], "the first ten seconds are not all known, the next are");
+        assert_eq!(
+            made.coarser(10).iter().collect::<Vec<_>>(),
+            [50],
+            "the first ten seconds are not all known, the next are"
+        );
     }
 
     #[test]
@@ -455,10 +459,13 @@ mod tests {
 
     #[test]
     fn coarser_blocks_are_full_ones() {
+        let coarser = |list: &[Option<Nanos>]| {
+            Series::of_list(list, BLOCK, Nanos(1)).coarser(2).iter().collect::<Vec<_>>()
+        };
         let list: Vec<Option<Nanos>> = [3, 1, 4, 1, 5, 9, 2].map(|ns| Some(Nanos(ns))).to_vec();
-        assert_eq!(Series::of_list(&list, BLOCK, Nanos(1)).coarser(2), [3.0, 4.0, 9.0]);
+        assert_eq!(coarser(&list), [3, 4, 9]);
         let gap = [Some(Nanos(3)), None, Some(Nanos(4)), Some(Nanos(1))];
-        assert_eq!(Series::of_list(&gap, BLOCK, Nanos(1)).coarser(2), [4.0]);
+        assert_eq!(coarser(&gap), [4]);
     }
 
     #[test]

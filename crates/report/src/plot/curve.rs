@@ -3,8 +3,10 @@
 
 use super::axis::Scale;
 use super::svg::PathData;
+use stats::blocks::Blocks;
 use stats::bounds::CONFIDENCE;
 use stats::count::rate;
+use stats::levels::Levels;
 use stats::series::Series;
 
 /// Up to this number of blocks each has its own step; above, one per 3 %.
@@ -22,20 +24,21 @@ impl Curve {
     /// Of all blocks of the series, full or not; none without a positive latency or without a
     /// length.
     pub fn of(series: &[&Series]) -> Option<Curve> {
-        let blocks = series.iter().flat_map(|series| series.blocks.iter().chain(series.partial.iter()));
-        let mut maxima: Vec<i64> = blocks.map(|block| block.max.0.max(1)).collect();
-        maxima.sort_unstable_by_key(|&max| std::cmp::Reverse(max));
+        let blocks = || series.iter().flat_map(|series| [&series.blocks, &series.partial]);
+        let n: usize = blocks().map(Blocks::len).sum();
+        let maxima = blocks().flat_map(Blocks::maxima);
+        let levels = Levels::of(maxima.map(|max| max.0.max(1) as f64), n);
         let hours = series.iter().map(|series| series.observed.as_secs()).sum::<f64>() / HOUR;
-        let (n, lowest) = (maxima.len() as u64, *maxima.last()?);
+        let (n, lowest) = (n as u64, levels.at(0)?);
         if hours <= 0.0 {
             return None;
         }
-        let mut steps = vec![(lowest as f64, n)];
+        let mut steps = vec![(lowest, n)];
         let mut count = n;
         while count > 0 {
             // Between two steps the count of the earlier one holds: never fewer than there were.
             count = if count > SINGLE { (count as f64 / 1.03) as u64 } else { count - 1 };
-            steps.push((maxima[count as usize] as f64, count));
+            steps.push((levels.at(n - 1 - count).unwrap_or(lowest), count));
         }
         Some(Curve { steps, hours })
     }

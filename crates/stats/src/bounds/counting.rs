@@ -7,6 +7,7 @@ use super::events::reached;
 use super::exchangeability::Exchangeability;
 use super::input::{BoundsInput, CONFIDENCE, Question};
 use crate::count::{climb, order, rate, record, sequential};
+use crate::levels::Levels;
 use model::units::Nanos;
 
 const HOUR: f64 = 3600.0;
@@ -140,9 +141,8 @@ pub fn count(input: &BoundsInput, question: &Question) -> Counting {
     let known = |value: f64| (observed > 0.0).then_some(value);
     let events = question.limit.map_or(0, |limit| reached(input, limit).at_most);
     let max = observed_max(input);
-    let mut sorted = Vec::with_capacity(series.blocks.len());
-    sorted.extend(series.blocks.maxima());
-    sorted.sort_unstable();
+    let n = series.blocks.len();
+    let levels = Levels::of(series.values().iter(), n);
     // Such a run's last block is the largest by design: it is not like those that would follow.
     let ended_by_limit = input.run.ended_by_limit;
     let seen = known(observed).filter(|_| max.is_some() && !ended_by_limit);
@@ -158,7 +158,7 @@ pub fn count(input: &BoundsInput, question: &Question) -> Counting {
         new_record_probability_1h: seen.map(|n| record::new_record(n, HOUR * 1e9)),
         ended_by_limit,
         beyond: beyond(
-            if ended_by_limit { &[] } else { &sorted },
+            (!ended_by_limit).then_some((&levels, n)),
             question.horizon.0 as f64 / series.block.0.max(1) as f64,
         ),
         record_stands_ns: seen.map(|n| Nanos(record::blocks_covered(n, CONFIDENCE) as i64)),
@@ -167,7 +167,7 @@ pub fn count(input: &BoundsInput, question: &Question) -> Counting {
         clean_seconds_needed: Some(rate::time_needed(0, horizon, CONFIDENCE)),
         hidden_rate_per_hour: known(rate::hidden_rate(seconds, CONFIDENCE) * HOUR),
         claims_one_per_s: known(rate::time_between(0, seconds, CONFIDENCE)),
-        quantiles: quantiles(&sorted, series.step),
+        quantiles: quantiles(&levels, n, series.step),
         records: records(input),
     }
 }
@@ -182,19 +182,25 @@ pub fn later_than_all(input: &BoundsInput) -> Option<Nanos> {
     observed_max(input).map(|max| Nanos(max.0.saturating_add(input.series.step.0.max(1)).max(1)))
 }
 
-/// Of maxima in ascending order, against this number of future blocks.
-fn beyond(sorted: &[Nanos], blocks: f64) -> Vec<Beyond> {
+/// The maximum at a rank in ascending order, from 0 on.
+fn ranked(levels: &Levels, rank: u64) -> Option<Nanos> {
+    levels.at(rank).map(|value| Nanos(value as i64))
+}
+
+/// Of so many maxima, against this number of future blocks.
+fn beyond(maxima: Option<(&Levels, usize)>, blocks: f64) -> Vec<Beyond> {
+    let Some((levels, n)) = maxima else { return Vec::new() };
     let one = |k: u32| {
-        let value_ns = *sorted.get(sorted.len().checked_sub(k as usize)?)?;
-        Some(Beyond { k, value_ns, probability: record::beyond_kth(sorted.len() as f64, blocks, k) })
+        let value_ns = ranked(levels, (n as u64).checked_sub(u64::from(k))?)?;
+        Some(Beyond { k, value_ns, probability: record::beyond_kth(n as f64, blocks, k) })
     };
     LARGEST.into_iter().filter_map(one).collect()
 }
 
-fn quantiles(sorted: &[Nanos], step: Nanos) -> Vec<Quantile> {
-    let value = |rank: u64| sorted.get(usize::try_from(rank).ok()?.checked_sub(1)?).copied();
+fn quantiles(levels: &Levels, n: usize, step: Nanos) -> Vec<Quantile> {
+    let value = |rank: u64| ranked(levels, rank.checked_sub(1)?);
     let bound = |&q: &f64| {
-        let ranks = order::interval(sorted.len() as u64, q, CONFIDENCE);
+        let ranks = order::interval(n as u64, q, CONFIDENCE);
         let upper = ranks.and_then(|ranks| value(ranks.upper));
         Quantile {
             q,

@@ -4,8 +4,9 @@
 use super::gates::{ALPHA, BUNCHED};
 use crate::steady::homogeneity::{BusyStretch, Homogeneity};
 use crate::steady::scan::ScanWindow;
-use crate::steady::scores::Scores;
+use crate::steady::scores::{Placed, ValueRanking};
 use crate::steady::{kpss, mann_kendall, median_shift, ranks};
+use crate::values::SeriesValues;
 use model::units::Nanos;
 
 const HOUR: f64 = 3.6e12;
@@ -28,28 +29,28 @@ pub enum Course {
 }
 
 /// How the maxima change, after a test has rejected that they are one series.
-pub fn course(values: &[f64], found: Option<&Homogeneity>, window: Option<&ScanWindow>) -> Course {
+pub fn course(values: SeriesValues, found: Option<&Homogeneity>, window: Option<&ScanWindow>) -> Course {
     let n = values.len();
     let of_window =
         |window: &ScanWindow| BusyStretch { first: window.first, blocks: window.blocks, large: 0 };
     let stretch = window.map(of_window).or(found.map(|found| found.stretch));
-    let trend = |values: &[f64]| {
+    let trend = |values: SeriesValues| {
         mann_kendall::trend(values)
             .filter(|trend| values.len() >= MIN_TREND_BLOCKS && trend.p < ALPHA)
             .map(|trend| trend.z)
     };
-    let moves = |values: &[f64]| {
+    let moves = |values: SeriesValues| {
         trend(values).is_some() || kpss::level(values).is_some_and(|level| level.rejects_at_1_percent)
     };
     if let Some(stretch) = stretch {
-        let (before, after) = (&values[..stretch.first], &values[stretch.first + stretch.blocks..]);
-        let within = !before.is_empty() && !after.is_empty();
-        let steady = !moves(&[before, after].concat());
+        let end = stretch.first + stretch.blocks;
+        let within = stretch.first > 0 && end < n;
+        let steady = !moves(values.without(stretch.first..end));
         if steady && 4 * stretch.blocks <= n && (within || window.is_none()) {
             return spreading(n, found, window).unwrap_or(Course::Bunched(stretch));
         }
         if steady && window.is_some() && !within {
-            let at = if before.is_empty() { stretch.blocks } else { stretch.first };
+            let at = if stretch.first == 0 { stretch.blocks } else { stretch.first };
             // Windows are tried in few lengths: their edge is near the change and not on it.
             return changed(values, split(values).unwrap_or(at));
         }
@@ -83,11 +84,13 @@ fn spreading(n: usize, found: Option<&Homogeneity>, window: Option<&ScanWindow>)
 }
 
 /// Where the blocks part into two of different level most clearly, also near an end.
-fn split(values: &[f64]) -> Option<usize> {
-    let scores = Scores::of(values)?.all;
-    let n = scores.len() as f64;
+fn split(values: SeriesValues) -> Option<usize> {
+    let ranking = ValueRanking::of(values)?;
+    let scores = &ranking.scores();
+    let n = values.len() as f64;
     let mut sum = 0.0;
-    let clear = scores.iter().enumerate().take(scores.len() - 1).map(|(i, score)| {
+    let all = Placed { places: ranking.places(), scores }.iter();
+    let clear = all.enumerate().take(values.len() - 1).map(|(i, score)| {
         sum += score;
         let before = (i + 1) as f64;
         (i + 1, f64::abs(sum) / (before * (1.0 - before / n)).sqrt())
@@ -97,47 +100,51 @@ fn split(values: &[f64]) -> Option<usize> {
 
 /// Whether a step there fits clearly better than a line: of few blocks neither part shows a trend
 /// of its own. Values show it in few blocks, ranks also next to a huge value.
-fn is_step(values: &[f64], at: usize) -> bool {
+fn is_step(values: SeriesValues, at: usize) -> bool {
     let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
-    let centred: Vec<f64> = values.iter().map(|value| value - mean).collect();
-    step_fits(&centred, at) || Scores::of(values).is_none_or(|scores| step_fits(&scores.all, at))
+    let centred = || values.iter().map(|value| value - mean);
+    step_fits(values.len(), &centred, at)
+        || ValueRanking::of(values).is_none_or(|ranking| {
+            let scores = &ranking.scores();
+            step_fits(values.len(), &|| Placed { places: ranking.places(), scores }.iter(), at)
+        })
 }
 
 /// The same by the residual sums of squares of values whose mean is 0.
-fn step_fits(values: &[f64], at: usize) -> bool {
-    let n = values.len() as f64;
-    let before: f64 = values[..at].iter().sum();
+fn step_fits<I: Iterator<Item = f64>>(n: usize, values: &dyn Fn() -> I, at: usize) -> bool {
+    let n = n as f64;
+    let before: f64 = values().take(at).sum();
     let of_step = before * before * n / (at as f64 * (n - at as f64));
     let middle = (n - 1.0) / 2.0;
-    let with_time: f64 = values.iter().enumerate().map(|(i, value)| (i as f64 - middle) * value).sum();
+    let with_time: f64 = values().enumerate().map(|(i, value)| (i as f64 - middle) * value).sum();
     let of_line = with_time * with_time / (n * (n * n - 1.0) / 12.0);
-    let whole: f64 = values.iter().map(|value| value * value).sum();
+    let whole: f64 = values().map(|value| value * value).sum();
     // Twice the difference of the log-likelihoods, against the penalty for choosing the place.
     n * ((whole - of_line) / (whole - of_step).max(1e-9 * whole)).ln() > n.ln()
 }
 
-fn changed(values: &[f64], at: usize) -> Course {
+fn changed(values: SeriesValues, at: usize) -> Course {
     let (before, after) = values.split_at(at);
-    let typical = |values: &[f64]| ranks::median(values).unwrap_or_default();
+    let typical = |values: SeriesValues| ranks::median(values).unwrap_or_default();
     Course::Changed(at, typical(before), typical(after))
 }
 
 /// The drift per block; of few recurring values, whose median slope is zero, that of the halves'
 /// means.
-fn slope(values: &[f64]) -> f64 {
+fn slope(values: SeriesValues) -> f64 {
     let slope = mann_kendall::slope(values).unwrap_or_default();
     if slope != 0.0 {
         return slope;
     }
     let (first, second) = values.split_at(values.len() / 2);
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
+    let mean = |values: SeriesValues| values.iter().sum::<f64>() / values.len().max(1) as f64;
     (mean(second) - mean(first)) / (values.len().max(2) as f64 / 2.0)
 }
 
 impl Course {
     /// How the maxima change, as a sentence without its end, of this number of blocks of this
     /// length.
-    pub fn said(&self, values: &[f64], block: Nanos) -> String {
+    pub fn said(&self, values: SeriesValues, block: Nanos) -> String {
         let at = |blocks: usize| Nanos(block.0.saturating_mul(blocks as i64)).spoken();
         let us = |ns: f64| Nanos(ns.abs().min(9e18) as i64).spaced();
         match *self {
@@ -163,14 +170,14 @@ impl Course {
             }
             Course::Bunched(stretch) => {
                 let end = stretch.first + stretch.blocks;
-                let inside = ranks::median(&values[stretch.first..end]).unwrap_or_default();
-                let rest = [&values[..stretch.first], &values[end..]].concat();
+                let inside = ranks::median(values.part(stretch.first..end)).unwrap_or_default();
+                let rest = values.without(stretch.first..end);
                 format!(
                     "Spikes are bunched: within {} from {} on the blocks have typically {}, the others {}",
                     at(stretch.blocks),
                     at(stretch.first),
                     us(inside),
-                    us(ranks::median(&rest).unwrap_or_default())
+                    us(ranks::median(rest).unwrap_or_default())
                 )
             }
             Course::Spreading(more) => {
@@ -209,9 +216,9 @@ mod tests {
             let (mut climbs, mut steps) = (0, 0);
             for _ in 0..20 {
                 let climb = values(&|part| 9.0 * part);
-                climbs += u32::from(!matches!(course(&climb, None, None), Course::Changed(..)));
+                climbs += u32::from(!matches!(course((&climb).into(), None, None), Course::Changed(..)));
                 let step = values(&|part| if part < 0.5 { 0.0 } else { 9.0 });
-                steps += u32::from(matches!(course(&step, None, None), Course::Changed(..)));
+                steps += u32::from(matches!(course((&step).into(), None, None), Course::Changed(..)));
             }
             // With twelve blocks no test of a trend or of a shift detects a step reliably.
             assert!(climbs >= 15 && (steps >= 15 || n == 12), "{n}: {climbs} climbs and {steps} steps of 20");

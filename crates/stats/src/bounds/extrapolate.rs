@@ -98,7 +98,7 @@ fn block_size(series: &Series) -> u32 {
     let candidates: Vec<u32> = MULTIPLES.into_iter().filter(|&times| filled(times)).collect();
     let forgetful = |times: u32| {
         let values = series.coarser(times);
-        values.len() >= MIN_FIT_BLOCKS && steadiness::forgets(&values)
+        values.len() >= MIN_FIT_BLOCKS && steadiness::forgets((&values).into())
     };
     let first = candidates.first().copied().unwrap_or(MULTIPLES[MULTIPLES.len() - 1]);
     candidates.into_iter().find(|&times| forgetful(times)).unwrap_or(first)
@@ -116,16 +116,13 @@ pub fn extrapolate(
     let series = input.series;
     let times = block_size(series);
     let sample = Sample::of(series, times);
-    // Millions of values are there once.
-    let finer = if times == 1 { Vec::new() } else { series.values() };
-    let finest = if times == 1 { &sample.values } else { &finer };
-    let n = sample.values.len();
+    let n = sample.values().len();
     let observed = Nanos(sample.block.0.saturating_mul(n as i64));
     let horizon =
         question.horizon.min(if question.chosen { question.horizon } else { farthest(question, observed) });
     let blocks = horizon.0 as f64 / sample.block.0.max(1) as f64;
     let levels = PredictedLevels::of(&sample, blocks);
-    let steadiness = Steadiness::of(series, finest, &sample.values, sample.block);
+    let steadiness = Steadiness::of(series, series.values(), sample.values(), sample.block);
     let mut gates = Vec::from(steadiness.gates());
     gates.extend([
         shape::fits(&sample, &Sample::of(series, times.saturating_mul(2)), blocks),

@@ -1,19 +1,23 @@
 //! The maxima that are fitted, and the levels that the fit predicts.
 
+use std::borrow::Cow;
+
 use crate::levels;
 use crate::series::Series;
 use crate::tail::gev::{self, GevFit, Shape};
 use crate::tail::grouped_sample::GroupedSample;
 use crate::tail::profile::{self, Level};
+use crate::values::SeriesValues;
+use model::column::Column;
 use model::units::Nanos;
 
 /// The chance that the bound is allowed to be exceeded in the horizon is one minus this.
 pub const BOUND: f64 = 0.95;
 
 /// The maxima that are fitted.
-pub struct Sample {
-    /// Their values, in order of time.
-    pub values: Vec<f64>,
+pub struct Sample<'a> {
+    /// In order of time.
+    maxima: Cow<'a, Column>,
     /// Length of a block.
     pub block: Nanos,
     /// As data of a fit.
@@ -23,14 +27,23 @@ pub struct Sample {
     pub step: Nanos,
 }
 
-impl Sample {
+impl<'a> Sample<'a> {
     /// The maxima of a series in blocks of a multiple of its block length.
-    pub fn of(series: &Series, times: u32) -> Sample {
-        let values = if times == 1 { series.values() } else { series.coarser(times) };
-        let steps = GroupedSample::new(&values, series.step.0 as f64);
+    pub fn of(series: &'a Series, times: u32) -> Sample<'a> {
+        // Millions of them are there once.
+        let maxima = match times {
+            1 => Cow::Borrowed(series.blocks.values()),
+            _ => Cow::Owned(series.coarser(times)),
+        };
+        let steps = GroupedSample::new(&*maxima, series.step.0 as f64);
         let fit = steps.as_ref().and_then(|steps| gev::fit(steps, Shape::WIDE));
         let block = Nanos(series.block.0.saturating_mul(i64::from(times)));
-        Sample { values, block, steps, fit, step: series.step }
+        Sample { maxima, block, steps, fit, step: series.step }
+    }
+
+    /// Their values, in order of time.
+    pub fn values(&self) -> SeriesValues<'_> {
+        SeriesValues::from(&*self.maxima)
     }
 
     /// The fit that the tests of the fit are about, of the usual shapes alone.
@@ -45,8 +58,9 @@ impl Sample {
 
     /// How many different steps the values lie in.
     pub fn distinct(&self) -> usize {
-        let steps = self.values.iter().map(|value| (value / self.step.0.max(1) as f64).floor());
-        levels::Levels::of(steps, self.values.len()).all().len()
+        let values = self.values();
+        let steps = values.iter().map(|value| (value / self.step.0.max(1) as f64).floor());
+        levels::Levels::of(steps, values.len()).all().len()
     }
 }
 

@@ -70,9 +70,9 @@ pub fn fits(sample: &Sample, doubled: &Sample, blocks: f64) -> Gate {
 
 /// Whether the intervals of the typical worst overlap; `None` where blocks of twice the length are
 /// too few.
-fn overlap<'a>(sample: &'a Sample, doubled: &'a Sample, blocks: f64) -> Option<bool> {
-    let fitted = |sample: &'a Sample, blocks: f64| -> Option<(&'a GroupedSample, GevFit, Level)> {
-        let enough = sample.values.len() >= 30 && blocks > 0.0;
+fn overlap<'a>(sample: &'a Sample<'a>, doubled: &'a Sample<'a>, blocks: f64) -> Option<bool> {
+    let fitted = |sample: &'a Sample<'a>, blocks: f64| -> Option<(&'a GroupedSample, GevFit, Level)> {
+        let enough = sample.values().len() >= 30 && blocks > 0.0;
         let level = Level { blocks, probability: 0.5 };
         Some((sample.steps.as_ref().filter(|_| enough)?, sample.usual_fit()?, level))
     };
@@ -151,13 +151,14 @@ pub fn width(sample: &Sample, levels: Option<&PredictedLevels>) -> Gate {
 /// itself uncertain.
 pub fn back_test(sample: &Sample) -> Gate {
     const NAME: &str = "back-test";
-    let (first, second) = sample.values.split_at(sample.values.len() / 2);
+    let values = sample.values();
+    let (first, second) = values.split_at(values.len() / 2);
     let steps = GroupedSample::new(first, sample.step.0 as f64);
     let Some(fit) = steps.as_ref().and_then(|steps| gev::fit(steps, Shape::USUAL)) else {
         return Gate::not_judged("G10", NAME, "the first half is too short, or all alike");
     };
     let level = fit.law.quantile(1.0 - 1.0 / ONE_IN);
-    let above = second.iter().filter(|value| **value > level).count() as u64;
+    let above = second.iter().filter(|value| *value > level).count() as u64;
     let p = law::binomial_at_least(above, second.len() as u64, 1.0 / ONE_IN);
     let warning = if p < WARN { "warning: " } else { "" };
     let expected = second.len() as f64 / ONE_IN;

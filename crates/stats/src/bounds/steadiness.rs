@@ -1,17 +1,22 @@
 //! Gates G1 to G3 and the comb of G6: whether the blocks are one series, without memory, with its
 //! large values spread evenly. Counting rests on them as well as a fit.
 
+use std::borrow::Cow;
+
 use super::conditions::{ONCE, TREAT};
 use super::diagnosis::{self, Course};
 use super::gates::{ALPHA, Gate};
 use super::numbers::p_value;
+use crate::levels::Levels;
 use crate::series::Series;
 use crate::steady::homogeneity::{self, BusyStretch, Homogeneity};
 use crate::steady::scan::{self, ScanWindow};
-use crate::steady::scores::Scores;
+use crate::steady::scores::{Placed, Scores, ValueRanking};
 use crate::steady::{kpss, ljung_box, mann_kendall, ranks, runs};
 use crate::time::epochs::{self, Recurring};
 use crate::time::period_name;
+use crate::values::SeriesValues;
+use model::column::Column;
 use model::text::several;
 use model::units::Nanos;
 
@@ -39,20 +44,31 @@ const COMB: f64 = 0.05;
 /// of which there are fewer to show it: what allows for short memory is asked of the recorded ones.
 pub struct Steadiness<'a> {
     series: &'a Series,
-    finest: &'a [f64],
-    values: &'a [f64],
+    finest: SeriesValues<'a>,
+    values: SeriesValues<'a>,
     block: Nanos,
-    scores: Option<Scores>,
+    ranking: Option<(ValueRanking, Scores)>,
     homogeneity: Option<Homogeneity>,
     window: Option<ScanWindow>,
 }
 
 impl<'a> Steadiness<'a> {
     /// Of a series, its recorded maxima, and those of the fit with their length.
-    pub fn of(series: &'a Series, finest: &'a [f64], values: &'a [f64], block: Nanos) -> Steadiness<'a> {
-        let scores = Scores::of(finest);
-        let window = scores.as_ref().and_then(scan::fullest);
-        let mut found = Steadiness { series, finest, values, block, scores, homogeneity: None, window };
+    pub fn of(
+        series: &'a Series,
+        finest: impl Into<SeriesValues<'a>>,
+        values: impl Into<SeriesValues<'a>>,
+        block: Nanos,
+    ) -> Steadiness<'a> {
+        let (finest, values) = (finest.into(), values.into());
+        let ranking = ValueRanking::of(finest).map(|ranking| {
+            let scores = ranking.scores();
+            (ranking, scores)
+        });
+        let window = ranking
+            .as_ref()
+            .and_then(|(ranking, scores)| scan::fullest(Placed { places: ranking.places(), scores }));
+        let mut found = Steadiness { series, finest, values, block, ranking, homogeneity: None, window };
         // Of blocks with memory large ones come in clusters: the longer blocks account for that.
         found.homogeneity = if found.cured() {
             homogeneity::of_top_blocks(values)
@@ -140,7 +156,7 @@ impl<'a> Steadiness<'a> {
 
     /// The blocks of the fit; the recorded ones where those are too few or all equal, because those
     /// show nothing.
-    fn judged(&self) -> (&'a [f64], Nanos) {
+    fn judged(&self) -> (SeriesValues<'a>, Nanos) {
         if self.values.len() >= MIN_BLOCKS && ranks::varies(self.values) {
             return (self.values, self.block);
         }
@@ -203,10 +219,10 @@ impl<'a> Steadiness<'a> {
     /// The refusal of G6 for blocks that are later than the rest once in a period, if there are
     /// any.
     pub fn recurring(&self) -> Option<Gate> {
-        let scores = self.scores.as_ref()?;
-        let late = Scores::late(self.finest)?;
-        let (normal, later) = (placed(self.series, scores), placed(self.series, &late));
-        let found = epochs::comb((&normal, scores), (&later, &late), self.series.block, COMB)?;
+        let (ranking, scores) = self.ranking.as_ref()?;
+        let (places, late) = (placed(self.series, ranking), ranking.late_scores());
+        let of = |scores| Placed { places: &places, scores };
+        let found = epochs::comb(of(scores), of(&late), self.series.block, COMB)?;
         let at = Nanos(self.series.block.0.saturating_mul(found.first as i64)).spoken();
         let (teeth, rest) = self.apart(&found);
         let block = self.series.block.as_secs();
@@ -234,25 +250,23 @@ impl<'a> Steadiness<'a> {
             // A tooth lies in the block in which its time does.
             ((turns.round() * found.period + found.first as f64).floor() as i64) == index - first
         };
-        let (mut teeth, mut rest) = (Vec::new(), Vec::new());
-        for block in self.series.blocks.iter() {
-            let side = if is_tooth(block.index) { &mut teeth } else { &mut rest };
-            side.push(block.max.0 as f64);
-        }
-        let typical =
-            |values: &[f64]| Nanos(ranks::median(values).unwrap_or_default().min(9e18) as i64).spaced();
-        (typical(&teeth), typical(&rest))
+        let typical = |of_comb: bool| {
+            let all = self.series.blocks.iter().filter(|block| is_tooth(block.index) == of_comb);
+            let levels = Levels::of(all.map(|block| block.max.0 as f64), self.finest.len());
+            Nanos(levels.median().unwrap_or_default().min(9e18) as i64).spaced()
+        };
+        (typical(true), typical(false))
     }
 }
 
 /// Whether blocks have memory: by Ljung-Box, or by their runs about the median.
-pub fn remember(values: &[f64]) -> bool {
+pub fn remember(values: SeriesValues) -> bool {
     ljung_box::test(values, LAGS).is_some_and(|test| test.p < ALPHA)
         || runs::about_median(values).is_some_and(|test| test.p < HALF)
 }
 
 /// Whether blocks are known to have no memory: of blocks that are all equal, or few, it is not.
-pub fn forgets(values: &[f64]) -> bool {
+pub fn forgets(values: SeriesValues) -> bool {
     values.len() >= MIN_BLOCKS && ranks::varies(values) && !remember(values)
 }
 
@@ -264,23 +278,22 @@ fn of_longer(found: Homogeneity, recorded: Nanos, longer: Nanos, n: usize) -> Ho
     Homogeneity { stretch: BusyStretch { first, blocks, ..found.stretch }, ..found }
 }
 
-/// The scores at their places in time: blocks that are missing count as ordinary ones.
-fn placed<'a>(series: &Series, scores: &'a Scores) -> std::borrow::Cow<'a, [f64]> {
+/// The ranks at their places in time: blocks that are missing count as ordinary ones.
+fn placed<'a>(series: &Series, ranking: &'a ValueRanking) -> Cow<'a, Column> {
     let ends = series.blocks.first().zip(series.blocks.iter().last());
     let span = ends.map_or(0, |(first, last)| last.index.saturating_sub(first.index).saturating_add(1));
-    let n = scores.all.len() as i64;
+    let n = ranking.places().len() as i64;
     // Where most are missing, their order in time shows nothing.
     if span <= n || span > 2 * n {
-        return (&scores.all[..]).into();
+        return Cow::Borrowed(ranking.places());
     }
     let first = ends.map_or(0, |(first, _)| first.index);
-    let mut placed = vec![0.0; span as usize];
-    for (block, score) in series.blocks.iter().zip(&scores.all) {
-        if let Some(place) = placed.get_mut((block.index - first) as usize) {
-            *place = *score;
-        }
+    let mut placed = Column::default();
+    for (block, place) in series.blocks.iter().zip(ranking.places().iter()) {
+        (placed.len() as i64..block.index - first).for_each(|_| placed.push(ranking.ordinary()));
+        placed.push(place);
     }
-    placed.into()
+    Cow::Owned(placed)
 }
 
 #[cfg(test)]
@@ -391,7 +404,7 @@ mod tests {
         assert!(found.iter().all(|gate| gate.judged) && !found[1].passed, "{found:?}");
         let why = |values: &[f64]| gates(values)[2].detail.clone();
         assert!(why(&[5.0; 100]).ends_with(ALIKE) && why(&[5.0, 6.0]).ends_with(TOO_FEW));
-        assert!(!forgets(&[5.0; 100]) && !forgets(&[]));
+        assert!(!forgets((&[5.0; 100]).into()) && !forgets((&[]).into()));
     }
 
     #[test]

@@ -201,7 +201,8 @@ pub fn compare_units(
     let numbers = match question.metric {
         Metric::Rate => UnitNumbers::of_rates(counts, question.margin, test),
         Metric::Quantile(q) => {
-            let of = |series: &&Series| harrell_davis::quantile(&series.values(), q).unwrap_or(f64::NAN);
+            let of =
+                |series: &&Series| harrell_davis::quantile(&series.values().to_vec(), q).unwrap_or(f64::NAN);
             let of = |side: &[&Series]| side.iter().map(of).collect::<Vec<f64>>();
             UnitNumbers::of_latencies(of(a), of(b), question.margin, test, 0.0)
         }

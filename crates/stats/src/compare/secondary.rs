@@ -44,7 +44,7 @@ pub struct CpuRate {
 
 /// The shift function on the usual grid.
 pub fn quantiles(a: &[&Series], b: &[&Series], design: Design) -> Vec<QuantileShift> {
-    let [of_a, of_b] = [a, b].map(|side| side.iter().map(|series| series.values()));
+    let [of_a, of_b] = [a, b].map(|side| side.iter().map(|series| series.values().to_vec()));
     let shifts = shift::function(of_a, of_b, design, &GRID, 1.0 - ALPHA);
     let shifts: Vec<_> =
         shifts.into_iter().filter(|shift| !shift.a.is_empty() && !shift.b.is_empty()).collect();

@@ -9,6 +9,7 @@ use super::ranks;
 use crate::law;
 use crate::levels::Levels;
 use crate::rng::{Rng, SEED};
+use crate::values::SeriesValues;
 
 /// Into how many windows the run is cut.
 pub const WINDOWS: usize = 10;
@@ -53,23 +54,25 @@ pub struct BusyStretch {
 ///
 /// Equal values are all taken or all left, whichever is nearer to the share, so that no place is
 /// preferred. Empty where that would take more than half of the blocks.
-pub fn top_blocks(x: &[f64], share: f64) -> Vec<usize> {
+pub fn top_blocks<'a>(x: impl Into<SeriesValues<'a>>, share: f64) -> Vec<usize> {
+    let x = x.into();
     let wanted = (x.len() as f64 * share.clamp(0.0, 1.0)).ceil() as usize;
     if wanted == 0 || !ranks::varies(x) {
         return Vec::new();
     }
-    let levels = Levels::of(x.iter().copied(), x.len());
+    let levels = Levels::of(x.iter(), x.len());
     let Some(level) = levels.at((x.len() - wanted) as u64) else { return Vec::new() };
-    let above = x.iter().filter(|&&x| x > level).count();
-    let from = x.iter().filter(|&&x| x >= level).count();
+    let above = x.iter().filter(|&x| x > level).count();
+    let from = x.iter().filter(|&x| x >= level).count();
     let leave_level = above > 0 && wanted - above <= from - wanted;
     let is_top = |x: f64| if leave_level { x > level } else { x >= level };
-    let top: Vec<usize> = (0..x.len()).filter(|&i| is_top(x[i])).collect();
+    let top: Vec<usize> = x.iter().enumerate().filter(|&(_, x)| is_top(x)).map(|(i, _)| i).collect();
     if 2 * top.len() > x.len() { Vec::new() } else { top }
 }
 
 /// The test of the blocks with the largest 5 % of the values.
-pub fn of_top_blocks(x: &[f64]) -> Option<Homogeneity> {
+pub fn of_top_blocks<'a>(x: impl Into<SeriesValues<'a>>) -> Option<Homogeneity> {
+    let x = x.into();
     of_places(&top_blocks(x, 0.05), x.len())
 }
 

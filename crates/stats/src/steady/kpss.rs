@@ -6,6 +6,7 @@
 //! small integers.
 
 use super::ranks;
+use crate::values::SeriesValues;
 
 /// Critical values of their table and their p.
 const TABLE: [(f64, f64); 4] = [(0.347, 0.10), (0.463, 0.05), (0.574, 0.025), (0.739, 0.01)];
@@ -29,26 +30,26 @@ pub fn usual_lag(n: usize) -> usize {
 }
 
 /// The test with the usual lag.
-pub fn level(x: &[f64]) -> Option<Kpss> {
+pub fn level<'a>(x: impl Into<SeriesValues<'a>>) -> Option<Kpss> {
+    let x = x.into();
     level_with_lag(x, usual_lag(x.len()))
 }
 
 /// The test with a lag in blocks, at most n - 1; it takes n times the lag steps.
-pub fn level_with_lag(x: &[f64], lag: usize) -> Option<Kpss> {
+pub fn level_with_lag<'a>(x: impl Into<SeriesValues<'a>>, lag: usize) -> Option<Kpss> {
+    let x = x.into();
     if x.len() < 3 || !ranks::varies(x) {
         return None;
     }
     let n = x.len() as f64;
     let lag = lag.min(x.len() - 1);
     let mean = x.iter().sum::<f64>() / n;
-    // Computed again each time: a list of them would take the room of the values once more.
-    let products =
-        |apart: usize| -> f64 { x.iter().zip(&x[apart..]).map(|(a, b)| (a - mean) * (b - mean)).sum() };
+    let products = x.products(mean, lag);
     let weight = |apart: usize| 1.0 - apart as f64 / (lag as f64 + 1.0);
-    let variance = (products(0) + 2.0 * (1..=lag).map(|k| weight(k) * products(k)).sum::<f64>()) / n;
+    let variance = (products[0] + 2.0 * (1..=lag).map(|k| weight(k) * products[k]).sum::<f64>()) / n;
     let mut sum = 0.0;
     let mut squares = 0.0;
-    for x in x {
+    for x in x.iter() {
         sum += x - mean;
         squares += sum * sum;
     }

@@ -6,6 +6,7 @@
 
 use super::ranks;
 use crate::law;
+use crate::values::SeriesValues;
 
 /// The outcome of a test.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -20,20 +21,21 @@ pub struct LjungBox {
 
 /// The autocorrelations at 1 to `lags` blocks apart, at most n - 1 of them, in n times that many
 /// steps.
-pub fn autocorrelations(x: &[f64], lags: usize) -> Option<Vec<f64>> {
+pub fn autocorrelations<'a>(x: impl Into<SeriesValues<'a>>, lags: usize) -> Option<Vec<f64>> {
+    let x = x.into();
     if !ranks::varies(x) {
         return None;
     }
     let mean = x.iter().sum::<f64>() / x.len() as f64;
-    let products =
-        |apart: usize| -> f64 { x.iter().zip(&x[apart..]).map(|(a, b)| (a - mean) * (b - mean)).sum() };
-    let variance = products(0);
-    let correlations = (1..=lags.min(x.len() - 1)).map(|k| products(k) / variance).collect();
+    let products = x.products(mean, lags.min(x.len() - 1));
+    let variance = products[0];
+    let correlations = products[1..].iter().map(|product| product / variance).collect();
     (variance > 0.0 && variance.is_finite()).then_some(correlations)
 }
 
 /// The test over that many lags, at most n - 1.
-pub fn test(x: &[f64], lags: usize) -> Option<LjungBox> {
+pub fn test<'a>(x: impl Into<SeriesValues<'a>>, lags: usize) -> Option<LjungBox> {
+    let x = x.into();
     let correlations = autocorrelations(x, lags)?;
     let n = x.len() as f64;
     let terms = correlations.iter().enumerate().map(|(i, r)| r * r / (n - (i + 1) as f64));

@@ -8,6 +8,7 @@
 use super::ranks;
 use crate::law;
 use crate::levels::Levels;
+use crate::values::SeriesValues;
 
 /// The slope is taken over at most this many medians: pairs grow with the square.
 const SLOPE_POINTS: usize = 300;
@@ -24,12 +25,13 @@ pub struct MannKendall {
 }
 
 /// The test, in n log n steps.
-pub fn trend(x: &[f64]) -> Option<MannKendall> {
+pub fn trend<'a>(x: impl Into<SeriesValues<'a>>) -> Option<MannKendall> {
+    let x = x.into();
     if x.len() < 3 || !ranks::varies(x) {
         return None;
     }
     let n = x.len() as f64;
-    let levels = Levels::of(x.iter().copied(), x.len());
+    let levels = Levels::of(x.iter(), x.len());
     let (mut tied_pairs, mut tied_variance) = (0.0, 0.0);
     for &(_, count) in levels.all() {
         let t = count as f64;
@@ -45,10 +47,10 @@ pub fn trend(x: &[f64]) -> Option<MannKendall> {
 
 /// The pairs of which the later one is smaller, by a tree of how many of each value were there so
 /// far (Fenwick 1994).
-fn falling_pairs(x: &[f64], levels: &Levels) -> u64 {
+fn falling_pairs(x: SeriesValues, levels: &Levels) -> u64 {
     let mut tree = vec![0u64; levels.all().len() + 1];
     let mut falling = 0;
-    for (before, &value) in x.iter().enumerate() {
+    for (before, value) in x.iter().enumerate() {
         let place = levels.place(value) + 1;
         let (mut at, mut not_larger) = (place, 0);
         while at > 0 {
@@ -67,7 +69,8 @@ fn falling_pairs(x: &[f64], levels: &Levels) -> u64 {
 
 /// The drift per block: the median slope of all pairs (Theil-Sen), over medians of stretches where
 /// there are more than 300 blocks.
-pub fn slope(x: &[f64]) -> Option<f64> {
+pub fn slope<'a>(x: impl Into<SeriesValues<'a>>) -> Option<f64> {
+    let x = x.into();
     let stretches = x.len().min(SLOPE_POINTS);
     if stretches < 2 || x.iter().any(|x| !x.is_finite()) {
         return None;
@@ -76,7 +79,7 @@ pub fn slope(x: &[f64]) -> Option<f64> {
     let points: Vec<(f64, f64)> = (0..stretches)
         .filter_map(|g| {
             let (from, to) = (edge(g), edge(g + 1));
-            Some(((from + to - 1) as f64 / 2.0, ranks::median(&x[from..to])?))
+            Some(((from + to - 1) as f64 / 2.0, ranks::median(x.part(from..to))?))
         })
         .collect();
     let later = |(i, a): (usize, &(f64, f64))| {

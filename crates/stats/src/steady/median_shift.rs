@@ -5,6 +5,7 @@
 //! change at most.
 
 use super::ranks;
+use crate::values::SeriesValues;
 
 /// A change of level.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -23,7 +24,8 @@ pub struct MedianShift {
 }
 
 /// The most likely change, whether significant or not; the earliest of equally likely ones.
-pub fn most_likely(x: &[f64]) -> Option<MedianShift> {
+pub fn most_likely<'a>(x: impl Into<SeriesValues<'a>>) -> Option<MedianShift> {
+    let x = x.into();
     if !ranks::varies(x) {
         return None;
     }
@@ -37,7 +39,8 @@ pub fn most_likely(x: &[f64]) -> Option<MedianShift> {
         }
     }
     let p = (2.0 * (-6.0 * u * u / (n * n * (n + 1.0))).exp()).min(1.0);
-    let (before, after) = (ranks::median(&x[..first_after])?, ranks::median(&x[first_after..])?);
+    let (before, after) = x.split_at(first_after);
+    let (before, after) = (ranks::median(before)?, ranks::median(after)?);
     Some(MedianShift { first_after, u, p, before, after })
 }
 

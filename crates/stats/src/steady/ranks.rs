@@ -1,15 +1,19 @@
 //! What the rank tests share: medians, midranks and ties of a series, all in n log n.
 
 use crate::levels::Levels;
+use crate::values::SeriesValues;
 
 /// Whether there are two different values, and none that is not a number.
-pub fn varies(x: &[f64]) -> bool {
-    x.iter().all(|x| x.is_finite()) && x.iter().any(|&y| y != x[0])
+pub fn varies<'a>(x: impl Into<SeriesValues<'a>>) -> bool {
+    let x = x.into();
+    let first = x.iter().next();
+    x.iter().all(|x| x.is_finite()) && x.iter().any(|y| Some(y) != first)
 }
 
 /// The median, the mean of the middle two where n is even; `None` without values.
-pub fn median(x: &[f64]) -> Option<f64> {
-    Levels::of(x.iter().copied(), x.len()).median()
+pub fn median<'a>(x: impl Into<SeriesValues<'a>>) -> Option<f64> {
+    let x = x.into();
+    Levels::of(x.iter(), x.len()).median()
 }
 
 /// The median of values, which it may reorder, see [`median`].
@@ -28,9 +32,10 @@ pub fn median_of(x: &mut [f64]) -> Option<f64> {
 }
 
 /// The ranks from 1 in the order of the series; equal values share the mean of theirs.
-pub fn midranks(x: &[f64]) -> impl Iterator<Item = f64> + '_ {
-    let levels = Levels::of(x.iter().copied(), x.len());
-    x.iter().map(move |&x| levels.midrank(x))
+pub fn midranks<'a>(x: impl Into<SeriesValues<'a>>) -> impl Iterator<Item = f64> {
+    let x = x.into();
+    let levels = Levels::of(x.iter(), x.len());
+    x.iter().map(move |x| levels.midrank(x))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 use super::ranks;
 use crate::law;
+use crate::values::SeriesValues;
 
 /// The outcome of a test.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -23,16 +24,22 @@ pub struct Runs {
     pub p: f64,
 }
 
-pub fn about_median(x: &[f64]) -> Option<Runs> {
+pub fn about_median<'a>(x: impl Into<SeriesValues<'a>>) -> Option<Runs> {
+    let x = x.into();
     if !ranks::varies(x) {
         return None;
     }
     let median = ranks::median(x)?;
-    let sides: Vec<bool> = x.iter().filter(|&&x| x != median).map(|&x| x > median).collect();
-    let above = sides.iter().filter(|&&above| above).count();
-    let below = sides.len() - above;
-    let runs = sides.chunk_by(|a, b| a == b).count();
-    let n = sides.len() as f64;
+    let (mut above, mut below, mut runs) = (0usize, 0usize, 0usize);
+    let mut last = None;
+    for x in x.iter().filter(|&x| x != median) {
+        let side = x > median;
+        let count = if side { &mut above } else { &mut below };
+        *count += 1;
+        runs += usize::from(last != Some(side));
+        last = Some(side);
+    }
+    let n = (above + below) as f64;
     let mean = 2.0 * above as f64 * below as f64 / n + 1.0;
     let variance = (mean - 1.0) * (mean - 2.0) / (n - 1.0);
     let z = (runs as f64 - mean) / variance.sqrt();

@@ -4,12 +4,14 @@
 //! The scan statistic: the largest standardised sum of scores over all windows. Siegmund (1988),
 //! "Approximate tail probabilities for the maxima of some random fields", in the form of Olshen,
 //! Venkatraman and others (2004) for all windows of a series; the overshoot by Siegmund and Yakir
-//! (2007). Windows of a geometric row of lengths are tried, which makes p a little too large.
+//! (2007). WidthScan of a geometric row of lengths are tried, which makes p a little too large.
 //! Assumption: short-range dependence only: sums are divided by the spread that the windows of
 //! their length have, where that is larger than of independent blocks.
 
-use super::scores::{self, Scores};
+use super::scores::{self, Placed};
 use crate::law;
+use crate::levels::Levels;
+use std::ops::Range;
 
 const SHORTEST: usize = 3;
 /// From one length to the next.
@@ -20,6 +22,15 @@ const BESIDE: usize = 64;
 const CHANCE: f64 = 3.0;
 /// Fewer blocks have no stretches.
 const MIN_BLOCKS: usize = 20;
+/// WidthScan that begin within so many blocks are looked at together; wider ones need their ends
+/// summed again.
+const TOGETHER: usize = 1 << 15;
+const NEAR: usize = 1 << 16;
+/// More sizes than this are counted in classes, of which only the median's is read again.
+const LISTED: usize = 1 << 16;
+const CLASSES: usize = 1 << 12;
+/// Classes for each standard deviation.
+const PER_DEVIATION: f64 = 512.0;
 
 /// The most extreme window.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,53 +46,190 @@ pub struct ScanWindow {
 }
 
 /// The window with the smallest p; up to three quarters of the run long.
-pub fn fullest(scores: &Scores) -> Option<ScanWindow> {
-    let n = scores.all.len();
+pub fn fullest(x: Placed) -> Option<ScanWindow> {
+    let n = x.len();
     if n < MIN_BLOCKS {
         return None;
     }
-    let mut sums = Vec::with_capacity(n + 1);
-    sums.push(0.0);
-    for score in &scores.all {
-        sums.push(sums[sums.len() - 1] + score);
-    }
-    let (mut width, mut spread) = (SHORTEST, 1.0);
-    let mut best: Option<ScanWindow> = None;
+    let sums = ScoreSums::of(x);
+    let mut all: Vec<WidthScan> = Vec::new();
+    let mut width = SHORTEST;
     while 4 * width <= 3 * n {
-        if width * BESIDE <= n {
-            spread = spread_of(&sums, width);
+        all.push(WidthScan::new(width, n));
+        width = (width + 1).max((width as f64 * RATIO) as usize);
+    }
+    look(&sums, &mut all);
+    let mut spread = 1.0;
+    let mut best: Option<ScanWindow> = None;
+    for windows in all {
+        let (width, first, sum) = (windows.width, windows.first, windows.sum);
+        if let Some(sizes) = windows.sizes {
+            spread =
+                scores::spread(sizes.median(&sums, width) / deviation(width, n), n as f64 / width as f64);
         }
-        let sum = |first: usize| sums[first + width] - sums[first];
-        let first = (0..=n - width).max_by(|&a, &b| sum(a).total_cmp(&sum(b)))?;
-        let sum = sum(first) / spread;
+        let sum = sum / spread;
         let z = sum / deviation(width, n);
         // Of a window that is much of the run, the sum varies less than that of scores that are put
         // back.
         let drawn = sum / (1.0 - width as f64 / n as f64).sqrt();
-        let z = if z < CHANCE { z } else { z.min(quantile(scores.tail(width, drawn))) };
+        let z = if z < CHANCE { z } else { z.min(quantile(x.scores.tail(width, drawn))) };
         if best.is_none_or(|best| z > best.z) {
             best = Some(ScanWindow { first, blocks: width, z, p: 1.0 });
         }
-        width = (width + 1).max((width as f64 * RATIO) as usize);
     }
     best.map(|best| ScanWindow { p: some_window(best.z, n), ..best })
+}
+
+/// The sums of the scores before each place, of which every so manieth is kept: the others are
+/// added up again, in the same order.
+struct ScoreSums<'a> {
+    x: Placed<'a>,
+    kept: Vec<f64>,
+}
+
+impl<'a> ScoreSums<'a> {
+    const APART: usize = 1 << 12;
+
+    fn of(x: Placed<'a>) -> ScoreSums<'a> {
+        let mut sum = 0.0;
+        let kept = x.iter().enumerate().filter_map(|(at, score)| {
+            let before = sum;
+            sum += score;
+            (at % Self::APART == 0).then_some(before)
+        });
+        ScoreSums { x, kept: kept.collect() }
+    }
+
+    /// Those before some places, of which the last may be the end.
+    fn read(&self, places: Range<usize>, into: &mut Vec<f64>) {
+        let kept = (places.start / Self::APART).min(self.kept.len() - 1);
+        let from = kept * Self::APART;
+        into.clear();
+        self.x.read(from..places.end - 1, into);
+        let mut sum = self.kept[kept];
+        for score in into.iter_mut() {
+            (*score, sum) = (sum, sum + *score);
+        }
+        into.push(sum);
+        into.drain(..places.start - from);
+    }
+
+    /// The sizes of the sums of windows, each a step after the one before.
+    fn sizes(&self, width: usize) -> impl Iterator<Item = f64> {
+        let before = || {
+            let mut sum = 0.0;
+            std::iter::once(0.0).chain(self.x.iter().map(move |score| {
+                sum += score;
+                sum
+            }))
+        };
+        let windows = before().zip(before().skip(width));
+        windows.step_by(step(width)).map(|(from, to)| f64::abs(to - from))
+    }
+}
+
+/// Blocks from a window whose size is asked for to the next.
+fn step(width: usize) -> usize {
+    (width / 2).max(1)
+}
+
+/// The windows of one width.
+struct WidthScan {
+    width: usize,
+    /// Begin of the window with the largest sum, the last of them.
+    first: usize,
+    sum: f64,
+    sizes: Option<WindowSizes>,
+}
+
+/// The sizes of sums, or how many there are in each class.
+enum WindowSizes {
+    Listed(Vec<f64>),
+    Counted(f64, Vec<u32>),
+}
+
+impl WidthScan {
+    fn new(width: usize, n: usize) -> WidthScan {
+        let count = (n - width) / step(width) + 1;
+        let sizes = (width * BESIDE <= n).then(|| {
+            if count <= LISTED {
+                WindowSizes::Listed(Vec::with_capacity(count))
+            } else {
+                WindowSizes::Counted(deviation(width, n), vec![0; CLASSES])
+            }
+        });
+        WidthScan { width, first: 0, sum: f64::NEG_INFINITY, sizes }
+    }
+
+    /// Looks at the windows from a place on, by the sums before their begins and their ends.
+    fn look(&mut self, from: usize, begins: &[f64], ends: &[f64]) {
+        for (at, (begin, end)) in begins.iter().zip(ends).enumerate() {
+            if end - begin >= self.sum {
+                (self.first, self.sum) = (from + at, end - begin);
+            }
+        }
+        let Some(sizes) = &mut self.sizes else { return };
+        let step = step(self.width);
+        let pairs = begins.iter().zip(ends).skip(from.next_multiple_of(step) - from).step_by(step);
+        pairs.for_each(|(begin, end)| sizes.add(f64::abs(end - begin)));
+    }
+}
+
+impl WindowSizes {
+    fn add(&mut self, size: f64) {
+        match self {
+            WindowSizes::Listed(all) => all.push(size),
+            WindowSizes::Counted(deviation, counts) => counts[class(size, *deviation)] += 1,
+        }
+    }
+
+    /// The upper one of the middle two.
+    fn median(self, sums: &ScoreSums, width: usize) -> f64 {
+        let (deviation, counts) = match self {
+            WindowSizes::Listed(mut all) => {
+                let middle = all.len() / 2;
+                return *all.select_nth_unstable_by(middle, f64::total_cmp).1;
+            }
+            WindowSizes::Counted(deviation, counts) => (deviation, counts),
+        };
+        let mut left = counts.iter().map(|&count| u64::from(count)).sum::<u64>() / 2;
+        let mut middle = 0;
+        while left >= u64::from(counts[middle]) {
+            left -= u64::from(counts[middle]);
+            middle += 1;
+        }
+        let near = sums.sizes(width).filter(|&size| class(size, deviation) == middle);
+        Levels::of(near, counts[middle] as usize).at(left).unwrap_or_default()
+    }
+}
+
+fn class(size: f64, deviation: f64) -> usize {
+    ((size / deviation * PER_DEVIATION) as usize).min(CLASSES - 1)
+}
+
+/// Looks at the windows of all widths.
+fn look(sums: &ScoreSums, all: &mut [WidthScan]) {
+    let n = sums.x.len();
+    let (mut near, mut far) = (Vec::new(), Vec::new());
+    for from in (0..n).step_by(TOGETHER) {
+        sums.read(from..(from + TOGETHER + NEAR + 1).min(n + 1), &mut near);
+        for windows in all.iter_mut().filter(|windows| from + windows.width <= n) {
+            let count = (n - windows.width + 1 - from).min(TOGETHER);
+            let ends = from + windows.width;
+            match near.get(windows.width..windows.width + count) {
+                Some(ends) => windows.look(from, &near[..count], ends),
+                None => {
+                    sums.read(ends..ends + count, &mut far);
+                    windows.look(from, &near[..count], &far);
+                }
+            }
+        }
+    }
 }
 
 /// Standard deviation of the sum of `width` of n scores.
 fn deviation(width: usize, n: usize) -> f64 {
     (width as f64 * (1.0 - width as f64 / n as f64)).sqrt()
-}
-
-/// How much wider the sums of windows spread than those of independent blocks; their median, which
-/// a few full windows do not move.
-fn spread_of(sums: &[f64], width: usize) -> f64 {
-    let n = sums.len() - 1;
-    let every = (width / 2).max(1);
-    let mut sizes: Vec<f64> =
-        (0..=n - width).step_by(every).map(|first| (sums[first + width] - sums[first]).abs()).collect();
-    let middle = sizes.len() / 2;
-    let (_, median, _) = sizes.select_nth_unstable_by(middle, f64::total_cmp);
-    scores::spread(*median / deviation(width, n), n as f64 / width as f64)
 }
 
 /// The normal quantile of a small upper tail.
@@ -120,12 +268,18 @@ fn overshoot(x: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::rng::{Rng, SEED};
+    use crate::steady::scores::ValueRanking;
+
+    fn fullest_of(x: &[f64]) -> Option<ScanWindow> {
+        let ranking = ValueRanking::of(x)?;
+        fullest(Placed { places: ranking.places(), scores: &ranking.scores() })
+    }
 
     /// Gumbel maxima with a stretch that is larger by three scales.
     fn with(n: usize, stretch: std::ops::Range<usize>, rng: &mut Rng) -> Option<ScanWindow> {
         let mut x: Vec<f64> = (0..n).map(|_| -rng.exponential().ln()).collect();
         x[stretch].iter_mut().for_each(|x| *x += 3.0);
-        fullest(&Scores::of(&x)?)
+        fullest_of(&x)
     }
 
     #[test]
@@ -141,11 +295,61 @@ mod tests {
         }
     }
 
+    /// The same of all sums at once, as the paper has it.
+    fn plainly(scores: &[f64], tail: impl Fn(usize, f64) -> f64) -> Option<ScanWindow> {
+        let n = scores.len();
+        let mut sums = vec![0.0];
+        scores.iter().for_each(|score| sums.push(sums[sums.len() - 1] + score));
+        let (mut width, mut spread) = (SHORTEST, 1.0);
+        let mut best: Option<ScanWindow> = None;
+        while 4 * width <= 3 * n {
+            let sum = |first: usize| sums[first + width] - sums[first];
+            if width * BESIDE <= n {
+                let mut sizes: Vec<f64> =
+                    (0..=n - width).step_by(step(width)).map(|first| sum(first).abs()).collect();
+                sizes.sort_by(f64::total_cmp);
+                let wide = sizes[sizes.len() / 2] / deviation(width, n);
+                spread = scores::spread(wide, n as f64 / width as f64);
+            }
+            let first = (0..=n - width).max_by(|&a, &b| sum(a).total_cmp(&sum(b)))?;
+            let (sum, drawn) = (sum(first) / spread, (1.0 - width as f64 / n as f64).sqrt());
+            let z = sum / deviation(width, n);
+            let z = if z < CHANCE { z } else { z.min(quantile(tail(width, sum / drawn))) };
+            if best.is_none_or(|best| z > best.z) {
+                best = Some(ScanWindow { first, blocks: width, z, p: 1.0 });
+            }
+            width = (width + 1).max((width as f64 * RATIO) as usize);
+        }
+        best.map(|best| ScanWindow { p: some_window(best.z, n), ..best })
+    }
+
+    #[test]
+    fn sums_added_up_again_are_the_same_to_the_last_bit() {
+        let mut rng = Rng::new(SEED);
+        // Beyond the lengths from which sizes are counted, and ends are summed again.
+        for (n, stretch) in
+            [(4_096, 0..0), (8_193, 4_000..4_900), (150_000, 9_000..9_020), (200_001, 0..99_000)]
+        {
+            let mut last = 0.0;
+            let mut next = || {
+                last = 0.3 * last + (100.0 * rng.exponential()).floor();
+                last
+            };
+            let mut x: Vec<f64> = (0..n).map(|_| next()).collect();
+            x[stretch].iter_mut().for_each(|x| *x += 30.0);
+            let ranking = ValueRanking::of(&x).unwrap();
+            let scores = ranking.scores();
+            let placed = Placed { places: ranking.places(), scores: &scores };
+            let all: Vec<f64> = placed.iter().collect();
+            assert_eq!(fullest(placed), plainly(&all, |width, sum| scores.tail(width, sum)), "{n}");
+        }
+    }
+
     fn alarms(mut value: impl FnMut(&mut Rng) -> f64) -> usize {
         let mut rng = Rng::new(SEED);
         let mut alarm = || {
             let x: Vec<f64> = (0..600).map(|_| value(&mut rng)).collect();
-            Scores::of(&x).and_then(|scores| fullest(&scores)).is_some_and(|window| window.p < 0.02)
+            fullest_of(&x).is_some_and(|window| window.p < 0.02)
         };
         (0..100).filter(|_| alarm()).count()
     }
@@ -165,7 +369,7 @@ mod tests {
     #[test]
     fn edges_have_answers() {
         for x in [vec![1.0, 2.0], (0..25).map(f64::from).collect(), vec![0.0; 19]] {
-            let _ = Scores::of(&x).and_then(|scores| fullest(&scores));
+            let _ = fullest_of(&x);
         }
         assert_eq!(some_window(0.0, 600), 1.0);
         assert!(some_window(9.0, 600) < 1e-12);

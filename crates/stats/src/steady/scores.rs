@@ -10,6 +10,9 @@
 use super::ranks;
 use crate::law;
 use crate::levels::Levels;
+use crate::values::{SeriesValues, in_chunks};
+use model::column::Column;
+use std::ops::Range;
 
 /// More different scores than this are joined for the law of their sum.
 const MAX_SCORES: usize = 512;
@@ -21,43 +24,47 @@ const AMISS: f64 = 0.2;
 /// GroupedSample of the search for the saddlepoint.
 const STEPS: u32 = 60;
 
-/// The scores of a series.
+/// The place of each value of a series among the different ones, ascending.
 #[derive(Debug, Clone)]
-pub struct Scores {
-    /// One for each value, in the order of the series: mean 0 and, over n - 1, variance 1.
-    pub all: Vec<f64>,
-    /// The different scores, ascending, each with its share.
-    law: Vec<(f64, f64)>,
-    /// The widest gap between two neighbours of them.
-    gap: f64,
+pub struct ValueRanking {
+    places: Column,
+    /// The number of values in each place.
+    counts: Vec<u64>,
 }
 
-impl Scores {
-    /// The normal scores of a series; none where all values are equal.
-    pub fn of(x: &[f64]) -> Option<Scores> {
-        Scores::by(x, law::normal_quantile)
+impl ValueRanking {
+    /// None where all values are equal.
+    pub fn of<'a>(x: impl Into<SeriesValues<'a>>) -> Option<ValueRanking> {
+        let x = x.into();
+        if x.len() < 3 || !ranks::varies(x) {
+            return None;
+        }
+        let levels = Levels::of(x.iter(), x.len());
+        let mut places = Column::default();
+        x.iter().for_each(|x| places.push(levels.place(x) as i64));
+        Some(ValueRanking { places, counts: levels.all().iter().map(|level| level.1).collect() })
+    }
+
+    /// The normal scores.
+    pub fn scores(&self) -> Scores {
+        self.by(law::normal_quantile)
     }
 
     /// Scores for the few of a series that are later by [`LATER`] scales of their law than the
     /// rest: the logarithm of how much likelier a rank is for one of them (Gumbel), of which
     /// [`AMISS`] are as the rest. Unlike the normal score it hardly distinguishes medium values
     /// from small ones.
-    pub fn late(x: &[f64]) -> Option<Scores> {
+    pub fn late_scores(&self) -> Scores {
         let times = LATER.exp();
-        let score = |rank: f64| (AMISS + (1.0 - AMISS) * times * rank.powf(times - 1.0)).ln();
-        Scores::by(x, score)
+        self.by(|rank| (AMISS + (1.0 - AMISS) * times * rank.powf(times - 1.0)).ln())
     }
 
     /// Scores of ranks, as parts of all.
-    fn by(x: &[f64], score: impl Fn(f64) -> f64) -> Option<Scores> {
-        if x.len() < 3 || !ranks::varies(x) {
-            return None;
-        }
-        let levels = Levels::of(x.iter().copied(), x.len());
-        let n = x.len() as f64;
-        let mut law: Vec<(f64, f64)> = Vec::with_capacity(levels.all().len());
+    fn by(&self, score: impl Fn(f64) -> f64) -> Scores {
+        let n = self.places.len() as f64;
+        let mut law: Vec<(f64, f64)> = Vec::with_capacity(self.counts.len());
         let mut below = 0.0;
-        for &(_, count) in levels.all() {
+        for &count in &self.counts {
             let rank = below + (count as f64 + 1.0) / 2.0;
             law.push((score(rank / (n + 1.0)), count as f64 / n));
             below += count as f64;
@@ -66,10 +73,77 @@ impl Scores {
         let squares: f64 = law.iter().map(|(score, share)| (score - mean).powi(2) * share).sum();
         let scale = (squares * n / (n - 1.0)).sqrt();
         law.iter_mut().for_each(|(score, _)| *score = (*score - mean) / scale);
-        let all = x.iter().map(|&x| law[levels.place(x)].0).collect();
+        let mut by_place: Vec<f64> = law.iter().map(|one| one.0).collect();
+        by_place.push(0.0);
         let law = joined(law);
         let gap = law.windows(2).map(|pair| pair[1].0 - pair[0].0).fold(0.0, f64::max);
-        Some(Scores { all, law, gap })
+        Scores { n: self.places.len(), by_place, law, gap }
+    }
+
+    /// The place after the last, whose score is 0.
+    pub fn ordinary(&self) -> i64 {
+        self.counts.len() as i64
+    }
+
+    /// The places in the order of the series.
+    pub fn places(&self) -> &Column {
+        &self.places
+    }
+}
+
+/// The scores of a ranking: mean 0 and, over n - 1, variance 1.
+#[derive(Debug, Clone)]
+pub struct Scores {
+    /// The number of values they are of.
+    pub n: usize,
+    /// One for each place, and one for what has none.
+    by_place: Vec<f64>,
+    /// The different scores, ascending, each with its share.
+    law: Vec<(f64, f64)>,
+    /// The widest gap between two neighbours of them.
+    gap: f64,
+}
+
+/// Scores one after the other: millions are places with a table.
+#[derive(Clone, Copy)]
+pub struct Placed<'a> {
+    pub places: &'a Column,
+    pub scores: &'a Scores,
+}
+
+impl<'a> Placed<'a> {
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Appends those at some places in time.
+    pub fn read(&self, range: Range<usize>, into: &mut Vec<f64>) {
+        self.places.read(range, into, |place| self.scores.of_place(place));
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = f64> + use<'a> {
+        let placed = *self;
+        in_chunks(self.len(), move |range, into| placed.read(range, into))
+    }
+}
+
+impl Scores {
+    /// Scores as they are, each in a place of its own.
+    #[cfg(test)]
+    pub fn of_list(all: &[f64]) -> (Column, Scores) {
+        let mut places = Column::default();
+        (0..all.len() as i64).for_each(|place| places.push(place));
+        (places, Scores { n: all.len(), by_place: all.to_vec(), law: Vec::new(), gap: 0.0 })
+    }
+
+    pub fn of_place(&self, place: i64) -> f64 {
+        self.by_place[place as usize]
+    }
+
+    /// The score of every place.
+    pub fn all(&self) -> &[f64] {
+        &self.by_place
     }
 
     /// The probability that k of the scores, drawn at random, have at least this sum.
@@ -145,26 +219,33 @@ mod tests {
     use super::*;
     use crate::rng::{Rng, SEED};
 
+    fn listed(x: &[f64]) -> (Scores, Vec<f64>) {
+        let ranking = ValueRanking::of(x).unwrap();
+        let scores = ranking.scores();
+        let all = Placed { places: ranking.places(), scores: &scores }.iter().collect();
+        (scores, all)
+    }
+
     #[test]
     fn scores_are_normal_quantiles_of_midranks() {
-        let scores = Scores::of(&[3.0, 1.0, 2.0, 2.0]).unwrap();
+        let scores = listed(&[3.0, 1.0, 2.0, 2.0]).1;
         // Quantiles of 4/5, 1/5, 2.5/5, 2.5/5; the squares sum to n - 1.
         let end = (3.0f64 / 2.0).sqrt();
-        for (score, expected) in scores.all.iter().zip([end, -end, 0.0, 0.0]) {
-            assert!((score - expected).abs() < 1e-9, "{:?}", scores.all);
+        for (score, expected) in scores.iter().zip([end, -end, 0.0, 0.0]) {
+            assert!((score - expected).abs() < 1e-9, "{scores:?}");
         }
         assert!(
-            Scores::of(&[]).is_none()
-                && Scores::of(&[2.0; 9]).is_none()
-                && Scores::of(&[f64::NAN; 5]).is_none()
+            ValueRanking::of(&[]).is_none()
+                && ValueRanking::of(&[2.0; 9]).is_none()
+                && ValueRanking::of(&[f64::NAN; 5]).is_none()
         );
     }
 
     #[test]
     fn few_high_values_have_the_binomial_s_tail_and_not_the_normal_one() {
         let x: Vec<f64> = (0..600).map(|i| if i % 20 == 0 { 6.0 } else { 5.0 }).collect();
-        let scores = Scores::of(&x).unwrap();
-        let (high, low) = (scores.all[0], scores.all[1]);
+        let (scores, all) = listed(&x);
+        let (high, low) = (all[0], all[1]);
         for k in [3, 4, 6] {
             let tail = scores.tail(10, f64::from(k) * high + f64::from(10 - k) * low);
             let exact = law::binomial_at_least(k as u64, 10, 0.05);
@@ -177,8 +258,8 @@ mod tests {
     fn sums_of_many_scores_have_the_tail_that_draws_have() {
         let mut rng = Rng::new(SEED);
         let x: Vec<f64> = (0..900).map(|_| rng.exponential()).collect();
-        let scores = Scores::of(&x).unwrap();
-        let sum = |rng: &mut Rng| (0..10).map(|_| scores.all[rng.below(900)]).sum::<f64>();
+        let (scores, all) = listed(&x);
+        let sum = |rng: &mut Rng| (0..10).map(|_| all[rng.below(900)]).sum::<f64>();
         let drawn = (0..20_000).filter(|_| sum(&mut rng) >= 7.0).count() as f64 / 20_000.0;
         let tail = scores.tail(10, 7.0);
         assert!((tail / drawn - 1.0).abs() < 0.2, "{tail} for {drawn}");

@@ -9,6 +9,7 @@
 use super::lmoments::LMoments;
 pub use super::step::Step;
 use crate::levels::Levels;
+use crate::values::SeriesValues;
 
 /// Values in ascending order, equal ones together.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,13 +38,13 @@ impl GroupedSample {
     ///
     /// Values need not have been rounded yet. One less than a millionth of a step below an edge
     /// counts as on it: decimal fractions are not exact in binary.
-    pub fn new(values: &[f64], width: f64) -> Option<GroupedSample> {
-        if values.is_empty() || !values.iter().all(|v| v.is_finite()) || !(width >= 0.0 && width.is_finite())
-        {
+    pub fn new<'a>(values: impl Into<SeriesValues<'a>>, width: f64) -> Option<GroupedSample> {
+        let values = values.into();
+        if values.is_empty() || !values.iter().all(f64::is_finite) || !(width >= 0.0 && width.is_finite()) {
             return None;
         }
-        let edge = |v: &f64| if width > 0.0 { (v / width + 1e-6).floor() * width } else { *v };
-        if !values.iter().map(edge).all(|low| low.is_finite()) {
+        let edge = |v: f64| if width > 0.0 { (v / width + 1e-6).floor() * width } else { v };
+        if !values.iter().map(edge).all(f64::is_finite) {
             return None;
         }
         let lows = Levels::of(values.iter().map(edge), values.len());

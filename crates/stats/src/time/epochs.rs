@@ -12,7 +12,7 @@
 
 use super::ruled_out::ruled_out;
 use crate::law;
-use crate::steady::scores::{self, Scores};
+use crate::steady::scores::{self, Placed, Scores};
 use model::units::Nanos;
 
 /// Round periods in seconds: what a person or a program asks a timer for.
@@ -30,6 +30,8 @@ const LONGEST: usize = 3600;
 const STRETCHES: usize = 4;
 /// Fewer blocks have no period.
 const MIN_BLOCKS: usize = 20;
+/// Scores that are read at once for a fold.
+const TOGETHER: usize = 1 << 14;
 /// From this many phases on their spread is known.
 const PHASES: usize = 16;
 
@@ -63,12 +65,9 @@ impl Search {
     }
 }
 
-/// Scores in their places in time, and their law.
-pub type Placed<'a> = (&'a [f64], &'a Scores);
-
-/// The comb with the smallest p below alpha, of normal scores and those for late blocks, of blocks
-/// of this length.
-pub fn comb((x, scores): Placed, late: Placed, block: Nanos, alpha: f64) -> Option<Recurring> {
+/// The comb with the smallest p below alpha, of normal scores and those for late blocks in their
+/// places in time, of blocks of this length.
+pub fn comb(x: Placed, late: Placed, block: Nanos, alpha: f64) -> Option<Recurring> {
     let n = x.len();
     if n < MIN_BLOCKS {
         return None;
@@ -87,19 +86,19 @@ pub fn comb((x, scores): Placed, late: Placed, block: Nanos, alpha: f64) -> Opti
         .filter(|&period| period >= 2 && period * MIN_TEETH_ROUND <= n)
         .collect();
     let search = Search::new(round.iter().sum::<usize>() as f64, ROUND_PART, alpha);
-    round.iter().for_each(|&period| keep(fold((x, scores), (period as f64, 0.0), memory, &search)));
+    round.iter().for_each(|&period| keep(fold(x, period, memory, &search)));
     let longest = (n / MIN_TEETH).min(LONGEST);
     let search = Search::new((2..=longest).sum::<usize>() as f64, WHOLE_PART, alpha);
-    let out = ruled_out(x, longest, search.enough, |teeth| deviation(teeth, scores));
+    let out = ruled_out(x, longest, search.enough, |teeth| deviation(teeth, x.scores));
     let open = (2..=longest).filter(|&period| out.get(period) != Some(&true));
-    open.for_each(|period| keep(fold((x, scores), (period as f64, 0.0), memory, &search)));
+    open.for_each(|period| keep(fold(x, period, memory, &search)));
     between(late, memory, alpha, &mut keep);
     best.filter(|best| best.p < alpha)
 }
 
 /// Periods that are no whole number of blocks, so near to each other that the teeth of one run half
 /// a block off at most.
-fn between((x, scores): Placed, memory: f64, alpha: f64, keep: &mut impl FnMut(Option<Recurring>)) {
+fn between(x: Placed, memory: f64, alpha: f64, keep: &mut impl FnMut(Option<Recurring>)) {
     let n = x.len();
     let (stretches, length) = if n <= LONGEST { (1, n) } else { ((n / LONGEST).min(STRETCHES), LONGEST) };
     // Half blocks where the teeth are few; where they are many there is enough of them.
@@ -113,47 +112,91 @@ fn between((x, scores): Placed, memory: f64, alpha: f64, keep: &mut impl FnMut(O
     }
     let tries = periods.iter().sum::<f64>() / fine * stretches as f64;
     let search = Search::new(tries, BETWEEN_PART, alpha);
+    let mut part = Vec::with_capacity(length);
     for stretch in 0..stretches {
         let from = stretch * (n - length) / (stretches - 1).max(1);
-        let part = &x[from..from + length];
+        part.clear();
+        x.read(from..from + length, &mut part);
         let here = |found: Recurring| Recurring { first: found.first + from, ..found };
         for &period in &periods {
-            keep(fold((part, scores), (period, 0.0), memory, &search).map(here));
-            if fine < 1.0 {
-                keep(fold((part, scores), (period, 0.5), memory, &search).map(here));
+            for shift in [0.0, 0.5].into_iter().take(if fine < 1.0 { 2 } else { 1 }) {
+                let mut sums = PhaseSums::new(period, shift);
+                sums.go_on(&part, 0, true);
+                keep(sums.best(x.scores, memory, &search).map(here));
             }
         }
     }
 }
 
-/// The best phase of a period, if its p is below the search's.
-fn fold((x, scores): Placed, (period, shift): (f64, f64), memory: f64, search: &Search) -> Option<Recurring> {
-    let phases = period.floor() as usize;
-    let mut sums = vec![0.0; phases];
-    let mut turns = 0;
-    loop {
-        let at = (turns as f64 * period + shift) as usize;
-        let Some(part) = x.get(at..).filter(|part| !part.is_empty()) else { break };
-        sums.iter_mut().zip(part).for_each(|(sum, score)| *sum += score);
-        turns += 1;
+/// The best phase of a whole period, if its p is below the search's.
+fn fold(x: Placed, period: usize, memory: f64, search: &Search) -> Option<Recurring> {
+    let mut sums = PhaseSums::new(period as f64, 0.0);
+    let mut part = Vec::new();
+    while sums.next() < x.len() {
+        let from = sums.next();
+        let until = x.len().min(from + period.max(TOGETHER));
+        part.clear();
+        x.read(from..until, &mut part);
+        sums.go_on(&part, from, until == x.len());
     }
-    let (first, &sum) = sums.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1))?;
-    let last = (turns - 1) as f64 * period + shift;
-    let teeth = if last as usize + first < x.len() { turns } else { turns - 1 };
-    let deviation = deviation(teeth, scores);
-    if sum / deviation < search.enough {
-        return None;
+    sums.best(x.scores, memory, search)
+}
+
+/// The sum of the scores of each phase of a period.
+struct PhaseSums {
+    period: f64,
+    /// By how much the first turn begins after the first score.
+    shift: f64,
+    turns: usize,
+    sums: Vec<f64>,
+    /// The number of scores read so far.
+    n: usize,
+}
+
+impl PhaseSums {
+    fn new(period: f64, shift: f64) -> PhaseSums {
+        PhaseSums { period, shift, turns: 0, sums: vec![0.0; period.floor() as usize], n: 0 }
     }
-    let sum = sum / spread(&mut sums, deviation).max(remembered(memory, period));
-    let tail = scores.tail(teeth, sum);
-    let p = (tail * search.tries / search.part).min(1.0);
-    let z = sum / deviation;
-    Some(Recurring { period, first, teeth, z, p })
+
+    /// The place at which the next turn begins.
+    fn next(&self) -> usize {
+        (self.turns as f64 * self.period + self.shift) as usize
+    }
+
+    /// Adds the turns that lie in a part, which begins at a place; in the last one also those that
+    /// are cut short.
+    fn go_on(&mut self, part: &[f64], from: usize, is_last: bool) {
+        self.n = from + part.len();
+        while let Some(turn) = part.get(self.next() - from..).filter(|turn| !turn.is_empty()) {
+            if turn.len() < self.sums.len() && !is_last {
+                break;
+            }
+            self.sums.iter_mut().zip(turn).for_each(|(sum, score)| *sum += score);
+            self.turns += 1;
+        }
+    }
+
+    /// The best phase, if its p is below the search's.
+    fn best(mut self, scores: &Scores, memory: f64, search: &Search) -> Option<Recurring> {
+        let (period, turns) = (self.period, self.turns);
+        let (first, &sum) = self.sums.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1))?;
+        let last = (turns - 1) as f64 * period + self.shift;
+        let teeth = if last as usize + first < self.n { turns } else { turns - 1 };
+        let deviation = deviation(teeth, scores);
+        if sum / deviation < search.enough {
+            return None;
+        }
+        let sum = sum / spread(&mut self.sums, deviation).max(remembered(memory, period));
+        let tail = scores.tail(teeth, sum);
+        let p = (tail * search.tries / search.part).min(1.0);
+        let z = sum / deviation;
+        Some(Recurring { period, first, teeth, z, p })
+    }
 }
 
 /// Standard deviation of the sum of `teeth` scores.
 fn deviation(teeth: usize, scores: &Scores) -> f64 {
-    (teeth as f64 * (1.0 - teeth as f64 / scores.all.len() as f64)).sqrt()
+    (teeth as f64 * (1.0 - teeth as f64 / scores.n as f64)).sqrt()
 }
 
 /// How much wider the sums of the phases spread than those of independent blocks; their median,
@@ -169,8 +212,8 @@ fn spread(sums: &mut [f64], deviation: f64) -> f64 {
 }
 
 /// The correlation of neighbours, if it is positive.
-fn memory(x: &[f64]) -> f64 {
-    let products: f64 = x.windows(2).map(|pair| pair[0] * pair[1]).sum();
+fn memory(x: Placed) -> f64 {
+    let products: f64 = x.iter().zip(x.iter().skip(1)).map(|(a, b)| a * b).sum();
     (products / x.iter().map(|x| x * x).sum::<f64>()).clamp(0.0, 0.99)
 }
 
@@ -184,6 +227,14 @@ fn remembered(memory: f64, period: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::rng::{Rng, SEED};
+    use crate::steady::scores::ValueRanking;
+
+    fn comb_of(x: &[f64], block: Nanos) -> Option<Recurring> {
+        let ranking = ValueRanking::of(x)?;
+        let (scores, late) = (ranking.scores(), ranking.late_scores());
+        let of = |scores| Placed { places: ranking.places(), scores };
+        comb(of(&scores), of(&late), block, 0.05)
+    }
 
     /// The comb of Gumbel maxima of which those on a tooth are this many scales larger.
     fn found(n: usize, period: f64, by: f64, step: f64, rng: &mut Rng) -> Option<Recurring> {
@@ -194,9 +245,7 @@ mod tests {
             at += period;
         }
         let x: Vec<f64> = x.iter().map(|x| (x / step).floor()).collect();
-        let scores = Scores::of(&x)?;
-        let late = Scores::late(&x)?;
-        comb((&scores.all, &scores), (&late.all, &late), Nanos::SECOND, 0.05)
+        comb_of(&x, Nanos::SECOND)
     }
 
     #[test]
@@ -237,10 +286,7 @@ mod tests {
                 last
             };
             let x: Vec<f64> = (0..600).map(|_| next()).collect();
-            let scores = Scores::of(&x).unwrap();
-            let late = Scores::late(&x).unwrap();
-            let found = comb((&scores.all, &scores), (&late.all, &late), Nanos::SECOND, 0.05);
-            alarms += u32::from(found.is_some());
+            alarms += u32::from(comb_of(&x, Nanos::SECOND).is_some());
         }
         assert!(alarms <= 2, "{alarms} of 20");
     }
@@ -249,9 +295,8 @@ mod tests {
     fn edges_have_answers() {
         for n in [3, 20, 21, 40] {
             let x: Vec<f64> = (0..n).map(f64::from).collect();
-            let (scores, late) = (Scores::of(&x).unwrap(), Scores::late(&x).unwrap());
             for block in [Nanos(0), Nanos(i64::MAX), Nanos::SECOND] {
-                let _ = comb((&scores.all, &scores), (&late.all, &late), block, 0.05);
+                let _ = comb_of(&x, block);
             }
         }
     }

@@ -5,6 +5,8 @@
 //! folded. What rounding can amount to is added to the largest sum, so that nothing is ruled out
 //! that a fold would keep.
 
+use crate::steady::scores::Placed;
+
 /// Scores are rounded to whole steps, of which the largest score has this number.
 const LARGEST: f64 = 2_000.0;
 /// Number of turns in a 16-bit sum: as many of the largest score fit.
@@ -25,17 +27,20 @@ struct RoundedScores {
 }
 
 impl RoundedScores {
-    fn of(x: &[f64]) -> Option<RoundedScores> {
-        let largest = x.iter().fold(0.0, |most: f64, score| most.max(score.abs()));
+    fn of(x: Placed) -> Option<RoundedScores> {
+        let all = x.scores.all();
+        let largest = all.iter().fold(0.0, |most: f64, score| most.max(score.abs()));
         let step = largest / LARGEST;
-        if x.len() > MOST || !step.is_normal() || x.iter().any(|score| score.is_nan()) {
+        if x.len() > MOST || !step.is_normal() || all.iter().any(|score| score.is_nan()) {
             return None;
         }
         // Up from far below zero, the cast rounds down.
-        let steps: Vec<i16> =
-            x.iter().map(|score| ((score / step + LARGEST + 0.5) as i32 - LARGEST as i32) as i16).collect();
-        let error = x.iter().zip(&steps).map(|(score, &steps)| (score - f64::from(steps) * step).abs());
+        let rounded = |score: &f64| ((score / step + LARGEST + 0.5) as i32 - LARGEST as i32) as i16;
+        let by_place: Vec<i16> = all.iter().map(rounded).collect();
+        let error = all.iter().zip(&by_place).map(|(score, &steps)| (score - f64::from(steps) * step).abs());
         let error = error.fold(0.0, f64::max);
+        let mut steps = Vec::with_capacity(x.len());
+        x.places.read(0..x.len(), &mut steps, |place| by_place[place as usize]);
         Some(RoundedScores { steps, step, error, largest })
     }
 
@@ -87,7 +92,7 @@ impl PartialFold {
 
 /// For each period up to the longest, by its number, true if no phase of it has a sum of so many
 /// standard deviations; empty where that cannot be said.
-pub fn ruled_out(x: &[f64], longest: usize, enough: f64, deviation: impl Fn(usize) -> f64) -> Vec<bool> {
+pub fn ruled_out(x: Placed, longest: usize, enough: f64, deviation: impl Fn(usize) -> f64) -> Vec<bool> {
     let Some(scores) = RoundedScores::of(x).filter(|_| enough > 0.0) else { return Vec::new() };
     let mut out = vec![false; longest + 1];
     let mut judge = |sums: &[i32]| {
@@ -123,7 +128,13 @@ pub fn ruled_out(x: &[f64], longest: usize, enough: f64, deviation: impl Fn(usiz
 mod tests {
     use super::*;
     use crate::rng::Rng;
+    use crate::steady::scores::Scores;
     use proptest::prelude::*;
+
+    fn ruled_out_of(x: &[f64], longest: usize, enough: f64, deviation: impl Fn(usize) -> f64) -> Vec<bool> {
+        let (places, scores) = Scores::of_list(x);
+        ruled_out(Placed { places: &places, scores: &scores }, longest, enough, deviation)
+    }
 
     /// The largest sum of a phase in its standard deviations, as a fold finds it.
     fn largest(x: &[f64], period: usize, deviation: impl Fn(usize) -> f64) -> f64 {
@@ -142,7 +153,7 @@ mod tests {
             let score = |at: usize| rng.exponential() - 1.0 + if at % tooth == 1 { by } else { 0.0 };
             let x: Vec<f64> = (0..n).map(score).collect();
             let deviation = |teeth: usize| (teeth as f64 * (1.0 - teeth as f64 / n as f64)).sqrt();
-            let out = ruled_out(&x, n / 5, enough, deviation);
+            let out = ruled_out_of(&x, n / 5, enough, deviation);
             prop_assert_eq!(out.len(), n / 5 + 1);
             for period in (2..=n / 5).filter(|&period| out[period]) {
                 prop_assert!(largest(&x, period, deviation) < enough, "{}", period);
@@ -155,17 +166,17 @@ mod tests {
         let mut rng = Rng::new(3);
         let deviation = |teeth: usize| (teeth as f64 * (1.0 - teeth as f64 / 40_000.0)).sqrt();
         let mut x: Vec<f64> = (0..40_000).map(|_| rng.exponential() - 1.0).collect();
-        let out = ruled_out(&x, 3_600, 9.0, deviation);
+        let out = ruled_out_of(&x, 3_600, 9.0, deviation);
         assert!((2..=3_600).all(|period| out[period]), "{:?}", out.iter().skip(2).position(|out| !out));
         x.iter_mut().step_by(60).for_each(|score| *score += 5.0);
-        let out = ruled_out(&x, 3_600, 9.0, deviation);
+        let out = ruled_out_of(&x, 3_600, 9.0, deviation);
         assert!([60, 120, 30, 15, 3_600, 1_800].iter().all(|&period| !out[period]) && out[59] && out[3_599]);
     }
 
     #[test]
     fn what_has_no_steps_is_not_judged() {
         for x in [&[][..], &[0.0; 30], &[f64::NAN; 30], &[f64::INFINITY; 30]] {
-            assert!(ruled_out(x, 6, 1.0, |_| 1.0).is_empty());
+            assert!(ruled_out_of(x, 6, 1.0, |_| 1.0).is_empty());
         }
     }
 }

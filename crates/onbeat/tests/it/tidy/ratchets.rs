@@ -24,7 +24,7 @@ const HABITS: &[(&str, usize, &str)] = &[
     (OPENER, 4042, "open with a noun phrase or a verb"),
     (NESTED, 22, "give the inner error a variant of an enum"),
     (TEXT_ERROR, 370, "return an enum or a struct as the error"),
-    (TUPLE, 102, "pass two parameters, or a struct"),
+    (TUPLE, 98, "pass two parameters, or a struct"),
     (BOOL_MATCH, 268, "write `if`"),
 ];
 
