@@ -5,8 +5,8 @@
 
 use super::byte_order::ByteOrder;
 use super::catalog::EventSpec;
-use super::event::{Address, Context, Event, Raw};
-use super::fields::{Fields, Slot};
+use super::event::{Address, Context, Event, Raw, What};
+use super::fields::{FieldSlots, Fields, MAX_FIELDS, Slot};
 use super::format::{Format, PageLayout};
 use super::page::{Lost, Page, start_of};
 use model::units::{Cpu, Nanos};
@@ -43,11 +43,15 @@ pub enum Undecoded {
     Malformed,
 }
 
+const NO_SLOTS: FieldSlots = [Slot::ABSENT; MAX_FIELDS];
+
 /// How the records of one event are read.
 #[derive(Clone, Debug)]
 struct Plan {
     wanted: &'static EventSpec,
-    slots: Vec<Option<Slot>>,
+    /// That of the event, one step nearer.
+    decode: fn(&Fields) -> Option<What<Address>>,
+    slots: FieldSlots,
 }
 
 /// All that is needed to read the pages of one kernel.
@@ -57,7 +61,7 @@ pub struct Decoder {
     order: ByteOrder,
     text: Address,
     /// By the event's number.
-    plans: Vec<Option<Plan>>,
+    plans: Vec<Option<Box<Plan>>>,
     refused: Vec<(&'static EventSpec, String)>,
 }
 
@@ -86,12 +90,14 @@ impl Decoder {
     fn add(&mut self, wanted: &'static EventSpec, text: &str) -> Result<(), String> {
         let format = Format::parse(text)?;
         check_common(&format)?;
-        let slots = |names: &[&str]| names.iter().map(|name| Slot::find(&format, name)).collect::<Vec<_>>();
-        let mut found = slots(wanted.required);
-        if let Some(missing) = found.iter().position(Option::is_none) {
-            return Err(format!("{} has no field {}", format.name, wanted.required[missing]));
+        let find = |name: &&str| Slot::find(&format, name, self.order);
+        if let Some(missing) = wanted.required.iter().find(|name| find(name).is_none()) {
+            return Err(format!("{} has no field {missing}", format.name));
         }
-        found.extend(slots(wanted.optional));
+        let mut slots = NO_SLOTS;
+        for (slot, name) in slots.iter_mut().zip(wanted.required.iter().chain(wanted.optional)) {
+            *slot = find(name).unwrap_or(Slot::ABSENT);
+        }
         let id = usize::from(format.id);
         if self.plans.len() <= id {
             self.plans.resize(id + 1, None);
@@ -99,13 +105,13 @@ impl Decoder {
         if self.plans[id].is_some() {
             return Err(format!("{}: another event has the number {id}", format.name));
         }
-        self.plans[id] = Some(Plan { wanted, slots: found });
+        self.plans[id] = Some(Box::new(Plan { wanted, decode: wanted.decode, slots }));
         Ok(())
     }
 
     /// The same for some of the events: the records of the others are passed over, as if unknown.
     pub fn only(&self, wanted: fn(&EventSpec) -> bool) -> Decoder {
-        let keep = |plan: &Option<Plan>| plan.clone().filter(|plan| wanted(plan.wanted));
+        let keep = |plan: &Option<Box<Plan>>| plan.clone().filter(|plan| wanted(plan.wanted));
         Decoder { plans: self.plans.iter().map(keep).collect(), ..self.clone() }
     }
 
@@ -140,56 +146,78 @@ impl Decoder {
         let Some(mut page) = Page::open(&self.layout, self.order, bytes) else {
             return PageNotes { cut: true, ..PageNotes::default() };
         };
-        let mut notes =
-            PageNotes { start: page.start, end: page.start, lost: page.lost, ..PageNotes::default() };
-        for record in page.by_ref() {
-            notes.records += 1;
-            notes.end = record.time;
-            match self.decode(cpu, record.time, record.data, seen) {
-                Ok(event) => each(event),
-                Err(Undecoded::Unknown) => notes.unknown += 1,
-                Err(Undecoded::Malformed) => notes.malformed += 1,
+        let (mut records, mut unknown, mut malformed) = (0, 0, 0);
+        let mut end = page.start;
+        let mut fields = self.fields(&[]);
+        page.each(|record| {
+            records += 1;
+            end = record.time;
+            let Some(head) = self.head(record.data) else {
+                malformed += 1;
+                return;
+            };
+            seen(head.id());
+            let Some(plan) = self.plan(head.id()) else {
+                unknown += 1;
+                return;
+            };
+            (fields.data, fields.slots) = (record.data, &plan.slots);
+            match (plan.decode)(&fields) {
+                Some(what) => each(head.event(cpu, record.time, what)),
+                None => malformed += 1,
             }
-        }
-        notes.cut = page.cut;
-        notes
+        });
+        PageNotes { start: page.start, end, records, unknown, malformed, lost: page.lost, cut: page.cut }
     }
 
     /// The event of one record, as a page or another container has it.
     pub fn record(&self, cpu: Cpu, time: Nanos, data: &[u8]) -> Result<Raw, Undecoded> {
-        self.decode(cpu, time, data, &mut |_| ())
+        let head = self.head(data).ok_or(Undecoded::Malformed)?;
+        let plan = self.plan(head.id()).ok_or(Undecoded::Unknown)?;
+        let fields = Fields { slots: &plan.slots, ..self.fields(data) };
+        let what = (plan.decode)(&fields).ok_or(Undecoded::Malformed)?;
+        Ok(head.event(cpu, time, what))
     }
 
     #[inline]
-    fn decode(
-        &self,
-        cpu: Cpu,
-        time: Nanos,
-        data: &[u8],
-        seen: &mut impl FnMut(u16),
-    ) -> Result<Raw, Undecoded> {
-        let Head { id, context, preempt, pid } = self.head(data).ok_or(Undecoded::Malformed)?;
-        seen(id);
-        let plan = self.plans.get(usize::from(id)).and_then(Option::as_ref).ok_or(Undecoded::Unknown)?;
-        let fields = Fields { data, slots: &plan.slots, order: self.order, text: self.text };
-        let what = (plan.wanted.decode)(&fields).ok_or(Undecoded::Malformed)?;
-        Ok(Event { time, cpu, pid, context, preempt, what })
+    fn plan(&self, id: u16) -> Option<&Plan> {
+        self.plans.get(usize::from(id))?.as_deref()
+    }
+
+    /// The bytes of a record, of no event yet.
+    fn fields<'a>(&self, data: &'a [u8]) -> Fields<'a> {
+        Fields { data, slots: &NO_SLOTS, order: self.order, text: self.text }
     }
 
     #[inline]
     fn head(&self, data: &[u8]) -> Option<Head> {
-        let head: &[u8; 8] = data.first_chunk()?;
-        let (id, pid) = (self.order.u16(head, 0)?, self.order.u32(head, 4)? as i32);
-        Some(Head { id, context: Context(head[2]), preempt: head[3] & PREEMPT, pid })
+        let bytes = data.first_chunk()?;
+        Some(if self.order.big { Head::of_big(bytes) } else { Head(u64::from_le_bytes(*bytes)) })
     }
 }
 
-/// `struct trace_entry`, with which all records begin.
-struct Head {
-    id: u16,
-    context: Context,
-    preempt: u8,
-    pid: i32,
+/// `struct trace_entry`, with which all records begin, as a little-endian machine has it: as one
+/// word it stays in a register.
+#[derive(Clone, Copy)]
+struct Head(u64);
+
+impl Head {
+    #[cold]
+    fn of_big(&[a, b, flags, count, p, q, r, s]: &[u8; 8]) -> Head {
+        Head(u64::from_le_bytes([b, a, flags, count, s, r, q, p]))
+    }
+
+    /// The number of the event.
+    #[inline]
+    fn id(self) -> u16 {
+        self.0 as u16
+    }
+
+    #[inline]
+    fn event(self, cpu: Cpu, time: Nanos, what: What<Address>) -> Raw {
+        let (context, preempt) = (Context((self.0 >> 16) as u8), (self.0 >> 24) as u8 & PREEMPT);
+        Event { time, cpu, pid: (self.0 >> 32) as i32, context, preempt, what }
+    }
 }
 
 /// The common fields have had these places since 2.6.31; a kernel that moved them would be misread.
@@ -207,7 +235,7 @@ fn check_common(format: &Format) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::super::catalog::find;
-    use super::super::event::{Task, What};
+    use super::super::event::Task;
     use super::super::fixture::{RingItem, Writer, format};
     use super::*;
     use proptest::prelude::*;

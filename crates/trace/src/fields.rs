@@ -9,28 +9,74 @@ use super::fixed_str::FixedStr;
 use super::format::{Field, Format, Place};
 use model::units::{CPU_LIMIT, Cpu, CpuSet};
 
-/// A field of one format, found.
+/// Fields that an event may have.
+pub const MAX_FIELDS: usize = 8;
+
+/// The fields of one event by their number; absent ones have no place in any record.
+pub type FieldSlots = [Slot; MAX_FIELDS];
+
+/// No record is as long, and eight more bytes are within any number.
+const NOWHERE: u32 = u32::MAX / 2;
+
+/// A field of one format, found. Where it can be read at once depends on the machine as well, and
+/// is asked here, once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
     offset: u32,
     size: u32,
-    /// The bits of a word of 64 that are not the number's; nothing where it is not a number.
-    shift: Option<u8>,
-    signed: bool,
+    /// Place of the eight bytes that end with a little-endian number: one load, whatever its size.
+    word: u32,
+    /// Place of a little-endian number of four bytes with a sign.
+    four: u32,
+    /// Place of bytes in the record's fixed part.
+    fixed: u32,
+    /// The bits of a word of eight bytes that are not the number's.
+    shift: u8,
     place: Place,
+    /// The highest bit of a number with a sign, else 0.
+    sign: u64,
 }
 
 impl Slot {
+    pub const ABSENT: Slot = Slot {
+        offset: NOWHERE,
+        size: 0,
+        word: NOWHERE,
+        four: NOWHERE,
+        fixed: NOWHERE,
+        shift: 0,
+        place: Place::Inside,
+        sign: 0,
+    };
+
     /// The field of that name.
-    pub fn find(format: &Format, name: &str) -> Option<Slot> {
+    pub fn find(format: &Format, name: &str, order: ByteOrder) -> Option<Slot> {
         let &Field { offset, size, signed, place, .. } = format.field(name)?;
-        Slot::new(offset, size, signed, place)
+        Slot::new(offset, size, signed, place, order)
     }
 
-    fn new(offset: usize, size: usize, signed: bool, place: Place) -> Option<Slot> {
-        let shift = matches!(size, 1 | 2 | 4 | 8).then(|| 64 - 8 * size as u8);
-        let (offset, size) = (offset.try_into().ok()?, size.try_into().ok()?);
-        Some(Slot { offset, size, shift, signed, place })
+    fn new(offset: usize, size: usize, signed: bool, place: Place, order: ByteOrder) -> Option<Slot> {
+        let (from, length) = (u32::try_from(offset).ok()?, u32::try_from(size).ok()?);
+        let end = from.checked_add(length).filter(|&end| end < NOWHERE)?;
+        let fixed = if place == Place::Inside { from } else { NOWHERE };
+        let slot = Slot { offset: from, size: length, fixed, place, ..Slot::ABSENT };
+        if !matches!(size, 1 | 2 | 4 | 8) {
+            return Some(slot);
+        }
+        let little = |at: Option<u32>| at.filter(|_| !order.big).unwrap_or(NOWHERE);
+        Some(Slot {
+            word: little(end.checked_sub(8)),
+            four: little(Some(from).filter(|_| signed && size == 4)),
+            shift: 64 - 8 * size as u8,
+            sign: if signed { 1 << (8 * size - 1) } else { 0 },
+            ..slot
+        })
+    }
+
+    /// A number of its bits with its sign.
+    #[inline]
+    fn signed(&self, number: u64) -> i64 {
+        (number ^ self.sign).wrapping_sub(self.sign) as i64
     }
 
     fn end(&self) -> usize {
@@ -42,8 +88,7 @@ impl Slot {
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a> {
     pub data: &'a [u8],
-    /// What was found of the list; nothing where this kernel has no such field.
-    pub slots: &'a [Option<Slot>],
+    pub slots: &'a FieldSlots,
     /// How the numbers are written.
     pub order: ByteOrder,
     /// Where the kernel's text begins (`_stext`), or 0 where it is not known.
@@ -51,32 +96,33 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    #[inline]
-    fn slot(&self, n: usize) -> Option<&'a Slot> {
-        self.slots.get(n)?.as_ref()
-    }
-
     /// A number of any size and sign.
     #[inline]
     pub fn int(&self, n: usize) -> Option<i64> {
-        let slot = self.slot(n)?;
-        let shift = slot.shift?;
-        // The eight bytes that end with it: one load, whatever its size.
-        let word = match slot.end().checked_sub(8) {
-            Some(from) => *self.data.get(from..)?.first_chunk()?,
-            None => self.first_word(slot)?,
-        };
-        let upper = if self.order.big { u64::from_be_bytes(word) << shift } else { u64::from_le_bytes(word) };
-        Some(if slot.signed { upper as i64 >> shift } else { (upper >> shift) as i64 })
+        let slot = &self.slots[n];
+        match self.fixed(slot.word) {
+            Some(word) => Some(slot.signed(u64::from_le_bytes(*word) >> slot.shift)),
+            None => self.other_int(slot),
+        }
     }
 
-    /// Eight bytes that end with a field which ends before the eighth byte of its record.
+    /// So many bytes at a place.
+    #[inline]
+    fn fixed<const L: usize>(&self, at: u32) -> Option<&'a [u8; L]> {
+        let at = at as usize;
+        self.data.get(at..at + L)?.first_chunk()
+    }
+
+    /// A number of a big-endian machine, or at the very begin of a record.
     #[cold]
-    fn first_word(&self, slot: &Slot) -> Option<[u8; 8]> {
+    fn other_int(&self, slot: &Slot) -> Option<i64> {
+        let bytes = self.data.get(slot.offset as usize..slot.end())?;
         let mut word = [0; 8];
-        let bytes = self.data.get(..slot.end())?;
-        word.get_mut(8 - bytes.len()..)?.copy_from_slice(bytes);
-        Some(word)
+        let whole = word.get_mut(..bytes.len()).filter(|_| matches!(bytes.len(), 1 | 2 | 4 | 8))?;
+        whole.copy_from_slice(bytes);
+        let number =
+            if self.order.big { u64::from_be_bytes(word) >> slot.shift } else { u64::from_le_bytes(word) };
+        Some(slot.signed(number))
     }
 
     /// A number that fits.
@@ -85,11 +131,19 @@ impl<'a> Fields<'a> {
         T::try_from(self.int(n)?).ok()
     }
 
+    /// A number such as most are: of a thread, or a priority.
+    #[inline]
+    pub fn i32(&self, n: usize) -> Option<i32> {
+        let word = self.fixed(self.slots[n].four);
+        word.map_or_else(|| self.small(n), |word| Some(i32::from_le_bytes(*word)))
+    }
+
     /// An address or another number without sign.
+    #[inline]
     pub fn address(&self, n: usize) -> Option<Address> {
         let value = self.int(n)? as u64;
         // A pointer that the format calls signed is still one.
-        Some(if self.order.long == 4 && self.slot(n)?.size == 4 { value & 0xffff_ffff } else { value })
+        Some(if self.order.long == 4 && self.slots[n].size == 4 { value & 0xffff_ffff } else { value })
     }
 
     /// The number of a CPU.
@@ -99,9 +153,8 @@ impl<'a> Fields<'a> {
     }
 
     /// The bytes of an array or text, wherever they are.
-    #[inline]
     pub fn bytes(&self, n: usize) -> Option<&'a [u8]> {
-        let slot = self.slot(n)?;
+        let slot = &self.slots[n];
         if slot.place == Place::Inside {
             return self.data.get(slot.offset as usize..slot.end());
         }
@@ -114,13 +167,16 @@ impl<'a> Fields<'a> {
     /// The bytes from a field on, up to the first zero or the record's end: a text whose format
     /// gives no size.
     pub fn rest(&self, n: usize) -> Option<&'a [u8]> {
-        let from = self.data.get(self.slot(n)?.offset as usize..)?;
+        let from = self.data.get(self.slots[n].offset as usize..)?;
         Some(from.split(|byte| *byte == 0).next().unwrap_or_default())
     }
 
     #[inline]
     pub fn text<const L: usize>(&self, n: usize) -> Option<FixedStr<L>> {
-        self.bytes(n).map(FixedStr::new)
+        match self.fixed::<L>(self.slots[n].fixed).filter(|_| self.slots[n].size as usize >= L) {
+            Some(whole) => Some(FixedStr::new(whole)),
+            None => self.bytes(n).map(FixedStr::new),
+        }
     }
 
     /// An element of an array of `long`.
@@ -141,9 +197,9 @@ impl<'a> Fields<'a> {
     /// Up to this number of addresses from a field on, up to the record's end: a stack, whose
     /// format gives no true size.
     pub fn frames(&self, n: usize, count: usize) -> Option<Vec<Address>> {
-        let from = self.data.get(self.slot(n)?.offset as usize..)?;
-        let count = count.min(from.len() / self.order.long);
-        Some((0..count).filter_map(|at| self.order.long(from, at * self.order.long)).collect())
+        let from = self.data.get(self.slots[n].offset as usize..)?;
+        let longs = from.chunks_exact(self.order.long).take(count);
+        Some(longs.map(|long| self.order.long(long, 0).unwrap_or(0)).collect())
     }
 
     /// The place in the kernel's text that a field gives as an offset from its own start.
@@ -156,8 +212,10 @@ impl<'a> Fields<'a> {
 mod tests {
     use super::*;
 
-    fn slot(offset: usize, size: usize, signed: bool, place: Place) -> Option<Slot> {
-        Slot::new(offset, size, signed, place)
+    const LITTLE: ByteOrder = ByteOrder { big: false, long: 8 };
+
+    fn slot(offset: usize, size: usize, signed: bool, place: Place) -> Slot {
+        Slot::new(offset, size, signed, place, LITTLE).unwrap()
     }
 
     #[test]
@@ -170,12 +228,12 @@ mod tests {
             slot(0, 4, false, Place::Inside),
             slot(16, 4, false, Place::DataLoc),
             slot(20, 4, false, Place::RelLoc),
-            None,
+            Slot::ABSENT,
             slot(36, 8, true, Place::Inside),
             slot(0, 3, true, Place::Inside),
+            Slot::ABSENT,
         ];
-        let order = ByteOrder { big: false, long: 8 };
-        let fields = Fields { data: &data, slots: &slots, order, text: 0x1000 };
+        let fields = Fields { data: &data, slots: &slots, order: LITTLE, text: 0x1000 };
         assert_eq!((fields.int(0), fields.int(1)), (Some(-1), Some(0xffff_ffff)));
         assert_eq!((fields.small::<u8>(1), fields.small::<i32>(0), fields.cpu(0)), (None, Some(-1), None));
         assert_eq!(fields.text::<24>(2), Some("eth0".into()));
@@ -186,16 +244,17 @@ mod tests {
         for (end, big, wanted) in
             [(20, false, Some(0x0005_0018)), (20, true, Some(0x1800_0500)), (19, false, None)]
         {
+            let order = ByteOrder { big, ..LITTLE };
             let data = data.get(..end).unwrap_or_default();
-            let fields = Fields { data, order: ByteOrder { big, long: 8 }, ..fields };
-            assert_eq!(fields.int(2), wanted);
+            let slots = [Slot::new(16, 4, false, Place::Inside, order).unwrap(); MAX_FIELDS];
+            assert_eq!(Fields { data, slots: &slots, order, ..fields }.int(2), wanted);
         }
         assert_eq!(fields.frames(0, 9).map(|frames| frames.len()), Some(4));
     }
 
     #[test]
     fn a_mask_is_the_same_in_every_order() {
-        let slots = [slot(0, 16, false, Place::Inside)];
+        let slots = [slot(0, 16, false, Place::Inside); MAX_FIELDS];
         let set = |big, long, data: [u8; 16]| {
             Fields { data: &data, slots: &slots, order: ByteOrder { big, long }, text: 0 }
                 .cpus(0)

@@ -14,25 +14,25 @@ impl<const L: usize> FixedStr<L> {
     }
 
     /// The text up to the first zero byte, cut after `L - 1` bytes.
+    #[inline]
     pub fn new(text: &[u8]) -> FixedStr<L> {
-        let mut bytes = [0; L];
-        match text.first_chunk::<L>() {
-            // An array of the kernel's, as long as this one: no copy of a length that varies.
-            Some(whole) => bytes = *whole,
-            None => bytes[..text.len()].copy_from_slice(text),
-        }
-        bytes[L - 1] = 0;
-        let mut ended = false;
+        // An array of the kernel's, as long as this one: no copy of a length that varies.
+        let mut bytes = text.first_chunk::<L>().copied().unwrap_or_else(|| padded(text));
+        let mut kept = u64::MAX;
         let mut words = bytes.chunks_exact_mut(8);
         for word in words.by_ref() {
-            let text = u64::from_le_bytes(<[u8; 8]>::try_from(&*word).unwrap_or_default());
-            word.copy_from_slice(&if ended { [0; 8] } else { up_to_zero(text).to_le_bytes() });
-            ended |= word[7] == 0;
+            let Ok(word) = <&mut [u8; 8]>::try_from(word) else { break };
+            let text = up_to_zero(u64::from_le_bytes(*word)) & kept;
+            *word = text.to_le_bytes();
+            // The last byte of a word that goes on is not zero.
+            kept = if text >> 56 == 0 { 0 } else { kept };
         }
+        let mut ended = kept == 0;
         for byte in words.into_remainder() {
             ended |= *byte == 0;
             *byte = if ended { 0 } else { *byte };
         }
+        bytes[L - 1] = 0;
         FixedStr(bytes)
     }
 
@@ -46,6 +46,14 @@ impl<const L: usize> FixedStr<L> {
         let end = self.0.iter().position(|&b| b == 0).unwrap_or(L);
         String::from_utf8_lossy(&self.0[..end])
     }
+}
+
+/// A shorter text with zeros behind it.
+#[inline(never)]
+fn padded<const L: usize>(text: &[u8]) -> [u8; L] {
+    let mut bytes = [0; L];
+    bytes.iter_mut().zip(text).for_each(|(byte, of)| *byte = *of);
+    bytes
 }
 
 /// The bytes of a little-endian word before its first zero byte, and zeros from there on.

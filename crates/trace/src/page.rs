@@ -91,28 +91,51 @@ impl<'a> Page<'a> {
     }
 
     /// The time since the record before, and the type or length.
+    #[inline]
     fn head(&self) -> Option<(u32, u64)> {
-        let word = self.order.u32(self.rest, 0)?;
-        Some(match self.order.big {
-            true => (word >> 27, u64::from(word & ((1 << 27) - 1))),
-            false => (word & 31, u64::from(word >> 5)),
-        })
+        Some(self.split(self.order.u32(self.rest, 0)?))
     }
 
-    /// The next record, where it is a short one with data, as nearly all are.
     #[inline]
-    fn short(&mut self) -> Option<Record<'a>> {
-        let (kind, delta) = self.head()?;
-        if !(1..=28).contains(&kind) {
+    fn split(&self, word: u32) -> (u32, u64) {
+        if self.order.big {
+            (word >> 27, u64::from(word & ((1 << 27) - 1)))
+        } else {
+            (word & 31, u64::from(word >> 5))
+        }
+    }
+
+    /// Hands out the records in order.
+    #[inline]
+    pub fn each(&mut self, mut each: impl FnMut(Record<'a>)) {
+        loop {
+            // Nearly all are short ones with data: what is left stays in registers.
+            let (mut rest, mut now) = (self.rest, self.now);
+            while let Some((record, after)) = self.short(rest, now) {
+                (rest, now) = (after, record.time.0 as u64);
+                each(record);
+            }
+            (self.rest, self.now) = (rest, now);
+            match self.other() {
+                Some(record) => each(record),
+                None => return,
+            }
+        }
+    }
+
+    /// The first record and what is behind it, where it is a short one with data.
+    #[inline]
+    fn short(&self, rest: &'a [u8], now: u64) -> Option<(Record<'a>, &'a [u8])> {
+        let (head, rest) = rest.split_first_chunk::<4>()?;
+        let word = if self.order.big { u32::from_be_bytes(*head) } else { u32::from_le_bytes(*head) };
+        let (kind, delta) = self.split(word);
+        // Below 1 there is no data, above 28 no record.
+        if kind.wrapping_sub(1) >= 28 {
             return None;
         }
-        let (data, rest) = self.rest.get(4..)?.split_at_checked(kind as usize * 4)?;
-        let now = self.now.wrapping_add(delta);
-        if now > LATEST {
-            return None;
-        }
-        (self.now, self.rest) = (now, rest);
-        Some(Record { time: Nanos(now as i64), data })
+        let (data, rest) = rest.split_at_checked(kind as usize * 4)?;
+        let now = now.wrapping_add(delta);
+        (now <= LATEST).then_some((Record { time: Nanos(now as i64), data }, rest))
     }
 
     /// The next record with data; times in between are taken in, what is discarded is passed over.
@@ -189,15 +212,6 @@ impl<'a> Page<'a> {
     }
 }
 
-impl<'a> Iterator for Page<'a> {
-    type Item = Record<'a>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Record<'a>> {
-        self.short().or_else(|| self.other())
-    }
-}
-
 impl<'a> Page<'a> {
     /// The next record of any kind; the end of the page is noted.
     #[inline(never)]
@@ -219,7 +233,8 @@ mod tests {
 
     fn read(writer: Writer, bytes: &[u8]) -> (Vec<(i64, Vec<u8>)>, Page<'_>) {
         let mut page = Page::open(&writer.layout(), writer.order, bytes).unwrap();
-        let records = page.by_ref().map(|record| (record.time.0, record.data.to_vec())).collect();
+        let mut records = Vec::new();
+        page.each(|record| records.push((record.time.0, record.data.to_vec())));
         (records, page)
     }
 
@@ -354,8 +369,10 @@ mod tests {
         fn any_bytes_do(bytes in proptest::collection::vec(any::<u8>(), 0..300), which in 0usize..4) {
             let (big, long, size) = WRITERS[which];
             let writer = Writer::new(big, long, size);
-            if let Some(page) = Page::open(&writer.layout(), writer.order, &bytes) {
-                prop_assert!(page.count() <= bytes.len());
+            if let Some(mut page) = Page::open(&writer.layout(), writer.order, &bytes) {
+                let mut count = 0;
+                page.each(|_| count += 1);
+                prop_assert!(count <= bytes.len());
             }
         }
     }

@@ -4,7 +4,7 @@
 
 use super::EventSpec;
 use crate::event::{Vector, What};
-use model::units::Nanos;
+use model::units::{CpuSet, Nanos};
 
 /// Both ends of an interrupt vector.
 macro_rules! vectors {
@@ -55,7 +55,9 @@ pub const EVENTS: &[EventSpec] = &[
         Some(What::IpiSend { targets: f.cpus(0)?, callsite: 0, callback: f.address(1)? })
     }),
     EventSpec::new("ipi", "ipi_send_cpu", &["cpu", "callsite", "callback"], |f| {
-        let targets = [f.cpu(0)?].into_iter().collect();
+        // One by one: a list of one would be made and sorted first.
+        let mut targets = CpuSet::default();
+        targets.0.insert(f.cpu(0)?);
         Some(What::IpiSend { targets, callsite: f.address(1)?, callback: f.address(2)? })
     }),
     EventSpec::new("ipi", "ipi_send_cpumask", &["cpumask", "callsite", "callback"], |f| {

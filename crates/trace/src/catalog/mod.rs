@@ -84,6 +84,7 @@ pub fn formats(texts: &str) -> Vec<(&'static EventSpec, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fields::MAX_FIELDS;
 
     #[test]
     fn each_event_is_there_once() {
@@ -92,6 +93,8 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!((names.len(), count > 60), (count, true));
+        let fields = |wanted: &EventSpec| wanted.required.len() + wanted.optional.len();
+        assert!(all().chain(PROGRAM).all(|wanted| fields(wanted) <= MAX_FIELDS));
         let texts =
             formats("name: softirq_exit\nID: 1\nprint fmt: \"name: x\"\nname: other\nname: cpu_idle\n");
         let found: Vec<_> = texts.iter().map(|(wanted, text)| (wanted.event, text.len())).collect();

@@ -9,9 +9,9 @@ use crate::fields::Fields;
 const WAKE: &[&str] = &["comm", "pid", "prio", "target_cpu"];
 
 /// Three fields in a row: name, thread id, priority.
-#[inline]
+#[inline(always)]
 fn task(fields: &Fields, from: usize) -> Option<Task> {
-    Some(Task { comm: fields.text(from)?, pid: fields.small(from + 1)?, prio: fields.small(from + 2)? })
+    Some(Task { comm: fields.text(from)?, pid: fields.i32(from + 1)?, prio: fields.i32(from + 2)? })
 }
 
 pub const EVENTS: &[EventSpec] = &[
