@@ -4,14 +4,16 @@
 //! From debugfs, where the kernel describes interrupts there and it is readable; else the names of
 //! handlers have to do: drivers/nvme/host/pci.c, drivers/block/virtio_blk.c and
 //! drivers/scsi/virtio_scsi.c name those of queues that the kernel spreads, arch/x86/kernel/time.c
-//! the timer that cannot be moved, drivers/clocksource/arm_arch_timer.c and timer-riscv.c those of
-//! each CPU's timer.
+//! the timer that cannot be moved. Those of each CPU are requested by arm_arch_timer.c, timer-riscv.c,
+//! timer-clint.c, arm_pmu.c, riscv_pmu_sbi.c, arch/arm64/kernel/smp.c ("IPI") and, with a name for
+//! each kind of IPI, by arch/riscv/kernel/smp.c (`ipi_names`).
 
 use crate::judgement::Judgement;
 use crate::unknown::unknown_from;
 use facts::Fact;
 use facts::irqs::{Irq, Irqs};
 use model::units::CpuSet;
+use trace::event::is_riscv_ipi;
 
 /// Who decides where an interrupt goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +30,8 @@ pub enum IrqKind {
 pub fn irq_kind(irq: &Irq) -> IrqKind {
     let any = |is: fn(&str) -> bool| irq.actions.iter().any(|action| is(action));
     let first_timer = || irq.number == 0 && any(|action| action == "timer");
-    if irq.per_cpu.unwrap_or_else(|| any(of_each_cpu) || first_timer()) {
+    let by_name = || any(of_each_cpu) || first_timer() || OF_EACH_HART.contains(&irq.chip.as_str());
+    if irq.per_cpu.unwrap_or_else(by_name) {
         IrqKind::PerCpu
     } else if irq.managed.unwrap_or_else(|| any(of_a_queue)) {
         IrqKind::Managed
@@ -60,8 +63,22 @@ pub fn require_all(irqs: &Irqs) -> Result<(), Judgement> {
     Ok(())
 }
 
+/// Controllers of RISC-V with lines of one CPU alone (drivers/irqchip/irq-riscv-intc.c,
+/// kernel/irq/ipi-mux.c): what they chain to other controllers has the handler `(null)`.
+const OF_EACH_HART: [&str; 2] = ["IPI Mux", "RISC-V INTC"];
+
 fn of_each_cpu(action: &str) -> bool {
-    ["arch_timer", "arm-pmu", "IPI", "riscv-timer"].contains(&action)
+    const NAMES: [&str; 8] = [
+        "IPI",
+        "arch_timer",
+        "arm-pmu",
+        "clint-timer",
+        "kvm guest ptimer",
+        "kvm guest vtimer",
+        "riscv-pmu",
+        "riscv-timer",
+    ];
+    NAMES.contains(&action) || is_riscv_ipi(action)
 }
 
 /// `nvme0q3`, `virtio0-req.1` and `virtio1-request`, but not `nvme0q0`, the queue of commands about
@@ -106,11 +123,29 @@ mod tests {
             ("timer", IrqKind::PerCpu),
             ("eth0", IrqKind::Movable),
             ("arch_timer", IrqKind::PerCpu),
+            ("Function call interrupts", IrqKind::PerCpu),
+            ("CPU stop (for crash dump) interrupts", IrqKind::PerCpu),
+            ("riscv-pmu", IrqKind::PerCpu),
         ] {
             check(action, None, None, expected);
         }
         check("nvme0q1", Some(false), Some(false), IrqKind::Movable);
         check("mpt3sas0-msix1", Some(true), Some(false), IrqKind::Managed);
         check("x", Some(true), Some(true), IrqKind::PerCpu);
+        let of = |chip: &str| {
+            let (actions, fact) = (vec!["(null)".to_owned()], Fact::Absent);
+            let none = Fact::Absent;
+            let (chip, managed) = (chip.to_owned(), None);
+            irq_kind(&Irq {
+                number: 11,
+                actions,
+                chip,
+                allowed: fact,
+                effective: none,
+                managed,
+                per_cpu: None,
+            })
+        };
+        assert_eq!((of("RISC-V INTC"), of("SiFive PLIC")), (IrqKind::PerCpu, IrqKind::Movable));
     }
 }

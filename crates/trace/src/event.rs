@@ -117,6 +117,22 @@ pub enum Vector {
     SpuriousApic,
 }
 
+/// True of the name that RISC-V requests the handler of a kind of IPI by (arch/riscv/kernel/smp.c,
+/// `ipi_names`).
+pub fn is_riscv_ipi(handler: &str) -> bool {
+    const KINDS: [&str; 8] = [
+        "CPU backtrace",
+        "CPU stop",
+        "CPU stop (for crash dump)",
+        "Function call",
+        "IRQ work",
+        "KGDB roundup",
+        "Rescheduling",
+        "Timer broadcast",
+    ];
+    handler.strip_suffix(" interrupts").is_some_and(|kind| KINDS.contains(&kind))
+}
+
 impl Vector {
     /// Whether another CPU sent it.
     pub fn is_ipi(self) -> bool {

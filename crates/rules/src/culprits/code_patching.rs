@@ -8,11 +8,14 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "code-patching",
     title: "the kernel's code being patched",
-    signature: "An interrupt from another CPU, in which do_sync_core runs; several within \
-                microseconds, on all CPUs at once.",
-    detection: "By the function's exact name, which only the patching of code on x86 asks other \
-                CPUs to run. Who patched is the sender: a static key that was switched, a \
-                tracepoint, a probe, a BPF program, a module being loaded.",
+    signature: "An interrupt from another CPU, in which do_sync_core (x86) or ipi_remote_fence_i \
+                (RISC-V) runs; several within microseconds, on all CPUs at once.",
+    detection: "By the function's exact name, which only the patching of code asks other CPUs to \
+                run, ftrace_sync_ipi that of traced functions. On RISC-V a program that writes \
+                code and asks for it to be seen does too. Who patched is the sender: a static key \
+                that was switched, a tracepoint, a probe, a BPF program, a module being loaded. On \
+                arm64 the function is do_nothing, which other code asks for as well: it counts as \
+                a function run for another CPU.",
     remedy: "keep what switches tracing, probes, BPF programs, packet timestamps or modules on \
              and off from running while the real- time task does; what is to be on, switch on \
              before",
@@ -33,4 +36,4 @@ pub static CULPRIT: CulpritRule = CulpritRule {
 };
 
 /// What other CPUs are asked to run.
-const FUNCTIONS: &[&str] = &["do_sync_core"];
+const FUNCTIONS: &[&str] = &["do_sync_core", "ftrace_sync_ipi", "ipi_remote_fence_i"];

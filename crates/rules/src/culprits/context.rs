@@ -84,7 +84,8 @@ impl SliceContext<'_> {
     /// The function of a timer that expired, if the slice is its time.
     pub fn timer_function(&self) -> Option<&str> {
         let who = &self.slice.who;
-        let of_timers = ["HRTIMER", "TIMER", "arch_timer", "local_timer"].contains(&who.irq.as_str());
+        let of_timers = ["HRTIMER", "TIMER", "arch_timer", "clint-timer", "local_timer", "riscv-timer"];
+        let of_timers = of_timers.contains(&who.irq.as_str());
         Some(who.function.as_str()).filter(|function| of_timers && !function.is_empty())
     }
 

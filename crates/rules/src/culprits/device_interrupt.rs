@@ -4,6 +4,7 @@ use super::rule::{CulpritRule, Grouping, SpikeExamples};
 use super::sources::{IRQ_AFFINITY, ISOLATION};
 use crate::knob::{EvidenceKind, Source};
 use model::slice::SliceKind;
+use trace::event::is_riscv_ipi;
 
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "device-interrupt",
@@ -11,7 +12,8 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     signature: "A handler with the device's name runs on the CPU before the thread does.",
     detection: "By the kernel's events of the handler's begin and end, with the name under which \
                 it was requested; no event has its function. Its thread, where it has one, is \
-                another rule's.",
+                another rule's. From 7.2 on the kernel's log names handlers that take longer than \
+                irqhandler.duration_warn_us= on its command line.",
     remedy: "move the interrupt to another CPU (smp_affinity_list), and see that nothing moves it \
              back",
     kinds: &[SliceKind::Irq],
@@ -34,26 +36,46 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     fallback: true,
     matches: |context| {
         let irq = context.slice.who.irq.as_str();
-        let device = !irq.is_empty() && context.slice.who.function.is_empty() && !VECTORS.contains(&irq);
+        let device = !irq.is_empty() && context.slice.who.function.is_empty() && !of_no_device(irq);
         device.then(|| format!("the handler of {irq} ran"))
     },
     examples: SpikeExamples { fires: "irq ns=80000 irq=nvme0q1", silent: "irq ns=80000 irq=irq_work" },
     ..CulpritRule::DEFAULT
 };
 
+fn of_no_device(irq: &str) -> bool {
+    VECTORS.contains(&irq) || is_riscv_ipi(irq)
+}
+
 /// Interrupts of x86 that no device sends (arch/x86/include/asm/trace/irq_vectors.h), and the
-/// timers of Arm.
+/// timers and IPIs of Arm and RISC-V.
 const VECTORS: &[&str] = &[
+    "IPI",
     "arch_timer",
     "call_function",
     "call_function_single",
+    "clint-timer",
     "deferred_error_apic",
     "error_apic",
     "irq_work",
     "local_timer",
     "reschedule",
+    "riscv-timer",
     "spurious_apic",
     "thermal_apic",
     "threshold_apic",
     "x86_platform_ipi",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::of_no_device;
+
+    #[test]
+    fn timers_and_ipis_of_each_architecture_are_no_devices() {
+        for irq in ["local_timer", "arch_timer", "riscv-timer", "IPI", "Rescheduling interrupts"] {
+            assert!(of_no_device(irq), "{irq}");
+        }
+        assert!(!of_no_device("101000.rtc") && !of_no_device("timer interrupts"));
+    }
+}

@@ -1,12 +1,12 @@
 //! Hard interrupts: the timer's, a device's, another CPU's.
 //!
-//! Sources: arch/x86/include/asm/trace/irq_vectors.h, kernel/smp.c,
+//! Sources: arch/x86/include/asm/trace/irq_vectors.h, arch/riscv/kernel/smp.c, kernel/smp.c,
 //! include/trace/events/{irq,ipi,csd,timer}.h.
 
 use super::case::{Case, Cause};
 use super::state::Hard;
 use super::tasks::runs_softirqs;
-use crate::event::{Named, Vector, What};
+use crate::event::{Named, Vector, What, is_riscv_ipi};
 use crate::kernel_functions::{is_core_timer, named};
 use model::run::Who;
 use model::slice::SliceKind;
@@ -36,7 +36,8 @@ pub(super) fn cause(case: &Case<'_>, cpu: Cpu, hard: &Hard<'_>) -> Cause {
         }
     }
     let name = hard.handler.map(|name| name.text().into_owned()).unwrap_or_default();
-    let timer = hard.vector == Some(Vector::LocalTimer) || hard.timer.is_some() || name == "arch_timer";
+    let of_cpu = ["arch_timer", "clint-timer", "riscv-timer"].contains(&name.as_str());
+    let timer = hard.vector == Some(Vector::LocalTimer) || hard.timer.is_some() || of_cpu;
     match (hard.vector, hard.reason) {
         _ if timer => {
             let irq = if name.is_empty() { "local_timer".to_owned() } else { name };
@@ -44,6 +45,7 @@ pub(super) fn cause(case: &Case<'_>, cpu: Cpu, hard: &Hard<'_>) -> Cause {
         }
         (Some(vector), _) if vector.is_ipi() && name.is_empty() => ipi(case, cpu, vector.name(), hard.entry),
         (None, Some(reason)) => ipi(case, cpu, reason, hard.entry),
+        (None, None) if is_riscv_ipi(&name) => ipi(case, cpu, &name, hard.entry),
         (vector, _) => {
             let irq = if name.is_empty() { vector.map_or("", Vector::name).to_owned() } else { name };
             let unknown = match hard.handler {
@@ -183,6 +185,13 @@ mod tests {
                 "switch 1",
                 "unexplained 0"
             ]
+        );
+        // RISC-V has a handler for each kind, and a timer of its own.
+        let riscv = events.replace("2 IPI", "2 Rescheduling+interrupts").replace("arch_timer", "riscv-timer");
+        let riscv = riscv.lines().filter(|line| !line.contains("ipi")).collect::<Vec<_>>().join("\n");
+        assert_eq!(
+            told(&explained(25.0, &riscv)),
+            ["ipi Rescheduling interrupts 20", "timer-irq riscv-timer 4", "switch 1", "unexplained 0"]
         );
     }
 }
