@@ -92,8 +92,8 @@ pub fn budget_us(machine: &MachineView) -> u64 {
 
 fn judge(machine: &MachineView) -> Judged {
     // What cannot be read of the command line leaves the states to be judged as they are.
-    if let Ok(Some("nohlt")) = idle_poll::polls(machine) {
-        return Ok(Judgement::pass("nohlt: never entered"));
+    if let Ok(Some(word)) = idle_poll::polls(machine) {
+        return Ok(Judgement::pass(format!("{word}: never entered")));
     }
     let budget = budget_us(machine);
     let latencies = numbered(machine, LATENCY, parse_u64)?;
@@ -242,7 +242,7 @@ fn without_states(machine: &MachineView) -> Judged {
     }
     let cmdline = machine.cmdline()?;
     let off = match (cmdline.value("idle"), cmdline.value("cpuidle.off")) {
-        (Some(how @ ("poll" | "halt")), _) if machine.require_x86().is_ok() => Some(format!("idle={how}")),
+        (Some("halt"), _) if machine.require_x86().is_ok() => Some("idle=halt".to_owned()),
         (_, Some("1")) => Some("cpuidle.off=1".to_owned()),
         _ if driver.known().is_some_and(|name| name == "none") => Some("no idle driver".to_owned()),
         _ => None,

@@ -101,10 +101,12 @@ fn without_states_it_is_known_why() {
     let driver = "/sys/devices/system/cpu/cpuidle/current_driver";
     check(&KNOB, &bare(), "unknown the idle driver is intel_idle, but these CPUs show no states");
     check(&KNOB, &format!("{}\n{driver}: none", bare()), "pass no idle driver");
-    check(&KNOB, &format!("{}\n{driver}: none\ncmdline + idle=poll", bare()), "pass idle=poll");
+    check(&KNOB, &format!("{}\n{driver}: none\ncmdline + idle=halt", bare()), "pass idle=halt");
     let deep = "/sys/devices/system/cpu/cpu2/cpuidle/state1/latency: 700\n\
                 /sys/devices/system/cpu/cpu2/cpuidle/state1/disable: 0\n/proc/sys/kernel/arch: aarch64";
     check(&KNOB, &format!("{deep}\ncmdline + nohlt"), "pass nohlt: never entered");
+    let x86 = deep.replace("aarch64", "x86_64");
+    check(&KNOB, &format!("{x86}\ncmdline + idle=poll"), "pass idle=poll: never entered");
     check(&KNOB, &format!("{}\n{driver} absent\ncmdline + cpuidle.off=1", bare()), "pass cpuidle.off=1");
     check(&KNOB, &format!("{}\n{driver} refused", bare()), "unknown");
     check(&KNOB, &format!("{}\n{driver} absent\nCONFIG_CPU_IDLE=y", bare()), "unknown");

@@ -53,10 +53,11 @@ fn judge(machine: &MachineView) -> Judged {
     let length = cmdline.text.len();
     let arch = machine.known(&machine.facts().machine, "/proc/sys/kernel/arch")?;
     let size: usize = match arch.as_str() {
-        // arch/riscv/include/uapi/asm/setup.h of 6.12 and 7.3; between them it is one or the other.
+        // arch/riscv/include/uapi/asm/setup.h of 6.1, 6.12, 7.2 and 7.3; between them it is one or
+        // the other.
         "riscv64" => match machine.series()? {
-            (7, 3..) | (8.., _) => 2048,
-            (6, 12) => 1024,
+            (7, 2..) | (8.., _) => 2048,
+            (6, 1 | 12) => 1024,
             series if series > (6, 12) && length + SPARE < 1024 => 1024,
             _ => return Err(Judgement::unknown("how long a command line this kernel keeps is not known")),
         },
@@ -111,7 +112,8 @@ mod tests {
         check(&KNOB, &riscv("7.3.4", 1000), "pass 1000 of 2048 bytes");
         check(&KNOB, &riscv("6.18.1", 90), "pass 90 of 1024 bytes");
         check(&KNOB, &riscv("6.18.1", 1500), "unknown");
-        check(&KNOB, &riscv("6.1.0", 90), "unknown");
+        check(&KNOB, &riscv("6.1.192", 90), "pass 90 of 1024 bytes");
+        check(&KNOB, &riscv("7.2.13", 1500), "pass 1500 of 2048 bytes");
         check(&KNOB, &format!("{}\ncmdline + bootconfig", line("x86_64", 3000)), "unknown");
         check(&KNOB, &format!("{}\ncmdline + bootconfig", line("x86_64", 300)), "pass");
         check(&KNOB, "/proc/sys/kernel/arch refused", "unknown");

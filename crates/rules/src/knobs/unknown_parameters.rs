@@ -110,12 +110,23 @@ const STRAY: &[Stray] = &[
         ..stray("i915.enable_rc6", "gone since 4.16: see gpu-runtime-power", Severity::Low)
     },
     Stray {
-        is_stray: |machine| Ok(!is_x86(machine)?),
+        is_stray: is_not_x86,
         ..stray("idle=poll", "of x86 alone: nohlt is the word here", Severity::Low)
     },
+    Stray { is_stray: is_not_x86, ..stray("idle=halt", "of x86 alone: see idle-states", Severity::Low) },
+    Stray { is_stray: is_not_x86, ..stray("idle=nomwait", "of x86 alone: see idle-states", Severity::Low) },
     Stray { is_stray: is_x86, ..stray("nohlt", "not known on x86: idle=poll is the word", Severity::Low) },
     Stray { is_stray: lacks_idle, ..stray("idle=nop", "of arm64 alone, from 7.3 on", Severity::Low) },
+    Stray { is_stray: lacks_idle, ..stray("idle=wfi", "of arm64 alone, from 7.3 on", Severity::Low) },
     Stray { is_stray: lacks_idle, ..stray("idle=yield", "of arm64 alone, from 7.3 on", Severity::Low) },
+    Stray {
+        is_stray: |machine| gone_between(machine, (6, 12), (7, 2)),
+        ..stray("rcupdate.rcu_task_ipi_delay", "gone by 7.2: that RCU sends no IPIs", Severity::Low)
+    },
+    Stray {
+        is_stray: |machine| gone_between(machine, (6, 12), (7, 2)),
+        ..stray("rcupdate.rcu_tasks_trace_lazy_ms", "gone by 7.2", Severity::Low)
+    },
 ];
 
 /// Beginnings of parameters that recipes for real-time machines have. Of what else the kernel's log
@@ -161,17 +172,25 @@ fn is_x86(machine: &MachineView) -> Result<bool, Judgement> {
     Ok(matches!(arch.as_str(), "x86_64" | "i386" | "i486" | "i586" | "i686"))
 }
 
-/// True where idle= has no nop and no yield: all but arm64 of 7.3. Which release between brought
-/// them is not known.
-fn lacks_idle(machine: &MachineView) -> Result<bool, Judgement> {
-    if machine.known(&machine.facts().machine, "/proc/sys/kernel/arch")? != "aarch64" {
-        return Ok(true);
-    }
+/// True of kernels without a parameter that the first series still has and the second no longer;
+/// of those between it is not known.
+fn gone_between(machine: &MachineView, last: (u32, u32), without: (u32, u32)) -> Result<bool, Judgement> {
     match machine.series()? {
-        series if series <= (6, 12) => Ok(true),
-        series if series >= (7, 3) => Ok(false),
-        _ => Err(Judgement::unknown("whether this kernel knows the values of idle= is not known")),
+        series if series <= last => Ok(false),
+        series if series >= without => Ok(true),
+        _ => Err(Judgement::unknown("whether this kernel still has a parameter is not known")),
     }
+}
+
+/// True where idle= has no nop, wfi and yield: all but arm64 from 7.3 on
+/// (arch/arm64/kernel/idle.c, `setup_idle()`; 7.2 has none).
+fn lacks_idle(machine: &MachineView) -> Result<bool, Judgement> {
+    let arch = machine.known(&machine.facts().machine, "/proc/sys/kernel/arch")?;
+    Ok(arch != "aarch64" || machine.series()? < (7, 3))
+}
+
+fn is_not_x86(machine: &MachineView) -> Result<bool, Judgement> {
+    is_x86(machine).map(|x86| !x86)
 }
 
 /// Parameters whose spelling is checked.
@@ -364,7 +383,14 @@ mod tests {
         check(&KNOB, &of("riscv64", "7.3.4", "idle=nop"), "fail low idle=nop");
         check(&KNOB, &of("aarch64", "7.3.4", "idle=nop"), pass);
         check(&KNOB, &of("aarch64", "6.12.9", "idle=yield"), "fail low idle=yield");
-        check(&KNOB, &of("aarch64", "7.0.1", "idle=yield"), "unknown");
+        check(&KNOB, &of("aarch64", "7.2.13", "idle=yield"), "fail low idle=yield");
+        check(&KNOB, &of("aarch64", "7.3.4", "idle=wfi"), "pass");
+        check(&KNOB, &of("x86_64", "7.3.4", "idle=wfi"), "fail low idle=wfi");
+        check(&KNOB, &of("riscv64", "7.3.4", "idle=halt"), "fail low idle=halt");
+        let gone = "rcupdate.rcu_task_ipi_delay=500";
+        check(&KNOB, &of("x86_64", "6.12.9", gone), "pass");
+        check(&KNOB, &of("x86_64", "7.2.13", gone), "fail low rcupdate.rcu_task_ipi_delay");
+        check(&KNOB, &of("x86_64", "6.18.1", gone), "unknown");
         check(&KNOB, "cmdline + nohlt\n/proc/sys/kernel/arch refused", "unknown");
         check(&KNOB, "cmdline + nohlt\ncmdline + isolcpu=1\n/proc/sys/kernel/arch refused", "fail medium");
         check(&KNOB, &of("x86_64", "4.19.1", "elevator=noop"), pass);
