@@ -27,7 +27,8 @@ pub static KNOB: Knob = Knob {
     rationale: "a list with a slip in it isolates nothing or the wrong CPUs, and lets interrupts \
                 and RCU callbacks come to those that matter",
     detection: "The command line, read as the kernel reads it: flags of isolcpus=, `N` for the \
-                last CPU, `all`, strides; and which CPUs the kernel says it isolated. That \
+                last CPU, `all`, strides; and which CPUs the kernel says it isolated (of \
+                nohz_full= from 7.x on twice, where housekeeping lists the others). That \
                 rcu_nocbs= covers only a part of the isolated CPUs is not judged here.",
     side_effects: "A boot, after which CPUs that were in use so far may be out of load balancing.",
     wanted: "lists that the kernel can read, rcu_nocbs= with the isolated CPUs and irqaffinity= \
@@ -48,7 +49,7 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: CPU isolation, full isolation example", url: ISOLATION },
     ],
     cures: &[SliceKind::Irq, SliceKind::Thread, SliceKind::Softirq],
-    reads: &[POSSIBLE, PRESENT],
+    reads: &[POSSIBLE, PRESENT, HOUSEKEEPING],
     facts: &["/proc/cmdline", ISOLATED, NOHZ_FULL],
     judge,
     examples: Examples {
@@ -65,7 +66,22 @@ const POSSIBLE: &str = "/sys/devices/system/cpu/possible";
 const ISOLATED: &str = "/sys/devices/system/cpu/isolated";
 const NOHZ_FULL: &str = "/sys/devices/system/cpu/nohz_full";
 const PRESENT: &str = "/sys/devices/system/cpu/present";
+/// From 7.x on the CPUs outside of nohz_full= and isolcpus=nohz; empty without either.
+const HOUSEKEEPING: &str = "/sys/devices/system/cpu/housekeeping";
 const NAMES: [&str; 4] = ["isolcpus", "nohz_full", "rcu_nocbs", "irqaffinity"];
+
+/// The CPUs without a tick, by the kernel's list or by the CPUs that it leaves for other work.
+fn ticks_off(machine: &MachineView, possible: &CpuSet) -> Result<Fact<CpuSet>, Judgement> {
+    let listed = &machine.facts().nohz_full;
+    let left = machine.cpu_list_if_present(HOUSEKEEPING).ok().flatten().filter(|left| !left.is_empty());
+    match (listed.known(), left) {
+        (Some(listed), Some(left)) if !left.and(listed).is_empty() => {
+            Err(Judgement::unknown(format!("{HOUSEKEEPING} contradicts {NOHZ_FULL}")))
+        }
+        (None, Some(left)) => Ok(Fact::Known(possible.without(&left))),
+        _ => Ok(listed.clone()),
+    }
+}
 
 /// The content of the lists.
 #[derive(Default)]
@@ -95,8 +111,8 @@ fn judge(machine: &MachineView) -> Judged {
     let severity = if lists.wrong.is_empty() { Severity::Medium } else { Severity::High };
     let found = truncate_list(lists.wrong.into_iter().chain(lists.odd));
     if found.is_empty() {
-        for (path, kernel) in [(ISOLATED, &machine.facts().isolated), (NOHZ_FULL, &machine.facts().nohz_full)]
-        {
+        let ticks = ticks_off(machine, &possible)?;
+        for (path, kernel) in [(ISOLATED, &machine.facts().isolated), (NOHZ_FULL, &ticks)] {
             if !matches!(kernel, Fact::Known(_) | Fact::Absent) {
                 return Err(unknown_from(path, kernel));
             }
@@ -171,9 +187,9 @@ impl Lists {
     /// Looks for CPUs that the kernel did not isolate as its command line asks: it may have no such
     /// parameter, or refuse two lists that differ, as it did before 5.18.
     fn fulfilled(&mut self, machine: &MachineView, possible: &CpuSet) {
-        let facts = machine.facts();
-        let lists =
-            [("isolcpus", &self.domain, &facts.isolated), ("nohz_full", &self.cpus[1], &facts.nohz_full)];
+        let ticks = ticks_off(machine, possible).unwrap_or(Fact::NotCaptured);
+        let isolated = &machine.facts().isolated;
+        let lists = [("isolcpus", &self.domain, isolated), ("nohz_full", &self.cpus[1], &ticks)];
         for (name, asked, kernel) in lists {
             let Fact::Known(taken) = kernel else { continue };
             let missing = asked.and(possible).without(taken);
@@ -215,7 +231,7 @@ mod tests {
 
     #[test]
     fn the_kernel_has_the_last_word() {
-        let kernel = |isolated, nohz_full, expected| {
+        let kernel = |isolated: &str, nohz_full: &str, expected: &str| {
             let said = format!(
                 "/sys/devices/system/cpu/isolated{isolated}\n\
                  /sys/devices/system/cpu/nohz_full{nohz_full}"
@@ -226,6 +242,15 @@ mod tests {
         kernel(": 2-3", ":   (null)", "fail high nohz_full= has CPU 2-3, which the kernel did not take");
         kernel(": 2", ": 2-3", "fail medium isolcpus= has CPU 3, which the kernel did not take");
         kernel(": 2-3", " refused", "unknown");
+        let left =
+            [" refused", ": 2-3"].map(|list| format!("{list}\n/sys/devices/system/cpu/housekeeping: "));
+        let [refused, listed] = left;
+        let refused = ["0-1", "", "0-2"].map(|left| format!("{refused}{left}"));
+        kernel(": 2-3", &refused[0], "pass isolcpus, nohz_full agree");
+        kernel(": 2-3", &refused[1], "unknown");
+        kernel(": 2-3", &refused[2], "fail medium nohz_full= has CPU 2, which the kernel did not take");
+        let contradicting = format!("{listed}0-2");
+        kernel(": 2-3", &contradicting, "unknown");
         // A kernel built without nohz_full= is judged by other rules.
         kernel(": 2-3", " absent", "pass isolcpus, nohz_full agree");
     }

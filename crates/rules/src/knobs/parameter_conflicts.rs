@@ -52,7 +52,7 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel source: kernel/sched/isolation.c, housekeeping_setup()", url: ISOLATION_C },
     ],
     cures: &[SliceKind::TimerIrq, SliceKind::Thread, SliceKind::Irq],
-    reads: &[POSSIBLE],
+    reads: &[POSSIBLE, PRESENT],
     facts: &["/proc/cmdline", "/proc/sys/kernel/osrelease", "/sys/devices/system/cpu/nohz_full"],
     judge,
     examples: Examples {
@@ -65,6 +65,7 @@ pub static KNOB: Knob = Knob {
 };
 
 const POSSIBLE: &str = "/sys/devices/system/cpu/possible";
+const PRESENT: &str = "/sys/devices/system/cpu/present";
 
 fn judge(machine: &MachineView) -> Judged {
     let cmdline = machine.cmdline()?;
@@ -115,8 +116,8 @@ impl List {
     }
 }
 
-/// True if the kernel wants a CPU that is in neither list, for the timers that migrate
-/// (`housekeeping_setup()` in 7.0).
+/// True if the kernel wants a CPU of those present that is in neither list, for the timers that
+/// migrate (`housekeeping_setup()` in 7.0).
 fn checks_the_rest(machine: &MachineView) -> bool {
     machine.series().is_ok_and(|series| series >= (7, 0))
 }
@@ -127,6 +128,7 @@ fn refused(machine: &MachineView, cmdline: &Cmdline) -> Result<Vec<String>, Judg
         return Ok(Vec::new());
     }
     let possible = machine.cpu_list_if_present(POSSIBLE)?.ok_or_else(|| unknown_absent(POSSIBLE))?;
+    let present = machine.cpu_list_if_present(PRESENT)?.unwrap_or_else(|| possible.clone());
     let last = possible.iter().last().ok_or_else(|| unknown_absent("the last CPU"))?;
     let lists = lists(cmdline, last)?;
     // A kernel without NO_HZ_FULL, and so without its file, takes no list that asks for it.
@@ -143,7 +145,7 @@ fn refused(machine: &MachineView, cmdline: &Cmdline) -> Result<Vec<String>, Judg
         let rival = differing.find(|other| all || shares(other));
         let named = |list: &List| format!("{}={}", list.name, truncate(&list.cpus.to_string()));
         let leaves_none = |other: &&List| {
-            list.is_of_timers() && other.is_of_timers() && possible.without(&other.or(&list)).is_empty()
+            list.is_of_timers() && other.is_of_timers() && present.without(&other.or(&list)).is_empty()
         };
         if let Some(rival) = rival {
             found.push(format!("{} beats {}", named(rival), named(&list)));
@@ -271,6 +273,13 @@ mod tests {
             "fail medium nohz_full=0-1 with isolcpus=2-3 leaves no CPU, and is refused",
         );
         check(&KNOB, &of("7.3.4").replace("0-1", "1"), "pass none");
+        // Sockets that can be filled are none to keep house with.
+        let more = "/sys/devices/system/cpu/possible: 0-7";
+        check(
+            &KNOB,
+            &format!("{}\n{more}", of("7.3.4")),
+            "fail medium nohz_full=0-1 with isolcpus=2-3 leaves no CPU, and is refused",
+        );
     }
 
     #[test]

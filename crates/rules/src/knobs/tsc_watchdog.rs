@@ -157,6 +157,14 @@ fn by_processor(machine: &MachineView) -> Judged {
         (_, series) if series < (5, 16) => {
             Err(Judgement::unknown("whether this kernel has the change of 5.16 cannot be read"))
         }
+        // check_system_tsc_reliable() of 6.1 counts memory nodes; stable kernels of it do as well.
+        (_, (6, 1)) => {
+            let count = nodes(machine)?;
+            Ok(match count > 2 {
+                true => Judgement::fail(format!("{count} memory nodes")),
+                false => Judgement::pass(format!("constant_tsc nonstop_tsc tsc_adjust, nodes: {count}")),
+            })
+        }
         // Up to 6.11 memory nodes were counted in place of sockets; older kernels may have taken
         // over later limits.
         (_, series) if series < (6, 12) && nodes(machine)? > if series < (6, 6) { 2 } else { 4 } => {
@@ -221,7 +229,7 @@ mod tests {
             ("6.12.5", &["reliable", "watchdog"], failed),
             ("6.12.5", &["nowatchdog", "watchdog"], "pass"),
             ("7.1.0", &["watchdog", "nowatchdog"], "pass"),
-            ("6.1.0", &["watchdog"], "pass constant_tsc nonstop_tsc tsc_adjust, sockets: 1"),
+            ("6.1.0", &["watchdog"], "pass constant_tsc nonstop_tsc tsc_adjust, nodes: 1"),
         ] {
             check(&KNOB, &with(release, words), verdict);
         }
@@ -235,9 +243,10 @@ mod tests {
             "{two}\n/proc/sys/kernel/osrelease: 6.1.0-50-amd64\n/sys/devices/system/node/online: \
              0-1"
         );
-        check(&KNOB, &old, "pass constant_tsc nonstop_tsc tsc_adjust, sockets: 2");
+        check(&KNOB, &old, "pass constant_tsc nonstop_tsc tsc_adjust, nodes: 2");
         let four = old.replace("0-1", "0-3");
-        check(&KNOB, &four, "unknown");
+        check(&KNOB, &four, "fail medium no tsc= word against it; 4 memory nodes");
+        check(&KNOB, &four.replace("6.1.0", "6.3.0"), "unknown");
         check(&KNOB, &four.replace("6.1.0", "6.6.0"), "pass");
         check(&KNOB, &four.replace("6.1.0", "6.8.0").replace("0-3", "0-7"), "unknown");
         check(
