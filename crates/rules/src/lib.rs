@@ -30,6 +30,8 @@ pub mod intent;
 pub mod irq_kind;
 pub mod isolation;
 pub mod judgement;
+#[cfg(test)]
+mod kernel_series;
 pub mod kernel_threads;
 pub mod knob;
 pub mod knobs;

@@ -251,6 +251,7 @@ const WORDS_ALONE: &[(&str, AdviceReason)] = &[
     ("group-placement", AdviceReason::Program),
     ("guest-halt-poll", AdviceReason::Program),
     ("housekeeping-left", AdviceReason::Choice),
+    ("hrtick", AdviceReason::Choice),
     ("idle-injection", AdviceReason::Program),
     ("interrupt-coalescing", AdviceReason::Choice),
     ("isolation-lists", AdviceReason::Choice),

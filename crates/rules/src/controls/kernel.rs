@@ -57,6 +57,14 @@ pub(super) const ALL: &[Control] = &[
     },
     Control { pattern: "/sys/kernel/debug/sched/ext_server/cpu#/runtime", ..SERVER },
     Control {
+        pattern: "/sys/kernel/debug/sched/llc_balancing/enabled",
+        accepts: Accepted::Number(0, 1),
+        reason: "shown as it was written, also on machines with one last-level cache, which have no use \
+                 for it",
+        source: SCHED_DEBUG_C,
+        ..Control::DEFAULT
+    },
+    Control {
         pattern: "/sys/kernel/debug/sched/preempt",
         readback: Comparison::Choice,
         accepts: Accepted::Words(&["none", "voluntary", "full", "lazy"]),

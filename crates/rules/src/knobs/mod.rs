@@ -4,6 +4,7 @@ mod per_cpu;
 pub mod sources;
 pub mod unsettable;
 
+mod cache_aware_balancing;
 mod cgroup_cpuset;
 mod clocksource;
 mod co_kernel;
@@ -34,6 +35,7 @@ mod group_placement;
 mod guest_halt_poll;
 mod high_resolution_timers;
 mod housekeeping_left;
+mod hrtick;
 mod idle_injection;
 mod idle_poll;
 mod idle_states;
@@ -123,6 +125,7 @@ use crate::knob::Knob;
 
 /// Every knob, in alphabetical order, which findings keep.
 pub static ALL: &[&Knob] = &[
+    &cache_aware_balancing::KNOB,
     &cgroup_cpuset::KNOB,
     &clocksource::KNOB,
     &co_kernel::KNOB,
@@ -153,6 +156,7 @@ pub static ALL: &[&Knob] = &[
     &guest_halt_poll::KNOB,
     &high_resolution_timers::KNOB,
     &housekeeping_left::KNOB,
+    &hrtick::KNOB,
     &idle_injection::KNOB,
     &idle_poll::KNOB,
     &idle_states::KNOB,

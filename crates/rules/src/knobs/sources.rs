@@ -98,6 +98,13 @@ pub const RTCQS: &str = "https://github.com/autostatic/rtcqs";
 /// Files of the scheduler in debugfs, source.
 pub const SCHED_DEBUG_C: &str =
     "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/sched/debug.c";
+pub const SCHED_FAIR_C: &str =
+    "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/sched/fair.c";
+/// Defaults of the scheduler's features, source.
+pub const SCHED_FEATURES_H: &str =
+    "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/sched/features.h";
+pub const SCHED_TOPOLOGY_C: &str =
+    "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/sched/topology.c";
 pub const SCHED_EXT: &str = "https://docs.kernel.org/scheduler/sched-ext.html";
 pub const SERIAL_CONSOLE: &str = "https://docs.kernel.org/admin-guide/serial-console.html";
 /// The allocator of small objects, and its debugging.
