@@ -12,7 +12,8 @@ use model::keyword::Keyword;
 /// Kernel, edits, rule with verdict, severity and how the value begins, source.
 type Row = (&'static str, &'static str, &'static str, &'static str);
 
-const TRUSTED: &str = "cmdline - tsc=nowatchdog\n/proc/cpuinfo:\n| flags : constant_tsc nonstop_tsc tsc_adjust\n\
+const TRUSTED: &str = "cmdline - tsc=nowatchdog\n/proc/cpuinfo:\n\
+                       | flags : constant_tsc nonstop_tsc tsc_adjust\n\
                        /sys/devices/system/cpu/cpu0/topology/physical_package_id: 0\n\
                        /sys/devices/system/node/online: 0-2";
 const DEEP: &str = "cmdline - rcu_nocb_poll\n/sys/devices/system/cpu/cpu2/cpuidle/state1/latency: 700\n\
@@ -21,7 +22,8 @@ const DEEP: &str = "cmdline - rcu_nocb_poll\n/sys/devices/system/cpu/cpu2/cpuidl
 const TWO_LISTS: &str = "/proc/cmdline: isolcpus=domain,2-3 nohz_full=0-1";
 const TICKLESS: &str = "--cpus 2-3\n/proc/cmdline: nohz_full=2-3\n/sys/devices/system/cpu/isolated:\n\
                         /sys/devices/system/cpu/nohz_full: 2-3\n/proc/sys/vm/stat_interval: 1";
-const TWO_CACHES: &str = "--cpus 0-3\nCONFIG_SCHED_CACHE=y\n/sys/kernel/debug/sched/llc_balancing/enabled: 1\n\
+const TWO_CACHES: &str = "--cpus 0-3\nCONFIG_SCHED_CACHE=y\n\
+                          /sys/kernel/debug/sched/llc_balancing/enabled: 1\n\
                           /sys/devices/system/cpu/cpu2/cache/index3/shared_cpu_list: 2-3\n\
                           /sys/devices/system/cpu/cpu3/cache/index3/shared_cpu_list: 2-3";
 const IPIS: &str = "/sys/kernel/debug/irq absent\n/proc/irq/2/smp_affinity_list: 0-3\n\
@@ -91,6 +93,10 @@ const ROWS: &[Row] = &[
         "arm64: no PREEMPT_DYNAMIC",
     ),
     ("7.3 aarch64 stock", "cmdline + preempt=full", "preemption-model fail fatal lazy", "Kconfig.preempt:78"),
+    ("7.3 aarch64 rt", "cmdline + preempt=lazy", "unknown-parameters fail low", "arm64: no PREEMPT_DYNAMIC"),
+    ("7.3 x86_64 rt", "cmdline + preempt=lazy", "unknown-parameters pass", "core.c:7995"),
+    ("7.2 x86_64 rt", "cmdline + check_pages=1", "debug-parameters fail medium", "mm/mm_init.c"),
+    ("6.12 x86_64 rt", "cmdline + check_pages=1", "debug-parameters pass", "mm/mm_init.c"),
     ("6.12 aarch64 stock", "", "preemption-model fail fatal voluntary", "Kconfig.preempt"),
     ("7.3 riscv64 stock", "--profile audio", "preemption-model fail high lazy", "Kconfig.preempt:78"),
     (
@@ -135,8 +141,8 @@ const ROWS: &[Row] = &[
 ];
 
 /// The configurations that Debian builds, as far as they differ from the well-set machine's.
-fn configuration(series: (u32, u32), arch: &str, model: &str) -> String {
-    let (x86, new) = (arch == "x86_64", series >= (7, 0));
+fn configuration(series: &str, arch: &str, model: &str) -> String {
+    let (x86, new) = (arch == "x86_64", series.starts_with('7'));
     let mut options = vec![("SOFTLOCKUP_DETECTOR", "y"), ("HARDLOCKUP_DETECTOR", "y")];
     if !x86 {
         options.extend([("GENERIC_IDLE_POLL_SETUP", "y"), ("HARDLOCKUP_DETECTOR_BUDDY", "y")]);
@@ -144,6 +150,9 @@ fn configuration(series: (u32, u32), arch: &str, model: &str) -> String {
     if new {
         options.extend([("DAMON", "y"), ("SCHED_CACHE", "y"), ("SCHED_CLASS_EXT", "y")]);
         options.push(("HRTIMER_REARM_DEFERRED", if arch == "aarch64" { "n" } else { "y" }));
+    }
+    if model == "rt" {
+        options.push(("PREEMPT_DYNAMIC", if x86 && series != "6.1" { "y" } else { "n" }));
     }
     if model == "stock" {
         options.extend([("PREEMPT_RT", "n"), (if new { "PREEMPT_LAZY" } else { "PREEMPT_VOLUNTARY" }, "y")]);
@@ -173,7 +182,7 @@ fn machine(kernel: &str) -> Machine {
         (_, false, false) => "",
     };
     let mut machine = Machine::base();
-    machine.edit(&configuration(numbers, arch, model));
+    machine.edit(&configuration(series, arch, model));
     let old = machine.answers.keys().find(|path| path.starts_with("/boot/config-")).unwrap().clone();
     let Some(Access::File(config)) = machine.answers.remove(&old) else { panic!("{old} is no file") };
     let config = String::from_utf8(config).unwrap().replace("6.12.9", release);

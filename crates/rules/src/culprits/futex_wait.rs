@@ -18,7 +18,10 @@ pub static CULPRIT: CulpritRule = CulpritRule {
                 is a priority inversion.",
     remedy: "make the mutex one with PTHREAD_PRIO_INHERIT and do less while it is held, or share \
              none with a thread of lower priority; of a condition, look at who gives it and how \
-             late that runs; `onbeat check --syscalls` tells which it is",
+             late that runs; `onbeat check --syscalls` tells which it is. On kernels with \
+             FUTEX_PRIVATE_HASH (7.2, 7.3) each new thread may grow the hash of its process's \
+             futexes: a program that starts threads while it runs sets the size at its start \
+             (prctl, PR_FUTEX_HASH)",
     kinds: &[SliceKind::Blocked],
     sources: &[
         Source { title: "pthread_mutexattr_setprotocol(3p)", url: MUTEX_PROTOCOL3 },

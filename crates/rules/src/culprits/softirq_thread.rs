@@ -11,7 +11,10 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     signature: "Between the wake-up and the switch to the thread that came late, ksoftirqd/N or \
                 ktimers/N runs with a priority as high.",
     detection: "By the thread's name and the priorities in the switch. Softirqs that the timeline \
-                shows by their own name are not this.",
+                shows by their own name are not this. On PREEMPT_RT of 6.12, and later where the \
+                kernel has PREEMPT_RT_NEEDS_BH_LOCK (not in Debian's 7.2 and 7.3), code \
+                with softirqs off holds a lock of the CPU, and a thread that waits for it lends its \
+                priority.",
     remedy: "give ksoftirqd and ktimers the priority that the system needs and no more; who \
              raised them is a tuning script or the kernel's command line",
     kinds: &[SliceKind::Thread],

@@ -69,7 +69,7 @@ fn judge(machine: &MachineView) -> Judged {
         return Ok(Judgement::pass("0"));
     }
     if last_level_caches(machine)? < 2 {
-        return Err(Judgement::not_applicable("there is no second last-level cache to balance between"));
+        return Err(Judgement::not_applicable("one last-level cache: nothing to balance between"));
     }
     if load_balancing::is_off(machine) {
         let cpus = cpu_list(machine.cpus());
@@ -108,7 +108,7 @@ mod tests {
         check(
             &KNOB,
             &format!("{ENABLED}: 1"),
-            "not-applicable there is no second last-level cache to balance between",
+            "not-applicable one last-level cache: nothing to balance between",
         );
         let apart = KNOB.examples.fires.replace("--cpus 1-3", "");
         check(&KNOB, &apart, "not-applicable CPU 2-3 is out of load balancing");

@@ -18,7 +18,8 @@ pub static KNOB: Knob = Knob {
     description: "Parameters of the kernel that switch checks or tracing on for the search for a \
                   fault: slab_debug=, page_poison=, debug_pagealloc=, page_owner=, kmemleak=on, \
                   debug_objects, ftrace=, trace_event=, kprobe_event=, trace_instance=, \
-                  tp_printk, stacktrace, dyndbg=, initcall_debug.",
+                  tp_printk, stacktrace, dyndbg=, initcall_debug; on 7.x check_pages=, \
+                  iommu.debug_pagealloc= and mempool_debug.",
     rationale: "allocations are filled and checked, by slab_debug= under a lock with interrupts \
                 off, and each traced function and event does more, at every boot anew",
     detection: "The kernel's command line; what the kernel's configuration says it was built \
@@ -81,8 +82,16 @@ const KNOWN: &[Known] = &[
     ("stacktrace", "STACK_TRACER", PRESENT),
     ("stacktrace_filter", "STACK_TRACER", PRESENT),
     ("dyndbg", "DYNAMIC_DEBUG_CORE", FILLED),
+    ("check_pages", "", TRUE),
+    ("iommu.debug_pagealloc", "IOMMU_DEBUG_PAGEALLOC", TRUE),
+    ("mempool_debug", "", PRESENT),
     (INITCALL_DEBUG, "", PRESENT),
 ];
+
+/// The last series read whose kernels do not know a parameter yet (mm/mm_init.c, mm/mempool.c,
+/// drivers/iommu/iommu-debug-pagealloc.c).
+const UNKNOWN_UP_TO: [(&str, (u32, u32)); 3] =
+    [("check_pages", (6, 12)), ("iommu.debug_pagealloc", (6, 12)), ("mempool_debug", (7, 2))];
 
 /// Costs only while the machine boots, and when modules are loaded.
 const INITCALL_DEBUG: &str = "initcall_debug";
@@ -91,7 +100,11 @@ const SHOWN: usize = 5;
 
 fn judge(machine: &MachineView) -> Judged {
     let config = machine.kconfig().ok();
-    let found = left(machine.cmdline()?, config);
+    let mut found = left(machine.cmdline()?, config);
+    let too_old = |name: &str, series| {
+        UNKNOWN_UP_TO.iter().any(|(known, last)| *known == name.replace('-', "_") && series <= *last)
+    };
+    found.retain(|param| !machine.series().is_ok_and(|series| too_old(&param.name, series)));
     if found.is_empty() {
         return Ok(Judgement::pass("none that acts"));
     }
@@ -159,6 +172,12 @@ mod tests {
     #[test]
     fn what_the_kernel_cannot_do_it_ignores() {
         check(&KNOB, "cmdline + kmemleak=on", "pass none that acts");
+        let of =
+            |series: &str, word: &str| format!("/proc/sys/kernel/osrelease: {series}.1\ncmdline + {word}");
+        check(&KNOB, &of("7.3", "check_pages=1"), "fail medium check_pages=1");
+        check(&KNOB, &of("6.12", "check_pages=1"), "pass none that acts");
+        check(&KNOB, &of("7.2", "mempool_debug"), "pass none that acts");
+        check(&KNOB, &of("7.3", "mempool_debug"), "fail medium mempool_debug");
         check(&KNOB, "cmdline + kmemleak=on\nCONFIG_DEBUG_KMEMLEAK=y", "fail medium kmemleak=on");
         check(&KNOB, "cmdline + kmemleak=on\n/boot refused", "fail medium kmemleak=on");
     }

@@ -67,15 +67,15 @@ fn judge(machine: &MachineView) -> Judged {
         return Ok(Judgement::pass("NO_HRTICK"));
     }
     if has("HRTICK") {
-        return match load_balancing::is_off(machine) {
-            true => Err(Judgement::not_applicable(format!(
-                "{} is out of load balancing: hardly two ordinary tasks are runnable there",
-                cpu_list(machine.cpus())
-            ))),
-            false => Ok(Judgement::fail("HRTICK")),
-        };
+        if !load_balancing::is_off(machine) {
+            return Ok(Judgement::fail("HRTICK"));
+        }
+        return Err(Judgement::not_applicable(format!(
+            "{} is out of load balancing: hardly two ordinary tasks are runnable there",
+            cpu_list(machine.cpus())
+        )));
     }
-    let off = || Judgement::not_applicable("off unless somebody switched it on: no HRTIMER_REARM_DEFERRED");
+    let off = || Judgement::not_applicable("off by default: the kernel has no HRTIMER_REARM_DEFERRED");
     match (machine.kconfig().map(|config| config.is_yes("HRTIMER_REARM_DEFERRED")), machine.series()) {
         (Ok(false), _) => Err(off()),
         (Err(_), Ok(series)) if series < (7, 0) => Err(off()),

@@ -160,9 +160,10 @@ fn by_processor(machine: &MachineView) -> Judged {
         // check_system_tsc_reliable() of 6.1 counts memory nodes; stable kernels of it do as well.
         (_, (6, 1)) => {
             let count = nodes(machine)?;
-            Ok(match count > 2 {
-                true => Judgement::fail(format!("{count} memory nodes")),
-                false => Judgement::pass(format!("constant_tsc nonstop_tsc tsc_adjust, nodes: {count}")),
+            Ok(if count > 2 {
+                Judgement::fail(format!("{count} memory nodes"))
+            } else {
+                Judgement::pass(format!("constant_tsc nonstop_tsc tsc_adjust, nodes: {count}"))
             })
         }
         // Up to 6.11 memory nodes were counted in place of sockets; older kernels may have taken

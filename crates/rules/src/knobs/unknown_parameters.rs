@@ -119,14 +119,8 @@ const STRAY: &[Stray] = &[
     Stray { is_stray: lacks_idle, ..stray("idle=nop", "of arm64 alone, from 7.3 on", Severity::Low) },
     Stray { is_stray: lacks_idle, ..stray("idle=wfi", "of arm64 alone, from 7.3 on", Severity::Low) },
     Stray { is_stray: lacks_idle, ..stray("idle=yield", "of arm64 alone, from 7.3 on", Severity::Low) },
-    Stray {
-        is_stray: |machine| gone_between(machine, (6, 12), (7, 2)),
-        ..stray("rcupdate.rcu_task_ipi_delay", "gone by 7.2: that RCU sends no IPIs", Severity::Low)
-    },
-    Stray {
-        is_stray: |machine| gone_between(machine, (6, 12), (7, 2)),
-        ..stray("rcupdate.rcu_tasks_trace_lazy_ms", "gone by 7.2", Severity::Low)
-    },
+    Stray { is_stray: is_gone, ..stray("rcupdate.rcu_task_ipi_delay", "gone by 7.2", Severity::Low) },
+    Stray { is_stray: is_gone, ..stray("rcupdate.rcu_tasks_trace_lazy_ms", "gone by 7.2", Severity::Low) },
 ];
 
 /// Beginnings of parameters that recipes for real-time machines have. Of what else the kernel's log
@@ -172,13 +166,13 @@ fn is_x86(machine: &MachineView) -> Result<bool, Judgement> {
     Ok(matches!(arch.as_str(), "x86_64" | "i386" | "i486" | "i586" | "i686"))
 }
 
-/// True of kernels without a parameter that the first series still has and the second no longer;
-/// of those between it is not known.
-fn gone_between(machine: &MachineView, last: (u32, u32), without: (u32, u32)) -> Result<bool, Judgement> {
+/// True of kernels without the parameters of RCU that 6.12 still has and 7.2 no longer.
+fn is_gone(machine: &MachineView) -> Result<bool, Judgement> {
     match machine.series()? {
-        series if series <= last => Ok(false),
-        series if series >= without => Ok(true),
-        _ => Err(Judgement::unknown("whether this kernel still has a parameter is not known")),
+        series if series > (6, 12) && series < (7, 2) => {
+            Err(Judgement::unknown("whether this kernel still has a parameter is not known"))
+        }
+        series => Ok(series >= (7, 2)),
     }
 }
 
@@ -304,6 +298,10 @@ fn refused_model(machine: &MachineView, model: &str) -> Result<Option<String>, J
         (Flag::Plain | Flag::Preempt, _) if !((5, 12)..(5, 18)).contains(&series) => {
             Some("this kernel has one model alone: it is built without PREEMPT_DYNAMIC".to_owned())
         }
+        // The build string does not show whether it is dynamic as well.
+        (Flag::Rt, "full" | "lazy") if !machine.kconfig()?.is_yes("PREEMPT_DYNAMIC") => {
+            Some("this kernel is built without PREEMPT_DYNAMIC".to_owned())
+        }
         (Flag::Rt, "none" | "voluntary") => {
             Some("a PREEMPT_RT kernel offers full and lazy at most".to_owned())
         }
@@ -414,7 +412,7 @@ mod tests {
         check(of("6.12.9", "PREEMPT_DYNAMIC", ": none (voluntary) full", "lazy"), "fail low preempt=lazy");
         check(of("6.12.9", "PREEMPT_DYNAMIC", " refused", "lazy"), "fail low preempt=lazy");
         check(of("6.12.9", "PREEMPT_DYNAMIC", " refused", "rt"), "fail low preempt=rt");
-        check(of("6.12.9", "PREEMPT_RT", " absent", "full"), pass);
+        check(of("6.12.9", "PREEMPT_RT", " absent", "full"), "unknown");
         check(of("6.12.9", "PREEMPT_RT", " absent", "voluntary"), "fail low preempt=voluntary");
         check(of("6.8.0", "PREEMPT", " absent", "full"), "fail low preempt=full");
         check(of("5.15.0", "PREEMPT", " absent", "full"), pass);
