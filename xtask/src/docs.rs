@@ -1,5 +1,5 @@
-//! The generated pages, kept fresh by the gate: the command line's, the formats', the loads', the
-//! suites', and one for each rule.
+//! The generated pages, kept fresh by the gate: the command line's, the formats', the kernels', the
+//! loads', the suites', and one for each rule.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,6 +17,7 @@ fn pages() -> BTreeMap<PathBuf, String> {
     let own = [
         ("docs/cli.md", onbeat::cli::reference()),
         ("docs/formats.md", bundle::foreign::page::markdown()),
+        ("docs/kernels.md", crate::live::kernels::markdown()),
         ("docs/loads.md", load::page::markdown()),
         ("docs/suites.md", suite::page::markdown()),
     ];

@@ -8,6 +8,7 @@ mod faults;
 pub mod frames;
 pub mod image;
 pub mod judge;
+pub mod kernels;
 pub mod machine;
 pub mod modules;
 pub mod qemu;
