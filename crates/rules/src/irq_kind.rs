@@ -4,9 +4,9 @@
 //! From debugfs, where the kernel describes interrupts there and it is readable; else the names of
 //! handlers have to do: drivers/nvme/host/pci.c, drivers/block/virtio_blk.c and
 //! drivers/scsi/virtio_scsi.c name those of queues that the kernel spreads, arch/x86/kernel/time.c
-//! the timer that cannot be moved. Those of each CPU are requested by arm_arch_timer.c, timer-riscv.c,
-//! timer-clint.c, arm_pmu.c, riscv_pmu_sbi.c, arch/arm64/kernel/smp.c ("IPI") and, with a name for
-//! each kind of IPI, by arch/riscv/kernel/smp.c (`ipi_names`).
+//! the timer that cannot be moved. Those of each CPU are requested by arm_arch_timer.c,
+//! timer-riscv.c, timer-clint.c, arm_pmu.c, riscv_pmu_sbi.c, arch/arm64/kernel/smp.c ("IPI") and,
+//! with a name for each kind of IPI, by arch/riscv/kernel/smp.c (`ipi_names`).
 
 use crate::judgement::Judgement;
 use crate::unknown::unknown_from;

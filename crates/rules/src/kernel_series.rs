@@ -1,8 +1,8 @@
 //! Verdicts on kernels 6.1, 6.12, 7.2 and 7.3 of three architectures, derived from the kernel's
 //! source and Debian's configurations, not from the rules.
 //!
-//! A row is a kernel (series, architecture, `rt` or `stock`), edits to the well-set machine with that
-//! kernel, a verdict, and the place in that kernel's source which decides it.
+//! A row is a kernel (series, architecture, `rt` or `stock`), edits to the well-set machine with
+//! that kernel, a verdict, and the place in that kernel's source which decides it.
 
 use crate::find;
 use crate::fixture::Machine;

@@ -120,7 +120,6 @@ const STRAY: &[Stray] = &[
     Stray { is_stray: lacks_idle, ..stray("idle=wfi", "of arm64 alone, from 7.3 on", Severity::Low) },
     Stray { is_stray: lacks_idle, ..stray("idle=yield", "of arm64 alone, from 7.3 on", Severity::Low) },
     Stray { is_stray: is_gone, ..stray("rcupdate.rcu_task_ipi_delay", "gone by 7.2", Severity::Low) },
-    Stray { is_stray: is_gone, ..stray("rcupdate.rcu_tasks_trace_lazy_ms", "gone by 7.2", Severity::Low) },
 ];
 
 /// Beginnings of parameters that recipes for real-time machines have. Of what else the kernel's log
@@ -168,12 +167,11 @@ fn is_x86(machine: &MachineView) -> Result<bool, Judgement> {
 
 /// True of kernels without the parameters of RCU that 6.12 still has and 7.2 no longer.
 fn is_gone(machine: &MachineView) -> Result<bool, Judgement> {
-    match machine.series()? {
-        series if series > (6, 12) && series < (7, 2) => {
-            Err(Judgement::unknown("whether this kernel still has a parameter is not known"))
-        }
-        series => Ok(series >= (7, 2)),
+    let series = machine.series()?;
+    if series > (6, 12) && series < (7, 2) {
+        return Err(Judgement::unknown("whether this kernel still has a parameter is not known"));
     }
+    Ok(series >= (7, 2))
 }
 
 /// True where idle= has no nop, wfi and yield: all but arm64 from 7.3 on
