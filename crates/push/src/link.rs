@@ -20,6 +20,8 @@ use super::address::FarmAddress;
 
 /// No answer is larger: the names of all pieces of a bundle.
 const ANSWER_LIMIT: u64 = 4 << 20;
+/// Its head, and what follows, are here after so long.
+const ANSWER_TIME: Duration = Duration::from_secs(300);
 const CERTIFICATES_LIMIT: u64 = 1 << 20;
 /// What is said of an answer that is none of a farm's, or of an earlier one's.
 const NO_FARM: &str = "what answers is not onbeat-farm, or an earlier one: look at the address and at what \
@@ -99,6 +101,16 @@ pub struct HttpLink {
 impl HttpLink {
     /// Certificates are of the usual authorities, or of those in a file alone.
     pub fn new(address: &FarmAddress, token: &str, authorities: Option<&Path>) -> Result<HttpLink> {
+        HttpLink::patient(address, token, authorities, ANSWER_TIME)
+    }
+
+    /// The same, which waits for so long for the head of an answer, and for its rest.
+    fn patient(
+        address: &FarmAddress,
+        token: &str,
+        authorities: Option<&Path>,
+        patience: Duration,
+    ) -> Result<HttpLink> {
         let tls = match authorities {
             Some(file) => TlsConfig::builder().root_certs(read_certificates(file)?).build(),
             None => TlsConfig::builder().build(),
@@ -113,7 +125,9 @@ impl HttpLink {
             .timeout_connect(Some(Duration::from_secs(20)))
             .timeout_per_read(Some(Duration::from_secs(120)))
             .timeout_per_write(Some(Duration::from_secs(120)))
-            .timeout_recv_response(Some(Duration::from_secs(300)))
+            .timeout_recv_response(Some(patience))
+            // A byte now and then must not hold the board.
+            .timeout_recv_body(Some(patience))
             .tls_config(tls);
         // A proxy is asked for encrypted connections alone: it must not see the token.
         let config = if address.is_encrypted { config } else { config.proxy(None) };
@@ -277,6 +291,26 @@ fn read_certificates(file: &Path) -> Result<RootCerts> {
 mod tests {
     use super::*;
     use serde_json::json;
+    use std::io::Write;
+
+    #[test]
+    fn an_answer_that_comes_a_byte_at_a_time_is_given_up() {
+        let farm = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = FarmAddress::parse(&format!("http{}{}", "://", farm.local_addr().unwrap())).unwrap();
+        let dripping = std::thread::spawn(move || {
+            let (mut board, _) = farm.accept().unwrap();
+            board.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4000\r\n\r\n").unwrap();
+            // Until the other end closes.
+            while board.write_all(b" ").is_ok() {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        let mut link = HttpLink::patient(&address, "", None, Duration::from_millis(300)).unwrap();
+        let Err(LinkFault::Later { detail, .. }) = link.get("/v1/me") else { panic!("it was taken") };
+        assert!(detail.contains("the answer was cut"), "{detail}");
+        drop(link);
+        dripping.join().unwrap();
+    }
 
     #[test]
     fn what_can_be_sent_again_is_told_from_what_cannot() {
