@@ -123,6 +123,11 @@ impl App {
         self
     }
 
+    /// Whether the farm itself does TLS.
+    pub fn has_certificate(&self) -> bool {
+        self.certificate.is_some()
+    }
+
     /// When the certificate ends, in seconds since 1970.
     pub fn certificate_ends(&self) -> Option<i64> {
         self.certificate.as_ref().and_then(|certificate| certificate.ends())

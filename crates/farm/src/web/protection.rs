@@ -43,6 +43,9 @@ const SHORT: usize = 16 << 10;
 /// What is compressed within a millisecond or two.
 const AT_ONCE: usize = 64 << 10;
 
+/// Of a farm that does TLS itself, whose address has no other use.
+const ONLY_TLS: &str = "max-age=31536000";
+
 const ALWAYS: [(HeaderName, &str); 5] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::REFERRER_POLICY, "no-referrer"),
@@ -87,6 +90,9 @@ pub async fn protect(State(app): State<Arc<App>>, request: Request, next: Next) 
     let headers = response.headers_mut();
     for (name, value) in ALWAYS {
         headers.insert(name, HeaderValue::from_static(value));
+    }
+    if app.has_certificate() {
+        headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static(ONLY_TLS));
     }
     headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(POLICY));
     response

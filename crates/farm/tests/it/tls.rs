@@ -36,6 +36,7 @@ fn made() -> Made {
 
 /// What a board that trusts an authority gets; none where it does not trust the server.
 fn get(address: &str, authority: &str, path: &str) -> Option<(u16, String)> {
+    let only_tls = |answer: &ureq::http::HeaderMap| answer.contains_key("strict-transport-security");
     let roots = RootCerts::new_with_certs(&[Certificate::from_pem(authority.as_bytes()).unwrap()]);
     let config = Agent::config_builder()
         .http_status_as_error(false)
@@ -43,6 +44,7 @@ fn get(address: &str, authority: &str, path: &str) -> Option<(u16, String)> {
         .tls_config(TlsConfig::builder().root_certs(roots).build());
     let agent = Agent::new_with_config(config.build());
     let mut answer = agent.get(format!("https{}{address}{path}", "://")).call().ok()?;
+    assert!(only_tls(answer.headers()));
     Some((answer.status().as_u16(), answer.body_mut().read_to_string().unwrap()))
 }
 
