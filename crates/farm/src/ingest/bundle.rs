@@ -7,8 +7,10 @@ use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
+use bundle::five_minutes::FIVE_MINUTES;
 use bundle::manifest::RUN_LIMIT;
 use bundle::read::{Bundle, host_files, parse_run};
+use host::MachineFiles;
 use model::histogram::bucket_of;
 use model::rows::RowCounts;
 use model::run::{CpuRun, Culprit, Run};
@@ -49,6 +51,12 @@ pub fn read(found: &FoundBundle) -> Result<(BundleRecord, Vec<String>), String> 
 }
 
 fn read_unguarded(found: &FoundBundle) -> Result<(BundleRecord, Vec<String>), String> {
+    let files = MachineFiles::folder(&found.place);
+    for name in ["run.json", "blocks.jsonl", FIVE_MINUTES, "tail"] {
+        if files.link(&format!("/{name}")).known().is_some() {
+            return Err(format!("its {name} is a link, which is not followed: put the file itself there"));
+        }
+    }
     let document = host::read_user_file(&found.place.join("run.json"), RUN_LIMIT)
         .map_err(|error| format!("its run.json cannot be read ({error})"))?;
     // First by itself, because what is wrong with it is then said without its place.
@@ -385,6 +393,23 @@ mod tests {
     }
 
     #[test]
+    #[test]
+    fn a_bundle_whose_own_files_lead_elsewhere_is_refused() {
+        let elsewhere = fixture("measured").place;
+        for linked in ["run.json", "blocks.jsonl"] {
+            let folder = tempfile::tempdir().unwrap();
+            for name in ["run.json", "blocks.jsonl"] {
+                let at = folder.path().join(name);
+                match name == linked {
+                    true => std::os::unix::fs::symlink(elsewhere.join(name), at).unwrap(),
+                    false => drop(fs::copy(elsewhere.join(name), at).unwrap()),
+                }
+            }
+            let refused = read(&FoundBundle { place: folder.path().to_owned(), board: None }).unwrap_err();
+            assert!(refused.contains(&format!("its {linked} is a link")), "{refused}");
+        }
+    }
+
     fn plans_of_a_board_are_told_apart_by_their_words() {
         let mut run = Bundle::open(&fixture("measured").place).unwrap().run;
         let usual = plan_words(&run);
