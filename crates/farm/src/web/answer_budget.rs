@@ -10,6 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use super::answer::Refusal;
+use super::fair_turns::{FairTurn, FairTurns};
 
 /// KiB that long answers take together,
 const LONG_KIB: usize = 64 << 10;
@@ -42,10 +43,10 @@ pub struct AnswerBudget {
     short: AnswerPlaces,
     in_parts: AnswerPlaces,
     of_clients: ClientShares,
-    of_store: Arc<Semaphore>,
-    of_parts: Arc<Semaphore>,
-    of_bundles: Arc<Semaphore>,
-    of_metrics: Arc<Semaphore>,
+    of_store: Arc<FairTurns>,
+    of_parts: Arc<FairTurns>,
+    of_bundles: Arc<FairTurns>,
+    of_metrics: Arc<FairTurns>,
 }
 
 /// Places of one kind.
@@ -113,10 +114,10 @@ impl AnswerBudget {
             short: AnswerPlaces::of(short),
             in_parts: AnswerPlaces::of(in_parts),
             of_clients: ClientShares::of((in_parts / IN_PARTS_KIB / 2).max(1)),
-            of_store: Arc::new(Semaphore::new(OF_STORE)),
-            of_parts: Arc::new(Semaphore::new(OF_PARTS)),
-            of_bundles: Arc::new(Semaphore::new(OF_BUNDLES)),
-            of_metrics: Arc::new(Semaphore::new(OF_METRICS)),
+            of_store: FairTurns::of(OF_STORE),
+            of_parts: FairTurns::of(OF_PARTS),
+            of_bundles: FairTurns::of(OF_BUNDLES),
+            of_metrics: FairTurns::of(OF_METRICS),
         }
     }
 
@@ -138,17 +139,17 @@ impl AnswerBudget {
         Ok(PartsPlace { _own: own, _place: place })
     }
 
-    /// A turn at making one, as soon as few others are being made.
-    pub async fn turn(&self, source: AnswerSource) -> Result<AnswerTurn, Refusal> {
+    /// A turn at making one for a client, as soon as few others are being made.
+    pub async fn turn(&self, source: AnswerSource, client: &str) -> Result<AnswerTurn, Refusal> {
         let turns = match source {
             AnswerSource::Store => &self.of_store,
             AnswerSource::Parts => &self.of_parts,
             AnswerSource::Bundles => &self.of_bundles,
             AnswerSource::Metrics => &self.of_metrics,
         };
-        match timeout(PATIENCE_FOR_TURN, turns.clone().acquire_owned()).await {
-            Ok(Ok(turn)) => Ok(AnswerTurn { _turn: Arc::new(turn) }),
-            _ => Err(busy("the farm makes as many answers as it can at once")),
+        match timeout(PATIENCE_FOR_TURN, turns.take(client)).await {
+            Ok(turn) => Ok(AnswerTurn { _turn: Arc::new(turn) }),
+            Err(_) => Err(busy("the farm makes as many answers as it can at once")),
         }
     }
 
@@ -167,7 +168,7 @@ fn busy(why: &str) -> Refusal {
 /// The turn of an answer, which it keeps with what it holds until it has its place.
 #[derive(Clone)]
 pub struct AnswerTurn {
-    _turn: Arc<OwnedSemaphorePermit>,
+    _turn: Arc<FairTurn>,
 }
 
 /// What an answer is made of.
@@ -241,15 +242,15 @@ mod tests {
     async fn few_answers_are_made_at_once() {
         let budget = AnswerBudget::default();
         let mut turns = Vec::new();
-        for _ in 0..OF_STORE {
-            turns.push(budget.turn(AnswerSource::Store).await.unwrap());
+        for at in 0..OF_STORE {
+            turns.push(budget.turn(AnswerSource::Store, &(at % 2).to_string()).await.unwrap());
         }
-        let waits = timeout(Duration::from_millis(20), budget.turn(AnswerSource::Store)).await;
+        let waits = timeout(Duration::from_millis(20), budget.turn(AnswerSource::Store, "2")).await;
         assert!(waits.is_err());
-        assert!(budget.turn(AnswerSource::Bundles).await.is_ok());
-        assert!(budget.turn(AnswerSource::Parts).await.is_ok());
+        assert!(budget.turn(AnswerSource::Bundles, "0").await.is_ok());
+        assert!(budget.turn(AnswerSource::Parts, "0").await.is_ok());
         turns.pop();
-        assert!(budget.turn(AnswerSource::Store).await.is_ok());
+        assert!(budget.turn(AnswerSource::Store, "0").await.is_ok());
     }
 
     #[test]

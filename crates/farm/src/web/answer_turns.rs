@@ -1,17 +1,23 @@
 //! Answers that only read are made a few at a time: what each holds until it is whole is not known
 //! before.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
-use axum::http::Method;
+use axum::Extension;
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use super::answer::Refusal;
 use super::answer_budget::AnswerSource;
 use super::app::App;
+use super::connections::FarmConnection;
+use super::login::counted_as;
 
-/// Has a request wait for its turn, which its answer keeps until the last layer has it.
+/// Has a request wait for its turn, which its answer keeps until the last layer has it. Who closes
+/// a connection while it waits gets no answer, and nothing is made for it.
 pub async fn in_turn(
     State((app, source)): State<(Arc<App>, AnswerSource)>,
     request: Request,
@@ -20,11 +26,30 @@ pub async fn in_turn(
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return next.run(request).await;
     }
-    let turn = match app.budget.turn(source).await {
+    let known = request.extensions();
+    let client =
+        counted_as(&app, known.get::<ConnectInfo<SocketAddr>>().copied().map(Extension), request.headers());
+    let connection = known.get::<Arc<FarmConnection>>().cloned();
+    let turn = tokio::select! {
+        biased;
+        turn = app.budget.turn(source, &client) => turn,
+        () = gone(connection) => Err(Refusal::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the connection was closed while others were answered: leave it open until the answer comes",
+        )),
+    };
+    let turn = match turn {
         Ok(turn) => turn,
         Err(refusal) => return refusal.into_response(),
     };
     let mut response = next.run(request).await;
     response.extensions_mut().insert(turn);
     response
+}
+
+async fn gone(connection: Option<Arc<FarmConnection>>) {
+    match connection {
+        Some(connection) => connection.gone().await,
+        None => std::future::pending().await,
+    }
 }

@@ -1,8 +1,9 @@
 //! Answers the requests that come on connections, until the server is asked to end.
 //!
 //! A client may close its half of the connection after its request and still wait for the answer,
-//! as `nc -N` does: TCP has no way to tell that from a client that has gone. Until an answer is
-//! sent nothing is read; a client that has gone is known by what it does not take.
+//! as `nc -N` does: TCP has no way to tell that from a client that has gone. Where it has to wait
+//! for its turn it is taken as gone; else a client is known as gone by what it does not take, for
+//! until an answer is sent nothing is read.
 
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -66,6 +67,7 @@ async fn attend(mut request: Request, next: Next) -> Response {
         return next.run(request).await;
     };
     request.extensions_mut().insert(ConnectInfo(peer.from));
+    request.extensions_mut().insert(peer.connection.clone());
     let _under_way = peer.connection.answering();
     next.run(request).await
 }
@@ -75,6 +77,7 @@ async fn attend(mut request: Request, next: Next) -> Response {
 mod tests {
     use super::*;
     use crate::store::FarmStore;
+    use crate::web::answer_budget::AnswerSource;
     use crate::web::connections::{ConnectionLimits, OpenConnections};
     use crate::web::guarded::GuardedListener;
     use crate::web::tls::{ServerCertificate, TlsListener};
@@ -263,6 +266,37 @@ mod tests {
             assert!(half_closed(connect().await, "/").await.ends_with("at once"));
             assert!(half_closed(connect().await, "/late").await.ends_with("late"));
             assert!(half_closed(connect().await, "/much").await.len() > MUCH);
+        });
+    }
+
+    #[test]
+    fn who_has_gone_while_others_are_answered_waits_for_no_turn() {
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let at = listener.local_addr().unwrap();
+            let listener = GuardedListener::new(listener, OpenConnections::new(patient()));
+            let store = FarmStore::in_memory().await.unwrap();
+            let app = Arc::new(App::new(store, FarmExposure::Loopback, None));
+            tokio::spawn(answer_requests(listener, router(app.clone()), std::future::pending()));
+            let mut turns = Vec::new();
+            for at in 0..12 {
+                turns.push(app.budget.turn(AnswerSource::Store, &format!("{at}")).await.unwrap());
+            }
+            let ask = async || {
+                let mut stream = TcpStream::connect(at).await.unwrap();
+                stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+                stream
+            };
+            let mut waits = ask().await;
+            let mut gone = ask().await;
+            gone.shutdown().await.unwrap();
+            let mut answer = String::new();
+            timeout(LONG, gone.read_to_string(&mut answer)).await.unwrap().unwrap();
+            assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("leave it open"), "{answer}");
+            turns.pop();
+            let mut begin = [0; 12];
+            timeout(LONG, waits.read_exact(&mut begin)).await.unwrap().unwrap();
+            assert_eq!(&begin, b"HTTP/1.1 200");
         });
     }
 

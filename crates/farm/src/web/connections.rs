@@ -3,11 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::task::Waker;
 use std::time::Duration;
 
+use tokio::io::Interest;
+use tokio::net::tcp::OwnedReadHalf;
 use tokio::sync::Notify;
+use tokio::time::sleep;
 
 /// Descriptors that are left for the store, for files and for what else is not a connection.
 const RESERVED: usize = 128;
@@ -71,13 +74,32 @@ struct Kept {
 pub struct FarmConnection {
     from: IpAddr,
     kept: Mutex<Kept>,
+    stream: OnceLock<Weak<OwnedReadHalf>>,
 }
 
 impl FarmConnection {
     fn new(from: IpAddr) -> Arc<FarmConnection> {
         let standing = ConnectionStanding::New;
         let kept = Kept { standing, requests: 0, is_closed: false, reader: None };
-        Arc::new(FarmConnection { from, kept: Mutex::new(kept) })
+        Arc::new(FarmConnection { from, kept: Mutex::new(kept), stream: OnceLock::new() })
+    }
+
+    /// Notes what it is over.
+    pub fn is_of(&self, stream: &Arc<OwnedReadHalf>) {
+        let _ = self.stream.set(Arc::downgrade(stream));
+    }
+
+    /// Ends where its client sends nothing more. While a further request is there that is not
+    /// known.
+    pub async fn gone(&self) {
+        const NEXT_LOOK: Duration = Duration::from_millis(200);
+        while let Some(stream) = self.stream.get().and_then(Weak::upgrade) {
+            match stream.ready(Interest::READABLE).await {
+                Ok(state) if !state.is_read_closed() => sleep(NEXT_LOOK).await,
+                _ => return,
+            }
+        }
+        std::future::pending().await
     }
 
     /// Notes that a request is there, until the value is dropped.

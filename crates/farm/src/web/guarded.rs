@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use axum::serve::Listener;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Sleep, sleep};
 
@@ -67,7 +68,8 @@ impl Listener for GuardedListener {
 
 /// A connection that fails where it does not get on.
 pub struct GuardedStream {
-    stream: TcpStream,
+    read: Arc<OwnedReadHalf>,
+    write: OwnedWriteHalf,
     place: ConnectionPlace,
     timer: Pin<Box<Sleep>>,
     /// Requests that had begun when the timer was set.
@@ -79,12 +81,15 @@ pub struct GuardedStream {
 impl GuardedStream {
     fn new(stream: TcpStream, place: ConnectionPlace) -> GuardedStream {
         let timer = Box::pin(sleep(place.limits().first));
-        GuardedStream { stream, place, timer, timed: 0, is_begun: false }
+        let (read, write) = stream.into_split();
+        let read = Arc::new(read);
+        place.connection.is_of(&read);
+        GuardedStream { read, write, place, timer, timed: 0, is_begun: false }
     }
 
     /// The first bytes, which stay to be read.
     pub async fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.stream.peek(buffer).await
+        self.read.as_ref().as_ref().peek(buffer).await
     }
 
     fn set(&mut self, after: Duration, requests: u64) {
@@ -133,6 +138,21 @@ impl GuardedStream {
     }
 }
 
+/// As [`TcpStream`] reads for who has it to itself.
+fn read(stream: &TcpStream, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    loop {
+        ready!(stream.poll_read_ready(context))?;
+        match stream.try_read(buffer.initialize_unfilled()) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Poll::Ready(Err(error)),
+            Ok(count) => {
+                buffer.advance(count);
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+}
+
 impl AsyncRead for GuardedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -140,7 +160,7 @@ impl AsyncRead for GuardedStream {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        match Pin::new(&mut self.stream).poll_read(context, buffer) {
+        match read(self.read.as_ref().as_ref(), context, buffer) {
             Poll::Pending => self.wait(context),
             Poll::Ready(read) => {
                 if buffer.filled().len() > before {
@@ -159,7 +179,7 @@ impl AsyncWrite for GuardedStream {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         // Until an answer is sent nothing is read, and who takes none of it is found out here.
-        let Poll::Ready(written) = Pin::new(&mut self.stream).poll_write(context, bytes) else {
+        let Poll::Ready(written) = Pin::new(&mut self.write).poll_write(context, bytes) else {
             return self.wait(context);
         };
         self.went(context);
@@ -171,7 +191,7 @@ impl AsyncWrite for GuardedStream {
         context: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let Poll::Ready(written) = Pin::new(&mut self.stream).poll_write_vectored(context, parts) else {
+        let Poll::Ready(written) = Pin::new(&mut self.write).poll_write_vectored(context, parts) else {
             return self.wait(context);
         };
         self.went(context);
@@ -179,7 +199,7 @@ impl AsyncWrite for GuardedStream {
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+        self.write.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -187,11 +207,11 @@ impl AsyncWrite for GuardedStream {
         if self.place.connection.standing(Some(context.waker())).is_none() {
             return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }
-        Pin::new(&mut self.stream).poll_flush(context)
+        Pin::new(&mut self.write).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        Pin::new(&mut self.write).poll_shutdown(context)
     }
 }
 

@@ -30,6 +30,7 @@ mod counters;
 mod culprits;
 pub mod data;
 mod enrol;
+mod fair_turns;
 mod files;
 mod five_minutes;
 mod folder_turn;
