@@ -78,6 +78,9 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         return Err(Failure::usage("--from: is a copy of one run: name that one alone"));
     }
     let (place, bucket) = args.farm.open(environment)?;
+    if !args.runs.is_empty() {
+        place.give_room_up();
+    }
     let store = place.open_existing().await?;
     let mut document = ForgetDocument { schema: "onbeat.farm-forget/1", ..ForgetDocument::default() };
     // All of them are looked at before one goes.
@@ -92,6 +95,9 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         progress.add();
     }
     drop(progress);
+    if !args.runs.is_empty() {
+        place.set_room_aside();
+    }
     for id in &document.allowed {
         store.allow_again(id).await?;
         args.output.remark(&format!(

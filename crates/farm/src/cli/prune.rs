@@ -139,6 +139,9 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let store = place.open_existing().await?;
     let before = |flag: &str, text: &str| age(flag, text).map(|age| now() - age);
     let tiers = [
+    if !args.dry_run {
+        place.give_room_up();
+    }
         (Tier::Slot, before("--five-minutes", &args.five_minutes)?),
         (Tier::Hour, before("--hours", &args.hours)?),
     ];
@@ -186,6 +189,9 @@ async fn sweep_bucket(
     store: &FarmStore,
     bucket: &Arc<ObjectBucket>,
     dry: bool,
+    if !dry {
+        place.set_room_aside();
+    }
     output: &DocumentFlags,
 ) -> Result<u64> {
     let gone = swept(bucket, store, now(), dry).await?;

@@ -96,6 +96,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
             let store = place.open().await?;
             flag = place.flag();
             let alone = place.lock()?;
+            place.set_room_aside();
             cache = bucket.map(|bucket| BundleCache::start(bucket, &place.bundles, args.cache << 30));
             (Some(alone), store.clone(), Some(Intake::start(store, &place.bundles, args.board_quota << 30)))
         }

@@ -7,11 +7,15 @@ use std::path::{Path, PathBuf};
 use model::error::{Exit, Failure, Result};
 use model::text::{quoted, quoted_value};
 
+use host::dir::Dir;
 use host::{FolderLock, LockOwner, RecordFolder};
 
 use super::FarmEnvironment;
 use crate::folders::bundles_beside;
 use crate::store::FarmStore;
+
+/// Bytes that are set aside for the commands that make room.
+const ROOM: u64 = 16 << 20;
 
 #[derive(clap::Args, Default)]
 pub struct StoreFlag {
@@ -141,7 +145,7 @@ impl StorePlace {
         };
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         if !host::is_dir(folder).unwrap_or(false) {
-            host::dir::Dir::create(folder).map_err(|error| {
+            Dir::create(folder).map_err(|error| {
                 Failure::of_call(
                     format!("cannot make {}", quoted(folder)),
                     &error,
@@ -160,6 +164,31 @@ impl StorePlace {
             StoreAddress::File(file) => FarmStore::existing_file(file).await?,
         };
         self.with_places(store).await
+    }
+
+    /// Sets room aside on the store's disk, for `prune` and `forget` to give up where that is full.
+    /// Where there is none they have to do without.
+    pub fn set_room_aside(&self) {
+        if let Some((folder, name)) = self.room()
+            && !folder.names().is_ok_and(|names| names.contains(&name))
+        {
+            let _ = folder.reserve(&name, ROOM);
+        }
+    }
+
+    /// Gives that up: to write that less is kept takes room, too.
+    pub fn give_room_up(&self) {
+        if let Some((folder, name)) = self.room() {
+            folder.remove(&name);
+        }
+    }
+
+    /// The file that takes it up; none for a database.
+    fn room(&self) -> Option<(Dir, String)> {
+        let StoreAddress::File(file) = &self.address else { return None };
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let name = file.file_name()?.to_str()?;
+        Some((Dir::existing(folder).ok()?, format!("{name}.room")))
     }
 
     /// Makes this the only server of the store and of its bundles, as long as the locks live.
@@ -289,6 +318,24 @@ mod tests {
         assert!(idle.is_some() && place("farm.db", "c").lock().is_err());
         drop(idle);
         assert!(place("farm.db", "c").lock().is_ok());
+    }
+
+    #[test]
+    #[allow(clippy::disallowed_methods)] // A test makes files of its own.
+    fn room_is_set_aside_on_the_disk_of_the_store_and_given_up() {
+        let top = tempfile::tempdir().unwrap();
+        let place = StorePlace::file(top.path().join("farm.db"));
+        let taken = || {
+            let found = std::fs::metadata(top.path().join("farm.db.room")).ok()?;
+            Some(std::os::unix::fs::MetadataExt::blocks(&found) * 512)
+        };
+        for _ in 0..2 {
+            place.set_room_aside();
+            assert!(taken().is_some_and(|bytes| bytes >= ROOM), "{:?}", taken());
+        }
+        place.give_room_up();
+        place.give_room_up();
+        assert_eq!(taken(), None);
     }
 
     #[test]

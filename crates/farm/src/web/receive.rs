@@ -297,7 +297,11 @@ async fn take_in(
             }
             Err(refusal) => Err(refusal),
         },
-        Err(refusal) => Err(refusal),
+        Err(refusal) => {
+            // Nothing else has it: its pieces wait, where it may come again.
+            staging.discard(&place, manifest);
+            Err(refusal)
+        }
     };
     if let (Some(cache), Some(lease), Ok((PutOutcome::Stored | PutOutcome::Replaced, _))) =
         (&app.cache, &lease, &stored)
@@ -316,10 +320,6 @@ async fn take_in(
                 Some(why) => Err(Refusal::removed(why)),
                 None => Err(Refusal::new(StatusCode::CONFLICT, detail)),
             }
-        }
-        Err(refusal) if refusal.status == StatusCode::UNPROCESSABLE_ENTITY => {
-            staging.discard(&place, manifest);
-            Err(refusal)
         }
         other => other,
     }

@@ -343,3 +343,23 @@ fn bombs_and_paths_that_climb_are_refused_and_nothing_is_written() {
         }
     });
 }
+
+#[test]
+fn a_bundle_that_cannot_be_put_together_leaves_no_half_of_it() {
+    on_each_engine(1 << 30, async |farm| {
+        let token = farm.enrolled("a").await;
+        let (id, files) = fixture("measured");
+        let folder = farm.app.intake.as_ref().unwrap().staging.folder().to_owned();
+        for bytes in files.iter().flat_map(|file| file.1.chunks(4 << 20)) {
+            farm.ask("PUT", &format!("/v1/pieces/{}", piece(bytes)), &token, bytes.to_vec()).await;
+        }
+        let document = files.iter().find(|file| file.0 == "run.json").unwrap();
+        let damaged = folder.join(".pieces/a").join(piece(&document.1));
+        std::fs::write(&damaged, "damaged").unwrap();
+        let (status, answer) = farm.ask("PUT", &format!("/v1/runs/{id}"), &token, manifest(&files)).await;
+        assert_eq!((status, &answer["missing"]), (202, &json!([piece(&document.1)])));
+        let names = || folder.read_dir().unwrap().map(|entry| entry.unwrap().file_name());
+        assert!(names().all(|name| name == ".pieces"), "{:?}", names().collect::<Vec<_>>());
+        assert_eq!(farm.send(&token, &id, &files).await.0, 201);
+    });
+}
