@@ -64,7 +64,7 @@ pub struct Args {
     /// Let /metrics be read without logging in
     #[arg(long)]
     metrics_open: bool,
-    /// The most that the runs of a board may take that it sends
+    /// The most that a board may take here: the runs that it sends, its rows and its environments
     #[arg(long, value_name = "GIB", default_value_t = 16, value_parser =
         clap::value_parser!(u64).range(1..=1 << 20))]
     board_quota: u64,

@@ -9,6 +9,7 @@ use super::parts::{date, escaped, last_moment, moment};
 use super::{Section, page};
 use crate::board_settings::{BoardState, budget_text};
 use crate::records::{BoardRefusal, FarmBoard};
+use crate::store::BoardBytes;
 
 /// What the page shows.
 pub struct BoardSettingsView<'a> {
@@ -20,8 +21,9 @@ pub struct BoardSettingsView<'a> {
     /// Its rows of five minutes, and those between them that never came.
     pub rows: u64,
     pub missing: u64,
-    /// The bytes of its runs, and the most that they may be.
+    /// The bytes of its runs, of what else it sent, and the most that all of it may be.
     pub sent_bytes: u64,
+    pub stored: BoardBytes,
     pub quota: Option<u64>,
 }
 
@@ -57,14 +59,18 @@ pub fn board_settings(of: &BoardSettingsView) -> String {
 }
 
 fn facts(of: &BoardSettingsView) -> Vec<(&'static str, String)> {
-    let runs = match of.quota {
-        Some(quota) => format!("{} of {}", bytes(of.sent_bytes), bytes(quota)),
-        None => bytes(of.sent_bytes),
+    let sum = bytes(of.sent_bytes.saturating_add(of.stored.all()));
+    let sum = match of.quota {
+        Some(quota) => format!("{sum} of {}", bytes(quota)),
+        None => sum,
     };
     vec![
         ("rows of five minutes", of.rows.to_string()),
         ("rows between them that never came", of.missing.to_string()),
-        ("runs that it sent", runs),
+        ("runs that it sent", bytes(of.sent_bytes)),
+        ("its rows and maxima", bytes(of.stored.rows)),
+        ("its environments", bytes(of.stored.environments)),
+        ("all of these", sum),
         ("last run (UTC)", last_moment(of.board.last)),
         ("last five minutes (UTC)", last_moment(of.board.last_slot)),
     ]

@@ -76,6 +76,7 @@ pub use forget_run::{RemovedRun, RunRemoval};
 pub use labels::BoardLabel;
 pub use only_server::ServerTurn;
 pub use pins::RunPin;
+pub use overview::BoardBytes;
 pub use retention::{BegunThinning, BundleNotes, KeptBundle, ThinnedPart};
 pub use row_times::{BoardClock, RowBatch};
 pub use rows::RowsStored;

@@ -3,8 +3,22 @@
 use std::collections::BTreeMap;
 
 use model::error::Result;
+use sqlx::AssertSqlSafe;
 
 use super::{FarmStore, StoreEngine, to_u64, trouble};
+
+/// What a board takes beside the bundles of its runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BoardBytes {
+    pub rows: u64,
+    pub environments: u64,
+}
+
+impl BoardBytes {
+    pub fn all(self) -> u64 {
+        self.rows.saturating_add(self.environments)
+    }
+}
 
 impl FarmStore {
     /// How many tokens of each board are good.
@@ -36,6 +50,33 @@ impl FarmStore {
             .await
             .map_err(trouble)?;
         Ok(to_u64(bytes))
+    }
+
+    /// What the rows and the environments of a board take in the store, about: as each table has
+    /// its values, and something for each row.
+    pub async fn stored_bytes(&self, board: &str) -> Result<BoardBytes> {
+        const OF: &str = "where board_id = (select id from board where key = ";
+        let rows = format!(
+            "select cast((select coalesce(sum(length(peaks) + 150), 0) from slot {OF}$1)) \
+             + (select coalesce(sum(length(cpus) + 80), 0) from hist {OF}$2)) \
+             + (select count(*) * 120 from row_key {OF}$3)) + (select count(*) * 120 from label {OF}$4)) \
+             + (select count(*) * 80 from row_environment {OF}$5)) \
+             + (select count(*) * 100 from culprit_day {OF}$6)) as bigint)"
+        );
+        let environments = format!(
+            "select cast(coalesce(sum(length(settings) + 700), 0) as bigint) from environment where id in \
+             (select environment_id from watch_environment {OF}$1) \
+             union select environment_id from run {OF}$2))"
+        );
+        let mut all = [0; 2];
+        for (bytes, (text, places)) in all.iter_mut().zip([(rows, 6), (environments, 2)]) {
+            let query = sqlx::query_scalar(AssertSqlSafe(text));
+            let query = (0..places).fold(query, |query, _| query.bind(board));
+            let found: i64 = query.fetch_one(&self.pool).await.map_err(trouble)?;
+            *bytes = to_u64(found);
+        }
+        let [rows, environments] = all;
+        Ok(BoardBytes { rows, environments })
     }
 
     /// The bytes of the database; none where the engine does not say.

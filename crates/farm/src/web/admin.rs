@@ -99,7 +99,8 @@ pub async fn board(
         rows,
         missing,
         sent_bytes: app.store.kept_bytes_of(&board.board).await?,
-        quota: app.intake.as_ref().map(|intake| intake.quota),
+        stored: app.store.stored_bytes(&board.board).await?,
+        quota: app.intake.as_ref().map(|intake| intake.quota.bytes),
     };
     Ok(WebAnswer::page(board_settings(&view)))
 }

@@ -34,14 +34,16 @@ pub async fn sent(
     Path(name): Path<String>,
 ) -> WebOutcome {
     let board = known_board(&app, &visitor, &name).await?.board;
+    let stored = app.store.stored_bytes(&board).await?;
     let (rows, missing) = app.store.gaps(&board).await?;
     let refused: Vec<BoardRefusal> =
         app.refusals.all().into_iter().filter(|one| one.board == board).collect();
     let tokens = app.store.tokens().await?.get(&board).copied().unwrap_or_default();
     WebAnswer::json(&json!({
         "schema": "onbeat.farm-sent/1", "board": board, "tokens": tokens, "rows": rows, "missing": missing,
-        "sent_bytes": app.store.kept_bytes_of(&board).await?,
-        "quota": app.intake.as_ref().map(|intake| intake.quota), "refused": refused,
+        "sent_bytes": app.store.kept_bytes_of(&board).await?, "row_bytes": stored.rows,
+        "environment_bytes": stored.environments,
+        "quota": app.intake.as_ref().map(|intake| intake.quota.bytes), "refused": refused,
     }))
 }
 

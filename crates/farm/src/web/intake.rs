@@ -10,6 +10,7 @@ use model::error::Failure;
 use tokio::sync::{Mutex, mpsc, oneshot};
 
 use super::answer::Refusal;
+use super::board_quota::BoardQuota;
 use super::clones::LiveBoots;
 use super::folder_turn::FolderTurns;
 use super::last_write::LastWrite;
@@ -38,8 +39,8 @@ pub struct Intake {
     pub codes: WrongCodes,
     pub rates: RateLimit,
     pub boots: LiveBoots,
-    /// The bytes of bundles that a board may have here.
-    pub quota: u64,
+    /// What a board may have here.
+    pub quota: BoardQuota,
     pub rows_stored: Arc<AtomicU64>,
     /// Of rows and runs into the store,
     pub store_write: Arc<LastWrite>,
@@ -63,7 +64,7 @@ impl Intake {
             codes: WrongCodes::default(),
             rates: RateLimit::default(),
             boots: LiveBoots::default(),
-            quota,
+            quota: BoardQuota::of(quota),
             rows_stored,
             store_write,
             bundle_write: LastWrite::default(),

@@ -18,6 +18,7 @@ mod attempts;
 mod audits;
 mod board_changes;
 mod board_list;
+mod board_quota;
 mod changes;
 mod chosen_boards;
 mod clones;

@@ -70,7 +70,7 @@ pub async fn put_environment(
     headers: HeaderMap,
     body: Bytes,
 ) -> Received {
-    intake(&app)?;
+    let intake = intake(&app)?;
     let text = content(&headers, &body, ENVIRONMENT_LIMIT)?;
     let unreadable = |detail: &str| Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, detail);
     if hex(&Sha256::digest(&text)) != digest {
@@ -81,6 +81,7 @@ pub async fn put_environment(
         return Err(unreadable("this is no environment: send what a record of onbeat watch has as one"));
     };
     let (env, record) = (model::text::excerpt(&sent.env), watch_environment(&sent));
+    intake.quota.take(&app.store, &owner, text.len() as u64).await?;
     let new = app.store.put_environment(owner.board_id, &env, &record).await?;
     with(if new { StatusCode::CREATED } else { StatusCode::OK }, &received(&digest))
 }
@@ -188,11 +189,7 @@ async fn received_run(app: &App, run: &ArrivingRun, may_put: bool) -> Result<Opt
     if is_there(app, owner, id, manifest, sent).await? {
         return with(StatusCode::OK, &received_run_as(id, sent, Vec::new())).map(Some);
     }
-    let kept = app.store.kept_bytes(sent.board_id, id).await?;
-    if kept.saturating_add(sent.bytes) > intake.quota {
-        let detail = format!("this board's runs take {kept} bytes of {} here: prune some", intake.quota);
-        return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, detail));
-    }
+    intake.quota.admit_run(&app.store, owner, (id, sent.bytes)).await?;
     let missing = || intake.staging.missing(&owner.board, manifest);
     let asked_for =
         |missing: Vec<String>| with(StatusCode::ACCEPTED, &json!({ "missing": missing })).map(Some);

@@ -41,6 +41,7 @@ pub async fn put_rows(
     if rows.first().is_some_and(|row| row.seq != first) {
         return Err(Refusal::bad("the first row has another number than the address: send it by its own"));
     }
+    intake.quota.take(&app.store, &owner, text.len() as u64).await?;
     let (clock, received_ns) = (clock_of(&headers), now_ns().0);
     let (lines, cut_off): (Vec<usize>, _) = (rows.iter().map(|row| row.line).collect(), rows::cut_off(&text));
     let batch = RowBatch { board_id: owner.board_id, of, clock, received_ns, rows };

@@ -95,7 +95,9 @@ pub struct SentFault(pub String);
 /// Remembers what a board was refused; also what it is to send later, as on a full disk, so that
 /// operators see it on the farm and need not look on each board.
 pub fn note_refusal(app: &App, owner: &TokenOwner, what: String, response: &Response) {
-    if !response.status().is_client_error() && response.status() != StatusCode::SERVICE_UNAVAILABLE {
+    let is_no_room =
+        |status| [StatusCode::SERVICE_UNAVAILABLE, StatusCode::INSUFFICIENT_STORAGE].contains(&status);
+    if !response.status().is_client_error() && !is_no_room(response.status()) {
         return;
     }
     let refusal = response.extensions().get::<Refusal>().map(|refusal| refusal.detail.as_str());

@@ -363,3 +363,34 @@ fn a_bundle_that_cannot_be_put_together_leaves_no_half_of_it() {
         assert_eq!(farm.send(&token, &id, &files).await.0, 201);
     });
 }
+
+#[test]
+fn rows_and_environments_are_of_the_quota_too() {
+    on_each_engine(100_000, async |farm| {
+        let token = farm.enrolled("a").await;
+        let mut taken = 0;
+        let refused = loop {
+            let address = format!("/v1/rows/boot-1/rec/timer/{taken}");
+            let (status, answer) = farm.ask("PUT", &address, &token, line(taken, &[(9, 1)])).await;
+            if status != 201 {
+                break (status, answer);
+            }
+            taken += 1;
+        };
+        assert!(refused.0 == 507 && taken > 20, "{taken}: {}", refused.1);
+        let detail = refused.1["detail"].as_str().unwrap();
+        assert!(detail.contains("of 100000 here") && detail.contains("--board-quota"), "{detail}");
+        assert_eq!(farm.app.refusals.all()[0].detail, detail);
+        let stored = farm.app.store.stored_bytes("a").await.unwrap();
+        assert!(stored.rows > 50_000 && stored.environments == 0, "{stored:?}");
+        let text = json!({ "env": "e", "settings": { "cmdline": "x".repeat(30_000) } }).to_string();
+        let address = format!("/v1/environments/{}", piece(text.as_bytes()));
+        assert_eq!(farm.ask("PUT", &address, &token, text.clone()).await.0, 507);
+        let (id, files) = fixture("measured");
+        assert_eq!(farm.ask("PUT", &format!("/v1/runs/{id}"), &token, manifest(&files)).await.0, 413);
+        // Another board has its own.
+        let other = farm.enrolled("b").await;
+        assert_eq!(farm.ask("PUT", &address, &other, text).await.0, 201);
+        assert!(farm.app.store.stored_bytes("b").await.unwrap().environments > 30_000);
+    });
+}

@@ -1,0 +1,101 @@
+//! What a board may take of the farm: its runs, its rows and its environments together.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use axum::http::StatusCode;
+use model::units::Nanos;
+
+use super::answer::Refusal;
+use crate::store::{FarmStore, TokenOwner};
+
+/// Of what comes so much is taken before the store is asked again: a part of the quota.
+const UNMEASURED: u64 = 16;
+/// A board that has no more room is looked at again after this.
+const AGAIN: Nanos = Nanos(60 * Nanos::SECOND.0);
+
+/// The quota of each board, and how much of it is used.
+#[derive(Debug)]
+pub struct BoardQuota {
+    pub bytes: u64,
+    of: Mutex<BTreeMap<i64, UsedQuota>>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct UsedQuota {
+    /// What the store said, and when.
+    measured: Option<(u64, Nanos)>,
+    /// Bytes that came since, or since the server was started.
+    added: u64,
+}
+
+impl BoardQuota {
+    pub fn of(bytes: u64) -> BoardQuota {
+        BoardQuota { bytes, of: Mutex::default() }
+    }
+
+    /// Notes bytes of rows or of an environment that a board sends; refuses them where it has no
+    /// room for them.
+    pub async fn take(&self, store: &FarmStore, owner: &TokenOwner, bytes: u64) -> Result<(), Refusal> {
+        let used = {
+            let mut all = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+            let used = all.entry(owner.board_id).or_default();
+            used.added = used.added.saturating_add(bytes);
+            *used
+        };
+        let now = host::clock::monotonic();
+        let is_unknown = used.added > self.bytes / UNMEASURED
+            || used.measured.is_some_and(|(known, at)| {
+                known.saturating_add(used.added) > self.bytes && now.0 - at.0 > AGAIN.0
+            });
+        let used = match is_unknown {
+            true => self.measure(store, owner, now, bytes).await?,
+            false => used,
+        };
+        let known = used.measured.map_or(0, |(known, _)| known);
+        match known.saturating_add(used.added) > self.bytes {
+            true => Err(self.full(known)),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether there is room for a run of so many bytes, in the place of one of the same id.
+    pub async fn admit_run(
+        &self,
+        store: &FarmStore,
+        owner: &TokenOwner,
+        (id, bytes): (&str, u64),
+    ) -> Result<(), Refusal> {
+        let of_runs = store.kept_bytes(owner.board_id, id).await?;
+        let known = of_runs.saturating_add(store.stored_bytes(&owner.board).await?.all());
+        match known.saturating_add(bytes) > self.bytes {
+            // Sent again as it is, it is refused again.
+            true => Err(Refusal { status: StatusCode::PAYLOAD_TOO_LARGE, ..self.full(known) }),
+            false => Ok(()),
+        }
+    }
+
+    async fn measure(
+        &self,
+        store: &FarmStore,
+        owner: &TokenOwner,
+        now: Nanos,
+        bytes: u64,
+    ) -> Result<UsedQuota, Refusal> {
+        let of_runs = store.kept_bytes(owner.board_id, "").await?;
+        let known = of_runs.saturating_add(store.stored_bytes(&owner.board).await?.all());
+        let mut all = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = UsedQuota { measured: Some((known, now)), added: bytes };
+        all.insert(owner.board_id, used);
+        Ok(used)
+    }
+
+    fn full(&self, known: u64) -> Refusal {
+        let detail = format!(
+            "this board's runs, rows and environments take {known} bytes of {} here: prune some, or serve \
+             with a larger --board-quota",
+            self.bytes
+        );
+        Refusal::new(StatusCode::INSUFFICIENT_STORAGE, detail)
+    }
+}
