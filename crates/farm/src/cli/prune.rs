@@ -66,6 +66,8 @@ struct PruneDocument {
     dry_run: bool,
     /// Histograms of short times.
     histograms: u64,
+    /// Environments of recorders that no row names.
+    environments: u64,
     runs: Vec<PrunedRun>,
     /// Old runs that stay whole because they are pinned.
     pinned: u64,
@@ -95,7 +97,7 @@ struct FailedRun {
 }
 
 impl PruneDocument {
-    fn of(pruned: &PrunedBundles, dry_run: bool, histograms: u64) -> PruneDocument {
+    fn of(pruned: &PrunedBundles, dry_run: bool, (histograms, environments): (u64, u64)) -> PruneDocument {
         let run = |one: &Pruned| PrunedRun {
             run: one.run.clone(),
             block_bytes: one.of.blocks,
@@ -109,6 +111,7 @@ impl PruneDocument {
             schema: "onbeat.farm-prune/1",
             dry_run,
             histograms,
+            environments,
             runs: pruned.all.iter().map(run).collect(),
             pinned: pruned.pinned,
             failed: pruned.failed.iter().map(failed).collect(),
@@ -136,12 +139,12 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     args.output.check()?;
     let (place, bucket) = args.farm.open(environment)?;
     place.keep_private();
-    let store = place.open_existing().await?;
-    let before = |flag: &str, text: &str| age(flag, text).map(|age| now() - age);
-    let tiers = [
     if !args.dry_run {
         place.give_room_up();
     }
+    let store = place.open_existing().await?;
+    let before = |flag: &str, text: &str| age(flag, text).map(|age| now() - age);
+    let tiers = [
         (Tier::Slot, before("--five-minutes", &args.five_minutes)?),
         (Tier::Hour, before("--hours", &args.hours)?),
     ];
@@ -161,9 +164,15 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     for (tier, before) in tiers {
         dropped += if dry { store.prunable(tier, before).await? } else { store.prune(tier, before).await? };
     }
+    let unnamed = match dry {
+        true => store.unnamed_environments(now()).await?,
+        false => store.drop_unnamed_environments(now()).await?,
+    };
     let histograms = several(dropped, "histogram", "histograms");
     let would = if dry { "would go" } else { "dropped" };
     args.output.remark(&format!("{histograms} {would}, whose samples are in those of days"));
+    let environments = several(unnamed, "environment", "environments");
+    args.output.remark(&format!("{environments} that no row names {would}"));
     let progress = args.output.progress(environment);
     let pruned = match &bucket {
         None => thin_out(&store, &place.bundles, times, dry, &progress).await?,
@@ -175,11 +184,14 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         let of_runs = several(pruned.all.len() as u64, "run", "runs");
         note(&store, format!("pruned: {histograms} dropped, {of_runs} thinned out")).await?;
     }
-    let mut document = PruneDocument::of(&pruned, dry, dropped);
+    let mut document = PruneDocument::of(&pruned, dry, (dropped, unnamed));
     if let Some(bucket) = &bucket {
         document.bundles_of_no_run = Some(sweep_bucket(&store, bucket, dry, &args.output).await?);
     }
     document.folders_of_no_run = sweep_folder(&store, &place, bucket.is_some(), dry, &args.output).await?;
+    if !dry {
+        place.set_room_aside();
+    }
     args.output.write(&document)?;
     Ok(exit_of(&pruned))
 }
@@ -189,9 +201,6 @@ async fn sweep_bucket(
     store: &FarmStore,
     bucket: &Arc<ObjectBucket>,
     dry: bool,
-    if !dry {
-        place.set_room_aside();
-    }
     output: &DocumentFlags,
 ) -> Result<u64> {
     let gone = swept(bucket, store, now(), dry).await?;

@@ -102,17 +102,20 @@ impl TakenRecord {
         Ok(board)
     }
 
-    /// What the machine was, as rows name it.
-    async fn put_environments(&mut self, store: &FarmStore, one: &FoundBundle) -> Result<()> {
-        let Some(board) = self.board else { return Ok(()) };
+    /// What the machine was, as rows name it; returns remarks on what is beyond the limits.
+    async fn put_environments(&mut self, store: &FarmStore, one: &FoundBundle) -> Result<Vec<String>> {
+        let mut remarks = Vec::new();
+        let Some(board) = self.board else { return Ok(remarks) };
         let place = one.place.clone();
         for environment in spawn_blocking(move || environments_of(&place)).await.unwrap_or_default() {
             let env = excerpt(&environment.env);
             if self.environments.insert(env.clone()) {
-                store.put_environment(board, &env, &watch_environment(&environment)).await?;
+                let read = watch_environment(&environment);
+                store.put_environment(board, &env, &read.record).await?;
+                remarks.extend(read.left_out.map(|why| format!("settings of {env} left out: {why}")));
             }
         }
-        Ok(())
+        Ok(remarks)
     }
 
     async fn put(&mut self, store: &FarmStore, mut batch: RowBatch) -> Result<()> {
@@ -218,13 +221,14 @@ pub async fn take_record(
     while let Some(part) = parts.recv().await {
         taken.add(store, one, part).await?;
     }
-    taken.put_environments(store, one).await?;
+    let left_out = taken.put_environments(store, one).await?;
     let read =
         reading.await.unwrap_or_else(|_| Err("its parser failed: report this, with the record".to_owned()));
     let mut remarks = read.unwrap_or_else(|why| {
         taken.fault = Some(why);
         Vec::new()
     });
+    remarks.extend(left_out);
     if taken.undated > 0 {
         let rows = several(taken.undated, "row stands", "rows stand");
         remarks.push(format!("{rows} in 1970: the clock of that boot was never set while it was recorded"));

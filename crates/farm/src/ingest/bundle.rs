@@ -22,7 +22,7 @@ use sha2::{Digest, Sha256};
 use study::explain::bring_up_to_date;
 
 use super::board_key::{board_of, plain_key};
-use super::environment::{environment, hex};
+use super::environment::{ReadEnvironment, environment, hex};
 use super::find::FoundBundle;
 use super::fingerprint::{fingerprint_of, plain_name};
 use super::plausible;
@@ -93,7 +93,8 @@ fn read_unguarded(found: &FoundBundle) -> Result<(BundleRecord, Vec<String>), St
     }
     plausible::slots(&slots, clock)?;
     let run = &bundle.run;
-    let environment = environment(run, &host_files(&found.place));
+    let ReadEnvironment { record: environment, left_out } = environment(run, &host_files(&found.place));
+    bundle.remarks.extend(left_out.map(|why| format!("settings left out: {why}")));
     let (board, board_name) = board_of(found.board.as_deref().unwrap_or(&run.host.model));
     let record = BundleRecord {
         run: farm_run(run, board, &environment.digest, &found.place),
@@ -393,7 +394,6 @@ mod tests {
     }
 
     #[test]
-    #[test]
     fn a_bundle_whose_own_files_lead_elsewhere_is_refused() {
         let elsewhere = fixture("measured").place;
         for linked in ["run.json", "blocks.jsonl"] {
@@ -410,6 +410,7 @@ mod tests {
         }
     }
 
+    #[test]
     fn plans_of_a_board_are_told_apart_by_their_words() {
         let mut run = Bundle::open(&fixture("measured").place).unwrap().run;
         let usual = plan_words(&run);

@@ -2,8 +2,8 @@
 
 use facts::differences::Settings;
 use model::run::{Host, Run};
-use model::text::excerpt;
 pub use model::text::hex;
+use model::text::{excerpt, several};
 use model::watch::WatchEnvironment;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -11,8 +11,21 @@ use std::collections::BTreeMap;
 use crate::environments::{KERNEL_CONFIGURATION, is_of_board};
 use crate::records::EnvironmentRecord;
 
+/// Bytes that the settings of an environment take in the store as text,
+const MOST_BYTES: usize = 32 << 10;
+/// and their number: as values each takes more than its text.
+const MOST_SETTINGS: usize = 1_024;
+
+/// An environment as the store has it.
+#[derive(Debug)]
+pub struct ReadEnvironment {
+    pub record: EnvironmentRecord,
+    /// What of it is beyond the limits; none where it is whole.
+    pub left_out: Option<String>,
+}
+
 /// The environment of a run, from its document and the kernel's files in its bundle.
-pub fn environment(run: &Run, files: &[(String, Vec<u8>)]) -> EnvironmentRecord {
+pub fn environment(run: &Run, files: &[(String, Vec<u8>)]) -> ReadEnvironment {
     let settings = Settings::of(run, files);
     let mut kept: BTreeMap<String, String> = settings
         .values()
@@ -29,12 +42,12 @@ pub fn environment(run: &Run, files: &[(String, Vec<u8>)]) -> EnvironmentRecord 
         options.iter().for_each(|(name, value)| all.update(format!("{name}={value}\n")));
         kept.insert(KERNEL_CONFIGURATION.to_owned(), hex(&all.finalize()[..8]));
     }
-    record(&kept, &run.host.model, &run.host.release, run.host.preempt.as_str())
+    record(kept, &run.host.model, &run.host.release, run.host.preempt.as_str())
 }
 
 /// The environment that a watch recorded, its settings named as those of a run. The kernel's files
 /// are not among them.
-pub fn watch_environment(of: &WatchEnvironment) -> EnvironmentRecord {
+pub fn watch_environment(of: &WatchEnvironment) -> ReadEnvironment {
     let setting = |name: &str| of.settings.get(name).map(String::as_str).unwrap_or_default();
     let host = Host { cmdline: setting("cmdline").to_owned(), ..Host::default() };
     let words = Settings::of(&Run { host, ..Run::default() }, &[]);
@@ -48,18 +61,42 @@ pub fn watch_environment(of: &WatchEnvironment) -> EnvironmentRecord {
             kept.entry(name.to_owned()).or_insert_with(|| value.clone());
         }
     }
-    record(&kept, setting("model"), &of.release, setting("preempt"))
+    record(kept, setting("model"), &of.release, setting("preempt"))
 }
 
-fn record(kept: &BTreeMap<String, String>, model: &str, release: &str, preempt: &str) -> EnvironmentRecord {
-    let document = serde_json::to_string(kept).unwrap_or_default();
-    EnvironmentRecord {
+/// The record of settings; the longest are left out until the rest fits.
+fn record(mut kept: BTreeMap<String, String>, model: &str, release: &str, preempt: &str) -> ReadEnvironment {
+    let before = kept.len();
+    let bytes = |(name, value): (&String, &String)| {
+        let text = |text: &String| serde_json::to_string(text).map_or(text.len(), |text| text.len());
+        text(name) + text(value) + ",:".len()
+    };
+    let mut sizes: Vec<(usize, String)> = kept.iter().map(|one| (bytes(one), one.0.clone())).collect();
+    sizes.sort_unstable();
+    let mut all = sizes.iter().map(|(bytes, _)| bytes).sum::<usize>() + "{}".len();
+    while (all > MOST_BYTES || kept.len() > MOST_SETTINGS)
+        && let Some((bytes, name)) = sizes.pop()
+    {
+        all -= bytes;
+        kept.remove(&name);
+    }
+    let gone = before - kept.len();
+    let left_out = (gone > 0).then(|| {
+        format!(
+            "more than the {MOST_SETTINGS} settings or the {MOST_BYTES} bytes that a farm takes of an \
+             environment, by {}: shorten the longest, the kernel's command line first",
+            several(gone as u64, "setting", "settings")
+        )
+    });
+    let document = serde_json::to_string(&kept).unwrap_or_default();
+    let record = EnvironmentRecord {
         digest: hex(&Sha256::digest(&document)[..16]),
         model: excerpt(model),
         release: excerpt(release),
         preempt: excerpt(preempt),
         settings: document,
-    }
+    };
+    ReadEnvironment { record, left_out }
 }
 
 #[cfg(test)]
@@ -72,16 +109,16 @@ mod tests {
         let mut run = Run::default();
         run.host.release = "6.12.1-rt".into();
         run.host.cmdline = "isolcpus=1 quiet".into();
-        let first = environment(&run, &[]);
+        let first = environment(&run, &[]).record;
         run.plan.interval_ns = Some(model::units::Nanos(1_000));
         run.version = "9".into();
         run.loads = vec![LoadRun { spec: "cpu:1".into(), ..LoadRun::default() }];
         run.host.capabilities = vec!["sys_nice".into()];
         run.host.rtprio_limit = Some(99);
         let own = ("/sys/fs/cgroup/cpu/cpu.rt_runtime_us".to_owned(), b"950000\n".to_vec());
-        assert_eq!(environment(&run, &[own]), first);
+        assert_eq!(environment(&run, &[own]).record, first);
         let file = ("/proc/sys/kernel/sched_rt_runtime_us".to_owned(), b"-1\n".to_vec());
-        let other = environment(&run, &[file]);
+        let other = environment(&run, &[file]).record;
         assert_ne!(other.digest, first.digest);
         assert!(other.settings.contains("sched_rt_runtime_us"));
         assert_eq!(first.release, "6.12.1-rt");
@@ -93,7 +130,7 @@ mod tests {
         run.host.cmdline = "isolcpus=1 quiet".into();
         run.host.governor = "performance".into();
         let of_run: BTreeMap<String, String> =
-            serde_json::from_str(&environment(&run, &[]).settings).unwrap();
+            serde_json::from_str(&environment(&run, &[]).record.settings).unwrap();
         let settings = [
             ("cmdline", "isolcpus=1 quiet"),
             ("governor", "performance"),
@@ -107,7 +144,7 @@ mod tests {
             settings: settings.into(),
             ..WatchEnvironment::default()
         };
-        let record = watch_environment(&watch);
+        let record = watch_environment(&watch).record;
         let of_watch: BTreeMap<String, String> = serde_json::from_str(&record.settings).unwrap();
         for name in ["cmdline isolcpus", "cmdline quiet", "host.governor"] {
             assert!(
@@ -120,6 +157,26 @@ mod tests {
         assert_eq!((record.model.as_str(), record.release.as_str()), ("a board", "6.12.1-rt"));
         assert_eq!(record.preempt, "full-rt");
         // It is known by its content, whatever the board calls it.
-        assert_eq!(watch_environment(&WatchEnvironment { env: "2b".into(), ..watch }), record);
+        assert_eq!(watch_environment(&WatchEnvironment { env: "2b".into(), ..watch }).record, record);
+    }
+
+    #[test]
+    fn settings_beyond_the_limits_are_left_out_longest_first_and_counted() {
+        let of = |settings: BTreeMap<String, String>| {
+            watch_environment(&WatchEnvironment { env: "1a".into(), settings, ..WatchEnvironment::default() })
+        };
+        let whole = of((0..100).map(|n| (format!("s{n}"), "\u{1}".repeat(n % 9 + 1))).collect());
+        assert!(whole.left_out.is_none() && whole.record.settings.len() > 2_000);
+        let long = [("long", 20 << 10), ("longer", 30 << 10), ("short", 9)];
+        let read = of(long.map(|(name, bytes)| (name.to_owned(), "x".repeat(bytes))).into());
+        let left: BTreeMap<String, String> = serde_json::from_str(&read.record.settings).unwrap();
+        assert_eq!(left.into_keys().collect::<Vec<_>>(), ["host.long", "host.short"]);
+        assert!(read.left_out.unwrap().contains("by 1 setting: shorten"));
+        let read = of((0..9_000).map(|n| (n.to_string(), "x".into())).collect());
+        let left: BTreeMap<String, String> = serde_json::from_str(&read.record.settings).unwrap();
+        assert_eq!((left.len(), read.record.settings.len() <= MOST_BYTES), (MOST_SETTINGS, true));
+        // What is escaped counts as it is written.
+        let read = of([("a".to_owned(), "\u{1}".repeat(6_000)), ("b".to_owned(), "1".to_owned())].into());
+        assert!(read.left_out.is_some() && read.record.settings.len() < 100);
     }
 }

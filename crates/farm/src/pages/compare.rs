@@ -8,8 +8,7 @@ use report::html::PageParts;
 use super::frame::as_sentence;
 use super::parts::{as_data, escaped};
 use super::{Section, page};
-use crate::environments::KnownRecords;
-use crate::records::{EnvironmentRecord, SeriesKey};
+use crate::records::SeriesKey;
 use crate::sides::{FarmSide, OtherSeries};
 
 /// What is asked: ids of runs, and names of boards for their last runs.
@@ -62,16 +61,17 @@ impl ComparisonChoices {
     /// What a browser offers of each; others are typed in whole.
     pub const OFFERED: usize = 300;
 
-    pub fn of(boards: Vec<String>, environments: &KnownRecords) -> ComparisonChoices {
-        let each = |of: fn(&EnvironmentRecord) -> &String| {
-            let mut all: Vec<String> =
-                environments.values().map(|one| of(one)).filter(|text| !text.is_empty()).cloned().collect();
+    /// Of the names of boards, and of machines with their kernels.
+    pub fn of(boards: Vec<String>, names: impl IntoIterator<Item = (String, String)>) -> ComparisonChoices {
+        let (machines, kernels): (Vec<String>, Vec<String>) = names.into_iter().unzip();
+        let each = |mut all: Vec<String>| {
+            all.retain(|text| !text.is_empty());
             all.sort_unstable();
             all.dedup();
             all.truncate(ComparisonChoices::OFFERED);
             all
         };
-        ComparisonChoices { boards, machines: each(|one| &one.model), kernels: each(|one| &one.release) }
+        ComparisonChoices { boards, machines: each(machines), kernels: each(kernels) }
     }
 }
 
@@ -195,7 +195,6 @@ fn form_of_days(form: &ComparisonForm, choices: &ComparisonChoices, again: &str)
 mod tests {
     use super::*;
     use crate::records::SeriesOfBoard;
-    use std::sync::Arc;
 
     #[test]
     fn what_was_asked_stays_in_the_form_as_text() {
@@ -224,9 +223,8 @@ mod tests {
         let mut twin = other.clone();
         twin.of.key.plan = "r".into();
         let parts = PageParts { heading: "h".into(), body: html! { p { "said" } }, script: None };
-        let environment = EnvironmentRecord { release: "6.12.9".into(), ..EnvironmentRecord::default() };
-        let known = ["a", "b"].map(|digest| (digest.to_owned(), Arc::new(environment.clone())));
-        let choices = ComparisonChoices::of(Vec::new(), &KnownRecords::from(known));
+        let known = ["a", "b"].map(|machine| (machine.to_owned(), "6.12.9".to_owned()));
+        let choices = ComparisonChoices::of(Vec::new(), known);
         let text = answer(&form, &choices, parts, &[other, twin]);
         assert!(
             !text.contains("<b>") && text.contains("name=\"a_board\"") && text.contains("value=\"6.12\"")

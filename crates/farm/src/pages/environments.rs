@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use maud::{Markup, html};
+use model::text::excerpt;
 use report::html::cards;
 use report::words::several;
 
@@ -15,6 +16,8 @@ use crate::sides::FarmSide;
 
 /// Rows of a table of differences, and environments one after the other; more are counted.
 const MOST: usize = 100;
+/// Bytes of a page after which no other environment stands on it.
+const MOST_BYTES: usize = 1 << 20;
 
 /// How many environments a board had; one that it had again is counted once.
 pub fn count_of(all: &[BoardEnvironment]) -> u64 {
@@ -32,39 +35,61 @@ fn lead(all: &[BoardEnvironment]) -> String {
     format!("{}{again}, the latest first.", several(each, "environment", "environments"))
 }
 
-/// The page; the environments come latest first. `audited` has those of their runs that may have an
-/// audit.
-pub fn environments(board: &FarmBoard, all: &[BoardEnvironment], audited: &BTreeSet<String>) -> String {
-    let is_audited = |one: &BoardEnvironment| audited.contains(&one.example);
+/// The page; the environments come latest first, with how many are left out before them. `audited`
+/// has those of their runs that may have an audit.
+pub fn environments(
+    board: &FarmBoard,
+    (all, left_out): (&[BoardEnvironment], u64),
+    audited: &BTreeSet<String>,
+) -> String {
+    let mut shown = Vec::new();
+    let mut bytes = 0;
+    for (at, one) in all.iter().enumerate().take(MOST) {
+        let section = section(board, (all.get(at + 1), one), audited);
+        bytes += section.0.len();
+        shown.push(section);
+        if bytes > MOST_BYTES {
+            break;
+        }
+    }
+    let more = left_out + (all.len() - shown.len()) as u64;
     let body = html! {
         p.path { a href={ "/b/" (escaped(&board.board)) } { (board.name) } }
         p.lead { (lead(all)) }
         (as_data(&format!("/v1/boards/{}/environments", escaped(&board.board)), ""))
-        @for (at, one) in all.iter().take(MOST).enumerate() {
-            section {
-                h2 { (environment_words(one)) }
-                p { "Known from " time { (moment(one.first)) } " to " time { (moment(one.last)) } " UTC, by "
-                    @if one.runs == 0 { "the board's recorder." } @else {
-                        (several(one.runs, "run", "runs")) ", one of them "
-                        a href={ "/runs/" (escaped(&one.example)) } { (one.example) }
-                        @if is_audited(one) { ", with its " (to_audit(&one.example, "audit")) } "." } }
-                @if one.damaged { p { "The store has settings of it damaged, so that it is not known whether \
-                    these changed: restore a backup; " code { "onbeat-farm check" } " names them." } }
-                @match all.get(at + 1) {
-                    Some(before) => {
-                        (difference(before, one))
-                        p { a href=(comparison(board, before, one)) {
-                            "Compare its days with those of the one before" }
-                            @if is_audited(before) && is_audited(one) {
-                                ". " (to_difference(&before.example, &one.example)) } "." }
-                    },
-                    None => p.muted { "The first that is known." },
-                }
-            }
-        }
-        @if all.len() > MOST { p.muted { (all.len() - MOST) " earlier ones are left out here." } }
+        @for section in &shown { (section) }
+        @if more > 0 { p.muted { (more) " earlier ones are left out here." } }
     };
     page(Some(Section::Boards), &format!("Environments of {}", board.name), body)
+}
+
+/// What is shown of one, beside the one before it.
+fn section(
+    board: &FarmBoard,
+    (before, one): (Option<&BoardEnvironment>, &BoardEnvironment),
+    audited: &BTreeSet<String>,
+) -> Markup {
+    let is_audited = |one: &BoardEnvironment| audited.contains(&one.example);
+    html! { section {
+        h2 { (environment_words(one)) }
+        p { "Known from " time { (moment(one.first)) } " to " time { (moment(one.last)) } " UTC, by "
+            @if one.runs == 0 { "the board's recorder." } @else {
+                (several(one.runs, "run", "runs")) ", one of them "
+                a href={ "/runs/" (escaped(&one.example)) } { (one.example) }
+                @if is_audited(one) { ", with its " (to_audit(&one.example, "audit")) } "." } }
+        @if one.damaged { p { "The store has settings of it damaged, so that it is not known whether \
+            these changed: restore a backup; " code { "onbeat-farm check" } " names them." } }
+        @match before {
+            Some(before) => {
+                (difference(before, one))
+                p { a href=(comparison(board, before, one)) {
+                    "Compare its days with those of the one before" }
+                    @if is_audited(before) && is_audited(one) {
+                        ". " (to_difference(&before.example, &one.example)) } "." }
+            },
+            None => p.muted { "The first that is known." },
+        }
+    } }
 }
 
 /// The way to a comparison of the days that a board had one environment with those of the other.
@@ -79,13 +104,13 @@ fn comparison(board: &FarmBoard, before: &BoardEnvironment, after: &BoardEnviron
 
 fn difference(before: &BoardEnvironment, after: &BoardEnvironment) -> Markup {
     let changes = changed(before, after);
-    let value = |text: &str| if text.is_empty() { "(none)".to_owned() } else { report::words::clean(text) };
+    let value = |text: &str| if text.is_empty() { "(none)".to_owned() } else { excerpt(text) };
     html! {
         (cards(&format!("What changed until {}", moment(after.first)), html! {
             table {
                 thead { tr { th.left { "what changed" } th.left { "before" } th.left { "then" } } }
                 tbody { @for one in changes.iter().take(MOST) { tr {
-                    th.left.name { (report::words::clean(&one.what)) }
+                    th.left.name { (excerpt(&one.what)) }
                     td.wrap data-of="before" { (value(&one.before)) }
                     td.wrap data-of="then" { (value(&one.after)) }
                 } } }
@@ -113,7 +138,7 @@ mod tests {
         let before = r#"{"a":"1","b":"2","cmdline quiet":"given"}"#;
         let after = r#"{"a":"1","b":"3","cmdline isolcpus":"<b>"}"#;
         let board = FarmBoard { board: "a".into(), ..FarmBoard::default() };
-        let text = environments(&board, &[environment(after), environment(before)], &BTreeSet::new());
+        let text = environments(&board, (&[environment(after), environment(before)], 0), &BTreeSet::new());
         let (a, b) = (before.len(), after.len());
         let way = format!("?a_board=a&amp;a_environment=d{a}&amp;b_board=a&amp;b_environment=d{b}\"");
         assert_eq!(text.matches(&way).count(), 1, "{text}");
@@ -122,14 +147,14 @@ mod tests {
         assert!(!text.contains("<b>") && text.contains("(none)") && text.contains("The first that is known"));
         let other = BoardEnvironment { example: "q".into(), ..environment(after) };
         let audited = BTreeSet::from(["q".to_owned(), "r".to_owned()]);
-        let text = environments(&board, &[other, environment(before)], &audited);
+        let text = environments(&board, (&[other, environment(before)], 0), &audited);
         assert!(text.contains("/runs/q/audit?before=r\"") && text.contains("/runs/r/audit\""), "{text}");
         let recorded = BoardEnvironment { runs: 0, example: String::new(), ..environment(before) };
-        let text = environments(&board, &[recorded], &BTreeSet::new());
+        let text = environments(&board, (&[recorded], 0), &BTreeSet::new());
         assert!(text.contains("by the board's recorder.") && !text.contains("/runs/\""), "{text}");
         assert!(!text.contains("damaged"), "{text}");
         let damaged = BoardEnvironment { damaged: true, ..environment(before) };
-        let text = environments(&board, &[damaged], &BTreeSet::new());
+        let text = environments(&board, (&[damaged], 0), &BTreeSet::new());
         assert!(text.contains("has settings of it damaged"), "{text}");
     }
 
@@ -144,7 +169,7 @@ mod tests {
         assert_eq!(lead(&[&a, &b, &a]), again);
         let board = FarmBoard::default();
         let all: Vec<BoardEnvironment> = (0..150).flat_map(|_| [a.clone(), b.clone()]).collect();
-        let text = environments(&board, &all, &BTreeSet::new());
+        let text = environments(&board, (&all, 0), &BTreeSet::new());
         assert_eq!(text.matches("<p>Known from ").count(), MOST);
         assert!(text.contains("with 299 changes") && text.contains("200 earlier ones are left out here."));
     }

@@ -1,16 +1,19 @@
 //! What boards were, and when: by their runs, and by the rows of their recorders.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::error::Result;
 use sqlx::{Any, AssertSqlSafe, Transaction};
 
+use super::dropped_environments::drop_oldest;
 use super::many::{eights, pieces, values};
 use super::{FarmStore, storable, to_u64, trouble};
 use crate::environments::KnownRecords;
 use crate::history::{SaidOfDay, history};
 use crate::records::{BoardEnvironment, EnvironmentRecord, EnvironmentRuns, Tier};
+use crate::wall_clock::now;
 
 /// What a row says of the environment that its board had.
 pub struct RowEnvironment<'a> {
@@ -26,6 +29,17 @@ pub struct RowEnvironment<'a> {
 enum SaidSpan {
     Day,
     Ever,
+}
+
+/// What the environments of a board take at most that are read together,
+const OF_BOARD: usize = 8 << 20;
+/// and the settings of all boards together.
+const OF_ALL: usize = 48 << 20;
+
+/// What settings take, as text and as values by name, of which each takes some memory of its own.
+fn held_bytes(settings: &str) -> usize {
+    const EACH: usize = 160;
+    settings.len() + settings.matches("\":\"").count() * EACH
 }
 
 /// Whether something was said while something else was.
@@ -104,36 +118,81 @@ fn known_records(rows: Vec<EnvironmentRow>) -> KnownRecords {
 impl FarmStore {
     /// What a board was, the latest first; it may have been the same more than once.
     pub async fn environments(&self, board: &str) -> Result<Vec<BoardEnvironment>> {
+        Ok(self.latest_environments(board).await?.0)
+    }
+
+    /// The same, with how many earlier ones are left out, by their number and their settings.
+    pub async fn latest_environments(&self, board: &str) -> Result<(Vec<BoardEnvironment>, u64)> {
         let said = self.said_of(&[board]).await?.remove(board).unwrap_or_default();
-        let mut all = history(&said, &self.records_of(board).await?);
+        let (records, left_out) = self.records_of(&said, OF_BOARD).await?;
+        let mut all = history(&said, &records);
         all.reverse();
-        Ok(all)
+        Ok((all, left_out))
     }
 
-    /// Every environment that a run or a recorder of a board names.
-    async fn records_of(&self, board: &str) -> Result<KnownRecords> {
-        let rows: Vec<EnvironmentRow> = sqlx::query_as(
-            "select digest, model, release, preempt, settings from environment where id in \
-             (select r.environment_id from run r where r.board_id = (select id from board where key = $1) \
-             union select w.environment_id from watch_environment w \
-             where w.board_id = (select id from board where key = $2))",
-        )
-        .bind(board)
-        .bind(board)
-        .fetch_all(&self.pool)
-        .await
-        .map_err(trouble)?;
-        Ok(known_records(rows))
+    /// The environments that are said of a board, those that it had last up to so many bytes, and
+    /// how many earlier ones there are.
+    async fn records_of(&self, said: &[SaidOfDay], most: usize) -> Result<(KnownRecords, u64)> {
+        let mut last: BTreeMap<&str, i64> = BTreeMap::new();
+        for one in said {
+            let known = last.entry(&one.digest).or_insert(one.to);
+            *known = one.to.max(*known);
+        }
+        let mut latest: Vec<&str> = last.keys().copied().collect();
+        latest.sort_by_key(|digest| Reverse(last[digest]));
+        let (mut records, mut bytes) = (KnownRecords::new(), 0);
+        'all: for digests in eights(&latest) {
+            let found = sqlx::query_as(
+                "select digest, model, release, preempt, settings from environment \
+                 where digest in ($1, $2, $3, $4, $5, $6, $7, $8)",
+            );
+            let found = digests.iter().fold(found, |found, digest| found.bind(*digest));
+            let found = known_records(found.fetch_all(&self.pool).await.map_err(trouble)?);
+            for digest in digests {
+                let Some(record) = found.get(digest).filter(|_| !records.contains_key(digest)) else {
+                    continue;
+                };
+                bytes += held_bytes(&record.settings);
+                if bytes > most {
+                    break 'all;
+                }
+                records.insert(digest.to_owned(), record.clone());
+            }
+        }
+        let left_out = (latest.len() - records.len()) as u64;
+        Ok((records, left_out))
     }
 
-    /// Every environment that any board had.
+    /// Every environment that any board had; of the settings those of the latest ones alone, up to
+    /// a limit: of the others these are not known.
     pub async fn environment_records(&self) -> Result<KnownRecords> {
         let rows: Vec<EnvironmentRow> =
-            sqlx::query_as("select digest, model, release, preempt, settings from environment")
+            sqlx::query_as("select digest, model, release, preempt, '' from environment")
                 .fetch_all(&self.pool)
                 .await
                 .map_err(trouble)?;
-        Ok(known_records(rows))
+        let mut records = known_records(rows);
+        let (mut before, mut bytes) = (i64::MAX, 0);
+        loop {
+            let rows: Vec<(i64, String, String)> = sqlx::query_as(
+                "select id, digest, settings from environment where id < $1 order by id desc limit 32",
+            )
+            .bind(before)
+            .fetch_all(&self.pool)
+            .await
+            .map_err(trouble)?;
+            let Some(last) = rows.last() else { return Ok(records) };
+            before = last.0;
+            for (_, digest, settings) in rows {
+                bytes += held_bytes(&settings);
+                if bytes > OF_ALL {
+                    return Ok(records);
+                }
+                if let Some(record) = records.get_mut(&digest) {
+                    Arc::make_mut(record).settings = settings;
+                }
+            }
+        }
     }
 
     /// What is said of boards, by their runs, whether they count or not, and by their rows: what
@@ -193,15 +252,17 @@ impl FarmStore {
         let mut all = self.begin().await?;
         let id = environment_id(&mut all, of).await.map_err(trouble)?;
         let named = sqlx::query(
-            "insert into watch_environment (board_id, env, environment_id) values ($1, $2, $3) \
-             on conflict do nothing",
+            "insert into watch_environment (board_id, env, environment_id, arrived) \
+             values ($1, $2, $3, $4) on conflict do nothing",
         )
         .bind(board_id)
         .bind(env)
         .bind(id)
+        .bind(now())
         .execute(&mut *all)
         .await
         .map_err(trouble)?;
+        drop_oldest(&mut all, board_id).await.map_err(trouble)?;
         all.commit().await.map_err(trouble)?;
         Ok(named.rows_affected() == 1)
     }
@@ -262,6 +323,7 @@ mod tests {
     use crate::ingest::environment::watch_environment;
     use crate::ingest::rows::{self, RowsOf};
     use crate::store::RowBatch;
+    use crate::store::dropped_environments::MOST_OF_BOARD;
     use crate::store::engines::on_each_engine;
     use model::rows::RowCounts;
     use model::units::{Cpu, Nanos};
@@ -275,6 +337,7 @@ mod tests {
             settings: settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
             ..WatchEnvironment::default()
         })
+        .record
     }
 
     /// Rows from one number to another, all in one environment.
@@ -395,6 +458,64 @@ mod tests {
             assert_eq!((found.len(), &*found[0].record, found[0].runs), (1, &run.environment, 1));
             assert_eq!((found[0].first, found[0].last), (run.run.started, (next as i64 + 8) * 300));
             assert_eq!(store.boards().await.unwrap()[0].environment, run.environment.digest);
+        });
+    }
+
+    #[test]
+    fn the_latest_environments_are_read_up_to_a_limit_and_the_others_counted() {
+        on_each_engine(async |store| {
+            let board = store.board_for("hog", "hog").await.unwrap();
+            // As large as one may be: by its text, and by its number of settings.
+            let large = |env: u64| {
+                let settings = match env % 8 {
+                    0 => [("s0".to_owned(), format!("{env:030000}"))].into(),
+                    _ => (0..1_000).map(|n| (format!("s{n}"), (env + n).to_string())).collect(),
+                };
+                let of = WatchEnvironment { settings, ..WatchEnvironment::default() };
+                let read = watch_environment(&of);
+                assert!(read.left_out.is_none());
+                read.record
+            };
+            for env in 0..60 {
+                let name = format!("e{env}");
+                store.put_environment(board, &name, &large(env)).await.unwrap();
+                store.put_rows(&[batch(env * 300, env * 300 + 1, &name)]).await.unwrap();
+            }
+            let (found, left_out) = store.latest_environments("hog").await.unwrap();
+            let held: usize = found.iter().map(|one| held_bytes(&one.record.settings)).sum();
+            assert!(held <= OF_BOARD && held > OF_BOARD - (256 << 10), "{held}");
+            assert_eq!(found.len() as u64 + left_out, 60);
+            assert!(found[0].record.settings == large(59).settings && found.len() >= 40);
+            let all = store.environment_records().await.unwrap();
+            assert_eq!(all.len(), 60);
+        });
+    }
+
+    #[test]
+    fn the_oldest_go_beyond_a_number_and_those_that_no_row_names_after_a_day() {
+        on_each_engine(async |store| {
+            let board = store.board_for("hog", "hog").await.unwrap();
+            let most = MOST_OF_BOARD as u64;
+            // The first is one that rows name until now.
+            let later = (now() / 300) as u64 + 10;
+            store.put_rows(&[batch(later, later + 1, "e0")]).await.unwrap();
+            for env in 0..most + 3 {
+                let name = format!("e{env}");
+                store.put_environment(board, &name, &known(&name)).await.unwrap();
+            }
+            let names = async || -> Vec<String> {
+                let names = sqlx::query_scalar("select env from watch_environment order by environment_id");
+                names.fetch_all(&store.pool).await.unwrap()
+            };
+            let left = names().await;
+            assert_eq!((left.len() as u64, left[0].as_str(), left[1].as_str()), (most, "e0", "e4"));
+            assert_eq!(store.environment_records().await.unwrap().len() as u64, most);
+            assert_eq!(store.unnamed_environments(now()).await.unwrap(), 0);
+            let then = now() + 2 * crate::wall_clock::DAY;
+            assert_eq!(store.unnamed_environments(then).await.unwrap(), most - 1);
+            assert_eq!(store.drop_unnamed_environments(then).await.unwrap(), most - 1);
+            assert_eq!(names().await, ["e0"]);
+            assert_eq!(store.environment_records().await.unwrap().len(), 1);
         });
     }
 

@@ -73,8 +73,8 @@ pub async fn fill(store: &FarmStore) {
     for said in [
         "insert into culprit_day (board_id, culprit_id, t, series, slots, total_ns, from_t, to_t) \
          select 1, min(id), 0, 'timer', 1, 5, 0, 0 from culprit",
-        "insert into watch_environment (board_id, env, environment_id) \
-         select 1, 'e', min(id) from environment",
+        "insert into watch_environment (board_id, env, environment_id, arrived) \
+         select 1, 'e', min(id), 0 from environment",
         "insert into row_environment (board_id, t, env, from_t, to_t) values (1, 0, 'e', 0, 0)",
     ] {
         sqlx::query(said).execute(&store.pool).await.unwrap();

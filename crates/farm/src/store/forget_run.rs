@@ -237,7 +237,7 @@ async fn drop_culprits(all: &mut Transaction<'static, Any>, ids: &[i64]) -> sqlx
 }
 
 /// Drops an environment that nothing was measured in any more; whether it did.
-async fn drop_environment(all: &mut Transaction<'static, Any>, id: i64) -> sqlx::Result<bool> {
+pub async fn drop_environment(all: &mut Transaction<'static, Any>, id: i64) -> sqlx::Result<bool> {
     let is_used = has(all, "run where environment_id = $1", id).await?
         || has(all, "watch_environment where environment_id = $1", id).await?;
     if !is_used {

@@ -87,7 +87,8 @@ impl FarmStore {
         Ok(all)
     }
 
-    async fn environment_names(&self) -> Result<EnvironmentKernels> {
+    /// Names of all environments by their numbers.
+    pub async fn environment_names(&self) -> Result<EnvironmentKernels> {
         let rows: Vec<(i64, String, String, String)> =
             sqlx::query_as("select id, model, release, preempt from environment")
                 .fetch_all(&self.pool)

@@ -143,7 +143,8 @@ mod tests {
                         release: format!("6.12-{env}"),
                         settings: [("model".to_owned(), "a board".to_owned())].into(),
                         ..WatchEnvironment::default()
-                    });
+                    })
+                    .record;
                     store.put_environment(id, env, &known).await.unwrap();
                 }
             }
@@ -187,7 +188,8 @@ mod tests {
                     .map(|(name, value)| (name.to_owned(), value.to_owned()))
                     .into(),
                 ..WatchEnvironment::default()
-            });
+            })
+            .record;
             store.put_environment(a, "set", &known).await.unwrap();
             for day in 76..80 {
                 store.put_rows(&[row(a, day, "set", 20)]).await.unwrap();

@@ -50,7 +50,7 @@ create table if not exists row_key (
     primary key (board_id, boot, recording, series, seq)) /* clustered */;
 create table if not exists watch_environment (
     board_id bigint not null, env text not null, environment_id bigint not null,
-    primary key (board_id, env));
+    arrived bigint not null, primary key (board_id, env));
 create table if not exists row_environment (
     board_id bigint not null, t bigint not null, env text not null, from_t bigint not null,
     to_t bigint not null, primary key (board_id, t, env)) /* clustered */;

@@ -69,7 +69,7 @@ impl AnswerPlaces {
     }
 }
 
-/// How many answers in parts each client takes, of those that take any.
+/// KiB of answers in parts that each client takes, of those that take any.
 struct ClientShares {
     most: usize,
     of_each: Mutex<BTreeMap<String, Arc<Semaphore>>>,
@@ -80,12 +80,13 @@ impl ClientShares {
         ClientShares { most, of_each: Mutex::default() }
     }
 
-    fn take(&self, client: &str) -> Result<OwnedSemaphorePermit, Refusal> {
+    fn take(&self, client: &str, kib: usize) -> Result<OwnedSemaphorePermit, Refusal> {
+        let kib = u32::try_from(kib.min(self.most)).unwrap_or(u32::MAX);
         let mut of_each = self.of_each.lock().unwrap_or_else(PoisonError::into_inner);
         // Each answer under way holds its client's semaphore: a client without one is dropped.
         of_each.retain(|_, share| Arc::strong_count(share) > 1);
         let share = of_each.entry(client.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(self.most)));
-        let taken = share.clone().try_acquire_owned();
+        let taken = share.clone().try_acquire_many_owned(kib);
         taken.map_err(|_| busy("your address takes as many long answers at once as one may"))
     }
 }
@@ -113,7 +114,7 @@ impl AnswerBudget {
             long: AnswerPlaces::of(long),
             short: AnswerPlaces::of(short),
             in_parts: AnswerPlaces::of(in_parts),
-            of_clients: ClientShares::of((in_parts / IN_PARTS_KIB / 2).max(1)),
+            of_clients: ClientShares::of((in_parts / 2).max(1)),
             of_store: FairTurns::of(OF_STORE),
             of_parts: FairTurns::of(OF_PARTS),
             of_bundles: FairTurns::of(OF_BUNDLES),
@@ -131,11 +132,13 @@ impl AnswerBudget {
         places.take(bytes.div_ceil(1 << 10), patience).await
     }
 
-    /// The place of one that goes out as it is read, of which a client has half at most. Who has as
-    /// many is refused at once: others wait for the turn that it would wait in.
-    pub async fn in_parts(&self, client: &str) -> Result<PartsPlace, Refusal> {
-        let own = self.of_clients.take(client)?;
-        let place = self.in_parts.take(IN_PARTS_KIB, self.patience).await?;
+    /// The place of one that goes out as it is read and holds so many bytes beside its parts, of
+    /// which a client has half at most. Who has as many is refused at once: others wait for the
+    /// turn that it would wait in.
+    pub async fn in_parts(&self, client: &str, held: usize) -> Result<PartsPlace, Refusal> {
+        let kib = IN_PARTS_KIB + held.div_ceil(1 << 10);
+        let own = self.of_clients.take(client, kib)?;
+        let place = self.in_parts.take(kib, self.patience).await?;
         Ok(PartsPlace { _own: own, _place: place })
     }
 
@@ -185,7 +188,8 @@ impl AnswerSource {
     /// By the address of its route.
     pub fn of_route(path: &str) -> AnswerSource {
         let of_bundles = ["/runs/", "/v1/runs/", "/compare", "/v1/compare"];
-        let in_parts = ["/slots", "/slots.csv", "/histograms", "/histograms.csv"];
+        let in_parts =
+            ["/slots", "/slots.csv", "/histograms", "/histograms.csv", "/environments", "/environments.csv"];
         match path {
             _ if in_parts.iter().any(|end| path.ends_with(end)) => AnswerSource::Parts,
             "/metrics" => AnswerSource::Metrics,
@@ -209,8 +213,8 @@ mod tests {
         assert_eq!((refused.status, refused.wait_s), (StatusCode::SERVICE_UNAVAILABLE, Some(5)));
         assert!(!refused.detail.contains('\n'));
         assert!(budget.whole(60_000).await.is_err());
-        let in_parts = budget.in_parts("a").await.unwrap();
-        assert!(budget.in_parts("b").await.is_err());
+        let in_parts = budget.in_parts("a", 0).await.unwrap();
+        assert!(budget.in_parts("b", 0).await.is_err());
         drop((first, short, in_parts));
         // One that is larger than all has all of it, and short ones have theirs.
         let all = budget.whole(usize::MAX).await.unwrap();
@@ -223,18 +227,18 @@ mod tests {
     async fn a_client_has_half_of_the_places_in_parts() {
         let budget = AnswerBudget::of([1_024, 64, 8 * IN_PARTS_KIB], Duration::from_millis(20));
         let mut first = Vec::new();
-        while let Ok(place) = budget.in_parts("a").await {
+        while let Ok(place) = budget.in_parts("a", 0).await {
             first.push(place);
         }
         assert_eq!(first.len(), 4);
-        let refused = budget.in_parts("a").await.unwrap_err();
+        let refused = budget.in_parts("a", 0).await.unwrap_err();
         assert_eq!((refused.status, refused.wait_s), (StatusCode::SERVICE_UNAVAILABLE, Some(5)));
-        let second = budget.in_parts("b").await.unwrap();
+        let second = budget.in_parts("b", 0).await.unwrap();
         first.pop();
-        first.push(budget.in_parts("a").await.unwrap());
+        first.push(budget.in_parts("a", 0).await.unwrap());
         drop((first, second));
         assert_eq!(budget.free_kib(), 1_024 + 64 + 8 * IN_PARTS_KIB);
-        let _third = budget.in_parts("c").await.unwrap();
+        let _third = budget.in_parts("c", 0).await.unwrap();
         assert_eq!(budget.of_clients.of_each.lock().unwrap().len(), 1, "the others are forgotten");
     }
 
@@ -260,6 +264,7 @@ mod tests {
             ("/v1/runs.csv", AnswerSource::Store),
             ("/", AnswerSource::Store),
             ("/v1/boards/{board}/slots.csv", AnswerSource::Parts),
+            ("/v1/boards/{board}/environments", AnswerSource::Parts),
             ("/runs/{id}", AnswerSource::Bundles),
             ("/v1/runs/{id}/report.json", AnswerSource::Bundles),
             ("/v1/compare.csv", AnswerSource::Bundles),

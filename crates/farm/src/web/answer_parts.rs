@@ -30,6 +30,11 @@ const MOST_ROWS: i64 = 400;
 
 /// What makes the parts of an answer, one after the other.
 pub trait AnswerParts: Send + 'static {
+    /// Bytes that it holds until the last is made.
+    fn held(&self) -> usize {
+        0
+    }
+
     /// The next one; none where the last was made.
     fn next(&mut self) -> impl Future<Output = Result<Option<String>>> + Send;
 }
@@ -51,7 +56,7 @@ pub async fn in_parts(
     empty: WebAnswer,
     mut source: impl AnswerParts,
 ) -> Result<Response, Refusal> {
-    let place = Arc::new(app.budget.in_parts(&client.0).await?);
+    let place = Arc::new(app.budget.in_parts(&client.0, source.held()).await?);
     // Where it fails at once its client is told why, by a status.
     let first = source.next().await?;
     let (parts, taken) = mpsc::channel(AHEAD);

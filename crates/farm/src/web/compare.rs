@@ -104,7 +104,8 @@ pub async fn page(State(app): State<Arc<App>>, Query(asked): Asked) -> WebOutcom
     let submitted = is_submitted(&asked);
     let form = form(asked);
     let names = app.store.board_names(ComparisonChoices::OFFERED as i64).await?;
-    let choices = ComparisonChoices::of(names, &app.store.environment_records().await?);
+    let known = app.store.environment_names().await?.into_values();
+    let choices = ComparisonChoices::of(names, known.map(|(machine, kernel, _)| (machine, kernel)));
     if let Some(lacking) = lacking(&form) {
         let said = Some(lacking.as_str()).filter(|_| submitted && form.is_of_days());
         return Ok(WebAnswer::page(form_page(&form, &choices, said)));

@@ -31,6 +31,7 @@ mod counters;
 mod culprits;
 pub mod data;
 mod enrol;
+mod environment_parts;
 mod fair_turns;
 mod files;
 mod five_minutes;

@@ -80,9 +80,12 @@ pub async fn put_environment(
     let Some(sent) = sent.filter(|sent| !sent.env.is_empty()) else {
         return Err(unreadable("this is no environment: send what a record of onbeat watch has as one"));
     };
-    let (env, record) = (model::text::excerpt(&sent.env), watch_environment(&sent));
+    let (env, read) = (model::text::excerpt(&sent.env), watch_environment(&sent));
+    if let Some(why) = read.left_out {
+        return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, why));
+    }
     intake.quota.take(&app.store, &owner, text.len() as u64).await?;
-    let new = app.store.put_environment(owner.board_id, &env, &record).await?;
+    let new = app.store.put_environment(owner.board_id, &env, &read.record).await?;
     with(if new { StatusCode::CREATED } else { StatusCode::OK }, &received(&digest))
 }
 

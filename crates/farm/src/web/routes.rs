@@ -17,9 +17,9 @@ use super::asked_names::{
     OF_SLOTS, OF_SLOTS_CSV,
 };
 use super::{
-    acknowledge, admin, admin_data, admin_people, api, audits, changes, compare, culprits, enrol, files,
-    five_minutes, kernels, lists, login, me, metrics, pages, pins, receive, receive_rows, run_data, runs,
-    tables,
+    acknowledge, admin, admin_data, admin_people, api, audits, changes, compare, culprits, enrol,
+    environment_parts, files, five_minutes, kernels, lists, login, me, metrics, pages, pins, receive,
+    receive_rows, run_data, runs, tables,
 };
 use crate::people::Role;
 
@@ -160,8 +160,8 @@ fn data_of_boards() -> Vec<FarmRoute> {
         read("/v1/boards", RouteNeed::Reading, api::boards).takes(OF_BOARDS),
         read("/v1/boards.csv", RouteNeed::Reading, tables::boards).takes(OF_BOARDS),
         read("/v1/boards/{board}", RouteNeed::Reading, api::board),
-        read("/v1/boards/{board}/environments", RouteNeed::Names, tables::environments),
-        read("/v1/boards/{board}/environments.csv", RouteNeed::Names, tables::environments_table),
+        read("/v1/boards/{board}/environments", RouteNeed::Names, environment_parts::environments),
+        read("/v1/boards/{board}/environments.csv", RouteNeed::Names, environment_parts::environments_csv),
         read("/v1/boards/{board}/at/{t}", RouteNeed::Reading, five_minutes::json).takes(OF_MOMENT),
         read("/v1/boards/{board}/at/{t}/spikes.csv", RouteNeed::Names, five_minutes::spikes_csv)
             .takes(OF_MOMENT),

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use axum::Extension;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -14,15 +14,9 @@ use super::board_list::listed;
 use super::changes::{ChangesQuery, asked_for};
 use super::data::cell;
 use super::kernels::documents;
-use super::pages::{FleetQuery, WebOutcome, known_board};
+use super::pages::{FleetQuery, WebOutcome};
 use super::visitor::Visitor;
 use crate::changes::FarmChange;
-use crate::environments::read_settings;
-use crate::records::BoardEnvironment;
-use crate::setting_changes::{SettingChange, changed};
-
-/// Environments one after the other in one answer.
-const MOST_ENVIRONMENTS: usize = 1_000;
 
 pub async fn boards(
     State(app): State<Arc<App>>,
@@ -100,72 +94,19 @@ pub async fn kernels(State(app): State<Arc<App>>) -> WebOutcome {
     table(&COLUMNS, &documents(&app).await?)
 }
 
-pub async fn environments(
-    State(app): State<Arc<App>>,
-    Extension(visitor): Extension<Visitor>,
-    Path(name): Path<String>,
-) -> WebOutcome {
-    let board = known_board(&app, &visitor, &name).await?.board;
-    let all = app.store.environments(&board).await?;
-    let environments: Vec<Value> = environment_documents(&all).into_iter().map(|(one, _)| one).collect();
-    WebAnswer::json(&json!({
-        "schema": "onbeat.farm-environments/1", "board": board, "environments": environments,
-        "left_out": all.len().saturating_sub(MOST_ENVIRONMENTS),
-    }))
-}
-
-pub async fn environments_table(
-    State(app): State<Arc<App>>,
-    Extension(visitor): Extension<Visitor>,
-    Path(name): Path<String>,
-) -> WebOutcome {
-    const COLUMNS: [&str; 10] = [
-        "environment",
-        "model",
-        "release",
-        "preempt",
-        "first",
-        "last",
-        "runs",
-        "example",
-        "changed",
-        "settings",
-    ];
-    let board = known_board(&app, &visitor, &name).await?.board;
-    let in_a_cell = |(mut document, changed): (Value, Vec<SettingChange>)| {
-        let words = |one: &SettingChange| format!("{}: {} -> {}", one.what, one.before, one.after);
-        document["changed"] = changed.iter().map(words).collect::<Vec<_>>().join("; ").into();
-        document
-    };
-    let documents = environment_documents(&app.store.environments(&board).await?);
-    table(&COLUMNS, &documents.into_iter().map(in_a_cell).collect::<Vec<_>>())
-}
-
-/// Each environment as its JSON has it, and what changed since the one before, the latest first, at
-/// most [`MOST_ENVIRONMENTS`].
-fn environment_documents(all: &[BoardEnvironment]) -> Vec<(Value, Vec<SettingChange>)> {
-    let document = |(at, one): (usize, &BoardEnvironment)| {
-        let before = all.get(at + 1).map(|before| changed(before, one));
-        let document = json!({
-            "environment": one.record.digest, "digests": *one.digests, "model": one.record.model,
-            "release": one.record.release, "preempt": one.record.preempt, "first": one.first,
-            "last": one.last, "runs": one.runs, "example": one.example,
-            "settings": read_settings(&one.record.settings), "damaged": one.damaged, "changed": before,
-        });
-        (document, before.unwrap_or_default())
-    };
-    all.iter().take(MOST_ENVIRONMENTS).enumerate().map(document).collect()
-}
-
 /// A line for the names, and one for each.
 pub fn table(columns: &[&str], rows: &[impl Serialize]) -> WebOutcome {
     let mut text = columns.join(",") + "\n";
     for row in rows {
-        let row = serde_json::to_value(row).unwrap_or_default();
-        let cells: Vec<String> = columns.iter().map(|column| shown(&row[*column])).collect();
-        text += &(cells.join(",") + "\n");
+        text += &line(columns, &serde_json::to_value(row).unwrap_or_default());
     }
     Ok(WebAnswer::csv(text))
+}
+
+/// The line of one.
+pub fn line(columns: &[&str], row: &Value) -> String {
+    let cells: Vec<String> = columns.iter().map(|column| shown(&row[*column])).collect();
+    cells.join(",") + "\n"
 }
 
 fn shown(value: &Value) -> String {
@@ -200,6 +141,7 @@ mod tests {
     use super::*;
     use crate::changes::made::made_change;
     use crate::changes::{Acknowledgement, ChangeKind};
+    use crate::setting_changes::SettingChange;
 
     #[test]
     fn values_are_cells_and_no_text_is_a_formula() {

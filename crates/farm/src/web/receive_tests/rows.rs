@@ -1,5 +1,10 @@
 //! Rows: in whatever cuts, under whatever clocks, on a full disk.
 
+use std::collections::BTreeMap;
+
+use super::super::answer_parts::{AnswerParts, parts_of};
+use super::super::environment_parts::EnvironmentParts;
+use super::super::visitor::{FarmView, Visitor};
 use super::*;
 
 fn stretch(first: u64, last: u64) -> Value {
@@ -431,6 +436,15 @@ fn a_board_that_sends_rows_alone_is_what_its_environments_say() {
         }
         assert_eq!(farm.ask("PUT", &address(&old), &token, new.clone()).await.0, 422);
         assert_eq!(farm.ask("PUT", &address(&old), "obt_none", old.clone()).await.0, 401);
+        let setting = |bytes: usize| {
+            json!({ "env": "large", "settings": { "cmdline": "x".repeat(bytes) } }).to_string()
+        };
+        for (bytes, status) in [(10 << 10, 201), (40 << 10, 413)] {
+            let text = setting(bytes);
+            let (got, answer) = farm.ask("PUT", &address(&text), &token, text).await;
+            assert_eq!(got, status, "{answer}");
+            assert!(status == 201 || answer["detail"].as_str().unwrap().contains("32768 bytes"), "{answer}");
+        }
         let large = " ".repeat(300 << 10);
         assert_eq!(farm.ask("PUT", &address(&large), &token, large.clone()).await.0, 413);
 
@@ -453,5 +467,47 @@ fn a_board_that_sends_rows_alone_is_what_its_environments_say() {
         assert!(farm.shown("/").await.1.contains("6.12.9"));
         let (status, page) = farm.shown("/changes?only=all").await;
         assert!(status == 200 && page.contains("from 6.1.7 to 6.12.9"), "{page}");
+    });
+}
+
+/// As many as are read together, each as large as one may be.
+#[test]
+fn an_answer_of_the_largest_environments_has_a_bound() {
+    on_each_engine(1 << 30, async |farm| {
+        let token = farm.enrolled("hog").await;
+        for env in 0..64 {
+            let settings: BTreeMap<String, String> = match env % 8 {
+                0 => [(format!("s{:012}", 0), format!("{}{env}", "\u{1}\"<&".repeat(2_700)))].into(),
+                _ => (0..1_000).map(|n| (format!("s{n:012}"), (env + n).to_string())).collect(),
+            };
+            let text = json!({ "env": format!("e{env}"), "settings": settings }).to_string();
+            let address = format!("/v1/environments/{}", piece(text.as_bytes()));
+            let (status, answer) = farm.ask("PUT", &address, &token, text).await;
+            assert_eq!(status, 201, "{answer}");
+            let mut row: Value = serde_json::from_str(&line(env, &[(9, 1)])).unwrap();
+            row["env"] = json!(format!("e{env}"));
+            let address = format!("/v1/rows/boot-1/rec/timer/{env}");
+            assert_eq!(farm.ask("PUT", &address, &token, row.to_string() + "\n").await.0, 201);
+        }
+        let visitor = Visitor { view: FarmView::All, ..Visitor::default() };
+        let mut texts = Vec::new();
+        for is_csv in [false, true] {
+            let parts = EnvironmentParts::of(&farm.app, &visitor, "hog", is_csv).await;
+            let parts = parts.unwrap_or_else(|refusal| panic!("{}", refusal.detail));
+            assert!(parts.held() < 8 << 20 && parts.held() > 100_000, "{}", parts.held());
+            let parts = parts_of(parts).await;
+            assert!(parts.iter().all(|part| part.len() < 256 << 10));
+            texts.push(parts.concat());
+        }
+        let all: Value = serde_json::from_str(&texts[0]).unwrap();
+        let shown = all["environments"].as_array().unwrap();
+        assert_eq!(shown.len() as u64 + all["left_out"].as_u64().unwrap(), 64);
+        assert!(shown.len() >= 40 && shown[0]["environment"].is_string(), "{}", shown.len());
+        assert_eq!(texts[1].lines().count(), shown.len() + 1);
+        let (status, page) = farm.shown("/b/hog/env").await;
+        assert!(status == 200 && page.len() < 2 << 20, "{status}: {} bytes", page.len());
+        assert!(page.contains("earlier ones are left out here"));
+        let (status, page) = farm.shown("/b/hog").await;
+        assert!(status == 200 && page.len() < 256 << 10, "{status}: {} bytes", page.len());
     });
 }
