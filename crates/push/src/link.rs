@@ -294,6 +294,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
+    #[allow(clippy::disallowed_methods)] // Another end, which is slow.
     fn an_answer_that_comes_a_byte_at_a_time_is_given_up() {
         let farm = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = FarmAddress::parse(&format!("http{}{}", "://", farm.local_addr().unwrap())).unwrap();

@@ -97,7 +97,7 @@ struct FailedRun {
 }
 
 impl PruneDocument {
-    fn of(pruned: &PrunedBundles, dry_run: bool, (histograms, environments): (u64, u64)) -> PruneDocument {
+    fn of(pruned: &PrunedBundles, dry_run: bool, histograms: u64) -> PruneDocument {
         let run = |one: &Pruned| PrunedRun {
             run: one.run.clone(),
             block_bytes: one.of.blocks,
@@ -111,7 +111,7 @@ impl PruneDocument {
             schema: "onbeat.farm-prune/1",
             dry_run,
             histograms,
-            environments,
+            environments: 0,
             runs: pruned.all.iter().map(run).collect(),
             pinned: pruned.pinned,
             failed: pruned.failed.iter().map(failed).collect(),
@@ -164,9 +164,10 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     for (tier, before) in tiers {
         dropped += if dry { store.prunable(tier, before).await? } else { store.prune(tier, before).await? };
     }
-    let unnamed = match dry {
-        true => store.unnamed_environments(now()).await?,
-        false => store.drop_unnamed_environments(now()).await?,
+    let unnamed = if dry {
+        store.unnamed_environments(now()).await?
+    } else {
+        store.drop_unnamed_environments(now()).await?
     };
     let histograms = several(dropped, "histogram", "histograms");
     let would = if dry { "would go" } else { "dropped" };
@@ -184,7 +185,8 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         let of_runs = several(pruned.all.len() as u64, "run", "runs");
         note(&store, format!("pruned: {histograms} dropped, {of_runs} thinned out")).await?;
     }
-    let mut document = PruneDocument::of(&pruned, dry, (dropped, unnamed));
+    let mut document = PruneDocument::of(&pruned, dry, dropped);
+    document.environments = unnamed;
     if let Some(bucket) = &bucket {
         document.bundles_of_no_run = Some(sweep_bucket(&store, bucket, dry, &args.output).await?);
     }

@@ -112,12 +112,8 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let app = App::new(store, exposure, intake).with_policy(policy).with_cache(cache);
     let app = Arc::new(app.with_certificate(certificate.clone()));
     let listener = TcpListener::bind(args.listen).await.map_err(|error| {
-        Failure::of_call(
-            format!("cannot listen on {}", args.listen),
-            &error,
-            Exit::Usage,
-            "choose another address or port with --listen",
-        )
+        let what = format!("cannot listen on {}", args.listen);
+        Failure::of_call(what, &error, Exit::Usage, "choose another address or port with --listen")
     })?;
     let at = listener.local_addr().unwrap_or(args.listen);
     let scheme = if certificate.is_some() { "https" } else { "http" };

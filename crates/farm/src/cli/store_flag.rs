@@ -166,8 +166,8 @@ impl StorePlace {
         self.with_places(store).await
     }
 
-    /// Sets room aside on the store's disk, for `prune` and `forget` to give up where that is full.
-    /// Where there is none they have to do without.
+    /// Sets room aside on the store's disk, if it has any, for `prune` and `forget` to give up when
+    /// that is full.
     pub fn set_room_aside(&self) {
         if let Some((folder, name)) = self.room()
             && !folder.names().is_ok_and(|names| names.contains(&name))

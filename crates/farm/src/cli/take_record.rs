@@ -102,7 +102,7 @@ impl TakenRecord {
         Ok(board)
     }
 
-    /// What the machine was, as rows name it; returns remarks on what is beyond the limits.
+    /// Stores the environments that rows name; returns remarks on what is beyond the limits.
     async fn put_environments(&mut self, store: &FarmStore, one: &FoundBundle) -> Result<Vec<String>> {
         let mut remarks = Vec::new();
         let Some(board) = self.board else { return Ok(remarks) };
@@ -112,7 +112,7 @@ impl TakenRecord {
             if self.environments.insert(env.clone()) {
                 let read = watch_environment(&environment);
                 store.put_environment(board, &env, &read.record).await?;
-                remarks.extend(read.left_out.map(|why| format!("settings of {env} left out: {why}")));
+                remarks.extend(read.left_out.map(|why| format!("settings of {env} dropped: {why}")));
             }
         }
         Ok(remarks)

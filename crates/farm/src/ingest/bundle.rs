@@ -94,7 +94,7 @@ fn read_unguarded(found: &FoundBundle) -> Result<(BundleRecord, Vec<String>), St
     plausible::slots(&slots, clock)?;
     let run = &bundle.run;
     let ReadEnvironment { record: environment, left_out } = environment(run, &host_files(&found.place));
-    bundle.remarks.extend(left_out.map(|why| format!("settings left out: {why}")));
+    bundle.remarks.extend(left_out.map(|why| format!("settings dropped: {why}")));
     let (board, board_name) = board_of(found.board.as_deref().unwrap_or(&run.host.model));
     let record = BundleRecord {
         run: farm_run(run, board, &environment.digest, &found.place),
@@ -400,9 +400,10 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             for name in ["run.json", "blocks.jsonl"] {
                 let at = folder.path().join(name);
-                match name == linked {
-                    true => std::os::unix::fs::symlink(elsewhere.join(name), at).unwrap(),
-                    false => drop(fs::copy(elsewhere.join(name), at).unwrap()),
+                if name == linked {
+                    std::os::unix::fs::symlink(elsewhere.join(name), at).unwrap();
+                } else {
+                    fs::copy(elsewhere.join(name), at).unwrap();
                 }
             }
             let refused = read(&FoundBundle { place: folder.path().to_owned(), board: None }).unwrap_err();

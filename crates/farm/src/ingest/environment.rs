@@ -20,7 +20,7 @@ const MOST_SETTINGS: usize = 1_024;
 #[derive(Debug)]
 pub struct ReadEnvironment {
     pub record: EnvironmentRecord,
-    /// What of it is beyond the limits; none where it is whole.
+    /// Message on the settings beyond the limits; none where it is whole.
     pub left_out: Option<String>,
 }
 

@@ -39,13 +39,14 @@ fn lead(all: &[BoardEnvironment]) -> String {
 /// has those of their runs that may have an audit.
 pub fn environments(
     board: &FarmBoard,
-    (all, left_out): (&[BoardEnvironment], u64),
+    all: &[BoardEnvironment],
+    left_out: u64,
     audited: &BTreeSet<String>,
 ) -> String {
     let mut shown = Vec::new();
     let mut bytes = 0;
     for (at, one) in all.iter().enumerate().take(MOST) {
-        let section = section(board, (all.get(at + 1), one), audited);
+        let section = section(board, all.get(at + 1), one, audited);
         bytes += section.0.len();
         shown.push(section);
         if bytes > MOST_BYTES {
@@ -63,10 +64,11 @@ pub fn environments(
     page(Some(Section::Boards), &format!("Environments of {}", board.name), body)
 }
 
-/// What is shown of one, beside the one before it.
+/// Section of one environment, with what changed since the one before.
 fn section(
     board: &FarmBoard,
-    (before, one): (Option<&BoardEnvironment>, &BoardEnvironment),
+    before: Option<&BoardEnvironment>,
+    one: &BoardEnvironment,
     audited: &BTreeSet<String>,
 ) -> Markup {
     let is_audited = |one: &BoardEnvironment| audited.contains(&one.example);
@@ -138,7 +140,7 @@ mod tests {
         let before = r#"{"a":"1","b":"2","cmdline quiet":"given"}"#;
         let after = r#"{"a":"1","b":"3","cmdline isolcpus":"<b>"}"#;
         let board = FarmBoard { board: "a".into(), ..FarmBoard::default() };
-        let text = environments(&board, (&[environment(after), environment(before)], 0), &BTreeSet::new());
+        let text = environments(&board, &[environment(after), environment(before)], 0, &BTreeSet::new());
         let (a, b) = (before.len(), after.len());
         let way = format!("?a_board=a&amp;a_environment=d{a}&amp;b_board=a&amp;b_environment=d{b}\"");
         assert_eq!(text.matches(&way).count(), 1, "{text}");
@@ -147,14 +149,14 @@ mod tests {
         assert!(!text.contains("<b>") && text.contains("(none)") && text.contains("The first that is known"));
         let other = BoardEnvironment { example: "q".into(), ..environment(after) };
         let audited = BTreeSet::from(["q".to_owned(), "r".to_owned()]);
-        let text = environments(&board, (&[other, environment(before)], 0), &audited);
+        let text = environments(&board, &[other, environment(before)], 0, &audited);
         assert!(text.contains("/runs/q/audit?before=r\"") && text.contains("/runs/r/audit\""), "{text}");
         let recorded = BoardEnvironment { runs: 0, example: String::new(), ..environment(before) };
-        let text = environments(&board, (&[recorded], 0), &BTreeSet::new());
+        let text = environments(&board, &[recorded], 0, &BTreeSet::new());
         assert!(text.contains("by the board's recorder.") && !text.contains("/runs/\""), "{text}");
         assert!(!text.contains("damaged"), "{text}");
         let damaged = BoardEnvironment { damaged: true, ..environment(before) };
-        let text = environments(&board, (&[damaged], 0), &BTreeSet::new());
+        let text = environments(&board, &[damaged], 0, &BTreeSet::new());
         assert!(text.contains("has settings of it damaged"), "{text}");
     }
 
@@ -169,7 +171,7 @@ mod tests {
         assert_eq!(lead(&[&a, &b, &a]), again);
         let board = FarmBoard::default();
         let all: Vec<BoardEnvironment> = (0..150).flat_map(|_| [a.clone(), b.clone()]).collect();
-        let text = environments(&board, (&all, 0), &BTreeSet::new());
+        let text = environments(&board, &all, 0, &BTreeSet::new());
         assert_eq!(text.matches("<p>Known from ").count(), MOST);
         assert!(text.contains("with 299 changes") && text.contains("200 earlier ones are left out here."));
     }

@@ -31,12 +31,12 @@ enum SaidSpan {
     Ever,
 }
 
-/// What the environments of a board take at most that are read together,
+/// Bytes of the environments of a board that are read together, at most,
 const OF_BOARD: usize = 8 << 20;
-/// and the settings of all boards together.
+/// and of the settings of all boards.
 const OF_ALL: usize = 48 << 20;
 
-/// What settings take, as text and as values by name, of which each takes some memory of its own.
+/// Memory of settings, as text and as values by name, each in an allocation.
 fn held_bytes(settings: &str) -> usize {
     const EACH: usize = 160;
     settings.len() + settings.matches("\":\"").count() * EACH

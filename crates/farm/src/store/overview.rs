@@ -7,7 +7,7 @@ use sqlx::AssertSqlSafe;
 
 use super::{FarmStore, StoreEngine, to_u64, trouble};
 
-/// What a board takes beside the bundles of its runs.
+/// Bytes of a board in the store, apart from the bundles of its runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BoardBytes {
     pub rows: u64,
@@ -52,8 +52,8 @@ impl FarmStore {
         Ok(to_u64(bytes))
     }
 
-    /// What the rows and the environments of a board take in the store, about: as each table has
-    /// its values, and something for each row.
+    /// Bytes of the rows and the environments of a board in the store, estimated by their values and
+    /// a number for each row.
     pub async fn stored_bytes(&self, board: &str) -> Result<BoardBytes> {
         const OF: &str = "where board_id = (select id from board where key = ";
         let rows = format!(

@@ -123,7 +123,7 @@ impl App {
         self
     }
 
-    /// Whether the farm itself does TLS.
+    /// True if the farm itself does TLS.
     pub fn has_certificate(&self) -> bool {
         self.certificate.is_some()
     }

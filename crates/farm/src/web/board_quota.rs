@@ -1,4 +1,4 @@
-//! What a board may take of the farm: its runs, its rows and its environments together.
+//! Quota of a board: its runs, its rows and its environments together.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -23,7 +23,7 @@ pub struct BoardQuota {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct UsedQuota {
-    /// What the store said, and when.
+    /// Bytes in the store, and the time of that measurement.
     measured: Option<(u64, Nanos)>,
     /// Bytes that came since, or since the server was started.
     added: u64,
@@ -48,31 +48,26 @@ impl BoardQuota {
             || used.measured.is_some_and(|(known, at)| {
                 known.saturating_add(used.added) > self.bytes && now.0 - at.0 > AGAIN.0
             });
-        let used = match is_unknown {
-            true => self.measure(store, owner, now, bytes).await?,
-            false => used,
-        };
+        let used = if is_unknown { self.measure(store, owner, now, bytes).await? } else { used };
         let known = used.measured.map_or(0, |(known, _)| known);
-        match known.saturating_add(used.added) > self.bytes {
-            true => Err(self.full(known)),
-            false => Ok(()),
-        }
+        if known.saturating_add(used.added) > self.bytes { Err(self.full(known)) } else { Ok(()) }
     }
 
-    /// Whether there is room for a run of so many bytes, in the place of one of the same id.
+    /// Refuses a run of a size that there is no room for; one of the same id is replaced.
     pub async fn admit_run(
         &self,
         store: &FarmStore,
         owner: &TokenOwner,
-        (id, bytes): (&str, u64),
+        id: &str,
+        bytes: u64,
     ) -> Result<(), Refusal> {
         let of_runs = store.kept_bytes(owner.board_id, id).await?;
         let known = of_runs.saturating_add(store.stored_bytes(&owner.board).await?.all());
-        match known.saturating_add(bytes) > self.bytes {
-            // Sent again as it is, it is refused again.
-            true => Err(Refusal { status: StatusCode::PAYLOAD_TOO_LARGE, ..self.full(known) }),
-            false => Ok(()),
+        if known.saturating_add(bytes) <= self.bytes {
+            return Ok(());
         }
+        // The same bundle is refused again: the board has to prune first.
+        Err(Refusal { status: StatusCode::PAYLOAD_TOO_LARGE, ..self.full(known) })
     }
 
     async fn measure(

@@ -42,7 +42,7 @@ pub async fn environments_csv(
     in_parts((&app, &client), WebAnswer::csv(String::new()), parts).await
 }
 
-/// What is left of an answer of environments, the latest first.
+/// Rest of an answer of environments, the latest first.
 pub struct EnvironmentParts {
     board: String,
     all: Vec<BoardEnvironment>,
@@ -103,9 +103,10 @@ impl AnswerParts for EnvironmentParts {
                 "schema": "onbeat.farm-environments/1", "board": self.board, "left_out": self.left_out,
             });
             let head = head.to_string();
-            return Ok(Some(match self.is_csv {
-                true => COLUMNS.join(",") + "\n",
-                false => head.trim_end_matches('}').to_owned() + ",\"environments\":[",
+            return Ok(Some(if self.is_csv {
+                COLUMNS.join(",") + "\n"
+            } else {
+                head.trim_end_matches('}').to_owned() + ",\"environments\":["
             }));
         };
         self.next = Some(at + 1);

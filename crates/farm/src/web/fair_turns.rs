@@ -1,5 +1,4 @@
-//! A number of turns, and who waits for one: the addresses that ask come one after the other, and
-//! none has all of the turns.
+//! Turns that go round the addresses which wait for one; no address has all of them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -50,9 +49,10 @@ impl TurnState {
             let Some(client) = self.order.remove(at) else { return };
             let Some(waiting) = self.waiting.get_mut(&client) else { continue };
             let granted = std::iter::from_fn(|| waiting.pop_front()).any(|one| one.send(()).is_ok());
-            match waiting.is_empty() {
-                true => drop(self.waiting.remove(&client)),
-                false => self.order.push_back(client.clone()),
+            if waiting.is_empty() {
+                self.waiting.remove(&client);
+            } else {
+                self.order.push_back(client.clone());
             }
             if granted {
                 self.take(&client);
@@ -62,7 +62,7 @@ impl TurnState {
 }
 
 impl FairTurns {
-    /// So many, of which a client has three quarters at most.
+    /// A number of turns, of which a client has three quarters at most.
     pub fn of(count: usize) -> Arc<FairTurns> {
         let state = TurnState { free: count, ..TurnState::default() };
         Arc::new(FairTurns { most_of_one: (count * 3 / 4).max(1), state: Mutex::new(state) })

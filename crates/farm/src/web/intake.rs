@@ -39,7 +39,7 @@ pub struct Intake {
     pub codes: WrongCodes,
     pub rates: RateLimit,
     pub boots: LiveBoots,
-    /// What a board may have here.
+    /// Quota of each board.
     pub quota: BoardQuota,
     pub rows_stored: Arc<AtomicU64>,
     /// Of rows and runs into the store,

@@ -268,7 +268,7 @@ pub async fn environments(
     let board = known_board(&app, &visitor, &name).await?;
     let (all, left_out) = app.store.latest_environments(&board.board).await?;
     let audited = judged::of_environments(&app, &all).await?;
-    Ok(WebAnswer::page(pages::environments::environments(&board, (&all, left_out), &audited)))
+    Ok(WebAnswer::page(pages::environments::environments(&board, &all, left_out, &audited)))
 }
 
 pub async fn run(

@@ -192,7 +192,7 @@ async fn received_run(app: &App, run: &ArrivingRun, may_put: bool) -> Result<Opt
     if is_there(app, owner, id, manifest, sent).await? {
         return with(StatusCode::OK, &received_run_as(id, sent, Vec::new())).map(Some);
     }
-    intake.quota.admit_run(&app.store, owner, (id, sent.bytes)).await?;
+    intake.quota.admit_run(&app.store, owner, id, sent.bytes).await?;
     let missing = || intake.staging.missing(&owner.board, manifest);
     let asked_for =
         |missing: Vec<String>| with(StatusCode::ACCEPTED, &json!({ "missing": missing })).map(Some);

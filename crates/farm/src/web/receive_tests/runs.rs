@@ -345,6 +345,7 @@ fn bombs_and_paths_that_climb_are_refused_and_nothing_is_written() {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods)] // A test damages a file.
 fn a_bundle_that_cannot_be_put_together_leaves_no_half_of_it() {
     on_each_engine(1 << 30, async |farm| {
         let token = farm.enrolled("a").await;
