@@ -52,8 +52,8 @@ impl FarmStore {
         Ok(to_u64(bytes))
     }
 
-    /// Bytes of the rows and the environments of a board in the store, estimated by their values and
-    /// a number for each row.
+    /// Bytes of the rows and the environments of a board in the store, estimated by their values
+    /// and a number for each row.
     pub async fn stored_bytes(&self, board: &str) -> Result<BoardBytes> {
         const OF: &str = "where board_id = (select id from board where key = ";
         let rows = format!(
