@@ -32,7 +32,7 @@ pub static KNOB: Knob = Knob {
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Boot,
     unsettable: unsettable::BOOT,
-    sources: &[Source { title: "kernel: command line, the last paragraph on COMMAND_LINE_SIZE", url: PARAMETERS }],
+    sources: &[Source { title: "kernel: command line, last paragraph (COMMAND_LINE_SIZE)", url: PARAMETERS }],
     cures: &[SliceKind::Thread, SliceKind::TimerIrq, SliceKind::Irq],
     facts: &["/proc/cmdline", "/proc/sys/kernel/arch", "/proc/sys/kernel/osrelease"],
     judge,
