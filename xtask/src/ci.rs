@@ -242,9 +242,12 @@ mod tests {
 
     #[test]
     fn a_failed_test_is_named_with_what_it_printed() {
-        let stdout = "test a::b ... ok\ntest a::c ... FAILED\n\nsuccesses:\n\n---- a::b stdout ----\nfine\n\n\
-            failures:\n\n---- a::c stdout ----\nleft: 1\n\nfailures:\n    a::c\n\ntest result: FAILED. 1 passed\n\
-            running 1 test\ntest result: ok. 1 passed\n";
+        let stdout = [
+            "test a::b ... ok\ntest a::c ... FAILED\n\nsuccesses:\n\n---- a::b stdout ----\nfine\n",
+            "failures:\n\n---- a::c stdout ----\nleft: 1\n\nfailures:\n    a::c\n",
+            "test result: FAILED. 1 passed\n\nrunning 1 test\ntest result: ok. 1 passed\n",
+        ];
+        let stdout = &stdout.join("\n");
         assert_eq!(failed(stdout), ["a::c"]);
         let shown = summary(stdout);
         assert!(shown.starts_with("failures:\n") && shown.contains("left: 1"), "{shown}");

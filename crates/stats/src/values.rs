@@ -185,7 +185,8 @@ mod tests {
                 let (x, centre) = (&rest[part.clone()], 17.5);
                 let of = |apart: usize| -> f64 {
                     let later = x.get(apart..).unwrap_or_default();
-                    x.iter().zip(later).map(|(a, b)| (a - centre) * (b - centre)).fold(0.0, |sum, one| sum + one)
+                    let products = x.iter().zip(later).map(|(a, b)| (a - centre) * (b - centre));
+                    products.fold(0.0, |sum, one| sum + one)
                 };
                 let expected: Vec<f64> = (0..=lags).map(of).collect();
                 prop_assert_eq!(found.products(centre, lags), expected, "to the last bit");

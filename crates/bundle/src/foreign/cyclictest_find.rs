@@ -2,8 +2,8 @@
 
 use super::cyclictest_line::{self as line, Line};
 use super::format::{Confidence, ResultSpan};
-use super::progress::Progress;
 use super::source::{DocumentShape, SourceText};
+use super::thread_totals::ThreadTotals;
 use super::{command_line, command_words};
 
 /// Parts of a block that have been seen so far.
@@ -14,7 +14,7 @@ struct Open {
     rows: usize,
     footers: u32,
     /// Each thread's last `T:` line.
-    threads: std::collections::BTreeMap<usize, Progress>,
+    threads: std::collections::BTreeMap<usize, ThreadTotals>,
     samples: usize,
     /// `Thread 0 Interval:` of `-v`.
     announced: bool,
@@ -48,7 +48,7 @@ impl Open {
             Line::Min(_) => self.footers & 2 != 0,
             Line::Max(_) => self.footers & 4 != 0,
             Line::Summary(thread, summary) => {
-                self.threads.get(thread).is_some_and(|last| !last.goes_on_to(&summary.progress()))
+                self.threads.get(thread).is_some_and(|last| !last.goes_on_to(&summary.totals()))
                     || self.footers > 0 && self.rows > 0
             }
             _ => false,
@@ -63,7 +63,7 @@ impl Open {
             Line::Max(_) => self.footers |= 4,
             Line::Avg(_) | Line::Overflows(_) | Line::OverflowCycles(..) => self.footers |= 8,
             Line::Summary(thread, summary) => {
-                self.threads.insert(*thread, summary.progress());
+                self.threads.insert(*thread, summary.totals());
             }
             Line::Sample(..) => self.samples += 1,
             Line::ThreadInterval(..) => self.announced = true,

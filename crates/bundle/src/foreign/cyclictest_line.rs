@@ -2,8 +2,8 @@
 //!
 //! Source: rt-tests' cyclictest.c, print_hist and print_stat, versions 2.1 to 2.9.
 
-use super::labelled::Labelled;
-use super::progress::Progress;
+use super::labelled_numbers::LabelledNumbers;
+use super::thread_totals::ThreadTotals;
 use super::{THREAD_LIMIT, quoted};
 use model::units::{CPU_LIMIT, Cpu};
 
@@ -68,8 +68,8 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    pub(super) fn progress(&self) -> Progress {
-        Progress { id: self.tid, cycles: self.cycles, min: self.min, max: self.max }
+    pub(super) fn totals(&self) -> ThreadTotals {
+        ThreadTotals { id: self.tid, cycles: self.cycles, min: self.min, max: self.max }
     }
 
     /// The contradiction of a line: latencies without a wake-up, or a last one above the largest.
@@ -206,7 +206,7 @@ fn parse_summary(rest: &str) -> Option<Line> {
     let (thread, rest) = rest.split_once('(')?;
     let thread = thread.trim().parse().ok().filter(|&n: &usize| n < THREAD_LIMIT)?;
     let (tid, rest) = rest.split_once(')')?;
-    let mut rest = Labelled(rest);
+    let mut rest = LabelledNumbers(rest);
     let summary = Summary {
         tid: tid.trim().parse().ok()?,
         priority: rest.number("P:")?,
@@ -276,7 +276,7 @@ mod tests {
             "# Thread 0z: 1",
             "T: 0",
             "T: 0 ( 1) P: x",
-            "T: 0 (1) P:80 I:1000 C: 5 Min: 1 Act: 2 Avg: 2 Max: 18 T: 1 (2) P:80 I:1000 C: 5 Min: 1 Act: 2 Avg: 2 Max: 920",
+            "T: 0 (1) P:80 I:1000 C: 5 Min: 1 Act: 2 Avg: 2 Max: 18 T: 1 (2) P:80 I:1000",
             "T: 0 (1) P:80 I:1000 C: 5 Min: 1 Act: 2 Avg: 2 Max: 4,234",
             "T: 0 (1) P:80 I:1000 C: 5 Min: 1 Act: 2 Avg: 2 Max: 21ms",
             "T: 0 (1) P:80 I:1000 C: 10,000 Min: 1 Act: 2 Avg: 2 Max: 21",

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use super::error::ImportError;
 use super::format::{ForeignFormat, ImportOptions, Imported, Reader, ResultSpan};
 use super::imported::{ImportedThread, empty_run, fill};
-use super::labelled::Labelled;
-use super::progress::Progress;
+use super::labelled_numbers::LabelledNumbers;
 use super::source::{DocumentShape, SourceText};
+use super::thread_totals::ThreadTotals;
 use super::{THREAD_LIMIT, command_words, decimal, quoted};
 use model::run::Plan;
 use model::units::{Bare, CPU_LIMIT, Cpu, Nanos, parse_span};
@@ -43,8 +43,8 @@ struct Row<'a> {
 }
 
 impl Row<'_> {
-    fn progress(&self) -> Progress {
-        Progress { id: self.tid, cycles: self.cycles, min: self.min.into(), max: self.max.into() }
+    fn totals(&self) -> ThreadTotals {
+        ThreadTotals { id: self.tid, cycles: self.cycles, min: self.min.into(), max: self.max.into() }
     }
 }
 
@@ -61,7 +61,7 @@ fn parse(line: &str) -> Option<Result<Row<'_>, ImportError>> {
 fn row_of(rest: &str) -> Option<Row<'_>> {
     let (thread, rest) = rest.split_once('(')?;
     let (tid, rest) = rest.split_once(')')?;
-    let mut rest = Labelled(rest);
+    let mut rest = LabelledNumbers(rest);
     let row = Row {
         thread: thread.trim().parse().ok().filter(|&n: &usize| n < THREAD_LIMIT)?,
         tid: tid.trim().parse().ok()?,
@@ -78,12 +78,12 @@ fn row_of(rest: &str) -> Option<Row<'_>> {
 /// Runs of such lines; one ends where a thread's id changes or its totals fall.
 fn find(source: &SourceText) -> Vec<ResultSpan> {
     let mut findings: Vec<ResultSpan> = Vec::new();
-    let mut threads: BTreeMap<usize, Progress> = BTreeMap::new();
+    let mut threads: BTreeMap<usize, ThreadTotals> = BTreeMap::new();
     for (index, line) in source.lines().enumerate().filter(|_| source.shape == DocumentShape::Text) {
         let Some(parsed) = parse(line.text) else { continue };
         let ended = parsed
             .as_ref()
-            .is_ok_and(|row| threads.get(&row.thread).is_some_and(|last| !last.goes_on_to(&row.progress())));
+            .is_ok_and(|row| threads.get(&row.thread).is_some_and(|last| !last.goes_on_to(&row.totals())));
         if ended {
             threads.clear();
         }
@@ -92,7 +92,7 @@ fn find(source: &SourceText) -> Vec<ResultSpan> {
             None => findings.push(ResultSpan::strong(index..index + 1)),
         }
         if let Ok(row) = parsed {
-            threads.insert(row.thread, row.progress());
+            threads.insert(row.thread, row.totals());
         }
     }
     findings

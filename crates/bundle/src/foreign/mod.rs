@@ -33,7 +33,7 @@ mod jitterdebugger;
 mod jitterdebugger_text;
 mod json_in_log;
 mod json_read;
-mod labelled;
+mod labelled_numbers;
 mod linuxcnc;
 mod log_lines;
 mod log_prefix;
@@ -45,7 +45,7 @@ mod oslat;
 mod oslat_cores;
 mod oslat_text;
 pub mod page;
-mod progress;
+
 mod queuelat;
 #[cfg(test)]
 mod real_files;
@@ -77,6 +77,7 @@ mod t_line;
 mod testing;
 mod thread_pairs;
 mod thread_plan;
+mod thread_totals;
 mod unit;
 mod xenomai;
 

@@ -7,10 +7,10 @@ use super::error::ImportError;
 use super::format::{ForeignFormat, Imported, Reader, ResultSpan};
 use super::getopt::command_before;
 use super::imported::{ImportedThread, empty_run, fill};
-use super::labelled::Labelled;
-use super::progress::Progress;
+use super::labelled_numbers::LabelledNumbers;
 use super::rt_tests::{CYCLICDEADLINE, RtTestsTool, SIGNALTEST};
 use super::source::{DocumentShape, SourceText};
+use super::thread_totals::ThreadTotals;
 use super::{THREAD_LIMIT, quoted, thread_plan};
 use model::units::{Bare, Nanos, parse_span};
 use model::vocabulary::Quantity;
@@ -84,7 +84,7 @@ struct Totals {
 }
 
 fn totals(kind: TLineKind, rest: &str) -> Option<Totals> {
-    let mut rest = Labelled(rest);
+    let mut rest = LabelledNumbers(rest);
     let (first, cycles, min) = (rest.number(kind.label())?, rest.number("C:")?, rest.number("Min:")?);
     let (_last, avg, max) = (rest.number::<i128>("Act:")?, rest.number("Avg:")?, rest.number("Max:")?);
     rest.is_over().then_some(Totals { first, cycles, min, avg, max })
@@ -96,11 +96,11 @@ fn find(source: &SourceText, kind: TLineKind) -> Vec<ResultSpan> {
         return Vec::new();
     }
     let mut findings: Vec<ResultSpan> = Vec::new();
-    let mut threads: BTreeMap<usize, Progress> = BTreeMap::new();
+    let mut threads: BTreeMap<usize, ThreadTotals> = BTreeMap::new();
     for (index, line) in source.lines().enumerate() {
         let Some((thread, id, rest)) = kind.begin(line.text) else { continue };
         let progress =
-            totals(kind, rest).map(|all| Progress { id, cycles: all.cycles, min: all.min, max: all.max });
+            totals(kind, rest).map(|all| ThreadTotals { id, cycles: all.cycles, min: all.min, max: all.max });
         let is_other =
             threads.get(&thread).zip(progress).is_some_and(|(last, progress)| !last.goes_on_to(&progress));
         if is_other || findings.is_empty() {

@@ -2,7 +2,7 @@
 
 /// Totals of one thread as one line states them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Progress {
+pub(super) struct ThreadTotals {
     /// 0 until the thread runs.
     pub id: u64,
     pub cycles: u64,
@@ -10,10 +10,10 @@ pub(super) struct Progress {
     pub max: i128,
 }
 
-impl Progress {
+impl ThreadTotals {
     /// True where a later line of the same run can have these totals: neither the count nor the
     /// maximum falls in a run, and the minimum does not rise.
-    pub(super) fn goes_on_to(&self, later: &Progress) -> bool {
+    pub(super) fn goes_on_to(&self, later: &ThreadTotals) -> bool {
         // cyclictest compares without the sign: a negative maximum is above all others.
         let unsigned = |max: i128| if max < 0 { max + (1 << 64) } else { max };
         (self.id == later.id || self.id == 0)
@@ -28,16 +28,16 @@ mod tests {
 
     #[test]
     fn totals_that_fall_are_another_run() {
-        let first = Progress { id: 7, cycles: 100, min: 5, max: 900 };
+        let first = ThreadTotals { id: 7, cycles: 100, min: 5, max: 900 };
         assert!(first.goes_on_to(&first));
-        assert!(first.goes_on_to(&Progress { cycles: 200, min: 4, max: 901, ..first }));
-        assert!(first.goes_on_to(&Progress { max: -3, ..first }), "an early wake-up");
-        assert!(Progress { id: 0, cycles: 0, min: 0, max: 0 }.goes_on_to(&first));
+        assert!(first.goes_on_to(&ThreadTotals { cycles: 200, min: 4, max: 901, ..first }));
+        assert!(first.goes_on_to(&ThreadTotals { max: -3, ..first }), "an early wake-up");
+        assert!(ThreadTotals { id: 0, cycles: 0, min: 0, max: 0 }.goes_on_to(&first));
         for other in [
-            Progress { id: 8, ..first },
-            Progress { cycles: 99, ..first },
-            Progress { cycles: 500, min: 6, ..first },
-            Progress { cycles: 500, max: 21, ..first },
+            ThreadTotals { id: 8, ..first },
+            ThreadTotals { cycles: 99, ..first },
+            ThreadTotals { cycles: 500, min: 6, ..first },
+            ThreadTotals { cycles: 500, max: 21, ..first },
         ] {
             assert!(!first.goes_on_to(&other), "{other:?}");
         }

@@ -1,9 +1,9 @@
 //! Labels and numbers in turn, as in `Min:     16 Act:   18 Max:     717`.
 
 /// The rest of such a line.
-pub(super) struct Labelled<'a>(pub &'a str);
+pub(super) struct LabelledNumbers<'a>(pub &'a str);
 
-impl<'a> Labelled<'a> {
+impl<'a> LabelledNumbers<'a> {
     /// The word behind the next label, up to a blank: a unit, a separator or another label that
     /// follows without one is a part of it.
     pub(super) fn word(&mut self, label: &str) -> Option<&'a str> {
