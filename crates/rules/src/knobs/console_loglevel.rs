@@ -54,7 +54,7 @@ pub static KNOB: Knob = Knob {
 };
 
 const SYSCTL: &str = "/proc/sys/kernel/printk";
-const IGNORE: &str = "/sys/module/printk/parameters/ignore_loglevel";
+pub const IGNORE: &str = "/sys/module/printk/parameters/ignore_loglevel";
 const ACTIVE: &str = "/sys/class/tty/console/active";
 const CONSOLES: &str = "/proc/consoles";
 

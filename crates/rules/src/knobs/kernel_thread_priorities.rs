@@ -27,7 +27,8 @@ pub static KNOB: Knob = Knob {
                 (50 where none shows) and against the real-time programs on these CPUs. \
                 ksoftirqd above RCU's threads can stop the machine: it waits for them, and keeps \
                 them from running. An ordinary ktimers, on PREEMPT_RT, has the timers of all \
-                programs wait behind any load.",
+                programs wait behind any load, and an ordinary thread of RCU its grace periods; \
+                a thread of an interrupt at 1 or below waits for both.",
     side_effects: "At their usual priority they starve beside a real-time task that never sleeps: \
                    RCU then reports stalls and memory is not freed. Such a CPU wants its \
                    callbacks and timers elsewhere (rcu_nocbs=, nohz_full=), or these threads \
@@ -69,6 +70,9 @@ pub static KNOB: Knob = Knob {
 /// The default priority of a thread of an interrupt (kernel/irq/manage.c, `setup_irq_thread()`).
 const INTERRUPT: u32 = 50;
 
+/// The priority with which the kernel starts ktimers and RCU's threads.
+const LOWEST: u32 = 1;
+
 /// A thread whose priority is not the usual one, or stands in a wrong order.
 struct OutOfOrder<'a> {
     thread: &'a Thread,
@@ -100,8 +104,9 @@ fn out_of_order<'a>(threads: &'a Threads, cpus: &CpuSet, rt: bool) -> Vec<OutOfO
         let cpu = thread.comm.split_once('/').map(|(_, cpu)| format!("{name}/{cpu}"));
         threads.kernel.iter().find(|other| Some(&other.comm) == cpu.as_ref())
     };
-    let floor = threads.kernel.iter().filter(|thread| thread.comm.starts_with("irq/") && thread.priority > 0);
-    let floor = floor.map(|thread| thread.priority).min().unwrap_or(INTERRUPT);
+    let of_interrupts = threads.kernel.iter().filter(|thread| is_of_interrupt(&thread.comm));
+    let raised = of_interrupts.map(|thread| thread.priority).filter(|&priority| priority > LOWEST);
+    let floor = raised.min().unwrap_or(INTERRUPT);
     let on = |thread: &&Thread| thread.allowed.known().is_some_and(|allowed| !allowed.and(cpus).is_empty());
     let behind = |priority: u32| {
         let programs = threads.realtime.iter().filter(on).filter(|thread| thread.priority > 0);
@@ -110,16 +115,28 @@ fn out_of_order<'a>(threads: &'a Threads, cpus: &CpuSet, rt: bool) -> Vec<OutOfO
     let judged = |thread: &'a Thread| -> Option<OutOfOrder<'a>> {
         let (name, priority) = (&thread.comm, thread.priority);
         let said = |words: String, severity| Some(OutOfOrder { thread, words, severity });
-        let above = ["rcuc", "ktimers"].iter().find_map(|other| {
-            let other = same(thread, other).filter(|other| other.priority < priority)?;
-            name.starts_with("ksoftirqd/").then_some(other)
-        });
+        let grace_periods = || threads.kernel.iter().find(|other| rt && runs_grace_periods(&other.comm));
+        let waiting =
+            ["rcuc", "ktimers"].iter().filter_map(|other| same(thread, other)).chain(grace_periods());
+        let above =
+            waiting.filter(|_| name.starts_with("ksoftirqd/")).find(|other| other.priority < priority);
         if let Some(other) = above {
             let words = format!("{name} {priority} above {} {}", other.comm, other.priority);
             return said(words, Severity::High);
         }
+        if is_of_interrupt(name) {
+            let words = format!("{name} {priority}, the threads of softirqs and RCU {LOWEST}");
+            return if rt && priority <= LOWEST { said(words, Severity::Medium) } else { None };
+        }
+        if !of(name, cpus) && !is_rcu(name) {
+            return None;
+        }
         if rt && name.starts_with("ktimers/") && thread.policy.is_none() {
             return said(format!("{name} ordinary: timers wait behind any load"), Severity::Medium);
+        }
+        let is_needed = name.starts_with("rcuc/") || runs_grace_periods(name);
+        if rt && is_needed && thread.policy.is_none() {
+            return said(format!("{name} ordinary: grace periods wait behind any load"), Severity::Medium);
         }
         if priority >= floor {
             return said(format!("{name} {priority}, the threads of interrupts {floor}"), Severity::Medium);
@@ -129,30 +146,42 @@ fn out_of_order<'a>(threads: &'a Threads, cpus: &CpuSet, rt: bool) -> Vec<OutOfO
                 let words = format!("{name} {priority} before {} {}", program.comm, program.priority);
                 said(words, Severity::Medium)
             }
-            None if priority > 1 && of(name, cpus) => said(format!("{name} {priority}"), Severity::Info),
+            None if priority > 1 => said(format!("{name} {priority}"), Severity::Info),
             None => None,
         }
     };
-    let concerned = |thread: &&Thread| of(&thread.comm, cpus) || is_rcu(&thread.comm);
-    threads.kernel.iter().filter(concerned).filter_map(judged).collect()
+    threads.kernel.iter().filter_map(judged).collect()
 }
 
 /// Threads of RCU that run grace periods, and that boost.
-fn is_rcu(comm: &str) -> bool {
+fn runs_grace_periods(comm: &str) -> bool {
     matches!(comm, "rcu_preempt" | "rcu_sched") || comm.starts_with("rcub/")
+}
+
+/// Threads of RCU that serve all CPUs, those of offloaded callbacks included.
+fn is_rcu(comm: &str) -> bool {
+    comm.starts_with("rcu") && !comm.starts_with("rcuc/")
+}
+
+fn is_of_interrupt(comm: &str) -> bool {
+    comm.starts_with("irq/")
 }
 
 /// The priorities with which the kernel starts them.
 fn usual(raised: &[&Thread]) -> Remedy {
-    let ordinary = |thread: &&Thread| thread.comm.starts_with("ksoftirqd/");
+    let first = |thread: &Thread| match &thread.comm {
+        comm if comm.starts_with("ksoftirqd/") => None,
+        comm if is_of_interrupt(comm) => Some(INTERRUPT),
+        _ => Some(LOWEST),
+    };
     let of = |fifo: Option<u32>| {
-        let them = || raised.iter().copied().filter(|thread| ordinary(thread) == fifo.is_none());
+        let them = || raised.iter().copied().filter(|thread| first(thread) == fifo);
         let threads: Vec<ThreadId> =
             them().map(|thread| ThreadId { tid: thread.tid, start: thread.start }).collect();
         let shown_as = truncate_list(them().map(|thread| thread.comm.clone()));
         (!threads.is_empty()).then_some(Change::Policy { threads, shown_as, fifo })
     };
-    let usual = Remedy::of([of(None), of(Some(1))].into_iter().flatten());
+    let usual = Remedy::of([of(None), of(Some(LOWEST)), of(Some(INTERRUPT))].into_iter().flatten());
     let note = "keep them below the real-time tasks if they have to be raised";
     match raised.iter().any(|thread| thread.comm.starts_with("rcuc/")) {
         true => usual.persist(Change::cmdline_add("rcutree.kthread_prio=1")).note(note),
@@ -171,6 +200,14 @@ mod tests {
     use super::*;
     use crate::fixture::check;
 
+    fn raised_thread(name: &str, priority: u32) -> String {
+        let line = match priority {
+            0 => thread!(42, "NAME", 69206016, 0, 0, "0-3"),
+            _ => thread!(42, "NAME", 69206016, 77, 1, "0-3"),
+        };
+        line.replace("NAME", name).replace(" 77 1\n", &format!(" {priority} 1\n"))
+    }
+
     #[test]
     fn the_order_among_each_other_counts() {
         let rt = "/proc/sys/kernel/version: #1 SMP PREEMPT_RT Debian\n/sys/kernel/realtime: 1\n";
@@ -181,6 +218,23 @@ mod tests {
         check(&KNOB, &format!("{rt}{timers}"), "fail medium ktimers/2 ordinary: timers wait behind any load");
         let grace = thread!(42, "rcu_preempt", 69206016, 99, 1, "0-3");
         check(&KNOB, &format!("{rt}{grace}"), "fail medium rcu_preempt 99, the threads of interrupts 50");
+        for (name, priority) in
+            [("rcuog/0", 99), ("rcuop/2", 60), ("rcu_exp_gp_kthr", 99), ("rcu_tasks_kthre", 99)]
+        {
+            let line = raised_thread(name, priority);
+            let verdict = format!("fail medium {name} {priority}, the threads of interrupts 50");
+            check(&KNOB, &format!("{rt}{line}"), &verdict);
+        }
+        for name in ["rcuc/2", "rcu_preempt", "rcub/1"] {
+            let verdict = format!("fail medium {name} ordinary: grace periods wait behind any load");
+            check(&KNOB, &format!("{rt}{}", raised_thread(name, 0)), &verdict);
+        }
+        let interrupt = thread!(43, "irq/24-eth0", 69206016, 0, 0, "0-3");
+        let below = "fail medium irq/24-eth0 0, the threads of softirqs and RCU 1";
+        check(&KNOB, &format!("{rt}{interrupt}"), below);
+        let elsewhere = thread!(90001, "ksoftirqd/0", 69206016, 50, 1, "0");
+        let waiting = thread!(42, "rcu_preempt", 69206016, 1, 1, "0-3");
+        check(&KNOB, &format!("{rt}{waiting}\n{elsewhere}"), "fail high ksoftirqd/0 50 above rcu_preempt 1");
         let program = thread!(77, "servo", 0, 20, 1, "2-3");
         let raised = thread!(42, "rcuc/2", 69206016, 30, 1, "2");
         check(&KNOB, &format!("{rt}{raised}\n{program}"), "fail medium rcuc/2 30 before servo 20");

@@ -1,5 +1,6 @@
 //! Serial consoles: lines that take milliseconds for a message.
 
+use super::console_loglevel::IGNORE;
 use super::sources::{PARAMETERS, SERIAL_CONSOLE};
 use super::unsettable;
 use crate::change::{AdviceReason, Change, Persistence};
@@ -10,6 +11,7 @@ use crate::unknown::unknown_absent;
 use crate::view::MachineView;
 use crate::words::truncate_words;
 use facts::consoles::{is_serial, parse_active, parse_loglevel, parse_threaded};
+use facts::line::parse_word;
 use model::slice::SliceKind;
 use model::vocabulary::Preempt;
 
@@ -44,7 +46,7 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: command line, console=", url: PARAMETERS },
     ],
     cures: &[SliceKind::IrqsOff, SliceKind::PreemptOff, SliceKind::Thread],
-    reads: &[ACTIVE, CONSOLES, PRINTK],
+    reads: &[ACTIVE, CONSOLES, PRINTK, IGNORE],
     facts: &["/proc/sys/kernel/version"],
     judge,
     examples: Examples {
@@ -104,7 +106,9 @@ fn judge(machine: &MachineView) -> Judged {
             .severity(Severity::Low)
             .because("a thread of the console prints; a kernel that dies prints at once"));
     }
-    let quiet = machine.parsed(PRINTK, parse_loglevel).ok().flatten().is_some_and(|level| level <= 4);
+    let is_ignored = machine.parsed(IGNORE, parse_word).ok().flatten().is_some_and(|value| value == "Y");
+    let level = machine.parsed(PRINTK, parse_loglevel).ok().flatten().filter(|_| !is_ignored);
+    let quiet = level.is_some_and(|level| level <= 4);
     Ok(Judgement::fail(value).fix(without(machine, &serial)).severity(if quiet {
         Severity::Medium
     } else {
@@ -130,6 +134,8 @@ mod tests {
         check(&KNOB, &format!("{SERIAL}\n{FULL}"), "fail medium ttyAMA0");
         check(&KNOB, &format!("{SERIAL}\n{FULL}\n/proc/sys/kernel/printk: 7 4 1 7"), "fail high ttyAMA0");
         check(&KNOB, &format!("{SERIAL}\n{FULL}\n/proc/sys/kernel/printk refused"), "fail high ttyAMA0");
+        let all = "/proc/sys/kernel/printk: 4 4 1 7\n/sys/module/printk/parameters/ignore_loglevel: Y";
+        check(&KNOB, &format!("{SERIAL}\n{FULL}\n{all}"), "fail high ttyAMA0");
         let own = "/proc/consoles: ttyAMA0              -W- (EC Np a)  204:64";
         check(&KNOB, &format!("{SERIAL}\n{FULL}\n{own}"), "fail low ttyAMA0");
         check(&KNOB, "/sys/class/tty/console/active absent", "unknown");
