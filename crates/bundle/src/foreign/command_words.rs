@@ -23,7 +23,8 @@ pub(super) fn commands<'a>(line: &'a str, program: &'a str) -> impl Iterator<Ite
         let prompt = line[..at].trim_end_matches(|c: char| !c.is_whitespace() && c != '"' && c != '\'');
         let quote = prompt.chars().next_back().filter(|c| matches!(c, '"' | '\''));
         let is_end = |c: char| matches!(c, '>' | '|' | ';' | '&') || Some(c) == quote;
-        let command = line[prompt.len()..].split(is_end).next()?.trim_end();
+        // A word that begins with # begins the shell's comment.
+        let command = line[prompt.len()..].split(is_end).next()?.split(" #").next()?.trim_end();
         let path = command.split_ascii_whitespace().next()?;
         (path.rsplit('/').next() == Some(program)).then_some(command)
     })
@@ -73,6 +74,7 @@ mod tests {
             ("root@board:~# latency -h -s -T 600", Some("latency -h -s -T 600")),
             ("$ sudo /usr/xenomai/bin/latency -T 5 | tee log", Some("/usr/xenomai/bin/latency -T 5")),
             ("invoked with 'latency -T 2' by user 0 'root'", Some("latency -T 2")),
+            ("$ latency -T 5 # -p 99", Some("latency -T 5")),
             ("the latency is low", None),
             ("sudo\u{a0}latency -h", Some("latency -h")),
             ("klatency -h", None),

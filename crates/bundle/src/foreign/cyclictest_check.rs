@@ -123,6 +123,7 @@ mod tests {
     use crate::foreign::testing::fixture;
     use crate::foreign::{ImportOptions, import};
     use model::units::Nanos;
+    use model::vocabulary::Policy;
 
     fn refusal(text: &str) -> String {
         import(text.as_bytes(), &ImportOptions::default())
@@ -145,6 +146,15 @@ mod tests {
         ] {
             assert!(refusal(&text).contains(what), "{text}: {}", refusal(&text));
         }
+    }
+
+    #[test]
+    fn a_priority_that_is_printed_stands_before_the_command_line() {
+        let line = "T: 0 ( 7) P:80 I:1000 C: 500 Min: 2 Act: 9 Avg: 9 Max: 21\n";
+        let text = format!("$ cyclictest -i 1000 # -a 4\n{line}");
+        let run = &import(text.as_bytes(), &ImportOptions::default()).unwrap()[0].run;
+        assert_eq!((&run.plan.policy, run.plan.priority), (&Policy::Fifo.into(), Some(80)));
+        assert_eq!(run.cpus[0].cpu, None, "-a is in a comment");
     }
 
     #[test]

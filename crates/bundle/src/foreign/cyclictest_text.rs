@@ -289,6 +289,10 @@ impl Gathered {
         match Word::<Policy>::from(self.policy.as_str()) {
             Word::Known(policy) => plan.policy = policy.into(),
             Word::Other(_) if plan.priority == Some(0) => plan.policy = Policy::Other.into(),
+            // The command line found is not that of these threads, which have a priority.
+            Word::Other(_) if plan.priority.is_some() && plan.policy == Policy::Other => {
+                plan.policy = Policy::Fifo.into();
+            }
             Word::Other(_) => {}
         }
         if !self.load.is_empty() {

@@ -57,6 +57,7 @@ pub(super) fn describe(
     loss: Option<&str>,
 ) {
     run.plan.duration_ns = run.plan.duration_ns.or(elapsed);
+    run.elapsed_ns = elapsed;
     if source.lines().skip(end).take(STOP_REACH).any(|line| is_stop(line.text)) {
         run.ended = Ended::Limit.into();
     }
