@@ -213,7 +213,14 @@ mod tests {
         let max =
             |text: &str| import(text.as_bytes(), &ImportOptions::default()).unwrap()[0].run.cpus[0].max_ns;
         assert_eq!(max(&format!("# Time unit is nanoseconds (ns)\n{line}")), Some(Nanos(21_000)));
-        assert_eq!(max(&format!("# latency test of 60 seconds\n{line}")), Some(Nanos(21_000_000)));
+        for above in [
+            "# latency test of 60 seconds",
+            "# cyclictest -m -S -p 80 -i 1000 -q",
+            "# sysctl -w kernel.sched_min_granularity_ns=10000000\n# cyclictest -p 80 -q",
+            "# Duration in seconds: 3600",
+        ] {
+            assert_eq!(max(&format!("{above}\n{line}")), Some(Nanos(21_000_000)), "{above}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The collected lines of cyclictest's text, from which [`super::cyclictest_text`] makes a run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::cyclictest_line::{Line, Summary};
 use super::{BUCKET_LIMIT, OVERFLOW_LIMIT};
@@ -28,6 +28,8 @@ pub(super) struct Gathered {
     pub overflow_cycles_kept: usize,
     pub overflow_cycles_dropped: usize,
     pub summaries: BTreeMap<usize, Summary>,
+    /// Threads of a live display, which reads their totals while they change.
+    pub displayed: BTreeSet<usize>,
     pub policy: String,
     /// The three load averages, `""` where they are not stated.
     pub load: String,
@@ -64,7 +66,9 @@ impl Gathered {
                 }
             }
             Line::Summary(thread, summary) => {
-                self.summaries.insert(thread, summary);
+                if self.summaries.insert(thread, summary).is_some() {
+                    self.displayed.insert(thread);
+                }
             }
             Line::Policy(name, load) => (self.policy, self.load) = (name, load),
             Line::ThreadCpu(thread, cpu) => {

@@ -37,7 +37,7 @@ pub(super) fn read(
         let line = line::parse(within_prompt(text.text)).map_err(at)?;
         match line {
             Line::Comment => {
-                stated = stated.or(unit::stated(text.text));
+                stated = stated.or_else(|| unit_of_comment(text.text));
                 unknown = unknown.or(Some(text.number));
                 passed += 1;
             }
@@ -68,11 +68,23 @@ pub(super) fn read(
     Ok(imported)
 }
 
-/// The unit that the comments right above a block state.
+/// The unit that the comments right above a block state. A root's prompt is `#`, too.
 fn stated_above(source: &SourceText, start: usize) -> Option<Nanos> {
     let lines = (start.saturating_sub(COMMENTS_ABOVE)..start).rev().map_while(|index| source.line(index));
-    let mut comments = lines.map(|line| line.text.trim()).take_while(|text| text.starts_with('#'));
-    comments.find_map(unit::stated)
+    let is_comment =
+        |text: &&str| text.starts_with('#') && !text.contains('=') && command_line::within(text).is_none();
+    lines.map(|line| line.text.trim()).take_while(is_comment).find_map(unit_of_comment)
+}
+
+/// The unit of a comment that is about the unit of latencies.
+fn unit_of_comment(text: &str) -> Option<Nanos> {
+    let words = unit::words(text);
+    let is_about = |word: &&str| {
+        let word = word.to_lowercase();
+        word.starts_with("unit") || word.starts_with("latenc") || word.starts_with("resolution")
+    };
+    words.iter().find(|word| is_about(word))?;
+    unit::stated(text).filter(|&unit| unit <= Nanos::MILLI)
 }
 
 /// A block has no more lines of comments above it.
@@ -128,9 +140,9 @@ impl Gathered {
         }
         let threads: Vec<_> = threads.into_iter().map(|thread| thread.of_cyclictest(unit)).collect();
         let line = self.min.as_ref().map_or(0, |min| min.0);
-        // cyclictest itself wrote `# Total:` up to 2.6, beside rows of one value; onbeat writes it too.
+        // Beside `# Total:`, which onbeat writes too, rows may have been made of wider ones.
         let rows = if self.total.is_some() { RowEdges::Rounded } else { RowEdges::Exact };
-        for (index, thread) in threads.iter().enumerate() {
+        for (index, thread) in threads.iter().enumerate().filter(|_| !is_open_ended) {
             let named = |what| ImportError(format!("line {line}: thread {index}: {what}"));
             thread.rows_fault(unit, rows).map_or(Ok(()), |fault| Err(named(fault)))?;
         }
@@ -201,6 +213,7 @@ impl Gathered {
             }
             let summary = self.summaries.get(&index);
             summary
+                .filter(|_| !self.displayed.contains(&index))
                 .and_then(Summary::fault)
                 .map_or(Ok(()), |fault| Err(format!("thread {index}: {fault}")))?;
             let overflows = match overflows.get(index) {

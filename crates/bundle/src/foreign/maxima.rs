@@ -134,35 +134,22 @@ fn heading_unit(text: &str) -> Result<Option<Nanos>, &'static str> {
     const REMEDY: &str =
         "expected a latency, as max_us or max_ns: name the column so, or remove the line if values are in ns";
     let unit = unit::stated(text);
-    let words = unit::words(text);
-    let is_any = |list: &[&str]| words.iter().any(|word| list.contains(&word.to_lowercase().as_str()));
-    let has_digits = words.iter().any(|word| word.starts_with('x') && word[1..].parse::<u32>().is_ok());
-    if unit::is_ambiguous(text)
-        || is_any(NOT_LATENCIES)
-        || has_digits
-        || unit.is_none() && (!is_any(LATENCIES) || unit::is_length(text))
-    {
+    let words: Vec<String> = unit::subjects(text).iter().map(|word| word.to_lowercase()).collect();
+    let is_other = |word: &String| {
+        let step = word.strip_prefix('x').is_some_and(|step| step.parse::<u32>().is_ok());
+        step || NOT_LATENCIES.contains(&word.as_str())
+    };
+    let is_latency = |word: &String| word == "lat" || LATENCIES.iter().any(|stem| word.contains(stem));
+    let is_named = unit.is_some() || words.iter().any(is_latency) && !unit::is_length(text);
+    if unit::is_ambiguous(text) || words.iter().any(is_other) || !is_named {
         return Err(REMEDY);
     }
     Ok(unit)
 }
 
-/// Words of a heading without a unit.
-const LATENCIES: &[&str] = &[
-    "max",
-    "maxima",
-    "maximum",
-    "largest",
-    "worst",
-    "latency",
-    "latencies",
-    "lat",
-    "wakeup",
-    "value",
-    "values",
-    "peak",
-    "highest",
-];
+/// Stems of words of a heading without a unit.
+const LATENCIES: &[&str] =
+    &["max", "largest", "highest", "worst", "peak", "latenc", "wake", "jitter", "delay", "value"];
 
 /// Words of other quantities and steps.
 const NOT_LATENCIES: &[&str] = &["cycles", "cycle", "ticks", "tick", "jiffies", "count", "counts", "samples"];
@@ -236,6 +223,8 @@ mod tests {
         assert_eq!(values("max_us\n12\n151.25\n"), [12_000, 151_250]);
         assert_eq!(values("# latency (ms)\n1.5\n"), [1_500_000]);
         assert_eq!(values("max [ns]\n12\n"), [12]);
+        assert_eq!(values("Max latency (us), 10000 samples per block\n12\n"), [12_000]);
+        assert_eq!(values("maxLatency\n1200\n"), [1_200]);
         assert!(read(b"max_us\n0.0001\n").expect_err("decimals").contains("decimals"));
         let remarks = |text: &str| read(text.as_bytes()).expect(text).1.join("; ");
         assert!(remarks("12\n151\n").contains("below 1,000 ns"));

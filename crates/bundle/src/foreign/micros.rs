@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::quoted;
 use model::error::{Failure, Result};
 use model::histogram::Bucket;
 use model::run::{CpuRun, Run};
@@ -24,7 +25,7 @@ pub(super) fn require_cyclictest(run: &Run) -> Result<()> {
     };
     for cpu in &run.cpus {
         if !cpu.measures.is_empty() && cpu.measures != Quantity::default() {
-            return refused(cpu, &format!("the quantity {}", cpu.measures));
+            return refused(cpu, &format!("the quantity {}", quoted(cpu.measures.as_str())));
         }
         if cpu.max_ns.is_none() && cpu.cycles != Some(0) {
             return refused(cpu, "an unknown maximum");

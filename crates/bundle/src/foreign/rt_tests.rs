@@ -153,11 +153,15 @@ fn read(source: &SourceText, tool: &RtTestsTool) -> Result<Imported, ImportError
     let is_pinned = option('a', "affinity") != given || option('S', "smp") != given;
     let mut priorities: Vec<u32> =
         read.iter().filter_map(|thread| thread.sender.as_ref()?.priority).collect();
+    let given_us = option('i', "interval").number::<u32>();
     let known = known_cpus(&read, option('a', "affinity"));
     let mut threads = Vec::with_capacity(read.len());
     for (number, (thread, cpu)) in read.into_iter().zip(known).enumerate() {
         let thread = match (thread.sender, thread.receiver) {
-            (Some(sender), Some(receiver)) => pair(&sender, &receiver, is_pinned, unit),
+            (Some(sender), Some(receiver)) => {
+                let interval = sender.interval.and_then(|us| thread_plan::whole_interval(us, given_us));
+                pair(&sender, &receiver, is_pinned, unit).map(|pair| ImportedThread { interval, ..pair })
+            }
             _ => alone(&thread.cycles, thread.min, thread.max, thread.avg, unit)
                 .ok_or_else(|| "expected cycles, min and max".to_owned())
                 .and_then(|thread| Ok(ImportedThread { cpu: cpu_of(cpu)?, ..thread })),
@@ -174,7 +178,7 @@ fn read(source: &SourceText, tool: &RtTestsTool) -> Result<Imported, ImportError
     if tool.measures != Quantity::Deadline {
         thread_plan::fill_policy(plan, priorities.into_iter());
     }
-    if let Some(us) = option('i', "interval").number::<u32>() {
+    if let Some(us) = given_us {
         plan.interval_ns = Some(Nanos(i64::from(us) * Nanos::MICRO.0));
     }
     thread_plan::fill_intervals(plan, &threads);
@@ -223,7 +227,6 @@ fn pair(
     Ok(ImportedThread {
         // Both threads of a pair are pinned to the same CPU.
         cpu: cpu_of(receiver.cpu)?.filter(|_| is_pinned && receiver.cpu == sender.cpu),
-        interval: sender.interval.map(|us| Nanos(i64::from(us) * Nanos::MICRO.0)),
         ..thread.unwrap_or_default()
     })
 }

@@ -231,7 +231,7 @@ impl Pairs {
         Ok(())
     }
 
-    fn threads(&self, tool: &RtTestsTool) -> Vec<ImportedThread> {
+    fn threads(&self, tool: &RtTestsTool, given_us: Option<u32>) -> Vec<ImportedThread> {
         let of = |(state, totals): (&PairState, &PairTotals)| {
             let is_any = state.cycles > 0;
             let mean = i64::try_from(totals.avg).ok().and_then(|us| us.checked_mul(Nanos::MICRO.0));
@@ -244,7 +244,7 @@ impl Pairs {
                 min: Some(totals.min).filter(|_| is_any),
                 max: Some(totals.max).filter(|_| is_any),
                 mean_ns: mean.filter(|_| is_any).map(Nanos),
-                interval: Some(Nanos(i64::from(state.interval_us) * Nanos::MICRO.0)),
+                interval: thread_plan::whole_interval(state.interval_us, given_us),
                 ..ImportedThread::default()
             }
         };
@@ -265,10 +265,12 @@ fn read(source: &SourceText, finding: &ResultSpan, tool: &RtTestsTool) -> Result
         )));
     }
     let mut run = empty_run(tool.name);
-    let threads = pairs.threads(tool);
+    let command = command_before(source, finding.lines.start, tool.name);
+    let given_us = command.and_then(|command| tool.letters.option(command, 'i', "interval").number());
+    let threads = pairs.threads(tool, given_us);
     thread_plan::fill_policy(&mut run.plan, pairs.states.values().map(|state| state.priority));
     thread_plan::fill_intervals(&mut run.plan, &threads);
-    if let Some(command) = command_before(source, finding.lines.start, tool.name) {
+    if let Some(command) = command {
         let option = |letter, name| tool.letters.option(command, letter, name);
         let length = option('D', "duration").value().and_then(|text| parse_span(text, Bare::Seconds).ok());
         (run.plan.duration_ns, run.plan.loops) = (length, option('l', "loops").number());

@@ -26,12 +26,16 @@ pub(super) fn is_length(text: &str) -> bool {
 }
 
 fn units(text: &str) -> impl Iterator<Item = Nanos> + '_ {
-    let mut of_length = false;
-    words(text).into_iter().filter_map(move |word| {
-        let is_measure = word.bytes().all(|byte| byte.is_ascii_digit()) || word.eq_ignore_ascii_case("per");
-        let is_of_length = std::mem::replace(&mut of_length, is_measure);
-        of_word(word).filter(|_| !is_of_length)
-    })
+    subjects(text).into_iter().filter_map(of_word)
+}
+
+/// The words of a text less those behind a number or `per`, which are of a length.
+pub(super) fn subjects(text: &str) -> Vec<&str> {
+    let is_measure =
+        |word: &str| word.bytes().all(|byte| byte.is_ascii_digit()) || word.eq_ignore_ascii_case("per");
+    let words = words(text);
+    let is_of_length = |at: usize| at.checked_sub(1).is_some_and(|before| is_measure(words[before]));
+    words.iter().enumerate().filter(|&(at, _)| !is_of_length(at)).map(|(_, word)| *word).collect()
 }
 
 /// The words of a text; `maxUs` and `maxUS` are two.

@@ -134,11 +134,14 @@ fn counts(bounds: &Bounds) -> Vec<String> {
 fn claim_lines(bounds: &Bounds, claim: &Claim) -> Vec<String> {
     let counting = &bounds.counting;
     let always = claim.in_every_block;
+    // Rows without the tool's totals: what was beyond them is not known.
+    let is_open = counting.observed_max_ns.is_none();
     let times = match (claim.exceedances, claim.exceedances_at_most) {
         _ if always => format!(
             "was reached in every block of {}: how often at most, counting blocks cannot say",
             duration(counting.block_ns)
         ),
+        (0, 0) if is_open => "was not seen, and the largest latency is not known".into(),
         (0, 0) => "was never reached".into(),
         (least, most) if least == most => {
             format!(
@@ -148,9 +151,10 @@ fn claim_lines(bounds: &Bounds, claim: &Claim) -> Vec<String> {
         }
         (least, most) => format!("was reached between {least} and {most} times (more is not recorded)"),
     };
-    let rate = counting.rate_upper_per_hour.filter(|_| !always).map_or_else(String::new, |rate| {
-        format!(": the true rate is at most {} (95 %)", at_most_per_hour(rate))
-    });
+    let rate =
+        counting.rate_upper_per_hour.filter(|_| !always && !is_open).map_or_else(String::new, |rate| {
+            format!(": the true rate is at most {} (95 %)", at_most_per_hour(rate))
+        });
     let horizon = duration(counting.horizon_ns);
     let anew = || needed_time(counting.clean_seconds_needed.unwrap_or_default());
     let takes = match claim.exceedances_at_most {

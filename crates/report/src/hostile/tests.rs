@@ -25,6 +25,7 @@ use bundle::foreign;
 use facts::differences::Difference;
 use model::run::Run;
 use model::text::{harmless, steers};
+use model::vocabulary::Quantity;
 use rules::audit::audit as judged;
 use stats::compare::{CompareQuestion, Metric, compare as compared};
 use stats::pair::verdict::Design;
@@ -104,6 +105,10 @@ fn windows() -> Vec<Window> {
 #[test]
 fn a_run_through_every_form() {
     let sample = hostile();
+    let refused = foreign::cyclictest_hist::write(&sample.run).unwrap_err();
+    assert_harmless("refusal of a quantity", &refused.message);
+    let mut wakeups = sample.run.clone();
+    wakeups.cpus.iter_mut().for_each(|cpu| cpu.measures = Quantity::default().into());
     for (what, text) in [
         ("table", table::render(&sample.run, 80, false)),
         ("brief table", table::brief(&sample.run, 80, false)),
@@ -112,7 +117,7 @@ fn a_run_through_every_form() {
         ("html", render(&[sample.input()], ReportFormat::Html).unwrap()),
         ("html of two", render(&[sample.input(), sample.input()], ReportFormat::Html).unwrap()),
         // Its columns are parted by tabs.
-        ("histogram", foreign::cyclictest_hist::write(&sample.run).unwrap().replace('\t', " ")),
+        ("histogram", foreign::cyclictest_hist::write(&wakeups).unwrap().replace('\t', " ")),
     ] {
         assert_harmless(what, &text);
     }
@@ -122,7 +127,7 @@ fn a_run_through_every_form() {
         node_name: ATTACK.into(),
         ..Default::default()
     };
-    let json = foreign::cyclictest_json::write(&sample.run, &context).unwrap();
+    let json = foreign::cyclictest_json::write(&wakeups, &context).unwrap();
     assert_json("cyclictest's json", &json);
 }
 
