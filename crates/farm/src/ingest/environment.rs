@@ -12,9 +12,10 @@ use crate::environments::{KERNEL_CONFIGURATION, is_of_board};
 use crate::records::EnvironmentRecord;
 
 /// Bytes that the settings of an environment take in the store as text,
-const MOST_BYTES: usize = 32 << 10;
-/// and their number: as values each takes more than its text.
-const MOST_SETTINGS: usize = 1_024;
+const MOST_BYTES: usize = 128 << 10;
+/// and their number: as values each takes more than its text. A machine of 64 CPUs has 1,500 in
+/// 85 KB.
+const MOST_SETTINGS: usize = 4_096;
 
 /// An environment as the store has it.
 #[derive(Debug)]

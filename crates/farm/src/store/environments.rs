@@ -511,7 +511,7 @@ mod tests {
             assert_eq!((left.len() as u64, left[0].as_str(), left[1].as_str()), (most, "e0", "e4"));
             assert_eq!(store.environment_records().await.unwrap().len() as u64, most);
             assert_eq!(store.unnamed_environments(now()).await.unwrap(), 0);
-            let then = now() + 2 * crate::wall_clock::DAY;
+            let then = now() + 91 * crate::wall_clock::DAY;
             assert_eq!(store.unnamed_environments(then).await.unwrap(), most - 1);
             assert_eq!(store.drop_unnamed_environments(then).await.unwrap(), most - 1);
             assert_eq!(names().await, ["e0"]);

@@ -43,7 +43,8 @@ const SHORT: usize = 16 << 10;
 /// What is compressed within a millisecond or two.
 const AT_ONCE: usize = 64 << 10;
 
-/// Of a farm that does TLS itself, whose address has no other use.
+/// Of a farm that does TLS itself. Browsers remember it for all ports of a name, so that it goes
+/// out on the usual port alone.
 const ONLY_TLS: &str = "max-age=31536000";
 
 const ALWAYS: [(HeaderName, &str); 5] = [
@@ -61,6 +62,8 @@ pub async fn protect(State(app): State<Arc<App>>, request: Request, next: Next) 
     let path = request.uri().path().to_owned();
     let zipped = accepts_gzip(request.headers());
     let is_foreign = app.exposure == FarmExposure::Loopback && !is_own_name(request.headers());
+    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+    let is_usual_port = host.is_some_and(|host| !host.contains(':'));
     let hosts = request.headers().get_all(header::HOST).iter().count();
     let response = if hosts > 1 {
         // Who is in front may go by another one (RFC 9112, section 3.2).
@@ -91,7 +94,7 @@ pub async fn protect(State(app): State<Arc<App>>, request: Request, next: Next) 
     for (name, value) in ALWAYS {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    if app.has_certificate() {
+    if is_usual_port && app.has_certificate() {
         headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static(ONLY_TLS));
     }
     headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(POLICY));
