@@ -99,7 +99,7 @@ const HEAD: &str = "# Kernels
 What onbeat was run on, all of it Debian's builds under QEMU's emulation.
 None of these rows was seen on metal.
 What a kernel lacks is found at run time, never by its version, except where a capture has nothing else.
-`onbeat doctor` tells what works on yours.
+`onbeat audit` tells what yours lacks, and `onbeat hunt` says which events it records with.
 
 ";
 const COLUMNS: &str = "kernel | architecture | lab's machine | what was run | what works";

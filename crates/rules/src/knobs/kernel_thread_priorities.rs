@@ -9,6 +9,7 @@ use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::truncate_list;
+use facts::tasks::RtPolicy;
 use facts::threads::{Thread, Threads};
 use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
@@ -108,6 +109,8 @@ fn out_of_order<'a>(threads: &'a Threads, cpus: &CpuSet, rt: bool) -> Vec<OutOfO
     let raised = of_interrupts.map(|thread| thread.priority).filter(|&priority| priority > LOWEST);
     let floor = raised.min().unwrap_or(INTERRUPT);
     let on = |thread: &&Thread| thread.allowed.known().is_some_and(|allowed| !allowed.and(cpus).is_empty());
+    let is_near =
+        |thread: &Thread| thread.allowed.known().is_none_or(|allowed| !allowed.and(cpus).is_empty());
     let behind = |priority: u32| {
         let programs = threads.realtime.iter().filter(on).filter(|thread| thread.priority > 0);
         programs.filter(|thread| thread.priority <= priority).max_by_key(|thread| thread.priority)
@@ -125,10 +128,11 @@ fn out_of_order<'a>(threads: &'a Threads, cpus: &CpuSet, rt: bool) -> Vec<OutOfO
             return said(words, Severity::High);
         }
         if is_of_interrupt(name) {
+            let is_low = priority <= LOWEST && thread.policy != Some(RtPolicy::Deadline);
             let words = format!("{name} {priority}, the threads of softirqs and RCU {LOWEST}");
-            return if rt && priority <= LOWEST { said(words, Severity::Medium) } else { None };
+            return if rt && is_low && is_near(thread) { said(words, Severity::Medium) } else { None };
         }
-        if !of(name, cpus) && !is_rcu(name) {
+        if !of(name, cpus) && !(is_rcu(name) && is_near(thread)) {
             return None;
         }
         if rt && name.starts_with("ktimers/") && thread.policy.is_none() {
@@ -232,6 +236,11 @@ mod tests {
         let interrupt = thread!(43, "irq/24-eth0", 69206016, 0, 0, "0-3");
         let below = "fail medium irq/24-eth0 0, the threads of softirqs and RCU 1";
         check(&KNOB, &format!("{rt}{interrupt}"), below);
+        for far in
+            [thread!(43, "irq/24-eth0", 2097216, 0, 0, "0-1"), thread!(43, "rcuog/0", 69206016, 30, 1, "0-1")]
+        {
+            check(&KNOB, &format!("--cpus 2-3\n{rt}{far}"), "pass");
+        }
         let elsewhere = thread!(90001, "ksoftirqd/0", 69206016, 50, 1, "0");
         let waiting = thread!(42, "rcu_preempt", 69206016, 1, 1, "0-3");
         check(&KNOB, &format!("{rt}{waiting}\n{elsewhere}"), "fail high ksoftirqd/0 50 above rcu_preempt 1");

@@ -148,7 +148,7 @@ fn what(name: &str, args: &[&str]) -> Option<What<String>> {
         "wakeup" => What::Wakeup { task: task(args[0]), target: cpu(1).unwrap_or(Cpu(1)) },
         "migrate" => What::Migrate { pid: number(0)? as i32, from: cpu(1)?, to: cpu(2)? },
         "inherit" => What::Inherit { pid: number(0)? as i32, old: number(1)? as i32, new: number(2)? as i32 },
-        "irq+" => What::IrqEntry { irq: number(0)? as i32, name: args[1].into() },
+        "irq+" => What::IrqEntry { irq: number(0)? as i32, name: args[1].replace('+', " ").as_str().into() },
         "irq-" => What::IrqExit { irq: number(0)? as i32 },
         "raise" => What::SoftirqRaise { vec: number(0)? as u8 },
         "soft+" => What::SoftirqEntry { vec: number(0)? as u8 },
