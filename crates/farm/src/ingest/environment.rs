@@ -168,7 +168,7 @@ mod tests {
         };
         let whole = of((0..100).map(|n| (format!("s{n}"), "\u{1}".repeat(n % 9 + 1))).collect());
         assert!(whole.left_out.is_none() && whole.record.settings.len() > 2_000);
-        let long = [("long", 20 << 10), ("longer", 30 << 10), ("short", 9)];
+        let long = [("long", MOST_BYTES / 2), ("longer", MOST_BYTES / 2 + 1), ("short", 9)];
         let read = of(long.map(|(name, bytes)| (name.to_owned(), "x".repeat(bytes))).into());
         let left: BTreeMap<String, String> = serde_json::from_str(&read.record.settings).unwrap();
         assert_eq!(left.into_keys().collect::<Vec<_>>(), ["host.long", "host.short"]);
@@ -177,7 +177,7 @@ mod tests {
         let left: BTreeMap<String, String> = serde_json::from_str(&read.record.settings).unwrap();
         assert_eq!((left.len(), read.record.settings.len() <= MOST_BYTES), (MOST_SETTINGS, true));
         // What is escaped counts as it is written.
-        let read = of([("a".to_owned(), "\u{1}".repeat(6_000)), ("b".to_owned(), "1".to_owned())].into());
+        let read = of([("a".to_owned(), "\u{1}".repeat(MOST_BYTES / 5)), ("b".to_owned(), "1".to_owned())].into());
         assert!(read.left_out.is_some() && read.record.settings.len() < 100);
     }
 }
