@@ -177,7 +177,8 @@ mod tests {
         let left: BTreeMap<String, String> = serde_json::from_str(&read.record.settings).unwrap();
         assert_eq!((left.len(), read.record.settings.len() <= MOST_BYTES), (MOST_SETTINGS, true));
         // What is escaped counts as it is written.
-        let read = of([("a".to_owned(), "\u{1}".repeat(MOST_BYTES / 5)), ("b".to_owned(), "1".to_owned())].into());
+        let read =
+            of([("a".to_owned(), "\u{1}".repeat(MOST_BYTES / 5)), ("b".to_owned(), "1".to_owned())].into());
         assert!(read.left_out.is_some() && read.record.settings.len() < 100);
     }
 }

@@ -132,7 +132,8 @@ fn out_of_order<'a>(threads: &'a Threads, cpus: &CpuSet, rt: bool) -> Vec<OutOfO
             let words = format!("{name} {priority}, the threads of softirqs and RCU {LOWEST}");
             return if rt && is_low && is_near(thread) { said(words, Severity::Medium) } else { None };
         }
-        if !of(name, cpus) && !(is_rcu(name) && is_near(thread)) {
+        let is_concerned = of(name, cpus) || is_rcu(name) && is_near(thread);
+        if !is_concerned {
             return None;
         }
         if rt && name.starts_with("ktimers/") && thread.policy.is_none() {
