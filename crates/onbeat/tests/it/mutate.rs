@@ -30,7 +30,7 @@ use trace::format::Format;
 const SEED: u64 = 0x6f6e_6265_6174;
 const ROUNDS: u64 = 2000;
 /// Far above what any of these small files takes, on a loaded machine too.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What is damaged, and how, from a seed.
 struct Choices(SplitMix64);
