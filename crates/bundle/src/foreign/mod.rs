@@ -45,7 +45,6 @@ mod oslat;
 mod oslat_cores;
 mod oslat_text;
 pub mod page;
-
 mod queuelat;
 #[cfg(test)]
 mod real_files;

@@ -60,7 +60,7 @@ impl FarmStore {
         Ok(gone)
     }
 
-    /// How many these would be.
+    /// Number of environments that [`Self::drop_unnamed_environments`] would drop.
     pub async fn unnamed_environments(&self, now: i64) -> Result<u64> {
         let count = sqlx::query_scalar(sqlx::AssertSqlSafe(format!("select count(*) {UNNAMED}")));
         let count: i64 = count.bind(now - WAITS).fetch_one(&self.pool).await.map_err(trouble)?;
