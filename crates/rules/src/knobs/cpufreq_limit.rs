@@ -30,8 +30,11 @@ pub static KNOB: Knob = Knob {
                   and forget it there.",
     rationale: "everything on the CPU takes longer in proportion, the kernel's own paths included",
     detection: "scaling_max_freq against cpuinfo_max_freq of each CPU that matters. With \
-                intel_pstate and turbo off the second can still count turbo in, and a lower limit \
-                says nothing; limits of firmware and heat are not in these files.",
+                acpi-cpufreq the second counts boost in: the highest of \
+                scaling_available_frequencies is in its place, without the turbo state, which is \
+                1 MHz above the highest clock (2801000). With intel_pstate and turbo off the \
+                second can still count turbo in, and a lower limit says nothing; limits of \
+                firmware and heat are not in these files.",
     side_effects: "Power and heat; a clock that the cooling cannot sustain is throttled, which is \
                    worse than a low one.",
     wanted: "the highest clock that the machine sustains",
@@ -64,32 +67,54 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-/// The highest clocks that a limit may name. With acpi-cpufreq the file counts boost in, and a
-/// higher limit than the table's top is put back (drivers/cpufreq/acpi-cpufreq.c, freq_table.c).
-fn tops(machine: &MachineView, cpus: &CpuSet) -> PerCpuSetting<u64> {
+/// The highest clocks that a limit may name, and the CPUs of which they are not known.
+///
+/// With acpi-cpufreq the file counts boost in, and a higher limit than the table's top is put back
+/// (`acpi_cpufreq_cpu_init()`, `cpufreq_frequency_table_cpuinfo()`).
+fn tops(machine: &MachineView, cpus: &CpuSet) -> (PerCpuSetting<u64>, CpuSet) {
     let mut tops = PerCpuSetting::among(machine, cpus, TOP, parse_u64);
     let drivers = PerCpuSetting::among(machine, cpus, DRIVER, parse_word).known;
-    let highest = |text: &str| {
-        let rates = text.split_whitespace().map(parse_u64).collect::<Result<Vec<u64>, _>>();
-        let none = || "expected frequencies, found none".to_owned();
-        rates.and_then(|rates| rates.into_iter().max().ok_or_else(none))
-    };
-    let tables = PerCpuSetting::among(machine, cpus, TABLE, highest).known;
+    let tables = PerCpuSetting::among(machine, cpus, TABLE, table_top).known;
+    let mut unclear = CpuSet::default();
     for (cpu, top) in &mut tops.known {
-        let by_table = drivers.get(cpu).is_some_and(|driver| driver == "acpi-cpufreq");
-        *top = tables.get(cpu).copied().filter(|_| by_table).unwrap_or(*top);
+        let driver = drivers.get(cpu).map(String::as_str);
+        match tables.get(cpu) {
+            _ if driver.is_some_and(|driver| driver != "acpi-cpufreq") => {}
+            Some(&highest) if driver.is_some() => *top = highest,
+            _ if *top % 100_000 == TURBO_STEP => *top -= TURBO_STEP,
+            _ if driver.is_some() => drop(unclear.0.insert(*cpu)),
+            _ => {}
+        }
     }
-    tops
+    (tops, unclear)
+}
+
+/// Turbo is one state of the firmware's table, 1 MHz above the highest clock without it
+/// (drivers/cpufreq/intel_pstate.c, of `_PSS`): 2801000 beside 2800000.
+const TURBO_STEP: u64 = 1000;
+
+/// The highest clock of a table, turbo apart.
+fn table_top(text: &str) -> Result<u64, String> {
+    let mut rates = text.split_whitespace().map(parse_u64).collect::<Result<Vec<u64>, _>>()?;
+    rates.sort_unstable();
+    match rates.as_slice() {
+        [.., below, top] if top - below == TURBO_STEP => Ok(*below),
+        [.., top] => Ok(*top),
+        [] => Err("expected frequencies, found none".to_owned()),
+    }
 }
 
 /// What raises the limit of each of these CPUs that has a lower one than its highest clock, and the
 /// limit that each then has; none of a CPU whose limit is not known.
 pub fn raised(machine: &MachineView, cpus: &CpuSet) -> (Vec<Change>, BTreeMap<Cpu, u64>) {
     let limits = PerCpuSetting::among(machine, cpus, LIMIT, parse_u64).known;
-    let tops = tops(machine, cpus).known;
+    let (tops, unclear) = tops(machine, cpus);
     // With turbo off the highest clock can still count turbo in.
     let turbo = !matches!(machine.number_if_present(NO_TURBO), Ok(Some(1..)));
-    let above = |cpu: &Cpu, limit: u64| tops.get(cpu).copied().filter(|&top| turbo && limit < top);
+    let above = |cpu: &Cpu, limit: u64| {
+        let top = tops.known.get(cpu).copied().filter(|_| !unclear.contains(*cpu));
+        top.filter(|&top| turbo && limit < top)
+    };
     let mut low: BTreeMap<u64, CpuSet> = BTreeMap::new();
     for (cpu, top) in limits.iter().filter_map(|(cpu, &limit)| Some((*cpu, above(cpu, limit)?))) {
         low.entry(top).or_default().0.insert(cpu);
@@ -99,7 +124,8 @@ pub fn raised(machine: &MachineView, cpus: &CpuSet) -> (Vec<Change>, BTreeMap<Cp
 }
 
 fn judge(machine: &MachineView) -> Judged {
-    let (limits, tops) = (PerCpuSetting::of(machine, LIMIT, parse_u64), tops(machine, machine.cpus()));
+    let limits = PerCpuSetting::of(machine, LIMIT, parse_u64);
+    let (tops, unclear) = tops(machine, machine.cpus());
     if limits.is_absent() {
         return Err(match machine.is_virtual()? {
             true => Judgement::not_applicable("a guest does not set the clock, its host does"),
@@ -112,9 +138,14 @@ fn judge(machine: &MachineView) -> Judged {
         let &top = tops.known.get(&cpu)?;
         (limit < top).then_some((limit, cpu, top))
     });
-    // Lowest first.
-    let low: BTreeSet<(u64, Cpu, u64)> = low.collect();
+    // The lowest first.
+    let (doubtful, low): (BTreeSet<_>, BTreeSet<_>) = low.partition(|&(_, cpu, _)| unclear.contains(cpu));
     if low.is_empty() {
+        if !doubtful.is_empty() {
+            return Err(Judgement::unknown(
+                "acpi-cpufreq counts boost in, and the table of its clocks is not known",
+            ));
+        }
         limits.all_known()?;
         tops.all_known()?;
         return Ok(Judgement::pass(group_by_value(
@@ -173,9 +204,34 @@ mod tests {
             })
             .collect();
         check(&KNOB, &boosted, "pass 2250 MHz on CPU 2-3");
+        let untold = boosted.replace("scaling_available_frequencies: 2250000 1700000", "other: 1");
+        check(
+            &KNOB,
+            &untold,
+            "unknown acpi-cpufreq counts boost in, and the table of its clocks is not known",
+        );
         let low = boosted.replace("scaling_max_freq: 2250000", "scaling_max_freq: 1700000");
         let with_turbo = format!("{low}/sys/devices/system/cpu/intel_pstate absent");
         check(&KNOB, &with_turbo, "fail low 1700 MHz of 2250 MHz on CPU 2-3");
+    }
+
+    #[test]
+    fn the_turbo_state_is_no_clock_to_reach() {
+        let of = |limit: u32, table: &str| -> String {
+            let each = |cpu| {
+                let at = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq");
+                format!(
+                    "{at}/scaling_driver: acpi-cpufreq\n{at}/cpuinfo_max_freq: 2801000\n\
+                     {at}/scaling_max_freq: {limit}\n{at}/scaling_available_frequencies{table}\n"
+                )
+            };
+            (2..4).map(each).collect::<String>() + "/sys/devices/system/cpu/intel_pstate absent"
+        };
+        for table in [": 2801000 2800000 1200000", " absent"] {
+            check(&KNOB, &of(2_800_000, table), "pass 2800 MHz on CPU 2-3");
+            check(&KNOB, &of(2_801_000, table), "pass 2801 MHz on CPU 2-3");
+            check(&KNOB, &of(1_200_000, table), "fail low 1200 MHz of 2800 MHz on CPU 2-3");
+        }
     }
 
     #[test]
