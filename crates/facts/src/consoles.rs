@@ -2,8 +2,8 @@
 //!
 //! Source: `/sys/class/tty/console/active` in Documentation/ABI/testing/sysfs-tty, and
 //! `/proc/consoles` in Documentation/filesystems/proc.rst, `printk` in
-//! Documentation/admin-guide/sysctl/kernel.rst; among the consoles the flag N (from 6.7 on) means
-//! that a console can print from a thread of its own, in any context.
+//! Documentation/admin-guide/sysctl/kernel.rst; the flags of the consoles in fs/proc/consoles.c, and
+//! `printk_get_console_flush_type()` in kernel/printk/internal.h for who prints.
 
 use super::line::{excerpt, parse_line};
 
@@ -16,18 +16,30 @@ pub fn parse_active(text: &str) -> Result<Vec<String>, String> {
     Ok(line.split_whitespace().take(CONSOLES_LIMIT).map(str::to_owned).collect())
 }
 
-/// Parses `/proc/consoles` for the names of those that print from a dedicated thread.
-pub fn parse_threaded(text: &str) -> Result<Vec<String>, String> {
+/// A console of `/proc/consoles`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Console {
+    pub name: String,
+    /// Flag B: a console for the first messages of a boot (earlycon, earlyprintk), which
+    /// `/sys/class/tty/console/active` does not name.
+    pub is_boot: bool,
+    /// Flag N: a thread of its own prints. With a boot console none does.
+    pub is_threaded: bool,
+}
+
+/// Parses `/proc/consoles`.
+pub fn parse_consoles(text: &str) -> Result<Vec<Console>, String> {
     let mut found = Vec::new();
     for line in text.lines().take(CONSOLES_LIMIT).filter(|line| !line.trim().is_empty()) {
         // "ttyS0                -W- (EC Np a)    4:64"
         let wrong = || format!("expected NAME RWU (FLAGS), found '{}'", excerpt(line));
         let name = line.split_whitespace().next().ok_or_else(wrong)?;
         let flags = line.split_once('(').and_then(|(_, rest)| rest.split_once(')')).ok_or_else(wrong)?.0;
-        if flags.contains('N') {
-            found.push(excerpt(name));
-        }
+        let [is_boot, is_threaded] = ['B', 'N'].map(|flag| flags.contains(flag));
+        found.push(Console { name: excerpt(name), is_boot, is_threaded });
     }
+    let has_boot = found.iter().any(|console| console.is_boot);
+    found.iter_mut().for_each(|console| console.is_threaded &= !has_boot);
     Ok(found)
 }
 
@@ -41,11 +53,14 @@ pub fn parse_loglevel(text: &str) -> Result<i64, String> {
     }
 }
 
-/// Whether a console is a serial line: `ttyS0`, `ttyAMA0`, `ttymxc0`, but no screen (`tty0`) and no
+/// Whether a console is a line that is waited for: `ttyS0`, `ttyAMA0`, `ttymxc0`, and `hvc0`, where
+/// the firmware or the host takes each piece (`hvc_console_print()`), but no screen (`tty0`) and no
 /// `ttynull`.
 pub fn is_serial(name: &str) -> bool {
-    name.strip_prefix("tty").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()))
-        && !name.starts_with("ttynull")
+    let is_hvc = name.strip_prefix("hvc").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    is_hvc
+        || name.strip_prefix("tty").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()))
+            && !name.starts_with("ttynull")
 }
 
 #[cfg(test)]
@@ -57,16 +72,24 @@ mod tests {
     fn serial_lines_are_distinguished_from_screens() {
         let serial: Vec<String> = parse_active("tty0 ttyS0 ttymxc1 hvc0 ttynull0 netcon0\n").unwrap();
         let serial: Vec<&String> = serial.iter().filter(|name| is_serial(name)).collect();
-        assert_eq!(serial, ["ttyS0", "ttymxc1"]);
+        assert_eq!(serial, ["ttyS0", "ttymxc1", "hvc0"]);
         assert_eq!(parse_active("\n"), Ok(vec![]));
     }
 
     #[test]
     fn consoles_with_a_thread_of_their_own() {
         let text = "ttyAMA0              -W- (EC Np a)  204:64\ntty0                 -WU (E  p  )    4:1\n";
-        assert_eq!(parse_threaded(text), Ok(vec!["ttyAMA0".to_owned()]));
-        assert_eq!(parse_threaded(""), Ok(vec![]));
-        assert!(parse_threaded("garbage\n").is_err());
+        let shown = |text: &str| -> Vec<String> {
+            let mark = |is: bool, mark| if is { mark } else { "" };
+            let word =
+                |one: Console| one.name + mark(one.is_boot, " boot") + mark(one.is_threaded, " thread");
+            parse_consoles(text).unwrap().into_iter().map(word).collect()
+        };
+        assert_eq!(shown(text), ["ttyAMA0 thread", "tty0"]);
+        let kept = format!("{text}pl11                 -W- (EB  p a)\n");
+        assert_eq!(shown(&kept), ["ttyAMA0", "tty0", "pl11 boot"]);
+        assert_eq!(parse_consoles(""), Ok(vec![]));
+        assert!(parse_consoles("garbage\n").is_err());
     }
 
     #[test]
@@ -80,7 +103,7 @@ mod tests {
     proptest! {
         #[test]
         fn parsers_are_total(text in "[\\PC\n()N ]{0,80}") {
-            let _ = (parse_active(&text), parse_threaded(&text), is_serial(&text), parse_loglevel(&text));
+            let _ = (parse_active(&text), parse_consoles(&text), is_serial(&text), parse_loglevel(&text));
         }
     }
 }

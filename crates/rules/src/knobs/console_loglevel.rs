@@ -1,5 +1,6 @@
 //! The console's log level: which kernel messages are printed on the console.
 
+use super::serial_console::{ACTIVE, CONSOLES, slow_consoles};
 use super::sources::{PARAMETERS, SYSCTL_KERNEL};
 use crate::change::Change;
 use crate::change::Persistence;
@@ -8,7 +9,7 @@ use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::unknown::unknown_absent;
 use crate::view::MachineView;
-use facts::consoles::{is_serial, parse_active, parse_loglevel, parse_threaded};
+use facts::consoles::parse_loglevel;
 use facts::line::parse_line;
 use model::slice::SliceKind;
 use model::vocabulary::Preempt;
@@ -24,8 +25,8 @@ pub static KNOB: Knob = Knob {
                 thread of the kernel does it (PREEMPT_RT, newer drivers), and a serial line takes \
                 milliseconds for one",
     detection: "The sysctl, and printk's parameter ignore_loglevel. On PREEMPT_RT, and on \
-                consoles with an N in /proc/consoles, a thread prints, save for a kernel that \
-                dies.",
+                consoles with an N in /proc/consoles (from 6.12 on, and with no boot console \
+                beside it), a thread prints, save for a kernel that dies.",
     side_effects: "Messages are seen in the log (dmesg) only. A machine that hangs takes with it \
                    those that were not printed.",
     wanted: "at most 4, as quiet sets it",
@@ -55,18 +56,15 @@ pub static KNOB: Knob = Knob {
 
 const SYSCTL: &str = "/proc/sys/kernel/printk";
 pub const IGNORE: &str = "/sys/module/printk/parameters/ignore_loglevel";
-const ACTIVE: &str = "/sys/class/tty/console/active";
-const CONSOLES: &str = "/proc/consoles";
 
 fn judge(machine: &MachineView) -> Judged {
     // A thread prints on PREEMPT_RT, and a screen is quick; which consoles there are only weighs.
-    let serial = || {
-        let active = machine.parsed(ACTIVE, parse_active).ok().flatten();
-        let threaded = machine.parsed(CONSOLES, parse_threaded).ok().flatten().unwrap_or_default();
-        active.is_some_and(|active| active.iter().any(|name| is_serial(name) && !threaded.contains(name)))
+    let waited_for = || {
+        let slow = slow_consoles(machine).ok().and_then(Result::ok).unwrap_or_default();
+        slow.iter().any(|console| !console.is_threaded)
     };
     let threaded = machine.facts().preempt == Preempt::Rt;
-    let severity = if !threaded && serial() { Severity::Medium } else { Severity::Low };
+    let severity = if !threaded && waited_for() { Severity::Medium } else { Severity::Low };
     Judgement::all([level(machine), ignored(machine)]).map(|judged| judged.severity(severity))
 }
 
@@ -117,6 +115,10 @@ mod tests {
         let own = "/proc/consoles: ttyS0                -W- (EC Np a)    4:64";
         let threaded = format!("{LOUD}\n{FULL}\n/sys/class/tty/console/active: tty0 ttyS0\n{own}");
         check(&KNOB, &threaded, "fail low level 7");
+        let old = format!("{threaded}\n/proc/sys/kernel/osrelease: 6.8.0");
+        check(&KNOB, &old, "fail medium level 7");
+        let boot = "/proc/consoles: uart8250             -W- (EB  p a)";
+        check(&KNOB, &format!("{LOUD}\n{FULL}\n{boot}"), "fail medium level 7");
         check(
             &KNOB,
             "/sys/module/printk/parameters/ignore_loglevel: Y",

@@ -10,7 +10,7 @@ use crate::remedy::Remedy;
 use crate::unknown::unknown_absent;
 use crate::view::MachineView;
 use crate::words::truncate_words;
-use facts::consoles::{is_serial, parse_active, parse_loglevel, parse_threaded};
+use facts::consoles::{Console, is_serial, parse_active, parse_consoles, parse_loglevel};
 use facts::line::parse_word;
 use model::slice::SliceKind;
 use model::vocabulary::Preempt;
@@ -19,13 +19,16 @@ pub static KNOB: Knob = Knob {
     id: "serial-console",
     title: "serial console",
     description: "Kernel messages also go to each console=, and a serial line is waited for byte \
-                  by byte: 87 us each at 115200 baud. On PREEMPT_RT, and on consoles that were \
+                  by byte: 87 us each at 115200 baud; hvc0 waits for the firmware (RISC-V) or for \
+                  the host of a virtual machine. On PREEMPT_RT, and on consoles that were \
                   converted (nbcon), a thread prints; elsewhere whoever logs prints, and prints \
-                  for the others too.",
+                  for the others too. A boot console (earlycon, earlyprintk) that stays is such \
+                  a line, and while it is there no console has a thread outside PREEMPT_RT.",
     rationale: "a message on a serial line takes milliseconds, with interrupts off on whichever \
                 CPU prints, where no thread does it",
-    detection: "The consoles in use, which of them print from a thread of their own, the log \
-                level and whether the kernel is PREEMPT_RT. How fast the line is, and whether \
+    detection: "The consoles in use, those left of the boot among them (B in /proc/consoles), \
+                which of them print from a thread of their own (N, from 6.12 on), the log level \
+                and whether the kernel is PREEMPT_RT. How fast the line is, and whether \
                 anything is printed, is not seen.",
     side_effects: "Without it nothing is seen of a kernel that dies before its log is written: \
                    keep it for development, or log by netconsole or kdump.",
@@ -60,20 +63,39 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-const ACTIVE: &str = "/sys/class/tty/console/active";
-const CONSOLES: &str = "/proc/consoles";
+pub const ACTIVE: &str = "/sys/class/tty/console/active";
+pub const CONSOLES: &str = "/proc/consoles";
 const PRINTK: &str = "/proc/sys/kernel/printk";
+
+/// The consoles that are waited for: serial lines and what is left of the boot's; all consoles where
+/// there is none.
+pub fn slow_consoles(machine: &MachineView) -> Result<Result<Vec<Console>, Vec<String>>, Judgement> {
+    let active = machine.parsed(ACTIVE, parse_active)?.ok_or_else(|| unknown_absent(ACTIVE))?;
+    let listed = machine.parsed(CONSOLES, parse_consoles).ok().flatten().unwrap_or_default();
+    // The flag came with 6.7, the threads with 6.12.
+    let has_threads = !machine.series().is_ok_and(|series| series < (6, 12));
+    let is_threaded =
+        |name: &String| has_threads && listed.iter().any(|one| one.name == *name && one.is_threaded);
+    let serial = active.iter().filter(|name| is_serial(name));
+    let lines =
+        serial.map(|name| Console { name: name.clone(), is_boot: false, is_threaded: is_threaded(name) });
+    let slow: Vec<Console> = lines.chain(listed.iter().filter(|one| one.is_boot).cloned()).collect();
+    Ok(if slow.is_empty() { Err(active) } else { Ok(slow) })
+}
 
 /// Without the parameters that make consoles of them; without such parameters the firmware names
 /// them.
-fn without(machine: &MachineView, serial: &[&String]) -> Remedy {
+fn without(machine: &MachineView, slow: &[Console]) -> Remedy {
     let printed = "or print errors only: see console-loglevel";
-    let values = || machine.facts().cmdline.known().into_iter().flat_map(|line| line.values("console"));
-    let is_one = |value: &str| serial.iter().any(|name| value.split(',').next() == Some(name.as_str()));
-    let words: Vec<Change> = values()
-        .filter(|value| is_one(value))
-        .map(|value| Change::cmdline_remove(format!("console={value}")))
-        .collect();
+    let cmdline = machine.facts().cmdline.known();
+    let values = cmdline.into_iter().flat_map(|line| line.values("console"));
+    let is_one = |value: &str| slow.iter().any(|one| value.split(',').next() == Some(one.name.as_str()));
+    let named = values.filter(|value| is_one(value));
+    let mut words: Vec<Change> =
+        named.map(|value| Change::cmdline_remove(format!("console={value}"))).collect();
+    if slow.iter().any(|one| one.is_boot) && cmdline.is_some_and(|line| line.has("keep_bootcon")) {
+        words.push(Change::cmdline_remove("keep_bootcon"));
+    }
     match words.is_empty() {
         true => Remedy::advice(
             AdviceReason::Machine,
@@ -86,40 +108,34 @@ fn without(machine: &MachineView, serial: &[&String]) -> Remedy {
 }
 
 fn judge(machine: &MachineView) -> Judged {
-    let active = machine.parsed(ACTIVE, parse_active)?.ok_or_else(|| unknown_absent(ACTIVE))?;
-    let serial: Vec<&String> = active.iter().filter(|name| is_serial(name)).collect();
-    if serial.is_empty() {
-        let value = if active.is_empty() { "no console".to_owned() } else { truncate_words(&active) };
-        return Ok(Judgement::pass(value));
-    }
-    let value = truncate_words(&serial);
+    let slow = match slow_consoles(machine)? {
+        Ok(slow) => slow,
+        Err(active) if active.is_empty() => return Ok(Judgement::pass("no console")),
+        Err(active) => return Ok(Judgement::pass(truncate_words(&active))),
+    };
+    let word = |one: &Console| one.name.clone() + if one.is_boot { " (boot console)" } else { "" };
+    let failed = Judgement::fail(truncate_words(slow.iter().map(word))).fix(without(machine, &slow));
     if machine.facts().preempt == Preempt::Rt {
-        return Ok(Judgement::fail(value).fix(without(machine, &serial)).severity(Severity::Low).because(
+        return Ok(failed.severity(Severity::Low).because(
             "a thread prints on PREEMPT_RT, and takes time from ordinary tasks only; a kernel \
              that dies prints at once",
         ));
     }
-    let threaded = machine.parsed(CONSOLES, parse_threaded).ok().flatten().unwrap_or_default();
-    if serial.iter().all(|name| threaded.contains(name)) {
-        return Ok(Judgement::fail(value)
-            .fix(without(machine, &serial))
+    if slow.iter().all(|one| one.is_threaded) {
+        return Ok(failed
             .severity(Severity::Low)
             .because("a thread of the console prints; a kernel that dies prints at once"));
     }
     let is_ignored = machine.parsed(IGNORE, parse_word).ok().flatten().is_some_and(|value| value == "Y");
     let level = machine.parsed(PRINTK, parse_loglevel).ok().flatten().filter(|_| !is_ignored);
     let quiet = level.is_some_and(|level| level <= 4);
-    Ok(Judgement::fail(value).fix(without(machine, &serial)).severity(if quiet {
-        Severity::Medium
-    } else {
-        Severity::High
-    }))
+    Ok(failed.severity(if quiet { Severity::Medium } else { Severity::High }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::fixture::check;
+    use crate::fixture::{Machine, check};
 
     const SERIAL: &str = "/sys/class/tty/console/active: tty0 ttyAMA0";
     const FULL: &str = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\n\
@@ -138,6 +154,21 @@ mod tests {
         check(&KNOB, &format!("{SERIAL}\n{FULL}\n{all}"), "fail high ttyAMA0");
         let own = "/proc/consoles: ttyAMA0              -W- (EC Np a)  204:64";
         check(&KNOB, &format!("{SERIAL}\n{FULL}\n{own}"), "fail low ttyAMA0");
+        let old = format!("{SERIAL}\n{FULL}\n{own}\n/proc/sys/kernel/osrelease: 6.8.0");
+        check(&KNOB, &old, "fail medium ttyAMA0");
         check(&KNOB, "/sys/class/tty/console/active absent", "unknown");
+    }
+
+    #[test]
+    fn a_boot_console_that_stays_is_waited_for() {
+        let kept = "/proc/consoles:\n| ttyAMA0              -W- (EC Np a)  204:64\n\
+                    | pl11                 -W- (EB  p a)\ncmdline + keep_bootcon";
+        let both = "ttyAMA0, pl11 (boot console)";
+        check(&KNOB, &format!("{SERIAL}\n{FULL}\n{kept}"), &format!("fail medium {both}"));
+        check(&KNOB, &format!("{SERIAL}\n{kept}"), &format!("fail low {both}"));
+        check(&KNOB, &format!("{FULL}\n{kept}"), "fail medium pl11 (boot console)");
+        let mut machine = Machine::base();
+        machine.edit(kept);
+        assert!(machine.finding(&KNOB).fix.contains("keep_bootcon"));
     }
 }
