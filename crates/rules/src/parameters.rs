@@ -1,4 +1,5 @@
-//! Parameters of the kernel's command line: which replace each other, and which accumulate.
+//! Parameters of the kernel's command line: which replace each other, which accumulate, and which
+//! names and values the kernel does not take.
 //!
 //! Source: Documentation/admin-guide/kernel-parameters.txt, and the handlers of the parameters
 //! named here.
@@ -172,6 +173,139 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// Parameters of modules whose last part names nothing else in the kernel.
+const OF_MODULES: &[&str] = &[
+    "cpufreq.default_governor",
+    "haltpoll.guest_halt_poll_ns",
+    "intel_idle.max_cstate",
+    "intel_idle.states_off",
+    "kvm.halt_poll_ns",
+    "printk.devkmsg",
+    "processor.max_cstate",
+    "rcupdate.rcu_expedited",
+    "rcupdate.rcu_normal",
+    "rcupdate.rcu_normal_after_boot",
+    "rcutree.enable_rcu_lazy",
+    "rcutree.kthread_prio",
+    "rcutree.use_softirq",
+    "workqueue.default_affinity_scope",
+    "workqueue.power_efficient",
+    "workqueue.unbound_cpus",
+];
+
+/// Parameters that belong to no module, and to which recipes give one.
+const OF_NO_MODULE: &[&str] =
+    &["irqaffinity", "isolcpus", "nohz_full", "rcu_nocb_poll", "rcu_nocbs", "skew_tick", "threadirqs"];
+
+/// Values that a parameter takes, and whether one of them is meant by a text.
+struct Values {
+    name: &'static str,
+    words: &'static [&'static str],
+    takes: fn(text: &str, word: &str) -> bool,
+}
+
+const fn values(name: &'static str, words: &'static [&'static str]) -> Values {
+    Values { name, words, takes: |text, word| text == word }
+}
+
+/// The parameters with a fixed choice of words; any other word is passed over.
+const CHOICES: &[Values] = &[
+    // A part of a word counts as the word (`get_mode_idx_from_str()`).
+    Values {
+        takes: |text, word| word.starts_with(text),
+        ..values("amd_pstate", &["disable", "passive", "active", "guided", "undefined"])
+    },
+    values(
+        "intel_pstate",
+        &[
+            "disable",
+            "active",
+            "passive",
+            "force",
+            "no_hwp",
+            "hwp_only",
+            "per_cpu_perf_limits",
+            "support_acpi_ppc",
+            "no_cas",
+        ],
+    ),
+    values("isolcpus", &["domain", "managed_irq", "nohz"]),
+    values("idle", &["poll", "halt", "nomwait", "nop", "wfi", "yield"]),
+    // Classes of attacks may follow, from 6.17 on.
+    Values {
+        takes: |text, word| text == word || text.strip_prefix(word).is_some_and(|rest| rest.starts_with(',')),
+        ..values("mitigations", &["off", "auto", "auto,nosmt"])
+    },
+    // Only the first letters of each part are looked at (`hardlockup_panic_setup()`).
+    Values {
+        takes: |text, word| text.split(',').any(|part| part.starts_with(word)),
+        ..values("nmi_watchdog", &["0", "1", "panic", "nopanic", "r"])
+    },
+    values("numa_balancing", &["enable", "disable"]),
+    values("pcie_aspm", &["off", "force"]),
+    Values {
+        takes: |text, word| text.starts_with(word),
+        ..values("printk.devkmsg", &["on", "off", "ratelimit"])
+    },
+    values("transparent_hugepage", &["always", "madvise", "never"]),
+    values("tsc", &["reliable", "nowatchdog", "noirqtime", "unstable", "recalibrate", "watchdog"]),
+];
+
+/// The spelling of a parameter that lacks its module's name, or has another's.
+pub fn spelling(name: &str) -> Option<String> {
+    let (module, leaf) = name.rsplit_once('.').map_or((None, name), |(module, leaf)| (Some(module), leaf));
+    let is_leaf = |known: &&&str| known.rsplit_once('.').is_some_and(|(_, own)| own == leaf);
+    let mut meant: Vec<&str> = OF_MODULES.iter().filter(is_leaf).copied().collect();
+    if module.is_some() {
+        meant.extend(OF_NO_MODULE.iter().filter(|known| **known == leaf));
+    }
+    (!meant.is_empty() && !meant.contains(&name)).then(|| format!("spelt {}", meant.join(" or ")))
+}
+
+/// Reason for which a value of this parameter does nothing, and whether it resembles one that does;
+/// none where it may have an effect.
+pub fn idle_value(name: &str, value: &str) -> Option<(String, bool)> {
+    let choice = CHOICES.iter().find(|choice| same_name(choice.name, name))?;
+    // The flags before the list; one that is not known is passed over.
+    let mut flags = value.split(',').take_while(|part| part.starts_with(|c: char| c.is_ascii_alphabetic()));
+    let value = match choice.name {
+        "isolcpus" => flags.find(|flag| !choice.words.contains(flag))?,
+        _ => value,
+    };
+    if value.is_empty() || choice.words.iter().any(|word| (choice.takes)(value, word)) {
+        return None;
+    }
+    let plain = |text: &str| text.to_lowercase().replace(['-', '_', ','], "");
+    let text = plain(value);
+    let is_near = |word: &&&str| {
+        let word = plain(word);
+        word.len() > 2 && (text.starts_with(&word) || text.len() > 2 && word.starts_with(&text))
+            || one_apart(&text, &word)
+    };
+    // Of a word and a longer one that begins so, the longer one says more.
+    let near = choice.words.iter().filter(is_near).max_by_key(|word| word.len());
+    Some(match near {
+        Some(word) => (format!("probably meant to be {}={word}", choice.name), true),
+        None => (format!("no value of it: {} are", choice.words.join(", ")), false),
+    })
+}
+
+/// Whether one letter too many, one too few or another one is all that differs, or two that changed
+/// places.
+pub fn one_apart(a: &str, b: &str) -> bool {
+    let (a, b) = if a.len() <= b.len() { (a.as_bytes(), b.as_bytes()) } else { (b.as_bytes(), a.as_bytes()) };
+    if b.len() - a.len() > 1 || a == b {
+        return false;
+    }
+    let start = a.iter().zip(b).take_while(|(x, y)| x == y).count();
+    let (a, b) = (&a[start..], &b[start..]);
+    match (a, b) {
+        _ if a.len() < b.len() => *a == b[1..],
+        ([a1, a2, rest @ ..], [b1, b2, other @ ..]) if a1 == b2 && a2 == b1 => rest == other,
+        _ => a[1..] == b[1..],
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,6 +321,60 @@ mod tests {
         check("tsc=reliable", "tsc=nowatchdog", "tsc=reliable tsc=nowatchdog");
         assert_eq!(without_word("quiet idle=poll idle=halt", "idle=poll"), "quiet idle=halt");
         assert_eq!(without_word("debug quiet debug", "debug"), "quiet");
+    }
+
+    #[test]
+    fn names_and_values_that_do_nothing_have_their_spelling() {
+        for (name, meant) in [
+            ("processor_idle.max_cstate", "spelt intel_idle.max_cstate or processor.max_cstate"),
+            ("max_cstate", "spelt intel_idle.max_cstate or processor.max_cstate"),
+            ("rcu.kthread_prio", "spelt rcutree.kthread_prio"),
+            ("rcutree.rcu_normal", "spelt rcupdate.rcu_normal"),
+            ("rcutree.rcu_nocbs", "spelt rcu_nocbs"),
+        ] {
+            assert_eq!(spelling(name).as_deref(), Some(meant), "{name}");
+        }
+        for right in OF_MODULES.iter().chain(OF_NO_MODULE).chain(&["i915.mitigations", "quiet"]) {
+            assert_eq!(spelling(right), None, "{right}");
+        }
+        for (name, value, meant) in [
+            ("intel_pstate", "disabled", "probably meant to be intel_pstate=disable"),
+            ("intel-pstate", "no-hwp", "probably meant to be intel_pstate=no_hwp"),
+            ("intel_pstate", "Passive", "probably meant to be intel_pstate=passive"),
+            ("amd_pstate", "actve", "probably meant to be amd_pstate=active"),
+            ("mitigations", "auto-nosmt", "probably meant to be mitigations=auto,nosmt"),
+            ("mitigations", "none", "no value of it: off, auto, auto,nosmt are"),
+            ("nmi_watchdog", "off", "no value of it: 0, 1, panic, nopanic, r are"),
+            ("transparent_hugepage", "off", "no value of it: always, madvise, never are"),
+            ("isolcpus", "domain,managedirq,2-3", "probably meant to be isolcpus=managed_irq"),
+            ("tsc", "no-watchdog", "probably meant to be tsc=nowatchdog"),
+        ] {
+            assert_eq!(idle_value(name, value).map(|(why, _)| why).as_deref(), Some(meant), "{name}={value}");
+        }
+        for (name, value) in [
+            ("amd_pstate", "act"),
+            ("mitigations", "auto,no_user_kernel"),
+            ("nmi_watchdog", "panic,0"),
+            ("intel_pstate", ""),
+            ("isolcpus", "nohz,domain,2-3"),
+            ("isolcpus", "2-3"),
+            ("quiet", "on"),
+        ] {
+            assert_eq!(idle_value(name, value), None, "{name}={value}");
+        }
+        for choice in CHOICES {
+            choice.words.iter().for_each(|word| assert_eq!(idle_value(choice.name, word), None, "{word}"));
+        }
+    }
+
+    #[test]
+    fn words_are_one_letter_apart() {
+        for (a, b) in [("ab", "abc"), ("abc", "xbc"), ("abdc", "abcd"), ("bc", "abc"), ("", "a")] {
+            assert!(one_apart(a, b) && one_apart(b, a), "{a} {b}");
+        }
+        for (a, b) in [("abc", "abc"), ("abc", "xyc"), ("a", "abc"), ("abc", "cab")] {
+            assert!(!one_apart(a, b) && !one_apart(b, a), "{a} {b}");
+        }
     }
 
     #[test]

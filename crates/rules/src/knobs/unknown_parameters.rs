@@ -6,6 +6,7 @@ use crate::change::AdviceReason;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::parameters::{idle_value, one_apart, spelling};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::{truncate, truncate_words};
@@ -23,8 +24,9 @@ pub static KNOB: Knob = Knob {
     rationale: "a word that does nothing leaves undone what it was put there for",
     detection: "A list of words known from recipes, held against this kernel's release and \
                 architecture; the models that preempt= can choose on it; sysctls without their \
-                sysctl.; and words that differ by one letter from one that sets up a real-time \
-                machine. From 5.14 on the kernel's log names all words without a dot that it did \
+                sysctl.; parameters that lack their module's name or have another's; values that \
+                a parameter with fixed words does not take; and words that differ by one letter \
+                from one that sets up a real-time machine. From 5.14 on the kernel's log names all words without a dot that it did \
                 not know: where it is there, it decides about what is not known otherwise, about \
                 kthread_cpus=, which some vendors' kernels know, and adds the words that begin as \
                 those of recipes do.",
@@ -60,6 +62,8 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
+/// The latest release whose parameters were read.
+const LATEST: (u32, u32) = (7, 3);
 const MODELS: &str = "/sys/kernel/debug/sched/preempt";
 
 /// A word of recipes, and what to know of it.
@@ -87,16 +91,40 @@ const STRAY: &[Stray] = &[
         )
     },
     stray("rcu_expedited", "spelt rcupdate.rcu_expedited, and better left out", Severity::Low),
-    stray("rcu_normal", "spelt rcupdate.rcu_normal", Severity::Low),
-    stray("rcu_normal_after_boot", "spelt rcupdate.rcu_normal_after_boot", Severity::Low),
     stray("rcu_boost", "a build option: CONFIG_RCU_BOOST", Severity::Low),
-    stray("kthread_prio", "spelt rcutree.kthread_prio", Severity::Medium),
     stray("workqueue.cpumask", "spelt workqueue.unbound_cpus (6.6 on)", Severity::Medium),
     stray("sched_rt_runtime_us", "a sysctl: sysctl.kernel.sched_rt_runtime_us= (5.8 on)", Severity::Medium),
-    stray("max_cstate", "spelt processor.max_cstate or intel_idle.max_cstate", Severity::Medium),
-    stray("tsc=perfect", "reliable and nowatchdog are the words for tsc=", Severity::Low),
     stray("idle=mwait", "gone: cap the idle states instead", Severity::Low),
     stray("noirqbalance", "gone since 2.6: stop the irqbalance program instead", Severity::Low),
+    stray("noibrs", "of RHEL 7 alone: nospectre_v2 is the word", Severity::Low),
+    stray("noibpb", "of RHEL 7 alone: nospectre_v2 is the word", Severity::Low),
+    stray("art", "of no mainline kernel", Severity::Low),
+    stray("igb.blacklist", "no parameter of igb: modprobe.blacklist=igb keeps a module out", Severity::Low),
+    stray(
+        "housekeeping",
+        "never a parameter: isolcpus= and nohz_full= name the other CPUs",
+        Severity::Medium,
+    ),
+    Stray {
+        is_stray: |machine| Ok(machine.series()? >= (5, 17)),
+        ..stray("rcutree.rcu_idle_gp_delay", "gone since 5.17", Severity::Low)
+    },
+    Stray {
+        is_stray: |machine| Ok(machine.series()? < (6, 6)),
+        ..stray("workqueue.unbound_cpus", "it came with 6.6", Severity::Medium)
+    },
+    Stray {
+        is_stray: |machine| Ok(machine.series()? < (6, 8)),
+        ..stray("rcutree.enable_rcu_lazy", "it came with 6.8", Severity::Low)
+    },
+    Stray {
+        is_stray: |machine| Ok(machine.series()? < (6, 11)),
+        ..stray("rcutree.nohz_full_patience_delay", "it came with 6.11", Severity::Low)
+    },
+    Stray {
+        is_stray: |machine| Ok(machine.series()? < (6, 16)),
+        ..stray("rt_group_sched", "it came with 6.16", Severity::Low)
+    },
     stray("noht", "gone since 2.6: nosmt is the word", Severity::Low),
     stray("nohalt", "of ia64, which is gone: idle=poll on x86, nohlt elsewhere", Severity::Low),
     stray("intel_pstate=enable", "no value of it: without a word the driver is on", Severity::Low),
@@ -270,6 +298,19 @@ fn without_effect(machine: &MachineView, param: &Param) -> Result<Option<Idle>, 
             (judged, _) => judged.map(|_| None),
         };
     }
+    if let Some(advice) = spelling(&name) {
+        return Ok(Some(Idle { word: truncate(&name), advice, severity: Severity::Medium }));
+    }
+    let by_class = name == "mitigations" && !matches!(value, "off" | "auto" | "auto,nosmt");
+    if by_class && idle_value(&name, value).is_none() && machine.series()? < (6, 17) {
+        let advice = "classes of attacks are known from 6.17 on: the whole value is passed over".to_owned();
+        return Ok(Some(Idle { word: truncate(&whole), advice, severity: Severity::Low }));
+    }
+    if let Some((advice, is_near)) = idle_value(&name, value) {
+        // A kernel newer than those looked at may have words of its own.
+        let is_idle = is_near || machine.series()? <= LATEST;
+        return Ok(is_idle.then(|| Idle { word: truncate(&whole), advice, severity: Severity::Medium }));
+    }
     Ok(misspelt(param).or_else(|| {
         let of_recipes = RECIPES.iter().any(|begin| name.starts_with(begin));
         (of_recipes && named_by_log(machine, &name) == Some(true)).then(|| Idle {
@@ -328,33 +369,37 @@ fn misspelt(param: &Param) -> Option<Idle> {
     Some(Idle { word: truncate(&name), advice, severity: Severity::Medium })
 }
 
-/// Whether one letter too many, one too few or another one is all that differs, or two that changed
-/// places.
-fn one_apart(a: &str, b: &str) -> bool {
-    let (a, b) = if a.len() <= b.len() { (a.as_bytes(), b.as_bytes()) } else { (b.as_bytes(), a.as_bytes()) };
-    if b.len() - a.len() > 1 || a == b {
-        return false;
-    }
-    let start = a.iter().zip(b).take_while(|(x, y)| x == y).count();
-    let (a, b) = (&a[start..], &b[start..]);
-    match (a, b) {
-        _ if a.len() < b.len() => *a == b[1..],
-        ([a1, a2, rest @ ..], [b1, b2, other @ ..]) if a1 == b2 && a2 == b1 => rest == other,
-        _ => a[1..] == b[1..],
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{KNOB, one_apart};
+    use super::KNOB;
     use crate::fixture::{Machine, check};
 
     #[test]
     fn words_of_recipes_are_known() {
         check(&KNOB, "", "pass none known to do nothing");
         check(&KNOB, "cmdline + kthread-cpus=0-1", "fail info kthread_cpus");
-        check(&KNOB, "cmdline + tsc=perfect\ncmdline + kthread_cpus=0", "fail low tsc=perfect, kthread_cpus");
+        check(
+            &KNOB,
+            "cmdline + tsc=perfect\ncmdline + kthread_cpus=0",
+            "fail medium tsc=perfect, kthread_cpus",
+        );
         check(&KNOB, "cmdline + rcupdate.rcu_normal=1\ncmdline + idle=poll", "pass none known to do nothing");
+        let near = "cmdline + intel_pstate=disabled\ncmdline + processor_idle.max_cstate=1\n\
+                    cmdline + rcu.kthread_prio=80";
+        let words = "intel_pstate=disabled, processor_idle.max_cstate, rcu.kthread_prio";
+        check(&KNOB, near, &format!("fail medium {words}"));
+        let mut machine = Machine::base();
+        machine.edit(near);
+        let fix = machine.finding(&KNOB).fix;
+        assert!(fix.contains("intel_pstate=disable;") && fix.contains("rcutree.kthread_prio"), "{fix}");
+        let release = |number| format!("/proc/sys/kernel/osrelease: {number}\ncmdline + tsc=");
+        check(&KNOB, &(release("7.9.1") + "exact"), "pass none known to do nothing");
+        check(&KNOB, &(release("7.9.1") + "relable"), "fail medium tsc=relable");
+        check(
+            &KNOB,
+            "cmdline + intel.max_cstate=0\ncmdline + art=virtallow",
+            "fail medium intel.max_cstate, art",
+        );
         // A line of a public report.
         check(
             &KNOB,
@@ -390,6 +435,23 @@ mod tests {
         check(&KNOB, "cmdline + nohlt\n/proc/sys/kernel/arch refused", "unknown");
         check(&KNOB, "cmdline + nohlt\ncmdline + isolcpu=1\n/proc/sys/kernel/arch refused", "fail medium");
         check(&KNOB, &of("x86_64", "4.19.1", "elevator=noop"), pass);
+        for (word, old, new) in [
+            ("workqueue.unbound_cpus=0-1", "6.1.9", "6.6.9"),
+            ("rcutree.enable_rcu_lazy=0", "6.6.9", "6.12.9"),
+            ("rcutree.nohz_full_patience_delay=1000", "6.1.9", "6.12.9"),
+            ("rt_group_sched=0", "6.12.9", "6.16.1"),
+            ("mitigations=auto,no_user_user", "6.1.9", "6.17.1"),
+        ] {
+            let severity = if word.starts_with("workqueue") { "medium" } else { "low" };
+            let shown = if word.starts_with("mitigations") { word } else { word.split('=').next().unwrap() };
+            check(&KNOB, &of("x86_64", old, word), &format!("fail {severity} {shown}"));
+            check(&KNOB, &of("x86_64", new, word), pass);
+        }
+        check(
+            &KNOB,
+            &of("x86_64", "6.1.9", "rcutree.rcu_idle_gp_delay=1"),
+            "fail low rcutree.rcu_idle_gp_delay",
+        );
     }
 
     #[test]
@@ -459,16 +521,6 @@ mod tests {
         let mut machine = Machine::base();
         machine.edit("cmdline + nohzfull=2-3");
         assert_eq!(machine.finding(&KNOB).fix, "nohzfull: probably meant to be nohz_full");
-    }
-
-    #[test]
-    fn words_are_one_letter_apart() {
-        for (a, b) in [("ab", "abc"), ("abc", "xbc"), ("abdc", "abcd"), ("bc", "abc"), ("", "a")] {
-            assert!(one_apart(a, b) && one_apart(b, a), "{a} {b}");
-        }
-        for (a, b) in [("abc", "abc"), ("abc", "xyc"), ("a", "abc"), ("abc", "cab")] {
-            assert!(!one_apart(a, b) && !one_apart(b, a), "{a} {b}");
-        }
     }
 
     #[test]
