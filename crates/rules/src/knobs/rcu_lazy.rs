@@ -2,8 +2,7 @@
 
 use super::sources::{PARAMETERS, RCU_OPTIONS};
 use super::unsettable;
-use crate::change::Change;
-use crate::change::Persistence;
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
@@ -18,8 +17,8 @@ pub static KNOB: Knob = Knob {
                   seconds, unless memory gets short, so that idle CPUs are woken less often.",
     rationale: "what would have been freed bit by bit is freed in one longer run of the rcuo \
                 threads, and keeps its memory until then",
-    detection: "The parameter of rcutree where the kernel has one, else its configuration; and \
-                whether any CPU offloads its callbacks, for others are never lazy.",
+    detection: "The parameter of rcutree where the kernel has one (6.8 on), else the word on its \
+                command line and its configuration; and whether any CPU offloads its callbacks, for others are never lazy.",
     side_effects: "More wakeups on machines that are mostly idle: some power.",
     wanted: "off",
     fix: || Change::cmdline_add("rcutree.enable_rcu_lazy=0").into(),
@@ -56,12 +55,29 @@ pub fn kept_prompt(machine: &MachineView, remedy: Remedy) -> Remedy {
     if lazy { remedy.and(Change::cmdline_add("rcutree.enable_rcu_lazy=0")) } else { remedy }
 }
 
+/// True from 6.8 on, and where the parameter shows.
+fn has_parameter(machine: &MachineView) -> Result<bool, Judgement> {
+    Ok(machine.line_if_present(PARAMETER)?.is_some() || machine.series()? >= (6, 8))
+}
+
+/// The value on the command line, where the kernel has the parameter.
+fn asked(machine: &MachineView) -> Result<Option<bool>, Judgement> {
+    let word = machine.cmdline()?.value("rcutree.enable_rcu_lazy").and_then(kbool);
+    Ok(match word {
+        Some(_) if !has_parameter(machine)? => None,
+        word => word,
+    })
+}
+
 fn judge(machine: &MachineView) -> Judged {
     let parse = |text: &str| kbool(text.trim()).ok_or_else(|| "expected Y or N".to_owned());
     let lazy = match machine.parsed(PARAMETER, parse)? {
         Some(lazy) => lazy,
         // Older kernels have it without the parameter.
-        None if machine.kconfig()?.is_yes("RCU_LAZY") => !machine.kconfig()?.is_yes("RCU_LAZY_DEFAULT_OFF"),
+        None if machine.kconfig()?.is_yes("RCU_LAZY") => {
+            let default = || Ok(!machine.kconfig()?.is_yes("RCU_LAZY_DEFAULT_OFF"));
+            asked(machine)?.map_or_else(default, Ok)?
+        }
         None => return Err(Judgement::not_applicable("the kernel has no RCU_LAZY")),
     };
     if !lazy {
@@ -71,15 +87,20 @@ fn judge(machine: &MachineView) -> Judged {
     let cmdline = machine.cmdline()?;
     let asked = cmdline.has("rcu_nocbs") || facts.nohz_full.known().is_some_and(|cpus| !cpus.is_empty());
     if asked || machine.kconfig()?.is_yes("RCU_NOCB_CPU_DEFAULT_ALL") {
-        return Ok(Judgement::fail("on"));
+        let without = Remedy::advice(
+            AdviceReason::Kernel,
+            "boot a kernel without CONFIG_RCU_LAZY, or take the CPUs out of rcu_nocbs=",
+        );
+        let judged = Judgement::fail("on");
+        return Ok(if has_parameter(machine)? { judged } else { judged.fix(without) });
     }
     Ok(Judgement::pass("on, but no CPU offloads its callbacks"))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::KNOB;
-    use crate::fixture::check;
+    use super::{KNOB, PARAMETER};
+    use crate::fixture::{Machine, check};
 
     const ON: &str = "/sys/module/rcutree/parameters/enable_rcu_lazy: Y";
 
@@ -99,6 +120,19 @@ mod tests {
         check(&KNOB, &format!("{absent}=y\nCONFIG_RCU_LAZY_DEFAULT_OFF=n"), "fail info on");
         check(&KNOB, &format!("{absent}=y\nCONFIG_RCU_LAZY_DEFAULT_OFF=y"), "pass off");
         check(&KNOB, &format!("{absent}=y\n/boot refused"), "unknown");
+        let word = format!("{absent}=y\nCONFIG_RCU_LAZY_DEFAULT_OFF=y\ncmdline + rcutree.enable_rcu_lazy=1");
+        check(&KNOB, &word, "fail info on");
+        let old = |off: &str| {
+            format!(
+                "{PARAMETER} absent\n/proc/sys/kernel/osrelease: 6.6.30\n/boot/config-6.6.30:\n\
+                 | # Linux/x86 6.6.30 Kernel Configuration\n| CONFIG_RCU_LAZY=y\n{off}"
+            )
+        };
+        let off = old("| CONFIG_RCU_LAZY_DEFAULT_OFF=y\ncmdline + rcutree.enable_rcu_lazy=1");
+        check(&KNOB, &off, "pass off");
+        let mut machine = Machine::base();
+        machine.edit(&old(""));
+        assert!(machine.finding(&KNOB).fix.contains("without CONFIG_RCU_LAZY"));
         check(&KNOB, "/sys/module/rcutree/parameters/enable_rcu_lazy: ?", "unknown");
     }
 }
