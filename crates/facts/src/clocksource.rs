@@ -17,6 +17,46 @@ pub enum Quality {
     Unknown,
 }
 
+/// Timers in a chip, which no vDSO reads: those of drivers/clocksource without a `vdso_clock_mode`,
+/// as `clocksource_mmio_init()` makes them.
+const DEVICES: &[&str] = &[
+    "32k_counter",
+    "FTTMR010-TIMER2",
+    "OSTS",
+    "arm_global_timer",
+    "armada_370_xp_clocksource",
+    "clint_clocksource",
+    "clksrc-st-lpc",
+    "clps711x-clocksource",
+    "dbx500-prcmu-timer",
+    "dg_timer",
+    "fsl-ftm",
+    "gx6605s",
+    "imx-tpm",
+    "ingenic-ost",
+    "ingenic-timer",
+    "jcore_pit_cs",
+    "lpc3220 timer",
+    "mct-frc",
+    "mtu_0",
+    "mxc_timer1",
+    "mxc_timer2",
+    "mxs_timer",
+    "npcm7xx-timer1",
+    "numachip2",
+    "orion_clocksource",
+    "oscr0",
+    "rda-timer",
+    "samsung_clocksource_timer",
+    "timer1",
+    "timer2",
+    "timer4",
+    "timer_us",
+    "ttc_clocksource",
+    "vf-pit",
+    "vt8500_timer",
+];
+
 /// The quality of a clocksource by its name in `current_clocksource`.
 pub fn quality(name: &str) -> Quality {
     match name {
@@ -37,9 +77,7 @@ pub fn quality(name: &str) -> Quality {
         "hpet" | "acpi_pm" | "pit" | "hyperv_clocksource_msr" | "arch_mem_counter" | "scx200_hrt" => {
             Quality::Slow
         }
-        // Timers of Arm chips that no vDSO reads (drivers/clocksource, `clocksource_mmio_init()`).
-        "mxc_timer1" | "mxc_timer2" | "imx-tpm" | "timer1" | "timer2" | "timer_us" | "orion_clocksource"
-        | "fsl-ftm" | "32k_counter" => Quality::Slow,
+        _ if DEVICES.contains(&name) => Quality::Slow,
         "jiffies" | "refined-jiffies" => Quality::Coarse,
         // "xen" is read in user mode only if the host's counter is stable.
         _ => Quality::Unknown,
@@ -58,6 +96,7 @@ mod tests {
             ("hpet", Quality::Slow),
             ("mxc_timer1", Quality::Slow),
             ("32k_counter", Quality::Slow),
+            ("ttc_clocksource", Quality::Slow),
             ("refined-jiffies", Quality::Coarse),
             ("xen", Quality::Unknown),
             ("", Quality::Unknown),
