@@ -71,10 +71,10 @@ const AVAILABLE: &str = "/sys/class/misc/hw_random/rng_available";
 
 /// The one that answers, and the severity of that; none for registers, and for virtio.
 ///
-/// Names as in drivers/char/hw_random/{optee-rng,arm_smccc_trng}.c and drivers/char/tpm/tpm-chip.c.
+/// Names as in drivers/char/hw_random/{optee-rng,arm_smccc_trng,omap3-rom-rng}.c and drivers/char/tpm/tpm-chip.c.
 fn firmware(name: &str) -> Option<(&'static str, Severity)> {
     match name {
-        "optee-rng" => Some(("the secure world answers", Severity::Medium)),
+        "optee-rng" | "omap3-rom" => Some(("the secure world answers", Severity::Medium)),
         "smccc_trng" => Some(("the firmware answers", Severity::Medium)),
         _ if name.starts_with("tpm-rng-") => Some(("the TPM answers", Severity::Low)),
         _ => None,
@@ -114,6 +114,7 @@ mod tests {
         let named = |name: &str| format!("{CURRENT}: {name}\n{QUALITY}: 1024");
         check(&KNOB, "", "pass the kernel has no generator in use");
         check(&KNOB, &named("optee-rng"), "fail medium optee-rng: the secure world answers");
+        check(&KNOB, &named("omap3-rom"), "fail medium omap3-rom: the secure world answers");
         check(&KNOB, &named("smccc_trng"), "fail medium smccc_trng: the firmware answers");
         check(&KNOB, &named("tpm-rng-0"), "fail low tpm-rng-0: the TPM answers");
         for registers in ["3f104000.rng", "bcm2835-rng", "virtio_rng.0", "none", "ccp-1-rng", "exynos"] {

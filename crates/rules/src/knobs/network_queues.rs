@@ -12,6 +12,7 @@ use facts::Fact;
 use facts::line::parse_mask;
 use facts::texts::Text;
 use model::slice::SliceKind;
+use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "network-queues",
@@ -70,6 +71,10 @@ fn steered(machine: &MachineView, queues: &[&Text], names: &str) -> Result<Remed
     Ok(Remedy::from(to("0")).or(to(&cpu_mask(&machine.housekeeping_cpus()?))))
 }
 
+fn mask_of(text: &Text) -> Option<CpuSet> {
+    text.content.clone().parse(|content| parse_mask(&content)).known().cloned()
+}
+
 fn judge(machine: &MachineView) -> Judged {
     machine.require_isolation()?;
     let queues = machine.texts(QUEUES)?;
@@ -82,14 +87,14 @@ fn judge(machine: &MachineView) -> Judged {
         });
     }
     let cpus = machine.cpus();
-    let touching = queues.iter().filter(|text| {
-        let steered = text.content.clone().parse(|content| parse_mask(&content));
-        steered.known().is_some_and(|steered| !steered.and(cpus).is_empty())
-    });
+    let touching =
+        queues.iter().filter(|text| mask_of(text).is_some_and(|steered| !steered.and(cpus).is_empty()));
     let touching: Vec<_> = touching.collect();
+    let reached = touching.iter().filter_map(|text| mask_of(text));
+    let reached: CpuSet = reached.flat_map(|steered| steered.and(cpus).0).collect();
     let names = truncate_list(touching.iter().map(|text| text.names.join(" rx-")));
     if !names.is_empty() {
-        return Ok(Judgement::fail(format!("{names} to {}", cpu_list(cpus)))
+        return Ok(Judgement::fail(format!("{names} to {}", cpu_list(&reached)))
             .fix(steered(machine, &touching, &names)?));
     }
     machine.each(QUEUES, parse_mask)?;
@@ -108,6 +113,7 @@ mod tests {
         let two = "/sys/class/net/eth0/queues/rx-0/rps_cpus: 8\n\
                    /sys/class/net/eth0/queues/rx-10/rps_cpus: f";
         check(&KNOB, two, "fail medium eth0 rx-0, eth0 rx-10 to CPU 2-3");
+        check(&KNOB, "/sys/class/net/eth0/queues/rx-0/rps_cpus: 4", "fail medium eth0 rx-0 to CPU 2");
         check(&KNOB, &format!("{two}\n/sys/class/net/lo/queues/rx-0/rps_cpus refused"), "fail medium");
         check(&KNOB, "/sys/class/net/lo/queues/rx-0/rps_cpus: x", "unknown");
         check(
