@@ -16,6 +16,7 @@ pub(super) struct Gathered {
     /// Non-empty buckets by column; the last column may turn out to be the sum of the others.
     pub columns: Vec<Vec<(u64, u64)>>,
     pub last_bucket: Option<u64>,
+    pub rows: usize,
     pub held: usize,
     /// The first row whose last count is not the sum of those before it.
     pub not_a_sum: Option<usize>,
@@ -105,6 +106,7 @@ impl Gathered {
             self.columns = vec![Vec::new(); counts.len()];
         }
         self.last_bucket = Some(bucket);
+        self.rows += 1;
         if counts.len() != self.columns.len() {
             return Err(format!(
                 "expected {} counts as in the rows before, found {}",

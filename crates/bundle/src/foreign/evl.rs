@@ -79,6 +79,15 @@ mod tests {
     }
 
     #[test]
+    fn a_histogram_that_ends_within_a_row_says_so() {
+        let text = log!("histogram.txt").trim_end();
+        for (less, remark) in [(0, "its last number may be cut"), (1, "not read"), (2, "not read")] {
+            let remarks = one(&text[..text.len() - less]).remarks;
+            assert!(remarks.len() == 1 && remarks[0].contains(remark), "{less}: {remarks:?}");
+        }
+    }
+
+    #[test]
     fn an_answer_to_an_edge_is_another_quantity() {
         let imported = one(log!("gpio.txt"));
         assert_eq!(imported.run.cpus[0].quantity(), Quantity::Irq.name());

@@ -193,8 +193,40 @@ pub fn import(bytes: &[u8], options: &ImportOptions) -> Result<Vec<Imported>, Im
             return Ok(imported);
         }
     }
+    if let Some(imported) = of_hosts(&source, options)? {
+        return Ok(imported);
+    }
     let readable = FORMATS.iter().filter(|format| matches!(format.reader, Reader::Run(_)));
     Err(rows_alone::refusal(&source, &findings(&source, &readable.copied().collect::<Vec<_>>())))
+}
+
+/// The results of each host where all lines have a host's name before them; none where no host has
+/// one.
+///
+/// # Errors
+/// Some have a result and one has none.
+fn of_hosts(source: &SourceText, options: &ImportOptions) -> Result<Option<Vec<Imported>>, ImportError> {
+    let hosts = source.by_host();
+    let (mut all, mut without) = (Vec::new(), None);
+    for (name, own) in &hosts {
+        match results_of(own, options).ok().flatten() {
+            Some(mut results) => {
+                results.iter_mut().for_each(|one| one.remarks.push(format!("the lines of {name}")));
+                all.extend(results);
+            }
+            None => drop(without.get_or_insert(name)),
+        }
+    }
+    match without {
+        _ if all.is_empty() => Ok(None),
+        None => Ok(Some(all)),
+        Some(name) => Err(ImportError(format!(
+            "the lines of {} hosts, and of {} no result: give those of one host at a time (grep '^{}: ')",
+            hosts.len(),
+            name,
+            name
+        ))),
+    }
 }
 
 /// The text with the JSON documents within it.

@@ -6,6 +6,7 @@ use model::units::Nanos;
 
 use super::error::ImportError;
 use super::format::{Confidence, ForeignFormat, ImportOptions, Imported, Reader, ResultSpan};
+use super::rows_alone::unexpanded;
 use super::source::SourceText;
 use super::{FORMATS, RESULT_LIMIT, quoted};
 
@@ -25,7 +26,11 @@ impl Recognised<'_> {
             )));
         }
         let mut one = match format.reader {
-            Reader::Run(read) => read(source, finding, options)?,
+            Reader::Run(read) => {
+                self.require_own_rows(options)?;
+                let lines = || source.slice(finding.lines.clone());
+                read(source, finding, options).map_err(|error| unexpanded(lines()).unwrap_or(error))?
+            }
             Reader::Refused(instead) => {
                 return Err(ImportError(format!("this is {}: {instead}", format.tool)));
             }
@@ -48,13 +53,36 @@ impl Recognised<'_> {
         Ok(one)
     }
 
+    /// Refuses rows that were named with `--as` and have another tool's heading.
+    fn require_own_rows(&self, options: &ImportOptions) -> Result<(), ImportError> {
+        let own = &self.finding.lines;
+        if options.format.is_none() {
+            return Ok(());
+        }
+        let is_near = |other: ResultSpan| other.lines.end >= own.start && other.lines.start < own.end;
+        for format in FORMATS {
+            if let Reader::Refused(instead) = format.reader
+                && (format.find)(self.source).into_iter().any(is_near)
+            {
+                return Err(ImportError(format!("this is {}: {instead}", format.tool)));
+            }
+        }
+        Ok(())
+    }
+
     /// True where the text ends behind the result within a line that begins as the result's last
-    /// one: too little of it is there to be read as one of the tool's.
+    /// one, or holds digits alone as its rows: too little of it is there to be read as one of the
+    /// tool's.
     fn is_followed_by_a_part(&self) -> bool {
         let next = self.finding.lines.end;
         let line = |index: usize| self.source.line(index).map(|line| line.text.trim_start());
         let lines = next.checked_sub(1).and_then(line).zip(line(next));
+        let is_row =
+            |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_whitespace());
         let alike = |(last, cut): (&str, &str)| {
+            if is_row(last) && is_row(cut) {
+                return true;
+            }
             let shown = cut.char_indices().nth(2).map_or(cut, |(end, _)| &cut[..end]);
             !shown.is_empty() && last.starts_with(shown)
         };

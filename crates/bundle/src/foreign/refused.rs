@@ -194,6 +194,18 @@ mod tests {
     }
 
     #[test]
+    fn a_format_by_name_does_not_read_another_tools_rows() {
+        let text = "#idx perf run period start end rel_st slack c_duration c_period wu_lat\n\
+                    0 9999 10011 100062 1000000 1010011 0 89989 10000 100000 12\n";
+        let options =
+            ImportOptions { format: Some("cyclictest-text".to_owned()), ..ImportOptions::default() };
+        let error = |text: &str| import(text.as_bytes(), &options).expect_err(text).0;
+        assert!(error(text).starts_with("this is rt-app's log: "), "{}", error(text));
+        let row = text.split_inclusive('\n').nth(1).unwrap();
+        assert!(error(row).contains("a single row is no histogram"), "{}", error(row));
+    }
+
+    #[test]
     fn a_load_beside_a_measurement_does_not_hide_it() {
         let text = crate::foreign::testing::fixture("smp-H60.txt");
         let at = text.find("# Total").unwrap();

@@ -1,16 +1,107 @@
-//! The refusal of a text that is of no format: its heading by name, and the candidates.
+//! The refusal of a text that is of no format: what it is a part of, its heading by name, and the
+//! candidates.
 
 use super::error::ImportError;
 use super::format::{Confidence, Reader};
 use super::recognised::Recognised;
-use super::source::{DocumentShape, SourceText};
+use super::source::{DocumentShape, SourceText, TextLine};
 use super::{FORMATS, quoted};
 
 /// The most lines that are searched for a heading.
 const SEARCHED: usize = 10_000;
 
+/// Words of a line, what a text with it is, and what to give instead.
+type Part = (&'static [&'static str], &'static str, &'static str);
+
+/// What is left of a known result, or was printed in place of one; the first that matches counts.
+const PARTS: &[Part] = &[
+    (
+        &["T:", "Spike:"],
+        "cyclictest's spikes",
+        "they are only what was over its --spike: give its whole output, with the T: lines",
+    ),
+    (
+        &["Max-Min:", "(us)"],
+        "the last lines of oslat",
+        "give its whole output, with the rows of each latency, or its --json",
+    ),
+    (
+        &["-> #", "Min", "Cur", "Avg", "Max"],
+        "a part of the output of pmqtest, ptsematest, svsematest or sigwaittest",
+        "give its whole output, with the lines of the threads before the arrows, or its --json",
+    ),
+    (
+        &["File \"", "hwlatdetect", "\", line "],
+        "a traceback of hwlatdetect",
+        "it failed before it measured, as its last line says: measure with onbeat probe hw",
+    ),
+    (
+        &["Traceback (most recent call last):"],
+        "a traceback of a Python program",
+        "it failed, as its last line says: run it again, and give its output",
+    ),
+    (&["<LAVA_SIGNAL_"], "signals of a LAVA job", "give the job's log, which has the tool's own lines"),
+];
+
+/// The part of a known result that the text is.
+fn part_of(source: &SourceText) -> Option<ImportError> {
+    let is_part = |text: &str| PARTS.iter().find(|part| part.0.iter().all(|word| text.contains(word)));
+    let lines = || source.lines().take(SEARCHED);
+    let found = lines().find_map(|line| is_part(line.text));
+    // Python's frames follow its first line.
+    let found = found.map(|first| lines().filter_map(|line| is_part(line.text)).fold(first, earlier));
+    if let Some((_, what, instead)) = found {
+        return Some(ImportError(format!("this is {what}: {instead}")));
+    }
+    lines().any(|line| is_event(line.text)).then(|| {
+        ImportError::new(
+            "this is the text of a trace (perf script, trace-cmd report), with events and no result: \
+             give onbeat explain the recording, perf.data or trace.dat",
+        )
+    })
+}
+
+/// The one that stands before the other in the list.
+fn earlier(one: &'static Part, other: &'static Part) -> &'static Part {
+    let place = |part: &Part| PARTS.iter().position(|own| own.1 == part.1);
+    if place(other) < place(one) { other } else { one }
+}
+
+/// True for a line `COMM PID [CPU] SECONDS: EVENT:`.
+fn is_event(text: &str) -> bool {
+    let is_cpu = |word: &str| {
+        let number = word.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        number.is_some_and(|digits| digits.len() >= 3 && digits.bytes().all(|b| b.is_ascii_digit()))
+    };
+    let is_time = |word: &str| {
+        let number = word.strip_suffix(':').filter(|number| number.contains('.'));
+        number.is_some_and(|number| number.parse::<f64>().is_ok())
+    };
+    let mut words = text.split_whitespace().skip(1);
+    words.find(|word| is_cpu(word)).is_some() && words.next().is_some_and(is_time) && words.next().is_some()
+}
+
+/// The refusal of lines in which a shell's variable stands in place of its value.
+pub(super) fn unexpanded<'a>(mut lines: impl Iterator<Item = TextLine<'a>>) -> Option<ImportError> {
+    lines.find_map(|line| {
+        let (_, rest) = line.text.split_once("${")?;
+        let (name, _) = rest.split_once('}')?;
+        let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        is_name.then(|| {
+            ImportError(format!(
+                "line {}: a shell's variable, {}, stands in place of a value: give the tool's own output",
+                line.number,
+                quoted(&format!("${{{name}}}"))
+            ))
+        })
+    })
+}
+
 /// The reason for which nothing is read, with the candidates that `--as` would try.
 pub(super) fn refusal(source: &SourceText, weak: &[Recognised]) -> ImportError {
+    if let Some(known) = part_of(source).or_else(|| unexpanded(source.lines().take(SEARCHED))) {
+        return known;
+    }
     let heading = heading(source);
     let named = heading.map(|(line, text)| format!("line {line}: unknown heading {}", quoted(text)));
     let mut ids: Vec<&str> = weak
@@ -61,4 +152,42 @@ fn heading(source: &SourceText) -> Option<(usize, &str)> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::foreign::{ImportOptions, import};
+
+    #[test]
+    fn parts_of_results_are_refused_by_name() {
+        let traceback = "Traceback (most recent call last):\n  File \"/usr/bin/hwlatdetect\", line 515, in \
+                         <module>\nFileNotFoundError: [Errno 2] No such file or directory\n";
+        let perf = "swapper     0 [001]  1234.567890: sched:sched_wakeup: comm=a pid=12 prio=19\n\
+                    a    12 [001]  1234.567899: sched:sched_switch: prev_comm=swapper/1 prev_pid=0\n";
+        let stack = "a  12 [001]  1234.567899:     250000 cycles:ppp: \n\tffffffff81a0 halt ([kernel])\n";
+        for (text, what) in [
+            ("T: 0 Spike:      210: TS:     1234567890\n", "this is cyclictest's spikes"),
+            (
+                "      Maximum:\t 12 15 (us)\n      Max-Min:\t 11 14 (us)\n     Duration:\t 9 9 (sec)\n",
+                "this is the last lines of oslat: give its whole output",
+            ),
+            ("#1 -> #0, Min    1, Cur    3, Avg    2, Max   20\n", "this is a part of the output of pmqtest"),
+            (traceback, "this is a traceback of hwlatdetect: it failed"),
+            (perf, "this is the text of a trace (perf script, "),
+            (stack, "this is the text of a trace (perf script, "),
+            ("<LAVA_SIGNAL_STARTRUN cyclictest 1234_1.1>\n", "this is signals of a LAVA job: give"),
+            (
+                "<LAVA_SIGNAL_TESTCASE TEST_CASE_ID=a RESULT=pass UNITS=us MEASUREMENT=25>\n",
+                "this is the results of a LAVA job: ",
+            ),
+            (
+                "T: 0 ( 12) P:80 I:${interval} C:  10000 Min:      2 Act:    3 Avg:    3 Max:      21\n",
+                "line 1: a shell's variable, '${interval}', stands in place of a value: ",
+            ),
+            ("{\"cycles\": ${cycles}}\n", "line 1: a shell's variable, '${cycles}', stands"),
+        ] {
+            let error = import(text.as_bytes(), &ImportOptions::default()).expect_err(text).0;
+            assert!(error.starts_with(what) && !error.contains('\n'), "{error}");
+        }
+    }
 }

@@ -96,6 +96,31 @@ pub(super) fn without_prefixes(text: &str) -> Vec<String> {
         .collect()
 }
 
+/// The most hosts whose lines are sorted out.
+const HOSTS: usize = 64;
+
+/// The lines of each of several hosts, where each line begins with one's name, as those of pdsh and
+/// of Ansible do: `node1: `.
+pub(super) fn by_host(text: &str) -> Vec<(String, String)> {
+    let mut hosts: Vec<(String, String)> = Vec::new();
+    for line in text.lines().filter(|line| !line.trim_ascii().is_empty()) {
+        let tag = line.split_once(':').filter(|(name, rest)| {
+            let is_name = name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b));
+            is_name && name.contains(char::is_alphabetic) && (rest.is_empty() || rest.starts_with(' '))
+        });
+        let Some((name, rest)) = tag else { return Vec::new() };
+        let at = hosts.iter().position(|host| host.0 == name).unwrap_or(hosts.len());
+        if at == HOSTS {
+            return Vec::new();
+        }
+        if at == hosts.len() {
+            hosts.push((name.to_owned(), String::new()));
+        }
+        hosts[at].1.extend([rest.strip_prefix(' ').unwrap_or(rest), "\n"]);
+    }
+    if hosts.len() > 1 { hosts } else { Vec::new() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,16 +160,29 @@ mod tests {
     #[test]
     fn lines_of_two_sources_are_not_mixed() {
         let text = fixture("smp-H60.txt");
-        for prefixes in [["[1,0]<stdout>:", "[1,1]<stdout>:"], ["node1: ", "node2: "]] {
-            let both = |line: &str| format!("{}{line}\n{}{line}\n", prefixes[0], prefixes[1]);
-            let log: String = text.lines().map(both).collect();
-            assert!(import(log.as_bytes(), &ImportOptions::default()).is_err(), "{prefixes:?}");
+        let both = |a: &str, b: &str| -> String {
+            text.lines().map(|line| format!("{a}{line}\n{b}{line}\n")).collect()
+        };
+        let all = |text: &str| import(text.as_bytes(), &ImportOptions::default());
+        assert!(all(&both("[1,0]<stdout>:", "[1,1]<stdout>:")).is_err());
+        let expected = all(text).unwrap().remove(0).run;
+        let read = all(&both("node1: ", "node2: ")).unwrap();
+        assert_eq!(read.len(), 2);
+        for (one, name) in read.iter().zip(["node1", "node2"]) {
+            assert_eq!(
+                (&one.run.cpus, one.remarks.last()),
+                (&expected.cpus, Some(&format!("the lines of {name}")))
+            );
         }
+        let half = both("node1: ", "node2: ") + "node3: no such program\n";
+        assert!(all(&half).unwrap_err().0.contains("the lines of 3 hosts, and of node3"));
     }
 
     proptest! {
         #[test]
         fn any_text_is_stripped(text in "((a1: |[0-9]{1,3} |\u{e4}|> ){0,4}\\PC{0,12}[\r\n]{1,2}){0,6}") {
+            let hosts = by_host(&text);
+            prop_assert!(hosts.len() != 1);
             for stripped in without_prefixes(&text) {
                 prop_assert_eq!(stripped.lines().count(), text.lines().count());
                 prop_assert!(stripped.len() < text.len());

@@ -73,6 +73,15 @@ impl SourceText {
         texts.into_iter().filter_map(|text| SourceText::of_text(text).ok()).collect()
     }
 
+    /// The texts of several hosts, where each line begins with one's name.
+    pub fn by_host(&self) -> Vec<(String, SourceText)> {
+        if self.shape != DocumentShape::Text {
+            return Vec::new();
+        }
+        let hosts = shared_prefix::by_host(&self.text).into_iter();
+        hosts.filter_map(|(name, text)| Some((name, SourceText::of_text(text).ok()?))).collect()
+    }
+
     /// A JSON document whose lines have these numbers.
     pub(super) fn json(text: String, numbers: &[usize], interleaved: usize) -> SourceText {
         let mut log = LogLines::default();
@@ -152,9 +161,14 @@ impl SourceText {
     }
 }
 
-/// True for a text that opens with an element; a line of the kernel's log opens with `<6>`.
+/// True for a text that opens with an element; a line of the kernel's log opens with `<6>`, and one
+/// of LAVA's with its signal.
 fn is_xml(text: &str) -> bool {
-    text.trim_start().trim_start_matches('<').starts_with(|c: char| c == '?' || c.is_ascii_alphabetic())
+    !text.trim_start().starts_with("<LAVA_SIGNAL_")
+        && text
+            .trim_start()
+            .trim_start_matches('<')
+            .starts_with(|c: char| c == '?' || c.is_ascii_alphabetic())
 }
 
 pub(super) fn is_gzip(bytes: &[u8]) -> bool {
