@@ -18,13 +18,14 @@ use model::vocabulary::Preempt;
 pub static KNOB: Knob = Knob {
     id: "kernel-thread-priorities",
     title: "priorities of softirq and RCU threads",
-    description: "ksoftirqd/N begins as an ordinary task, ktimers/N (newer kernels with threaded \
-                  interrupts) and, on PREEMPT_RT, rcuc/N as SCHED_FIFO 1. Some recipes raise them \
-                  so that they cannot starve beside real-time tasks that hardly sleep.",
-    rationale: "above a real-time task's priority, these threads run timers, packets and RCU \
-                callbacks of others before it",
-    detection: "The priorities of ksoftirqd, ktimers and rcuc of the CPUs that matter, and of \
-                RCU's other threads, held against each other, against the threads of interrupts \
+    description: "ksoftirqd/N and, on PREEMPT_RT, backlog_napi/N (6.10 on) begin as ordinary \
+                  tasks, ktimers/N (newer kernels with threaded interrupts) and, on PREEMPT_RT, \
+                  rcuc/N and irq_work/N as SCHED_FIFO 1. Some recipes raise them so that they \
+                  cannot starve beside real-time tasks that hardly sleep.",
+    rationale: "above a real-time task's priority, these threads run timers, packets, irq_work \
+                and RCU callbacks of others before it",
+    detection: "The priorities of ksoftirqd, ktimers, rcuc, irq_work and backlog_napi of the CPUs \
+                that matter, and of RCU's other threads, held against each other, against the threads of interrupts \
                 (50 where none shows) and against the real-time programs on these CPUs. \
                 ksoftirqd above RCU's threads can stop the machine: it waits for them, and keeps \
                 them from running. An ordinary ktimers, on PREEMPT_RT, has the timers of all \
@@ -34,12 +35,13 @@ pub static KNOB: Knob = Knob {
                    RCU then reports stalls and memory is not freed. Such a CPU wants its \
                    callbacks and timers elsewhere (rcu_nocbs=, nohz_full=), or these threads \
                    raised.",
-    wanted: "ksoftirqd ordinary, ktimers and rcuc SCHED_FIFO 1, unless they starve",
+    wanted: "ksoftirqd and backlog_napi ordinary, ktimers, rcuc and irq_work SCHED_FIFO 1, unless they \
+             starve",
     fix: || {
         Remedy::advice(
             AdviceReason::Threads,
-            "chrt -o -p 0 PID for ksoftirqd, chrt -f -p 1 PID for ktimers and rcuc, or \
-             rcutree.kthread_prio=1 at boot; keep them below the real-time tasks if they have to \
+            "chrt -o -p 0 PID for ksoftirqd and backlog_napi, chrt -f -p 1 PID for ktimers, rcuc \
+             and irq_work, or rcutree.kthread_prio=1 at boot; keep them below the real-time tasks if they have to \
              be raised",
         )
     },
@@ -175,7 +177,7 @@ fn is_of_interrupt(comm: &str) -> bool {
 /// The priorities with which the kernel starts them.
 fn usual(raised: &[&Thread]) -> Remedy {
     let first = |thread: &Thread| match &thread.comm {
-        comm if comm.starts_with("ksoftirqd/") => None,
+        comm if comm.starts_with("ksoftirqd/") || comm.starts_with("backlog_napi/") => None,
         comm if is_of_interrupt(comm) => Some(INTERRUPT),
         _ => Some(LOWEST),
     };
@@ -194,16 +196,20 @@ fn usual(raised: &[&Thread]) -> Remedy {
     }
 }
 
+/// The threads of each CPU (kernel/softirq.c, kernel/rcu/tree.c, `irq_workd_setup()` of
+/// kernel/irq_work.c and `backlog_threads` of net/core/dev.c).
+const OF_A_CPU: [&str; 5] = ["ksoftirqd", "ktimers", "rcuc", "irq_work", "backlog_napi"];
+
 /// Whether this is one of the threads, of one of the CPUs.
 fn of(comm: &str, cpus: &CpuSet) -> bool {
     let Some((name, cpu)) = comm.split_once('/') else { return false };
-    ["ksoftirqd", "ktimers", "rcuc"].contains(&name) && cpu.parse().is_ok_and(|cpu| cpus.contains(Cpu(cpu)))
+    OF_A_CPU.contains(&name) && cpu.parse().is_ok_and(|cpu| cpus.contains(Cpu(cpu)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::check;
+    use crate::fixture::{Machine, check};
 
     fn raised_thread(name: &str, priority: u32) -> String {
         let line = match priority {
@@ -251,6 +257,21 @@ mod tests {
     }
 
     #[test]
+    fn irq_work_and_backlogs_of_packets_count() {
+        let above = "fail medium irq_work/2 60, the threads of interrupts 50";
+        check(&KNOB, thread!(90001, "irq_work/2", 69206016, 60, 1, "2"), above);
+        check(&KNOB, thread!(90001, "irq_work/2", 69206016, 1, 1, "2"), "pass none above 1");
+        let program = thread!(77, "servo", 0, 20, 1, "2-3");
+        let backlog = thread!(90001, "backlog_napi/2", 69206016, 30, 1, "2");
+        let edits = format!("{backlog}\n{program}");
+        check(&KNOB, &edits, "fail medium backlog_napi/2 30 before servo 20");
+        let mut machine = Machine::base();
+        machine.edit(&edits);
+        let fix = machine.finding(&KNOB).fix;
+        assert!(fix.contains("chrt -o"), "{fix}");
+    }
+
+    #[test]
     fn only_those_of_the_audited_cpus_count() {
         check(&KNOB, "", "pass none above 1");
         check(&KNOB, thread!(42, "ktimers/2", 69206016, 11, 1, "2"), "fail info ktimers/2 11");
@@ -260,7 +281,7 @@ mod tests {
             "fail medium ktimers/2 60, the threads of interrupts 50",
         );
         check(&KNOB, thread!(90001, "rcuc/0", 69206016, 60, 1, "0"), "pass");
-        check(&KNOB, thread!(90001, "irq_work/2", 69206016, 60, 1, "2"), "pass");
+        check(&KNOB, thread!(90001, "irq_work/0", 69206016, 60, 1, "0"), "pass");
         check(&KNOB, "--cpus 0", "unknown no such thread shows in /proc");
         check(&KNOB, "/proc/90001/stat: broken", "unknown");
     }
