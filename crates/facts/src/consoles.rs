@@ -25,6 +25,8 @@ pub struct Console {
     pub is_boot: bool,
     /// Flag N: a thread of its own prints. With a boot console none does.
     pub is_threaded: bool,
+    /// Flag W: it is written to at all, which `ttynull` is not.
+    pub is_written: bool,
 }
 
 /// Parses `/proc/consoles`.
@@ -33,10 +35,12 @@ pub fn parse_consoles(text: &str) -> Result<Vec<Console>, String> {
     for line in text.lines().take(CONSOLES_LIMIT).filter(|line| !line.trim().is_empty()) {
         // "ttyS0                -W- (EC Np a)    4:64"
         let wrong = || format!("expected NAME RWU (FLAGS), found '{}'", excerpt(line));
-        let name = line.split_whitespace().next().ok_or_else(wrong)?;
+        let mut words = line.split_whitespace();
+        let (name, access) = words.next().zip(words.next()).ok_or_else(wrong)?;
         let flags = line.split_once('(').and_then(|(_, rest)| rest.split_once(')')).ok_or_else(wrong)?.0;
         let [is_boot, is_threaded] = ['B', 'N'].map(|flag| flags.contains(flag));
-        found.push(Console { name: excerpt(name), is_boot, is_threaded });
+        let is_written = access.contains('W') && !name.starts_with("ttynull");
+        found.push(Console { name: excerpt(name), is_boot, is_threaded, is_written });
     }
     let has_boot = found.iter().any(|console| console.is_boot);
     found.iter_mut().for_each(|console| console.is_threaded &= !has_boot);
@@ -81,13 +85,19 @@ mod tests {
         let text = "ttyAMA0              -W- (EC Np a)  204:64\ntty0                 -WU (E  p  )    4:1\n";
         let shown = |text: &str| -> Vec<String> {
             let mark = |is: bool, mark| if is { mark } else { "" };
-            let word =
-                |one: Console| one.name + mark(one.is_boot, " boot") + mark(one.is_threaded, " thread");
+            let word = |one: Console| {
+                let is_silent = !one.is_written;
+                one.name
+                    + mark(one.is_boot, " boot")
+                    + mark(one.is_threaded, " thread")
+                    + mark(is_silent, " silent")
+            };
             parse_consoles(text).unwrap().into_iter().map(word).collect()
         };
         assert_eq!(shown(text), ["ttyAMA0 thread", "tty0"]);
         let kept = format!("{text}pl11                 -W- (EB  p a)\n");
         assert_eq!(shown(&kept), ["ttyAMA0", "tty0", "pl11 boot"]);
+        assert_eq!(shown("ttynull0             --- (EC  p  )\n"), ["ttynull0 silent"]);
         assert_eq!(parse_consoles(""), Ok(vec![]));
         assert!(parse_consoles("garbage\n").is_err());
     }

@@ -9,7 +9,7 @@ use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::unknown::unknown_absent;
 use crate::view::MachineView;
-use facts::consoles::parse_loglevel;
+use facts::consoles::{parse_consoles, parse_loglevel};
 use facts::line::parse_line;
 use model::slice::SliceKind;
 use model::vocabulary::Preempt;
@@ -26,7 +26,8 @@ pub static KNOB: Knob = Knob {
                 milliseconds for one",
     detection: "The sysctl, and printk's parameter ignore_loglevel. On PREEMPT_RT, and on \
                 consoles with an N in /proc/consoles (from 6.12 on, and with no boot console \
-                beside it), a thread prints, save for a kernel that dies.",
+                beside it), a thread prints, save for a kernel that dies. Where no console is \
+                written to (W in /proc/consoles; ttynull is none) nothing is printed.",
     side_effects: "Messages are seen in the log (dmesg) only. A machine that hangs takes with it \
                    those that were not printed.",
     wanted: "at most 4, as quiet sets it",
@@ -58,6 +59,13 @@ const SYSCTL: &str = "/proc/sys/kernel/printk";
 pub const IGNORE: &str = "/sys/module/printk/parameters/ignore_loglevel";
 
 fn judge(machine: &MachineView) -> Judged {
+    // All consoles are listed, net and memory included, which ACTIVE leaves out.
+    if machine
+        .parsed(CONSOLES, parse_consoles)
+        .is_ok_and(|all| all.is_some_and(|all| !all.iter().any(|console| console.is_written)))
+    {
+        return Ok(Judgement::pass("no console prints"));
+    }
     // A thread prints on PREEMPT_RT, and a screen is quick; which consoles there are only weighs.
     let waited_for = || {
         let slow = slow_consoles(machine).ok().and_then(Result::ok).unwrap_or_default();
@@ -124,6 +132,14 @@ mod tests {
             "/sys/module/printk/parameters/ignore_loglevel: Y",
             "fail low ignore_loglevel: all are printed",
         );
+    }
+
+    #[test]
+    fn without_a_console_nothing_is_printed() {
+        let consoles = |list: &str| format!("{LOUD}\n/proc/consoles:{list}");
+        check(&KNOB, &consoles(" ttynull0             --- (EC  p  )"), "pass no console prints");
+        check(&KNOB, &consoles(""), "pass no console prints");
+        check(&KNOB, &consoles(" netcon0              -W- (E   p  )"), "fail low level 7");
     }
 
     #[test]

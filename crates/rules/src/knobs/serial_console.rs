@@ -77,8 +77,12 @@ pub fn slow_consoles(machine: &MachineView) -> Result<Result<Vec<Console>, Vec<S
     let is_threaded =
         |name: &String| has_threads && listed.iter().any(|one| one.name == *name && one.is_threaded);
     let serial = active.iter().filter(|name| is_serial(name));
-    let lines =
-        serial.map(|name| Console { name: name.clone(), is_boot: false, is_threaded: is_threaded(name) });
+    let lines = serial.map(|name| Console {
+        name: name.clone(),
+        is_boot: false,
+        is_threaded: is_threaded(name),
+        is_written: true,
+    });
     let slow: Vec<Console> = lines.chain(listed.iter().filter(|one| one.is_boot).cloned()).collect();
     Ok(if slow.is_empty() { Err(active) } else { Ok(slow) })
 }
@@ -93,8 +97,13 @@ fn without(machine: &MachineView, slow: &[Console]) -> Remedy {
     let named = values.filter(|value| is_one(value));
     let mut words: Vec<Change> =
         named.map(|value| Change::cmdline_remove(format!("console={value}"))).collect();
-    if slow.iter().any(|one| one.is_boot) && cmdline.is_some_and(|line| line.has("keep_bootcon")) {
-        words.push(Change::cmdline_remove("keep_bootcon"));
+    if let Some(line) = cmdline.filter(|_| slow.iter().any(|one| one.is_boot)) {
+        if line.has("keep_bootcon") {
+            words.push(Change::cmdline_remove("keep_bootcon"));
+        }
+        // A kept one stays for good (setup_early_printk() of arch/x86/kernel/early_printk.c).
+        let kept = line.values("earlyprintk").filter(|value| value.contains("keep"));
+        words.extend(kept.map(|value| Change::cmdline_remove(format!("earlyprintk={value}"))));
     }
     match words.is_empty() {
         true => Remedy::advice(
@@ -170,5 +179,9 @@ mod tests {
         let mut machine = Machine::base();
         machine.edit(kept);
         assert!(machine.finding(&KNOB).fix.contains("keep_bootcon"));
+        let early = "earlyprintk=serial,ttyS0,115200,keep";
+        machine.edit(&format!("cmdline - keep_bootcon\ncmdline + {early}"));
+        let fix = machine.finding(&KNOB).fix;
+        assert!(fix.contains(early) && !fix.contains("keep_bootcon"), "{fix}");
     }
 }
