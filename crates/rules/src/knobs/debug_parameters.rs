@@ -7,7 +7,7 @@ use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
-use facts::cmdline::{Cmdline, Param};
+use facts::cmdline::{Cmdline, Param, same_name};
 use facts::kbool::kbool;
 use facts::kconfig::Kconfig;
 use model::slice::SliceKind;
@@ -55,16 +55,28 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-/// A parameter, the option without which the kernel ignores it, and whether it switches something
-/// on.
-type Known = (&'static str, &'static str, fn(Option<&str>) -> bool);
+/// Tells whether a value switches something on; none of one that the kernel refuses, which leaves
+/// the value before it in force.
+type Reader = fn(Option<&str>) -> Option<bool>;
 
-const PRESENT: fn(Option<&str>) -> bool = |_| true;
-const TRUE: fn(Option<&str>) -> bool = |value| value.and_then(kbool) == Some(true);
-const FILLED: fn(Option<&str>) -> bool = |value| value.is_some_and(|value| !value.is_empty());
+/// A parameter, the option without which the kernel ignores it, and how its values are read.
+type Known = (&'static str, &'static str, Reader);
+
+const PRESENT: Reader = |_| Some(true);
+const TRUE: Reader = |value| value.and_then(kbool);
+const FILLED: Reader = |value| Some(value.is_some_and(|value| !value.is_empty()));
+
+/// A `core_param` of type bool: without a value it is on (`param_set_bool()`).
+const FLAG: Reader = |value| value.map_or(Some(true), kbool);
 
 /// `-` switches checks off, `O` alone switches none on.
-const OF_SLABS: fn(Option<&str>) -> bool = |value| !matches!(value, Some("-" | "O"));
+const OF_SLABS: Reader = |value| Some(!matches!(value, Some("-" | "O")));
+
+const KMEMLEAK: Reader = |value| match value {
+    Some("on") => Some(true),
+    Some("off") => Some(false),
+    _ => None,
+};
 
 const KNOWN: &[Known] = &[
     ("slab_debug", "SLUB_DEBUG", OF_SLABS),
@@ -72,26 +84,37 @@ const KNOWN: &[Known] = &[
     ("page_poison", "PAGE_POISONING", TRUE),
     ("debug_pagealloc", "DEBUG_PAGEALLOC", TRUE),
     ("page_owner", "PAGE_OWNER", TRUE),
-    ("kmemleak", "DEBUG_KMEMLEAK", |value| value == Some("on")),
+    ("kmemleak", "DEBUG_KMEMLEAK", KMEMLEAK),
     ("debug_objects", "DEBUG_OBJECTS", PRESENT),
-    ("ftrace", "FTRACE", |value| FILLED(value) && value != Some("nop")),
+    ("ftrace", "FTRACE", |value| Some(!matches!(value, None | Some("" | "nop")))),
     ("trace_event", "EVENT_TRACING", FILLED),
     ("kprobe_event", "KPROBE_EVENTS", FILLED),
     ("trace_instance", "TRACING", FILLED),
-    ("tp_printk", "TRACING", |value| value.is_none_or(|value| !matches!(value, "0" | "off"))),
+    ("tp_printk", "TRACING", |value| Some(!matches!(value, Some("0" | "off")))),
     ("stacktrace", "STACK_TRACER", PRESENT),
     ("stacktrace_filter", "STACK_TRACER", PRESENT),
     ("dyndbg", "DYNAMIC_DEBUG_CORE", FILLED),
     ("check_pages", "", TRUE),
     ("iommu.debug_pagealloc", "IOMMU_DEBUG_PAGEALLOC", TRUE),
     ("mempool_debug", "", PRESENT),
-    (INITCALL_DEBUG, "", PRESENT),
+    (INITCALL_DEBUG, "", FLAG),
 ];
 
-/// The last series read whose kernels do not know a parameter yet (mm/mm_init.c, mm/mempool.c,
-/// drivers/iommu/iommu-debug-pagealloc.c).
-const UNKNOWN_UP_TO: [(&str, (u32, u32)); 3] =
-    [("check_pages", (6, 12)), ("iommu.debug_pagealloc", (6, 12)), ("mempool_debug", (7, 2))];
+/// The last series whose kernels do not know a parameter yet (mm/mm_init.c, mm/mempool.c,
+/// drivers/iommu/iommu-debug-pagealloc.c; slab_debug was slub_debug alone before 6.9, mm/slub.c).
+const UNKNOWN_UP_TO: [(&str, (u32, u32)); 4] = [
+    ("check_pages", (6, 12)),
+    ("iommu.debug_pagealloc", (6, 12)),
+    ("mempool_debug", (7, 2)),
+    ("slab_debug", (6, 8)),
+];
+
+/// True unless this release is too old for the parameter.
+pub fn is_taken(machine: &MachineView, name: &str) -> bool {
+    let name = name.replace('-', "_");
+    let last = UNKNOWN_UP_TO.iter().find(|(known, _)| *known == name).map(|(_, last)| *last);
+    last.is_none_or(|last| !machine.series().is_ok_and(|series| series <= last))
+}
 
 /// Costs only while the machine boots, and when modules are loaded.
 const INITCALL_DEBUG: &str = "initcall_debug";
@@ -101,10 +124,7 @@ const SHOWN: usize = 5;
 fn judge(machine: &MachineView) -> Judged {
     let config = machine.kconfig().ok();
     let mut found = left(machine.cmdline()?, config);
-    let too_old = |name: &str, series| {
-        UNKNOWN_UP_TO.iter().any(|(known, last)| *known == name.replace('-', "_") && series <= *last)
-    };
-    found.retain(|param| !machine.series().is_ok_and(|series| too_old(&param.name, series)));
+    found.retain(|param| is_taken(machine, &param.name));
     if found.is_empty() {
         return Ok(Judgement::pass("none that acts"));
     }
@@ -121,9 +141,10 @@ fn judge(machine: &MachineView) -> Judged {
 /// Those that switch something on, once each with the value that counts, in the order of the table.
 fn left<'a>(cmdline: &'a Cmdline, config: Option<&Kconfig>) -> Vec<&'a Param> {
     let acts = |(name, option, on): &Known| {
-        let last = cmdline.params.iter().rev().find(|param| param.name.replace('-', "_") == *name)?;
+        let mut given = cmdline.params.iter().rev().filter(|param| same_name(&param.name, name));
+        let (last, acts) = given.find_map(|param| Some((param, on(param.value.as_deref())?)))?;
         let ignored = config.is_some_and(|config| !option.is_empty() && !config.is_yes(option));
-        (on(last.value.as_deref()) && !ignored).then_some(last)
+        (acts && !ignored).then_some(last)
     };
     KNOWN.iter().filter_map(acts).collect()
 }
@@ -154,6 +175,16 @@ mod tests {
             "fail medium ftrace=function, trace_event=sched",
         );
         check(&KNOB, "cmdline + initcall_debug", "fail info initcall_debug");
+        check(&KNOB, "cmdline + initcall_debug=x", "pass none that acts");
+        for off in ["0", "off", "N", "0\ncmdline + initcall_debug=x"] {
+            let edits = format!("cmdline + initcall_debug\ncmdline + initcall_debug={off}");
+            check(&KNOB, &edits, "pass none that acts");
+        }
+        check(
+            &KNOB,
+            "cmdline + page_poison=1\ncmdline + page_poison=x\nCONFIG_PAGE_POISONING=y",
+            "fail medium page_poison=1",
+        );
         check(&KNOB, "cmdline + slab_debug\nCONFIG_SLUB_DEBUG=y", "fail medium slab_debug");
         check(&KNOB, "cmdline + slab_debug=-\nCONFIG_SLUB_DEBUG=y", "pass none that acts");
         check(
@@ -177,6 +208,7 @@ mod tests {
         check(&KNOB, &of("7.3", "check_pages=1"), "fail medium check_pages=1");
         check(&KNOB, &of("6.12", "check_pages=1"), "pass none that acts");
         check(&KNOB, &of("7.2", "mempool_debug"), "pass none that acts");
+        check(&KNOB, &of("6.8", "slab_debug=FZ\nCONFIG_SLUB_DEBUG=y"), "pass none that acts");
         check(&KNOB, &of("7.3", "mempool_debug"), "fail medium mempool_debug");
         check(&KNOB, "cmdline + kmemleak=on\nCONFIG_DEBUG_KMEMLEAK=y", "fail medium kmemleak=on");
         check(&KNOB, "cmdline + kmemleak=on\n/boot refused", "fail medium kmemleak=on");

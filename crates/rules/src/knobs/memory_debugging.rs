@@ -1,5 +1,6 @@
 //! Debugging of memory that acts as the kernel was built, without a word on its command line.
 
+use super::debug_parameters::is_taken;
 use super::sources::{KASAN, KMEMLEAK, PARAMETERS, RT_CONFIG, SLAB};
 use super::unsettable;
 use crate::change::{AdviceReason, Change, Persistence};
@@ -7,7 +8,7 @@ use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
-use facts::cmdline::{Cmdline, Param};
+use facts::cmdline::{Cmdline, Param, same_name};
 use facts::kbool::kbool;
 use facts::kconfig::{Kconfig, OptionValue};
 use model::slice::SliceKind;
@@ -63,7 +64,7 @@ pub static KNOB: Knob = Knob {
 const HW_TAGS: &str = "KASAN_HW_TAGS";
 
 /// Whether a word on the command line switches one off.
-type SwitchedOff = fn(&Cmdline) -> bool;
+type SwitchedOff = fn(&Cmdline, &MachineView) -> bool;
 
 fn judge(machine: &MachineView) -> Judged {
     let config = machine.kconfig()?;
@@ -78,7 +79,7 @@ fn judge(machine: &MachineView) -> Judged {
         legs.push(machine.cmdline_or_none().map(|cmdline| {
             // Tags in hardware are checked by the hardware.
             let severity = if name == HW_TAGS { Severity::Low } else { Severity::High };
-            match off(cmdline) {
+            match off(cmdline, machine) {
                 true => Judgement::pass(format!("{name} off")),
                 false => Judgement::fail(name).severity(severity).fix(
                     Remedy::from(Change::cmdline_add(word_against(name))).or(Change::kconfig(name, "n")),
@@ -106,23 +107,28 @@ fn word_against(name: &str) -> &'static str {
 /// Those that act unless a word on the command line switches them off.
 fn switchable(config: &Kconfig) -> Vec<(&'static str, SwitchedOff)> {
     let candidates: [(&'static str, bool, SwitchedOff); 5] = [
-        (HW_TAGS, config.is_yes(HW_TAGS), |line| line.value("kasan") == Some("off")),
+        (HW_TAGS, config.is_yes(HW_TAGS), |line, _| line.value("kasan") == Some("off")),
         (
             "DEBUG_KMEMLEAK",
             config.is_yes("DEBUG_KMEMLEAK") && !config.is_yes("DEBUG_KMEMLEAK_DEFAULT_OFF"),
-            |line| line.values("kmemleak").any(|value| value == "off"),
+            |line, _| line.values("kmemleak").any(|value| value == "off"),
         ),
-        ("SLUB_DEBUG_ON", config.is_yes("SLUB_DEBUG_ON"), |line| {
-            let named = |param: &&Param| matches!(param.name.as_str(), "slab_debug" | "slub_debug");
+        ("SLUB_DEBUG_ON", config.is_yes("SLUB_DEBUG_ON"), |line, machine| {
+            let named = |param: &&Param| {
+                ["slab_debug", "slub_debug"].iter().any(|name| same_name(name, &param.name))
+                    && is_taken(machine, &param.name)
+            };
             let value = line.params.iter().rev().find(named).and_then(|param| param.value.as_deref());
             value.is_some_and(|value| value == "-")
         }),
-        ("DEBUG_PAGEALLOC", config.is_yes("DEBUG_PAGEALLOC_ENABLE_DEFAULT"), |line| {
+        ("DEBUG_PAGEALLOC", config.is_yes("DEBUG_PAGEALLOC_ENABLE_DEFAULT"), |line, _| {
             line.values("debug_pagealloc").filter_map(kbool).next_back() == Some(false)
         }),
-        ("DEBUG_OBJECTS", config.get("DEBUG_OBJECTS_ENABLE_DEFAULT") == OptionValue::Value("1"), |line| {
-            line.has("no_debug_objects")
-        }),
+        (
+            "DEBUG_OBJECTS",
+            config.get("DEBUG_OBJECTS_ENABLE_DEFAULT") == OptionValue::Value("1"),
+            |line, _| line.has("no_debug_objects"),
+        ),
     ];
     candidates.into_iter().filter(|(_, acts, _)| *acts).map(|(name, _, off)| (name, off)).collect()
 }
@@ -157,12 +163,27 @@ mod tests {
         check(&KNOB, &format!("{KMEMLEAK}\ncmdline + kmemleak=off"), "pass DEBUG_KMEMLEAK off");
         check(&KNOB, "CONFIG_SLUB_DEBUG_ON=y\ncmdline + slub_debug=-", "pass SLUB_DEBUG_ON off");
         check(&KNOB, "CONFIG_SLUB_DEBUG_ON=y\ncmdline + slab_debug=FZ", "fail high SLUB_DEBUG_ON");
+        check(&KNOB, "CONFIG_SLUB_DEBUG_ON=y\ncmdline + slab_debug=-", "pass SLUB_DEBUG_ON off");
         check(&KNOB, "CONFIG_DEBUG_OBJECTS=y\nCONFIG_DEBUG_OBJECTS_ENABLE_DEFAULT=0", "pass none");
         check(
             &KNOB,
             "CONFIG_DEBUG_OBJECTS_ENABLE_DEFAULT=1\ncmdline + no_debug_objects",
             "pass DEBUG_OBJECTS off",
         );
+    }
+
+    #[test]
+    fn the_word_before_6_9_is_slub_debug() {
+        let old = "/proc/sys/kernel/osrelease: 6.1.100
+            /proc/sys/kernel/version: #1 SMP PREEMPT_RT
+            /boot/config-6.1.100:
+            | # Automatically generated file; DO NOT EDIT.
+            | # Linux/x86 6.1.100 Kernel Configuration
+            | CONFIG_PREEMPT_RT=y
+            | CONFIG_SLUB_DEBUG_ON=y
+            | # Kernel hacking";
+        check(&KNOB, &format!("{old}\ncmdline + slab_debug=-"), "fail high SLUB_DEBUG_ON");
+        check(&KNOB, &format!("{old}\ncmdline + slub-debug=-"), "pass SLUB_DEBUG_ON off");
     }
 
     #[test]
