@@ -1,7 +1,8 @@
-//! Truth values as the kernel reads them from its command line.
+//! Truth values and numbers as the kernel reads them from its command line.
 //!
 //! Source: `kstrtobool()`, to which Documentation/admin-guide/kernel-parameters.rst refers for
-//! `Format: <bool>`. Kernels differ in letters: t and f, of true and false, came in 5.19; e and d,
+//! `Format: <bool>`; `kstrtoint()` and `get_option()` for numbers, both with the base that the
+//! prefix names. Kernels differ in letters: t and f, of true and false, came in 5.19; e and d,
 //! of enabled and disabled, in 2025, and are not taken here.
 
 /// Takes a value as `kstrtobool()` does: only its first letter counts, and of `on` and `off` the
@@ -17,9 +18,55 @@ pub fn kbool(value: &str) -> Option<bool> {
     }
 }
 
+/// Takes a number as `kstrtoint()` does, which reads the parameters of modules.
+///
+/// `None` where the kernel refuses it: the previous value stays.
+pub fn kint(value: &str) -> Option<i32> {
+    let digits = value.strip_suffix('\n').unwrap_or(value);
+    let (minus, digits) = match digits.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, digits.strip_prefix('+').unwrap_or(digits)),
+    };
+    let (base, digits) = radix(digits);
+    // No sign may follow, which the conversion would take.
+    if !digits.starts_with(|c: char| c.is_digit(base)) {
+        return None;
+    }
+    let number = i64::from_str_radix(digits, base).ok()?;
+    i32::try_from(if minus { -number } else { number }).ok()
+}
+
+/// Takes the number that a value begins with, as `get_option()` does for early parameters.
+///
+/// `None` without a number: the previous value stays.
+pub fn leading_int(value: &str) -> Option<i32> {
+    let digits = value.strip_prefix('-');
+    let (base, text) = radix(digits.unwrap_or(value));
+    let end = text.find(|c: char| !c.is_digit(base)).unwrap_or(text.len());
+    if end == 0 {
+        return None;
+    }
+    // What is too long for an int keeps its last bits.
+    let add = |sum: u64, c: char| {
+        sum.wrapping_mul(u64::from(base)).wrapping_add(u64::from(c.to_digit(base).unwrap_or_default()))
+    };
+    let number = text[..end].chars().fold(0, add) as i32;
+    Some(if digits.is_some() { number.wrapping_neg() } else { number })
+}
+
+/// The base of a number and its digits, as `_parse_integer_fixup_radix()`.
+fn radix(text: &str) -> (u32, &str) {
+    let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    match hex.filter(|digits| digits.starts_with(|c: char| c.is_ascii_hexdigit())) {
+        Some(digits) => (16, digits),
+        None if text.starts_with('0') => (8, text),
+        None => (10, text),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::kbool;
+    use super::{kbool, kint, leading_int};
     use proptest::prelude::*;
 
     #[test]
@@ -35,10 +82,32 @@ mod tests {
         }
     }
 
+    #[test]
+    fn numbers_as_the_kernel_takes_them() {
+        for (text, whole, leading) in [
+            ("1", Some(1), Some(1)),
+            ("0x1", Some(1), Some(1)),
+            ("0X1f", Some(31), Some(31)),
+            ("010", Some(8), Some(8)),
+            ("-2", Some(-2), Some(-2)),
+            ("+2", Some(2), None),
+            ("1,2", None, Some(1)),
+            ("08", None, Some(0)),
+            ("0x", None, Some(0)),
+            ("-", None, None),
+            ("", None, None),
+            ("on", None, None),
+            ("--1", None, None),
+            ("4294967297", None, Some(1)),
+        ] {
+            assert_eq!((kint(text), leading_int(text)), (whole, leading), "{text}");
+        }
+    }
+
     proptest! {
         #[test]
         fn it_is_total(text in "\\PC{0,8}") {
-            let _ = kbool(&text);
+            let _ = (kbool(&text), kint(&text), leading_int(&text));
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::unknown::{unknown_absent, unknown_from};
 use crate::view::MachineView;
 use crate::words::{cpu_list, group_by_value};
 use facts::Fact;
+use facts::kbool::kint;
 use facts::line::{parse_line, parse_u64};
 use facts::power::parse_resume_latency;
 use model::slice::SliceKind;
@@ -241,9 +242,10 @@ fn without_states(machine: &MachineView) -> Judged {
         ));
     }
     let cmdline = machine.cmdline()?;
-    let off = match (cmdline.value("idle"), cmdline.value("cpuidle.off")) {
+    let cpuidle_off = cmdline.values("cpuidle.off").filter_map(kint).next_back();
+    let off = match (cmdline.value("idle"), cpuidle_off) {
         (Some("halt"), _) if machine.require_x86().is_ok() => Some("idle=halt".to_owned()),
-        (_, Some("1")) => Some("cpuidle.off=1".to_owned()),
+        (_, Some(off)) if off != 0 => Some("cpuidle.off=1".to_owned()),
         _ if driver.known().is_some_and(|name| name == "none") => Some("no idle driver".to_owned()),
         _ => None,
     };

@@ -107,7 +107,10 @@ fn without_states_it_is_known_why() {
     check(&KNOB, &format!("{deep}\ncmdline + nohlt"), "pass nohlt: never entered");
     let x86 = deep.replace("aarch64", "x86_64");
     check(&KNOB, &format!("{x86}\ncmdline + idle=poll"), "pass idle=poll: never entered");
-    check(&KNOB, &format!("{}\n{driver} absent\ncmdline + cpuidle.off=1", bare()), "pass cpuidle.off=1");
+    for value in ["1", "0x1"] {
+        let off = format!("{}\n{driver} absent\ncmdline + cpuidle.off={value}", bare());
+        check(&KNOB, &off, "pass cpuidle.off=1");
+    }
     check(&KNOB, &format!("{}\n{driver} refused", bare()), "unknown");
     check(&KNOB, &format!("{}\n{driver} absent\nCONFIG_CPU_IDLE=y", bare()), "unknown");
     check(&KNOB, &format!("{}\n{driver} absent\nCONFIG_CPU_IDLE=n", bare()), "pass no CONFIG_CPU_IDLE");

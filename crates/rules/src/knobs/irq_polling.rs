@@ -7,6 +7,7 @@ use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
+use facts::kbool::kint;
 use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
@@ -61,7 +62,7 @@ fn judge(machine: &MachineView) -> Judged {
     let asked = given.iter().filter_map(|word| match *word {
         "irqpoll" if !ignored => Some(2),
         "irqfixup" if !ignored => Some(1),
-        "spurious.irqfixup" => cmdline.value(word)?.parse().ok(),
+        "spurious.irqfixup" => cmdline.values(word).filter_map(kint).next_back().map(i64::from),
         _ => None,
     });
     let mode = now.unwrap_or_else(|| asked.max().unwrap_or(0));
@@ -98,7 +99,10 @@ mod tests {
         check(&KNOB, &format!("{OTHER}\ncmdline + irqfixup"), "fail low irqfixup");
         let both = format!("{OTHER}\ncmdline + irqpoll\ncmdline + irqfixup");
         check(&KNOB, &both, "fail medium irqpoll and irqfixup");
-        check(&KNOB, "cmdline + spurious.irqfixup=2", "fail medium spurious.irqfixup");
+        for value in ["2", "0x2", "2\ncmdline + spurious.irqfixup=on"] {
+            let given = format!("cmdline + spurious.irqfixup={value}");
+            check(&KNOB, &given, "fail medium spurious.irqfixup");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::view::MachineView;
+use facts::kbool::leading_int;
 use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
@@ -53,8 +54,9 @@ fn judge(machine: &MachineView) -> Judged {
     if machine.has_profile(Profile::Audio) {
         return Err(Judgement::not_applicable("periods of milliseconds do not feel it"));
     }
-    let value = machine.cmdline()?.value("skew_tick");
-    if value.is_some_and(|value| value.trim().parse().is_ok_and(|number: i64| number != 0)) {
+    let mut numbers = machine.cmdline()?.values("skew_tick").filter_map(leading_int);
+    let value = numbers.next_back();
+    if value.is_some_and(|number| number != 0) {
         return Ok(Judgement::pass("skew_tick=1"));
     }
     let severity = if online.len() < MANY { Severity::Info } else { Severity::Low };
@@ -74,6 +76,9 @@ mod tests {
         check(&KNOB, &online("0-3"), "fail info not given, 4 CPUs");
         check(&KNOB, &online("0-31"), "fail low not given, 32 CPUs");
         check(&KNOB, "cmdline + skew_tick=0", "fail info skew_tick=0, 4 CPUs");
+        for on in ["0x1", "1,5", "1\ncmdline + skew_tick=on"] {
+            check(&KNOB, &format!("cmdline - skew_tick=1\ncmdline + skew_tick={on}"), "pass skew_tick=1");
+        }
         check(&KNOB, &online("0"), "not-applicable there is one CPU");
         check(&KNOB, "/sys/devices/system/cpu/online refused\n--cpus 0", "unknown");
         check(&KNOB, "--profile audio", "not-applicable periods of milliseconds do not feel it");
