@@ -23,7 +23,7 @@ pub static KNOB: Knob = Knob {
     rationale: "what is saved at each entry into the kernel is bought with memory that any \
                 program, guest or script of a browser may read",
     detection: "Words on the command line that switch mitigations off or leave them out of some \
-                ways in, and a kernel built without them (CPU_MITIGATIONS, or the option of a \
+                ways in, of those that this architecture takes, and a kernel built without them (CPU_MITIGATIONS, or the option of a \
                 single one). Which of them this processor needs, and what each costs here, is not \
                 judged; /sys/devices/system/cpu/vulnerabilities says what is in force.",
     side_effects: "With mitigations each system call, interrupt and switch takes longer; by how \
@@ -104,6 +104,47 @@ const SWITCHES: &[&str] = &["kpti", "kvm.nx_huge_pages", "nobp"];
 /// Words that set something in addition, and leave the mitigation unchanged.
 const BESIDES: &[&str] = &["nosmt", "nowarn", "force"];
 
+/// Parameters that are not x86's alone, with the beginnings of the names of the architectures that
+/// take them (arch/arm64/kernel/{cpufeature,proton-pack}.c, arch/powerpc/kernel/security.c,
+/// arch/s390/kernel/nospec-branch.c); all others are x86's.
+const NOT_OF_X86_ALONE: &[(&str, &[&str])] = &[
+    ("kpti", ARM64),
+    ("no_entry_flush", POWER),
+    ("no_rfi_flush", POWER),
+    ("no_stf_barrier", POWER),
+    ("no_uaccess_flush", POWER),
+    ("nobp", S390),
+    ("nopti", &[X86, "ppc"]),
+    ("nospec", S390),
+    ("nospec_store_bypass_disable", &[X86, "ppc"]),
+    ("nospectre_bhb", ARM64),
+    ("nospectre_v1", &[X86, "ppc"]),
+    ("nospectre_v2", &[X86, "aarch64", "armv8", "ppc", "s390"]),
+    ("spec_store_bypass_disable", &[X86, "ppc"]),
+    ("spectre_v2", &[X86, "s390"]),
+    ("ssbd", ARM64),
+    ("stf_barrier", POWER),
+];
+
+const X86: &str = "x86";
+const POWER: &[&str] = &["ppc"];
+const S390: &[&str] = &["s390"];
+/// The second is the name that 32-bit programs see.
+const ARM64: &[&str] = &["aarch64", "armv8"];
+
+/// The architecture, with one name for all of x86; none where it is not known.
+fn architecture<'a>(machine: &MachineView<'a>) -> Option<&'a str> {
+    let name = machine.facts().machine.known()?;
+    Some(if machine.require_x86().is_ok() { X86 } else { name })
+}
+
+/// Whether the kernel of this architecture has the parameter; true where it is not known.
+fn is_taken(architecture: Option<&str>, parameter: &str) -> bool {
+    let listed = NOT_OF_X86_ALONE.iter().find(|(name, _)| *name == parameter);
+    let takers = listed.map_or(&[X86][..], |(_, takers)| takers);
+    architecture.is_none_or(|name| takers.iter().any(|taker| name.starts_with(taker)))
+}
+
 /// Without these words, or built otherwise.
 fn left_to_the_kernel(off: &[String], cmdline: &Cmdline) -> Remedy {
     let mut changes: Vec<Change> = Vec::new();
@@ -127,16 +168,18 @@ fn left_to_the_kernel(off: &[String], cmdline: &Cmdline) -> Remedy {
 
 fn judge(machine: &MachineView) -> Judged {
     let cmdline = machine.cmdline()?;
-    let mut off = by_vector(machine, cmdline);
-    for (name, values) in VALUES {
+    let architecture = architecture(machine);
+    let mut off = by_vector(machine, architecture, cmdline);
+    for (name, values) in VALUES.iter().filter(|(name, _)| is_taken(architecture, name)) {
         // A list of words, of which the last that names a mitigation counts; so with the parameter
         // given again.
         let mut words = cmdline.values(name).flat_map(|value| value.split(','));
         let last = words.rfind(|word| !BESIDES.contains(word));
         off.extend(last.filter(|word| values.contains(word)).map(|word| format!("{name}={word}")));
     }
-    off.extend(WORDS.iter().filter(|name| cmdline.has(name)).map(|name| (*name).to_owned()));
-    for name in SWITCHES {
+    let words = WORDS.iter().filter(|name| is_taken(architecture, name) && cmdline.has(name));
+    off.extend(words.map(|name| (*name).to_owned()));
+    for name in SWITCHES.iter().filter(|name| is_taken(architecture, name)) {
         let value = cmdline.value(name);
         // KVM takes two more words, never and force (arch/x86/kvm/mmu/mmu.c); the first begins as a
         // no does.
@@ -152,8 +195,8 @@ fn judge(machine: &MachineView) -> Judged {
 }
 
 /// `mitigations=off`, and the attack vectors that are left out by `no_` words (from 6.17 on,
-/// attack_vector_controls.rst).
-fn by_vector(machine: &MachineView, cmdline: &Cmdline) -> Vec<String> {
+/// attack_vector_controls.rst, on x86).
+fn by_vector(machine: &MachineView, architecture: Option<&str>, cmdline: &Cmdline) -> Vec<String> {
     // From 6.17 on a vector that was left out stays out, whatever a later `mitigations=` sets
     // (mitigations_parse_cmdline() in kernel/cpu.c); before, the last one counts.
     let values = cmdline.values("mitigations");
@@ -164,6 +207,12 @@ fn by_vector(machine: &MachineView, cmdline: &Cmdline) -> Vec<String> {
             let mut values = values;
             let known = values.rfind(|value| matches!(*value, "off" | "auto" | "auto,nosmt"));
             known.filter(|value| *value == "off").into_iter().collect()
+        }
+        // Without ARCH_HAS_CPU_ATTACK_VECTORS only the word before the vectors is taken.
+        _ if architecture.is_some_and(|name| name != X86) => {
+            let mut values = values;
+            let known = values.rfind(|value| value.starts_with("off") || value.starts_with("auto"));
+            known.filter(|value| value.starts_with("off")).map(|_| "off").into_iter().collect()
         }
         _ => values
             .flat_map(|value| value.split(','))
@@ -267,11 +316,17 @@ mod tests {
         | CONFIG_CPU_MITIGATIONS=y
         | # Kernel hacking";
 
+    /// What one of the architectures that take them makes of these words.
     fn after(words: &str) -> (AuditVerdict, String) {
-        let mut machine = Machine::base();
-        words.split(' ').for_each(|word| machine.edit(&format!("cmdline + {word}")));
-        let found = machine.finding(&KNOB);
-        (found.verdict, found.value)
+        let of = |architecture: &&str| {
+            let mut machine = Machine::base();
+            machine.edit(&format!("/proc/sys/kernel/arch: {architecture}"));
+            words.split(' ').for_each(|word| machine.edit(&format!("cmdline + {word}")));
+            let found = machine.finding(&KNOB);
+            (found.verdict, found.value)
+        };
+        let all = ["x86_64", "aarch64", "ppc64le", "s390x"].iter().map(of);
+        all.max_by_key(|(verdict, _)| *verdict == AuditVerdict::Fail).unwrap()
     }
 
     #[test]
@@ -322,7 +377,31 @@ mod tests {
             "cmdline + mitigations=off\ncmdline + nopti\ncmdline + mds=off",
             "fail info mitigations=off, mds=off, nopti",
         );
-        check(&KNOB, "cmdline + kpti=0\ncmdline + ssbd=force-off", "fail info ssbd=force-off, kpti=0");
+        let arm = "/proc/sys/kernel/arch: aarch64\ncmdline + kpti=0\ncmdline + ssbd=force-off";
+        check(&KNOB, arm, "fail info ssbd=force-off, kpti=0");
+    }
+
+    #[test]
+    fn words_of_other_architectures_do_nothing() {
+        let on = |architecture: &str, word: &str| {
+            format!("/proc/sys/kernel/arch: {architecture}\ncmdline + {word}")
+        };
+        for word in
+            ["no_stf_barrier", "no_rfi_flush", "nospectre_bhb", "kpti=off", "nospec", "ssbd=force-off"]
+        {
+            check(&KNOB, &on("x86_64", word), "pass left to the kernel");
+        }
+        for word in ["mds=off", "nopti", "spectre_v2=off", "l1tf=off", "retbleed=off", "nospectre_v1"] {
+            check(&KNOB, &on("aarch64", word), "pass left to the kernel");
+            check(&KNOB, &on("i686", word), &format!("fail info {word}"));
+        }
+        check(&KNOB, &on("aarch64", "nospectre_v2"), "fail info nospectre_v2");
+        check(&KNOB, &on("aarch64", "mitigations=off"), "fail info mitigations=off");
+        check(&KNOB, &on("ppc64le", "no_stf_barrier"), "fail info no_stf_barrier");
+        let vectors = |words: &str| format!("{}\n{LATER}", on("aarch64", words));
+        check(&KNOB, &vectors("mitigations=auto,no_user_kernel"), "pass left to the kernel");
+        check(&KNOB, &vectors("mitigations=off\ncmdline + mitigations=auto"), "pass left to the kernel");
+        check(&KNOB, &vectors("mitigations=auto\ncmdline + mitigations=off,x"), "fail info mitigations=off");
     }
 
     #[test]
