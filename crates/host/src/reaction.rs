@@ -4,16 +4,16 @@
 #![allow(unsafe_code)]
 
 use std::collections::BTreeSet;
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 pub use rustix::process::Signal;
 use rustix::process::{Pid, kill_process, set_parent_process_death_signal, setsid, test_kill_process};
 
-use crate::children::{live_in, number};
+use crate::children::{has_ended, live_in, number, processes};
 use crate::clock;
 use model::units::Nanos;
 
@@ -27,16 +27,26 @@ const PERIOD: Nanos = Nanos(20_000_000);
 /// The tracer of the whole machine, not an instance of ours.
 const TRACERS: [&str; 2] = ["/sys/kernel/tracing/tracing_on", "/sys/kernel/debug/tracing/tracing_on"];
 
+/// The variable by which what a program leaves behind is found in any session.
+const MARK: &str = "ONBEAT_STARTED_BY";
+
 /// Programs that were started, each in a session of its own, and not waited for while anything of
 /// that session is left: until then no other process can have its number.
 #[derive(Debug, Default)]
-pub struct StartedPrograms(Vec<Child>);
+pub struct StartedPrograms {
+    programs: Vec<(Child, String)>,
+    /// Those that failed since the last question, with how they ended.
+    failed: Vec<(String, ExitStatus)>,
+    /// The value of [`MARK`]; `""` before the first start.
+    mark: String,
+}
 
 impl StartedPrograms {
     /// Starts a program with its arguments and, besides the own environment, these variables. It
-    /// runs beside us, with no signal blocked, and its output goes where ours goes; it ends with
-    /// this value, and with the thread that calls this. So does what it leaves behind, unless that
-    /// makes a session of its own.
+    /// runs beside us, with no signal blocked, and its output goes to our standard error, for
+    /// standard output may hold a document; it ends with this value, and with the thread that calls
+    /// this. So does what it leaves behind, unless that drops its environment and leaves its
+    /// session.
     ///
     /// # Errors
     /// It cannot be started.
@@ -46,8 +56,12 @@ impl StartedPrograms {
             return Err(io::Error::from(io::ErrorKind::InvalidInput));
         };
         let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::null());
+        command.args(arguments).stdin(Stdio::null()).stdout(io::stderr());
         command.envs(variables.iter().map(|(name, value)| (name, value)));
+        if self.mark.is_empty() {
+            self.mark = format!("{}.{}", std::process::id(), clock::monotonic().0);
+        }
+        command.env(MARK, &self.mark);
         // SAFETY: between fork and exec it makes four system calls, and allocates nothing.
         unsafe {
             command.pre_exec(|| {
@@ -58,27 +72,68 @@ impl StartedPrograms {
                 Ok(set_parent_process_death_signal(Some(Signal::TERM))?)
             });
         }
-        self.0.push(command.spawn()?);
+        self.programs.push((command.spawn()?, program.clone()));
         Ok(())
+    }
+
+    /// The programs that failed since the last call, with how each ended.
+    pub fn take_failed(&mut self) -> Vec<(String, ExitStatus)> {
+        self.reap();
+        std::mem::take(&mut self.failed)
+    }
+
+    /// Ends those that go on: with a moment for what is nearly done, then as a user would.
+    pub fn end(&mut self) {
+        signal_all(&self.left_after(PATIENCE), Signal::TERM);
+        // What is forked while the others are killed is found by the next look.
+        for _ in 0..2 {
+            signal_all(&self.left_after(LAST), Signal::KILL);
+        }
+        self.left_after(LAST);
     }
 
     /// Collects those that have ended and left nothing behind; the processes of the others.
     fn reap(&mut self) -> BTreeSet<u32> {
-        if self.0.is_empty() {
+        if self.programs.is_empty() {
             return BTreeSet::new();
         }
-        let live = live_in(&self.0.iter().map(Child::id).collect());
-        let is_left =
-            |child: &mut Child| live.contains_key(&child.id()) || matches!(child.try_wait(), Ok(None));
-        self.0.retain_mut(is_left);
-        live.values().flatten().copied().chain(self.0.iter().map(Child::id)).collect()
+        let live = live_in(&self.programs.iter().map(|(child, _)| child.id()).collect());
+        let failed = &mut self.failed;
+        self.programs.retain_mut(|(child, program)| {
+            if live.contains_key(&child.id()) {
+                return true;
+            }
+            let ended = child.try_wait();
+            if let Ok(Some(status)) = ended
+                && !status.success()
+            {
+                failed.push((program.clone(), status));
+            }
+            matches!(ended, Ok(None))
+        });
+        let programs = self.programs.iter().map(|(child, _)| child.id());
+        live.values().flatten().copied().chain(programs).collect()
+    }
+
+    /// The processes with our mark, in whichever session.
+    fn marked(&self) -> BTreeSet<u32> {
+        if self.mark.is_empty() {
+            return BTreeSet::new();
+        }
+        let entry = format!("{MARK}={}", self.mark);
+        let has_mark = |pid: &u32| {
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|word| word == entry.as_bytes()) && !has_ended(*pid)
+        };
+        processes().filter(has_mark).collect()
     }
 
     /// The processes that have not ended when the time is over.
     fn left_after(&mut self, patience: Nanos) -> BTreeSet<u32> {
         let until = clock::monotonic() + patience;
         loop {
-            let left = self.reap();
+            let mut left = self.reap();
+            left.extend(self.marked());
             if left.is_empty() || clock::monotonic() >= until {
                 return left;
             }
@@ -95,14 +150,8 @@ fn signal_all(processes: &BTreeSet<u32>, signal: Signal) {
 }
 
 impl Drop for StartedPrograms {
-    /// Ends those that go on: with a moment for what is nearly done, then as a user would.
     fn drop(&mut self) {
-        signal_all(&self.left_after(PATIENCE), Signal::TERM);
-        // What is forked while the others are killed is found by the next look.
-        for _ in 0..2 {
-            signal_all(&self.left_after(LAST), Signal::KILL);
-        }
-        self.left_after(LAST);
+        self.end();
     }
 }
 
@@ -219,10 +268,13 @@ mod tests {
     fn processes_that_a_program_leaves_behind_end_with_its_starter() {
         let folder = tempfile::tempdir().unwrap();
         let pids = folder.path().join("pids");
-        // The second is in a process group of its own, and the third takes no notice of TERM.
+        // The second is in a process group of its own, the third takes no notice of TERM, and the
+        // fourth has a session of its own.
         let script = format!(
-            "sleep 1000 & a=$!; set -m; sleep 1000 & b=$!; (trap '' TERM; sleep 1000) & \
-             echo $a $b $! >{0}.tmp; mv {0}.tmp {0}",
+            "sleep 1000 & a=$!; set -m; sleep 1000 & b=$!; (trap '' TERM; sleep 1000) & c=$!; \
+             setsid sh -c 'echo $$ >{0}.own; exec sleep 1000' & \
+             while [ ! -s {0}.own ]; do sleep 0.01; done; \
+             echo $a $b $c $(cat {0}.own) >{0}.tmp; mv {0}.tmp {0}; exit 3",
             pids.display()
         );
         let mut programs = StartedPrograms::default();
@@ -232,9 +284,11 @@ mod tests {
         }
         let left = std::fs::read_to_string(&pids).unwrap();
         let left: Vec<i32> = left.split_whitespace().map(|pid| pid.parse().unwrap()).collect();
-        assert!(left.len() == 3 && left.iter().all(|pid| may_signal(*pid).is_ok()), "{left:?}");
-        drop(programs);
+        assert!(left.len() == 4 && left.iter().all(|pid| may_signal(*pid).is_ok()), "{left:?}");
+        programs.end();
         assert!(left.iter().all(|pid| has_ended(*pid as u32)), "{left:?}");
+        let [(program, status)] = programs.take_failed().try_into().unwrap();
+        assert_eq!((program.as_str(), status.code()), ("sh", Some(3)));
     }
 
     #[test]

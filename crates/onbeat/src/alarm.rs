@@ -1,6 +1,7 @@
 //! What is done when a wake-up was late: `--on-alarm` of a watch, `--on-spike` of a hunt.
 
 use std::fmt;
+use std::process::ExitStatus;
 use std::str::FromStr;
 
 use std::ffi::OsStr;
@@ -13,6 +14,9 @@ use model::units::Nanos;
 
 /// The least time between two: what comes earlier is counted.
 const PAUSE: Nanos = Nanos(60_000_000_000);
+
+/// Failures that are repeated at the end of a run.
+const MAX_FAILURES: usize = 3;
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -129,6 +133,8 @@ pub struct Alarms {
     pub raised: u64,
     /// Due within the pause after another.
     pub held_back: u64,
+    /// The first ones.
+    failures: Vec<String>,
     record: String,
 }
 
@@ -148,14 +154,40 @@ impl Alarms {
         self.limit.is_some_and(|limit| latency >= limit)
     }
 
-    /// How many there were, for people; none where none was.
-    pub fn note(&self) -> Option<String> {
+    /// For how many late wake-ups actions were done and which of them failed, for people; none where
+    /// none was due.
+    pub fn notes(&self) -> Vec<String> {
+        if self.raised == 0 || self.actions.is_empty() {
+            return Vec::new();
+        }
         let more = match self.held_back {
             0 => String::new(),
-            more => format!(", {more} more were due within a minute after another"),
+            more => format!("; {more} more came within a minute after another"),
         };
-        (self.raised > 0 && !self.actions.is_empty())
-            .then(|| format!("{} raised{more}", several(self.raised, "alarm was", "alarms were")))
+        let late = several(self.raised, "late wake-up", "late wake-ups");
+        let first = format!("actions were done for {late}{more}");
+        [first].into_iter().chain(self.failures.clone()).collect()
+    }
+
+    /// Ends the programs that still run; the lines about those that failed.
+    pub fn end(&mut self) -> Vec<String> {
+        self.programs.end();
+        self.look()
+    }
+
+    /// The lines about programs that have failed since the last look.
+    pub fn look(&mut self) -> Vec<String> {
+        let failed = self.programs.take_failed().into_iter();
+        let line = |(program, status): (String, ExitStatus)| {
+            format!("alarm: exec:{} ended with {status}", clean(&program))
+        };
+        self.note_failures(failed.map(line).collect())
+    }
+
+    fn note_failures(&mut self, lines: Vec<String>) -> Vec<String> {
+        self.failures.extend(lines.iter().cloned());
+        self.failures.truncate(MAX_FAILURES);
+        lines
     }
 
     /// Takes a late wake-up at this time; the lines to print: that it was late, and what could not
@@ -169,18 +201,19 @@ impl Alarms {
             return Vec::new();
         }
         (self.last, self.raised) = (Some(now), self.raised + 1);
-        let mut lines = vec![format!("alarm: {}", late.sentence())];
+        let mut failed = Vec::new();
         for action in &self.actions {
             let done = match action {
                 AlarmAction::Exec(words) => self.programs.start(words, &late.variables(&self.record)),
                 AlarmAction::Signal(signal, pid) => reaction::send_signal(*signal, *pid),
                 AlarmAction::TraceOff => reaction::stop_tracer(),
             };
-            lines.extend(
+            failed.extend(
                 done.err().map(|error| format!("alarm: {} failed: {error}", clean(&action.to_string()))),
             );
         }
-        lines
+        let lines = [format!("alarm: {}", late.sentence())].into_iter();
+        lines.chain(self.note_failures(failed)).collect()
     }
 }
 
@@ -233,5 +266,17 @@ mod tests {
         let late = AlarmCause { latency: Nanos(2), ..AlarmCause::default() };
         let lines = alarms.take(&late, Nanos(0));
         assert!(lines.len() == 2 && lines[1].contains("/no/such/program failed"), "{lines:?}");
+        assert!(alarms.end().is_empty());
+        assert_eq!(alarms.notes(), ["actions were done for 1 late wake-up", &lines[1]]);
+        let mut alarms = Alarms::new(Some(Nanos(1)), vec!["exec:false".parse().unwrap()], String::new());
+        assert_eq!((alarms.take(&late, Nanos(0)).len(), alarms.take(&late, Nanos(1)).len()), (1, 0));
+        assert_eq!(alarms.end(), ["alarm: exec:false ended with exit status: 1"]);
+        assert_eq!(
+            alarms.notes(),
+            [
+                "actions were done for 1 late wake-up; 1 more came within a minute after another",
+                "alarm: exec:false ended with exit status: 1"
+            ]
+        );
     }
 }

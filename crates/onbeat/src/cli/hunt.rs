@@ -189,6 +189,8 @@ pub fn run(args: &Args, environment: &Environment) -> Result<u8> {
     // The threads that a hunt follows do not compete with measuring threads: there are none.
     run.integrity.extend(changes.filter(|entry| !follows || entry.kind != IntegrityKind::RtCompetitor));
     load_flags::end(loads, &mut run);
+    // Also with -q: an action is what it is for.
+    found.actions.iter().for_each(|line| remark(&format!("onbeat: {line}")));
     let its_own = run.program.as_ref().filter(|_| args.exit_code == "program").and_then(exit_code);
     whose(its_own, finish(args, environment, run, &found, writer, outputs))
 }

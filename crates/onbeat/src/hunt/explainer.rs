@@ -35,9 +35,6 @@ const MAX_INTERIM_CULPRITS: usize = 100;
 /// have to reach back to the spikes that wait: in a flood it is better to know some of them well.
 const MAX_STRETCH: Nanos = Nanos(100_000_000);
 
-/// What could not be done at a spike is told so often.
-const MAX_FAILURES: usize = 3;
-
 /// Spikes that are not explained.
 #[derive(Clone, Copy, Debug, Default)]
 struct Skipped {
@@ -77,7 +74,6 @@ pub struct Explainer {
     cycles: ExplainedCycles,
     /// What is done at a spike, and what could not be done.
     alarms: Alarms,
-    alarm_failures: Vec<String>,
 }
 
 impl Explainer {
@@ -108,7 +104,6 @@ impl Explainer {
             so_far: SpikesSoFar::default(),
             cycles: ExplainedCycles::default(),
             alarms: Alarms::default(),
-            alarm_failures: Vec::new(),
         }
     }
 
@@ -282,9 +277,7 @@ impl Explainer {
             victim_pid: spike.victim.pid,
             culprit: longest.map(fallback_name).unwrap_or_default(),
         };
-        let failed = self.alarms.take(&late, clock::monotonic()).into_iter().skip(1);
-        self.alarm_failures.extend(failed.take(MAX_FAILURES));
-        self.alarm_failures.truncate(MAX_FAILURES);
+        self.alarms.take(&late, clock::monotonic());
     }
 
     /// The spike's window, with names instead of addresses.
@@ -323,7 +316,7 @@ impl Explainer {
 
     /// The spikes that the run lists; it is over.
     pub fn into_spikes(self) -> FoundSpikes {
-        FoundSpikes::of(self.events.explained, self.host, self.findings)
+        FoundSpikes::of(self.events.explained, self.host, self.findings, self.alarms.notes())
     }
 
     /// Before the run is written; `last` when it is over.
@@ -341,8 +334,10 @@ impl Explainer {
                 .notes
                 .push(format!("explained spikes could not be written as they came ({why}): free some space"));
         }
-        account.notes.extend(self.alarms.note());
-        account.notes.extend(self.alarm_failures.iter().cloned());
+        if last {
+            self.alarms.end();
+        }
+        account.notes.extend(self.alarms.notes());
         account.notes.extend(self.findings.notes());
         run.recorder = Some(account);
         match last {

@@ -20,12 +20,14 @@ pub struct FoundSpikes {
     listed: Listed,
     host: Host,
     findings: Findings,
+    /// What was done at late wake-ups, for people.
+    pub actions: Vec<String>,
 }
 
 impl FoundSpikes {
     /// Of a hunt that is over, with what all its spikes show together.
-    pub fn of(explained: Explained, host: Host, findings: Findings) -> FoundSpikes {
-        FoundSpikes { listed: explained.close(), host, findings }
+    pub fn of(explained: Explained, host: Host, findings: Findings, actions: Vec<String>) -> FoundSpikes {
+        FoundSpikes { listed: explained.close(), host, findings, actions }
     }
 
     /// Goes through them in order of time.
@@ -141,7 +143,7 @@ mod tests {
         let (small, large) = (named("small"), named("large"));
         let culprits = vec![culprit(&small, "thread"), culprit(&large, "thread")];
         let mut run = Run { culprits, ..Run::default() };
-        let found = FoundSpikes::of(events.explained, Host::default(), Findings::default());
+        let found = FoundSpikes::of(events.explained, Host::default(), Findings::default(), Vec::new());
         let (shown, involved) = found.to_show(&run, 3);
         (run.spikes, _) = found.to_show(&run, 1_000);
         assert_eq!(involved, typical::all(&run));

@@ -121,6 +121,8 @@ impl Watch {
                 next_interval = next_end(now, next_interval);
             }
             if over {
+                let ended = self.alarms.end().into_iter().chain(self.alarms.notes().into_iter().take(1));
+                ended.for_each(|line| tell(WatchEvent::Remark(line)));
                 result.stopped = stopped;
                 result.unwritten = waiting.unwritten();
                 return Ok(result);
@@ -137,6 +139,7 @@ impl Watch {
         if self.alarms.limit().is_none() {
             return Ok(());
         }
+        self.alarms.look().into_iter().for_each(|line| tell(WatchEvent::Remark(line)));
         let Some(worst) = self.recorder.largest()? else { return Ok(()) };
         if !self.alarms.is_due(worst.wakeup.total()) || self.alarmed == worst.wakeup.mono_ns {
             return Ok(());
