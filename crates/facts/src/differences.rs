@@ -89,6 +89,11 @@ impl Settings {
         values.insert("onbeat".into(), run.version.clone());
         let loads: Vec<&str> = run.loads.iter().map(|load| load.spec.as_str()).collect();
         values.insert("load".into(), loads.join(","));
+        let cpus: BTreeSet<&str> = run.loads.iter().map(|load| load.cpus.as_str()).collect();
+        values.insert("plan.load_cpus".into(), cpus.into_iter().collect::<Vec<_>>().join(" and "));
+        // Stacks delay what a hunt measures.
+        let stacks = run.recorder.as_ref().map(|recorder| recorder.stacks_cost_ns.is_some().to_string());
+        values.insert("plan.stacks".into(), stacks.unwrap_or_default());
         values.extend(words_of(&run.host.cmdline));
         values.extend(files.iter().filter_map(setting));
         Settings { values, kconfig: files.iter().find_map(configuration), is_partial: false }
@@ -308,6 +313,15 @@ mod tests {
             ]
         );
         assert_eq!(differences(std::slice::from_ref(&a), std::slice::from_ref(&a)), []);
+    }
+
+    #[test]
+    fn the_cpus_of_a_load_are_a_condition() {
+        let on = |cpus: &str| {
+            let load = model::load::LoadRun { spec: "cpu".into(), cpus: cpus.into(), ..Default::default() };
+            Settings::of(&Run { loads: vec![load.clone(), load], ..Run::default() }, &[])
+        };
+        assert_eq!(words(&differences(&[on("0")], &[on("1")])), ["plan.load_cpus: 0 -> 1"]);
     }
 
     #[test]

@@ -4,6 +4,9 @@ use model::histogram::{self, Counts, fill_buckets, total_of};
 use model::text::several;
 use model::units::Nanos;
 
+/// From this factor on the latest of 99.5 % are far above the latest of 90 %.
+const FAR: i64 = 8;
+
 /// The nearest-rank quantile of counted wake-ups, upper edge of its row; per million as in
 /// [`histogram::quantile`].
 pub fn quantile(counts: &Counts, per_million: u64) -> Option<Nanos> {
@@ -24,14 +27,18 @@ pub fn median_noise(counts: &Counts) -> Option<Nanos> {
 }
 
 /// One wake-up in two hundred was later, and twice the median: enough spikes to learn from, not all
-/// there is.
+/// there is. Where these are far above most wake-ups, one cause makes more than one in two hundred
+/// late: a threshold above it would leave it out, so that it is between both.
 ///
 /// In nanoseconds, rounded up to two digits, with the reason as a sentence; without any wake-up 100
 /// us.
 pub fn automatic(counts: &Counts) -> (Nanos, String) {
-    let (Some(median), Some(late)) = (quantile(counts, 500_000), quantile(counts, 995_000)) else {
+    let [median, most, late] = [500_000, 900_000, 995_000].map(|per_million| quantile(counts, per_million));
+    let (Some(median), Some(most), Some(late)) = (median, most, late) else {
         return (Nanos(100_000), "100 us, because the first wake-ups told nothing".to_owned());
     };
+    let is_apart = late.0 / FAR >= most.0.max(1);
+    let late = if is_apart { Nanos((late.0 as f64 * most.0.max(1) as f64).sqrt() as i64) } else { late };
     let wanted = late.max(Nanos(2 * median.0)).max(Nanos(1_000));
     let unit = 10i64.pow(wanted.0.ilog10() - 1);
     let over = Nanos((wanted.0 + unit - 1) / unit * unit);
@@ -39,6 +46,7 @@ pub fn automatic(counts: &Counts) -> (Nanos, String) {
     fill_buckets(&mut rows, &[counts], Nanos(0));
     let count = several(total_of(&rows), "wake-up", "wake-ups");
     let of = match late.0 >= 2 * median.0 {
+        true if is_apart => "between the latest of 90 % and the latest of 99.5 %, which are far apart",
         true => "one in 200 was later",
         false => "twice their median",
     };
@@ -67,11 +75,17 @@ mod tests {
 
     #[test]
     fn it_is_the_late_ones_or_twice_the_median() {
-        let (over, why) = automatic(&counts(&[(5_000, 990), (80_000, 10)]));
+        let (over, why) = automatic(&counts(&[(5_000, 850), (20_000, 140), (80_000, 10)]));
         assert!(over.0 >= 80_000 && over.0 <= 82_000 && why.contains("one in 200"), "{over} {why}");
         let (over, why) = automatic(&counts(&[(5_000, 1_000)]));
         assert!(over.0 >= 10_000 && over.0 <= 11_000 && why.contains("twice"), "{over} {why}");
         assert_eq!(automatic(&Counts::default()).0, Nanos(100_000));
+    }
+
+    #[test]
+    fn a_cause_of_many_late_ones_is_above_it() {
+        let (over, why) = automatic(&counts(&[(60_000, 900), (100_000, 70), (2_500_000, 30)]));
+        assert!((400_000..600_000).contains(&over.0) && why.contains("far apart"), "{over} {why}");
     }
 
     #[test]
