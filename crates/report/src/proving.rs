@@ -68,14 +68,14 @@ fn fair(run: &ExperimentRun, differing: Option<&[Difference]>) -> String {
     let invalid = run.segments.iter().filter(|segment| !segment.valid).count();
     let spoiled = match invalid {
         0 => String::new(),
-        n => format!("{n} of {} segments invalid, the reasons above; ", run.segments.len()),
+        n => format!("{n} of {} segments invalid; ", run.segments.len()),
     };
     let conditions = match differing {
         None => "the conditions are not recorded".to_owned(),
         Some([]) => "only the change differs, of the conditions that are recorded".to_owned(),
         Some(all) => {
             let differ = several(all.len() as u64, "condition differs", "conditions differ");
-            format!("{differ} besides the change, above")
+            format!("{differ} besides the change")
         }
     };
     let word = match (invalid, differing) {

@@ -212,7 +212,7 @@ fn fair(suite: &SuiteRun) -> String {
         (0, _) => format!("not known: nothing was measured{rest}{left}"),
         (_, 0) => format!("yes: no phase is invalid{rest}{left}"),
         (all, invalid) => {
-            format!("in part: {invalid} of {all} phases invalid, the reasons above{rest}{left}")
+            format!("in part: {invalid} of {all} phases invalid{rest}{left}")
         }
     }
 }

@@ -42,6 +42,8 @@ pub struct Screen {
 pub struct Outputs {
     /// Whether a document takes standard output, which then holds nothing else.
     taken: bool,
+    /// Whether text was printed: what comes first has no empty line above it.
+    printed: bool,
     /// How text is laid out.
     pub screen: Screen,
     failure: Option<Failure>,
@@ -63,7 +65,7 @@ impl Outputs {
             host::check_writable(path).map_err(|error| unwritable(path, &error))?;
         }
         let screen = Screen { columns: environment.columns(), color: environment.color(&io::stdout()) };
-        Ok(Outputs { taken: standard > 0, screen, failure: None })
+        Ok(Outputs { taken: standard > 0, printed: false, screen, failure: None })
     }
 
     /// The layout as the terminal is now: while a run goes on somebody may make it narrower.
@@ -78,7 +80,9 @@ impl Outputs {
 
     /// Prints text, unless a document takes standard output.
     pub fn print(&mut self, text: &str) {
-        if self.prints() {
+        let text = if self.printed { text } else { text.trim_start_matches('\n') };
+        if self.prints() && !text.is_empty() {
+            self.printed = true;
             self.keep(print(for_terminal(text.to_owned(), self.screen.color).as_bytes()));
         }
     }

@@ -107,7 +107,7 @@ impl FollowThreads {
         }
         self.used_before = clock::thread_cpu();
         self.cpus.blocks = FollowedBlocks::new(began);
-        self.events.losses = Losses::new(began);
+        self.events.losses = Losses::new(began, self.options.syscalls.is_some());
         run.started = wall_time(began + clock::wall_offset());
         // A kill before the first checkpoint leaves a run that is known to follow threads.
         self.fill_threads(&mut run);
@@ -373,7 +373,7 @@ mod tests {
         let mut follow = FollowThreads::new(explainer, family, None, LIMITS, options, placement, &run.host);
         let start = clock::monotonic().0;
         follow.cpus.blocks = FollowedBlocks::new(Nanos(start));
-        follow.events.losses = Losses::new(Nanos(start));
+        follow.events.losses = Losses::new(Nanos(start), false);
         let wakeup = |at, ns| vec![switch(at - 100, 0, 7, 3), waking(at, 0, 3, 7), switch(at + ns, 0, 3, 7)];
         script.borrow_mut().events = [wakeup(start + 1_000, 900), wakeup(start + 10_000, 9_000)].concat();
         assert_eq!(follow.poll(Nanos(start + 50_000), &mut run, &nobody()), Nanos(start + 50_000));
@@ -401,7 +401,7 @@ mod tests {
         let mut follow = FollowThreads::new(explainer, family, None, LIMITS, options, placement, &run.host);
         let start = clock::monotonic().0;
         follow.cpus.blocks = FollowedBlocks::new(Nanos(start));
-        follow.events.losses = Losses::new(Nanos(start));
+        follow.events.losses = Losses::new(Nanos(start), false);
         let arm = |at: i64, expires: i64| {
             let what = What::TimerStart { timer: 9, function: 1, expires: Nanos(start + expires) };
             event(start + at, 0, 7, what)

@@ -21,12 +21,14 @@ pub struct Losses {
     span: Nanos,
     /// What was left at the end.
     unread: Nanos,
+    /// Whether system calls are recorded: most of the events, where a program makes many.
+    syscalls: bool,
 }
 
 impl Losses {
     /// Of a run that starts now.
-    pub fn new(began: Nanos) -> Losses {
-        Losses { seen: began, gap: began, ..Losses::default() }
+    pub fn new(began: Nanos, syscalls: bool) -> Losses {
+        Losses { seen: began, gap: began, syscalls, ..Losses::default() }
     }
 
     /// A poll found events missing before that time.
@@ -69,10 +71,11 @@ impl Losses {
 
     fn entry(&self) -> Option<Integrity> {
         let looks = several(self.looks, "look", "looks");
-        let overwritten = format!(
-            "events were overwritten before they could be read in {looks} (about {})",
-            self.span.spoken()
-        );
+        let about = match self.span.0 {
+            0 => String::new(),
+            _ => format!(" (about {})", self.span.spoken()),
+        };
+        let overwritten = format!("events were overwritten before they could be read in {looks}{about}");
         let unread = format!("the events of the last {} were not read", self.unread.spoken());
         let what = match (self.looks, self.unread.0) {
             (0, 0) => return None,
@@ -83,7 +86,12 @@ impl Losses {
         // Late wake-ups that were seen are explained as well as before: a ranking of them stands.
         let detail = format!(
             "{what}: wake-ups of the followed threads were not seen, so that the largest is at least what is \
-             shown; let fewer events come: --no-stacks, or fewer threads"
+             shown; let fewer events come: {}",
+            if self.syscalls {
+                "leave out --syscalls, or record them for less time, --syscalls=1s"
+            } else {
+                "--no-stacks, or fewer threads"
+            }
         );
         Some(entry(IntegrityKind::Lost, None, false, detail))
     }
@@ -97,7 +105,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_reported_once_and_kept_up_to_date() {
-        let (mut losses, mut run) = (Losses::new(Nanos(0)), Run::default());
+        let (mut losses, mut run) = (Losses::new(Nanos(0), false), Run::default());
         losses.read_until(Nanos(10 * MS));
         losses.put_into(&mut run);
         assert!(!losses.any() && run.integrity.is_empty());
@@ -119,7 +127,7 @@ mod tests {
 
     #[test]
     fn pages_not_read_in_time_at_the_end_count_as_missing() {
-        let (mut losses, mut run) = (Losses::new(Nanos(0)), Run::default());
+        let (mut losses, mut run) = (Losses::new(Nanos(0), false), Run::default());
         losses.read_until(Nanos(10 * MS));
         losses.ended(Nanos(10 * MS));
         assert!(!losses.any());
@@ -131,7 +139,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_after_the_end_is_no_part_of_the_run() {
-        let (mut losses, mut run) = (Losses::new(Nanos(0)), Run::default());
+        let (mut losses, mut run) = (Losses::new(Nanos(0), false), Run::default());
         losses.missed(Nanos(30 * MS));
         losses.ended(Nanos(20 * MS));
         losses.put_into(&mut run);

@@ -44,7 +44,7 @@ pub fn render(audit: &Audit, gains: Option<&HuntGains>, width: usize, color: boo
             found.reason.contains("permission denied") || found.reason.contains("not permitted")
         });
         let root = if refused { "; as root, less is unknown" } else { "" };
-        answer.row("fair", format!("{rules} could not be judged, for the reasons above{root}"));
+        answer.row("fair", format!("{rules} could not be judged{root}"));
     }
     answer.row("next", next(audit, failed.first().map(|found| found.rule)));
     answer.render(width, Palette(color))

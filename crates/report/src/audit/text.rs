@@ -34,10 +34,7 @@ pub fn render(audit: &Audit, gains: Option<&HuntGains>, width: usize, color: boo
     if !slight.is_empty() {
         let _ = writeln!(page, "\n{}", palette.paint(BOLD, "and less grave (all about them with -v)"));
     }
-    for found in slight {
-        let said = format!("{}: {}, should be {}", found.rule, clean(&found.value), clean(&found.wanted));
-        filled(&mut page, &format!("  {:<5} ", found.severity.name()), &said, 10, width);
-    }
+    in_a_line(&mut page, slight, width);
     let unknown = worst_first(audit, AuditVerdict::Unknown);
     if !unknown.is_empty() {
         let _ = writeln!(page, "\n{}", palette.paint(BOLD, "unknown"));
@@ -54,6 +51,20 @@ pub fn render(audit: &Audit, gains: Option<&HuntGains>, width: usize, color: boo
         rest(&mut page, audit, AuditVerdict::NotApplicable, &palette.paint(BOLD, "does not apply"), width);
     }
     page
+}
+
+/// Each failed rule in a line, the worst first, without reasons and remedies.
+pub fn brief(audit: &Audit, gains: Option<&HuntGains>, width: usize) -> String {
+    let mut page = String::new();
+    in_a_line(&mut page, failing(audit, gains), width);
+    page
+}
+
+fn in_a_line(page: &mut String, failed: Vec<&Finding>, width: usize) {
+    for found in failed {
+        let said = format!("{}: {}, should be {}", found.rule, clean(&found.value), clean(&found.wanted));
+        filled(page, &format!("  {:<6} ", found.severity.name()), &said, 11, width);
+    }
 }
 
 /// What was judged, and for what.
@@ -215,7 +226,7 @@ mod tests {
             render(&audit(), None, 80, false, false),
             "Linux 6.12.9 x86_64, preemption rt, on metal; judged as control-loop for CPU 2-3\n  \
              (the isolated ones).\n\nfatal   b\n  is         0\u{fffd}[2J\n  should be  1\n  why        it waits\n  \
-             to do      echo 1 >/a\n\nand less grave (all about them with -v)\n  low   a: 0\u{fffd}[2J, should be 1\n\n\
+             to do      echo 1 >/a\n\nand less grave (all about them with -v)\n  low    a: 0\u{fffd}[2J, should be 1\n\n\
              unknown\n  c (high): it waits\n"
         );
     }

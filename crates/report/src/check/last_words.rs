@@ -32,10 +32,7 @@ pub fn render(check: &ProgramCheck, width: usize, color: bool) -> String {
     lines.styled("answer", answer(check), style).row("first", named.join(", "));
     let unknown = check.summary.unknown as u64;
     if unknown > 0 {
-        lines.row(
-            "fair",
-            format!("{} could not be judged, for the reasons above", several(unknown, "check", "checks")),
-        );
+        lines.row("fair", format!("{} could not be judged", several(unknown, "check", "checks")));
     }
     lines.row("next", next(first));
     lines.render(width, Palette(color))

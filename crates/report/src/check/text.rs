@@ -51,6 +51,17 @@ pub fn render(check: &ProgramCheck, width: usize, color: bool, verbose: bool) ->
     page
 }
 
+/// Each failed check in a line, the worst first, without reasons and remedies.
+pub fn brief(check: &ProgramCheck, width: usize) -> String {
+    let mut page = String::new();
+    for found in groups(check, AuditVerdict::Fail) {
+        let place = if found.threads.is_empty() { String::new() } else { format!(" ({})", found.threads) };
+        let said = format!("{}: {}{}", found.finding.rule, clean(&found.finding.value), clean(&place));
+        filled(&mut page, &format!("  {:<6} ", found.finding.severity.name()), &said, 11, width);
+    }
+    page
+}
+
 fn list(page: &mut String, found: &[FindingGroup], heading: &str, width: usize) {
     if !found.is_empty() {
         let _ = writeln!(page, "\n{heading}");

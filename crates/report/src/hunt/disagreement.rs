@@ -12,6 +12,8 @@ use rules::culprits::belonging::time_by_culprit;
 /// Culprits whose order is compared, and what each has at least.
 const COMPARED: usize = 3;
 const LEAST: f64 = 0.01;
+/// Of so many ranked spikes one may contradict the thread's clock before the ranking does not count.
+const FEW: u64 = 20;
 /// Spikes that are named by their numbers.
 const LISTED: usize = 5;
 
@@ -24,6 +26,8 @@ pub struct Disagreement {
     pub which: String,
     /// Whether the first culprits are the same, in the same order, without them.
     pub holds: bool,
+    /// Whether they are few of the ranked ones.
+    pub few: bool,
 }
 
 /// None where all agree.
@@ -33,15 +37,22 @@ pub fn of(run: &Run) -> Option<Disagreement> {
         return None;
     }
     let order = by_latency(run);
-    let ranked = order.iter().enumerate().filter(|(_, at)| is_suspect(&run.spikes[**at]));
+    let listed_suspects = order.iter().enumerate().filter(|(_, at)| is_suspect(&run.spikes[**at]));
     let (numbers, suspects): (Vec<usize>, Vec<&Spike>) =
-        ranked.map(|(rank, &at)| (rank + 1, &run.spikes[at])).unzip();
-    let many = several(counted, "spike", "spikes");
+        listed_suspects.map(|(rank, &at)| (rank + 1, &run.spikes[at])).unzip();
+    let dropped =
+        run.spikes_dropped.saturating_sub(run.recorder.as_ref().map_or(0, |all| all.spikes_passed_over));
+    let ranked = (run.spikes.len() as u64).saturating_add(dropped);
+    let few = counted.saturating_mul(FEW) <= ranked;
+    let many = match counted {
+        1 => "1 spike".to_owned(),
+        counted => format!("{counted} of {}", several(ranked.max(counted), "spike", "spikes")),
+    };
     let said = format!("in {many} the trace and the thread's clock do not agree");
     // Those beyond the list, and those whose parts are not kept, cannot be taken out.
     if (suspects.len() as u64) < counted {
         let sentence = format!("{said}; what is said of those is not to be relied on");
-        return Some(Disagreement { sentence, which: listed(&numbers, counted), holds: false });
+        return Some(Disagreement { sentence, which: listed(&numbers, counted), holds: false, few });
     }
     let (holds, first) = without(run, &suspects);
     let end = match (holds, first) {
@@ -51,7 +62,12 @@ pub fn of(run: &Run) -> Option<Disagreement> {
         (false, Some((name, of))) => format!("without them {name} may be first, with {}", percent(of)),
         (_, None) => "without them there is no culprit".to_owned(),
     };
-    Some(Disagreement { sentence: format!("{said}; {end}"), which: listed(&numbers, counted), holds })
+    Some(Disagreement {
+        sentence: format!("{said}; {end}"),
+        which: listed(&numbers, counted),
+        holds,
+        few: false,
+    })
 }
 
 /// A spike of onbeat's own threads without a switch in the trace. One in which the thread still ran
@@ -181,6 +197,11 @@ mod tests {
         let some = of(&run).expect("nine");
         assert!(!some.holds && some.sentence.contains("not to be relied on"), "{some:?}");
         assert_eq!(some.which, "spike 2; the numbers of 8 more are not known");
+        assert!(!some.few);
+        run.spikes_dropped = 200;
+        let few = of(&run).expect("nine");
+        assert!(few.few && few.sentence.starts_with("in 9 of 202 spikes the trace"), "{few:?}");
+        run.spikes_dropped = 0;
         run.spikes = vec![run.spikes[1].clone(); 8];
         let most = of(&run).expect("nine").which;
         assert_eq!(most, "spikes 1, 2, 3, 4, 5 and 3 more; the number of one more is not known");

@@ -5,7 +5,7 @@ use super::next_step::{first_step, with_spike};
 use super::typical::{self, InvolvedRun};
 use super::{culprit_thread, disagreement, outside, sentences, shares, taken, threads};
 use crate::last_lines::{LastLines, MOST_LINES, RunPlace};
-use crate::palette::{BOLD, Palette, RED, Style};
+use crate::palette::{BOLD, PLAIN, Palette, RED, Style};
 use crate::run::answer::{at_worst, besides_the_host};
 use crate::totals::largest;
 use crate::words::{below_noise, capitalised, clean, duration, several, span};
@@ -111,11 +111,25 @@ fn cells(share: f64) -> String {
 fn relied_on(run: &Run) -> (String, Style) {
     let recorder = run.recorder.as_ref();
     if let Some(no) = disagreement::of(run).filter(|disagreement| !disagreement.holds) {
-        return (format!("no: {}", no.sentence), RED);
+        return match no.few {
+            true => (format!("in part: {}", no.sentence), PLAIN),
+            false => (format!("no: {}", no.sentence), RED),
+        };
     }
-    let (mut words, style) = besides_the_host(run, "above");
+    let (mut words, style) = besides_the_host(run);
     if let Some(outside) = outside::brief(run) {
-        words = outside;
+        words = match run.missed() {
+            0 => outside,
+            missed => format!("{outside}; {} missed", several(missed, "slot", "slots")),
+        };
+    }
+    if let Some((part, looked_at)) = sentences::looked_at(run) {
+        words = match words.strip_prefix("yes") {
+            Some(rest) if part => {
+                format!("in part: {looked_at}{}", rest.trim_start_matches(": nothing seen that spoils it"))
+            }
+            _ => format!("{words}; {looked_at}"),
+        };
     }
     let lost = recorder.map_or(0, model::run::Recorder::torn_windows);
     if lost > 0 {
@@ -251,6 +265,6 @@ mod tests {
     fn a_trace_that_disagrees_is_not_relied_on() {
         let mut run = fixture::run();
         run.recorder.as_mut().expect("a hunt has one").disagreeing = 2;
-        assert!(render(&run, None, 80, false).contains("fair    no: in 2 spikes"));
+        assert!(render(&run, None, 80, false).contains("fair    no: in 2 of "));
     }
 }

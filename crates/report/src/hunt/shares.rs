@@ -38,8 +38,8 @@ pub fn sentence(run: &Run) -> String {
         (0, _) => String::new(),
         (ns, 0) => format!(" Of what culprits caused, {} were stopped from outside.", span(Nanos(ns))),
         (ns, part) => format!(
-            " Of what culprits caused, {} were stopped from outside; of that the length of {} is estimated and not \
-             counted.",
+            " Of what culprits caused, {} were stopped from outside; of that {} are estimated, not \
+             measured.",
             span(Nanos(ns)),
             span(Nanos(part))
         ),
@@ -90,8 +90,7 @@ mod tests {
              from outside."
         );
         run.culprits[1].estimated_ns = Nanos(30_000);
-        let words =
-            "90 us were stopped from outside; of that the length of 30 us is estimated and not counted.";
+        let words = "90 us were stopped from outside; of that 30 us are estimated, not measured.";
         assert!(sentence(&run).ends_with(words), "{}", sentence(&run));
         assert_eq!((more(&run, 1).as_str(), more(&run, 3).as_str()), ("and 2 more with 20 % together", ""));
         run.recorder = None;

@@ -152,7 +152,7 @@ pub fn render(page: &mut String, run: &Run, width: usize, palette: Palette) {
 
 /// A thread's row.
 fn cells(thread: &ThreadRun) -> [String; COLUMNS.len()] {
-    let of = |rows: &[Bucket], per_million| us_or_dash(quantile(rows, None, per_million));
+    let of = |rows: &[Bucket], max, per_million| us_or_dash(quantile(rows, max, per_million));
     let policy = match thread.policy.as_str() {
         "fifo" | "rr" => format!("{} {}", thread.policy, thread.priority),
         other => clean(other),
@@ -164,10 +164,10 @@ fn cells(thread: &ThreadRun) -> [String; COLUMNS.len()] {
         us_or_dash(thread.period_ns),
         thread.cycles.to_string(),
         or_dash(thread.late),
-        of(&thread.execution, 500_000),
+        of(&thread.execution, execution_max, 500_000),
         us_or_dash(execution_max),
-        of(&thread.response, 500_000),
-        of(&thread.response, 990_000),
+        of(&thread.response, thread.worst_ns, 500_000),
+        of(&thread.response, thread.worst_ns, 990_000),
         us_or_dash(thread.worst_ns),
     ]
 }

@@ -101,13 +101,8 @@ fn missed_share(run: &Run) -> String {
 
 /// Whether the numbers are to be relied on, and what they are the numbers of.
 pub fn fair(run: &Run) -> (String, Style) {
-    judged(run, "above")
-}
-
-/// The same, with where its remarks stand.
-pub fn judged(run: &Run, place: &str) -> (String, Style) {
     let host = run.host.virtualization.as_str();
-    let (words, style) = besides_the_host(run, place);
+    let (words, style) = besides_the_host(run);
     match host {
         "" | "none" => (words, style),
         _ if !words.starts_with("yes") && !words.starts_with(MISSING) => (words, style),
@@ -116,10 +111,14 @@ pub fn judged(run: &Run, place: &str) -> (String, Style) {
 }
 
 /// The same without the host's pauses, which a hunt names among the culprits.
-pub fn besides_the_host(run: &Run, place: &str) -> (String, Style) {
+pub fn besides_the_host(run: &Run) -> (String, Style) {
     let spoiled: Vec<_> = run.integrity.iter().filter(|entry| entry.invalidates).collect();
     if let [first, rest @ ..] = spoiled.as_slice() {
-        let more = if rest.is_empty() { String::new() } else { format!("; {} more {place}", rest.len()) };
+        let more = if rest.is_empty() {
+            String::new()
+        } else {
+            format!("; {} more", several(rest.len() as u64, "reason", "reasons"))
+        };
         return (format!("no: {}{more}", sentences::integrity(first)), RED);
     }
     if run.command == Command::Import {
@@ -132,18 +131,15 @@ pub fn besides_the_host(run: &Run, place: &str) -> (String, Style) {
         return ("as far as it goes: the run is still on or was killed".into(), RED);
     }
     if run.unseen_wakeups().is_some() {
-        return (
-            format!("in part: some wake-ups were not seen, so that maxima are lower bounds ({place})"),
-            PLAIN,
-        );
+        return ("in part: some wake-ups were not seen, so that maxima are lower bounds".into(), PLAIN);
     }
     let missed = run.missed();
     let mut words = match run.integrity.len() as u64 {
         // What would have been seen then is not among the wake-ups.
         0 if missed > 0 => missing(run, missed),
-        n if missed > 0 => format!("{}, {} {place}", missing(run, missed), several(n, "remark", "remarks")),
+        n if missed > 0 => format!("{}, {}", missing(run, missed), several(n, "remark", "remarks")),
         0 => "yes: nothing seen that spoils it".to_owned(),
-        n => format!("yes, but for {} {place}", several(n, "remark", "remarks")),
+        n => format!("yes, but for {}", several(n, "remark", "remarks")),
     };
     if run.plan.policy == Policy::Other && !run.follows() && run.probe().is_none() {
         words += "; no real-time priority";
@@ -225,7 +221,7 @@ mod tests {
         let mut run = fixture::quiet().run;
         run.complete = false;
         run.integrity.clear();
-        let (words, _) = besides_the_host(&run, "above");
+        let (words, _) = besides_the_host(&run);
         assert_eq!(words, "as far as it goes: the run is still on or was killed");
         let sentence = sentences::incomplete(&run).expect("it is incomplete");
         assert!(sentence.contains("it is still on or was killed; the numbers stop"), "{sentence}");

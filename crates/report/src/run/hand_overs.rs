@@ -46,16 +46,11 @@ pub fn render(runs: &[&Run], quiet: bool, width: usize, color: bool) -> String {
         text.push_str(&palette.paint(if at == 0 { BOLD } else { PLAIN }, cells.join("  ").trim_end()));
         text.push('\n');
     }
-    let mut said: Vec<String> = Vec::new();
     for run in runs {
         for entry in run.integrity.iter().filter(|entry| !quiet || entry.invalidates) {
-            let words = sentences::integrity(entry);
-            if !said.contains(&words) {
-                let (mark, style) = if entry.invalidates { ("!", RED) } else { ("-", PLAIN) };
-                let of = if entry.invalidates { format!(" ({})", probes::named(run)) } else { String::new() };
-                line(&mut text, style, &format!("{mark} {words}{of}"));
-                said.push(words);
-            }
+            let (mark, style) = if entry.invalidates { ("!", RED) } else { ("-", PLAIN) };
+            let of = if runs.len() > 1 { format!("{}: ", probes::named(run)) } else { String::new() };
+            line(&mut text, style, &format!("{mark} {of}{}", sentences::integrity(entry)));
         }
     }
     text
@@ -70,8 +65,10 @@ pub fn answer(runs: &[&Run], places: &[String], width: usize, color: bool) -> St
         [_] => late(worst),
         _ => format!("{}: {}", probes::named(worst), late(worst)),
     };
-    let spoiled = runs.iter().find(|run| run.integrity.iter().any(|entry| entry.invalidates));
-    let (fair, style) = fair(spoiled.unwrap_or(worst));
+    // All remarks count, whichever hand-over they are about.
+    let mut all = Run::clone(worst);
+    all.integrity = runs.iter().flat_map(|run| run.integrity.clone()).collect();
+    let (fair, style) = fair(&all);
     answer.styled("late", late, BOLD).styled("fair", fair, style);
     let all = places.join(" ");
     if !all.is_empty() {

@@ -120,7 +120,7 @@ fn integrity(input: &Input) -> Markup {
     };
     html! {
         // In the words of the terminal's last lines.
-        @let fair = capitalised(&last_words::judged(input.run, "below").0);
+        @let fair = capitalised(&last_words::fair(input.run).0);
         p { strong { "Was the measurement fair? " } (prose(&fair)) "." }
         @if !entries.is_empty() {
             details open[entries.len() <= REMARKS] {

@@ -47,6 +47,21 @@ pub fn render(document: &PlanDocument, stage: Stage, about: &str, layout: Layout
     page
 }
 
+/// Each planned change in a line, those of a rule that are alike together, without reasons.
+pub fn brief(document: &PlanDocument, columns: usize) -> String {
+    let mut page = String::new();
+    let mut rest = document.changes.as_slice();
+    while let [first, ..] = rest {
+        let alike = |change: &&PlannedChange| change.rule == first.rule && is_alike(change, first);
+        let (group, others) = rest.split_at(rest.iter().take_while(alike).count().max(1));
+        let rule = if first.rule.is_empty() { "asked for" } else { &first.rule };
+        let line = format!("{rule}: {} {}", keys(group), movement(first, Stage::Planned));
+        filled(&mut page, "  ", &line, 4, columns);
+        rest = others;
+    }
+    page
+}
+
 /// The answer of a plan as the last lines: how much would change, what not, what to type next.
 pub fn plan_answer(document: &PlanDocument, about: &str, layout: Layout) -> String {
     let mut answer = LastLines::default();
@@ -59,7 +74,7 @@ pub fn plan_answer(document: &PlanDocument, about: &str, layout: Layout) -> Stri
     }
     if !document.left_out.is_empty() {
         let rules = several(document.left_out.len() as u64, "rule", "rules");
-        answer.row("beyond", format!("{rules} not changed at run time, for the reasons above"));
+        answer.row("beyond", format!("{rules} not changed at run time"));
     }
     let next = if document.changes.is_empty() {
         "onbeat audit (what is wrong beyond run time)"

@@ -80,6 +80,14 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let mut outputs = Outputs::of(&[&args.flags.run.json], environment)?;
     let named: Result<Vec<&IpcKind>> = args.kinds.iter().map(|name| IpcKind::named(name)).collect();
     let mut kinds = named?;
+    if let Some(twice) =
+        kinds.iter().enumerate().find(|(at, kind)| kinds[..*at].iter().any(|k| k.name == kind.name))
+    {
+        return Err(Failure::usage(format!(
+            "invalid kinds: {} is given twice; name each once",
+            twice.1.name
+        )));
+    }
     if kinds.is_empty() {
         kinds = ALL.to_vec();
     }

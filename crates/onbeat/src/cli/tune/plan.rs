@@ -7,7 +7,7 @@ use crate::cli::Environment;
 use crate::cli::named_run::named_by_flag;
 use crate::cli::outputs::{OutputFlags, Outputs};
 use model::error::{Exit, Result};
-use report::tuning::text::{Layout, Stage, plan_answer, render};
+use report::tuning::text::{Layout, Stage, brief, plan_answer, render};
 use study::audit::MachineSource;
 
 /// Say what would be changed, in its order, and write nothing
@@ -48,9 +48,10 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let layout =
         Layout { columns: outputs.screen.columns, color: outputs.screen.color, verbose: args.verbose };
     let about = about(&planned);
-    if !args.output.quiet {
-        outputs.print(&render(&planned.document, Stage::Planned, &about, layout));
-    }
+    outputs.print(&match args.output.quiet {
+        true => brief(&planned.document, layout.columns),
+        false => render(&planned.document, Stage::Planned, &about, layout),
+    });
     outputs.print(&plan_answer(&planned.document, &about, layout));
     outputs.end(Exit::Ok)
 }
