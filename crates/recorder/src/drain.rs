@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use host::clock;
 use model::error::Result;
-use model::units::Nanos;
+use model::units::{Cpu, Nanos};
 use model::watch::{SeriesRows, WatchCoverage};
 
-use crate::layout::{BOTH, COUNTS, CountedEvent, WAKEUP, config, cpu, record};
+use crate::layout::{BOTH, COUNTS, CountedEvent, LATE_PULSES, WAKEUP, config, cpu, late_pulse, record};
 use crate::recorder::KernelRecorder;
 use crate::records::{Class, HOLDERS, SERIES_NAMES, WorstFound, keep_worst};
 use crate::refusals;
@@ -40,6 +40,16 @@ pub struct DrainedEpoch {
     /// The threads in slots that were there during all of the interval.
     pub threads: Vec<Covered>,
     pub counts: RecorderCounts,
+    /// The latest pulses.
+    pub late_pulses: Vec<LatePulse>,
+}
+
+/// A pulse that came late on its CPU, where interrupts were on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LatePulse {
+    pub cpu: Cpu,
+    pub due: Nanos,
+    pub came: Nanos,
 }
 
 /// What was seen and could not be counted as a wake-up, or only apart.
@@ -93,6 +103,7 @@ impl KernelRecorder {
         self.began = end;
         self.take_records(written.wrapping_sub(1), &busy, &mut drained)?;
         self.take_counts(&mut drained)?;
+        drained.late_pulses = self.take_late_pulses();
         drained.counts.late_cpus = busy.iter().filter(|busy| **busy).count();
         Ok(drained)
     }
@@ -176,6 +187,17 @@ impl KernelRecorder {
             }
         }
         self.take_switched(epoch, busy, drained)
+    }
+
+    fn take_late_pulses(&self) -> Vec<LatePulse> {
+        let Some(cpu) = self.about().pulse else { return Vec::new() };
+        let late = |nth: usize| {
+            let at = config::LATE_PULSES + (nth * late_pulse::SIZE) as i16;
+            let came = Nanos(self.maps.config.u64(0, at + late_pulse::CAME).load(Relaxed) as i64);
+            let late = Nanos(self.maps.config.u64(0, at + late_pulse::LATE).swap(0, Relaxed) as i64);
+            (late > Nanos(0)).then(|| LatePulse { cpu, due: came - late, came })
+        };
+        (0..LATE_PULSES).filter_map(late).collect()
     }
 
     fn take_counts(&mut self, drained: &mut DrainedEpoch) -> Result<()> {

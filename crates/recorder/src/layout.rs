@@ -141,8 +141,22 @@ pub mod config {
     /// What learning found: a timer's function and the thread that set it, for each kind.
     pub const LEARNED: i16 = 32;
     pub const LEARNED_TIDS: i16 = 64;
-    pub const SIZE: usize = 128;
+    /// When the pulse came last, and its latest times of the interval.
+    pub const PULSED: i16 = 128;
+    pub const LATE_PULSES: i16 = 136;
+    pub const SIZE: usize = LATE_PULSES as usize + super::LATE_PULSES * super::late_pulse::SIZE;
 }
+
+/// A pulse that came late: by how much, 0 where there is none, and when.
+pub mod late_pulse {
+    pub const LATE: i16 = 0;
+    pub const CAME: i16 = 8;
+    pub const SIZE: usize = 16;
+}
+
+/// So many late pulses of an interval are kept, the latest: a wake-up that is the worst of a CPU
+/// or class has one beside it where all CPUs stood still.
+pub const LATE_PULSES: usize = 8;
 
 /// The rows of a histogram that a program can count: those of `model::rows` up to 2^36 ns, and one
 /// more for what is longer.
@@ -288,6 +302,7 @@ mod tests {
         const { assert!(cpu::SWITCHED_EPOCH + 4 <= cpu::COUNTS) };
         const { assert!(cpu::COUNTS as usize + 8 * COUNTS <= cpu::SWITCHED_FROM as usize) };
         const { assert!(cpu::PIECE + 4 <= cpu::PIECES && PIECES.is_power_of_two()) };
+        const { assert!(config::LEARNED_TIDS + 16 <= config::PULSED && LATE_PULSES.is_power_of_two()) };
         const { assert!(switched::LARGEST % 8 == 0) };
         assert_eq!(model::rows::row_edges(ROWS).0.0 as u64, LARGEST + 1);
     }

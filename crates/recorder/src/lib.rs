@@ -24,7 +24,7 @@ pub mod ring;
 mod slots;
 mod switched;
 
-pub use drain::{DrainedEpoch, RecorderCounts};
+pub use drain::{DrainedEpoch, LatePulse, RecorderCounts};
 pub use either::WakeupRecorder;
 pub use held::ThreadSums;
 pub use recorder::{About, KernelRecorder, Options, Reading};

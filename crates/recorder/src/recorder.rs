@@ -2,11 +2,11 @@
 
 use std::sync::atomic::Ordering::SeqCst;
 
-use host::bpf::{KernelTypes, Link, Program};
+use host::bpf::{Attached, KernelTypes, Link, Program};
 use host::tracefs::Tracing;
 use host::{MachineFiles, clock, rt};
 use model::error::{Failure, Result};
-use model::units::{CpuSet, Nanos};
+use model::units::{Cpu, CpuSet, Nanos};
 
 use crate::assembler::BadCode;
 use crate::btf::Btf;
@@ -14,7 +14,7 @@ use crate::fields::{ByFormat, ByTypes, EVENTS, EXIT, EXPIRE, EventFields, START,
 use crate::held::{Held, ThreadSums};
 use crate::layout::{THREADS_LIMIT, config};
 use crate::learn::{self, Learned};
-use crate::programs::{self, Functions, Maps, exit, switch, timers, waking};
+use crate::programs::{self, Functions, Maps, exit, pulse, switch, timers, waking};
 use crate::refusals;
 use crate::slots::{ChosenThread, Slots};
 
@@ -64,6 +64,8 @@ pub struct Options {
     pub chosen_limit: usize,
     /// Also S, how long the switch itself takes: a program more at each switch of all threads.
     pub switch: bool,
+    /// The CPU that shows by a pulse of its own that all CPUs stood still.
+    pub pulse: Option<Cpu>,
     /// The size of a CPU's ring, where it is not to be that which the number of CPUs allows.
     pub ring_kib: Option<u64>,
 }
@@ -75,6 +77,7 @@ impl Default for Options {
             all: true,
             chosen_limit: THREADS_LIMIT,
             switch: false,
+            pulse: None,
             ring_kib: None,
         }
     }
@@ -110,6 +113,8 @@ pub struct About {
     pub sees_suspends: bool,
     /// Whether the programs are machine code; interpreted they cost about six times as much.
     pub compiled: bool,
+    /// The CPU of the pulse, where there is one.
+    pub pulse: Option<Cpu>,
     /// Kernel memory of the maps or of the rings, in bytes.
     pub kernel_memory: usize,
 }
@@ -152,7 +157,7 @@ impl KernelRecorder {
             );
         };
         let other_numbers = learned.tid.is_some_and(|tid| tid != rt::thread_id() as u32);
-        let about = About {
+        let mut about = About {
             reading: fields.reading(),
             why_not_better: refused.map(|failure| failure.message),
             unlearned: learned.unknown,
@@ -161,6 +166,7 @@ impl KernelRecorder {
             compiled: programs
                 .iter()
                 .all(|(_, program)| program.counts().is_ok_and(|counts| counts.machine_code > 0)),
+            pulse: None,
             kernel_memory: maps.bytes,
         };
         let mut slots = Slots::new(!other_numbers, options.chosen_limit.min(THREADS_LIMIT));
@@ -171,6 +177,12 @@ impl KernelRecorder {
         let mut links = Vec::new();
         for (name, program) in &programs {
             links.push(Link::new(program, cpus.online).map_err(|error| refusals::no_link(name, &error))?);
+        }
+        // Without it less is named, and nothing else is missing.
+        let pulse = options.pulse.and_then(|cpu| pulse_on(cpu, &fields, &maps.numbers));
+        if let Some(link) = pulse {
+            links.push(link);
+            about.pulse = options.pulse;
         }
         let mut recorder = KernelRecorder {
             links,
@@ -221,6 +233,12 @@ impl KernelRecorder {
     pub fn disarm(&mut self) {
         self.links.clear();
     }
+}
+
+fn pulse_on(cpu: Cpu, fields: &EventFields, maps: &Maps) -> Option<Link> {
+    let code = pulse::pulsed(fields, maps).ok()?;
+    let program = Program::load("onbeat_pulse", Attached::Pulse(pulse::PERIOD), &code).ok()?;
+    Link::new(&program, cpu.0).ok()
 }
 
 pub(crate) struct Cpus {

@@ -32,9 +32,10 @@ fn alone() -> MutexGuard<'static, ()> {
 /// The recorder, or none where a refusal says why.
 fn armed(reading: Reading) -> Option<KernelRecorder> {
     shown::look();
-    match KernelRecorder::arm(&Options { reading, chosen_limit: 4, ..Options::default() }) {
+    let pulse = rt::affinity().unwrap().iter().next();
+    match KernelRecorder::arm(&Options { reading, chosen_limit: 4, pulse, ..Options::default() }) {
         Ok(recorder) => {
-            assert_eq!(recorder.about().reading, reading);
+            assert_eq!((recorder.about().reading, recorder.about().pulse), (reading, pulse));
             Some(recorder)
         }
         Err(failure) => {

@@ -8,7 +8,10 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use super::call::{Attributes, Command, bpf_open};
 use super::program::{Attached, Program};
 
-/// PERF_TYPE_TRACEPOINT, PERF_FLAG_FD_CLOEXEC, and _IOW('$', 8, __u32), _IO('$', 0).
+/// PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, PERF_TYPE_TRACEPOINT, PERF_FLAG_FD_CLOEXEC, and
+/// _IOW('$', 8, __u32), _IO('$', 0).
+const PERF_SOFTWARE: u32 = 1;
+const CPU_CLOCK: u64 = 0;
 const PERF_TRACEPOINT: u32 = 2;
 const CLOSE_ON_EXEC: libc::c_ulong = 8;
 const SET_BPF: u64 = 0x4004_2408;
@@ -31,7 +34,8 @@ struct PerfAttributes {
     kind: u32,
     size: u32,
     config: u64,
-    rest: [u64; 7],
+    sample_period: u64,
+    rest: [u64; 6],
 }
 
 /// A program at its event; dropping it takes it off.
@@ -40,25 +44,27 @@ pub struct Link {
 }
 
 impl Link {
-    /// Lets the program run on all CPUs. `cpu` is one that is online: an event has to be opened
-    /// somewhere, its program runs everywhere.
+    /// Lets the program run on all CPUs, that of a pulse on this one alone. `cpu` is one that is
+    /// online: an event has to be opened somewhere, its program runs everywhere.
     pub fn new(program: &Program, cpu: u32) -> io::Result<Link> {
         let descriptor = match program.attached() {
             Attached::RawTracepoint(_) => {
                 let mut open = RawOpen { name: 0, program: program.number() as u32, padding: 0 };
                 bpf_open(Command::RawTracepointOpen, &mut open)?
             }
-            Attached::Event(event) => at_event(event, cpu, program.number())?,
+            Attached::Event(event) => at_event((PERF_TRACEPOINT, event.into()), 0, cpu, program.number())?,
+            Attached::Pulse(period) => at_event((PERF_SOFTWARE, CPU_CLOCK), period, cpu, program.number())?,
         };
         Ok(Link { _descriptor: descriptor })
     }
 }
 
-fn at_event(event: u32, cpu: u32, program: i32) -> io::Result<OwnedFd> {
+fn at_event((kind, config): (u32, u64), period: u64, cpu: u32, program: i32) -> io::Result<OwnedFd> {
     let attributes = PerfAttributes {
-        kind: PERF_TRACEPOINT,
+        kind,
         size: size_of::<PerfAttributes>() as u32,
-        config: event.into(),
+        config,
+        sample_period: period,
         ..PerfAttributes::default()
     };
     // SAFETY: the structure is plain data and says its size.

@@ -7,8 +7,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::call::{Attributes, Command, bpf, bpf_open, name_of};
 
-/// BPF_PROG_TYPE_TRACEPOINT, BPF_PROG_TYPE_TRACING and BPF_TRACE_RAW_TP.
+/// BPF_PROG_TYPE_TRACEPOINT, BPF_PROG_TYPE_PERF_EVENT, BPF_PROG_TYPE_TRACING and BPF_TRACE_RAW_TP.
 const TRACEPOINT: u32 = 5;
+const PERF_EVENT: u32 = 7;
 const TRACING: u32 = 26;
 const TRACE_RAW_TP: u32 = 23;
 
@@ -25,6 +26,8 @@ pub enum Attached {
     Event(u32),
     /// A tracepoint's own arguments, whose type has this number in the kernel's BTF.
     RawTracepoint(u32),
+    /// A timer of one CPU that fires again and again, after so many nanoseconds.
+    Pulse(u64),
 }
 
 /// Why a program was not loaded.
@@ -137,6 +140,7 @@ fn load(name: &str, attached: Attached, code: &[u64], log: &mut [u8]) -> io::Res
     let (kind, expected_attach_type, attach_btf_id) = match attached {
         Attached::Event(_) => (TRACEPOINT, 0, 0),
         Attached::RawTracepoint(id) => (TRACING, TRACE_RAW_TP, id),
+        Attached::Pulse(_) => (PERF_EVENT, 0, 0),
     };
     let logged = !log.is_empty();
     let mut attributes = Load {

@@ -11,6 +11,7 @@ pub mod exit;
 pub mod leaving;
 pub mod maxima;
 mod pieces;
+pub mod pulse;
 pub mod switch;
 pub mod timers;
 pub mod waking;

@@ -12,9 +12,10 @@ use machine::{KERNEL, Kernel};
 use proptest::prelude::*;
 use recorder::assembler::Width;
 use recorder::fields::{ByFormat, ByTypes, EventField, EventFields, ExitFields};
-use recorder::layout::{ROWS, SLOTS, config, cpu, histogram, maximum, record, saved, slot, switched};
+use recorder::layout::{LATE_PULSES, ROWS, SLOTS, config, cpu, histogram, late_pulse, maximum, record};
+use recorder::layout::{saved, slot, switched};
 use recorder::programs::counting::LEAST_FROM;
-use recorder::programs::{Maps, SwitchedMaps, TimerKind, exit, suspended, switch, timers, waking};
+use recorder::programs::{Maps, SwitchedMaps, TimerKind, exit, pulse, suspended, switch, timers, waking};
 use rules::{Expected, Leaves, Rules, Task};
 
 const MAPS: Maps = Maps { slots: 1, cpus: 2, records: 3, threads: 4, saved: 5, config: 6, switched: None };
@@ -177,6 +178,7 @@ impl Bench {
             cpu: 0,
             current: 0,
             kernel_thread: false,
+            in_program: false,
             task: task_at(0),
             maps: vec![
                 map(slot::SIZE, SLOTS),
@@ -499,4 +501,34 @@ fn a_holder_that_is_cut_into_pieces_has_all_of_them() {
         let held: Vec<Option<i64>> = bench.rules.chosen.values().map(|found| found.held).collect();
         assert_eq!(held, [Some(expected)], "{nth}");
     }
+}
+
+#[test]
+fn the_latest_pulses_are_kept_where_interrupts_were_on() {
+    const MS: u64 = 1_000_000;
+    let mut bench = Bench::new(true, false);
+    let code = pulse::pulsed(&by_types(), &MAPS).unwrap();
+    let mut pulse = |late: u64, task: usize, in_program: bool| {
+        bench.runs(0, task);
+        bench.kernel.in_program = in_program;
+        bench.kernel.now += pulse::PERIOD + late;
+        bench.kernel.run(&code, &[0; 16]);
+        let kept = (0..LATE_PULSES as i16).map(|nth| {
+            let at = config::LATE_PULSES + nth * late_pulse::SIZE as i16;
+            let [late, came] =
+                [late_pulse::LATE, late_pulse::CAME].map(|of| bench.kernel.long(6, 0, at + of));
+            assert!(late == 0 || came <= bench.kernel.now && came > 0);
+            late / MS
+        });
+        let mut kept: Vec<u64> = kept.filter(|late| *late > 0).collect();
+        kept.sort_unstable();
+        kept
+    };
+    assert_eq!(pulse(500 * MS, 0, false), [0; 0], "the first has none before it");
+    assert_eq!(pulse(MS, 0, false), [0; 0], "too short");
+    assert_eq!(pulse(20 * MS, 0, false), [20], "in the idle thread");
+    assert_eq!(pulse(30 * MS, 1, false), [20], "a function of the kernel may have had interrupts off");
+    assert_eq!(pulse(40 * MS, 1, true), [20, 40], "in a program");
+    (50..60).for_each(|late| drop(pulse(late * MS, 0, false)));
+    assert_eq!(pulse(30 * MS, 0, false), (52..60).collect::<Vec<u64>>());
 }
