@@ -80,7 +80,11 @@ fn what(kind: u8, a: u8, b: u8, c: u8) -> What<String> {
         20 => TimerEntry { timer: number, function: name(b), now: Nanos(1_000 * i64::from(c)) },
         21 => TimerExit { timer: number },
         22 => WheelEntry { function: name(a) },
-        23 => WheelExit,
+        23 => match c % 3 {
+            0 => WheelExit,
+            1 => TimerStartExpired { timer: number },
+            _ => TimerRearm { next: Nanos(1_000 * i64::from(c)), deferred: a % 2 == 0 },
+        },
         24 => Nmi { handler: name(a), ns: Nanos(i64::from(b) << (c % 24)) },
         25 => WorkEntry { function: name(a) },
         26 => WorkExit { function: name(a) },

@@ -296,6 +296,18 @@ pub enum What<N> {
     TimerExit {
         timer: u64,
     },
+    /// hrtimer_start_expired, behind its start: the timer was due by then. It is not queued and has
+    /// no expiry, and whoever was to sleep on it does not (from 7.2 on).
+    TimerStartExpired {
+        timer: u64,
+    },
+    /// hrtimer_rearm: the CPU's clock device is set for its next timer (from 7.2 on).
+    TimerRearm {
+        /// For when, on CLOCK_MONOTONIC.
+        next: Nanos,
+        /// On the way out of the kernel, behind the interrupt of the timers before.
+        deferred: bool,
+    },
     /// timer_expire_entry: a timer of the wheel.
     WheelEntry {
         function: N,

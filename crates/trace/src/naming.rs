@@ -60,6 +60,8 @@ impl<N> What<N> {
                 TimerEntry { timer: by.object(timer), function: by.function(function), now }
             }
             TimerExit { timer } => TimerExit { timer: by.object(timer) },
+            TimerStartExpired { timer } => TimerStartExpired { timer: by.object(timer) },
+            TimerRearm { next, deferred } => TimerRearm { next, deferred },
             WheelEntry { function } => WheelEntry { function: by.function(function) },
             WheelExit => WheelExit,
             TaskletEntry { function } => TaskletEntry { function: by.function(function) },
@@ -151,6 +153,8 @@ mod tests {
             TimerArmed { function: 4, mode: Some(1) },
             TimerEntry { timer: 0x1ff, function: 4, now: Nanos(i64::MAX) },
             TimerExit { timer: 0x1ff },
+            TimerStartExpired { timer: 0x1ff },
+            TimerRearm { next: Nanos(i64::MAX), deferred: true },
             WheelEntry { function: 5 },
             WheelExit,
             TaskletEntry { function: 5 },

@@ -5,6 +5,7 @@
 //! and every event its line, in the same order.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use model::units::Cpu;
@@ -212,6 +213,12 @@ fn of_timers(what: &What<u64>) -> Option<Said> {
             &[("function=", *function)],
             said(&["hrtimer_expire_entry"], &[("hrtimer=", &hex(timer)), ("now=", &now.0)]),
         ),
+        TimerStartExpired { timer } => said(&["hrtimer_start_expired"], &[("hrtimer=", &hex(timer))]),
+        TimerRearm { next, deferred } => {
+            let words: [(&str, &dyn Display); 2] =
+                [("next_event=", &next.0), ("deferred=", &u8::from(*deferred))];
+            said(&["hrtimer_rearm"], &words)
+        }
         TimerExit { timer } => said(&["hrtimer_expire_exit"], &[("hrtimer=", &hex(timer))]),
         WheelEntry { function } => with(&[("function=", *function)], said(&["timer_expire_entry"], &[])),
         WheelExit => said(&["timer_expire_exit"], &[]),

@@ -67,7 +67,8 @@ pub const EVENTS: &[EventSpec] = &[
     }),
     EventSpec::new("lock", "contended_release", &["lock_addr"], |f| {
         Some(What::ContendedRelease { lock: f.address(0)? })
-    }),
+    })
+    .of_newer_kernels(),
     EventSpec::new("printk", "console", &[], |_| Some(What::Console)),
     toggle!("irq_disable", true, true),
     toggle!("irq_enable", true, false),

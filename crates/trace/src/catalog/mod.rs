@@ -27,6 +27,9 @@ pub struct EventSpec {
     pub optional: &'static [&'static str],
     /// The decoded record; `None` if its fields do not match.
     pub decode: fn(&Fields) -> Option<What<Address>>,
+    /// What it tells is told by nothing on older kernels, or does not happen there: its absence is
+    /// no loss.
+    pub newer: bool,
 }
 
 impl EventSpec {
@@ -36,11 +39,15 @@ impl EventSpec {
         required: &'static [&'static str],
         decode: fn(&Fields) -> Option<What<Address>>,
     ) -> EventSpec {
-        EventSpec { system, event, required, optional: &[], decode }
+        EventSpec { system, event, required, optional: &[], decode, newer: false }
     }
 
     const fn with_optional(self, optional: &'static [&'static str]) -> EventSpec {
         EventSpec { optional, ..self }
+    }
+
+    const fn of_newer_kernels(self) -> EventSpec {
+        EventSpec { newer: true, ..self }
     }
 
     /// Whether it is switched on by writing to its `enable`; the stack has none, it results from
@@ -99,6 +106,8 @@ mod tests {
             formats("name: softirq_exit\nID: 1\nprint fmt: \"name: x\"\nname: other\nname: cpu_idle\n");
         let found: Vec<_> = texts.iter().map(|(wanted, text)| (wanted.event, text.len())).collect();
         assert_eq!(found, [("softirq_exit", 46), ("cpu_idle", 15)]);
+        let newer: Vec<_> = all().filter(|wanted| wanted.newer).map(|wanted| wanted.event).collect();
+        assert_eq!(newer, ["hrtimer_start_expired", "hrtimer_rearm", "contended_release"]);
         assert!(find("sched", "sched_switch").is_some() && find("sched", "sched_exit").is_none());
     }
 }

@@ -16,6 +16,14 @@ pub const EVENTS: &[EventSpec] = &[
     EventSpec::new("timer", "hrtimer_expire_exit", &["hrtimer"], |f| {
         Some(What::TimerExit { timer: f.address(0)? })
     }),
+    EventSpec::new("timer", "hrtimer_start_expired", &["hrtimer"], |f| {
+        Some(What::TimerStartExpired { timer: f.address(0)? })
+    })
+    .of_newer_kernels(),
+    EventSpec::new("timer", "hrtimer_rearm", &["next_event", "deferred"], |f| {
+        Some(What::TimerRearm { next: Nanos(f.int(0)?), deferred: f.int(1)? != 0 })
+    })
+    .of_newer_kernels(),
     EventSpec::new("timer", "timer_expire_entry", &["function"], |f| {
         Some(What::WheelEntry { function: f.address(0)? })
     }),

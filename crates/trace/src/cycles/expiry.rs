@@ -9,6 +9,9 @@ use model::units::{Cpu, Nanos};
 /// being one.
 const SAME_CLOCK: i64 = 1_000_000_000;
 
+/// A timer that was due longer ago when it was started is taken for one of another clock.
+const MAX_OVERDUE: i64 = 60_000_000_000;
+
 /// Timers whose next expiry is known; a thread has one or two.
 const MAX_KNOWN: usize = 4_096;
 
@@ -19,6 +22,8 @@ pub(super) struct Expiring {
     pub cpu: Cpu,
     /// When it was to be called; its entry where the start is not known.
     pub due: Nanos,
+    /// The distance of its clock from the trace's.
+    pub offset: i64,
     pid: i32,
     hard: bool,
 }
@@ -29,7 +34,8 @@ pub(super) struct ExpiringTimers {
     /// When each was to expire, on its own clock, from its start to its expiry.
     starts: BTreeMap<Address, Nanos>,
     /// Timers that released a thread: their starts are of interest, whoever starts them.
-    releasing: BTreeMap<Address, ()>,
+    /// Each with the distance of its clock from the trace's.
+    releasing: BTreeMap<Address, i64>,
     /// Innermost last.
     open: BTreeMap<Cpu, Vec<Expiring>>,
 }
@@ -51,11 +57,20 @@ impl ExpiringTimers {
         }
     }
 
-    pub fn remember(&mut self, timer: Option<Address>) {
+    pub fn remember(&mut self, timer: Option<Address>, offset: i64) {
         if self.releasing.len() >= MAX_KNOWN {
             self.releasing.clear();
         }
-        self.releasing.extend(timer.map(|timer| (timer, ())));
+        self.releasing.extend(timer.map(|timer| (timer, offset)));
+    }
+
+    /// A timer that was due when it was started: it has no expiry.
+    pub fn over(&mut self, event: &Raw, timer: Address) -> Expiring {
+        let offset = self.releasing.get(&timer).copied().unwrap_or(0);
+        let due = self.starts.remove(&timer).map(|at| Nanos(at.0.wrapping_sub(offset)));
+        let near = due.filter(|due| (0..=MAX_OVERDUE).contains(&event.time.0.wrapping_sub(due.0)));
+        let due = near.unwrap_or(event.time);
+        Expiring { timer, cpu: event.cpu, due, offset, pid: event.pid, hard: false }
     }
 
     /// The function of a timer is called.
@@ -72,7 +87,8 @@ impl ExpiringTimers {
         let open = self.open.entry(event.cpu).or_default();
         open.retain(|known| known.timer != timer);
         open.truncate(8);
-        open.push(Expiring { timer, cpu: event.cpu, due, pid: event.pid, hard: event.context.hard_irq() });
+        let (cpu, pid, hard) = (event.cpu, event.pid, event.context.hard_irq());
+        open.push(Expiring { timer, cpu, due, offset, pid, hard });
     }
 
     pub fn left(&mut self, cpu: Cpu, timer: Address) {

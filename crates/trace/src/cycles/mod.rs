@@ -184,6 +184,7 @@ impl CycleTracker {
                 | What::TimerStart { .. }
                 | What::TimerEntry { .. }
                 | What::TimerExit { .. }
+                | What::TimerStartExpired { .. }
                 | What::SyscallEntry { .. }
                 | What::Fault { .. }
                 | What::Stack { .. }
@@ -216,6 +217,13 @@ impl CycleTracker {
             What::TimerExit { timer } => {
                 self.expiring.left(event.cpu, *timer);
                 self.threads.values_mut().for_each(|own| own.timer_expired(*timer));
+            }
+            What::TimerStartExpired { timer } if !in_interrupt => {
+                let own = self.threads.get_mut(&event.pid)?;
+                let timer = self.expiring.over(event, *timer);
+                let (ended, released_by) = own.goes_on(event.time, timer);
+                self.expiring.remember(released_by, timer.offset);
+                return ended;
             }
             What::SyscallEntry { id, args } => {
                 let futex = self.futex.filter(|_| !self.others.contains(&event.pid))?;
@@ -256,7 +264,7 @@ impl CycleTracker {
         let told = own.calls && self.futex.is_some() && !self.others.contains(&task.pid);
         let (ended, released_by) = own.woken(&Waking { time: event.time, timer, by, in_interrupt, told });
         // What releases a thread once is looked for again, whoever starts it.
-        self.expiring.remember(released_by);
+        self.expiring.remember(released_by, timer.map_or(0, |timer| timer.offset));
         ended
     }
 

@@ -96,6 +96,47 @@ fn a_cycle_goes_from_the_expiry_to_the_sleep_for_the_next_one() {
     assert_eq!((cycles[0].by, cycles[0].began, cycles[0].end), (ReleaseKind::Timer, Nanos(110), Nanos(150)));
 }
 
+/// From 7.2 on a timer that is due when it is started is not queued: no expiry, and no sleep.
+#[test]
+fn a_release_that_was_due_before_it_was_asked_for_ends_a_cycle_without_a_sleep() {
+    let over = |time: i64| at(time, ME, 0, What::TimerStartExpired { timer: 5 });
+    let mut events = vec![switch(5, 3, 1, ME), arm(10, 100), switch(11, ME, 1, 3)];
+    events.extend(fires(102, 3, HARD));
+    // Released at 100, it works until 250, asks for 200 and goes on.
+    events.extend([switch(110, 3, 0, ME), arm(249, 200), over(250), arm(279, 300), switch(280, ME, 1, 3)]);
+    events.extend(fires(301, 3, HARD));
+    let (cycles, tracker) = follow(&events, None);
+    let told: Vec<_> = cycles.iter().map(told).collect();
+    assert_eq!(told, [[100, 149, 139, 10, 0, 0], [200, 80, 30, 50, 0, 0]]);
+    assert_eq!((cycles[1].began, tracker.counters(ME)), (Nanos(250), CycleCounters::default()));
+    // Of a clock that no expiry has shown, when it was due is not known.
+    let other = events.iter().map(|event| match &event.what {
+        What::TimerStart { expires: Nanos(200), .. } => arm(event.time.0, 900_000_000_000),
+        _ => event.clone(),
+    });
+    let (cycles, _) = follow(&other.collect::<Vec<_>>(), None);
+    assert_eq!(cycles[1].release, Nanos(250));
+}
+
+#[test]
+fn a_sleep_for_no_time_within_a_cycle_ends_none() {
+    let mut events = vec![switch(5, 3, 1, ME), arm(10, 100), switch(11, ME, 1, 3)];
+    for n in 0..20 {
+        let due = 100 + 1_000 * n;
+        events.extend(fires(due, 3, HARD));
+        events.push(switch(due + 10, 3, 0, ME));
+        let yields = at(due + 21, ME, 0, What::TimerStartExpired { timer: 6 });
+        let asks = at(due + 20, ME, 0, What::TimerStart { timer: 6, function: 1, expires: Nanos(due + 20) });
+        if n > 12 {
+            events.extend([asks, yields]);
+        }
+        events.extend([arm(due + 50, due + 1_000), switch(due + 51, ME, 1, 3)]);
+    }
+    let (cycles, _) = follow(&events, None);
+    assert_eq!(cycles.len(), 19);
+    assert!(cycles.iter().all(|cycle| cycle.response() == Nanos(51)), "{cycles:?}");
+}
+
 #[test]
 fn preemption_locks_and_pages_are_parts_of_it() {
     let between = vec![

@@ -266,7 +266,13 @@ fn runnable(case: &Case<'_>, over: &Over, piece: &Stretch<'_>) -> Option<Cause> 
 
 /// The thread itself runs.
 fn runs(case: &Case<'_>, piece: &Stretch<'_>, victim: Task) -> Option<Cause> {
+    let over = case.path.over.is_some_and(|over| over <= piece.start);
     match case.path.switch.is_some_and(|switch| switch <= piece.start) {
+        _ if over && case.window.own => {
+            let evidence =
+                "its timer was due when it was started: from there, without a sleep, to its clock read";
+            Some(Cause::new(SliceKind::ReturnToUser, Who::default(), evidence))
+        }
         true if case.window.own => {
             let evidence = "from the switch to the thread's own clock read";
             Some(Cause::new(SliceKind::ReturnToUser, Who::default(), evidence))

@@ -60,10 +60,11 @@ pub(super) fn explain_part(window: &Window, host: &Host, cost: Cost, stops: Opti
 /// What may be the reason for what is unexplained.
 fn known(case: &Case<'_>, account: &Account) -> Known {
     let window = case.window;
+    let path = &case.path;
     let begins = case.events(case.home()).first().is_some_and(|event| event.time.0 <= case.from);
-    let torn = window.events_lost > 0 || case.path.waking.is_none() && case.path.switch.is_none();
+    let torn = window.events_lost > 0 || path.waking.or(path.switch).or(path.over).is_none();
     // An own timer wakes from an interrupt.
-    let by_itself = window.own || case.path.expiry.is_some();
+    let by_itself = window.own || path.expiry.is_some();
     Known { lost: torn || account.contradictions_ns > 0 || !begins, waits: !by_itself }
 }
 
@@ -162,6 +163,10 @@ impl Account {
 /// What is noted where the thread was never switched to.
 pub(super) const NO_SWITCH: &str = "no event tells of the switch to the thread";
 
+/// What is noted where the thread did not sleep.
+const NO_SLEEP: &str = "its timer was due before it was started: the thread did not sleep, and what came \
+                        before that made it late";
+
 /// A stretch of time with its cause.
 pub(super) fn slice(cause: Cause, start: i64, end: i64) -> Slice {
     Slice {
@@ -228,6 +233,10 @@ fn notes(case: &Case<'_>, account: &Account) -> Vec<String> {
     let home = case.events(case.home());
     if home.first().is_none_or(|event| event.time.0 > case.from) {
         notes.push("the trace begins after the expected time".to_owned());
+    }
+    if case.path.over.is_some() {
+        notes.push(NO_SLEEP.to_owned());
+        return notes;
     }
     if case.path.waking.is_none() && case.phase(case.from) == Phase::Unknown {
         notes.push("no event tells of the thread's waking".to_owned());
@@ -311,6 +320,7 @@ mod tests {
                 now: Nanos(0)
             }),
             (0..2u64).prop_map(|timer| What::TimerExit { timer }),
+            any::<bool>().prop_map(|deferred| What::TimerRearm { next: Nanos(0), deferred }),
             function().prop_map(|function| What::WheelEntry { function }),
             Just(What::WheelExit),
             function().prop_map(|function| What::TaskletEntry { function }),

@@ -165,13 +165,6 @@ fn what(name: &str, args: &[&str]) -> Option<What<String>> {
         "queue" => What::CallQueue { target: cpu(0)?, callsite: text(1)?, function: text(2)? },
         "call+" => What::CallEntry { function: function()? },
         "call-" => What::CallExit { function: function()? },
-        "start" => What::TimerStart {
-            timer: number(0)? as u64,
-            function: text(1)?,
-            expires: Nanos(E + ns(args[2].parse().unwrap())),
-        },
-        "timer+" => What::TimerEntry { timer: number(0)? as u64, function: text(1)?, now: Nanos(0) },
-        "timer-" => What::TimerExit { timer: number(0)? as u64 },
         "wheel+" => What::WheelEntry { function: function()? },
         "wheel-" => What::WheelExit,
         "tasklet+" => What::TaskletEntry { function: function()? },
@@ -199,6 +192,20 @@ fn what(name: &str, args: &[&str]) -> Option<What<String>> {
             frames: args[0].split(',').map(|frame| frame.replace('+', " ")).collect(),
             enables: number(1).map(|n| n as usize),
         },
+        _ => return of_timer(name, args),
+    })
+}
+
+fn of_timer(name: &str, args: &[&str]) -> Option<What<String>> {
+    let timer = || args.first().and_then(|arg| arg.parse().ok());
+    let function = || args[1].replace('+', " ");
+    let time = |at: usize| Nanos(E + ns(args[at].parse().unwrap()));
+    Some(match name {
+        "start" => What::TimerStart { timer: timer()?, function: function(), expires: time(2) },
+        "timer+" => What::TimerEntry { timer: timer()?, function: function(), now: Nanos(0) },
+        "timer-" => What::TimerExit { timer: timer()? },
+        "over" => What::TimerStartExpired { timer: timer()? },
+        "rearm" => What::TimerRearm { next: time(0), deferred: args.get(1) == Some(&"deferred") },
         _ => return None,
     })
 }

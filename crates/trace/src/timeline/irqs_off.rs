@@ -13,7 +13,7 @@ use super::own::MAX_BOUNDED_NS;
 use super::spans::Spans;
 use super::tasks::is_stopper;
 use super::virtual_machine::is_virtual;
-use super::{spinning, stopper};
+use super::{rearm, spinning, stopper};
 use crate::event::{Named, What};
 use crate::irq_enable_site::interrupted;
 use crate::kernel_functions::is_entry;
@@ -33,8 +33,12 @@ pub(super) fn find(case: &Case<'_>) -> Spans<Cause> {
     let before = events.partition_point(|event| event.time.0 < until);
     let mut found = toggled(case, &events[..before]);
     if found.is_empty() && !expiry.soft {
-        let section = by_stack(case, events, before, until);
+        let late = rearm::late(case);
+        let set = late.as_ref().map_or(i64::MIN, |late| late.1);
+        let section = by_stack(case, events, before, until).filter(|section| section.1 > set);
+        let section = section.map(|(start, end, cause)| (start.max(set), end, cause));
         found.extend(section.into_iter().flat_map(|section| spinning::parted(case, section)));
+        found.extend(late);
     }
     Spans::new(found)
 }

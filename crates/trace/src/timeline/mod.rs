@@ -41,6 +41,7 @@ mod path;
 mod precedence;
 mod preempt_off;
 mod presence;
+mod rearm;
 mod remote_call;
 mod response;
 mod segments;

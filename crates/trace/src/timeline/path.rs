@@ -54,6 +54,8 @@ pub(super) struct Path {
     /// When the thread started the timer, if only after the expected time: until then it was at its
     /// last cycle.
     pub asleep: Option<i64>,
+    /// When the kernel found that timer due by then, and let the thread go on without a sleep.
+    pub over: Option<i64>,
     /// When the thread was woken.
     pub waking: Option<i64>,
     /// The thread that was current there, and whether it called itself (no interrupt did).
@@ -75,6 +77,7 @@ pub(super) struct Path {
 pub(super) fn find(window: &Window, cpus: &PerCpu<'_>, from: i64, to: i64) -> Path {
     let victim = window.victim.pid;
     let mut path = Path { asleep: asleep(window, cpus, from, to), ..Path::default() };
+    path.over = path.asleep.and_then(|asleep| over(window, cpus, asleep, to));
     let waking = first(
         cpus,
         window.cpu,
@@ -98,7 +101,7 @@ pub(super) fn find(window: &Window, cpus: &PerCpu<'_>, from: i64, to: i64) -> Pa
         path.runnable.insert(0, first);
     }
     path.queued = queued(cpus, victim, path.waking, from, to).or(before.map(|_| from));
-    let since = path.waking.unwrap_or(from);
+    let since = path.waking.or(path.over).unwrap_or(from);
     let switch = first(
         cpus,
         window.cpu,
@@ -127,6 +130,16 @@ fn asleep(window: &Window, cpus: &PerCpu<'_>, from: i64, to: i64) -> Option<i64>
         own && matches!(event.what, What::TimerStart { expires, .. } if expires == window.expected_ns)
     };
     first(cpus, window.cpu, from, to, starts).map(|(.., event)| event.time.0)
+}
+
+/// When the kernel queued the timer that the thread started at a time for none.
+fn over(window: &Window, cpus: &PerCpu<'_>, asleep: i64, to: i64) -> Option<i64> {
+    let own = |event: &Named| event.pid == window.victim.pid && !event.context.hard_irq();
+    let is = |event: &Named| own(event) && matches!(event.what, What::TimerStartExpired { .. });
+    let sleeps =
+        |event: &Named| matches!(&event.what, What::Switch { prev, .. } if prev.pid == window.victim.pid);
+    let next = first(cpus, window.cpu, asleep, to, |event| is(event) || sleeps(event));
+    next.filter(|(.., event)| is(event)).map(|(.., event)| event.time.0)
 }
 
 /// The first such event between the two times, inclusive; of several at one time the one of the

@@ -69,7 +69,7 @@ fn concerns(event: &Named, victim: i32) -> bool {
     match &event.what {
         What::Switch { prev, next, .. } => prev.pid == victim || next.pid == victim,
         What::Waking { task, .. } => task.pid == victim,
-        What::TimerStart { .. } => event.pid == victim,
+        What::TimerStart { .. } | What::TimerStartExpired { .. } => event.pid == victim,
         _ => false,
     }
 }
@@ -112,7 +112,7 @@ fn doing_at<'w>(events: &[&'w Named], victim: i32, time: i64) -> (Doing, Option<
 }
 
 fn is_timer(event: &Named) -> bool {
-    matches!(event.what, What::TimerStart { .. })
+    matches!(event.what, What::TimerStart { .. } | What::TimerStartExpired { .. })
 }
 
 /// Whether a thread that leaves its CPU in such a state could go on; 256 is preempted
@@ -164,12 +164,13 @@ impl<'w> Walk<'_, 'w> {
             self.has_its_cpu(event);
         }
         match &event.what {
+            What::TimerStartExpired { .. } if event.context.hard_irq() => {}
             What::Waking { .. } if self.doing == Doing::Sleeping => {
                 self.woken = Some(event);
                 self.turn(time, event.cpu, Doing::Waiting);
                 self.release();
             }
-            What::Waking { .. } if !self.released => {
+            What::Waking { .. } | What::TimerStartExpired { .. } if !self.released => {
                 if self.runs {
                     self.turn(time, event.cpu, Doing::Running);
                 }
@@ -325,6 +326,11 @@ mod tests {
             40  1 50 .  start 1 hrtimer_wakeup 0
             42  1 50 dh waking rt/50/19";
         assert_eq!(told(events, 70.0), ["Waiting 42", "Running 28"]);
+        // From 7.2 on no timer is queued for it, and nothing wakes it.
+        let over = events.replace("42  1 50 dh waking rt/50/19", "42  1 50 d  over 1");
+        assert_eq!(told(&over, 70.0), ["Waiting 42", "Running 28"]);
+        let another = events.replace("42  1 50 dh waking rt/50/19", "42  1 50 dh over 2");
+        assert_eq!(told(&another, 70.0), ["Waiting 70"]);
         assert_eq!(told("", 10.0), ["Waiting 10"]);
     }
 

@@ -412,3 +412,19 @@ fn early_and_punctual_wake_ups_have_no_slices() {
         assert_eq!((spike.slices.len(), spike.unexplained_ns), (0, spike.latency_ns));
     }
 }
+
+#[test]
+fn a_thread_whose_timer_was_due_before_it_was_started_did_not_sleep() {
+    // Preempted on its way into the sleep, it starts its timer when that is over.
+    let spike = explained(
+        31.0,
+        "-40 1 0  d  switch swapper/1/0/120 R rt/50/19
+         -10 1 50 d  switch rt/50/19 P hog/60/9
+         20  1 60 d  switch hog/60/9 S rt/50/19
+         26  1 50 d  start 1 hrtimer_wakeup 0
+         27  1 50 d  over 1",
+    );
+    assert_eq!(told(&spike), ["thread hog 20", "thread rt 7", "return-to-user 4", "unexplained 0"]);
+    assert!(spike.notes.iter().any(|note| note.contains("did not sleep")), "{:?}", spike.notes);
+    assert!(spike.notes.iter().all(|note| !note.contains("no event tells")), "{:?}", spike.notes);
+}

@@ -73,6 +73,11 @@ fn parse_rest(event: &str, text: &str, names: &mut Interned) -> Option<What<Addr
             What::TimerEntry { timer: timer()?, function: function(text, "function", names), now }
         }
         "hrtimer_expire_exit" => What::TimerExit { timer: timer()? },
+        "hrtimer_start_expired" => What::TimerStartExpired { timer: timer()? },
+        "hrtimer_rearm" => {
+            let deferred = number::<u8>(text, "deferred")? != 0;
+            What::TimerRearm { next: Nanos(number(text, "next_event")?), deferred }
+        }
         "timer_expire_entry" => What::WheelEntry { function: function(text, "function", names) },
         "timer_expire_exit" => What::WheelExit,
         "tasklet_entry" => What::TaskletEntry { function: function(text, "function", names) },
@@ -285,6 +290,10 @@ mod tests {
             read("hrtimer_expire_entry", "hrtimer=0xef now=9 function=hrtimer_wakeup/0x0"),
             Some(entry)
         );
+        let expired = What::TimerStartExpired { timer: 0xef };
+        assert_eq!(read("hrtimer_start_expired", "hrtimer=00000000000000ef"), Some(expired));
+        let rearm = What::TimerRearm { next: Nanos(9), deferred: true };
+        assert_eq!(read("hrtimer_rearm", "next_event=9 deferred=1"), Some(rearm));
         assert_eq!(
             read("local_timer_entry", "vector=236"),
             Some(What::VectorEntry { vector: Vector::LocalTimer })

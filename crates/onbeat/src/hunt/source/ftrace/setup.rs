@@ -43,7 +43,9 @@ impl EventSetup {
         for wanted in catalog::all() {
             match tracing.read(&format!("events/{}/{}/format", wanted.system, wanted.event)) {
                 Ok(text) => formats.push((wanted, text)),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => missing.push(name_of(wanted)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    missing.extend((!wanted.newer).then(|| name_of(wanted)));
+                }
                 Err(error) => refused.push(format!("{}: {error}", name_of(wanted))),
             }
         }
@@ -228,8 +230,10 @@ fn has_stacks(level: RecordingLevel) -> bool {
 fn filter_of(wanted: &EventSpec, scope: &Scope) -> Option<String> {
     match (wanted.system, wanted.event) {
         // A thread that comes later has started its timer before it is known.
-        ("timer", "hrtimer_start") if scope.grows() => None,
-        ("timer", "hrtimer_start") => scope.with_housekeeping().threads("common_pid"),
+        ("timer", "hrtimer_start" | "hrtimer_start_expired") if scope.grows() => None,
+        ("timer", "hrtimer_start" | "hrtimer_start_expired") => {
+            scope.with_housekeeping().threads("common_pid")
+        }
         ("exceptions" | "raw_syscalls", _) => scope.threads_or_none("common_pid"),
         _ => None,
     }
