@@ -12,8 +12,9 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     signature: "A real-time thread that is ready waits while a thread of the fair scheduler runs, \
                 for up to 50 ms per second, at the end of a second in which no other had a turn.",
     detection: "By a fair thread that was chosen while a real-time one was ready, on a kernel \
-                that has the server (6.12 and later); nothing held preemption off. The priority \
-                at the switch counts: a fair thread that had inherited one is not this.",
+                that has the server (6.12 and later); nothing held preemption off. The server's \
+                timer (dl_task_timer), where it expired on that CPU right before, shows that it \
+                was its turn, the ext server's too. The priority at the switch counts: a fair thread that had inherited one is not this.",
     remedy: "set the server's runtime of this CPU to 0 in debugfs, or leave the fair threads of \
              this CPU some time",
     kinds: &[SliceKind::FairServer],

@@ -5,6 +5,10 @@
 //! groups (RT_GROUP_SCHED); before, throttling takes the whole real-time queue off the CPU, which
 //! may then even idle.
 //!
+//! No trace event has the server's turn (the tracepoints sched_dl_*_tp of 7.x have none, and
+//! sched_dl_server_start_tp is where it begins to wait for one). Its timer does: in dl_task_timer
+//! the server goes from waiting to running.
+//!
 //! Sources: kernel/sched/deadline.c, kernel/sched/rt.c, Documentation/scheduler/sched-rt-group.rst.
 
 use super::case::{Case, Cause};
@@ -41,6 +45,10 @@ pub(super) fn cause(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option
         return throttles(case.host).then(|| Cause::new(SliceKind::Throttled, who(current), evidence));
     }
     let evidence = format!("{} was switched to while {comm}, a real-time thread, was runnable", current.comm);
+    if version(case.host) >= FIRST_SERVER && turn_begins(case, stretch, current) {
+        let evidence = format!("{evidence}, right after the timer of the fair or ext server (dl_task_timer)");
+        return Some(Cause::new(SliceKind::FairServer, who(current), evidence));
+    }
     if serves(case.host) {
         return Some(Cause::new(SliceKind::FairServer, who(current), evidence));
     }
@@ -50,18 +58,37 @@ pub(super) fn cause(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option
 /// Events before a switch among which a thread that was passed over is searched.
 const MAX_EVENTS_BACK: usize = 256;
 
-/// Who was real-time and runnable on the CPU when the thread was switched to: put off it since, and
-/// not come back.
-fn passed_over(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option<FixedStr<16>> {
+/// The switch with which a stretch began, and the events of its CPU.
+fn switch_to<'c, 'w>(
+    case: &'c Case<'w>,
+    stretch: &Stretch,
+    current: Task,
+) -> Option<(&'c [&'w Named], usize)> {
     let is = |event: &Named| {
         event.time.0 == stretch.since
             && matches!(event.what, What::Switch { next, .. } if next.pid == current.pid)
     };
-    let (events, at) = case.cpus.values().find_map(|events| {
+    case.cpus.values().find_map(|events| {
         let from = events.partition_point(|event| event.time.0 < stretch.since);
         let near = events[from..].iter().take_while(|event| event.time.0 == stretch.since);
-        near.enumerate().find(|(_, event)| is(event)).map(|(at, _)| (events, from + at))
-    })?;
+        near.enumerate().find(|(_, event)| is(event)).map(|(at, _)| (events.as_slice(), from + at))
+    })
+}
+
+/// Whether a server's timer expired on that CPU since the switch before: a deadline task's has the
+/// same function, and that task would run.
+fn turn_begins(case: &Case<'_>, stretch: &Stretch, current: Task) -> bool {
+    let Some((events, at)) = switch_to(case, stretch, current) else { return false };
+    let since = events[..at].iter().rev().take(MAX_EVENTS_BACK);
+    since
+        .take_while(|event| !matches!(event.what, What::Switch { .. }))
+        .any(|event| matches!(&event.what, What::TimerEntry { function, .. } if function == "dl_task_timer"))
+}
+
+/// Who was real-time and runnable on the CPU when the thread was switched to: put off it since, and
+/// not come back.
+fn passed_over(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option<FixedStr<16>> {
+    let (events, at) = switch_to(case, stretch, current)?;
     let mut waiting: Vec<Task> = Vec::new();
     for event in &events[at.saturating_sub(MAX_EVENTS_BACK)..=at] {
         match event.what {
@@ -78,14 +105,17 @@ fn passed_over(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option<Fixe
     waiting.last().map(|task| task.comm)
 }
 
+/// The first release with a fair server.
+const FIRST_SERVER: Option<(u32, u32)> = Some((6, 12));
+
 /// Whether the kernel has a fair server that is not switched off.
 fn serves(host: &Host) -> bool {
-    host.fair_server_runtime_ns.map_or_else(|| version(host) >= Some((6, 12)), |ns| ns > 0)
+    host.fair_server_runtime_ns.map_or_else(|| version(host) >= FIRST_SERVER, |ns| ns > 0)
 }
 
 /// Whether real-time threads have a limit that the kernel holds them to.
 fn throttles(host: &Host) -> bool {
-    let classic = version(host).is_some_and(|version| version < (6, 12));
+    let classic = version(host).is_some_and(|version| Some(version) < FIRST_SERVER);
     let global = classic && host.rt_runtime_us.is_some_and(|us| us >= 0);
     global || host.cgroup_rt_runtime_us.is_some_and(|us| us >= 0)
 }
@@ -153,6 +183,33 @@ mod tests {
         assert_eq!(told(&old, "swapper/0/120"), "throttled swapper 50000");
         assert_eq!(told(&free, "fair/61/120"), "unexplained 50002");
         assert_eq!(told(&new, "swapper/0/120"), "unexplained 50002");
+    }
+
+    #[test]
+    fn the_server_s_timer_shows_its_turn() {
+        // The fair server is off, and the turn is the ext server's.
+        let off = host("7.3.4", Some(0), Some(1_000_000));
+        let of = |host: &Host, between: &str| {
+            let events = format!(
+                "-500  1 50 d  switch rt/50/19 S spin/60/19
+                 2     1 60 dh waking rt/50/19
+                 {between}
+                 105   1 60 d  switch spin/60/19 R fair/61/120
+                 50105 1 61 d  switch fair/61/120 R rt/50/19"
+            );
+            let spike = explained_on(host, &window(50_105.0, &events));
+            let named = spike.slices.into_iter().find(|slice| slice.kind == SliceKind::FairServer);
+            named.map_or_else(String::new, |slice| slice.evidence)
+        };
+        let timer = "99 1 60 dh timer+ 9 dl_task_timer\n101 1 60 dNh timer- 9";
+        assert!(of(&off, timer).ends_with("(dl_task_timer)"), "{}", of(&off, timer));
+        assert_eq!(of(&off, ""), "");
+        assert_eq!(of(&off, &timer.replace(" 1 60", " 0 60")), "", "another CPU's");
+        let task = format!(
+            "{timer}\n102 1 60 d switch spin/60/19 R dl/62/-1\n103 1 62 d switch dl/62/-1 S spin/60/19"
+        );
+        assert_eq!(of(&off, &task), "", "a deadline task's");
+        assert_eq!(of(&host("6.1.0", None, Some(-1)), timer), "");
     }
 
     #[test]
