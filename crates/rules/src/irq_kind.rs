@@ -13,7 +13,7 @@ use crate::unknown::unknown_from;
 use facts::Fact;
 use facts::irqs::{Irq, Irqs};
 use model::units::CpuSet;
-use trace::event::is_riscv_ipi;
+use trace::event::{is_cpu_timer, is_riscv_ipi};
 
 /// Who decides where an interrupt goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,17 +68,8 @@ pub fn require_all(irqs: &Irqs) -> Result<(), Judgement> {
 const OF_EACH_HART: [&str; 2] = ["IPI Mux", "RISC-V INTC"];
 
 fn of_each_cpu(action: &str) -> bool {
-    const NAMES: [&str; 8] = [
-        "IPI",
-        "arch_timer",
-        "arm-pmu",
-        "clint-timer",
-        "kvm guest ptimer",
-        "kvm guest vtimer",
-        "riscv-pmu",
-        "riscv-timer",
-    ];
-    NAMES.contains(&action) || is_riscv_ipi(action)
+    const NAMES: [&str; 5] = ["IPI", "arm-pmu", "kvm guest ptimer", "kvm guest vtimer", "riscv-pmu"];
+    NAMES.contains(&action) || is_cpu_timer(action) || is_riscv_ipi(action)
 }
 
 /// `nvme0q3`, `virtio0-req.1` and `virtio1-request`, but not `nvme0q0`, the queue of commands about

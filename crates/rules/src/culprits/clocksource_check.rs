@@ -28,6 +28,7 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     matches: |context| {
         context
             .function_in(&[
+                // Up to 7.1; from 7.2 on watchdog_check_skew_remote.
                 "clocksource_verify_one_cpu",
                 "clocksource_watchdog",
                 "tsc_sync_check_timer_fn",

@@ -4,6 +4,7 @@ use super::names;
 use model::run;
 use model::slice::SliceKind;
 use model::units::{Cpu, Nanos};
+use trace::event::is_cpu_timer;
 
 /// The machine and the run that spikes are of.
 #[derive(Clone, Copy)]
@@ -84,8 +85,7 @@ impl SliceContext<'_> {
     /// The function of a timer that expired, if the slice is its time.
     pub fn timer_function(&self) -> Option<&str> {
         let who = &self.slice.who;
-        let of_timers = ["HRTIMER", "TIMER", "arch_timer", "clint-timer", "local_timer", "riscv-timer"];
-        let of_timers = of_timers.contains(&who.irq.as_str());
+        let of_timers = matches!(&*who.irq, "HRTIMER" | "TIMER" | "local_timer") || is_cpu_timer(&who.irq);
         Some(who.function.as_str()).filter(|function| of_timers && !function.is_empty())
     }
 

@@ -4,7 +4,7 @@ use super::rule::{CulpritRule, Grouping, SpikeExamples};
 use super::sources::{IRQ_AFFINITY, ISOLATION};
 use crate::knob::{EvidenceKind, Source};
 use model::slice::SliceKind;
-use trace::event::is_riscv_ipi;
+use trace::event::{is_cpu_timer, is_riscv_ipi};
 
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "device-interrupt",
@@ -44,23 +44,19 @@ pub static CULPRIT: CulpritRule = CulpritRule {
 };
 
 fn of_no_device(irq: &str) -> bool {
-    VECTORS.contains(&irq) || is_riscv_ipi(irq)
+    VECTORS.contains(&irq) || is_cpu_timer(irq) || is_riscv_ipi(irq)
 }
 
-/// Interrupts of x86 that no device sends (arch/x86/include/asm/trace/irq_vectors.h), and the
-/// timers and IPIs of Arm and RISC-V.
+/// Interrupts of x86 that no device sends (arch/x86/include/asm/trace/irq_vectors.h), and Arm's IPIs.
 const VECTORS: &[&str] = &[
     "IPI",
-    "arch_timer",
     "call_function",
     "call_function_single",
-    "clint-timer",
     "deferred_error_apic",
     "error_apic",
     "irq_work",
     "local_timer",
     "reschedule",
-    "riscv-timer",
     "spurious_apic",
     "thermal_apic",
     "threshold_apic",

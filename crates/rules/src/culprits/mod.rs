@@ -80,6 +80,7 @@ mod register_access;
 mod remote_call;
 mod rt_throttled;
 mod slab_statistics;
+mod slice_timer_start;
 mod softirq_thread;
 mod softirq_work;
 mod starved_timer_thread;
@@ -145,6 +146,7 @@ pub static ALL: &[&CulpritRule] = &[
     &remote_call::CULPRIT,
     &rt_throttled::CULPRIT,
     &slab_statistics::CULPRIT,
+    &slice_timer_start::CULPRIT,
     &softirq_thread::CULPRIT,
     &softirq_work::CULPRIT,
     &starved_timer_thread::CULPRIT,

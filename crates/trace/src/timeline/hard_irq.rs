@@ -6,7 +6,7 @@
 use super::case::{Case, Cause};
 use super::state::Hard;
 use super::tasks::runs_softirqs;
-use crate::event::{Named, Vector, What, is_riscv_ipi};
+use crate::event::{Named, Vector, What, is_cpu_timer, is_riscv_ipi};
 use crate::kernel_functions::{is_core_timer, named};
 use model::run::Who;
 use model::slice::SliceKind;
@@ -36,8 +36,7 @@ pub(super) fn cause(case: &Case<'_>, cpu: Cpu, hard: &Hard<'_>) -> Cause {
         }
     }
     let name = hard.handler.map(|name| name.text().into_owned()).unwrap_or_default();
-    let of_cpu = ["arch_timer", "clint-timer", "riscv-timer"].contains(&name.as_str());
-    let timer = hard.vector == Some(Vector::LocalTimer) || hard.timer.is_some() || of_cpu;
+    let timer = hard.vector == Some(Vector::LocalTimer) || hard.timer.is_some() || is_cpu_timer(&name);
     match (hard.vector, hard.reason) {
         _ if timer => {
             let irq = if name.is_empty() { "local_timer".to_owned() } else { name };
@@ -186,6 +185,8 @@ mod tests {
                 "unexplained 0"
             ]
         );
+        let arm = events.replace("arch_timer", "twd");
+        assert_eq!(told(&explained(25.0, &arm))[2], "timer-irq twd 4");
         // RISC-V has a handler for each kind, and a timer of its own.
         let riscv = events.replace("2 IPI", "2 Rescheduling+interrupts").replace("arch_timer", "riscv-timer");
         let riscv = riscv.lines().filter(|line| !line.contains("ipi")).collect::<Vec<_>>().join("\n");
