@@ -118,13 +118,21 @@ pub fn setting_of(key: &Key, value: &str, target: ImportTarget) -> Result<Settin
 
 /// The value as it is now.
 fn reading_of(target: ImportTarget, setting: &Setting) -> Result<String, String> {
+    const ABSENT: &str = "there is no such setting on this machine";
     // Reading some has an effect; what is held is what a program holds.
     if setting.readback == Comparison::Unread || matches!(setting.key, Key::Hold(_)) {
-        return Ok(String::new());
+        let path = setting.key.path();
+        let (folder, name) = path.rsplit_once('/').unwrap_or_default();
+        let is_absent = match target.files.list_as_it_is(folder) {
+            Fact::Known(names) => !names.iter().any(|own| own == name),
+            other => other == Fact::Absent,
+        };
+        let is_file = setting.readback == Comparison::Unread;
+        return if is_file && is_absent { Err(ABSENT.to_owned()) } else { Ok(String::new()) };
     }
     match reading::read(target.files, &setting.key) {
         Fact::Known(now) => Ok(now),
-        Fact::Absent => Err("there is no such setting on this machine".to_owned()),
+        Fact::Absent => Err(ABSENT.to_owned()),
         Fact::Refused(errno) => Err(format!("it cannot be read ({})", model::fact::errno_name(errno))),
         Fact::Malformed(what) => Err(format!("it cannot be read: {what}")),
         Fact::NotCaptured => Err("whether it exists is not in this capture".to_owned()),

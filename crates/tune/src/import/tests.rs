@@ -62,6 +62,15 @@ fn the_last_assignment_of_the_last_file_counts() {
 }
 
 #[test]
+fn a_switch_that_is_not_read_is_looked_for() {
+    let files = [("a.conf", "kernel.nmi_watchdog = 0\n")];
+    assert_eq!(sysctls("/proc/sys/kernel/nmi_watchdog: 1", &files).0, ["sysctl:kernel.nmi_watchdog ->0"]);
+    let (changes, left) = sysctls("/proc/sys/kernel/nmi_watchdog absent", &files);
+    assert_eq!(changes, Vec::<String>::new());
+    assert_eq!(left, ["sysctl:kernel.nmi_watchdog: there is no such setting on this machine"]);
+}
+
+#[test]
 fn patterns_leave_alone_what_is_named() {
     let text =
         "net.ipv4.conf.*.rp_filter = 2\nnet.ipv4.conf.eth0.rp_filter = 1\n-net.ipv4.conf.all.rp_filter\n";

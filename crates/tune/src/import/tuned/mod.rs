@@ -23,9 +23,9 @@ mod values;
 use model::error::{Failure, Result};
 
 use super::{Collected, ImportTarget};
-use functions::{FailedAssertion, ProfileFunctions};
+use functions::ProfileFunctions;
 use places::{ProfileFile, ProfilePlaces};
-use profile::TunedProfile;
+use profile::{RefusedProfile, TunedProfile};
 use values::Values;
 
 /// True for a text of the characters of which the name of a variable is made.
@@ -36,7 +36,8 @@ fn is_word(name: &str) -> bool {
 /// Collects what the profiles ask for.
 ///
 /// # Errors
-/// Usage: an assertion of a profile's does not hold, which tuned refuses it for as well.
+/// Usage: an assertion of a profile's does not hold, which tuned refuses it for as well, or profiles
+/// include each other, of which tuned passes over the second reading.
 pub fn collect(
     files: Vec<ProfileFile>,
     places: &ProfilePlaces,
@@ -45,12 +46,18 @@ pub fn collect(
     collected: &mut Collected,
 ) -> Result<()> {
     let functions = ProfileFunctions::new(target);
-    read(files, places, given, &functions, collected).map_err(|FailedAssertion(words)| {
-        let words = model::text::quoted_value(&functions.shown(&words));
-        Failure::usage(format!(
-            "the profile says that it does not fit this machine: it asserts {words}: give its variables \
-            with --set NAME=VALUE"
-        ))
+    read(files, places, given, &functions, collected).map_err(|refused| match refused {
+        RefusedProfile::Assertion(failed) => {
+            let words = model::text::quoted_value(&functions.shown(&failed.0));
+            Failure::usage(format!(
+                "the profile says that it does not fit this machine: it asserts {words}: give its \
+                 variables with --set NAME=VALUE"
+            ))
+        }
+        RefusedProfile::Circle(names) => Failure::usage(format!(
+            "the profiles include each other in a circle, {}: take one include= out",
+            model::text::quoted_value(&names)
+        )),
     })?;
     for words in functions.undecided() {
         let what = format!("the assertion {}", model::text::quoted_value(&words));
@@ -65,7 +72,7 @@ fn read(
     given: &[(String, String)],
     functions: &ProfileFunctions,
     collected: &mut Collected,
-) -> Result<(), FailedAssertion> {
+) -> Result<(), RefusedProfile> {
     let profile = TunedProfile::load(files, places, functions, &mut |what, why| collected.lack(what, why))?;
     let mut values = Values::new(given, functions);
     for (name, value) in profile.variables.in_order() {
@@ -87,7 +94,7 @@ fn read(
             ),
         }
     }
-    sections::collect(profile.units, &values, collected)
+    Ok(sections::collect(profile.units, &values, collected)?)
 }
 
 #[cfg(test)]

@@ -29,19 +29,32 @@ impl TunedProfile {
     /// `leave` with the reason.
     ///
     /// # Errors
-    /// An assertion in the name of an included one does not hold.
+    /// An assertion in the name of an included one does not hold, or they include each other.
     pub fn load(
         files: Vec<ProfileFile>,
         places: &ProfilePlaces,
         functions: &ProfileFunctions,
         leave: &mut dyn FnMut(String, String),
-    ) -> Result<TunedProfile, FailedAssertion> {
-        let mut loader =
-            Loader { places, functions, leave, taken: Vec::new(), profile: TunedProfile::default() };
+    ) -> Result<TunedProfile, RefusedProfile> {
+        let (taken, chain, profile) = (Vec::new(), Vec::new(), TunedProfile::default());
+        let mut loader = Loader { places, functions, leave, taken, chain, profile };
         for file in files {
-            loader.add(file, 0)?;
+            loader.add(file)?;
         }
         Ok(loader.profile)
+    }
+}
+
+/// Reason for which a profile is refused as a whole.
+pub enum RefusedProfile {
+    Assertion(FailedAssertion),
+    /// The names of profiles that include each other, the first once more at the end.
+    Circle(String),
+}
+
+impl From<FailedAssertion> for RefusedProfile {
+    fn from(failed: FailedAssertion) -> RefusedProfile {
+        RefusedProfile::Assertion(failed)
     }
 }
 
@@ -51,12 +64,15 @@ struct Loader<'a> {
     leave: &'a mut dyn FnMut(String, String),
     /// Places of the files that are in it.
     taken: Vec<String>,
+    /// Names of the profiles that are being read: each includes the next.
+    chain: Vec<String>,
     profile: TunedProfile,
 }
 
 impl Loader<'_> {
-    fn add(&mut self, file: ProfileFile, depth: usize) -> Result<(), FailedAssertion> {
+    fn add(&mut self, file: ProfileFile) -> Result<(), RefusedProfile> {
         self.taken.push(file.place.clone());
+        self.chain.push(file.name.clone());
         // What stands for doubts in values is none of the text's.
         let (parsed, wrong) = sections(&file.text.replace('\0', "\u{fffd}"));
         let shown = |what: &str| match file.name.as_str() {
@@ -77,7 +93,7 @@ impl Loader<'_> {
             changed.extend(script.map(|path| ("script".to_owned(), format!("{}/{path}", file.folder))));
             changed.into_iter().for_each(|(name, value)| section.options.set(&name, value));
             match section.name.as_str() {
-                "main" => self.include(section.options.get("include").unwrap_or(""), &shown, depth)?,
+                "main" => self.include(section.options.get("include").unwrap_or(""), &shown)?,
                 "DEFAULT" => {
                     (self.leave)(shown("[DEFAULT]"), "options for all sections are not read".to_owned());
                 }
@@ -90,16 +106,12 @@ impl Loader<'_> {
                 _ => self.merge(unit),
             }
         }
+        self.chain.pop();
         Ok(())
     }
 
     /// Takes in the profiles that `include` names; one with a dash before it may be missing.
-    fn include(
-        &mut self,
-        names: &str,
-        shown: &dyn Fn(&str) -> String,
-        depth: usize,
-    ) -> Result<(), FailedAssertion> {
+    fn include(&mut self, names: &str, shown: &dyn Fn(&str) -> String) -> Result<(), RefusedProfile> {
         let names = expanded(names, &VariableValues::new(), self.functions)?;
         if let Some(why) = self.functions.trouble(&names) {
             (self.leave)(shown(&format!("include {}", self.functions.shown(&names))), why);
@@ -108,18 +120,28 @@ impl Loader<'_> {
         for name in separated(&names) {
             let wanted = name.strip_prefix('-').unwrap_or(&name);
             let why = match self.places.find(wanted, &self.taken) {
-                ProfileSearch::Found(_) if depth >= DEPTH || self.taken.len() >= PROFILES_LIMIT => {
+                ProfileSearch::Found(_) if self.chain.len() > DEPTH || self.taken.len() >= PROFILES_LIMIT => {
                     "more profiles include each other than are read".to_owned()
                 }
                 ProfileSearch::Found(file) => {
-                    self.add(file, depth + 1)?;
+                    self.add(file)?;
                     continue;
                 }
                 ProfileSearch::Missing if wanted.len() == name.len() => {
                     let places = self.places.shown();
                     format!("there is no such profile {places}: copy it there, or give --root")
                 }
-                _ => continue,
+                // One that includes its own name takes the system's, where there is one.
+                ProfileSearch::Taken => {
+                    let from = self.chain.iter().position(|own| own == wanted);
+                    let circle = from.map_or(&[][..], |at| &self.chain[at..]);
+                    if circle.iter().all(|own| own == wanted) {
+                        continue;
+                    }
+                    let names = circle.iter().map(String::as_str).chain([wanted]);
+                    return Err(RefusedProfile::Circle(names.collect::<Vec<_>>().join(" -> ")));
+                }
+                ProfileSearch::Missing => continue,
             };
             (self.leave)(shown(&format!("include {name}")), why);
         }

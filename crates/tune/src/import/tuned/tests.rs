@@ -203,7 +203,7 @@ fn variables_come_first_where_they_are_to() {
 fn includes_are_looked_for_in_order() {
     let sysctl = |value: &str| format!("[sysctl]\nvm.stat_interval={value}\n");
     let own = "[main]\ninclude=own; a ,b,-gone\n[sysctl]\nvm.swappiness=1\n";
-    let (system, a, b, old_b) = (sysctl("7"), sysctl("8"), "[main]\ninclude=own,a\n", sysctl("9"));
+    let (system, a, b, old_b) = (sysctl("7"), sysctl("8"), "[main]\ninclude=a\n", sysctl("9"));
     let files = [
         ("/etc/tuned/profiles/own/tuned.conf", own),
         ("/usr/lib/tuned/profiles/own/tuned.conf", &*system),
@@ -224,6 +224,19 @@ fn includes_are_looked_for_in_order() {
         refusal.contains("include a: there is no such profile in /etc/tuned/profiles, /usr/lib/tuned: "),
         "{refusal}"
     );
+}
+
+#[test]
+fn a_circle_of_includes_is_refused_by_name() {
+    let files = [
+        ("/etc/tuned/a/tuned.conf", "[main]\ninclude=b\n[sysctl]\nvm.swappiness=1\n"),
+        ("/etc/tuned/b/tuned.conf", "[main]\ninclude=c\n"),
+        ("/etc/tuned/c/tuned.conf", "[main]\ninclude=-b\n"),
+    ];
+    let refusal = Bench::new("", &files).refusal("a");
+    assert!(refusal.contains("in a circle, 'b -> c -> b': take one include= out"), "{refusal}");
+    let own = [("/etc/tuned/a/tuned.conf", "[main]\ninclude=a\n[sysctl]\nvm.swappiness=1\n")];
+    assert_eq!(Bench::new("", &own).plan("a").0, ["sysctl:vm.swappiness 1"]);
 }
 
 #[test]
