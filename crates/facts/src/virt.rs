@@ -53,14 +53,29 @@ pub fn judge(evidence: &VirtEvidence) -> String {
     let plain = match (flag, evidence.vendor, evidence.board) {
         (Some(true), ..) => UNNAMED,
         (Some(false), ..) => "none",
-        // Arm and RISC-V have no flag: a maker that is no hypervisor, or a board that mentions
-        // none.
+        // Arm and RISC-V have no flag: a maker that is no hypervisor and no cloud, or a board that
+        // mentions none.
+        (None, Some(vendor), _) if CLOUDS.iter().any(|cloud| vendor.starts_with(cloud)) => "",
         (None, Some(vendor), _) if !vendor.is_empty() => "none",
         (None, _, Some([_, ..])) => "none",
         _ => "",
     };
     name.unwrap_or(plain).to_owned()
 }
+
+/// Makers by DMI that let guests, and some of them metal too.
+const CLOUDS: &[&str] = &[
+    "Alibaba Cloud",
+    "Amazon EC2",
+    "DigitalOcean",
+    "Google",
+    "Hetzner",
+    "Nutanix",
+    "OpenStack",
+    "OracleCloud",
+    "Scaleway",
+    "Tencent Cloud",
+];
 
 fn by_clock(clocksources: &[String]) -> Option<&'static str> {
     clocksources.iter().find_map(|name| match name.as_str() {
@@ -86,6 +101,17 @@ fn by_firmware(evidence: &VirtEvidence, flag: Option<bool>) -> Option<&'static s
         // The same texts occur on this vendor's physical machines: there the processor does not
         // have the flag.
         ("Amazon EC2", _) if flag == Some(true) => Some("amazon"),
+        // Without that flag the instance's type tells them apart, as for systemd-detect-virt.
+        ("Amazon EC2", product) if flag.is_none() && !product.is_empty() => {
+            let is_metal = product.ends_with(".metal") || product.contains(".metal-");
+            Some(if is_metal { "none" } else { "amazon" })
+        }
+        (vendor, product)
+            if flag.is_none() && [vendor, product].iter().any(|name| name.starts_with("OpenStack")) =>
+        {
+            Some("kvm")
+        }
+        ("KubeVirt", _) | (_, "KubeVirt") => Some("kvm"),
         (vendor, _) if vendor.starts_with("Parallels") => Some("parallels"),
         (vendor, _) if vendor.starts_with("Apple") && product.contains("Virtual") => Some("apple"),
         _ => None,
@@ -96,7 +122,7 @@ fn by_device_tree(evidence: &VirtEvidence) -> Option<&'static str> {
     let names = evidence.board_hypervisor.unwrap_or_default().iter();
     let named = names.map(String::as_str).find_map(|name| match name {
         "linux,kvm" => Some("kvm"),
-        "xen,xen" => Some("xen"),
+        name if name.starts_with("xen,xen") => Some("xen"),
         "vmware" => Some("vmware"),
         _ => None,
     });
@@ -106,7 +132,9 @@ fn by_device_tree(evidence: &VirtEvidence) -> Option<&'static str> {
     let virt = board
         .map(String::as_str)
         .any(|name| matches!(name, "linux,dummy-virt" | "riscv-virtio" | "qemu,pseries"));
-    named.or(unnamed).or(virt.then_some("qemu"))
+    // Xen's guests have its board, with the hypervisor's node or without it.
+    let xen = evidence.board.unwrap_or_default().iter().any(|name| name.starts_with("xen,xenvm"));
+    named.or(xen.then_some("xen")).or(unnamed).or(virt.then_some("qemu"))
 }
 
 #[cfg(test)]
@@ -167,6 +195,13 @@ mod tests {
         check(None, "", "QEMU", "KVM Virtual Machine", "arch_sys_counter", "kvm");
         check(None, "", "QEMU", "QEMU Virtual Machine", "arch_sys_counter", "qemu");
         check(None, "", "HPE", "ProLiant RL300", "arch_sys_counter", "none");
+        check(None, "", "Amazon EC2", "c6g.large", "arch_sys_counter", "amazon");
+        check(None, "", "Amazon EC2", "c6g.metal", "arch_sys_counter", "none");
+        check(None, "", "Amazon EC2", "u7i.metal-24xl", "arch_sys_counter", "none");
+        check(None, "", "Amazon EC2", "", "arch_sys_counter", "");
+        check(None, "", "OpenStack Foundation", "OpenStack Nova", "arch_sys_counter", "kvm");
+        check(None, "", "KubeVirt", "None", "arch_sys_counter", "kvm");
+        check(None, "", "Hetzner", "vServer", "arch_sys_counter", "");
         let tree = |board: &str, hypervisor: &[&str]| {
             let hypervisor: Vec<String> = hypervisor.iter().map(|name| (*name).to_owned()).collect();
             judge(&VirtEvidence {
@@ -178,6 +213,7 @@ mod tests {
         assert_eq!(tree("linux,dummy-virt", &[]), "qemu");
         assert_eq!(tree("raspberrypi,4-model-b", &[]), "none");
         assert_eq!(tree("xen,xenvm-4.17", &["xen,xen-4.17", "xen,xen"]), "xen");
+        assert_eq!(tree("xen,xenvm-4.17", &[]), "xen");
         assert_eq!(tree("vendor,board", &["acme,hypervisor"]), UNNAMED);
         assert_eq!(judge(&VirtEvidence { hypervisor: Some("xen"), ..VirtEvidence::default() }), "xen");
         assert_eq!(judge(&VirtEvidence::default()), "");
