@@ -6,7 +6,7 @@ use model::units::Nanos;
 
 use super::error::ImportError;
 use super::format::{Confidence, ForeignFormat, ImportOptions, Imported, Reader, ResultSpan};
-use super::rows_alone::unexpanded;
+use super::refused::unexpanded;
 use super::source::SourceText;
 use super::{FORMATS, RESULT_LIMIT, quoted};
 

@@ -1,9 +1,11 @@
 //! Results that are recognised and not read: they hold no latency that the other results have, or
 //! only its sum.
 
+use super::error::ImportError;
 use super::format::{ForeignFormat, Reader, ResultSpan};
 use super::json_read::rt_tests_program;
-use super::source::{DocumentShape, SourceText};
+use super::quoted;
+use super::source::{DocumentShape, SourceText, TextLine};
 
 /// Programs of rt-tests whose JSON is read, or refused by a separate record.
 const KNOWN_PROGRAMS: &[&str] = &[
@@ -120,6 +122,22 @@ pub(super) const RT_TESTS_OTHER: ForeignFormat = ForeignFormat {
         "its cmdline: names the program: give the result of one that docs/formats.md lists",
     ),
 };
+
+/// The refusal of lines in which a shell's variable stands in place of its value.
+pub(super) fn unexpanded<'a>(mut lines: impl Iterator<Item = TextLine<'a>>) -> Option<ImportError> {
+    lines.find_map(|line| {
+        let (_, rest) = line.text.split_once("${")?;
+        let (name, _) = rest.split_once('}')?;
+        let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        is_name.then(|| {
+            ImportError(format!(
+                "line {}: a shell's variable, {}, stands in place of a value: give the tool's own output",
+                line.number,
+                quoted(&format!("${{{name}}}"))
+            ))
+        })
+    })
+}
 
 fn whole(source: &SourceText, is_its: bool) -> Vec<ResultSpan> {
     is_its.then(|| ResultSpan::strong(0..source.lines().len())).into_iter().collect()

@@ -4,7 +4,8 @@
 use super::error::ImportError;
 use super::format::{Confidence, Reader};
 use super::recognised::Recognised;
-use super::source::{DocumentShape, SourceText, TextLine};
+use super::refused::unexpanded;
+use super::source::{DocumentShape, SourceText};
 use super::{FORMATS, quoted};
 
 /// The most lines that are searched for a heading.
@@ -79,22 +80,6 @@ fn is_event(text: &str) -> bool {
     };
     let mut words = text.split_whitespace().skip(1);
     words.find(|word| is_cpu(word)).is_some() && words.next().is_some_and(is_time) && words.next().is_some()
-}
-
-/// The refusal of lines in which a shell's variable stands in place of its value.
-pub(super) fn unexpanded<'a>(mut lines: impl Iterator<Item = TextLine<'a>>) -> Option<ImportError> {
-    lines.find_map(|line| {
-        let (_, rest) = line.text.split_once("${")?;
-        let (name, _) = rest.split_once('}')?;
-        let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        is_name.then(|| {
-            ImportError(format!(
-                "line {}: a shell's variable, {}, stands in place of a value: give the tool's own output",
-                line.number,
-                quoted(&format!("${{{name}}}"))
-            ))
-        })
-    })
 }
 
 /// The reason for which nothing is read, with the candidates that `--as` would try.
