@@ -290,9 +290,65 @@ pub fn idle_value(name: &str, value: &str) -> Option<(String, bool)> {
     })
 }
 
+/// Parameters whose spelling is checked.
+const SPELLING: &[&str] = &[
+    "clocksource",
+    "cpufreq.default_governor",
+    "intel_idle.max_cstate",
+    "irqaffinity",
+    "isolcpus",
+    "mitigations",
+    "nmi_watchdog",
+    "nohz_full",
+    "nosoftlockup",
+    "nowatchdog",
+    "processor.max_cstate",
+    "rcu_nocb_poll",
+    "rcu_nocbs",
+    "rcupdate.rcu_normal_after_boot",
+    "skew_tick",
+    "threadirqs",
+    "transparent_hugepage",
+    "workqueue.unbound_cpus",
+];
+
+/// Parameters with the first release that has them, and the first that no longer has.
+const RELEASES: &[(&str, (u32, u32), (u32, u32))] = &[
+    ("rcutree.enable_rcu_lazy", (6, 8), NEVER),
+    ("rcutree.nohz_full_patience_delay", (6, 11), NEVER),
+    ("rcutree.rcu_idle_gp_delay", (0, 0), (5, 17)),
+    ("rt_group_sched", (6, 16), NEVER),
+    ("workqueue.unbound_cpus", (6, 6), NEVER),
+];
+
+const NEVER: (u32, u32) = (u32::MAX, 0);
+
+/// Reason for which a kernel of this release does not know a parameter; none where it may.
+///
+/// # Errors
+/// The release is needed, and not known.
+pub fn outside_release<E>(
+    name: &str,
+    series: impl FnOnce() -> Result<(u32, u32), E>,
+) -> Result<Option<String>, E> {
+    let Some(&(_, first, end)) = RELEASES.iter().find(|known| known.0 == name) else { return Ok(None) };
+    let series = series()?;
+    Ok(match series {
+        series if series < first => Some(format!("it came with {}.{}", first.0, first.1)),
+        series if series >= end => Some(format!("gone since {}.{}", end.0, end.1)),
+        _ => None,
+    })
+}
+
+/// The checked parameter that is one letter away from a name, which is no other of the kernel's.
+pub fn misspelt(name: &str) -> Option<&'static str> {
+    let is_odd = name.len() <= 40 && !SPELLING.contains(&name);
+    SPELLING.iter().find(|word| is_odd && one_apart(name, word)).copied()
+}
+
 /// Whether one letter too many, one too few or another one is all that differs, or two that changed
 /// places.
-pub fn one_apart(a: &str, b: &str) -> bool {
+fn one_apart(a: &str, b: &str) -> bool {
     let (a, b) = if a.len() <= b.len() { (a.as_bytes(), b.as_bytes()) } else { (b.as_bytes(), a.as_bytes()) };
     if b.len() - a.len() > 1 || a == b {
         return false;

@@ -6,7 +6,7 @@ use crate::change::AdviceReason;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use crate::parameters::{idle_value, one_apart, spelling};
+use crate::parameters::{idle_value, misspelt, outside_release, spelling};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::{truncate, truncate_words};
@@ -26,7 +26,8 @@ pub static KNOB: Knob = Knob {
                 architecture; the models that preempt= can choose on it; sysctls without their \
                 sysctl.; parameters that lack their module's name or have another's; values that \
                 a parameter with fixed words does not take; and words that differ by one letter \
-                from one that sets up a real-time machine. From 5.14 on the kernel's log names all words without a dot that it did \
+                from one that sets up a real-time machine. From 5.14 on the \
+                kernel's log names all words without a dot that it did \
                 not know: where it is there, it decides about what is not known otherwise, about \
                 kthread_cpus=, which some vendors' kernels know, and adds the words that begin as \
                 those of recipes do.",
@@ -105,26 +106,6 @@ const STRAY: &[Stray] = &[
         "never a parameter: isolcpus= and nohz_full= name the other CPUs",
         Severity::Medium,
     ),
-    Stray {
-        is_stray: |machine| Ok(machine.series()? >= (5, 17)),
-        ..stray("rcutree.rcu_idle_gp_delay", "gone since 5.17", Severity::Low)
-    },
-    Stray {
-        is_stray: |machine| Ok(machine.series()? < (6, 6)),
-        ..stray("workqueue.unbound_cpus", "it came with 6.6", Severity::Medium)
-    },
-    Stray {
-        is_stray: |machine| Ok(machine.series()? < (6, 8)),
-        ..stray("rcutree.enable_rcu_lazy", "it came with 6.8", Severity::Low)
-    },
-    Stray {
-        is_stray: |machine| Ok(machine.series()? < (6, 11)),
-        ..stray("rcutree.nohz_full_patience_delay", "it came with 6.11", Severity::Low)
-    },
-    Stray {
-        is_stray: |machine| Ok(machine.series()? < (6, 16)),
-        ..stray("rt_group_sched", "it came with 6.16", Severity::Low)
-    },
     stray("noht", "gone since 2.6: nosmt is the word", Severity::Low),
     stray("nohalt", "of ia64, which is gone: idle=poll on x86, nohlt elsewhere", Severity::Low),
     stray("intel_pstate=enable", "no value of it: without a word the driver is on", Severity::Low),
@@ -213,28 +194,6 @@ fn is_not_x86(machine: &MachineView) -> Result<bool, Judgement> {
     is_x86(machine).map(|x86| !x86)
 }
 
-/// Parameters whose spelling is checked.
-const SPELLING: &[&str] = &[
-    "clocksource",
-    "cpufreq.default_governor",
-    "intel_idle.max_cstate",
-    "irqaffinity",
-    "isolcpus",
-    "mitigations",
-    "nmi_watchdog",
-    "nohz_full",
-    "nosoftlockup",
-    "nowatchdog",
-    "processor.max_cstate",
-    "rcu_nocb_poll",
-    "rcu_nocbs",
-    "rcupdate.rcu_normal_after_boot",
-    "skew_tick",
-    "threadirqs",
-    "transparent_hugepage",
-    "workqueue.unbound_cpus",
-];
-
 fn judge(machine: &MachineView) -> Judged {
     let (found, untold) = found(machine, machine.cmdline()?);
     let Some(worst) = found.iter().map(|found| found.severity).max() else {
@@ -298,6 +257,10 @@ fn without_effect(machine: &MachineView, param: &Param) -> Result<Option<Idle>, 
             (judged, _) => judged.map(|_| None),
         };
     }
+    let by_release = outside_release(&name, || machine.series())?;
+    if let Some(advice) = by_release {
+        return Ok(Some(Idle { word: truncate(&name), advice, severity: Severity::Low }));
+    }
     if let Some(advice) = spelling(&name) {
         return Ok(Some(Idle { word: truncate(&name), advice, severity: Severity::Medium }));
     }
@@ -311,7 +274,12 @@ fn without_effect(machine: &MachineView, param: &Param) -> Result<Option<Idle>, 
         let is_idle = is_near || machine.series()? <= LATEST;
         return Ok(is_idle.then(|| Idle { word: truncate(&whole), advice, severity: Severity::Medium }));
     }
-    Ok(misspelt(param).or_else(|| {
+    let meant = misspelt(&name).map(|meant| Idle {
+        word: truncate(&name),
+        advice: format!("probably meant to be {meant}"),
+        severity: Severity::Medium,
+    });
+    Ok(meant.or_else(|| {
         let of_recipes = RECIPES.iter().any(|begin| name.starts_with(begin));
         (of_recipes && named_by_log(machine, &name) == Some(true)).then(|| Idle {
             word: truncate(&name),
@@ -356,17 +324,6 @@ fn refused_model(machine: &MachineView, model: &str) -> Result<Option<String>, J
 fn has_lazy(machine: &MachineView) -> Result<bool, Judgement> {
     let arch = machine.known(&machine.facts().machine, "/proc/sys/kernel/arch")?;
     Ok(is_x86(machine)? || matches!(arch.as_str(), "aarch64" | "riscv64"))
-}
-
-/// A name that is one letter away from a checked one is no other parameter of the kernel.
-fn misspelt(param: &Param) -> Option<Idle> {
-    let name = param.name.replace('-', "_");
-    if name.len() > 40 || SPELLING.contains(&name.as_str()) {
-        return None;
-    }
-    let meant = SPELLING.iter().find(|word| one_apart(&name, word))?;
-    let advice = format!("probably meant to be {meant}");
-    Some(Idle { word: truncate(&name), advice, severity: Severity::Medium })
 }
 
 #[cfg(test)]
@@ -442,9 +399,8 @@ mod tests {
             ("rt_group_sched=0", "6.12.9", "6.16.1"),
             ("mitigations=auto,no_user_user", "6.1.9", "6.17.1"),
         ] {
-            let severity = if word.starts_with("workqueue") { "medium" } else { "low" };
             let shown = if word.starts_with("mitigations") { word } else { word.split('=').next().unwrap() };
-            check(&KNOB, &of("x86_64", old, word), &format!("fail {severity} {shown}"));
+            check(&KNOB, &of("x86_64", old, word), &format!("fail low {shown}"));
             check(&KNOB, &of("x86_64", new, word), pass);
         }
         check(
