@@ -44,12 +44,14 @@ pub struct DrainedEpoch {
     pub late_pulses: Vec<LatePulse>,
 }
 
-/// A pulse that came late on its CPU, where interrupts were on.
+/// A pulse that came late on its CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LatePulse {
     pub cpu: Cpu,
     pub due: Nanos,
     pub came: Nanos,
+    /// Whether it found a function of the kernel, which may have had interrupts off.
+    pub in_kernel: bool,
 }
 
 /// What was seen and could not be counted as a wake-up, or only apart.
@@ -193,9 +195,11 @@ impl KernelRecorder {
         let Some(cpu) = self.about().pulse else { return Vec::new() };
         let late = |nth: usize| {
             let at = config::LATE_PULSES + (nth * late_pulse::SIZE) as i16;
-            let came = Nanos(self.maps.config.u64(0, at + late_pulse::CAME).load(Relaxed) as i64);
-            let late = Nanos(self.maps.config.u64(0, at + late_pulse::LATE).swap(0, Relaxed) as i64);
-            (late > Nanos(0)).then(|| LatePulse { cpu, due: came - late, came })
+            let member = |of: i16| self.maps.config.u64(0, at + of);
+            let came = Nanos(member(late_pulse::CAME).load(Relaxed) as i64);
+            let in_kernel = member(late_pulse::IN_KERNEL).load(Relaxed) != 0;
+            let late = Nanos(member(late_pulse::LATE).swap(0, Relaxed) as i64);
+            (late > Nanos(0)).then(|| LatePulse { cpu, due: came - late, came, in_kernel })
         };
         (0..LATE_PULSES).filter_map(late).collect()
     }

@@ -147,11 +147,13 @@ pub mod config {
     pub const SIZE: usize = LATE_PULSES as usize + super::LATE_PULSES * super::late_pulse::SIZE;
 }
 
-/// A pulse that came late: by how much, 0 where there is none, and when.
+/// A pulse that came late: by how much, 0 where there is none, when, and 1 where it found a function
+/// of the kernel, which may have had interrupts off.
 pub mod late_pulse {
     pub const LATE: i16 = 0;
     pub const CAME: i16 = 8;
-    pub const SIZE: usize = 16;
+    pub const IN_KERNEL: i16 = 16;
+    pub const SIZE: usize = 32;
 }
 
 /// So many late pulses of an interval are kept, the latest: a wake-up that is the worst of a CPU
@@ -302,7 +304,12 @@ mod tests {
         const { assert!(cpu::SWITCHED_EPOCH + 4 <= cpu::COUNTS) };
         const { assert!(cpu::COUNTS as usize + 8 * COUNTS <= cpu::SWITCHED_FROM as usize) };
         const { assert!(cpu::PIECE + 4 <= cpu::PIECES && PIECES.is_power_of_two()) };
-        const { assert!(config::LEARNED_TIDS + 16 <= config::PULSED && LATE_PULSES.is_power_of_two()) };
+        const {
+            assert!(
+                config::LEARNED_TIDS + 16 <= config::PULSED
+                    && (LATE_PULSES * late_pulse::SIZE).is_power_of_two()
+            )
+        };
         const { assert!(switched::LARGEST % 8 == 0) };
         assert_eq!(model::rows::row_edges(ROWS).0.0 as u64, LARGEST + 1);
     }

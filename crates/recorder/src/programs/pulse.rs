@@ -2,8 +2,9 @@
 //! together with that of a measured CPU, all CPUs stood still: a virtual machine that is stopped
 //! from outside counts no time as stolen.
 //!
-//! Only a pulse that finds the idle thread or a program is kept: a function of the kernel may have
-//! had interrupts off, as the stopper and the holder of a lock do on two CPUs at once.
+//! A pulse that finds the idle thread or a program is better evidence than one that finds a function
+//! of the kernel: that may have had interrupts off, as the stopper and the holder of a lock do on
+//! two CPUs at once.
 
 use super::{Maps, Writer};
 use crate::assembler::{Alu, BadCode, Cond, FP, Helper, R0, R1, R2, R3, R7, R8, R9, Reg, Width};
@@ -18,8 +19,9 @@ const LEAST_LATE: i32 = 1_000_000;
 const NOW: Reg = R7;
 const SHARED: Reg = R8;
 const LATE: Reg = R9;
-/// On the stack: room for one address.
+/// On the stack: room for one address, and whether a function of the kernel was found.
 const ROOM: i16 = -16;
+const IN_KERNEL: i16 = -24;
 
 /// The program.
 pub fn pulsed(fields: &EventFields, maps: &Maps) -> Result<Vec<u64>, BadCode> {
@@ -35,11 +37,13 @@ pub fn pulsed(fields: &EventFields, maps: &Maps) -> Result<Vec<u64>, BadCode> {
     w.code.alu(Alu::Sub, LATE, R1);
     w.code.alu_imm(Alu::Sub, LATE, PERIOD as i32);
     w.code.jump_imm(Cond::SLe, LATE, LEAST_LATE, out);
+    w.code.store_imm(Width::B8, FP, IN_KERNEL, 0);
     w.code.call(Helper::CurrentPidTgid);
     w.code.mov_32(R1, R0);
     w.code.jump_imm(Cond::Eq, R1, 0, interruptible);
     w.stack_into(FP, ROOM, 8);
-    w.code.jump_imm(Cond::SGt, R0, 0, out);
+    w.code.jump_imm(Cond::SLe, R0, 0, interruptible);
+    w.code.store_imm(Width::B8, FP, IN_KERNEL, 1);
     w.code.place(interruptible);
     let at = |nth: usize, member: i16| config::LATE_PULSES + (nth * late_pulse::SIZE) as i16 + member;
     w.code.set(R1, 0);
@@ -58,5 +62,7 @@ pub fn pulsed(fields: &EventFields, maps: &Maps) -> Result<Vec<u64>, BadCode> {
     w.code.alu(Alu::Add, SHARED, R1);
     w.code.store(Width::B8, SHARED, at(0, late_pulse::LATE), LATE);
     w.code.store(Width::B8, SHARED, at(0, late_pulse::CAME), NOW);
+    w.code.load(Width::B8, R1, FP, IN_KERNEL);
+    w.code.store(Width::B8, SHARED, at(0, late_pulse::IN_KERNEL), R1);
     w.finish(out)
 }
