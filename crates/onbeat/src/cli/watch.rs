@@ -20,7 +20,7 @@ use bundle::record::write::{LEAST_SIZE, RecordWriter};
 use host::threads::thread_facts;
 use host::tracefs::remove_after;
 use host::work::ProcessId;
-use host::{MachineFiles, clock};
+use host::{MachineFiles, clock, rt};
 use model::error::{Exit, Failure, Result, json};
 use model::labels::Labels;
 use model::size;
@@ -33,6 +33,7 @@ use report::last_lines::RunPlace;
 use report::watch::last_words;
 use report::words::MachineClock;
 use study::recorded::record;
+use trace::timeline::is_virtual;
 
 /// Fewer seconds would wake the machine more often than they show.
 const SHORTEST: Nanos = Nanos(1_000_000_000);
@@ -123,7 +124,12 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let mut remarks: Vec<String> = remove_leftovers().into_iter().collect();
     let chosen_limit = asked.chosen();
     let switch = args.switch;
-    let options = Options { reading: reading(args.by), chosen_limit, switch, ..Options::default() };
+    let beside = MachineReader::new();
+    let host = beside.host();
+    // Stops of a virtual machine are not always counted as steal.
+    let housekeeping = rt::affinity().ok().and_then(|cpus| cpus.iter().next());
+    let pulse = housekeeping.filter(|_| is_virtual(&host));
+    let options = Options { reading: reading(args.by), chosen_limit, switch, pulse, ..Options::default() };
     let mut recorder = WakeupRecorder::arm(&options)?;
     remarks.extend(keep_after(recorder.about()));
     remarks.extend(choose(&mut recorder, &args.threads)?);
@@ -133,8 +139,6 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let (stacks, missing) = if by_ring { (StackNames::none(), Vec::new()) } else { StackNames::open() };
     remarks.extend(repaired.into_iter().chain(missing));
     remarks.extend(about(recorder.about()));
-    let beside = MachineReader::new();
-    let host = beside.host();
     let plan = WatchPlan {
         interval: asked.interval,
         duration: asked.duration,

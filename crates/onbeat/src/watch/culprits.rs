@@ -5,18 +5,24 @@ use std::collections::BTreeMap;
 use model::run::{Host, Who};
 use model::units::{Cpu, Nanos};
 use model::watch::{Holder, SeriesRows, WatchSeries, WatchTask, WorstWakeup};
-use recorder::WorstFound;
+use recorder::{LatePulse, WorstFound};
 use rules::culprits::watched::CulpritNames;
 use trace::timeline::without_events::{Witness, spike, stopped};
 
 use super::names::{StackNames, system_call};
 
-/// Names stacks, system calls and culprits of an interval's worst wake-ups, by what else was late
-/// in it and what the hypervisor counted.
+/// What else was late in the interval, and what the hypervisor counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SeenBeside<'a> {
+    pub series: &'a [SeriesRows],
+    pub pulses: &'a [LatePulse],
+    pub stolen: Option<&'a BTreeMap<Cpu, Nanos>>,
+}
+
+/// Names stacks, system calls and culprits of an interval's worst wake-ups.
 pub fn named(
     worst: Vec<WorstFound>,
-    series: &[SeriesRows],
-    stolen: &BTreeMap<Cpu, Nanos>,
+    beside: SeenBeside<'_>,
     host: &Host,
     stacks: &mut StackNames,
     culprits: &mut CulpritNames,
@@ -24,7 +30,7 @@ pub fn named(
     let all =
         |worst: &WorstFound| [worst.expiry.clone(), worst.switch.clone(), worst.sleeps.clone()].concat();
     stacks.learn(worst.iter().flat_map(all));
-    let late = late_timers(series);
+    let late = late_timers(beside.series);
     let mut wakeups = Vec::with_capacity(worst.len());
     let mut spikes = Vec::with_capacity(worst.len());
     for found in worst {
@@ -32,12 +38,14 @@ pub fn named(
         let (switch, _) = stacks.stack(found.switch);
         let (sleeps, _) = stacks.stack(found.sleeps);
         let mut wakeup = found.wakeup;
+        let at_once = is_at_once(&wakeup, beside.pulses);
         let witness = Witness {
             cpu: wakeup.cpu.unwrap_or_default(),
             at: wakeup.mono_ns,
             victim: &who(&wakeup.victim),
-            contested: is_contested(&wakeup, &late),
-            stolen: wakeup.cpu.and_then(|cpu| stolen.get(&cpu).copied()),
+            contested: at_once || is_contested(&wakeup, &late),
+            at_once,
+            stolen: wakeup.cpu.and_then(|cpu| beside.stolen?.get(&cpu).copied()),
             timer: wakeup.timer_ns.unwrap_or_default(),
             wakeup: wakeup.wakeup_ns.unwrap_or_default(),
             held: wakeup.held_ns,
@@ -80,19 +88,36 @@ fn late_timers(series: &[SeriesRows]) -> Vec<(Cpu, Nanos, Nanos)> {
 /// Whether another CPU's timer was late during at least half of the time in which this one was: all
 /// CPUs may have been stopped from outside.
 fn is_contested(wakeup: &WorstWakeup, late: &[(Cpu, Nanos, Nanos)]) -> bool {
+    late.iter().any(|&(cpu, begun, came)| shares_half(wakeup, cpu, begun, came))
+}
+
+/// Whether a pulse of another CPU was late as long, and came when this CPU went on: what stops one
+/// CPU alone does not end with it. One of the two was idle or in a program: a section with
+/// interrupts off may be one on all CPUs, or wait for another CPU's.
+fn is_at_once(wakeup: &WorstWakeup, pulses: &[LatePulse]) -> bool {
+    let late = wakeup.timer_ns >= wakeup.wakeup_ns;
+    let after = if late { wakeup.wakeup_ns.unwrap_or_default() } else { Nanos(0) };
+    let went_on = wakeup.mono_ns - after;
+    let idle = late && wakeup.interrupted.tid == Some(0);
+    let apart = wakeup.until_switch().0.unsigned_abs() / 4;
+    pulses.iter().any(|pulse| {
+        let together = pulse.came.0.abs_diff(went_on.0) <= apart;
+        (idle || !pulse.in_kernel) && together && shares_half(wakeup, pulse.cpu, pulse.due, pulse.came)
+    })
+}
+
+fn shares_half(wakeup: &WorstWakeup, cpu: Cpu, begun: Nanos, came: Nanos) -> bool {
     let to = wakeup.mono_ns;
     let waited = wakeup.until_switch();
     let from = to - waited;
-    late.iter().filter(|(cpu, ..)| Some(*cpu) != wakeup.cpu).any(|&(_, begun, came)| {
-        let shared = to.min(came).0.saturating_sub(from.max(begun).0);
-        shared > 0 && shared.saturating_mul(2) >= waited.0
-    })
+    let shared = to.min(came).0.saturating_sub(from.max(begun).0);
+    Some(cpu) != wakeup.cpu && shared > 0 && shared.saturating_mul(2) >= waited.0
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::watch::WatchRow;
+    use model::watch::{WatchCulprit, WatchRow};
 
     fn late(cpu: u32, begun: i64, came: i64) -> SeriesRows {
         let row = WatchRow {
@@ -127,7 +152,7 @@ mod tests {
             };
             let found = vec![WorstFound { wakeup, ..WorstFound::default() }];
             let (mut stacks, mut names) = (StackNames::none(), CulpritNames::default());
-            named(found, &[], &BTreeMap::new(), &Host::default(), &mut stacks, &mut names)[0]
+            named(found, SeenBeside::default(), &Host::default(), &mut stacks, &mut names)[0]
                 .culprit
                 .name
                 .clone()
@@ -154,5 +179,44 @@ mod tests {
         assert!(!is(1, 905, 990), "its own");
         assert!(!is(0, 905, 930), "for a moment");
         assert!(!is(0, 100, 190), "at another time");
+    }
+
+    #[test]
+    fn a_stop_of_the_machine_is_named_by_the_pulse_that_was_late_at_once() {
+        const MS: i64 = 1_000_000;
+        let named_by = |timer: i64, wakeup: i64, pulse: LatePulse, interrupted: i32| {
+            let wakeup = WorstWakeup {
+                interrupted: WatchTask { tid: Some(interrupted), ..WatchTask::default() },
+                timer_ns: Some(Nanos(timer * MS)),
+                wakeup_ns: Some(Nanos(wakeup * MS)),
+                mono_ns: Nanos(1000 * MS),
+                cpu: Some(Cpu(1)),
+                ..WorstWakeup::default()
+            };
+            let found = vec![WorstFound { wakeup, ..WorstFound::default() }];
+            let beside = SeenBeside { pulses: &[pulse], ..SeenBeside::default() };
+            let host = Host { virtualization: "qemu".into(), ..Host::default() };
+            let (mut stacks, mut names) = (StackNames::none(), CulpritNames::default());
+            let culprit = named(found, beside, &host, &mut stacks, &mut names).remove(0).culprit;
+            (culprit.name, culprit.estimated)
+        };
+        let pulse = |due: i64, came: i64, cpu: u32| {
+            let (due, came) = (Nanos(due * MS), Nanos(came * MS));
+            LatePulse { cpu: Cpu(cpu), due, came, in_kernel: false }
+        };
+        let culprit = |timer, wakeup, due, came, cpu| named_by(timer, wakeup, pulse(due, came, cpu), 70);
+        let stop = ("stopped from outside".to_owned(), true);
+        assert_eq!(culprit(39, 1, 965, 999, 0), stop);
+        assert_eq!(culprit(1, 39, 965, 1001, 0), stop, "between timer and switch");
+        let nothing = WatchCulprit::default();
+        let none = (nothing.name, nothing.estimated);
+        assert_eq!(culprit(39, 1, 985, 999, 0), none, "for a part");
+        assert_eq!(culprit(39, 1, 962, 985, 0), none, "it went on before");
+        assert_eq!(culprit(39, 1, 965, 1015, 0), none, "it went on later");
+        assert_eq!(culprit(39, 1, 965, 999, 1), none, "its own");
+        let in_kernel = LatePulse { in_kernel: true, ..pulse(965, 999, 0) };
+        assert_eq!(named_by(39, 1, in_kernel, 0), stop, "the other one was idle");
+        assert_eq!(named_by(39, 1, in_kernel, 70), none, "both may have had interrupts off");
+        assert_eq!(named_by(1, 39, in_kernel, 0), none, "what ran then is not known");
     }
 }

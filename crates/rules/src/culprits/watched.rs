@@ -4,6 +4,7 @@ use super::context::{RunContext, SliceContext};
 use super::naming::group_name;
 use super::{classify, names};
 use model::run::{Host, Slice, Spike};
+use model::slice::SliceKind;
 use model::units::Nanos;
 use model::watch::{WatchCulprit, WatchTask};
 use trace::timeline::Corroboration;
@@ -23,6 +24,8 @@ impl CulpritNames {
         spikes.iter().for_each(|(spike, _)| self.seen.note(host, spike));
         let settled = spikes.into_iter().map(|(mut spike, stop)| {
             self.seen.settle(host, &mut spike);
+            // What was seen too seldom is a stop only where that is shown by more.
+            spike.slices.retain(|slice| slice.kind != SliceKind::Stopped);
             if spike.slices.is_empty() {
                 spike.slices.extend(stop);
             }
@@ -67,7 +70,6 @@ fn culprit(host: &Host, spike: &Spike) -> WatchCulprit {
 mod tests {
     use super::*;
     use model::run::Who;
-    use model::slice::SliceKind;
     use model::units::Cpu;
 
     fn spike(kind: SliceKind, who: Who) -> Spike {

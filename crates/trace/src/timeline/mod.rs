@@ -75,3 +75,4 @@ pub use own::Cost;
 pub use preempt_off::NOT_PREEMPTED;
 pub use response::explain_response;
 pub use thread_tracks::{ThreadDoing, ThreadStretch, ThreadTrack, thread_tracks};
+pub use virtual_machine::is_virtual;

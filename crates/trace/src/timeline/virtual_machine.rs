@@ -3,6 +3,6 @@
 use model::run::Host;
 
 /// Whether the machine is a virtual one, as far as it is known.
-pub(super) fn is_virtual(host: &Host) -> bool {
+pub fn is_virtual(host: &Host) -> bool {
     !matches!(host.virtualization.as_str(), "" | "none")
 }

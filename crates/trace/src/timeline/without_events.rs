@@ -6,7 +6,8 @@
 //! section with preemption off where the function that ended it called the scheduler, a thread of
 //! no lower priority that had the CPU until the switch, for at least half of the latency. A timer
 //! that came late without such a section was stopped from outside where the hypervisor counted as
-//! much, or a timer of another CPU was late at the same time. All else is unknown.
+//! much, or a timer of another CPU was late at the same time; a wait without such a holder, too,
+//! where a pulse on another CPU came late and both went on at once. All else is unknown.
 
 use super::interrupted::{Found, below};
 use super::own::MAX_BOUNDED_NS;
@@ -33,6 +34,9 @@ pub struct Witness<'a> {
     pub victim: &'a Who,
     /// Whether a timer of another CPU was late at the same time: all may have been stopped.
     pub contested: bool,
+    /// Whether a pulse of another CPU, where interrupts were on, was late at the same time and came
+    /// when this CPU went on.
+    pub at_once: bool,
     /// What the hypervisor counted as taken from the CPU in this interval; none where it counts
     /// nothing.
     pub stolen: Option<Nanos>,
@@ -81,26 +85,33 @@ pub fn spike(seen: &Witness<'_>, host: &Host) -> Spike {
 /// The longest tick, in which the kernel counts steal.
 pub const STEAL_TICK: i64 = 10_000_000;
 
-/// The stop from outside that made the timer late, where no section inside is named for it. Its
-/// length is estimated: a counter tells the sum of an interval, a late timer elsewhere how long at
-/// most.
+/// The stop from outside that took the larger part, T or W, where nothing inside is named for it.
+/// Its length is estimated: a counter tells the sum of an interval, a late timer elsewhere how long
+/// at most.
 pub fn stopped(seen: &Witness<'_>, host: &Host) -> Option<Slice> {
-    if seen.timer < seen.wakeup || seen.timer.0 < MAX_BOUNDED_NS {
+    let late = seen.timer >= seen.wakeup;
+    let ns = seen.timer.max(seen.wakeup);
+    if ns.0 < MAX_BOUNDED_NS {
         return None;
     }
-    let counted = seen.stolen.filter(|ns| ns.0 > 0 && ns.0.saturating_add(STEAL_TICK) >= seen.timer.0);
+    let counted =
+        seen.stolen.is_some_and(|stolen| late && stolen.0 > 0 && stolen.0.saturating_add(STEAL_TICK) >= ns.0);
+    // A section on all CPUs, as the stopper has, and one that waits for another's lock end alike.
+    let section = if late { before_the_timer(seen, host) } else { before_the_switch(seen) };
+    let stopper = seen.interrupted.comm.starts_with("migration/");
     let idle = seen.interrupted.pid == 0;
-    let evidence = match counted {
-        Some(_) => "the hypervisor counted as much steal on this CPU in this interval",
-        None if seen.contested && (idle || is_virtual(host)) => {
+    let evidence = match section {
+        _ if counted => "the hypervisor counted as much steal on this CPU in this interval",
+        None if seen.at_once => "a steady timer of another CPU was late until the same moment",
+        None if late && seen.contested && !stopper && (idle || is_virtual(host)) => {
             "a timer of another CPU was late at the same time"
         }
-        None => return None,
+        _ => return None,
     };
     Some(Slice {
         kind: SliceKind::Stopped.into(),
-        start_ns: Nanos(seen.at.0.saturating_sub(seen.wakeup.0).saturating_sub(seen.timer.0)),
-        ns: seen.timer,
+        start_ns: Nanos(seen.at.0.saturating_sub(if late { seen.wakeup.0 } else { 0 }).saturating_sub(ns.0)),
+        ns,
         evidence: format!("{evidence}; how long of it is estimated"),
         estimated: true,
         ..Slice::default()
@@ -221,12 +232,21 @@ mod tests {
         }
 
         fn found(&self, host: &Host) -> Option<(SliceKind, String, i64)> {
+            let spike = self.seen(|seen| spike(&seen, host));
+            let sum: i64 = spike.slices.iter().map(|slice| slice.ns.0).sum();
+            assert_eq!((sum + spike.unexplained_ns.0, spike.latency_ns.0), (100, 100));
+            let slice = spike.slices.into_iter().next()?;
+            Some((slice.kind.known()?, slice.who.function, slice.ns.0))
+        }
+
+        fn seen<T>(&self, judge: impl FnOnce(Witness<'_>) -> T) -> T {
             let stack = |text: &str| -> Vec<String> { text.split_whitespace().map(str::to_owned).collect() };
-            let seen = Witness {
+            judge(Witness {
                 cpu: Cpu(1),
                 at: Nanos(1000),
                 victim: &thread(50, 19),
                 contested: false,
+                at_once: false,
                 stolen: None,
                 timer: Nanos(self.timer),
                 wakeup: Nanos(self.wakeup),
@@ -237,12 +257,7 @@ mod tests {
                 expiry: &stack(&self.expiry),
                 enables: self.enables,
                 switch: &stack(self.switch),
-            };
-            let spike = spike(&seen, host);
-            let sum: i64 = spike.slices.iter().map(|slice| slice.ns.0).sum();
-            assert_eq!((sum + spike.unexplained_ns.0, spike.latency_ns.0), (100, 100));
-            let slice = spike.slices.into_iter().next()?;
-            Some((slice.kind.known()?, slice.who.function, slice.ns.0))
+            })
         }
     }
 
@@ -304,6 +319,7 @@ mod tests {
             at: Nanos(1_000_000_000),
             victim: &idle,
             contested,
+            at_once: false,
             stolen: stolen.map(Nanos),
             timer: Nanos(timer),
             wakeup: Nanos(100_000),
@@ -327,6 +343,31 @@ mod tests {
         assert_eq!(found(seen(None, true, &idle, 19 * ms), &metal), Some(19 * ms));
         assert_eq!(found(seen(None, false, &idle, 19 * ms), &guest), None, "nothing shows it");
         assert_eq!(found(seen(Some(20 * ms), true, &idle, 50_000), &guest), None, "no stop is that short");
+    }
+
+    #[test]
+    fn a_pulse_that_was_late_at_once_shows_a_stop_where_no_section_is_seen() {
+        let guest = Host { virtualization: "kvm".into(), ..rt() };
+        let ms = 1_000_000;
+        let seen = |case: &Case, at_once, contested, interrupted: &str| {
+            let who = Who { comm: interrupted.into(), ..thread(case.interrupted, 120) };
+            case.seen(|seen| {
+                stopped(&Witness { at_once, contested, interrupted: &who, ..seen }, &guest)
+                    .map(|slice| slice.ns.0)
+            })
+        };
+        let long = |case: Case| Case { timer: case.timer * ms, wakeup: case.wakeup * ms, ..case };
+        let late = |below, enables| long(Case { enables, ..Case::late_timer(below, 3) });
+        assert_eq!(seen(&late("read", None), true, true, "busy"), Some(90 * ms));
+        assert_eq!(seen(&late("read", None), false, false, "busy"), None, "the pulse came in time");
+        assert_eq!(seen(&late("hold", Some(3)), true, true, "busy"), None, "it had interrupts off");
+        assert_eq!(seen(&late("read", None), false, true, "busy"), Some(90 * ms));
+        assert_eq!(seen(&late("read", None), false, true, "migration/1"), None, "on all CPUs");
+        let waited = |switch, lower| long(Case::waited(switch, lower));
+        assert_eq!(seen(&waited("", true), true, true, "busy"), Some(90 * ms), "between timer and switch");
+        assert_eq!(seen(&waited("", true), false, true, "busy"), None, "the pulse came in time");
+        let held = Case { held: Some(80 * ms), ..waited("", false) };
+        assert_eq!(seen(&held, true, true, "busy"), None, "a thread had the CPU");
     }
 
     #[test]
