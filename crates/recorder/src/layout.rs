@@ -147,8 +147,8 @@ pub mod config {
     pub const SIZE: usize = LATE_PULSES as usize + super::LATE_PULSES * super::late_pulse::SIZE;
 }
 
-/// A pulse that came late: by how much, 0 where there is none, when, and 1 where it found a function
-/// of the kernel, which may have had interrupts off.
+/// A pulse that came late: by how much, 0 where there is none, when, and 1 where it found a
+/// function of the kernel, which may have had interrupts off.
 pub mod late_pulse {
     pub const LATE: i16 = 0;
     pub const CAME: i16 = 8;

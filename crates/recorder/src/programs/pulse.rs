@@ -2,9 +2,9 @@
 //! together with that of a measured CPU, all CPUs stood still: a virtual machine that is stopped
 //! from outside counts no time as stolen.
 //!
-//! A pulse that finds the idle thread or a program is better evidence than one that finds a function
-//! of the kernel: that may have had interrupts off, as the stopper and the holder of a lock do on
-//! two CPUs at once.
+//! A pulse that finds the idle thread or a program is better evidence than one that finds a
+//! function of the kernel: that may have had interrupts off, as the stopper and the holder of a
+//! lock do on two CPUs at once.
 
 use super::{Maps, Writer};
 use crate::assembler::{Alu, BadCode, Cond, FP, Helper, R0, R1, R2, R3, R7, R8, R9, Reg, Width};
