@@ -22,6 +22,7 @@ use super::outside;
 use super::own::Cost;
 use super::segments::{CycleSegment, Doing, segments};
 use super::spans::Spans;
+use super::spinning;
 use super::state::{RunningContext, stretches};
 use super::tasks::{Tasks, who};
 use super::why::{self, Known};
@@ -40,6 +41,9 @@ const MAX_SEGMENTS: usize = 512;
 
 /// Frames of a stack in which what took it is looked for.
 const MAX_TRACING_FRAMES: usize = 8;
+
+/// A shorter wait for a lock, in nanoseconds, counts as the thread's own time.
+const MIN_SPIN: i64 = 10_000;
 
 /// What is noted where the thread ran, and no switch to it was recorded.
 const UNSEEN: &str = "the kernel recorded no switch to the thread";
@@ -145,7 +149,8 @@ impl Response {
         let span = segment.start..segment.end;
         let case = assemble(&part, cycle.host, cycle.cost, span, Some(&cycle.stops));
         let over = Over::new(&case, segment.cpu);
-        let edges = over.nmi.edges().chain(case.silent.edges()).chain(cycle.calls.edges());
+        let edges = over.nmi.edges().chain(over.spins.edges());
+        let edges = edges.chain(case.silent.edges()).chain(cycle.calls.edges());
         let edges = edges.chain(cycle.lent.edges());
         let mut cuts: Vec<i64> = edges.collect();
         cuts.sort_unstable();
@@ -185,8 +190,16 @@ impl Response {
             }
             None => Cause::new(SliceKind::Own, who(victim), "it ran itself, from switch to switch"),
         };
-        let spun = || cycle.lent.at(cycle.tasks, piece.start);
-        let itself = || itself.then(|| spun().unwrap_or_else(own));
+        let lent = || cycle.lent.at(cycle.tasks, piece.start);
+        let spins = |&&(start, end, (pid, _)): &&(i64, i64, (i32, bool))| {
+            pid == victim.pid && end.saturating_sub(start) >= MIN_SPIN
+        };
+        let spun = || {
+            let &(start, end, _) = over.spins.at(piece.start).filter(spins)?;
+            let how = "the kernel's events of contention enclose it";
+            Some(spinning::cause(case, &who(victim), how, &[], (start, end)))
+        };
+        let itself = || itself.then(|| spun().or_else(lent).unwrap_or_else(own));
         // The thread itself silences no other CPU.
         let stopped = || case.silent.at(piece.start).map(|found| outside::silence(found.2));
         let cause = match on_top(case, over, segment.cpu, piece) {
@@ -295,6 +308,25 @@ mod tests {
         adds_up(&spike);
         assert_eq!(spike.deadline_ns, window.deadline_ns);
         spike
+    }
+
+    #[test]
+    fn a_lock_that_the_thread_spins_for_is_not_its_own_time() {
+        let of = |release: &str| {
+            let events = format!(
+                "{RELEASE}-400 0 60 d switch swapper/0/0/120 R keeper/60/120
+                 20 1 50 d  spin+ 5
+                 {release}
+                 90 1 50 d  spin- 5
+                 95 1 50 d  spin+ 6
+                 97 1 50 d  spin- 6"
+            );
+            told(&explained(120.0, &events))
+        };
+        let named = of("88 0 60 d release 5");
+        assert_eq!(named[2..5], ["own rt 12", "lock-contention keeper 70", "own rt 30"], "{named:?}");
+        let unnamed = of("88 0 60 d release 7");
+        assert_eq!(unnamed[3], "lock-contention 70", "{unnamed:?}");
     }
 
     const RELEASE: &str = "
