@@ -6,7 +6,7 @@
 use super::byte_order::ByteOrder;
 use super::catalog::EventSpec;
 use super::event::{Address, Context, Event, Raw, What};
-use super::fields::{FieldSlots, Fields, MAX_FIELDS, Slot};
+use super::fields::{FieldSlots, Fields, MAX_FIELDS, Slot, WINDOW};
 use super::format::{Format, PageLayout};
 use super::page::{Lost, Page, start_of};
 use model::units::{Cpu, Nanos};
@@ -52,6 +52,8 @@ struct Plan {
     /// That of the event, one step nearer.
     decode: fn(&Fields) -> Option<What<Address>>,
     slots: FieldSlots,
+    /// The least length of a record that is read in a window; none is as long where that cannot be.
+    reach: usize,
 }
 
 /// All that is needed to read the pages of one kernel.
@@ -105,7 +107,9 @@ impl Decoder {
         if self.plans[id].is_some() {
             return Err(format!("{}: another event has the number {id}", format.name));
         }
-        self.plans[id] = Some(Box::new(Plan { wanted, decode: wanted.decode, slots }));
+        let reach =
+            slots.iter().try_fold(0, |reach, slot| Some(slot.reach()?.max(reach))).unwrap_or(usize::MAX);
+        self.plans[id] = Some(Box::new(Plan { wanted, decode: wanted.decode, slots, reach }));
         Ok(())
     }
 
@@ -161,8 +165,14 @@ impl Decoder {
                 unknown += 1;
                 return;
             };
-            (fields.data, fields.slots) = (record.data, &plan.slots);
-            match (plan.decode)(&fields) {
+            let what = match record.from.first_chunk() {
+                Some(window) if record.data.len() >= plan.reach => {
+                    (fields.data, fields.slots, fields.window) = (record.data, &plan.slots, window);
+                    (plan.decode)(&fields)
+                }
+                _ => self.apart(plan, record.data),
+            };
+            match what {
                 Some(what) => each(head.event(cpu, record.time, what)),
                 None => malformed += 1,
             }
@@ -174,8 +184,7 @@ impl Decoder {
     pub fn record(&self, cpu: Cpu, time: Nanos, data: &[u8]) -> Result<Raw, Undecoded> {
         let head = self.head(data).ok_or(Undecoded::Malformed)?;
         let plan = self.plan(head.id()).ok_or(Undecoded::Unknown)?;
-        let fields = Fields { slots: &plan.slots, ..self.fields(data) };
-        let what = (plan.decode)(&fields).ok_or(Undecoded::Malformed)?;
+        let what = self.apart(plan, data).ok_or(Undecoded::Malformed)?;
         Ok(head.event(cpu, time, what))
     }
 
@@ -184,9 +193,23 @@ impl Decoder {
         self.plans.get(usize::from(id))?.as_deref()
     }
 
+    /// Reads a record that nothing follows, or of which no window can be read.
+    #[inline(never)]
+    fn apart(&self, plan: &Plan, data: &[u8]) -> Option<What<Address>> {
+        let mut window = [0; WINDOW];
+        let fields = Fields { slots: &plan.slots, ..self.fields(data) };
+        if data.len() < plan.reach {
+            let slots = fields.apart(&mut window);
+            return (plan.decode)(&Fields { window: &window, slots: &slots, ..fields });
+        }
+        let begin = data.get(..WINDOW).unwrap_or(data);
+        window[..begin.len()].copy_from_slice(begin);
+        (plan.decode)(&Fields { window: &window, ..fields })
+    }
+
     /// The bytes of a record, of no event yet.
     fn fields<'a>(&self, data: &'a [u8]) -> Fields<'a> {
-        Fields { data, slots: &NO_SLOTS, order: self.order, text: self.text }
+        Fields { data, window: &[0; WINDOW], slots: &NO_SLOTS, order: self.order, text: self.text }
     }
 
     #[inline]

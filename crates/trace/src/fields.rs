@@ -15,8 +15,18 @@ pub const MAX_FIELDS: usize = 8;
 /// The fields of one event by their number; absent ones have no place in any record.
 pub type FieldSlots = [Slot; MAX_FIELDS];
 
-/// No record is as long, and eight more bytes are within any number.
-const NOWHERE: u32 = u32::MAX / 2;
+/// The begin of a record and, where it is short, what comes after it: numbers and names are read
+/// there without a look at its length.
+pub const WINDOW: usize = 144;
+
+/// No field that is read there begins behind it.
+const LAST: u8 = 127;
+
+/// The place of a field that is not in the window.
+const NOWHERE: u8 = u8::MAX;
+
+/// The length of a thread's name.
+const NAME: usize = 16;
 
 /// A field of one format, found. Where it can be read at once depends on the machine as well, and
 /// is asked here, once.
@@ -24,14 +34,15 @@ const NOWHERE: u32 = u32::MAX / 2;
 pub struct Slot {
     offset: u32,
     size: u32,
-    /// Place of the eight bytes that end with a little-endian number: one load, whatever its size.
-    word: u32,
-    /// Place of a little-endian number of four bytes with a sign.
-    four: u32,
-    /// Place of bytes in the record's fixed part.
-    fixed: u32,
-    /// The bits of a word of eight bytes that are not the number's.
+    /// Place in the window of the eight bytes that end with a little-endian number: one load,
+    /// whatever its size.
+    word: u8,
+    /// The bits of that word that are not the number's.
     shift: u8,
+    /// Place in the window of a little-endian number of four bytes with a sign.
+    four: u8,
+    /// Place in the window of a name.
+    name: u8,
     place: Place,
     /// The highest bit of a number with a sign, else 0.
     sign: u64,
@@ -39,12 +50,12 @@ pub struct Slot {
 
 impl Slot {
     pub const ABSENT: Slot = Slot {
-        offset: NOWHERE,
+        offset: u32::MAX,
         size: 0,
         word: NOWHERE,
+        shift: NOWHERE,
         four: NOWHERE,
-        fixed: NOWHERE,
-        shift: 0,
+        name: NOWHERE,
         place: Place::Inside,
         sign: 0,
     };
@@ -52,25 +63,41 @@ impl Slot {
     /// The field of that name.
     pub fn find(format: &Format, name: &str, order: ByteOrder) -> Option<Slot> {
         let &Field { offset, size, signed, place, .. } = format.field(name)?;
-        Slot::new(offset, size, signed, place, order)
+        let slot = Slot::new(offset, size, signed, place, order)?;
+        // The name of a thread that is elsewhere in the record is put there first.
+        let elsewhere = name.ends_with("comm") && slot.name == NOWHERE;
+        Some(if elsewhere { Slot { word: NOWHERE, ..slot } } else { slot })
     }
 
     fn new(offset: usize, size: usize, signed: bool, place: Place, order: ByteOrder) -> Option<Slot> {
         let (from, length) = (u32::try_from(offset).ok()?, u32::try_from(size).ok()?);
-        let end = from.checked_add(length).filter(|&end| end < NOWHERE)?;
-        let fixed = if place == Place::Inside { from } else { NOWHERE };
-        let slot = Slot { offset: from, size: length, fixed, place, ..Slot::ABSENT };
+        from.checked_add(length)?;
+        let within = |at: Option<u32>| {
+            at.and_then(|at| u8::try_from(at).ok()).filter(|&at| at <= LAST && !order.big).unwrap_or(NOWHERE)
+        };
+        let slot = Slot { offset: from, size: length, place, ..Slot::ABSENT };
         if !matches!(size, 1 | 2 | 4 | 8) {
-            return Some(slot);
+            let name = within(Some(from).filter(|_| place == Place::Inside && size >= NAME));
+            return Some(Slot { name, ..slot });
         }
-        let little = |at: Option<u32>| at.filter(|_| !order.big).unwrap_or(NOWHERE);
+        let word = within((from + length).checked_sub(8));
         Some(Slot {
-            word: little(end.checked_sub(8)),
-            four: little(Some(from).filter(|_| signed && size == 4)),
-            shift: 64 - 8 * size as u8,
+            word,
+            shift: if word == NOWHERE { NOWHERE } else { 64 - 8 * size as u8 },
+            four: within(Some(from).filter(|_| signed && size == 4)),
             sign: if signed { 1 << (8 * size - 1) } else { 0 },
             ..slot
         })
+    }
+
+    /// The least length of a record for this field in a window; none where it cannot be read there.
+    pub fn reach(&self) -> Option<usize> {
+        match (self.word, self.name) {
+            _ if *self == Slot::ABSENT => Some(0),
+            (NOWHERE, NOWHERE) => (self.size == 0).then_some(0),
+            (NOWHERE, name) => Some(usize::from(name) + NAME),
+            (..) => Some(self.end()),
+        }
     }
 
     /// A number of its bits with its sign.
@@ -88,6 +115,8 @@ impl Slot {
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a> {
     pub data: &'a [u8],
+    /// The record's begin, or what `apart` makes of it.
+    pub window: &'a [u8; WINDOW],
     pub slots: &'a FieldSlots,
     /// How the numbers are written.
     pub order: ByteOrder,
@@ -100,28 +129,51 @@ impl<'a> Fields<'a> {
     #[inline]
     pub fn int(&self, n: usize) -> Option<i64> {
         let slot = &self.slots[n];
-        match self.fixed(slot.word) {
-            Some(word) => Some(slot.signed(u64::from_le_bytes(*word) >> slot.shift)),
-            None => self.other_int(slot),
+        let word = u64::from_le_bytes(*self.within(slot.word)?);
+        Some(slot.signed(word >> (slot.shift & 63)))
+    }
+
+    /// So many bytes at a place in the window.
+    #[inline(always)]
+    fn within<const L: usize>(&self, at: u8) -> Option<&'a [u8; L]> {
+        // Both are within it, which the compiler sees.
+        (at <= LAST).then(|| self.window[usize::from(at & LAST)..].first_chunk())?
+    }
+
+    /// The numbers and names of a record that is too short for a window, or of a machine that
+    /// writes them in another way, put where such a window can be read.
+    pub fn apart(&self, window: &mut [u8; WINDOW]) -> FieldSlots {
+        let mut slots = *self.slots;
+        for (n, slot) in slots.iter_mut().enumerate() {
+            (slot.word, slot.four, slot.name) = (NOWHERE, NOWHERE, NOWHERE);
+            let at = NAME * n;
+            let Some(room) = window.get_mut(at..at + NAME) else { continue };
+            match self.number(n) {
+                Some(number) => {
+                    room[..8].copy_from_slice(&number.to_le_bytes());
+                    (slot.word, slot.shift, slot.sign) = (at as u8, 0, 0);
+                }
+                None => {
+                    let Some(name) = self.bytes(n) else { continue };
+                    room.iter_mut().zip(name).for_each(|(byte, of)| *byte = *of);
+                    slot.name = at as u8;
+                }
+            }
         }
+        slots
     }
 
-    /// So many bytes at a place.
-    #[inline]
-    fn fixed<const L: usize>(&self, at: u32) -> Option<&'a [u8; L]> {
-        let at = at as usize;
-        self.data.get(at..at + L)?.first_chunk()
-    }
-
-    /// A number of a big-endian machine, or at the very begin of a record.
-    #[cold]
-    fn other_int(&self, slot: &Slot) -> Option<i64> {
+    /// A number of any machine, wherever it is in the record.
+    fn number(&self, n: usize) -> Option<i64> {
+        let slot = &self.slots[n];
         let bytes = self.data.get(slot.offset as usize..slot.end())?;
         let mut word = [0; 8];
-        let whole = word.get_mut(..bytes.len()).filter(|_| matches!(bytes.len(), 1 | 2 | 4 | 8))?;
+        let number = |size| matches!(size, 1 | 2 | 4 | 8) && slot.place == Place::Inside;
+        let whole = word.get_mut(..bytes.len()).filter(|_| number(bytes.len()))?;
         whole.copy_from_slice(bytes);
+        let unused = 64 - 8 * bytes.len();
         let number =
-            if self.order.big { u64::from_be_bytes(word) >> slot.shift } else { u64::from_le_bytes(word) };
+            if self.order.big { u64::from_be_bytes(word) >> unused } else { u64::from_le_bytes(word) };
         Some(slot.signed(number))
     }
 
@@ -134,7 +186,7 @@ impl<'a> Fields<'a> {
     /// A number such as most are: of a thread, or a priority.
     #[inline]
     pub fn i32(&self, n: usize) -> Option<i32> {
-        let word = self.fixed(self.slots[n].four);
+        let word = self.within(self.slots[n].four);
         word.map_or_else(|| self.small(n), |word| Some(i32::from_le_bytes(*word)))
     }
 
@@ -171,12 +223,15 @@ impl<'a> Fields<'a> {
         Some(from.split(|byte| *byte == 0).next().unwrap_or_default())
     }
 
-    #[inline]
+    /// A text, cut after `L - 1` bytes.
     pub fn text<const L: usize>(&self, n: usize) -> Option<FixedStr<L>> {
-        match self.fixed::<L>(self.slots[n].fixed).filter(|_| self.slots[n].size as usize >= L) {
-            Some(whole) => Some(FixedStr::new(whole)),
-            None => self.bytes(n).map(FixedStr::new),
-        }
+        self.bytes(n).map(FixedStr::new)
+    }
+
+    /// The name of a thread.
+    #[inline(always)]
+    pub fn comm(&self, n: usize) -> Option<FixedStr<NAME>> {
+        self.within::<NAME>(self.slots[n].name).map(|name| FixedStr::new(name))
     }
 
     /// An element of an array of `long`.
@@ -211,11 +266,27 @@ impl<'a> Fields<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const LITTLE: ByteOrder = ByteOrder { big: false, long: 8 };
 
     fn slot(offset: usize, size: usize, signed: bool, place: Place) -> Slot {
         Slot::new(offset, size, signed, place, LITTLE).unwrap()
+    }
+
+    const UNREAD: Fields<'_> = Fields {
+        data: &[],
+        window: &[0; WINDOW],
+        slots: &[Slot::ABSENT; MAX_FIELDS],
+        order: LITTLE,
+        text: 0x1000,
+    };
+
+    /// Reads a record that nothing follows.
+    fn apart<T>(fields: &Fields, read: impl Fn(&Fields) -> T) -> T {
+        let mut window = [0; WINDOW];
+        let slots = fields.apart(&mut window);
+        read(&Fields { window: &window, slots: &slots, ..*fields })
     }
 
     #[test]
@@ -233,13 +304,16 @@ mod tests {
             slot(0, 3, true, Place::Inside),
             Slot::ABSENT,
         ];
-        let fields = Fields { data: &data, slots: &slots, order: LITTLE, text: 0x1000 };
-        assert_eq!((fields.int(0), fields.int(1)), (Some(-1), Some(0xffff_ffff)));
-        assert_eq!((fields.small::<u8>(1), fields.small::<i32>(0), fields.cpu(0)), (None, Some(-1), None));
+        let fields = Fields { data: &data, slots: &slots, ..UNREAD };
+        let int = |n| apart(&fields, |fields| fields.int(n));
+        assert_eq!((int(0), int(1)), (Some(-1), Some(0xffff_ffff)));
+        let small = |fields: &Fields| (fields.small::<u8>(1), fields.small::<i32>(0), fields.cpu(0));
+        assert_eq!(apart(&fields, small), (None, Some(-1), None));
         assert_eq!(fields.text::<24>(2), Some("eth0".into()));
+        assert_eq!(apart(&fields, |fields| fields.comm(2)), Some("eth0".into()));
         assert_eq!(fields.bytes(3).map(<[u8]>::len), Some(9));
-        assert_eq!((fields.int(4), fields.int(5), fields.int(6), fields.int(7)), (None, None, None, None));
-        assert_eq!(fields.in_text(0), Some(0xfff));
+        assert_eq!([int(4), int(5), int(6), int(7)], [None; 4]);
+        assert_eq!(apart(&fields, |fields| fields.in_text(0)), Some(0xfff));
         // A number may end with its record.
         for (end, big, wanted) in
             [(20, false, Some(0x0005_0018)), (20, true, Some(0x1800_0500)), (19, false, None)]
@@ -247,7 +321,8 @@ mod tests {
             let order = ByteOrder { big, ..LITTLE };
             let data = data.get(..end).unwrap_or_default();
             let slots = [Slot::new(16, 4, false, Place::Inside, order).unwrap(); MAX_FIELDS];
-            assert_eq!(Fields { data, slots: &slots, order, ..fields }.int(2), wanted);
+            let fields = Fields { data, slots: &slots, order, ..fields };
+            assert_eq!(apart(&fields, |fields| fields.int(2)), wanted);
         }
         assert_eq!(fields.frames(0, 9).map(|frames| frames.len()), Some(4));
     }
@@ -256,7 +331,7 @@ mod tests {
     fn a_mask_is_the_same_in_every_order() {
         let slots = [slot(0, 16, false, Place::Inside); MAX_FIELDS];
         let set = |big, long, data: [u8; 16]| {
-            Fields { data: &data, slots: &slots, order: ByteOrder { big, long }, text: 0 }
+            Fields { data: &data, slots: &slots, order: ByteOrder { big, long }, ..UNREAD }
                 .cpus(0)
                 .map(|set| set.to_string())
         };
@@ -268,6 +343,28 @@ mod tests {
         (narrow[3], narrow[7], narrow[11]) = (0b101, 1, 2);
         for got in [set(false, 8, little), set(false, 4, little), set(true, 8, big), set(true, 4, narrow)] {
             assert_eq!(got.as_deref(), Some("0,2,32,65"));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_record_is_the_same_in_its_window_and_apart(
+            data in proptest::collection::vec(any::<u8>(), 2 * WINDOW),
+            fields in proptest::collection::vec((8usize..150, 0usize..6, any::<bool>()), MAX_FIELDS),
+        ) {
+            let slots: Vec<_> = fields
+                .into_iter()
+                .map(|(offset, size, signed)| slot(offset, [1, 2, 4, 8, 16, 24][size], signed, Place::Inside))
+                .collect();
+            let slots: FieldSlots = slots.try_into().expect("as many");
+            let whole = data.as_slice().first_chunk().expect("as long");
+            let fields = Fields { data: &data, window: whole, slots: &slots, ..UNREAD };
+            for (n, slot) in slots.iter().enumerate() {
+                let read = |fields: &Fields| (fields.int(n), fields.i32(n), fields.comm(n), fields.address(n));
+                if slot.reach().is_some_and(|reach| reach <= data.len()) {
+                    prop_assert_eq!(read(&fields), apart(&fields, read));
+                }
+            }
         }
     }
 }

@@ -14,7 +14,7 @@ impl<const L: usize> FixedStr<L> {
     }
 
     /// The text up to the first zero byte, cut after `L - 1` bytes.
-    #[inline]
+    #[inline(always)]
     pub fn new(text: &[u8]) -> FixedStr<L> {
         // An array of the kernel's, as long as this one: no copy of a length that varies.
         let mut bytes = text.first_chunk::<L>().copied().unwrap_or_else(|| padded(text));

@@ -36,6 +36,8 @@ pub struct Record<'a> {
     pub time: Nanos,
     /// What was written, with some padding behind it.
     pub data: &'a [u8],
+    /// The same, and all that follows on the page.
+    pub from: &'a [u8],
 }
 
 /// A page whose records are walked in order.
@@ -108,18 +110,23 @@ impl<'a> Page<'a> {
     /// Hands out the records in order.
     #[inline]
     pub fn each(&mut self, mut each: impl FnMut(Record<'a>)) {
+        // Nearly all are short ones with data: what is left stays in registers.
+        let (mut rest, mut now) = (self.rest, self.now);
         loop {
-            // Nearly all are short ones with data: what is left stays in registers.
-            let (mut rest, mut now) = (self.rest, self.now);
-            while let Some((record, after)) = self.short(rest, now) {
-                (rest, now) = (after, record.time.0 as u64);
-                each(record);
-            }
-            (self.rest, self.now) = (rest, now);
-            match self.other() {
-                Some(record) => each(record),
-                None => return,
-            }
+            let record = match self.short(rest, now) {
+                Some((record, after)) => {
+                    rest = after;
+                    record
+                }
+                None => {
+                    (self.rest, self.now) = (rest, now);
+                    let Some(record) = self.other() else { return };
+                    rest = self.rest;
+                    record
+                }
+            };
+            now = record.time.0 as u64;
+            each(record);
         }
     }
 
@@ -133,9 +140,9 @@ impl<'a> Page<'a> {
         if kind.wrapping_sub(1) >= 28 {
             return None;
         }
-        let (data, rest) = rest.split_at_checked(kind as usize * 4)?;
+        let (data, after) = rest.split_at_checked(kind as usize * 4)?;
         let now = now.wrapping_add(delta);
-        (now <= LATEST).then_some((Record { time: Nanos(now as i64), data }, rest))
+        (now <= LATEST).then_some((Record { time: Nanos(now as i64), data, from: rest }, after))
     }
 
     /// The next record with data; times in between are taken in, what is discarded is passed over.
@@ -179,7 +186,7 @@ impl<'a> Page<'a> {
 
     fn record(&mut self, delta: u64, data: &'a [u8]) -> Option<Record<'a>> {
         self.advance(delta)?;
-        Some(Record { time: Nanos(self.now as i64), data })
+        Some(Record { time: Nanos(self.now as i64), data, from: data })
     }
 
     /// Splits off a head and the bytes behind it.

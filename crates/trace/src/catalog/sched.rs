@@ -11,7 +11,7 @@ const WAKE: &[&str] = &["comm", "pid", "prio", "target_cpu"];
 /// Three fields in a row: name, thread id, priority.
 #[inline(always)]
 fn task(fields: &Fields, from: usize) -> Option<Task> {
-    Some(Task { comm: fields.text(from)?, pid: fields.i32(from + 1)?, prio: fields.i32(from + 2)? })
+    Some(Task { comm: fields.comm(from)?, pid: fields.i32(from + 1)?, prio: fields.i32(from + 2)? })
 }
 
 pub const EVENTS: &[EventSpec] = &[
