@@ -147,22 +147,11 @@ impl EventSetup {
     }
 
     /// Stacks are taken where the timer interrupts something, and where a thread is preempted by a
-    /// measuring thread. The idle thread's stack carries no information, and the stack would cost
-    /// every calm wake-up microseconds. Of a followed thread they are also taken where it goes to
-    /// sleep: what it waits for is seen there alone. An event has one such trigger.
+    /// measuring thread ([`switch_stacks`]). The idle thread's stack carries no information, and the
+    /// stack would cost every calm wake-up microseconds.
     pub fn add_stacks(&mut self, scope: &Scope) {
         let expiry = scope.timers("hrtimer").map(|who| format!("({who}) && common_pid != 0"));
-        let preempts = scope.threads("next_pid").map(|who| format!("({who}) && prev_pid != 0"));
-        let follows = matches!(self.armed, RecordingLevel::Victims { .. });
-        // The lowest eight bits are the states that sleep (TASK_REPORT, include/linux/sched.h).
-        let who = scope.threads("prev_pid").or_else(|| scope.grows().then(|| REAL_TIME.to_owned()));
-        let sleeps = who.map(|who| format!("({who}) && prev_state & 255"));
-        let switch = match sleeps.filter(|_| follows) {
-            Some(sleeps) => {
-                Some(preempts.map_or(sleeps.clone(), |preempts| format!("({preempts}) || ({sleeps})")))
-            }
-            None => preempts,
-        };
+        let switch = switch_stacks(scope, matches!(self.armed, RecordingLevel::Victims { .. }));
         let wanted = [
             ("events/timer/hrtimer_expire_entry/trigger", expiry),
             ("events/sched/sched_switch/trigger", switch),
@@ -197,6 +186,26 @@ impl EventSetup {
             // What remains is removed with the instance.
             let _ = self.instance.write(path, &format!("!{trigger}"));
         }
+    }
+}
+
+/// The switches at which a stack is taken; an event has one such trigger. Of a followed thread they
+/// are also those to its sleep: what it waits for is seen there alone.
+///
+/// State 0 is a thread on its way to user mode, or out of a system call: of a measuring thread's
+/// wake-up the stack at the timer's interrupt says as much, and a second one is a third of the cost.
+fn switch_stacks(scope: &Scope, follows: bool) -> Option<String> {
+    let in_kernel = if !follows && scope.timers("hrtimer").is_some() { " && prev_state != 0" } else { "" };
+    let preempts = scope.threads("next_pid").map(|who| format!("({who}) && prev_pid != 0{in_kernel}"));
+    if !follows {
+        return preempts;
+    }
+    // The lowest eight bits are the states that sleep (TASK_REPORT, include/linux/sched.h).
+    let who = scope.threads("prev_pid").or_else(|| scope.grows().then(|| REAL_TIME.to_owned()));
+    let sleeps = who.map(|who| format!("({who}) && prev_state & 255"));
+    match (preempts, sleeps) {
+        (Some(preempts), Some(sleeps)) => Some(format!("({preempts}) || ({sleeps})")),
+        (preempts, sleeps) => preempts.or(sleeps),
     }
 }
 
@@ -236,5 +245,24 @@ fn filter_of(wanted: &EventSpec, scope: &Scope) -> Option<String> {
         }
         ("exceptions" | "raw_syscalls", _) => scope.threads_or_none("common_pid"),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_on_its_way_to_user_mode_costs_a_stack_where_no_other_tells_of_it() {
+        let mut scope = Scope::new(vec![7], 5);
+        let preempts = "(next_pid == 7) && prev_pid != 0";
+        assert_eq!(switch_stacks(&scope, false).as_deref(), Some(preempts));
+        scope.learn(&[(7, 1, 0x99)]);
+        assert_eq!(switch_stacks(&scope, false), Some(format!("{preempts} && prev_state != 0")));
+        let sleeps = "(prev_pid == 7) && prev_state & 255";
+        assert_eq!(switch_stacks(&scope, true), Some(format!("({preempts}) || ({sleeps})")));
+        let later = Scope::default().growing(Vec::new());
+        assert_eq!(switch_stacks(&later, true).as_deref(), Some("(prev_prio < 100) && prev_state & 255"));
+        assert_eq!(switch_stacks(&Scope::default(), false), None);
     }
 }
