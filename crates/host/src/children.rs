@@ -88,9 +88,12 @@ fn parents() -> BTreeMap<u32, u32> {
     processes().filter_map(parent).collect()
 }
 
-/// The processes that this one sees.
+/// The processes that this one sees; none where `/proc` is of another PID namespace, whose numbers
+/// mean other processes here.
 pub fn processes() -> impl Iterator<Item = u32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let is_own =
+        fs::read_link("/proc/self").is_ok_and(|own| own.as_os_str() == &*std::process::id().to_string());
+    let entries = is_own.then(|| fs::read_dir("/proc")).into_iter().flatten().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
 }
 
@@ -99,6 +102,11 @@ pub fn processes() -> impl Iterator<Item = u32> {
 pub fn has_ended(pid: u32) -> bool {
     let threads = || stat(pid, 17).and_then(|threads| threads.parse::<u64>().ok());
     stat(pid, 0).is_none_or(|state| "ZXx".contains(&state) && threads().is_none_or(|threads| threads < 2))
+}
+
+/// When a process began, in the kernel's ticks since boot.
+pub fn start_time(pid: u32) -> Option<u64> {
+    stat(pid, 19)?.parse().ok()
 }
 
 /// A word of `/proc/PID/stat` after the name, which may hold anything.

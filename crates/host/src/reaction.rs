@@ -11,9 +11,12 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 pub use rustix::process::Signal;
-use rustix::process::{Pid, kill_process, set_parent_process_death_signal, setsid, test_kill_process};
+use rustix::process::{
+    Pid, PidfdFlags, kill_process, pidfd_open, pidfd_send_signal, set_parent_process_death_signal, setsid,
+    test_kill_process,
+};
 
-use crate::children::{has_ended, live_in, number, processes};
+use crate::children::{has_ended, live_in, number, processes, start_time};
 use crate::clock;
 use model::units::Nanos;
 
@@ -35,10 +38,15 @@ const MARK: &str = "ONBEAT_STARTED_BY";
 #[derive(Debug, Default)]
 pub struct StartedPrograms {
     programs: Vec<(Child, String)>,
-    /// Those that failed since the last question, with how they ended.
-    failed: Vec<(String, ExitStatus)>,
+    /// Those that failed since the last question, with their status; none for those that had to be
+    /// ended.
+    failed: Vec<(String, Option<ExitStatus>)>,
     /// The value of [`MARK`]; `""` before the first start.
     mark: String,
+    /// When the first began, in the kernel's ticks: older processes are not looked at.
+    since: u64,
+    /// Whether signals were sent to those that are left.
+    ending: bool,
 }
 
 impl StartedPrograms {
@@ -72,24 +80,46 @@ impl StartedPrograms {
                 Ok(set_parent_process_death_signal(Some(Signal::TERM))?)
             });
         }
-        self.programs.push((command.spawn()?, program.clone()));
+        let child = command.spawn()?;
+        if self.since == 0 {
+            self.since = start_time(child.id()).unwrap_or(0);
+        }
+        self.programs.push((child, program.clone()));
         Ok(())
     }
 
-    /// The programs that failed since the last call, with how each ended.
-    pub fn take_failed(&mut self) -> Vec<(String, ExitStatus)> {
+    /// The programs that failed since the last call, each with its status; none for one that had to
+    /// be ended.
+    pub fn take_failed(&mut self) -> Vec<(String, Option<ExitStatus>)> {
         self.reap();
         std::mem::take(&mut self.failed)
     }
 
     /// Ends those that go on: with a moment for what is nearly done, then as a user would.
     pub fn end(&mut self) {
-        signal_all(&self.left_after(PATIENCE), Signal::TERM);
+        let left = self.left_after(PATIENCE);
+        self.ending = true;
+        self.signal(&left, Signal::TERM);
         // What is forked while the others are killed is found by the next look.
         for _ in 0..2 {
-            signal_all(&self.left_after(LAST), Signal::KILL);
+            let left = self.left_after(LAST);
+            self.signal(&left, Signal::KILL);
         }
         self.left_after(LAST);
+        (self.mark, self.since, self.ending) = (String::new(), 0, false);
+    }
+
+    /// Signals processes that are left, each after another look whether its number is still its own.
+    fn signal(&self, left: &BTreeSet<u32>, signal: Signal) {
+        let sessions: BTreeSet<u32> = self.programs.iter().map(|(child, _)| child.id()).collect();
+        for pid in left {
+            let Some(process) = number(*pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else {
+                continue;
+            };
+            if self.has_mark(*pid) || sessions.contains(pid) || is_in(*pid, &sessions) {
+                let _ = pidfd_send_signal(&process, signal);
+            }
+        }
     }
 
     /// Collects those that have ended and left nothing behind; the processes of the others.
@@ -98,16 +128,16 @@ impl StartedPrograms {
             return BTreeSet::new();
         }
         let live = live_in(&self.programs.iter().map(|(child, _)| child.id()).collect());
-        let failed = &mut self.failed;
+        let (failed, ending) = (&mut self.failed, self.ending);
         self.programs.retain_mut(|(child, program)| {
             if live.contains_key(&child.id()) {
                 return true;
             }
             let ended = child.try_wait();
             if let Ok(Some(status)) = ended
-                && !status.success()
+                && (ending || !status.success())
             {
-                failed.push((program.clone(), status));
+                failed.push((program.clone(), (!ending).then_some(status)));
             }
             matches!(ended, Ok(None))
         });
@@ -120,12 +150,18 @@ impl StartedPrograms {
         if self.mark.is_empty() {
             return BTreeSet::new();
         }
+        processes().filter(|pid| self.has_mark(*pid) && !has_ended(*pid)).collect()
+    }
+
+    /// Tells a process with our mark. One that is older than ours is not read: that would take the
+    /// lock of its address space, which may be the watched program's.
+    fn has_mark(&self, pid: u32) -> bool {
+        if self.mark.is_empty() || start_time(pid).is_none_or(|began| began < self.since) {
+            return false;
+        }
         let entry = format!("{MARK}={}", self.mark);
-        let has_mark = |pid: &u32| {
-            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            environment.split(|byte| *byte == 0).any(|word| word == entry.as_bytes()) && !has_ended(*pid)
-        };
-        processes().filter(has_mark).collect()
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|word| word == entry.as_bytes())
     }
 
     /// The processes that have not ended when the time is over.
@@ -142,11 +178,9 @@ impl StartedPrograms {
     }
 }
 
-/// Signals processes; those that have ended are ignored.
-fn signal_all(processes: &BTreeSet<u32>, signal: Signal) {
-    for process in processes.iter().filter_map(|pid| number(*pid)) {
-        let _ = kill_process(process, signal);
-    }
+/// Tells a process of these sessions.
+fn is_in(pid: u32, sessions: &BTreeSet<u32>) -> bool {
+    live_in(sessions).values().any(|of_session| of_session.contains(&pid))
 }
 
 impl Drop for StartedPrograms {
@@ -288,7 +322,7 @@ mod tests {
         programs.end();
         assert!(left.iter().all(|pid| has_ended(*pid as u32)), "{left:?}");
         let [(program, status)] = programs.take_failed().try_into().unwrap();
-        assert_eq!((program.as_str(), status.code()), ("sh", Some(3)));
+        assert_eq!((program.as_str(), status), ("sh", None), "it was ended with what it had left");
     }
 
     #[test]

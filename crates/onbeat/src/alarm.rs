@@ -154,7 +154,7 @@ impl Alarms {
         self.limit.is_some_and(|limit| latency >= limit)
     }
 
-    /// For how many late wake-ups actions were done and which of them failed, for people; none where
+    /// For how many late wake-ups actions were due and which of them failed, for people; none where
     /// none was due.
     pub fn notes(&self) -> Vec<String> {
         if self.raised == 0 || self.actions.is_empty() {
@@ -165,7 +165,7 @@ impl Alarms {
             more => format!("; {more} more came within a minute after another"),
         };
         let late = several(self.raised, "late wake-up", "late wake-ups");
-        let first = format!("actions were done for {late}{more}");
+        let first = format!("actions were due for {late}{more}");
         [first].into_iter().chain(self.failures.clone()).collect()
     }
 
@@ -178,8 +178,12 @@ impl Alarms {
     /// The lines about programs that have failed since the last look.
     pub fn look(&mut self) -> Vec<String> {
         let failed = self.programs.take_failed().into_iter();
-        let line = |(program, status): (String, ExitStatus)| {
-            format!("alarm: exec:{} ended with {status}", clean(&program))
+        let line = |(program, status): (String, Option<ExitStatus>)| {
+            let end = status.map_or_else(
+                || "still ran at the end and was ended".to_owned(),
+                |status| format!("ended with {status}"),
+            );
+            format!("alarm: exec:{} {end}", clean(&program))
         };
         self.note_failures(failed.map(line).collect())
     }
@@ -267,14 +271,14 @@ mod tests {
         let lines = alarms.take(&late, Nanos(0));
         assert!(lines.len() == 2 && lines[1].contains("/no/such/program failed"), "{lines:?}");
         assert!(alarms.end().is_empty());
-        assert_eq!(alarms.notes(), ["actions were done for 1 late wake-up", &lines[1]]);
+        assert_eq!(alarms.notes(), ["actions were due for 1 late wake-up", &lines[1]]);
         let mut alarms = Alarms::new(Some(Nanos(1)), vec!["exec:false".parse().unwrap()], String::new());
         assert_eq!((alarms.take(&late, Nanos(0)).len(), alarms.take(&late, Nanos(1)).len()), (1, 0));
         assert_eq!(alarms.end(), ["alarm: exec:false ended with exit status: 1"]);
         assert_eq!(
             alarms.notes(),
             [
-                "actions were done for 1 late wake-up; 1 more came within a minute after another",
+                "actions were due for 1 late wake-up; 1 more came within a minute after another",
                 "alarm: exec:false ended with exit status: 1"
             ]
         );

@@ -70,7 +70,7 @@ pub struct Args {
     over: Option<String>,
     /// What is done at a spike, at most once a minute: exec:PROGRAM ARGS, signal:NAME:PID,
     /// trace-off; may be given several times; a program that still runs at the end is ended,
-    /// with what it left running
+    /// with what it started, daemons included
     #[arg(long, value_name = "ACTION")]
     #[arg(help_heading = "Spikes")]
     on_spike: Vec<String>,

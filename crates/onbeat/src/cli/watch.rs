@@ -88,7 +88,7 @@ pub struct Args {
     alarm: Option<String>,
     /// What is done then, at most once a minute: exec:PROGRAM ARGS, signal:NAME:PID, trace-off;
     /// may be given several times; a program that still runs when the watch ends is ended,
-    /// with what it left running
+    /// with what it started, daemons included
     #[arg(long, value_name = "ACTION", requires = "alarm")]
     on_alarm: Vec<String>,
     /// How events are recorded [default: the first of these that works]

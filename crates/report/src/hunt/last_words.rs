@@ -110,11 +110,9 @@ fn cells(share: f64) -> String {
 /// changes nothing in the ranking is above.
 fn relied_on(run: &Run) -> (String, Style) {
     let recorder = run.recorder.as_ref();
-    if let Some(no) = disagreement::of(run).filter(|disagreement| !disagreement.holds) {
-        return match no.few {
-            true => (format!("in part: {}", no.sentence), PLAIN),
-            false => (format!("no: {}", no.sentence), RED),
-        };
+    let disagreement = disagreement::of(run).filter(|disagreement| !disagreement.holds);
+    if let Some(no) = disagreement.as_ref().filter(|no| !no.few) {
+        return (format!("no: {}", no.sentence), RED);
     }
     let (mut words, style) = besides_the_host(run);
     if let Some(outside) = outside::brief(run) {
@@ -126,10 +124,14 @@ fn relied_on(run: &Run) -> (String, Style) {
     if let Some((part, looked_at)) = sentences::looked_at(run) {
         words = match words.strip_prefix("yes") {
             Some(rest) if part => {
-                format!("in part: {looked_at}{}", rest.trim_start_matches(": nothing seen that spoils it"))
+                let rest = rest.trim_start_matches(": nothing seen that spoils it");
+                format!("in part: {looked_at}{}", rest.replacen(", but for ", "; ", 1))
             }
             _ => format!("{words}; {looked_at}"),
         };
+    }
+    if let Some(few) = disagreement {
+        words += &format!("; {}", few.sentence);
     }
     let lost = recorder.map_or(0, model::run::Recorder::torn_windows);
     if lost > 0 {

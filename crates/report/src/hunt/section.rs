@@ -98,13 +98,13 @@ fn typical_ones(run: &Run, involved: &[Involved], windows: Option<&Windows>) -> 
 /// That the trace and the thread's clock differ in some spikes, where the ranking does not hold
 /// without them: nothing is read before that.
 pub fn banner(run: &Run) -> Markup {
-    let found = disagreement::of(run).filter(|found| !found.holds);
+    let found = disagreement::of(run).filter(|found| !found.holds && !found.few);
     html! { @if let Some(found) = found { div class="banner" role="alert" { (contradicted(&found)) } } }
 }
 
 /// The same where it holds: a remark below the answer.
 pub fn remark(run: &Run) -> Markup {
-    let found = disagreement::of(run).filter(|found| found.holds);
+    let found = disagreement::of(run).filter(|found| found.holds || found.few);
     html! { @if let Some(found) = found { p class="muted" { (contradicted(&found)) } } }
 }
 

@@ -131,7 +131,7 @@ fn suspects(page: &mut String, run: &Run, width: usize, palette: Palette) {
     let which = if found.which.is_empty() { String::new() } else { format!(" ({})", found.which) };
     let mut text = String::new();
     wrapped(&mut text, &format!("! I{}{which}.", found.sentence.trim_start_matches('i')), width);
-    page.push_str(&palette.paint(if found.holds { YELLOW } else { RED }, text.trim_end()));
+    page.push_str(&palette.paint(if found.holds || found.few { YELLOW } else { RED }, text.trim_end()));
     page.push('\n');
 }
 

@@ -137,7 +137,7 @@ pub fn besides_the_host(run: &Run) -> (String, Style) {
     let mut words = match run.integrity.len() as u64 {
         // What would have been seen then is not among the wake-ups.
         0 if missed > 0 => missing(run, missed),
-        n if missed > 0 => format!("{}, {}", missing(run, missed), several(n, "remark", "remarks")),
+        n if missed > 0 => format!("{}; {}", missing(run, missed), several(n, "remark", "remarks")),
         0 => "yes: nothing seen that spoils it".to_owned(),
         n => format!("yes, but for {}", several(n, "remark", "remarks")),
     };

@@ -6,7 +6,7 @@ use crate::last_lines::LastLines;
 use crate::palette::{BOLD, DIM, PLAIN, Palette, RED};
 use crate::totals::largest;
 use crate::words::{clean, or_dash, us_or_dash, wrapped};
-use model::run::{CpuRun, Run};
+use model::run::{CpuRun, Integrity, Run};
 
 const HEADS: [&str; 11] =
     ["kind", "from", "to", "samples", "min", "mean", "p50", "p99", "p99.9", "p99.99", "max"];
@@ -46,14 +46,24 @@ pub fn render(runs: &[&Run], quiet: bool, width: usize, color: bool) -> String {
         text.push_str(&palette.paint(if at == 0 { BOLD } else { PLAIN }, cells.join("  ").trim_end()));
         text.push('\n');
     }
-    for run in runs {
-        for entry in run.integrity.iter().filter(|entry| !quiet || entry.invalidates) {
-            let (mark, style) = if entry.invalidates { ("!", RED) } else { ("-", PLAIN) };
-            let of = if runs.len() > 1 { format!("{}: ", probes::named(run)) } else { String::new() };
-            line(&mut text, style, &format!("{mark} {of}{}", sentences::integrity(entry)));
-        }
+    for (entry, of) in remarks(runs).iter().filter(|(entry, _)| !quiet || entry.invalidates) {
+        let (mark, style) = if entry.invalidates { ("!", RED) } else { ("-", PLAIN) };
+        let of = if of.len() < runs.len() { format!("{}: ", of.join("; ")) } else { String::new() };
+        line(&mut text, style, &format!("{mark} {of}{}", sentences::integrity(entry)));
     }
     text
+}
+
+/// The remarks on all runs, each once, with the hand-overs that it is about.
+fn remarks<'a>(runs: &[&'a Run]) -> Vec<(&'a Integrity, Vec<String>)> {
+    let mut remarks: Vec<(&Integrity, Vec<String>)> = Vec::new();
+    for (run, entry) in runs.iter().flat_map(|run| run.integrity.iter().map(move |entry| (run, entry))) {
+        match remarks.iter_mut().find(|(known, _)| *known == entry) {
+            Some((_, of)) => of.push(probes::named(run)),
+            None => remarks.push((entry, vec![probes::named(run)])),
+        }
+    }
+    remarks
 }
 
 /// The answer as the last lines: the longest of all, whether the runs are to be relied on, where
@@ -65,9 +75,12 @@ pub fn answer(runs: &[&Run], places: &[String], width: usize, color: bool) -> St
         [_] => late(worst),
         _ => format!("{}: {}", probes::named(worst), late(worst)),
     };
+    let spoiled = runs.iter().find(|run| run.integrity.iter().any(|entry| entry.invalidates));
     // All remarks count, whichever hand-over they are about.
-    let mut all = Run::clone(worst);
-    all.integrity = runs.iter().flat_map(|run| run.integrity.clone()).collect();
+    let mut all = Run::clone(spoiled.unwrap_or(worst));
+    if spoiled.is_none() {
+        all.integrity = remarks(runs).into_iter().map(|(entry, _)| entry.clone()).collect();
+    }
     let (fair, style) = fair(&all);
     answer.styled("late", late, BOLD).styled("fair", fair, style);
     let all = places.join(" ");
