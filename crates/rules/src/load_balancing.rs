@@ -55,6 +55,11 @@ fn isolcpus(machine: &MachineView) -> String {
     let given = facts.cmdline.known().and_then(|cmdline| cmdline.values("isolcpus").next());
     let ticks = given.is_some_and(|value| value.split(',').any(|flag| flag == "nohz"));
     let isolated = facts.isolated.known().filter(|_| given.is_some()).cloned().unwrap_or_default();
-    let flags = if ticks { "nohz,managed_irq,domain" } else { "managed_irq,domain" };
-    format!("isolcpus={flags},{}", machine.cpus().or(&isolated))
+    let mut flags = if ticks { vec!["nohz"] } else { Vec::new() };
+    // Before 5.6 an unknown flag makes the whole parameter void.
+    if !machine.series().is_ok_and(|series| series < (5, 6)) {
+        flags.push("managed_irq");
+    }
+    flags.push("domain");
+    format!("isolcpus={},{}", flags.join(","), machine.cpus().or(&isolated))
 }

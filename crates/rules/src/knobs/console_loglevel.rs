@@ -1,6 +1,6 @@
 //! The console's log level: which kernel messages are printed on the console.
 
-use super::serial_console::{ACTIVE, CONSOLES, slow_consoles};
+use super::serial_console::{ACTIVE, CONSOLES, IGNORE, slow_consoles};
 use super::sources::{PARAMETERS, SYSCTL_KERNEL};
 use crate::change::Change;
 use crate::change::Persistence;
@@ -26,7 +26,7 @@ pub static KNOB: Knob = Knob {
                 milliseconds for one",
     detection: "The sysctl, and printk's parameter ignore_loglevel. On PREEMPT_RT, and on \
                 consoles with an N in /proc/consoles (from 6.12 on, and with no boot console \
-                beside it), a thread prints, save for a kernel that dies. Where no console is \
+                left), a thread prints, save for a kernel that dies. Where no console is \
                 written to (W in /proc/consoles; ttynull is none) nothing is printed.",
     side_effects: "Messages are seen in the log (dmesg) only. A machine that hangs takes with it \
                    those that were not printed.",
@@ -56,7 +56,6 @@ pub static KNOB: Knob = Knob {
 };
 
 const SYSCTL: &str = "/proc/sys/kernel/printk";
-pub const IGNORE: &str = "/sys/module/printk/parameters/ignore_loglevel";
 
 fn judge(machine: &MachineView) -> Judged {
     // All consoles are listed, net and memory included, which ACTIVE leaves out.
@@ -68,7 +67,7 @@ fn judge(machine: &MachineView) -> Judged {
     }
     // A thread prints on PREEMPT_RT, and a screen is quick; which consoles there are only weighs.
     let waited_for = || {
-        let slow = slow_consoles(machine).ok().and_then(Result::ok).unwrap_or_default();
+        let slow = slow_consoles(machine).map(|(slow, _)| slow).unwrap_or_default();
         slow.iter().any(|console| !console.is_threaded)
     };
     let threaded = machine.facts().preempt == Preempt::Rt;

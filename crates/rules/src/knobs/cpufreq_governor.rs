@@ -19,6 +19,11 @@ const GOVERNOR: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_governor";
 const DRIVER: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_driver";
 const MIN: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_min_freq";
 const MAX: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_max_freq";
+/// The lowest and highest clock of intel_pstate for all CPUs, in percent of the highest one.
+const PERCENT: [&str; 2] = [
+    "/sys/devices/system/cpu/intel_pstate/min_perf_pct",
+    "/sys/devices/system/cpu/intel_pstate/max_perf_pct",
+];
 const RT_CLAMP: &str = "/proc/sys/kernel/sched_util_clamp_min_rt_default";
 
 pub static KNOB: Knob = Knob {
@@ -51,7 +56,7 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: utilization clamping, schedutil response time issues", url: UCLAMP },
     ],
     cures: &[SliceKind::Frequency, SliceKind::Own],
-    reads: &[GOVERNOR, DRIVER, MIN, MAX, RT_CLAMP],
+    reads: &[GOVERNOR, DRIVER, MIN, MAX, RT_CLAMP, PERCENT[0], PERCENT[1]],
     facts: &["/boot/config-RELEASE"],
     judge,
     examples: Examples {
@@ -82,6 +87,8 @@ struct Read {
     max: PerCpuSetting<u64>,
     /// Whether schedutil runs real-time tasks at the highest clock.
     rt_at_top: bool,
+    /// Whether intel_pstate has one clock to choose (`intel_pstate_update_perf_limits()`).
+    one_percent: bool,
 }
 
 fn judge(machine: &MachineView) -> Judged {
@@ -96,6 +103,10 @@ fn judge(machine: &MachineView) -> Judged {
         min: PerCpuSetting::of(machine, MIN, parse_u64),
         max: PerCpuSetting::of(machine, MAX, parse_u64),
         rt_at_top: matches!(clamp, Ok(None | Some(1024))),
+        one_percent: match PERCENT.map(|path| machine.number_if_present(path)) {
+            [Ok(Some(min)), Ok(Some(max))] => min >= max,
+            _ => false,
+        },
     };
     let (mut fixed, mut moving, mut worst, mut unclear) = (Vec::new(), Vec::new(), Severity::Info, None);
     for (&cpu, governor) in &governors.known {
@@ -146,6 +157,9 @@ fn clock(read: &Read, cpu: Cpu, governor: &str) -> Clock {
     match (governor, active) {
         ("performance" | "userspace", _) => Clock::Fixed(governor.to_owned()),
         ("powersave", Some(false)) => Clock::Fixed("powersave (lowest clock)".to_owned()),
+        ("powersave", Some(true)) if read.one_percent && driver == Some("intel_pstate") => {
+            Clock::Fixed("fixed by min_perf_pct".to_owned())
+        }
         ("powersave", Some(true)) => {
             Clock::Moves(format!("powersave of {}", driver.unwrap_or_default()), Severity::High)
         }
@@ -202,13 +216,13 @@ mod tests {
     fn the_meaning_of_a_name_depends_on_the_driver() {
         let check =
             |driver, governor, expected| check(&KNOB, &set(driver, governor, "800000", "3000000"), expected);
-        check("intel_pstate", "performance", "pass performance on CPU 2-3");
-        check("intel_pstate", "powersave", "fail high powersave of intel_pstate on CPU 2-3");
-        check("amd_pstate_epp", "powersave", "fail high powersave of amd_pstate_epp on CPU 2-3");
-        check("amd-pstate", "powersave", "pass powersave (lowest clock) on CPU 2-3");
-        check("intel_cpufreq", "schedutil", "fail medium schedutil on CPU 2-3");
-        check("cpufreq-dt", "ondemand", "fail high ondemand on CPU 2-3");
-        check("cpufreq-dt", "userspace", "pass userspace on CPU 2-3");
+        check("intel_pstate", "performance", "pass performance on CPUs 2-3");
+        check("intel_pstate", "powersave", "fail high powersave of intel_pstate on CPUs 2-3");
+        check("amd_pstate_epp", "powersave", "fail high powersave of amd_pstate_epp on CPUs 2-3");
+        check("amd-pstate", "powersave", "pass powersave (lowest clock) on CPUs 2-3");
+        check("intel_cpufreq", "schedutil", "fail medium schedutil on CPUs 2-3");
+        check("cpufreq-dt", "ondemand", "fail high ondemand on CPUs 2-3");
+        check("cpufreq-dt", "userspace", "pass userspace on CPUs 2-3");
         check(
             "cpufreq-dt",
             "interactive",
@@ -217,17 +231,27 @@ mod tests {
     }
 
     #[test]
+    fn one_clock_in_percent_is_fixed() {
+        let of = |low: u8| {
+            let percent = format!("{}: {low}\n{}: 100", super::PERCENT[0], super::PERCENT[1]);
+            format!("{}\n{percent}", set("intel_pstate", "powersave", "800000", "3000000"))
+        };
+        check(&KNOB, &of(100), "pass fixed by min_perf_pct on CPUs 2-3");
+        check(&KNOB, &of(20), "fail high powersave of intel_pstate on CPUs 2-3");
+    }
+
+    #[test]
     fn a_range_of_one_is_fixed_and_a_low_clamp_is_worse() {
         check(
             &KNOB,
             &set("intel_pstate", "powersave", "2400000", "2400000"),
-            "pass fixed at 2400 MHz on CPU 2-3",
+            "pass fixed at 2400 MHz on CPUs 2-3",
         );
         let low = format!(
             "{}\n/proc/sys/kernel/sched_util_clamp_min_rt_default: 0",
             set("cppc_cpufreq", "schedutil", "1", "2")
         );
-        check(&KNOB, &low, "fail high schedutil on CPU 2-3");
+        check(&KNOB, &low, "fail high schedutil on CPUs 2-3");
     }
 
     #[test]
@@ -262,7 +286,7 @@ mod tests {
             ),
             "fail high ondemand on CPU 3; schedutil on CPU 2",
         );
-        check(&KNOB, "--cpus 0-1", "fail high powersave of intel_pstate on CPU 0-1");
+        check(&KNOB, "--cpus 0-1", "fail high powersave of intel_pstate on CPUs 0-1");
     }
 
     #[test]

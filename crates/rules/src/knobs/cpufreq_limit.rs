@@ -22,6 +22,9 @@ pub const TABLE: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_available_
 pub const DRIVER: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_driver";
 pub const NO_TURBO: &str = "/sys/devices/system/cpu/intel_pstate/no_turbo";
 
+/// The limit of intel_pstate for all CPUs, of which in active mode no other file shows.
+const MAX_PERCENT: &str = "/sys/devices/system/cpu/intel_pstate/max_perf_pct";
+
 pub static KNOB: Knob = Knob {
     id: "cpufreq-limit",
     title: "frequency limit",
@@ -52,7 +55,7 @@ pub static KNOB: Knob = Knob {
     ],
     cures: &[SliceKind::Frequency, SliceKind::Own],
     after: &["cpufreq-governor"],
-    reads: &[LIMIT, TOP, NO_TURBO, TABLE, DRIVER],
+    reads: &[LIMIT, TOP, NO_TURBO, TABLE, DRIVER, MAX_PERCENT],
     judge,
     examples: Examples {
         fires: "/sys/devices/system/cpu/intel_pstate/no_turbo: 0
@@ -74,7 +77,8 @@ pub static KNOB: Knob = Knob {
 fn tops(machine: &MachineView, cpus: &CpuSet) -> (PerCpuSetting<u64>, CpuSet) {
     let mut tops = PerCpuSetting::among(machine, cpus, TOP, parse_u64);
     let drivers = PerCpuSetting::among(machine, cpus, DRIVER, parse_word).known;
-    let tables = PerCpuSetting::among(machine, cpus, TABLE, table_top).known;
+    let table = |text: &str| table_top(text).ok_or_else(|| "expected frequencies, found none".to_owned());
+    let tables = PerCpuSetting::among(machine, cpus, TABLE, table).known;
     let mut unclear = CpuSet::default();
     for (cpu, top) in &mut tops.known {
         let driver = drivers.get(cpu).map(String::as_str);
@@ -94,13 +98,13 @@ fn tops(machine: &MachineView, cpus: &CpuSet) -> (PerCpuSetting<u64>, CpuSet) {
 const TURBO_STEP: u64 = 1000;
 
 /// The highest clock of a table, turbo apart.
-fn table_top(text: &str) -> Result<u64, String> {
-    let mut rates = text.split_whitespace().map(parse_u64).collect::<Result<Vec<u64>, _>>()?;
+fn table_top(text: &str) -> Option<u64> {
+    let mut rates = text.split_whitespace().map(parse_u64).collect::<Result<Vec<u64>, _>>().ok()?;
     rates.sort_unstable();
     match rates.as_slice() {
-        [.., below, top] if top - below == TURBO_STEP => Ok(*below),
-        [.., top] => Ok(*top),
-        [] => Err("expected frequencies, found none".to_owned()),
+        [.., below, top] if top - below == TURBO_STEP => Some(*below),
+        [.., top] => Some(*top),
+        [] => None,
     }
 }
 
@@ -123,6 +127,8 @@ pub fn raised(machine: &MachineView, cpus: &CpuSet) -> (Vec<Change>, BTreeMap<Cp
     (low.into_iter().map(|(top, cpus)| Change::each_cpu(LIMIT, &cpus, top)).collect(), then)
 }
 
+const TURBO_OFF: &str = "turbo is off, and the kernel does not tell the highest clock without it";
+
 fn judge(machine: &MachineView) -> Judged {
     let limits = PerCpuSetting::of(machine, LIMIT, parse_u64);
     let (tops, unclear) = tops(machine, machine.cpus());
@@ -140,6 +146,15 @@ fn judge(machine: &MachineView) -> Judged {
     });
     // The lowest first.
     let (doubtful, low): (BTreeSet<_>, BTreeSet<_>) = low.partition(|&(_, cpu, _)| unclear.contains(cpu));
+    let own = PerCpuSetting::of(machine, DRIVER, parse_word).that(|driver| driver == "intel_pstate");
+    let percent = if own.is_empty() { None } else { machine.number_if_present(MAX_PERCENT)? };
+    if low.is_empty() && percent.is_some_and(|percent| percent < 100) {
+        return match machine.number_if_present(NO_TURBO)? {
+            Some(1..) => Err(Judgement::not_applicable(TURBO_OFF)),
+            _ => Ok(Judgement::fail(format!("max_perf_pct {}", percent.unwrap_or_default()))
+                .fix(Change::write(MAX_PERCENT, 100))),
+        };
+    }
     if low.is_empty() {
         if !doubtful.is_empty() {
             return Err(Judgement::unknown(
@@ -153,9 +168,7 @@ fn judge(machine: &MachineView) -> Judged {
         )));
     }
     if machine.number_if_present(NO_TURBO)?.is_some_and(|off| off != 0) {
-        return Err(Judgement::not_applicable(
-            "turbo is off, and the kernel does not tell the highest clock without it",
-        ));
+        return Err(Judgement::not_applicable(TURBO_OFF));
     }
     let (raised, _) = raised(machine, &low.iter().map(|&(_, cpu, _)| cpu).collect());
     let said = low.into_iter().map(|(limit, cpu, top)| (cpu, format!("{} of {}", mhz(limit), mhz(top))));
@@ -172,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_limit_shows_unless_turbo_hides_it() {
-        check(&KNOB, "", "pass 3000 MHz on CPU 2-3");
+        check(&KNOB, "", "pass 3000 MHz on CPUs 2-3");
         check(
             &KNOB,
             LOW,
@@ -203,7 +216,7 @@ mod tests {
                 )
             })
             .collect();
-        check(&KNOB, &boosted, "pass 2250 MHz on CPU 2-3");
+        check(&KNOB, &boosted, "pass 2250 MHz on CPUs 2-3");
         let untold = boosted.replace("scaling_available_frequencies: 2250000 1700000", "other: 1");
         check(
             &KNOB,
@@ -212,7 +225,7 @@ mod tests {
         );
         let low = boosted.replace("scaling_max_freq: 2250000", "scaling_max_freq: 1700000");
         let with_turbo = format!("{low}/sys/devices/system/cpu/intel_pstate absent");
-        check(&KNOB, &with_turbo, "fail low 1700 MHz of 2250 MHz on CPU 2-3");
+        check(&KNOB, &with_turbo, "fail low 1700 MHz of 2250 MHz on CPUs 2-3");
     }
 
     #[test]
@@ -228,10 +241,24 @@ mod tests {
             (2..4).map(each).collect::<String>() + "/sys/devices/system/cpu/intel_pstate absent"
         };
         for table in [": 2801000 2800000 1200000", " absent"] {
-            check(&KNOB, &of(2_800_000, table), "pass 2800 MHz on CPU 2-3");
-            check(&KNOB, &of(2_801_000, table), "pass 2801 MHz on CPU 2-3");
-            check(&KNOB, &of(1_200_000, table), "fail low 1200 MHz of 2800 MHz on CPU 2-3");
+            check(&KNOB, &of(2_800_000, table), "pass 2800 MHz on CPUs 2-3");
+            check(&KNOB, &of(2_801_000, table), "pass 2801 MHz on CPUs 2-3");
+            check(&KNOB, &of(1_200_000, table), "fail low 1200 MHz of 2800 MHz on CPUs 2-3");
         }
+    }
+
+    #[test]
+    fn a_limit_in_percent_shows_in_active_mode_alone() {
+        let pstate = "/sys/devices/system/cpu/intel_pstate";
+        let of = |driver: &str, percent: u8, no_turbo: u8| {
+            let each = |cpu| format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_driver: {driver}\n");
+            let drivers = [2, 3].map(each).concat();
+            format!("{drivers}{pstate}/max_perf_pct: {percent}\n{pstate}/no_turbo: {no_turbo}")
+        };
+        check(&KNOB, &of("intel_pstate", 50, 0), "fail low max_perf_pct 50");
+        check(&KNOB, &of("intel_pstate", 50, 1), &format!("not-applicable {}", super::TURBO_OFF));
+        check(&KNOB, &of("intel_pstate", 100, 0), "pass");
+        check(&KNOB, &of("intel_cpufreq", 50, 0), "pass");
     }
 
     #[test]

@@ -71,7 +71,8 @@ const AVAILABLE: &str = "/sys/class/misc/hw_random/rng_available";
 
 /// The one that answers, and the severity of that; none for registers, and for virtio.
 ///
-/// Names as in drivers/char/hw_random/{optee-rng,arm_smccc_trng,omap3-rom-rng}.c and drivers/char/tpm/tpm-chip.c.
+/// Names as in drivers/char/hw_random/{optee-rng,arm_smccc_trng,omap3-rom-rng}.c and
+/// drivers/char/tpm/tpm-chip.c.
 fn firmware(name: &str) -> Option<(&'static str, Severity)> {
     match name {
         "optee-rng" | "omap3-rom" => Some(("the secure world answers", Severity::Medium)),

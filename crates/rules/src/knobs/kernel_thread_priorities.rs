@@ -24,8 +24,9 @@ pub static KNOB: Knob = Knob {
                   cannot starve beside real-time tasks that hardly sleep.",
     rationale: "above a real-time task's priority, these threads run timers, packets, irq_work \
                 and RCU callbacks of others before it",
-    detection: "The priorities of ksoftirqd, ktimers, rcuc, irq_work and backlog_napi of the CPUs \
-                that matter, and of RCU's other threads, held against each other, against the threads of interrupts \
+    detection: "The priorities of ksoftirqd, ktimers (ktimersoftd up to 4.19), rcuc, irq_work and \
+                backlog_napi of the CPUs that matter, and of \
+                RCU's other threads, held against each other, against the threads of interrupts \
                 (50 where none shows) and against the real-time programs on these CPUs. \
                 ksoftirqd above RCU's threads can stop the machine: it waits for them, and keeps \
                 them from running. An ordinary ktimers, on PREEMPT_RT, has the timers of all \
@@ -75,6 +76,11 @@ const INTERRUPT: u32 = 50;
 
 /// The priority with which the kernel starts ktimers and RCU's threads.
 const LOWEST: u32 = 1;
+
+/// The kernel's threads of each CPU that are judged (kernel/softirq.c, kernel/rcu/tree.c,
+/// `irq_workd_setup()` of kernel/irq_work.c, `backlog_threads` of net/core/dev.c). On PREEMPT_RT irq_work runs what is not marked
+/// hard, backlog_napi the packets of loopback and RPS; ktimersoftd is ktimers up to 4.19.
+const OF_CPUS: &[&str] = &["ksoftirqd", "ktimers", "ktimersoftd", "rcuc", "irq_work", "backlog_napi"];
 
 /// A thread whose priority is not the usual one, or stands in a wrong order.
 struct OutOfOrder<'a> {
@@ -196,14 +202,10 @@ fn usual(raised: &[&Thread]) -> Remedy {
     }
 }
 
-/// The threads of each CPU (kernel/softirq.c, kernel/rcu/tree.c, `irq_workd_setup()` of
-/// kernel/irq_work.c and `backlog_threads` of net/core/dev.c).
-const OF_A_CPU: [&str; 5] = ["ksoftirqd", "ktimers", "rcuc", "irq_work", "backlog_napi"];
-
 /// Whether this is one of the threads, of one of the CPUs.
 fn of(comm: &str, cpus: &CpuSet) -> bool {
     let Some((name, cpu)) = comm.split_once('/') else { return false };
-    OF_A_CPU.contains(&name) && cpu.parse().is_ok_and(|cpu| cpus.contains(Cpu(cpu)))
+    OF_CPUS.contains(&name) && cpu.parse().is_ok_and(|cpu| cpus.contains(Cpu(cpu)))
 }
 
 #[cfg(test)]
@@ -282,6 +284,12 @@ mod tests {
         );
         check(&KNOB, thread!(90001, "rcuc/0", 69206016, 60, 1, "0"), "pass");
         check(&KNOB, thread!(90001, "irq_work/0", 69206016, 60, 1, "0"), "pass");
+        check(&KNOB, thread!(90001, "rcu_exp/2", 69206016, 60, 1, "0"), "pass");
+        check(
+            &KNOB,
+            thread!(90001, "irq_work/2", 69206016, 60, 1, "2"),
+            "fail medium irq_work/2 60, the threads of interrupts 50",
+        );
         check(&KNOB, "--cpus 0", "unknown no such thread shows in /proc");
         check(&KNOB, "/proc/90001/stat: broken", "unknown");
     }

@@ -8,6 +8,7 @@ use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::login_limits::{granted, join, judge_privileged, may_be_raised};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
+use facts::Fact;
 use facts::limits_conf::Item;
 use model::slice::SliceKind;
 
@@ -53,7 +54,7 @@ pub static KNOB: Knob = Knob {
         },
     ],
     cures: &[SliceKind::PageFault],
-    facts: &["/proc/self/limits", "/proc/self/status", "/etc/security/limits.conf"],
+    facts: &["/proc/self/limits", "/proc/self/status", "/proc/self/uid_map", "/etc/security/limits.conf"],
     judge,
     examples: Examples {
         fires: "/proc/self/status:
@@ -81,7 +82,9 @@ fn judge(machine: &MachineView) -> Judged {
     let capabilities = machine.known(&machine.facts().capabilities, "/proc/self/status")?;
     let limit = machine.known(&machine.facts().limits, "/proc/self/limits")?.locked_memory;
     let users = || granted(machine, Item::LockedMemory, |kib| kib >= ENOUGH / KIB);
-    if capabilities.ipc_lock() {
+    // As in mm/mlock.c, `capable()`: one of a user namespace does not count. Captures of before
+    // uid_map was read lack it: the capability counts there.
+    if capabilities.ipc_lock() && machine.survey.rights.initial_users != Fact::Known(false) {
         return judge_privileged(machine, "CAP_IPC_LOCK", users(), Judgement::fail("of users nobody"));
     }
     let Some(bytes) = limit.soft else { return Ok(Judgement::pass("unlimited")) };
@@ -122,6 +125,14 @@ mod tests {
         check(&KNOB, &limit("1073741824", "1073741824"), "pass 1024 MiB");
         check(&KNOB, &limit("some", "more"), "unknown");
         check(&KNOB, "/proc/self/status refused", "unknown");
+    }
+
+    #[test]
+    fn a_capability_of_a_user_namespace_is_none() {
+        let rootless = format!("{ROOT}\n/proc/self/uid_map: 0 100000 65536\n");
+        check(&KNOB, &(rootless + &limit("65536", "65536")), "fail medium 64 KiB");
+        let first = format!("{ROOT}\n/proc/self/uid_map: 0 0 4294967295\n");
+        check(&KNOB, &(first + &limit("65536", "65536")), "pass CAP_IPC_LOCK; of users: @realtime");
     }
 
     #[test]

@@ -69,7 +69,11 @@ type SwitchedOff = fn(&Cmdline, &MachineView) -> bool;
 fn judge(machine: &MachineView) -> Judged {
     let config = machine.kconfig()?;
     let built = ["KASAN_GENERIC", "KASAN_SW_TAGS", "KCSAN", "KMSAN"];
-    let always: Vec<&str> = built.into_iter().filter(|name| config.is_yes(name)).collect();
+    let mut always: Vec<&str> = built.into_iter().filter(|name| config.is_yes(name)).collect();
+    // Before 5.0 it had one mode and no option for it.
+    if config.is_yes("KASAN") && machine.series().is_ok_and(|series| series < (5, 0)) {
+        always.insert(0, "KASAN");
+    }
     let mut legs: Vec<Judged> = Vec::new();
     if !always.is_empty() {
         let without = Remedy::of(always.iter().map(|option| Change::kconfig(option, "n")));
@@ -86,6 +90,11 @@ fn judge(machine: &MachineView) -> Judged {
                 ),
             }
         }));
+    }
+    // Of the allocator that was SLAB, up to 6.7.
+    if config.is_yes("DEBUG_SLAB") {
+        let without = Change::kconfig("DEBUG_SLAB", "n");
+        legs.push(Ok(Judgement::fail("DEBUG_SLAB").severity(Severity::High).fix(without)));
     }
     if legs.is_empty() {
         return Ok(Judgement::pass("none"));
@@ -143,6 +152,15 @@ mod tests {
     #[test]
     fn what_acts_is_named_and_what_is_off_is_not() {
         check(&KNOB, "", "pass none");
+        check(&KNOB, "CONFIG_DEBUG_SLAB=y", "fail high DEBUG_SLAB");
+        let old = "/proc/sys/kernel/osrelease: 4.19.200\n/boot/config-4.19.200:\n\
+                   | # Automatically generated file; DO NOT EDIT.\n\
+                   | # Linux/x86 4.19.200 Kernel Configuration\n| CONFIG_KASAN=y\n| # Kernel hacking";
+        check(&KNOB, old, "fail high KASAN");
+        let slab = "CONFIG_SLUB_DEBUG_ON=y\ncmdline + slab_debug=-";
+        check(&KNOB, slab, "pass SLUB_DEBUG_ON off");
+        let old = old.replace("KASAN", "SLUB_DEBUG_ON") + "\ncmdline + slab_debug=-";
+        check(&KNOB, &old, "fail high SLUB_DEBUG_ON");
         check(
             &KNOB,
             "CONFIG_KASAN=y\nCONFIG_KASAN_GENERIC=y\nCONFIG_KCSAN=y",

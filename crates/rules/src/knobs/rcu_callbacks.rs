@@ -133,10 +133,12 @@ fn offloaded(machine: &MachineView) -> Result<(String, CpuSet), Judgement> {
     };
     let possible = machine.cpu_list_if_present(POSSIBLE)?.ok_or_else(|| unknown_absent(POSSIBLE))?;
     let last = possible.iter().last().ok_or_else(|| unknown_absent("the last CPU"))?;
-    let offloaded = parse_kernel_list(list, last).map_err(|why| {
-        Judgement::unknown(format!("rcu_nocbs={} is not understood: {why}", truncate(list)))
-    })?;
-    Ok((format!("rcu_nocbs={}", truncate(list)), offloaded))
+    let said = format!("rcu_nocbs={}", truncate(list));
+    // The kernel then takes all (`rcu_nocb_setup()`).
+    Ok(match parse_kernel_list(list, last) {
+        Ok(offloaded) => (said, offloaded),
+        Err(_) => (format!("{said}, no list: all CPUs"), possible),
+    })
 }
 
 #[cfg(test)]
@@ -157,18 +159,18 @@ mod tests {
         check(
             &KNOB,
             &with("cmdline + rcu_nocbs", ""),
-            "fail medium rcu_nocbs without a list: not on CPU 2-3",
+            "fail medium rcu_nocbs without a list: not on CPUs 2-3",
         );
-        check(&KNOB, &with("cmdline + rcu_nocbs=2-x", ""), "unknown");
+        check(&KNOB, &with("cmdline + rcu_nocbs=2-x", ""), "pass rcu_nocbs=2-x, no list: all CPUs");
         let voluntary = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\n\
                          /sys/kernel/debug/sched/preempt: none (voluntary) full";
-        check(&KNOB, &with(voluntary, "CONFIG_PREEMPT_RT=n"), "fail high no rcu_nocbs=: not on CPU 2-3");
+        check(&KNOB, &with(voluntary, "CONFIG_PREEMPT_RT=n"), "fail high no rcu_nocbs=: not on CPUs 2-3");
         check(&KNOB, &with("--cpus 0-3", ""), "not-applicable");
     }
 
     #[test]
     fn other_words_offload_too() {
-        check(&KNOB, &with("/sys/devices/system/cpu/nohz_full: 2-3", ""), "pass nohz_full on CPU 2-3");
+        check(&KNOB, &with("/sys/devices/system/cpu/nohz_full: 2-3", ""), "pass nohz_full on CPUs 2-3");
         check(
             &KNOB,
             &with("cmdline + rcu_nocbs=2", "/sys/devices/system/cpu/nohz_full: 3"),

@@ -9,6 +9,7 @@ use crate::remedy::Remedy;
 use crate::unknown::unknown_absent;
 use crate::view::MachineView;
 use model::slice::SliceKind;
+use model::vocabulary::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "rcu-expedited",
@@ -42,6 +43,7 @@ pub static KNOB: Knob = Knob {
     }],
     cures: &[SliceKind::Ipi],
     reads: &[NORMAL, EXPEDITED],
+    facts: &["/boot/config-RELEASE", "/proc/sys/kernel/version"],
     judge,
     examples: Examples {
         fires: "/sys/kernel/rcu_normal: 0
@@ -64,19 +66,31 @@ fn judge(machine: &MachineView) -> Judged {
         return Ok(Judgement::pass("rcu_normal 1"));
     }
     // Callers that request it always get it; the number sets whether all others do, too.
-    Ok(match machine.number_if_present(EXPEDITED) {
+    let judged = match machine.number_if_present(EXPEDITED) {
         Ok(Some(forced)) if forced != 0 => {
             Judgement::fail("all are expedited: rcu_expedited 1, rcu_normal 0").severity(Severity::Medium)
         }
         Ok(_) => Judgement::fail("expedited where asked for: rcu_normal 0"),
         Err(_) => Judgement::fail("rcu_normal 0"),
+    };
+    // There the parameter is built with NO_HZ_FULL alone, and the boot ends with 1 by itself
+    // (kernel/rcu/update.c).
+    let by_itself = machine.facts().preempt == Preempt::Rt
+        && machine.kconfig().is_ok_and(|config| !config.is_yes("NO_HZ_FULL"));
+    Ok(match by_itself {
+        true => judged.fix(
+            Remedy::from(Change::write(NORMAL, 1))
+                .persist(Change::cmdline_remove("rcupdate.rcu_expedited"))
+                .note("this kernel ends its boot with 1: find the program that wrote 0"),
+        ),
+        false => judged,
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::fixture::check;
+    use crate::fixture::{Machine, check};
 
     #[test]
     fn normal_wins() {
@@ -90,6 +104,14 @@ mod tests {
             "fail medium all are expedited: rcu_expedited 1, rcu_normal 0",
         );
         check(&KNOB, &format!("{normal}\n/sys/kernel/rcu_expedited refused"), "fail low rcu_normal 0");
+        let fix = |edits: &str| {
+            let mut machine = Machine::base();
+            machine.edit(&format!("{normal}\n{edits}"));
+            machine.finding(&KNOB).fix
+        };
+        assert!(fix("CONFIG_NO_HZ_FULL=y").contains("rcu_normal_after_boot"));
+        let own = fix("CONFIG_NO_HZ_FULL=n");
+        assert!(!own.contains("rcu_normal_after_boot") && own.contains("find the program"), "{own}");
         check(&KNOB, "/sys/kernel/rcu_normal absent", "unknown");
         check(&KNOB, "/sys/kernel/rcu_normal: yes", "unknown");
     }

@@ -2,7 +2,7 @@
 
 use super::sources::{PARAMETERS, RCU_OPTIONS};
 use super::unsettable;
-use crate::change::{AdviceReason, Change, Persistence};
+use crate::change::{Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
@@ -18,7 +18,8 @@ pub static KNOB: Knob = Knob {
     rationale: "what would have been freed bit by bit is freed in one longer run of the rcuo \
                 threads, and keeps its memory until then",
     detection: "The parameter of rcutree where the kernel has one (6.8 on), else the word on its \
-                command line and its configuration; and whether any CPU offloads its callbacks, for others are never lazy.",
+                command line and its configuration; and whether any CPU offloads \
+                its callbacks, for others are never lazy.",
     side_effects: "More wakeups on machines that are mostly idle: some power.",
     wanted: "off",
     fix: || Change::cmdline_add("rcutree.enable_rcu_lazy=0").into(),
@@ -87,10 +88,8 @@ fn judge(machine: &MachineView) -> Judged {
     let cmdline = machine.cmdline()?;
     let asked = cmdline.has("rcu_nocbs") || facts.nohz_full.known().is_some_and(|cpus| !cpus.is_empty());
     if asked || machine.kconfig()?.is_yes("RCU_NOCB_CPU_DEFAULT_ALL") {
-        let without = Remedy::advice(
-            AdviceReason::Kernel,
-            "boot a kernel without CONFIG_RCU_LAZY, or take the CPUs out of rcu_nocbs=",
-        );
+        let without =
+            Remedy::from(Change::kconfig("RCU_LAZY", "n")).note("or take the CPUs out of rcu_nocbs=");
         let judged = Judgement::fail("on");
         return Ok(if has_parameter(machine)? { judged } else { judged.fix(without) });
     }
@@ -125,7 +124,9 @@ mod tests {
         let old = |off: &str| {
             format!(
                 "{PARAMETER} absent\n/proc/sys/kernel/osrelease: 6.6.30\n/boot/config-6.6.30:\n\
-                 | # Linux/x86 6.6.30 Kernel Configuration\n| CONFIG_RCU_LAZY=y\n{off}"
+                 | # Automatically generated file; DO NOT EDIT.\n\
+                 | # Linux/x86 6.6.30 Kernel Configuration\n| CONFIG_RCU_LAZY=y\n\
+                 | # Kernel hacking\n{off}"
             )
         };
         let off = old("| CONFIG_RCU_LAZY_DEFAULT_OFF=y\ncmdline + rcutree.enable_rcu_lazy=1");

@@ -1,6 +1,5 @@
 //! Serial consoles: lines that take milliseconds for a message.
 
-use super::console_loglevel::IGNORE;
 use super::sources::{PARAMETERS, SERIAL_CONSOLE};
 use super::unsettable;
 use crate::change::{AdviceReason, Change, Persistence};
@@ -65,11 +64,12 @@ pub static KNOB: Knob = Knob {
 
 pub const ACTIVE: &str = "/sys/class/tty/console/active";
 pub const CONSOLES: &str = "/proc/consoles";
+pub const IGNORE: &str = "/sys/module/printk/parameters/ignore_loglevel";
 const PRINTK: &str = "/proc/sys/kernel/printk";
 
-/// The consoles that are waited for: serial lines and what is left of the boot's; all consoles where
-/// there is none.
-pub fn slow_consoles(machine: &MachineView) -> Result<Result<Vec<Console>, Vec<String>>, Judgement> {
+/// The consoles that are waited for, serial lines and what is left of the boot's; and the names of
+/// all but the latter.
+pub fn slow_consoles(machine: &MachineView) -> Result<(Vec<Console>, Vec<String>), Judgement> {
     let active = machine.parsed(ACTIVE, parse_active)?.ok_or_else(|| unknown_absent(ACTIVE))?;
     let listed = machine.parsed(CONSOLES, parse_consoles).ok().flatten().unwrap_or_default();
     // The flag came with 6.7, the threads with 6.12.
@@ -84,7 +84,7 @@ pub fn slow_consoles(machine: &MachineView) -> Result<Result<Vec<Console>, Vec<S
         is_written: true,
     });
     let slow: Vec<Console> = lines.chain(listed.iter().filter(|one| one.is_boot).cloned()).collect();
-    Ok(if slow.is_empty() { Err(active) } else { Ok(slow) })
+    Ok((slow, active))
 }
 
 /// Without the parameters that make consoles of them; without such parameters the firmware names
@@ -117,11 +117,11 @@ fn without(machine: &MachineView, slow: &[Console]) -> Remedy {
 }
 
 fn judge(machine: &MachineView) -> Judged {
-    let slow = match slow_consoles(machine)? {
-        Ok(slow) => slow,
-        Err(active) if active.is_empty() => return Ok(Judgement::pass("no console")),
-        Err(active) => return Ok(Judgement::pass(truncate_words(&active))),
-    };
+    let (slow, active) = slow_consoles(machine)?;
+    if slow.is_empty() {
+        let value = if active.is_empty() { "no console".to_owned() } else { truncate_words(&active) };
+        return Ok(Judgement::pass(value));
+    }
     let word = |one: &Console| one.name.clone() + if one.is_boot { " (boot console)" } else { "" };
     let failed = Judgement::fail(truncate_words(slow.iter().map(word))).fix(without(machine, &slow));
     if machine.facts().preempt == Preempt::Rt {

@@ -122,7 +122,12 @@ fn forced(machine: &MachineView) -> Result<Option<Judgement>, Judgement> {
 
 fn by_cmdline(machine: &MachineView) -> Judged {
     let mut values: Vec<&str> = machine.cmdline()?.values("tsc").collect();
-    if let Some(good) = values.iter().find(|value| matches!(**value, "reliable" | "nowatchdog")) {
+    // 4.19 knows reliable and noirqtime alone, 5.10 this word too (arch/x86/kernel/tsc.c).
+    let known = |value: &str| match value {
+        "nowatchdog" => !machine.series().is_ok_and(|series| series <= (4, 19)),
+        value => value == "reliable",
+    };
+    if let Some(good) = values.iter().find(|value| known(value)) {
         return Ok(Judgement::pass(format!("tsc={good}")));
     }
     values.retain(|value| !matches!(*value, "watchdog" | "noirqtime" | "recalibrate" | "unstable"));
@@ -206,6 +211,9 @@ mod tests {
         check(&KNOB, &machine("tsc_reliable", 0), "pass tsc_reliable");
         let plain = machine("constant_tsc nonstop_tsc", 1);
         check(&KNOB, &plain, "fail medium no tsc= word against it; the processor has no tsc_adjust");
+        let old = format!("{plain}\ncmdline + tsc=nowatchdog\n/proc/sys/kernel/osrelease: 4.19.200");
+        let words = "tsc=nowatchdog, which the kernel does not know; the processor has no tsc_adjust";
+        check(&KNOB, &old, &format!("fail medium {words}"));
         check(
             &KNOB,
             &format!("{plain}\ncmdline + tsc=perfect\n--profile audio"),
