@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::experiment::CountedUnit;
 use crate::setting::Risk;
 use crate::text::excerpt;
-use crate::units::Nanos;
+use crate::units::{Nanos, named_cpus};
 
 /// The name and version of the JSON.
 pub const CURE_SCHEMA: &str = "onbeat.cure/1";
@@ -194,7 +194,8 @@ impl Default for CureCandidate {
 impl CureCandidate {
     /// As people read it.
     pub fn name(&self) -> String {
-        let moved = self.threads.iter().map(|one| format!("{} ({}) to CPU {}", one.comm, one.tid, one.cpus));
+        let moved =
+            self.threads.iter().map(|one| format!("{} ({}) to {}", one.comm, one.tid, named_cpus(&one.cpus)));
         self.rules.iter().cloned().chain(moved).collect::<Vec<_>>().join(" ")
     }
 

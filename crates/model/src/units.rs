@@ -291,8 +291,15 @@ impl fmt::Display for CpuSet {
     }
 }
 
+/// CPUs as words, of a list in the kernel's notation: `CPU 2`, `CPUs 2-3`.
+pub fn named_cpus(list: impl fmt::Display) -> String {
+    let list = list.to_string();
+    let is_one = list.bytes().all(|byte| byte.is_ascii_digit());
+    format!("{} {list}", if is_one { "CPU" } else { "CPUs" })
+}
+
 fn parse_mask(mask: &str) -> Result<CpuSet, String> {
-    const EXPECTED: &str = "expected hexadecimal digits behind 0x, like 0xc for CPU 2-3";
+    const EXPECTED: &str = "expected hexadecimal digits behind 0x, like 0xc for CPUs 2-3";
     // One of all CPUs, with its commas.
     if mask.len() > CPU_LIMIT as usize / 4 + CPU_LIMIT as usize / 32 {
         return Err(format!("the mask is longer than one of {CPU_LIMIT} CPUs"));

@@ -16,6 +16,7 @@ use experiment::needs::ProofNeeds;
 use experiment::proof::Proof;
 use facts::differences::Difference;
 use model::experiment::{CountedUnit, ExperimentPlan, ExperimentRun, ExperimentSegment};
+use model::units::named_cpus;
 use stats::pair::verdict::Verdict;
 
 /// What is shown.
@@ -105,7 +106,7 @@ pub fn heading(plan: &ExperimentPlan) -> String {
 pub fn conditions(plan: &ExperimentPlan) -> String {
     let load = match plan.load.as_str() {
         "" => "no load".to_owned(),
-        load => format!("load {} on CPU {}", clean(load), clean(&plan.load_cpus)),
+        load => format!("load {} on {}", clean(load), named_cpus(clean(&plan.load_cpus))),
     };
     let segments = match plan.segment_ns.0 {
         0 => String::new(),
@@ -125,7 +126,7 @@ pub fn conditions(plan: &ExperimentPlan) -> String {
 /// Whose wake-ups or cycles are counted.
 fn measured(plan: &ExperimentPlan) -> String {
     match (plan.victim.as_str(), plan.program.first()) {
-        ("", None) => format!("CPU {}", clean(&plan.cpus)),
+        ("", None) => named_cpus(clean(&plan.cpus)),
         ("", Some(program)) => format!("cycles of the program {}", clean(program)),
         (victim, _) => format!("cycles of {}", clean(victim)),
     }
@@ -223,7 +224,7 @@ mod tests {
         let told = said(&run(&[(10, 2); 7]));
         for part in [
             "vmstat-interval=120: with it (b) against without it (a)\n",
-            "late is 100 us or more; CPU 2-3, no load; segments of 10 s, 2 s left out before each; seed 5\n",
+            "late is 100 us or more; CPUs 2-3, no load; segments of 10 s, 2 s left out before each; seed 5\n",
             "70 without the change, 14 with it, 0.20 times as often (in the typical pair from 0.",
             "fewer in 7 of 7 pairs: e-value 26.8, and 20 decides.",
             "That took 14 segments: 2 min 20 s measured, 28 s left out",

@@ -135,7 +135,7 @@ const ROWS: &[Row] = &[
     ("7.3 aarch64 rt", "IRQ uart-pl011", "irq-affinity fail high uart-pl011", "an SPI, which is movable"),
     ("7.3 x86_64 stock", "SERIAL Np a) 4:64", "serial-console fail low", "8250_core.c:529"),
     ("7.2 x86_64 stock", "SERIAL p a) 4:64", "serial-console fail medium", "8250_core.c: no CON_NBCON"),
-    ("7.3 aarch64 rt", "HARD 1", "watchdog fail high on CPU 2-3;", "kernel/watchdog_buddy.c"),
+    ("7.3 aarch64 rt", "HARD 1", "watchdog fail high on CPUs 2-3;", "kernel/watchdog_buddy.c"),
     ("7.3 x86_64 rt", "", "transparent-hugepages not-applicable", "mm/Kconfig:837"),
     ("7.3 x86_64 rt", "", "numa-balancing not-applicable", "init/Kconfig:1031"),
 ];

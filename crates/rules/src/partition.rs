@@ -13,7 +13,7 @@ use facts::survey::Survey;
 use model::fact::{Fact, errno_name};
 use model::isolation::{INNER_GROUP, OUTER_GROUP};
 use model::setting::{CGROUP_MOUNT, Comparison, Key, PRESENT, Risk, Setting};
-use model::units::CpuSet;
+use model::units::{CpuSet, named_cpus};
 
 /// Why no partition can be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,15 +70,16 @@ pub fn of_groups(groups: &Groups, cpus: &CpuSet, at_boot: &CpuSet) -> Result<Vec
     if let Some((group, shared)) = other_partition(groups, cpus, at_boot) {
         let own = if group.is_own { "run `onbeat isolate undo` first" } else { "leave it out" };
         return Err(Obstacle::InTheWay(format!(
-            "CPU {shared} is in the partition {} already: {own}",
-            group.path
+            "in the partition {} already: {}; {own}",
+            group.path,
+            named_cpus(&shared)
         )));
     }
     // One group has one list of CPUs: other CPUs in it would give those back that it has.
     if let Some(own) = groups.groups.iter().find(|group| is_own(group) && is_partition(group)) {
         let held = [&own.effective, &own.exclusive, &own.cpus].map(Fact::known);
         let held = held.into_iter().flatten().find(|held| !held.is_empty());
-        let held = held.map_or_else(|| "others".to_owned(), |held| format!("CPU {held}"));
+        let held = held.map_or_else(|| "others".to_owned(), named_cpus);
         return Err(Obstacle::InTheWay(format!(
             "onbeat has isolated {held} already: run `onbeat isolate undo` first, then isolate all of them \
              at once"
@@ -293,8 +294,8 @@ mod tests {
         refused("unified/cgroup.controllers: cpuset", "not mounted at /sys/fs/cgroup");
         refused("cpuset/cpuset.cpus: 0-3", "version 1");
         let partition = "b/cpuset.cpus.partition: isolated\nb/cpuset.cpus.effective: 3";
-        refused(&format!("{NESTED}\n{partition}"), "CPU 3 is in the partition /b already");
-        refused("cgroup.controllers: cpuset\ncpuset.cpus.isolated: 2-3", "CPU 2 is in the partition");
+        refused(&format!("{NESTED}\n{partition}"), "in the partition /b already: CPU 3; leave it out");
+        refused("cgroup.controllers: cpuset\ncpuset.cpus.isolated: 2-3", "in the partition");
         let own = "onbeat/rt/cpuset.cpus.partition: isolated\nonbeat/rt/cpuset.cpus.effective: 2-3";
         let own = format!("onbeat/cpuset.cpus.partition: member\n{own}");
         refused(&format!("{NESTED}\n{own}"), "`onbeat isolate undo`");

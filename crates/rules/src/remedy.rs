@@ -4,7 +4,7 @@ use super::change::{AdviceReason, Change, sysctl_path};
 use super::parameters::{as_written, is_given, is_present, other_values};
 use crate::change::Persistence;
 use facts::cmdline::Cmdline;
-use model::units::CpuSet;
+use model::units::{CpuSet, named_cpus};
 
 /// What has to be done: all parts, each in one of its alternatives. Empty means the rule's usual
 /// remedy.
@@ -334,10 +334,11 @@ fn partition_steps(root: &str, cpus: &CpuSet, nested: bool) -> String {
              rt/cpus/cpuset.cpus.partition has to say isolated"
         ),
         false => format!(
-            "take CPU {cpus} out of cpuset.cpus of every other group; mkdir rt; echo {cpus} \
+            "take {} out of cpuset.cpus of every other group; mkdir rt; echo {cpus} \
              >rt/cpuset.cpus; echo isolated >rt/cpuset.cpus.partition; cat \
              rt/cpuset.cpus.partition has to say isolated, and again after each systemctl \
-             daemon-reload, which takes it away"
+             daemon-reload, which takes it away",
+            named_cpus(cpus)
         ),
     };
     format!("cd {root}; echo +cpuset >cgroup.subtree_control; {steps}")

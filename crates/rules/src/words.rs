@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::units::{Cpu, CpuSet};
+use model::units::{Cpu, CpuSet, named_cpus};
 
 /// The most characters of a list that are shown; the value of a finding has at most some 300.
 const MAX_CHARS: usize = 160;
@@ -70,9 +70,9 @@ pub fn short_ranges(cpus: &CpuSet) -> String {
     }
 }
 
-/// CPUs as words of a finding: `CPU 2-3`, or the first of them and how many there are.
+/// CPUs as words of a finding: `CPUs 2-3`, or the first of them and how many there are.
 pub fn cpu_list(cpus: &CpuSet) -> String {
-    format!("CPU {}", short_ranges(cpus))
+    named_cpus(short_ranges(cpus))
 }
 
 /// Values with their CPUs: `ondemand on CPU 2; performance on CPU 3`; the first value comes first,
@@ -134,9 +134,12 @@ mod tests {
         assert_eq!(truncate("a\nb"), "a?b");
         assert_eq!(truncate(&"y".repeat(41)), format!("{}...", "y".repeat(40)));
         let scattered = cpu_list(&CpuSet::parse("0-511:1/2").unwrap());
-        assert!(scattered.starts_with("CPU 0,2,4,") && scattered.ends_with(",... (256 CPUs)"), "{scattered}");
+        assert!(
+            scattered.starts_with("CPUs 0,2,4,") && scattered.ends_with(",... (256 CPUs)"),
+            "{scattered}"
+        );
         assert!(scattered.len() < 110);
-        assert_eq!(cpu_list(&CpuSet::parse("2-3,7").unwrap()), "CPU 2-3,7");
+        assert_eq!(cpu_list(&CpuSet::parse("2-3,7").unwrap()), "CPUs 2-3,7");
     }
 
     #[test]
@@ -145,7 +148,7 @@ mod tests {
         assert!(long.len() < 300 && long.ends_with("; and 509 more"), "{long}");
         assert_eq!(
             group_by_value([(Cpu(1), "a".into()), (Cpu(2), "b".into()), (Cpu(3), "a".into())]),
-            "a on CPU 1,3; b on CPU 2"
+            "a on CPUs 1,3; b on CPU 2"
         );
     }
 

@@ -9,7 +9,7 @@ use facts::uname::series;
 use model::fact::Fact;
 use model::plan::PlannedChange;
 use model::rt_limit::RtLimit;
-use model::units::{Cpu, CpuSet};
+use model::units::{Cpu, CpuSet, named_cpus};
 use rules::controls;
 
 const RUNTIME: &str = "/proc/sys/kernel/sched_rt_runtime_us";
@@ -45,7 +45,9 @@ pub fn stopped_by(survey: &Survey, cpus: &CpuSet) -> Result<RtStop, String> {
             let seen: CpuSet = servers.iter().map(|server| server.cpu).collect();
             match cpus.without(&seen) {
                 unseen if unseen.is_empty() => Ok(RtStop::FairServer),
-                unseen => Err(format!("the fair server of CPU {unseen} in {SERVERS} cannot be read")),
+                unseen => {
+                    Err(format!("the fair server of {} in {SERVERS} cannot be read", named_cpus(unseen)))
+                }
             }
         }
         _ if has_server => Err(format!(

@@ -309,7 +309,7 @@ mod tests {
         let text = html(&audit, &map_of(&machine), &aids).unwrap();
         assert!(text.contains("/etc/x</strong> 1 line") && text.contains("&lt;b&gt; = 1"));
         assert!(text.find("What to copy") < text.find("What each CPU does"), "the answer is before the map");
-        assert!(text.contains("aria-label=\"What each CPU does: CPU 0-1 not set apart"));
+        assert!(text.contains("aria-label=\"What each CPU does: CPUs 0-1 not set apart"));
         let places: Vec<usize> = worst_first(&audit, AuditVerdict::Fail)
             .iter()
             .map(|found| text.find(&format!("</span> {}", found.rule)).unwrap())

@@ -8,6 +8,7 @@ use crate::palette::{BOLD, Palette, RED, YELLOW};
 use crate::words::{clean, filled, several, wrapped};
 use model::keyword::Keyword;
 use model::plan::CopyBlock;
+use model::units::named_cpus;
 use rules::audit::{Audit, Finding, JudgedTexts};
 use rules::intent::CpuSelection;
 use rules::judgement::{AuditVerdict, Severity};
@@ -92,12 +93,16 @@ pub fn conditions(audit: &Audit) -> String {
         CpuSelection::Unknown => "all that run, for which are isolated is unknown",
     };
     format!(
-        "Linux {} {}, preemption {}, {machine}; judged as {} for CPU {} ({chosen}).",
+        "Linux {} {}, preemption {}, {machine}; judged as {} for {} ({chosen}).",
         or(&host.release, "of unknown release"),
         or(&host.machine, "of unknown architecture"),
         host.preempt,
         audit.profile,
-        or(&audit.cpus, if audit.chosen == CpuSelection::Isolated { "none" } else { "unknown" }),
+        match (audit.cpus.as_str(), audit.chosen) {
+            ("", CpuSelection::Isolated) => "no CPU".to_owned(),
+            ("", _) => "unknown CPUs".to_owned(),
+            (cpus, _) => named_cpus(clean(cpus)),
+        },
     )
 }
 
@@ -120,7 +125,11 @@ fn without_running(audit: &Audit, texts: &JudgedTexts) -> String {
     } else {
         judged.join("; ")
     };
-    let cpus = if audit.cpus.is_empty() { String::new() } else { format!(" for CPU {}", clean(&audit.cpus)) };
+    let cpus = if audit.cpus.is_empty() {
+        String::new()
+    } else {
+        format!(" for {}", named_cpus(clean(&audit.cpus)))
+    };
     format!("Judged: {judged}; no running kernel; as {}{cpus}.", audit.profile)
 }
 
@@ -224,8 +233,9 @@ mod tests {
     fn the_worst_comes_first_and_control_characters_are_escaped() {
         assert_eq!(
             render(&audit(), None, 80, false, false),
-            "Linux 6.12.9 x86_64, preemption rt, on metal; judged as control-loop for CPU 2-3\n  \
-             (the isolated ones).\n\nfatal   b\n  is         0\u{fffd}[2J\n  should be  1\n  why        it waits\n  \
+            "Linux 6.12.9 x86_64, preemption rt, on metal; judged as control-loop for\n  \
+             CPUs 2-3 (the isolated ones).\n\nfatal   b\n  is         0\u{fffd}[2J\n  should be  1\n  \
+             why        it waits\n  \
              to do      echo 1 >/a\n\nand less grave (all about them with -v)\n  low    a: 0\u{fffd}[2J, should be 1\n\n\
              unknown\n  c (high): it waits\n"
         );

@@ -2,6 +2,7 @@
 
 use crate::words::clean;
 use model::text::several;
+use model::units::named_cpus;
 use rules::audit::Finding;
 use rules::checks::findings::{ProgramCheck, ProgramFinding};
 use rules::checks::rule::CheckRule;
@@ -118,7 +119,8 @@ pub fn conditions(check: &ProgramCheck) -> String {
 }
 
 fn thread_words(thread: &rules::checks::findings::CheckedThread) -> String {
-    let cpus = if thread.cpus.is_empty() { String::new() } else { format!(" on CPU {}", thread.cpus) };
+    let cpus =
+        if thread.cpus.is_empty() { String::new() } else { format!(" on {}", named_cpus(&thread.cpus)) };
     match thread.policy {
         "deadline" => format!("{} (deadline{cpus})", clean(&thread.comm)),
         policy => format!("{} ({policy} {}{cpus})", clean(&thread.comm), thread.priority),

@@ -5,7 +5,7 @@ use crate::words::{capitalised, clean, duration, several, span};
 use experiment::cure::negligible::share;
 use model::cure::{CureCleanRun, CureCulprit, CureHunt, CurePlan, CureRun, CureStep};
 use model::experiment::CountedUnit;
-use model::units::{CpuSet, Nanos};
+use model::units::{CpuSet, Nanos, named_cpus};
 
 /// Culprits of a hunt that are named.
 pub const CULPRITS: usize = 5;
@@ -23,7 +23,7 @@ pub fn heading(record: &CureRun) -> String {
 fn whose(plan: &CurePlan) -> String {
     let many = plan.counted().many();
     match (plan.victim.as_str(), plan.program.first()) {
-        ("", None) => format!("{many} of CPU {}", clean(&plan.cpus)),
+        ("", None) => format!("{many} of {}", named_cpus(clean(&plan.cpus))),
         ("", Some(program)) => format!("{many} of {}", clean(program)),
         (victim, _) => format!("{many} of {}", clean(victim)),
     }
@@ -42,14 +42,14 @@ fn followed(plan: &CurePlan) -> String {
 pub fn conditions(plan: &CurePlan) -> String {
     let load = match plan.load.as_str() {
         "" => "no load".to_owned(),
-        load => format!("load {} on CPU {}", clean(load), clean(&plan.load_cpus)),
+        load => format!("load {} on {}", clean(load), named_cpus(clean(&plan.load_cpus))),
     };
     format!(
-        "late is {} or more; {}CPU {}, {load}; the limit is to be supported for {}; at most {} in all; seed \
+        "late is {} or more; {}{}, {load}; the limit is to be supported for {}; at most {} in all; seed \
          {}",
         span(plan.limit_ns),
         followed(plan),
-        clean(&plan.cpus),
+        named_cpus(clean(&plan.cpus)),
         length(plan.horizon_ns),
         length(plan.at_most_ns),
         plan.seed

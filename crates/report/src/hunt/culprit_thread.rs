@@ -3,7 +3,7 @@
 
 use crate::words::{MachineClock, clean, several, span};
 use model::run::{Culprit, CulpritThread, CulpritTurns, FoundThread, Run};
-use model::units::Nanos;
+use model::units::{Nanos, named_cpus};
 use stats::time::period_name;
 
 /// The whole: all that is known, for -v and for the page; empty where it is no thread.
@@ -86,8 +86,8 @@ fn policy(found: &FoundThread, thread: &CulpritThread) -> Option<String> {
 
 fn allowed(found: &FoundThread) -> Option<String> {
     let one = found.cpus.chars().all(|c| c.is_ascii_digit());
-    let cpus = clean(&found.cpus);
-    (!cpus.is_empty()).then(|| if one { format!("CPU {cpus} only") } else { format!("CPUs {cpus}") })
+    let only = if one { " only" } else { "" };
+    (!found.cpus.is_empty()).then(|| named_cpus(clean(&found.cpus)) + only)
 }
 
 /// Its policy, its CPUs, and since when it runs.

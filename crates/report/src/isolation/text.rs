@@ -7,7 +7,7 @@ use crate::words::{clean, duration, filled, several, undone_in, wrapped};
 use model::isolation::{
     Arrivals, IMMOVABLE, IsolatedInterrupt, IsolatedThread, IsolationDocument, PartitionState,
 };
-use model::units::Nanos;
+use model::units::{Nanos, named_cpus};
 
 /// Names beyond this many are counted.
 const NAMES: usize = 8;
@@ -54,7 +54,7 @@ pub fn render(document: &IsolationDocument, columns: usize, color: bool, verbose
 fn headline(document: &IsolationDocument, palette: Palette) -> String {
     let cpus = match document.cpus.as_str() {
         "" => return "No CPU is isolated: `onbeat isolate create CPUS` isolates some.".to_owned(),
-        cpus => format!("CPU {}", clean(cpus)),
+        cpus => named_cpus(clean(cpus)),
     };
     let reason = match document.reason.as_str() {
         "" => String::new(),
@@ -107,7 +107,8 @@ fn threads(
                 threads.iter().filter(|other| other.why == thread.why).map(|other| named(other)).collect()
             }
         };
-        let cpus = if verbose { format!(" on CPU {}", clean(&thread.allowed)) } else { String::new() };
+        let cpus =
+            if verbose { format!(" on {}", named_cpus(clean(&thread.allowed))) } else { String::new() };
         let why = thread.why.strip_suffix(IMMOVABLE).unwrap_or(&thread.why).trim_end_matches(": ");
         let why = if why.is_empty() { String::new() } else { format!(": {}", clean(why)) };
         filled(page, "  ", &format!("{}{cpus}{why}", listed(&alike)), 4, columns);
@@ -134,8 +135,8 @@ fn interrupts(
     heading(page, words, interrupts.len() as u64, palette);
     for irq in interrupts {
         let name = format!("{} {}", clean(&irq.irq), clean(&irq.name));
-        let may = if irq.pending { "may go to CPU" } else { "CPU" };
-        let line = format!("{} ({may} {}): {}", name.trim(), clean(&irq.allowed), clean(&irq.why));
+        let may = if irq.pending { "may go to " } else { "" };
+        let line = format!("{} ({may}{}): {}", name.trim(), named_cpus(clean(&irq.allowed)), clean(&irq.why));
         filled(page, "  ", &line, 4, columns);
     }
 }
@@ -205,7 +206,7 @@ mod tests {
     #[test]
     fn who_is_there_is_said_once_for_all_of_a_kind() {
         let expected = "\
-CPU 2-3: isolated (entry 4).
+CPUs 2-3: isolated (entry 4).
 
 threads that may run there (1)
   900 control: it is in onbeat/rt
@@ -236,7 +237,7 @@ what came in 10.0 s
         };
         let text = render(&invalid, 80, false, false);
         assert!(
-            text.starts_with("CPU 2-3: invalid (entry 4): another program has taken it away.\n"),
+            text.starts_with("CPUs 2-3: invalid (entry 4): another program has taken it away.\n"),
             "{text}"
         );
         let none = IsolationDocument { cpus: String::new(), partition: PartitionState::None, ..document() };
@@ -260,11 +261,11 @@ what came in 10.0 s
         });
         let text = render(&pending, 100, false, false);
         assert!(
-            text.starts_with("CPU 2-3: isolated (entry 4, undone in 42.0 s unless confirmed).\n"),
+            text.starts_with("CPUs 2-3: isolated (entry 4, undone in 42.0 s unless confirmed).\n"),
             "{text}"
         );
         let until = "\ninterrupts that are there until they occur next (1)\n  \
-                     24 eth0 (may go to CPU 0-1): on CPU 2 until its next interrupt\n";
+                     24 eth0 (may go to CPUs 0-1): on CPU 2 until its next interrupt\n";
         assert!(text.contains(until), "{text}");
         assert!(text.contains("does not move (1)\n") && !text.contains("could be moved"), "{text}");
         let summed = summary(&pending, 200, false);

@@ -15,7 +15,7 @@ use crate::plot::svg::{PathData, Picture, Px, Size, group, text, text_width};
 use crate::plot::theme::Theme;
 use crate::words::clean;
 use model::text::several;
-use model::units::{Cpu, CpuSet};
+use model::units::{Cpu, CpuSet, named_cpus};
 
 /// Steps of the scale beyond which the rest is counted.
 const STEPS: usize = 40;
@@ -60,7 +60,7 @@ impl Frame<'_> {
         self.row("CPU", &cpus(map), true, |frame, y| frame.cores(y));
         self.run_labels(top);
         if !map.matter.is_empty() {
-            let (colour, words) = (self.theme.ink, format!("CPU {}", map.matter));
+            let (colour, words) = (self.theme.ink, named_cpus(&map.matter));
             self.row("matters", &words, true, |frame, y| {
                 html! {
                     (frame.background(y)) (frame.fill(y, colour, |cpu| map.matter.contains(cpu)))

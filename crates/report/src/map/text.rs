@@ -9,7 +9,7 @@ use super::{APART, CpuGroup, Map, PriorityStep, Work, WorkItem, rank_name};
 use crate::palette::{BOLD, DIM, PLAIN, Palette};
 use crate::words::{clean, filled, wrapped};
 use model::text::several;
-use model::units::CpuSet;
+use model::units::{CpuSet, named_cpus};
 
 /// Groups beyond this many are counted, not shown; names in a list too.
 const GROUPS: usize = 24;
@@ -112,7 +112,7 @@ fn cores(group: &CpuGroup) -> String {
         words.push(format!("{} CPUs each", alike.threads));
     }
     if !group.split.is_empty() {
-        words.push(format!("shared with CPU {}", group.split));
+        words.push(format!("shared with {}", named_cpus(&group.split)));
     }
     words.join(", ")
 }
@@ -200,7 +200,7 @@ fn besides(page: &mut String, map: &Map, width: usize, palette: Palette) {
     let _ = writeln!(
         page,
         "\n{}",
-        palette.paint(BOLD, &format!("What may run on CPU {} beside its task", map.matter))
+        palette.paint(BOLD, &format!("What may run on {} beside its task", named_cpus(&map.matter)))
     );
     let landing: BTreeSet<Option<u32>> = map.lands.on(&map.matter).map(|item| item.number).collect();
     let more: Vec<&WorkItem> =
@@ -317,7 +317,7 @@ CPU    set apart by         interrupts  kernel threads  unbound work
   be moved + that belong there. unbound work: whether workqueues may use the
   CPUs.
 
-What may run on CPU 2-3 beside its task
+What may run on CPUs 2-3 beside its task
   interrupts       nvme0qN (2)
   more may come    9 acpi
   movable threads  kcompactd0

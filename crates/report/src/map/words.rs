@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::names::collapsed;
 use super::{CpuProperty, Map, Work, WorkItem};
 use crate::words::{clean, several};
-use model::units::CpuSet;
+use model::units::{CpuSet, named_cpus};
 
 /// What is known of a mark, as a list of CPUs.
 pub fn mark(mark: &CpuProperty) -> String {
@@ -49,7 +49,7 @@ pub fn cpus(map: &Map) -> String {
     let matters = map.groups.iter().filter(|group| group.alike.matters);
     let outside = matters.fold(CpuSet::default(), |all, group| all.or(&group.split)).without(&map.matter);
     if !outside.is_empty() {
-        words.push(format!("CPU {outside}: on cores of those that matter"));
+        words.push(format!("{}: on cores of those that matter", named_cpus(outside)));
     }
     if !map.offline.is_empty() {
         words.push(format!("{} offline", map.offline));
@@ -110,7 +110,7 @@ pub fn label(map: &Map) -> String {
         } else {
             format!("set apart by {}", apart.join(", "))
         };
-        format!("CPU {} {apart}", group.cpus)
+        format!("{} {apart}", named_cpus(&group.cpus))
     });
     let groups: Vec<String> = groups.collect();
     let threads: usize = map.realtime.iter().map(|step| step.count).sum();

@@ -14,6 +14,7 @@ use crate::prose::prose;
 use crate::words::{capitalised, clean, several, span};
 use model::run::Run;
 use model::suite::{SuitePhase, SuiteRun};
+use model::units::named_cpus;
 
 /// Phases with a bar; the table has all.
 const BARS: usize = 8;
@@ -116,7 +117,7 @@ fn conditions(suite: &SuiteRun) -> String {
     let mut words = String::new();
     for (name, cpus) in [("measured on", &suite.cpus), ("loaded on", &suite.load_cpus)] {
         if !cpus.is_empty() {
-            words += &format!("; {name} CPU {}", clean(cpus));
+            words += &format!("; {name} {}", named_cpus(clean(cpus)));
         }
     }
     if suite.shortened { words + "; shortened: its numbers are not those of the recipe" } else { words }

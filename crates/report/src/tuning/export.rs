@@ -42,10 +42,10 @@ mod tests {
             instead: "x".to_owned(),
         };
         let page =
-            render("kept", "CPU 2-3 as control-loop", &[("cmdline", 1), ("kernel.cfg", 2)], &[left], 100);
+            render("kept", "CPUs 2-3 as control-loop", &[("cmdline", 1), ("kernel.cfg", 2)], &[left], 100);
         assert_eq!(
             page,
-            "kept: what keeps the settings for CPU 2-3 as control-loop over a boot; README says where \
+            "kept: what keeps the settings for CPUs 2-3 as control-loop over a boot; README says where \
             it goes.\n  \
              cmdline: 1 line\n  kernel.cfg: 2 lines\n\nnot kept over a boot\n  \
              irq-affinity: numbers of interrupts can change\n"

@@ -26,7 +26,7 @@ pub struct Layout {
     pub verbose: bool,
 }
 
-/// The document as text. `about` is what it is for: `CPU 2-3, control-loop`.
+/// The document as text. `about` is what it is for: `CPUs 2-3, control-loop`.
 pub fn render(document: &PlanDocument, stage: Stage, about: &str, layout: Layout) -> String {
     let mut page = String::new();
     wrapped(&mut page, &summary(document, stage, about), layout.columns);
@@ -200,7 +200,8 @@ fn movement(change: &PlannedChange, stage: Stage) -> String {
     let choice = change.setting.readback == Comparison::Choice;
     let now = if choice { marked(&change.now) } else { change.now.trim() };
     let before = if choice { marked(&change.before) } else { change.before.trim() };
-    let shown = |text: &str| if text.is_empty() { "(none)".to_owned() } else { clean(text) };
+    let empty = if change.setting.readback == Comparison::Unread { "(not read)" } else { "(none)" };
+    let shown = |text: &str| if text.is_empty() { empty.to_owned() } else { clean(text) };
     match stage {
         Stage::Planned | Stage::Applied => format!("{} -> {}", shown(now), shown(&change.setting.wanted)),
         Stage::InForce if change.setting.is_met_by(&change.now) || change.now.is_empty() => {
@@ -322,8 +323,8 @@ mod tests {
     #[test]
     fn a_plan_says_what_why_at_what_cost_and_what_not() {
         assert_eq!(
-            render(&document(), Stage::Planned, "CPU 2-3 as control-loop", NARROW),
-            "4 changes for CPU 2-3 as control-loop; nothing is changed yet.\n\n\
+            render(&document(), Stage::Planned, "CPUs 2-3 as control-loop", NARROW),
+            "4 changes for CPUs 2-3 as control-loop; nothing is changed yet.\n\n\
              irq-affinity\n  irq:24 and 2 more like it 0-3 -> 0-1\n  why   it runs there\n\n\
              rt-throttling  a safeguard is lost: --yes\n  sysctl:kernel.sched_rt_runtime_us 950000 -> -1\n  \
              why   it runs there\n  cost  A task that never sleeps takes its CPU.\n\n\
@@ -343,8 +344,8 @@ mod tests {
         document.changes[3].state = ChangeState::Refused;
         document.changes[3].why = "the kernel refused it: EBUSY".to_owned();
         let wide = Layout { columns: 120, ..NARROW };
-        let text = render(&document, Stage::Applied, "CPU 2-3 as control-loop", wide);
-        assert!(text.starts_with("Entry 7: 3 changes made for CPU 2-3 as control-loop, 1 of them to take"));
+        let text = render(&document, Stage::Applied, "CPUs 2-3 as control-loop", wide);
+        assert!(text.starts_with("Entry 7: 3 changes made for CPUs 2-3 as control-loop, 1 of them to take"));
         assert!(text.contains("irq:24 and irq:25 0-3 -> 0-1, applied\n"), "{text}");
         assert!(text.contains("refused (the kernel refused it: EBUSY)"), "{text}");
         assert!(
@@ -366,6 +367,14 @@ mod tests {
         assert_eq!(text.matches("a.conf asks for it").count(), 1, "{text}");
         assert_eq!(text.matches("b.conf asks for it").count(), 1, "{text}");
         assert_eq!(render(&document, Stage::Undone, "x", NARROW).matches("asked for").count(), 1);
+    }
+
+    #[test]
+    fn a_value_that_is_not_read_is_not_called_none() {
+        let mut planned = change("sysctl:kernel.nmi_watchdog", "", "", "0");
+        planned.setting.readback = Comparison::Unread;
+        let text = render(&PlanDocument::new("b", vec![planned], Vec::new()), Stage::Planned, "x", NARROW);
+        assert!(text.contains("sysctl:kernel.nmi_watchdog (not read) -> 0"), "{text}");
     }
 
     #[test]

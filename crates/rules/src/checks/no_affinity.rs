@@ -6,7 +6,7 @@ use super::view::ProgramView;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Source};
 use crate::unknown::unknown_from;
-use crate::words::short_ranges;
+use crate::words::cpu_list;
 use facts::process::ProgramThread;
 use facts::tasks::RtPolicy;
 use model::text::several;
@@ -55,12 +55,12 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     let usable = allowed.and(online);
     if usable.len() < 2 {
         let alone = if online.len() < 2 { ", the only one" } else { "" };
-        return Ok(Judgement::pass(format!("CPU {}{alone}", short_ranges(&usable))));
+        return Ok(Judgement::pass(format!("{}{alone}", cpu_list(&usable))));
     }
     let seen = thread.seen_on.len();
     let value = format!(
-        "it may run on CPU {}{}",
-        short_ranges(&usable),
+        "it may run on {}{}",
+        cpu_list(&usable),
         match (moves(program, thread), seen) {
             (moves @ 1.., _) => format!(", and moved to another {}", several(moves, "time", "times")),
             (0, 2..) => format!(", and was seen on {seen} of them"),

@@ -9,7 +9,7 @@ use crate::unknown::unknown_from;
 use crate::words::truncate_words;
 use facts::process::ProgramThread;
 use facts::tasks::RtPolicy;
-use model::units::CpuSet;
+use model::units::{CpuSet, named_cpus};
 
 pub static CHECK: CheckRule = CheckRule {
     id: "same-priority",
@@ -61,12 +61,13 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     }
     if own.is_empty() && others.is_empty() {
         return Ok(Judgement::pass(format!(
-            "no other thread of priority {} is pinned to CPU {allowed}",
-            thread.priority
+            "no other thread of priority {} is pinned to {}",
+            thread.priority,
+            named_cpus(allowed)
         )));
     }
     let severity = if own.is_empty() { Severity::Low } else { Severity::Medium };
     let named = truncate_words(own.into_iter().chain(others));
-    Ok(Judgement::fail(format!("on CPU {allowed} with priority {}: {named}", thread.priority))
+    Ok(Judgement::fail(format!("on {} with priority {}: {named}", named_cpus(allowed), thread.priority))
         .severity(severity))
 }

@@ -6,7 +6,7 @@ use super::view::ProgramView;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Source};
 use crate::unknown::unknown_from;
-use crate::words::short_ranges;
+use crate::words::cpu_list;
 use facts::process::ProgramThread;
 
 pub static CHECK: CheckRule = CheckRule {
@@ -43,11 +43,9 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     }
     let core = allowed.iter().next().and_then(|cpu| cores.iter().find(|core| core.contains(cpu)));
     Ok(match core {
-        Some(core) => Judgement::fail(format!(
-            "CPU {} shares a core with CPU {}",
-            allowed,
-            short_ranges(&core.without(allowed))
-        )),
+        Some(core) => {
+            Judgement::fail(format!("CPU {allowed} shares a core with {}", cpu_list(&core.without(allowed))))
+        }
         None => Judgement::pass(format!("CPU {allowed} has a core of its own")),
     })
 }

@@ -1,6 +1,6 @@
 //! What a control file takes: for values that come from a user, who is told what would be right.
 
-use crate::words::{cpu_mask, short_ranges, truncate};
+use crate::words::{cpu_list, cpu_mask, truncate};
 use facts::line::parse_mask;
 use facts::survey::Survey;
 use model::units::CpuSet;
@@ -62,8 +62,8 @@ impl Accepted {
             Accepted::Name => "a name without blanks".to_owned(),
             Accepted::Clocksource => "the name of a clocksource that the machine offers".to_owned(),
             Accepted::Cpus => "a list of CPUs such as 0-1".to_owned(),
-            Accepted::Mask => "a mask of CPUs such as 3 for CPU 0-1".to_owned(),
-            Accepted::MaskOrNone => "a mask of CPUs such as 3 for CPU 0-1, or 0 for none".to_owned(),
+            Accepted::Mask => "a mask of CPUs such as 3 for CPUs 0-1".to_owned(),
+            Accepted::MaskOrNone => "a mask of CPUs such as 3 for CPUs 0-1, or 0 for none".to_owned(),
         }
     }
 
@@ -92,7 +92,7 @@ impl Accepted {
         let missing = all.map(|all| cpus.without(all)).unwrap_or_default();
         match missing.is_empty() {
             true => Ok(()),
-            false => Err(self.refusal(value, &format!("there is no CPU {}", short_ranges(&missing)))),
+            false => Err(self.refusal(value, &format!("there is no {}", cpu_list(&missing)))),
         }
     }
 }

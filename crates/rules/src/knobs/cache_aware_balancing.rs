@@ -73,7 +73,7 @@ fn judge(machine: &MachineView) -> Judged {
     }
     if load_balancing::is_off(machine) {
         let cpus = cpu_list(machine.cpus());
-        return Err(Judgement::not_applicable(format!("{cpus} is out of load balancing")));
+        return Err(Judgement::not_applicable(format!("out of load balancing: {cpus}")));
     }
     Ok(Judgement::fail(enabled.to_string()))
 }
@@ -111,7 +111,7 @@ mod tests {
             "not-applicable one last-level cache: nothing to balance between",
         );
         let apart = KNOB.examples.fires.replace("--cpus 1-3", "");
-        check(&KNOB, &apart, "not-applicable CPU 2-3 is out of load balancing");
+        check(&KNOB, &apart, "not-applicable out of load balancing: CPUs 2-3");
         check(&KNOB, "", "not-applicable the kernel has no SCHED_CACHE");
         check(&KNOB, &format!("{ENABLED} refused"), "not-applicable the kernel has no SCHED_CACHE");
         check(&KNOB, "CONFIG_SCHED_CACHE=y", "unknown");

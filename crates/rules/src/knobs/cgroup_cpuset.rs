@@ -8,7 +8,7 @@ use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::load_balancing;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
-use crate::words::short_ranges;
+use crate::words::cpu_list;
 use facts::Fact;
 use facts::groups::{Group, Groups, Partition, Version};
 use model::slice::SliceKind;
@@ -82,10 +82,7 @@ fn judge(machine: &MachineView) -> Judged {
             return Ok(Judgement::pass("version 2 with cpuset, beside version 1"));
         }
         _ if load_balancing::is_off(machine) => {
-            return Err(Judgement::not_applicable(format!(
-                "CPU {} is isolated already",
-                short_ranges(machine.cpus())
-            )));
+            return Err(Judgement::not_applicable(format!("isolated already: {}", cpu_list(machine.cpus()))));
         }
         _ => {}
     }
@@ -129,7 +126,7 @@ mod tests {
     #[test]
     fn the_controller_has_to_be_in_version_two() {
         check(&KNOB, "", "pass version 2 with cpuset");
-        check(&KNOB, "/sys/fs/cgroup absent", "not-applicable CPU 2-3 is isolated already");
+        check(&KNOB, "/sys/fs/cgroup absent", "not-applicable isolated already: CPUs 2-3");
         check(&KNOB, OPEN, "pass version 2 with cpuset");
         let old = format!("{OPEN}\n/proc/sys/kernel/osrelease: 5.14.0-570.el9.x86_64");
         check(&KNOB, &old, "unknown");

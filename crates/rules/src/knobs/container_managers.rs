@@ -10,11 +10,11 @@ use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::unknown::{unknown_absent, unknown_from};
 use crate::view::MachineView;
-use crate::words::short_ranges;
+use crate::words::cpu_list;
 use facts::Fact;
 use facts::line::parse_cpus;
 use model::slice::SliceKind;
-use model::units::CpuSet;
+use model::units::{CpuSet, named_cpus};
 
 pub static KNOB: Knob = Knob {
     id: "container-managers",
@@ -126,14 +126,15 @@ fn may_use(machine: &MachineView, program: &'static str) -> Judged {
     }
     let ours = allowed.and(machine.cpus());
     if ours.is_empty() {
-        return Ok(Judgement::pass(format!("{program}: not CPU {}", short_ranges(machine.cpus()))));
+        return Ok(Judgement::pass(format!("{program}: not {}", cpu_list(machine.cpus()))));
     }
     let rest = machine.housekeeping_cpus()?;
-    Ok(Judgement::fail(format!("{program}: CPU {}", short_ranges(&ours))).fix(Remedy::advice(
+    Ok(Judgement::fail(format!("{program}: {}", cpu_list(&ours))).fix(Remedy::advice(
         AdviceReason::Program,
         format!(
-            "make CPU {ours} an isolated cpuset partition, or systemctl set-property SLICE \
-             AllowedCPUs={rest} for the slice that {program} puts its work in"
+            "make an isolated cpuset partition of {}, or systemctl set-property SLICE \
+             AllowedCPUs={rest} for the slice that {program} puts its work in",
+            named_cpus(&ours)
         ),
     )))
 }
@@ -149,17 +150,17 @@ mod tests {
     fn the_groups_of_a_manager_decide() {
         check(&KNOB, "", "pass none runs");
         check(&KNOB, "program + dockerd\n--cpus 0-3", "not-applicable");
-        check(&KNOB, &format!("program + lxd\n{GROUPS}"), "fail medium lxd: CPU 2-3");
+        check(&KNOB, &format!("program + lxd\n{GROUPS}"), "fail medium lxd: CPUs 2-3");
         let partition = "/sys/fs/cgroup absent\n/sys/fs/cgroup/cpuset.cpus.effective: 0-1";
-        check(&KNOB, &format!("program + lxd\n{partition}"), "pass lxd: not CPU 2-3");
+        check(&KNOB, &format!("program + lxd\n{partition}"), "pass lxd: not CPUs 2-3");
         let pods = format!("{GROUPS}\n/sys/fs/cgroup/kubepods.slice/cpuset.cpus.effective: 0-1");
-        check(&KNOB, &format!("program + kubelet\n{pods}"), "pass kubelet: not CPU 2-3");
+        check(&KNOB, &format!("program + kubelet\n{pods}"), "pass kubelet: not CPUs 2-3");
         let pods = pods.replace("kubepods.slice", "kubepods");
-        check(&KNOB, &format!("program + crio\n{pods}"), "pass crio: not CPU 2-3");
+        check(&KNOB, &format!("program + crio\n{pods}"), "pass crio: not CPUs 2-3");
         check(
             &KNOB,
             &format!("program + kubelet\nprogram + libvirtd\n{pods}"),
-            "fail medium libvirtd: CPU 2-3",
+            "fail medium libvirtd: CPUs 2-3",
         );
         let docker = format!(
             "{GROUPS}\n/sys/fs/cgroup/system.slice/cpuset.cpus.effective: 0-1\n\
@@ -174,7 +175,7 @@ mod tests {
         check(&KNOB, "program + lxd\n/sys/fs/cgroup absent", "unknown");
         check(&KNOB, "program + kubelet\n/sys/fs/cgroup refused", "unknown");
         let unclear = format!("program + lxd\n/proc/1/stat refused\n{GROUPS}");
-        check(&KNOB, &unclear, "fail medium lxd: CPU 2-3");
+        check(&KNOB, &unclear, "fail medium lxd: CPUs 2-3");
         check(&KNOB, &unclear.replace("0-3", "0-1"), "unknown");
     }
 }

@@ -121,7 +121,7 @@ mod tests {
     fn kinds_of_hybrid_processors() {
         let cores = |p, e| format!("/sys/devices/cpu_core/cpus: {p}\n/sys/devices/cpu_atom/cpus: {e}");
         check(&KNOB, &cores("0-2", "3"), "fail medium P cores on CPU 2; E cores on CPU 3");
-        check(&KNOB, &cores("0-1", "2-3"), "pass E cores on CPU 2-3");
+        check(&KNOB, &cores("0-1", "2-3"), "pass E cores on CPUs 2-3");
         check(&KNOB, &cores("0-1", "2"), "unknown");
         check(
             &KNOB,
@@ -144,7 +144,7 @@ mod tests {
                  {two}\n/sys/devices/system/cpu/cpu3/cpu_capacity: {three}"
             )
         };
-        check(&KNOB, &arm("1024", "1024"), "pass capacity 1024 on CPU 2-3");
+        check(&KNOB, &arm("1024", "1024"), "pass capacity 1024 on CPUs 2-3");
         check(&KNOB, &arm("1024", "446"), "fail medium capacity 1024 on CPU 2; capacity 446 on CPU 3");
         check(&KNOB, &arm("1024", "big"), "unknown");
         check(

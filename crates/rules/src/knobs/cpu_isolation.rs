@@ -8,7 +8,7 @@ use crate::load_balancing::balanced_cpus;
 use crate::load_balancing::isolate_at_boot;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
-use crate::words::short_ranges;
+use crate::words::cpu_list;
 use facts::Fact;
 use model::slice::SliceKind;
 
@@ -85,10 +85,9 @@ fn judge(machine: &MachineView) -> Judged {
     machine.require_isolation()?;
     let exposed = balanced_cpus(machine)?;
     if exposed.is_empty() {
-        return Ok(Judgement::pass(format!("CPU {} out of load balancing", short_ranges(machine.cpus()))));
+        return Ok(Judgement::pass(format!("{} out of load balancing", cpu_list(machine.cpus()))));
     }
-    Ok(Judgement::fail(format!("load is balanced over CPU {}", short_ranges(&exposed)))
-        .fix(isolated(machine)))
+    Ok(Judgement::fail(format!("load is balanced over {}", cpu_list(&exposed))).fix(isolated(machine)))
 }
 
 /// How to isolate the CPUs: at run time where control groups can.
@@ -116,8 +115,8 @@ mod tests {
 
     #[test]
     fn whatever_takes_them_out_counts() {
-        check(&KNOB, "", "pass CPU 2-3 out of load balancing");
-        check(&KNOB, OPEN, "fail high load is balanced over CPU 2-3");
+        check(&KNOB, "", "pass CPUs 2-3 out of load balancing");
+        check(&KNOB, OPEN, "fail high load is balanced over CPUs 2-3");
         check(&KNOB, "--cpus 1-2", "fail high load is balanced over CPU 1");
         check(&KNOB, &format!("{OPEN}\n{RT} isolated"), "pass");
         check(&KNOB, &format!("{OPEN}\n{RT} isolated invalid (Parent is not a partition root)"), "fail high");
@@ -160,6 +159,19 @@ mod tests {
         check(&KNOB, &format!("{}\n{rt}/cpuset.sched_load_balance refused", old(0, 0, 0)), "unknown");
         let root = "/sys/fs/cgroup/cpuset/cpuset.sched_load_balance";
         check(&KNOB, &format!("{}\n{root} refused", old(0, 0, 0)), "unknown");
+    }
+
+    #[test]
+    fn the_word_for_the_next_boot_has_flags_that_the_kernel_knows() {
+        let fix = |release: &str| {
+            let mut machine = Machine::base();
+            machine.edit(&format!(
+                "{OPEN}\n/proc/sys/kernel/osrelease: {release}\ncmdline - isolcpus=managed_irq,domain,2-3"
+            ));
+            machine.finding(&KNOB).fix
+        };
+        assert!(fix("6.12.9").contains("isolcpus=managed_irq,domain,2-3"));
+        assert!(fix("4.19.200").contains("isolcpus=domain,2-3"), "{}", fix("4.19.200"));
     }
 
     #[test]

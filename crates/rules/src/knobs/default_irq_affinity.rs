@@ -7,9 +7,10 @@ use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::unknown::unknown_absent;
 use crate::view::MachineView;
-use crate::words::{cpu_mask, short_ranges};
+use crate::words::{cpu_list, cpu_mask};
 use facts::line::parse_mask;
 use model::slice::SliceKind;
+use model::units::named_cpus;
 
 pub static KNOB: Knob = Knob {
     id: "default-irq-affinity",
@@ -60,15 +61,12 @@ fn judge(machine: &MachineView) -> Judged {
     let cpus = machine.parsed(PATH, parse_mask)?.ok_or_else(|| unknown_absent(PATH))?;
     let online = machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
     let others = machine.housekeeping_cpus()?;
-    Ok(Judgement::fail_if(
-        !cpus.and(machine.cpus()).is_empty(),
-        format!("CPU {}", short_ranges(&cpus.and(online))),
-    )
-    .wanted(format!("CPU {others} at most"))
-    .fix(
-        Remedy::from(Change::write(PATH, cpu_mask(&others)))
-            .persist(Change::cmdline_add(format!("irqaffinity={others}"))),
-    ))
+    Ok(Judgement::fail_if(!cpus.and(machine.cpus()).is_empty(), cpu_list(&cpus.and(online)))
+        .wanted(format!("{} at most", named_cpus(&others)))
+        .fix(
+            Remedy::from(Change::write(PATH, cpu_mask(&others)))
+                .persist(Change::cmdline_add(format!("irqaffinity={others}"))),
+        ))
 }
 
 #[cfg(test)]
@@ -78,9 +76,9 @@ mod tests {
 
     #[test]
     fn the_mask_decides() {
-        check(&KNOB, "", "pass CPU 0-1");
+        check(&KNOB, "", "pass CPUs 0-1");
         // Masks have a bit for each CPU that the kernel could have.
-        check(&KNOB, "/proc/irq/default_smp_affinity: ffffffff,ffffffff", "fail high CPU 0-3");
+        check(&KNOB, "/proc/irq/default_smp_affinity: ffffffff,ffffffff", "fail high CPUs 0-3");
         check(&KNOB, "/proc/irq/default_smp_affinity: 4", "fail high CPU 2");
         check(&KNOB, "/proc/irq/default_smp_affinity: 0-3", "unknown");
         check(&KNOB, "/proc/irq/default_smp_affinity absent", "unknown");

@@ -9,7 +9,7 @@ use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words;
-use crate::words::short_ranges;
+use crate::words::cpu_list;
 use facts::cmdline::Cmdline;
 use facts::kconfig::OptionValue;
 use facts::line::{parse_line, parse_mask};
@@ -129,7 +129,7 @@ fn confined(machine: &MachineView) -> Judged {
         return Err(Judgement::not_applicable("this kernel has no workqueue of that name to confine"));
     };
     let ours = mask.and(machine.cpus());
-    let judged = Judgement::fail_if(!ours.is_empty(), format!("efi_runtime on CPU {}", short_ranges(&mask)));
+    let judged = Judgement::fail_if(!ours.is_empty(), format!("efi_runtime on {}", cpu_list(&mask)));
     match machine.require_isolation() {
         Ok(()) => Ok(judged.fix(Change::write(CPUMASK, words::cpu_mask(&machine.housekeeping_cpus()?)))),
         Err(_) => Ok(judged),
@@ -177,13 +177,13 @@ mod tests {
                  /sys/devices/virtual/workqueue/efi_runtime/cpumask: {mask}"
             )
         };
-        check(&KNOB, &mask("00000000,00000003"), "pass efi_runtime on CPU 0-1");
-        check(&KNOB, &mask("f"), "fail medium efi=runtime; efi_runtime on CPU 0-3");
+        check(&KNOB, &mask("00000000,00000003"), "pass efi_runtime on CPUs 0-1");
+        check(&KNOB, &mask("f"), "fail medium efi=runtime; efi_runtime on CPUs 0-3");
         check(&KNOB, &mask("x"), "unknown");
         check(
             &KNOB,
             &format!("{}\n--cpus 0-3", mask("3")),
-            "fail medium efi=runtime; efi_runtime on CPU 0-1",
+            "fail medium efi=runtime; efi_runtime on CPUs 0-1",
         );
     }
 }

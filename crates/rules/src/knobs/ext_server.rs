@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_server_that_is_on_counts_where_tasks_of_a_bpf_scheduler_can_be() {
-        check(&KNOB, OFF, "pass 0 on CPU 2-3");
+        check(&KNOB, OFF, "pass 0 on CPUs 2-3");
         check(&KNOB, KNOB.examples.fires, "fail medium 50 ms of 1 s on CPU 2");
         check(
             &KNOB,

@@ -9,10 +9,10 @@ use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::unknown::unknown_from;
 use crate::view::MachineView;
-use crate::words::short_ranges;
+use crate::words::{cpu_list, short_ranges};
 use facts::Fact;
 use model::slice::SliceKind;
-use model::units::{CpuSet, Nanos};
+use model::units::{CpuSet, Nanos, named_cpus};
 
 pub static KNOB: Knob = Knob {
     id: "fair-server",
@@ -104,14 +104,14 @@ fn judge(machine: &MachineView) -> Judged {
     else {
         if !unseen.is_empty() {
             return Err(Judgement::unknown(format!(
-                "the runtime of CPU {unseen} in {DIR} could not be read"
+                "the runtime of {} in {DIR} could not be read",
+                named_cpus(unseen)
             )));
         }
-        return Ok(Judgement::pass(format!("0 on CPU {}", short_ranges(machine.cpus()))));
+        return Ok(Judgement::pass(format!("0 on {}", cpu_list(machine.cpus()))));
     };
     let span = |ns: u64| Nanos(i64::try_from(ns).unwrap_or(i64::MAX)).spaced();
-    let value =
-        format!("{} of {} on CPU {}", span(worst.runtime_ns), span(worst.period_ns), short_ranges(&on));
+    let value = format!("{} of {} on {}", span(worst.runtime_ns), span(worst.period_ns), cpu_list(&on));
     let loops = machine.has_profile(Profile::ControlLoop) || machine.has_profile(Profile::Audio);
     let severity = if loops { Severity::Medium } else { Severity::High };
     Ok(Judgement::fail(value).severity(severity).fix(switched_off(machine, &on)))
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn only_the_audited_cpus_count() {
-        check(&KNOB, "", "pass 0 on CPU 2-3");
+        check(&KNOB, "", "pass 0 on CPUs 2-3");
         check(&KNOB, "--cpus 1-2", "fail medium 50 ms of 1 s on CPU 1");
         check(
             &KNOB,

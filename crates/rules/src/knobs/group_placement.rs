@@ -10,7 +10,7 @@ use crate::load_balancing::balanced_cpus;
 use crate::remedy::Remedy;
 use crate::unknown::unknown_from;
 use crate::view::MachineView;
-use crate::words::{short_ranges, truncate_list};
+use crate::words::{cpu_list, truncate_list};
 use facts::Fact;
 use facts::groups::{Group, Groups, Version};
 use model::slice::SliceKind;
@@ -77,8 +77,8 @@ fn judge(machine: &MachineView) -> Judged {
     let exposed = balanced_cpus(machine)?;
     if exposed.is_empty() {
         return Err(Judgement::not_applicable(format!(
-            "CPU {} is out of load balancing: no task comes there by itself",
-            short_ranges(machine.cpus())
+            "out of load balancing, where no task comes by itself: {}",
+            cpu_list(machine.cpus())
         )));
     }
     let groups = match &machine.survey.groups {
@@ -105,8 +105,8 @@ fn confined(machine: &MachineView, groups: &Groups, exposed: &CpuSet) -> Judged 
     if limited.clone().count() == 0 {
         all_readable(groups)?;
         return Ok(Judgement::fail(format!(
-            "no group confines tasks, which may run on CPU {}",
-            short_ranges(exposed)
+            "no group confines tasks, which may run on {}",
+            cpu_list(exposed)
         )));
     }
     let wide = |group: &&&Group| match group.effective.known() {
@@ -117,7 +117,7 @@ fn confined(machine: &MachineView, groups: &Groups, exposed: &CpuSet) -> Judged 
         limited.clone().filter(wide).map(|group| group.path.trim_start_matches('/').to_owned()),
     );
     if !names.is_empty() {
-        return Ok(Judgement::fail(format!("{names} may run on CPU {}", short_ranges(exposed))));
+        return Ok(Judgement::fail(format!("{names} may run on {}", cpu_list(exposed))));
     }
     for group in limited {
         if !matches!(group.effective, Fact::Known(_)) {
@@ -126,7 +126,7 @@ fn confined(machine: &MachineView, groups: &Groups, exposed: &CpuSet) -> Judged 
         }
     }
     all_readable(groups)?;
-    Ok(Judgement::pass(format!("none may run on CPU {}", short_ranges(exposed))))
+    Ok(Judgement::pass(format!("none may run on {}", cpu_list(exposed))))
 }
 
 #[cfg(test)]
@@ -138,11 +138,11 @@ mod tests {
 
     #[test]
     fn groups_that_reach_balanced_cpus_fail() {
-        check(&KNOB, "", "not-applicable CPU 2-3 is out of load balancing: no task comes there by itself");
-        check(&KNOB, OPEN, "pass none may run on CPU 2-3");
+        check(&KNOB, "", "not-applicable out of load balancing, where no task comes by itself: CPUs 2-3");
+        check(&KNOB, OPEN, "pass none may run on CPUs 2-3");
         let wide = "/sys/fs/cgroup/system.slice/cpuset.cpus.effective: 0-3\n\
                     /sys/fs/cgroup/user.slice/cpuset.cpus.effective: 1-2";
-        check(&KNOB, &format!("{OPEN}\n{wide}"), "fail medium system.slice, user.slice may run on CPU 2-3");
+        check(&KNOB, &format!("{OPEN}\n{wide}"), "fail medium system.slice, user.slice may run on CPUs 2-3");
         check(
             &KNOB,
             &format!("{OPEN}\n{wide}\n/sys/devices/system/cpu/isolated: 2"),
@@ -154,7 +154,7 @@ mod tests {
         check(
             &KNOB,
             &format!("{OPEN}\n/sys/fs/cgroup absent\n/sys/fs/cgroup/cgroup.controllers: cpu"),
-            "fail medium no group confines tasks, which may run on CPU 2-3",
+            "fail medium no group confines tasks, which may run on CPUs 2-3",
         );
         check(
             &KNOB,

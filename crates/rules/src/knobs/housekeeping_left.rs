@@ -9,7 +9,7 @@ use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
-use crate::words::short_ranges;
+use crate::words::cpu_list;
 use model::slice::SliceKind;
 use model::units::Cpu;
 
@@ -65,12 +65,10 @@ fn judge(machine: &MachineView) -> Judged {
     let apart = isolated_cpus(machine.survey);
     let all = apart.as_ref().is_some_and(|apart| online.without(apart).is_empty());
     if all && !online.is_empty() {
-        return Ok(Judgement::fail(format!("all of CPU {} set apart", short_ranges(online))).fix(
-            Remedy::advice(
-                AdviceReason::Choice,
-                "leave CPU 0 at least out of isolcpus=, nohz_full= and partitions",
-            ),
-        ));
+        return Ok(Judgement::fail(format!("all of {} set apart", cpu_list(online))).fix(Remedy::advice(
+            AdviceReason::Choice,
+            "leave CPU 0 at least out of isolcpus=, nohz_full= and partitions",
+        )));
     }
     // The requested isolation counts, even where it is not known what else is isolated.
     if machine.intent.chosen == CpuSelection::All {
@@ -81,21 +79,16 @@ fn judge(machine: &MachineView) -> Judged {
     machine.require_isolation()?;
     let left = machine.housekeeping_cpus()?.without(&apart.clone().unwrap_or_default());
     if left.is_empty() {
-        return Ok(Judgement::fail(format!("none but CPU {}", short_ranges(machine.cpus()))).fix(
-            Remedy::advice(
-                AdviceReason::Choice,
-                "leave CPU 0 at least out of isolcpus=, nohz_full= and partitions",
-            ),
-        ));
+        return Ok(Judgement::fail(format!("none but {}", cpu_list(machine.cpus()))).fix(Remedy::advice(
+            AdviceReason::Choice,
+            "leave CPU 0 at least out of isolcpus=, nohz_full= and partitions",
+        )));
     }
     if machine.cpus().contains(Cpu(0)) {
-        return Ok(Judgement::fail(format!(
-            "CPU {}, with CPU 0 among those that matter",
-            short_ranges(&left)
-        ))
-        .severity(Severity::Low));
+        return Ok(Judgement::fail(format!("{}, with CPU 0 among those that matter", cpu_list(&left)))
+            .severity(Severity::Low));
     }
-    Ok(Judgement::pass(format!("CPU {}", short_ranges(&left))))
+    Ok(Judgement::pass(cpu_list(&left)))
 }
 
 #[cfg(test)]
@@ -105,20 +98,20 @@ mod tests {
 
     #[test]
     fn something_is_left() {
-        check(&KNOB, "", "pass CPU 0-1");
-        check(&KNOB, "/sys/devices/system/cpu/isolated: 0-3", "fail high all of CPU 0-3 set apart");
+        check(&KNOB, "", "pass CPUs 0-1");
+        check(&KNOB, "/sys/devices/system/cpu/isolated: 0-3", "fail high all of CPUs 0-3 set apart");
         check(
             &KNOB,
             "/sys/devices/system/cpu/isolated: 0-1\n/sys/devices/system/cpu/nohz_full: 2-3",
-            "fail high all of CPU 0-3 set apart",
+            "fail high all of CPUs 0-3 set apart",
         );
-        check(&KNOB, "--cpus 0-1", "fail high none but CPU 0-1");
+        check(&KNOB, "--cpus 0-1", "fail high none but CPUs 0-1");
         check(
             &KNOB,
             "/sys/devices/system/cpu/isolated: 0,3",
-            "fail low CPU 1-2, with CPU 0 among those that matter",
+            "fail low CPUs 1-2, with CPU 0 among those that matter",
         );
         check(&KNOB, "/sys/devices/system/cpu/isolated:", "not-applicable");
-        check(&KNOB, "--cpus 2\n/sys/devices/system/cpu/isolated refused", "pass CPU 0-1,3");
+        check(&KNOB, "--cpus 2\n/sys/devices/system/cpu/isolated refused", "pass CPUs 0-1,3");
     }
 }

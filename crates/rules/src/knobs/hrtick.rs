@@ -71,7 +71,7 @@ fn judge(machine: &MachineView) -> Judged {
             return Ok(Judgement::fail("HRTICK"));
         }
         return Err(Judgement::not_applicable(format!(
-            "{} is out of load balancing: hardly two ordinary tasks are runnable there",
+            "out of load balancing, where hardly two ordinary tasks are runnable: {}",
             cpu_list(machine.cpus())
         )));
     }

@@ -26,11 +26,11 @@ fn each_way_to_keep_a_state_out_of_use_counts() {
              /sys/devices/system/cpu/cpu3/power/pm_qos_resume_latency_us: {value}"
         ))
     };
-    check(&KNOB, "", "pass C1E (10 us) on CPU 2-3");
-    check(&KNOB, OPEN, "fail medium C6 (85 us) on CPU 2-3");
-    check(&KNOB, &limit("5"), "pass C1 (2 us) on CPU 2-3");
-    check(&KNOB, &limit("n/a"), "pass POLL (0 us) on CPU 2-3");
-    check(&KNOB, &limit("500"), "fail medium C6 (85 us) on CPU 2-3");
+    check(&KNOB, "", "pass C1E (10 us) on CPUs 2-3");
+    check(&KNOB, OPEN, "fail medium C6 (85 us) on CPUs 2-3");
+    check(&KNOB, &limit("5"), "pass C1 (2 us) on CPUs 2-3");
+    check(&KNOB, &limit("n/a"), "pass POLL (0 us) on CPUs 2-3");
+    check(&KNOB, &limit("500"), "fail medium C6 (85 us) on CPUs 2-3");
     check(
         &KNOB,
         &open("/sys/devices/system/cpu/cpu2/cpuidle/state3/disable: 1"),
@@ -38,13 +38,13 @@ fn each_way_to_keep_a_state_out_of_use_counts() {
     );
     let gone = "/sys/devices/system/cpu/cpu2/cpuidle/state3 absent\n\
                 /sys/devices/system/cpu/cpu3/cpuidle/state3 absent";
-    check(&KNOB, &open(gone), "pass C1E (10 us) on CPU 2-3");
+    check(&KNOB, &open(gone), "pass C1E (10 us) on CPUs 2-3");
 }
 
 #[test]
 fn what_the_machine_is_for_sets_the_budget() {
-    check(&KNOB, &open("--profile audio"), "pass C6 (85 us) on CPU 2-3");
-    check(&KNOB, &open("--profile busy-poll"), "fail low C6 (85 us) on CPU 2-3");
+    check(&KNOB, &open("--profile audio"), "pass C6 (85 us) on CPUs 2-3");
+    check(&KNOB, &open("--profile busy-poll"), "fail low C6 (85 us) on CPUs 2-3");
     let deep = open("/sys/devices/system/cpu/cpu3/cpuidle/state3/latency: 890");
     check(&KNOB, &deep, "fail high C6 (890 us) on CPU 3; C6 (85 us) on CPU 2");
     check(&KNOB, &format!("{deep}\n--profile audio"), "fail medium C6 (890 us) on CPU 3");
@@ -66,7 +66,7 @@ fn arm_keeps_its_first_state() {
 #[test]
 fn unreadable_states_are_unknown_unless_they_are_irrelevant() {
     let two = "/sys/devices/system/cpu/cpu2";
-    check(&KNOB, &format!("{two}/cpuidle/state3/latency refused"), "pass C1E (10 us) on CPU 2-3");
+    check(&KNOB, &format!("{two}/cpuidle/state3/latency refused"), "pass C1E (10 us) on CPUs 2-3");
     check(
         &KNOB,
         &open(&format!(
@@ -75,7 +75,7 @@ fn unreadable_states_are_unknown_unless_they_are_irrelevant() {
         )),
         "unknown",
     );
-    check(&KNOB, &format!("{two}/cpuidle/state1/disable refused"), "pass C1E (10 us) on CPU 2-3");
+    check(&KNOB, &format!("{two}/cpuidle/state1/disable refused"), "pass C1E (10 us) on CPUs 2-3");
     check(
         &KNOB,
         &open(&format!("{two}/power refused\n/sys/devices/system/cpu/cpu3/cpuidle/state3/disable: 1")),
@@ -84,7 +84,7 @@ fn unreadable_states_are_unknown_unless_they_are_irrelevant() {
     check(
         &KNOB,
         &open(&format!("{two}/power absent\n/sys/devices/system/cpu/cpu3/power absent")),
-        "fail medium C6 (85 us) on CPU 2-3",
+        "fail medium C6 (85 us) on CPUs 2-3",
     );
     check(&KNOB, &format!("{two}/cpuidle absent"), "unknown CPU 2 shows no idle states, others do");
     check(&KNOB, &open(&format!("{two}/cpuidle/state3/latency: soon")), "fail medium C6 (85 us) on CPU 3");

@@ -7,7 +7,7 @@ use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
-use crate::words::{short_ranges, truncate_list};
+use crate::words::{cpu_list, truncate_list};
 use facts::Fact;
 use facts::irqs::Irq;
 use model::slice::SliceKind;
@@ -101,7 +101,7 @@ fn judge(machine: &MachineView) -> Judged {
             _ => &irq.allowed,
         });
         let all = sets.filter_map(Fact::known).fold(CpuSet::default(), |all, set| all.or(set));
-        short_ranges(&all.and(machine.cpus()))
+        cpu_list(&all.and(machine.cpus()))
     };
     let others = machine.housekeeping_cpus()?;
     let moved: Vec<u32> = placed
@@ -116,10 +116,10 @@ fn judge(machine: &MachineView) -> Judged {
         .note("one whose device a real-time task serves may be there on purpose");
     let (there, leaving, allowed) = (named(Place::There), named(Place::Leaving), named(Place::Allowed));
     if !there.is_empty() {
-        return Ok(Judgement::fail(format!("{there} on CPU {}", cpus(Place::There))).fix(fix));
+        return Ok(Judgement::fail(format!("{there} on {}", cpus(Place::There))).fix(fix));
     }
     if !leaving.is_empty() {
-        let value = format!("{leaving} still on CPU {} until the next interrupt", cpus(Place::Leaving));
+        let value = format!("{leaving} still on {} until the next interrupt", cpus(Place::Leaving));
         return Ok(Judgement::fail(value).severity(Severity::Low).fix(Remedy::advice(
             AdviceReason::Machine,
             "nothing more: each goes elsewhere with its next interrupt; let the device interrupt \
@@ -127,7 +127,7 @@ fn judge(machine: &MachineView) -> Judged {
         )));
     }
     if !allowed.is_empty() {
-        let value = format!("{allowed} elsewhere at present, allowed on CPU {}", cpus(Place::Allowed));
+        let value = format!("{allowed} elsewhere at present, allowed on {}", cpus(Place::Allowed));
         return Ok(Judgement::fail(value).severity(Severity::Low).fix(fix));
     }
     for irq in movable {
@@ -137,7 +137,7 @@ fn judge(machine: &MachineView) -> Judged {
         }
     }
     require_all(irqs)?;
-    Ok(Judgement::pass(format!("none on CPU {}", short_ranges(machine.cpus()))))
+    Ok(Judgement::pass(format!("none on {}", cpu_list(machine.cpus()))))
 }
 
 /// None where that could not be read.
@@ -168,14 +168,14 @@ mod tests {
 
     #[test]
     fn where_they_go_counts_before_where_they_may() {
-        check(&KNOB, "", "pass none on CPU 2-3");
+        check(&KNOB, "", "pass none on CPUs 2-3");
         check(&KNOB, &eth7("0-3", "2"), "fail high eth7 on CPU 2");
         check(&KNOB, &eth7("0-1", "2"), "fail low eth7 still on CPU 2 until the next interrupt");
-        check(&KNOB, &eth7("0-3", "0"), "fail low eth7 elsewhere at present, allowed on CPU 2-3");
+        check(&KNOB, &eth7("0-3", "0"), "fail low eth7 elsewhere at present, allowed on CPUs 2-3");
         check(
             &KNOB,
             &format!("{}\n/proc/irq/900/effective_affinity_list absent", eth7("0-3", "0")),
-            "fail high eth7 on CPU 2-3",
+            "fail high eth7 on CPUs 2-3",
         );
         check(&KNOB, "--cpus 0-3", "not-applicable");
         check(&KNOB, "--cpus 0", "fail high acpi, nvme0q0 on CPU 0");
@@ -184,9 +184,9 @@ mod tests {
     #[test]
     fn what_cannot_be_moved_is_left_out() {
         let timer = "/sys/kernel/debug/irq/irqs/900:\n| dstate: 0x1\n| IRQD_NO_BALANCING";
-        check(&KNOB, &format!("{}\n{timer}", eth7("0-3", "0")), "pass none on CPU 2-3");
+        check(&KNOB, &format!("{}\n{timer}", eth7("0-3", "0")), "pass none on CPUs 2-3");
         for action in ["nvme7q1", "arch_timer"] {
-            check(&KNOB, &eth7("0-3", "2").replace("eth7", action), "pass none on CPU 2-3");
+            check(&KNOB, &eth7("0-3", "2").replace("eth7", action), "pass none on CPUs 2-3");
         }
     }
 

@@ -8,7 +8,7 @@ use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::unknown::unknown_from;
 use crate::view::MachineView;
-use crate::words::short_ranges;
+use crate::words::cpu_list;
 use facts::Fact;
 use facts::irqbalance::{Banned, parse_banned};
 use model::slice::SliceKind;
@@ -82,7 +82,7 @@ fn judge(machine: &MachineView) -> Judged {
     let left: Vec<CpuSet> = ways.iter().map(|banned| machine.cpus().without(banned)).collect();
     let worst = left.iter().max_by_key(|cpus| cpus.len()).cloned().unwrap_or_default();
     if worst.is_empty() {
-        return Ok(Judgement::pass(format!("running, CPU {} banned", short_ranges(machine.cpus()))));
+        return Ok(Judgement::pass(format!("running, {} banned", cpu_list(machine.cpus()))));
     }
     if left.iter().any(CpuSet::is_empty) {
         return Err(Judgement::unknown(format!(
@@ -91,7 +91,7 @@ fn judge(machine: &MachineView) -> Judged {
             machine.cpus()
         )));
     }
-    Ok(Judgement::fail(format!("running, CPU {} not banned", short_ranges(&worst))).fix(
+    Ok(Judgement::fail(format!("running, {} not banned", cpu_list(&worst))).fix(
         Remedy::from(Change::Disable { unit: "irqbalance".to_owned(), program: "irqbalance".to_owned() }).or(
             Remedy::advice(
                 AdviceReason::Program,
@@ -167,21 +167,21 @@ mod tests {
     fn it_may_run_where_it_leaves_the_cpus_alone() {
         check(&KNOB, "", "pass not running");
         check(&KNOB, "--cpus 0-3", "not-applicable");
-        running("", "pass running, CPU 2-3 banned");
+        running("", "pass running, CPUs 2-3 banned");
         running("--cpus 1-2", "fail high running, CPU 1 not banned");
         running("/etc/sysconfig/irqbalance: IRQBALANCE_BANNED_CPULIST=1-3\n--cpus 1-2", "pass");
         running(
             "/etc/default/irqbalance: IRQBALANCE_BANNED_CPULIST=0",
-            "fail high running, CPU 2-3 not banned",
+            "fail high running, CPUs 2-3 not banned",
         );
         running(
             "/etc/default/irqbalance: IRQBALANCE_BANNED_CPULIST=-",
-            "fail high running, CPU 2-3 not banned",
+            "fail high running, CPUs 2-3 not banned",
         );
         let shipped = "/usr/lib/irqbalance/defaults.env: IRQBALANCE_BANNED_CPULIST=0";
-        running(shipped, "fail high running, CPU 2-3 not banned");
+        running(shipped, "fail high running, CPUs 2-3 not banned");
         running(&format!("{shipped}\n/etc/default/irqbalance: IRQBALANCE_BANNED_CPULIST=2-3"), "pass");
-        running("/etc/default/irqbalance: #IRQBALANCE_BANNED_CPULIST=0", "pass running, CPU 2-3 banned");
+        running("/etc/default/irqbalance: #IRQBALANCE_BANNED_CPULIST=0", "pass running, CPUs 2-3 banned");
     }
 
     #[test]
@@ -189,7 +189,7 @@ mod tests {
         running("/etc/default/irqbalance: IRQBALANCE_BANNED_CPULIST=", "unknown");
         running("/etc/default/irqbalance: IRQBALANCE_BANNED_CPULIST=\n--cpus 1-2", "fail high");
         running("/etc/default/irqbalance: IRQBALANCE_BANNED_CPUS=1", "unknown");
-        running("/etc/default/irqbalance: IRQBALANCE_BANNED_CPUS=c", "pass running, CPU 2-3 banned");
+        running("/etc/default/irqbalance: IRQBALANCE_BANNED_CPUS=c", "pass running, CPUs 2-3 banned");
         running("/etc/default/irqbalance: IRQBALANCE_BANNED_CPUS=1\n--cpus 1-2", "fail high");
     }
 
@@ -198,14 +198,14 @@ mod tests {
         check(&KNOB, "/proc refused", "unknown");
         check(&KNOB, "/proc/1/stat refused", "unknown");
         check(&KNOB, "/proc absent", "unknown");
-        running("/proc/1/stat refused", "pass running, CPU 2-3 banned");
+        running("/proc/1/stat refused", "pass running, CPUs 2-3 banned");
         running("/etc/default/irqbalance: IRQBALANCE_BANNED_CPULIST=two", "unknown");
         running("/sys/devices/system/cpu/isolated refused\n--cpus 2-3", "unknown");
         const LIST: &str = ": IRQBALANCE_BANNED_CPULIST=2-3";
         running(&format!("/etc/default/irqbalance{LIST}\n/etc/sysconfig/irqbalance{LIST}"), "unknown");
         const DROP_IN: &str = "/etc/systemd/system/irqbalance.service.d/10.conf";
         running(&format!("{DROP_IN}:\n| [Service]\n| Environment=IRQBALANCE_BANNED_CPULIST=0"), "unknown");
-        running(&format!("{DROP_IN}:\n| [Service]\n| Nice=5"), "pass running, CPU 2-3 banned");
+        running(&format!("{DROP_IN}:\n| [Service]\n| Nice=5"), "pass running, CPUs 2-3 banned");
         running(&format!("{DROP_IN} refused"), "unknown");
         running("/usr/lib/irqbalance/defaults.env refused", "unknown");
     }

@@ -9,7 +9,7 @@ use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::unknown::{unknown_absent, unknown_from};
 use crate::view::MachineView;
-use crate::words::{short_ranges, truncate, truncate_list};
+use crate::words::{cpu_list, truncate, truncate_list};
 use facts::Fact;
 use facts::cmdline::Cmdline;
 use facts::cpu_lists::{Isolcpus, parse_isolcpus, parse_kernel_list};
@@ -148,10 +148,7 @@ fn read(cmdline: &Cmdline, last: Cpu, present: &CpuSet) -> Lists {
                 Ok((counts, cpus)) => {
                     let missing = cpus.without(present);
                     if !missing.is_empty() {
-                        lists.odd.push(format!(
-                            "{name}= names CPU {}, which is not there",
-                            short_ranges(&missing)
-                        ));
+                        lists.odd.push(format!("{name}= names {}, not there", cpu_list(&missing)));
                     }
                     if counts {
                         lists.cpus[at] = lists.cpus[at].or(&cpus);
@@ -171,14 +168,13 @@ impl Lists {
         let disjoint = |a: &CpuSet, b: &CpuSet| !a.is_empty() && !b.is_empty() && a.and(b).is_empty();
         let both = irqs.and(&apart);
         if !both.is_empty() {
-            self.wrong.push(format!("irqaffinity= has CPU {}, which is set apart", short_ranges(&both)));
+            self.wrong.push(format!("irqaffinity= has {}, set apart", cpu_list(&both)));
         }
         if disjoint(nocbs, &apart) {
-            self.wrong
-                .push(format!("rcu_nocbs= has none of CPU {}, which is set apart", short_ranges(&apart)));
+            self.wrong.push(format!("rcu_nocbs= has none of {}, set apart", cpu_list(&apart)));
         }
         if disjoint(nohz, domain) {
-            self.wrong.push(format!("nohz_full= has none of CPU {} of isolcpus=", short_ranges(domain)));
+            self.wrong.push(format!("nohz_full= has none of {} of isolcpus=", cpu_list(domain)));
         }
     }
 }
@@ -194,8 +190,7 @@ impl Lists {
             let Fact::Known(taken) = kernel else { continue };
             let missing = asked.and(possible).without(taken);
             if !missing.is_empty() {
-                let said =
-                    format!("{name}= has CPU {}, which the kernel did not take", short_ranges(&missing));
+                let said = format!("{name}= has {}, which the kernel did not take", cpu_list(&missing));
                 if asked.and(taken).is_empty() { self.wrong.push(said) } else { self.odd.push(said) }
             }
         }
@@ -217,12 +212,12 @@ mod tests {
     fn lists_have_to_agree() {
         check(&KNOB, "", "pass isolcpus, rcu_nocbs, irqaffinity agree");
         lists("", "not-applicable there is no such list on the command line");
-        lists("isolcpus=2-3 irqaffinity=0-2", "fail high irqaffinity= has CPU 2, which is set apart");
+        lists("isolcpus=2-3 irqaffinity=0-2", "fail high irqaffinity= has CPU 2, set apart");
         lists("nohz_full=3 irqaffinity=0-2", "pass nohz_full, irqaffinity agree");
         // The flag alone isolates nothing.
         lists("isolcpus=managed_irq,2-3 irqaffinity=0-3", "pass isolcpus, irqaffinity agree");
-        lists("isolcpus=nohz,3 irqaffinity=3", "fail high irqaffinity= has CPU 3, which is set apart");
-        lists("isolcpus=2-3 rcu_nocbs=0-1", "fail high rcu_nocbs= has none of CPU 2-3, which is set apart");
+        lists("isolcpus=nohz,3 irqaffinity=3", "fail high irqaffinity= has CPU 3, set apart");
+        lists("isolcpus=2-3 rcu_nocbs=0-1", "fail high rcu_nocbs= has none of CPUs 2-3, set apart");
         lists("isolcpus=2-N rcu_nocbs=all irqaffinity=0-1", "pass");
         lists("isolcpus=2 nohz_full=3", "fail high nohz_full= has none of CPU 2 of isolcpus=");
         lists("isolcpus=2 isolcpus=3", "fail high isolcpus= is there twice, differently");
@@ -239,7 +234,7 @@ mod tests {
             check(&KNOB, &format!("{said}\n/proc/cmdline: isolcpus=domain,2-3 nohz_full=2-3"), expected);
         };
         kernel(": 2-3", ": 2-3", "pass isolcpus, nohz_full agree");
-        kernel(": 2-3", ":   (null)", "fail high nohz_full= has CPU 2-3, which the kernel did not take");
+        kernel(": 2-3", ":   (null)", "fail high nohz_full= has CPUs 2-3, which the kernel did not take");
         kernel(": 2", ": 2-3", "fail medium isolcpus= has CPU 3, which the kernel did not take");
         kernel(": 2-3", " refused", "unknown");
         let left =
@@ -260,7 +255,7 @@ mod tests {
         lists("isolcpus=2-3n", "fail high isolcpus=2-3n is no list of CPUs");
         lists("isolcpus=", "fail high isolcpus= names no CPU");
         lists("isolcpus=N", "fail high isolcpus=N names no CPU");
-        lists("rcu_nocbs=2-9", "fail medium rcu_nocbs= names CPU 4-9, which is not there");
+        lists("rcu_nocbs=2-9", "fail medium rcu_nocbs= names CPUs 4-9, not there");
         lists(
             &format!("nohz_full={}", "x".repeat(400)),
             &format!("fail high nohz_full={}... is no list of CPUs", "x".repeat(40)),

@@ -88,14 +88,14 @@ mod tests {
 
     #[test]
     fn movable_threads_are_named() {
-        check(&KNOB, "", "pass none on CPU 2-3");
+        check(&KNOB, "", "pass none on CPUs 2-3");
         let wide = thread!(90001, "kcompactd0", 2097152, 0, 0, "0-3");
         let bound = thread!(90002, "jbd2/sda1-8", 2097152, 0, 0, "3");
-        check(&KNOB, wide, "fail low kcompactd0 allowed on CPU 2-3");
+        check(&KNOB, wide, "fail low kcompactd0 allowed on CPUs 2-3");
         check(
             &KNOB,
             &format!("{OPEN}\n{wide}\n{bound}"),
-            "fail medium jbd2/sda1-8, kcompactd0 allowed on CPU 2-3",
+            "fail medium jbd2/sda1-8, kcompactd0 allowed on CPUs 2-3",
         );
         for other in [
             thread!(90001, "irq/9-acpi", 2097152, 50, 1, "2"),
@@ -116,7 +116,7 @@ mod tests {
             thread!(90002, "kvm-pit/4712", 2097152, 0, 0, "2"),
             thread!(90003, "vhost-4711", 2097152, 0, 0, "2")
         );
-        check(&KNOB, &threads, "fail low kvm-pit, vhost allowed on CPU 2-3");
+        check(&KNOB, &threads, "fail low kvm-pit, vhost allowed on CPUs 2-3");
     }
 
     #[test]

@@ -119,10 +119,10 @@ mod tests {
 
     #[test]
     fn per_cpu_queues_pass() {
-        check(&KNOB, "", "pass nvme0q2 on CPU 2-3, for what is asked for there");
+        check(&KNOB, "", "pass nvme0q2 on CPUs 2-3, for what is asked for there");
         check(&KNOB, &queue("0-2", "0"), "pass");
         check(&KNOB, &queue("2,5", "2"), "pass");
-        check(&KNOB, &queue("1-2", "2"), "fail medium nvme7q2 on CPU 2-3, shared with others");
+        check(&KNOB, &queue("1-2", "2"), "fail medium nvme7q2 on CPUs 2-3, shared with others");
         check(
             &KNOB,
             &format!("{}\n/proc/irq/901/effective_affinity_list absent", queue("1-2", "2")),

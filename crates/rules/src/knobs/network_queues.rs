@@ -108,11 +108,11 @@ mod tests {
 
     #[test]
     fn each_queue_counts() {
-        check(&KNOB, "", "pass none to CPU 2-3");
+        check(&KNOB, "", "pass none to CPUs 2-3");
         check(&KNOB, "/sys/class/net/eth0/queues/rx-0/rps_cpus: 00000000,00000003", "pass");
         let two = "/sys/class/net/eth0/queues/rx-0/rps_cpus: 8\n\
                    /sys/class/net/eth0/queues/rx-10/rps_cpus: f";
-        check(&KNOB, two, "fail medium eth0 rx-0, eth0 rx-10 to CPU 2-3");
+        check(&KNOB, two, "fail medium eth0 rx-0, eth0 rx-10 to CPUs 2-3");
         check(&KNOB, "/sys/class/net/eth0/queues/rx-0/rps_cpus: 4", "fail medium eth0 rx-0 to CPU 2");
         check(&KNOB, &format!("{two}\n/sys/class/net/lo/queues/rx-0/rps_cpus refused"), "fail medium");
         check(&KNOB, "/sys/class/net/lo/queues/rx-0/rps_cpus: x", "unknown");

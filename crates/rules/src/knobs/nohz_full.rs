@@ -12,7 +12,7 @@ use crate::view::MachineView;
 use crate::words::cpu_list;
 use facts::Fact;
 use model::slice::SliceKind;
-use model::units::CpuSet;
+use model::units::{CpuSet, named_cpus};
 
 pub static KNOB: Knob = Knob {
     id: "nohz-full",
@@ -101,7 +101,7 @@ fn judge(machine: &MachineView) -> Judged {
         false => Remedy::of([Change::kconfig("NO_HZ_FULL", "y"), boot]),
     };
     Ok(Judgement::fail_if(!missing.is_empty(), found)
-        .wanted(format!("CPU {}", machine.cpus()))
+        .wanted(named_cpus(machine.cpus()))
         .fix(kept_prompt(machine, fix)))
 }
 
@@ -130,9 +130,9 @@ mod tests {
     #[test]
     fn what_it_is_for_decides() {
         check(&KNOB, "", "pass none");
-        check(&KNOB, BOTH, "fail medium CPU 2-3");
-        check(&KNOB, &format!("{BOTH}\n--profile audio\n--cpus 0-1"), "pass CPU 2-3");
-        check(&KNOB, &format!("{BOTH}\n--profile busy-poll"), "pass CPU 2-3");
+        check(&KNOB, BOTH, "fail medium CPUs 2-3");
+        check(&KNOB, &format!("{BOTH}\n--profile audio\n--cpus 0-1"), "pass CPUs 2-3");
+        check(&KNOB, &format!("{BOTH}\n--profile busy-poll"), "pass CPUs 2-3");
         check(&KNOB, &format!("{BOTH}\n--profile guest"), "not-applicable");
         check(
             &KNOB,

@@ -215,7 +215,7 @@ mod tests {
         check(&KNOB, &set("cpufreq-dt", "1", "2"), both);
         check(&KNOB, &set("intel_cpufreq", "1", "2"), both);
         check(&KNOB, &format!("{}\n--profile audio", set("acpi-cpufreq", "1", "2")), "fail info");
-        check(&KNOB, &set("cpufreq-dt", "1500000", "1500000"), "pass fixed at 1500 MHz on CPU 2-3");
+        check(&KNOB, &set("cpufreq-dt", "1500000", "1500000"), "pass fixed at 1500 MHz on CPUs 2-3");
         check(
             &KNOB,
             &format!(
@@ -271,7 +271,7 @@ mod tests {
         check(
             &KNOB,
             &format!("{}\n/boot refused", set("cpufreq-dt", "2", "2")),
-            "pass fixed at 0 MHz on CPU 2-3",
+            "pass fixed at 0 MHz on CPUs 2-3",
         );
     }
 }

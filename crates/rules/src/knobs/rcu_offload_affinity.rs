@@ -84,13 +84,13 @@ mod tests {
 
     #[test]
     fn all_of_them_belong_elsewhere() {
-        check(&KNOB, "", "pass none on CPU 2-3");
+        check(&KNOB, "", "pass none on CPUs 2-3");
         let wide = thread!(45, "rcuog/2", 2097152, 0, 0, "0-3");
-        check(&KNOB, wide, "fail medium rcuog/2 allowed on CPU 2-3");
+        check(&KNOB, wide, "fail medium rcuog/2 allowed on CPUs 2-3");
         check(
             &KNOB,
             &format!("--cpus 2-3\n/sys/devices/system/cpu/isolated:\n{wide}"),
-            "fail high rcuog/2 allowed on CPU 2-3",
+            "fail high rcuog/2 allowed on CPUs 2-3",
         );
         check(
             &KNOB,

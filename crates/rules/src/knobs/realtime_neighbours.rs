@@ -124,16 +124,16 @@ mod tests {
     fn threads_that_wander_are_named() {
         let open = "--cpus 2-3\n/sys/devices/system/cpu/isolated:";
         let wide = thread!(90001, "pipewire", 0, 20, 2, "0-3");
-        check(&KNOB, "", "pass loop FIFO 80 bound to CPU 2-3, as the real-time program's own");
-        check(&KNOB, wide, "pass loop FIFO 80 bound to CPU 2-3, as the real-time program's own");
-        check(&KNOB, &format!("{open}\n{wide}"), "fail info pipewire RR 20 may come to CPU 2-3");
+        check(&KNOB, "", "pass loop FIFO 80 bound to CPUs 2-3, as the real-time program's own");
+        check(&KNOB, wide, "pass loop FIFO 80 bound to CPUs 2-3, as the real-time program's own");
+        check(&KNOB, &format!("{open}\n{wide}"), "fail info pipewire RR 20 may come to CPUs 2-3");
         check(
             &KNOB,
             &format!("{open}\n{}", thread!(90001, "dl", 0, 0, 6, "0-3")),
-            "fail info dl DEADLINE may come to CPU 2-3",
+            "fail info dl DEADLINE may come to CPUs 2-3",
         );
         check(&KNOB, &format!("{open}\n{}", thread!(90001, "x", 0, 20, 2, "0-1")), "pass");
-        check(&KNOB, "/proc/800 absent", "pass none on CPU 2-3");
+        check(&KNOB, "/proc/800 absent", "pass none on CPUs 2-3");
         check(&KNOB, "/proc/800/status refused", "unknown");
         check(&KNOB, "--cpus 0-3", "not-applicable");
     }

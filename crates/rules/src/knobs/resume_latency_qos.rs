@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn zero_is_no_limit() {
-        check(&KNOB, "", "pass 10 us on CPU 2-3");
+        check(&KNOB, "", "pass 10 us on CPUs 2-3");
         check(&KNOB, &limits(["0", "0", "n/a", "5"]), "pass n/a, no latency on CPU 2; 5 us on CPU 3");
         check(
             &KNOB,
@@ -130,7 +130,7 @@ mod tests {
         check(
             &KNOB,
             &limits(["n/a", "0", "0", "0"]),
-            "fail medium 0, no limit, on CPU 2-3, but a limit on CPU 0",
+            "fail medium 0, no limit, on CPUs 2-3, but a limit on CPU 0",
         );
         check(
             &KNOB,
@@ -157,7 +157,7 @@ mod tests {
             &KNOB,
             &none,
             "unknown /sys/devices/system/cpu/cpuN/power/pm_qos_resume_latency_us is not there for \
-             CPU 2-3",
+             CPUs 2-3",
         );
         check(&KNOB, &limits(["0", "0", "10", "-5"]), "unknown");
         check(

@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn the_nearest_shared_level_counts() {
-        check(&KNOB, "", "fail info L3 of CPU 2-3 shared with CPU 0-1");
+        check(&KNOB, "", "fail info L3 of CPUs 2-3 shared with CPUs 0-1");
         check(
             &KNOB,
             "/sys/devices/system/cpu/cpu3/cache/index2/shared_cpu_list: 0,3",
@@ -184,23 +184,23 @@ mod tests {
         check(
             &KNOB,
             "/sys/devices/system/cpu/cpu3/cache/index0/shared_cpu_list: 0,3",
-            "fail info L3 of CPU 2-3 shared with CPU 0-1",
+            "fail info L3 of CPUs 2-3 shared with CPUs 0-1",
         );
     }
 
     #[test]
     fn an_exclusive_group_keeps_it_apart() {
         check(&KNOB, &format!("{GROUP}exclusive"), "pass kept apart by resctrl");
-        check(&KNOB, &format!("{GROUP}shareable"), "fail info L3 of CPU 2-3 shared with CPU 0-1");
+        check(&KNOB, &format!("{GROUP}shareable"), "fail info L3 of CPUs 2-3 shared with CPUs 0-1");
         check(
             &KNOB,
             &format!("{GROUP}exclusive\n/sys/fs/resctrl/rt/cpus_list: 3"),
-            "fail info L3 of CPU 2-3 shared with CPU 0-1",
+            "fail info L3 of CPUs 2-3 shared with CPUs 0-1",
         );
         check(
             &KNOB,
             &format!("{GROUP}exclusive\n/sys/fs/resctrl refused"),
-            "fail info L3 of CPU 2-3 shared with CPU 0-1",
+            "fail info L3 of CPUs 2-3 shared with CPUs 0-1",
         );
         let nearer =
             format!("{GROUP}exclusive\n/sys/devices/system/cpu/cpu3/cache/index2/shared_cpu_list: 0,3");
@@ -218,7 +218,7 @@ mod tests {
     fn an_unreported_cache_does_not_count_as_private() {
         let none = "/sys/devices/system/cpu/cpu2/cache absent\n/sys/devices/system/cpu/cpu3/cache \
                     absent";
-        check(&KNOB, none, "unknown the caches of CPU 2-3 are not told");
+        check(&KNOB, none, "unknown the caches of CPUs 2-3 are not told");
         let own = "--cpus 2\n/sys/devices/system/cpu/cpu2/cache/index3/shared_cpu_list: 2";
         check(&KNOB, own, "pass none beyond the CPUs that matter");
         check(&KNOB, &format!("{own}\n/sys/devices/system/cpu/cpu2/cache/index3/level: last"), "unknown");

@@ -166,13 +166,13 @@ mod tests {
 
     #[test]
     fn half_a_core_is_the_worst() {
-        check(&KNOB, "", "pass no sibling of CPU 2-3 does other work");
-        check(&KNOB, &cores(["0,2", "1,3", "0,2", "1,3"]), "fail high split cores: CPU 2-3 with CPU 0-1");
-        check(&KNOB, &cores(["0", "1", "2-3", "2-3"]), "fail low CPU 2-3 on cores that they share");
+        check(&KNOB, "", "pass no sibling of CPUs 2-3 does other work");
+        check(&KNOB, &cores(["0,2", "1,3", "0,2", "1,3"]), "fail high split cores: CPUs 2-3 with CPUs 0-1");
+        check(&KNOB, &cores(["0", "1", "2-3", "2-3"]), "fail low CPUs 2-3 on cores that they share");
         check(
             &KNOB,
             &format!("{}\n--cpus 1-3", cores(["0", "1-2", "1-2", "3"])),
-            "fail low CPU 1-2 on cores that they share",
+            "fail low CPUs 1-2 on cores that they share",
         );
     }
 

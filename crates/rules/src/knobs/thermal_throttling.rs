@@ -109,7 +109,7 @@ mod tests {
         check(
             &KNOB,
             &[count(2, "core", "1"), count(2, "package", "1"), count(3, "package", "1")].join("\n"),
-            "fail high since boot: core of CPU 2, package of CPU 2-3",
+            "fail high since boot: core of CPU 2, package of CPUs 2-3",
         );
         check(&KNOB, &count(0, "core", "5"), "pass never since boot");
     }

@@ -14,7 +14,7 @@ use facts::Fact;
 use facts::kbool::kbool;
 use facts::kconfig::OptionValue;
 use model::slice::SliceKind;
-use model::units::{Cpu, CpuSet};
+use model::units::{Cpu, CpuSet, named_cpus};
 
 pub static KNOB: Knob = Knob {
     id: "tick-off",
@@ -150,7 +150,7 @@ fn list(machine: &MachineView, asked: Result<Option<&str>, Judgement>) -> Judged
 
 /// The CPUs in the list, but for the boot CPU, which keeps the time.
 fn put_in(taken: &CpuSet, missing: &CpuSet) -> Remedy {
-    let elsewhere = Remedy::advice(AdviceReason::Choice, format!("put the task on CPU {taken}"));
+    let elsewhere = Remedy::advice(AdviceReason::Choice, format!("put the task on {}", named_cpus(taken)));
     if missing.contains(Cpu(0)) {
         return elsewhere;
     }
@@ -219,7 +219,7 @@ mod tests {
             "fail medium nohz_full= is not given",
         );
         check(&KNOB, "--profile busy-poll\n/proc/cmdline refused", "unknown");
-        check(&KNOB, SET, "pass nohz_full on CPU 2-3");
+        check(&KNOB, SET, "pass nohz_full on CPUs 2-3");
     }
 
     #[test]
@@ -236,14 +236,14 @@ mod tests {
         );
         check(&KNOB, &format!("{SET}\ncmdline + nohz=off"), "fail medium nohz=off");
         check(&KNOB, &format!("{SET}\ncmdline + nohz=Off\ncmdline + nohz=?"), "fail medium nohz=Off");
-        check(&KNOB, &format!("{SET}\ncmdline + nohz=off\ncmdline + nohz=on"), "pass nohz_full on CPU 2-3");
+        check(&KNOB, &format!("{SET}\ncmdline + nohz=off\ncmdline + nohz=on"), "pass nohz_full on CPUs 2-3");
         check(&KNOB, &format!("{SET}\n{OFFERED}: hpet acpi_pm"), "fail medium the TSC is unstable");
         check(&KNOB, &format!("{SET}\n{OFFERED}: tsc kvm-clock"), "unknown");
         check(&KNOB, &format!("{SET}\n{OFFERED} refused"), "unknown");
         check(
             &KNOB,
             &format!("{SET}\n/proc/sys/kernel/arch: aarch64\n{OFFERED}: arch_sys_counter"),
-            "pass nohz_full on CPU 2-3",
+            "pass nohz_full on CPUs 2-3",
         );
     }
 

@@ -102,7 +102,7 @@ mod tests {
         let words = "CPU 2 has CPU 0/KVM (qemu-kvm, 90002) and CPU 1/KVM (qemu-kvm, 90003)";
         check(&KNOB, &one, &format!("fail high {words}"));
         let elsewhere = format!("{HOST}\nvcpu 90002 0 other");
-        check(&KNOB, &elsewhere, "fail medium no CPU of a guest is bound to CPU 2-3");
+        check(&KNOB, &elsewhere, "fail medium no CPU of a guest is bound to CPUs 2-3");
         check(&KNOB, &format!("{own}\n--cpus 0-3"), "not-applicable");
     }
 }

@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn isolated_cpus_are_left_out_by_newer_kernels() {
         const SECOND: &str = "/proc/sys/vm/stat_interval: 1";
-        check(&KNOB, SECOND, "not-applicable this kernel leaves out CPU 2-3");
+        check(&KNOB, SECOND, "not-applicable this kernel leaves out CPUs 2-3");
         check(&KNOB, &format!("{SECOND}\n/proc/sys/kernel/osrelease: 6.1.0-50-rt-amd64"), "fail low 1 s");
         let red_hat = format!("{SECOND}\n/proc/sys/kernel/osrelease: 5.14.0-503.11.1.el9_5.x86_64+rt");
         check(&KNOB, &red_hat, "unknown");
@@ -110,7 +110,7 @@ mod tests {
         check(&KNOB, &format!("{ticks}\n/proc/sys/kernel/osrelease: 7.0.1"), "fail low 1 s");
         check(&KNOB, &format!("{SECOND}\n--cpus 1-2"), "fail low 1 s");
         let partition = format!("{SECOND}\n/sys/fs/cgroup/cpuset.cpus.isolated: 1\n--cpus 1-2");
-        check(&KNOB, &partition, "not-applicable this kernel leaves out CPU 1-2");
+        check(&KNOB, &partition, "not-applicable this kernel leaves out CPUs 1-2");
         check(&KNOB, &format!("{partition}\n/proc/sys/kernel/osrelease: 6.6.1"), "fail low 1 s");
         check(&KNOB, &format!("{SECOND}\n/sys/devices/system/cpu/isolated refused\n--cpus 2"), "unknown");
         check(&KNOB, "/proc/sys/vm/stat_interval: 1000", "pass 1000 s");

@@ -218,8 +218,8 @@ mod tests {
     #[test]
     fn each_way_of_being_off_is_enough() {
         check(&KNOB, "", "pass soft lockup detector off; NMI watchdog off");
-        check(&KNOB, ON, "fail high on CPU 2-3; every 4 s; soft lockup detector on; NMI watchdog on");
-        check(&KNOB, &format!("{ON}\n/proc/sys/kernel/watchdog_cpumask: 0-1"), "pass not on CPU 2-3");
+        check(&KNOB, ON, "fail high on CPUs 2-3; every 4 s; soft lockup detector on; NMI watchdog on");
+        check(&KNOB, &format!("{ON}\n/proc/sys/kernel/watchdog_cpumask: 0-1"), "pass not on CPUs 2-3");
         check(&KNOB, &format!("{ON}\n/proc/sys/kernel/watchdog_thresh: 0"), "pass watchdog_thresh 0");
         check(
             &KNOB,
@@ -227,7 +227,7 @@ mod tests {
                 "{ON}\n/proc/sys/kernel/nmi_watchdog: 0\n/proc/sys/kernel/watchdog_thresh: 3\n\
                  --profile audio"
             ),
-            "fail low on CPU 2-3; every 1.2 s; soft lockup detector on",
+            "fail low on CPUs 2-3; every 1.2 s; soft lockup detector on",
         );
         check(
             &KNOB,
@@ -242,7 +242,7 @@ mod tests {
         check(
             &KNOB,
             &buddy,
-            "fail high on CPU 2-3; every 4 s; soft lockup detector on; hard lockup detector on",
+            "fail high on CPUs 2-3; every 4 s; soft lockup detector on; hard lockup detector on",
         );
         let why = |edits: &str| {
             let mut machine = Machine::base();
@@ -264,7 +264,7 @@ mod tests {
         check(
             &KNOB,
             &format!("{ON}\n/proc/sys/kernel/watchdog refused"),
-            "fail high on CPU 2-3; every 4 s; soft lockup detector on; NMI watchdog on",
+            "fail high on CPUs 2-3; every 4 s; soft lockup detector on; NMI watchdog on",
         );
     }
 

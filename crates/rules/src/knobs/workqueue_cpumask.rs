@@ -9,7 +9,7 @@ use crate::view::MachineView;
 use crate::words::cpu_mask;
 use crate::workqueues::{UNBOUND_MASK, unbound_mask};
 use model::slice::SliceKind;
-use model::units::CpuSet;
+use model::units::{CpuSet, named_cpus};
 
 pub static KNOB: Knob = Knob {
     id: "workqueue-cpumask",
@@ -70,8 +70,8 @@ fn judge(machine: &MachineView) -> Judged {
     let cpus = unbound_mask(machine)?;
     let online = machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
     let others = machine.housekeeping_cpus()?;
-    Ok(Judgement::fail_if(!cpus.and(machine.cpus()).is_empty(), format!("CPU {}", cpus.and(online)))
-        .wanted(format!("CPU {others} at most"))
+    Ok(Judgement::fail_if(!cpus.and(machine.cpus()).is_empty(), named_cpus(cpus.and(online)))
+        .wanted(format!("{} at most", named_cpus(&others)))
         .fix(over_all(machine, &others)))
 }
 
@@ -82,9 +82,9 @@ mod tests {
 
     #[test]
     fn the_mask_decides() {
-        check(&KNOB, "", "pass CPU 0-1");
-        check(&KNOB, "/sys/devices/virtual/workqueue/cpumask: ff", "fail high CPU 0-3");
-        check(&KNOB, "/sys/devices/virtual/workqueue/cpumask: 9", "fail high CPU 0,3");
+        check(&KNOB, "", "pass CPUs 0-1");
+        check(&KNOB, "/sys/devices/virtual/workqueue/cpumask: ff", "fail high CPUs 0-3");
+        check(&KNOB, "/sys/devices/virtual/workqueue/cpumask: 9", "fail high CPUs 0,3");
         check(&KNOB, "/sys/devices/virtual/workqueue/cpumask absent", "unknown");
         check(&KNOB, "/sys/devices/system/cpu/isolated:", "not-applicable");
     }

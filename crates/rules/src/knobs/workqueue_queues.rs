@@ -11,6 +11,7 @@ use crate::words::{cpu_mask, truncate_list};
 use crate::workqueues::{UNBOUND_MASK, effective_mask, unbound_mask};
 use facts::line::parse_mask;
 use model::slice::SliceKind;
+use model::units::named_cpus;
 
 pub static KNOB: Knob = Knob {
     id: "workqueue-queues",
@@ -72,7 +73,7 @@ fn judge(machine: &MachineView) -> Judged {
     }
     let cpus = machine.cpus();
     if unbound.and(cpus).is_empty() {
-        return Ok(Judgement::pass(format!("none on CPU {cpus}, by the mask over all")));
+        return Ok(Judgement::pass(format!("none on {}, by the mask over all", named_cpus(cpus))));
     }
     let touching = queues()?.filter(|text| {
         let own = text.content.clone().parse(|content| parse_mask(&content));
@@ -82,17 +83,17 @@ fn judge(machine: &MachineView) -> Judged {
     let names = truncate_list(touching.iter().map(|text| text.names.join("/")));
     if !names.is_empty() {
         let others = machine.housekeeping_cpus()?;
-        return Ok(Judgement::fail(format!("{names} on CPU {cpus}")).fix(over_all(machine, &others).or(
-            Change::each(
+        return Ok(Judgement::fail(format!("{names} on {}", named_cpus(cpus))).fix(
+            over_all(machine, &others).or(Change::each(
                 touching.iter().map(|text| text.path.clone()).collect(),
                 "/sys/devices/virtual/workqueue/NAME/cpumask",
                 &names,
                 cpu_mask(&others),
-            ),
-        )));
+            )),
+        ));
     }
     machine.each(QUEUES, parse_mask)?;
-    Ok(Judgement::pass(format!("none on CPU {cpus}")))
+    Ok(Judgement::pass(format!("none on {}", named_cpus(cpus))))
 }
 
 #[cfg(test)]
@@ -104,11 +105,11 @@ mod tests {
 
     #[test]
     fn both_masks_count() {
-        check(&KNOB, "", "pass none on CPU 2-3, by the mask over all");
-        check(&KNOB, OPEN, "fail medium nvme-wq on CPU 2-3");
+        check(&KNOB, "", "pass none on CPUs 2-3, by the mask over all");
+        check(&KNOB, OPEN, "fail medium nvme-wq on CPUs 2-3");
         let own = "/sys/devices/virtual/workqueue/nvme-wq/cpumask:";
-        check(&KNOB, &format!("{OPEN}\n{own} 3"), "pass none on CPU 2-3");
-        check(&KNOB, &format!("{own} refused"), "pass none on CPU 2-3, by the mask over all");
+        check(&KNOB, &format!("{OPEN}\n{own} 3"), "pass none on CPUs 2-3");
+        check(&KNOB, &format!("{own} refused"), "pass none on CPUs 2-3, by the mask over all");
         check(&KNOB, &format!("{OPEN}\n{own} 3\n/sys/devices/virtual/workqueue/scsi/cpumask: x"), "unknown");
         check(&KNOB, "/sys/devices/virtual/workqueue/nvme-wq absent", "not-applicable");
         check(&KNOB, "/sys/devices/virtual/workqueue absent", "unknown");

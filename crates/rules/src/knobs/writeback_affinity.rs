@@ -12,6 +12,7 @@ use crate::words::cpu_mask;
 use crate::workqueues::{UNBOUND_MASK, effective_mask, unbound_mask};
 use facts::line::parse_mask;
 use model::slice::SliceKind;
+use model::units::named_cpus;
 
 pub static KNOB: Knob = Knob {
     id: "writeback-affinity",
@@ -66,11 +67,14 @@ fn judge(machine: &MachineView) -> Judged {
     let (cpus, others) = (machine.cpus(), machine.housekeeping_cpus()?);
     let online = machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
     if unbound.and(cpus).is_empty() {
-        return Ok(Judgement::pass(format!("CPU {} at most, by the mask over all", unbound.and(online))));
+        return Ok(Judgement::pass(format!(
+            "{} at most, by the mask over all",
+            named_cpus(unbound.and(online))
+        )));
     }
     let own = machine.parsed(OWN, parse_mask)?.ok_or_else(|| unknown_absent(OWN))?;
     let found = effective_mask(&own, &unbound);
-    Ok(Judgement::fail_if(!found.and(cpus).is_empty(), format!("CPU {}", found.and(online)))
+    Ok(Judgement::fail_if(!found.and(cpus).is_empty(), named_cpus(found.and(online)))
         .fix(Remedy::from(Change::write(OWN, cpu_mask(&others))).or(over_all(machine, &others))))
 }
 
@@ -82,11 +86,11 @@ mod tests {
     #[test]
     fn one_mask_is_enough() {
         const OPEN: &str = "/sys/devices/virtual/workqueue/cpumask: f";
-        check(&KNOB, "", "pass CPU 0-1 at most, by the mask over all");
-        check(&KNOB, OPEN, "fail medium CPU 0-3");
+        check(&KNOB, "", "pass CPUs 0-1 at most, by the mask over all");
+        check(&KNOB, OPEN, "fail medium CPUs 0-3");
         let own = "/sys/devices/virtual/workqueue/writeback/cpumask:";
-        check(&KNOB, &format!("{OPEN}\n{own} 3"), "pass CPU 0-1");
-        check(&KNOB, &format!("{OPEN}\n{own} c"), "fail medium CPU 2-3");
+        check(&KNOB, &format!("{OPEN}\n{own} 3"), "pass CPUs 0-1");
+        check(&KNOB, &format!("{OPEN}\n{own} c"), "fail medium CPUs 2-3");
         check(&KNOB, "/sys/devices/virtual/workqueue/writeback absent", "pass");
         check(&KNOB, &format!("{OPEN}\n/sys/devices/virtual/workqueue/writeback absent"), "unknown");
     }

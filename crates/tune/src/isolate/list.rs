@@ -9,7 +9,7 @@ use model::isolation::{
     OUTER_GROUP, PartitionState,
 };
 use model::setting::{Key, PRESENT};
-use model::units::CpuSet;
+use model::units::{CpuSet, named_cpus};
 use rules::irq_kind::{IrqKind, handler_names, irq_kind};
 
 /// Whether an entry has isolated CPUs: it made their group.
@@ -83,7 +83,7 @@ fn judged(partition: Option<&Group>, cpus: &CpuSet, effective: &CpuSet) -> (Part
             let lost = cpus.without(effective);
             let reason = match lost.is_empty() {
                 true => String::new(),
-                false => format!("CPU {lost} is not in it: offline, or taken by another group"),
+                false => format!("without {}: offline, or taken by another group", named_cpus(lost)),
             };
             (PartitionState::Isolated, reason)
         }

@@ -8,7 +8,7 @@ use model::isolation::{INNER_GROUP, PARTITION_RULE};
 use model::plan::{LeftOut, PlanDocument, PlannedChange, WITH_CONSENT};
 use model::setting::{Comparison, Key, Setting};
 use model::text::quoted_value;
-use model::units::CpuSet;
+use model::units::{CpuSet, named_cpus};
 use regex_lite::{Regex, RegexBuilder};
 use rules::knobs;
 use rules::partition::{self, Obstacle};
@@ -206,7 +206,7 @@ fn partition(
     }
     let change = |setting: Setting| {
         let read = now(&setting.key).known().map_or_else(String::new, |read| read.trim().to_owned());
-        let why = format!("CPU {} is taken out of load balancing, and all threads off it", wanted.cpus);
+        let why = format!("no load balancing over {}, and no other threads there", named_cpus(&wanted.cpus));
         PlannedChange { why, ..PlannedChange::new(setting, PARTITION_RULE, &read) }
     };
     Ok(settings.into_iter().map(change).collect())

@@ -8,6 +8,7 @@ use crate::cli::outputs::{OutputFlags, Outputs, Screen};
 use crate::cli::tune::apply::{Request, UndoFlags, make, require_consent};
 use model::error::{Exit, Result};
 use model::keyword::Keyword;
+use model::units::named_cpus;
 use report::isolation::text::summary;
 use rules::intent::Profile;
 use study::audit::MachineSource;
@@ -73,7 +74,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let wanted = args.request()?;
     let cpus = wanted.cpus.to_string();
     let plan = plan_isolation(args.profile, &wanted, args.take_over)?;
-    let about = format!("CPU {cpus} as {}", args.profile.name());
+    let about = format!("{} as {}", named_cpus(&cpus), args.profile.name());
     if args.dry_run {
         use report::tuning::text::{Layout, Stage, render};
         outputs.json_pretty(&args.output.json, &plan);

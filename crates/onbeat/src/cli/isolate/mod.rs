@@ -13,6 +13,7 @@ use ::tune::isolate::list::current;
 use ::tune::undo::{entries, undo_abandoned};
 use host::settings::EntryRecords;
 use model::error::{Exit, Failure, Result};
+use model::units::named_cpus;
 use study::isolating::isolation_of;
 use study::tuning::boot_id;
 
@@ -72,8 +73,9 @@ fn require_in_force(entry: &EntryRecords) -> Result<model::isolation::IsolationD
     match document.partition {
         model::isolation::PartitionState::Isolated => Ok(document),
         _ => Err(Failure::not_supported(format!(
-            "the partition of CPU {} is not in force ({}): run `onbeat isolate undo`, then create it again",
-            document.cpus, document.reason
+            "the partition of {} is not in force ({}): run `onbeat isolate undo`, then create it again",
+            named_cpus(&document.cpus),
+            document.reason
         ))),
     }
 }

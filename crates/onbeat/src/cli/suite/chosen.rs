@@ -15,7 +15,7 @@ use host::{MachineFiles, random_u64, rt};
 use model::error::{Exit, Failure, Result};
 use model::suite::{SuiteLeftOut, SuiteRun};
 use model::text::quoted;
-use model::units::{Bare, CpuSet, Nanos};
+use model::units::{Bare, CpuSet, Nanos, named_cpus};
 use model::vocabulary::Preempt;
 
 /// What the flags leave open, decided.
@@ -87,8 +87,9 @@ fn chosen_cpus(args: &Args, recipe: &Recipe, begun: Option<&SuiteRun>) -> Result
     };
     if spins(recipe) && permitted.without(&measured).is_empty() {
         return Err(Failure::usage(format!(
-            "threads that never sleep on CPU {measured} leave none to the rest of the machine: leave one out \
-             with -a"
+            "threads that never sleep on {} leave none to the rest of the machine: leave one out \
+             with -a",
+            named_cpus(&measured)
         )));
     }
     Ok((measured, load_cpus.unwrap_or(load)))

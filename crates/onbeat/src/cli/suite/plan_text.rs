@@ -4,7 +4,7 @@ use super::chosen::Chosen;
 use ::suite::phases::{SuiteStep, length};
 use ::suite::recipe::Recipe;
 use ::suite::recipe_phase::StepKind;
-use model::units::Nanos;
+use model::units::{Nanos, named_cpus};
 
 /// The phases in their order, how long they take, and what they change.
 pub fn plan_text(recipe: &Recipe, chosen: &Chosen) -> String {
@@ -29,8 +29,8 @@ pub fn plan_text(recipe: &Recipe, chosen: &Chosen) -> String {
     );
     let Chosen { cpus, load_cpus, seed, .. } = chosen;
     let loads = chosen.steps.iter().any(|step| !step.load.is_empty());
-    let load = if loads { format!("; load: CPU {load_cpus}") } else { String::new() };
-    text + &format!("measured: CPU {cpus}{load}; seed {seed}\n")
+    let load = if loads { format!("; load: {}", named_cpus(load_cpus)) } else { String::new() };
+    text + &format!("measured: {}{load}; seed {seed}\n", named_cpus(cpus))
 }
 
 fn changes(steps: &[SuiteStep]) -> String {

@@ -2,6 +2,7 @@
 
 use crate::cli::flags::{cpu_list, keyword};
 use model::error::Result;
+use model::units::named_cpus;
 use rules::intent::Profile;
 use study::audit::MachineSource;
 use study::tuning::{PlannedTuning, plan_tuning};
@@ -44,6 +45,6 @@ impl PlanFlags {
 /// What a plan is for, in words.
 pub fn about(planned: &PlannedTuning) -> String {
     let cpus = planned.intent.cpus.to_string();
-    let cpus = if cpus.is_empty() { "unknown CPUs".to_owned() } else { format!("CPU {cpus}") };
+    let cpus = if cpus.is_empty() { "unknown CPUs".to_owned() } else { named_cpus(cpus) };
     format!("{cpus} as {}", planned.audit.profile)
 }
