@@ -194,5 +194,11 @@ mod tests {
             "not-applicable kernels before 6.12 have none",
         );
         check(&KNOB, "/sys/kernel/debug/sched/fair_server absent", "unknown");
+        check(
+            &KNOB,
+            "/sys/kernel/debug/sched/fair_server absent\n/proc/sys/kernel/osrelease: 7.3.4",
+            "unknown /sys/kernel/debug/sched/fair_server is not there: mount -t debugfs none \
+             /sys/kernel/debug",
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Idle injection: a driver that can take all CPUs away for milliseconds, to cool them.
+//! Idle injection: drivers that can take CPUs away for milliseconds, to cool them.
 
 use super::sources::POWERCLAMP;
 use crate::change::AdviceReason;
@@ -8,6 +8,7 @@ use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::unknown::{unknown_absent, unknown_from};
 use crate::view::MachineView;
+use crate::words::truncate;
 use facts::Fact;
 use facts::line::parse_line;
 use model::slice::SliceKind;
@@ -21,7 +22,9 @@ pub static KNOB: Knob = Knob {
     description: "intel_powerclamp offers a cooling device that makes all CPUs idle for a share \
                   of the time, with a SCHED_FIFO thread for each. It is loaded by itself on Intel \
                   processors and starts when somebody writes to it, as thermald does when the \
-                  machine gets hot.",
+                  machine gets hot. On Arm and others a cooling device idle-CPU does the same for \
+                  the CPUs whose device tree says thermal-idle (CPU_IDLE_THERMAL): the kernel \
+                  itself starts it when the chip gets hot.",
     rationale: "each injected pause holds the CPU for 6 to 25 ms ahead of the real-time tasks \
                 below its thread's priority",
     detection: "Whether the cooling device is there. Whether it injects right now is not read: \
@@ -43,7 +46,7 @@ pub static KNOB: Knob = Knob {
     sources: &[Source { title: "kernel: Intel powerclamp driver, idle injection", url: POWERCLAMP }],
     cures: &[SliceKind::Thread, SliceKind::IdleExit],
     reads: &[TYPES, THERMAL],
-    facts: &["/proc/sys/kernel/arch", "/boot/config-RELEASE"],
+    facts: &["/boot/config-RELEASE"],
     judge,
     examples: Examples {
         fires: "/sys/class/thermal/cooling_device7/type: intel_powerclamp",
@@ -54,13 +57,22 @@ pub static KNOB: Knob = Knob {
 };
 
 fn judge(machine: &MachineView) -> Judged {
-    machine.require_x86()?;
     let mut untold = None;
     let types = machine.texts(TYPES)?;
     for text in types {
         match text.content.clone().parse(|content| parse_line(&content)) {
             Fact::Known(kind) if kind == "intel_powerclamp" => {
                 return Ok(Judgement::fail("intel_powerclamp is loaded"));
+            }
+            // The name that __cpuidle_cooling_register() gives it.
+            Fact::Known(kind) if kind.starts_with("idle-") => {
+                return Ok(Judgement::fail(format!("{} injects when the chip is hot", truncate(&kind)))
+                    .fix(Remedy::advice(
+                        AdviceReason::Kernel,
+                        "boot a kernel built without CONFIG_CPU_IDLE_THERMAL, or with a device tree whose \
+                         CPUs have no thermal-idle",
+                    ))
+                    .persistence(Persistence::Build));
             }
             Fact::Known(_) => {}
             other => drop(untold.get_or_insert(unknown_from(&text.path, &other))),
@@ -108,6 +120,10 @@ mod tests {
             "not-applicable this kernel has no CONFIG_THERMAL, and so no cooling devices",
         );
         check(&KNOB, &format!("{none}\n/boot/config-6.12.9-rt-amd64 refused"), "unknown");
-        check(&KNOB, "/proc/sys/kernel/arch: aarch64", "not-applicable x86 only, this is aarch64");
+        let arm = |kind: &str| {
+            format!("/proc/sys/kernel/arch: aarch64\n/sys/class/thermal/cooling_device0/type: {kind}")
+        };
+        check(&KNOB, &arm("cpufreq-cpu0"), "pass not loaded");
+        check(&KNOB, &arm("idle-cpu0"), "fail low idle-cpu0 injects when the chip is hot");
     }
 }
