@@ -1,11 +1,12 @@
 //! The control groups that decide which CPUs anything runs on, and for how much of the time.
 //!
 //! Source: "Cpuset" and "CPU Interface Files" in Documentation/admin-guide/cgroup-v2.rst, and
-//! Documentation/admin-guide/cgroup-v1/cpusets.rst. The hierarchies are looked for where systemd
+//! Documentation/admin-guide/cgroup-v1/cpusets.rst; version 1's quotas in
+//! Documentation/scheduler/sched-bwc.rst. The hierarchies are looked for where systemd
 //! and its successors in that mount them; the mount table would also name the user's disks and
 //! servers. A cpuset file system of its own (`/dev/cpuset`) is not looked at.
 
-use super::line::{excerpt, parse_cpus, parse_u64, parse_words};
+use super::line::{excerpt, parse_cpus, parse_i64, parse_u64, parse_words};
 use super::whole;
 use host::MachineFiles;
 use model::fact::Fact;
@@ -44,6 +45,9 @@ pub struct Groups {
     pub groups: Vec<Group>,
     /// Version 1's cpusets, where they are mounted.
     pub cpusets: Option<Cpusets>,
+    /// Version 1's groups of the controller `cpu` with a quota to set, down to two levels: the path
+    /// of each, and its quota as [`Group::quota`].
+    pub old_quotas: Vec<(String, Fact<Option<(u64, u64)>>)>,
     /// Names over the bound, groups that could not be listed, and one for all that a container does
     /// not show.
     pub missed: u64,
@@ -142,8 +146,13 @@ fn gather(host: &MachineFiles, version: Version, root: &str, controllers: Vec<St
         }
     };
     let cpusets = if version == Version::V2 { None } else { reader.cpusets() };
+    let mut old_quotas = Vec::new();
+    if version != Version::V2 {
+        reader.root = "/sys/fs/cgroup/cpu";
+        reader.old_quotas("", 1, &mut old_quotas);
+    }
     let Reader { groups, missed, .. } = reader;
-    Groups { version, root: root.to_owned(), controllers, isolated, groups, cpusets, missed }
+    Groups { version, root: root.to_owned(), controllers, isolated, groups, cpusets, old_quotas, missed }
 }
 
 struct Reader<'a> {
@@ -201,6 +210,26 @@ impl Reader<'_> {
         }
     }
 
+    fn old_quotas(&mut self, path: &str, depth: usize, found: &mut Vec<(String, Fact<Option<(u64, u64)>>)>) {
+        for path in self.names(path) {
+            let quota = self.read(&path, "cpu.cfs_quota_us", parse_i64);
+            if quota == Fact::Absent {
+                continue;
+            }
+            let quota = match quota.map(|us| u64::try_from(us).ok()) {
+                // -1 stands for none.
+                Fact::Known(Some(us)) => {
+                    self.read(&path, "cpu.cfs_period_us", parse_u64).map(|period| Some((us, period)))
+                }
+                quota => quota.map(|_| None),
+            };
+            found.push((shown(&path), quota));
+            if depth < DEPTH {
+                self.old_quotas(&path, depth + 1, found);
+            }
+        }
+    }
+
     fn cpusets(&mut self) -> Option<Cpusets> {
         self.root = "/sys/fs/cgroup/cpuset";
         let balanced = self.read("", "cpuset.sched_load_balance", parse_switch);
@@ -223,7 +252,8 @@ impl Reader<'_> {
 /// The files of controllers begin with its name; what else a group holds is a group, or a file that
 /// does not look like one from inside.
 fn is_file(name: &str) -> bool {
-    const CONTROLLERS: &str = "cgroup cpu cpuset dmem hugetlb io irq memory misc perf_event pids rdma";
+    const CONTROLLERS: &str =
+        "cgroup cpu cpuacct cpuset dmem hugetlb io irq memory misc perf_event pids rdma";
     let controller = name.split_once('.').map(|(controller, _)| controller);
     controller.is_some_and(|controller| CONTROLLERS.split(' ').any(|known| known == controller))
         || ["tasks", "notify_on_release", "release_agent"].contains(&name)

@@ -16,12 +16,12 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "cpu-quota",
     title: "quotas of CPU time",
-    description: "cpu.max gives a control group so much CPU time in each period; once it is used \
+    description: "cpu.max (cpu.cfs_quota_us in version 1) gives a control group so much CPU time in each period; once it is used \
                   up, the ordinary tasks of the group stop until the next one. It affects \
                   ordinary tasks alone: those of real-time policy run on.",
     rationale: "an ordinary thread whose group ran out stands still for tens of milliseconds, \
                 with whatever a real-time thread waits for: a lock, a pipe, a file",
-    detection: "cpu.max of the groups down to two levels below the root; those of pods can be \
+    detection: "cpu.max, or version 1's cpu.cfs_quota_us, of the groups down to two levels below the root; those of pods can be \
                 deeper. Which of them holds a helper of a real-time program is not known here, \
                 and `onbeat measure` says so when the quota of its own group ran out.",
     side_effects: "Without a quota a group can take all the time that other ordinary tasks leave \
@@ -44,7 +44,7 @@ pub static KNOB: Knob = Knob {
                  service manager that gave a quota writes it again",
     sources: &[Source { title: "kernel: control groups v2, cpu.max", url: CGROUP_V2 }],
     cures: &[SliceKind::Throttled, SliceKind::PriorityInversion],
-    facts: &["/sys/fs/cgroup/GROUP/cpu.max"],
+    facts: &["/sys/fs/cgroup/GROUP/cpu.max", "/sys/fs/cgroup/cpu/GROUP/cpu.cfs_quota_us"],
     judge,
     examples: Examples {
         fires: "/sys/fs/cgroup/cgroup.controllers: cpu
@@ -64,24 +64,37 @@ fn judge(machine: &MachineView) -> Judged {
         }
         groups => machine.known(groups, "/sys/fs/cgroup")?,
     };
-    let limited = groups.groups.iter().filter_map(|group| match &group.quota {
+    let name = |path: &str, quota: &Fact<Option<(u64, u64)>>| match quota {
         Fact::Known(Some((quota, period))) => {
-            Some(format!("{} {quota} of {period} us", group.path.trim_start_matches('/')))
+            Some(format!("{} {quota} of {period} us", path.trim_start_matches('/')))
         }
         _ => None,
-    });
-    let limited = truncate_list(limited);
+    };
+    let limited = truncate_list(groups.groups.iter().filter_map(|group| name(&group.path, &group.quota)));
+    let old = truncate_list(groups.old_quotas.iter().filter_map(|(path, quota)| name(path, quota)));
     if !limited.is_empty() {
         return Ok(Judgement::fail(limited));
+    }
+    if !old.is_empty() {
+        return Ok(Judgement::fail(old).fix(Remedy::advice(
+            AdviceReason::Program,
+            "echo -1 >cpu.cfs_quota_us in the groups of the real-time program and its helpers, or \
+             CPUQuota= (empty) in the unit; others may keep theirs",
+        )));
     }
     for group in &groups.groups {
         if !matches!(group.quota, Fact::Known(_) | Fact::Absent) {
             return Err(unknown_from(&format!("{}{}/cpu.max", groups.root, group.path), &group.quota));
         }
     }
+    for (path, quota) in &groups.old_quotas {
+        if !matches!(quota, Fact::Known(_)) {
+            return Err(unknown_from(&format!("/sys/fs/cgroup/cpu{path}/cpu.cfs_quota_us"), quota));
+        }
+    }
     all_readable(groups)?;
-    if groups.groups.iter().all(|group| group.quota == Fact::Absent) {
-        return Err(Judgement::not_applicable("no control group of version 2 has a quota to set"));
+    if groups.groups.iter().all(|group| group.quota == Fact::Absent) && groups.old_quotas.is_empty() {
+        return Err(Judgement::not_applicable("no control group has a quota to set"));
     }
     Ok(Judgement::pass("none"))
 }
@@ -104,7 +117,20 @@ mod tests {
         check(
             &KNOB,
             "/sys/fs/cgroup absent\n/sys/fs/cgroup/cgroup.controllers: io",
-            "not-applicable no control group of version 2 has a quota to set",
+            "not-applicable no control group has a quota to set",
         );
+        let old = |docker: &str, pod: &str| {
+            format!(
+                "/sys/fs/cgroup absent
+                 /sys/fs/cgroup/cpu/docker/cpu.cfs_quota_us: {docker}
+                 /sys/fs/cgroup/cpu/docker/cpu.cfs_period_us: 100000
+                 /sys/fs/cgroup/cpu/docker/pod/cpu.cfs_quota_us: {pod}
+                 /sys/fs/cgroup/cpu/docker/pod/cpu.cfs_period_us: 100000"
+            )
+        };
+        check(&KNOB, &old("50000", "-1"), "fail info docker 50000 of 100000 us");
+        check(&KNOB, &old("-1", "20000"), "fail info docker/pod 20000 of 100000 us");
+        check(&KNOB, &old("-1", "-1"), "pass none");
+        check(&KNOB, &old("-1", "much"), "unknown");
     }
 }
