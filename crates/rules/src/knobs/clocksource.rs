@@ -4,6 +4,7 @@ use super::sources::{PARAMETERS, TIMEKEEPING};
 use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::parameters::is_present;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::truncate;
@@ -96,9 +97,20 @@ fn advice(machine: &MachineView, judgement: Judgement) -> Judgement {
             Remedy::from(Change::write(CURRENT, truncate(good)))
                 .persist(Change::cmdline_remove("clocksource")),
         ),
+        // The words that have the TSC given up (arch/x86/kernel/tsc.c).
+        None if !against_tsc(machine).is_empty() => judgement
+            .fix(Remedy::of(against_tsc(machine).into_iter().map(Change::cmdline_remove)))
+            .persistence(Persistence::Boot),
         // Nothing can be chosen before the next boot.
         None => judgement.fix(Remedy::advice(AdviceReason::Machine, GIVEN_UP)).persistence(Persistence::Boot),
     }
+}
+
+fn against_tsc(machine: &MachineView) -> Vec<&'static str> {
+    let Some(cmdline) = machine.facts().cmdline.known().filter(|_| machine.require_x86().is_ok()) else {
+        return Vec::new();
+    };
+    ["tsc=unstable", "notsc"].into_iter().filter(|word| is_present(cmdline, word)).collect()
 }
 
 #[cfg(test)]
@@ -132,5 +144,9 @@ mod tests {
         assert!(fix(&format!("{offered}: tsc hpet")).starts_with("echo tsc >/sys"));
         assert_eq!(fix(&format!("{offered}: hpet acpi_pm")), super::GIVEN_UP);
         assert_eq!(fix(&format!("{offered} refused")), super::GIVEN_UP);
+        for word in ["tsc=unstable", "notsc"] {
+            let fix = fix(&format!("{offered}: hpet acpi_pm\ncmdline + {word}"));
+            assert_eq!(fix, format!("take {word} off the kernel's command line"));
+        }
     }
 }

@@ -11,6 +11,7 @@ use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::cpu_list;
 use facts::Fact;
+use facts::cmdline::Cmdline;
 use model::slice::SliceKind;
 use model::units::{CpuSet, named_cpus};
 
@@ -112,18 +113,42 @@ fn without(machine: &MachineView, rest: &CpuSet) -> Remedy {
         true => Change::cmdline_remove("nohz_full"),
         false => Change::cmdline_add(format!("nohz_full={rest}")),
     };
-    let offloaded = machine.facts().cmdline.known().is_some_and(|cmdline| cmdline.has("rcu_nocbs"));
-    let both = Remedy::from(list);
+    let cmdline = machine.facts().cmdline.known();
+    let offloaded = cmdline.is_some_and(|cmdline| cmdline.has("rcu_nocbs"));
+    let of_isolcpus = cmdline.and_then(without_flag);
+    // The flag gives the CPUs alone, or the same ones as nohz_full= does.
+    let named = cmdline.is_some_and(|cmdline| cmdline.has("nohz_full"));
+    let both = match of_isolcpus {
+        Some(change) if named => Remedy::of([list, change]),
+        Some(change) => Remedy::from(change),
+        None => Remedy::from(list),
+    };
     if offloaded || machine.require_isolation().is_err() {
         return both;
     }
     both.and(Change::cmdline_add(format!("rcu_nocbs={}", machine.cpus())))
 }
 
+/// The parameter isolcpus= without its flag nohz, by which it does what nohz_full= does
+/// (`housekeeping_isolcpus_setup()` of kernel/sched/isolation.c); none without that flag.
+fn without_flag(cmdline: &Cmdline) -> Option<Change> {
+    let given = cmdline.values("isolcpus").next()?;
+    let is_flag = |part: &&str| part.starts_with(|c: char| c.is_ascii_alphabetic());
+    let flags: Vec<&str> = given.split(',').take_while(is_flag).collect();
+    let left: Vec<&str> = given.split(',').filter(|part| *part != "nohz").collect();
+    if !flags.contains(&"nohz") {
+        return None;
+    }
+    Some(match flags.iter().any(|flag| *flag != "nohz") {
+        true => Change::cmdline_add(format!("isolcpus={}", left.join(","))),
+        false => Change::cmdline_remove("isolcpus"),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::fixture::check;
+    use crate::fixture::{Machine, check};
 
     const BOTH: &str = "/sys/devices/system/cpu/nohz_full: 2-3";
 
@@ -140,6 +165,19 @@ mod tests {
             "fail medium CPU 3",
         );
         check(&KNOB, "--profile busy-poll\n--cpus 0-3", "not-applicable");
+    }
+
+    #[test]
+    fn the_flag_of_isolcpus_is_taken_off() {
+        let fix = |word: &str| {
+            let mut machine = Machine::base();
+            machine.edit(&format!("{BOTH}\ncmdline - isolcpus=managed_irq,domain,2-3\ncmdline + {word}"));
+            machine.finding(&KNOB).fix
+        };
+        let replaced = "replace isolcpus=nohz,domain,2-3 by isolcpus=domain,2-3";
+        assert!(fix("isolcpus=nohz,domain,2-3").contains(replaced), "{}", fix("isolcpus=nohz,domain,2-3"));
+        let alone = fix("isolcpus=nohz,2-3");
+        assert!(alone.contains("take isolcpus=nohz,2-3 off"), "{alone}");
     }
 
     #[test]
