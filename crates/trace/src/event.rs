@@ -117,8 +117,8 @@ pub enum Vector {
     SpuriousApic,
 }
 
-/// True of the name that a CPU's own timer requests its handler by, elsewhere than on x86: arm64, 32-bit Arm, RISC-V
-/// in machine mode and in supervisor mode (drivers/clocksource, arch/arm/kernel/smp_twd.c).
+/// True of the name that a CPU's own timer requests its handler by, elsewhere than on x86: arm64,
+/// 32-bit Arm, RISC-V (drivers/clocksource, arch/arm/kernel/smp_twd.c).
 pub fn is_cpu_timer(handler: &str) -> bool {
     matches!(handler, "arch_timer" | "twd" | "clint-timer" | "riscv-timer")
 }

@@ -47,7 +47,8 @@ fn of_no_device(irq: &str) -> bool {
     VECTORS.contains(&irq) || is_cpu_timer(irq) || is_riscv_ipi(irq)
 }
 
-/// Interrupts of x86 that no device sends (arch/x86/include/asm/trace/irq_vectors.h), and Arm's IPIs.
+/// Interrupts of x86 that no device sends (arch/x86/include/asm/trace/irq_vectors.h), and Arm's
+/// IPIs.
 const VECTORS: &[&str] = &[
     "IPI",
     "call_function",

@@ -221,7 +221,9 @@ impl CycleTracker {
             What::TimerStartExpired { timer } if !in_interrupt => {
                 let own = self.threads.get_mut(&event.pid)?;
                 let timer = self.expiring.over(event, *timer);
-                let (ended, released_by) = own.goes_on(event.time, timer);
+                let (time, by) = (event.time, Task::default());
+                let waking = Waking { time, timer: Some(timer), by, in_interrupt: true, told: false };
+                let (ended, released_by) = own.goes_on(&waking);
                 self.expiring.remember(released_by, timer.offset);
                 return ended;
             }

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::decide::{Habits, SleepVerdict, ThreadSleep, Waking, verdict};
-use super::expiry::Expiring;
 use super::period::PeriodEstimate;
 use super::place::{SleepKind, SleepPlace};
 use super::{Cycle, CycleCounters, CyclePart, LongestPart, ReleaseKind};
@@ -242,17 +241,15 @@ impl ThreadCycles {
 
     /// It started a timer that was due by then, and does not sleep: its next release, but for the
     /// short sleeps that a program takes within a cycle to let others run.
-    pub fn goes_on(&mut self, time: Nanos, timer: Expiring) -> (Option<Cycle>, Option<Address>) {
+    pub fn goes_on(&mut self, waking: &Waking) -> (Option<Cycle>, Option<Address>) {
+        let due = waking.timer.map_or(waking.time, |timer| timer.due);
         let half = self.period.found().map_or(0, |period| period.0 / 2);
-        let soon = self.open.is_some_and(|open| (timer.due - open.release).0 < half);
-        let Now::Running(since) = self.now else { return (None, None) };
-        if soon {
+        let soon = self.open.is_some_and(|open| (due - open.release).0 < half);
+        let (Now::Running(since), false) = (self.now, soon) else {
             self.armed = None;
             return (None, None);
-        }
-        let by = Task::default();
-        let waking = Waking { time, timer: Some(timer), by, in_interrupt: true, told: false };
-        self.woken_before_it_slept(since, &waking)
+        };
+        self.woken_before_it_slept(since, waking)
     }
 
     /// A timer may be armed for a time that is long past; no release was due before the last one.
