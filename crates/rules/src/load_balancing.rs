@@ -8,6 +8,7 @@ use crate::remedy::Remedy;
 use crate::unknown::unknown_from;
 use crate::view::MachineView;
 use facts::Fact;
+use facts::kconfig::OptionValue;
 use model::units::CpuSet;
 
 /// Those of the audited CPUs over which load is balanced; unknown where that could be any of
@@ -37,7 +38,13 @@ pub fn is_off(machine: &MachineView) -> bool {
 
 /// The audited CPUs isolated from the boot on, and no interrupt sent there by another word.
 pub fn isolate_at_boot(machine: &MachineView) -> Remedy {
-    let boot = Remedy::from(Change::cmdline_add(isolcpus(machine)));
+    let word = Change::cmdline_add(isolcpus(machine));
+    // A kernel without the option does not know the parameter.
+    let config = machine.facts().kconfig.known();
+    let boot = match config.is_some_and(|config| config.get("CPU_ISOLATION") == OptionValue::No) {
+        true => Remedy::of([Change::kconfig("CPU_ISOLATION", "y"), word]),
+        false => Remedy::from(word),
+    };
     let asked = machine.facts().cmdline.known().and_then(|cmdline| cmdline.value("irqaffinity"));
     let crosses = asked
         .and_then(|list| CpuSet::parse(list).ok())

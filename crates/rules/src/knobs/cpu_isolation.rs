@@ -175,6 +175,16 @@ mod tests {
     }
 
     #[test]
+    fn the_parameter_takes_a_kernel_that_knows_it() {
+        let mut machine = Machine::base();
+        machine.edit(&format!("{OPEN}\n/sys/fs/cgroup absent\ncmdline - isolcpus=managed_irq,domain,2-3"));
+        assert!(!machine.finding(&KNOB).fix.contains("CPU_ISOLATION"));
+        machine.edit("CONFIG_CPU_ISOLATION=n");
+        let fix = machine.finding(&KNOB).fix;
+        assert!(fix.contains("CONFIG_CPU_ISOLATION") && fix.contains("isolcpus="), "{fix}");
+    }
+
+    #[test]
     fn many_scattered_cpus_are_counted() {
         let mut machine = Machine::base();
         machine.edit(&format!("{OPEN}\n/sys/devices/system/cpu/online: 0-255\n--cpus 0-255:1/2"));

@@ -2,6 +2,8 @@
 
 use std::cmp::Reverse;
 
+use super::cpufreq_limit::{NO_TURBO, TABLE, TOP};
+use super::other_governors::{AVAILABLE, one_frequency};
 use super::per_cpu::{PerCpuSetting, mhz};
 use super::sources::{CPUFREQ, INTEL_PSTATE, RT_CONFIG, UCLAMP};
 use crate::change::Change;
@@ -11,7 +13,8 @@ use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::group_by_value;
-use facts::line::{parse_u64, parse_word};
+use facts::kconfig::OptionValue;
+use facts::line::{parse_u64, parse_word, parse_words};
 use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
 
@@ -56,7 +59,7 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: utilization clamping, schedutil response time issues", url: UCLAMP },
     ],
     cures: &[SliceKind::Frequency, SliceKind::Own],
-    reads: &[GOVERNOR, DRIVER, MIN, MAX, RT_CLAMP, PERCENT[0], PERCENT[1]],
+    reads: &[GOVERNOR, DRIVER, MIN, MAX, RT_CLAMP, PERCENT[0], PERCENT[1], AVAILABLE, TOP, NO_TURBO, TABLE],
     facts: &["/boot/config-RELEASE"],
     judge,
     examples: Examples {
@@ -123,7 +126,11 @@ fn judge(machine: &MachineView) -> Judged {
         moving.sort_by_key(|&(severity, cpu, _)| (Reverse(severity), cpu));
         let cpus: CpuSet = moving.iter().map(|&(_, cpu, _)| cpu).collect();
         let said = moving.into_iter().map(|(_, cpu, words)| (cpu, words));
-        return Ok(Judgement::fail(group_by_value(said)).severity(worst).fix(
+        let judged = Judgement::fail(group_by_value(said)).severity(worst);
+        if !has_performance(machine, &cpus) {
+            return Ok(judged.fix(one_frequency(machine, &cpus)));
+        }
+        return Ok(judged.fix(
             Remedy::from(Change::each_cpu(GOVERNOR, &cpus, "performance"))
                 .persist(Change::cmdline_add("cpufreq.default_governor=performance")),
         ));
@@ -142,6 +149,17 @@ fn judge(machine: &MachineView) -> Judged {
         Some(why) => Err(why),
         None => Ok(Judgement::pass(group_by_value(fixed))),
     }
+}
+
+/// False where one of these CPUs does not offer the governor, and no module can bring it
+/// (`store_scaling_governor()` then says EINVAL).
+fn has_performance(machine: &MachineView, cpus: &CpuSet) -> bool {
+    let offered = PerCpuSetting::among(machine, cpus, AVAILABLE, parse_words);
+    let lacks = |names: &Vec<String>| !names.iter().any(|name| name == "performance");
+    let config = machine.facts().kconfig.known();
+    let is_module =
+        config.is_some_and(|config| config.get("CPU_FREQ_GOV_PERFORMANCE") == OptionValue::Module);
+    is_module || !offered.known.values().any(lacks)
 }
 
 fn clock(read: &Read, cpu: Cpu, governor: &str) -> Clock {
@@ -197,7 +215,7 @@ fn without(machine: &MachineView) -> Judgement {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::fixture::check;
+    use crate::fixture::{Machine, check};
 
     /// Gives CPU 2 and 3 this driver, governor and range.
     fn set(driver: &str, governor: &str, min: &str, max: &str) -> String {
@@ -252,6 +270,25 @@ mod tests {
             set("cppc_cpufreq", "schedutil", "1", "2")
         );
         check(&KNOB, &low, "fail high schedutil on CPUs 2-3");
+    }
+
+    #[test]
+    fn a_governor_that_is_not_there_is_not_asked_for() {
+        let dir = "/sys/devices/system/cpu/cpu";
+        let offered = |names: &str| {
+            [2, 3].map(|cpu| format!("{dir}{cpu}/cpufreq/scaling_available_governors: {names}\n")).concat()
+        };
+        let fix = |edits: String| {
+            let mut machine = Machine::base();
+            machine.edit(&format!("{}\n{edits}", set("cpufreq-dt", "ondemand", "1", "3000000")));
+            machine.finding(&KNOB).fix
+        };
+        let other = fix(offered("ondemand userspace") + "CONFIG_CPU_FREQ_GOV_PERFORMANCE=n");
+        assert!(other.contains("scaling_min_freq") && !other.contains("performance"), "{other}");
+        let there = fix(offered("ondemand performance"));
+        assert!(there.contains("echo performance >"), "{there}");
+        let module = fix(offered("ondemand") + "CONFIG_CPU_FREQ_GOV_PERFORMANCE=m");
+        assert!(module.contains("echo performance >"), "{module}");
     }
 
     #[test]

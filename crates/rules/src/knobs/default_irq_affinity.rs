@@ -10,7 +10,7 @@ use crate::view::MachineView;
 use crate::words::{cpu_list, cpu_mask};
 use facts::line::parse_mask;
 use model::slice::SliceKind;
-use model::units::named_cpus;
+use model::units::{Cpu, named_cpus};
 
 pub static KNOB: Knob = Knob {
     id: "default-irq-affinity",
@@ -61,18 +61,26 @@ fn judge(machine: &MachineView) -> Judged {
     let cpus = machine.parsed(PATH, parse_mask)?.ok_or_else(|| unknown_absent(PATH))?;
     let online = machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
     let others = machine.housekeeping_cpus()?;
-    Ok(Judgement::fail_if(!cpus.and(machine.cpus()).is_empty(), cpu_list(&cpus.and(online)))
-        .wanted(format!("{} at most", named_cpus(&others)))
-        .fix(
-            Remedy::from(Change::write(PATH, cpu_mask(&others)))
-                .persist(Change::cmdline_add(format!("irqaffinity={others}"))),
-        ))
+    // The CPU that boots is added whatever the word says (irq_affinity_setup()).
+    let kept = match machine.cpus().contains(Cpu(0)) {
+        true => Change::advice(
+            AdviceReason::Program,
+            "a unit that writes it at boot: irqaffinity= leaves the CPU that boots, 0, in the mask",
+        ),
+        false => Change::cmdline_add(format!("irqaffinity={others}")),
+    };
+    Ok(Judgement::fail_if(
+        !cpus.and(machine.cpus()).is_empty(),
+        cpu_list(&cpus.and(online)),
+    )
+    .wanted(format!("{} at most", named_cpus(&others)))
+    .fix(Remedy::from(Change::write(PATH, cpu_mask(&others))).persist(kept)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::fixture::check;
+    use crate::fixture::{Machine, check};
 
     #[test]
     fn the_mask_decides() {
@@ -80,6 +88,10 @@ mod tests {
         // Masks have a bit for each CPU that the kernel could have.
         check(&KNOB, "/proc/irq/default_smp_affinity: ffffffff,ffffffff", "fail high CPUs 0-3");
         check(&KNOB, "/proc/irq/default_smp_affinity: 4", "fail high CPU 2");
+        let mut machine = Machine::base();
+        machine.edit("/proc/irq/default_smp_affinity: f\n--cpus 0-1");
+        let fix = machine.finding(&KNOB).fix;
+        assert!(fix.contains("a unit that writes it at boot") && !fix.contains("irqaffinity=2"), "{fix}");
         check(&KNOB, "/proc/irq/default_smp_affinity: 0-3", "unknown");
         check(&KNOB, "/proc/irq/default_smp_affinity absent", "unknown");
     }

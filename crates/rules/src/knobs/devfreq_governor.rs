@@ -11,6 +11,7 @@ use crate::unknown::unknown_from;
 use crate::view::MachineView;
 use crate::words::truncate_list;
 use facts::Fact;
+use facts::kconfig::OptionValue;
 use facts::line::{parse_u64, parse_word};
 use facts::texts::Text;
 use model::slice::SliceKind;
@@ -19,6 +20,8 @@ const DEVICES: &str = "/sys/class/devfreq/";
 const GOVERNOR: &str = "/sys/class/devfreq/*/governor";
 const MIN: &str = "/sys/class/devfreq/*/min_freq";
 const MAX: &str = "/sys/class/devfreq/*/max_freq";
+
+const AVAILABLE: &str = "/sys/class/devfreq/*/available_governors";
 
 pub static KNOB: Knob = Knob {
     id: "devfreq-governor",
@@ -54,8 +57,8 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: considering hardware, hardware buses", url: RT_HARDWARE },
     ],
     cures: &[SliceKind::Unexplained],
-    reads: &[DEVICES, GOVERNOR, MIN, MAX],
-    facts: &["/sys/devices/system/cpu/online"],
+    reads: &[DEVICES, GOVERNOR, MIN, MAX, AVAILABLE],
+    facts: &["/sys/devices/system/cpu/online", "/boot/config-RELEASE"],
     judge,
     examples: Examples {
         fires: "/sys/class/devfreq/dmc/governor: simple_ondemand
@@ -93,10 +96,20 @@ fn judge(machine: &MachineView) -> Judged {
     if !moving.is_empty() {
         let paths = moving.iter().map(|(_, text)| text.path.clone()).collect();
         let devices = truncate_list(moving.iter().map(|(_, text)| text.names.join("/")));
-        let governor = Change::each(paths, "/sys/class/devfreq/DEVICE/governor", &devices, "performance");
         let kept = Change::advice(AdviceReason::Program, "a udev rule or a unit at boot");
+        let fix = match moving.iter().all(|(_, text)| has_performance(machine, &text.names)) {
+            true => Change::each(paths, "/sys/class/devfreq/DEVICE/governor", &devices, "performance"),
+            // A range of one frequency leaves any governor nothing to choose.
+            false => Change::advice(
+                AdviceReason::Choice,
+                format!(
+                    "for {devices}, echo what max_freq says >/sys/class/devfreq/DEVICE/min_freq: this kernel \
+                     has no governor performance for it"
+                ),
+            ),
+        };
         return Ok(Judgement::fail(truncate_list(moving.iter().map(|(said, _)| said)))
-            .fix(Remedy::from(governor).persist(kept)));
+            .fix(Remedy::from(fix).persist(kept)));
     }
     match untold {
         Some(why) => Err(why),
@@ -129,6 +142,17 @@ fn is_memory_or_bus(device: &str) -> bool {
     MEMORY_OR_BUS.iter().any(|part| device.contains(part))
 }
 
+/// False where the device does not offer the governor, and no module can bring it.
+fn has_performance(machine: &MachineView, device: &[String]) -> bool {
+    let offered = machine.texts(AVAILABLE).unwrap_or_default().iter().find(|text| text.names == device);
+    let names = offered.and_then(|text| text.content.known());
+    let is_built = || match machine.facts().kconfig.known() {
+        Some(config) => config.get("DEVFREQ_GOV_PERFORMANCE") == OptionValue::Module,
+        None => false,
+    };
+    names.is_none_or(|names| names.split_whitespace().any(|name| name == "performance")) || is_built()
+}
+
 /// The rates that are known, by device.
 fn rates<'a>(machine: &MachineView<'a>, pattern: &'static str) -> BTreeMap<&'a str, u64> {
     let texts = machine.texts(pattern).unwrap_or_default();
@@ -149,7 +173,7 @@ fn none(machine: &MachineView) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::fixture::check;
+    use crate::fixture::{Machine, check};
 
     const DMC: &str = "/sys/class/devfreq/dmc/governor: simple_ondemand\n\
                        /sys/class/devfreq/dmc/min_freq: 400\n/sys/class/devfreq/dmc/max_freq: ";
@@ -174,6 +198,21 @@ mod tests {
             (0..9).map(|n| format!("/sys/class/devfreq/bus{}{n}/governor: mine\n", "d".repeat(90))).collect();
         let one = format!("mine for bus{}0", "d".repeat(90));
         check(&KNOB, &many, &format!("fail medium {one} and 8 more"));
+    }
+
+    #[test]
+    fn a_governor_that_is_not_there_is_not_asked_for() {
+        let fix = |edits: &str| {
+            let mut machine = Machine::base();
+            machine.edit(&format!("{DMC}1600\n{edits}"));
+            machine.finding(&KNOB).fix
+        };
+        let offered = "/sys/class/devfreq/dmc/available_governors: userspace simple_ondemand";
+        assert!(fix("").starts_with("for dmc, echo performance >"), "{}", fix(""));
+        assert!(fix(&format!("{offered} performance")).contains("echo performance >"));
+        assert!(fix(offered).contains("min_freq"), "{}", fix(offered));
+        let module = format!("{offered}\nCONFIG_DEVFREQ_GOV_PERFORMANCE=m");
+        assert!(fix(&module).contains("echo performance >"));
     }
 
     #[test]

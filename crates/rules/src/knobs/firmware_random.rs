@@ -93,7 +93,8 @@ fn judge(machine: &MachineView) -> Judged {
         return Ok(Judgement::pass(shown));
     };
     // Kernels before 5.16 have no such file.
-    if machine.number_if_present(QUALITY)? == Some(0) {
+    let quality = machine.number_if_present(QUALITY)?;
+    if quality == Some(0) {
         return Ok(Judgement::pass(format!("{shown}, which the kernel does not ask (quality 0)")));
     }
     let judged = Judgement::fail(format!("{shown}: {who}")).severity(severity);
@@ -101,6 +102,14 @@ fn judge(machine: &MachineView) -> Judged {
     let other = others.iter().find(|name| *name != &current && firmware(name).is_none());
     Ok(match other {
         Some(other) => judged.fix(Change::write(CURRENT, other)),
+        // Their parameter current_quality does not stop the thread that asks (hwrng_fillfn()).
+        None if quality.is_none() => judged
+            .fix(Remedy::advice(
+                AdviceReason::Kernel,
+                "boot a kernel without its driver, or keep the driver's module from being loaded; for \
+                 OP-TEE, give the chip's generator to Linux and build OP-TEE with its PRNG",
+            ))
+            .persistence(Persistence::Build),
         None => judged,
     })
 }
@@ -137,5 +146,9 @@ mod tests {
         };
         assert!(fix("optee-rng tpm-rng-0 ks-sa-rng").starts_with("echo ks-sa-rng >"));
         assert!(fix("optee-rng").contains("rng_quality"));
+        let mut machine = Machine::base();
+        machine.edit(&format!("{CURRENT}: optee-rng"));
+        let fix = machine.finding(&KNOB).fix;
+        assert!(fix.starts_with("boot a kernel without its driver"), "{fix}");
     }
 }

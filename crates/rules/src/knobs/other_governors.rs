@@ -19,7 +19,7 @@ use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
 
 const DRIVER: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_driver";
-const AVAILABLE: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_available_governors";
+pub const AVAILABLE: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_available_governors";
 const MIN: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_min_freq";
 
 pub static KNOB: Knob = Knob {
@@ -144,7 +144,7 @@ fn range_unknown(limits: &[PerCpuSetting<u64>; 2], cpu: Cpu) -> bool {
 
 /// A range of one frequency for each of these CPUs: its top, which is raised first where it was
 /// lowered (cpufreq-limit).
-fn one_frequency(machine: &MachineView, cpus: &CpuSet) -> Remedy {
+pub fn one_frequency(machine: &MachineView, cpus: &CpuSet) -> Remedy {
     let (raised, tops) = raised(machine, cpus);
     let mut of: BTreeMap<u64, CpuSet> = BTreeMap::new();
     for cpu in cpus.iter() {
