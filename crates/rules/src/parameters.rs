@@ -312,16 +312,25 @@ const SPELLING: &[&str] = &[
     "workqueue.unbound_cpus",
 ];
 
-/// Parameters with the first release that has them, and the first that no longer has.
-const RELEASES: &[(&str, (u32, u32), (u32, u32))] = &[
-    ("rcutree.enable_rcu_lazy", (6, 8), NEVER),
-    ("rcutree.nohz_full_patience_delay", (6, 11), NEVER),
-    ("rcutree.rcu_idle_gp_delay", (0, 0), (5, 17)),
-    ("rt_group_sched", (6, 16), NEVER),
-    ("workqueue.unbound_cpus", (6, 6), NEVER),
-];
+/// A parameter that not every release has.
+struct ReleasedParameter {
+    name: &'static str,
+    /// The first release that has it, and the first that no longer has it.
+    first: (u32, u32),
+    end: (u32, u32),
+}
 
-const NEVER: (u32, u32) = (u32::MAX, 0);
+const fn since(name: &'static str, first: (u32, u32)) -> ReleasedParameter {
+    ReleasedParameter { name, first, end: (u32::MAX, 0) }
+}
+
+const RELEASES: &[ReleasedParameter] = &[
+    since("rcutree.enable_rcu_lazy", (6, 9)),
+    since("rcutree.nohz_full_patience_delay", (6, 11)),
+    ReleasedParameter { name: "rcutree.rcu_idle_gp_delay", first: (0, 0), end: (5, 17) },
+    since("rt_group_sched", (6, 16)),
+    since("workqueue.unbound_cpus", (6, 6)),
+];
 
 /// Reason for which a kernel of this release does not know a parameter; none where it may.
 ///
@@ -331,7 +340,9 @@ pub fn outside_release<E>(
     name: &str,
     series: impl FnOnce() -> Result<(u32, u32), E>,
 ) -> Result<Option<String>, E> {
-    let Some(&(_, first, end)) = RELEASES.iter().find(|known| known.0 == name) else { return Ok(None) };
+    let Some(&ReleasedParameter { first, end, .. }) = RELEASES.iter().find(|known| known.name == name) else {
+        return Ok(None);
+    };
     let series = series()?;
     Ok(match series {
         series if series < first => Some(format!("it came with {}.{}", first.0, first.1)),

@@ -69,12 +69,9 @@ fn judge(machine: &MachineView) -> Judged {
         ),
         false => Change::cmdline_add(format!("irqaffinity={others}")),
     };
-    Ok(Judgement::fail_if(
-        !cpus.and(machine.cpus()).is_empty(),
-        cpu_list(&cpus.and(online)),
-    )
-    .wanted(format!("{} at most", named_cpus(&others)))
-    .fix(Remedy::from(Change::write(PATH, cpu_mask(&others))).persist(kept)))
+    Ok(Judgement::fail_if(!cpus.and(machine.cpus()).is_empty(), cpu_list(&cpus.and(online)))
+        .wanted(format!("{} at most", named_cpus(&others)))
+        .fix(Remedy::from(Change::write(PATH, cpu_mask(&others))).persist(kept)))
 }
 
 #[cfg(test)]
