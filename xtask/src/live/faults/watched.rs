@@ -99,7 +99,7 @@ pub fn judge(fault: &Fault, reply: &Reply) -> Result<(String, StepOutcome), Stri
     Ok((row, fails.map_or(StepOutcome::Passed, StepOutcome::Failed)))
 }
 
-/// No stop has another name than its own.
+/// No stop has another name than its own, and nearly all have that.
 pub fn judge_stops(count: usize, reply: &Reply) -> Result<(String, StepOutcome), String> {
     let Told { right, wrong, none } = told(reply, "stops", &["stopped from outside"])?;
     let row = row("stops", right + wrong.len() + none, right, &wrong);
@@ -108,6 +108,7 @@ pub fn judge_stops(count: usize, reply: &Reply) -> Result<(String, StepOutcome),
             Some(format!("{} of {count} stops were seen", right + none))
         }
         () if !wrong.is_empty() => Some(format!("false names: {wrong:?}")),
+        () if right * 10 < (right + none) * 9 => Some(format!("{right} of {} have a name", right + none)),
         () => None,
     };
     Ok((row, fails.map_or(StepOutcome::Passed, StepOutcome::Failed)))
