@@ -47,11 +47,14 @@ pub struct Groups {
     pub cpusets: Option<Cpusets>,
     /// Version 1's groups of the controller `cpu` with a quota to set, down to two levels: the path
     /// of each, and its quota as [`Group::quota`].
-    pub old_quotas: Vec<(String, Fact<Option<(u64, u64)>>)>,
+    pub old_quotas: Vec<(String, GroupQuota)>,
     /// Names over the bound, groups that could not be listed, and one for all that a container does
     /// not show.
     pub missed: u64,
 }
+
+/// Runtime and period in us, or none for no limit.
+pub type GroupQuota = Fact<Option<(u64, u64)>>;
 
 /// A group of version 2. A fact is absent where its controller is not enabled for the group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +71,7 @@ pub struct Group {
     pub partition: Fact<Partition>,
     /// Microseconds of CPU time in each period of this number of microseconds; `None` without a
     /// quota.
-    pub quota: Fact<Option<(u64, u64)>>,
+    pub quota: GroupQuota,
     /// The memory nodes that were asked for; empty as with the CPUs.
     pub mems: Fact<Vec<u32>>,
 }
@@ -210,7 +213,7 @@ impl Reader<'_> {
         }
     }
 
-    fn old_quotas(&mut self, path: &str, depth: usize, found: &mut Vec<(String, Fact<Option<(u64, u64)>>)>) {
+    fn old_quotas(&mut self, path: &str, depth: usize, found: &mut Vec<(String, GroupQuota)>) {
         for path in self.names(path) {
             let quota = self.read(&path, "cpu.cfs_quota_us", parse_i64);
             if quota == Fact::Absent {
