@@ -196,10 +196,13 @@ impl KernelRecorder {
         let late = |nth: usize| {
             let at = config::LATE_PULSES + (nth * late_pulse::SIZE) as i16;
             let member = |of: i16| self.maps.config.u64(0, at + of);
-            let came = Nanos(member(late_pulse::CAME).load(Relaxed) as i64);
-            let in_kernel = member(late_pulse::IN_KERNEL).load(Relaxed) != 0;
-            let late = Nanos(member(late_pulse::LATE).swap(0, Relaxed) as i64);
-            (late > Nanos(0)).then(|| LatePulse { cpu, due: came - late, came, in_kernel })
+            let came = || Nanos(member(late_pulse::CAME).load(SeqCst) as i64);
+            let first = came();
+            let in_kernel = member(late_pulse::IN_KERNEL).load(SeqCst) != 0;
+            let late = Nanos(member(late_pulse::LATE).swap(0, SeqCst) as i64);
+            // One that was written meanwhile is not taken.
+            let whole = late > Nanos(0) && came() == first;
+            whole.then(|| LatePulse { cpu, due: first - late, came: first, in_kernel })
         };
         (0..LATE_PULSES).filter_map(late).collect()
     }

@@ -119,6 +119,12 @@ pub struct About {
     pub kernel_memory: usize,
 }
 
+/// The refusal of a second way to read events, with that of the first.
+fn both(first: Option<Failure>, second: Failure) -> Failure {
+    let Some(first) = first else { return second };
+    Failure { exit: second.exit, message: format!("{}; {}", first.message, second.message) }
+}
+
 impl KernelRecorder {
     /// Loads the programs and lets them run.
     pub fn arm(options: &Options) -> Result<KernelRecorder> {
@@ -141,13 +147,7 @@ impl KernelRecorder {
                     break;
                 }
                 Err(failure) => {
-                    refused = Some(match refused {
-                        Some(first) => Failure {
-                            exit: failure.exit,
-                            message: format!("{}; {}", first.message, failure.message),
-                        },
-                        None => failure,
-                    });
+                    refused = Some(both(refused, failure));
                 }
             }
         }
@@ -180,10 +180,8 @@ impl KernelRecorder {
         }
         // Without it less is named, and nothing else is missing.
         let pulse = options.pulse.and_then(|cpu| pulse_on(cpu, &fields, &maps.numbers));
-        if let Some(link) = pulse {
-            links.push(link);
-            about.pulse = options.pulse;
-        }
+        about.pulse = options.pulse.filter(|_| pulse.is_some());
+        links.extend(pulse);
         let mut recorder = KernelRecorder {
             links,
             programs,

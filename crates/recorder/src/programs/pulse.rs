@@ -42,7 +42,8 @@ pub fn pulsed(fields: &EventFields, maps: &Maps) -> Result<Vec<u64>, BadCode> {
     w.code.mov_32(R1, R0);
     w.code.jump_imm(Cond::Eq, R1, 0, interruptible);
     w.stack_into(FP, ROOM, 8);
-    w.code.jump_imm(Cond::SLe, R0, 0, interruptible);
+    // An error may be any place.
+    w.code.jump_imm(Cond::Eq, R0, 0, interruptible);
     w.code.store_imm(Width::B8, FP, IN_KERNEL, 1);
     w.code.place(interruptible);
     let at = |nth: usize, member: i16| config::LATE_PULSES + (nth * late_pulse::SIZE) as i16 + member;
@@ -60,9 +61,11 @@ pub fn pulsed(fields: &EventFields, maps: &Maps) -> Result<Vec<u64>, BadCode> {
     // So that the verifier sees that it is within the map.
     w.code.alu_imm(Alu::And, R1, ((LATE_PULSES - 1) * late_pulse::SIZE) as i32);
     w.code.alu(Alu::Add, SHARED, R1);
-    w.code.store(Width::B8, SHARED, at(0, late_pulse::LATE), LATE);
+    // The reader takes nothing of what is half written.
+    w.code.store_imm(Width::B8, SHARED, at(0, late_pulse::LATE), 0);
     w.code.store(Width::B8, SHARED, at(0, late_pulse::CAME), NOW);
     w.code.load(Width::B8, R1, FP, IN_KERNEL);
     w.code.store(Width::B8, SHARED, at(0, late_pulse::IN_KERNEL), R1);
+    w.code.store(Width::B8, SHARED, at(0, late_pulse::LATE), LATE);
     w.finish(out)
 }

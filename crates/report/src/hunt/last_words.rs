@@ -5,7 +5,7 @@ use super::next_step::{first_step, with_spike};
 use super::typical::{self, InvolvedRun};
 use super::{culprit_thread, disagreement, outside, sentences, shares, taken, threads};
 use crate::last_lines::{LastLines, MOST_LINES, RunPlace};
-use crate::palette::{BOLD, PLAIN, Palette, RED, Style};
+use crate::palette::{BOLD, Palette, RED, Style};
 use crate::run::answer::{at_worst, besides_the_host};
 use crate::totals::largest;
 use crate::words::{below_noise, capitalised, clean, duration, several, span};

@@ -107,6 +107,8 @@ fn put_on_trace_clock(events: &mut [Raw], offset: Option<i64>) {
             What::TimerStart { expires: time, .. } | What::TimerEntry { now: time, .. } => {
                 *time = Nanos(time.0.wrapping_add(offset));
             }
+            // It is CLOCK_MONOTONIC's, which the offset may not be of.
+            What::TimerRearm { deferred, .. } => *deferred = false,
             _ => {}
         }
     }

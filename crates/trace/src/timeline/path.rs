@@ -132,10 +132,18 @@ fn asleep(window: &Window, cpus: &PerCpu<'_>, from: i64, to: i64) -> Option<i64>
     first(cpus, window.cpu, from, to, starts).map(|(.., event)| event.time.0)
 }
 
-/// When the kernel queued the timer that the thread started at a time for none.
+/// When the kernel found that the thread's timer was already due as it was started, so that it was
+/// not queued.
 fn over(window: &Window, cpus: &PerCpu<'_>, asleep: i64, to: i64) -> Option<i64> {
     let own = |event: &Named| event.pid == window.victim.pid && !event.context.hard_irq();
-    let is = |event: &Named| own(event) && matches!(event.what, What::TimerStartExpired { .. });
+    let started = |event: &Named| match event.what {
+        What::TimerStart { timer, expires, .. } if expires == window.expected_ns && own(event) => Some(timer),
+        _ => None,
+    };
+    let its = first(cpus, window.cpu, asleep, to, |event| started(event).is_some());
+    let its = its.and_then(|(.., event)| started(event))?;
+    let is =
+        |event: &Named| own(event) && matches!(event.what, What::TimerStartExpired { timer } if timer == its);
     let sleeps =
         |event: &Named| matches!(&event.what, What::Switch { prev, .. } if prev.pid == window.victim.pid);
     let next = first(cpus, window.cpu, asleep, to, |event| is(event) || sleeps(event));

@@ -45,7 +45,8 @@ pub(super) fn cause(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option
         return throttles(case.host).then(|| Cause::new(SliceKind::Throttled, who(current), evidence));
     }
     let evidence = format!("{} was switched to while {comm}, a real-time thread, was runnable", current.comm);
-    if version(case.host) >= FIRST_SERVER && turn_begins(case, stretch, current) {
+    let unclear = throttles(case.host);
+    if version(case.host) >= FIRST_SERVER && !unclear && turn_begins(case, stretch, current) {
         let evidence = format!("{evidence}, right after the timer of the fair or ext server (dl_task_timer)");
         return Some(Cause::new(SliceKind::FairServer, who(current), evidence));
     }
@@ -54,6 +55,10 @@ pub(super) fn cause(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option
     }
     throttles(case.host).then(|| Cause::new(SliceKind::Throttled, who(current), evidence))
 }
+
+/// The time from a server's timer to the switch that it brings: a switch that comes later has
+/// another reason, for the same function refills a deadline task that sleeps.
+const TURN_BEGINS_WITHIN: i64 = 100_000;
 
 /// Events before a switch among which a thread that was passed over is searched.
 const MAX_EVENTS_BACK: usize = 256;
@@ -82,6 +87,7 @@ fn turn_begins(case: &Case<'_>, stretch: &Stretch, current: Task) -> bool {
     let since = events[..at].iter().rev().take(MAX_EVENTS_BACK);
     since
         .take_while(|event| !matches!(event.what, What::Switch { .. }))
+        .take_while(|event| event.time.0.saturating_add(TURN_BEGINS_WITHIN) >= stretch.since)
         .any(|event| matches!(&event.what, What::TimerEntry { function, .. } if function == "dl_task_timer"))
 }
 
