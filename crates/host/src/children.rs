@@ -104,7 +104,7 @@ pub fn has_ended(pid: u32) -> bool {
     stat(pid, 0).is_none_or(|state| "ZXx".contains(&state) && threads().is_none_or(|threads| threads < 2))
 }
 
-/// When a process began, in the kernel's ticks since boot.
+/// The time at which a process began, in the kernel's ticks since boot.
 pub fn start_time(pid: u32) -> Option<u64> {
     stat(pid, 19)?.parse().ok()
 }

@@ -43,9 +43,9 @@ pub struct StartedPrograms {
     failed: Vec<(String, Option<ExitStatus>)>,
     /// The value of [`MARK`]; `""` before the first start.
     mark: String,
-    /// When the first began, in the kernel's ticks: older processes are not looked at.
+    /// The start of the first, in the kernel's ticks: older processes are not looked at.
     since: u64,
-    /// Whether signals were sent to those that are left.
+    /// True once signals were sent to those that are left.
     ending: bool,
 }
 
@@ -109,7 +109,7 @@ impl StartedPrograms {
         (self.mark, self.since, self.ending) = (String::new(), 0, false);
     }
 
-    /// Signals processes that are left, each after another look whether its number is still its own.
+    /// Signals processes that are left, each after another look at whose its number is.
     fn signal(&self, left: &BTreeSet<u32>, signal: Signal) {
         let sessions: BTreeSet<u32> = self.programs.iter().map(|(child, _)| child.id()).collect();
         for pid in left {

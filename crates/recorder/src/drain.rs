@@ -50,7 +50,7 @@ pub struct LatePulse {
     pub cpu: Cpu,
     pub due: Nanos,
     pub came: Nanos,
-    /// Whether it found a function of the kernel, which may have had interrupts off.
+    /// True if it found a function of the kernel, which may have had interrupts off.
     pub in_kernel: bool,
 }
 

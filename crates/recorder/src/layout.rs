@@ -141,7 +141,7 @@ pub mod config {
     /// What learning found: a timer's function and the thread that set it, for each kind.
     pub const LEARNED: i16 = 32;
     pub const LEARNED_TIDS: i16 = 64;
-    /// When the pulse came last, and its latest times of the interval.
+    /// The time of the last pulse, and its latest times of the interval.
     pub const PULSED: i16 = 128;
     pub const LATE_PULSES: i16 = 136;
     pub const SIZE: usize = LATE_PULSES as usize + super::LATE_PULSES * super::late_pulse::SIZE;

@@ -399,7 +399,7 @@ mod tests {
         assert!(left(&half.join("\n")).contains("take both or neither"));
         let holder = "/sys/fs/cgroup/rt.slice/cpuset.cpus.partition: isolated
             /sys/fs/cgroup/rt.slice/cpuset.cpus.effective: 3";
-        assert!(left(holder).contains("CPU 3 is in the partition /rt.slice already"));
+        assert!(left(holder).contains("in the partition /rt.slice already: CPU 3"));
     }
 
     #[test]

@@ -186,7 +186,7 @@ impl Gathered {
                 Err(format!("expected {threads} counts a row, as the comments say, found {columns}"))
             }
             None if self.rows == 1 && columns > 2 => {
-                Err("a single row is no histogram: give all rows".into())
+                Err("expected all rows of a histogram, found one".into())
             }
             // Rows alone. Two columns that are equal throughout are a thread and its sum, as -H
             // gives since 2.7.

@@ -220,7 +220,7 @@ mod tests {
         let error = |text: &str| import(text.as_bytes(), &options).expect_err(text).0;
         assert!(error(text).starts_with("this is rt-app's log: "), "{}", error(text));
         let row = text.split_inclusive('\n').nth(1).unwrap();
-        assert!(error(row).contains("a single row is no histogram"), "{}", error(row));
+        assert!(error(row).contains("expected all rows of a histogram, found one"), "{}", error(row));
     }
 
     #[test]

@@ -52,21 +52,30 @@ impl Link {
                 let mut open = RawOpen { name: 0, program: program.number() as u32, padding: 0 };
                 bpf_open(Command::RawTracepointOpen, &mut open)?
             }
-            Attached::Event(event) => at_event((PERF_TRACEPOINT, event.into()), 0, cpu, program.number())?,
-            Attached::Pulse(period) => at_event((PERF_SOFTWARE, CPU_CLOCK), period, cpu, program.number())?,
+            Attached::Event(event) => {
+                let of = PerfAttributes {
+                    kind: PERF_TRACEPOINT,
+                    config: event.into(),
+                    ..PerfAttributes::default()
+                };
+                at_event(of, cpu, program.number())?
+            }
+            Attached::Pulse(period) => {
+                let of = PerfAttributes {
+                    kind: PERF_SOFTWARE,
+                    config: CPU_CLOCK,
+                    sample_period: period,
+                    ..PerfAttributes::default()
+                };
+                at_event(of, cpu, program.number())?
+            }
         };
         Ok(Link { _descriptor: descriptor })
     }
 }
 
-fn at_event((kind, config): (u32, u64), period: u64, cpu: u32, program: i32) -> io::Result<OwnedFd> {
-    let attributes = PerfAttributes {
-        kind,
-        size: size_of::<PerfAttributes>() as u32,
-        config,
-        sample_period: period,
-        ..PerfAttributes::default()
-    };
+fn at_event(event: PerfAttributes, cpu: u32, program: i32) -> io::Result<OwnedFd> {
+    let attributes = PerfAttributes { size: size_of::<PerfAttributes>() as u32, ..event };
     // SAFETY: the structure is plain data and says its size.
     let opened = unsafe {
         libc::syscall(

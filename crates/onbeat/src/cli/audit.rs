@@ -28,7 +28,7 @@ use study::audit::{MachineSource, hunt_gains, judge, judge_with};
 #[derive(clap::Args)]
 #[command(
     mut_arg("json", |arg| arg.help("Write the findings as JSON; `-` is standard output, which then holds nothing else")),
-    mut_arg("quiet", |arg| arg.help("Print each failed rule in a line, the answer, and whether a gate failed")),
+    mut_arg("quiet", |arg| arg.help("Print a line per failed rule, the answer, and whether a gate failed")),
     after_help = "Examples:\n  onbeat audit\n  onbeat audit --cpus 2-3 --profile busy-poll\n  onbeat capture -o board && onbeat audit --bundle board --html board.html\n  onbeat audit --kconfig build/.config          a kernel before its first boot\n  onbeat audit -q --fail-on high --junit audit.xml\n  onbeat audit --hunt --copy                   what the newest hunt lost most time to, and what to copy where\n  onbeat audit --diff board                    what has become worse since that capture"
 )]
 pub struct Args {

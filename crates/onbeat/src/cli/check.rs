@@ -31,7 +31,7 @@ const LONGEST: Nanos = Nanos(600_000_000_000);
 #[derive(clap::Args)]
 #[command(
     mut_arg("json", |arg| arg.help("Write the findings as JSON; `-` is standard output, which then holds nothing else")),
-    mut_arg("quiet", |arg| arg.help("Print each failed check in a line, the answer, and whether a gate failed")),
+    mut_arg("quiet", |arg| arg.help("Print a line per failed check, the answer, and whether a gate failed")),
     after_help = "Examples:\n  onbeat check robot\n  onbeat check 1234 -D 10s --syscalls\n  onbeat check -D 10s -- ./robot --arg\n  onbeat check -q --fail-on high --junit check.xml robot"
 )]
 pub struct Args {
@@ -102,9 +102,10 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     outputs.write(&args.junit, || Ok(junit::render(found)));
     outputs.write(&args.html, || page::html(found));
     let Screen { columns, color } = outputs.screen;
-    outputs.print(&match args.output.quiet {
-        true => text::brief(found, columns),
-        false => text::render(found, columns, color, args.verbose),
+    outputs.print(&if args.output.quiet {
+        text::brief(found, columns)
+    } else {
+        text::render(found, columns, color, args.verbose)
     });
     outputs.print(&last_words::render(found, columns, color));
     let gate = args.gate(found);

@@ -42,7 +42,7 @@ pub struct Screen {
 pub struct Outputs {
     /// Whether a document takes standard output, which then holds nothing else.
     taken: bool,
-    /// Whether text was printed: what comes first has no empty line above it.
+    /// True once text was printed: what comes first has no empty line above it.
     printed: bool,
     /// How text is laid out.
     pub screen: Screen,

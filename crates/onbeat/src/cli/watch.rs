@@ -83,7 +83,8 @@ pub struct Args {
     /// What the rows belong to, as build=123; may be given several times, at most 16
     #[arg(long, value_name = "LABEL")]
     label: Vec<String>,
-    /// The latency of a thread of a program from which on --on-alarm is done; a bare number is in us
+    /// The latency from which on --on-alarm is done, of programs' threads alone; a bare number is
+    /// in us
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     alarm: Option<String>,
     /// What is done then, at most once a minute: exec:PROGRAM ARGS, signal:NAME:PID, trace-off;

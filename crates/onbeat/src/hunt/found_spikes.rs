@@ -20,7 +20,7 @@ pub struct FoundSpikes {
     listed: Listed,
     host: Host,
     findings: Findings,
-    /// What was done at late wake-ups, for people.
+    /// Notes on the actions at late wake-ups, for people.
     pub actions: Vec<String>,
 }
 

@@ -21,7 +21,7 @@ pub struct Losses {
     span: Nanos,
     /// What was left at the end.
     unread: Nanos,
-    /// Whether system calls are recorded: most of the events, where a program makes many.
+    /// True if system calls are recorded: most of the events, where a program makes many.
     syscalls: bool,
 }
 

@@ -11,7 +11,7 @@ use trace::timeline::without_events::{Witness, spike, stopped};
 
 use super::names::{StackNames, system_call};
 
-/// What else was late in the interval, and what the hypervisor counted.
+/// The other late timers of the interval, and what the hypervisor counted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SeenBeside<'a> {
     pub series: &'a [SeriesRows],
@@ -91,7 +91,7 @@ fn is_contested(wakeup: &WorstWakeup, late: &[(Cpu, Nanos, Nanos)]) -> bool {
     late.iter().any(|&(cpu, begun, came)| shares_half(wakeup, cpu, begun, came))
 }
 
-/// Whether a pulse of another CPU was late as long, and came when this CPU went on: what stops one
+/// True if a pulse of another CPU was late as long, and came when this CPU went on: what stops one
 /// CPU alone does not end with it. One of the two was idle or in a program: a section with
 /// interrupts off may be one on all CPUs, or wait for another CPU's.
 fn is_at_once(wakeup: &WorstWakeup, pulses: &[LatePulse]) -> bool {

@@ -11,7 +11,7 @@ use crate::assembler::{Alu, BadCode, Cond, FP, Helper, R0, R1, R2, R3, R7, R8, R
 use crate::fields::EventFields;
 use crate::layout::{LATE_PULSES, config, late_pulse};
 
-/// How often it fires: a stop of twice as long is seen wherever it begins.
+/// Its period: a stop of twice as long is seen wherever it begins.
 pub const PERIOD: u64 = 10_000_000;
 /// A stop is never taken for shorter.
 const LEAST_LATE: i32 = 1_000_000;

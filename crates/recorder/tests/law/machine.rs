@@ -14,7 +14,7 @@ pub struct Kernel {
     /// Process (upper half) and thread that run, whether it is the kernel's, and its task.
     pub current: u64,
     pub kernel_thread: bool,
-    /// Whether a program's own code was interrupted.
+    /// True if a program's own code was interrupted.
     pub in_program: bool,
     pub task: u64,
     /// Maps by their number, from 1 on: the size of a value, and all bytes.
@@ -150,9 +150,10 @@ impl Run<'_> {
             }
             67 => {
                 let user = d & 0x100 != 0;
-                let fill = match user {
-                    true => 8 * u64::from(!self.kernel.kernel_thread),
-                    false => 16.min(c) * u64::from(!self.kernel.in_program),
+                let fill = if user {
+                    8 * u64::from(!self.kernel.kernel_thread)
+                } else {
+                    16.min(c) * u64::from(!self.kernel.in_program)
                 };
                 self.bytes_mut(b, c as usize)[..fill as usize].fill(7);
                 fill

@@ -236,8 +236,8 @@ mod tests {
             "Linux 6.12.9 x86_64, preemption rt, on metal; judged as control-loop for\n  \
              CPUs 2-3 (the isolated ones).\n\nfatal   b\n  is         0\u{fffd}[2J\n  should be  1\n  \
              why        it waits\n  \
-             to do      echo 1 >/a\n\nand less grave (all about them with -v)\n  low    a: 0\u{fffd}[2J, should be 1\n\n\
-             unknown\n  c (high): it waits\n"
+             to do      echo 1 >/a\n\nand less grave (all about them with -v)\n  \
+             low    a: 0\u{fffd}[2J, should be 1\n\nunknown\n  c (high): it waits\n"
         );
     }
 

@@ -2,7 +2,7 @@
 //! which they are, and whether the ranking holds without them.
 
 use super::parts::{by_latency, share, total};
-use super::sentences::percent;
+use super::sentences::{passed_over, percent};
 use crate::words::{clean, several};
 use model::run::{Run, Spike};
 use model::slice::SliceKind;
@@ -12,7 +12,7 @@ use rules::culprits::belonging::time_by_culprit;
 /// Culprits whose order is compared, and what each has at least.
 const COMPARED: usize = 3;
 const LEAST: f64 = 0.01;
-/// Of so many ranked spikes one may contradict the thread's clock before the ranking does not count.
+/// One in so many ranked spikes may contradict the thread's clock, and the ranking still counts.
 const FEW: u64 = 20;
 /// Spikes that are named by their numbers.
 const LISTED: usize = 5;
@@ -26,7 +26,7 @@ pub struct Disagreement {
     pub which: String,
     /// Whether the first culprits are the same, in the same order, without them.
     pub holds: bool,
-    /// Whether they are few of the ranked ones.
+    /// True if they are few of the ranked ones.
     pub few: bool,
 }
 

@@ -121,7 +121,7 @@ fn relied_on(run: &Run) -> (String, Style) {
             missed => format!("{outside}; {} missed", several(missed, "slot", "slots")),
         };
     }
-    if let Some((part, looked_at)) = sentences::looked_at(run) {
+    if let Some((part, looked_at)) = looked_at(run) {
         words = match words.strip_prefix("yes") {
             Some(rest) if part => {
                 let rest = rest.trim_start_matches(": nothing seen that spoils it");
@@ -138,6 +138,15 @@ fn relied_on(run: &Run) -> (String, Style) {
         words += &format!("; of {} events were lost", several(lost, "explained spike", "explained spikes"));
     }
     (format!("{words}; {}", recording(run)), style)
+}
+
+/// The part of the spikes that the ranking is of, where not of all; true if a hundredth or more is
+/// missing.
+fn looked_at(run: &Run) -> Option<(bool, String)> {
+    let passed_over = sentences::passed_over(run);
+    let all = (run.spikes.len() as u64).saturating_add(run.spikes_dropped);
+    let words = format!("the ranking is of {} of {all} spikes", all - passed_over);
+    (passed_over > 0).then_some((passed_over.saturating_mul(100) >= all, words))
 }
 
 /// Why the largest values of a hunt are not the machine's latency, in short.

@@ -170,17 +170,9 @@ pub fn found(run: &Run) -> String {
 }
 
 /// Spikes that were counted and never explained.
-fn passed_over(run: &Run) -> u64 {
+pub fn passed_over(run: &Run) -> u64 {
     let counted = run.recorder.as_ref().map_or(0, |recorder| recorder.spikes_passed_over);
     counted.min(run.spikes_dropped)
-}
-
-/// Of how many spikes the ranking is, where not of all, and whether a hundredth or more is missing.
-pub fn looked_at(run: &Run) -> Option<(bool, String)> {
-    let passed_over = passed_over(run);
-    let all = (run.spikes.len() as u64).saturating_add(run.spikes_dropped);
-    let words = format!("the ranking is of {} of {all} spikes", all - passed_over);
-    (passed_over > 0).then_some((passed_over.saturating_mul(100) >= all, words))
 }
 
 /// The spikes whose latencies are summed: those in the list and those that were ranked and not

@@ -27,8 +27,8 @@ pub struct EventSpec {
     pub optional: &'static [&'static str],
     /// The decoded record; `None` if its fields do not match.
     pub decode: fn(&Fields) -> Option<What<Address>>,
-    /// What it tells is told by nothing on older kernels, or does not happen there: its absence is
-    /// no loss.
+    /// New in some release: before that nothing has its information, or it does not happen, so that
+    /// its absence is no loss.
     pub newer: bool,
 }
 

@@ -163,7 +163,7 @@ impl Account {
 /// What is noted where the thread was never switched to.
 pub(super) const NO_SWITCH: &str = "no event tells of the switch to the thread";
 
-/// What is noted where the thread did not sleep.
+/// The note where the thread did not sleep.
 const NO_SLEEP: &str = "its timer was due before it was started: the thread did not sleep, and what came \
                         before that made it late";
 

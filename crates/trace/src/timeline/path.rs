@@ -54,7 +54,7 @@ pub(super) struct Path {
     /// When the thread started the timer, if only after the expected time: until then it was at its
     /// last cycle.
     pub asleep: Option<i64>,
-    /// When the kernel found that timer due by then, and let the thread go on without a sleep.
+    /// The time at which the kernel found that timer due, and let the thread go on without a sleep.
     pub over: Option<i64>,
     /// When the thread was woken.
     pub waking: Option<i64>,
@@ -132,8 +132,7 @@ fn asleep(window: &Window, cpus: &PerCpu<'_>, from: i64, to: i64) -> Option<i64>
     first(cpus, window.cpu, from, to, starts).map(|(.., event)| event.time.0)
 }
 
-/// When the kernel found that the thread's timer was already due as it was started, so that it was
-/// not queued.
+/// The time at which the thread's timer was started and found due, so that it was not queued.
 fn over(window: &Window, cpus: &PerCpu<'_>, asleep: i64, to: i64) -> Option<i64> {
     let own = |event: &Named| event.pid == window.victim.pid && !event.context.hard_irq();
     let started = |event: &Named| match event.what {

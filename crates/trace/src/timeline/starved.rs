@@ -80,7 +80,7 @@ fn switch_to<'c, 'w>(
     })
 }
 
-/// Whether a server's timer expired on that CPU since the switch before: a deadline task's has the
+/// True if a server's timer expired on that CPU right before the switch: a deadline task's has the
 /// same function, and that task would run.
 fn turn_begins(case: &Case<'_>, stretch: &Stretch, current: Task) -> bool {
     let Some((events, at)) = switch_to(case, stretch, current) else { return false };
@@ -91,7 +91,7 @@ fn turn_begins(case: &Case<'_>, stretch: &Stretch, current: Task) -> bool {
         .any(|event| matches!(&event.what, What::TimerEntry { function, .. } if function == "dl_task_timer"))
 }
 
-/// Who was real-time and runnable on the CPU when the thread was switched to: put off it since, and
+/// The thread that was real-time and runnable on the CPU when the thread was switched to: put off it since, and
 /// not come back.
 fn passed_over(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option<FixedStr<16>> {
     let (events, at) = switch_to(case, stretch, current)?;

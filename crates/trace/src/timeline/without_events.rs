@@ -34,7 +34,7 @@ pub struct Witness<'a> {
     pub victim: &'a Who,
     /// Whether a timer of another CPU was late at the same time: all may have been stopped.
     pub contested: bool,
-    /// Whether a pulse of another CPU, where interrupts were on, was late at the same time and came
+    /// True if a pulse of another CPU, where interrupts were on, was late at the same time and came
     /// when this CPU went on.
     pub at_once: bool,
     /// What the hypervisor counted as taken from the CPU in this interval; none where it counts

@@ -48,9 +48,10 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let layout =
         Layout { columns: outputs.screen.columns, color: outputs.screen.color, verbose: args.verbose };
     let about = about(&planned);
-    outputs.print(&match args.output.quiet {
-        true => brief(&planned.document, layout.columns),
-        false => render(&planned.document, Stage::Planned, &about, layout),
+    outputs.print(&if args.output.quiet {
+        brief(&planned.document, layout.columns)
+    } else {
+        render(&planned.document, Stage::Planned, &about, layout)
     });
     outputs.print(&plan_answer(&planned.document, &about, layout));
     outputs.end(Exit::Ok)

@@ -36,8 +36,8 @@ fn is_word(name: &str) -> bool {
 /// Collects what the profiles ask for.
 ///
 /// # Errors
-/// Usage: an assertion of a profile's does not hold, which tuned refuses it for as well, or profiles
-/// include each other, of which tuned passes over the second reading.
+/// Usage: an assertion of a profile's does not hold, which tuned refuses it for as well, or
+/// profiles include each other, of which tuned passes over the second reading.
 pub fn collect(
     files: Vec<ProfileFile>,
     places: &ProfilePlaces,

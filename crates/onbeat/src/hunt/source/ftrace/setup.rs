@@ -147,8 +147,8 @@ impl EventSetup {
     }
 
     /// Stacks are taken where the timer interrupts something, and where a thread is preempted by a
-    /// measuring thread ([`switch_stacks`]). The idle thread's stack carries no information, and the
-    /// stack would cost every calm wake-up microseconds.
+    /// measuring thread ([`switch_stacks`]). The idle thread's stack carries no information, and
+    /// the stack would cost every calm wake-up microseconds.
     pub fn add_stacks(&mut self, scope: &Scope) {
         let expiry = scope.timers("hrtimer").map(|who| format!("({who}) && common_pid != 0"));
         let switch = switch_stacks(scope, matches!(self.armed, RecordingLevel::Victims { .. }));
@@ -193,7 +193,8 @@ impl EventSetup {
 /// are also those to its sleep: what it waits for is seen there alone.
 ///
 /// State 0 is a thread on its way to user mode, or out of a system call: of a measuring thread's
-/// wake-up the stack at the timer's interrupt says as much, and a second one is a third of the cost.
+/// wake-up the stack at the timer's interrupt says as much, and a second one is a third of the
+/// cost.
 fn switch_stacks(scope: &Scope, follows: bool) -> Option<String> {
     let in_kernel = if !follows && scope.timers("hrtimer").is_some() { " && prev_state != 0" } else { "" };
     let preempts = scope.threads("next_pid").map(|who| format!("({who}) && prev_pid != 0{in_kernel}"));
