@@ -145,4 +145,20 @@ mod tests {
         losses.put_into(&mut run);
         assert!(run.integrity[0].detail.contains("(about 20"), "{:?}", run.integrity);
     }
+
+    #[test]
+    fn the_remedy_is_for_what_most_events_are_of() {
+        let detail = |syscalls| {
+            let (mut losses, mut run) = (Losses::new(Nanos(0), syscalls), Run::default());
+            losses.missed(Nanos(0));
+            losses.put_into(&mut run);
+            run.integrity[0].detail.clone()
+        };
+        assert!(
+            detail(true).ends_with("--syscalls=1s") && !detail(true).contains("about 0"),
+            "{}",
+            detail(true)
+        );
+        assert!(detail(false).ends_with("--no-stacks, or fewer threads"), "{}", detail(false));
+    }
 }

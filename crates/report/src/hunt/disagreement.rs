@@ -40,8 +40,7 @@ pub fn of(run: &Run) -> Option<Disagreement> {
     let listed_suspects = order.iter().enumerate().filter(|(_, at)| is_suspect(&run.spikes[**at]));
     let (numbers, suspects): (Vec<usize>, Vec<&Spike>) =
         listed_suspects.map(|(rank, &at)| (rank + 1, &run.spikes[at])).unzip();
-    let dropped =
-        run.spikes_dropped.saturating_sub(run.recorder.as_ref().map_or(0, |all| all.spikes_passed_over));
+    let dropped = run.spikes_dropped - passed_over(run);
     let ranked = (run.spikes.len() as u64).saturating_add(dropped);
     let few = counted.saturating_mul(FEW) <= ranked;
     let many = match counted {

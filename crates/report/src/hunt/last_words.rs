@@ -278,4 +278,15 @@ mod tests {
         run.recorder.as_mut().expect("a hunt has one").disagreeing = 2;
         assert!(render(&run, None, 80, false).contains("fair    no: in 2 of "));
     }
+
+    #[test]
+    fn the_ranking_of_a_part_is_fair_in_part() {
+        let mut run = fixture::run();
+        let all = run.spikes.len();
+        run.spikes_dropped = 90;
+        run.recorder.as_mut().expect("a hunt has one").spikes_passed_over = 90;
+        let text = render(&run, None, 200, false);
+        let fair = format!("the ranking is of {all} of {} spikes", all + 90);
+        assert!(text.contains(&format!("in part: {fair}")) || text.contains(&format!("; {fair}")), "{text}");
+    }
 }
