@@ -83,7 +83,7 @@ mod xenomai;
 use crate::foreign_trace;
 pub use error::ImportError;
 pub use format::{Confidence, ForeignFormat, ImportOptions, Imported, Reader, ResultSpan};
-use recognised::{findings, results_of};
+use recognised::{findings, limit_results, results_of};
 use source::{DocumentShape, SourceText};
 
 /// The largest file that is read, in bytes: 2^20 buckets of eight threads fit, as `-N -H1000000`
@@ -204,15 +204,20 @@ pub fn import(bytes: &[u8], options: &ImportOptions) -> Result<Vec<Imported>, Im
 /// one.
 ///
 /// # Errors
-/// Some have a result and one has none.
+/// Some have a result and one has none, or a result of one cannot be read.
 fn of_hosts(source: &SourceText, options: &ImportOptions) -> Result<Option<Vec<Imported>>, ImportError> {
     let hosts = source.by_host();
+    let count = hosts.len();
     let (mut all, mut without) = (Vec::new(), None);
-    for (name, own) in &hosts {
-        match results_of(own, options).ok().flatten() {
+    for (name, text) in hosts {
+        let results = text.and_then(|text| results_of(&text, options));
+        match results
+            .map_err(|error| ImportError(format!("the lines of {name}, of {count} hosts: {error}")))?
+        {
             Some(mut results) => {
                 results.iter_mut().for_each(|one| one.remarks.push(format!("the lines of {name}")));
                 all.extend(results);
+                limit_results(all.len())?;
             }
             None => drop(without.get_or_insert(name)),
         }
@@ -221,10 +226,8 @@ fn of_hosts(source: &SourceText, options: &ImportOptions) -> Result<Option<Vec<I
         _ if all.is_empty() => Ok(None),
         None => Ok(Some(all)),
         Some(name) => Err(ImportError(format!(
-            "the lines of {} hosts, and of {} no result: give those of one host at a time (grep '^{}: ')",
-            hosts.len(),
-            name,
-            name
+            "the lines of {count} hosts, and of {name} no result: give those of one host at a time \
+             (grep '^{name}: ')"
         ))),
     }
 }

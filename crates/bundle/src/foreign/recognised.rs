@@ -27,7 +27,7 @@ impl Recognised<'_> {
         }
         let mut one = match format.reader {
             Reader::Run(read) => {
-                self.require_own_rows(options)?;
+                self.refuse_another_heading()?;
                 let lines = || source.slice(finding.lines.clone());
                 read(source, finding, options).map_err(|error| unexpanded(lines()).unwrap_or(error))?
             }
@@ -53,16 +53,17 @@ impl Recognised<'_> {
         Ok(one)
     }
 
-    /// Refuses rows that were named with `--as` and have another tool's heading.
-    fn require_own_rows(&self, options: &ImportOptions) -> Result<(), ImportError> {
-        let own = &self.finding.lines;
-        if options.format.is_none() {
+    /// Refuses rows that say nothing of their tool, were named with `--as`, and have another tool's
+    /// heading.
+    fn refuse_another_heading(&self) -> Result<(), ImportError> {
+        if self.finding.confidence == Confidence::Strong {
             return Ok(());
         }
-        let is_near = |other: ResultSpan| other.lines.end >= own.start && other.lines.start < own.end;
+        let lines = &self.finding.lines;
+        let with_heading = self.source.excerpt(lines.start.saturating_sub(1)..lines.end);
         for format in FORMATS {
             if let Reader::Refused(instead) = format.reader
-                && (format.find)(self.source).into_iter().any(is_near)
+                && !(format.find)(&with_heading).is_empty()
             {
                 return Err(ImportError(format!("this is {}: {instead}", format.tool)));
             }
@@ -111,10 +112,7 @@ pub(super) fn results_of(
     options: &ImportOptions,
 ) -> Result<Option<Vec<Imported>>, ImportError> {
     let recognised = recognise(source, options)?;
-    if recognised.len() > RESULT_LIMIT {
-        let n = recognised.len();
-        return Err(ImportError(format!("{n} results in one file: give at most {RESULT_LIMIT} at a time")));
-    }
+    limit_results(recognised.len())?;
     let (mut imported, mut cut) = (Vec::new(), Vec::new());
     for one in &recognised {
         let is_within = !std::ptr::eq(one.source, source);
@@ -135,6 +133,13 @@ pub(super) fn results_of(
         _ => {}
     }
     Ok(Some(imported).filter(|imported| !imported.is_empty()))
+}
+
+pub(super) fn limit_results(n: usize) -> Result<(), ImportError> {
+    if n > RESULT_LIMIT {
+        return Err(ImportError(format!("{n} results in one file: give at most {RESULT_LIMIT} at a time")));
+    }
+    Ok(())
 }
 
 /// The results of the text, in its order; an error where two formats claim the same lines.

@@ -219,6 +219,9 @@ mod tests {
             ImportOptions { format: Some("cyclictest-text".to_owned()), ..ImportOptions::default() };
         let error = |text: &str| import(text.as_bytes(), &options).expect_err(text).0;
         assert!(error(text).starts_with("this is rt-app's log: "), "{}", error(text));
+        // Another heading elsewhere in the text does not hide this one.
+        let twice = format!("{}\n{text}", text.split('\n').next().unwrap());
+        assert!(error(&twice).starts_with("this is rt-app's log: "), "{}", error(&twice));
         let row = text.split_inclusive('\n').nth(1).unwrap();
         assert!(error(row).contains("expected all rows of a histogram, found one"), "{}", error(row));
     }
@@ -231,6 +234,9 @@ mod tests {
             "Running in process mode with 1 groups using 40 file descriptors each (== 40 tasks)\nTime: 0.1\n";
         let log = format!("{load}{}{load}{}", &text[..at], &text[at..]);
         assert_eq!(crate::foreign::testing::import_one(&log).samples(), Some(3000));
+        let options =
+            ImportOptions { format: Some("cyclictest-text".to_owned()), ..ImportOptions::default() };
+        assert_eq!(import(log.as_bytes(), &options).unwrap()[0].run.samples(), Some(3000));
     }
 
     #[test]

@@ -14,7 +14,7 @@ const SEARCHED: usize = 10_000;
 /// Words of a line, what a text with it is, and what to give instead.
 type Part = (&'static [&'static str], &'static str, &'static str);
 
-/// What is left of a known result, or was printed in place of one; the first that matches counts.
+/// Remains of known results, and messages in place of one; the first that matches counts.
 const PARTS: &[Part] = &[
     (
         &["T:", "Spike:"],
@@ -64,7 +64,7 @@ fn part_of(source: &SourceText) -> Option<ImportError> {
 
 /// The one that stands before the other in the list.
 fn earlier(one: &'static Part, other: &'static Part) -> &'static Part {
-    let place = |part: &Part| PARTS.iter().position(|own| own.1 == part.1);
+    let place = |part: &Part| PARTS.iter().position(|listed| listed.1 == part.1);
     if place(other) < place(one) { other } else { one }
 }
 

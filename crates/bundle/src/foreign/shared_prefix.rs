@@ -99,24 +99,48 @@ pub(super) fn without_prefixes(text: &str) -> Vec<String> {
 /// The most hosts whose lines are sorted out.
 const HOSTS: usize = 64;
 
+/// The longest label of a host's name (RFC 1035).
+const LONGEST_NAME: usize = 63;
+
+/// The lines of a host without its name.
+pub(super) struct HostLines {
+    pub name: String,
+    pub text: String,
+    /// The number in the file of each line.
+    pub numbers: Vec<u32>,
+}
+
+/// The name of a host that a line begins with, and the rest of the line.
+fn host_tag(line: &str) -> Option<(&str, &str)> {
+    let (name, rest) = line.split_once(':')?;
+    let is_name = name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b));
+    let is_host = is_name && name.contains(char::is_alphabetic) && name.len() <= LONGEST_NAME;
+    let content = rest.strip_prefix(' ').or_else(|| rest.is_empty().then_some(rest))?;
+    is_host.then_some((name, content))
+}
+
 /// The lines of each of several hosts, where each line begins with one's name, as those of pdsh and
-/// of Ansible do: `node1: `.
-pub(super) fn by_host(text: &str) -> Vec<(String, String)> {
-    let mut hosts: Vec<(String, String)> = Vec::new();
-    for line in text.lines().filter(|line| !line.trim_ascii().is_empty()) {
-        let tag = line.split_once(':').filter(|(name, rest)| {
-            let is_name = name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b));
-            is_name && name.contains(char::is_alphabetic) && (rest.is_empty() || rest.starts_with(' '))
-        });
-        let Some((name, rest)) = tag else { return Vec::new() };
-        let at = hosts.iter().position(|host| host.0 == name).unwrap_or(hosts.len());
-        if at == HOSTS {
-            return Vec::new();
+/// of Ansible do: `node1: `. Behind a carriage return the name may be missing.
+pub(super) fn by_host(text: &str) -> Vec<HostLines> {
+    let mut hosts: Vec<HostLines> = Vec::new();
+    for (index, whole) in text.split('\n').enumerate() {
+        let mut before = None;
+        for line in whole.split('\r').filter(|line| !line.trim_ascii().is_empty()) {
+            let Some((name, rest)) = host_tag(line).or_else(|| before.map(|name| (name, line))) else {
+                return Vec::new();
+            };
+            before = Some(name);
+            let at = hosts.iter().position(|host| host.name == name).unwrap_or(hosts.len());
+            if at == HOSTS {
+                return Vec::new();
+            }
+            if at == hosts.len() {
+                let (text, numbers) = (String::new(), Vec::new());
+                hosts.push(HostLines { name: name.to_owned(), text, numbers });
+            }
+            hosts[at].text.extend([rest, "\n"]);
+            hosts[at].numbers.push(index as u32 + 1);
         }
-        if at == hosts.len() {
-            hosts.push((name.to_owned(), String::new()));
-        }
-        hosts[at].1.extend([rest.strip_prefix(' ').unwrap_or(rest), "\n"]);
     }
     if hosts.len() > 1 { hosts } else { Vec::new() }
 }
@@ -176,6 +200,31 @@ mod tests {
         }
         let half = both("node1: ", "node2: ") + "node3: no such program\n";
         assert!(all(&half).unwrap_err().0.contains("the lines of 3 hosts, and of node3"));
+        // The error of one host, with the line's number in the file.
+        let whole = both("node1: ", "node2: ");
+        let row = "node2: 000006 ";
+        let number = whole.lines().position(|line| line.starts_with(row)).unwrap() + 1;
+        let error = all(&whole.replace(row, "node2: 000006 x")).unwrap_err().0;
+        let wanted = format!("the lines of node2, of 2 hosts: line {number}: ");
+        assert!(error.starts_with(&wanted), "{wanted} {error}");
+        let many = text.repeat(129);
+        assert_eq!(all(&many).unwrap().len(), 129);
+        let many: String = ["node1", "node2"]
+            .iter()
+            .flat_map(|name| many.lines().map(move |line| format!("{name}: {line}\n")))
+            .collect();
+        assert!(all(&many).unwrap_err().0.starts_with("258 results in one file"));
+        // A display overwrites its line behind a carriage return.
+        let overwritten = both("node1: ", "node2: ").replace("node1: T:", "node1: T: 0\rT:");
+        assert_eq!(all(&overwritten).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn hosts_have_names_of_limited_length() {
+        let text = |name: &str| format!("node1: a\n{name}: b\rc\n");
+        assert_eq!(by_host(&text(&"n".repeat(64))).len(), 0);
+        let hosts = by_host(&text("node2"));
+        assert_eq!((hosts[1].text.as_str(), &hosts[1].numbers[..]), ("b\nc\n", &[2, 2][..]));
     }
 
     proptest! {

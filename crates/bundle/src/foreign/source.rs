@@ -73,13 +73,28 @@ impl SourceText {
         texts.into_iter().filter_map(|text| SourceText::of_text(text).ok()).collect()
     }
 
-    /// The texts of several hosts, where each line begins with one's name.
-    pub fn by_host(&self) -> Vec<(String, SourceText)> {
+    /// The texts of several hosts, where each line begins with one's name; the lines have their
+    /// numbers in the file.
+    pub fn by_host(&self) -> Vec<(String, Result<SourceText, ImportError>)> {
         if self.shape != DocumentShape::Text {
             return Vec::new();
         }
+        let numbered = |text: String, numbers: &[u32]| {
+            let mut source = SourceText::of_text(text)?;
+            for (number, ..) in &mut source.log.spans {
+                *number = numbers.get(*number as usize - 1).copied().unwrap_or(*number);
+            }
+            Ok(source)
+        };
         let hosts = shared_prefix::by_host(&self.text).into_iter();
-        hosts.filter_map(|(name, text)| Some((name, SourceText::of_text(text).ok()?))).collect()
+        hosts.map(|host| (host.name, numbered(host.text, &host.numbers))).collect()
+    }
+
+    /// A text of the lines of these indices; all of a document.
+    pub(super) fn excerpt(&self, range: std::ops::Range<usize>) -> SourceText {
+        let (texts, numbers): (Vec<&str>, Vec<usize>) =
+            self.slice(range).map(|line| (line.text, line.number)).unzip();
+        SourceText { shape: self.shape, ..SourceText::json(texts.join("\n"), &numbers, 0) }
     }
 
     /// A JSON document whose lines have these numbers.
@@ -129,8 +144,8 @@ impl SourceText {
         self.is_open && self.log.spans.get(index).is_some_and(|span| Some(span.1) == last())
     }
 
-    /// Number of the first `T:` line among these whose last number goes on in the next line: no tool
-    /// prints a line of digits alone behind one.
+    /// Number of the first `T:` line among these whose last number goes on in the next line: no
+    /// tool prints a line of digits alone behind one.
     pub(super) fn wrapped_within(&self, range: &std::ops::Range<usize>) -> Option<usize> {
         let goes_on = |index: &usize| {
             let next = self.line(index + 1).map_or("", |line| line.text);
