@@ -38,14 +38,15 @@ pub fn kint(value: &str) -> Option<i32> {
 
 /// Takes the number that a value begins with, as `get_option()` does for early parameters.
 ///
-/// `None` without a number: the previous value stays.
+/// Other text is 0: the value is stored before the digits are looked for. `None` for none at all: the
+/// previous value stays.
 pub fn leading_int(value: &str) -> Option<i32> {
+    if value.is_empty() {
+        return None;
+    }
     let digits = value.strip_prefix('-');
     let (base, text) = radix(digits.unwrap_or(value));
     let end = text.find(|c: char| !c.is_digit(base)).unwrap_or(text.len());
-    if end == 0 {
-        return None;
-    }
     // What is too long for an int keeps its last bits.
     let add = |sum: u64, c: char| {
         sum.wrapping_mul(u64::from(base)).wrapping_add(u64::from(c.to_digit(base).unwrap_or_default()))
@@ -90,14 +91,14 @@ mod tests {
             ("0X1f", Some(31), Some(31)),
             ("010", Some(8), Some(8)),
             ("-2", Some(-2), Some(-2)),
-            ("+2", Some(2), None),
+            ("+2", Some(2), Some(0)),
             ("1,2", None, Some(1)),
             ("08", None, Some(0)),
             ("0x", None, Some(0)),
-            ("-", None, None),
+            ("-", None, Some(0)),
             ("", None, None),
-            ("on", None, None),
-            ("--1", None, None),
+            ("on", None, Some(0)),
+            ("--1", None, Some(0)),
             ("4294967297", None, Some(1)),
         ] {
             assert_eq!((kint(text), leading_int(text)), (whole, leading), "{text}");

@@ -76,7 +76,11 @@ mod tests {
         check(&KNOB, &online("0-3"), "fail info not given, 4 CPUs");
         check(&KNOB, &online("0-31"), "fail low not given, 32 CPUs");
         check(&KNOB, "cmdline + skew_tick=0", "fail info skew_tick=0, 4 CPUs");
-        for on in ["0x1", "1,5", "1\ncmdline + skew_tick=on"] {
+        for off in ["on", "1\ncmdline + skew_tick=on"] {
+            let edits = format!("cmdline - skew_tick=1\ncmdline + skew_tick={off}");
+            check(&KNOB, &edits, "fail info skew_tick=0, 4 CPUs");
+        }
+        for on in ["0x1", "1,5", "1\ncmdline + skew_tick="] {
             check(&KNOB, &format!("cmdline - skew_tick=1\ncmdline + skew_tick={on}"), "pass skew_tick=1");
         }
         check(&KNOB, &online("0"), "not-applicable there is one CPU");
