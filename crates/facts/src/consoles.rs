@@ -2,8 +2,8 @@
 //!
 //! Source: `/sys/class/tty/console/active` in Documentation/ABI/testing/sysfs-tty, and
 //! `/proc/consoles` in Documentation/filesystems/proc.rst, `printk` in
-//! Documentation/admin-guide/sysctl/kernel.rst; the flags of the consoles in fs/proc/consoles.c, and
-//! `printk_get_console_flush_type()` in kernel/printk/internal.h for who prints.
+//! Documentation/admin-guide/sysctl/kernel.rst; the flags of the consoles in fs/proc/consoles.c,
+//! and `printk_get_console_flush_type()` in kernel/printk/internal.h for who prints.
 
 use super::line::{excerpt, parse_line};
 
@@ -20,10 +20,11 @@ pub fn parse_active(text: &str) -> Result<Vec<String>, String> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Console {
     pub name: String,
-    /// Flag B: a console for the first messages of a boot (earlycon, earlyprintk), which
-    /// `/sys/class/tty/console/active` does not name.
+    /// A console for the first messages of a boot, which `/sys/class/tty/console/active` does not
+    /// name: flag B (earlycon, earlyprintk), or one of x86's that lost the flag, since it is to stay
+    /// (`early_console_register()` of arch/x86/kernel/early_printk.c).
     pub is_boot: bool,
-    /// Flag N: a thread of its own prints. With a boot console none does.
+    /// Flag N: a thread of its own prints. With a console of flag B none does.
     pub is_threaded: bool,
     /// Flag W: it is written to at all, which `ttynull` is not.
     pub is_written: bool,
@@ -31,18 +32,19 @@ pub struct Console {
 
 /// Parses `/proc/consoles`.
 pub fn parse_consoles(text: &str) -> Result<Vec<Console>, String> {
-    let mut found = Vec::new();
+    let (mut found, mut has_boot) = (Vec::new(), false);
     for line in text.lines().take(CONSOLES_LIMIT).filter(|line| !line.trim().is_empty()) {
         // "ttyS0                -W- (EC Np a)    4:64"
         let wrong = || format!("expected NAME RWU (FLAGS), found '{}'", excerpt(line));
         let mut words = line.split_whitespace();
         let (name, access) = words.next().zip(words.next()).ok_or_else(wrong)?;
         let flags = line.split_once('(').and_then(|(_, rest)| rest.split_once(')')).ok_or_else(wrong)?.0;
-        let [is_boot, is_threaded] = ['B', 'N'].map(|flag| flags.contains(flag));
+        let [has_flag, is_threaded] = ['B', 'N'].map(|flag| flags.contains(flag));
         let is_written = access.contains('W') && !name.starts_with("ttynull");
+        let is_boot = has_flag || is_written && name.starts_with("early");
+        has_boot |= has_flag;
         found.push(Console { name: excerpt(name), is_boot, is_threaded, is_written });
     }
-    let has_boot = found.iter().any(|console| console.is_boot);
     found.iter_mut().for_each(|console| console.is_threaded &= !has_boot);
     Ok(found)
 }
@@ -57,7 +59,7 @@ pub fn parse_loglevel(text: &str) -> Result<i64, String> {
     }
 }
 
-/// Whether a console is a line that is waited for: `ttyS0`, `ttyAMA0`, `ttymxc0`, and `hvc0`, where
+/// True for a console that is a line that is waited for: `ttyS0`, `ttyAMA0`, `ttymxc0`, and `hvc0`, where
 /// the firmware or the host takes each piece (`hvc_console_print()`), but no screen (`tty0`) and no
 /// `ttynull`.
 pub fn is_serial(name: &str) -> bool {
@@ -95,8 +97,10 @@ mod tests {
             parse_consoles(text).unwrap().into_iter().map(word).collect()
         };
         assert_eq!(shown(text), ["ttyAMA0 thread", "tty0"]);
-        let kept = format!("{text}pl11                 -W- (EB  p a)\n");
-        assert_eq!(shown(&kept), ["ttyAMA0", "tty0", "pl11 boot"]);
+        let boot = format!("{text}pl11                 -W- (EB  p a)\n");
+        assert_eq!(shown(&boot), ["ttyAMA0", "tty0", "pl11 boot"]);
+        let early = format!("{text}earlyser0            -W- (E  p )\n");
+        assert_eq!(shown(&early), ["ttyAMA0 thread", "tty0", "earlyser0 boot"]);
         assert_eq!(shown("ttynull0             --- (EC  p  )\n"), ["ttynull0 silent"]);
         assert_eq!(parse_consoles(""), Ok(vec![]));
         assert!(parse_consoles("garbage\n").is_err());

@@ -25,8 +25,8 @@ pub static KNOB: Knob = Knob {
                   a line, and while it is there no console has a thread outside PREEMPT_RT.",
     rationale: "a message on a serial line takes milliseconds, with interrupts off on whichever \
                 CPU prints, where no thread does it",
-    detection: "The consoles in use, those left of the boot among them (B in /proc/consoles), \
-                which of them print from a thread of their own (N, from 6.12 on), the log level \
+    detection: "The consoles in use, those left of the boot among them (B in /proc/consoles, or \
+                named early...), which of them print from a thread of their own (N, from 6.12 on), the log level \
                 and whether the kernel is PREEMPT_RT. How fast the line is, and whether \
                 anything is printed, is not seen.",
     side_effects: "Without it nothing is seen of a kernel that dies before its log is written: \
@@ -94,16 +94,23 @@ fn without(machine: &MachineView, slow: &[Console]) -> Remedy {
     let cmdline = machine.facts().cmdline.known();
     let values = cmdline.into_iter().flat_map(|line| line.values("console"));
     let is_one = |value: &str| slow.iter().any(|one| value.split(',').next() == Some(one.name.as_str()));
-    let named = values.filter(|value| is_one(value));
-    let mut words: Vec<Change> =
-        named.map(|value| Change::cmdline_remove(format!("console={value}"))).collect();
+    let mut words: Vec<Change> = values
+        .filter(|value| is_one(value))
+        .map(|value| Change::cmdline_remove(format!("console={value}")))
+        .collect();
     if let Some(line) = cmdline.filter(|_| slow.iter().any(|one| one.is_boot)) {
+        // With "keep" it stays for good (setup_early_printk() of arch/x86/kernel/early_printk.c).
+        let early = line.values("earlyprintk").filter(|value| value.contains("keep"));
+        let mut of_boot: Vec<Change> =
+            early.map(|value| Change::cmdline_remove(format!("earlyprintk={value}"))).collect();
         if line.has("keep_bootcon") {
-            words.push(Change::cmdline_remove("keep_bootcon"));
+            of_boot.push(Change::cmdline_remove("keep_bootcon"));
         }
-        // A kept one stays for good (setup_early_printk() of arch/x86/kernel/early_printk.c).
-        let kept = line.values("earlyprintk").filter(|value| value.contains("keep"));
-        words.extend(kept.map(|value| Change::cmdline_remove(format!("earlyprintk={value}"))));
+        // Without a console that takes its place it stays, too.
+        if of_boot.is_empty() && line.has("earlycon") {
+            of_boot.push(Change::cmdline_remove("earlycon"));
+        }
+        words.extend(of_boot);
     }
     match words.is_empty() {
         true => Remedy::advice(
@@ -161,27 +168,34 @@ mod tests {
         check(&KNOB, &format!("{SERIAL}\n{FULL}\n/proc/sys/kernel/printk refused"), "fail high ttyAMA0");
         let all = "/proc/sys/kernel/printk: 4 4 1 7\n/sys/module/printk/parameters/ignore_loglevel: Y";
         check(&KNOB, &format!("{SERIAL}\n{FULL}\n{all}"), "fail high ttyAMA0");
-        let own = "/proc/consoles: ttyAMA0              -W- (EC Np a)  204:64";
-        check(&KNOB, &format!("{SERIAL}\n{FULL}\n{own}"), "fail low ttyAMA0");
-        let old = format!("{SERIAL}\n{FULL}\n{own}\n/proc/sys/kernel/osrelease: 6.8.0");
+        let threaded = "/proc/consoles: ttyAMA0              -W- (EC Np a)  204:64";
+        check(&KNOB, &format!("{SERIAL}\n{FULL}\n{threaded}"), "fail low ttyAMA0");
+        let old = format!("{SERIAL}\n{FULL}\n{threaded}\n/proc/sys/kernel/osrelease: 6.8.0");
         check(&KNOB, &old, "fail medium ttyAMA0");
         check(&KNOB, "/sys/class/tty/console/active absent", "unknown");
     }
 
     #[test]
     fn a_boot_console_that_stays_is_waited_for() {
-        let kept = "/proc/consoles:\n| ttyAMA0              -W- (EC Np a)  204:64\n\
+        let boot = "/proc/consoles:\n| ttyAMA0              -W- (EC Np a)  204:64\n\
                     | pl11                 -W- (EB  p a)\ncmdline + keep_bootcon";
         let both = "ttyAMA0, pl11 (boot console)";
-        check(&KNOB, &format!("{SERIAL}\n{FULL}\n{kept}"), &format!("fail medium {both}"));
-        check(&KNOB, &format!("{SERIAL}\n{kept}"), &format!("fail low {both}"));
-        check(&KNOB, &format!("{FULL}\n{kept}"), "fail medium pl11 (boot console)");
+        check(&KNOB, &format!("{SERIAL}\n{FULL}\n{boot}"), &format!("fail medium {both}"));
+        check(&KNOB, &format!("{SERIAL}\n{boot}"), &format!("fail low {both}"));
+        check(&KNOB, &format!("{FULL}\n{boot}"), "fail medium pl11 (boot console)");
         let mut machine = Machine::base();
-        machine.edit(kept);
+        machine.edit(boot);
         assert!(machine.finding(&KNOB).fix.contains("keep_bootcon"));
         let early = "earlyprintk=serial,ttyS0,115200,keep";
         machine.edit(&format!("cmdline - keep_bootcon\ncmdline + {early}"));
         let fix = machine.finding(&KNOB).fix;
         assert!(fix.contains(early) && !fix.contains("keep_bootcon"), "{fix}");
+        machine.edit(&format!("cmdline - {early}\ncmdline + earlycon=pl011,0x9000000"));
+        let fix = machine.finding(&KNOB).fix;
+        assert!(fix.contains("earlycon") && !fix.contains("firmware"), "{fix}");
+        // The kernel takes the flag B off one that stays.
+        let early = "/proc/consoles:\n| tty0                 -WU (EC  p  )    4:1\n\
+                     | earlyser0            -W- (E  p )\ncmdline + earlyprintk=serial,ttyS0,115200,keep";
+        check(&KNOB, &format!("{FULL}\n{early}"), "fail medium earlyser0 (boot console)");
     }
 }
