@@ -254,7 +254,7 @@ const CHOICES: &[Values] = &[
 /// The spelling of a parameter that lacks its module's name, or has another's.
 pub fn spelling(name: &str) -> Option<String> {
     let (module, leaf) = name.rsplit_once('.').map_or((None, name), |(module, leaf)| (Some(module), leaf));
-    let is_leaf = |known: &&&str| known.rsplit_once('.').is_some_and(|(_, own)| own == leaf);
+    let is_leaf = |known: &&&str| known.rsplit_once('.').is_some_and(|(_, last)| last == leaf);
     let mut meant: Vec<&str> = OF_MODULES.iter().filter(is_leaf).copied().collect();
     if module.is_some() {
         meant.extend(OF_NO_MODULE.iter().filter(|known| **known == leaf));
@@ -279,8 +279,8 @@ pub fn idle_value(name: &str, value: &str) -> Option<(String, bool)> {
     let text = plain(value);
     let is_near = |word: &&&str| {
         let word = plain(word);
-        word.len() > 2 && (text.starts_with(&word) || text.len() > 2 && word.starts_with(&text))
-            || one_apart(&text, &word)
+        let begins = || text.starts_with(&word) || text.len() > 2 && word.starts_with(&text);
+        word.len() > 2 && (begins() || one_apart(&text, &word))
     };
     // Of a word and a longer one that begins so, the longer one says more.
     let near = choice.words.iter().filter(is_near).max_by_key(|word| word.len());
@@ -329,6 +329,8 @@ const RELEASES: &[ReleasedParameter] = &[
     since("rcutree.nohz_full_patience_delay", (6, 11)),
     ReleasedParameter { name: "rcutree.rcu_idle_gp_delay", first: (0, 0), end: (5, 17) },
     since("rt_group_sched", (6, 16)),
+    // slub_debug alone before (mm/slub.c).
+    since("slab_debug", (6, 9)),
     since("workqueue.unbound_cpus", (6, 6)),
 ];
 
@@ -357,8 +359,8 @@ pub fn misspelt(name: &str) -> Option<&'static str> {
     SPELLING.iter().find(|word| is_odd && one_apart(name, word)).copied()
 }
 
-/// Whether one letter too many, one too few or another one is all that differs, or two that changed
-/// places.
+/// True where one letter too many, one too few or another one is all that differs, or two that
+/// changed places.
 fn one_apart(a: &str, b: &str) -> bool {
     let (a, b) = if a.len() <= b.len() { (a.as_bytes(), b.as_bytes()) } else { (b.as_bytes(), a.as_bytes()) };
     if b.len() - a.len() > 1 || a == b {
@@ -412,6 +414,7 @@ mod tests {
             ("mitigations", "auto-nosmt", "probably meant to be mitigations=auto,nosmt"),
             ("mitigations", "none", "no value of it: off, auto, auto,nosmt are"),
             ("nmi_watchdog", "off", "no value of it: 0, 1, panic, nopanic, r are"),
+            ("nmi_watchdog", "2", "no value of it: 0, 1, panic, nopanic, r are"),
             ("transparent_hugepage", "off", "no value of it: always, madvise, never are"),
             ("isolcpus", "domain,managedirq,2-3", "probably meant to be isolcpus=managed_irq"),
             ("tsc", "no-watchdog", "probably meant to be tsc=nowatchdog"),

@@ -5,6 +5,7 @@ use super::unsettable;
 use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::parameters::outside_release;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use facts::cmdline::{Cmdline, Param, same_name};
@@ -64,7 +65,8 @@ type Known = (&'static str, &'static str, Reader);
 
 const PRESENT: Reader = |_| Some(true);
 const TRUE: Reader = |value| value.and_then(kbool);
-const FILLED: Reader = |value| Some(value.is_some_and(|value| !value.is_empty()));
+/// Of a parameter that is none without its `=`.
+const FILLED: Reader = |value| value.map(|value| !value.is_empty());
 
 /// A `core_param` of type bool: without a value it is on (`param_set_bool()`).
 const FLAG: Reader = |value| value.map_or(Some(true), kbool);
@@ -72,11 +74,7 @@ const FLAG: Reader = |value| value.map_or(Some(true), kbool);
 /// `-` switches checks off, `O` alone switches none on.
 const OF_SLABS: Reader = |value| Some(!matches!(value, Some("-" | "O")));
 
-const KMEMLEAK: Reader = |value| match value {
-    Some("on") => Some(true),
-    Some("off") => Some(false),
-    _ => None,
-};
+const KMEMLEAK: &str = "kmemleak";
 
 const KNOWN: &[Known] = &[
     ("slab_debug", "SLUB_DEBUG", OF_SLABS),
@@ -84,13 +82,14 @@ const KNOWN: &[Known] = &[
     ("page_poison", "PAGE_POISONING", TRUE),
     ("debug_pagealloc", "DEBUG_PAGEALLOC", TRUE),
     ("page_owner", "PAGE_OWNER", TRUE),
-    ("kmemleak", "DEBUG_KMEMLEAK", KMEMLEAK),
+    (KMEMLEAK, "DEBUG_KMEMLEAK", |value| (value == Some("on")).then_some(true)),
     ("debug_objects", "DEBUG_OBJECTS", PRESENT),
-    ("ftrace", "FTRACE", |value| Some(!matches!(value, None | Some("" | "nop")))),
+    ("ftrace", "FTRACE", |value| value.map(|value| !matches!(value, "" | "nop"))),
     ("trace_event", "EVENT_TRACING", FILLED),
     ("kprobe_event", "KPROBE_EVENTS", FILLED),
     ("trace_instance", "TRACING", FILLED),
-    ("tp_printk", "TRACING", |value| Some(!matches!(value, Some("0" | "off")))),
+    // Nothing takes it back (set_tracepoint_printk() in kernel/trace/trace.c).
+    ("tp_printk", "TRACING", |value| (!matches!(value, Some("0" | "off"))).then_some(true)),
     ("stacktrace", "STACK_TRACER", PRESENT),
     ("stacktrace_filter", "STACK_TRACER", PRESENT),
     ("dyndbg", "DYNAMIC_DEBUG_CORE", FILLED),
@@ -100,20 +99,17 @@ const KNOWN: &[Known] = &[
     (INITCALL_DEBUG, "", FLAG),
 ];
 
-/// The last series whose kernels do not know a parameter yet (mm/mm_init.c, mm/mempool.c,
-/// drivers/iommu/iommu-debug-pagealloc.c; slab_debug was slub_debug alone before 6.9, mm/slub.c).
-const UNKNOWN_UP_TO: [(&str, (u32, u32)); 4] = [
-    ("check_pages", (6, 12)),
-    ("iommu.debug_pagealloc", (6, 12)),
-    ("mempool_debug", (7, 2)),
-    ("slab_debug", (6, 8)),
-];
+/// The last series whose kernels were seen not to know a parameter yet (mm/mm_init.c, mm/mempool.c,
+/// drivers/iommu/iommu-debug-pagealloc.c).
+const UNKNOWN_UP_TO: [(&str, (u32, u32)); 3] =
+    [("check_pages", (6, 12)), ("iommu.debug_pagealloc", (6, 12)), ("mempool_debug", (7, 2))];
 
 /// True unless this release is too old for the parameter.
 pub fn is_taken(machine: &MachineView, name: &str) -> bool {
     let name = name.replace('-', "_");
     let last = UNKNOWN_UP_TO.iter().find(|(known, _)| *known == name).map(|(_, last)| *last);
     last.is_none_or(|last| !machine.series().is_ok_and(|series| series <= last))
+        && !matches!(outside_release(&name, || machine.series()), Ok(Some(_)))
 }
 
 /// Costs only while the machine boots, and when modules are loaded.
@@ -144,7 +140,9 @@ fn left<'a>(cmdline: &'a Cmdline, config: Option<&Kconfig>) -> Vec<&'a Param> {
         let mut given = cmdline.params.iter().rev().filter(|param| same_name(&param.name, name));
         let (last, acts) = given.find_map(|param| Some((param, on(param.value.as_deref())?)))?;
         let ignored = config.is_some_and(|config| !option.is_empty() && !config.is_yes(option));
-        (acts && !ignored).then_some(last)
+        // For good (kmemleak_disable() in mm/kmemleak.c).
+        let disabled = *name == KMEMLEAK && cmdline.values(name).any(|value| value == "off");
+        (acts && !ignored && !disabled).then_some(last)
     };
     KNOWN.iter().filter_map(acts).collect()
 }
@@ -198,6 +196,10 @@ mod tests {
             "pass none that acts",
         );
         check(&KNOB, "cmdline + --\ncmdline + ftrace=function", "pass none that acts");
+        check(&KNOB, "cmdline + tp_printk\ncmdline + tp_printk=0", "fail medium tp_printk");
+        check(&KNOB, "cmdline + tp_printk=off\ncmdline + ftrace", "pass none that acts");
+        check(&KNOB, "cmdline + ftrace=function\ncmdline + ftrace", "fail medium ftrace=function");
+        check(&KNOB, "cmdline + trace_event=sched\ncmdline + trace_event", "fail medium trace_event=sched");
     }
 
     #[test]
@@ -212,6 +214,8 @@ mod tests {
         check(&KNOB, &of("7.3", "mempool_debug"), "fail medium mempool_debug");
         check(&KNOB, "cmdline + kmemleak=on\nCONFIG_DEBUG_KMEMLEAK=y", "fail medium kmemleak=on");
         check(&KNOB, "cmdline + kmemleak=on\n/boot refused", "fail medium kmemleak=on");
+        let off = "cmdline + kmemleak=off\ncmdline + kmemleak=on\nCONFIG_DEBUG_KMEMLEAK=y";
+        check(&KNOB, off, "pass none that acts");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! CPUs without a tick while they run one task: for those that poll, not for periodic loops.
 
-use super::rcu_lazy::{PARAMETER, kept_prompt};
+use super::rcu_lazy::{PARAMETER, prompt_callbacks};
 use super::sources::{ISOLATION, NO_HZ, RT_CONFIG};
 use super::unsettable;
 use crate::change::{AdviceReason, Change, Persistence};
@@ -103,7 +103,7 @@ fn judge(machine: &MachineView) -> Judged {
     };
     Ok(Judgement::fail_if(!missing.is_empty(), found)
         .wanted(named_cpus(machine.cpus()))
-        .fix(kept_prompt(machine, fix)))
+        .fix(prompt_callbacks(machine, fix)))
 }
 
 /// The list with these CPUs alone. Callbacks stay off the others: `nohz_full=` offloaded them as

@@ -1,6 +1,6 @@
 //! RCU callbacks: whether they are taken off the audited CPUs.
 
-use super::rcu_lazy::{PARAMETER, kept_prompt};
+use super::rcu_lazy::{PARAMETER, prompt_callbacks};
 use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
 use super::unsettable;
 use crate::change::{AdviceReason, Change, Persistence};
@@ -91,9 +91,9 @@ fn judge(machine: &MachineView) -> Judged {
         return Ok(Judgement::pass(format!("nohz_full on {}", cpu_list(cpus))));
     }
     if ticks.is_none() && !matches!(machine.kconfig()?.get("RCU_NOCB_CPU"), OptionValue::Yes) {
-        return Ok(Judgement::fail("the kernel has no RCU_NOCB_CPU")
-            .severity(severity)
-            .fix(kept_prompt(machine, Remedy::of([Change::kconfig("RCU_NOCB_CPU", "y"), boot])).note(note)));
+        return Ok(Judgement::fail("the kernel has no RCU_NOCB_CPU").severity(severity).fix(
+            prompt_callbacks(machine, Remedy::of([Change::kconfig("RCU_NOCB_CPU", "y"), boot])).note(note),
+        ));
     }
     let (said, offloaded) = offloaded(machine)?;
     let offloaded = ticks.map_or(offloaded.clone(), |ticks| offloaded.or(ticks));
@@ -103,7 +103,7 @@ fn judge(machine: &MachineView) -> Judged {
     }
     let judgement = Judgement::fail(format!("{said}: not on {}", cpu_list(&missing)))
         .severity(severity)
-        .fix(kept_prompt(machine, boot.into()).note(note));
+        .fix(prompt_callbacks(machine, boot.into()).note(note));
     Ok(if !offloaded.is_empty() && offloaded.and(cpus).is_empty() {
         judgement.because(
             "the list names the CPUs that keep house: it is for those whose callbacks are to go \

@@ -5,6 +5,7 @@ use super::unsettable;
 use crate::change::{Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::parameters::outside_release;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use facts::kbool::kbool;
@@ -17,9 +18,9 @@ pub static KNOB: Knob = Knob {
                   seconds, unless memory gets short, so that idle CPUs are woken less often.",
     rationale: "what would have been freed bit by bit is freed in one longer run of the rcuo \
                 threads, and keeps its memory until then",
-    detection: "The parameter of rcutree where the kernel has one (6.8 on), else the word on its \
-                command line and its configuration; and whether any CPU offloads \
-                its callbacks, for others are never lazy.",
+    detection: "The parameter of rcutree where the kernel has one (6.9 on), else the word on its \
+                command line and its configuration; and whether any CPU offloads its callbacks, \
+                for others are never lazy.",
     side_effects: "More wakeups on machines that are mostly idle: some power.",
     wanted: "off",
     fix: || Change::cmdline_add("rcutree.enable_rcu_lazy=0").into(),
@@ -51,19 +52,21 @@ pub const PARAMETER: &str = "/sys/module/rcutree/parameters/enable_rcu_lazy";
 
 /// Callbacks that are offloaded at the next boot are not to be put off; for rules that read
 /// [`PARAMETER`].
-pub fn kept_prompt(machine: &MachineView, remedy: Remedy) -> Remedy {
+pub fn prompt_callbacks(machine: &MachineView, remedy: Remedy) -> Remedy {
     let lazy = matches!(machine.line_if_present(PARAMETER), Ok(Some(value)) if kbool(&value) == Some(true));
     if lazy { remedy.and(Change::cmdline_add("rcutree.enable_rcu_lazy=0")) } else { remedy }
 }
 
-/// True from 6.8 on, and where the parameter shows.
+const WORD: &str = "rcutree.enable_rcu_lazy";
+
+/// True from 6.9 on, and where the parameter shows.
 fn has_parameter(machine: &MachineView) -> Result<bool, Judgement> {
-    Ok(machine.line_if_present(PARAMETER)?.is_some() || machine.series()? >= (6, 8))
+    Ok(machine.line_if_present(PARAMETER)?.is_some() || outside_release(WORD, || machine.series())?.is_none())
 }
 
 /// The value on the command line, where the kernel has the parameter.
-fn asked(machine: &MachineView) -> Result<Option<bool>, Judgement> {
-    let word = machine.cmdline()?.value("rcutree.enable_rcu_lazy").and_then(kbool);
+fn value_at_boot(machine: &MachineView) -> Result<Option<bool>, Judgement> {
+    let word = machine.cmdline()?.values(WORD).filter_map(kbool).next_back();
     Ok(match word {
         Some(_) if !has_parameter(machine)? => None,
         word => word,
@@ -77,7 +80,7 @@ fn judge(machine: &MachineView) -> Judged {
         // Older kernels have it without the parameter.
         None if machine.kconfig()?.is_yes("RCU_LAZY") => {
             let default = || Ok(!machine.kconfig()?.is_yes("RCU_LAZY_DEFAULT_OFF"));
-            asked(machine)?.map_or_else(default, Ok)?
+            value_at_boot(machine)?.map_or_else(default, Ok)?
         }
         None => return Err(Judgement::not_applicable("the kernel has no RCU_LAZY")),
     };
@@ -86,8 +89,9 @@ fn judge(machine: &MachineView) -> Judged {
     }
     let facts = machine.facts();
     let cmdline = machine.cmdline()?;
-    let asked = cmdline.has("rcu_nocbs") || facts.nohz_full.known().is_some_and(|cpus| !cpus.is_empty());
-    if asked || machine.kconfig()?.is_yes("RCU_NOCB_CPU_DEFAULT_ALL") {
+    let is_offloaded =
+        cmdline.has("rcu_nocbs") || facts.nohz_full.known().is_some_and(|cpus| !cpus.is_empty());
+    if is_offloaded || machine.kconfig()?.is_yes("RCU_NOCB_CPU_DEFAULT_ALL") {
         let without =
             Remedy::from(Change::kconfig("RCU_LAZY", "n")).note("or take the CPUs out of rcu_nocbs=");
         let judged = Judgement::fail("on");
@@ -121,18 +125,21 @@ mod tests {
         check(&KNOB, &format!("{absent}=y\n/boot refused"), "unknown");
         let word = format!("{absent}=y\nCONFIG_RCU_LAZY_DEFAULT_OFF=y\ncmdline + rcutree.enable_rcu_lazy=1");
         check(&KNOB, &word, "fail info on");
-        let old = |off: &str| {
+        let of = |release: &str, off: &str| {
             format!(
-                "{PARAMETER} absent\n/proc/sys/kernel/osrelease: 6.6.30\n/boot/config-6.6.30:\n\
+                "{PARAMETER} absent\n/proc/sys/kernel/osrelease: {release}\n/boot/config-{release}:\n\
                  | # Automatically generated file; DO NOT EDIT.\n\
-                 | # Linux/x86 6.6.30 Kernel Configuration\n| CONFIG_RCU_LAZY=y\n\
+                 | # Linux/x86 {release} Kernel Configuration\n| CONFIG_RCU_LAZY=y\n\
                  | # Kernel hacking\n{off}"
             )
         };
-        let off = old("| CONFIG_RCU_LAZY_DEFAULT_OFF=y\ncmdline + rcutree.enable_rcu_lazy=1");
-        check(&KNOB, &off, "pass off");
+        let off = "| CONFIG_RCU_LAZY_DEFAULT_OFF=y\ncmdline + rcutree.enable_rcu_lazy=1";
+        check(&KNOB, &of("6.8.12", off), "pass off");
+        check(&KNOB, &of("6.9.1", off), "fail info on");
+        let refused = "cmdline + rcutree.enable_rcu_lazy=0\ncmdline + rcutree.enable_rcu_lazy=x";
+        check(&KNOB, &of("6.9.1", refused), "pass off");
         let mut machine = Machine::base();
-        machine.edit(&old(""));
+        machine.edit(&of("6.8.12", ""));
         assert!(machine.finding(&KNOB).fix.contains("without CONFIG_RCU_LAZY"));
         check(&KNOB, "/sys/module/rcutree/parameters/enable_rcu_lazy: ?", "unknown");
     }

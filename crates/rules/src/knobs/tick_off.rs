@@ -1,6 +1,6 @@
 //! Full dynamic ticks: whether what must hold for the tick to stop does hold.
 
-use super::rcu_lazy::{PARAMETER, kept_prompt};
+use super::rcu_lazy::{PARAMETER, prompt_callbacks};
 use super::sources::{ISOLATION, ISOLATION_C, NO_HZ, RT_CONFIG};
 use crate::change::{AdviceReason, Change, Persistence};
 use crate::intent::Profile;
@@ -106,7 +106,7 @@ fn judge(machine: &MachineView) -> Judged {
         let boot = Change::cmdline_add(format!("nohz_full={}", machine.cpus()));
         let built = !matches!(taken, Fact::Absent);
         let both = if built { boot.into() } else { Remedy::of([Change::kconfig("NO_HZ_FULL", "y"), boot]) };
-        return Ok(Judgement::fail("nohz_full= is not given").fix(kept_prompt(machine, both)));
+        return Ok(Judgement::fail("nohz_full= is not given").fix(prompt_callbacks(machine, both)));
     }
     Judgement::all([list(machine, asked), dynamic(machine), stable(machine)])
 }

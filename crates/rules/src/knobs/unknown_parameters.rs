@@ -26,11 +26,10 @@ pub static KNOB: Knob = Knob {
                 architecture; the models that preempt= can choose on it; sysctls without their \
                 sysctl.; parameters that lack their module's name or have another's; values that \
                 a parameter with fixed words does not take; and words that differ by one letter \
-                from one that sets up a real-time machine. From 5.14 on the \
-                kernel's log names all words without a dot that it did \
-                not know: where it is there, it decides about what is not known otherwise, about \
-                kthread_cpus=, which some vendors' kernels know, and adds the words that begin as \
-                those of recipes do.",
+                from one that sets up a real-time machine. From 5.14 on the kernel's log names all \
+                words without a dot that it did not know: where it is there, it decides about \
+                what is not known otherwise, about kthread_cpus=, which some vendors' kernels \
+                know, and adds the words that begin as those of recipes do.",
     side_effects: "Nothing but a boot; what the right word does comes with it.",
     wanted: "only words that this kernel knows",
     fix: || {
@@ -265,9 +264,21 @@ fn without_effect(machine: &MachineView, param: &Param) -> Result<Option<Idle>, 
         return Ok(Some(Idle { word: truncate(&name), advice, severity: Severity::Medium }));
     }
     let by_class = name == "mitigations" && !matches!(value, "off" | "auto" | "auto,nosmt");
-    if by_class && idle_value(&name, value).is_none() && machine.series()? < (6, 17) {
-        let advice = "classes of attacks are known from 6.17 on: the whole value is passed over".to_owned();
-        return Ok(Some(Idle { word: truncate(&whole), advice, severity: Severity::Low }));
+    if by_class && idle_value(&name, value).is_none() {
+        let advice = if machine.series()? < (6, 17) {
+            Some("classes of attacks are known from 6.17 on: the whole value is passed over")
+        } else if is_not_x86(machine)? {
+            // ARCH_HAS_CPU_ATTACK_VECTORS.
+            Some("classes of attacks are known on x86 alone: only the word before them counts")
+        } else {
+            None
+        };
+        let idle = |advice: &str| Idle {
+            word: truncate(&whole),
+            advice: advice.to_owned(),
+            severity: Severity::Low,
+        };
+        return Ok(advice.map(idle));
     }
     if let Some((advice, is_near)) = idle_value(&name, value) {
         // A kernel newer than those looked at may have words of its own.
@@ -394,7 +405,8 @@ mod tests {
         check(&KNOB, &of("x86_64", "4.19.1", "elevator=noop"), pass);
         for (word, old, new) in [
             ("workqueue.unbound_cpus=0-1", "6.1.9", "6.6.9"),
-            ("rcutree.enable_rcu_lazy=0", "6.6.9", "6.12.9"),
+            ("rcutree.enable_rcu_lazy=0", "6.8.9", "6.9.1"),
+            ("slab_debug=FZ", "6.8.9", "6.9.1"),
             ("rcutree.nohz_full_patience_delay=1000", "6.1.9", "6.12.9"),
             ("rt_group_sched=0", "6.12.9", "6.16.1"),
             ("mitigations=auto,no_user_user", "6.1.9", "6.17.1"),
@@ -403,6 +415,8 @@ mod tests {
             check(&KNOB, &of("x86_64", old, word), &format!("fail low {shown}"));
             check(&KNOB, &of("x86_64", new, word), pass);
         }
+        let vectors = "mitigations=auto,no_user_kernel";
+        check(&KNOB, &of("aarch64", "6.17.1", vectors), &format!("fail low {vectors}"));
         check(
             &KNOB,
             &of("x86_64", "6.1.9", "rcutree.rcu_idle_gp_delay=1"),
