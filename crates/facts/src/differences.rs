@@ -92,8 +92,9 @@ impl Settings {
         let cpus: BTreeSet<&str> = run.loads.iter().map(|load| load.cpus.as_str()).collect();
         values.insert("plan.load_cpus".into(), cpus.into_iter().collect::<Vec<_>>().join(" and "));
         // Stacks delay what a hunt measures.
-        let stacks = run.recorder.as_ref().map(|recorder| recorder.stacks_cost_ns.is_some().to_string());
-        values.insert("plan.stacks".into(), stacks.unwrap_or_default());
+        if run.recorder.as_ref().is_some_and(|recorder| recorder.stacks_cost_ns.is_some()) {
+            values.insert("plan.stacks".into(), "true".into());
+        }
         values.extend(words_of(&run.host.cmdline));
         values.extend(files.iter().filter_map(setting));
         Settings { values, kconfig: files.iter().find_map(configuration), is_partial: false }
@@ -313,6 +314,15 @@ mod tests {
             ]
         );
         assert_eq!(differences(std::slice::from_ref(&a), std::slice::from_ref(&a)), []);
+    }
+
+    #[test]
+    fn only_stacks_that_were_recorded_are_a_condition() {
+        let of = |recorder| Settings::of(&Run { recorder, ..Run::default() }, &[]);
+        let hunt = |stacks_cost_ns| of(Some(model::spike::Recorder { stacks_cost_ns, ..Default::default() }));
+        assert_eq!(differences(&[of(None)], &[hunt(None)]), []);
+        let stacks = hunt(Some(model::units::Nanos(900)));
+        assert_eq!(words(&differences(&[of(None)], &[stacks])), ["plan.stacks:  -> true"]);
     }
 
     #[test]
