@@ -106,7 +106,8 @@ impl<'a> ProgramView<'a> {
         match self.known("auxv", &self.process.own_numbers)? {
             true => Ok(()),
             false => Err(Judgement::unknown(
-                "a program of another word length (32-bit, or x32): its calls have other numbers and no names here",
+                "a program of another word length (32-bit, or x32): its calls have other numbers \
+                 and no names here",
             )),
         }
     }

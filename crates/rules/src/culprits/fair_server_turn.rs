@@ -14,7 +14,8 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     detection: "By a fair thread that was chosen while a real-time one was ready, on a kernel \
                 that has the server (6.12 and later); nothing held preemption off. The server's \
                 timer (dl_task_timer), where it expired on that CPU right before, shows that it \
-                was its turn, the ext server's too. The priority at the switch counts: a fair thread that had inherited one is not this.",
+                was its turn, the ext server's too. The priority at the switch counts: a fair \
+                thread that had inherited one is not this.",
     remedy: "set the server's runtime of this CPU to 0 in debugfs, or leave the fair threads of \
              this CPU some time",
     kinds: &[SliceKind::FairServer],

@@ -17,9 +17,9 @@ pub static CULPRIT: CulpritRule = CulpritRule {
                 was the holder if it gave an inherited priority back right before \
                 (sched_pi_setprio); a time-out, a signal and a holder of the same priority show \
                 none, and no holder is named then. One that spins has lent its priority to the \
-                holder and is not switched away from until that one gives it back. The holder ran with the waiting thread's \
-                priority: what took its time was its section, a wait of its own within it, or a \
-                thread above both.",
+                holder and is not switched away from until that one gives it back. The holder ran \
+                with the waiting thread's priority: what took its time was its section, a wait of \
+                its own within it, or a thread above both.",
     remedy: "do less while the mutex is held, and nothing that waits: no file, no log, no other \
              lock; or hand the data over without a lock",
     kinds: &[SliceKind::Blocked],

@@ -11,7 +11,8 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     signature: "An interrupt from another CPU, in which __hrtick_start runs: who put an ordinary \
                 task into this CPU's queue has the timer started that ends the slice.",
     detection: "By the function's exact name. It runs only with the scheduler's feature HRTICK or \
-                HRTICK_DL, which is on by default on x86 and RISC-V from 7.2 on.",
+                HRTICK_DL, which is on by default from 7.1 on where the timer is programmed on the way \
+                out of the kernel (HRTIMER_REARM_DEFERRED, as on x86 and RISC-V).",
     remedy: "keep ordinary tasks off this CPU, or switch the feature off",
     kinds: &[SliceKind::Ipi],
     sources: &[
@@ -32,5 +33,5 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ..CulpritRule::DEFAULT
 };
 
-/// What other CPUs are asked to run.
+/// The function that runs on the other CPU.
 const FUNCTIONS: &[&str] = &["__hrtick_start"];

@@ -52,9 +52,9 @@ pub const LOCK_EVENTS_H: &str = "https://git.kernel.org/pub/scm/linux/kernel/git
 pub const RT_MUTEX_DESIGN: &str = "https://docs.kernel.org/locking/rt-mutex-design.html";
 /// What real-time applications should not do, and how the kernel itself watches for it.
 pub const RTAPP: &str = "https://docs.kernel.org/trace/rv/monitor_rtapp.html";
-/// The scheduler's core, source: `hrtick_start`.
+/// The scheduler's core, source: `hrtick_start` as of 7.1.
 pub const SCHED_CORE_C: &str =
-    "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/sched/core.c?h=v6.12";
+    "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/sched/core.c?h=v7.1";
 /// Calls of functions on other CPUs, source.
 pub const SMP_C: &str =
     "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/smp.c?h=v6.12";

@@ -56,6 +56,7 @@ pub static KNOB: Knob = Knob {
         SliceKind::Workqueue,
         SliceKind::Switch,
         SliceKind::Softirq,
+        SliceKind::Ipi,
     ],
     // The servers first: one that is written while its CPU is isolated and idle takes more off
     // the CPU's deadline bandwidth than there is, of which 6.12 warns (dl_server_stop()).

@@ -16,14 +16,15 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "cpu-quota",
     title: "quotas of CPU time",
-    description: "cpu.max (cpu.cfs_quota_us in version 1) gives a control group so much CPU time in each period; once it is used \
-                  up, the ordinary tasks of the group stop until the next one. It affects \
-                  ordinary tasks alone: those of real-time policy run on.",
+    description: "cpu.max (cpu.cfs_quota_us in version 1) gives a control group so much CPU time in \
+                  each period; once it is used up, the ordinary tasks of the group stop until the \
+                  next one. It affects ordinary tasks alone: those of real-time policy run on.",
     rationale: "an ordinary thread whose group ran out stands still for tens of milliseconds, \
                 with whatever a real-time thread waits for: a lock, a pipe, a file",
-    detection: "cpu.max, or version 1's cpu.cfs_quota_us, of the groups down to two levels below the root; those of pods can be \
-                deeper. Which of them holds a helper of a real-time program is not known here, \
-                and `onbeat measure` says so when the quota of its own group ran out.",
+    detection: "cpu.max, or version 1's cpu.cfs_quota_us, of the groups down to two levels below \
+                the root; those of pods can be deeper. Which of them holds a helper of a \
+                real-time program is not known here, and `onbeat measure` says so when the quota \
+                of its own group ran out.",
     side_effects: "Without a quota a group can take all the time that other ordinary tasks leave \
                    or share.",
     wanted: "no quota on groups whose threads real-time ones wait for",

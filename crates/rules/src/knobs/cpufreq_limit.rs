@@ -217,10 +217,10 @@ mod tests {
             })
             .collect();
         check(&KNOB, &boosted, "pass 2250 MHz on CPUs 2-3");
-        let untold = boosted.replace("scaling_available_frequencies: 2250000 1700000", "other: 1");
+        let undecided = boosted.replace("scaling_available_frequencies: 2250000 1700000", "other: 1");
         check(
             &KNOB,
-            &untold,
+            &undecided,
             "unknown acpi-cpufreq counts boost in, and the table of its clocks is not known",
         );
         let low = boosted.replace("scaling_max_freq: 2250000", "scaling_max_freq: 1700000");

@@ -18,7 +18,7 @@ pub static KNOB: Knob = Knob {
     description: "With the scheduler's feature HRTICK a high-resolution timer ends the slice of an \
                   ordinary task to the microsecond, where up to 6.12 the next tick did. It is on by \
                   default on kernels that program the timer on the way out of the kernel \
-                  (HRTIMER_REARM_DEFERRED: x86 and RISC-V of 7.2 and 7.3, not arm64).",
+                  (HRTIMER_REARM_DEFERRED from 7.1 on, as on x86 and RISC-V, not arm64).",
     rationale: "where two ordinary tasks share a CPU, each slice takes one more timer interrupt, and a \
                 wake-up from another CPU starts it by an interrupt (__hrtick_start)",
     detection: "The list of features in debugfs, which takes root. The timer is armed only where more \
@@ -78,7 +78,7 @@ fn judge(machine: &MachineView) -> Judged {
     let off = || Judgement::not_applicable("off by default: the kernel has no HRTIMER_REARM_DEFERRED");
     match (machine.kconfig().map(|config| config.is_yes("HRTIMER_REARM_DEFERRED")), machine.series()) {
         (Ok(false), _) => Err(off()),
-        (Err(_), Ok(series)) if series < (7, 0) => Err(off()),
+        (Err(_), Ok(series)) if series < (7, 1) => Err(off()),
         _ => match listed? {
             None => Err(unknown_absent(FEATURES)),
             Some(_) => Err(Judgement::unknown(format!("{FEATURES} does not name HRTICK"))),
@@ -102,7 +102,10 @@ mod tests {
         check(&KNOB, &format!("{deferred}\n{FEATURES} absent"), "unknown");
         check(&KNOB, &format!("{deferred}\n{FEATURES}: HRTICKS"), "unknown");
         check(&KNOB, &format!("/boot absent\n{FEATURES} refused"), "not-applicable");
-        let new = "/boot absent\n/proc/sys/kernel/osrelease: 7.3.4";
-        check(&KNOB, &format!("{new}\n{FEATURES} refused"), "unknown");
+        let of = |release: &str| {
+            format!("/boot absent\n/proc/sys/kernel/osrelease: {release}\n{FEATURES} refused")
+        };
+        check(&KNOB, &of("7.0.9"), "not-applicable");
+        check(&KNOB, &of("7.1.2"), "unknown");
     }
 }

@@ -24,14 +24,14 @@ pub static KNOB: Knob = Knob {
                   cannot starve beside real-time tasks that hardly sleep.",
     rationale: "above a real-time task's priority, these threads run timers, packets, irq_work \
                 and RCU callbacks of others before it",
-    detection: "The priorities of ksoftirqd, ktimers (ktimersoftd up to 4.19), rcuc, irq_work and \
-                backlog_napi of the CPUs that matter, and of \
-                RCU's other threads, held against each other, against the threads of interrupts \
-                (50 where none shows) and against the real-time programs on these CPUs. \
-                ksoftirqd above RCU's threads can stop the machine: it waits for them, and keeps \
-                them from running. An ordinary ktimers, on PREEMPT_RT, has the timers of all \
-                programs wait behind any load, and an ordinary thread of RCU its grace periods; \
-                a thread of an interrupt at 1 or below waits for both.",
+    detection: "The priorities of ksoftirqd, ktimers (ktimersoftd up to 4.19), rcuc, irq_work \
+                and backlog_napi of the CPUs that matter, and of RCU's other threads, held \
+                against each other, against the threads of interrupts (50 where none shows) and \
+                against the real-time programs on these CPUs. ksoftirqd above RCU's threads can \
+                stop the machine: it waits for them, and keeps them from running. An ordinary \
+                ktimers, on PREEMPT_RT, has the timers of all programs wait behind any load, and \
+                an ordinary thread of RCU its grace periods; a thread of an interrupt at 1 or \
+                below waits for both.",
     side_effects: "At their usual priority they starve beside a real-time task that never sleeps: \
                    RCU then reports stalls and memory is not freed. Such a CPU wants its \
                    callbacks and timers elsewhere (rcu_nocbs=, nohz_full=), or these threads \
@@ -42,8 +42,8 @@ pub static KNOB: Knob = Knob {
         Remedy::advice(
             AdviceReason::Threads,
             "chrt -o -p 0 PID for ksoftirqd and backlog_napi, chrt -f -p 1 PID for ktimers, rcuc \
-             and irq_work, or rcutree.kthread_prio=1 at boot; keep them below the real-time tasks if they have to \
-             be raised",
+             and irq_work, or rcutree.kthread_prio=1 at boot; keep them below the real-time tasks \
+             if they have to be raised",
         )
     },
     severity: Severity::Info,
@@ -78,8 +78,9 @@ const INTERRUPT: u32 = 50;
 const LOWEST: u32 = 1;
 
 /// The kernel's threads of each CPU that are judged (kernel/softirq.c, kernel/rcu/tree.c,
-/// `irq_workd_setup()` of kernel/irq_work.c, `backlog_threads` of net/core/dev.c). On PREEMPT_RT irq_work runs what is not marked
-/// hard, backlog_napi the packets of loopback and RPS; ktimersoftd is ktimers up to 4.19.
+/// `irq_workd_setup()` of kernel/irq_work.c, `backlog_threads` of net/core/dev.c). On PREEMPT_RT
+/// irq_work runs what is not marked hard, backlog_napi the packets of loopback and RPS; ktimersoftd
+/// is ktimers up to 4.19.
 const OF_CPUS: &[&str] = &["ksoftirqd", "ktimers", "ktimersoftd", "rcuc", "irq_work", "backlog_napi"];
 
 /// A thread whose priority is not the usual one, or stands in a wrong order.

@@ -26,9 +26,9 @@ pub static KNOB: Knob = Knob {
     rationale: "a message on a serial line takes milliseconds, with interrupts off on whichever \
                 CPU prints, where no thread does it",
     detection: "The consoles in use, those left of the boot among them (B in /proc/consoles, or \
-                named early...), which of them print from a thread of their own (N, from 6.12 on), the log level \
-                and whether the kernel is PREEMPT_RT. How fast the line is, and whether \
-                anything is printed, is not seen.",
+                named early...), which of them print from a thread of their own (N, from 6.12 on), \
+                the log level and whether the kernel is PREEMPT_RT. How fast the line is, and \
+                whether anything is printed, is not seen.",
     side_effects: "Without it nothing is seen of a kernel that dies before its log is written: \
                    keep it for development, or log by netconsole or kdump.",
     wanted: "no serial console where real time counts",

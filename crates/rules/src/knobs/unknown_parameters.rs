@@ -194,9 +194,9 @@ fn is_not_x86(machine: &MachineView) -> Result<bool, Judgement> {
 }
 
 fn judge(machine: &MachineView) -> Judged {
-    let (found, untold) = found(machine, machine.cmdline()?);
+    let (found, undecided) = found(machine, machine.cmdline()?);
     let Some(worst) = found.iter().map(|found| found.severity).max() else {
-        return match untold {
+        return match undecided {
             Some(why) => Err(why),
             None => Ok(Judgement::pass("none known to do nothing")),
         };
@@ -219,16 +219,16 @@ struct Idle {
 
 /// The words without effect, the worst first, each once; and why it is not known of one.
 fn found(machine: &MachineView, cmdline: &Cmdline) -> (Vec<Idle>, Option<Judgement>) {
-    let (mut found, mut untold): (Vec<Idle>, Option<Judgement>) = (Vec::new(), None);
+    let (mut found, mut undecided): (Vec<Idle>, Option<Judgement>) = (Vec::new(), None);
     for param in &cmdline.params {
         match without_effect(machine, param) {
-            Err(why) => drop(untold.get_or_insert(why)),
+            Err(why) => drop(undecided.get_or_insert(why)),
             Ok(Some(one)) if !found.contains(&one) && found.len() < 64 => found.push(one),
             Ok(_) => {}
         }
     }
     found.sort_by_key(|found| std::cmp::Reverse(found.severity));
-    (found, untold)
+    (found, undecided)
 }
 
 fn without_effect(machine: &MachineView, param: &Param) -> Result<Option<Idle>, Judgement> {
