@@ -21,7 +21,7 @@ pub fn parse_active(text: &str) -> Result<Vec<String>, String> {
 pub struct Console {
     pub name: String,
     /// A console for the first messages of a boot, which `/sys/class/tty/console/active` does not
-    /// name: flag B (earlycon, earlyprintk), or one of x86's that lost the flag, since it is to stay
+    /// name: flag B (earlycon, earlyprintk), or one of x86's that lost the flag as it is to stay
     /// (`early_console_register()` of arch/x86/kernel/early_printk.c).
     pub is_boot: bool,
     /// Flag N: a thread of its own prints. With a console of flag B none does.
@@ -59,9 +59,9 @@ pub fn parse_loglevel(text: &str) -> Result<i64, String> {
     }
 }
 
-/// True for a console that is a line that is waited for: `ttyS0`, `ttyAMA0`, `ttymxc0`, and `hvc0`, where
-/// the firmware or the host takes each piece (`hvc_console_print()`), but no screen (`tty0`) and no
-/// `ttynull`.
+/// True for a console that is a line that is waited for: `ttyS0`, `ttyAMA0`, `ttymxc0`, and
+/// `hvc0`, where the firmware or the host takes each piece (`hvc_console_print()`), but no screen
+/// (`tty0`) and no `ttynull`.
 pub fn is_serial(name: &str) -> bool {
     let is_hvc = name.strip_prefix("hvc").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     is_hvc

@@ -38,8 +38,8 @@ pub fn kint(value: &str) -> Option<i32> {
 
 /// Takes the number that a value begins with, as `get_option()` does for early parameters.
 ///
-/// Other text is 0: the value is stored before the digits are looked for. `None` for none at all: the
-/// previous value stays.
+/// Other text is 0: the value is stored before the digits are looked for. `None` for none at all:
+/// the previous value stays.
 pub fn leading_int(value: &str) -> Option<i32> {
     if value.is_empty() {
         return None;

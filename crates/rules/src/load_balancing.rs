@@ -41,9 +41,10 @@ pub fn isolate_at_boot(machine: &MachineView) -> Remedy {
     let word = Change::cmdline_add(isolcpus(machine));
     // A kernel without the option does not know the parameter.
     let config = machine.facts().kconfig.known();
-    let boot = match config.is_some_and(|config| config.get("CPU_ISOLATION") == OptionValue::No) {
-        true => Remedy::of([Change::kconfig("CPU_ISOLATION", "y"), word]),
-        false => Remedy::from(word),
+    let boot = if config.is_some_and(|config| config.get("CPU_ISOLATION") == OptionValue::No) {
+        Remedy::of([Change::kconfig("CPU_ISOLATION", "y"), word])
+    } else {
+        Remedy::from(word)
     };
     let asked = machine.facts().cmdline.known().and_then(|cmdline| cmdline.value("irqaffinity"));
     let crosses = asked

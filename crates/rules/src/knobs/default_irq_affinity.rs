@@ -62,16 +62,17 @@ fn judge(machine: &MachineView) -> Judged {
     let online = machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
     let others = machine.housekeeping_cpus()?;
     // The CPU that boots is added whatever the word says (irq_affinity_setup()).
-    let kept = match machine.cpus().contains(Cpu(0)) {
-        true => Change::advice(
+    let at_boot = if machine.cpus().contains(Cpu(0)) {
+        Change::advice(
             AdviceReason::Program,
             "a unit that writes it at boot: irqaffinity= leaves the CPU that boots, 0, in the mask",
-        ),
-        false => Change::cmdline_add(format!("irqaffinity={others}")),
+        )
+    } else {
+        Change::cmdline_add(format!("irqaffinity={others}"))
     };
     Ok(Judgement::fail_if(!cpus.and(machine.cpus()).is_empty(), cpu_list(&cpus.and(online)))
         .wanted(format!("{} at most", named_cpus(&others)))
-        .fix(Remedy::from(Change::write(PATH, cpu_mask(&others))).persist(kept)))
+        .fix(Remedy::from(Change::write(PATH, cpu_mask(&others))).persist(at_boot)))
 }
 
 #[cfg(test)]

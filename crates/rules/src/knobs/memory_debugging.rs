@@ -83,12 +83,11 @@ fn judge(machine: &MachineView) -> Judged {
         legs.push(machine.cmdline_or_none().map(|cmdline| {
             // Tags in hardware are checked by the hardware.
             let severity = if name == HW_TAGS { Severity::Low } else { Severity::High };
-            match off(cmdline, machine) {
-                true => Judgement::pass(format!("{name} off")),
-                false => Judgement::fail(name).severity(severity).fix(
-                    Remedy::from(Change::cmdline_add(word_against(name))).or(Change::kconfig(name, "n")),
-                ),
+            if off(cmdline, machine) {
+                return Judgement::pass(format!("{name} off"));
             }
+            let word = Remedy::from(Change::cmdline_add(word_against(name)));
+            Judgement::fail(name).severity(severity).fix(word.or(Change::kconfig(name, "n")))
         }));
     }
     // Of the allocator that was SLAB, up to 6.7.

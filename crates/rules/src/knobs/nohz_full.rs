@@ -139,9 +139,10 @@ fn without_flag(cmdline: &Cmdline) -> Option<Change> {
     if !flags.contains(&"nohz") {
         return None;
     }
-    Some(match flags.iter().any(|flag| *flag != "nohz") {
-        true => Change::cmdline_add(format!("isolcpus={}", left.join(","))),
-        false => Change::cmdline_remove("isolcpus"),
+    Some(if flags.iter().any(|flag| *flag != "nohz") {
+        Change::cmdline_add(format!("isolcpus={}", left.join(",")))
+    } else {
+        Change::cmdline_remove("isolcpus")
     })
 }
 

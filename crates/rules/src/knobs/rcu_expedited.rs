@@ -77,14 +77,14 @@ fn judge(machine: &MachineView) -> Judged {
     // (kernel/rcu/update.c).
     let by_itself = machine.facts().preempt == Preempt::Rt
         && machine.kconfig().is_ok_and(|config| !config.is_yes("NO_HZ_FULL"));
-    Ok(match by_itself {
-        true => judged.fix(
-            Remedy::from(Change::write(NORMAL, 1))
-                .persist(Change::cmdline_remove("rcupdate.rcu_expedited"))
-                .note("this kernel ends its boot with 1: find the program that wrote 0"),
-        ),
-        false => judged,
-    })
+    if !by_itself {
+        return Ok(judged);
+    }
+    Ok(judged.fix(
+        Remedy::from(Change::write(NORMAL, 1))
+            .persist(Change::cmdline_remove("rcupdate.rcu_expedited"))
+            .note("this kernel ends its boot with 1: find the program that wrote 0"),
+    ))
 }
 
 #[cfg(test)]

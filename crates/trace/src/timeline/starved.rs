@@ -91,8 +91,8 @@ fn turn_begins(case: &Case<'_>, stretch: &Stretch, current: Task) -> bool {
         .any(|event| matches!(&event.what, What::TimerEntry { function, .. } if function == "dl_task_timer"))
 }
 
-/// The thread that was real-time and runnable on the CPU when the thread was switched to: put off it since, and
-/// not come back.
+/// The thread that was real-time and runnable on the CPU when the thread was switched to: put off it
+/// since, and not come back.
 fn passed_over(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option<FixedStr<16>> {
     let (events, at) = switch_to(case, stretch, current)?;
     let mut waiting: Vec<Task> = Vec::new();
