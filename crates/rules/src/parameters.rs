@@ -268,10 +268,8 @@ pub fn idle_value(name: &str, value: &str) -> Option<(String, bool)> {
     let choice = CHOICES.iter().find(|choice| same_name(choice.name, name))?;
     // The flags before the list; one that is not known is passed over.
     let mut flags = value.split(',').take_while(|part| part.starts_with(|c: char| c.is_ascii_alphabetic()));
-    let value = match choice.name {
-        "isolcpus" => flags.find(|flag| !choice.words.contains(flag))?,
-        _ => value,
-    };
+    let is_list = choice.name == "isolcpus";
+    let value = if is_list { flags.find(|flag| !choice.words.contains(flag))? } else { value };
     if value.is_empty() || choice.words.iter().any(|word| (choice.takes)(value, word)) {
         return None;
     }
@@ -320,18 +318,18 @@ struct ReleasedParameter {
     end: (u32, u32),
 }
 
-const fn since(name: &'static str, first: (u32, u32)) -> ReleasedParameter {
-    ReleasedParameter { name, first, end: (u32::MAX, 0) }
+const fn since(name: &'static str, major: u32, minor: u32) -> ReleasedParameter {
+    ReleasedParameter { name, first: (major, minor), end: (u32::MAX, 0) }
 }
 
 const RELEASES: &[ReleasedParameter] = &[
-    since("rcutree.enable_rcu_lazy", (6, 9)),
-    since("rcutree.nohz_full_patience_delay", (6, 11)),
+    since("rcutree.enable_rcu_lazy", 6, 9),
+    since("rcutree.nohz_full_patience_delay", 6, 11),
     ReleasedParameter { name: "rcutree.rcu_idle_gp_delay", first: (0, 0), end: (5, 17) },
-    since("rt_group_sched", (6, 16)),
+    since("rt_group_sched", 6, 16),
     // slub_debug alone before (mm/slub.c).
-    since("slab_debug", (6, 9)),
-    since("workqueue.unbound_cpus", (6, 6)),
+    since("slab_debug", 6, 9),
+    since("workqueue.unbound_cpus", 6, 6),
 ];
 
 /// Reason for which a kernel of this release does not know a parameter; none where it may.
@@ -345,8 +343,7 @@ pub fn outside_release<E>(
     let Some(&ReleasedParameter { first, end, .. }) = RELEASES.iter().find(|known| known.name == name) else {
         return Ok(None);
     };
-    let series = series()?;
-    Ok(match series {
+    Ok(match series()? {
         series if series < first => Some(format!("it came with {}.{}", first.0, first.1)),
         series if series >= end => Some(format!("gone since {}.{}", end.0, end.1)),
         _ => None,

@@ -185,9 +185,7 @@ impl Gathered {
             Some(threads) => {
                 Err(format!("expected {threads} counts a row, as the comments say, found {columns}"))
             }
-            None if self.rows == 1 && columns > 2 => {
-                Err("expected all rows of a histogram, found one".into())
-            }
+            None if self.rows == 1 && columns > 2 => Err("expected all rows, found one".into()),
             // Rows alone. Two columns that are equal throughout are a thread and its sum, as -H
             // gives since 2.7.
             None => {
@@ -456,7 +454,8 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_read_or_refused_in_one_line(
-            text in "((# (Min|Max|Avg) Latencies:|# Total:|# Thread 0:|[0-9]{1,20})[ \t0-9]{0,30}\n|\\PC{0,20}\n){0,12}",
+            text in "((# (Min|Max|Avg) Latencies:|# Total:|# Thread 0:|[0-9]{1,20})[ \t0-9]{0,30}\n|\
+                     \\PC{0,20}\n){0,12}",
         ) {
             match parse(&text) {
                 Ok(run) => prop_assert_eq!(run.check(), Ok(())),

@@ -223,7 +223,7 @@ mod tests {
         let twice = format!("{}\n{text}", text.split('\n').next().unwrap());
         assert!(error(&twice).starts_with("this is rt-app's log: "), "{}", error(&twice));
         let row = text.split_inclusive('\n').nth(1).unwrap();
-        assert!(error(row).contains("expected all rows of a histogram, found one"), "{}", error(row));
+        assert!(error(row).contains("expected all rows, found one"), "{}", error(row));
     }
 
     #[test]

@@ -8,8 +8,9 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "slice-timer-start",
     title: "a slice's timer started by another CPU",
-    signature: "An interrupt from another CPU, in which __hrtick_start runs: who put an ordinary \
-                task into this CPU's queue has the timer started that ends the slice.",
+    signature: "An interrupt from another CPU, in which __hrtick_start runs: a task there put an \
+                ordinary one into this CPU's queue, and the timer that ends the slice is started \
+                here.",
     detection: "By the function's exact name. It runs only with the scheduler's feature HRTICK or \
                 HRTICK_DL, which is on by default from 7.1 on where the timer is programmed on the way \
                 out of the kernel (HRTIMER_REARM_DEFERRED, as on x86 and RISC-V).",

@@ -27,7 +27,7 @@ pub static KNOB: Knob = Knob {
     detection: "The sysctl, and printk's parameter ignore_loglevel. On PREEMPT_RT, and on \
                 consoles with an N in /proc/consoles (from 6.12 on, and with no boot console \
                 left), a thread prints, save for a kernel that dies. Where no console is \
-                written to (W in /proc/consoles; ttynull is none) nothing is printed.",
+                written to (W in /proc/consoles, which ttynull lacks) nothing is printed.",
     side_effects: "Messages are seen in the log (dmesg) only. A machine that hangs takes with it \
                    those that were not printed.",
     wanted: "at most 4, as quiet sets it",
