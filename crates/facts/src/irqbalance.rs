@@ -45,9 +45,13 @@ pub fn parse_banned(text: &str) -> Result<Banned, String> {
     Ok(banned)
 }
 
-/// A dash is used where no CPU is to be banned.
+/// A dash is used where no CPU is to be banned. A list with anything but digits, commas and hyphens
+/// (a comment, a stride of the kernel's) is refused whole, and then no CPU is banned
+/// (`__bitmap_parselist` and `setup_banned_cpus`).
 fn parse_list(value: &str) -> Result<CpuSet, String> {
-    if matches!(value, "" | "-") {
+    let is_refused = value.starts_with(|c: char| c.is_ascii_digit())
+        && value.contains(|c: char| !c.is_ascii_digit() && c != ',' && c != '-');
+    if matches!(value, "" | "-") || is_refused {
         return Ok(CpuSet::default());
     }
     CpuSet::parse(value).map_err(|error| format!("IRQBALANCE_BANNED_CPULIST: {}", excerpt(&error)))
@@ -81,6 +85,8 @@ mod tests {
         check("IRQBALANCE_BANNED_CPULIST=-", " unset false");
         check("IRQBALANCE_BANNED_CPUS=\"00000001,0000000c\"", "unset 2-3,32 false");
         check("IRQBALANCE_BANNED_CPUS=\n", "unset unset false");
+        check("IRQBALANCE_BANNED_CPULIST=2-3 # rt cores", " unset false");
+        check("IRQBALANCE_BANNED_CPULIST=0-3:2/2", " unset false");
         check("IRQBALANCE_BANNED_CPULIST=all", "error");
         check("IRQBALANCE_BANNED_CPUS=0-3", "error");
     }

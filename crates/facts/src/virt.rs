@@ -112,6 +112,8 @@ fn by_firmware(evidence: &VirtEvidence, flag: Option<bool>) -> Option<&'static s
             Some("kvm")
         }
         ("KubeVirt", _) | (_, "KubeVirt") => Some("kvm"),
+        // Programs and platforms that make guests alone, on more than one hypervisor.
+        ("Cloud Hypervisor" | "oVirt", _) | (_, "crosvm") => Some(UNNAMED),
         (vendor, _) if vendor.starts_with("Parallels") => Some("parallels"),
         (vendor, _) if vendor.starts_with("Apple") && product.contains("Virtual") => Some("apple"),
         _ => None,
@@ -201,6 +203,9 @@ mod tests {
         check(None, "", "Amazon EC2", "", "arch_sys_counter", "");
         check(None, "", "OpenStack Foundation", "OpenStack Nova", "arch_sys_counter", "kvm");
         check(None, "", "KubeVirt", "None", "arch_sys_counter", "kvm");
+        check(None, "", "Cloud Hypervisor", "cloud-hypervisor", "arch_sys_counter", UNNAMED);
+        check(None, "", "ChromiumOS", "crosvm", "arch_sys_counter", UNNAMED);
+        check(None, "", "oVirt", "RHEL", "arch_sys_counter", UNNAMED);
         check(None, "", "Hetzner", "vServer", "arch_sys_counter", "");
         let tree = |board: &str, hypervisor: &[&str]| {
             let hypervisor: Vec<String> = hypervisor.iter().map(|name| (*name).to_owned()).collect();

@@ -90,7 +90,7 @@ fn judge(machine: &MachineView) -> Judged {
     let facts = machine.facts();
     let cmdline = machine.cmdline()?;
     let is_offloaded =
-        cmdline.has("rcu_nocbs") || facts.nohz_full.known().is_some_and(|cpus| !cpus.is_empty());
+        cmdline.value("rcu_nocbs").is_some() || facts.nohz_full.known().is_some_and(|cpus| !cpus.is_empty());
     if is_offloaded || machine.kconfig()?.is_yes("RCU_NOCB_CPU_DEFAULT_ALL") {
         let without =
             Remedy::from(Change::kconfig("RCU_LAZY", "n")).note("or take the CPUs out of rcu_nocbs=");
@@ -111,7 +111,10 @@ mod tests {
     fn only_offloaded_callbacks_are_lazy() {
         check(&KNOB, "", "pass off");
         check(&KNOB, ON, "fail info on");
-        check(&KNOB, &format!("{ON}\ncmdline - rcu_nocbs=2-3"), "pass on, but no CPU offloads its callbacks");
+        let none = "pass on, but no CPU offloads its callbacks";
+        check(&KNOB, &format!("{ON}\ncmdline - rcu_nocbs=2-3"), none);
+        // Without a list its mask is empty (kernel/rcu/tree_nocb.h).
+        check(&KNOB, &format!("{ON}\ncmdline - rcu_nocbs=2-3\ncmdline + rcu_nocbs"), none);
         check(&KNOB, &format!("{ON}\ncmdline - rcu_nocbs=2-3\n/boot refused"), "unknown");
         check(&KNOB, &format!("{ON}\n/boot refused"), "fail info on");
     }

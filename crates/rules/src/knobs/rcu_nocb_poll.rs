@@ -75,7 +75,7 @@ fn judge(machine: &MachineView) -> Judged {
     }
     let ticks = machine.facts().nohz_full.known().is_some_and(|cpus| !cpus.and(machine.cpus()).is_empty());
     let all = || machine.kconfig().map(|config| config.is_yes("RCU_NOCB_CPU_DEFAULT_ALL"));
-    if !ticks && !cmdline.has("rcu_nocbs") && !all()? {
+    if !ticks && cmdline.value("rcu_nocbs").is_none() && !all()? {
         return Err(Judgement::not_applicable("no callbacks are offloaded"));
     }
     Ok(Judgement::fail("not given"))
