@@ -61,8 +61,7 @@ pub fn number(pid: u32) -> Option<Pid> {
 pub fn live_in(sessions: &BTreeSet<u32>) -> BTreeMap<u32, BTreeSet<u32>> {
     let mut live: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
     for pid in processes() {
-        let session = stat(pid, 3).and_then(|session| session.parse().ok());
-        if let Some(session) = session.filter(|session| sessions.contains(session))
+        if let Some(session) = session(pid).filter(|session| sessions.contains(session))
             && !has_ended(pid)
         {
             live.entry(session).or_default().insert(pid);
@@ -102,6 +101,11 @@ pub fn processes() -> impl Iterator<Item = u32> {
 pub fn has_ended(pid: u32) -> bool {
     let threads = || stat(pid, 17).and_then(|threads| threads.parse::<u64>().ok());
     stat(pid, 0).is_none_or(|state| "ZXx".contains(&state) && threads().is_none_or(|threads| threads < 2))
+}
+
+/// The session of a process.
+pub fn session(pid: u32) -> Option<u32> {
+    stat(pid, 3)?.parse().ok()
 }
 
 /// The time at which a process began, in the kernel's ticks since boot.

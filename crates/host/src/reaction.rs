@@ -16,7 +16,7 @@ use rustix::process::{
     test_kill_process,
 };
 
-use crate::children::{has_ended, live_in, number, processes, start_time};
+use crate::children::{has_ended, live_in, number, processes, session, start_time};
 use crate::clock;
 use model::units::Nanos;
 
@@ -116,7 +116,7 @@ impl StartedPrograms {
             let Some(process) = number(*pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else {
                 continue;
             };
-            if self.has_mark(*pid) || sessions.contains(pid) || is_in(*pid, &sessions) {
+            if self.has_mark(*pid) || session(*pid).is_some_and(|session| sessions.contains(&session)) {
                 let _ = pidfd_send_signal(&process, signal);
             }
         }
@@ -176,11 +176,6 @@ impl StartedPrograms {
             clock::sleep_for(PERIOD);
         }
     }
-}
-
-/// Tells a process of these sessions.
-fn is_in(pid: u32, sessions: &BTreeSet<u32>) -> bool {
-    live_in(sessions).values().any(|of_session| of_session.contains(&pid))
 }
 
 impl Drop for StartedPrograms {

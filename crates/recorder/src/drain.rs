@@ -200,7 +200,7 @@ impl KernelRecorder {
             let first = came();
             let in_kernel = member(late_pulse::IN_KERNEL).load(SeqCst) != 0;
             let late = Nanos(member(late_pulse::LATE).swap(0, SeqCst) as i64);
-            // One that was written meanwhile is not taken.
+            // The program may write between these reads: skip a record of two pulses.
             let whole = late > Nanos(0) && came() == first;
             whole.then(|| LatePulse { cpu, due: first - late, came: first, in_kernel })
         };

@@ -156,8 +156,8 @@ pub mod late_pulse {
     pub const SIZE: usize = 32;
 }
 
-/// So many late pulses of an interval are kept, the latest: a wake-up that is the worst of a CPU
-/// or class has one beside it where all CPUs stood still.
+/// The number of late pulses kept in an interval, the latest ones: where all CPUs stood still, the
+/// worst wake-up of a CPU or class has one beside it.
 pub const LATE_PULSES: usize = 8;
 
 /// The rows of a histogram that a program can count: those of `model::rows` up to 2^36 ns, and one

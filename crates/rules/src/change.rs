@@ -41,7 +41,7 @@ pub enum Change {
         /// How they are named together: `/sys/class/net/NAME/queues/rx-N/rps_cpus`; a single one by
         /// its path.
         shown_as: String,
-        /// Which of them: `CPUs 2-3`; `""` where the path shows it.
+        /// The CPUs whose files they are: `CPUs 2-3`; `""` where the path shows them.
         scope: String,
         value: String,
     },

@@ -302,8 +302,8 @@ pub enum What<N> {
     TimerExit {
         timer: u64,
     },
-    /// hrtimer_start_expired, behind its start: the timer was due by then. It is not queued and has
-    /// no expiry, and whoever was to sleep on it does not (from 7.2 on).
+    /// hrtimer_start_expired, after hrtimer_start: the timer was due already. The kernel does not
+    /// queue it: there is no expiry, and its thread does not sleep (from 7.2 on).
     TimerStartExpired {
         timer: u64,
     },

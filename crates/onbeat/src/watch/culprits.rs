@@ -13,7 +13,7 @@ use super::names::{StackNames, system_call};
 
 /// The other late timers of the interval, and what the hypervisor counted.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct SeenBeside<'a> {
+pub struct IntervalEvidence<'a> {
     pub series: &'a [SeriesRows],
     pub pulses: &'a [LatePulse],
     pub stolen: Option<&'a BTreeMap<Cpu, Nanos>>,
@@ -22,7 +22,7 @@ pub struct SeenBeside<'a> {
 /// Names stacks, system calls and culprits of an interval's worst wake-ups.
 pub fn named(
     worst: Vec<WorstFound>,
-    beside: SeenBeside<'_>,
+    beside: IntervalEvidence<'_>,
     host: &Host,
     stacks: &mut StackNames,
     culprits: &mut CulpritNames,
@@ -152,7 +152,7 @@ mod tests {
             };
             let found = vec![WorstFound { wakeup, ..WorstFound::default() }];
             let (mut stacks, mut names) = (StackNames::none(), CulpritNames::default());
-            named(found, SeenBeside::default(), &Host::default(), &mut stacks, &mut names)[0]
+            named(found, IntervalEvidence::default(), &Host::default(), &mut stacks, &mut names)[0]
                 .culprit
                 .name
                 .clone()
@@ -194,7 +194,7 @@ mod tests {
                 ..WorstWakeup::default()
             };
             let found = vec![WorstFound { wakeup, ..WorstFound::default() }];
-            let beside = SeenBeside { pulses: &[pulse], ..SeenBeside::default() };
+            let beside = IntervalEvidence { pulses: &[pulse], ..IntervalEvidence::default() };
             let host = Host { virtualization: "qemu".into(), ..Host::default() };
             let (mut stacks, mut names) = (StackNames::none(), CulpritNames::default());
             let culprit = named(found, beside, &host, &mut stacks, &mut names).remove(0).culprit;

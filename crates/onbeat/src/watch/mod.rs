@@ -27,7 +27,7 @@ use rules::culprits::watched::CulpritNames;
 
 use crate::alarm::{AlarmCause, Alarms};
 use crate::measure::watch::steal::Steal;
-use culprits::SeenBeside;
+use culprits::IntervalEvidence;
 use machine::MachineReader;
 use marks::MarkFinder;
 use names::StackNames;
@@ -148,7 +148,7 @@ impl Watch {
         self.alarmed = worst.wakeup.mono_ns;
         // The interval's end counts it for the names.
         let mut names = culprits.clone();
-        let beside = SeenBeside::default();
+        let beside = IntervalEvidence::default();
         let named = culprits::named(vec![worst], beside, &self.host, &mut self.stacks, &mut names);
         for worst in named {
             let late = AlarmCause {
@@ -173,7 +173,7 @@ impl Watch {
         stolen: &BTreeMap<Cpu, Nanos>,
     ) -> WatchInterval {
         let mut series = drained.series;
-        let beside = SeenBeside { series: &series, pulses: &drained.late_pulses, stolen: Some(stolen) };
+        let beside = IntervalEvidence { series: &series, pulses: &drained.late_pulses, stolen: Some(stolen) };
         let mut worst = culprits::named(drained.worst, beside, &self.host, &mut self.stacks, culprits);
         worst.iter_mut().for_each(|worst| worst.wall_ns = Nanos(worst.mono_ns.0 + drained.wall_offset.0));
         // What took the time until the switch had no part in the switch itself.

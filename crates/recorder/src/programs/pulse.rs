@@ -13,8 +13,8 @@ use crate::layout::{LATE_PULSES, config, late_pulse};
 
 /// Its period: a stop of twice as long is seen wherever it begins.
 pub const PERIOD: u64 = 10_000_000;
-/// A stop is never taken for shorter.
-const LEAST_LATE: i32 = 1_000_000;
+/// The least lateness that is recorded, in nanoseconds.
+const MIN_LATE: i32 = 1_000_000;
 
 const NOW: Reg = R7;
 const SHARED: Reg = R8;
@@ -36,7 +36,7 @@ pub fn pulsed(fields: &EventFields, maps: &Maps) -> Result<Vec<u64>, BadCode> {
     w.code.mov(LATE, NOW);
     w.code.alu(Alu::Sub, LATE, R1);
     w.code.alu_imm(Alu::Sub, LATE, PERIOD as i32);
-    w.code.jump_imm(Cond::SLe, LATE, LEAST_LATE, out);
+    w.code.jump_imm(Cond::SLe, LATE, MIN_LATE, out);
     w.code.store_imm(Width::B8, FP, IN_KERNEL, 0);
     w.code.call(Helper::CurrentPidTgid);
     w.code.mov_32(R1, R0);

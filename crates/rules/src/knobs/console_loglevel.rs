@@ -21,7 +21,7 @@ pub static KNOB: Knob = Knob {
                   on the consoles; all are kept in the log in any case. `quiet` sets it to 4, \
                   unless the kernel was built with another number: errors and worse. \
                   ignore_loglevel prints all.",
-    rationale: "whoever logs a message prints it on the consoles, with interrupts off, unless a \
+    rationale: "the task that logs a message prints it on the consoles, with interrupts off, unless a \
                 thread of the kernel does it (PREEMPT_RT, newer drivers), and a serial line takes \
                 milliseconds for one",
     detection: "The sysctl, and printk's parameter ignore_loglevel. On PREEMPT_RT, and on \

@@ -90,7 +90,8 @@ struct Read {
     max: PerCpuSetting<u64>,
     /// Whether schedutil runs real-time tasks at the highest clock.
     rt_at_top: bool,
-    /// Whether intel_pstate has one clock to choose (`intel_pstate_update_perf_limits()`).
+    /// True if intel_pstate's limits leave a single frequency
+    /// (`intel_pstate_update_perf_limits()`).
     one_percent: bool,
 }
 

@@ -20,8 +20,8 @@ pub static KNOB: Knob = Knob {
     description: "Kernel messages also go to each console=, and a serial line is waited for byte \
                   by byte: 87 us each at 115200 baud; hvc0 waits for the firmware (RISC-V) or for \
                   the host of a virtual machine. On PREEMPT_RT, and on consoles that were \
-                  converted (nbcon), a thread prints; elsewhere whoever logs prints, and prints \
-                  for the others too. A boot console (earlycon, earlyprintk) that stays is such \
+                  converted (nbcon), a thread prints; elsewhere the task that logs a message prints \
+                  it, and the messages of other tasks too. A boot console (earlycon, earlyprintk) that stays is such \
                   a line, and while it is there no console has a thread outside PREEMPT_RT.",
     rationale: "a message on a serial line takes milliseconds, with interrupts off on whichever \
                 CPU prints, where no thread does it",

@@ -65,7 +65,7 @@ impl ExpiringTimers {
     }
 
     /// A timer that was due when it was started: it has no expiry.
-    pub fn over(&mut self, event: &Raw, timer: Address) -> Expiring {
+    pub fn due_at_start(&mut self, event: &Raw, timer: Address) -> Expiring {
         let offset = self.releasing.get(&timer).copied().unwrap_or(0);
         let due = self.starts.remove(&timer).map(|at| Nanos(at.0.wrapping_sub(offset)));
         let near = due.filter(|due| (0..=MAX_OVERDUE).contains(&event.time.0.wrapping_sub(due.0)));

@@ -220,7 +220,7 @@ impl CycleTracker {
             }
             What::TimerStartExpired { timer } if !in_interrupt => {
                 let own = self.threads.get_mut(&event.pid)?;
-                let timer = self.expiring.over(event, *timer);
+                let timer = self.expiring.due_at_start(event, *timer);
                 let (time, by) = (event.time, Task::default());
                 let waking = Waking { time, timer: Some(timer), by, in_interrupt: true, told: false };
                 let (ended, released_by) = own.goes_on(&waking);

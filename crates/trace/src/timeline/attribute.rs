@@ -266,7 +266,7 @@ fn runnable(case: &Case<'_>, over: &Over, piece: &Stretch<'_>) -> Option<Cause> 
 
 /// The thread itself runs.
 fn runs(case: &Case<'_>, piece: &Stretch<'_>, victim: Task) -> Option<Cause> {
-    let over = case.path.over.is_some_and(|over| over <= piece.start);
+    let over = case.path.due_at_start.is_some_and(|over| over <= piece.start);
     match case.path.switch.is_some_and(|switch| switch <= piece.start) {
         _ if over && case.window.own => {
             let evidence =

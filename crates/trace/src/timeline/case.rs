@@ -121,7 +121,7 @@ impl<'w> Case<'w> {
         if path.asleep.is_some_and(|asleep| time < asleep) && self.runnable_since(time).is_some() {
             return Phase::Runnable;
         }
-        if path.over.is_some_and(|over| over <= time) {
+        if path.due_at_start.is_some_and(|over| over <= time) {
             return Phase::Runnable;
         }
         if path.queued.is_some_and(|queued| queued <= time)

@@ -62,7 +62,7 @@ fn known(case: &Case<'_>, account: &Account) -> Known {
     let window = case.window;
     let path = &case.path;
     let begins = case.events(case.home()).first().is_some_and(|event| event.time.0 <= case.from);
-    let torn = window.events_lost > 0 || path.waking.or(path.switch).or(path.over).is_none();
+    let torn = window.events_lost > 0 || path.waking.or(path.switch).or(path.due_at_start).is_none();
     // An own timer wakes from an interrupt.
     let by_itself = window.own || path.expiry.is_some();
     Known { lost: torn || account.contradictions_ns > 0 || !begins, waits: !by_itself }
@@ -234,7 +234,7 @@ fn notes(case: &Case<'_>, account: &Account) -> Vec<String> {
     if home.first().is_none_or(|event| event.time.0 > case.from) {
         notes.push("the trace begins after the expected time".to_owned());
     }
-    if case.path.over.is_some() {
+    if case.path.due_at_start.is_some() {
         notes.push(NO_SLEEP.to_owned());
         return notes;
     }

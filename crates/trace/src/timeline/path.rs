@@ -55,7 +55,7 @@ pub(super) struct Path {
     /// last cycle.
     pub asleep: Option<i64>,
     /// The time at which the kernel found that timer due, and let the thread go on without a sleep.
-    pub over: Option<i64>,
+    pub due_at_start: Option<i64>,
     /// When the thread was woken.
     pub waking: Option<i64>,
     /// The thread that was current there, and whether it called itself (no interrupt did).
@@ -77,7 +77,7 @@ pub(super) struct Path {
 pub(super) fn find(window: &Window, cpus: &PerCpu<'_>, from: i64, to: i64) -> Path {
     let victim = window.victim.pid;
     let mut path = Path { asleep: asleep(window, cpus, from, to), ..Path::default() };
-    path.over = path.asleep.and_then(|asleep| over(window, cpus, asleep, to));
+    path.due_at_start = path.asleep.and_then(|asleep| due_at_start(window, cpus, asleep, to));
     let waking = first(
         cpus,
         window.cpu,
@@ -101,7 +101,7 @@ pub(super) fn find(window: &Window, cpus: &PerCpu<'_>, from: i64, to: i64) -> Pa
         path.runnable.insert(0, first);
     }
     path.queued = queued(cpus, victim, path.waking, from, to).or(before.map(|_| from));
-    let since = path.waking.or(path.over).unwrap_or(from);
+    let since = path.waking.or(path.due_at_start).unwrap_or(from);
     let switch = first(
         cpus,
         window.cpu,
@@ -133,7 +133,7 @@ fn asleep(window: &Window, cpus: &PerCpu<'_>, from: i64, to: i64) -> Option<i64>
 }
 
 /// The time at which the thread's timer was started and found due, so that it was not queued.
-fn over(window: &Window, cpus: &PerCpu<'_>, asleep: i64, to: i64) -> Option<i64> {
+fn due_at_start(window: &Window, cpus: &PerCpu<'_>, asleep: i64, to: i64) -> Option<i64> {
     let own = |event: &Named| event.pid == window.victim.pid && !event.context.hard_irq();
     let started = |event: &Named| match event.what {
         What::TimerStart { timer, expires, .. } if expires == window.expected_ns && own(event) => Some(timer),

@@ -19,7 +19,7 @@ pub(super) fn late(case: &Case<'_>) -> Option<(i64, i64, Cause)> {
     let at = before.iter().rposition(|event| matches!(event.what, What::TimerRearm { .. }))?;
     let set = before[at].time.0;
     let What::TimerRearm { next, deferred: true } = before[at].what else { return None };
-    // Set for what is to come, it held up nobody.
+    // A clock device set for a later expiry delayed no timer.
     if next.0 > set {
         return None;
     }
