@@ -20,6 +20,8 @@ pub enum Trial {
     /// Beside a watch: faults of a kind, or stops of the emulator.
     Watched(&'static Fault),
     WatchedStops(Stops),
+    /// Beside a watch: a holder that the measuring thread cuts into pieces.
+    WatchedPieces,
     /// Recorded by trace-cmd beside the hunt.
     Traced(&'static Fault),
     /// Stops of the emulator while a periodic program is followed.
@@ -70,6 +72,7 @@ pub fn trials(machine: &Machine, all: bool, seed: u64) -> Vec<Trial> {
             let watched = FAULTS.iter().filter(|fault| WATCHED.contains(&fault.word));
             trials.extend(watched.map(Trial::Watched));
             trials.push(Trial::WatchedStops(stops(100, 0)));
+            trials.push(Trial::WatchedPieces);
         }
         if all && machine.first {
             let traced = FAULTS.iter().filter(|fault| fits(fault) && traced::can_record(fault));
@@ -89,6 +92,7 @@ impl Trial {
             Trial::Anywhere(..) => "fault-stopped-anywhere".to_string(),
             Trial::Watched(fault) => format!("watched-{}", fault.word),
             Trial::WatchedStops(..) => "watched-stops".to_string(),
+            Trial::WatchedPieces => "watched-pieces".to_string(),
             Trial::Traced(fault) => format!("traced-{}", fault.word),
             Trial::Servo(..) => "fault-stopped-servo".to_string(),
         }
@@ -103,6 +107,7 @@ impl Trial {
             Trial::Watched(fault) => watched::script(fault),
             Trial::Traced(fault) => format!("tree=1\ntraced=1\n{}", script(fault)),
             Trial::WatchedStops(stops) => watched::stops_script(stops.count, stops.seed),
+            Trial::WatchedPieces => watched::pieces_script(),
             Trial::Servo(stops) => servo::script(stops.count, stops.seed),
             // What they are made of: each stop is a wake-up with a silence to take out.
             Trial::Anywhere(Stops { seed, .. }, _) => {
@@ -143,6 +148,7 @@ impl Trial {
         match self {
             Trial::Watched(fault) => return watched::judge(fault, reply),
             Trial::WatchedStops(stops) => return watched::judge_stops(stops.count, reply),
+            Trial::WatchedPieces => return watched::judge_pieces(reply),
             Trial::Traced(fault) => return traced::judge(fault, reply),
             _ => {}
         }
@@ -158,7 +164,7 @@ impl Trial {
                 let score = servo::of(&log::parse(reply.file("stops")?)?, &answer);
                 (score.row(stops.seed), score.verdict())
             }
-            Trial::Watched(_) | Trial::WatchedStops(_) | Trial::Traced(_) => {
+            Trial::Watched(_) | Trial::WatchedStops(_) | Trial::WatchedPieces | Trial::Traced(_) => {
                 return Err("judged above".to_string());
             }
             Trial::Fault(fault, demand) => {

@@ -11,8 +11,11 @@ use crate::tally::StepOutcome;
 /// Each takes 20 ms; other latencies of the emulator's are below this.
 const LEAST_NS: i64 = 15_000_000;
 
-/// Faults, one an interval.
+/// Faults, one an interval: naming the worst takes the emulator up to another second.
 const FAULTS: usize = 30;
+
+/// Holders in pieces, five in an interval.
+const PIECES: usize = 150;
 
 /// So many of them are the largest of an interval at least.
 const SEEN: usize = 20;
@@ -20,6 +23,9 @@ const SEEN: usize = 20;
 /// Where the kernel does not preempt its own code, two stacks do not tell that from a section with
 /// preemption off: of this fault the rule for both may name the thread.
 const KEPT: (&str, &str, &str) = ("preempt-off", "kept-by-kernel-code", "fault_atomic");
+
+/// The measuring thread, which is the application of all series but that of pieces.
+const MEASURING: &str = "onbeat/1";
 
 /// The measuring thread is the application. `done` is what happens meanwhile.
 fn around(done: &str) -> String {
@@ -44,7 +50,7 @@ fn around(done: &str) -> String {
 
 pub fn script(fault: &Fault) -> String {
     around(&format!(
-        "inject {} cpu=1 from=0 us=20000 count={FAULTS} period_ms=1100 jitter_ms=150\n",
+        "inject {} cpu=1 from=0 us=20000 count={FAULTS} period_ms=2100 jitter_ms=150\n",
         fault.word
     ))
 }
@@ -54,6 +60,14 @@ pub fn stops_script(count: usize, seed: u64) -> String {
     around(&format!("clock\necho \"=== STOP {count} 20 60 500 {seed}\" >&3\nusleep {}\n", count * 560_000))
 }
 
+/// A thread of 20 ms above another of 5 ms, and above both the measuring one: it takes the CPU every
+/// millisecond, so that the holder runs in pieces.
+pub fn pieces_script() -> String {
+    around(&format!(
+        "user_faults own 1 {PIECES} pieces >log &\nfaults=$!\nusleep 300000\n: >begin\nwait $faults\n"
+    ))
+}
+
 /// The largest wake-ups of intervals, and how many of them have the right name, another, and none.
 struct Told {
     right: usize,
@@ -61,14 +75,14 @@ struct Told {
     none: usize,
 }
 
-fn told(reply: &Reply, word: &str, names: &[&str]) -> Result<Told, String> {
+fn told(reply: &Reply, victim: &str, word: &str, names: &[&str]) -> Result<Told, String> {
     exit(reply, "w", 6)?;
     exit(reply, "r", 0)?;
     let record = document(reply, "record")?;
     let (mut right, mut wrong, mut none) = (0, Vec::new(), 0);
     let lists =
         ["worst", "worst_by_priority"].map(|list| record[list].as_array().cloned().unwrap_or_default());
-    let of_victim = |worst: &Value| worst["victim"]["comm"] == "onbeat/1";
+    let of_victim = |worst: &Value| worst["victim"]["comm"] == victim;
     for worst in lists.concat().iter().filter(|worst| of_victim(worst)) {
         if worst["total_ns"].as_i64().is_none_or(|ns| ns < LEAST_NS) {
             continue;
@@ -87,9 +101,17 @@ fn told(reply: &Reply, word: &str, names: &[&str]) -> Result<Told, String> {
 
 pub fn judge(fault: &Fault, reply: &Reply) -> Result<(String, StepOutcome), String> {
     let names: Vec<&str> = fault.parts.iter().flat_map(|part| part.names.iter().copied()).collect();
-    let Told { right, wrong, none } = told(reply, fault.word, &names)?;
+    judge_named(fault.word, &told(reply, MEASURING, fault.word, &names)?)
+}
+
+/// The holder of all pieces, and no other.
+pub fn judge_pieces(reply: &Reply) -> Result<(String, StepOutcome), String> {
+    judge_named("pieces", &told(reply, "own_victim", "pieces", &["own_hog"])?)
+}
+
+fn judge_named(word: &str, Told { right, wrong, none }: &Told) -> Result<(String, StepOutcome), String> {
     let seen = right + wrong.len() + none;
-    let row = row(fault.word, seen, right, &wrong);
+    let row = row(word, seen, *right, wrong);
     let fails = match () {
         () if seen < SEEN => Some(format!("{seen} of {FAULTS} faults are the largest of an interval")),
         () if !wrong.is_empty() => Some(format!("false names: {wrong:?}")),
@@ -101,7 +123,7 @@ pub fn judge(fault: &Fault, reply: &Reply) -> Result<(String, StepOutcome), Stri
 
 /// No stop has another name than its own, and nearly all have that.
 pub fn judge_stops(count: usize, reply: &Reply) -> Result<(String, StepOutcome), String> {
-    let Told { right, wrong, none } = told(reply, "stops", &["stopped from outside"])?;
+    let Told { right, wrong, none } = told(reply, MEASURING, "stops", &["stopped from outside"])?;
     let row = row("stops", right + wrong.len() + none, right, &wrong);
     let fails = match () {
         () if right + none + wrong.len() < count / 3 => {
