@@ -53,6 +53,17 @@ fn undocumented(source: &Source) -> Option<String> {
     (!purpose).then(|| format!("{} does not open with its purpose in //!", source.path))
 }
 
+/// Code blocks in doc comments: they would be compiled as tests of their own, which the gate does
+/// not run.
+fn doc_examples(source: &Source) -> Vec<String> {
+    let opens = |line: &str| {
+        let comment = line.trim_start().strip_prefix("///").or(line.trim_start().strip_prefix("//!"));
+        comment.is_some_and(|text| text.trim_start().starts_with("```"))
+    };
+    let found = lines(source, true).filter(|(_, line)| opens(line));
+    found.map(|(number, _)| format!("{}:{number} has a code block: write a test", source.path)).collect()
+}
+
 /// Lines that are too wide: comments or the others.
 fn wide(source: &Source, comments: bool) -> Vec<String> {
     let limit = if comments { COMMENT_COLUMNS } else { CODE_COLUMNS };
@@ -99,6 +110,12 @@ fn no_promise_is_made() {
 #[test]
 fn every_file_opens_with_its_purpose() {
     super::expect_none(files("rs").iter().filter_map(undocumented));
+}
+
+#[test]
+fn no_example_is_left_untested() {
+    super::expect_none(files("rs").iter().flat_map(doc_examples));
+    assert_eq!(doc_examples(&Source::new("a.rs", "/// Adds.\n    /// ```\n")).len(), 1);
 }
 
 #[test]
