@@ -169,6 +169,7 @@ impl KernelRecorder {
             pulse: None,
             kernel_memory: maps.bytes,
         };
+        refusals::refuse_interpreted(about.compiled, &host::machine())?;
         let mut slots = Slots::new(!other_numbers, options.chosen_limit.min(THREADS_LIMIT));
         if options.all {
             slots.claim_present(&maps.slots)?;

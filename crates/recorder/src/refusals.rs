@@ -5,7 +5,7 @@ use std::io;
 use host::MachineFiles;
 use host::bpf::Refused;
 use host::tracefs::NotHere;
-use model::error::{Exit, Failure, reason, run_with};
+use model::error::{Exit, Failure, Result, reason, run_with};
 use model::fact::Fact;
 
 /// CAP_PERFMON and CAP_BPF of include/uapi/linux/capability.h; CAP_SYS_ADMIN includes both.
@@ -39,6 +39,23 @@ pub fn no_program(name: &str, refused: &Refused) -> Failure {
         }
         _ => Failure::of_call(what, error, Exit::NotSupported, "this kernel lacks what it uses"),
     }
+}
+
+/// Architectures whose compiler puts in the number of the CPU itself
+/// (`bpf_jit_inlines_helper_call()`).
+const CPU_BY_COMPILER: [&str; 2] = ["aarch64", "riscv64"];
+
+/// The kernel interprets programs instead of compiling them, and nothing gives them the number of
+/// their CPU: Linux 6.12 counts all on CPU 0 (`do_misc_fixups()` of kernel/bpf/verifier.c), 7.3
+/// does not load them.
+pub fn refuse_interpreted(compiled: bool, machine: &str) -> Result<()> {
+    if compiled || !CPU_BY_COMPILER.contains(&machine) {
+        return Ok(());
+    }
+    Err(Failure::not_supported(
+        "the kernel interprets the recorder's programs, which here gives them a wrong CPU: run \
+         `sysctl net.core.bpf_jit_enable=1`",
+    ))
 }
 
 /// A program was not put to its event.
@@ -139,6 +156,18 @@ mod libc_errno {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn interpreted_programs_are_refused_where_the_compiler_has_the_cpu() {
+        for (compiled, machine, taken) in [
+            (false, "riscv64", false),
+            (false, "aarch64", false),
+            (true, "riscv64", true),
+            (false, "x86_64", true),
+        ] {
+            assert_eq!(refuse_interpreted(compiled, machine).is_ok(), taken, "{compiled} {machine}");
+        }
+    }
 
     #[test]
     fn refusals_are_one_line_with_a_remedy() {
