@@ -215,12 +215,13 @@ pub fn only_file(dir: &Path, prefix: &str) -> Result<PathBuf> {
     }
 }
 
-/// The static busybox of an architecture, fetched once.
+/// The static busybox of an architecture, fetched once. Debian 12 has no RISC-V.
 pub fn busybox(arch: &str) -> Result<Vec<u8>> {
     let kept = target("lab/busybox")?.join(arch);
     if !kept.exists() {
         let scratch = target(&format!("lab/unpack-busybox-{arch}"))?;
-        Archive::open(arch, "")?.unpack(&["busybox-static"], &scratch)?;
+        Archive::open(arch, if arch == "riscv64" { "trixie" } else { "" })?
+            .unpack(&["busybox-static"], &scratch)?;
         let usr_merged = ["usr/bin/busybox", "bin/busybox"].map(|place| scratch.join(place));
         let found = usr_merged.iter().find(|place| place.exists());
         let found = found.ok_or("busybox-static holds no busybox")?;

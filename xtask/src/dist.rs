@@ -2,15 +2,17 @@
 //! architecture. Their symbols are in a file of the same name with `.debug` at its end.
 //!
 //! musl needs no C compiler for `onbeat`: the target brings its start files and rustc its own
-//! linker, so the foreign architecture needs no cross toolchain either.
+//! linker, so a foreign architecture needs no cross toolchain. Where Rust has no musl for it, glibc
+//! is linked by Debian's cross compiler.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::debian::{self, Need};
 use crate::elf;
 use crate::tools::{Result, Tool, read, root, target};
 
-const ARCHES: [&str; 2] = ["x86_64", "aarch64"];
+const ARCHES: [&str; 3] = ["x86_64", "aarch64", "riscv64"];
 
 /// Builds what can be built; an error if the machine's own architecture cannot.
 pub fn run() -> Result<()> {
@@ -84,14 +86,16 @@ pub fn kept(arch: &str) -> Result<PathBuf> {
 
 impl StaticProgram {
     fn build(&self, arch: &str) -> Result<PathBuf> {
-        let triple = format!("{arch}-unknown-linux-musl");
+        let triple = rust_target(arch, "musl");
         let built = match add_target(&triple) {
             Ok(()) => self.build_musl(&triple)?,
-            Err(why) if arch == std::env::consts::ARCH => {
+            Err(why) if arch != std::env::consts::ARCH && CrossCompiler::of(arch).is_none() => {
+                return Err(why);
+            }
+            Err(why) => {
                 println!("  no musl target ({why}); making a static glibc build instead");
                 self.build_glibc(arch)?
             }
-            Err(why) => return Err(why),
         };
         let whole = read(&built)?;
         let stripped = elf::stripped(&whole).map_err(|why| format!("{}: {why}", built.display()))?;
@@ -125,10 +129,16 @@ impl StaticProgram {
     }
 
     fn build_glibc(&self, arch: &str) -> Result<PathBuf> {
-        let triple = format!("{arch}-unknown-linux-gnu");
-        let flags = format!("CARGO_TARGET_{}_RUSTFLAGS", variable_of(&triple));
+        let triple = rust_target(arch, "gnu");
+        let of_target = format!("CARGO_TARGET_{}", variable_of(&triple));
         let compiled = format!("{} -C target-feature=+crt-static", self.compiled);
-        self.cargo(&triple).env(&flags, compiled).show()?;
+        let mut build = self.cargo(&triple).env(&format!("{of_target}_RUSTFLAGS"), compiled);
+        if let Some(compiler) = CrossCompiler::of(arch) {
+            add_target(&triple)?;
+            debian::ensure(&[Need { program: compiler.program, package: compiler.packages }])?;
+            build = build.env(&format!("{of_target}_LINKER"), compiler.program);
+        }
+        build.show()?;
         self.binary(&triple)
     }
 
@@ -142,6 +152,29 @@ impl StaticProgram {
     fn binary(&self, triple: &str) -> Result<PathBuf> {
         Ok(target(&format!("{triple}/{}", self.profile))?.join(self.name))
     }
+}
+
+/// What links a static glibc program of a foreign architecture.
+struct CrossCompiler {
+    program: &'static str,
+    /// Debian's packages of it and of its C library.
+    packages: &'static str,
+}
+
+impl CrossCompiler {
+    /// None for the machine's own architecture, and for those that have no need of one.
+    fn of(arch: &str) -> Option<CrossCompiler> {
+        (arch == "riscv64" && arch != std::env::consts::ARCH).then_some(CrossCompiler {
+            program: "riscv64-linux-gnu-gcc",
+            packages: "gcc-riscv64-linux-gnu libc6-dev-riscv64-cross",
+        })
+    }
+}
+
+/// Rust's name of a Linux target: that of RISC-V has its extensions in it.
+fn rust_target(arch: &str, library: &str) -> String {
+    let arch = if arch == "riscv64" { "riscv64gc" } else { arch };
+    format!("{arch}-unknown-linux-{library}")
 }
 
 /// Writes beside and renames, so that a running binary can be replaced.

@@ -102,6 +102,17 @@ pub const ARM: Machine = Machine {
     console: "ttyAMA0",
     ..X86
 };
+/// RISC-V, which Debian has from 13 on.
+pub const RISCV: Machine = Machine {
+    arch: "riscv64",
+    debian_arch: "riscv64",
+    metapackage: "linux-image-riscv64",
+    suite: "trixie",
+    emulator: "qemu-system-riscv64",
+    package: "qemu-system-misc",
+    board: &["-machine", "virt"],
+    ..X86
+};
 
 /// Every machine, the gate's first.
 pub const MACHINES: &[Machine] = &[
@@ -112,6 +123,7 @@ pub const MACHINES: &[Machine] = &[
     Machine { name: "7.3", ..NEW },
     Machine { name: "7.2-rt", suite: "sid", ..NEW_RT },
     Machine { name: "arm64", measure_only: true, ..ARM },
+    Machine { name: "riscv64", ..RISCV },
 ];
 
 impl Machine {
@@ -123,6 +135,16 @@ impl Machine {
     /// The name of its kernel below `target/lab`: two releases have metapackages of one name.
     pub fn kernel_key(&self) -> String {
         keyed(self.metapackage, self.suite)
+    }
+
+    /// The name of the kernel's image in its package: RISC-V's is not compressed.
+    fn image(&self) -> &'static str {
+        if self.arch == "riscv64" { "vmlinux" } else { "vmlinuz" }
+    }
+
+    /// True if its kernel is older than 7.0, by the release of Debian that has it.
+    pub fn is_before_7(&self) -> bool {
+        ["", "trixie"].contains(&self.suite)
     }
 
     /// Whether its kernel is Debian 12's own, 6.1.
@@ -150,18 +172,23 @@ pub fn kernel(machine: &Machine) -> Result<KernelImage> {
     let config = only_file(&dir, "config-")?;
     let name = config.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let release = name.trim_start_matches("config-").to_string();
-    let place = match machine.suite {
-        "" => format!("boot/{name}"),
-        _ => format!("usr/lib/modules/{release}/config"),
+    let place = if machine.is_before_7() {
+        format!("boot/{name}")
+    } else {
+        format!("usr/lib/modules/{release}/config")
     };
-    Ok(KernelImage { image: only_file(&dir, "vmlinuz-")?, release, config: (place, read(&config)?) })
+    Ok(KernelImage {
+        image: only_file(&dir, &format!("{}-", machine.image()))?,
+        release,
+        config: (place, read(&config)?),
+    })
 }
 
 fn fetch(machine: &Machine, dir: &Path) -> Result<()> {
     let scratch = target(&format!("lab/unpack-{}", machine.kernel_key()))?;
     machine.archive()?.unpack_kernel(machine.metapackage, &scratch)?;
     // The configuration last: with it the kernel is whole.
-    for name in ["vmlinuz", "config"] {
+    for name in [machine.image(), "config"] {
         let (found, release) = unpacked(&scratch, name)?;
         let kept = dir.join(format!("{name}-{release}"));
         std::fs::rename(&found, &kept).map_err(|error| format!("{}: {error}", kept.display()))?;
