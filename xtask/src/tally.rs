@@ -39,6 +39,11 @@ impl Tally {
         self.entries.extend(other.entries);
     }
 
+    /// Names and outcomes, in the order of their end.
+    pub fn entries(&self) -> &[(String, StepOutcome)] {
+        &self.entries
+    }
+
     /// The names of what was not tried.
     pub fn left_out(&self) -> impl Iterator<Item = &str> {
         let left_out = self.entries.iter().filter(|(_, outcome)| matches!(outcome, StepOutcome::LeftOut(_)));

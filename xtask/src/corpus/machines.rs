@@ -1,7 +1,7 @@
 //! The captured machines: data only. A new one is a record here and, if it is set up, a script
 //! beside it.
 
-use crate::live::machine::{ARM, Machine, OLD, OLD_RT, RT, X86};
+use crate::live::machine::{ARM, Machine, NEW, NEW_RT, OLD, OLD_RT, RISCV, RT, X86};
 
 /// A machine whose capture is kept.
 pub struct Captured {
@@ -228,6 +228,38 @@ pub const CORPUS: &[Captured] = &[
         why: "Another architecture, and an image that mounts what it needs and no more.",
         setup: include_str!("setup/embedded.sh"),
         expects: &[(ONLINE, "0-1")],
+        ..STOCK
+    },
+    Captured {
+        machine: Machine { name: "debian-6.12-riscv64", ..RISCV },
+        is: "Debian 13's kernel for riscv64 on 2 CPUs, nothing set.",
+        why: "An architecture of which no rule may judge by what x86 has.",
+        expects: &[(ONLINE, "0-1")],
+        ..STOCK
+    },
+    Captured {
+        machine: Machine { name: "debian-7.3", smp: "4", ..NEW },
+        is: "Debian's 7.3 kernel on 4 CPUs, nothing set.",
+        why: "The newest kernel, lazy preemption by default.",
+        expects: &[(ONLINE, "0-3")],
+        ..STOCK
+    },
+    Captured {
+        machine: Machine {
+            name: "debian-7.3-rt",
+            smp: "4",
+            words: "quiet isolcpus=managed_irq,domain,2-3 nohz_full=2-3 preempt=none",
+            ..NEW_RT
+        },
+        is: "Debian's 7.3 PREEMPT_RT kernel with CPUs 2-3 isolated at boot, and one word that it lost.",
+        why: "The newest kernel: no throttling, HRTICK, servers of both classes, a list of housekeeping CPUs.",
+        expects: &[
+            (ONLINE, "0-3"),
+            (ISOLATED, "2-3"),
+            (NOHZ_FULL, "2-3"),
+            ("/sys/devices/system/cpu/housekeeping", "0-1"),
+            ("/proc/sys/kernel/sched_rt_runtime_us", "1000000"),
+        ],
         ..STOCK
     },
 ];

@@ -1,97 +1,112 @@
 //! The kernels that onbeat was run on, and what held there: the page `docs/kernels.md`.
 //!
-//! A row is written by who ran it: what was not run is not in it.
+//! What was run is of `lab/results.tsv`, which `cargo xtask live --all --record` writes; what a
+//! kernel lacks is written by hand.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// A kernel on an architecture, as far as it was run.
-struct TriedKernel {
-    /// The machine of [`super::machine::MACHINES`] that boots it; empty where none does.
-    machine: &'static str,
-    kernel: &'static str,
-    arch: &'static str,
-    ran: &'static str,
-    works: &'static str,
-    /// Refusals of onbeat there, and parts that it skips, with the reason.
-    refused: &'static str,
+use super::machine::{self, MACHINES, Machine};
+use crate::tally::{StepOutcome, Tally};
+use crate::tools::{Result, root, write};
+
+/// Where results are, below the project's root.
+const RESULTS: &str = "lab/results.tsv";
+const RECORDED: &str = include_str!("../../../lab/results.tsv");
+const HEADING: &str = "machine\tkernel\tpassed\tfailed\tleft out\n";
+
+/// How the checks of a machine ended. Names are without the machine's.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct MachineResults {
+    /// As `uname -r` has it.
+    release: String,
+    passed: usize,
+    failed: Vec<String>,
+    left_out: Vec<String>,
 }
 
-const WHOLE: &str = "the lab's checks";
-const BOARD: &str = "measuring, probing, hunting, watching, capturing, auditing, tuning, isolating";
-const TRACERS: &str = "`kernel-tracing-support` fails: no timerlat, osnoise and hwlat";
+impl MachineResults {
+    fn line(&self, machine: &str) -> String {
+        let MachineResults { release, passed, failed, left_out } = self;
+        format!("{machine}\t{release}\t{passed}\t{}\t{}\n", failed.join(" "), left_out.join(" "))
+    }
+
+    fn of_line(line: &str) -> Option<(String, MachineResults)> {
+        let mut cells = line.split('\t');
+        let mut next = || cells.next();
+        let (machine, release, passed) = (next()?, next()?, next()?.parse().ok()?);
+        let mut names = || next().map(|cell| cell.split_whitespace().map(str::to_string).collect());
+        let (failed, left_out) = (names()?, names()?);
+        let release = release.to_string();
+        Some((machine.to_string(), MachineResults { release, passed, failed, left_out }))
+    }
+
+    /// `12 of 13`, with the names of those that failed.
+    fn words(&self) -> String {
+        let all = self.passed + self.failed.len() + self.left_out.len();
+        let named = |what: &str, names: &[String]| match names {
+            [] => String::new(),
+            names => format!("; {what} `{}`", names.join("`, `")),
+        };
+        let (failed, left_out) = (named("failed", &self.failed), named("left out", &self.left_out));
+        format!("{} of {all}{failed}{left_out}", self.passed)
+    }
+}
+
+fn parse(text: &str) -> BTreeMap<String, MachineResults> {
+    text.lines().skip(1).filter_map(MachineResults::of_line).collect()
+}
+
+/// The machine of [`MACHINES`] with the same kernel: `7.3-rt` for `7.3-rt-4-faults`.
+fn board_of(name: &str) -> Option<&'static Machine> {
+    let is_of = |machine: &&Machine| {
+        name.strip_prefix(machine.name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    };
+    MACHINES.iter().filter(is_of).max_by_key(|machine| machine.name.len())
+}
+
+/// Puts the outcomes of the machines that ran in place of their earlier ones.
+pub fn record(tally: &Tally) -> Result<()> {
+    let mut results = parse(RECORDED);
+    let mut fresh: BTreeMap<String, MachineResults> = BTreeMap::new();
+    for (name, outcome) in tally.entries() {
+        let (machine, check) = name.split_once(": ").unwrap_or((name, "the machine"));
+        let of_machine = fresh.entry(machine.to_string()).or_default();
+        match outcome {
+            StepOutcome::Passed => of_machine.passed += 1,
+            StepOutcome::Failed(_) => of_machine.failed.push(check.to_string()),
+            StepOutcome::LeftOut(_) => of_machine.left_out.push(check.to_string()),
+        }
+    }
+    for (name, mut of_machine) in fresh {
+        let board = board_of(&name).ok_or_else(|| format!("{name}: no board of this name"))?;
+        of_machine.release = machine::kernel(board)?.release;
+        results.insert(name, of_machine);
+    }
+    let lines: String = results.iter().map(|(machine, results)| results.line(machine)).collect();
+    write(&root().join(RESULTS), format!("{HEADING}{lines}"))
+}
+
 const OLD: &str = "`fair-server`, `ext-server` and `sched-ext` do not apply: the throttle is that of \
                    real-time tasks; `cache-aware-balancing` and `damon-monitoring` find nothing built \
                    in";
+const SERVERS: &str = "fair servers of isolated CPUs: set before the CPUs are set apart, for the kernel \
+                       warns otherwise";
+const TRACERS: &str = "`kernel-tracing-support` fails: no timerlat, osnoise and hwlat";
 const NEW: &str = "`rt-throttling` passes as the kernel sets it; `laptop-mode` does not apply beyond 0; \
                    `preempt=none` and `voluntary` are named as words without effect";
+const FOREIGN: &str = "rules of x86 do not apply (TSC, machine checks, turbo, firmware updates)";
 
-const TRIED: &[TriedKernel] = &[
-    TriedKernel {
-        machine: "6.1-rt",
-        kernel: "6.1 PREEMPT_RT",
-        arch: "x86-64",
-        ran: WHOLE,
-        works: BOARD,
-        refused: OLD,
-    },
-    TriedKernel {
-        machine: "6.12-rt",
-        kernel: "6.12 PREEMPT_RT",
-        arch: "x86-64",
-        ran: WHOLE,
-        works: BOARD,
-        refused: "fair servers of isolated CPUs: set before the CPUs are set apart, for the kernel warns \
-                  otherwise",
-    },
-    TriedKernel {
-        machine: "6.12",
-        kernel: "6.12",
-        arch: "x86-64",
-        ran: WHOLE,
-        works: BOARD,
-        refused: TRACERS,
-    },
-    TriedKernel {
-        machine: "7.2-rt",
-        kernel: "7.2 PREEMPT_RT",
-        arch: "x86-64",
-        ran: "booted; its checks did not pass under this emulator",
-        works: "not known from there",
-        refused: "not known from there",
-    },
-    TriedKernel {
-        machine: "7.3-rt",
-        kernel: "7.3 PREEMPT_RT",
-        arch: "x86-64",
-        ran: WHOLE,
-        works: BOARD,
-        refused: NEW,
-    },
-    TriedKernel { machine: "7.3", kernel: "7.3", arch: "x86-64", ran: WHOLE, works: BOARD, refused: TRACERS },
-    TriedKernel {
-        machine: "arm64",
-        kernel: "6.12",
-        arch: "arm64",
-        ran: "the checks of measuring and capturing; a captured machine, recorded pages",
-        works: "`measure`, `capture`, `audit`",
-        refused: "rules of x86 do not apply (TSC, machine checks, turbo, firmware updates)",
-    },
-    TriedKernel {
-        machine: "",
-        kernel: "7.3 and 7.3 PREEMPT_RT",
-        arch: "arm64",
-        ran: "booted without onbeat; its files were audited",
-        works: "`audit`",
-        refused: "as above; HRTICK is off, for HRTIMER_REARM_DEFERRED is not built",
-    },
-    TriedKernel {
-        machine: "",
-        kernel: "7.2",
-        arch: "riscv64",
-        ran: "booted without onbeat; its files were audited",
-        works: "`audit`",
-        refused: "rules of x86 do not apply; onbeat itself never ran there",
-    },
+/// Refusals of onbeat on a machine's kernel, and rules that it skips, with the reason.
+const REFUSED: &[(&str, &str)] = &[
+    ("6.1-rt", OLD),
+    ("6.12-rt", SERVERS),
+    ("6.12", TRACERS),
+    ("7.2-rt", NEW),
+    ("7.3-rt", NEW),
+    ("7.3", TRACERS),
+    ("arm64", FOREIGN),
+    ("riscv64", FOREIGN),
 ];
 
 const HEAD: &str = "# Kernels
@@ -101,37 +116,68 @@ None of these rows was seen on metal.
 What a kernel lacks is found at run time, never by its version, except where a capture has nothing else.
 `onbeat audit` tells what yours lacks, and `onbeat hunt` says which events it records with.
 
+| kernel | architecture | the board's checks | settings put back | faults named | skipped, and why | on metal |
+|-|-|-|-|-|-|-|
 ";
-const COLUMNS: &str = "kernel | architecture | lab's machine | what was run | what works";
 const FOOT: &str = "
-The lab's checks are those of `cargo xtask live --all` (`lab/README.md`): what is measured, captured and
-watched there, faults of known cause, settings changed and put back.
-The table is in `xtask/src/live/kernels.rs`; `cargo xtask docs` writes this page.
+Measuring, probing, hunting, watching, capturing and auditing are the board's checks, on arm64 and riscv64
+measuring, capturing and auditing alone; changes by `tune` and `isolate` and their undoing are settings;
+faults have a known cause, place and time. Besides, 7.3 on arm64 and 7.2 on riscv64 were booted without
+onbeat, and their files audited: HRTICK is off there, for HRTIMER_REARM_DEFERRED is not built.
+`cargo xtask live --all --record` writes `lab/results.tsv`, and `cargo xtask docs` this page (`lab/README.md`).
 ";
 
 /// The page.
 pub fn markdown() -> String {
-    let mut page = format!("{HEAD}| {COLUMNS} | refused or skipped, and why | on metal |\n|-|-|-|-|-|-|-|\n");
-    for row in TRIED {
-        let TriedKernel { machine, kernel, arch, ran, works, refused } = row;
-        let machine = if machine.is_empty() { "none" } else { machine };
-        let _ = writeln!(page, "| {kernel} | {arch} | {machine} | {ran} | {works} | {refused} | no |");
+    let results = parse(RECORDED);
+    let mut page = HEAD.to_string();
+    for board in MACHINES {
+        let of_kind = |ending: &str| -> String {
+            let of_board = |name: &String| board_of(name).is_some_and(|found| found.name == board.name);
+            let is_meant = |name: &String| match ending {
+                "" => name == board.name,
+                ending => of_board(name) && name.ends_with(ending),
+            };
+            let found = results.iter().filter(|(name, _)| is_meant(name));
+            let words: Vec<String> = found.map(|(_, results)| results.words()).collect();
+            if words.is_empty() { "not run".to_string() } else { words.join(", and ") }
+        };
+        let release = results.get(board.name).map_or("", |results| results.release.as_str());
+        let kernel = if board.rt { format!("{release} (PREEMPT_RT)") } else { release.to_string() };
+        let refused = REFUSED.iter().find(|row| row.0 == board.name).map_or("", |row| row.1);
+        let [checks, settings, faults] = ["", "-tune", "-faults"].map(of_kind);
+        let arch = board.debian_arch;
+        let _ = writeln!(page, "| {kernel} | {arch} | {checks} | {settings} | {faults} | {refused} | no |");
     }
     page + FOOT
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::machine::MACHINES;
     use super::*;
 
     #[test]
     fn each_machine_has_one_row() {
-        let mut named: Vec<&str> =
-            TRIED.iter().map(|row| row.machine).filter(|name| !name.is_empty()).collect();
+        let mut named: Vec<&str> = REFUSED.iter().map(|row| row.0).collect();
         let mut machines: Vec<&str> = MACHINES.iter().map(|machine| machine.name).collect();
         named.sort_unstable();
         machines.sort_unstable();
         assert_eq!(named, machines);
+        assert!(parse(RECORDED).keys().all(|name| board_of(name).is_some()));
+    }
+
+    #[test]
+    fn results_are_read_as_they_were_written() {
+        let results = MachineResults {
+            release: "7.3.4-rt".to_string(),
+            passed: 3,
+            failed: vec!["watch".to_string()],
+            left_out: Vec::new(),
+        };
+        let text = format!("{HEADING}{}", results.line("7.3-rt-4-faults"));
+        assert_eq!(parse(&text)["7.3-rt-4-faults"], results);
+        assert_eq!(results.words(), "3 of 4; failed `watch`");
+        assert_eq!(board_of("7.3-rt-4-faults").unwrap().name, "7.3-rt");
+        assert_eq!(board_of("7.3-tune").unwrap().name, "7.3");
     }
 }

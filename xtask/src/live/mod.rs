@@ -29,12 +29,17 @@ use machine::Machine;
 /// The last boots inject faults and score what `hunt` says of them (`--only fault-`).
 #[derive(Debug, Default, PartialEq, clap::Args)]
 pub struct Args {
-    /// Besides 6.12 PREEMPT_RT also stock 6.12, 6.1, 7.2 and 7.3 PREEMPT_RT, stock 7.3 and arm64.
+    /// Besides 6.12 PREEMPT_RT also stock 6.12, 6.1, 7.2 and 7.3 PREEMPT_RT, stock 7.3, arm64 and
+    /// riscv64.
     #[arg(long)]
     all: bool,
     /// Leave the images, and the events of faults in target/lab/answers.
     #[arg(long)]
     keep: bool,
+    /// Write how the machines' checks ended to lab/results.tsv; with --only, of the machines named
+    /// in whole: "7.3-rt: ".
+    #[arg(long, requires = "all")]
+    record: bool,
     /// Score the events that --keep left, as they are explained now.
     #[arg(long)]
     again: bool,
@@ -61,7 +66,16 @@ impl Args {
 
 /// Boots the machines and closes with the count.
 pub fn run(options: &Args) -> Result<()> {
-    all_machines(options).close()
+    if let Some(part) = options.only.iter().find(|part| options.record && !part.ends_with(": ")) {
+        return Err(format!(
+            "invalid --only {part}: expected a whole machine like \"7.3-rt: \" with --record"
+        ));
+    }
+    let tally = all_machines(options);
+    if options.record {
+        kernels::record(&tally)?;
+    }
+    tally.close()
 }
 
 /// The part of each landing: the board's checks on the first machine, and in brief on the newest.
