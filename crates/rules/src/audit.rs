@@ -11,6 +11,7 @@ use crate::knob::Knob;
 use crate::view::MachineView;
 use facts::cmdline::Cmdline;
 use facts::survey::Survey;
+use facts::uname::series;
 use model::keyword::Keyword;
 
 /// The name and version of the JSON.
@@ -144,7 +145,10 @@ pub fn finding(knob: &'static Knob, survey: &Survey, intent: &Intent) -> Finding
     let or = |said: String, otherwise: &str| if said.is_empty() { otherwise.to_owned() } else { said };
     let (none, fails) = (Cmdline::default(), verdict == AuditVerdict::Fail);
     let booted = survey.facts.cmdline.known().unwrap_or(&none);
-    let remedy = if fails { remedy.or_usual(knob.fix).remaining(booted) } else { Remedy::default() };
+    let mut remedy = if fails { remedy.or_usual(knob.fix).remaining(booted) } else { Remedy::default() };
+    if let Some(series) = survey.facts.release.known().and_then(|release| series(release)) {
+        remedy = remedy.known_to(series);
+    }
     let said = remedy.text(booted);
     Finding {
         rule: knob.id,

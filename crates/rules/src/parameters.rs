@@ -310,44 +310,64 @@ const SPELLING: &[&str] = &[
     "workqueue.unbound_cpus",
 ];
 
-/// A parameter that not every release has.
-struct ReleasedParameter {
-    name: &'static str,
-    /// The first release that has it, and the first that no longer has it.
-    first: (u32, u32),
-    end: (u32, u32),
+/// The releases that have a parameter.
+#[derive(Clone, Copy)]
+enum Release {
+    Since(u32, u32),
+    /// Not in this one; in which later one it came is not known.
+    After(u32, u32),
+    /// No longer in this one.
+    Before(u32, u32),
 }
 
-const fn since(name: &'static str, major: u32, minor: u32) -> ReleasedParameter {
-    ReleasedParameter { name, first: (major, minor), end: (u32::MAX, 0) }
-}
-
-const RELEASES: &[ReleasedParameter] = &[
-    since("rcutree.enable_rcu_lazy", 6, 9),
-    since("rcutree.nohz_full_patience_delay", 6, 11),
-    ReleasedParameter { name: "rcutree.rcu_idle_gp_delay", first: (0, 0), end: (5, 17) },
-    since("rt_group_sched", 6, 16),
+/// Parameters, or values of one, that not every release has.
+const RELEASES: &[(&str, Release)] = &[
+    ("cpufreq.default_governor", Release::Since(5, 9)),
+    // mm/damon/stat.c
+    ("damon_stat.enabled", Release::After(6, 12)),
+    ("irqhandler.duration_warn_us", Release::After(6, 12)),
+    ("rcutree.enable_rcu_lazy", Release::Since(6, 9)),
+    ("rcutree.nohz_full_patience_delay", Release::Since(6, 11)),
+    ("rcutree.rcu_idle_gp_delay", Release::Before(5, 17)),
+    ("rt_group_sched", Release::Since(6, 16)),
     // slub_debug alone before (mm/slub.c).
-    since("slab_debug", 6, 9),
-    since("workqueue.unbound_cpus", 6, 6),
+    ("slab_debug", Release::Since(6, 9)),
+    ("tlbi", Release::After(6, 12)),
+    // arch/x86/kernel/tsc.c, tsc_setup(); 5.10 has the first.
+    ("tsc=nowatchdog", Release::After(4, 19)),
+    ("tsc=recalibrate", Release::Since(6, 3)),
+    ("tsc=watchdog", Release::Since(6, 3)),
+    // kernel/workqueue.c: affinity scopes took its place.
+    ("workqueue.disable_numa", Release::Before(6, 12)),
+    ("workqueue.unbound_cpus", Release::Since(6, 6)),
 ];
 
-/// Reason for which a kernel of this release does not know a parameter; none where it may.
+/// The part of a word (`name=value`) that a kernel of this release does not know, and the reason;
+/// none where it may know all.
 ///
 /// # Errors
 /// The release is needed, and not known.
 pub fn outside_release<E>(
-    name: &str,
+    word: &str,
     series: impl FnOnce() -> Result<(u32, u32), E>,
-) -> Result<Option<String>, E> {
-    let Some(&ReleasedParameter { first, end, .. }) = RELEASES.iter().find(|known| known.name == name) else {
-        return Ok(None);
-    };
-    Ok(match series()? {
-        series if series < first => Some(format!("it came with {}.{}", first.0, first.1)),
-        series if series >= end => Some(format!("gone since {}.{}", end.0, end.1)),
+) -> Result<Option<(&str, String)>, E> {
+    let name = word.split_once('=').map_or(word, |(name, _)| name);
+    let listed = RELEASES.iter().find(|known| known.0 == name || known.0 == word).copied();
+    // The kernel takes sysctls from its command line since 5.8 (fs/proc/proc_sysctl.c).
+    let sysctl = || name.starts_with("sysctl.").then_some((name, Release::Since(5, 8)));
+    let Some((part, release)) = listed.or_else(sysctl) else { return Ok(None) };
+    let series = series()?;
+    let why = match release {
+        Release::Since(major, minor) if series < (major, minor) => {
+            Some(format!("it came with {major}.{minor}"))
+        }
+        Release::After(major, minor) if series <= (major, minor) => {
+            Some(format!("not in {major}.{minor} and before"))
+        }
+        Release::Before(major, minor) if series >= (major, minor) => Some(format!("gone by {major}.{minor}")),
         _ => None,
-    })
+    };
+    Ok(why.map(|why| (part, why)))
 }
 
 /// The checked parameter that is one letter away from a name, which is no other of the kernel's.

@@ -1,7 +1,9 @@
 //! The remedy of a finding: changes, which of them go together, and the texts made from them.
 
+use std::convert::Infallible;
+
 use super::change::{AdviceReason, Change, sysctl_path};
-use super::parameters::{as_written, is_given, is_present, other_values};
+use super::parameters::{as_written, is_given, is_present, other_values, outside_release};
 use crate::change::Persistence;
 use facts::cmdline::Cmdline;
 use model::units::{CpuSet, named_cpus};
@@ -163,6 +165,24 @@ impl Remedy {
             part.alternatives = todo;
         }
         self.parts.retain(|part| !part.alternatives.is_empty());
+        self
+    }
+
+    /// Without the parameters that a kernel of this release does not know, where another way is
+    /// left.
+    pub fn known_to(mut self, series: (u32, u32)) -> Remedy {
+        let is_unknown = |change: &Change| match change {
+            Change::CmdlineAdd { word } => {
+                matches!(outside_release(word, || Ok::<_, Infallible>(series)), Ok(Some(_)))
+            }
+            _ => false,
+        };
+        for ways in self.parts.iter_mut().map(|part| &mut part.alternatives) {
+            ways.iter_mut().for_each(|way| way.persist.retain(|change| !is_unknown(change)));
+            if ways.iter().any(|way| !way.changes.iter().any(is_unknown)) {
+                ways.retain(|way| !way.changes.iter().any(is_unknown));
+            }
+        }
         self
     }
 

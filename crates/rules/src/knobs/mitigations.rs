@@ -127,23 +127,32 @@ const NOT_OF_X86_ALONE: &[(&str, &[&str])] = &[
     ("stf_barrier", POWER),
 ];
 
-const X86: &str = "x86";
+pub const X86: &str = "x86";
 const POWER: &[&str] = &["ppc"];
 const S390: &[&str] = &["s390"];
 /// The second is the name that 32-bit programs see.
 const ARM64: &[&str] = &["aarch64", "armv8"];
 
+/// The beginnings of the names of the architectures that take a parameter of single mitigations;
+/// none for another parameter.
+pub fn takers(parameter: &str) -> Option<&'static [&'static str]> {
+    let named = VALUES.iter().map(|(name, _)| *name).chain(WORDS.iter().chain(SWITCHES).copied());
+    named.into_iter().any(|name| name == parameter).then(|| takers_of(parameter))
+}
+
+fn takers_of(parameter: &str) -> &'static [&'static str] {
+    NOT_OF_X86_ALONE.iter().find(|(name, _)| *name == parameter).map_or(&[X86][..], |(_, takers)| takers)
+}
+
 /// The architecture, with one name for all of x86; none where it is not known.
-fn architecture<'a>(machine: &MachineView<'a>) -> Option<&'a str> {
+pub fn architecture<'a>(machine: &MachineView<'a>) -> Option<&'a str> {
     let name = machine.facts().machine.known()?;
     Some(if machine.require_x86().is_ok() { X86 } else { name })
 }
 
 /// True where the kernel of this architecture has the parameter, and where that is not known.
 fn is_of(architecture: Option<&str>, parameter: &str) -> bool {
-    let listed = NOT_OF_X86_ALONE.iter().find(|(name, _)| *name == parameter);
-    let takers = listed.map_or(&[X86][..], |(_, takers)| takers);
-    architecture.is_none_or(|name| takers.iter().any(|taker| name.starts_with(taker)))
+    architecture.is_none_or(|name| takers_of(parameter).iter().any(|taker| name.starts_with(taker)))
 }
 
 /// Without these words, or built otherwise.

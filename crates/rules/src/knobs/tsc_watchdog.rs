@@ -7,6 +7,7 @@ use crate::change::Persistence;
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::parameters::outside_release;
 use crate::remedy::Remedy;
 use crate::unknown::unknown_absent;
 use crate::view::MachineView;
@@ -41,10 +42,7 @@ pub static KNOB: Knob = Knob {
                    tsc=reliable also skips the checks at boot; tsc=nowatchdog keeps those.",
     wanted: "off: by what the processor offers, or by tsc=nowatchdog where the TSC is known to be \
              good",
-    fix: || {
-        Remedy::from(Change::cmdline_add("tsc=nowatchdog"))
-            .note("only if weeks without a word about the TSC in the kernel's log show it to be good")
-    },
+    fix: || Remedy::from(Change::cmdline_add("tsc=nowatchdog")).note(IF_GOOD),
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Boot,
@@ -99,8 +97,17 @@ fn judge(machine: &MachineView) -> Judged {
         Some(forced) => forced,
         None => Judgement::any([by_cmdline(machine), by_processor(machine)])?,
     };
+    // Of the two words 4.19 has this one alone (arch/x86/kernel/tsc.c, `tsc_setup()`).
+    let reliable = || Remedy::from(Change::cmdline_add("tsc=reliable")).note(IF_GOOD);
+    let judged = if knows_nowatchdog(machine) { judged } else { judged.fix(reliable()) };
     Ok(if machine.has_profile(Profile::Audio) { judged.severity(Severity::Low) } else { judged })
 }
+
+fn knows_nowatchdog(machine: &MachineView) -> bool {
+    !matches!(outside_release("tsc=nowatchdog", || machine.series()), Ok(Some(_)))
+}
+
+const IF_GOOD: &str = "only if weeks without a word about the TSC in the kernel's log show it to be good";
 
 /// The judgement where tsc=watchdog has the kernel check whatever else holds
 /// (arch/x86/kernel/tsc.c: `tsc_setup()`, `tsc_clocksource_watchdog_disabled()`).
@@ -122,11 +129,7 @@ fn forced(machine: &MachineView) -> Result<Option<Judgement>, Judgement> {
 
 fn by_cmdline(machine: &MachineView) -> Judged {
     let mut values: Vec<&str> = machine.cmdline()?.values("tsc").collect();
-    // 4.19 knows reliable and noirqtime alone, 5.10 this word too (arch/x86/kernel/tsc.c).
-    let known = |value: &str| match value {
-        "nowatchdog" => !machine.series().is_ok_and(|series| series <= (4, 19)),
-        value => value == "reliable",
-    };
+    let known = |value: &str| value == "reliable" || value == "nowatchdog" && knows_nowatchdog(machine);
     if let Some(good) = values.iter().find(|value| known(value)) {
         return Ok(Judgement::pass(format!("tsc={good}")));
     }
@@ -188,7 +191,7 @@ fn nodes(machine: &MachineView) -> Result<usize, Judgement> {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::fixture::check;
+    use crate::fixture::{Machine, check};
 
     /// No word on the command line, a processor with these flags, this number of sockets.
     fn machine(flags: &str, sockets: usize) -> String {
@@ -214,6 +217,12 @@ mod tests {
         let old = format!("{plain}\ncmdline + tsc=nowatchdog\n/proc/sys/kernel/osrelease: 4.19.200");
         let words = "tsc=nowatchdog, which the kernel does not know; the processor has no tsc_adjust";
         check(&KNOB, &old, &format!("fail medium {words}"));
+        for (edits, word) in [(&plain, "tsc=nowatchdog"), (&old, "tsc=reliable")] {
+            let mut machine = Machine::base();
+            machine.edit(edits);
+            let fix = machine.finding(&KNOB).fix;
+            assert!(fix.starts_with(&format!("add {word} to")), "{fix}");
+        }
         check(
             &KNOB,
             &format!("{plain}\ncmdline + tsc=perfect\n--profile audio"),

@@ -1,5 +1,6 @@
 //! Parameters on the command line without effect: from recipes for other kernels, and misspelt.
 
+use super::mitigations::{X86, architecture, takers};
 use super::sources::PARAMETERS;
 use super::unsettable;
 use crate::change::AdviceReason;
@@ -14,6 +15,7 @@ use facts::choice::parse_choice;
 use facts::cmdline::{Cmdline, Param};
 use facts::uname::{Flag, preemption_flag};
 use model::slice::SliceKind;
+use model::vocabulary::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "unknown-parameters",
@@ -45,8 +47,9 @@ pub static KNOB: Knob = Knob {
     unsettable: unsettable::BOOT,
     sources: &[Source { title: "kernel: command line", url: PARAMETERS }],
     cures: &[SliceKind::Thread, SliceKind::TimerIrq, SliceKind::Irq],
-    reads: &[MODELS],
+    reads: &[MODELS, HUGE_PAGES],
     facts: &[
+        "/boot/config-RELEASE",
         "/dev/kmsg",
         "/proc/cmdline",
         "/proc/sys/kernel/arch",
@@ -65,6 +68,7 @@ pub static KNOB: Knob = Knob {
 /// The latest release whose parameters were read.
 const LATEST: (u32, u32) = (7, 3);
 const MODELS: &str = "/sys/kernel/debug/sched/preempt";
+const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
 /// A word of recipes, and what to know of it.
 struct Stray {
@@ -165,6 +169,55 @@ fn named_by_log(machine: &MachineView, name: &str) -> Option<bool> {
     machine.survey.unknown_words.known().map(|words| words.iter().any(|word| word == name))
 }
 
+/// Parameters of x86 alone, in the kernel or in drivers that are built for it alone.
+const OF_X86: &[&str] = &[
+    "amd_pstate",
+    "hpet",
+    "i915.enable_dc",
+    "intel_idle.max_cstate",
+    "intel_pstate",
+    "mce",
+    "nolapic_timer",
+    "nox2apic",
+    "tlbi",
+    "tsc",
+];
+
+/// The reason for which a parameter is of another architecture; none where it may be of this one.
+fn of_another(machine: &MachineView, name: &str) -> Option<String> {
+    let takers = match name {
+        name if OF_X86.contains(&name) => &[X86],
+        name if name.starts_with("arm64.") || name == "irqchip.gicv3_pseudo_nmi" => &["aarch64"][..],
+        name => takers(name)?,
+    };
+    let here = architecture(machine)?;
+    // The log names no word with a dot.
+    let is_taken = takers.iter().any(|taker| here.starts_with(taker))
+        || (!name.contains('.') && named_by_log(machine, name) == Some(false));
+    // That of 32-bit programs is another name of the same.
+    let names: Vec<&str> = takers.iter().copied().filter(|name| *name != "armv8").collect();
+    (!is_taken).then(|| format!("of {} alone", names.join(" and ")))
+}
+
+/// The reason for which this kernel was built without a parameter; none where it may have it.
+fn not_built(machine: &MachineView, name: &str) -> Option<String> {
+    let is_rt = machine.facts().preempt == Preempt::Rt;
+    let lacks = |option| machine.kconfig().is_ok_and(|config| !config.is_yes(option));
+    let words = match name {
+        // Where the settings are, so is the parameter.
+        "transparent_hugepage" if matches!(machine.line_if_present(HUGE_PAGES), Ok(Some(_))) => return None,
+        // mm/Kconfig
+        "transparent_hugepage" if is_rt => "PREEMPT_RT kernels have no transparent huge pages",
+        "transparent_hugepage" if lacks("TRANSPARENT_HUGEPAGE") => "built without TRANSPARENT_HUGEPAGE",
+        // kernel/rcu/update.c
+        "rcupdate.rcu_normal_after_boot" if is_rt && lacks("NO_HZ_FULL") => {
+            "a PREEMPT_RT kernel without NO_HZ_FULL does so by itself"
+        }
+        _ => return None,
+    };
+    Some(words.to_owned())
+}
+
 /// Names that begin a sysctl's name, and no module's.
 const SYSCTLS: &[&str] = &["kernel.", "vm.", "net.", "fs."];
 
@@ -256,8 +309,13 @@ fn without_effect(machine: &MachineView, param: &Param) -> Result<Option<Idle>, 
             (judged, _) => judged.map(|_| None),
         };
     }
-    let by_release = outside_release(&name, || machine.series())?;
-    if let Some(advice) = by_release {
+    if let Some((part, advice)) = outside_release(&whole, || machine.series())? {
+        return Ok(Some(Idle { word: truncate(part), advice, severity: Severity::Low }));
+    }
+    if let Some(advice) = not_built(machine, &name) {
+        return Ok(Some(Idle { word: truncate(&whole), advice, severity: Severity::Info }));
+    }
+    if let Some(advice) = of_another(machine, &name) {
         return Ok(Some(Idle { word: truncate(&name), advice, severity: Severity::Low }));
     }
     if let Some(advice) = spelling(&name) {
@@ -380,9 +438,26 @@ mod tests {
     }
 
     #[test]
+    fn words_are_held_against_the_build() {
+        let huge = "cmdline + transparent_hugepage=never";
+        check(&KNOB, huge, "fail info transparent_hugepage=never");
+        let other = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\nCONFIG_PREEMPT_RT=n";
+        check(&KNOB, &format!("{huge}\n{other}\nCONFIG_TRANSPARENT_HUGEPAGE=y"), "pass");
+        check(&KNOB, &format!("{huge}\n{other}\nCONFIG_TRANSPARENT_HUGEPAGE=n"), "fail info");
+        let normal = "cmdline + rcupdate.rcu_normal_after_boot=1\nCONFIG_NO_HZ_FULL";
+        check(&KNOB, &format!("{normal}=y"), "pass");
+        check(&KNOB, &format!("{normal}=n"), "fail info rcupdate.rcu_normal_after_boot=1");
+        check(&KNOB, &format!("{normal}=n\n{other}"), "pass");
+    }
+
+    #[test]
     fn words_are_held_against_release_and_architecture() {
+        // The well-set machine has a word of x86.
         let of = |arch: &str, release: &str, word: &str| {
-            format!("/proc/sys/kernel/arch: {arch}\n/proc/sys/kernel/osrelease: {release}\ncmdline + {word}")
+            format!(
+                "cmdline - tsc=nowatchdog\n/proc/sys/kernel/arch: {arch}\n\
+                 /proc/sys/kernel/osrelease: {release}\ncmdline + {word}"
+            )
         };
         let pass = "pass none known to do nothing";
         check(&KNOB, &of("x86_64", "6.12.9", "idle=poll"), pass);
@@ -394,6 +469,16 @@ mod tests {
         check(&KNOB, &of("aarch64", "6.12.9", "idle=yield"), "fail low idle=yield");
         check(&KNOB, &of("aarch64", "7.2.13", "idle=yield"), "fail low idle=yield");
         check(&KNOB, &of("aarch64", "7.3.4", "idle=wfi"), "pass");
+        for word in ["tsc=reliable", "mce=off", "retbleed=off", "nopti", "i915.enable_dc=0"] {
+            check(&KNOB, &of("aarch64", "6.12.9", word), "fail low");
+            check(&KNOB, &of("x86_64", "6.12.9", word), "pass");
+        }
+        for word in ["kpti=off", "nospectre_bhb", "arm64.nomte", "irqchip.gicv3_pseudo_nmi=1"] {
+            check(&KNOB, &of("aarch64", "6.12.9", word), "pass");
+            check(&KNOB, &of("x86_64", "6.12.9", word), "fail low");
+        }
+        check(&KNOB, &of("riscv64", "6.12.9", "no_stf_barrier"), "fail low");
+        check(&KNOB, &of("aarch64", "7.3.4", "tlbi=ipi"), "fail low tlbi");
         check(&KNOB, &of("x86_64", "7.3.4", "idle=wfi"), "fail low idle=wfi");
         check(&KNOB, &of("riscv64", "7.3.4", "idle=halt"), "fail low idle=halt");
         let gone = "rcupdate.rcu_task_ipi_delay=500";
@@ -410,8 +495,18 @@ mod tests {
             ("rcutree.nohz_full_patience_delay=1000", "6.1.9", "6.12.9"),
             ("rt_group_sched=0", "6.12.9", "6.16.1"),
             ("mitigations=auto,no_user_user", "6.1.9", "6.17.1"),
+            ("cpufreq.default_governor=performance", "5.4.9", "5.10.1"),
+            ("damon_stat.enabled=N", "6.12.9", "7.3.4"),
+            ("irqhandler.duration_warn_us=50", "6.12.9", "7.3.4"),
+            ("sysctl.vm.swappiness=10", "5.4.9", "5.10.1"),
+            ("tlbi=ipi", "6.12.9", "7.3.4"),
+            ("tsc=nowatchdog", "4.19.9", "5.10.1"),
+            ("tsc=recalibrate", "6.1.9", "6.12.9"),
+            ("tsc=watchdog", "6.1.9", "6.12.9"),
+            ("workqueue.disable_numa", "6.12.9", "6.1.9"),
         ] {
-            let shown = if word.starts_with("mitigations") { word } else { word.split('=').next().unwrap() };
+            let by_value = ["mitigations", "tsc"].iter().any(|name| word.starts_with(name));
+            let shown = if by_value { word } else { word.split('=').next().unwrap() };
             check(&KNOB, &of("x86_64", old, word), &format!("fail low {shown}"));
             check(&KNOB, &of("x86_64", new, word), pass);
         }
@@ -430,7 +525,7 @@ mod tests {
             format!(
                 "/proc/sys/kernel/osrelease: {release}\n/proc/sys/kernel/version: #1 SMP {version}\n\
                  /sys/kernel/realtime absent\n/sys/kernel/debug/sched/preempt{offered}\n\
-                 cmdline + preempt={word}"
+                 cmdline - tsc=nowatchdog\ncmdline + preempt={word}"
             )
         };
         let pass = "pass none known to do nothing";

@@ -57,12 +57,9 @@ pub static KNOB: Knob = Knob {
 };
 
 /// The mask over all without the audited CPUs.
-pub fn over_all(machine: &MachineView, others: &CpuSet) -> Remedy {
-    let mask = Remedy::from(Change::write(UNBOUND_MASK, cpu_mask(others)));
-    match machine.series() {
-        Ok(series) if series < (6, 6) => mask,
-        _ => mask.persist(Change::cmdline_add(format!("workqueue.unbound_cpus={others}"))),
-    }
+pub fn over_all(others: &CpuSet) -> Remedy {
+    Remedy::from(Change::write(UNBOUND_MASK, cpu_mask(others)))
+        .persist(Change::cmdline_add(format!("workqueue.unbound_cpus={others}")))
 }
 
 fn judge(machine: &MachineView) -> Judged {
@@ -72,13 +69,13 @@ fn judge(machine: &MachineView) -> Judged {
     let others = machine.housekeeping_cpus()?;
     Ok(Judgement::fail_if(!cpus.and(machine.cpus()).is_empty(), named_cpus(cpus.and(online)))
         .wanted(format!("{} at most", named_cpus(&others)))
-        .fix(over_all(machine, &others)))
+        .fix(over_all(&others)))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::KNOB;
-    use crate::fixture::check;
+    use super::{KNOB, UNBOUND_MASK};
+    use crate::fixture::{Machine, check};
 
     #[test]
     fn the_mask_decides() {
@@ -87,5 +84,15 @@ mod tests {
         check(&KNOB, "/sys/devices/virtual/workqueue/cpumask: 9", "fail high CPUs 0,3");
         check(&KNOB, "/sys/devices/virtual/workqueue/cpumask absent", "unknown");
         check(&KNOB, "/sys/devices/system/cpu/isolated:", "not-applicable");
+    }
+
+    #[test]
+    fn a_parameter_that_the_release_lacks_is_not_asked_for() {
+        let fix = |release: &str| {
+            let mut machine = Machine::base();
+            machine.edit(&format!("{UNBOUND_MASK}: ff\n/proc/sys/kernel/osrelease: {release}"));
+            machine.finding(&KNOB).fix
+        };
+        assert!(!fix("6.1.9").contains("unbound_cpus") && fix("6.6.9").contains("unbound_cpus"));
     }
 }

@@ -83,14 +83,14 @@ fn judge(machine: &MachineView) -> Judged {
     let names = truncate_list(touching.iter().map(|text| text.names.join("/")));
     if !names.is_empty() {
         let others = machine.housekeeping_cpus()?;
-        return Ok(Judgement::fail(format!("{names} on {}", named_cpus(cpus))).fix(
-            over_all(machine, &others).or(Change::each(
+        return Ok(Judgement::fail(format!("{names} on {}", named_cpus(cpus))).fix(over_all(&others).or(
+            Change::each(
                 touching.iter().map(|text| text.path.clone()).collect(),
                 "/sys/devices/virtual/workqueue/NAME/cpumask",
                 &names,
                 cpu_mask(&others),
-            )),
-        ));
+            ),
+        )));
     }
     machine.each(QUEUES, parse_mask)?;
     Ok(Judgement::pass(format!("none on {}", named_cpus(cpus))))

@@ -75,7 +75,7 @@ fn judge(machine: &MachineView) -> Judged {
     let own = machine.parsed(OWN, parse_mask)?.ok_or_else(|| unknown_absent(OWN))?;
     let found = effective_mask(&own, &unbound);
     Ok(Judgement::fail_if(!found.and(cpus).is_empty(), named_cpus(found.and(online)))
-        .fix(Remedy::from(Change::write(OWN, cpu_mask(&others))).or(over_all(machine, &others))))
+        .fix(Remedy::from(Change::write(OWN, cpu_mask(&others))).or(over_all(&others))))
 }
 
 #[cfg(test)]
