@@ -205,6 +205,16 @@ impl FoundTexts {
     }
 }
 
+/// The words that are built into a kernel, whatever its boot loader adds to them; none where the
+/// configuration has none.
+pub fn built_in_words(config: &Kconfig) -> Cmdline {
+    let line = match built_in(config) {
+        Some(BuiltIn::Forced(line) | BuiltIn::Before(line) | BuiltIn::After(line)) => line,
+        None => String::new(),
+    };
+    parse_cmdline(&line).unwrap_or_default()
+}
+
 /// The way in which a command line that is built in and that of the boot loader go together.
 enum BuiltIn {
     /// The loader's is ignored.
@@ -225,7 +235,8 @@ fn built_in(config: &Kconfig) -> Option<BuiltIn> {
         Some(BuiltIn::After(line))
     } else {
         // x86 puts it first whenever it has one (`setup_arch()` of arch/x86/kernel/setup.c).
-        is_any(&["CMDLINE_BOOL"]).then_some(BuiltIn::Before(line)).filter(|_| is_any(&["X86"]))
+        let is_x86 = is_any(&["X86"]) || matches!(config.machine().as_deref(), Some("x86_64" | "i686"));
+        is_any(&["CMDLINE_BOOL"]).then_some(BuiltIn::Before(line)).filter(|_| is_x86)
     }
 }
 
@@ -329,6 +340,12 @@ mod tests {
         assert_eq!(line("CONFIG_CMDLINE_BOOL=y\n", Some("q")), known("a=\"b c\" q"));
         assert_eq!(line("CONFIG_CMDLINE_FROM_BOOTLOADER=y\n", Some("q")), known("q"));
         assert_eq!(line("CONFIG_CMDLINE_BOOL=y\n", None), Fact::NotRunning);
+        let words = |options: &str| {
+            let config = format!("{RT}CONFIG_CMDLINE=\"a b=1\"\n{options}");
+            built_in_words(&read_kconfig_file(config.as_bytes()).unwrap().config).text
+        };
+        assert_eq!([words("CONFIG_CMDLINE_BOOL=y\n"), words("CONFIG_CMDLINE_EXTEND=y\n")], ["a b=1"; 2]);
+        assert_eq!([words("CONFIG_CMDLINE_FROM_BOOTLOADER=y\n"), words("")], [""; 2]);
     }
 
     #[test]

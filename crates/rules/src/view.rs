@@ -3,12 +3,13 @@
 //! Each accessor returns early with `unknown` where a text was refused, malformed or, unless the
 //! rule asks otherwise, absent; with `?` a rule cannot treat missing data as a pass.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 
 use super::intent::{CpuSelection, Intent, Profile};
 use super::isolation::isolated_cpus;
 use super::judgement::{AuditVerdict, Judged, Judgement, UnknownCause};
 use super::unknown::{KCONFIG, unknown_absent, unknown_from};
+use facts::boot_texts::built_in_words;
 use facts::cmdline::Cmdline;
 use facts::kconfig::Kconfig;
 use facts::line::{parse_cpus, parse_i64, parse_line};
@@ -17,8 +18,6 @@ use facts::texts::Text;
 use facts::uname::series;
 use facts::{Fact, Facts};
 use model::units::CpuSet;
-
-static NO_PARAMETER: Cmdline = Cmdline { text: String::new(), params: Vec::new() };
 
 /// What a rule sees.
 pub struct MachineView<'a> {
@@ -33,6 +32,8 @@ pub struct MachineView<'a> {
     asked_kconfig: Cell<bool>,
     /// True if what only a running kernel has counts as absent.
     as_absent: bool,
+    /// The words that are built into the kernel.
+    built_in: OnceCell<Cmdline>,
 }
 
 impl<'a> MachineView<'a> {
@@ -45,6 +46,7 @@ impl<'a> MachineView<'a> {
             asked_cpus: Cell::new(false),
             asked_kconfig: Cell::new(false),
             as_absent: false,
+            built_in: OnceCell::new(),
         }
     }
 
@@ -96,6 +98,15 @@ impl<'a> MachineView<'a> {
             Fact::Absent => Ok(&[]),
             Fact::NotRunning if self.as_absent => Ok(&[]),
             other => Err(unknown_from(pattern, &other)),
+        }
+    }
+
+    /// False where a capture of before a rule read this pattern lacks its texts.
+    pub fn is_captured(&self, pattern: &str) -> bool {
+        match self.survey.texts.all(pattern) {
+            Fact::NotCaptured => false,
+            Fact::Known(texts) => texts.iter().all(|text| text.content != Fact::NotCaptured),
+            _ => true,
         }
     }
 
@@ -186,10 +197,11 @@ impl<'a> MachineView<'a> {
     }
 
     /// The same for what the kernel was built to do unless a parameter says otherwise: of a
-    /// configuration alone it is judged without any.
-    pub fn cmdline_or_none(&self) -> Result<&'a Cmdline, Judgement> {
+    /// configuration alone it is judged with the words that are built in.
+    pub fn cmdline_or_built_in(&self) -> Result<&Cmdline, Judgement> {
+        let config = || self.facts().kconfig.known().map(built_in_words).unwrap_or_default();
         match self.facts().cmdline {
-            Fact::NotRunning => Ok(&NO_PARAMETER),
+            Fact::NotRunning => Ok(self.built_in.get_or_init(config)),
             _ => self.cmdline(),
         }
     }

@@ -60,7 +60,7 @@ pub static KNOB: Knob = Knob {
     ],
     cures: &[SliceKind::Frequency, SliceKind::Own],
     reads: &[GOVERNOR, DRIVER, MIN, MAX, RT_CLAMP, PERCENT[0], PERCENT[1], AVAILABLE, TOP, NO_TURBO, TABLE],
-    facts: &["/boot/config-RELEASE"],
+    facts: &["/boot/config-RELEASE", "/proc/cmdline"],
     judge,
     examples: Examples {
         fires: "/sys/devices/system/cpu/cpu2/cpufreq/scaling_driver: acpi-cpufreq
@@ -95,7 +95,32 @@ struct Read {
     one_percent: bool,
 }
 
+/// The governor that a kernel starts with (`cpufreq_init_policy()` of drivers/cpufreq/cpufreq.c);
+/// drivers in active mode take performance by it, and none of those that follow the load.
+fn started_with(machine: &MachineView) -> Judged {
+    let config = machine.kconfig()?;
+    if !config.is_yes("CPU_FREQ") {
+        return Err(without(machine));
+    }
+    let named = machine.cmdline_or_built_in()?.value("cpufreq.default_governor");
+    let built = ["performance", "schedutil", "ondemand", "conservative"]
+        .into_iter()
+        .find(|name| config.is_yes(&format!("CPU_FREQ_DEFAULT_GOV_{}", name.to_uppercase())));
+    let performance = Change::kconfig("CPU_FREQ_DEFAULT_GOV_PERFORMANCE", "y");
+    match named.or(built) {
+        Some("performance") => Ok(Judgement::pass("performance by default")),
+        Some(name @ ("schedutil" | "ondemand" | "conservative")) => {
+            let severity = if name == "schedutil" { Severity::Medium } else { Severity::High };
+            Ok(Judgement::fail(format!("{name} by default")).severity(severity).fix(performance))
+        }
+        _ => Err(Judgement::unknown("whether its default governor holds the clock depends on the driver")),
+    }
+}
+
 fn judge(machine: &MachineView) -> Judged {
+    if machine.survey.is_stopped {
+        return started_with(machine);
+    }
     let governors = PerCpuSetting::of(machine, GOVERNOR, parse_word);
     if governors.is_absent() {
         return Err(without(machine));

@@ -74,6 +74,13 @@ const FIRMWARE: &str = "/sys/firmware/";
 const CPUMASK: &str = "/sys/devices/virtual/workqueue/efi_runtime/cpumask";
 
 fn judge(machine: &MachineView) -> Judged {
+    // A kernel that does not run is judged for a machine that EFI starts.
+    if machine.survey.is_stopped {
+        return match machine.kconfig()?.is_yes("EFI") {
+            true => switched_off(machine),
+            false => Err(Judgement::not_applicable("the kernel has no EFI")),
+        };
+    }
     // Its absence counts only where the rest of sysfs can be seen.
     machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
     if machine.line_if_present(PLATFORM)?.is_none() {
@@ -89,7 +96,8 @@ fn judge(machine: &MachineView) -> Judged {
 
 fn switched_off(machine: &MachineView) -> Judged {
     let mut chosen = None;
-    for param in &machine.cmdline()?.params {
+    let cmdline = machine.cmdline_or_built_in()?;
+    for param in &cmdline.params {
         match (param.name.as_str(), param.value.as_deref()) {
             ("noefi", _) => chosen = Some(("noefi", false)),
             // In one list the kernel looks for noruntime first and for runtime after it.
@@ -111,7 +119,7 @@ fn switched_off(machine: &MachineView) -> Judged {
             _ => ("on by default", true),
         },
     };
-    let asked = if value == "efi=runtime" { asked_for(machine.cmdline()?) } else { Vec::new() };
+    let asked = if value == "efi=runtime" { asked_for(cmdline) } else { Vec::new() };
     let off = Remedy::from(Change::cmdline_add("efi=noruntime"));
     Ok(Judgement::fail_if(on, value)
         .fix(asked.into_iter().map(Change::cmdline_remove).fold(off, Remedy::and)))

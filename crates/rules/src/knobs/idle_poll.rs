@@ -9,6 +9,7 @@ use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use facts::Fact;
+use facts::cmdline::Cmdline;
 use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
@@ -69,8 +70,7 @@ fn off(word: &str) -> Remedy {
 /// The word by which the idle loop polls, keeps the tick and never enters an idle state; of nohlt
 /// and hlt the last one counts (kernel/sched/idle.c, `cpu_idle_poll_setup()` and
 /// `cpu_idle_nopoll_setup()`, with GENERIC_IDLE_POLL_SETUP: arm, arm64, riscv and others).
-pub fn polls(machine: &MachineView) -> Result<Option<&'static str>, Judgement> {
-    let cmdline = machine.cmdline()?;
+pub fn polls(machine: &MachineView, cmdline: &Cmdline) -> Result<Option<&'static str>, Judgement> {
     let x86 = match machine.require_x86() {
         Ok(()) => true,
         Err(early) if early.verdict == AuditVerdict::NotApplicable => false,
@@ -103,7 +103,7 @@ fn spins(machine: &MachineView) -> Result<Option<&'static str>, Judgement> {
 }
 
 fn judge(machine: &MachineView) -> Judged {
-    let word = match polls(machine)? {
+    let word = match polls(machine, machine.cmdline()?)? {
         Some(word) => Some(word),
         None => spins(machine)?,
     };

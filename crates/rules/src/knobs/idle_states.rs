@@ -93,7 +93,8 @@ pub fn budget_us(machine: &MachineView) -> u64 {
 
 fn judge(machine: &MachineView) -> Judged {
     // What cannot be read of the command line leaves the states to be judged as they are.
-    if let Ok(Some(word)) = idle_poll::polls(machine) {
+    let polls = |cmdline| idle_poll::polls(machine, cmdline);
+    if let Ok(Some(word)) = machine.cmdline().and_then(polls) {
         return Ok(Judgement::pass(format!("{word}: never entered")));
     }
     let budget = budget_us(machine);

@@ -12,10 +12,10 @@ use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::view::MachineView;
 use crate::words::truncate;
 use facts::Fact;
+use facts::cmdline::Cmdline;
 use facts::kbool::kbool;
 use facts::kconfig::OptionValue;
 use model::slice::SliceKind;
-use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "idle-tick",
@@ -90,23 +90,18 @@ fn judge(machine: &MachineView) -> Judged {
     if !machine.has_profile(Profile::ControlLoop) {
         return Err(Judgement::not_applicable("it is for loops that sleep until their next period"));
     }
-    // A kernel without the option has no such file.
-    let full = match &machine.facts().nohz_full {
-        Fact::Absent => CpuSet::default(),
-        full => machine.known(full, FULL)?.clone(),
-    };
-    if !full.and(machine.cpus()).is_empty() {
+    let cmdline = machine.cmdline_or_built_in()?;
+    if keeps_full(machine, cmdline)? {
         return Err(Judgement::not_applicable(
             "CPUs that matter are in nohz_full=, which needs the tick to stop: see nohz-full first",
         ));
     }
-    let cmdline = machine.cmdline()?;
     let last = cmdline.values("nohz").rev().find_map(|value| Some((value, kbool(value)?)));
     if let Some((value, false)) = last {
         return Ok(Judgement::pass(format!("nohz={}", truncate(value))));
     }
     // A CPU that polls when it is idle keeps its tick.
-    match idle_poll::polls(machine)? {
+    match idle_poll::polls(machine, cmdline)? {
         Some("nohlt") => return Ok(Judgement::pass("nohlt keeps it")),
         Some(word) => {
             let words = format!("{word} keeps it for as long as that is there");
@@ -120,7 +115,7 @@ fn judge(machine: &MachineView) -> Judged {
             return Ok(Judgement::pass("built without NO_HZ"));
         }
         // The list is there with NO_HZ_FULL alone, which has the tick stop.
-        Err(untold) if machine.facts().nohz_full.known().is_none() => return Err(untold),
+        Err(why) if machine.facts().nohz_full.known().is_none() => return Err(why),
         _ => {}
     }
     if machine.is_virtual()? {
@@ -135,6 +130,16 @@ fn judge(machine: &MachineView) -> Judged {
         }
         None => Judgement::fail("it stops"),
     })
+}
+
+/// True if the tick of CPUs that matter is to stop (nohz_full=).
+fn keeps_full(machine: &MachineView, cmdline: &Cmdline) -> Result<bool, Judgement> {
+    match &machine.facts().nohz_full {
+        // A kernel without the option has no such file.
+        Fact::Absent => Ok(false),
+        Fact::NotRunning if !cmdline.has("nohz_full") && !cmdline.has("isolcpus") => Ok(false),
+        full => Ok(!machine.known(full, FULL)?.and(machine.cpus()).is_empty()),
+    }
 }
 
 /// The governor of idle states, if it keeps the tick in short pauses; it only weighs the finding.

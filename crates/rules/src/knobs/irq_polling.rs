@@ -56,7 +56,7 @@ const WORDS: [&str; 3] = ["irqpoll", "irqfixup", "spurious.irqfixup"];
 fn judge(machine: &MachineView) -> Judged {
     // What the kernel goes by; older captures lack it, and the words decide alone.
     let now = machine.number_if_present(NOW).ok().flatten();
-    let cmdline = machine.cmdline_or_none()?;
+    let cmdline = machine.cmdline_or_built_in()?;
     let given: Vec<&str> = WORDS.into_iter().filter(|word| cmdline.has(word)).collect();
     let ignored = machine.facts().realtime == Some(true);
     let asked = given.iter().filter_map(|word| match *word {

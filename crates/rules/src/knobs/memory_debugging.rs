@@ -18,7 +18,8 @@ pub static KNOB: Knob = Knob {
     title: "debugging of memory",
     description: "Options of the kernel's build that watch its memory: sanitizers (KASAN, KCSAN, \
                   KMSAN), the leak detector (DEBUG_KMEMLEAK), the tracking of objects \
-                  (DEBUG_OBJECTS), and checks of each allocation (SLUB_DEBUG_ON, DEBUG_PAGEALLOC).",
+                  (DEBUG_OBJECTS), and checks of each allocation (SLUB_DEBUG_ON, DEBUG_PAGEALLOC), \
+                  address (DEBUG_VIRTUAL) or page (DEBUG_VM, PAGE_TABLE_CHECK_ENFORCED).",
     rationale: "each access to memory or each allocation does extra work in the kernel, and the \
                 checks of the allocators run under their locks",
     detection: "The kernel's configuration, and its command line where that switches one of them \
@@ -62,6 +63,7 @@ pub static KNOB: Knob = Knob {
 };
 
 const HW_TAGS: &str = "KASAN_HW_TAGS";
+const CHECKS: &[&str] = &["DEBUG_VIRTUAL", "DEBUG_VM", "PAGE_TABLE_CHECK_ENFORCED"];
 
 /// Whether a word on the command line switches one off.
 type SwitchedOff = fn(&Cmdline, &MachineView) -> bool;
@@ -80,15 +82,20 @@ fn judge(machine: &MachineView) -> Judged {
         legs.push(Ok(Judgement::fail(always.join(", ")).severity(Severity::High).fix(without)));
     }
     for (name, off) in switchable(config) {
-        legs.push(machine.cmdline_or_none().map(|cmdline| {
+        legs.push(machine.cmdline_or_built_in().map(|cmdline| {
             // Tags in hardware are checked by the hardware.
             let severity = if name == HW_TAGS { Severity::Low } else { Severity::High };
             if off(cmdline, machine) {
                 return Judgement::pass(format!("{name} off"));
             }
-            let word = Remedy::from(Change::cmdline_add(word_against(name)));
+            let word = Remedy::from(Change::cmdline_add(word_against(machine, name)));
             Judgement::fail(name).severity(severity).fix(word.or(Change::kconfig(name, "n")))
         }));
+    }
+    // Checks at single places of the memory management (lib/Kconfig.debug, mm/Kconfig.debug).
+    for name in CHECKS.iter().filter(|name| config.is_yes(name)) {
+        let without = Change::kconfig(name, "n");
+        legs.push(Ok(Judgement::fail(*name).severity(Severity::Medium).fix(without)));
     }
     // Of the allocator that was SLAB, up to 6.7.
     if config.is_yes("DEBUG_SLAB") {
@@ -101,11 +108,12 @@ fn judge(machine: &MachineView) -> Judged {
     Judgement::all(legs)
 }
 
-/// The word that switches one off; slub_debug is known to kernels that call it slab_debug, too.
-fn word_against(name: &str) -> &'static str {
+/// The word that switches one off; kernels that call it slab_debug know slub_debug, too.
+fn word_against(machine: &MachineView, name: &str) -> &'static str {
     match name {
         HW_TAGS => "kasan=off",
         "DEBUG_KMEMLEAK" => "kmemleak=off",
+        "SLUB_DEBUG_ON" if is_taken(machine, "slab_debug") => "slab_debug=-",
         "SLUB_DEBUG_ON" => "slub_debug=-",
         "DEBUG_PAGEALLOC" => "debug_pagealloc=off",
         _ => "no_debug_objects",
@@ -144,7 +152,7 @@ fn switchable(config: &Kconfig) -> Vec<(&'static str, SwitchedOff)> {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::fixture::check;
+    use crate::fixture::{Machine, check};
 
     const KMEMLEAK: &str = "CONFIG_DEBUG_KMEMLEAK=y";
 
@@ -190,7 +198,20 @@ mod tests {
     }
 
     #[test]
+    fn checks_of_addresses_and_pages_count() {
+        for option in super::CHECKS {
+            check(&KNOB, &format!("CONFIG_{option}=y"), &format!("fail medium {option}"));
+        }
+        check(&KNOB, "CONFIG_DEBUG_VM=y\nCONFIG_KCSAN=y", "fail high KCSAN; DEBUG_VM");
+        check(&KNOB, "CONFIG_PAGE_TABLE_CHECK=y", "pass none");
+    }
+
+    #[test]
     fn the_word_before_6_9_is_slub_debug() {
+        let mut machine = Machine::base();
+        machine.edit("CONFIG_SLUB_DEBUG_ON=y");
+        let fix = machine.finding(&KNOB).fix;
+        assert!(fix.starts_with("add slab_debug=- to"), "{fix}");
         let old = "/proc/sys/kernel/osrelease: 6.1.100
             /proc/sys/kernel/version: #1 SMP PREEMPT_RT
             /boot/config-6.1.100:

@@ -8,6 +8,7 @@ use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::truncate_words;
+use facts::Fact;
 use facts::cmdline::Cmdline;
 use facts::kbool::kbool;
 use facts::kconfig::OptionValue;
@@ -155,12 +156,15 @@ fn is_of(architecture: Option<&str>, parameter: &str) -> bool {
     architecture.is_none_or(|name| takers_of(parameter).iter().any(|taker| name.starts_with(taker)))
 }
 
-/// Without these words, or built otherwise.
-fn left_to_the_kernel(off: &[String], cmdline: &Cmdline) -> Remedy {
+/// Without these words, on the command line or built in, or built otherwise.
+fn left_to_the_kernel(off: &[String], cmdline: &Cmdline, is_built_in: bool) -> Remedy {
     let mut changes: Vec<Change> = Vec::new();
     for word in off {
         let change = match (word.strip_prefix("built without "), word.split_once('=')) {
             (Some(option), _) => Change::kconfig(option, "y"),
+            (None, _) if is_built_in => {
+                Change::advice(AdviceReason::Kernel, format!("take {word} out of CONFIG_CMDLINE"))
+            }
             // A single entry of a list is treated with the list.
             (None, Some((name, value)))
                 if name == "mitigations" || !cmdline.values(name).any(|all| all == value) =>
@@ -177,7 +181,7 @@ fn left_to_the_kernel(off: &[String], cmdline: &Cmdline) -> Remedy {
 }
 
 fn judge(machine: &MachineView) -> Judged {
-    let cmdline = machine.cmdline()?;
+    let cmdline = machine.cmdline_or_built_in()?;
     let architecture = architecture(machine);
     let mut off = by_vector(machine, architecture, cmdline);
     for (name, values) in VALUES.iter().filter(|(name, _)| is_of(architecture, name)) {
@@ -200,7 +204,10 @@ fn judge(machine: &MachineView) -> Judged {
     match off.is_empty() {
         // What the kernel was built with has to be known for it to be left to it.
         true => machine.kconfig().map(|_| Judgement::pass("left to the kernel")),
-        false => Ok(Judgement::fail(truncate_words(&off)).fix(left_to_the_kernel(&off, cmdline))),
+        false => {
+            let is_built_in = machine.facts().cmdline == Fact::NotRunning;
+            Ok(Judgement::fail(truncate_words(&off)).fix(left_to_the_kernel(&off, cmdline, is_built_in)))
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::{cpu_list, group_by_value};
-use facts::kconfig::OptionValue;
+use facts::kconfig::{Kconfig, OptionValue};
 use facts::line::{parse_u64, parse_word, parse_words};
 use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
@@ -89,7 +89,37 @@ pub static KNOB: Knob = Knob {
 /// allows.
 const FOLLOW: &[&str] = &["ondemand", "conservative", "schedutil"];
 
+/// The governors that a configuration brings along; which driver will run is not known.
+fn built(config: &Kconfig) -> Judged {
+    if !config.is_yes("CPU_FREQ") {
+        return Err(Judgement::not_applicable("the kernel has no CPU_FREQ"));
+    }
+    let found: Vec<String> = FOLLOW.iter().filter_map(|governor| how(config, governor)).collect();
+    if found.is_empty() {
+        return Ok(Judgement::pass("none that follows the load"));
+    }
+    Ok(Judgement::fail(found.join(", ")).fix(rebuilt(&found)))
+}
+
+/// The way in which a configuration brings a governor along.
+fn how(config: &Kconfig, governor: &str) -> Option<String> {
+    match config.get(&option(governor)) {
+        OptionValue::Yes => Some(format!("{governor} built in")),
+        OptionValue::Module => Some(format!("{governor} as a module")),
+        _ => None,
+    }
+}
+
+fn rebuilt(found: &[String]) -> Remedy {
+    let options: Vec<String> = found.iter().filter_map(|words| words.split(' ').next()).map(option).collect();
+    let words = format!("boot a kernel built without CONFIG_{}", options.join(", CONFIG_"));
+    Remedy::advice(AdviceReason::Kernel, words)
+}
+
 fn judge(machine: &MachineView) -> Judged {
+    if machine.survey.is_stopped {
+        return built(machine.kconfig()?);
+    }
     let drivers = PerCpuSetting::of(machine, DRIVER, parse_word);
     if drivers.is_absent() {
         return Err(match machine.is_virtual()? {
@@ -131,11 +161,8 @@ fn judge(machine: &MachineView) -> Judged {
         return Err(why);
     }
     let severity = if machine.has_profile(Profile::Audio) { Severity::Info } else { Severity::Medium };
-    let options: Vec<String> = found.iter().filter_map(|words| words.split(' ').next()).map(option).collect();
-    let rebuilt = format!("boot a kernel built without CONFIG_{}", options.join(", CONFIG_"));
-    Ok(Judgement::fail(found.join(", "))
-        .severity(severity)
-        .fix(one_frequency(machine, &open).or(Remedy::advice(AdviceReason::Kernel, rebuilt))))
+    let ways = one_frequency(machine, &open).or(rebuilt(&found));
+    Ok(Judgement::fail(found.join(", ")).severity(severity).fix(ways))
 }
 
 fn range_unknown(limits: &[PerCpuSetting<u64>; 2], cpu: Cpu) -> bool {
@@ -174,12 +201,11 @@ fn there(machine: &MachineView) -> Result<Vec<String>, Judgement> {
     let loaded =
         |governor: &str| offered.known.values().any(|names| names.iter().any(|name| name == governor));
     let config = machine.kconfig();
-    let how = |&governor: &&str| match config.as_ref().map(|config| config.get(&option(governor))) {
-        Ok(OptionValue::Yes) => Some(format!("{governor} built in")),
-        Ok(OptionValue::Module) => Some(format!("{governor} as a module")),
-        _ => loaded(governor).then(|| format!("{governor} loaded")),
+    let there = |&governor: &&str| {
+        let built = config.as_ref().ok().and_then(|config| how(config, governor));
+        built.or_else(|| loaded(governor).then(|| format!("{governor} loaded")))
     };
-    let found: Vec<String> = FOLLOW.iter().filter_map(how).collect();
+    let found: Vec<String> = FOLLOW.iter().filter_map(there).collect();
     // A module that is not loaded is not offered, and comes when it is asked for.
     if !found.is_empty() {
         return Ok(found);

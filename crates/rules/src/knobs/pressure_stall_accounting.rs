@@ -62,7 +62,7 @@ fn judge(machine: &MachineView) -> Judged {
     if machine.kconfig().is_ok_and(|config| !config.is_yes("PSI")) {
         return Err(Judgement::not_applicable("the kernel has no PSI"));
     }
-    let asked = machine.cmdline_or_none()?.values("psi").filter_map(kbool).next_back();
+    let asked = machine.cmdline_or_built_in()?.values("psi").filter_map(kbool).next_back();
     if asked == Some(false) {
         return Ok(Judgement::pass("psi=0"));
     }

@@ -88,7 +88,7 @@ fn judge_kernel(machine: &MachineView) -> Judged {
     if has_group_budgets(config, None) == Some(true) {
         return Ok(Judgement::fail("built in"));
     }
-    if has_group_budgets(config, Some(machine.cmdline_or_none()?)) == Some(true) {
+    if has_group_budgets(config, Some(machine.cmdline_or_built_in()?)) == Some(true) {
         return Ok(Judgement::fail("enabled").fix(Change::cmdline_add("rt_group_sched=0")));
     }
     Ok(Judgement::pass("disabled").persistence(Persistence::Boot))

@@ -8,7 +8,9 @@ use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::view::MachineView;
+use facts::Fact;
 use facts::kbool::leading_int;
+use facts::kconfig::OptionValue;
 use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
@@ -32,7 +34,7 @@ pub static KNOB: Knob = Knob {
     unsettable: unsettable::BOOT,
     sources: &[Source { title: "kernel: command line, skew_tick=", url: PARAMETERS }],
     cures: &[SliceKind::TimerIrq, SliceKind::LockContention],
-    facts: &["/proc/cmdline", "/sys/devices/system/cpu/online"],
+    facts: &["/boot/config-RELEASE", "/proc/cmdline", "/sys/devices/system/cpu/online"],
     judge,
     examples: Examples {
         fires: "cmdline - skew_tick=1",
@@ -47,21 +49,28 @@ pub static KNOB: Knob = Knob {
 const MANY: usize = 16;
 
 fn judge(machine: &MachineView) -> Judged {
-    let online = machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
-    if online.len() == 1 {
+    let online = match &machine.facts().online {
+        // Which CPUs there will be is not known of a kernel that does not run.
+        Fact::NotRunning => None,
+        online => Some(machine.known(online, "/sys/devices/system/cpu/online")?.len()),
+    };
+    let is_single = machine.facts().kconfig.known().map(|config| config.get("SMP")) == Some(OptionValue::No);
+    if online.map_or(is_single, |count| count == 1) {
         return Err(Judgement::not_applicable("there is one CPU"));
     }
     if machine.has_profile(Profile::Audio) {
         return Err(Judgement::not_applicable("periods of milliseconds do not feel it"));
     }
-    let mut numbers = machine.cmdline()?.values("skew_tick").filter_map(leading_int);
-    let value = numbers.next_back();
+    let value = machine.cmdline_or_built_in()?.values("skew_tick").filter_map(leading_int).next_back();
     if value.is_some_and(|number| number != 0) {
         return Ok(Judgement::pass("skew_tick=1"));
     }
-    let severity = if online.len() < MANY { Severity::Info } else { Severity::Low };
+    // The boot loader's words are not known, and may have it.
+    machine.cmdline()?;
+    let severity = if online.is_none_or(|count| count < MANY) { Severity::Info } else { Severity::Low };
     let value = if value.is_some() { "skew_tick=0" } else { "not given" };
-    Ok(Judgement::fail(format!("{value}, {} CPUs", online.len())).severity(severity))
+    let cpus = online.map(|count| format!(", {count} CPUs")).unwrap_or_default();
+    Ok(Judgement::fail(format!("{value}{cpus}")).severity(severity))
 }
 
 #[cfg(test)]
