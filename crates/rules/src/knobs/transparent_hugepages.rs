@@ -21,7 +21,9 @@ pub static KNOB: Knob = Knob {
                   by madvise(2), or to none.",
     rationale: "a page fault may clear or first make 2 MiB of memory, and khugepaged unmaps and \
                 copies memory that is in use, which interrupts every CPU that runs the program",
-    detection: "The setting for all sizes, and those of single sizes where the kernel has them. \
+    detection: "The setting for all sizes, and those of single sizes where the kernel has them: \
+                those decide for anonymous memory, and the setting for all counts where one \
+                inherits it, and for files; and shmem_enabled for memory that is shared. \
                 PREEMPT_RT kernels cannot have huge pages of this kind. With the profile kvm-host \
                 madvise fails too: QEMU asks so for the memory of guests.",
     side_effects: "More misses of the TLB in programs with much memory. Those that profit can ask \
@@ -40,8 +42,8 @@ pub static KNOB: Knob = Knob {
     sets: ALL,
     sources: &[Source { title: "kernel: transparent hugepage support, sysfs", url: TRANSPARENT_HUGEPAGES }],
     cures: &[SliceKind::PageFault, SliceKind::Ipi, SliceKind::LockContention],
-    reads: &[ALL, OF_SIZES],
-    facts: &["/boot/config-RELEASE", "/proc/sys/kernel/version"],
+    reads: &[ALL, OF_SIZES, SHARED, SHARED_OF_SIZES],
+    facts: &["/boot/config-RELEASE", "/proc/sys/kernel/osrelease", "/proc/sys/kernel/version"],
     judge,
     examples: Examples {
         fires: "/sys/kernel/mm/transparent_hugepage/enabled: [always] madvise never",
@@ -53,6 +55,9 @@ pub static KNOB: Knob = Knob {
 
 const ALL: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 const OF_SIZES: &str = "/sys/kernel/mm/transparent_hugepage/hugepages-*/enabled";
+/// For memory that is shared: memfd_create(2), shared anonymous mappings, System V segments.
+const SHARED: &str = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
+const SHARED_OF_SIZES: &str = "/sys/kernel/mm/transparent_hugepage/hugepages-*/shmem_enabled";
 
 fn judge(machine: &MachineView) -> Judged {
     let Some(all) = machine.parsed(ALL, parse_chosen)? else {
@@ -69,8 +74,78 @@ fn judge(machine: &MachineView) -> Judged {
     if machine.has_profile(Profile::KvmHost) && all != "never" {
         return Ok(of_host(&all));
     }
-    let whole = Ok(Judgement::fail_if(all == "always", all));
-    Judgement::all([whole, sizes(machine)])
+    Judgement::all([whole(machine, all), sizes(machine), shared(machine), shared_sizes(machine)])
+}
+
+/// The setting for all sizes, by what is left to it where no size inherits it
+/// (`thp_vma_allowable_orders()` of include/linux/huge_mm.h).
+fn whole(machine: &MachineView, all: String) -> Judged {
+    let sizes = machine.each(OF_SIZES, parse_chosen)?;
+    let is_inherited = sizes.is_empty() || sizes.iter().any(|(_, chosen)| chosen == "inherit");
+    if all != "always" || is_inherited {
+        return Ok(Judgement::fail_if(all == "always", all));
+    }
+    // khugepaged takes the text of programs by it (`file_thp_enabled()` in mm/huge_memory.c): 6.12
+    // with the option, 7.3 always.
+    if machine.kconfig()?.is_yes("READ_ONLY_THP_FOR_FS") || machine.series()? > (6, 12) {
+        return Ok(Judgement::fail("always, for files alone").severity(Severity::Low));
+    }
+    Ok(Judgement::pass("always, which no size inherits"))
+}
+
+/// The setting for shared memory (`shmem_huge_global_enabled()` of mm/shmem.c).
+fn shared(machine: &MachineView) -> Judged {
+    if !machine.is_captured(SHARED) {
+        return Ok(Judgement::pass(""));
+    }
+    let chosen = machine.parsed(SHARED, parse_shared)?.unwrap_or_default();
+    if !is_shared(&chosen) {
+        return Ok(Judgement::pass(""));
+    }
+    Ok(Judgement::fail(format!("{chosen} for shared memory"))
+        .severity(Severity::Low)
+        .fix(Change::write(SHARED, "never")))
+}
+
+fn shared_sizes(machine: &MachineView) -> Judged {
+    if !machine.is_captured(SHARED_OF_SIZES) {
+        return Ok(Judgement::pass(""));
+    }
+    let found = machine.each(SHARED_OF_SIZES, parse_shared)?;
+    let named: Vec<&str> = found
+        .iter()
+        .filter(|(_, chosen)| is_shared(chosen))
+        .filter_map(|(names, _)| names.first().map(String::as_str))
+        .collect();
+    if named.is_empty() {
+        return Ok(Judgement::pass(""));
+    }
+    let paths = named.iter().map(|size| SHARED_OF_SIZES.replacen('*', size, 1)).collect();
+    let shown = "/sys/kernel/mm/transparent_hugepage/hugepages-SIZE/shmem_enabled";
+    let sizes = truncate_list(&named);
+    Ok(Judgement::fail(format!("shared memory in {sizes}"))
+        .severity(Severity::Low)
+        .fix(Change::each(paths, shown, &sizes, "never")))
+}
+
+/// True of the words that give huge pages to memory that does not ask for them.
+fn is_shared(chosen: &str) -> bool {
+    matches!(chosen, "always" | "within_size" | "force")
+}
+
+/// The word in brackets of `always within_size advise [never] deny force`.
+fn parse_shared(text: &str) -> Result<String, String> {
+    let choice = parse_choice(text)?;
+    match choice.selected.as_str() {
+        "always" | "within_size" | "advise" | "never" | "deny" | "force" | "inherit"
+            if choice.offered.len() > 1 =>
+        {
+            Ok(choice.selected)
+        }
+        _ => {
+            Err("expected always, within_size, advise, never, deny, force or inherit in brackets".to_owned())
+        }
+    }
 }
 
 /// The judgement of a host of real-time guests, whose QEMU asks for them.
@@ -154,9 +229,36 @@ mod tests {
             &format!("{NEVER}\n/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled refused"),
             "unknown",
         );
+        let of = |size: &str| {
+            let dir = "/sys/kernel/mm/transparent_hugepage";
+            format!("{dir}/enabled: [always] madvise never\n{dir}/hugepages-64kB/enabled: {size}")
+        };
+        check(&KNOB, &of("always [inherit] madvise never"), "fail medium always");
+        let alone = of("always inherit madvise [never]");
+        check(&KNOB, &alone, "pass always, which no size inherits");
+        let files = "fail low always, for files alone";
+        check(&KNOB, &format!("{alone}\nCONFIG_READ_ONLY_THP_FOR_FS=y"), files);
         for odd in ["always", "always [sometimes] never"] {
             check(&KNOB, &format!("/sys/kernel/mm/transparent_hugepage/enabled: {odd}"), "unknown");
         }
+    }
+
+    #[test]
+    fn shared_memory_has_settings_of_its_own() {
+        let shared = |of: &str, chosen: &str| {
+            let words = "always within_size advise never deny force inherit";
+            let words = words.replace(chosen, &format!("[{chosen}]"));
+            format!("{NEVER}\n/sys/kernel/mm/transparent_hugepage/{of}shmem_enabled: {words}")
+        };
+        for word in ["never", "advise", "deny"] {
+            check(&KNOB, &shared("", word), "pass never");
+        }
+        for word in ["always", "within_size", "force"] {
+            check(&KNOB, &shared("", word), &format!("fail low {word} for shared memory"));
+        }
+        check(&KNOB, &shared("hugepages-64kB/", "inherit"), "pass never");
+        check(&KNOB, &shared("hugepages-64kB/", "always"), "fail low shared memory in 64kB");
+        check(&KNOB, &shared("", "sometimes"), "unknown");
     }
 
     #[test]
