@@ -1,7 +1,7 @@
 //! The environment settings of irqbalance: CPUs that it must not use.
 //!
 //! Source: "ENVIRONMENT VARIABLES" in irqbalance(1), setup_banned_cpus in its source, and
-//! EnvironmentFile= in systemd.exec(5) for the form of the file.
+//! Environment= and EnvironmentFile= in systemd.exec(5) for the forms of the files.
 
 use super::line::{excerpt, parse_mask};
 use model::units::CpuSet;
@@ -26,23 +26,99 @@ impl Banned {
     }
 }
 
+impl Banned {
+    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        match name {
+            "IRQBALANCE_BANNED_CPULIST" => {
+                self.blank = value.is_empty();
+                self.list = Some(parse_list(value)?);
+            }
+            "IRQBALANCE_BANNED_CPUS" if value.is_empty() => self.mask = None,
+            "IRQBALANCE_BANNED_CPUS" => self.mask = Some(parse_mask(value)?),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
 /// Parses an environment file; the last setting of a variable counts.
 pub fn parse_banned(text: &str) -> Result<Banned, String> {
     let mut banned = Banned::default();
     for line in text.lines().map(str::trim) {
         let Some((name, value)) = line.split_once('=') else { continue };
-        let value = unquoted(value.trim());
-        match name.trim() {
-            "IRQBALANCE_BANNED_CPULIST" => {
-                banned.blank = value.is_empty();
-                banned.list = Some(parse_list(value)?);
-            }
-            "IRQBALANCE_BANNED_CPUS" if value.is_empty() => banned.mask = None,
-            "IRQBALANCE_BANNED_CPUS" => banned.mask = Some(parse_mask(value)?),
-            _ => {}
+        if name.starts_with("export ") && name.contains("IRQBALANCE_BANNED") {
+            return Err("expected NAME=VALUE, found export, which systemd does not take".to_owned());
         }
+        banned.set(name.trim(), unquoted(value.trim()))?;
     }
     Ok(banned)
+}
+
+/// The environment that a unit of systemd gives, by its file and its drop-ins in their order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UnitEnvironment {
+    settings: Vec<(String, String)>,
+    /// The environment files, of which each goes over those before it and over the settings.
+    pub files: Vec<String>,
+    /// True if a file of the unit begins the list of environment files anew.
+    pub is_reset: bool,
+}
+
+impl UnitEnvironment {
+    /// Adds what the section `[Service]` of a further file of the unit says.
+    pub fn read(&mut self, text: &str) {
+        let mut is_service = false;
+        for line in text.replace("\\\n", " ").lines().map(str::trim) {
+            if line.starts_with(['#', ';']) {
+                continue;
+            }
+            if line.starts_with('[') {
+                is_service = line == "[Service]";
+            }
+            let Some((key, value)) = line.split_once('=').filter(|_| is_service) else { continue };
+            match (key.trim_end(), value.trim_start()) {
+                ("Environment", "") => self.settings.clear(),
+                ("Environment", value) => {
+                    let words = words(value).into_iter();
+                    self.settings.extend(words.filter_map(|word| {
+                        word.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()))
+                    }));
+                }
+                ("EnvironmentFile", "") => {
+                    self.files.clear();
+                    self.is_reset = true;
+                }
+                ("EnvironmentFile", path) => self.files.push(path.trim_start_matches('-').to_owned()),
+                _ => {}
+            }
+        }
+    }
+
+    /// The CPUs by its settings, without those of its files.
+    pub fn banned(&self) -> Result<Banned, String> {
+        let mut banned = Banned::default();
+        self.settings.iter().try_for_each(|(name, value)| banned.set(name, value))?;
+        Ok(banned)
+    }
+}
+
+/// Words with blanks between them, of which quotes and backslashes protect some.
+fn words(text: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote, mut chars) = (Vec::new(), None::<String>, None, text.chars());
+    while let Some(c) = chars.next() {
+        match c {
+            c if quote == Some(c) => quote = None,
+            '"' | '\'' if quote.is_none() => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            c if quote.is_none() && c.is_whitespace() => words.extend(word.take()),
+            '\\' => word.get_or_insert_default().extend(chars.next()),
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words
 }
 
 /// A dash is used where no CPU is to be banned. A list with anything but digits, commas and hyphens
@@ -88,10 +164,45 @@ mod tests {
         check("IRQBALANCE_BANNED_CPULIST=2-3 # rt cores", " unset false");
         check("IRQBALANCE_BANNED_CPULIST=0-3:2/2", " unset false");
         check("IRQBALANCE_BANNED_CPULIST=all", "error");
+        check("export IRQBALANCE_BANNED_CPULIST=2-3", "error");
+        check("export A=1", "unset unset false");
         check("IRQBALANCE_BANNED_CPUS=0-3", "error");
     }
 
+    #[test]
+    fn a_unit_and_its_drop_ins_add_up() {
+        let of = |texts: &[&str]| {
+            let mut unit = UnitEnvironment::default();
+            texts.iter().for_each(|text| unit.read(text));
+            let list = unit.banned().map(|banned| banned.list.map(|cpus| cpus.to_string()));
+            (list.unwrap_or(Some("error".into())).unwrap_or("unset".into()), unit.files, unit.is_reset)
+        };
+        const LIST: &str = "[Service]\nEnvironment=IRQBALANCE_BANNED_CPULIST=2-3\n";
+        let none: Vec<String> = Vec::new();
+        assert_eq!(of(&[LIST]), ("2-3".into(), none.clone(), false));
+        assert_eq!(of(&[LIST, "[Service]\nEnvironment=\n"]), ("unset".into(), none.clone(), false));
+        for unset in
+            [LIST.replace("[Service]", "[Unit]"), LIST.replace("Env", ";Env"), LIST.replace("Env", "#Env")]
+        {
+            assert_eq!(of(&[&unset]).0, "unset", "{unset}");
+        }
+        let quoted = "[Service]\nEnvironment = \\\n 'A=b c' \"IRQBALANCE_BANNED_CPULIST=1\" C=\\\"\n";
+        assert_eq!(of(&[LIST, quoted]).0, "1");
+        let files = "[Service]\nEnvironmentFile=-/a\nEnvironmentFile=/b\n";
+        assert_eq!(of(&[files]).1, ["/a", "/b"]);
+        assert_eq!(of(&[files, "[Service]\nEnvironmentFile=\nEnvironmentFile=/c\n"]).1, ["/c"]);
+        assert!(of(&["[Service]\nEnvironmentFile=\n"]).2);
+        assert_eq!(words("a  'b c'd \"\" \\ e"), ["a", "b cd", "", " e"]);
+    }
+
     proptest! {
+        #[test]
+        fn unit_parser_is_total(text in "(\\[Service\\]|Environment(File)?=|[\"'\\\\ \n]|\\PC{0,6}){0,9}") {
+            let mut unit = UnitEnvironment::default();
+            unit.read(&text);
+            let _ = unit.banned();
+        }
+
         #[test]
         fn parser_is_total(text in "((IRQBALANCE_BANNED_CPU(LIST|S)|\\PC{0,4})=?[\"']?(\\PC{0,6}|[0-9a-f,-]{0,9})\n?){0,5}") {
             let _ = parse_banned(&text);

@@ -168,12 +168,14 @@ fn redact_environment(bytes: &[u8]) -> Vec<u8> {
     for line in bytes.split(|&b| b == b'\n') {
         let line = line.trim_ascii();
         let find = |part: &[u8]| line.windows(part.len()).position(|window| window == part);
-        if line.first() == Some(&b'[') || line.starts_with(b"EnvironmentFile") {
+        // An empty assignment takes the earlier ones back.
+        if line.first() == Some(&b'[') || line.starts_with(b"EnvironmentFile") || line == b"Environment=" {
             kept.extend_from_slice(line);
         } else if let Some(at) = find(b"IRQBALANCE_BANNED") {
             let before: &[u8] = match line.first() {
                 Some(b'#' | b';') => b"#",
-                _ if line.starts_with(b"Environment=") => b"Environment=",
+                _ if line.starts_with(b"Environment") => b"Environment=",
+                _ if line.starts_with(b"export") => b"export ",
                 _ => b"",
             };
             // The value ends at its quote, or at a blank.
@@ -184,7 +186,12 @@ fn redact_environment(bytes: &[u8]) -> Vec<u8> {
             let end = value.iter().position(|&b| quote.map_or(b.is_ascii_whitespace(), |quote| b == quote));
             kept.extend_from_slice(before);
             kept.extend_from_slice(&rest[..equals]);
-            kept.extend(value[..end.unwrap_or(value.len())].iter().filter(|&&b| b != b'"' && b != b'\''));
+            let (value, rest) = value.split_at(end.unwrap_or(value.len()));
+            kept.extend(value.iter().filter(|&&b| b != b'"' && b != b'\''));
+            // What follows is a part of the value, except on a line with several assignments.
+            if quote.is_none() && !rest.trim_ascii().is_empty() && before != b"Environment=" {
+                kept.extend_from_slice(b" #");
+            }
         } else {
             continue;
         }
@@ -324,6 +331,11 @@ mod tests {
             "/etc/default/irqbalance",
             "# by bob\nEnvironment=TOKEN=x IRQBALANCE_BANNED_CPUS=c HOME=/bob\nIRQBALANCE_ARGS=\"--secret\"\n#IRQBALANCE_BANNED_CPULIST=0\nIRQBALANCE_BANNED_CPULIST=2-3\n",
             "Environment=IRQBALANCE_BANNED_CPUS=c\n#IRQBALANCE_BANNED_CPULIST=0\nIRQBALANCE_BANNED_CPULIST=2-3\n",
+        );
+        check(
+            "/etc/default/irqbalance",
+            "IRQBALANCE_BANNED_CPULIST=2-3 # by bob\nexport IRQBALANCE_BANNED_CPUS='c'\nEnvironment=\nEnvironment = \"IRQBALANCE_BANNED_CPUS=c\" B=1\n",
+            "IRQBALANCE_BANNED_CPULIST=2-3 #\nexport IRQBALANCE_BANNED_CPUS=c\nEnvironment=\nEnvironment=IRQBALANCE_BANNED_CPUS=c\n",
         );
     }
 

@@ -1,5 +1,7 @@
 //! irqbalance: a program that moves interrupts about every ten seconds.
 
+use std::collections::BTreeMap;
+
 use super::unsettable;
 use crate::change::{AdviceReason, Change, Persistence};
 use crate::competing_tuners;
@@ -8,9 +10,10 @@ use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::unknown::unknown_from;
 use crate::view::MachineView;
-use crate::words::cpu_list;
+use crate::words::{cpu_list, truncate};
 use facts::Fact;
-use facts::irqbalance::{Banned, parse_banned};
+use facts::irqbalance::{Banned, UnitEnvironment, parse_banned};
+use facts::texts::Text;
 use model::slice::SliceKind;
 use model::units::CpuSet;
 
@@ -23,9 +26,9 @@ pub static KNOB: Knob = Knob {
     rationale: "it moves interrupts back to CPUs that they were taken from, unless it is told to \
                 leave these alone",
     detection: "Whether it runs, the lists of the kernel that it reads itself, and its \
-                environment in /etc/default or /etc/sysconfig and what was shipped. What it was \
-                told over its socket, single interrupts it has to leave alone, and units other \
-                than the distribution's are not seen. CPUs of cpuset partitions do not show in \
+                environment: of systemd's unit and its drop-ins, in /etc/default or \
+                /etc/sysconfig, and what was shipped. What it was told over its socket, and \
+                single interrupts it has to leave alone, are not seen. CPUs of cpuset partitions do not show in \
                 the lists that it reads.",
     side_effects: "Where it is stopped, interrupts stay where the kernel put them, by default all \
                    that it can on few CPUs: give them CPUs yourself, or some of the machine's \
@@ -47,7 +50,18 @@ pub static KNOB: Knob = Knob {
         },
     ],
     cures: &[SliceKind::Irq],
-    reads: &[SHIPPED, DEFAULT, SYSCONFIG, DROP_INS],
+    reads: &[
+        SHIPPED,
+        DEFAULT,
+        SYSCONFIG,
+        ETC,
+        UNITS[0],
+        UNITS[1],
+        UNITS[2],
+        DROP_INS[0],
+        DROP_INS[1],
+        DROP_INS[2],
+    ],
     facts: &["/proc/PID/stat", ISOLATED, NOHZ_FULL],
     programs: PROGRAMS,
     judge,
@@ -66,7 +80,19 @@ const PROGRAMS: &[&str] = &["irqbalance"];
 const SHIPPED: &str = "/usr/lib/irqbalance/defaults.env";
 const DEFAULT: &str = "/etc/default/irqbalance";
 const SYSCONFIG: &str = "/etc/sysconfig/irqbalance";
-const DROP_INS: &str = "/etc/systemd/system/irqbalance.service.d/*.conf";
+/// That of Arch Linux.
+const ETC: &str = "/etc/irqbalance.env";
+/// The unit, of which the first that is there counts.
+const UNITS: [&str; 3] = [
+    "/etc/systemd/system/irqbalance.service",
+    "/run/systemd/system/irqbalance.service",
+    "/usr/lib/systemd/system/irqbalance.service",
+];
+const DROP_INS: [&str; 3] = [
+    "/etc/systemd/system/irqbalance.service.d/*.conf",
+    "/run/systemd/system/irqbalance.service.d/*.conf",
+    "/usr/lib/systemd/system/irqbalance.service.d/*.conf",
+];
 const ISOLATED: &str = "/sys/devices/system/cpu/isolated";
 const NOHZ_FULL: &str = "/sys/devices/system/cpu/nohz_full";
 
@@ -105,20 +131,52 @@ fn judge(machine: &MachineView) -> Judged {
     ))
 }
 
-/// The settings in its environment.
+/// The settings in its environment: of the unit and its drop-ins, and over these of the files that
+/// they name.
 fn told(machine: &MachineView) -> Result<Banned, Judgement> {
-    for drop_in in machine.texts(DROP_INS)? {
+    let mut unit = UnitEnvironment::default();
+    // A unit that is not in a capture is as the distributions ship it.
+    let main = UNITS.iter().find_map(|path| machine.parsed(path, |text| Ok(text.to_owned())).ok().flatten());
+    main.iter().for_each(|text| unit.read(text));
+    for drop_in in drop_ins(machine)?.into_values() {
         match &drop_in.content {
-            Fact::Known(text) if !text.contains("IRQBALANCE_BANNED") => {}
-            Fact::Known(_) => {
-                return Err(Judgement::unknown(
-                    "a drop-in of irqbalance.service says which CPUs it leaves alone: put that \
-                     into its environment file to have it judged",
-                ));
-            }
+            Fact::Known(text) => unit.read(text),
             other => return Err(unknown_from(&drop_in.path, other)),
         }
     }
+    let mut told = unit.banned().map_err(Judgement::unknown)?;
+    if main.is_none() && !unit.is_reset {
+        told = shipped(machine)?.over(told);
+    }
+    for path in &unit.files {
+        let known = [SHIPPED, DEFAULT, SYSCONFIG, ETC].into_iter().find(|known| known == path);
+        let known = known.ok_or_else(|| {
+            Judgement::unknown(format!(
+                "irqbalance.service reads {}: put what it says of CPUs into {DEFAULT} or {SYSCONFIG} to have \
+                 it judged",
+                truncate(path)
+            ))
+        })?;
+        told = machine.parsed(known, parse_banned)?.unwrap_or_default().over(told);
+    }
+    Ok(told)
+}
+
+/// The drop-ins by name: the first folder of those that have one of the same name counts.
+fn drop_ins<'a>(machine: &MachineView<'a>) -> Result<BTreeMap<&'a str, &'a Text>, Judgement> {
+    let mut found = BTreeMap::new();
+    // Older captures have those of the administrator alone.
+    for pattern in DROP_INS.into_iter().filter(|path| *path == DROP_INS[0] || machine.is_captured(path)) {
+        for text in machine.texts(pattern)? {
+            let name = text.path.rsplit('/').next().unwrap_or_default();
+            found.entry(name).or_insert(text);
+        }
+    }
+    Ok(found)
+}
+
+/// The settings in the files that the units of distributions read.
+fn shipped(machine: &MachineView) -> Result<Banned, Judgement> {
     let files = [machine.parsed(DEFAULT, parse_banned)?, machine.parsed(SYSCONFIG, parse_banned)?];
     let mut said = files.into_iter().flatten().filter(|banned| *banned != Banned::default());
     match (said.next(), said.next()) {
@@ -194,6 +252,28 @@ mod tests {
     }
 
     #[test]
+    fn a_unit_and_its_drop_ins_are_read_in_order() {
+        const ETC: &str = "/etc/systemd/system/irqbalance.service";
+        const SYSTEM: &str = "/usr/lib/systemd/system/irqbalance.service";
+        let of = |path: &str, line: &str| format!("{path}:\n| [Service]\n| {line}\n");
+        let list = |cpus: &str| format!("Environment=IRQBALANCE_BANNED_CPULIST={cpus}");
+        let drop_in = |name: &str, line: &str| of(&format!("{ETC}.d/{name}.conf"), line);
+        let (banned, none) = ("pass running, CPUs 2-3 banned", "fail high running, CPUs 2-3 not banned");
+        running(&drop_in("10", "Nice=5"), banned);
+        running(&drop_in("10", &list("0")), none);
+        running(&(drop_in("20", &list("2-3")) + &drop_in("10", &list("0"))), banned);
+        running(&(drop_in("10", &list("0")) + &of(&format!("{SYSTEM}.d/10.conf"), &list("2-3"))), none);
+        running(&(drop_in("10", &list("0")) + &drop_in("20", "Environment=")), banned);
+        // What a file says goes over it.
+        let file = "/etc/default/irqbalance: IRQBALANCE_BANNED_CPULIST=2-3\n";
+        running(&(drop_in("10", &list("0")) + file), banned);
+        running(&(drop_in("10", &list("0")) + file + &drop_in("20", "EnvironmentFile=")), none);
+        let unit = of(SYSTEM, "EnvironmentFile=-/etc/sysconfig/irqbalance") + file;
+        running(&format!("{unit}/etc/sysconfig/irqbalance: IRQBALANCE_BANNED_CPULIST=0"), none);
+        running(&(of(ETC, &list("2-3")) + &of(SYSTEM, &list("0"))), banned);
+    }
+
+    #[test]
     fn what_cannot_be_read() {
         check(&KNOB, "/proc refused", "unknown");
         check(&KNOB, "/proc/1/stat refused", "unknown");
@@ -204,9 +284,8 @@ mod tests {
         const LIST: &str = ": IRQBALANCE_BANNED_CPULIST=2-3";
         running(&format!("/etc/default/irqbalance{LIST}\n/etc/sysconfig/irqbalance{LIST}"), "unknown");
         const DROP_IN: &str = "/etc/systemd/system/irqbalance.service.d/10.conf";
-        running(&format!("{DROP_IN}:\n| [Service]\n| Environment=IRQBALANCE_BANNED_CPULIST=0"), "unknown");
-        running(&format!("{DROP_IN}:\n| [Service]\n| Nice=5"), "pass running, CPUs 2-3 banned");
         running(&format!("{DROP_IN} refused"), "unknown");
+        running(&format!("{DROP_IN}:\n| [Service]\n| EnvironmentFile=/etc/rt/irqbalance"), "unknown");
         running("/usr/lib/irqbalance/defaults.env refused", "unknown");
     }
 }
