@@ -20,6 +20,8 @@ pub struct Isolcpus {
     pub managed_irq: bool,
     /// No tick, as with `nohz_full=`.
     pub nohz: bool,
+    /// The first flag that the kernel does not know.
+    pub skipped: Option<String>,
     pub cpus: CpuSet,
 }
 
@@ -51,7 +53,8 @@ pub fn parse_kernel_list(text: &str, last: Cpu) -> Result<CpuSet, String> {
 
 /// Parses the value of `isolcpus=`: flags, and the list, which cannot begin with a word there.
 pub fn parse_isolcpus(text: &str, last: Cpu) -> Result<Isolcpus, String> {
-    let mut found = Isolcpus { domain: false, managed_irq: false, nohz: false, cpus: CpuSet::default() };
+    let mut found =
+        Isolcpus { domain: false, managed_irq: false, nohz: false, skipped: None, cpus: CpuSet::default() };
     let mut rest = text;
     while rest.starts_with(|c: char| c.is_ascii_alphabetic()) {
         let (flag, after) = rest.split_once(',').map_or((rest, None), |(flag, after)| (flag, Some(after)));
@@ -60,7 +63,9 @@ pub fn parse_isolcpus(text: &str, last: Cpu) -> Result<Isolcpus, String> {
             "managed_irq" if after.is_some() => found.managed_irq = true,
             "nohz" if after.is_some() => found.nohz = true,
             // What could be a flag of another kernel is skipped.
-            other if other.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_') => {}
+            other if other.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_') => {
+                found.skipped.get_or_insert_with(|| other.to_owned());
+            }
             other => return Err(format!("expected a flag or a list, found '{}'", excerpt(other))),
         }
         rest = after.unwrap_or_default();

@@ -98,7 +98,12 @@ fn isolated(machine: &MachineView) -> Remedy {
         Fact::Known(groups) if groups.controllers.iter().any(|name| name == "cpuset") => {
             let (cpus, root) = (machine.cpus().clone(), groups.root.clone());
             let nested = groups.has_nested_partitions();
-            Remedy::from(Change::Partition { cpus, root, nested }).or(boot)
+            let partition = Remedy::from(Change::Partition { cpus, root, nested });
+            // Isolated partitions came with 6.1; some distributions took them over.
+            match machine.series() {
+                Ok(series) if series < (6, 1) => boot.or(partition),
+                _ => partition.or(boot),
+            }
         }
         _ => boot,
     }
@@ -136,6 +141,16 @@ mod tests {
             "/sys/devices/system/cpu/isolated:\n/sys/devices/system/cpu/nohz_full: 3",
             "fail high load is balanced over CPU 3",
         );
+    }
+
+    #[test]
+    fn kernels_before_isolated_partitions_isolate_at_boot() {
+        for (release, first) in [("5.10.9", "add isolcpus="), ("6.1.9", "cd /sys/fs/cgroup")] {
+            let mut machine = Machine::base();
+            machine.edit(&format!("{OPEN}\n/proc/sys/kernel/osrelease: {release}\n/proc/cmdline: quiet"));
+            let fix = machine.finding(&KNOB).fix;
+            assert!(fix.starts_with(first), "{release}: {fix}");
+        }
     }
 
     #[test]

@@ -26,7 +26,8 @@ pub static KNOB: Knob = Knob {
                   all CPUs, irqaffinity= for little more than the boot CPU.",
     rationale: "a list with a slip in it isolates nothing or the wrong CPUs, and lets interrupts \
                 and RCU callbacks come to those that matter",
-    detection: "The command line, read as the kernel reads it: flags of isolcpus=, `N` for the \
+    detection: "The command line, read as the kernel reads it: flags of isolcpus=, of which an \
+                unknown one is passed over, or before 5.6 voids the parameter, `N` for the \
                 last CPU, `all`, strides; and which CPUs the kernel says it isolated (of \
                 nohz_full= from 7.x on twice, where housekeeping lists the others). That \
                 rcu_nocbs= covers only a part of the isolated CPUs is not judged here.",
@@ -50,7 +51,7 @@ pub static KNOB: Knob = Knob {
     ],
     cures: &[SliceKind::Irq, SliceKind::Thread, SliceKind::Softirq],
     reads: &[POSSIBLE, PRESENT, HOUSEKEEPING],
-    facts: &["/proc/cmdline", ISOLATED, NOHZ_FULL],
+    facts: &["/proc/cmdline", "/proc/sys/kernel/osrelease", ISOLATED, NOHZ_FULL],
     judge,
     examples: Examples {
         fires: "cmdline + isolcpus=domain,3
@@ -106,6 +107,7 @@ fn judge(machine: &MachineView) -> Judged {
     let present = machine.parsed(PRESENT, parse_cpus)?.ok_or_else(|| unknown_absent(PRESENT))?;
     let last = possible.iter().last().unwrap_or_default();
     let mut lists = read(cmdline, last, &present);
+    lists.flags(machine, cmdline, last);
     lists.compare();
     lists.fulfilled(machine, &possible);
     let severity = if lists.wrong.is_empty() { Severity::Medium } else { Severity::High };
@@ -161,6 +163,22 @@ fn read(cmdline: &Cmdline, last: Cpu, present: &CpuSet) -> Lists {
 }
 
 impl Lists {
+    /// Looks for flags of `isolcpus=` that this kernel does not know: since 5.6 one is passed over,
+    /// before it voids the parameter (`housekeeping_isolcpus_setup()` of kernel/sched/isolation.c).
+    fn flags(&mut self, machine: &MachineView, cmdline: &Cmdline, last: Cpu) {
+        let is_old = machine.series().is_ok_and(|series| series < (5, 6));
+        for found in cmdline.values("isolcpus").filter_map(|value| parse_isolcpus(value, last).ok()) {
+            let managed = (is_old && found.managed_irq).then(|| "managed_irq".to_owned());
+            let Some(flag) = found.skipped.or(managed).filter(|_| !found.cpus.is_empty()) else { continue };
+            let flag = truncate(&flag);
+            if is_old {
+                self.wrong.push(format!("isolcpus= is void: this kernel has no flag {flag}"));
+            } else {
+                self.odd.push(format!("isolcpus= has no flag {flag}: it is passed over"));
+            }
+        }
+    }
+
     /// Looks for lists that contradict each other.
     fn compare(&mut self) {
         let [domain, nohz, nocbs, irqs] = &self.cpus;
@@ -222,6 +240,20 @@ mod tests {
         lists("isolcpus=2 nohz_full=3", "fail high nohz_full= has none of CPU 2 of isolcpus=");
         lists("isolcpus=2 isolcpus=3", "fail high isolcpus= is there twice, differently");
         lists("isolcpus=2 isolcpus=2", "pass isolcpus agree");
+    }
+
+    #[test]
+    fn an_unknown_flag_is_passed_over_or_voids_the_parameter() {
+        let passed = "fail medium isolcpus= has no flag managed: it is passed over";
+        lists("isolcpus=managed,domain,2-3", passed);
+        let old = |flags: &str, expected: &str| {
+            let isolated = "/sys/devices/system/cpu/isolated: 2-3";
+            let release = "/proc/sys/kernel/osrelease: 5.4.9";
+            check(&KNOB, &format!("{isolated}\n{release}\n/proc/cmdline: isolcpus={flags},2-3"), expected);
+        };
+        old("managed_irq,domain", "fail high isolcpus= is void: this kernel has no flag managed_irq");
+        old("later,domain", "fail high isolcpus= is void: this kernel has no flag later");
+        old("nohz,domain", "pass isolcpus agree");
     }
 
     #[test]

@@ -89,8 +89,17 @@ fn first_three(found: &[String]) -> String {
 /// Values that are a switch and nothing else: `kstrtobool()` looks at no more than two letters.
 const SWITCHES: &[&str] = &["0", "1", "n", "no", "off", "on", "y", "yes"];
 
+/// Parameters of which one value stays in force, whatever comes later (`idle_setup()` of
+/// arch/x86/kernel/process.c, `pcie_aspm_disable()` of drivers/pci/pcie/aspm.c).
+const STRONGEST: &[(&str, &str)] = &[("idle", "poll"), ("pcie_aspm", "off")];
+
 fn twice(cmdline: &Cmdline, name: &str) -> Option<String> {
-    let last = cmdline.value(name).filter(|_| has_one_value(name))?;
+    let last = match STRONGEST.iter().find(|known| known.0 == name) {
+        Some((_, value)) => {
+            cmdline.values(name).find(|given| given == value).or_else(|| cmdline.value(name))?
+        }
+        None => cmdline.value(name).filter(|_| has_one_value(name))?,
+    };
     // `1` and `on` are the same to most that take either.
     let word = |value: &str| kbool(value).filter(|_| SWITCHES.contains(&value));
     let same = |value: &str| value == last || (word(value).is_some() && word(value) == word(last));
@@ -225,7 +234,11 @@ mod tests {
         );
         // These add up.
         check(&KNOB, "cmdline + tsc=reliable\ncmdline + console=tty0\ncmdline + console=ttyS0", "pass none");
-        check(&KNOB, "cmdline + idle=poll\ncmdline + idle=halt", "pass none");
+        check(&KNOB, "cmdline + nmi_watchdog=panic\ncmdline + nmi_watchdog=0", "pass none");
+        check(&KNOB, "cmdline + idle=poll\ncmdline + idle=halt", "fail medium idle=poll beats halt");
+        check(&KNOB, "cmdline + idle=halt\ncmdline + idle=nomwait", "fail medium idle=nomwait beats halt");
+        let aspm = "cmdline + pcie_aspm=off\ncmdline + pcie_aspm=force";
+        check(&KNOB, aspm, "fail medium pcie_aspm=off beats force");
     }
 
     #[test]
