@@ -141,8 +141,9 @@ fn out_of_order<'a>(threads: &'a Threads, cpus: &CpuSet, rt: bool) -> Vec<OutOfO
             let words = format!("{name} {priority}, the threads of softirqs and RCU {LOWEST}");
             return if rt && is_low && is_near(thread) { said(words, Severity::Medium) } else { None };
         }
-        let is_concerned = of(name, cpus) || is_rcu(name) && is_near(thread);
-        if !is_concerned {
+        let is_here = of(name, cpus) || is_rcu(name) && is_near(thread);
+        // Grace periods are for all CPUs, wherever their thread runs.
+        if !is_here && !runs_grace_periods(name) {
             return None;
         }
         if rt && name.starts_with("ktimers/") && thread.policy.is_none() {
@@ -154,6 +155,9 @@ fn out_of_order<'a>(threads: &'a Threads, cpus: &CpuSet, rt: bool) -> Vec<OutOfO
         }
         if priority >= floor {
             return said(format!("{name} {priority}, the threads of interrupts {floor}"), Severity::Medium);
+        }
+        if !is_here {
+            return None;
         }
         match behind(priority).filter(|_| priority > 1) {
             Some(program) => {
@@ -232,6 +236,8 @@ mod tests {
         check(&KNOB, &format!("{rt}{timers}"), "fail medium ktimers/2 ordinary: timers wait behind any load");
         let grace = thread!(42, "rcu_preempt", 69206016, 99, 1, "0-3");
         check(&KNOB, &format!("{rt}{grace}"), "fail medium rcu_preempt 99, the threads of interrupts 50");
+        let elsewhere = grace.replace("0-3", "0-1");
+        check(&KNOB, &format!("{rt}{elsewhere}"), "fail medium rcu_preempt 99, the threads of interrupts 50");
         for (name, priority) in
             [("rcuog/0", 99), ("rcuop/2", 60), ("rcu_exp_gp_kthr", 99), ("rcu_tasks_kthre", 99)]
         {
