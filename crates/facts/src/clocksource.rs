@@ -30,6 +30,7 @@ const DEVICES: &[&str] = &[
     "clps711x-clocksource",
     "dbx500-prcmu-timer",
     "dg_timer",
+    "dmtimer",
     "fsl-ftm",
     "gx6605s",
     "imx-tpm",
@@ -78,6 +79,10 @@ pub fn quality(name: &str) -> Quality {
             Quality::Slow
         }
         _ if DEVICES.contains(&name) => Quality::Slow,
+        // Drivers that take the name of the node in the device tree: bcm2835_timer.c,
+        // timer-mediatek.c, timer-stm32.c, timer-sun5i.c.
+        "timer" => Quality::Slow,
+        _ if name.starts_with("timer@") => Quality::Slow,
         "jiffies" | "refined-jiffies" => Quality::Coarse,
         // "xen" is read in user mode only if the host's counter is stable.
         _ => Quality::Unknown,
@@ -97,6 +102,8 @@ mod tests {
             ("mxc_timer1", Quality::Slow),
             ("32k_counter", Quality::Slow),
             ("ttc_clocksource", Quality::Slow),
+            ("dmtimer", Quality::Slow),
+            ("timer@40000000", Quality::Slow),
             ("refined-jiffies", Quality::Coarse),
             ("xen", Quality::Unknown),
             ("", Quality::Unknown),

@@ -307,7 +307,7 @@ pub enum What<N> {
     TimerStartExpired {
         timer: u64,
     },
-    /// hrtimer_rearm: the CPU's clock device is set for its next timer (from 7.2 on).
+    /// hrtimer_rearm: the CPU's clock device is set for its next timer (from 7.1 on).
     TimerRearm {
         /// For when, on CLOCK_MONOTONIC.
         next: Nanos,

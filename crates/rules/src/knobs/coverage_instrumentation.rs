@@ -15,8 +15,9 @@ pub static KNOB: Knob = Knob {
     id: "coverage-instrumentation",
     title: "coverage instrumentation",
     description: "GCOV_KERNEL counts how often each branch of the kernel was taken, KCOV notes \
-                  which ones a system call took, for tests and for fuzzing. Both add code to \
-                  every part of the kernel that is built with them.",
+                  which ones a system call took, for tests and for fuzzing, and \
+                  PROFILE_ALL_BRANCHES counts each condition. They add code to every part of the \
+                  kernel that is built with them.",
     rationale: "code that counts runs at every branch of the kernel, in interrupt handlers as well",
     detection: "The kernel's configuration. Which parts of the kernel GCOV_KERNEL covers without \
                 GCOV_PROFILE_ALL cannot be read.",
@@ -43,9 +44,12 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
+/// Counts each `if` of the kernel (kernel/trace/Kconfig).
+const BRANCHES: &str = "PROFILE_ALL_BRANCHES";
+
 /// A kernel without those of them that are built in.
 fn without(config: &Kconfig) -> Remedy {
-    let all = ["GCOV_PROFILE_ALL", "KCOV_INSTRUMENT_ALL", "GCOV_KERNEL", "KCOV"];
+    let all = ["GCOV_PROFILE_ALL", "KCOV_INSTRUMENT_ALL", BRANCHES, "GCOV_KERNEL", "KCOV"];
     let on = all.into_iter().filter(|option| config.is_yes(option));
     Remedy::of(on.map(|option| Change::kconfig(option, "n")))
 }
@@ -53,7 +57,8 @@ fn without(config: &Kconfig) -> Remedy {
 fn judge(machine: &MachineView) -> Judged {
     let config = machine.kconfig()?;
     let on = |name: &&str| config.is_yes(name);
-    let whole: Vec<&str> = ["GCOV_PROFILE_ALL", "KCOV_INSTRUMENT_ALL"].into_iter().filter(on).collect();
+    let all = ["GCOV_PROFILE_ALL", "KCOV_INSTRUMENT_ALL", BRANCHES];
+    let whole: Vec<&str> = all.into_iter().filter(on).collect();
     if !whole.is_empty() {
         return Ok(Judgement::fail(whole.join(", ")).fix(without(config)));
     }
@@ -76,5 +81,6 @@ mod tests {
         check(&KNOB, "CONFIG_KCOV=y", "fail medium KCOV");
         check(&KNOB, "CONFIG_KCOV=y\nCONFIG_KCOV_INSTRUMENT_ALL=y", "fail high KCOV_INSTRUMENT_ALL");
         check(&KNOB, "CONFIG_GCOV_KERNEL=y", "fail medium GCOV_KERNEL");
+        check(&KNOB, "CONFIG_PROFILE_ALL_BRANCHES=y", "fail high PROFILE_ALL_BRANCHES");
     }
 }

@@ -170,16 +170,21 @@ fn judge(machine: &MachineView) -> Judged {
     if machine.number_if_present(NO_TURBO)?.is_some_and(|off| off != 0) {
         return Err(Judgement::not_applicable(TURBO_OFF));
     }
-    let (raised, _) = raised(machine, &low.iter().map(|&(_, cpu, _)| cpu).collect());
+    let cpus: CpuSet = low.iter().map(|&(_, cpu, _)| cpu).collect();
+    let highest = PerCpuSetting::among(machine, &cpus, TOP, parse_u64).known;
+    let has_turbo_state = low.iter().any(|(_, cpu, top)| highest.get(cpu) == Some(&(top + TURBO_STEP)));
+    let (raised, _) = raised(machine, &cpus);
     let said = low.into_iter().map(|(limit, cpu, top)| (cpu, format!("{} of {}", mhz(limit), mhz(top))));
-    Ok(Judgement::fail(group_by_value(said))
-        .fix(Remedy::of(raised).note("if a power daemon set the limit, take it out of its profile")))
+    let daemon = "if a power daemon set the limit, take it out of its profile";
+    // What acpi-cpufreq takes for the state above it lets the processor choose a clock.
+    let note = if has_turbo_state { format!("{daemon}; 1000 more lets turbo in") } else { daemon.to_owned() };
+    Ok(Judgement::fail(group_by_value(said)).fix(Remedy::of(raised).note(note)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::fixture::check;
+    use crate::fixture::{Machine, check};
 
     const LOW: &str = "/sys/devices/system/cpu/cpu3/cpufreq/scaling_max_freq: 1200000";
 
@@ -244,6 +249,10 @@ mod tests {
             check(&KNOB, &of(2_800_000, table), "pass 2800 MHz on CPUs 2-3");
             check(&KNOB, &of(2_801_000, table), "pass 2801 MHz on CPUs 2-3");
             check(&KNOB, &of(1_200_000, table), "fail low 1200 MHz of 2800 MHz on CPUs 2-3");
+            let mut machine = Machine::base();
+            machine.edit(&of(1_200_000, table));
+            let fix = machine.finding(&KNOB).fix;
+            assert!(fix.contains("echo 2800000 >") && fix.contains("1000 more lets turbo in"), "{fix}");
         }
     }
 

@@ -86,10 +86,12 @@ fn judge(machine: &MachineView) -> Judged {
         return Err(Judgement::not_applicable("this is no guest"));
     }
     machine.require_x86()?;
-    if name == UNNAMED {
+    // Its driver registers in guests of KVM alone (haltpoll_init() of drivers/cpuidle).
+    let is_kvm = machine.facts().cpuidle_driver.known().is_some_and(|driver| driver == "haltpoll");
+    if name == UNNAMED && !is_kvm {
         return Err(Judgement::unknown("nothing names the hypervisor: it takes KVM"));
     }
-    if name != "kvm" {
+    if name != "kvm" && !is_kvm {
         return Err(Judgement::not_applicable(format!("it takes KVM, this is {name}")));
     }
     if machine.has_profile(Profile::BusyPoll) {
@@ -144,7 +146,9 @@ mod tests {
             &format!("{GUEST}\ncmdline + idle=poll"),
             "not-applicable idle= is given, and nothing else idles beside it",
         );
-        check(&KNOB, "/proc/cpuinfo:\n| flags : fpu hypervisor", "unknown");
+        let unnamed = "/proc/cpuinfo:\n| flags : fpu hypervisor";
+        check(&KNOB, unnamed, "unknown");
+        check(&KNOB, &format!("{unnamed}\n{DRIVER}: haltpoll\n{TIME}: 0"), "fail low haltpoll for 0 ns");
     }
 
     #[test]

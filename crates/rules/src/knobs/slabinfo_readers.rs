@@ -73,7 +73,7 @@ const PROGRAMS: &[&str] = &["slabinfo.plugin", "slabtop"];
 fn judge(machine: &MachineView) -> Judged {
     if let Ok(config) = machine.kconfig() {
         // Before 6.8 a kernel could have the SLAB allocator instead, whose file is there without
-        // the option.
+        // the option, and whose lists count themselves (get_slabinfo() in mm/slab.c of 6.1).
         if config.is_yes("SLAB") && !config.is_yes("SLUB") {
             return Err(Judgement::not_applicable(
                 "the walk is that of SLUB: this kernel has the SLAB allocator",

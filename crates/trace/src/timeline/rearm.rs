@@ -1,4 +1,4 @@
-//! A clock device that was set late: from 7.2 on, where the architecture has it so, the kernel sets
+//! A clock device that was set late: from 7.1 on, where the architecture has it so, the kernel sets
 //! it on the way out of a timer's interrupt, behind the switch of threads that this brings. A timer
 //! that comes due in between waits for that.
 //!
