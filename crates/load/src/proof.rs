@@ -3,7 +3,8 @@
 //! In every window both have to be above 0 and above a tenth of their own median; every process has
 //! to run, and to count something in three windows. The first two windows are left out: memory is
 //! filled, caches warm up; in a run that has no others they have to be above 0. What did not hold
-//! is named with its window.
+//! is named with its window. A window that is longer because what samples came late is judged by
+//! what was counted in all of it.
 
 use std::collections::VecDeque;
 
@@ -16,6 +17,10 @@ const WARM_UP: u64 = 2;
 
 /// The share of its own median that a window has to reach.
 const SHARE: f64 = 0.1;
+
+/// The share of the usual that has to be done in a time without samples: of a tenth the load may
+/// have stood still for most of it.
+const UNSEEN_SHARE: f64 = 0.5;
 
 /// One count, window by window, in bounded memory.
 #[derive(Default)]
@@ -32,6 +37,8 @@ pub struct WindowRates {
     last: Option<u64>,
     /// Windows at whose end the count could not be read.
     unread: u64,
+    /// The smallest rate over a time in which nothing was sampled.
+    least_unseen: Option<f64>,
 }
 
 impl WindowRates {
@@ -58,6 +65,18 @@ impl WindowRates {
             // A slow disk syncs less than once a second.
             self.rates.add(bucket_of(Nanos((rate * 1000.0).min(9e18) as i64)), 1);
         }
+    }
+
+    /// Takes the count at the end of a time in which nothing was sampled, before its window closes.
+    fn take_unseen(&mut self, count: Option<u64>, span: Nanos) {
+        let (Some(before), Some(count)) = (self.last, count) else { return };
+        let rate = count.saturating_sub(before) as f64 / span.as_secs();
+        self.least_unseen = Some(self.least_unseen.map_or(rate, |least| least.min(rate)));
+    }
+
+    /// True if at least half of the usual was done whenever nothing was sampled.
+    fn went_on_unseen(&self) -> bool {
+        self.least_unseen.is_none_or(|rate| rate > 0.0 && rate >= self.median() * UNSEEN_SHARE)
     }
 
     /// The smallest rate: of the first windows where no other followed.
@@ -223,6 +242,8 @@ impl ProofSeries {
         let early = self.seen <= WARM_UP;
         if self.seen > 0 && span.0 > self.window.0.saturating_mul(MERGED) {
             self.unseen = self.unseen.max(Some((span, at)));
+            self.own.take_unseen(sample.sum(), span);
+            self.kernel.take_unseen(sample.kernel, span);
         }
         self.own.take(sample.sum(), span, at, early);
         self.kernel.take(sample.kernel, span, at, early);
@@ -270,10 +291,16 @@ impl ProofSeries {
                 format!("after {at:.0} s {stalled} of {all} processes had done nothing for {STALLED} windows")
             }));
         }
-        why.extend(self.unseen.map(|(span, at)| {
-            format!("after {:.0} s it had not been looked at for {:.0} s", at.as_secs(), span.as_secs())
+        let stood_still = !self.own.went_on_unseen() || !self.kernel.went_on_unseen();
+        why.extend(self.unseen.filter(|_| stood_still).map(|(span, at)| {
+            format!(
+                "after {:.0} s it had not been looked at for {:.0} s, and did less than half of the usual then",
+                at.as_secs(),
+                span.as_secs()
+            )
         }));
-        LoadVerdict { held: why.is_empty(), proof, why: why.join("; ") }
+        let unseen = self.unseen.map(|(span, _)| span);
+        LoadVerdict { held: why.is_empty(), proof, unseen, why: why.join("; ") }
     }
 }
 
@@ -292,6 +319,8 @@ fn complete(what: &str, missing: Option<(u32, Nanos)>, all: u32) -> LoadProof {
 pub struct LoadVerdict {
     pub held: bool,
     pub proof: Vec<LoadProof>,
+    /// The longest time without a sample, where that is long.
+    pub unseen: Option<Nanos>,
     /// What did not hold; empty if all did.
     pub why: String,
 }
@@ -413,7 +442,17 @@ mod tests {
         assert!(sampled(1, &samples).held, "a late sample");
         samples.drain(5..14);
         let judged = sampled(1, &samples);
-        assert!(!judged.held && judged.why.contains("not been looked at for 12 s"), "{judged:?}");
+        assert!(judged.held && judged.unseen == Some(Nanos(12 * SECOND)), "its counts went on: {judged:?}");
+        // Five seconds of the twelve are missing in its counts, and then eight.
+        for (missing, held) in [(5, true), (8, false)] {
+            let mut samples = samples.clone();
+            for sample in &mut samples[5..] {
+                sample.1.iter_mut().for_each(|count| *count -= missing * 1000);
+            }
+            let judged = sampled(1, &samples);
+            assert_eq!(judged.held, held, "{judged:?}");
+            assert_eq!(judged.why.contains("not been looked at for 12 s, and did less"), !held, "{judged:?}");
+        }
     }
 
     #[test]

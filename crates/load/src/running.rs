@@ -330,6 +330,7 @@ impl RunningLoad {
             cpu_s: spent.map(|(end, begin)| end.saturating_sub(begin) as f64 / 1e9),
             span_ns: Some(span),
             proof: judged.proof,
+            unseen_ns: judged.unseen,
             held: judged.held && stopped.is_none(),
             why: why.join("; "),
             ..self.described(cpus)

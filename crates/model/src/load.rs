@@ -27,6 +27,9 @@ pub struct LoadRun {
     /// The length of the windows that `proof` is about.
     pub window_ns: Option<Nanos>,
     pub proof: Vec<LoadProof>,
+    /// The longest time for which nothing looked at it, where that was longer than some windows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unseen_ns: Option<Nanos>,
     /// Whether it loaded in every window.
     pub held: bool,
     /// Why not; `""` if it did.

@@ -2,9 +2,10 @@
 
 use crate::aligned::write_rows;
 use crate::palette::{Palette, RED};
-use crate::words::{clean, seconds, wrapped};
+use crate::words::{clean, seconds, several, wrapped};
 use model::load::LoadRun;
 use model::run::Run;
+use model::units::{CpuSet, named_cpus};
 
 /// A row per load, and below them what did not hold.
 pub fn render(loads: &[LoadRun], columns: usize, color: bool) -> String {
@@ -73,6 +74,32 @@ pub fn sentence(load: &LoadRun) -> String {
     format!("the load {} did not load all the time: {}", clean(&load.spec), clean(&load.why))
 }
 
+/// That the loads kept onbeat's own thread off its CPU, and what to do about it; `None` where it
+/// looked at them in time, or has other CPUs.
+pub fn kept_off(run: &Run) -> Option<String> {
+    let shared = |load: &&LoadRun| {
+        let cpus = CpuSet::parse(&load.cpus).unwrap_or_default();
+        run.plan.housekeeping.iter().any(|cpu| cpus.contains(*cpu))
+    };
+    let load = run.loads.iter().filter(shared).max_by_key(|load| load.unseen_ns)?;
+    let late = seconds(load.unseen_ns?.as_secs());
+    let processes = load.proof.iter().find(|proof| proof.what == "processes running");
+    let beside = match processes.map(|proof| proof.floor as u64) {
+        Some(many) => format!("{} of the load {}", several(many, "process", "processes"), clean(&load.spec)),
+        None => format!("the load {}", clean(&load.spec)),
+    };
+    let less = match load.count {
+        0 | 1 => String::new(),
+        many => format!(", or take less of it (--load {}:{})", clean(&load.name), (many / 4).max(1)),
+    };
+    let own: CpuSet = run.plan.housekeeping.iter().copied().collect();
+    Some(format!(
+        "onbeat's own thread came late by up to {late}, beside {beside} on {}: give it another CPU with \
+         --housekeeping CPU, keep the load off that one with --load-cpus{less}",
+        named_cpus(own)
+    ))
+}
+
 /// A row per kind of load for the list that `onbeat load` prints: its SPEC with the defaults, and
 /// what it does.
 pub fn list(kinds: &[(String, &str)], columns: usize) -> String {
@@ -93,7 +120,8 @@ pub fn span(loads: &[LoadRun]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::units::Nanos;
+    use model::load::LoadProof;
+    use model::units::{Cpu, Nanos};
 
     fn load(spec: &str, held: bool) -> LoadRun {
         LoadRun {
@@ -118,6 +146,30 @@ mod tests {
             page.contains("! hdd did not load all the time: it was") && !page.contains('\u{1b}'),
             "{page}"
         );
+    }
+
+    #[test]
+    fn a_load_that_keeps_onbeat_off_its_cpu_is_named_with_the_remedy() {
+        let running = LoadProof { what: "processes running".into(), value: Some(410.0), floor: 410.0 };
+        let unseen = Some(Nanos(26_000_000_000));
+        let load = LoadRun {
+            count: 10,
+            name: "messaging".into(),
+            unseen_ns: unseen,
+            proof: vec![running],
+            ..load("messaging", true)
+        };
+        let mut run = Run { loads: vec![load], ..Run::default() };
+        assert_eq!(kept_off(&run), None, "it is elsewhere");
+        run.plan.housekeeping = vec![Cpu(1)];
+        assert_eq!(
+            kept_off(&run).expect("late"),
+            "onbeat's own thread came late by up to 26.0 s, beside 410 processes of the load messaging on CPU 1: \
+             give it another CPU with --housekeeping CPU, keep the load off that one with --load-cpus, or take \
+             less of it (--load messaging:2)"
+        );
+        run.loads[0].unseen_ns = None;
+        assert_eq!(kept_off(&run), None, "it came in time");
     }
 
     #[test]

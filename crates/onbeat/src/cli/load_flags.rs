@@ -61,4 +61,6 @@ pub fn end(loads: Option<RunningLoads>, run: &mut Run) {
     let idle = run.loads.iter().filter(|load| !load.held);
     run.integrity
         .extend(idle.map(|load| entry(IntegrityKind::Load, None, true, report::load::sentence(load))));
+    let late = report::load::kept_off(run);
+    run.integrity.extend(late.map(|words| entry(IntegrityKind::Housekeeping, None, false, words)));
 }

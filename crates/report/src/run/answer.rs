@@ -4,13 +4,14 @@
 use super::next_steps::{claim, expected};
 use super::{import, probes, sentences};
 use crate::last_lines::{LastLines, RunPlace};
+use crate::load;
 use crate::palette::{BOLD, PLAIN, Palette, RED, Style};
 use crate::totals::{largest, sum_rows};
 use crate::words::{MachineClock, clean, duration, percent, several, span};
 use model::histogram::quantile;
 use model::run::Run;
 use model::units::Nanos;
-use model::vocabulary::{Command, Ended, Policy, Probe};
+use model::vocabulary::{Command, Ended, IntegrityKind, Policy, Probe};
 
 /// Missed slots are in none of these numbers.
 const MISSING: &str = "in part";
@@ -124,7 +125,8 @@ pub fn besides_the_host(run: &Run) -> (String, Style) {
     if run.command == Command::Import {
         return (import::fair(run), PLAIN);
     }
-    if at_worst(run).is_none() && run.probe().is_none() && !run.follows() {
+    let seen = !run.follows() || run.samples().unwrap_or(0) > 0;
+    if at_worst(run).is_none() && run.probe().is_none() && !(run.follows() && seen) {
         return ("not known: nothing was measured".into(), PLAIN);
     }
     if !run.complete {
@@ -141,6 +143,9 @@ pub fn besides_the_host(run: &Run) -> (String, Style) {
         0 => "yes: nothing seen that spoils it".to_owned(),
         n => format!("yes, but for {}", several(n, "remark", "remarks")),
     };
+    if let Some((late, _)) = load::kept_off(run).as_deref().and_then(|said| said.split_once(": ")) {
+        words += &format!("; {late}");
+    }
     if run.plan.policy == Policy::Other && !run.follows() && run.probe().is_none() {
         words += "; no real-time priority";
     }
@@ -154,7 +159,9 @@ fn next(run: &Run, place: Option<RunPlace>) -> String {
         format!("{} (pictures)", place.command("report", draw))
     });
     if run.integrity.iter().any(|entry| entry.invalidates) {
-        let again = "remove what spoiled it, and measure again".to_owned();
+        let load = load::kept_off(run).filter(|_| run.loads.iter().any(|load| !load.held));
+        let remedy = load.as_deref().and_then(|said| said.split_once(": ")).map(|(_, remedy)| remedy);
+        let again = format!("{}, and measure again", remedy.unwrap_or("remove what spoiled it"));
         return [Some(again), pictures].into_iter().flatten().collect::<Vec<_>>().join("; ");
     }
     let hunt = (run.command == Command::Measure && run.plan.interval_ns.is_some())
@@ -162,7 +169,13 @@ fn next(run: &Run, place: Option<RunPlace>) -> String {
     let measure = if run.command == Command::Import { import::next(run) } else { None };
     let spins = run.probe() == Some(Probe::Spin) && run.plan.policy == Policy::Other;
     let spin = spins.then(|| "onbeat probe spin -p 1 (as a real-time task sees it)".to_owned());
-    [measure, hunt, spin, pictures].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    [free_space(run), measure, hunt, spin, pictures].into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+/// What to do first where something could not be written.
+pub fn free_space(run: &Run) -> Option<String> {
+    let lacks = run.integrity.iter().any(|entry| entry.kind == IntegrityKind::Storage);
+    lacks.then(|| "free some space, or choose another place (-o)".to_owned())
 }
 
 /// The hunt that looks for what this run measured.
