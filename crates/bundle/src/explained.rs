@@ -83,6 +83,8 @@ pub struct Explained {
     pub dropped: u64,
     /// Spikes that are not in the file.
     pub unwritten: u64,
+    /// Spikes that would be in the list if there had been room in the file or in memory.
+    pub lost: u64,
     /// Why the first of those for which there was no room could not be written.
     pub failure: Option<String>,
 }
@@ -101,6 +103,7 @@ impl Explained {
             counted: Counters::default(),
             dropped: 0,
             unwritten: 0,
+            lost: 0,
             failure: None,
         })
     }
@@ -135,7 +138,7 @@ impl Explained {
         };
         self.buffer.shrink_to(BUFFER);
         let Some(line) = line else {
-            self.dropped += 1;
+            (self.dropped, self.lost) = (self.dropped + 1, self.lost + 1);
             return;
         };
         let entry = Entry { when: (spike.actual_ns, spike.cpu), line };
@@ -230,7 +233,7 @@ impl Explained {
     pub fn close(self) -> Listed {
         let mut entries = self.room.into_all();
         entries.sort_by_key(|entry| entry.when);
-        Listed { file: Some(self.file), entries }
+        Listed { file: Some(self.file), entries, unwritten: self.unwritten }
     }
 }
 
@@ -239,9 +242,22 @@ impl Explained {
 pub struct Listed {
     file: Option<File>,
     entries: Vec<Entry>,
+    unwritten: u64,
 }
 
 impl Listed {
+    /// The run as its document has it where there is no space for the list: the spikes in the file
+    /// are found there, and all others are counted.
+    pub fn left_in_file(&self, run: &Run) -> Run {
+        let held = self.entries.iter().filter(|entry| matches!(entry.line, Line::Held(_))).count() as u64;
+        let mut run = Run { spikes: Vec::new(), spikes_dropped: self.unwritten, ..run.clone() };
+        if let Some(recorder) = &mut run.recorder {
+            run.spikes_dropped = run.spikes_dropped.saturating_add(recorder.spikes_passed_over);
+            recorder.spikes_unwritten = recorder.spikes_unwritten.saturating_add(held);
+        }
+        run
+    }
+
     /// Goes through the spikes. One whose line was tampered with meanwhile is left out.
     pub fn each(&self, mut f: impl FnMut(Spike) -> io::Result<()>) -> io::Result<()> {
         let mut buffer = Vec::new();
@@ -487,9 +503,26 @@ mod tests {
         // As on a disk that is full: a file that cannot be written to.
         hunt.file = File::open(place.file()).expect("opened");
         hunt.add(&spike(100, 11));
-        assert!(hunt.failure.is_some() && (hunt.dropped, hunt.unwritten) == (0, 1));
+        assert!(hunt.failure.is_some() && (hunt.dropped, hunt.unwritten, hunt.lost) == (0, 1, 0));
         assert_eq!(place.recovered().0.spikes.len(), 1);
-        assert_eq!(listed(hunt).len(), 2);
+        // A document without the list counts what the file lacks: with the file it is the whole.
+        let recorder = Some(Recorder { spikes_passed_over: 5, ..Recorder::default() });
+        let whole =
+            Run { spikes: vec![spike(0, 10), spike(100, 11)], spikes_dropped: 5, recorder, ..Run::default() };
+        let listed = hunt.close();
+        let mut run = listed.left_in_file(&whole);
+        assert_eq!(run.recorder.as_ref().map(|recorder| recorder.spikes_unwritten), Some(1));
+        put_back(place.0.path(), &mut run).expect("read");
+        let count = |run: &Run| run.spikes.len() as u64 + run.spikes_dropped;
+        assert_eq!((count(&run), run.spikes.len()), (count(&whole), 1));
+        let mut many = 0;
+        listed
+            .each(|_| {
+                many += 1;
+                Ok(())
+            })
+            .expect("read");
+        assert_eq!(many, 2);
     }
 
     #[test]

@@ -119,8 +119,9 @@ impl BundleWriter {
             write_lines(&mut self.lines, blocks).and_then(|()| append(self.blocks.as_mut(), &self.lines));
         self.lines.clear();
         let added = self.five_minutes.add(blocks, tails, &mut self.lines).and_then(|()| self.append_rows());
-        kept.and(written).map_err(|error| self.lost("block records", &error))?;
-        added.map_err(|error| self.lost("the histograms of five minutes", &error))
+        const SINCE: &str = "; from then on only the sums of the run are kept";
+        kept.and(written).map_err(|error| self.lost("block records", &error) + SINCE)?;
+        added.map_err(|error| self.lost("the histograms of five minutes", &error) + SINCE)
     }
 
     fn append_rows(&mut self) -> io::Result<()> {
@@ -141,7 +142,18 @@ impl BundleWriter {
 
     /// Writes the last `run.json` with its spikes, wherever they are, and takes away what only a
     /// run that is on needs.
-    pub fn finish<S: Serialize>(mut self, run: &Run, spikes: &S) -> Result<PathBuf> {
+    pub fn finish<S: Serialize>(self, run: &Run, spikes: &S) -> Result<PathBuf> {
+        self.finish_or(run, spikes, Run::clone)
+    }
+
+    /// The same; where there is no space for the list, with what `left` makes of the run for a
+    /// document without it.
+    pub fn finish_or<S: Serialize>(
+        mut self,
+        run: &Run,
+        spikes: &S,
+        left: impl FnOnce(&Run) -> Run,
+    ) -> Result<PathBuf> {
         // Records may wait in memory of the kernel; a run marked as complete must not lose them.
         self.lines.clear();
         let last = self.five_minutes.finish(&mut self.lines).and_then(|()| self.append_rows());
@@ -154,12 +166,13 @@ impl BundleWriter {
             }
             // Spikes take most of the space: the statistics alone may still fit, and the spikes
             // stay where they are.
-            Err(error) => self.replace_run(&Document::of(run, &[(); 0]), true).map_err(|_| error),
+            Err(error) => self.replace_run(&Document::of(&left(run), &[(); 0]), true).map_err(|_| error),
         };
         self.dir.remove(SPARE);
         // The tail is what the last checkpoint lacks: it stays where that one could not be
         // replaced.
-        placed.map_err(|error| Failure::internal(self.lost("a checkpoint", &error)))?;
+        const AS_OF: &str = "; it is kept as of its last checkpoint";
+        placed.map_err(|error| Failure::internal(self.lost("the end of the run", &error) + AS_OF))?;
         self.dir.remove(TAIL);
         flushed.map_err(|error| Failure::internal(self.lost("block records", &error)))?;
         Ok(self.path.clone())
@@ -227,10 +240,7 @@ impl BundleWriter {
     fn lost(&self, what: &str, error: &io::Error) -> String {
         let remedy = meaning_of(error).map_or("", |(_, remedy)| remedy);
         let remedy = if remedy.is_empty() { "make its folder writable again" } else { remedy };
-        format!(
-            "cannot write {what} to {} ({error}): {remedy}; the statistics are kept in memory",
-            quoted(&self.path)
-        )
+        format!("cannot write {what} to {} ({error}): {remedy}", quoted(&self.path))
     }
 }
 

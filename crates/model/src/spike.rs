@@ -197,6 +197,10 @@ pub struct Recorder {
     /// Spikes that came faster than could be looked at: they are counted, and neither explained nor
     /// in `latency_ns`.
     pub spikes_passed_over: u64,
+    /// Explained spikes, in `latency_ns` and the ranking, that no list has: there was no space to
+    /// write them.
+    #[serde(skip_serializing_if = "crate::run::is_zero")]
+    pub spikes_unwritten: u64,
     /// Spikes whose events were overwritten before they could be read, or that came too fast to be
     /// looked at.
     pub windows_lost: u64,

@@ -273,20 +273,18 @@ fn finish(
     find_culprits(&mut run);
     let screen = outputs.screen_now(environment);
     let path = writer.path().to_owned();
-    let kept = writer.finish(&run, found);
+    let kept = writer.finish_or(&run, found, |run| found.left_in_file(run));
     let (spikes, involved) = found.to_show(&run, MAX_TRACED_SPIKES);
     run.spikes = spikes;
     let run = &run;
     rt::unblock_signals();
-    let is_kept = kept.is_ok();
     outputs.keep(kept.map(drop));
     // Without a wake-up there is no table: the last line gives the reason.
     if outputs.prints() && (!run.follows() || run.samples() != Some(0)) {
         let path = quoted(&path);
         let place = RunPlace { path: &path, newest: args.flags.run.output.is_none(), fresh: true };
-        let place = is_kept.then_some(place);
-        outputs.print(&run_text((run, involved.as_slice()), place, args.flags.run.detail(), screen));
-    } else if is_kept {
+        outputs.print(&run_text((run, involved.as_slice()), Some(place), args.flags.run.detail(), screen));
+    } else {
         outputs.print(&format!("kept in {}\n", quoted(&path)));
     }
     // Any other end reports it as its error.

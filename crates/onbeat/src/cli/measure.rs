@@ -80,13 +80,11 @@ fn finish(
     let kept = writer.finish(run, &run.spikes);
     // What was measured is safe: Ctrl-C may end whatever takes too long from here on.
     rt::unblock_signals();
-    let is_kept = kept.is_ok();
     outputs.keep(kept.map(drop));
     if outputs.prints() {
         let path = quoted(&path);
         let place = RunPlace { path: &path, newest: args.flags.run.output.is_none(), fresh: true };
-        let place = is_kept.then_some(place);
-        outputs.print(&run_text(run, place, args.flags.run.detail(), outputs.screen_now(environment)));
+        outputs.print(&run_text(run, Some(place), args.flags.run.detail(), outputs.screen_now(environment)));
     }
     outputs.json(&args.flags.run.json, run);
     let context = super::context_of(run, environment, &host::node_name());

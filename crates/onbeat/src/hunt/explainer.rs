@@ -329,6 +329,7 @@ impl Explainer {
         self.account.of_source().events_overwritten = self.source.overwritten();
         self.source.account(self.account.of_source());
         let mut account = self.account.document(self.response.slowest(), skipped);
+        account.spikes_unwritten = explained.lost;
         if let Some(why) = &explained.failure {
             account
                 .notes

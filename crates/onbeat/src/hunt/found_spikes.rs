@@ -30,6 +30,11 @@ impl FoundSpikes {
         FoundSpikes { listed: explained.close(), host, findings, actions }
     }
 
+    /// The run as its document has it where there is no space for the list.
+    pub fn left_in_file(&self, run: &Run) -> Run {
+        self.listed.left_in_file(run)
+    }
+
     /// Goes through them in order of time.
     pub fn each(&self, mut f: impl FnMut(Spike) -> io::Result<()>) -> io::Result<()> {
         self.listed.each(|mut spike| {

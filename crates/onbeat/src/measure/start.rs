@@ -66,7 +66,7 @@ pub fn measure(
         }
     }
     if let Err(what) = sink.checkpoint(&run) {
-        return Err(cancel(&shared, workers, Failure::internal(what)));
+        return Err(cancel(&shared, workers, Failure::internal(what + "; nothing was measured")));
     }
     let mut housekeeper = Housekeeper::new(&plan, threads, run, core_types, &workers);
     shared.start_at.store(0, Ordering::Release);

@@ -80,7 +80,7 @@ fn bar(run: &Run, at: usize) -> Markup {
                 }
                 (filled(culprit.share, &kind))
             }
-            @if !culprit.threads.is_empty() { p class="cure" { (culprit_thread::sentence(culprit, run)) } }
+            @if !culprit.threads.is_empty() { p class="cure" { (culprit_thread::sentence_at(run, at)) } }
             p class="cure" { (prose(&next_step(culprits, at))) }
         }
     }

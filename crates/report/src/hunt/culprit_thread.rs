@@ -6,8 +6,28 @@ use model::run::{Culprit, CulpritThread, CulpritTurns, FoundThread, Run};
 use model::units::{Nanos, named_cpus};
 use stats::time::period_name;
 
+/// Of the culprit at a place of the ranking; one that is the thread of an earlier one refers to it:
+/// its turns are those of other spikes, and would read as another period of the thread.
+pub fn sentence_at(run: &Run, at: usize) -> String {
+    let culprit = &run.culprits[at];
+    let only = |culprit: &Culprit| match culprit.threads.as_slice() {
+        [one] if culprit.threads_seen <= 1 => Some(one.tid),
+        _ => None,
+    };
+    let above =
+        only(culprit).and_then(|tid| run.culprits[..at].iter().position(|other| only(other) == Some(tid)));
+    match above {
+        Some(above) => format!("the thread under {}, in {} of its turns", above + 1, turns_counted(culprit)),
+        None => sentence(culprit, run),
+    }
+}
+
+fn turns_counted(culprit: &Culprit) -> u64 {
+    culprit.turns.as_ref().map_or(1, |turns| turns.count)
+}
+
 /// The whole: all that is known, for -v and for the page; empty where it is no thread.
-pub fn sentence(culprit: &Culprit, run: &Run) -> String {
+fn sentence(culprit: &Culprit, run: &Run) -> String {
     let Some(first) = culprit.threads.first() else { return String::new() };
     let mut words = vec![numbers(culprit)];
     words.extend(kernels(first));
@@ -168,6 +188,16 @@ mod tests {
              every 0.793 s"
         );
         assert_eq!(sentence(&Culprit::default(), &Run::default()), "");
+    }
+
+    #[test]
+    fn a_thread_that_is_two_culprits_has_one_period() {
+        let mut again = culprit();
+        again.turns.as_mut().expect("turns").count = 14;
+        let run = Run { culprits: vec![Culprit::default(), culprit(), again], ..Run::default() };
+        assert_eq!(sentence_at(&run, 1), sentence(&culprit(), &run));
+        assert_eq!(sentence_at(&run, 2), "the thread under 2, in 14 of its turns");
+        assert_eq!(sentence_at(&run, 0), "");
     }
 
     #[test]

@@ -61,12 +61,7 @@ pub fn of(run: &Run) -> Option<Disagreement> {
         (false, Some((name, of))) => format!("without them {name} may be first, with {}", percent(of)),
         (_, None) => "without them there is no culprit".to_owned(),
     };
-    Some(Disagreement {
-        sentence: format!("{said}; {end}"),
-        which: listed(&numbers, counted),
-        holds,
-        few: false,
-    })
+    Some(Disagreement { sentence: format!("{said}; {end}"), which: listed(&numbers, counted), holds, few })
 }
 
 /// A spike of onbeat's own threads without a switch in the trace. One in which the thread still ran

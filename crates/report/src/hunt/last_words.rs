@@ -3,10 +3,10 @@
 
 use super::next_step::{first_step, with_spike};
 use super::typical::{self, InvolvedRun};
-use super::{culprit_thread, disagreement, outside, sentences, shares, taken, threads};
+use super::{culprit_thread, disagreement, outside, program, sentences, shares, taken, threads};
 use crate::last_lines::{LastLines, MOST_LINES, RunPlace};
 use crate::palette::{BOLD, Palette, RED, Style};
-use crate::run::answer::{at_worst, besides_the_host};
+use crate::run::answer::{at_worst, besides_the_host, free_space};
 use crate::totals::largest;
 use crate::words::{below_noise, capitalised, clean, duration, several, span};
 use model::run::{Culprit, Run};
@@ -28,12 +28,17 @@ pub fn render<'a>(
     let known = run.into();
     let run = known.run;
     let bars = run.culprits.iter().take(BARS).take_while(|culprit| culprit.share >= LEAST).count();
-    let most = if run.spikes.is_empty() { 0 } else { bars.max(1).min(run.culprits.len()) };
+    let most = if is_ranked(run) { bars.max(1).min(run.culprits.len()) } else { 0 };
     // Where the lines do not suffice, first with fewer bars, then with fewer words, too.
     let ways = [false, true].into_iter().flat_map(|brief| (1..=most).rev().map(move |bars| (bars, brief)));
     let all: Vec<LastLines> = ways.map(|(bars, brief)| answer(&known, place, bars, brief)).collect();
     let found = all.iter().find(|answer| answer.lines(width) <= MOST_LINES).or(all.last());
     found.unwrap_or(&answer(&known, place, 0, false)).render(width, Palette(color))
+}
+
+/// Whether spikes were explained; their list may have had no space.
+fn is_ranked(run: &Run) -> bool {
+    !run.spikes.is_empty() || run.spikes_dropped > sentences::passed_over(run)
 }
 
 fn answer(known: &InvolvedRun, place: Option<RunPlace>, shown: usize, brief: bool) -> LastLines {
@@ -65,6 +70,9 @@ fn answer(known: &InvolvedRun, place: Option<RunPlace>, shown: usize, brief: boo
 /// Of followed threads their cycles or their wake-ups, else the worst wake-up; and how many were
 /// over the threshold.
 fn how_late(run: &Run) -> String {
+    if program::void(run).is_some() {
+        return sentences::found(run);
+    }
     if let Some(cycles) = threads::short_answer(run) {
         return cycles;
     }
@@ -75,8 +83,11 @@ fn how_late(run: &Run) -> String {
     if let (None, 0, Some(over), Some(worst)) = (worst, run.spikes_dropped, over, &of_all) {
         return format!("{worst}; no spike over {}{length}.", span(over));
     }
-    let (Some(worst), Some(over)) = (worst, over) else { return sentences::found(run) };
     let many = several((run.spikes.len() as u64).saturating_add(run.spikes_dropped), "spike", "spikes");
+    if let (None, Some(over), Some(worst)) = (worst, over, &of_all) {
+        return format!("{worst}; {many} over {}{length}.", span(over));
+    }
+    let (Some(worst), Some(over)) = (worst, over) else { return sentences::found(run) };
     // One that was only counted may have been later than all that were explained.
     let later = of_all.filter(|_| largest(run) > Some(worst.latency_ns));
     match later {
@@ -106,15 +117,21 @@ fn cells(share: f64) -> String {
     format!("{:>5} {bar}", sentences::percent(share))
 }
 
+/// What loses fewer of the events by which a wake-up is told.
+const FEWER_EVENTS: &str = "fewer events: --no-stacks, or fewer CPUs (-a)";
+
 /// Whether that is to be relied on: what spoiled the run, what was lost, what recording cost. What
 /// changes nothing in the ranking is above.
 fn relied_on(run: &Run) -> (String, Style) {
     let recorder = run.recorder.as_ref();
     let disagreement = disagreement::of(run).filter(|disagreement| !disagreement.holds);
     if let Some(no) = disagreement.as_ref().filter(|no| !no.few) {
-        return (format!("no: {}", no.sentence), RED);
+        return (format!("no: {}; {FEWER_EVENTS}", no.sentence), RED);
     }
     let (mut words, style) = besides_the_host(run);
+    if program::void(run).is_some() {
+        return (words, style);
+    }
     if let Some(outside) = outside::brief(run) {
         words = match run.missed() {
             0 => outside,
@@ -122,22 +139,27 @@ fn relied_on(run: &Run) -> (String, Style) {
         };
     }
     if let Some((part, looked_at)) = looked_at(run) {
-        words = match words.strip_prefix("yes") {
-            Some(rest) if part => {
-                let rest = rest.trim_start_matches(": nothing seen that spoils it");
-                format!("in part: {looked_at}{}", rest.replacen(", but for ", "; ", 1))
-            }
-            _ => format!("{words}; {looked_at}"),
-        };
+        words = if part { in_part(&words, &looked_at) } else { format!("{words}; {looked_at}") };
     }
     if let Some(few) = disagreement {
-        words += &format!("; {}", few.sentence);
+        words = in_part(&words, &format!("{}; {FEWER_EVENTS}", few.sentence));
     }
     let lost = recorder.map_or(0, model::run::Recorder::torn_windows);
     if lost > 0 {
         words += &format!("; of {} events were lost", several(lost, "explained spike", "explained spikes"));
     }
     (format!("{words}; {}", recording(run)), style)
+}
+
+/// The words with one reason more for which they hold in part.
+fn in_part(words: &str, why: &str) -> String {
+    match words.strip_prefix("yes") {
+        Some(rest) => {
+            let rest = rest.trim_start_matches(": nothing seen that spoils it");
+            format!("in part: {why}{}", rest.replacen(", but for ", "; ", 1))
+        }
+        None => format!("{words}; {why}"),
+    }
 }
 
 /// The part of the spikes that the ranking is of, where not of all; true if a hundredth or more is
@@ -165,6 +187,7 @@ fn recording(run: &Run) -> String {
 /// What to type next; briefly, no more than two commands.
 fn next(run: &Run, place: Option<RunPlace>, follow: Option<(String, String)>, brief: bool) -> String {
     let mut steps = Vec::new();
+    steps.extend(free_space(run));
     steps.extend(follow.map(|(culprit, command)| match brief {
         true => format!("{command} (if it must be in time)"),
         false => format!("{command} (if {culprit} is what must be in time)"),
@@ -180,10 +203,12 @@ fn next(run: &Run, place: Option<RunPlace>, follow: Option<(String, String)>, br
         };
         steps.push(place.command("report", draw) + what);
     }
-    if run.spikes.is_empty() {
+    if let Some((_, remedy)) = program::void(run) {
+        steps.push(remedy);
+    } else if !is_ranked(run) && run.spikes_dropped == 0 {
         steps.push("hunt longer, or lower --over".to_owned());
     }
-    let knobs = !run.spikes.is_empty() && run.culprits.iter().any(|culprit| !culprit.knobs.is_empty());
+    let knobs = is_ranked(run) && run.culprits.iter().any(|culprit| !culprit.knobs.is_empty());
     if let Some(place) = place.filter(|_| knobs && !(brief && steps.len() > 1)) {
         let run = if place.newest { String::new() } else { format!(" {}", place.path) };
         steps.push(format!("onbeat audit --hunt{run} (settings{})", if brief { "" } else { " that matter" }));
@@ -204,8 +229,9 @@ fn theirs(run: &Run) -> impl Fn(&Culprit) -> Option<(String, String)> {
 mod tests {
     use super::*;
     use crate::hunt::fixture;
-    use model::run::CulpritThread;
+    use model::run::{CulpritThread, Integrity, ProgramRun};
     use model::units::Nanos;
+    use model::vocabulary::IntegrityKind;
 
     const PLACE: RunPlace = RunPlace { path: "/runs/x", newest: true, fresh: true };
 
@@ -277,6 +303,57 @@ mod tests {
         let mut run = fixture::run();
         run.recorder.as_mut().expect("a hunt has one").disagreeing = 2;
         assert!(render(&run, None, 80, false).contains("fair    no: in 2 of "));
+    }
+
+    #[test]
+    fn a_run_that_lacked_space_keeps_its_counts_and_its_culprits() {
+        let mut run = fixture::run();
+        let all = run.spikes.len() as u64;
+        run.spikes.clear();
+        run.spikes_dropped = all;
+        run.recorder.as_mut().expect("a hunt has one").spikes_unwritten = all;
+        let lacks = Integrity { kind: IntegrityKind::Storage.into(), ..Integrity::default() };
+        run.integrity = vec![lacks];
+        let text = render(&run, Some(PLACE), 200, false);
+        assert!(
+            text.contains(" at worst, on CPU ") && text.contains(&format!("; {all} spikes over ")),
+            "{text}"
+        );
+        assert!(text.contains("\nwho    ") && text.contains("next    free some space"), "{text}");
+        assert!(!text.contains("lower --over"), "{text}");
+    }
+
+    #[test]
+    fn followed_threads_without_a_wake_up_are_not_called_fair() {
+        let program =
+            ProgramRun { name: "sh".into(), exit_code: Some(0), outlived_by: 1, ..ProgramRun::default() };
+        let mut run = fixture::run();
+        (run.plan.interval_ns, run.program) = (None, Some(program));
+        (run.cpus, run.spikes, run.integrity) = (Vec::new(), Vec::new(), Vec::new());
+        run.complete = true;
+        assert!(run.follows());
+        let text = render(&run, Some(PLACE), 200, false);
+        assert!(
+            text.contains("late    Nothing was measured: sh ended with exit code 0 and went to"),
+            "{text}"
+        );
+        assert!(text.contains("\nfair    not known: nothing was measured\n"), "{text}");
+        assert!(
+            text.contains("keep it in the foreground, or follow it") && !text.contains("--over"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn few_doubtful_spikes_are_fair_in_part_with_a_remedy() {
+        let mut run = fixture::run();
+        (run.integrity, run.spikes_dropped) = (Vec::new(), 1_738);
+        run.cpus.iter_mut().for_each(|cpu| cpu.missed = Some(0));
+        run.recorder.as_mut().expect("a hunt has one").disagreeing = 19;
+        let text = render(&run, None, 400, false);
+        let all = run.spikes.len() + 1_738;
+        assert!(text.contains(&format!("fair    in part: in 19 of {all} spikes the trace")), "{text}");
+        assert!(text.contains("; fewer events: --no-stacks, or fewer CPUs (-a)"), "{text}");
     }
 
     #[test]

@@ -94,6 +94,19 @@ pub fn nothing_seen(run: &Run) -> Option<String> {
     })
 }
 
+/// Of followed threads without a wake-up: the reason, and what to do; `None` where one was seen.
+pub fn void(run: &Run) -> Option<(String, String)> {
+    if !run.follows() || run.samples().unwrap_or(0) > 0 || !run.complete {
+        return None;
+    }
+    let told = nothing_seen(run);
+    let (why, remedy) = told.as_deref().and_then(|told| told.split_once(": ")).unwrap_or((
+        "no thread that is followed woke up",
+        "follow threads that sleep and wake (--victim), or hunt longer",
+    ));
+    Some((why.to_owned(), remedy.to_owned()))
+}
+
 /// What is to be done about one that goes on where nobody follows it, as [`nothing_seen`].
 pub fn in_background(run: &Run) -> Option<String> {
     let program = run.program.as_ref().filter(|program| program.outlived_by > 0)?;

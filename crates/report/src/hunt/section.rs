@@ -180,7 +180,7 @@ fn culprit_row(run: &Run, at: usize, involved: &[Involved]) -> Markup {
             td class="more" { (culprit.spikes) }
             td class="wrap" {
                 strong { (clean(&culprit.name)) }
-                @if !culprit.threads.is_empty() { br; (culprit_thread::sentence(culprit, run)) }
+                @if !culprit.threads.is_empty() { br; (culprit_thread::sentence_at(run, at)) }
                 @let took = taken::sentence(culprit);
                 @if !took.is_empty() { br; "took " (took) }
                 @if !culprit.functions.is_empty() && !named { br; span class="muted" { "in " (sentences::functions(culprit)) } }

@@ -1,5 +1,6 @@
 //! The sentences about what `hunt` found, the same on the terminal and on the page.
 
+use super::program;
 use crate::words::{MachineClock, below_noise, clean, duration, several, span};
 use model::run::{Behind, Culprit, Recorder, Run, Slice, Spike, Who};
 
@@ -120,6 +121,9 @@ fn of_deadline(cycles: u64) -> &'static str {
 
 /// How many spikes there were, and over which threshold.
 pub fn found(run: &Run) -> String {
+    if let Some((why, _)) = program::void(run) {
+        return format!("Nothing was measured: {why}.");
+    }
     let kept = run.spikes.len() as u64;
     let all = kept.saturating_add(run.spikes_dropped);
     let over = run.recorder.as_ref().map(|recorder| recorder.over_ns.filter(|over| over.0 > 0));
@@ -146,7 +150,8 @@ pub fn found(run: &Run) -> String {
         return format!("{cycle} wake-up was later than {over}{on}.");
     }
     let passed_over = passed_over(run);
-    let ranked = run.spikes_dropped - passed_over;
+    let unwritten = unwritten(run);
+    let ranked = run.spikes_dropped - passed_over - unwritten;
     let cycles = late_cycles;
     let wakeups = several(all - cycles, "wake-up", "wake-ups");
     let mut words = match cycles {
@@ -160,8 +165,12 @@ pub fn found(run: &Run) -> String {
     if ranked > 0 {
         words += &format!("; {} ranked and not kept", several(ranked, "of them is", "of them are"));
     }
+    if unwritten > 0 {
+        let were = if unwritten == 1 { "was" } else { "were" };
+        words += &format!("; {unwritten} of them {were} ranked and not written, for want of space");
+    }
     if passed_over > 0 {
-        let of_them = if ranked > 0 { "" } else { " of them" };
+        let of_them = if ranked + unwritten > 0 { "" } else { " of them" };
         let are = if passed_over == 1 { "is" } else { "are" };
         words +=
             &format!("; {passed_over}{of_them} came faster than could be looked at and {are} only counted");
@@ -173,6 +182,12 @@ pub fn found(run: &Run) -> String {
 pub fn passed_over(run: &Run) -> u64 {
     let counted = run.recorder.as_ref().map_or(0, |recorder| recorder.spikes_passed_over);
     counted.min(run.spikes_dropped)
+}
+
+/// Spikes that were ranked and that no list has: there was no space to write them.
+pub fn unwritten(run: &Run) -> u64 {
+    let counted = run.recorder.as_ref().map_or(0, |recorder| recorder.spikes_unwritten);
+    counted.min(run.spikes_dropped - passed_over(run))
 }
 
 /// The spikes whose latencies are summed: those in the list and those that were ranked and not
@@ -406,6 +421,17 @@ mod tests {
         assert_eq!(found(&run), "No wake-up was later than 100 us on 2 CPUs in 60.0 s.");
         run.spikes_dropped = 7;
         assert!(found(&run).ends_with("7 of them are ranked and not kept."), "{}", found(&run));
+        let recorder = run.recorder.as_mut().expect("a hunt has one");
+        (recorder.spikes_unwritten, recorder.spikes_passed_over) = (4, 1);
+        assert!(
+            found(&run).ends_with(
+                "; 2 of them are ranked and not kept; 4 of them were ranked and not written, for want of \
+                 space; 1 came faster than could be looked at and is only counted."
+            ),
+            "{}",
+            found(&run)
+        );
+        assert_eq!(summed(&run), "6 spikes");
     }
 
     #[test]

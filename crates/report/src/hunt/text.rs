@@ -195,7 +195,7 @@ fn one_culprit(
         }
     };
     say("took: ", taken::sentence(culprit));
-    say("is: ", culprit_thread::sentence(culprit, run));
+    say("is: ", culprit_thread::sentence_at(run, at));
     let typical = number.filter(|_| !drawn).map(|number| format!("spike {number}"));
     say("typical: ", typical.unwrap_or_default());
     say("seen: ", culprit.evidence.iter().map(|words| clean(words)).collect::<Vec<_>>().join("; "));

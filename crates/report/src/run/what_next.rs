@@ -1,10 +1,11 @@
 //! What to type after a run, as the page says it next to the answer.
 
 use super::answer::hunt;
+use crate::hunt::program::void;
 use crate::hunt::sentences::percent;
 use crate::input::Input;
 use crate::totals::largest;
-use crate::words::span;
+use crate::words::{capitalised, span};
 use model::units::Nanos;
 use model::vocabulary::Command;
 
@@ -16,6 +17,9 @@ pub fn what_next(input: &Input) -> Vec<String> {
     }
     match run.command.known() {
         Some(Command::Hunt) if !run.spikes.is_empty() => after_culprits(input),
+        Some(Command::Hunt) if void(run).is_some() => {
+            void(run).map(|(_, remedy)| format!("{}.", capitalised(&remedy))).into_iter().collect()
+        }
         Some(Command::Hunt) => vec![
             "Nothing was late enough to be explained: hunt for longer, with a lower `--over`, or under the \
              load that the machine will have (`--load`)."
@@ -115,6 +119,9 @@ mod tests {
         assert!(of(&hunt).contains("`onbeat audit --hunt /runs/x`"), "{}", of(&hunt));
         hunt.spikes.clear();
         assert!(of(&hunt).contains("--over"));
+        (hunt.plan.interval_ns, hunt.complete) = (None, true);
+        hunt.cpus.clear();
+        assert!(of(&hunt).starts_with("Follow threads that sleep and wake"), "{}", of(&hunt));
         run.integrity.clear();
         run.command = "import".into();
         assert!(of(&run).contains("`onbeat bounds /runs/x`"));

@@ -1,6 +1,5 @@
 //! `onbeat probe ipc`.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::probe_flags::{PairFlags, ProbeFlags};
@@ -222,12 +221,8 @@ fn place_pairs(plan: &mut MeasurePlan, place: PairPlace, kind: &str) -> Result<(
 
 /// The numbers of all, and where each is kept.
 fn show(args: &Args, kept: &mut [KeptRun], outputs: &mut Outputs) {
-    let mut places: Vec<PathBuf> = Vec::new();
     for one in kept.iter_mut() {
-        match std::mem::replace(&mut one.path, Ok(PathBuf::new())) {
-            Ok(path) => places.push(path),
-            Err(failure) => outputs.keep(Err(failure)),
-        }
+        outputs.keep(std::mem::replace(&mut one.kept, Ok(())));
     }
     if !outputs.prints() {
         return;
@@ -235,7 +230,7 @@ fn show(args: &Args, kept: &mut [KeptRun], outputs: &mut Outputs) {
     let runs: Vec<&Run> = kept.iter().map(|one| &one.run).collect();
     let mut text =
         hand_overs::render(&runs, args.flags.run.quiet, outputs.screen.columns, outputs.screen.color);
-    let shown: Vec<String> = places.iter().map(quoted).collect();
+    let shown: Vec<String> = kept.iter().map(|one| quoted(&one.path)).collect();
     text += &hand_overs::answer(&runs, &shown, outputs.screen.columns, outputs.screen.color);
     outputs.print(&text);
 }

@@ -58,13 +58,13 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
 
 /// Prints the run with its answer, writes and ends.
 fn finish(flags: &RunFlags, kept: KeptRun, mut outputs: Outputs) -> Result<Exit> {
-    let KeptRun { run, path } = kept;
+    let KeptRun { run, path, kept } = kept;
     rt::unblock_signals();
-    let shown = path.as_ref().ok().map(quoted);
-    outputs.keep(path.map(drop));
+    outputs.keep(kept);
     if outputs.prints() {
-        let place = |path| RunPlace { path, newest: flags.output.is_none(), fresh: true };
-        outputs.print(&run_text(&run, shown.as_deref().map(place), flags.detail(), outputs.screen));
+        let path = quoted(&path);
+        let place = RunPlace { path: &path, newest: flags.output.is_none(), fresh: true };
+        outputs.print(&run_text(&run, Some(place), flags.detail(), outputs.screen));
     }
     outputs.json(&flags.json, &run);
     unless_stopped(exit_of(&run, outputs.into_failure()))
@@ -73,8 +73,10 @@ fn finish(flags: &RunFlags, kept: KeptRun, mut outputs: Outputs) -> Result<Exit>
 /// A run that is kept.
 struct KeptRun {
     run: Run,
-    /// Its bundle, or why it could not be written whole.
-    path: Result<PathBuf>,
+    /// Its bundle,
+    path: PathBuf,
+    /// and why it could not be written whole.
+    kept: Result<()>,
 }
 
 /// Measures, and writes the bundle; `found` is what is known of the run's integrity at its end.
@@ -106,6 +108,7 @@ fn measured(
         // A thread that never sleeps is to show it.
         entry.invalidates = false;
     }
-    let path = writer.finish(&run, &run.spikes);
-    Ok(KeptRun { run, path })
+    let path = writer.path().to_owned();
+    let kept = writer.finish(&run, &run.spikes).map(drop);
+    Ok(KeptRun { run, path, kept })
 }
