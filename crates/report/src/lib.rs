@@ -17,6 +17,7 @@ pub mod boundary;
 pub mod bounds;
 pub mod check;
 pub mod compare;
+mod condition_words;
 pub mod curing;
 mod digest;
 pub mod html;

@@ -47,7 +47,7 @@ pub fn text(proven: &Proven, width: usize, color: bool) -> String {
         wrapped(&mut page, &palette.paint(RED, &line), width);
     }
     if differing.is_some_and(|all| !all.is_empty()) {
-        page.push_str(&differences(differing, width));
+        page.push_str(&differences(differing, "; all are in --json", width));
         page.push('\n');
     }
     for line in numbers(run, proof, needs) {

@@ -101,7 +101,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     if let Err(failure) = check_comparable(&in_a, &in_b) {
         // The differences are printed even where they are the reason for the refusal.
         if let Some(differing) = differing(&in_a, &in_b).filter(|differing| !differing.is_empty()) {
-            text::differences(Some(&differing), columns).lines().for_each(remark);
+            text::differences(Some(&differing), "", columns).lines().for_each(remark);
         }
         return Err(failure);
     }

@@ -23,6 +23,7 @@ use host::is_dir;
 use model::error::{Exit, Failure, Result};
 use model::text::{clean, quoted};
 use report::last_lines::RunPlace;
+use report::run::differing;
 use report::{Input, ReportFormat, curing, suite, watch};
 use rules::intent::Profile;
 use stats::bounds::DEFAULT_REACH;
@@ -141,7 +142,7 @@ fn written(args: &Args, newest: bool, environment: &Environment) -> Result<Exit>
         }
         pages.push(page);
     }
-    if pages.len() > 1 && format == Some(ReportFormat::Html) {
+    if pages.len() > 1 && matches!(format, None | Some(ReportFormat::Html)) {
         pages.iter_mut().for_each(ReportedRun::read_settings);
     }
     let inputs: Vec<Input> = pages.iter().filter_map(ReportedRun::input).collect();
@@ -177,6 +178,9 @@ impl Args {
                 Detail::of(self.output.quiet, self.verbose),
                 screen,
             ));
+        }
+        if !self.output.quiet {
+            text.push_str(&differing::text(inputs, screen.columns));
         }
         text
     }

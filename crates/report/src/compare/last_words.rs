@@ -3,10 +3,11 @@
 
 use super::evidence::{counted, factor, grouped, units_of_each};
 use super::text::{alike, sentence};
+use crate::condition_words;
 use crate::hunt::next_step::full_stop;
 use crate::last_lines::LastLines;
 use crate::palette::{BOLD, GREEN, Palette, RED};
-use crate::words::{clean, several, signed, span, uncapitalised};
+use crate::words::{several, signed, span, uncapitalised};
 use facts::differences::Difference;
 use model::units::Nanos;
 use stats::compare::{ALPHA, Compared, Counted};
@@ -130,7 +131,8 @@ fn fair(differing: Option<&[Difference]>) -> String {
 
 /// The names of the first conditions: the list of all is no part of a brief answer.
 fn first_names(all: &[Difference]) -> String {
-    let names: Vec<String> = all.iter().take(NAMED_CONDITIONS).map(|one| clean(&one.what)).collect();
+    let names: Vec<String> =
+        all.iter().take(NAMED_CONDITIONS).map(|one| condition_words::name(&one.what)).collect();
     match all.len() - names.len() {
         0 => names.join(", "),
         more => format!("{} and {more} more", names.join(", ")),

@@ -5,6 +5,7 @@ use maud::{Markup, html};
 
 use super::last_words;
 use super::text::{MOST_SHOWN, alike, head, numbers, row, sentence};
+use crate::condition_words;
 use crate::html::{PageParts, document, figure, next, scroll};
 use crate::hunt::next_step::full_stop;
 use crate::plot::overlay;
@@ -121,7 +122,7 @@ fn step(verdict: Verdict, of_pairs: bool) -> &'static str {
 fn differences(differing: Option<&[Difference]>) -> Markup {
     let said = alike(differing);
     let differing = differing.unwrap_or_default();
-    let value = |text: &str| if text.is_empty() { "(none)".to_owned() } else { clean(text) };
+    let value = |one: &Difference, text: &str| condition_words::value(&one.what, text);
     html! {
         @if let Some(sentence) = said { p { (sentence) } }
         @else {
@@ -131,9 +132,9 @@ fn differences(differing: Option<&[Difference]>) -> Markup {
                     tbody { @for one in differing.iter().take(MOST_SHOWN) {
                         tr {
                             th class="left" {
-                                (clean(&one.what)) @if one.is_mixed() { " (mixed on both sides)" }
+                                (condition_words::name(&one.what)) @if one.is_mixed() { " (mixed on both sides)" }
                             }
-                            td class="wrap" { (value(&one.a)) } td class="wrap" { (value(&one.b)) }
+                            td class="wrap" { (value(one, &one.a)) } td class="wrap" { (value(one, &one.b)) }
                         }
                     } }
                 }

@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use super::evidence::{counted, counts, design, factor, separation, units_of_each};
+use crate::condition_words;
 use crate::words::{UNKNOWN, clean, duration, or_dash, signed, span, us_or_dash, wrapped};
 use facts::differences::Difference;
 use model::units::Nanos;
@@ -26,7 +27,7 @@ pub fn text(
     let mut page = String::new();
     // That nothing differs is among the last lines.
     if alike(differing).is_none() {
-        page += &differences(differing, width);
+        page += &differences(differing, "; all are in --json", width);
         page.push('\n');
     }
     units(&mut page, compared, width);
@@ -63,8 +64,9 @@ pub fn alike(differing: Option<&[Difference]>) -> Option<&'static str> {
     }
 }
 
-/// What differs in the conditions, as lines; none where a side has no record of them.
-pub fn differences(differing: Option<&[Difference]>, width: usize) -> String {
+/// What differs in the conditions, as lines; none where a side has no record of them. `more` ends
+/// the line that counts those that are not shown.
+pub fn differences(differing: Option<&[Difference]>, more: &str, width: usize) -> String {
     if let Some(sentence) = alike(differing) {
         let mut line = String::new();
         wrapped(&mut line, sentence, width);
@@ -72,17 +74,11 @@ pub fn differences(differing: Option<&[Difference]>, width: usize) -> String {
     }
     let differing = differing.unwrap_or_default();
     let mut page = "What differs in the conditions (A -> B)\n".to_owned();
-    let value = |text: &str| if text.is_empty() { "(none)".to_owned() } else { clean(text) };
     for one in differing.iter().take(MOST_SHOWN) {
-        let (what, a, b) = (clean(&one.what), value(&one.a), value(&one.b));
-        let line = match one.is_mixed() {
-            true => format!("  {what}: mixed on both sides, {a}"),
-            false => format!("  {what}: {a} -> {b}"),
-        };
-        wrapped(&mut page, &line, width);
+        wrapped(&mut page, &format!("  {}", condition_words::line(one)), width);
     }
     if differing.len() > MOST_SHOWN {
-        let _ = writeln!(page, "  and {} more, all of them in --json", differing.len() - MOST_SHOWN);
+        let _ = writeln!(page, "  and {} more{more}", differing.len() - MOST_SHOWN);
     }
     page
 }
@@ -403,7 +399,7 @@ mod tests {
         // Among the last lines, and only there.
         assert_eq!(said(&[3; 4], &[2; 4]).matches("are not recorded").count(), 1);
         let mixed = Difference { what: "load".into(), a: "cpu | mem".into(), b: "cpu | mem".into() };
-        assert!(differences(Some(&[mixed]), 80).ends_with("\n  load: mixed on both sides, cpu | mem\n"));
-        assert_eq!(differences(Some(&[]), 80), "No recorded condition of A and B differs.\n");
+        assert!(differences(Some(&[mixed]), "", 80).ends_with("\n  load: mixed on both sides, cpu | mem\n"));
+        assert_eq!(differences(Some(&[]), "", 80), "No recorded condition of A and B differs.\n");
     }
 }

@@ -3,6 +3,7 @@
 pub mod answer;
 pub mod conditions;
 pub mod csv;
+pub mod differing;
 pub mod hand_overs;
 mod import;
 pub mod json;

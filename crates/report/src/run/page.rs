@@ -5,8 +5,9 @@
 
 use maud::{Markup, html};
 
+use super::differing::conditions_that_differ;
 use super::json::json_compact;
-use super::{conditions, section, table};
+use super::{section, table};
 use crate::html::{PageParts, document, figure, next, scroll};
 use crate::hunt::threads;
 use crate::input::Input;
@@ -17,7 +18,6 @@ use crate::prose::prose;
 use crate::script::PageScript;
 use crate::totals::largest;
 use crate::words::{clean, several, span, us_or_dash};
-use facts::differences::{Settings, among};
 use model::error::Result;
 use model::units::Nanos;
 use model::vocabulary::Command;
@@ -170,23 +170,9 @@ fn state(input: &Input) -> String {
     }
 }
 
-/// The conditions that are not the same in all runs: those that a comparison lists, and when each
-/// run was.
+/// The conditions that are not the same in all runs.
 fn differences(inputs: &[Input]) -> Markup {
-    let when = ["started", "length"];
-    let all: Vec<_> = inputs.iter().map(|input| conditions::conditions(input.run)).collect();
-    let value =
-        |of: &[(&str, String)], name| of.iter().find(|(own, _)| *own == name).map(|(_, value)| value.clone());
-    let times = when.map(|name| (name.to_owned(), all.iter().map(|of| value(of, name)).collect::<Vec<_>>()));
-    let times = times.into_iter().filter(|(_, values)| values.windows(2).any(|two| two[0] != two[1]));
-    let of_run = |input: &Input| input.settings.cloned().unwrap_or_else(|| Settings::of(input.run, &[]));
-    let settings: Vec<Settings> = inputs.iter().map(of_run).collect();
-    let rows: Vec<(String, Vec<Option<String>>)> = times.chain(among(&settings)).collect();
-    let shown = |value: &Option<String>| match value.as_deref() {
-        None => "not known".to_owned(),
-        Some("") => "(none)".to_owned(),
-        Some(value) => clean(value),
-    };
+    let rows = conditions_that_differ(inputs);
     html! {
         h2 { "What differs in the conditions" }
         @if inputs.is_empty() { p { "No runs." } }
@@ -199,10 +185,10 @@ fn differences(inputs: &[Input]) -> Markup {
                         @for input in inputs { th class="left" { (clean(input.title)) } }
                     } }
                     tbody {
-                        @for (name, values) in &rows {
+                        @for row in &rows {
                             tr {
-                                th class="left" { (clean(name)) }
-                                @for value in values { td class="wrap" { (shown(value)) } }
+                                th class="left" { (row.name) }
+                                @for value in &row.values { td class="wrap" { (value) } }
                             }
                         }
                     }
@@ -295,7 +281,7 @@ mod tests {
         let table = &text[text.find("What differs").unwrap()..];
         let table = &table[..table.find("</table>").unwrap()];
         let row = |name: &str| format!("<th class=\"left\">{name}</th>");
-        assert!(table.contains(&row("load")) && table.contains(&row("plan.priority")), "{table}");
+        assert!(table.contains(&row("load")) && table.contains(&row("priority")), "{table}");
         assert_eq!((table.matches("(none)").count(), table.matches("<tr>").count()), (2, 3), "{table}");
     }
 

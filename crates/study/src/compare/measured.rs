@@ -21,11 +21,12 @@ struct Aspect {
 const TOOL: &str = "plan.tool";
 
 /// Aspects that are named where they differ.
-const NAMED: [Aspect; 4] = [
+const NAMED: [Aspect; 5] = [
     Aspect { name: "command", of: command },
     Aspect { name: TOOL, of: tool },
     Aspect { name: "measures", of: measures },
     Aspect { name: "resolution", of: resolution },
+    Aspect { name: "labels", of: labels },
 ];
 
 /// Aspects that make the numbers of two sides numbers of different things, unless each of their
@@ -113,6 +114,11 @@ fn tool(measurement: &Measurement) -> String {
     of_run(measurement, |run| {
         Some(if run.plan.tool.is_empty() { own(run) } else { &run.plan.tool }.to_owned())
     })
+}
+
+/// What the user says of a run is a condition that onbeat cannot read.
+fn labels(measurement: &Measurement) -> String {
+    of_run(measurement, |run| Some(run.labels.words()))
 }
 
 /// Without its version: another version is not another way to measure.

@@ -1,5 +1,6 @@
 //! `compare`: four verdicts, and whatever may not become one.
 
+use model::labels::Labels;
 use model::run::{Block, CpuRun, Integrity, Run};
 use model::units::{Cpu, Nanos};
 use serde_json::Value;
@@ -153,7 +154,19 @@ fn the_environment_is_compared_and_nonsense_is_refused() {
     let tuned = place.bundle("tuned", &us, |run, _| {
         run.host.cmdline = "isolcpus=2-3".into();
         run.plan.policy = "other".into();
+        run.labels = Labels::parse(&["build=7".to_owned()]).unwrap();
     });
+    let said = String::from_utf8(onbeat(&["compare", &plain, &tuned]).stdout).unwrap();
+    for line in [
+        "labels: (none) -> build=7",
+        "isolcpus (kernel command line): (none) -> 2-3",
+        "policy: (none) -> other",
+    ] {
+        assert!(said.contains(&format!("\n  {line}\n")), "{said}");
+    }
+    let both = String::from_utf8(onbeat(&["report", &plain, &tuned]).stdout).unwrap();
+    assert!(both.contains("What differs in the conditions\n"), "{both}");
+    assert!(both.contains("\n  policy: (none) in plain; other in tuned\n"), "{both}");
     let output = onbeat(&["compare", &plain, &tuned, "--json", "-"]);
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
     let found: Vec<&str> = answer["environment_diff"]
@@ -162,12 +175,15 @@ fn the_environment_is_compared_and_nonsense_is_refused() {
         .iter()
         .map(|one| one["what"].as_str().unwrap())
         .collect();
-    assert_eq!(found, ["cmdline isolcpus", "plan.policy"]);
-    assert_eq!(answer["environment_diff"][0]["b"], "2-3");
+    assert_eq!(found, ["labels", "cmdline isolcpus", "plan.policy"]);
+    assert_eq!(answer["environment_diff"][1]["b"], "2-3");
     assert!(refused(&["compare", &plain, &plain], 2).contains("given twice"));
     let slow = place.bundle("slow", &us, |run, _| run.plan.interval_ns = Some(Nanos(2_000_000)));
     let said = refused(&["compare", &plain, &slow], 2);
-    assert!(said.contains("plan.interval_ns") && said.contains("interval"), "differences first: {said}");
+    assert!(
+        said.contains("interval: 1 ms -> 2 ms") && said.contains("their interval"),
+        "differences first: {said}"
+    );
     let wide = place.bundle("wide", &us, |run, blocks| {
         let other = CpuRun { cpu: Some(Cpu(1)), ..run.cpus[0].clone() };
         run.cpus.push(other);
