@@ -43,7 +43,7 @@ pub struct Args {
     /// computes, as a time (200us) or a share (30%); lateness may take the rest [default: 50%]
     #[arg(
         long, value_name = "COMPUTING", num_args = 0..=1, require_equals = true,
-        default_missing_value = "50%", conflicts_with = "limit"
+        default_missing_value = "50%"
     )]
     period: Option<String>,
     /// How many times the run's length an extrapolation may reach, at most 100
@@ -123,6 +123,12 @@ impl Args {
             return Err(Failure::usage(format!(
                 "--reach: expected more than 0 and at most {MAX_REACH} times the run's length"
             )));
+        }
+        if self.period.is_some() && self.asked.limit.is_some() {
+            return Err(Failure::usage(
+                "--period finds the latency that is not reached by itself: leave out --limit, or ask about the \
+                 limit without --period",
+            ));
         }
         let computing = self.period.as_deref().map(computing).transpose()?;
         Ok(Question { computing, ..self.asked.question(self.reach)? })

@@ -52,7 +52,11 @@ impl GapList {
             known.map(move |(after, ns)| (after - ns, number, ns))
         });
         let all: BTreeSet<(Nanos, Cpu, Nanos)> = kept.chain(worst).collect();
-        all.into_iter().map(|(mono_ns, cpu, ns)| SpinGap { cpu, mono_ns, ns }).collect()
+        let mut longest: Vec<_> = all.into_iter().collect();
+        longest.sort_by_key(|(_, _, ns)| Reverse(*ns));
+        longest.truncate(MOST_GAPS);
+        longest.sort_unstable();
+        longest.into_iter().map(|(mono_ns, cpu, ns)| SpinGap { cpu, mono_ns, ns }).collect()
     }
 }
 
@@ -179,7 +183,19 @@ mod tests {
         let mut run = Run { cpus: vec![cpu], ..Run::default() };
         GapList::new(Nanos(5)).fill(&mut run, false);
         let only = SpinGap { cpu: Cpu(2), mono_ns: Nanos(100), ns: Nanos(90) };
-        assert_eq!((run.gaps, run.gaps_dropped), (Some(vec![only]), Some(0)));
+        assert_eq!((&run.gaps, run.gaps_dropped), (&Some(vec![only]), Some(0)));
+        // It takes the place of a shorter one.
+        let mut full = GapList::new(Nanos(5));
+        let late = |at: i64| LateWakeup {
+            cpu: Cpu(1),
+            cycle: 0,
+            expected: Nanos(at * 1_000),
+            actual: Nanos(at * 1_000 + 5),
+        };
+        full.on_spikes(&(1..=MOST_GAPS as i64).map(late).collect::<Vec<_>>(), 0);
+        full.fill(&mut run, false);
+        let gaps = run.gaps.expect("a list");
+        assert_eq!((gaps.len(), gaps.contains(&only)), (MOST_GAPS, true));
     }
 
     #[test]

@@ -92,7 +92,8 @@ fn basis(bounds: &Bounds, run: Option<&Run>) -> String {
         found.collect::<Vec<_>>().join(", ")
     };
     let (refused, open) = (of("REFUSED"), of("-"));
-    let mut blocks = format!("{} blocks of {}", bounds.counting.blocks, duration(bounds.counting.block_ns));
+    let many = several(bounds.counting.blocks as u64, "block", "blocks");
+    let mut blocks = format!("{many} of {}", duration(bounds.counting.block_ns));
     if let Some(run) = run.filter(|_| bounds.shortest_period.is_some()) {
         blocks += &format!(", {}", shortest_period::measured(run));
     }
@@ -141,9 +142,8 @@ fn next(bounds: &Bounds, place: RunPlace) -> String {
             "find what changed meanwhile, and measure again when it is steady".into()
         }
         _ if claim.exceedances_at_most == 0 => format!(
-            "measure for {} without reaching {}; a shorter --horizon claims less",
-            needed(counting.clean_seconds_needed.unwrap_or(claim.seconds_needed)),
-            if bounds.shortest_period.is_some() { span(claim.limit_ns) } else { "it".into() }
+            "measure for {} without reaching it; a shorter --horizon claims less",
+            needed(counting.clean_seconds_needed.unwrap_or(claim.seconds_needed))
         ),
         _ => "onbeat hunt -D 60s (what takes the time); a shorter --horizon claims less".into(),
     }

@@ -1,8 +1,8 @@
 //! What a run supports, in sentences: counting first, then the extrapolation or why it is refused.
 
 use crate::words::{
-    at_most_per_hour, clean, duration, needed as needed_time, percent, rounded_up, seconds, several, span,
-    uncapitalised,
+    at_most_per_hour, capitalised, clean, duration, needed as needed_time, percent, rounded_up, seconds,
+    several, span, uncapitalised,
 };
 use model::units::Nanos;
 use stats::bounds::numbers::digits;
@@ -131,6 +131,16 @@ fn counts(bounds: &Bounds) -> Vec<String> {
     lines
 }
 
+/// The limit; one that lies above the worst and reads like it says so.
+pub fn limit_words(bounds: &Bounds, claim: &Claim) -> String {
+    let limit = span(claim.limit_ns);
+    let worst = bounds.counting.observed_max_ns.filter(|worst| *worst < claim.limit_ns);
+    match worst.map(span) {
+        Some(worst) if worst == limit => format!("more than {limit}"),
+        _ => limit,
+    }
+}
+
 fn claim_lines(bounds: &Bounds, claim: &Claim) -> Vec<String> {
     let counting = &bounds.counting;
     let always = claim.in_every_block;
@@ -172,7 +182,7 @@ fn claim_lines(bounds: &Bounds, claim: &Claim) -> Vec<String> {
         ),
     };
     vec![
-        format!("{} {times}{rate}.", span(claim.limit_ns)),
+        format!("{} {times}{rate}.", capitalised(&limit_words(bounds, claim))),
         format!("To claim at most one in {horizon} on average (95 %), {takes}."),
     ]
 }
@@ -259,7 +269,7 @@ pub fn not_covered(bounds: &Bounds) -> Option<String> {
 
 /// Whether the claim is supported.
 pub fn verdict(bounds: &Bounds, claim: &Claim) -> String {
-    let (limit, horizon) = (span(claim.limit_ns), duration(bounds.counting.horizon_ns));
+    let (limit, horizon) = (limit_words(bounds, claim), duration(bounds.counting.horizon_ns));
     let what = format!("{limit} is reached on average at most once in {horizon} (a block counts once)");
     match (bounds.verdict, bounds.basis) {
         (BoundsVerdict::Supported, VerdictBasis::Extrapolation) => {

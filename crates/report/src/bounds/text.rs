@@ -69,7 +69,7 @@ fn gates(bounds: &Bounds, palette: Palette) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sentences::{not_covered, verdict};
+    use super::super::sentences::{limit_words, not_covered, verdict};
     use super::*;
     use crate::fixture;
     use crate::words::{rounded_up, span};
@@ -126,6 +126,22 @@ mod tests {
         assert!(verdict(&found, &claim).contains("The horizon is of too few blocks"));
         claim.seconds_needed = 6_000.0;
         assert!(verdict(&found, &claim).contains("the run is too short for it"));
+    }
+
+    #[test]
+    fn a_limit_above_the_worst_reads_larger_and_one_block_is_no_blocks() {
+        let mut found = asked(0.0, Some(Nanos(1_224_900)));
+        found.counting.observed_max_ns = Some(Nanos(1_224_100));
+        let claim = found.claim.expect("a limit was asked for");
+        assert_eq!(limit_words(&found, &claim), "more than 1.22 ms");
+        assert!(counting(&found).iter().any(|line| line.starts_with("More than 1.22 ms was never reached")));
+        found.counting.observed_max_ns = Some(Nanos(900_000));
+        assert_eq!(limit_words(&found, &claim), "1.22 ms");
+        found.counting.blocks = 1;
+        let style = BoundsStyle { width: 200, color: false, verbose: false };
+        let place = RunPlace { path: "run", newest: true, fresh: false };
+        let page = text(&found, "run", None, place, &[], style);
+        assert!(page.contains("basis   1 block of 1.0 s"), "{page}");
     }
 
     #[test]

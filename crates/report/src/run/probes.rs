@@ -2,9 +2,9 @@
 
 use super::policy;
 use crate::totals::largest;
-use crate::words::{MachineClock, clean, percent, several, span};
+use crate::words::{MachineClock, clean, percent, several, span, uncapitalised};
 use model::run::{CpuRun, Run, SpinGap};
-use model::units::Nanos;
+use model::units::{CpuSet, Nanos, named_cpus};
 use model::vocabulary::{Policy, Probe, Quantity};
 
 /// Gaps that are listed, and interrupts of a CPU.
@@ -38,21 +38,62 @@ pub fn seen_under(run: &Run) -> Option<String> {
     if run.probe() != Some(Probe::Spin) {
         return None;
     }
-    let policy = policy::policy(run);
-    Some(match (run.plan.policy == Policy::Other, most_lost(run)) {
-        (true, Some((share, cpu))) => format!(
+    let policy = format!("{}{}", policy::policy(run), some_cpus(run));
+    Some(match (run.plan.policy == Policy::Other, most_lost(run), given_away(run)) {
+        (true, Some((share, cpu)), _) => format!(
             "It ran under {policy}: other programs and the kernel took {share} of {cpu}. -p 1 shows what a \
              real-time task sees."
         ),
-        (true, None) => format!(
+        (true, None, _) => format!(
             "It ran under {policy}: the time of other programs is in the gaps. -p 1 shows what a real-time \
              task sees."
         ),
-        (false, _) => format!(
+        (false, _, Some(GivenAway { by, rule, part })) => format!(
+            "It ran under {policy}: as a real-time task that never sleeps sees it. {by} gave ordinary threads \
+             {part} (`onbeat rules {rule}`), and the kernel, the firmware, a hypervisor or a thread of a \
+             higher priority took the rest."
+        ),
+        (false, _, None) => format!(
             "It ran under {policy}: as a real-time task sees it. Only the kernel, the firmware, a hypervisor \
              or a thread of a higher priority took its time."
         ),
     })
+}
+
+/// The measured CPUs, where others are online.
+fn some_cpus(run: &Run) -> String {
+    let measured: CpuSet = run.primary().filter_map(|cpu| cpu.cpu).collect();
+    let online = CpuSet::parse(&run.host.online).unwrap_or_default();
+    let others = online.without(&measured);
+    if measured.is_empty() || others.is_empty() {
+        return String::new();
+    }
+    format!(", on {} of {online}", named_cpus(measured.to_string()))
+}
+
+/// A mechanism of the kernel that takes time from a real-time thread for the sake of ordinary ones.
+struct GivenAway {
+    by: &'static str,
+    rule: &'static str,
+    /// How much of how much.
+    part: String,
+}
+
+/// The one that the longest gap is as long as; none where no gap is.
+fn given_away(run: &Run) -> Option<GivenAway> {
+    let host = &run.host;
+    let longest = largest(run).filter(|_| run.plan.policy != Policy::Other)?;
+    let fair = host.fair_server_runtime_ns.and_then(|ns| i64::try_from(ns).ok()).filter(|ns| *ns > 0);
+    let (by, rule, ns, period) = match (fair, host.rt_runtime_us, host.rt_period_us) {
+        (Some(ns), ..) => ("The fair server", "fair-server", ns, Nanos::SECOND.0),
+        (None, Some(runtime), Some(period)) if runtime >= 0 && runtime < period => {
+            let [runtime, period] = [runtime, period].map(|us| us.saturating_mul(Nanos::MICRO.0));
+            ("Real-time throttling or the fair server", "fair-server", period - runtime, period)
+        }
+        _ => return None,
+    };
+    let part = format!("up to {} of each {}", span(Nanos(ns)), span(Nanos(period)));
+    (longest.0 >= ns / 10 * 9).then_some(GivenAway { by, rule, part })
 }
 
 /// The largest share of a CPU that was taken from `spin`, with the CPU.
@@ -65,10 +106,11 @@ fn most_lost(run: &Run) -> Option<(String, String)> {
 /// The users of the time that was taken from `spin`, as far as its policy tells.
 pub fn time_taken(run: &Run) -> Option<String> {
     let (share, cpu) = most_lost(run).filter(|_| run.probe() == Some(Probe::Spin))?;
-    let users = if run.plan.policy == Policy::Other {
-        "other programs and the kernel"
-    } else {
-        "the kernel, firmware, a hypervisor or a thread of a higher priority"
+    const ABOVE: &str = "the kernel, firmware, a hypervisor or a thread of a higher priority";
+    let users = match given_away(run) {
+        _ if run.plan.policy == Policy::Other => "other programs and the kernel".to_owned(),
+        Some(GivenAway { by, part, .. }) => format!("{} ({part}), {ABOVE}", uncapitalised(by)),
+        None => ABOVE.to_owned(),
     };
     Some(format!("{users}: {share} of {cpu}"))
 }
@@ -196,6 +238,30 @@ mod tests {
         assert!(said.starts_with("It ran under SCHED_FIFO, priority 1: as a real-time task"), "{said}");
         let answer = super::super::answer::render(&run, None, 80, false);
         assert!(answer.contains("\nwho     the kernel, firmware, a hypervisor or a thread of"), "{answer}");
+        run.host.online = "0-2".into();
+        assert!(seen_under(&run).is_some_and(|said| said.contains("priority 1, on CPUs 0-1 of 0-2: as a")));
+        // The longest gap is what the fair server gives to others; with none, what throttling does.
+        run.cpus[1].max_ns = Some(Nanos(50_500_000));
+        run.cpus[0].max_ns = Some(Nanos(9_000));
+        run.host.rt_runtime_us = Some(950_000);
+        run.host.rt_period_us = Some(1_000_000);
+        let said = seen_under(&run).expect("it spun");
+        assert!(
+            said.contains(
+                "Real-time throttling or the fair server gave ordinary threads up to 50 ms of each 1 s"
+            ),
+            "{said}"
+        );
+        run.host.fair_server_runtime_ns = Some(50_000_000);
+        let said = seen_under(&run).expect("it spun");
+        assert!(
+            said.contains("The fair server gave ") && said.contains("`onbeat rules fair-server`"),
+            "{said}"
+        );
+        let taken = time_taken(&run).expect("it spun");
+        assert!(taken.starts_with("the fair server (up to 50 ms of each 1 s), the kernel, "), "{taken}");
+        run.cpus[1].max_ns = Some(Nanos(9_000));
+        assert!(time_taken(&run).is_some_and(|taken| taken.starts_with("the kernel, ")));
         run.plan.policy = Policy::Other.into();
         let answer = super::super::answer::render(&run, None, 80, false);
         assert!(answer.contains("\nwho     other programs and the kernel: 85 % of CPU 1\n"), "{answer}");
