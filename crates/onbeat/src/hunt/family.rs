@@ -152,7 +152,7 @@ impl Family {
             // All threads of the name, whatever their policy, as those at the beginning.
             FollowedKind::Named(name) => named(name),
             // A program that is started again has threads of its name that are no members yet.
-            FollowedKind::NamedProcesses(name) => {
+            FollowedKind::NamedProcesses(name) | FollowedKind::NamedThread(name) => {
                 task.real_time() && (named(name) || self.members.contains(&task.pid))
             }
             FollowedKind::Process(_) | FollowedKind::Program => {
@@ -193,6 +193,9 @@ impl Family {
                 let process = victims::process_of(host, thread).and_then(|of| victims::thread(host, of));
                 found.real_time && process.is_none_or(|of| of.comm == *name)
             }
+            FollowedKind::NamedThread(ref name) => {
+                found.real_time && (found.comm == *name || self.members.contains(&thread))
+            }
             FollowedKind::Program => found.real_time,
             FollowedKind::Thread | FollowedKind::Named(_) => true,
         };
@@ -218,6 +221,7 @@ impl Family {
         let processes: BTreeSet<i32> = match &self.kind {
             FollowedKind::Process(process) => [*process].into(),
             FollowedKind::NamedProcesses(name) => victims::processes_named(host, name).into_iter().collect(),
+            FollowedKind::NamedThread(name) => victims::processes_with(host, name).into_iter().collect(),
             FollowedKind::Program => {
                 self.members.iter().filter_map(|&member| victims::process_of(host, member)).collect()
             }
@@ -242,13 +246,14 @@ impl Family {
     /// Whether none of them is left; where the hunt has an end of its own, the next thread of a
     /// name is waited for: a program that is started again.
     pub fn is_gone(&self, host: &MachineFiles, has_end: bool) -> bool {
-        if has_end && matches!(self.kind, FollowedKind::Named(_) | FollowedKind::NamedProcesses(_)) {
+        use FollowedKind::{Named, NamedProcesses, NamedThread, Process};
+        if has_end && matches!(self.kind, Named(_) | NamedProcesses(_) | NamedThread(_)) {
             return false;
         }
         let follows = self.followed.values().any(|victim| victim.is_alive(host));
         let others = || self.members.iter().any(|&member| victims::thread(host, member).is_some());
-        let left = follows
-            || matches!(self.kind, FollowedKind::Process(_) | FollowedKind::NamedProcesses(_)) && others();
+        let left =
+            follows || matches!(self.kind, Process(_) | NamedProcesses(_) | NamedThread(_)) && others();
         !left
     }
 
@@ -344,6 +349,16 @@ mod tests {
         let mut family = Family::new(FollowedKind::Thread, Vec::new(), [10]);
         family.observe(&fork(10, 11));
         assert!(family.observe(&runs(11, RT)).is_none() && !family.grows());
+        // Found before it became real-time, it stands for its process; a hunt with an end waits for
+        // the program's next start.
+        let mut family = Family::new(FollowedKind::NamedThread("work".to_owned()), Vec::new(), [10]);
+        assert_eq!(came(family.observe(&event(1, 0, 10, What::Exit))), None);
+        let nobody = MachineFiles::in_memory(BTreeMap::new());
+        assert!(!family.is_gone(&nobody, true) && family.is_gone(&nobody, false));
+        assert_eq!(
+            (came(family.observe(&runs(20, 120))), came(family.observe(&runs(20, RT)))),
+            (None, Some(20))
+        );
     }
 
     #[test]

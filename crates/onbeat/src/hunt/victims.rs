@@ -73,6 +73,9 @@ pub enum FollowedKind {
     Named(String),
     /// The real-time threads of all processes of a name, as the kernel cuts it.
     NamedProcesses(String),
+    /// The real-time threads of a process with a thread of that name, and those of the name that
+    /// come later: a program that is started again.
+    NamedThread(String),
     /// The real-time threads of a program that the hunt starts, and of what it starts.
     Program,
 }
@@ -137,7 +140,7 @@ fn by_name(host: &MachineFiles, name: &str) -> (FollowedKind, Vec<Victim>) {
         found.iter().filter(|(process, victim)| *process == victim.thread).map(|of| of.0).collect();
     if processes.is_empty() {
         if let [(process, Victim { real_time: false, .. })] = found[..] {
-            return by_id(host, process);
+            return (FollowedKind::NamedThread(name), of_process(host, process));
         }
         return (FollowedKind::Named(name), found.into_iter().map(|(_, victim)| victim).collect());
     }
@@ -288,7 +291,7 @@ mod tests {
         assert_eq!(find(&host(), "10").expect("found").0, FollowedKind::Process(10));
         assert_eq!(find(&host(), "log").expect("found").0, FollowedKind::NamedProcesses("log".to_owned()));
         let kind = |wanted: &str| find(&host(), wanted).expect("found").0;
-        assert_eq!(kind("worker"), FollowedKind::Process(30));
+        assert_eq!(kind("worker"), FollowedKind::NamedThread("worker".to_owned()));
         assert_eq!(kind("a b) control"), FollowedKind::Named("a b) control".to_owned()));
         let victim = &found[0];
         assert!(victim.is_alive(&host()) && (victim.real_time, victim.priority) == (true, 80));
