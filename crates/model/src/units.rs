@@ -124,14 +124,18 @@ pub fn parse_span(text: &str, bare: Bare) -> Result<Nanos, String> {
     };
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let malformed = || format!("'{text}' is not a span: {EXPECTED}");
-    if whole.is_empty() || fraction.len() > 9 || whole.len() > 18 || fraction.contains('.') {
+    let too_long = || format!("'{text}' is longer than 292 years: expected less");
+    if whole.trim_start_matches('0').len() > 18 {
+        return Err(too_long());
+    }
+    if whole.is_empty() || fraction.len() > 9 || fraction.contains('.') {
         return Err(malformed());
     }
     let whole: i128 = whole.parse().map_err(|_| malformed())?;
     let scale = 10i128.pow(fraction.len() as u32);
     let fraction: i128 = if fraction.is_empty() { 0 } else { fraction.parse().map_err(|_| malformed())? };
     let ns = whole * unit_ns + fraction * unit_ns / scale;
-    i64::try_from(ns).map(Nanos).map_err(|_| format!("'{text}' is longer than 292 years"))
+    i64::try_from(ns).map(Nanos).map_err(|_| too_long())
 }
 
 /// The number of a logical CPU, as the kernel counts them.
@@ -359,6 +363,12 @@ mod tests {
         for text in ["", "s", "-1", "1.2.3", "1w", "1 000", "9999999999999999999d", "..", "1e3", "400d0"] {
             assert!(parse_span(text, Bare::Seconds).is_err(), "{text}");
         }
+        for text in ["99999999999999999999", "200000d"] {
+            assert!(
+                parse_span(text, Bare::Seconds).is_err_and(|said| said.contains("longer than 292 years"))
+            );
+        }
+        assert_eq!(parse_span("00000000000000000000007", Bare::Micros), Ok(Nanos(7_000)));
     }
 
     #[test]

@@ -145,11 +145,13 @@ impl Args {
                 ));
             }
         }
+        if self.strict && !unknown.is_empty() {
+            return Exit::Limit;
+        }
         // A program without real-time threads has passed nothing; what it fails is another's.
         if check.threads.is_empty() {
             return Exit::Inconclusive;
         }
-        let limit = !failed.is_empty() || (self.strict && !unknown.is_empty());
-        if limit { Exit::Limit } else { Exit::Ok }
+        if failed.is_empty() { Exit::Ok } else { Exit::Limit }
     }
 }

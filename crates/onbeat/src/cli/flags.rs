@@ -30,7 +30,12 @@ pub fn positive_span(flag: &str, text: &str, bare: Bare) -> Result<Nanos> {
 
 /// CPUs, as a list or a mask behind `0x`.
 pub fn cpu_list(flag: &str, text: &str) -> Result<CpuSet> {
-    CpuSet::parse_list_or_mask(text).map_err(|what| Failure::usage(format!("{flag}: {what}")))
+    match CpuSet::parse_list_or_mask(text) {
+        Ok(cpus) if cpus.is_empty() => {
+            Err(Failure::usage(format!("{flag}: no CPU is named: expected a list like 0-3,8")))
+        }
+        other => other.map_err(|what| Failure::usage(format!("{flag}: {what}"))),
+    }
 }
 
 /// A limit is a latency, or a rate whose period it is.
@@ -87,6 +92,15 @@ pub fn process_id(text: &str) -> std::result::Result<ProcessId, String> {
 mod tests {
     use super::*;
     use model::error::Exit;
+
+    #[test]
+    fn a_list_of_cpus_names_one() {
+        assert_eq!(cpu_list("-a", "0xc").expect("two"), cpu_list("-a", "2-3").expect("two"));
+        for text in ["", " ", "0x0"] {
+            let said = cpu_list("--housekeeping", text).expect_err("none").message;
+            assert!(said.starts_with("--housekeeping: "), "{said}");
+        }
+    }
 
     #[test]
     fn computing_is_a_time_or_a_share_of_the_period() {

@@ -214,6 +214,7 @@ fn parsed(args: Vec<OsString>, environment: &Environment) -> Result<Cli, clap::E
 /// one of a program that was started.
 pub fn run(args: Vec<OsString>, environment: &Environment) -> u8 {
     let outcome = foreign_flags::refuse(&args, Cli::command).and_then(|()| {
+        refusals::of_empty_program(&args, whole)?;
         match parsed(compare::mark_separator(args), environment) {
             Ok(cli) => cli.starter.map_or(Ok(()), follow).and_then(|()| dispatch(cli.command, environment)),
             Err(error) => refusals::of_clap(&error).map(|exit| exit as u8),

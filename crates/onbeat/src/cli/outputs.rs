@@ -62,7 +62,9 @@ impl Outputs {
             return Err(Failure::usage("two outputs name the same file: give each its own"));
         }
         for path in named.into_iter().filter(|path| !is_dash(path)) {
-            host::check_writable(path).map_err(|error| unwritable(path, &error))?;
+            host::check_writable(path)
+                .or_else(|error| can_make_folder(path, error))
+                .map_err(|error| unwritable(path, &error))?;
         }
         let screen = Screen { columns: environment.columns(), color: environment.color(&io::stdout()) };
         Ok(Outputs { taken: standard > 0, printed: false, screen, failure: None })
@@ -165,7 +167,32 @@ fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     if host::is_standard_output(path) {
         return print(bytes);
     }
-    host::write_user_file(path, &safe(bytes)).map_err(|error| unwritable(path, &error))
+    make_folder(path)
+        .and_then(|()| host::write_user_file(path, &safe(bytes)))
+        .map_err(|error| unwritable(path, &error))
+}
+
+/// The folder of an output is made with it, as that of a bundle is.
+fn make_folder(path: &Path) -> io::Result<()> {
+    match missing_folder(path) {
+        Some(folder) => host::dir::Dir::create(folder).map(drop),
+        None => Ok(()),
+    }
+}
+
+fn missing_folder(path: &Path) -> Option<&Path> {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists())
+}
+
+/// Whether the folder that is missing may be made, as far as can be checked without doing it.
+fn can_make_folder(path: &Path, error: io::Error) -> io::Result<()> {
+    let Some(folder) = missing_folder(path) else { return Err(error) };
+    let known = folder.ancestors().skip(1).find(|above| above.as_os_str().is_empty() || above.exists());
+    let above = known.filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match host::is_dir(above)? {
+        true => host::check_access(above),
+        false => Err(error),
+    }
 }
 
 fn is_dash(path: &Path) -> bool {
@@ -174,11 +201,7 @@ fn is_dash(path: &Path) -> bool {
 
 fn unwritable(path: &Path, error: &io::Error) -> Failure {
     let what = format!("cannot write {}", quoted(path));
-    let remedy = match error.kind() {
-        io::ErrorKind::NotFound => "make its folder first, or choose another file",
-        _ => "choose another file",
-    };
-    Failure::of_call(what, error, Exit::Usage, remedy)
+    Failure::of_call(what, error, Exit::Usage, "choose another file")
 }
 
 /// No document contains a character beyond ASCII that a terminal would interpret as a control.
@@ -220,15 +243,30 @@ mod tests {
     #[test]
     fn the_first_failure_is_the_commands_and_the_rest_is_written() {
         let dir = tempfile::tempdir().expect("a folder");
-        let (second, gone) = (Some(dir.path().join("second")), Some(dir.path().join("gone/first")));
+        let (second, gone) = (Some(dir.path().join("second")), Some("/proc/gone/first".into()));
         let mut outputs = outputs(&[]).expect("nothing to refuse");
         outputs.write(&gone, || Ok("1".into()));
         outputs.write(&None, || Err(Failure::internal("is not asked")));
         outputs.json(&second, &[2]);
         outputs.write(&second, || Err(Failure::internal("comes too late")));
         let failure = outputs.end(Exit::Ok).expect_err("the first is not there");
-        assert!(failure.message.contains("gone/first"), "{failure}");
+        assert!(failure.message.contains("/proc/gone/first"), "{failure}");
         let written = host::read_user_file(second.as_deref().expect("a path"), 10).expect("written");
         assert_eq!(written, b"[2]\n");
+    }
+
+    #[test]
+    fn missing_folders_are_made_with_the_file_and_not_before() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("a/b/x.json");
+        let named = Some(path.clone());
+        let mut outputs = Outputs::of(&[&named], &Environment::default()).expect("it can be made");
+        assert!(!dir.path().join("a").exists());
+        outputs.json(&named, &[1]);
+        outputs.end(Exit::Ok).expect("written");
+        assert_eq!(host::read_user_file(&path, 10).expect("written"), b"[1]\n");
+        // Below a file there is no folder.
+        let below = Some(path.join("y.json"));
+        assert!(Outputs::of(&[&below], &Environment::default()).is_err());
     }
 }

@@ -1,5 +1,7 @@
 //! What clap refuses, as one line that says what to do.
 
+use std::ffi::OsString;
+
 use super::outputs::print;
 use model::error::{Exit, Failure, Result};
 
@@ -31,6 +33,21 @@ pub fn of_clap(error: &clap::Error) -> Result<Exit> {
     }
 }
 
+/// Refuses a `--` with nothing behind it where a program belongs there: without one the command
+/// would do something else.
+pub fn of_empty_program(args: &[OsString], commands: impl Fn() -> clap::Command) -> Result<()> {
+    if args.last().is_none_or(|last| last != "--") {
+        return Ok(());
+    }
+    let root = commands();
+    let command = args.get(1).and_then(|name| root.find_subcommand(name));
+    let mut places = command.into_iter().flat_map(clap::Command::get_positionals);
+    let program = places.find(|place| place.is_last_set());
+    program.and_then(|place| place.get_value_names()?.first()).map_or(Ok(()), |name| {
+        Err(Failure::usage(format!("<{name}> is missing: give a program behind `--`, or leave `--` out")))
+    })
+}
+
 /// How the standard library says that a text is no number of a type, and how onbeat does.
 const NUMBERS: [(&str, &str); 5] = [
     ("invalid digit found in string", "expected a whole number, not below 0"),
@@ -58,6 +75,13 @@ fn sentence_of(text: &str) -> String {
     // clap names the range of the type, which is not what is meant.
     let ranged = sentence.rsplit_once(": ").filter(|(_, end)| end.ends_with(" is not in 0..=4294967295"));
     let sentence = ranged.map(|(start, _)| format!("{start}: {}", NUMBERS[0].1)).unwrap_or(sentence);
+    let sentence = if sentence.starts_with("the argument ") && sentence.contains(" cannot be used with") {
+        sentence + ": give one of them"
+    } else if sentence.starts_with("unexpected argument ") && sentence.ends_with(" found") {
+        sentence + ": leave it out"
+    } else {
+        sentence
+    };
     let known = NUMBERS.iter().find_map(|(theirs, ours)| Some((sentence.strip_suffix(theirs)?, ours)));
     let sentence = known.map(|(start, ours)| format!("{start}{ours}")).unwrap_or(sentence);
     match sentence.strip_prefix("the following required arguments were not provided: ") {
@@ -83,7 +107,12 @@ mod tests {
         assert_eq!(sentence_of(missing), "--load <SPEC> is missing");
         let flag =
             "error: unexpected argument '--foo' found\n\n  tip: to pass '--foo' as a value, use '-- --foo'\n";
-        assert_eq!(sentence_of(flag), "unexpected argument '--foo' found");
+        assert_eq!(sentence_of(flag), "unexpected argument '--foo' found: leave it out");
+        let both = "error: the argument '--strict' cannot be used with '--all'\n\nUsage: onbeat";
+        assert_eq!(
+            sentence_of(both),
+            "the argument '--strict' cannot be used with '--all': give one of them"
+        );
         let near =
             "error: unrecognized subcommand 'measur'\n\n  tip: a similar subcommand exists: 'measure'\n";
         assert!(sentence_of(near).ends_with("; a similar subcommand exists: 'measure'"));

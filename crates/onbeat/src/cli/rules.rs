@@ -1,9 +1,7 @@
 //! `onbeat rules`: lists the rules, and explains one.
 
-use std::path::PathBuf;
-
 use super::Environment;
-use super::outputs::{Outputs, Screen};
+use super::outputs::{OutputFlags, Outputs, Screen};
 use model::error::{Exit, Failure, Result};
 use report::rule_pages::{json, text};
 use rules::Rule;
@@ -16,25 +14,27 @@ use rules::Rule;
 /// knobs cure it.
 #[derive(clap::Args)]
 #[command(
+    mut_arg("json", |arg| arg.help("Write the rules as JSON; `-` is standard output, which then holds nothing else")),
+    mut_arg("quiet", |arg| arg.help("Of one rule its id and its first lines alone")),
     after_help = "Examples:\n  onbeat rules\n  onbeat rules rt-throttling\n  onbeat rules irqs-off-section"
 )]
 pub struct Args {
     /// The rule's id
     id: Option<String>,
-    /// Write the rules as JSON; `-` is standard output, which then holds nothing else
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputFlags,
 }
 
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
-    let mut outputs = Outputs::of(&[&args.json], environment)?;
+    let mut outputs = Outputs::of(&[&args.output.json], environment)?;
     let chosen = match args.id.as_deref() {
         None => Rule::all(),
         Some(id) => vec![Rule::find(id).ok_or_else(|| unknown(id))?],
     };
-    outputs.write(&args.json, || json::json(&chosen));
+    outputs.write(&args.output.json, || json::json(&chosen));
     let Screen { columns, color } = outputs.screen;
     outputs.print(&match (&args.id, &chosen[..]) {
+        (Some(_), [rule]) if args.output.quiet => text::brief(*rule, columns, color),
         (Some(_), [rule]) => text::page(*rule, columns, color),
         _ => text::list(&chosen, columns),
     });

@@ -201,6 +201,9 @@ impl Asked {
         let action = |text: &String| {
             text.parse::<AlarmAction>().map_err(|why| Failure::usage(format!("--on-alarm: {why}")))
         };
+        if args.threads.iter().any(|name| name.trim().is_empty()) {
+            return Err(Failure::usage("--threads: a name is empty: name threads by number or name"));
+        }
         if args.threads.len() > THREADS {
             let message = format!("--threads: at most {THREADS}, not {}", args.threads.len());
             return Err(Failure::usage(message));
@@ -294,7 +297,10 @@ fn choose(recorder: &mut WakeupRecorder, wanted: &[String]) -> Result<Vec<String
             }
         };
         if found.is_empty() {
-            remarks.push(format!("no thread is called {}", clean(word)));
+            remarks.push(format!(
+                "no thread is called {} now: when it starts, its wake-ups are in its CPU's histogram",
+                clean(word)
+            ));
         }
         let by_name = word.parse::<u32>().is_err();
         for tid in found {

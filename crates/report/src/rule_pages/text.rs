@@ -24,11 +24,18 @@ pub fn list(rules: &[Rule], width: usize) -> String {
     text
 }
 
+/// A rule's id and its first lines.
+pub fn brief(rule: Rule, width: usize, color: bool) -> String {
+    let sheet = sheet(rule);
+    let mut page = format!("{}\n", Palette(color).paint(BOLD, sheet.id));
+    filled(&mut page, "", &sheet.lead, 0, width);
+    page
+}
+
 /// All about a rule. What it was tried with is for those who change it, and is in `docs/rules`.
 pub fn page(rule: Rule, width: usize, color: bool) -> String {
     let (sheet, palette) = (sheet(rule), Palette(color));
-    let mut page = format!("{}\n", palette.paint(BOLD, sheet.id));
-    filled(&mut page, "", &sheet.lead, 0, width);
+    let mut page = brief(rule, width, color);
     let heading = |page: &mut String, words: &str| {
         let _ = writeln!(page, "\n{}", palette.paint(BOLD, words));
     };

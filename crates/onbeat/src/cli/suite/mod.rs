@@ -87,6 +87,25 @@ pub struct Args {
     output: OutputFlags,
 }
 
+impl Args {
+    /// The first flag that nothing follows from without a suite.
+    fn of_a_suite(&self) -> Option<&'static str> {
+        let given = [
+            ("--with", !self.with.is_empty()),
+            ("--plan", self.plan),
+            ("-a", self.cpus.is_some()),
+            ("--load-cpus", self.load_cpus.is_some()),
+            ("--phase", self.phase.is_some()),
+            ("--models", !self.models.is_empty()),
+            ("--yes", self.yes),
+            ("--label", !self.label.is_empty()),
+            ("--seed", self.seed.is_some()),
+            ("-o", self.folder.is_some()),
+        ];
+        given.into_iter().find_map(|(flag, is_given)| is_given.then_some(flag))
+    }
+}
+
 /// No document is longer.
 const LIMIT: u64 = 16 << 20;
 
@@ -96,6 +115,9 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let name = args.name.clone().or_else(|| before.as_ref().map(|suite| suite.name.clone()));
     let Some(name) = name else {
         no_document(&args.output.json, "the list of suites", "a suite")?;
+        if let Some(flag) = args.of_a_suite() {
+            return Err(Failure::usage(format!("{flag} is of a suite: name one, `onbeat suite` lists them")));
+        }
         outputs.print(&overview(outputs.screen.columns));
         return outputs.end(Exit::Ok);
     };

@@ -20,6 +20,15 @@ fn phases(suite: &Value) -> Vec<(String, bool)> {
 }
 
 #[test]
+fn flags_of_a_suite_are_refused_beside_the_list_of_all() {
+    for flags in [&["--with", "/runs/x"][..], &["--plan"], &["-o", "x"], &["--yes"], &["--label", "a=b"]] {
+        let line = refused(&[&["suite"], flags].concat(), 2);
+        assert!(line.contains(&format!("{} is of a suite: name one", flags[0])), "{line}");
+    }
+    assert_eq!(code(&onbeat(&["suite", "-q"])), 0);
+}
+
+#[test]
 fn a_suite_is_run_tabulated_and_gone_on_with() {
     let place = Place::new();
     let recipe = place.text("own.toml", &RECIPE.replace("LOAD", "cpu:1"));

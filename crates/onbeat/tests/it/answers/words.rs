@@ -156,6 +156,14 @@ fn quiet_is_short() {
 }
 
 #[test]
+fn a_quiet_rule_is_its_first_lines_and_a_quiet_list_the_same_list() {
+    let (all, quiet) =
+        (wide("80", &["rules", "rt-throttling"]), wide("80", &["rules", "rt-throttling", "-q"]));
+    assert!(all.starts_with(&quiet) && quiet.len() < all.len() && quiet.lines().count() > 1, "{quiet}");
+    assert_eq!(wide("80", &["rules", "-q"]), wide("80", &["rules"]));
+}
+
+#[test]
 fn quiet_commands_keep_their_answer_and_where_it_is() {
     let place = Place::new();
     let bundle = place.bundle("run", &gumbel(120, 1), |_, _| ());
