@@ -475,7 +475,6 @@ mod tests {
         let found = bundle_fault(&run, &backup.bundles, counted.get(&run.id));
         let mut faults: Vec<String> = found.into_iter().collect();
         faults.extend(backup.to.faults().await.unwrap());
-        faults.extend(backup.to.broken_references().await.unwrap());
         faults
     }
 
@@ -540,7 +539,6 @@ mod tests {
                 assert_eq!(counted.removed, [run.id.as_str()], "{name}");
                 assert!(backup.to.places().await.unwrap().is_empty(), "{name}");
                 assert_eq!(backup.to.faults().await.unwrap(), [""; 0], "{name}");
-                assert_eq!(backup.to.broken_references().await.unwrap(), [""; 0], "{name}");
                 // Its board does not send it to a farm that is made of the backup, either.
                 assert_eq!(backup.to.why_not_again(&run.id).await.unwrap().is_some(), at.is_some(), "{name}");
             }

@@ -13,15 +13,13 @@ use super::farm_flags::FarmFlags;
 use super::kept_copy::bundle_fault;
 use super::objects_flag::{is_at, where_to_look};
 use crate::folders::lies_in;
-use crate::ingest::plausible::latest;
 use crate::objects::{ObjectBucket, name_in_bucket};
 use crate::store::{BundlePlace, CountedSeconds, FarmStore};
-use crate::wall_clock::now;
 
 /// Look whether the store and its bundles are as they were written
 ///
-/// Reads everything: whether the database is whole and has all its tables, what rows name of other
-/// tables is there, each histogram readable, slots, hours and days with the same samples and the
+/// Reads everything: whether the database is whole and its references hold (as its engine checks
+/// them), each histogram readable, slots, hours and days with the same samples and the
 /// largest latency of each that of its slots, and whether each run's document is where it was put,
 /// unchanged, and says what the run is shown with, its seconds and five minutes add up to what was
 /// counted, and its files are as long as its board sent them. Of a bucket it lists what there is,
@@ -90,26 +88,15 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         ));
     }
     let store = place.open_existing().await?;
-    let missing = store.missing_parts().await?;
-    if !missing.is_empty() {
-        // What else is looked at would end with the first statement that needs it.
-        return told(args, 0, &missing);
-    }
     if let Some(bucket) = &bucket {
         // Also where no run is in it yet.
         bucket.check_owner(store.identity().await?).await?;
     }
     let progress = args.output.progress(environment);
     progress.step("looking at the database", None);
-    let mut faults = store.out_of_range(latest(now())).await?;
-    let mut places = store.places().await?;
-    for run in &mut places {
-        // A bundle with such a number cannot be read, and it is named already.
-        run.has_seconds &= !faults.iter().any(|named| named.contains(&run.id));
-    }
-    faults.extend(store.faults().await?);
-    faults.extend(store.broken_references().await?);
+    let mut faults = store.faults().await?;
     faults.extend(store.own_faults().await?);
+    let places = store.places().await?;
     let counted = store.counted_seconds().await?;
     let look = BundleLook { bundles: &place.bundles, bucket: bucket.as_ref(), deep: args.deep };
     let (mut missing, mut unread) = (0, Unread::default());

@@ -167,10 +167,6 @@ mod tests {
             let board = store.boards_of(Some("a")).await.unwrap().remove(0);
             assert_eq!((board.name.as_str(), board.settings.state), ("A", BoardState::Muted));
             assert_eq!((board.settings.budget_ns, board.settings.max24_ns), (None, None));
-            let damage = sqlx::query("update board_setting set state = 'gone'");
-            damage.execute(&store.pool).await.unwrap();
-            let board = store.boards_of(Some("a")).await.unwrap().remove(0);
-            assert_eq!(board.settings.state, BoardState::Unknown, "it is not said to be active");
             assert!(store.set_settings("a", "A", &wanted).await.unwrap());
             store.set_budget("", Some(Nanos(9))).await.unwrap();
             store.set_budget("lab", Some(Nanos(5))).await.unwrap();

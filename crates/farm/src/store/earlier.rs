@@ -191,7 +191,7 @@ impl EarlierRun {
         rows.iter().map(|row| (self.board, &self.key, row.t, row)).collect()
     }
 
-    /// Takes out what it had added.
+    /// Takes out what it had added, but for the run itself and what its board and people noted of it.
     pub async fn take_out(
         &self,
         all: &mut Transaction<'static, Any>,
@@ -204,7 +204,6 @@ impl EarlierRun {
         for statement in [
             "delete from culprit_run where board_id = $1 and run = $2",
             "delete from thinned where board_id = $1 and run = $2",
-            "delete from run where board_id = $1 and id = $2",
         ] {
             sqlx::query(statement).bind(self.board).bind(&later.run.id).execute(&mut **all).await?;
         }

@@ -12,14 +12,14 @@ pub enum StoreEngine {
 }
 
 impl StoreEngine {
-    /// What each connection is told first.
-    pub fn manners(self) -> &'static str {
+    /// Settings of each connection.
+    pub fn session_pragmas(self) -> &'static str {
         match self {
             // A commit is on the disk before anything is said to be there. Of histograms of 2 kB a
             // page of 4 kB would hold one.
             StoreEngine::Sqlite => {
                 "pragma page_size = 8192; pragma journal_mode = wal; pragma synchronous = full; \
-                 pragma busy_timeout = 10000"
+                 pragma busy_timeout = 10000; pragma foreign_keys = on"
             }
             // The same patience; and a server whose machine is gone holds no lock for hours.
             StoreEngine::Postgres => {

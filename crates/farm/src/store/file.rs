@@ -7,6 +7,8 @@ use model::error::{Exit, Failure, Result};
 use model::text::{excerpt, quoted};
 use sqlx::{AnyConnection, Connection};
 
+use super::open::SCHEMA;
+
 /// Primary result codes of SQLite ("Result and Error Codes"): what is no database or no file, or a
 /// damaged one,
 const NOT_A_DATABASE: [i32; 3] = [11, 14, 26];
@@ -50,8 +52,8 @@ pub async fn look_at(path: &Path, url: &str) -> Result<bool> {
     let made = "select count(*) from sqlite_master where name not like 'sqlite_%'";
     let made: i64 = sqlx::query_scalar(made).fetch_one(&mut connection).await.map_err(unopened)?;
     let ours: i64 = sqlx::query_scalar(OURS).fetch_one(&mut connection).await.map_err(unopened)?;
-    let schema = sqlx::query_scalar::<_, i64>("select value from meta where name = 'schema'");
-    let has_schema = matches!(schema.fetch_optional(&mut connection).await, Ok(Some(_)));
+    let schema = sqlx::query_scalar::<_, Option<i64>>(SCHEMA);
+    let has_schema = matches!(schema.fetch_one(&mut connection).await, Ok(Some(_)));
     connection.close().await.map_err(unopened)?;
     match ours {
         _ if made == 0 => Ok(false),
@@ -120,7 +122,6 @@ mod tests {
             let mut alike = AnyConnection::connect(&url).await.unwrap();
             for statement in [
                 "create table meta (name text primary key, value bigint not null)",
-                "insert into meta values ('schema', 6)",
                 "create table run (id text primary key)",
             ] {
                 sqlx::query(statement).execute(&mut alike).await.unwrap();

@@ -7,7 +7,7 @@ use model::units::Nanos;
 use serde::Serialize;
 use sqlx::{Any, AssertSqlSafe, Transaction};
 
-use super::dropped::{TierPart, drop_added};
+use super::dropped::TierPart;
 use super::earlier::{EarlierRun, earlier_run, slots};
 use super::forgotten::{count_removal, mark};
 use super::large_sums::of_halves;
@@ -46,17 +46,6 @@ pub enum RunRemoval {
     Mixed,
 }
 
-/// Drops what a run alone has, with what rows of its recording told before it came, but for its
-/// maxima of five minutes: their key begins with a series.
-const DROP_OWN: [&str; 6] = [
-    "delete from culprit_run where board_id = $1 and run = $2",
-    "delete from thinned where board_id = $1 and run = $2",
-    "delete from label where board_id = $1 and recording = $2",
-    "delete from upload where board_id = $1 and run = $2",
-    "delete from kept where board_id = $1 and run = $2",
-    "delete from run where board_id = $1 and id = $2",
-];
-
 /// What keeps a board: what was measured on it, what sends for it, what people said of it.
 const HELD_BY_BOARD: [&str; 6] = [
     "run where board_id = $1",
@@ -66,18 +55,6 @@ const HELD_BY_BOARD: [&str; 6] = [
     "watch_environment where board_id = $1",
     "board_setting where board_id = $1 and (state <> 'active' or since <> 0 or tags <> '' \
      or budget_ns is not null)",
-];
-
-/// Drops a board that has nothing, with what is kept about it.
-const DROP_BOARD: [&str; 8] = [
-    "delete from told where board_id = $1",
-    "delete from acknowledged where board_id = $1",
-    "delete from boot where board_id = $1",
-    "delete from row_environment where board_id = $1",
-    "delete from culprit_day where board_id = $1",
-    "delete from label where board_id = $1",
-    "delete from board_setting where board_id = $1",
-    "delete from board where id = $1",
 ];
 
 impl FarmStore {
@@ -178,10 +155,10 @@ async fn take_out(
         sqlx::query("delete from slot where board_id = $1 and series = $2 and plan = $3 and recording = $4");
     let slots = slots.bind(of.board).bind(&of.key.series).bind(&of.key.plan).bind(id);
     slots.execute(&mut **all).await?;
-    for statement in DROP_OWN {
-        sqlx::query(statement).bind(of.board).bind(id).execute(&mut **all).await?;
-    }
-    drop_added(all, id).await?;
+    let labels = sqlx::query("delete from label where board_id = $1 and recording = $2");
+    labels.bind(of.board).bind(id).execute(&mut **all).await?;
+    let run = sqlx::query("delete from run where board_id = $1 and id = $2");
+    run.bind(of.board).bind(id).execute(&mut **all).await?;
     for part in parts {
         let rows: Vec<_> = part.rows.iter().map(|row| (of.board, &of.key, row.t, row)).collect();
         take_out_of_tiers(all, (&[part.tier], &rows), (&[], &[])).await?;
@@ -246,16 +223,13 @@ pub async fn drop_environment(all: &mut Transaction<'static, Any>, id: i64) -> s
     Ok(!is_used)
 }
 
-/// Drops a board of which there is nothing any more; whether it did. Its number may be another
-/// board's one day, so that nothing of it may stay.
+/// Drops a board of which there is nothing any more; whether it did.
 async fn drop_board(all: &mut Transaction<'static, Any>, id: i64) -> sqlx::Result<bool> {
     for from in HELD_BY_BOARD {
         if has(all, from, id).await? {
             return Ok(false);
         }
     }
-    for statement in DROP_BOARD {
-        sqlx::query(statement).bind(id).execute(&mut **all).await?;
-    }
+    sqlx::query("delete from board where id = $1").bind(id).execute(&mut **all).await?;
     Ok(true)
 }

@@ -368,10 +368,7 @@ fn a_run_goes_also_where_histograms_of_short_times_were_dropped() {
                 assert_eq!((days.len(), days[0].n, days[0].max_ns), (1, 14, Some(Nanos(210))));
                 assert_eq!(days[0].cpus, stays.whole.cpus);
                 store.forget_measured().await.unwrap();
-                sqlx::query("delete from meta where name like 'dropped%'")
-                    .execute(&store.pool)
-                    .await
-                    .unwrap();
+                sqlx::query("delete from dropped_tier").execute(&store.pool).await.unwrap();
             }
         }
     });
@@ -417,10 +414,10 @@ fn a_run_takes_nothing_of_what_came_after_its_histograms_were_dropped() {
             for tier in Tier::ALL {
                 assert!(samples(&store, tier).await.is_empty(), "{tier:?}");
             }
-            let notes = "select count(*) from meta where name like 'dropped since _ %'";
+            let notes = "select count(*) from later_run";
             let notes: i64 = sqlx::query_scalar(notes).fetch_one(&store.pool).await.unwrap();
             assert_eq!(notes, 0);
-            sqlx::query("delete from meta where name like 'dropped%'").execute(&store.pool).await.unwrap();
+            sqlx::query("delete from dropped_tier").execute(&store.pool).await.unwrap();
         }
     });
 }

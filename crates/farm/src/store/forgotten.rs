@@ -11,10 +11,6 @@ use super::many::eights;
 use super::{FarmStore, trouble};
 use crate::records::BundleRecord;
 
-/// What stands before a run's id in `meta`.
-const MARK: &str = "forgotten ";
-/// No mark comes after it.
-const LAST: &str = "forgotten!";
 /// The name in `meta` of how many runs were removed.
 const REMOVALS: &str = "runs removed";
 
@@ -35,10 +31,9 @@ pub async fn judged_now(
 /// Notes that a run is not to come again, and when it was removed, in seconds since 1970.
 pub async fn mark(all: &mut Transaction<'static, Any>, id: &str, at: i64) -> sqlx::Result<()> {
     sqlx::query(
-        "insert into meta (name, value) values ($1, $2) \
-         on conflict (name) do update set value = excluded.value",
+        "insert into forgotten_run (id, t) values ($1, $2) on conflict (id) do update set t = excluded.t",
     )
-    .bind(format!("{MARK}{id}"))
+    .bind(id)
     .bind(at)
     .execute(&mut **all)
     .await?;
@@ -56,7 +51,7 @@ pub async fn count_removal(all: &mut Transaction<'static, Any>) -> sqlx::Result<
 }
 
 async fn forgotten_at(by: &mut AnyConnection, id: &str) -> sqlx::Result<Option<i64>> {
-    let at = sqlx::query_scalar("select value from meta where name = $1").bind(format!("{MARK}{id}"));
+    let at = sqlx::query_scalar("select t from forgotten_run where id = $1").bind(id);
     at.fetch_optional(by).await
 }
 
@@ -86,20 +81,18 @@ impl FarmStore {
 
     /// Lets a run come again that was removed; whether it was.
     pub async fn allow_again(&self, id: &str) -> Result<bool> {
-        let allow = sqlx::query("delete from meta where name = $1").bind(format!("{MARK}{id}"));
+        let allow = sqlx::query("delete from forgotten_run where id = $1").bind(id);
         Ok(allow.execute(&self.pool).await.map_err(trouble)?.rows_affected() > 0)
     }
 
     /// Those of some runs that are not to come again, in the order of their ids.
     pub async fn not_again(&self, ids: &[&str]) -> Result<Vec<String>> {
-        const NAMED: &str = "select name from meta where name in ($1, $2, $3, $4, $5, $6, $7, $8)";
-        let names: Vec<String> = ids.iter().map(|id| format!("{MARK}{id}")).collect();
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        const NAMED: &str = "select id from forgotten_run where id in ($1, $2, $3, $4, $5, $6, $7, $8)";
         let mut found: Vec<String> = Vec::new();
-        for some in eights(&names) {
-            let select = some.iter().fold(sqlx::query_scalar(NAMED), |select, name| select.bind(*name));
+        for some in eights(ids) {
+            let select = some.iter().fold(sqlx::query_scalar(NAMED), |select, id| select.bind(*id));
             let there: Vec<String> = select.fetch_all(&self.pool).await.map_err(trouble)?;
-            found.extend(there.iter().filter_map(|name| name.strip_prefix(MARK)).map(str::to_owned));
+            found.extend(there);
         }
         // One that filled up the last eight is there more than once.
         found.sort_unstable();
@@ -109,15 +102,7 @@ impl FarmStore {
 
     /// All that are not to come again, with when they were removed.
     pub async fn forgotten(&self) -> Result<Vec<(String, i64)>> {
-        let rows: Vec<(String, i64)> = sqlx::query_as(
-            "select name, value from meta where name >= $1 and name < $2 order by value, name",
-        )
-        .bind(MARK)
-        .bind(LAST)
-        .fetch_all(&self.pool)
-        .await
-        .map_err(trouble)?;
-        let id = |name: &str| name.strip_prefix(MARK).unwrap_or_default().to_owned();
-        Ok(rows.into_iter().map(|(name, at)| (id(&name), at)).collect())
+        let all = sqlx::query_as("select id, t from forgotten_run order by t, id");
+        all.fetch_all(&self.pool).await.map_err(trouble)
     }
 }

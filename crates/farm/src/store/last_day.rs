@@ -117,7 +117,7 @@ impl FarmStore {
              and l.t <= $7 and l.max_ns is not null)) \
              from board_setting s join board b on b.id = s.board_id where b.key >= $8 and b.key <= $9";
         type Row = (i64, Option<i64>, Option<i64>, Option<i64>, Option<i64>);
-        // A run of the future, which an older version took in, is no last one.
+        // A run of the future, taken in while the clock was ahead, is not the last one.
         let latest = latest_now();
         let rows = sqlx::query_as(HOURS).bind(latest).bind(latest).bind(latest).bind(-DAY).bind(latest);
         let rows = rows.bind(-DAY).bind(latest).bind(first).bind(last);

@@ -35,9 +35,9 @@ mod many;
 mod maxima;
 mod moments;
 mod names;
+mod notifications;
 mod only_server;
 mod open;
-mod out_of_range;
 mod overview;
 mod own_faults;
 mod own_folder;
@@ -46,20 +46,17 @@ mod people;
 mod pins;
 mod put;
 mod recorded_kernels;
-mod references;
 mod retention;
 mod row_keys;
 mod row_times;
 mod rows;
 mod runs;
-mod schema_parts;
 mod sent_days;
 mod sides;
 mod slot_parts;
 mod sums;
 mod tiers;
 mod tokens;
-mod told;
 mod totals;
 mod upkeep;
 mod uploads;
@@ -75,6 +72,7 @@ pub use earlier::PutOutcome;
 pub use engine::StoreEngine;
 pub use forget_run::{RemovedRun, RunRemoval};
 pub use labels::BoardLabel;
+pub use notifications::{ChangeNotice, NoticesNoted, WaitingNotice};
 pub use only_server::ServerTurn;
 pub use overview::BoardBytes;
 pub use pins::RunPin;
@@ -84,7 +82,6 @@ pub use rows::RowsStored;
 pub use slot_parts::{AfterSlot, AskedSlots};
 pub use tiers::TimeStretch;
 pub use tokens::{EnrolOutcome, TokenOwner};
-pub use told::{ChangeNotice, NoticesNoted, WaitingNotice};
 pub use upkeep::{BundlePlace, ShownNumbers};
 pub use uploads::SentBundle;
 
@@ -133,20 +130,16 @@ fn trouble(error: sqlx::Error) -> Failure {
         // PostgreSQL's character_not_in_repertoire: its texts have no NUL, nor has a name here.
         return Failure::usage("a text holds a NUL: leave it out");
     }
-    // 22003 is PostgreSQL's numeric_value_out_of_range; SQLite has no code of its own for it.
-    if code == "22003" || said.contains("integer overflow") {
+    let broken = error.as_database_error();
+    if broken.is_some_and(|of| of.is_check_violation() || of.is_foreign_key_violation()) {
         return Failure::internal(format!(
-            "a number in the store is out of range ({said}): `onbeat-farm check` names it with its board and \
-             run"
+            "the store refuses rows that contradict it ({said}): report this, with what was stored"
         ));
     }
     // PostgreSQL's undefined_table and undefined_column; SQLite has no codes of its own for them.
     let lacks = ["no such table", "no such column"];
     if ["42P01", "42703"].contains(&&*code) || lacks.iter().any(|words| said.contains(words)) {
-        return Failure::internal(format!(
-            "the store lacks what it should have ({said}): restore a backup; `onbeat-farm check` lists what \
-             is missing"
-        ));
+        return Failure::internal(format!("the store lacks what it should have ({said}): restore a backup"));
     }
     // Classes of PostgreSQL's error codes: insufficient resources; connection, a lock that is not
     // given, operator intervention.
@@ -190,8 +183,6 @@ fn plain(value: Option<Nanos>) -> Option<i64> {
 pub mod engines;
 #[cfg(test)]
 mod fault_tests;
-#[cfg(test)]
-mod filled_store;
 #[cfg(test)]
 mod forget_run_tests;
 #[cfg(test)]

@@ -55,7 +55,7 @@ impl FarmStore {
 impl ServerTurn {
     async fn take(&mut self) -> sqlx::Result<bool> {
         let mut connection = self.store.pool.connect_options().connect().await?;
-        sqlx::raw_sql(StoreEngine::Postgres.manners()).execute(&mut connection).await?;
+        sqlx::raw_sql(StoreEngine::Postgres.session_pragmas()).execute(&mut connection).await?;
         let taken: i64 = sqlx::query_scalar(TAKE).fetch_one(&mut connection).await?;
         self.connection = (taken == 1).then_some(connection);
         Ok(taken == 1)

@@ -6,18 +6,16 @@ use std::time::Duration;
 use model::error::{Exit, Failure, Result};
 use model::text::quoted;
 use sqlx::any::AnyPoolOptions;
-use sqlx::{Any, AssertSqlSafe, Connection, Executor, Transaction};
+use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
+use sqlx::{Any, AssertSqlSafe, Connection, Executor, SqlSafeStr, Transaction};
 
 use super::engine::{StoreEngine, checked};
 use super::file::look_at;
 use super::own_folder::OwnFolder;
 use super::{FarmStore, trouble};
 
-/// Version of the schema that this program reads and writes.
-pub const VERSION: i64 = 1;
-
-/// The version of a store.
-const FOUND: &str = "select value from meta where name = 'schema'";
+/// The version of a store's schema.
+pub const SCHEMA: &str = "select max(version) from _sqlx_migrations";
 
 /// Waiting for a connection ends before who asked has gone.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -66,7 +64,7 @@ impl FarmStore {
                 quoted(path)
             ))
         })?;
-        let options = mannered(StoreEngine::Sqlite, AnyPoolOptions::new().max_connections(4));
+        let options = prepared_by(StoreEngine::Sqlite, AnyPoolOptions::new().max_connections(4));
         let url = format!("sqlite://{path}?mode=rwc");
         sqlx::any::install_default_drivers();
         if !look_at(Path::new(path), &url).await? && !may_be_new {
@@ -89,7 +87,7 @@ impl FarmStore {
     /// The same where its tables are there: none are made.
     pub async fn existing_postgres(url: &str) -> Result<FarmStore> {
         let store = in_database(url).await?;
-        let schema = sqlx::query_scalar::<_, i64>(FOUND).fetch_optional(&store.pool).await;
+        let schema = sqlx::query_scalar::<_, Option<i64>>(SCHEMA).fetch_one(&store.pool).await;
         // PostgreSQL's undefined_table.
         let is_undefined = |error: &sqlx::Error| {
             error.as_database_error().and_then(|told| told.code()).is_some_and(|code| code == "42P01")
@@ -142,9 +140,9 @@ impl FarmStore {
     }
 }
 
-fn mannered(engine: StoreEngine, options: AnyPoolOptions) -> AnyPoolOptions {
+fn prepared_by(engine: StoreEngine, options: AnyPoolOptions) -> AnyPoolOptions {
     let options = options.after_connect(move |connection, _| {
-        Box::pin(async move { connection.execute(engine.manners()).await.map(|_| ()) })
+        Box::pin(async move { connection.execute(engine.session_pragmas()).await.map(|_| ()) })
     });
     // On a full disk SQLite ends a transaction by itself ("Response To Errors Within A
     // Transaction"), the driver still counts it, and nothing could begin on that connection any
@@ -162,7 +160,7 @@ fn mannered(engine: StoreEngine, options: AnyPoolOptions) -> AnyPoolOptions {
 
 async fn in_database(url: &str) -> Result<FarmStore> {
     let options = AnyPoolOptions::new().max_connections(8).acquire_timeout(PATIENCE);
-    opened(StoreEngine::Postgres, mannered(StoreEngine::Postgres, options), &checked(url)?).await
+    opened(StoreEngine::Postgres, prepared_by(StoreEngine::Postgres, options), &checked(url)?).await
 }
 
 /// A store whose tables are not looked at yet.
@@ -179,42 +177,22 @@ async fn opened(engine: StoreEngine, options: AnyPoolOptions, url: &str) -> Resu
     Ok(FarmStore { pool, engine, folder: OwnFolder::default() })
 }
 
-/// Makes the tables where there are none.
-pub async fn prepare(store: &FarmStore) -> Result<()> {
-    // Without tables the question is an error; a store that is there is not written to.
-    if let Ok(Some(found)) = sqlx::query_scalar(FOUND).fetch_optional(&store.pool).await {
-        return known(found);
+/// Makes the tables where there are none; refuses a store of another schema.
+async fn prepare(store: &FarmStore) -> Result<()> {
+    let text = AssertSqlSafe(store.engine.schema(include_str!("../../migrations/0001.sql")));
+    let schema = Migration::new(1, "schema".into(), MigrationType::Simple, text.into_sql_str(), false);
+    let migrator = Migrator::with_migrations(vec![schema]);
+    let mut made = migrator.run(&store.pool).await;
+    if store.engine == StoreEngine::Sqlite && matches!(made, Err(MigrateError::ExecuteMigration(..))) {
+        // SQLite has no lock for this: another program may have made the tables since the look.
+        made = migrator.run(&store.pool).await;
     }
-    let mut all = store.begin().await?;
-    let schema = store.engine.schema(include_str!("schema.sql"));
-    let (first, rest) = schema.split_once(";\n").unwrap_or((&schema, ""));
-    tell(&mut all, first).await?;
-    // Another program may have created the tables since the first look.
-    let found: Option<i64> = sqlx::query_scalar(FOUND).fetch_optional(&mut *all).await.map_err(trouble)?;
-    if let Some(found) = found {
-        return known(found);
-    }
-    for statement in rest.split(";\n") {
-        tell(&mut all, statement).await?;
-    }
-    let version = sqlx::query("insert into meta (name, value) values ('schema', $1)").bind(VERSION);
-    version.execute(&mut *all).await.map_err(trouble)?;
-    all.commit().await.map_err(trouble)
-}
-
-/// Refuses a store of another schema.
-fn known(found: i64) -> Result<()> {
-    if found == VERSION {
-        return Ok(());
-    }
-    Err(Failure::not_supported(format!(
-        "the store has schema {found} and this program knows {VERSION}: use the version that wrote it"
-    )))
-}
-
-async fn tell(all: &mut Transaction<'static, Any>, statement: &str) -> Result<()> {
-    sqlx::query(AssertSqlSafe(statement.to_owned())).execute(&mut **all).await.map_err(trouble)?;
-    Ok(())
+    made.map_err(|error| match error {
+        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => trouble(error),
+        other => Failure::not_supported(format!(
+            "unsupported schema of the store ({other}): use the version of onbeat-farm that wrote it"
+        )),
+    })
 }
 
 #[cfg(test)]

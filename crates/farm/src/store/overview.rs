@@ -45,7 +45,7 @@ impl FarmStore {
 
     /// The bytes of the runs that boards sent or that were fetched from them.
     pub async fn sent_bytes(&self) -> Result<u64> {
-        let bytes: i64 = sqlx::query_scalar("select cast(coalesce(sum(bytes), 0) as bigint) from kept")
+        let bytes: i64 = sqlx::query_scalar("select cast(coalesce(sum(bytes), 0) as bigint) from sent_run")
             .fetch_one(&self.pool)
             .await
             .map_err(trouble)?;

@@ -1,6 +1,5 @@
-//! What is wrong within a table, or between two that count the same: histograms of runs, the days
-//! of culprits, what boards were and do, and the rows that came beside the five minutes that they
-//! made.
+//! What is wrong within a table, or between two that count the same: histograms of runs, what
+//! boards were, and the rows that came beside the five minutes that they made.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,22 +8,16 @@ use model::text::several;
 use sqlx::{Any, AssertSqlSafe, Transaction};
 
 use super::{FarmStore, to_u64, trouble};
-use crate::board_settings::BoardState;
 use crate::encoding::unpack_rows;
 use crate::environments::read_settings;
 
 /// Histograms that are looked at together.
 const AT_ONCE: i64 = 200;
-/// Lines of each kind.
-const MOST_NAMED: i64 = 1_000;
 
 impl FarmStore {
     /// Each of these, in sentences.
     pub async fn own_faults(&self) -> Result<Vec<String>> {
         let mut faults = self.run_faults().await?;
-        faults.extend(self.culprit_day_faults().await?);
-        faults.extend(self.lacking_day_faults().await?);
-        faults.extend(self.state_faults().await?);
         faults.extend(self.environment_faults().await?);
         let boards: Vec<(i64, String)> = sqlx::query_as("select id, key from board order by key")
             .fetch_all(&self.pool)
@@ -69,86 +62,6 @@ impl FarmStore {
             }
         }
         Ok(faults)
-    }
-
-    /// A day of a culprit has its first and its last five minutes within the day, and the board has
-    /// five minutes of the series at both. That each of those between names it is not known: they
-    /// name the culprit of their largest latency alone.
-    async fn culprit_day_faults(&self) -> Result<Vec<String>> {
-        // In this order: a day has few series, and a series years of five minutes. What is asked
-        // of `n` is always so, and keeps SQLite from the primary key, which would do without the
-        // table.
-        const SLOT_AT: &str = "exists (select 1 from hist h cross join slot s where \
-                               h.board_id = d.board_id and h.t = d.t and h.series = d.series \
-                               and h.tier = 2 and h.n >= 0 and s.board_id = h.board_id \
-                               and s.series = h.series and s.plan = h.plan and s.t =";
-        let text = format!(
-            "select b.key, c.name, d.series, d.t from culprit_day d join board b on b.id = d.board_id \
-             join culprit c on c.id = d.culprit_id where d.from_t < d.t or d.to_t < d.from_t \
-             or d.to_t - d.t >= 86400 or d.slots < 1 or d.total_ns < 0 \
-             or not {SLOT_AT} d.from_t) or not {SLOT_AT} d.to_t) \
-             order by b.key, d.t, c.name, d.series limit $1"
-        );
-        let days: Vec<(String, String, String, i64)> = sqlx::query_as(AssertSqlSafe(text))
-            .bind(MOST_NAMED)
-            .fetch_all(&self.pool)
-            .await
-            .map_err(trouble)?;
-        let one = |(board, name, series, t): (String, String, String, i64)| {
-            let name = model::text::excerpt(&name);
-            format!(
-                "{board}: the culprit {name} has other five minutes of {series} on the day of {t} than were \
-                 measured: restore a backup"
-            )
-        };
-        Ok(days.into_iter().map(one).collect())
-    }
-
-    /// Five minutes of a recorder that name a culprit for their largest latency have it on their
-    /// day: one without any culprit lacks it. Whether it is that one is not looked at, for a
-    /// culprit may be called otherwise by now, nor what waited for threads of the kernel, for which
-    /// none is named.
-    async fn lacking_day_faults(&self) -> Result<Vec<String>> {
-        let days: Vec<(String, String, i64)> = sqlx::query_as(
-            "select b.key, s.series, s.day from (select distinct n.board_id, n.series, \
-              n.t - ((n.t % 86400) + 86400) % 86400 as day from slot n \
-              where n.culprit <> '' and n.culprit in (select name from culprit) \
-              and n.series not like '%.kernel' and not exists (select 1 from run r \
-               where r.board_id = n.board_id and r.id = n.recording)) s \
-             join board b on b.id = s.board_id where not exists (select 1 from culprit_day d \
-              where d.board_id = s.board_id and d.t = s.day and d.series = s.series) \
-             order by b.key, s.series, s.day limit $1",
-        )
-        .bind(MOST_NAMED)
-        .fetch_all(&self.pool)
-        .await
-        .map_err(trouble)?;
-        let one = |(board, series, t): (String, String, i64)| {
-            format!(
-                "{board}: five minutes of {series} on the day of {t} name culprits, and the day has none: \
-                 restore a backup"
-            )
-        };
-        Ok(days.into_iter().map(one).collect())
-    }
-
-    /// States of boards that are none.
-    async fn state_faults(&self) -> Result<Vec<String>> {
-        let words = BoardState::ALL.map(|state| format!("'{}'", state.word())).join(", ");
-        let text = format!(
-            "select b.key, s.state from board_setting s join board b on b.id = s.board_id \
-             where s.state not in ({words}) order by b.key limit $1"
-        );
-        let states: Vec<(String, String)> = sqlx::query_as(AssertSqlSafe(text))
-            .bind(MOST_NAMED)
-            .fetch_all(&self.pool)
-            .await
-            .map_err(trouble)?;
-        let one = |(board, state): (String, String)| {
-            let state = model::text::excerpt(&state);
-            format!("{board}: its state {state} is none: choose one on /admin/boards/{board}")
-        };
-        Ok(states.into_iter().map(one).collect())
     }
 
     /// Settings of environments that cannot be read. They are taken as not told.
@@ -279,28 +192,8 @@ mod tests {
         on_each_engine(async |store| {
             filled(&store).await;
             assert_eq!(store.own_faults().await.unwrap(), [""; 0]);
-            let back = "update culprit_day set from_t = from_t";
+            let back = "update run set cycles = cycles";
             for (damage, undo, words) in [
-                (
-                    "update culprit_day set to_t = to_t + 86400 where t = 0",
-                    "update culprit_day set to_t = to_t - 86400 where t = 0",
-                    "other five minutes of wakeup on the day of 0",
-                ),
-                (
-                    "update culprit_day set from_t = from_t + 1 where t = 86400",
-                    "update culprit_day set from_t = from_t - 1 where t = 86400",
-                    "other five minutes of wakeup on the day of 86400",
-                ),
-                (
-                    "update culprit_day set slots = -slots where t = 86400",
-                    "update culprit_day set slots = -slots where t = 86400",
-                    "the culprit zeta has",
-                ),
-                (
-                    "update board_setting set state = 'gone'",
-                    "update board_setting set state = 'active'",
-                    "a: its state gone is none",
-                ),
                 (
                     "update environment set settings = '{' || settings",
                     "update environment set settings = substr(settings, 2)",
@@ -323,25 +216,6 @@ mod tests {
             let told = change(&store, "delete from run").await;
             let words = format!("of {} made five minutes", recorded_run("hunt", "a").run.id);
             assert!(told.iter().any(|line| line.contains(&words)), "{told:?}");
-        });
-    }
-
-    #[test]
-    fn a_day_that_lacks_the_culprits_of_its_five_minutes_is_told() {
-        on_each_engine(async |store| {
-            filled(&store).await;
-            let told = change(&store, "delete from culprit_day where t = 86400").await;
-            let words = "a: five minutes of wakeup on the day of 86400 name culprits";
-            assert!(told.len() == 1 && told[0].starts_with(words), "{told:?}");
-        });
-    }
-
-    #[test]
-    fn five_minutes_of_a_culprit_that_are_not_there_are_told() {
-        on_each_engine(async |store| {
-            filled(&store).await;
-            let told = change(&store, "delete from slot where series = 'wakeup' and t = 86400").await;
-            assert!(told.iter().any(|line| line.contains("on the day of 86400")), "{told:?}");
         });
     }
 }

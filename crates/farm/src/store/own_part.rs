@@ -35,7 +35,7 @@ pub async fn own_parts(
     if !of.by_rows {
         return Ok(Some(vec![TierPart { tier: Tier::Day, rows: vec![of.whole.clone()] }]));
     }
-    let from = AddedFrom::of(all, id).await?;
+    let from = AddedFrom::of(all, of.board, id).await?;
     if let Some(rows) = bundle.and_then(|bundle| of.rows_of(bundle)) {
         return Ok(Some(from.parts(&Tier::ALL, &rows)));
     }

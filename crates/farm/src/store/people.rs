@@ -10,7 +10,7 @@ impl FarmStore {
     /// Lets somebody in; whether the name was free.
     pub async fn add_person(&self, of: &FarmPerson, password: &str) -> Result<bool> {
         let insert = sqlx::query(
-            "insert into person (name, role, password, created) values ($1, $2, $3, $4) on conflict do \
+            "insert into user_account (name, role, password, created) values ($1, $2, $3, $4) on conflict do \
              nothing",
         );
         let insert = insert.bind(&of.name).bind(of.role.word()).bind(password).bind(of.created);
@@ -20,7 +20,7 @@ impl FarmStore {
     /// All people by name.
     pub async fn people(&self) -> Result<Vec<FarmPerson>> {
         let rows: Vec<(String, String, i64)> =
-            sqlx::query_as("select name, role, created from person order by name")
+            sqlx::query_as("select name, role, created from user_account order by name")
                 .fetch_all(&self.pool)
                 .await
                 .map_err(trouble)?;
@@ -29,7 +29,7 @@ impl FarmStore {
 
     /// Whether there is anybody.
     pub async fn has_people(&self) -> Result<bool> {
-        let found: Option<i64> = sqlx::query_scalar("select created from person limit 1")
+        let found: Option<i64> = sqlx::query_scalar("select created from user_account limit 1")
             .fetch_optional(&self.pool)
             .await
             .map_err(trouble)?;
@@ -38,16 +38,17 @@ impl FarmStore {
 
     /// The digest of somebody's password.
     pub async fn password_of(&self, name: &str) -> Result<Option<String>> {
-        let found = sqlx::query_scalar("select password from person where name = $1").bind(name);
+        let found = sqlx::query_scalar("select password from user_account where name = $1").bind(name);
         found.fetch_optional(&self.pool).await.map_err(trouble)
     }
 
     /// Gives somebody another password, which ends their sessions; whether there is such a person.
     pub async fn set_password(&self, name: &str, password: &str) -> Result<bool> {
         let mut all = self.begin().await?;
-        let set = sqlx::query("update person set password = $1 where name = $2").bind(password).bind(name);
+        let set =
+            sqlx::query("update user_account set password = $1 where name = $2").bind(password).bind(name);
         let done = set.execute(&mut *all).await.map_err(trouble)?;
-        let end = sqlx::query("delete from session where person = $1").bind(name);
+        let end = sqlx::query("delete from session where account = $1").bind(name);
         end.execute(&mut *all).await.map_err(trouble)?;
         all.commit().await.map_err(trouble)?;
         Ok(done.rows_affected() == 1)
@@ -55,19 +56,15 @@ impl FarmStore {
 
     /// Gives somebody another role; whether there is such a person.
     pub async fn set_role(&self, name: &str, role: Role) -> Result<bool> {
-        let set = sqlx::query("update person set role = $1 where name = $2").bind(role.word()).bind(name);
+        let set =
+            sqlx::query("update user_account set role = $1 where name = $2").bind(role.word()).bind(name);
         Ok(set.execute(&self.pool).await.map_err(trouble)?.rows_affected() == 1)
     }
 
     /// Removes somebody with all their sessions; whether there was such a person.
     pub async fn remove_person(&self, name: &str) -> Result<bool> {
-        let mut all = self.begin().await?;
-        let end = sqlx::query("delete from session where person = $1").bind(name);
-        end.execute(&mut *all).await.map_err(trouble)?;
-        let remove = sqlx::query("delete from person where name = $1").bind(name);
-        let done = remove.execute(&mut *all).await.map_err(trouble)?;
-        all.commit().await.map_err(trouble)?;
-        Ok(done.rows_affected() == 1)
+        let remove = sqlx::query("delete from user_account where name = $1").bind(name);
+        Ok(remove.execute(&self.pool).await.map_err(trouble)?.rows_affected() == 1)
     }
 
     /// Begins a session that is good until a time, if the password is still the one that was
@@ -84,7 +81,7 @@ impl FarmStore {
         let over = sqlx::query("delete from session where until <= $1").bind(now);
         over.execute(&mut *all).await.map_err(trouble)?;
         let insert = sqlx::query(
-            "insert into session (hash, person, created, until) select $1, name, $2, $3 from person where \
+            "insert into session (hash, account, created, until) select $1, name, $2, $3 from user_account where \
              name = $4 and password = $5",
         );
         let insert = insert.bind(hash).bind(now).bind(until).bind(name).bind(password);
@@ -96,7 +93,7 @@ impl FarmStore {
     /// Whose session it is, with the role of now.
     pub async fn session(&self, hash: &[u8], now: i64) -> Result<Option<FarmPerson>> {
         let row: Option<(String, String, i64)> = sqlx::query_as(
-            "select p.name, p.role, p.created from session s join person p on p.name = s.person \
+            "select p.name, p.role, p.created from session s join user_account p on p.name = s.account \
              where s.hash = $1 and s.until > $2",
         )
         .bind(hash)

@@ -116,7 +116,7 @@ impl FarmStore {
         let place = self.folder.written(&record.run.place);
         put_run(all, record, (board, environment), &place).await?;
         if !record.rows.is_empty() {
-            note_added(all, &record.run.id).await?;
+            note_added(all, board, &record.run.id).await?;
         }
         let key = &record.run.key;
         let slots = (0..).zip(&record.slots).map(|(seq, slot)| (SlotPlace { board, key, seq }, slot));
@@ -161,7 +161,14 @@ async fn put_run(
     sqlx::query(
         "insert into run (board_id, id, environment_id, command, series, plan, started, length_ns, \
          complete, by_rows, cpus, cycles, missed, max_ns, p9999_ns, invalid, spikes, place, digest, whole) \
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)",
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20) \
+         on conflict (board_id, id) do update set environment_id = excluded.environment_id, \
+         command = excluded.command, series = excluded.series, plan = excluded.plan, \
+         started = excluded.started, length_ns = excluded.length_ns, complete = excluded.complete, \
+         by_rows = excluded.by_rows, cpus = excluded.cpus, cycles = excluded.cycles, \
+         missed = excluded.missed, max_ns = excluded.max_ns, p9999_ns = excluded.p9999_ns, \
+         invalid = excluded.invalid, spikes = excluded.spikes, place = excluded.place, \
+         digest = excluded.digest, whole = excluded.whole",
     )
     .bind(board)
     .bind(&run.id)

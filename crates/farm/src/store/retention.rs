@@ -144,8 +144,8 @@ impl FarmStore {
     pub async fn end_thinning(&self, of: BegunThinning<'_>, freed: u64) -> Result<()> {
         let less = to_i64(freed);
         sqlx::query(
-            "update kept set bytes = case when bytes > $1 then bytes - $2 else 0 end \
-             where board_id = $3 and run = $4",
+            "update sent_run set bytes = case when bytes > $1 then bytes - $2 else 0 end \
+             where board_id = $3 and run = $4 and bytes is not null",
         )
         .bind(less)
         .bind(less)
@@ -163,22 +163,21 @@ impl FarmStore {
             "select h.parts, h.t from run r join thinned h on h.board_id = r.board_id and h.run = r.id \
              where r.id = $1",
         );
-        let sent = sqlx::query_scalar(
-            "select k.bytes from run r join kept k on k.board_id = r.board_id and k.run = r.id \
+        let sent = sqlx::query_scalar::<_, Option<i64>>(
+            "select k.bytes from run r join sent_run k on k.board_id = r.board_id and k.run = r.id \
              where r.id = $1",
         );
         Ok(BundleNotes {
             thinned: thinned.bind(run).fetch_optional(&self.pool).await.map_err(trouble)?,
-            sent_bytes: sent.bind(run).fetch_optional(&self.pool).await.map_err(trouble)?,
+            sent_bytes: sent.bind(run).fetch_optional(&self.pool).await.map_err(trouble)?.flatten(),
         })
     }
 
     /// Notes of a run's bundle what another store has noted of it.
     pub async fn put_notes(&self, run: &str, notes: &BundleNotes) -> Result<()> {
         let mut all = self.begin().await?;
-        for drop in ["delete from thinned where run = $1", "delete from kept where run = $1"] {
-            sqlx::query(drop).bind(run).execute(&mut *all).await.map_err(trouble)?;
-        }
+        let drop = sqlx::query("delete from thinned where run = $1").bind(run);
+        drop.execute(&mut *all).await.map_err(trouble)?;
         if let Some((parts, t)) = &notes.thinned {
             let thinned = sqlx::query(
                 "insert into thinned (board_id, run, parts, t) select board_id, id, $1, $2 from run \
@@ -186,12 +185,11 @@ impl FarmStore {
             );
             thinned.bind(parts).bind(*t).bind(run).execute(&mut *all).await.map_err(trouble)?;
         }
-        if let Some(bytes) = notes.sent_bytes {
-            let sent = sqlx::query(
-                "insert into kept (board_id, run, bytes) select board_id, id, $1 from run where id = $2",
-            );
-            sent.bind(bytes).bind(run).execute(&mut *all).await.map_err(trouble)?;
-        }
+        let sent = sqlx::query(
+            "insert into sent_run (board_id, run, bytes) select board_id, id, $1 from run where id = $2 \
+             on conflict (board_id, run) do update set bytes = excluded.bytes",
+        );
+        sent.bind(notes.sent_bytes).bind(run).execute(&mut *all).await.map_err(trouble)?;
         all.commit().await.map_err(trouble)
     }
 

@@ -114,20 +114,6 @@ fn a_board_that_slept_goes_on_where_it_is() {
 }
 
 #[test]
-fn a_store_of_an_earlier_version_goes_on_by_what_it_fixed() {
-    on_each_engine(async |store| {
-        store.board_for("a", "a").await.unwrap();
-        let boot = "insert into boot (board_id, boot, offset_ns, source) values (1, 'b', $1, 'board')";
-        sqlx::query(boot).bind((START - 30) * S).execute(&store.pool).await.unwrap();
-        // Its clock is an hour behind by now, which is no sleep; then it sleeps for two.
-        let rows = [(30, START, START - HOUR), (330, START + 300 + 2 * HOUR, START + 300 + 2 * HOUR)];
-        put(&store, batch(&rows, &[0], clock(331, START + 301 - HOUR, 0), START + 301)).await;
-        put(&store, batch(&rows, &[1], clock(631, rows[1].1 + 301, 2 * HOUR), rows[1].1 + 301)).await;
-        assert_eq!(times(&store).await, [(0, START), (1, rows[1].1)]);
-    });
-}
-
-#[test]
 fn rows_without_any_clock_are_told_and_give_way_to_one_that_is_known_later() {
     on_each_engine(async |store| {
         store.board_for("a", "a").await.unwrap();

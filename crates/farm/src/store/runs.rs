@@ -97,7 +97,7 @@ impl FarmStore {
         type Row = (String, i64, Vec<u8>, Option<Vec<u8>>);
         let rows: Vec<Row> = sqlx::query_as(
             "select r.id, r.complete, r.digest, u.manifest from run r \
-             left join upload u on u.board_id = r.board_id and u.run = r.id \
+             left join sent_run u on u.board_id = r.board_id and u.run = r.id \
              where r.board_id = $1 and ($2 = '' or r.id < $2) order by r.id desc limit $3",
         )
         .bind(board_id)

@@ -182,7 +182,13 @@ fn a_file_is_read_again_and_a_newer_one_refused() {
         store.pool.close().await;
         let again = FarmStore::file(&file).await.unwrap();
         assert_eq!(again.totals().await.unwrap(), (1, 1));
-        sqlx::query("update meta set value = 99").execute(&again.pool).await.unwrap();
+        sqlx::query(
+            "insert into _sqlx_migrations select 99, description, installed_on, success, checksum, \
+                     execution_time from _sqlx_migrations",
+        )
+        .execute(&again.pool)
+        .await
+        .unwrap();
         again.pool.close().await;
         let refused = FarmStore::file(&file).await.err().unwrap();
         assert_eq!(refused.exit, Exit::NotSupported);
@@ -206,7 +212,13 @@ fn a_database_is_read_again_and_a_newer_one_refused() {
         assert!(again.free_turn().await.unwrap().is_none());
         drop(turn);
         assert!(again.server_turn().await.is_ok());
-        sqlx::query("update meta set value = 99").execute(&again.pool).await.unwrap();
+        sqlx::query(
+            "insert into _sqlx_migrations select 99, description, installed_on, success, checksum, \
+                     execution_time from _sqlx_migrations",
+        )
+        .execute(&again.pool)
+        .await
+        .unwrap();
         let refused = FarmStore::postgres(&url).await.err().unwrap();
         assert_eq!(refused.exit, Exit::NotSupported);
         let nowhere = FarmStore::postgres("postgres://farm:secret@localhost/x?host=/nowhere").await;
@@ -215,32 +227,36 @@ fn a_database_is_read_again_and_a_newer_one_refused() {
     });
 }
 
-/// What Citus asks of a table that it distributes: that each unique key has the board.
+/// What Citus asks of a table that it distributes: that each unique key has the board, and each
+/// reference to another such table.
 #[test]
-fn each_unique_key_of_what_grows_with_boards_has_the_board() {
-    let schema = include_str!("schema.sql");
+fn each_key_of_what_grows_with_boards_has_the_board() {
+    let schema = include_str!("../../migrations/0001.sql");
     let mut distributed = Vec::new();
     for statement in schema.split(";\n") {
         let words = statement.split_whitespace().collect::<Vec<_>>().join(" ");
+        let Some(table) = words.split("create table ").nth(1) else { continue };
+        let name = table.split(' ').next().unwrap();
+        if name == "token" || !table.contains("board_id") {
+            assert!(!table.contains("references run"), "{name}");
+            continue;
+        }
         let keys = |after: &str| -> Vec<String> {
             let lists = words.split(after).skip(1);
             lists.map(|rest| rest.split(')').next().unwrap_or_default().to_owned()).collect()
         };
-        let Some(table) = words.split("create table if not exists ").nth(1) else {
-            assert!(!words.contains("create unique index"), "{words}");
-            continue;
-        };
-        let name = table.split(' ').next().unwrap();
-        if name == "token" || !table.contains("board_id") {
-            continue;
-        }
-        let of_column = words.contains("board_id bigint primary key").then(|| "board_id".to_owned());
+        let of_column = table.contains("board_id bigint primary key").then(|| "board_id".to_owned());
         let unique = [keys("primary key ("), keys("unique ("), of_column.into_iter().collect()].concat();
         assert!(
             !unique.is_empty() && unique.iter().all(|key| key.contains("board_id")),
             "{name}: {unique:?}"
         );
         assert_eq!(table.matches("primary key").count() + table.matches("unique").count(), unique.len());
+        assert!(keys("references run (").iter().all(|key| key.starts_with("board_id")), "{name}");
+        assert!(
+            table.contains("references board on delete cascade") || table.contains("references run"),
+            "{name} stays when its board goes"
+        );
         distributed.push(name.to_owned());
     }
     assert!(["slot", "hist", "run", "row_key"].iter().all(|name| distributed.contains(&(*name).to_owned())));

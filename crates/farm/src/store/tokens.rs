@@ -31,7 +31,7 @@ impl FarmStore {
     /// Makes a code good until a time; the board that enrols with it gets these tags.
     pub async fn add_code(&self, hash: &[u8], until: i64, tags: &[String]) -> Result<()> {
         let mut all = self.begin().await?;
-        put_code(&mut all, hash, until, tags).await?;
+        put_code(&mut all, (hash, until), tags, None).await?;
         all.commit().await.map_err(trouble)
     }
 
@@ -42,9 +42,7 @@ impl FarmStore {
         if has_token(&mut all, board).await? {
             return Ok(false);
         }
-        put_code(&mut all, hash, until, tags).await?;
-        let insert = sqlx::query("insert into code_board (hash, board) values ($1, $2)");
-        insert.bind(hash).bind(board).execute(&mut *all).await.map_err(trouble)?;
+        put_code(&mut all, (hash, until), tags, Some(board)).await?;
         all.commit().await.map_err(trouble)?;
         Ok(true)
     }
@@ -66,9 +64,9 @@ impl FarmStore {
             let was_it = was_enrolled(&mut all, code, now, key, token).await?;
             return Ok(if was_it { EnrolOutcome::Enrolled } else { EnrolOutcome::BadCode });
         }
-        let made_for: Option<String> = sqlx::query_scalar("select board from code_board where hash = $1")
+        let made_for: Option<String> = sqlx::query_scalar("select board from code where hash = $1")
             .bind(code)
-            .fetch_optional(&mut *all)
+            .fetch_one(&mut *all)
             .await
             .map_err(trouble)?;
         let is_named = made_for.is_some();
@@ -98,8 +96,8 @@ impl FarmStore {
         .map_err(trouble)?;
         sqlx::query(
             "insert into board_setting (board_id, state, since, tags) \
-             select b.id, $1, 0, coalesce(c.tags, '') from board b \
-             left join code_tag c on c.hash = $2 where b.key = $3 on conflict do nothing",
+             select b.id, $1, 0, c.tags from board b join code c on c.hash = $2 where b.key = $3 \
+             on conflict do nothing",
         )
         .bind(BoardState::Active.word())
         .bind(code)
@@ -145,16 +143,13 @@ impl FarmStore {
 
 async fn put_code(
     all: &mut Transaction<'static, Any>,
-    hash: &[u8],
-    until: i64,
+    (hash, until): (&[u8], i64),
     tags: &[String],
+    board: Option<&str>,
 ) -> Result<()> {
-    let insert = sqlx::query("insert into code (hash, until, used) values ($1, $2, 0)");
-    insert.bind(hash).bind(until).execute(&mut **all).await.map_err(trouble)?;
-    if !tags.is_empty() {
-        let insert = sqlx::query("insert into code_tag (hash, tags) values ($1, $2)");
-        insert.bind(hash).bind(tags.join(" ")).execute(&mut **all).await.map_err(trouble)?;
-    }
+    let insert = sqlx::query("insert into code (hash, until, used, tags, board) values ($1, $2, 0, $3, $4)");
+    let insert = insert.bind(hash).bind(until).bind(tags.join(" ")).bind(board);
+    insert.execute(&mut **all).await.map_err(trouble)?;
     Ok(())
 }
 

@@ -274,9 +274,6 @@ mod tests {
                 assert!(told.contains("of the day at 0 has another sum"), "{held}: {told}");
             }
             assert_eq!(damaged(&store, 104, "tier = 2").await, "");
-            // Of runs of before it was noted how they count it is not known which lack something.
-            sqlx::query("delete from meta where name like 'counted %'").execute(&store.pool).await.unwrap();
-            assert_eq!(store.faults().await.unwrap(), [""; 0]);
             assert!(damaged(&store, 103, "tier = 2").await.contains("another sum"));
             let told = damaged(&store, 6, "tier = 0").await;
             assert!(told.contains("of the five minutes at 300 has another sum"), "{told}");

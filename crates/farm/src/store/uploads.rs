@@ -20,12 +20,14 @@ pub struct SentBundle {
 impl FarmStore {
     /// The manifest of a run that a board sent, as its digest.
     pub async fn manifest(&self, board_id: i64, run: &str) -> Result<Option<Vec<u8>>> {
-        sqlx::query_scalar("select manifest from upload where board_id = $1 and run = $2")
-            .bind(board_id)
-            .bind(run)
-            .fetch_optional(&self.pool)
-            .await
-            .map_err(trouble)
+        let manifest: Option<Option<Vec<u8>>> =
+            sqlx::query_scalar("select manifest from sent_run where board_id = $1 and run = $2")
+                .bind(board_id)
+                .bind(run)
+                .fetch_optional(&self.pool)
+                .await
+                .map_err(trouble)?;
+        Ok(manifest.flatten())
     }
 
     /// Stores a bundle that a board sent, and that it has sent it, both or neither.
@@ -42,7 +44,7 @@ impl FarmStore {
     /// Bytes of the runs that a board sent.
     pub async fn kept_bytes_of(&self, board: &str) -> Result<u64> {
         let bytes: i64 = sqlx::query_scalar(
-            "select cast(coalesce(sum(k.bytes), 0) as bigint) from kept k join board b on b.id = k.board_id \
+            "select cast(coalesce(sum(k.bytes), 0) as bigint) from sent_run k join board b on b.id = k.board_id \
              where b.key = $1",
         )
         .bind(board)
@@ -67,7 +69,7 @@ impl FarmStore {
     /// What the runs of a board take that it sent, but for one.
     pub async fn kept_bytes(&self, board_id: i64, but: &str) -> Result<u64> {
         let bytes: i64 = sqlx::query_scalar(
-            "select cast(coalesce(sum(bytes), 0) as bigint) from kept where board_id = $1 and run <> $2",
+            "select cast(coalesce(sum(bytes), 0) as bigint) from sent_run where board_id = $1 and run <> $2",
         )
         .bind(board_id)
         .bind(but)
@@ -80,20 +82,12 @@ impl FarmStore {
 
 async fn note(all: &mut Transaction<'static, Any>, run: &str, sent: &SentBundle) -> sqlx::Result<()> {
     sqlx::query(
-        "insert into upload (board_id, run, manifest) values ($1, $2, $3) \
-         on conflict (board_id, run) do update set manifest = excluded.manifest",
+        "insert into sent_run (board_id, run, manifest, bytes) values ($1, $2, $3, $4) \
+         on conflict (board_id, run) do update set manifest = excluded.manifest, bytes = excluded.bytes",
     )
     .bind(sent.board_id)
     .bind(run)
     .bind(&sent.manifest)
-    .execute(&mut **all)
-    .await?;
-    sqlx::query(
-        "insert into kept (board_id, run, bytes) values ($1, $2, $3) \
-         on conflict (board_id, run) do update set bytes = excluded.bytes",
-    )
-    .bind(sent.board_id)
-    .bind(run)
     .bind(to_i64(sent.bytes))
     .execute(&mut **all)
     .await?;

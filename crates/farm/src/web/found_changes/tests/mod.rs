@@ -38,7 +38,7 @@ async fn put_series(store: &FarmStore, board: &str, name: &str, last: i64, count
     store.put_bulk(board, &BulkRows { key, tiers, ..BulkRows::default() }).await.unwrap();
 }
 
-/// As a store may have it from a version that took runs of the future.
+/// As a store has it whose farm had a clock that was ahead.
 #[test]
 fn the_newest_day_is_no_day_of_the_future() {
     let today = Tier::Day.begin(believed(now()));

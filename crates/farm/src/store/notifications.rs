@@ -103,7 +103,7 @@ impl FarmStore {
     /// Those that are due, the oldest first.
     pub async fn due_notices(&self, now: i64, most: i64) -> Result<Vec<WaitingNotice>> {
         let rows: Vec<(i64, String, i64, String)> = sqlx::query_as(
-            "select board_id, id, tries, document from told where state = $1 and due <= $2 \
+            "select board_id, id, tries, document from notification where state = $1 and due <= $2 \
              order by noted, id limit $3",
         )
         .bind(WAITS)
@@ -119,7 +119,7 @@ impl FarmStore {
 
     /// How many wait.
     pub async fn waiting_notices(&self) -> Result<u64> {
-        let waiting = sqlx::query_scalar("select count(*) from told where state = $1").bind(WAITS);
+        let waiting = sqlx::query_scalar("select count(*) from notification where state = $1").bind(WAITS);
         Ok(to_u64(waiting.fetch_one(&self.pool).await.map_err(trouble)?))
     }
 
@@ -134,7 +134,8 @@ impl FarmStore {
     }
 
     async fn set_notice(&self, of: &WaitingNotice, state: i64, due: i64) -> Result<()> {
-        let set = "update told set state = $1, due = $2, tries = tries + 1 where board_id = $3 and id = $4";
+        let set =
+            "update notification set state = $1, due = $2, tries = tries + 1 where board_id = $3 and id = $4";
         let set = sqlx::query(set).bind(state).bind(due).bind(of.board_id).bind(&of.id);
         set.execute(&self.pool).await.map_err(trouble)?;
         Ok(())
@@ -147,10 +148,12 @@ async fn note(
     now: i64,
     most: u64,
 ) -> sqlx::Result<NoticesNoted> {
-    let first = sqlx::query("insert into meta (name, value) values ('told', $1) on conflict do nothing");
+    let first =
+        sqlx::query("insert into meta (name, value) values ('notified since', $1) on conflict do nothing");
     let is_first = first.bind(now).execute(&mut **all).await?.rows_affected() == 1;
     let mut known: NotedChanges<NotedChange> = noted_changes(all).await?.into_iter().collect();
-    let waiting = sqlx::query_scalar::<_, i64>("select count(*) from told where state = $1").bind(WAITS);
+    let waiting =
+        sqlx::query_scalar::<_, i64>("select count(*) from notification where state = $1").bind(WAITS);
     let mut waiting = to_u64(waiting.fetch_one(&mut **all).await?);
     let mut noted = NoticesNoted::default();
     for notice in notices {
@@ -191,7 +194,7 @@ async fn note(
 async fn noted_changes(by: &mut AnyConnection) -> sqlx::Result<Vec<(ChangeIdentity, NotedChange)>> {
     type Row = (String, String, String, i64, String, i64, i64);
     let rows: Vec<Row> = sqlx::query_as(
-        "select b.key, w.kind, w.subject, w.began, w.id, w.state, w.noted from told w \
+        "select b.key, w.kind, w.subject, w.began, w.id, w.state, w.noted from notification w \
          join board b on b.id = w.board_id order by w.noted, w.id",
     )
     .fetch_all(&mut *by)
@@ -210,7 +213,7 @@ async fn follow(
     of: &ChangeIdentity,
 ) -> sqlx::Result<()> {
     sqlx::query(
-        "update told set began = $1 where id = $2 and board_id in (select id from board where key = $3)",
+        "update notification set began = $1 where id = $2 and board_id in (select id from board where key = $3)",
     )
     .bind(of.until)
     .bind(known_as)
@@ -229,9 +232,9 @@ async fn take_up(
 ) -> sqlx::Result<()> {
     let of = &notice.identity;
     sqlx::query(
-        "update told set id = $1, began = $2, state = $3, document = $4 where id = $5 \
-         and board_id in (select id from board where key = $6) and not exists (select 1 from told o \
-         where o.board_id = told.board_id and o.id = $7 and o.id <> told.id)",
+        "update notification set id = $1, began = $2, state = $3, document = $4 where id = $5 \
+         and board_id in (select id from board where key = $6) and not exists (select 1 from notification o \
+         where o.board_id = notification.board_id and o.id = $7 and o.id <> notification.id)",
     )
     .bind(of.id())
     .bind(of.until)
@@ -253,7 +256,7 @@ async fn insert(
 ) -> sqlx::Result<()> {
     let of = &notice.identity;
     sqlx::query(
-        "insert into told (board_id, id, kind, subject, began, noted, state, tries, due, document) \
+        "insert into notification (board_id, id, kind, subject, began, noted, state, tries, due, document) \
          select id, $1, $2, $3, $4, $5, $6, 0, 0, $7 from board where key = $8 \
          on conflict (board_id, id) do update set began = excluded.began",
     )
