@@ -11,6 +11,7 @@ use model::error::{Exit, Failure, Result};
 use model::keyword::Keyword;
 use model::text::clean;
 use model::units::CpuSet;
+use report::audit::format::{self, AuditFormat};
 use report::audit::{diff as diff_text, junit, last_words, text};
 use report::map::text as map_text;
 use rules::audit::Audit;
@@ -29,7 +30,7 @@ use study::audit::{MachineSource, hunt_gains, judge, judge_with};
 #[command(
     mut_arg("json", |arg| arg.help("Write the findings as JSON; `-` is standard output, which then holds nothing else")),
     mut_arg("quiet", |arg| arg.help("Print a line per failed rule, the answer, and whether a gate failed")),
-    after_help = "Examples:\n  onbeat audit\n  onbeat audit --cpus 2-3 --profile busy-poll\n  onbeat capture -o board && onbeat audit --bundle board --html board.html\n  onbeat audit --kconfig build/.config          a kernel before its first boot\n  onbeat audit -q --fail-on high --junit audit.xml\n  onbeat audit --hunt --copy                   what the newest hunt lost most time to, and what to copy where\n  onbeat audit --diff board                    what has become worse since that capture"
+    after_help = "Examples:\n  onbeat audit\n  onbeat audit --cpus 2-3 --profile busy-poll\n  onbeat capture -o board && onbeat audit --bundle board --html board.html\n  onbeat audit --kconfig build/.config          a kernel before its first boot\n  onbeat audit -q --fail-on high --junit audit.xml\n  onbeat audit --format sarif >audit.sarif\n  onbeat audit --hunt --copy                   what the newest hunt lost most time to, and what to copy where\n  onbeat audit --diff board                    what has become worse since that capture"
 )]
 pub struct Args {
     /// What the machine is for
@@ -79,6 +80,14 @@ pub struct Args {
     /// Write the findings as JUnit XML, for continuous integration
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
+    /// Write the findings in this form to standard output, which then holds nothing else
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        value_parser = keyword::<AuditFormat>(),
+        conflicts_with_all = ["diff", "hunt", "copy", "map", "verbose"]
+    )]
+    format: Option<AuditFormat>,
     /// Write the findings as one HTML page, with a picture of the machine
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -88,7 +97,8 @@ pub struct Args {
 
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let asked = args.cpus.as_deref().map(|text| cpu_list("--cpus", text)).transpose()?;
-    let mut outputs = Outputs::of(&[&args.output.json, &args.junit, &args.html], environment)?;
+    let formatted = args.format.map(|_| PathBuf::from("-"));
+    let mut outputs = Outputs::of(&[&args.output.json, &args.junit, &args.html, &formatted], environment)?;
     if args.strict && args.fail_on.is_none() && args.diff.is_none() {
         return Err(Failure::usage("--strict is part of a gate: give --fail-on SEVERITY or --diff CAPTURE"));
     }
@@ -103,6 +113,9 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let audited = judge_with(machine, args.kconfig.as_deref(), args.profile, asked.as_ref())?;
     outputs.json_pretty(&args.output.json, &audited.audit);
     outputs.write(&args.junit, || Ok(junit::render(&audited.audit)));
+    if let Some(form) = args.format {
+        outputs.write(&formatted, || format::render(&audited.audit, form));
+    }
     outputs.write(&args.html, || audited.page(gains.as_ref()));
     let Screen { columns, color } = outputs.screen;
     if args.output.quiet {

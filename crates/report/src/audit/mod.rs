@@ -1,6 +1,8 @@
-//! The verdicts of an audit: for the terminal, as a page, as JUnit's XML; the difference of two.
+//! The verdicts of an audit: for the terminal, as a page, in the forms of other tools; the
+//! difference of two.
 
 pub mod diff;
+pub mod format;
 pub mod gains;
 pub mod junit;
 pub mod last_words;
