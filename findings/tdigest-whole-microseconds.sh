@@ -1,7 +1,8 @@
 #!/bin/sh
 # The tdigest package returns percentiles of whole microseconds that are far from every sample.
 #
-# Version: tdigest 0.5.2.2 with accumulation-tree 0.6.4 and pyudorandom 1.0.0, on Python 3. Takes no root.
+# Version: tdigest 0.5.2.2 with accumulation-tree 0.6.4 (pip builds it, which takes a C compiler) and
+# pyudorandom 1.0.0, on Python 3.11. Takes no root.
 # Behaviour: equal samples share one centroid, however many they are, and percentile() draws a line from the
 # middle of each centroid to that of the next, as if samples lay between. Latencies in whole microseconds
 # have few values: one long sample then lifts half of the value before it, and the median of two values can
