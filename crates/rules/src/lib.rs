@@ -40,6 +40,7 @@ pub mod login_limits;
 mod network_cards;
 pub mod parameters;
 pub mod partition;
+mod releases;
 pub mod remedy;
 pub mod setting;
 #[cfg(test)]

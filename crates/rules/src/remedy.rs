@@ -1,9 +1,8 @@
 //! The remedy of a finding: changes, which of them go together, and the texts made from them.
 
-use std::convert::Infallible;
-
 use super::change::{AdviceReason, Change, sysctl_path};
-use super::parameters::{as_written, is_given, is_present, other_values, outside_release};
+use super::parameters::{as_written, is_given, is_present, other_values};
+use super::releases::is_outside;
 use crate::change::Persistence;
 use facts::cmdline::Cmdline;
 use model::units::{CpuSet, named_cpus};
@@ -171,12 +170,8 @@ impl Remedy {
     /// Without the parameters that a kernel of this release does not know, where another way is
     /// left.
     pub fn known_to(mut self, series: (u32, u32)) -> Remedy {
-        let is_unknown = |change: &Change| match change {
-            Change::CmdlineAdd { word } => {
-                matches!(outside_release(word, || Ok::<_, Infallible>(series)), Ok(Some(_)))
-            }
-            _ => false,
-        };
+        let is_unknown =
+            |change: &Change| matches!(change, Change::CmdlineAdd { word } if is_outside(word, series));
         for ways in self.parts.iter_mut().map(|part| &mut part.alternatives) {
             ways.iter_mut().for_each(|way| way.persist.retain(|change| !is_unknown(change)));
             if ways.iter().any(|way| !way.changes.iter().any(is_unknown)) {

@@ -5,7 +5,7 @@ use super::unsettable;
 use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use crate::parameters::outside_release;
+use crate::releases::outside_release;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use facts::cmdline::{Cmdline, Param, same_name};

@@ -28,8 +28,8 @@ pub static KNOB: Knob = Knob {
     detection: "Whether it runs, the lists of the kernel that it reads itself, and its \
                 environment: of systemd's unit and its drop-ins, in /etc/default or \
                 /etc/sysconfig, and what was shipped. What it was told over its socket, and \
-                single interrupts it has to leave alone, are not seen. CPUs of cpuset partitions do not show in \
-                the lists that it reads.",
+                single interrupts it has to leave alone, are not seen. CPUs of cpuset partitions \
+                do not show in the lists that it reads.",
     side_effects: "Where it is stopped, interrupts stay where the kernel put them, by default all \
                    that it can on few CPUs: give them CPUs yourself, or some of the machine's \
                    throughput is lost.",

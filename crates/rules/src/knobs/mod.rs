@@ -2,6 +2,7 @@
 
 mod per_cpu;
 pub mod sources;
+mod takers;
 pub mod unsettable;
 
 mod cache_aware_balancing;

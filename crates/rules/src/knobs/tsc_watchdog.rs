@@ -7,7 +7,7 @@ use crate::change::Persistence;
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use crate::parameters::outside_release;
+use crate::releases::outside_release;
 use crate::remedy::Remedy;
 use crate::unknown::unknown_absent;
 use crate::view::MachineView;

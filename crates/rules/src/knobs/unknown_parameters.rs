@@ -1,13 +1,14 @@
 //! Parameters on the command line without effect: from recipes for other kernels, and misspelt.
 
-use super::mitigations::{X86, architecture, takers};
 use super::sources::PARAMETERS;
+use super::takers::{HUGE_PAGES, is_x86, lacks_idle, named_by_log, not_built, of_another};
 use super::unsettable;
 use crate::change::AdviceReason;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use crate::parameters::{idle_value, misspelt, outside_release, spelling};
+use crate::parameters::{idle_value, misspelt, spelling};
+use crate::releases::outside_release;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::{truncate, truncate_words};
@@ -15,7 +16,6 @@ use facts::choice::parse_choice;
 use facts::cmdline::{Cmdline, Param};
 use facts::uname::{Flag, preemption_flag};
 use model::slice::SliceKind;
-use model::vocabulary::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "unknown-parameters",
@@ -68,7 +68,6 @@ pub static KNOB: Knob = Knob {
 /// The latest release whose parameters were read.
 const LATEST: (u32, u32) = (7, 3);
 const MODELS: &str = "/sys/kernel/debug/sched/preempt";
-const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
 /// A word of recipes, and what to know of it.
 struct Stray {
@@ -163,68 +162,8 @@ const RECIPES: &[&str] = &[
     "workqueue",
 ];
 
-/// True if the kernel's log names a word among those that it did not know; none where the log does
-/// not say it.
-fn named_by_log(machine: &MachineView, name: &str) -> Option<bool> {
-    machine.survey.unknown_words.known().map(|words| words.iter().any(|word| word == name))
-}
-
-/// Parameters of x86 alone, in the kernel or in drivers that are built for it alone.
-const OF_X86: &[&str] = &[
-    "amd_pstate",
-    "hpet",
-    "i915.enable_dc",
-    "intel_idle.max_cstate",
-    "intel_pstate",
-    "mce",
-    "nolapic_timer",
-    "nox2apic",
-    "tlbi",
-    "tsc",
-];
-
-/// The reason for which a parameter is of another architecture; none where it may be of this one.
-fn of_another(machine: &MachineView, name: &str) -> Option<String> {
-    let takers = match name {
-        name if OF_X86.contains(&name) => &[X86],
-        name if name.starts_with("arm64.") || name == "irqchip.gicv3_pseudo_nmi" => &["aarch64"][..],
-        name => takers(name)?,
-    };
-    let here = architecture(machine)?;
-    // The log names no word with a dot.
-    let is_taken = takers.iter().any(|taker| here.starts_with(taker))
-        || (!name.contains('.') && named_by_log(machine, name) == Some(false));
-    // That of 32-bit programs is another name of the same.
-    let names: Vec<&str> = takers.iter().copied().filter(|name| *name != "armv8").collect();
-    (!is_taken).then(|| format!("of {} alone", names.join(" and ")))
-}
-
-/// The reason for which this kernel was built without a parameter; none where it may have it.
-fn not_built(machine: &MachineView, name: &str) -> Option<String> {
-    let is_rt = machine.facts().preempt == Preempt::Rt;
-    let lacks = |option| machine.kconfig().is_ok_and(|config| !config.is_yes(option));
-    let words = match name {
-        // Where the settings are, so is the parameter.
-        "transparent_hugepage" if matches!(machine.line_if_present(HUGE_PAGES), Ok(Some(_))) => return None,
-        // mm/Kconfig
-        "transparent_hugepage" if is_rt => "PREEMPT_RT kernels have no transparent huge pages",
-        "transparent_hugepage" if lacks("TRANSPARENT_HUGEPAGE") => "built without TRANSPARENT_HUGEPAGE",
-        // kernel/rcu/update.c
-        "rcupdate.rcu_normal_after_boot" if is_rt && lacks("NO_HZ_FULL") => {
-            "a PREEMPT_RT kernel without NO_HZ_FULL does so by itself"
-        }
-        _ => return None,
-    };
-    Some(words.to_owned())
-}
-
 /// Names that begin a sysctl's name, and no module's.
 const SYSCTLS: &[&str] = &["kernel.", "vm.", "net.", "fs."];
-
-fn is_x86(machine: &MachineView) -> Result<bool, Judgement> {
-    let arch = machine.known(&machine.facts().machine, "/proc/sys/kernel/arch")?;
-    Ok(matches!(arch.as_str(), "x86_64" | "i386" | "i486" | "i586" | "i686"))
-}
 
 /// True of kernels without the parameters of RCU that 6.12 still has and 7.2 no longer.
 fn is_gone(machine: &MachineView) -> Result<bool, Judgement> {
@@ -233,13 +172,6 @@ fn is_gone(machine: &MachineView) -> Result<bool, Judgement> {
         return Err(Judgement::unknown("whether this kernel still has a parameter is not known"));
     }
     Ok(series >= (7, 2))
-}
-
-/// True where idle= has no nop, wfi and yield: all but arm64 from 7.3 on
-/// (arch/arm64/kernel/idle.c, `setup_idle()`; 7.2 has none).
-fn lacks_idle(machine: &MachineView) -> Result<bool, Judgement> {
-    let arch = machine.known(&machine.facts().machine, "/proc/sys/kernel/arch")?;
-    Ok(arch != "aarch64" || machine.series()? < (7, 3))
 }
 
 fn is_not_x86(machine: &MachineView) -> Result<bool, Judgement> {

@@ -1,0 +1,77 @@
+//! The kernels that take a parameter, by their architecture, their build and their log.
+
+use super::mitigations::{X86, architecture, takers};
+use crate::judgement::Judgement;
+use crate::view::MachineView;
+use model::vocabulary::Preempt;
+
+/// Where a kernel has the settings of transparent huge pages.
+pub const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+
+/// True if the kernel's log names a word among those that it did not know; none where the log does
+/// not say it.
+pub fn named_by_log(machine: &MachineView, name: &str) -> Option<bool> {
+    machine.survey.unknown_words.known().map(|words| words.iter().any(|word| word == name))
+}
+
+/// Parameters of x86 alone, in the kernel or in drivers that are built for it alone.
+const OF_X86: &[&str] = &[
+    "amd_pstate",
+    "hpet",
+    "i915.enable_dc",
+    "intel_idle.max_cstate",
+    "intel_pstate",
+    "mce",
+    "nolapic_timer",
+    "nox2apic",
+    "tlbi",
+    "tsc",
+];
+
+/// The reason for which a parameter is of another architecture; none where it may be of this one.
+pub fn of_another(machine: &MachineView, name: &str) -> Option<String> {
+    let takers = match name {
+        name if OF_X86.contains(&name) => &[X86],
+        name if name.starts_with("arm64.") || name == "irqchip.gicv3_pseudo_nmi" => &["aarch64"][..],
+        name => takers(name)?,
+    };
+    let here = architecture(machine)?;
+    // The log names no word with a dot.
+    let is_taken = takers.iter().any(|taker| here.starts_with(taker))
+        || (!name.contains('.') && named_by_log(machine, name) == Some(false));
+    // That of 32-bit programs is another name of the same.
+    let names: Vec<&str> = takers.iter().copied().filter(|name| *name != "armv8").collect();
+    (!is_taken).then(|| format!("of {} alone", names.join(" and ")))
+}
+
+/// The reason for which this kernel was built without a parameter; none where it may have it.
+pub fn not_built(machine: &MachineView, name: &str) -> Option<String> {
+    let is_rt = machine.facts().preempt == Preempt::Rt;
+    let lacks = |option| machine.kconfig().is_ok_and(|config| !config.is_yes(option));
+    let words = match name {
+        // Where the settings are, so is the parameter.
+        "transparent_hugepage" if matches!(machine.line_if_present(HUGE_PAGES), Ok(Some(_))) => return None,
+        // mm/Kconfig
+        "transparent_hugepage" if is_rt => "PREEMPT_RT kernels have no transparent huge pages",
+        "transparent_hugepage" if lacks("TRANSPARENT_HUGEPAGE") => "built without TRANSPARENT_HUGEPAGE",
+        // kernel/rcu/update.c
+        "rcupdate.rcu_normal_after_boot" if is_rt && lacks("NO_HZ_FULL") => {
+            "a PREEMPT_RT kernel without NO_HZ_FULL does so by itself"
+        }
+        _ => return None,
+    };
+    Some(words.to_owned())
+}
+
+/// True on x86.
+pub fn is_x86(machine: &MachineView) -> Result<bool, Judgement> {
+    let arch = machine.known(&machine.facts().machine, "/proc/sys/kernel/arch")?;
+    Ok(matches!(arch.as_str(), "x86_64" | "i386" | "i486" | "i586" | "i686"))
+}
+
+/// True where idle= has no nop, wfi and yield: all but arm64 from 7.3 on
+/// (arch/arm64/kernel/idle.c, `setup_idle()`; 7.2 has none).
+pub fn lacks_idle(machine: &MachineView) -> Result<bool, Judgement> {
+    let arch = machine.known(&machine.facts().machine, "/proc/sys/kernel/arch")?;
+    Ok(arch != "aarch64" || machine.series()? < (7, 3))
+}
