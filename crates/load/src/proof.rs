@@ -294,7 +294,7 @@ impl ProofSeries {
         let stood_still = !self.own.went_on_unseen() || !self.kernel.went_on_unseen();
         why.extend(self.unseen.filter(|_| stood_still).map(|(span, at)| {
             format!(
-                "after {:.0} s it had not been looked at for {:.0} s, and did less than half of the usual then",
+                "after {:.0} s it had not been looked at for {:.0} s, and did less than half of the usual",
                 at.as_secs(),
                 span.as_secs()
             )

@@ -84,7 +84,7 @@ pub fn kept_off(run: &Run) -> Option<String> {
     let load = run.loads.iter().filter(shared).max_by_key(|load| load.unseen_ns)?;
     let late = seconds(load.unseen_ns?.as_secs());
     let processes = load.proof.iter().find(|proof| proof.what == "processes running");
-    let beside = match processes.map(|proof| proof.floor as u64) {
+    let processes = match processes.map(|proof| proof.floor as u64) {
         Some(many) => format!("{} of the load {}", several(many, "process", "processes"), clean(&load.spec)),
         None => format!("the load {}", clean(&load.spec)),
     };
@@ -94,7 +94,7 @@ pub fn kept_off(run: &Run) -> Option<String> {
     };
     let own: CpuSet = run.plan.housekeeping.iter().copied().collect();
     Some(format!(
-        "onbeat's own thread came late by up to {late}, beside {beside} on {}: give it another CPU with \
+        "onbeat's own thread came late by up to {late}, beside {processes} on {}: give it another CPU with \
          --housekeeping CPU, keep the load off that one with --load-cpus{less}",
         named_cpus(own)
     ))
@@ -164,9 +164,9 @@ mod tests {
         run.plan.housekeeping = vec![Cpu(1)];
         assert_eq!(
             kept_off(&run).expect("late"),
-            "onbeat's own thread came late by up to 26.0 s, beside 410 processes of the load messaging on CPU 1: \
-             give it another CPU with --housekeeping CPU, keep the load off that one with --load-cpus, or take \
-             less of it (--load messaging:2)"
+            "onbeat's own thread came late by up to 26.0 s, beside 410 processes of the load messaging on \
+             CPU 1: give it another CPU with --housekeeping CPU, keep the load off that one with --load-cpus, \
+             or take less of it (--load messaging:2)"
         );
         run.loads[0].unseen_ns = None;
         assert_eq!(kept_off(&run), None, "it came in time");

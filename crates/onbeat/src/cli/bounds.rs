@@ -126,8 +126,8 @@ impl Args {
         }
         if self.period.is_some() && self.asked.limit.is_some() {
             return Err(Failure::usage(
-                "--period finds the latency that is not reached by itself: leave out --limit, or ask about the \
-                 limit without --period",
+                "--period finds the latency that is not reached by itself: leave out --limit, or ask \
+                 about the limit without --period",
             ));
         }
         let computing = self.period.as_deref().map(computing).transpose()?;

@@ -184,7 +184,7 @@ fn missing_folder(path: &Path) -> Option<&Path> {
     path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists())
 }
 
-/// Whether the folder that is missing may be made, as far as can be checked without doing it.
+/// Refuses a folder that is missing and may not be made, as far as can be checked without doing it.
 fn can_make_folder(path: &Path, error: io::Error) -> io::Result<()> {
     let Some(folder) = missing_folder(path) else { return Err(error) };
     let known = folder.ancestors().skip(1).find(|above| above.as_os_str().is_empty() || above.exists());

@@ -6,6 +6,8 @@ use model::error::{Exit, Failure, Result};
 use report::rule_pages::{json, text};
 use rules::Rule;
 
+const JSON_HELP: &str = "Write the rules as JSON; `-` is standard output, which then holds nothing else";
+
 /// List the rules, or print all about one
 ///
 /// A knob is a setting that `onbeat audit` judges: what it is, why it matters, how it is told, what
@@ -14,7 +16,7 @@ use rules::Rule;
 /// knobs cure it.
 #[derive(clap::Args)]
 #[command(
-    mut_arg("json", |arg| arg.help("Write the rules as JSON; `-` is standard output, which then holds nothing else")),
+    mut_arg("json", |arg| arg.help(JSON_HELP)),
     mut_arg("quiet", |arg| arg.help("Of one rule its id and its first lines alone")),
     after_help = "Examples:\n  onbeat rules\n  onbeat rules rt-throttling\n  onbeat rules irqs-off-section"
 )]

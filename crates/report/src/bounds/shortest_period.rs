@@ -23,7 +23,11 @@ pub fn answer(bounds: &Bounds, shortest: &ShortestPeriod) -> String {
     let Some((period, lateness)) = shortest.period_ns.zip(shortest.lateness_ns) else {
         let why = bounds.claim.as_ref().map_or_else(
             || "nothing was measured.".to_owned(),
-            |claim| uncapitalised(verdict(bounds, claim).trim_start_matches("Inconclusive: ")),
+            // The sentences above have how blocks are counted.
+            |claim| {
+                let words = verdict(bounds, claim).replace(" (a block counts once)", "");
+                uncapitalised(words.trim_start_matches("Inconclusive: "))
+            },
         );
         return format!("No period is supported: {why}");
     };

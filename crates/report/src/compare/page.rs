@@ -132,7 +132,8 @@ fn differences(differing: Option<&[Difference]>) -> Markup {
                     tbody { @for one in differing.iter().take(MOST_SHOWN) {
                         tr {
                             th class="left" {
-                                (condition_words::name(&one.what)) @if one.is_mixed() { " (mixed on both sides)" }
+                                (condition_words::name(&one.what))
+                                @if one.is_mixed() { " (mixed on both sides)" }
                             }
                             td class="wrap" { (value(one, &one.a)) } td class="wrap" { (value(one, &one.b)) }
                         }

@@ -64,8 +64,8 @@ pub fn alike(differing: Option<&[Difference]>) -> Option<&'static str> {
     }
 }
 
-/// What differs in the conditions, as lines; none where a side has no record of them. `more` ends
-/// the line that counts those that are not shown.
+/// The lines on what differs in the conditions; none where a side has no record of them. `more`
+/// ends the line that counts those that are not shown.
 pub fn differences(differing: Option<&[Difference]>, more: &str, width: usize) -> String {
     if let Some(sentence) = alike(differing) {
         let mut line = String::new();

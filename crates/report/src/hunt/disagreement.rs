@@ -2,7 +2,8 @@
 //! which they are, and whether the ranking holds without them.
 
 use super::parts::{by_latency, share, total};
-use super::sentences::{passed_over, percent};
+use super::sentences::percent;
+use super::unlisted::passed_over;
 use crate::words::{clean, several};
 use model::run::{Run, Spike};
 use model::slice::SliceKind;

@@ -3,7 +3,7 @@
 
 use super::next_step::{first_step, with_spike};
 use super::typical::{self, InvolvedRun};
-use super::{culprit_thread, disagreement, outside, program, sentences, shares, taken, threads};
+use super::{culprit_thread, disagreement, outside, program, sentences, shares, taken, threads, unlisted};
 use crate::last_lines::{LastLines, MOST_LINES, RunPlace};
 use crate::palette::{BOLD, Palette, RED, Style};
 use crate::run::answer::{at_worst, besides_the_host, free_space};
@@ -36,9 +36,9 @@ pub fn render<'a>(
     found.unwrap_or(&answer(&known, place, 0, false)).render(width, Palette(color))
 }
 
-/// Whether spikes were explained; their list may have had no space.
+/// True where spikes were explained; their list may have had no space.
 fn is_ranked(run: &Run) -> bool {
-    !run.spikes.is_empty() || run.spikes_dropped > sentences::passed_over(run)
+    !run.spikes.is_empty() || run.spikes_dropped > unlisted::passed_over(run)
 }
 
 fn answer(known: &InvolvedRun, place: Option<RunPlace>, shown: usize, brief: bool) -> LastLines {
@@ -117,7 +117,7 @@ fn cells(share: f64) -> String {
     format!("{:>5} {bar}", sentences::percent(share))
 }
 
-/// What loses fewer of the events by which a wake-up is told.
+/// Advice that loses fewer of the events by which a wake-up is told.
 const FEWER_EVENTS: &str = "fewer events: --no-stacks, or fewer CPUs (-a)";
 
 /// Whether that is to be relied on: what spoiled the run, what was lost, what recording cost. What
@@ -165,7 +165,7 @@ fn in_part(words: &str, why: &str) -> String {
 /// The part of the spikes that the ranking is of, where not of all; true if a hundredth or more is
 /// missing.
 fn looked_at(run: &Run) -> Option<(bool, String)> {
-    let passed_over = sentences::passed_over(run);
+    let passed_over = unlisted::passed_over(run);
     let all = (run.spikes.len() as u64).saturating_add(run.spikes_dropped);
     let words = format!("the ranking is of {} of {all} spikes", all - passed_over);
     (passed_over > 0).then_some((passed_over.saturating_mul(100) >= all, words))
@@ -330,7 +330,7 @@ mod tests {
         let mut run = fixture::run();
         (run.plan.interval_ns, run.program) = (None, Some(program));
         (run.cpus, run.spikes, run.integrity) = (Vec::new(), Vec::new(), Vec::new());
-        run.complete = true;
+        (run.complete, run.ended) = (true, "victim".into());
         assert!(run.follows());
         let text = render(&run, Some(PLACE), 200, false);
         assert!(

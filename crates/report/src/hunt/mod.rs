@@ -35,6 +35,7 @@ mod thread_lanes;
 pub mod threads;
 pub mod tracks;
 pub mod typical;
+pub mod unlisted;
 pub mod windows;
 
 #[cfg(test)]

@@ -96,7 +96,10 @@ pub fn nothing_seen(run: &Run) -> Option<String> {
 
 /// Of followed threads without a wake-up: the reason, and what to do; `None` where one was seen.
 pub fn void(run: &Run) -> Option<(String, String)> {
-    if !run.follows() || run.samples().unwrap_or(0) > 0 || !run.complete {
+    // A trace of another tool has no end, and its spikes alone.
+    let ended = run.complete && !run.ended.is_empty();
+    let seen = run.samples().unwrap_or(0) > 0 || !run.spikes.is_empty() || run.spikes_dropped > 0;
+    if !run.follows() || seen || !ended {
         return None;
     }
     let told = nothing_seen(run);

@@ -13,6 +13,7 @@ use super::typical::{self, Involved};
 use super::windows::{KEPT, Windows};
 use super::{
     ask, culprit_thread, disagreement, kinds, overrun, path, picture, sentences, shares, taken, threads,
+    unlisted,
 };
 use crate::html::{cards, figure};
 use crate::input::Input;
@@ -144,8 +145,8 @@ fn culprits(run: &Run, involved: &[Involved]) -> Markup {
         }
         @if run.culprits.len() > CULPRITS { p class="muted" { (run.culprits.len() - CULPRITS) " more are in the data at the end of this file." } }
         p class="muted" {
-            "Shares are of " (span(total(run))) ", the latency of " (sentences::summed(run)) ". "
-            @if let Some(left_out) = sentences::left_out(run) { (left_out) " " }
+            "Shares are of " (span(total(run))) ", the latency of " (unlisted::summed(run)) ". "
+            @if let Some(left_out) = unlisted::left_out(run) { (left_out) " " }
             (shares::sentence(run))
         }
     }

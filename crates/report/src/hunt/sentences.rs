@@ -1,6 +1,7 @@
 //! The sentences about what `hunt` found, the same on the terminal and on the page.
 
 use super::program;
+use super::unlisted::{passed_over, unwritten};
 use crate::words::{MachineClock, below_noise, clean, duration, several, span};
 use model::run::{Behind, Culprit, Recorder, Run, Slice, Spike, Who};
 
@@ -176,32 +177,6 @@ pub fn found(run: &Run) -> String {
             &format!("; {passed_over}{of_them} came faster than could be looked at and {are} only counted");
     }
     words + "."
-}
-
-/// Spikes that were counted and never explained.
-pub fn passed_over(run: &Run) -> u64 {
-    let counted = run.recorder.as_ref().map_or(0, |recorder| recorder.spikes_passed_over);
-    counted.min(run.spikes_dropped)
-}
-
-/// Spikes that were ranked and that no list has: there was no space to write them.
-pub fn unwritten(run: &Run) -> u64 {
-    let counted = run.recorder.as_ref().map_or(0, |recorder| recorder.spikes_unwritten);
-    counted.min(run.spikes_dropped - passed_over(run))
-}
-
-/// The spikes whose latencies are summed: those in the list and those that were ranked and not
-/// kept.
-pub fn summed(run: &Run) -> String {
-    let ranked = run.spikes_dropped - passed_over(run);
-    several((run.spikes.len() as u64).saturating_add(ranked), "spike", "spikes")
-}
-
-/// What that sum leaves out, as a sentence.
-pub fn left_out(run: &Run) -> Option<String> {
-    let passed_over = passed_over(run);
-    let words = several(passed_over, "spike that was only counted is", "spikes that were only counted is");
-    (passed_over > 0).then(|| format!("The latency of {words} not in the sum."))
 }
 
 /// Why the largest values of a hunt are not the machine's latency.
@@ -387,6 +362,7 @@ pub fn percent(share: f64) -> String {
 mod tests {
     use super::*;
     use crate::hunt::fixture;
+    use crate::hunt::unlisted::{left_out, summed};
     use model::units::Cpu;
 
     #[test]

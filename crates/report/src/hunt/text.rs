@@ -6,7 +6,9 @@ use std::fmt::Write;
 use super::next_step::{next_step, with_spike};
 use super::parts::{by_latency, total};
 use super::typical::{self, InvolvedRun};
-use super::{culprit_thread, disagreement, outside, program, sentences, shares, spike_rows, taken, threads};
+use super::{
+    culprit_thread, disagreement, outside, program, sentences, shares, spike_rows, taken, threads, unlisted,
+};
 use crate::palette::{BOLD, DIM, Palette, RED, YELLOW};
 use crate::run::table;
 use crate::words::{clean, filled, several, span, wrapped};
@@ -145,10 +147,10 @@ fn culprits(
 ) {
     let run = known.run;
     let whole = span(total(run));
-    let line = format!("Who took the time: {} late by {whole} in all", sentences::summed(run));
+    let line = format!("Who took the time: {} late by {whole} in all", unlisted::summed(run));
     let _ = writeln!(page);
     heading(page, &line, width, palette);
-    if let Some(line) = sentences::left_out(run) {
+    if let Some(line) = unlisted::left_out(run) {
         wrapped(page, &line, width);
     }
     for at in 0..run.culprits.len().min(most) {

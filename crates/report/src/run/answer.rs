@@ -3,6 +3,7 @@
 
 use super::next_steps::{claim, expected};
 use super::{import, probes, sentences};
+use crate::hunt::program;
 use crate::last_lines::{LastLines, RunPlace};
 use crate::load;
 use crate::palette::{BOLD, PLAIN, Palette, RED, Style};
@@ -125,8 +126,8 @@ pub fn besides_the_host(run: &Run) -> (String, Style) {
     if run.command == Command::Import {
         return (import::fair(run), PLAIN);
     }
-    let seen = !run.follows() || run.samples().unwrap_or(0) > 0;
-    if at_worst(run).is_none() && run.probe().is_none() && !(run.follows() && seen) {
+    let nothing = at_worst(run).is_none() && run.probe().is_none() && !run.follows();
+    if nothing || program::void(run).is_some() {
         return ("not known: nothing was measured".into(), PLAIN);
     }
     if !run.complete {
@@ -172,7 +173,7 @@ fn next(run: &Run, place: Option<RunPlace>) -> String {
     [free_space(run), measure, hunt, spin, pictures].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
-/// What to do first where something could not be written.
+/// The first step where something could not be written.
 pub fn free_space(run: &Run) -> Option<String> {
     let lacks = run.integrity.iter().any(|entry| entry.kind == IntegrityKind::Storage);
     lacks.then(|| "free some space, or choose another place (-o)".to_owned())

@@ -49,9 +49,9 @@ pub fn seen_under(run: &Run) -> Option<String> {
              task sees."
         ),
         (false, _, Some(GivenAway { by, rule, part })) => format!(
-            "It ran under {policy}: as a real-time task that never sleeps sees it. {by} gave ordinary threads \
-             {part} (`onbeat rules {rule}`), and the kernel, the firmware, a hypervisor or a thread of a \
-             higher priority took the rest."
+            "It ran under {policy}: as a real-time task that never sleeps sees it. {by} gave ordinary \
+             threads {part} (`onbeat rules {rule}`), and the kernel, the firmware, a hypervisor or a thread \
+             of a higher priority took the rest."
         ),
         (false, _, None) => format!(
             "It ran under {policy}: as a real-time task sees it. Only the kernel, the firmware, a hypervisor \
@@ -75,7 +75,7 @@ fn some_cpus(run: &Run) -> String {
 struct GivenAway {
     by: &'static str,
     rule: &'static str,
-    /// How much of how much.
+    /// The time of each period.
     part: String,
 }
 

@@ -119,7 +119,7 @@ mod tests {
         assert!(of(&hunt).contains("`onbeat audit --hunt /runs/x`"), "{}", of(&hunt));
         hunt.spikes.clear();
         assert!(of(&hunt).contains("--over"));
-        (hunt.plan.interval_ns, hunt.complete) = (None, true);
+        (hunt.plan.interval_ns, hunt.complete, hunt.ended) = (None, true, "victim".into());
         hunt.cpus.clear();
         assert!(of(&hunt).starts_with("Follow threads that sleep and wake"), "{}", of(&hunt));
         run.integrity.clear();

@@ -116,7 +116,7 @@ fn tool(measurement: &Measurement) -> String {
     })
 }
 
-/// What the user says of a run is a condition that onbeat cannot read.
+/// The user's own words for a run: a condition that onbeat cannot read.
 fn labels(measurement: &Measurement) -> String {
     of_run(measurement, |run| Some(run.labels.words()))
 }
