@@ -92,7 +92,7 @@ fn basis(bounds: &Bounds, run: Option<&Run>) -> String {
         found.collect::<Vec<_>>().join(", ")
     };
     let (refused, open) = (of("REFUSED"), of("-"));
-    let many = several(bounds.counting.blocks as u64, "block", "blocks");
+    let many = several(bounds.counting.blocks, "block", "blocks");
     let mut blocks = format!("{many} of {}", duration(bounds.counting.block_ns));
     if let Some(run) = run.filter(|_| bounds.shortest_period.is_some()) {
         blocks += &format!(", {}", shortest_period::measured(run));
