@@ -1,11 +1,11 @@
 //! The farm: runs of many boards, kept for years and shown in a browser.
 //!
-//! [`ingest`] makes values ([`records`]) of bundles, [`store`] has them in a database and all SQL,
-//! [`web`] asks it and hands what it finds to [`pages`] and [`pictures`], which are functions from
-//! values to markup. [`changes`] judges what changed, [`sides`] chooses the days that a comparison
-//! is of, [`encoding`] packs histograms for the store. [`objects`] has bundles in a bucket,
-//! [`results`] hands runs to systems that collect results of tests, [`removal`] takes runs off the
-//! farm again. [`cli`] is the command line.
+//! [`ingest`] makes values ([`records`]) of bundles, [`intake`] is the one way in for them,
+//! [`store`] has them in a database and all SQL, [`web`] asks it and hands what it finds to
+//! [`pages`] and [`pictures`], which are functions from values to markup. [`changes`] judges what
+//! changed, [`sides`] chooses the days that a comparison is of, [`encoding`] packs histograms for
+//! the store. [`objects`] has bundles in a bucket, [`results`] hands runs to systems that collect
+//! results of tests, [`removal`] takes runs off the farm again. [`cli`] is the command line.
 
 pub mod board_names;
 pub mod board_settings;
@@ -18,6 +18,7 @@ pub mod fixture;
 pub mod folders;
 pub mod history;
 pub mod ingest;
+pub mod intake;
 pub mod joined_slots;
 pub mod objects;
 pub mod pages;

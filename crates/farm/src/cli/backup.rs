@@ -346,11 +346,11 @@ fn free_name(run: &BundlePlace, own: &Path, backup: &Path) -> String {
 #[allow(clippy::disallowed_methods)] // Tests make folders of their own.
 mod tests {
     use super::*;
-    use crate::cli::kept_copy::bundle_fault;
     use crate::fixture::made_runs::made;
     use crate::ingest::bundle::read;
     use crate::ingest::find::FoundBundle;
     use crate::ingest::thin::thin_blocks;
+    use crate::intake::bundle_fault;
     use crate::objects::tests::hunt_that_is_on;
     use crate::records::BundleRecord;
     use crate::store::{BundleNotes, PutOutcome, RunRemoval, ShownNumbers, ThinnedPart};

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use model::error::Result;
 
-use super::kept_copy::differs;
 use crate::folders::lies_in;
 use crate::ingest::bundle::read;
 use crate::ingest::find::FoundBundle;
+use crate::intake::differs;
 use crate::records::BundleRecord;
 use crate::store::{BundleNotes, BundlePlace, CountedSeconds, FarmStore, PutOutcome, RunRemoval};
 

@@ -10,9 +10,9 @@ use serde::Serialize;
 use super::FarmEnvironment;
 use super::document_flags::DocumentFlags;
 use super::farm_flags::FarmFlags;
-use super::kept_copy::bundle_fault;
 use super::objects_flag::{is_at, where_to_look};
 use crate::folders::lies_in;
+use crate::intake::bundle_fault;
 use crate::objects::{ObjectBucket, name_in_bucket};
 use crate::store::{BundlePlace, CountedSeconds, FarmStore};
 

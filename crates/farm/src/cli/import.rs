@@ -1,25 +1,18 @@
 //! `onbeat-farm import`: bundles and records from a folder or a stick into the store.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 
-use host::FolderLock;
 use model::error::{Exit, Failure, Result};
-use model::text::{clean, quoted, several};
+use model::text::{quoted, several};
 use serde::Serialize;
 
 use super::document_flags::DocumentFlags;
 use super::farm_flags::FarmFlags;
-use super::kept_copy::mend;
-use super::take_record::{TakenRecord, take_record};
+use super::progress::CommandProgress;
+use super::watch_folders::watch;
 use super::{FarmEnvironment, check_name, note_left_out};
-use crate::ingest::bundle::read;
-use crate::ingest::find::{FoundBundle, FoundBundles, bundles, unread};
-use crate::ingest::keep::{copying_turn, keep, name_of_state};
-use crate::objects::{BucketFault, ObjectBucket, name_in_bucket};
-use crate::pages::fleet::RefusedBundle;
-use crate::records::{BundleRecord, FarmRun};
-use crate::store::{FarmStore, PutOutcome};
+use crate::intake::{BundleCopies, Keeping, ScanOptions, ScanOutcome, ScanProgress, SeenRuns, scan};
 
 /// Take runs and records from folders into the store, as from a stick
 ///
@@ -28,7 +21,8 @@ use crate::store::{FarmStore, PutOutcome};
 /// folder or the bucket has lost, what is damaged there, and what a record has more.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  onbeat-farm import /media/stick/runs\n  \
-     onbeat-farm import --board press-3 RUN\n  onbeat-farm import --board press-3 /var/lib/onbeat/watch")]
+     onbeat-farm import --board press-3 RUN\n  onbeat-farm import --board press-3 /var/lib/onbeat/watch\n  \
+     onbeat-farm import --watch /srv/boards")]
 pub struct Args {
     /// Folders with runs and records: DIR/BOARD/RUN, or DIR/RUN
     #[arg(required = true, value_name = "DIR")]
@@ -36,91 +30,30 @@ pub struct Args {
     /// All of them are of this board
     #[arg(long, value_name = "NAME")]
     board: Option<String>,
+    /// Look again every 30 s, and take what is new
+    #[arg(long, conflicts_with = "json")]
+    watch: bool,
     #[command(flatten)]
     farm: FarmFlags,
     #[command(flatten)]
     output: DocumentFlags,
 }
 
-/// What became of each folder with a run or a record.
-#[derive(Default, Serialize)]
-struct ImportDocument {
+#[derive(Serialize)]
+struct ImportDocument<'a> {
     schema: &'static str,
-    stored: Vec<String>,
-    /// Later states of runs that were still on.
-    replaced: Vec<String>,
-    had: Vec<String>,
-    refused: Vec<RefusedBundle>,
-    records: Vec<RecordDocument>,
+    #[serde(flatten)]
+    of: &'a ScanOutcome,
 }
 
-/// What became of a record.
-#[derive(Default, Serialize)]
-struct RecordDocument {
-    place: String,
-    /// Rows that were new,
-    stored: u64,
-    /// and those that were there.
-    had: u64,
-    /// Why rows of it were not taken.
-    left_out: Vec<String>,
-}
-
-impl ImportDocument {
-    fn refuse(&mut self, output: &DocumentFlags, place: &Path, reason: String) {
-        output.remark(&format!("{}: {reason}", quoted(place)));
-        self.refused.push(RefusedBundle { place: shown(place), reason });
+impl ScanProgress for CommandProgress {
+    fn found(&self, number: u64) {
+        self.step("importing", Some(number));
     }
 
-    async fn add_record(
-        &mut self,
-        store: &FarmStore,
-        one: &FoundBundle,
-        output: &DocumentFlags,
-    ) -> Result<()> {
-        let mut taken = TakenRecord::default();
-        let remarks = take_record(store, one, &mut taken).await?;
-        let left_out = taken.reasons();
-        for line in remarks.iter().chain(&left_out) {
-            output.remark(&format!("{}: {line}", quoted(&one.place)));
-        }
-        let place = shown(&one.place);
-        self.records.push(RecordDocument { place, stored: taken.stored, had: taken.had, left_out });
-        Ok(())
+    fn taken(&self) {
+        self.add();
     }
-
-    /// The last line.
-    fn words(&self) -> String {
-        let stored = several((self.stored.len() + self.replaced.len()) as u64, "run", "runs");
-        let mut words =
-            format!("{stored} stored, {} there already, {} refused", self.had.len(), self.refused.len());
-        if !self.records.is_empty() {
-            let records = several(self.records.len() as u64, "record", "records");
-            let rows = several(self.records.iter().map(|record| record.stored).sum(), "row", "rows");
-            let had: u64 = self.records.iter().map(|record| record.had).sum();
-            words += &format!("; {records}: {rows} stored, {had} there already");
-        }
-        words
-    }
-
-    /// What was refused, each with its reason.
-    fn left_out(&self) -> Vec<String> {
-        self.refused.iter().map(|one| format!("{}: {}", one.place, one.reason)).collect()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.stored.len() + self.replaced.len() + self.had.len() + self.refused.len() + self.records.len()
-            == 0
-    }
-
-    fn is_whole(&self) -> bool {
-        self.refused.is_empty() && self.records.iter().all(|record| record.left_out.is_empty())
-    }
-}
-
-/// A place as it stands in a document.
-fn shown(place: &Path) -> String {
-    clean(&place.to_string_lossy())
 }
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
@@ -135,41 +68,59 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     if let Some(bucket) = &bucket {
         bucket.claim(store.identity().await?).await?;
     }
-    let to = KeptIn { bundles: place.bundles, bucket, output: output.clone() };
-    let mut document = ImportDocument { schema: "onbeat.farm-import/1", ..ImportDocument::default() };
+    let copies = BundleCopies { bundles: place.bundles, bucket };
+    let (keeping, board) = (Keeping::Copied(&copies), args.board.as_deref());
+    if args.watch {
+        let mut known = BTreeSet::new();
+        let is_enough = |all: &ScanOutcome| {
+            let lines = all.all_refused().into_iter().map(|one| format!("{}: {}", one.place, one.reason));
+            let refused: BTreeSet<String> = lines.collect();
+            refused.difference(&known).for_each(|line| output.remark(line));
+            known = refused;
+            false
+        };
+        watch(&store, &roots, &ScanOptions { keeping: &keeping, board, progress: &() }, is_enough).await;
+        return Ok(Exit::Ok);
+    }
     let progress = output.progress(environment);
     progress.step("looking for runs", None);
-    let all = found_below(args, &roots, &mut document);
-    let total = all.iter().map(|found| found.runs.len() + found.records.len()).sum::<usize>();
-    progress.step("importing", Some(total as u64));
-    for found in all {
-        for mut one in found.runs {
-            one.board = args.board.clone().or(one.board);
-            match take_in(&store, &one, &to).await? {
-                Ok(PutOutcome::Had) => document.had.push(shown(&one.place)),
-                Ok(PutOutcome::Replaced) => document.replaced.push(shown(&one.place)),
-                Ok(_) => document.stored.push(shown(&one.place)),
-                Err(reason) => document.refuse(output, &one.place, reason),
-            }
-            progress.add();
-        }
-        for mut one in found.records {
-            one.board = args.board.clone().or(one.board);
-            document.add_record(&store, &one, output).await?;
-            progress.add();
-        }
+    let options = ScanOptions { keeping: &keeping, board, progress: &progress };
+    let (mut all, mut seen) = (ScanOutcome::default(), SeenRuns::default());
+    for root in &roots {
+        let outcome = scan(&store, root, &mut seen, &options).await?;
+        outcome.lines().iter().for_each(|line| output.remark(line));
+        all.add(outcome);
     }
     drop(progress);
-    output.remark(&document.words());
-    note_left_out(&store, "import", &document.left_out()).await?;
-    if document.is_empty() {
+    output.remark(&words(&all));
+    let refused: Vec<String> =
+        all.refused.iter().map(|one| format!("{}: {}", one.place, one.reason)).collect();
+    note_left_out(&store, "import", &refused).await?;
+    if all.is_empty() {
         return Err(Failure::usage(
             "no run and no record was found: name a folder that holds bundles, as DIR/BOARD/RUN, or a record \
              of `onbeat watch`",
         ));
     }
-    output.write(&document)?;
-    Ok(if document.is_whole() { Exit::Ok } else { Exit::Inconclusive })
+    output.write(&ImportDocument { schema: "onbeat.farm-import/1", of: &all })?;
+    Ok(if is_whole(&all) { Exit::Ok } else { Exit::Inconclusive })
+}
+
+/// The last line.
+fn words(of: &ScanOutcome) -> String {
+    let stored = several(of.stored(), "run", "runs");
+    let mut words = format!("{stored} stored, {} there already, {} refused", of.had(), of.refused.len());
+    if !of.records.is_empty() {
+        let records = several(of.records.len() as u64, "record", "records");
+        let rows = several(of.records.iter().map(|record| record.stored).sum(), "row", "rows");
+        let had: u64 = of.records.iter().map(|record| record.had).sum();
+        words += &format!("; {records}: {rows} stored, {had} there already");
+    }
+    words
+}
+
+fn is_whole(of: &ScanOutcome) -> bool {
+    of.refused.is_empty() && of.records.iter().all(|record| record.left_out.is_empty())
 }
 
 impl Args {
@@ -185,173 +136,17 @@ impl Args {
     }
 }
 
-/// What there is in each of the folders; what of them cannot be looked at is refused.
-fn found_below(args: &Args, roots: &[PathBuf], document: &mut ImportDocument) -> Vec<FoundBundles> {
-    let mut all = Vec::new();
-    for (folder, root) in args.folders.iter().zip(roots) {
-        let found = bundles(root);
-        if found.cut {
-            let reason = "more files than are looked at: name a folder that holds runs alone";
-            document.refuse(&args.output, folder, reason.to_owned());
-        }
-        for (place, why) in &found.unread {
-            document.refuse(&args.output, place, unread(why));
-        }
-        all.push(found);
-    }
-    all
-}
-
-/// Where copies of bundles go.
-struct KeptIn {
-    bundles: PathBuf,
-    bucket: Option<Arc<ObjectBucket>>,
-    output: DocumentFlags,
-}
-
-impl KeptIn {
-    /// Copies a bundle; where it is, and how many files were left out.
-    async fn keep(&self, from: &Path, record: &BundleRecord) -> Result<Result<(PathBuf, u64), String>> {
-        let Some(bucket) = &self.bucket else {
-            return Ok(keep(from, &record.run.id, &self.bundles).map(|(place, left_out)| {
-                // A server that is started elsewhere has to find it.
-                (host::whole_path(&place).unwrap_or(place), left_out)
-            }));
-        };
-        let bundles = host::whole_path(&self.bundles).unwrap_or_else(|_| self.bundles.clone());
-        let name = name_of_state(record);
-        let put = bucket.put_folder(&name, from, &record.digest).await;
-        Ok(words_of(put)?.map(|left_out| (bundles.join(&name), left_out)))
-    }
-
-    /// The turn to copy into the folder; what is put into a bucket has a name for each state.
-    async fn turn(&self) -> Result<Result<Option<FolderLock>, String>> {
-        match &self.bucket {
-            Some(_) => Ok(Ok(None)),
-            None => Ok(copying_turn(&self.bundles).await),
-        }
-    }
-
-    /// Puts a run back that the store has and the bucket has not, or puts its copy right.
-    async fn put_back(
-        &self,
-        store: &FarmStore,
-        from: &Path,
-        record: &BundleRecord,
-    ) -> Result<Result<(), String>> {
-        let Some(bucket) = &self.bucket else {
-            return mend(store, from, record, &self.bundles, &self.output).await;
-        };
-        let id = &record.run.id;
-        let Some(known) = store.run(id).await? else { return Ok(Ok(())) };
-        let place = Path::new(&known.place);
-        let Some(name) = place.file_name().and_then(|name| name.to_str()) else { return Ok(Ok(())) };
-        // A folder elsewhere may be called as that of another run: such a name is none in the
-        // bucket.
-        if !name.strip_prefix(id.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('+')) {
-            if name_in_bucket(place, &self.bundles).is_none() {
-                return Ok(Ok(()));
-            }
-            return match self.keep(from, record).await? {
-                Ok((place, _)) => {
-                    store.moved(id, &place.to_string_lossy()).await?;
-                    self.output.remark(&format!("{id} is in {} again", bucket.name()));
-                    Ok(Ok(()))
-                }
-                Err(reason) => Ok(Err(reason)),
-            };
-        }
-        if bucket.faults(name, &record.digest, false).await?.is_empty() {
-            return Ok(Ok(()));
-        }
-        if let Err(reason) = words_of(bucket.put_folder(name, from, &record.digest).await)? {
-            return Ok(Err(reason));
-        }
-        self.output.remark(&format!("{id} is in {} again", bucket.name()));
-        Ok(Ok(()))
-    }
-
-    /// Removes from the bucket what was put for a run and then not stored, unless the store has a
-    /// run in it: by now, for another program may have put the same and stored it.
-    async fn take_back(&self, store: &FarmStore, record: &BundleRecord) -> Result<()> {
-        let Some(bucket) = &self.bucket else { return Ok(()) };
-        let put = name_of_state(record);
-        let is_its =
-            |run: &FarmRun| Path::new(&run.place).file_name().is_some_and(|name| name == put.as_str());
-        if !store.run(&record.run.id).await?.as_ref().is_some_and(is_its) {
-            // What stays there is of no run.
-            let _ = bucket.remove(&put).await;
-        }
-        Ok(())
-    }
-}
-
-/// A bucket that does not answer or refuses ends the command; what else is wrong is the run's.
-fn words_of<T>(outcome: std::result::Result<T, BucketFault>) -> Result<Result<T, String>> {
-    match outcome {
-        Err(fault) if fault.is_of_bucket() => Err(fault.into()),
-        Err(fault) => Ok(Err(fault.words().to_owned())),
-        Ok(of) => Ok(Ok(of)),
-    }
-}
-
-/// Stores a bundle with its copy. The copy is made first, so that no run in the store lacks it.
-async fn take_in(store: &FarmStore, one: &FoundBundle, to: &KeptIn) -> Result<Result<PutOutcome, String>> {
-    let (mut record, remarks) = match read(one) {
-        Ok(read) => read,
-        Err(reason) => return Ok(Err(reason)),
-    };
-    for remark in remarks {
-        to.output.remark(&format!("{}: {remark}", quoted(&one.place)));
-    }
-    let _turn = match to.turn().await? {
-        Ok(turn) => turn,
-        Err(reason) => return Ok(Err(reason)),
-    };
-    // What is refused, or there already, does not touch the copy of what is stored.
-    match store.outcome_of(&record).await? {
-        PutOutcome::Refused(reason) => return Ok(Err(reason)),
-        PutOutcome::Had => {
-            return Ok(to.put_back(store, &one.place, &record).await?.map(|()| PutOutcome::Had));
-        }
-        PutOutcome::Stored | PutOutcome::Replaced => {}
-    }
-    match to.keep(&one.place, &record).await? {
-        Ok((place, left_out)) => {
-            record.run.place = place.to_string_lossy().into_owned();
-            if left_out > 0 {
-                let files = several(left_out, "file", "files");
-                to.output.remark(&format!("{}: {files} left out: links, or unreadable", quoted(&one.place)));
-            }
-        }
-        Err(reason) => return Ok(Err(reason)),
-    }
-    let outcome = store.put(&record).await?;
-    if !matches!(outcome, PutOutcome::Stored | PutOutcome::Replaced) {
-        to.take_back(store, &record).await?;
-    }
-    Ok(match outcome {
-        PutOutcome::Refused(reason) => Err(reason),
-        stored => Ok(stored),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::killed_run;
-    use crate::objects::tests::{PlannedFault, hunt_that_is_on, in_memory};
-    use sha2::{Digest, Sha256};
-
-    /// Where an import that is given no `--json` and no `-q` puts its copies.
-    fn kept_in(bundles: PathBuf, bucket: Option<&Arc<ObjectBucket>>) -> KeptIn {
-        KeptIn { bundles, bucket: bucket.cloned(), output: DocumentFlags::default() }
-    }
+    use crate::intake::RecordOutcome;
+    use std::path::Path;
 
     fn asked(folders: &[&Path], board: Option<&str>) -> Args {
         Args {
             folders: folders.iter().map(|folder| folder.to_path_buf()).collect(),
             board: board.map(str::to_owned),
+            watch: false,
             farm: FarmFlags::default(),
             output: DocumentFlags::default(),
         }
@@ -392,240 +187,26 @@ mod tests {
     }
 
     #[test]
-    fn a_run_goes_into_the_bucket_before_it_is_stored_and_is_put_back_where_it_was_lost() {
-        let mut runtime = tokio::runtime::Builder::new_multi_thread();
-        runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
-            let (store, bucket) = (FarmStore::in_memory().await.unwrap(), in_memory());
-            let folder = tempfile::tempdir().unwrap();
-            let to = kept_in(folder.path().join("none"), Some(&bucket));
-            let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
-            let one = FoundBundle { place, board: Some("a".into()) };
-            let record = read(&one).unwrap().0;
-            let (id, name) = (record.run.id.clone(), name_of_state(&record));
-            for at in 1..=4 {
-                bucket.planned.plan(Some((at, PlannedFault::Gone)));
-                let failure = take_in(&store, &one, &to).await.unwrap_err();
-                assert!(failure.message.contains("s3://runs/lab"), "{}", failure.message);
-                assert!(store.run(&id).await.unwrap().is_none(), "the request {at} failed");
-            }
-            bucket.planned.plan(None);
-            assert_eq!(take_in(&store, &one, &to).await.unwrap(), Ok(PutOutcome::Stored));
-            let (run, digest) =
-                (store.run(&id).await.unwrap().unwrap(), store.run_digest(&id).await.unwrap());
-            assert_eq!(run.place, folder.path().join("none").join(&name).to_string_lossy());
-            assert!(!folder.path().join("none").exists(), "the folder is a cache");
-            let faults = async || bucket.faults(&name, digest.as_ref().unwrap(), true).await.unwrap();
-            assert_eq!(faults().await, [""; 0]);
-            bucket.planned.plan(None);
-            assert_eq!(take_in(&store, &one, &to).await.unwrap(), Ok(PutOutcome::Had));
-            assert_eq!(bucket.planned.asked(), 2, "a manifest and a list: nothing is put again");
-            bucket.remove(&name).await.unwrap();
-            assert_eq!(faults().await.len(), 1);
-            assert_eq!(take_in(&store, &one, &to).await.unwrap(), Ok(PutOutcome::Had));
-            assert_eq!(faults().await, [""; 0]);
-        });
-    }
-
-    #[test]
-    fn a_run_whose_folder_elsewhere_is_gone_is_put_under_a_name_of_its_own() {
-        let mut runtime = tokio::runtime::Builder::new_multi_thread();
-        runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
-            let (store, bucket) = (FarmStore::in_memory().await.unwrap(), in_memory());
-            let folder = tempfile::tempdir().unwrap();
-            let to = kept_in(folder.path().join("cache"), Some(&bucket));
-            let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs");
-            for name in ["hunt", "measured"] {
-                let one = FoundBundle { place: fixtures.join(name), board: Some(name.into()) };
-                let mut record = read(&one).unwrap().0;
-                let shown = keep(&one.place, "today", &folder.path().join(name)).unwrap().0;
-                record.run.place = shown.to_string_lossy().into_owned();
-                store.put(&record).await.unwrap();
-                // As long as it is shown from there it is not put.
-                assert_eq!(take_in(&store, &one, &to).await.unwrap(), Ok(PutOutcome::Had));
-                assert_eq!(bucket.manifest("today").await.unwrap(), None);
-                let gone = format!("{}-gone", record.run.place);
-                store.moved(&record.run.id, &gone).await.unwrap();
-                assert_eq!(take_in(&store, &one, &to).await.unwrap(), Ok(PutOutcome::Had));
-                let name = name_of_state(&record);
-                assert!(store.run(&record.run.id).await.unwrap().unwrap().place.ends_with(&name));
-                assert_eq!(bucket.faults(&name, &record.digest, true).await.unwrap(), [""; 0]);
-            }
-        });
-    }
-
-    #[test]
     fn an_import_says_what_it_took_and_whether_something_was_left_out() {
-        let of = |stored: u64, left_out: &[&str]| RecordDocument {
+        let of = |stored: u64, left_out: &[&str]| RecordOutcome {
             stored,
             had: 3,
             left_out: left_out.iter().map(|why| (*why).to_owned()).collect(),
-            ..RecordDocument::default()
+            ..RecordOutcome::default()
         };
-        let mut done = ImportDocument {
+        let mut done = ScanOutcome {
             stored: vec!["a".into()],
             replaced: vec!["b".into()],
             had: vec!["c".into()],
-            ..ImportDocument::default()
+            ..ScanOutcome::default()
         };
-        assert_eq!(done.words(), "2 runs stored, 1 there already, 0 refused");
+        assert_eq!(words(&done), "2 runs stored, 1 there already, 0 refused");
         done.records = vec![of(8_640, &[])];
-        let words = "2 runs stored, 1 there already, 0 refused; 1 record: 8640 rows stored, 3 there already";
-        assert_eq!((done.words().as_str(), done.is_whole()), (words, true));
+        let wanted = "2 runs stored, 1 there already, 0 refused; 1 record: 8640 rows stored, 3 there already";
+        assert_eq!((words(&done).as_str(), is_whole(&done)), (wanted, true));
         done.records.push(of(0, &["merged"]));
-        assert!(!done.is_whole() && done.left_out().is_empty());
-        let record = ImportDocument { records: vec![of(1, &[])], ..ImportDocument::default() };
-        assert!(!record.is_empty() && ImportDocument::default().is_empty());
-    }
-
-    #[test]
-    fn what_is_refused_does_not_touch_the_copy_of_what_is_stored() {
-        let mut runtime = tokio::runtime::Builder::new_multi_thread();
-        runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
-            for bucket in [None, Some(in_memory())] {
-                let (store, folder) = (FarmStore::in_memory().await.unwrap(), tempfile::tempdir().unwrap());
-                let bundles = folder.path().join("bundles");
-                let to = kept_in(bundles.clone(), bucket.as_ref());
-                let of = |place: &Path, board: &str| FoundBundle {
-                    place: place.to_owned(),
-                    board: Some(board.into()),
-                };
-                let (later, earlier) = (hunt_that_is_on(folder.path(), 0), hunt_that_is_on(folder.path(), 1));
-                let over = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
-                let id = read(&of(&over, "a")).unwrap().0.run.id;
-                // Whether the copy is of this state.
-                let is_copy_of = async |place: &PathBuf| {
-                    let digest = read(&of(place, "a")).unwrap().0.digest;
-                    let copy = PathBuf::from(store.run(&id).await.unwrap().unwrap().place);
-                    let name = copy.file_name().unwrap().to_str().unwrap();
-                    match &bucket {
-                        Some(bucket) => bucket.faults(name, &digest, true).await.unwrap().is_empty(),
-                        None => {
-                            assert_eq!(name, id);
-                            let copy = bundles.join(&id).join("run.json");
-                            let text = host::read_user_file(&copy, bundle::manifest::RUN_LIMIT).unwrap();
-                            Sha256::digest(&text)[..] == digest[..]
-                        }
-                    }
-                };
-                let refused = async |place: &PathBuf, board: &str| {
-                    take_in(&store, &of(place, board), &to).await.unwrap().unwrap_err()
-                };
-                let stored = take_in(&store, &of(&later, "a"), &to).await.unwrap();
-                assert_eq!(stored, Ok(PutOutcome::Stored));
-                let why = refused(&earlier, "a").await;
-                assert!(why.contains("a later state") && !why.contains("is over"), "{why}");
-                for place in [&later, &over] {
-                    let why = refused(place, "other").await;
-                    assert!(why.contains("a run of a already"), "{why}");
-                }
-                assert!(is_copy_of(&later).await);
-                let stored = take_in(&store, &of(&over, "a"), &to).await.unwrap();
-                assert_eq!(stored, Ok(PutOutcome::Replaced));
-                let why = refused(&later, "a").await;
-                assert!(why.contains("a run that is over does not change"), "{why}");
-                assert!(is_copy_of(&over).await);
-            }
-        });
-    }
-
-    /// Whichever is taken in first: the store and the copy are of the same state, the later one.
-    #[test]
-    fn of_two_states_at_once_the_later_one_is_stored_and_copied() {
-        let mut runtime = tokio::runtime::Builder::new_multi_thread();
-        runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
-            for (bucket, swapped) in
-                [(None, false), (None, true), (Some(in_memory()), false), (Some(in_memory()), true)]
-            {
-                let (store, folder) = (FarmStore::in_memory().await.unwrap(), tempfile::tempdir().unwrap());
-                let bundles = folder.path().join("bundles");
-                let to = kept_in(bundles.clone(), bucket.as_ref());
-                let over = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
-                let of = |place: PathBuf| FoundBundle { place, board: Some("a".into()) };
-                let (earlier, over) = (of(hunt_that_is_on(folder.path(), 1)), of(over));
-                let (one, other) = if swapped { (&over, &earlier) } else { (&earlier, &over) };
-                let (one, other) = tokio::join!(take_in(&store, one, &to), take_in(&store, other, &to));
-                let outcomes = [one.unwrap(), other.unwrap()];
-                assert!(
-                    outcomes.iter().any(|one| matches!(one, Ok(PutOutcome::Stored | PutOutcome::Replaced)))
-                );
-                let record = read(&over).unwrap().0;
-                let run = store.run(&record.run.id).await.unwrap().unwrap();
-                assert!(run.complete && store.faults().await.unwrap().is_empty(), "{outcomes:?}");
-                match &bucket {
-                    Some(bucket) => {
-                        let name = name_of_state(&record);
-                        assert!(run.place.ends_with(&name), "{}", run.place);
-                        assert_eq!(bucket.faults(&name, &record.digest, true).await.unwrap(), [""; 0]);
-                    }
-                    None => assert_eq!(read(&of(bundles.join(&run.id))).unwrap().0.digest, record.digest),
-                }
-            }
-        });
-    }
-
-    #[test]
-    fn what_another_program_has_stored_meanwhile_stays_in_the_bucket() {
-        let mut runtime = tokio::runtime::Builder::new_multi_thread();
-        runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
-            let (store, bucket) = (FarmStore::in_memory().await.unwrap(), in_memory());
-            let folder = tempfile::tempdir().unwrap();
-            let to = kept_in(folder.path().to_owned(), Some(&bucket));
-            let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
-            let one = FoundBundle { place: place.clone(), board: Some("a".into()) };
-            let record = read(&one).unwrap().0;
-            let (id, name) = (record.run.id.as_str(), name_of_state(&record));
-            let name = name.as_str();
-            // Both look before either has stored it.
-            let (first, second) = tokio::join!(take_in(&store, &one, &to), take_in(&store, &one, &to));
-            let outcomes = [first.unwrap().unwrap(), second.unwrap().unwrap()];
-            assert!(outcomes.contains(&PutOutcome::Stored) && outcomes.contains(&PutOutcome::Had));
-            assert_eq!(bucket.faults(name, &record.digest, true).await.unwrap(), [""; 0]);
-            to.take_back(&store, &record).await.unwrap();
-            assert_eq!(bucket.faults(name, &record.digest, true).await.unwrap(), [""; 0]);
-            // No run is in this one, or the run is in another bundle.
-            let mut other = record.clone();
-            other.run.id = "none".into();
-            bucket.put_folder(&name_of_state(&other), &place, &record.digest).await.unwrap();
-            to.take_back(&store, &other).await.unwrap();
-            assert_eq!(bucket.manifest(&name_of_state(&other)).await.unwrap(), None);
-            store.moved(id, "/elsewhere/sent+1").await.unwrap();
-            to.take_back(&store, &record).await.unwrap();
-            assert_eq!(bucket.manifest(name).await.unwrap(), None);
-        });
-    }
-
-    #[test]
-    fn the_last_seconds_of_a_run_that_was_killed_are_taken_and_copied() {
-        let mut runtime = tokio::runtime::Builder::new_multi_thread();
-        runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
-            for bucket in [None, Some(in_memory())] {
-                let (store, folder) = (FarmStore::in_memory().await.unwrap(), tempfile::tempdir().unwrap());
-                let (from, bundles) = (folder.path().join("run"), folder.path().join("bundles"));
-                let to = kept_in(bundles.clone(), bucket.as_ref());
-                let one = FoundBundle { place: from.clone(), board: Some("a".into()) };
-                let mut cycles = Vec::new();
-                for (seconds, wanted) in
-                    [(1, PutOutcome::Stored), (3, PutOutcome::Replaced), (3, PutOutcome::Had)]
-                {
-                    killed_run(&from, seconds);
-                    assert_eq!(take_in(&store, &one, &to).await.unwrap(), Ok(wanted), "{seconds}");
-                    let record = read(&one).unwrap().0;
-                    let run = store.run(&record.run.id).await.unwrap().unwrap();
-                    cycles.push(run.cycles);
-                    match &bucket {
-                        Some(bucket) => {
-                            let name = name_of_state(&record);
-                            assert!(run.place.ends_with(&name), "{}", run.place);
-                            assert_eq!(bucket.faults(&name, &record.digest, true).await.unwrap(), [""; 0]);
-                        }
-                        None => {
-                            let copy = FoundBundle { place: bundles.join(&run.id), board: None };
-                            assert_eq!(read(&copy).unwrap().0.run.cycles, record.run.cycles);
-                        }
-                    }
-                }
-                assert_eq!(cycles, [cycles[0], cycles[0] + 20, cycles[0] + 20]);
-            }
-        });
+        assert!(!is_whole(&done) && done.refused.is_empty());
+        let record = ScanOutcome { records: vec![of(1, &[])], ..ScanOutcome::default() };
+        assert!(!record.is_empty() && ScanOutcome::default().is_empty());
     }
 }

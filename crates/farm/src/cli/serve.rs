@@ -12,7 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::objects_flag::{ObjectsFlag, look_for_bundles};
 use super::store_flag::StorePlace;
 use super::tls_flags::{TlsFlags, keep_certificate};
-use super::watch_folders::watch;
+use super::watch_folders::show;
 use super::webhook_flags::WebhookFlags;
 use super::{FarmEnvironment, say};
 use crate::objects::{BucketFault, BundleCache, ObjectBucket};
@@ -122,7 +122,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         say(&format!("onbeat-farm: {words}"));
     }
     if !args.runs.is_empty() {
-        tokio::spawn(watch(app.clone(), args.runs.clone()));
+        tokio::spawn(show(app.clone(), args.runs.clone()));
     }
     if keeps && !args.objects.is_given() {
         tokio::spawn(look_for_bundles(app.store.clone()));

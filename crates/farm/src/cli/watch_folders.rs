@@ -1,4 +1,4 @@
-//! What a server does with the folders of `--runs`: it looks through them, again and again.
+//! Looks through folders again and again: those of `serve --runs`, and of `import --watch`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,43 +7,66 @@ use std::time::Duration;
 use model::text::several;
 
 use super::say;
-use super::scan::{ScanOutcome, SeenRuns, scan};
+use crate::intake::{Keeping, ScanOptions, ScanOutcome, SeenRuns, scan};
 use crate::store::FarmStore;
 use crate::web::App;
 
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(30);
 
-pub async fn watch(app: Arc<App>, roots: Vec<PathBuf>) {
-    let mut seen = SeenRuns::default();
-    let (mut first, mut has_gone) = (true, false);
+/// Shows the folders of a server. A farm that keeps nothing shows what is there: it begins again
+/// where something has gone. That waits for folders that could not be looked through: theirs would
+/// be gone as well.
+pub async fn show(app: Arc<App>, roots: Vec<PathBuf>) {
+    let mut has_gone = false;
+    let options = ScanOptions { keeping: &Keeping::InPlace, board: None, progress: &() };
     loop {
-        let mut all = look(&app.store, &roots, &mut seen).await;
-        has_gone |= all.vanished;
-        // A farm that keeps nothing shows what is there: it begins again where something has gone.
-        // That waits for folders that could not be looked through: theirs would be gone as well.
-        if has_gone && !all.failed && app.intake.is_none() {
-            match app.store.forget_measured().await {
-                Ok(()) => {
-                    (seen, first, has_gone) = (SeenRuns::default(), true, false);
-                    all = look(&app.store, &roots, &mut seen).await;
-                }
-                Err(failure) => say(&format!("onbeat-farm: {failure}")),
+        let begins_again = |all: &ScanOutcome| {
+            has_gone |= all.vanished;
+            app.set_refused(all.all_refused());
+            has_gone && !all.failed && app.intake.is_none()
+        };
+        watch(&app.store, &roots, &options, begins_again).await;
+        match app.store.forget_measured().await {
+            Ok(()) => has_gone = false,
+            Err(failure) => {
+                say(&format!("onbeat-farm: {failure}"));
+                tokio::time::sleep(EVERY).await;
             }
         }
-        if first || all.stored + all.new_records > 0 {
+    }
+}
+
+/// Takes in what comes, until what hears of each look has enough.
+pub async fn watch(
+    store: &FarmStore,
+    roots: &[PathBuf],
+    options: &ScanOptions<'_>,
+    mut is_enough: impl FnMut(&ScanOutcome) -> bool,
+) {
+    let (mut seen, mut first) = (SeenRuns::default(), true);
+    loop {
+        let all = look(store, roots, &mut seen, options).await;
+        if is_enough(&all) {
+            return;
+        }
+        if first || all.stored() + all.new_records > 0 {
             say(&format!("onbeat-farm: {}", shown(&all)));
         }
-        app.set_refused(all.refused);
         first = false;
         tokio::time::sleep(EVERY).await;
     }
 }
 
-async fn look(store: &FarmStore, roots: &[PathBuf], seen: &mut SeenRuns) -> ScanOutcome {
+async fn look(
+    store: &FarmStore,
+    roots: &[PathBuf],
+    seen: &mut SeenRuns,
+    options: &ScanOptions<'_>,
+) -> ScanOutcome {
     let mut all = ScanOutcome::default();
     for root in roots {
-        match scan(store, root, seen).await {
+        match scan(store, root, seen, options).await {
             Ok(outcome) => {
                 outcome.remarks.iter().for_each(|remark| say(&format!("onbeat-farm: {remark}")));
                 all.add(outcome);
@@ -55,23 +78,24 @@ async fn look(store: &FarmStore, roots: &[PathBuf], seen: &mut SeenRuns) -> Scan
 }
 
 fn shown(all: &ScanOutcome) -> String {
-    let mut shown = several(all.stored + all.had, "run", "runs");
-    if all.new_records + all.known_records > 0 {
-        let records = several(all.new_records + all.known_records, "record", "records");
-        shown += &format!(" and {records}");
+    let mut shown = several(all.stored() + all.had(), "run", "runs");
+    if !all.records.is_empty() {
+        shown += &format!(" and {}", several(all.records.len() as u64, "record", "records"));
     }
-    format!("{shown} shown, {} refused", all.refused.len())
+    format!("{shown} shown, {} refused", all.all_refused().len())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::intake::RecordOutcome;
 
     #[test]
     fn records_are_told_where_there_are_some() {
-        let mut all = ScanOutcome { stored: 2, had: 1, ..ScanOutcome::default() };
+        let some = |n: usize| vec![String::new(); n];
+        let mut all = ScanOutcome { stored: some(2), had: some(1), ..ScanOutcome::default() };
         assert_eq!(shown(&all), "3 runs shown, 0 refused");
-        all.new_records = 1;
+        all.records.push(RecordOutcome::default());
         assert_eq!(shown(&all), "3 runs and 1 record shown, 0 refused");
     }
 }

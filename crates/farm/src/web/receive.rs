@@ -1,7 +1,7 @@
 //! What boards send, by the contract's requests: each may be repeated.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use axum::body::Bytes;
 use axum::extract::{Path, State};
@@ -16,10 +16,11 @@ use super::answer::{Refusal, WebAnswer};
 use super::app::App;
 use super::folder_turn::FolderTurn;
 use super::sender::{BoardSender, SentFault, content, intake};
-use crate::ingest::bundle::{is_id, read};
+use crate::ingest::bundle::is_id;
 use crate::ingest::environment::{hex, watch_environment};
 use crate::ingest::find::FoundBundle;
-use crate::store::{PutOutcome, SentBundle, TokenOwner};
+use crate::intake::{Keeping, PARSER_FAILED, Rejection, SentRun, Taken, take};
+use crate::store::{SentBundle, TokenOwner};
 
 const MANIFEST_LIMIT: u64 = 4 << 20;
 const ENVIRONMENT_LIMIT: u64 = 256 << 10;
@@ -211,8 +212,7 @@ async fn received_run(app: &App, run: &ArrivingRun, may_put: bool) -> Result<Opt
             return asked_for(after);
         }
     }
-    let (outcome, remarks) = taken?;
-    let status = if outcome == PutOutcome::Had { StatusCode::OK } else { StatusCode::CREATED };
+    let (status, remarks) = taken?;
     with(status, &received_run_as(id, sent, remarks)).map(Some)
 }
 
@@ -264,74 +264,53 @@ async fn take_in(
     id: &str,
     manifest: &BundleManifest,
     sent: &SentBundle,
-) -> Result<(PutOutcome, Vec<String>), Refusal> {
+) -> Result<(StatusCode, Vec<String>), Refusal> {
     let intake = intake(app)?;
     let staging = intake.staging.clone();
-    let (board, run, of) = (owner.board.clone(), id.to_owned(), manifest.clone());
+    let (board, of) = (owner.board.clone(), manifest.clone());
     let name = name_of_sent(id, &sent.manifest);
     let place = staging.place(&name);
     let lease = app.cache.as_ref().map(|cache| cache.hold(&name));
-    let named = name.clone();
-    let assembling = staging.clone();
-    let record = app.heavy(move || {
-        let place = assembling.assemble(&board, &name, &of)?;
-        let unreadable = |detail| Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, detail);
-        let found = FoundBundle { place, board: Some(board.clone()) };
-        let (mut record, remarks) = read(&found).map_err(unreadable)?;
-        if record.run.id != run {
-            return Err(unreadable(
-                "run.json is of another id than the address: send it by its own".to_owned(),
-            ));
-        }
-        record.run.board = board;
-        Ok((record, remarks))
-    });
-    let record = record.await;
-    intake.bundle_write.note_file(&record);
-    let stored = match record {
-        Ok((record, remarks)) => match in_bucket(app, &named, manifest, &place).await {
-            Ok(()) => {
-                let stored = app.store.put_sent(&record, sent).await;
-                intake.store_write.note(&stored);
-                stored.map(|stored| (stored, remarks)).map_err(Refusal::from)
-            }
-            Err(refusal) => Err(refusal),
-        },
-        Err(refusal) => {
-            // Nothing else has it: its pieces wait, where it may come again.
-            staging.discard(&place, manifest);
-            Err(refusal)
-        }
+    let (assembling, named) = (staging.clone(), name.clone());
+    let assembled = app.heavy(move || assembling.assemble(&board, &named, &of).map_err(Refusal::from)).await;
+    intake.bundle_write.note_file(&assembled);
+    let discarded = |refusal: Refusal| {
+        // Nothing else has it: its pieces wait, where it may come again.
+        staging.discard(&place, manifest);
+        Err(refusal)
     };
-    if let (Some(cache), Some(lease), Ok((PutOutcome::Stored | PutOutcome::Replaced, _))) =
-        (&app.cache, &lease, &stored)
-    {
-        cache.added(lease).await;
+    if let Err(refusal) = assembled {
+        return discarded(refusal);
     }
-    match stored {
-        Ok((PutOutcome::Refused(detail), _)) => {
-            staging.discard(&place, manifest);
-            if let Some(cache) = &app.cache {
+    let bucket = app.cache.as_ref().map(|cache| (&cache.bucket, name.as_str(), manifest));
+    let one = FoundBundle { place: place.clone(), board: Some(owner.board.clone()) };
+    let keeping = Keeping::Sent(SentRun { id, board: &owner.board, sent, bucket });
+    let taken = take(&app.store, &one, &keeping).await;
+    if taken.is_ok() || bucket.is_none() {
+        intake.store_write.note(&taken);
+    }
+    match taken? {
+        Taken::Stored(run) => {
+            if let (Some(cache), Some(lease)) = (&app.cache, &lease) {
+                cache.added(lease).await;
+            }
+            Ok((StatusCode::CREATED, run.remarks))
+        }
+        Taken::Duplicate(run) => Ok((StatusCode::OK, run.remarks)),
+        Taken::Rejected(Rejection::Unreadable(why)) => {
+            app.failures.fetch_add(u64::from(why == PARSER_FAILED), Ordering::Relaxed);
+            discarded(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, why))
+        }
+        Taken::Rejected(Rejection::Refused(why)) => {
+            if let Some((bucket, name, _)) = bucket {
                 // What is left there is of no run, and goes when bundles are pruned.
-                let _ = cache.bucket.remove(&named).await;
+                let _ = bucket.remove(name).await;
             }
             // It may have been removed since its pieces were asked for.
-            match app.store.why_not_again(id).await? {
-                Some(why) => Err(Refusal::removed(why)),
-                None => Err(Refusal::new(StatusCode::CONFLICT, detail)),
-            }
+            discarded(match app.store.why_not_again(id).await? {
+                Some(why) => Refusal::removed(why),
+                None => Refusal::new(StatusCode::CONFLICT, why),
+            })
         }
-        other => other,
     }
-}
-
-/// Has the bundle in the bucket before anything says that it is kept.
-async fn in_bucket(
-    app: &App,
-    name: &str,
-    manifest: &BundleManifest,
-    place: &std::path::Path,
-) -> Result<(), Refusal> {
-    let Some(cache) = &app.cache else { return Ok(()) };
-    Ok(cache.bucket.put(name, manifest, place, &BTreeSet::new()).await?)
 }

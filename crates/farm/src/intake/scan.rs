@@ -1,34 +1,77 @@
-//! Takes in what lies below folders, and goes on doing so while new runs come.
+//! Takes in what lies below folders, again and again while new runs come.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use bundle::record::texts::record_state;
 use model::error::Result;
+use model::text::{clean, quoted};
+use serde::Serialize;
 
+use super::take::{Keeping, Taken, take};
 use super::take_record::{TakenRecord, take_record};
-use crate::ingest::bundle::read;
 use crate::ingest::find::{FoundBundle, FoundBundles, bundles, unread};
 use crate::ingest::stored::WINDOWS;
 use crate::pages::fleet::RefusedBundle;
-use crate::records::BundleRecord;
-use crate::store::{FarmStore, PutOutcome};
+use crate::store::FarmStore;
 
-/// What a scan did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// What a look did: the places of what was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ScanOutcome {
-    pub stored: u64,
-    pub had: u64,
-    /// Records that were looked at for the first time, and those that are known.
-    pub new_records: u64,
-    pub known_records: u64,
+    pub stored: Vec<String>,
+    /// Later states of runs that were still on.
+    pub replaced: Vec<String>,
+    pub had: Vec<String>,
     pub refused: Vec<RefusedBundle>,
+    pub records: Vec<RecordOutcome>,
+    /// Runs that are as an earlier look found them.
+    #[serde(skip)]
+    pub unchanged: u64,
+    /// Records that were looked at for the first time.
+    #[serde(skip)]
+    pub new_records: u64,
     /// Whether something is not there any more that the look before found.
+    #[serde(skip)]
     pub vanished: bool,
     /// Whether a folder could not be looked through: what it has is not known.
+    #[serde(skip)]
     pub failed: bool,
     /// What is to be known of what was taken in, with its place.
+    #[serde(skip)]
     pub remarks: Vec<String>,
+}
+
+/// What became of a record, until now.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RecordOutcome {
+    pub place: String,
+    /// Rows that were new,
+    pub stored: u64,
+    /// and those that were there.
+    pub had: u64,
+    /// Why rows of it were not taken.
+    pub left_out: Vec<String>,
+}
+
+/// Hears how far a look is.
+pub trait ScanProgress: Sync {
+    /// So many runs and records were found.
+    fn found(&self, number: u64);
+    /// One of them was looked at.
+    fn taken(&self);
+}
+
+impl ScanProgress for () {
+    fn found(&self, _: u64) {}
+    fn taken(&self) {}
+}
+
+/// What is done with what a look finds.
+pub struct ScanOptions<'a> {
+    pub keeping: &'a Keeping<'a>,
+    /// The board of all of it; else their folders say it.
+    pub board: Option<&'a str>,
+    pub progress: &'a dyn ScanProgress,
 }
 
 /// What of a run goes on while its document stays that of its last checkpoint, ten seconds at most;
@@ -84,14 +127,55 @@ pub struct SeenRuns {
 impl ScanOutcome {
     /// Adds that of another folder.
     pub fn add(&mut self, other: ScanOutcome) {
-        self.stored += other.stored;
-        self.had += other.had;
+        self.unchanged += other.unchanged;
         self.new_records += other.new_records;
-        self.known_records += other.known_records;
         self.vanished |= other.vanished;
         self.failed |= other.failed;
+        self.stored.extend(other.stored);
+        self.replaced.extend(other.replaced);
+        self.had.extend(other.had);
         self.refused.extend(other.refused);
+        self.records.extend(other.records);
         self.remarks.extend(other.remarks);
+    }
+
+    /// Number of runs that were new, or in a new state.
+    pub fn stored(&self) -> u64 {
+        (self.stored.len() + self.replaced.len()) as u64
+    }
+
+    /// Number of runs that were there.
+    pub fn had(&self) -> u64 {
+        self.unchanged + self.had.len() as u64
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.stored() + self.had() == 0 && self.refused.is_empty() && self.records.is_empty()
+    }
+
+    /// What is to be known of it, a line each.
+    pub fn lines(&self) -> Vec<String> {
+        let refused = self.all_refused().into_iter().map(|one| format!("{}: {}", one.place, one.reason));
+        self.remarks.iter().cloned().chain(refused).collect()
+    }
+
+    /// Runs that were refused, and records of which something was left out.
+    pub fn all_refused(&self) -> Vec<RefusedBundle> {
+        let is_lacking = |record: &&RecordOutcome| !record.left_out.is_empty();
+        let lacking = self.records.iter().filter(is_lacking);
+        let refused = |record: &RecordOutcome| RefusedBundle {
+            place: record.place.clone(),
+            reason: record.left_out.join("; "),
+        };
+        self.refused.iter().cloned().chain(lacking.map(refused)).collect()
+    }
+
+    fn refuse(&mut self, place: &Path, reason: impl Into<String>) {
+        self.refused.push(RefusedBundle { place: shown(place), reason: reason.into() });
+    }
+
+    fn remark(&mut self, place: &Path, remarks: Vec<String>) {
+        self.remarks.extend(remarks.iter().map(|remark| format!("{}: {remark}", quoted(place))));
     }
 }
 
@@ -129,9 +213,19 @@ impl SeenRuns {
     }
 }
 
+/// A place as documents and pages have it.
+fn shown(place: &Path) -> String {
+    clean(&place.to_string_lossy())
+}
+
 /// Looks through a folder once.
-pub async fn scan(store: &FarmStore, root: &Path, seen: &mut SeenRuns) -> Result<ScanOutcome> {
-    scan_by(bundles, store, root, seen).await
+pub async fn scan(
+    store: &FarmStore,
+    root: &Path,
+    seen: &mut SeenRuns,
+    options: &ScanOptions<'_>,
+) -> Result<ScanOutcome> {
+    scan_by(bundles, store, root, seen, options).await
 }
 
 /// The same by what looks through it.
@@ -140,30 +234,33 @@ async fn scan_by(
     store: &FarmStore,
     root: &Path,
     seen: &mut SeenRuns,
+    options: &ScanOptions<'_>,
 ) -> Result<ScanOutcome> {
     let (folder, mut outcome) = (root.to_owned(), ScanOutcome::default());
     let Ok(found) = tokio::task::spawn_blocking(move || find(&folder)).await else {
-        let reason = "looking through it failed: report this, with the names of what is in it".to_owned();
-        outcome.refused.push(RefusedBundle { place: model::text::clean(&root.to_string_lossy()), reason });
+        outcome.refuse(root, "looking through it failed: report this, with the names of what is in it");
         outcome.failed = true;
         return Ok(outcome);
     };
     if found.cut {
-        let reason = "more files than are looked at: give a folder that holds runs alone".to_owned();
-        outcome.refused.push(RefusedBundle { place: root.display().to_string(), reason });
+        outcome.refuse(root, "more files than are looked at: give a folder that holds runs alone");
     } else {
         outcome.vanished = seen.note(root, &found);
     }
     for (place, why) in &found.unread {
-        let place = model::text::clean(&place.to_string_lossy());
-        outcome.refused.push(RefusedBundle { place, reason: unread(why) });
+        outcome.refuse(place, unread(why));
     }
     seen.note_removed(store).await?;
+    options.progress.found((found.runs.len() + found.records.len()) as u64);
+    let named =
+        |one: FoundBundle| FoundBundle { board: options.board.map(str::to_owned).or(one.board), ..one };
     for one in found.runs {
-        take_in(store, one, seen, &mut outcome).await?;
+        take_run(store, named(one), seen, options.keeping, &mut outcome).await?;
+        options.progress.taken();
     }
     for one in found.records {
-        take_rows(store, one, seen, &mut outcome).await?;
+        take_rows(store, named(one), seen, &mut outcome).await?;
+        options.progress.taken();
     }
     Ok(outcome)
 }
@@ -176,92 +273,59 @@ async fn take_rows(
     outcome: &mut ScanOutcome,
 ) -> Result<()> {
     let Ok(state) = record_state(&one.place) else { return Ok(()) };
-    let is_new = !seen.records.contains_key(&one.place);
+    outcome.new_records += u64::from(!seen.records.contains_key(&one.place));
     let (taken, known) = seen.records.entry(one.place.clone()).or_default();
     if *known != state {
         let remarks = take_record(store, &one, taken).await?;
-        let named =
-            remarks.into_iter().map(|remark| format!("{}: {remark}", model::text::quoted(&one.place)));
-        outcome.remarks.extend(named);
+        outcome.remark(&one.place, remarks);
         *known = state;
     }
-    match is_new {
-        true => outcome.new_records += 1,
-        false => outcome.known_records += 1,
-    }
-    let reason = taken.reasons().join("; ");
-    if !reason.is_empty() {
-        let place = model::text::clean(&one.place.to_string_lossy());
-        outcome.refused.push(RefusedBundle { place, reason });
-    }
+    let (stored, had, left_out) = (taken.stored, taken.had, taken.reasons());
+    outcome.records.push(RecordOutcome { place: shown(&one.place), stored, had, left_out });
     Ok(())
 }
 
-async fn take_in(
+async fn take_run(
     store: &FarmStore,
     one: FoundBundle,
     seen: &mut SeenRuns,
+    keeping: &Keeping<'_>,
     outcome: &mut ScanOutcome,
 ) -> Result<()> {
-    let place = one.place.clone();
-    if seen.known.get(&place).is_some_and(|known| known.is_still(&place)) {
-        outcome.had += 1;
+    let place = &one.place;
+    if seen.known.get(place).is_some_and(|known| known.is_still(place)) {
+        outcome.unchanged += 1;
         return Ok(());
     }
     // What is written from here on is seen by the next look.
-    let Some(files) = RunFiles::of(&place) else { return Ok(()) };
-    let again = seen.refused.get(&place).filter(|(known, _)| *known == files);
-    let reason = match again {
-        Some((_, reason)) => reason.clone(),
-        None => match put(store, one).await? {
-            Ok(taken) => {
-                match taken.outcome {
-                    PutOutcome::Had => outcome.had += 1,
-                    _ => outcome.stored += 1,
-                }
-                if taken.is_over {
-                    // A run that is on is read at each checkpoint, and is incomplete each time.
-                    let named = taken
-                        .remarks
-                        .into_iter()
-                        .map(|remark| format!("{}: {remark}", model::text::quoted(&place)));
-                    outcome.remarks.extend(named);
-                }
-                seen.known.insert(place, SeenRun { id: taken.id, files, is_over: taken.is_over });
-                return Ok(());
-            }
-            Err(reason) => {
-                seen.refused.insert(place.clone(), (files, reason.clone()));
-                reason
-            }
-        },
+    let Some(files) = RunFiles::of(place) else { return Ok(()) };
+    if let Some((_, reason)) = seen.refused.get(place).filter(|(known, _)| *known == files) {
+        outcome.refuse(place, reason.clone());
+        return Ok(());
+    }
+    let run = match take(store, &one, keeping).await? {
+        Taken::Rejected(why) => {
+            outcome.refuse(place, why.words());
+            seen.refused.insert(place.clone(), (files, why.words().to_owned()));
+            return Ok(());
+        }
+        Taken::Duplicate(run) => {
+            outcome.had.push(shown(place));
+            run
+        }
+        Taken::Stored(run) => {
+            let list = if run.is_replaced { &mut outcome.replaced } else { &mut outcome.stored };
+            list.push(shown(place));
+            run
+        }
     };
-    outcome.refused.push(RefusedBundle { place: model::text::clean(&place.to_string_lossy()), reason });
+    let is_first = !seen.known.contains_key(place);
+    if run.is_over || is_first {
+        // A run that is on is read at each checkpoint, and is incomplete each time.
+        outcome.remark(place, run.remarks);
+    }
+    seen.known.insert(place.clone(), SeenRun { id: run.id, files, is_over: run.is_over });
     Ok(())
-}
-
-/// A run that is in the store.
-struct TakenRun {
-    id: String,
-    is_over: bool,
-    outcome: PutOutcome,
-    remarks: Vec<String>,
-}
-
-/// Reads and stores a bundle; the inner refusal is the bundle's, the outer failure the store's.
-async fn put(store: &FarmStore, one: FoundBundle) -> Result<Result<TakenRun, String>> {
-    let Ok(outcome) = tokio::task::spawn_blocking(move || read(&one)).await else {
-        return Ok(Err("its parser failed: report this, with the bundle".to_owned()));
-    };
-    let (record, remarks): (BundleRecord, Vec<String>) = match outcome {
-        Ok(read) => read,
-        Err(reason) => return Ok(Err(reason)),
-    };
-    let outcome = store.put(&record).await?;
-    Ok(match outcome {
-        PutOutcome::Refused(reason) => Err(reason),
-        outcome => Ok(TakenRun { id: record.run.id, is_over: record.run.complete, outcome, remarks }),
-    })
 }
 
 #[cfg(test)]
@@ -273,11 +337,18 @@ mod tests {
     use model::units::Nanos;
 
     use crate::fixture::killed_run;
+    use crate::ingest::bundle::read;
     use crate::ingest::rows::RowsOf;
     use crate::store::engines::on_each_engine;
 
     const MADE: MadeRecord =
         MadeRecord { cpus: 1, span: Nanos(300 * Nanos::SECOND.0), reboot: 99, wakeups: 1_000 };
+
+    const SHOWN: ScanOptions<'_> = ScanOptions { keeping: &Keeping::InPlace, board: None, progress: &() };
+
+    async fn look_at(store: &FarmStore, root: &Path, seen: &mut SeenRuns) -> Result<ScanOutcome> {
+        scan(store, root, seen, &SHOWN).await
+    }
 
     fn record(place: &Path, (from, to): (u64, u64)) {
         let (mut writer, _) = RecordWriter::open_folder(place, DEFAULT_SIZE).unwrap();
@@ -294,7 +365,7 @@ mod tests {
             let (root, mut seen) = (tempfile::tempdir().unwrap(), SeenRuns::default());
             let place = root.path().join("west/watch");
             let look = async |seen: &mut SeenRuns| {
-                let outcome = scan(&store, root.path(), seen).await.unwrap();
+                let outcome = look_at(&store, root.path(), seen).await.unwrap();
                 let rows = store.boards().await.unwrap();
                 let id = match rows.first() {
                     Some(board) => store.board_for(&board.board, &board.name).await.unwrap(),
@@ -310,18 +381,25 @@ mod tests {
             std::fs::create_dir(root.path().join("west")).unwrap();
             record(&place, (0, 9));
             let (outcome, rows) = look(&mut seen).await;
-            assert_eq!((outcome.new_records, outcome.refused.len(), rows), (1, 0, 9));
+            assert_eq!((outcome.new_records, outcome.all_refused().len(), rows), (1, 0, 9));
             let (outcome, rows) = look(&mut seen).await;
-            assert_eq!((outcome.known_records, rows), (1, 9));
+            assert_eq!((outcome.records.len() as u64 - outcome.new_records, rows), (1, 9));
             record(&place, (9, 12));
             let (outcome, rows) = look(&mut seen).await;
-            assert_eq!((outcome.known_records, outcome.refused.len(), rows), (1, 0, 12));
+            assert_eq!(
+                (outcome.records.len() as u64 - outcome.new_records, outcome.all_refused().len(), rows),
+                (1, 0, 12)
+            );
             assert_eq!(store.boards().await.unwrap()[0].board, "west");
             std::fs::write(place.join("record.json"), "{\"schema\":\"onbeat.watch/99\"}\n").unwrap();
             for _ in 0..2 {
                 let (outcome, rows) = look(&mut seen).await;
-                assert_eq!(outcome.refused.len(), 1);
-                assert!(outcome.refused[0].reason.contains("newer onbeat"), "{:?}", outcome.refused);
+                assert_eq!(outcome.all_refused().len(), 1);
+                assert!(
+                    outcome.all_refused()[0].reason.contains("newer onbeat"),
+                    "{:?}",
+                    outcome.all_refused()
+                );
                 assert_eq!(rows, 12);
             }
         });
@@ -341,8 +419,8 @@ mod tests {
             document["complete"] = false.into();
             std::fs::write(place.join("run.json"), document.to_string()).unwrap();
             let look = async |seen: &mut SeenRuns| {
-                let outcome = scan(&store, root.path(), seen).await.unwrap();
-                (outcome.stored, outcome.had, outcome.refused.len())
+                let outcome = look_at(&store, root.path(), seen).await.unwrap();
+                (outcome.stored(), outcome.had(), outcome.all_refused().len())
             };
             assert_eq!(look(&mut seen).await, (1, 0, 0));
             assert_eq!(look(&mut seen).await, (0, 1, 0));
@@ -361,9 +439,9 @@ mod tests {
             let (root, mut seen) = (tempfile::tempdir().unwrap(), SeenRuns::default());
             killed_run(&root.path().join("a/run"), 1);
             let mut look = async || {
-                let outcome = scan(&store, root.path(), &mut seen).await.unwrap();
-                let reasons: Vec<String> = outcome.refused.into_iter().map(|one| one.reason).collect();
-                (outcome.stored, outcome.had, reasons.join("; "))
+                let outcome = look_at(&store, root.path(), &mut seen).await.unwrap();
+                let reasons: Vec<String> = outcome.all_refused().into_iter().map(|one| one.reason).collect();
+                (outcome.stored(), outcome.had(), reasons.join("; "))
             };
             assert_eq!(look().await, (1, 0, String::new()));
             let id = store.runs("a", 1).await.unwrap().remove(0).id;
@@ -388,8 +466,8 @@ mod tests {
                 crate::ingest::keep::keep(&fixtures.join(name), name, &root.path().join("a")).unwrap();
             }
             let mut look = async || {
-                let outcome = scan(&store, root.path(), &mut seen).await.unwrap();
-                (outcome.stored, outcome.had, outcome.refused.len())
+                let outcome = look_at(&store, root.path(), &mut seen).await.unwrap();
+                (outcome.stored(), outcome.had(), outcome.all_refused().len())
             };
             assert_eq!(look().await, (2, 0, 0));
             let id = store.runs("a", 1).await.unwrap().remove(0).id;
@@ -409,9 +487,9 @@ mod tests {
             let (root, mut seen) = (tempfile::tempdir().unwrap(), SeenRuns::default());
             let place = root.path().join("a/run");
             let mut look = async || {
-                let outcome = scan(&store, root.path(), &mut seen).await.unwrap();
+                let outcome = look_at(&store, root.path(), &mut seen).await.unwrap();
                 let run = store.runs("a", 9).await.unwrap().remove(0);
-                ((outcome.stored, outcome.had, outcome.refused.len()), run.cycles)
+                ((outcome.stored(), outcome.had(), outcome.all_refused().len()), run.cycles)
             };
             killed_run(&place, 0);
             let (first, before) = look().await;
@@ -436,8 +514,8 @@ mod tests {
             }
             record(&at("b/watch"), (0, 3));
             let look = async |seen: &mut SeenRuns| {
-                let outcome = scan(&store, root.path(), seen).await.unwrap();
-                (outcome.vanished, outcome.stored, outcome.new_records)
+                let outcome = look_at(&store, root.path(), seen).await.unwrap();
+                (outcome.vanished, outcome.stored(), outcome.new_records)
             };
             assert_eq!(look(&mut seen).await, (false, 1, 1));
             assert_eq!(look(&mut seen).await, (false, 0, 0));
@@ -450,12 +528,12 @@ mod tests {
             record(&at("b/watch"), (0, 3));
             assert_eq!(look(&mut seen).await, (false, 0, 0));
             let fails = |_: &Path| -> FoundBundles { panic!("as a fault of its own") };
-            let outcome = scan_by(fails, &store, root.path(), &mut seen).await.unwrap();
-            assert!(outcome.failed && !outcome.vanished && outcome.refused.len() == 1, "{outcome:?}");
+            let outcome = scan_by(fails, &store, root.path(), &mut seen, &SHOWN).await.unwrap();
+            assert!(outcome.failed && !outcome.vanished && outcome.all_refused().len() == 1, "{outcome:?}");
             assert_eq!(look(&mut seen).await, (false, 0, 0));
             // Another folder's are another's.
             let below = root.path().join("a");
-            assert!(!scan(&store, &below, &mut seen).await.unwrap().vanished);
+            assert!(!look_at(&store, &below, &mut seen).await.unwrap().vanished);
         });
     }
 
@@ -491,8 +569,8 @@ mod tests {
                 record(&root.path().join(name).join("watch"), (0, 3));
             }
             let mut seen = SeenRuns::default();
-            let outcome = scan(&store, root.path(), &mut seen).await.unwrap();
-            assert_eq!((outcome.stored, outcome.new_records, outcome.refused.len()), (6, 6, 0));
+            let outcome = look_at(&store, root.path(), &mut seen).await.unwrap();
+            assert_eq!((outcome.stored(), outcome.new_records, outcome.all_refused().len()), (6, 6, 0));
             let boards = store.boards().await.unwrap();
             let called: BTreeSet<&str> = boards.iter().map(|board| board.name.as_str()).collect();
             assert_eq!(called, BTreeSet::from(names));
@@ -502,8 +580,8 @@ mod tests {
                 assert_eq!((board.runs, stretches.len()), (1, 3), "{board:?}");
             }
             // Another look by who knows nothing of the first.
-            let outcome = scan(&store, root.path(), &mut SeenRuns::default()).await.unwrap();
-            assert_eq!((outcome.stored, outcome.had, store.boards().await.unwrap().len()), (0, 6, 6));
+            let outcome = look_at(&store, root.path(), &mut SeenRuns::default()).await.unwrap();
+            assert_eq!((outcome.stored(), outcome.had(), store.boards().await.unwrap().len()), (0, 6, 6));
         });
     }
 }

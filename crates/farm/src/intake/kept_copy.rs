@@ -7,11 +7,10 @@ use bundle::read::parse_run;
 use host::MachineFiles;
 use model::error::Result;
 use model::fact::Fact;
-use model::text::{quoted, several};
+use model::text::several;
 use model::vocabulary::Command;
 use sha2::{Digest, Sha256};
 
-use super::document_flags::DocumentFlags;
 use crate::folders::lies_in;
 use crate::ingest::bundle::{farm_run, kept_culprits, read};
 use crate::ingest::find::FoundBundle;
@@ -115,7 +114,7 @@ pub async fn mend(
     from: &Path,
     record: &BundleRecord,
     own: &Path,
-    output: &DocumentFlags,
+    remarks: &mut Vec<String>,
 ) -> Result<Result<(), String>> {
     let id = &record.run.id;
     let Some(known) = store.run(id).await? else { return Ok(Ok(())) };
@@ -126,7 +125,7 @@ pub async fn mend(
             Err(why) => return Ok(Err(why)),
         };
         store.moved(id, &place.to_string_lossy()).await?;
-        output.remark(&format!("{id}: its copy was gone, and is there again"));
+        remarks.push(format!("{id}: its copy was gone, and is there again"));
         return Ok(Ok(()));
     }
     // What lies elsewhere is shown from there, and is not the farm's.
@@ -138,17 +137,16 @@ pub async fn mend(
         return Ok(Ok(()));
     }
     if let Some(what) = differs(record, store.counted_seconds_of(id).await?) {
-        output.remark(&format!(
-            "{}: {what}, and the copy here stays as it is: to have this one counted, first forget the run \
-             (`onbeat-farm forget --allow {id}`)",
-            quoted(from)
+        remarks.push(format!(
+            "{what}, and the copy here stays as it is: to have this one counted, first forget the run \
+             (`onbeat-farm forget --allow {id}`)"
         ));
         return Ok(Ok(()));
     }
     Ok(copy_files(from, copy, &wrong).map(|()| {
         let files = several(wrong.len() as u64, "file", "files");
         let named = wrong.iter().take(3).map(String::as_str).collect::<Vec<_>>().join(", ");
-        output.remark(&format!("{id}: {files} of its copy put right: {named}"));
+        remarks.push(format!("{id}: {files} of its copy put right: {named}"));
     }))
 }
 
@@ -252,8 +250,7 @@ mod tests {
             let document = document.replacen('{', "{\"noted\": \"ffff0123456789ab\", ", 1);
             fs::write(whole.join("run.json"), document).unwrap();
             let (record, copy) = stored(&store, &whole, &own).await;
-            let output = DocumentFlags::default();
-            let put_right = async || mend(&store, &whole, &record, &own, &output).await.unwrap();
+            let put_right = async || mend(&store, &whole, &record, &own, &mut Vec::new()).await.unwrap();
             let same = |copy: &Path| {
                 COMPARED
                     .iter()
@@ -398,16 +395,15 @@ mod tests {
             let (_, copy) = stored(&store, &whole, &own).await;
             let worse = keep(&whole, "worse", folder.path()).unwrap().0;
             change_digit(&worse.join("blocks.jsonl"), "\"n\":");
-            let output = DocumentFlags::default();
             let before = fs::read(copy.join("blocks.jsonl")).unwrap();
-            assert_eq!(mend(&store, &worse, &read_of(&worse), &own, &output).await.unwrap(), Ok(()));
+            assert_eq!(mend(&store, &worse, &read_of(&worse), &own, &mut Vec::new()).await.unwrap(), Ok(()));
             assert_eq!(fs::read(copy.join("blocks.jsonl")).unwrap(), before);
             let bundle = store.bundles().await.unwrap().remove(0);
             let begun = store.begin_thinning(&bundle, ThinnedPart::Blocks, 9).await.unwrap().unwrap();
             BLOCK_FILES.iter().for_each(|name| fs::remove_file(copy.join(name)).unwrap());
             store.end_thinning(begun, 5).await.unwrap();
             assert_eq!(fault(&store, &own).await, None);
-            assert_eq!(mend(&store, &whole, &read_of(&whole), &own, &output).await.unwrap(), Ok(()));
+            assert_eq!(mend(&store, &whole, &read_of(&whole), &own, &mut Vec::new()).await.unwrap(), Ok(()));
             assert!(!copy.join("blocks.jsonl").exists() && !copy.join("rows.jsonl").exists());
         });
     }

@@ -1,0 +1,13 @@
+//! The one way in: a bundle or a record is read, checked, kept and stored, whether it comes from a
+//! folder of `import` and `serve --runs` or from its board.
+
+mod copies;
+mod kept_copy;
+mod scan;
+mod take;
+mod take_record;
+
+pub use copies::BundleCopies;
+pub use kept_copy::{bundle_fault, differs};
+pub use scan::{RecordOutcome, ScanOptions, ScanOutcome, ScanProgress, SeenRuns, scan};
+pub use take::{Keeping, PARSER_FAILED, Rejection, SentRun, Taken, TakenRun, take};

@@ -1,0 +1,110 @@
+//! Takes one bundle in.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bundle::manifest::BundleManifest;
+use model::error::Result;
+use tokio::task::spawn_blocking;
+
+use super::copies::BundleCopies;
+use crate::ingest::bundle::read;
+use crate::ingest::find::FoundBundle;
+use crate::objects::ObjectBucket;
+use crate::records::BundleRecord;
+use crate::store::{FarmStore, PutOutcome, SentBundle};
+
+/// What became of a bundle.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Taken {
+    Stored(TakenRun),
+    Duplicate(TakenRun),
+    Rejected(Rejection),
+}
+
+/// A run that is in the store.
+#[derive(Debug, PartialEq, Eq)]
+pub struct TakenRun {
+    pub id: String,
+    pub is_over: bool,
+    /// Whether an earlier state of it was there.
+    pub is_replaced: bool,
+    /// What could not be taken of it, in sentences.
+    pub remarks: Vec<String>,
+}
+
+/// Reason for which a bundle is not stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rejection {
+    /// It is no bundle that onbeat wrote.
+    Unreadable(String),
+    /// It contradicts what is there, or its copy could not be made.
+    Refused(String),
+}
+
+impl Rejection {
+    pub fn words(&self) -> &str {
+        match self {
+            Rejection::Unreadable(why) | Rejection::Refused(why) => why,
+        }
+    }
+}
+
+/// Place of a bundle that is stored.
+pub enum Keeping<'a> {
+    /// Where it was found.
+    InPlace,
+    Copied(&'a BundleCopies),
+    /// Where it was put together from what its board sent.
+    Sent(SentRun<'a>),
+}
+
+/// A run as its board sent it.
+pub struct SentRun<'a> {
+    pub id: &'a str,
+    pub board: &'a str,
+    pub sent: &'a SentBundle,
+    /// The bucket in which it has to be first, with its name there and its files.
+    pub bucket: Option<(&'a Arc<ObjectBucket>, &'a str, &'a BundleManifest)>,
+}
+
+/// Reads, checks, keeps and stores a bundle; fails where the store or the bucket does.
+pub async fn take(store: &FarmStore, one: &FoundBundle, keeping: &Keeping<'_>) -> Result<Taken> {
+    let of = one.clone();
+    // What comes from elsewhere must not end the server: a parser that fails ends its own task.
+    let found = spawn_blocking(move || read(&of)).await;
+    let (mut record, mut remarks) = match found.unwrap_or_else(|_| Err(PARSER_FAILED.to_owned())) {
+        Ok(found) => found,
+        Err(why) => return Ok(Taken::Rejected(Rejection::Unreadable(why))),
+    };
+    let outcome = match keeping {
+        Keeping::InPlace => store.put(&record).await?,
+        Keeping::Copied(copies) => copies.put(store, &one.place, &mut record, &mut remarks).await?,
+        Keeping::Sent(of) if of.id != record.run.id => {
+            let why = "run.json is of another id than the address: send it by its own";
+            return Ok(Taken::Rejected(Rejection::Unreadable(why.to_owned())));
+        }
+        Keeping::Sent(of) => of.put(store, &one.place, &mut record).await?,
+    };
+    let (id, is_over) = (record.run.id, record.run.complete);
+    let run = TakenRun { id, is_over, is_replaced: outcome == PutOutcome::Replaced, remarks };
+    Ok(match outcome {
+        PutOutcome::Stored | PutOutcome::Replaced => Taken::Stored(run),
+        PutOutcome::Had => Taken::Duplicate(run),
+        PutOutcome::Refused(why) => Taken::Rejected(Rejection::Refused(why)),
+    })
+}
+
+/// Words for a parser that panicked.
+pub const PARSER_FAILED: &str = "its parser failed: report this, with the bundle";
+
+impl SentRun<'_> {
+    async fn put(&self, store: &FarmStore, place: &Path, record: &mut BundleRecord) -> Result<PutOutcome> {
+        record.run.board = self.board.to_owned();
+        // Before anything says that it is kept.
+        if let Some((bucket, name, manifest)) = self.bucket {
+            bucket.put(name, manifest, place, &std::collections::BTreeSet::new()).await?;
+        }
+        store.put_sent(record, self.sent).await
+    }
+}
