@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::folders::lies_in;
 use crate::ingest::bundle::read;
 use crate::ingest::find::FoundBundle;
-use crate::ingest::keep::copying_turn;
+use crate::ingest::keep::lock_of_writers;
 use crate::ingest::remove_tree::remove_tree;
 use crate::objects::{ObjectBucket, is_state_of, name_in_bucket, remove_states};
 use crate::records::{BundleRecord, FarmRun};
@@ -80,12 +80,9 @@ pub async fn forget(
 ) -> Result<Result<ForgottenRun, String>> {
     let id = &run.id;
     // Until the bundle is gone no other program copies the run to where it was.
-    let _turn = match host::identity(kept.folder).filter(|_| kept.bucket.is_none()) {
-        Some(_) => match copying_turn(kept.folder).await {
-            Ok(turn) => turn,
-            Err(why) => return Ok(Err(format!("{id} stays: {why}"))),
-        },
-        None => None,
+    let _lock = match lock_of_writers(kept.folder).await {
+        Ok(lock) => lock,
+        Err(why) => return Ok(Err(format!("{id} stays: {why}"))),
     };
     let of = match store.forget_run(id, bundle, at).await? {
         RunRemoval::Removed(of) => of,

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use host::MachineFiles;
 use host::dir::Dir;
 use model::error::{Exit, Failure, Result};
 use model::text::{clean, quoted, several};
@@ -11,23 +10,22 @@ use sha2::{Digest, Sha256};
 
 use super::FarmEnvironment;
 use super::backup_folder::BackupFolder;
-use super::backup_state::{CopiedState, LiveRun, drop_run, take_over};
 use super::document_flags::DocumentFlags;
 use super::farm_flags::FarmFlags;
 use super::progress::CommandProgress;
 use super::store_flag::StorePlace;
 use crate::folders::lies_in;
-use crate::ingest::bundle::is_id;
+use crate::ingest::bundle::{is_id, read};
 use crate::ingest::environment::hex;
-use crate::ingest::keep::{copying_turn, is_of_the_copy, keep};
-use crate::ingest::remove_tree::remove_tree;
+use crate::ingest::find::FoundBundle;
+use crate::ingest::keep::{is_of_the_copy, keep, lock_of_writers};
 use crate::objects::name_in_bucket;
-use crate::store::{BundlePlace, FarmStore};
+use crate::store::{BundlePlace, FarmStore, PutOutcome};
 
 /// Copy the store and its bundles into a folder, while the server runs
 ///
-/// The database is copied as it is at one moment, then the bundles that it names; a run that
-/// changed since is noted as it was copied, and one that was removed is left out. What is copied is
+/// The database is copied with the bundles that it names. Until that is done `import`, `prune` and
+/// `forget` wait, and boards keep the runs that they would send; rows are stored. What is copied is
 /// a store by itself, wherever it is copied to: `serve --store sqlite:DIR/farm.db`, with
 /// `DIR/farm.db.bundles` beside it. It is whole, or not there: it is made as `.NAME.onbeat.part`
 /// beside its folder, which a failure removes, and the next backup what a killed one left. What
@@ -54,8 +52,6 @@ struct BackupDocument {
     missing: Vec<MissingBundle>,
     /// Runs whose bundles stay in the bucket.
     in_bucket: u64,
-    /// Runs that were removed from the farm meanwhile, and are not in it.
-    removed: Vec<String>,
 }
 
 /// A run that is in the backup without its bundle.
@@ -64,9 +60,6 @@ struct MissingBundle {
     run: String,
     reason: String,
 }
-
-/// How often a bundle is copied that changes meanwhile, and the database.
-const TRIES: u32 = 3;
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     args.output.check()?;
@@ -87,8 +80,9 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     }
     host::make_new_files_private();
     let progress = args.output.progress(environment);
-    let from = (store, place.bundles);
-    let (folder, counted) = copy_whole(&args.dir, from, bucket.is_some(), (&args.output, &progress)).await?;
+    let folder = BackupFolder::make(&args.dir).await?;
+    let backup = copy_all((store, place.bundles), &folder, bucket.is_some(), (&args.output, &progress));
+    let counted = backup.await.map_err(|failure| not_made(&args.dir, failure))?;
     progress.step("waiting for the disk", None);
     let dir = folder.finish().map_err(|failure| not_made(&args.dir, failure))?;
     drop(progress);
@@ -102,10 +96,10 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         ));
     }
     let exit = if counted.missing.is_empty() { Exit::Ok } else { Exit::Inconclusive };
-    let CountedBackup { copied, missing, in_bucket, removed, .. } = counted;
+    let CountedBackup { copied, missing, in_bucket } = counted;
     let place = dir.to_string_lossy().into_owned();
     let schema = "onbeat.farm-backup/1";
-    args.output.write(&BackupDocument { schema, place, copied, missing, in_bucket, removed })?;
+    args.output.write(&BackupDocument { schema, place, copied, missing, in_bucket })?;
     Ok(exit)
 }
 
@@ -115,28 +109,6 @@ struct CountedBackup {
     copied: u64,
     missing: Vec<MissingBundle>,
     in_bucket: u64,
-    removed: Vec<String>,
-    /// It is of no use: the database is to be copied as it is now.
-    begins_again: bool,
-}
-
-/// Copies the store into a folder that becomes the backup, as often as that begins again.
-async fn copy_whole(
-    dir: &Path,
-    (store, own): (FarmStore, PathBuf),
-    has_bucket: bool,
-    (output, progress): (&DocumentFlags, &CommandProgress),
-) -> Result<(BackupFolder, CountedBackup)> {
-    for _ in 0..TRIES {
-        let folder = BackupFolder::make(dir).await?;
-        let copied = copy_all(store.clone(), own.clone(), &folder, has_bucket, (output, progress)).await;
-        let counted = copied.map_err(|failure| not_made(dir, failure))?;
-        if !counted.begins_again {
-            return Ok((folder, counted));
-        }
-    }
-    let failure = Failure::internal("runs are removed from the farm meanwhile: try again after that");
-    Err(not_made(dir, failure))
 }
 
 fn not_made(dir: &Path, failure: Failure) -> Failure {
@@ -145,13 +117,14 @@ fn not_made(dir: &Path, failure: Failure) -> Failure {
 
 /// Copies the store and its bundles into a folder that is made for them.
 async fn copy_all(
-    store: FarmStore,
-    own: PathBuf,
+    (store, own): (FarmStore, PathBuf),
     folder: &BackupFolder,
     has_bucket: bool,
     (output, progress): (&DocumentFlags, &CommandProgress),
 ) -> Result<CountedBackup> {
-    // The database first: what comes later is not in it, and what it names is copied after it.
+    progress.step("waiting for other commands", None);
+    // The database and the copies that it names are of one moment.
+    let _lock = lock_of_writers(&own).await.map_err(Failure::internal)?;
     let file = folder.file();
     let text = file.to_str().ok_or_else(|| Failure::usage("the folder's name is no text: choose another"))?;
     // SQLite would make one that everybody may read.
@@ -163,8 +136,7 @@ async fn copy_all(
     store.copy_to(text).await?;
     let copy = StorePlace::file(file.clone());
     let to = copy.open_existing().await?;
-    let removals = to.removals().await?;
-    let backup = StoreBackup { from: store, own, to, bundles: copy.bundles, removals };
+    let backup = StoreBackup { from: store, own, to, bundles: copy.bundles };
     let counted = backup.copy_bundles(has_bucket, output, progress).await;
     // It is one file then, which can be copied by itself.
     backup.to.close().await;
@@ -177,8 +149,6 @@ struct StoreBackup {
     own: PathBuf,
     to: FarmStore,
     bundles: PathBuf,
-    /// How many runs had been removed when the database was copied.
-    removals: i64,
 }
 
 /// What became of a bundle.
@@ -186,11 +156,6 @@ struct StoreBackup {
 enum BackedUp {
     Here,
     InBucket,
-    /// It is not in the farm any more, nor in the backup.
-    Removed,
-    /// It was removed from the farm, and what it added to the copy of the database cannot be told
-    /// from what others did.
-    Mixed,
     /// Why.
     Missing(String),
 }
@@ -210,17 +175,6 @@ impl StoreBackup {
             match self.copy(&run, has_bucket).await? {
                 BackedUp::Here => counted.copied += 1,
                 BackedUp::InBucket => counted.in_bucket += 1,
-                BackedUp::Removed => {
-                    output.remark(&format!("{} was removed from the farm meanwhile: it is left out", run.id));
-                    counted.removed.push(run.id.clone());
-                }
-                BackedUp::Mixed => {
-                    output.remark(&format!(
-                        "{} was removed from the farm meanwhile: the database has to be copied again",
-                        run.id
-                    ));
-                    return Ok(CountedBackup { begins_again: true, ..counted });
-                }
                 BackedUp::Missing(why) => {
                     let reason = clean(&why);
                     output.remark(&format!("{} is not in the backup: {reason}", run.id));
@@ -235,9 +189,8 @@ impl StoreBackup {
     /// Copies the bundle of a run. Also where that fails the copy names no place outside itself.
     async fn copy(&self, run: &BundlePlace, has_bucket: bool) -> Result<BackedUp> {
         // The copy of the database has the places that are its own.
-        let Some(now) = self.from.place_of(&run.id).await? else { return self.drop_run(&run.id).await };
-        let is_as_then = now.digest == run.digest;
-        let from = BundlePlace { place: now.place, ..run.clone() };
+        let now = self.from.place_of(&run.id).await?;
+        let from = BundlePlace { place: now.map_or_else(String::new, |now| now.place), ..run.clone() };
         let is_in_bucket = has_bucket && name_in_bucket(Path::new(&from.place), &self.own).is_some();
         // There each state has a name of its own, and this is the one in the copy of the database.
         let named = Path::new(&run.place).file_name().and_then(|name| name.to_str());
@@ -250,77 +203,47 @@ impl StoreBackup {
             self.to.moved(&run.id, &to).await?;
         }
         if is_in_bucket {
-            // There it stays, and loses what `prune` takes of it meanwhile.
-            if is_as_then {
-                take_over(&self.from.notes_of(&run.id).await?, &self.to, &run.id).await?;
-            }
             return Ok(BackedUp::InBucket);
         }
-        let is_own = lies_in(Path::new(&from.place), &self.own);
-        let mut why = String::new();
-        for at in 1..=TRIES {
-            match self.try_copy(run, &name, (is_own, at == TRIES)).await? {
-                Ok(BackedUp::Removed) => {
-                    // A try before may have copied it.
-                    if let Ok(top) = Dir::existing(&self.bundles) {
-                        remove_tree(&MachineFiles::folder(&self.bundles), &top, &name, 0);
-                    }
-                    return self.drop_run(&run.id).await;
-                }
-                Ok(backed_up) => return Ok(backed_up),
-                // It is the backup that has no room, and the others have none either.
-                Err(found) if is_of_the_copy(&found) => {
-                    return Err(Failure::internal(format!("{}: {found}", run.id)));
-                }
-                Err(found) => why = found,
+        let copied = match keep(Path::new(&from.place), &name, &self.bundles) {
+            Ok((copy, _)) if host::identity(&copy.join("run.json")).is_none() => {
+                Err("it is not there any more".to_owned())
             }
-        }
-        // No other run gets its name.
-        let _ = Dir::create(&self.bundles.join(&name));
-        Ok(BackedUp::Missing(why))
-    }
-
-    /// Drops a run that was removed from the farm after the database was copied.
-    async fn drop_run(&self, id: &str) -> Result<BackedUp> {
-        Ok(match drop_run(&self.from, &self.to, id).await? {
-            true => BackedUp::Removed,
-            false => BackedUp::Mixed,
+            // What is shown from elsewhere changes as long as the run is on.
+            Ok((copy, _)) if !run.is_over && !lies_in(Path::new(&from.place), &self.own) => {
+                self.note_state(run, copy).await?
+            }
+            Ok(_) => Ok(()),
+            // It is the backup that has no room, and the others have none either.
+            Err(found) if is_of_the_copy(&found) => {
+                return Err(Failure::internal(format!("{}: {found}", run.id)));
+            }
+            Err(found) => Err(found),
+        };
+        Ok(match copied {
+            Ok(()) => BackedUp::Here,
+            Err(why) => {
+                // No other run gets its name.
+                let _ = Dir::create(&self.bundles.join(&name));
+                BackedUp::Missing(why)
+            }
         })
     }
 
-    /// Copies it once; why it is to be tried again, in a line.
-    async fn try_copy(
-        &self,
-        run: &BundlePlace,
-        name: &str,
-        (is_own, is_last): (bool, bool),
-    ) -> Result<std::result::Result<BackedUp, String>> {
-        // Who takes in another state of a run, or removes one, changes its copy and the store in
-        // one turn.
-        let turn = match is_own || !run.is_over {
-            true => copying_turn(&self.own).await,
-            false => Ok(None),
-        };
-        let turn = match turn {
-            Ok(turn) => turn,
+    /// Notes in the copy of the database the state of a run that was copied; why it cannot be, in a
+    /// line.
+    async fn note_state(&self, run: &BundlePlace, copy: PathBuf) -> Result<std::result::Result<(), String>> {
+        let mut record = match read(&FoundBundle { place: copy, board: None }) {
+            Ok((record, _)) if record.run.id == run.id => record,
+            Ok(_) => return Ok(Err("another run lies in its place".to_owned())),
             Err(why) => return Ok(Err(why)),
         };
-        let Some(before) = self.from.place_of(&run.id).await? else { return Ok(Ok(BackedUp::Removed)) };
-        let copy = match keep(Path::new(&before.place), name, &self.bundles) {
-            Ok((copy, _)) if host::identity(&copy.join("run.json")).is_some() => copy,
-            Ok(_) => return Ok(Err("it is not there any more".into())),
-            Err(why) => return Ok(Err(why)),
-        };
-        // Asked after the copy: `prune` takes no turn, and notes what it removes before it does so.
-        let live = LiveRun::of(&self.from, run, &self.own, self.removals).await?;
-        drop(turn);
-        let Some(live) = live else { return Ok(Ok(BackedUp::Removed)) };
-        // Where there are no locks, another state may have come beside it.
-        if live.is_own && !is_last && live.is_other_than(&before) {
-            return Ok(Err("another state of it came while it was copied".into()));
-        }
-        let state = CopiedState { from: &self.from, to: &self.to, run, live, copy: &copy, is_last };
-        Ok(state.settle().await?.map(|is_settled| if is_settled { BackedUp::Here } else { BackedUp::Mixed }))
+        let Some(known) = self.to.run(&run.id).await? else { return Ok(Err("it was removed".to_owned())) };
+        record.run.board = known.board;
+        Ok(match self.to.put_anew(&record).await? {
+            PutOutcome::Refused(why) => Err(why),
+            _ => Ok(()),
+        })
     }
 }
 
@@ -346,14 +269,12 @@ fn free_name(run: &BundlePlace, own: &Path, backup: &Path) -> String {
 #[allow(clippy::disallowed_methods)] // Tests make folders of their own.
 mod tests {
     use super::*;
-    use crate::fixture::made_runs::made;
-    use crate::ingest::bundle::read;
-    use crate::ingest::find::FoundBundle;
-    use crate::ingest::thin::thin_blocks;
     use crate::intake::bundle_fault;
+    use crate::intake::{BundleCopies, Keeping, Taken, take};
     use crate::objects::tests::hunt_that_is_on;
     use crate::records::BundleRecord;
-    use crate::store::{BundleNotes, PutOutcome, RunRemoval, ShownNumbers, ThinnedPart};
+    use crate::removal::{KeptBundles, forget};
+    use crate::store::ShownNumbers;
     use std::fs;
 
     /// A test in an empty folder, whose path has no links.
@@ -373,11 +294,11 @@ mod tests {
         keep(from, &to.file_name().unwrap().to_string_lossy(), to.parent().unwrap()).unwrap().0
     }
 
-    /// What is stored of a run that is on, in the folder of copies or shown from elsewhere, and
-    /// then changes after the database was copied.
-    async fn backed_up(folder: &Path, is_own: bool, first: &Path, later: &Path) {
+    /// What is stored of a run that is on and shown from elsewhere, and then changes after the
+    /// database was copied.
+    async fn backed_up(folder: &Path, first: &Path, later: &Path) {
         let own = folder.join("farm.db.bundles");
-        let place = if is_own { own.join("r") } else { folder.join("runs/r") };
+        let place = folder.join("runs/r");
         let taken_in = async |store: &FarmStore| {
             let found = FoundBundle { place: place.clone(), board: Some("a".into()) };
             let record = read(&found).unwrap().0;
@@ -392,11 +313,8 @@ mod tests {
         let file = folder.join("backup/farm.db");
         from.copy_to(file.to_str().unwrap()).await.unwrap();
         copied(later, &place);
-        if is_own {
-            taken_in(&from).await;
-        }
         let to = FarmStore::file(&file).await.unwrap();
-        let backup = StoreBackup { from, own, to, bundles, removals: 0 };
+        let backup = StoreBackup { from, own, to, bundles };
         let run = backup.to.places().await.unwrap().remove(0);
         assert_eq!(backup.copy(&run, false).await.unwrap(), BackedUp::Here);
         let counted = backup.to.counted_seconds().await.unwrap();
@@ -426,175 +344,73 @@ mod tests {
             let (killed, whole) = (made.join("killed"), made.join("whole"));
             crate::fixture::killed_run(&killed, 1);
             crate::fixture::killed_run(&whole, 4);
-            for (at, (is_own, first, later)) in [
-                (true, &killed, &whole),
-                (false, &killed, &whole),
-                (false, &earlier, &later),
-                (false, &begun, &later),
-                (false, &later, &over),
-                (true, &earlier, &later),
-                (true, &later, &over),
-            ]
-            .into_iter()
-            .enumerate()
-            {
+            let cases = [(&killed, &whole), (&earlier, &later), (&begun, &later), (&later, &over)];
+            for (at, (first, later)) in cases.into_iter().enumerate() {
                 let folder = made.join(format!("case-{at}"));
                 fs::create_dir(&folder).unwrap();
-                backed_up(&folder, is_own, first, later).await;
+                backed_up(&folder, first, later).await;
             }
         });
     }
 
-    /// A bundle as the one of a run in the folder of copies, and in the store beside it.
-    async fn taken_in(from: &FarmStore, own: &Path, bundle: &Path) -> String {
-        if own.join("r").exists() {
-            fs::remove_dir_all(own.join("r")).unwrap();
+    /// Writers into the folder of copies wait for each other: what a backup copies is of the moment
+    /// at which it copied the database.
+    #[test]
+    fn backup_import_prune_and_forget_wait_for_each_other() {
+        use clap::Parser;
+
+        #[derive(Parser)]
+        struct PruneCommand {
+            #[command(flatten)]
+            args: crate::cli::prune::Args,
         }
-        let place = copied(bundle, &own.join("r"));
-        let record = read(&FoundBundle { place, board: Some("a".into()) }).unwrap().0;
-        assert_eq!(from.put(&record).await.unwrap(), PutOutcome::Stored);
-        record.run.id
-    }
-
-    /// A store with a run, whose database was copied; the run as this copy has it.
-    async fn begun_backup(top: &Path, bundle: &Path) -> (StoreBackup, BundlePlace) {
-        fs::create_dir_all(top.join("backup")).unwrap();
-        let (own, from) = (top.join("farm.db.bundles"), FarmStore::file(&top.join("farm.db")).await.unwrap());
-        taken_in(&from, &own, bundle).await;
-        let file = top.join("backup/farm.db");
-        from.copy_to(file.to_str().unwrap()).await.unwrap();
-        let (to, bundles) = (FarmStore::file(&file).await.unwrap(), top.join("backup/farm.db.bundles"));
-        let run = to.places().await.unwrap().remove(0);
-        (StoreBackup { from, own, to, bundles, removals: 0 }, run)
-    }
-
-    /// What `check` says of a backup with one run.
-    async fn faults_of(backup: &StoreBackup) -> Vec<String> {
-        let run = backup.to.places().await.unwrap().remove(0);
-        let counted = backup.to.counted_seconds().await.unwrap();
-        let found = bundle_fault(&run, &backup.bundles, counted.get(&run.id));
-        let mut faults: Vec<String> = found.into_iter().collect();
-        faults.extend(backup.to.faults().await.unwrap());
-        faults
-    }
-
-    #[test]
-    fn what_goes_of_a_run_while_it_is_copied_is_noted_in_the_backup() {
         in_a_folder(async |top| {
-            let over = recorded_hunt();
-            let killed = top.join("killed");
-            crate::fixture::killed_run(&killed, 4);
-            for (name, bundle) in [("over", &over), ("killed", &killed)] {
-                let folder = top.join(format!("of-{name}"));
-                let (backup, run) = begun_backup(&folder, bundle).await;
-                assert!(run.has_seconds && run.is_over == (name == "over"), "{name}");
-                let counted = backup.to.counted_seconds_of(&run.id).await.unwrap();
-                let sent = BundleNotes { thinned: None, sent_bytes: Some(1 << 40) };
-                for store in [&backup.from, &backup.to] {
-                    store.put_notes(&run.id, &sent).await.unwrap();
-                }
-                let kept = backup.from.bundles().await.unwrap().remove(0);
-                let begun = backup.from.begin_thinning(&kept, ThinnedPart::Blocks, 9).await.unwrap();
-                let freed = thin_blocks(Path::new(&kept.place), false).unwrap();
-                backup.from.end_thinning(begun.unwrap(), freed).await.unwrap();
-                assert!(freed > 0, "{name}");
-                assert_eq!(backup.copy(&run, false).await.unwrap(), BackedUp::Here, "{name}");
-                assert_eq!(faults_of(&backup).await, [""; 0], "{name}");
-                let notes = backup.to.notes_of(&run.id).await.unwrap();
-                assert_eq!(notes.thinned, Some(("blocks".to_owned(), 9)), "{name}");
-                assert_eq!(notes.sent_bytes, Some((1 << 40) - freed as i64), "{name}");
-                // What was counted of them stays.
-                assert_eq!(backup.to.counted_seconds_of(&run.id).await.unwrap(), counted, "{name}");
-            }
-        });
-    }
-
-    #[test]
-    fn what_goes_in_a_bucket_while_the_database_is_copied_is_noted_in_the_backup() {
-        in_a_folder(async |top| {
-            let (backup, run) = begun_backup(top, &recorded_hunt()).await;
-            let kept = backup.from.bundles().await.unwrap().remove(0);
-            let begun = backup.from.begin_thinning(&kept, ThinnedPart::Windows, 9).await.unwrap();
-            backup.from.end_thinning(begun.unwrap(), 1).await.unwrap();
-            // The folder is the bucket's cache, and has the bundle or not.
-            assert_eq!(backup.copy(&run, true).await.unwrap(), BackedUp::InBucket);
-            let notes = backup.to.notes_of(&run.id).await.unwrap();
-            assert_eq!(notes.thinned, Some(("windows".to_owned(), 9)));
-        });
-    }
-
-    #[test]
-    fn a_run_that_is_removed_while_it_is_copied_is_left_out_of_the_backup() {
-        in_a_folder(async |top| {
-            let over = recorded_hunt();
-            for (name, at) in [("for-good", Some(5)), ("allowed", None)] {
-                let (backup, run) = begun_backup(&top.join(name), &over).await;
-                // It was pinned then, and is not any more.
-                assert!(backup.to.pin(&run.id, "ann", "", 5).await.unwrap());
-                backup.from.forget_run(&run.id, None, at).await.unwrap();
-                fs::remove_dir_all(backup.own.join("r")).unwrap();
-                let (output, progress) = (DocumentFlags::default(), CommandProgress::begin(false));
-                let counted = backup.copy_bundles(false, &output, &progress).await.unwrap();
-                assert_eq!((counted.copied, counted.missing.len()), (0, 0), "{name}");
-                assert_eq!(counted.removed, [run.id.as_str()], "{name}");
-                assert!(backup.to.places().await.unwrap().is_empty(), "{name}");
-                assert_eq!(backup.to.faults().await.unwrap(), [""; 0], "{name}");
-                // Its board does not send it to a farm that is made of the backup, either.
-                assert_eq!(backup.to.why_not_again(&run.id).await.unwrap().is_some(), at.is_some(), "{name}");
-            }
-        });
-    }
-
-    #[test]
-    fn where_a_removed_run_cannot_be_told_from_others_the_database_is_copied_again() {
-        in_a_folder(async |top| {
-            let from = FarmStore::file(&top.join("farm.db")).await.unwrap();
-            let five_minutes = |row| [(0, 9, row), (300, 5, row), (86_400, 3, row)];
-            let (first, second) = (made("first", &five_minutes(200)), made("second", &five_minutes(300)));
-            from.put(&first).await.unwrap();
-            from.put(&second).await.unwrap();
-            let own = top.join("farm.db.bundles");
-            from.copy_to(top.join("copy.db").to_str().unwrap()).await.unwrap();
-            let to = FarmStore::file(&top.join("copy.db")).await.unwrap();
-            let bundles = top.join("copy.db.bundles");
-            let removal = from.forget_run("first", Some(&first), Some(5)).await.unwrap();
-            assert!(matches!(removal, RunRemoval::Removed(_)), "{removal:?}");
-            let backup = StoreBackup { from: from.clone(), own: own.clone(), to, bundles, removals: 0 };
+            let (own, bundle) = (top.join("farm.db.bundles"), top.join("farm.db.bundles/r"));
+            let (from, record) = store_with_run(top, &copied(&recorded_hunt(), &bundle)).await;
+            let address = format!("sqlite:{}", top.join("farm.db").display());
+            let lock = lock_of_writers(&own).await.unwrap();
+            assert!(lock.is_some());
             let (output, progress) = (DocumentFlags::default(), CommandProgress::begin(false));
-            let counted = backup.copy_bundles(false, &output, &progress).await.unwrap();
-            assert!(counted.begins_again && counted.copied == 0 && counted.removed.is_empty());
-            let copied = copy_whole(&top.join("whole"), (from, own), false, (&output, &progress)).await;
-            let (_, counted) = copied.unwrap();
-            assert_eq!((counted.begins_again, counted.removed.len()), (false, 0));
-            assert_eq!(counted.copied, 1);
-        });
-    }
-
-    #[test]
-    fn a_run_that_was_removed_and_came_again_is_noted_as_it_was_copied() {
-        in_a_folder(async |top| {
-            let over = recorded_hunt();
-            let (earlier, later) = (hunt_that_is_on(top, 2), hunt_that_is_on(top, 1));
-            // The document of the one that is over, without its seconds.
-            let short = copied(&over, &top.join("lacking"));
-            fs::remove_file(short.join("blocks.jsonl")).unwrap();
-            let cases = [(&over, &later), (&later, &earlier), (&short, &over), (&over, &short)];
-            for (at, (first, second)) in cases.into_iter().enumerate() {
-                let (backup, run) = begun_backup(&top.join(format!("case-{at}")), first).await;
-                assert!(backup.to.pin(&run.id, "ann", "", 5).await.unwrap());
-                let removal = backup.from.forget_run(&run.id, None, None).await.unwrap();
-                assert!(matches!(removal, RunRemoval::Removed(_)), "{at}: {removal:?}");
-                taken_in(&backup.from, &backup.own, second).await;
-                assert_eq!(backup.copy(&run, false).await.unwrap(), BackedUp::Here, "{at}");
-                assert_eq!(faults_of(&backup).await, [""; 0], "{at}");
-                let noted = backup.to.place_of(&run.id).await.unwrap().unwrap();
-                let live = backup.from.place_of(&run.id).await.unwrap().unwrap();
-                assert_eq!((noted.digest, noted.is_over), (live.digest, live.is_over), "{at}");
-                assert!(lies_in(Path::new(&noted.place), &backup.bundles), "{at}");
-                let counted = backup.to.counted_seconds_of(&run.id).await.unwrap();
-                assert_eq!(counted, backup.from.counted_seconds_of(&run.id).await.unwrap(), "{at}");
-                assert!(backup.to.pins().await.unwrap().is_empty(), "{at}: it was of the other one");
+            let backup = async {
+                let folder = BackupFolder::make(&top.join("backup")).await.unwrap();
+                let counted = copy_all((from.clone(), own.clone()), &folder, false, (&output, &progress));
+                let counted = counted.await.unwrap();
+                folder.finish().unwrap();
+                counted.copied as usize + counted.missing.len()
+            };
+            let import = async {
+                let copies = BundleCopies { bundles: own.clone(), bucket: None };
+                let place = recorded_hunt().with_file_name("measured");
+                let one = FoundBundle { place, board: Some("b".into()) };
+                let taken = take(&from, &one, &Keeping::Copied(&copies)).await.unwrap();
+                usize::from(matches!(taken, Taken::Stored(_)))
+            };
+            let prune = async {
+                let words = ["prune", "-q", "--store", address.as_str()];
+                let args = PruneCommand::parse_from(words).args;
+                let exit = crate::cli::prune::run(&args, &FarmEnvironment::default()).await.unwrap();
+                usize::from(exit == Exit::Ok)
+            };
+            let forget = async {
+                let kept = KeptBundles { folder: &own, bucket: None };
+                let run = from.run(&record.run.id).await.unwrap();
+                usize::from(forget(&from, &run.unwrap_or_default(), None, kept, None).await.unwrap().is_ok())
+            };
+            let mut all = std::pin::pin!(async { tokio::join!(backup, import, prune, forget) });
+            tokio::select! {
+                done = &mut all => panic!("{done:?} while another has the lock"),
+                () = tokio::time::sleep(std::time::Duration::from_millis(400)) => {}
             }
+            drop(lock);
+            let (runs, imported, pruned, forgotten) = all.await;
+            assert!((1..=2).contains(&runs) && (imported, pruned, forgotten) == (1, 1, 1), "{runs}");
+            let copy = FarmStore::file(&top.join("backup/farm.db")).await.unwrap();
+            let counted = copy.counted_seconds().await.unwrap();
+            for run in copy.places().await.unwrap() {
+                let bundles = top.join("backup/farm.db.bundles");
+                assert_eq!(bundle_fault(&run, &bundles, counted.get(&run.id)), None);
+            }
+            assert_eq!(copy.faults().await.unwrap(), [""; 0]);
         });
     }
 
@@ -615,7 +431,7 @@ mod tests {
             let (file, bundles) = (top.join("backup/farm.db"), top.join("backup/farm.db.bundles"));
             from.copy_to(file.to_str().unwrap()).await.unwrap();
             let to = FarmStore::file(&file).await.unwrap();
-            let backup = StoreBackup { from, own: top.join("farm.db.bundles"), to, bundles, removals: 0 };
+            let backup = StoreBackup { from, own: top.join("farm.db.bundles"), to, bundles };
             let run = backup.to.places().await.unwrap().remove(0);
             assert_eq!(run.place, record.run.place);
             let outcome = backup.copy(&run, false).await.unwrap();
@@ -638,7 +454,7 @@ mod tests {
             // No folder can be made below a file.
             fs::write(top.join("full"), "").unwrap();
             let bundles = top.join("full/farm.db.bundles");
-            let backup = StoreBackup { from, own: top.join("farm.db.bundles"), to, bundles, removals: 0 };
+            let backup = StoreBackup { from, own: top.join("farm.db.bundles"), to, bundles };
             let (output, progress) = (DocumentFlags::default(), CommandProgress::begin(false));
             let ended = backup.copy_bundles(false, &output, &progress).await.err().unwrap();
             assert!(ended.exit == Exit::Internal && ended.message.contains(&record.run.id), "{ended}");

@@ -7,7 +7,7 @@ use host::{FolderLock, MachineFiles, RecordFolder};
 use model::error::{Exit, Failure, Result};
 use model::text::quoted;
 
-use crate::ingest::keep::copying_turn;
+use crate::ingest::keep::{PATIENCE, writer_lock};
 use crate::ingest::remove_tree::remove_tree;
 
 /// How the names of folders end in which a backup is being made; they begin with a dot, so that
@@ -29,7 +29,7 @@ impl BackupFolder {
     pub async fn make(dir: &Path) -> Result<BackupFolder> {
         let (above, name) = free_place(dir)?;
         let failed = |error: &std::io::Error| unwritable(dir, error);
-        let starting = copying_turn(&above).await.map_err(Failure::internal)?;
+        let starting = writer_lock(&above, PATIENCE).await.map_err(Failure::internal)?;
         remove_killed(&above);
         let unfinished = format!(".{name}{UNFINISHED}");
         let folder = RecordFolder::make(&above.join(&unfinished)).map_err(|error| failed(&error))?;

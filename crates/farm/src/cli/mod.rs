@@ -2,7 +2,6 @@
 
 mod backup;
 mod backup_folder;
-mod backup_state;
 mod budget;
 mod check;
 mod completions;

@@ -19,7 +19,7 @@ use super::retention_bucket::thin_out_of_bucket;
 use super::store_flag::StorePlace;
 use super::{FarmEnvironment, note};
 use crate::folders::lies_in;
-use crate::ingest::keep::copying_turn;
+use crate::ingest::keep::lock_of_writers;
 use crate::ingest::remove_tree::remove_tree;
 use crate::objects::{ObjectBucket, swept};
 use crate::records::Tier;
@@ -160,6 +160,8 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
             false => bucket.claim(store.identity().await?).await?,
         }
     }
+    let lock =
+        if args.dry_run { None } else { lock_of_writers(&place.bundles).await.map_err(Failure::internal)? };
     let (dry, mut dropped) = (args.dry_run, 0);
     for (tier, before) in tiers {
         dropped += if dry { store.prunable(tier, before).await? } else { store.prune(tier, before).await? };
@@ -191,6 +193,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         document.bundles_of_no_run = Some(sweep_bucket(&store, bucket, dry, &args.output).await?);
     }
     document.folders_of_no_run = sweep_folder(&store, &place, bucket.is_some(), dry, &args.output).await?;
+    drop(lock);
     if !dry {
         place.set_room_aside();
     }
@@ -289,12 +292,9 @@ async fn sweep(store: &FarmStore, bundles: &Path, is_cache: bool, dry: bool) -> 
         Some(name) if is_cache => whole(&bundles.join(name)),
         _ => whole(Path::new(place)),
     };
-    // No other program copies a run into the folder meanwhile.
-    let turn = copying_turn(bundles).await.unwrap_or_default();
     let runs = store.places().await?;
     let places: BTreeSet<PathBuf> = runs.iter().map(|run| of_run(&run.place)).collect();
-    let earlier =
-        if turn.is_some() { with_other_bundles(store, &runs, bundles).await? } else { BTreeSet::new() };
+    let earlier = with_other_bundles(store, &runs, bundles).await?;
     let names = MachineFiles::folder(bundles).list_as_it_is("/.").known().cloned().unwrap_or_default();
     let mut gone = 0;
     for name in names {

@@ -11,6 +11,7 @@ use bundle::manifest::{DEEPEST, MOST_BYTES, MOST_FILES, PARTS, size_words};
 use host::dir::Dir;
 use host::{FolderLock, MachineFiles, RecordFolder};
 use model::fact::Fact;
+use model::units::Nanos;
 use sha2::{Digest, Sha256};
 
 use super::environment::hex;
@@ -19,8 +20,8 @@ use crate::records::BundleRecord;
 
 /// Between two looks whether the folder of bundles is free.
 const LOOK: Duration = Duration::from_millis(20);
-/// How often it is looked: for ten minutes, in which the largest bundle is copied.
-const LOOKS: u32 = 30_000;
+/// For a command: in ten minutes the largest bundle is copied.
+pub const PATIENCE: Nanos = Nanos(600 * Nanos::SECOND.0);
 
 /// How [`keep`] begins to say that the copy could not be written.
 const UNWRITTEN: &str = "it cannot be copied";
@@ -30,22 +31,33 @@ pub fn is_of_the_copy(why: &str) -> bool {
     why.starts_with(UNWRITTEN)
 }
 
-/// The turn to copy a run into a folder of bundles and to store it, for who holds the value: two
-/// programs that took in two states of a run at once would make one folder of both. None on a file
-/// system that has no locks. Waits for its turn; why it does not come, in a line.
-pub async fn copying_turn(kept: &Path) -> Result<Option<FolderLock>, String> {
-    let Ok(folder) = RecordFolder::make(kept) else { return Ok(None) };
-    for _ in 0..LOOKS {
-        match folder.take_turn() {
-            Ok(Some(turn)) => return Ok(Some(turn)),
-            Ok(None) => tokio::time::sleep(LOOK).await,
-            Err(_) => return Ok(None),
+/// The lock of those that write into a folder of bundles and into its store, held as long as the
+/// value lives: import, prune, forget, backup, and the server for each run that a board sends. None
+/// on a file system that has no locks. Waits for it; why it does not come, in a line.
+pub async fn writer_lock(kept: &Path, patience: Nanos) -> Result<Option<FolderLock>, String> {
+    let until = host::clock::monotonic() + patience;
+    loop {
+        let of = kept.to_owned();
+        let look = move || RecordFolder::make(&of).and_then(|folder| folder.take_turn());
+        match tokio::task::spawn_blocking(look).await {
+            Ok(Ok(Some(lock))) => return Ok(Some(lock)),
+            Ok(Ok(None)) if host::clock::monotonic() >= until => break,
+            Ok(Ok(None)) => tokio::time::sleep(LOOK).await,
+            _ => return Ok(None),
         }
     }
     Err(format!(
-        "another program copies into {} for ten minutes: see what it waits for, then try again",
+        "another program writes into {}, as an import or a backup does: try again when it has ended",
         model::text::quoted(kept)
     ))
+}
+
+/// The same for a command, which waits for long; none where there is no such folder.
+pub async fn lock_of_writers(kept: &Path) -> Result<Option<FolderLock>, String> {
+    match host::identity(kept) {
+        Some(_) => writer_lock(kept, PATIENCE).await,
+        None => Ok(None),
+    }
 }
 
 /// What the bundle of a state of a run is called in a bucket, which several machines may put into:
@@ -181,14 +193,14 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn turns_to_copy_come_one_after_the_other() {
+    fn writers_wait_for_each_other() {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         runtime.enable_all().build().unwrap().block_on(async {
             let folder = tempfile::tempdir().unwrap();
             let kept = folder.path().join("bundles");
-            let turn = copying_turn(&kept).await.unwrap();
+            let turn = writer_lock(&kept, PATIENCE).await.unwrap();
             assert!(turn.is_some() && fs::read_dir(&kept).unwrap().next().is_none());
-            let mut waiting = std::pin::pin!(copying_turn(&kept));
+            let mut waiting = std::pin::pin!(writer_lock(&kept, PATIENCE));
             let soon = tokio::time::sleep(LOOK * 3);
             tokio::select! {
                 _ = &mut waiting => panic!("both have it"),

@@ -3,12 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use host::FolderLock;
 use model::error::Result;
 use model::text::several;
 
 use super::kept_copy::mend;
-use crate::ingest::keep::{copying_turn, keep, name_of_state};
+use crate::ingest::keep::{PATIENCE, keep, name_of_state, writer_lock};
 use crate::objects::{BucketFault, ObjectBucket, name_in_bucket};
 use crate::records::{BundleRecord, FarmRun};
 use crate::store::{FarmStore, PutOutcome};
@@ -28,8 +27,13 @@ impl BundleCopies {
         record: &mut BundleRecord,
         remarks: &mut Vec<String>,
     ) -> Result<PutOutcome> {
-        let _turn = match self.turn().await? {
-            Ok(turn) => turn,
+        let lock = match &self.bucket {
+            // There each state has a name of its own.
+            Some(_) => Ok(None),
+            None => writer_lock(&self.bundles, PATIENCE).await,
+        };
+        let _lock = match lock {
+            Ok(lock) => lock,
             Err(why) => return Ok(PutOutcome::Refused(why)),
         };
         // What is refused, or there already, does not touch the copy of what is stored.
@@ -70,14 +74,6 @@ impl BundleCopies {
         let name = name_of_state(record);
         let put = bucket.put_folder(&name, from, &record.digest).await;
         Ok(words_of(put)?.map(|left_out| (bundles.join(&name), left_out)))
-    }
-
-    /// The turn to copy into the folder; what is put into a bucket has a name for each state.
-    async fn turn(&self) -> Result<Result<Option<FolderLock>, String>> {
-        match &self.bucket {
-            Some(_) => Ok(Ok(None)),
-            None => Ok(copying_turn(&self.bundles).await),
-        }
     }
 
     /// Puts a run back that the store has and the bucket has not, or puts its copy right.

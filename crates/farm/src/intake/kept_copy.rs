@@ -93,7 +93,7 @@ fn length_fault(run: &BundlePlace) -> Option<String> {
 }
 
 /// What of a bundle is not as it was counted.
-pub fn differs(record: &BundleRecord, counted: CountedSeconds) -> Option<&'static str> {
+fn differs(record: &BundleRecord, counted: CountedSeconds) -> Option<&'static str> {
     let sum =
         |of: fn(&FarmSlot) -> u64| -> i128 { record.slots.iter().map(|slot| i128::from(of(slot))).sum() };
     let max_ns = record.slots.iter().filter_map(|slot| slot.max_ns).max();

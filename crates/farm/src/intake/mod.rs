@@ -8,6 +8,6 @@ mod take;
 mod take_record;
 
 pub use copies::BundleCopies;
-pub use kept_copy::{bundle_fault, differs};
+pub use kept_copy::bundle_fault;
 pub use scan::{RecordOutcome, ScanOptions, ScanOutcome, ScanProgress, SeenRuns, scan};
 pub use take::{Keeping, PARSER_FAILED, Rejection, SentRun, Taken, TakenRun, take};

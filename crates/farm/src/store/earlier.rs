@@ -191,7 +191,7 @@ impl EarlierRun {
         rows.iter().map(|row| (self.board, &self.key, row.t, row)).collect()
     }
 
-    /// Takes out what it had added, but for the run itself and what its board and people noted of it.
+    /// Takes out what it had added, but for the run itself and notes of its board and of people.
     pub async fn take_out(
         &self,
         all: &mut Transaction<'static, Any>,

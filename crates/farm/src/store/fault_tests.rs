@@ -66,12 +66,13 @@ impl Faulty {
     async fn tables(&self) -> Vec<String> {
         let all = match self.0.engine {
             StoreEngine::Sqlite => {
-                "select name from sqlite_master where type = 'table' and name not in ('fault', '_sqlx_migrations') \
-                 and name not like 'sqlite%' order by name"
+                "select name from sqlite_master where type = 'table' \
+                 and name not in ('fault', '_sqlx_migrations') and name not like 'sqlite%' order by name"
             }
             StoreEngine::Postgres => {
                 "select cast(table_name as text) from information_schema.tables \
-                 where table_schema = current_schema() and table_name not in ('fault', '_sqlx_migrations') order by 1"
+                 where table_schema = current_schema() \
+                 and table_name not in ('fault', '_sqlx_migrations') order by 1"
             }
         };
         self.texts(all).await

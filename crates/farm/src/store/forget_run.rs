@@ -80,7 +80,7 @@ impl FarmStore {
 }
 
 /// Takes a run out; a transaction in which it stays is to be rolled back.
-pub async fn remove(
+async fn remove(
     all: &mut Transaction<'static, Any>,
     id: &str,
     bundle: Option<&BundleRecord>,

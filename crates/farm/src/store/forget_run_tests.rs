@@ -122,44 +122,6 @@ fn a_cpu_that_only_the_run_had_goes_with_it() {
 }
 
 #[test]
-fn a_state_in_place_of_any_other_is_as_if_that_had_never_come() {
-    on_each_engine(async |store| {
-        let stays = made("stays", &[(DAY - 600, 9, 230), (DAY - 300, 5, 210), (2 * DAY, 3, 220)]);
-        let one = made("one", &[(DAY - 300, 7, 330), (DAY, 4, 310), (DAY + 3_600, 2, 320)]);
-        let mut other = made("one", &[(DAY + 3_600, 1, 340)]);
-        other.digest = vec![9];
-        for one in [one.clone(), without_rows(one.clone())] {
-            for record in [&stays, &other] {
-                store.put(record).await.unwrap();
-            }
-            let wanted = shown(&store).await;
-            store.forget_measured().await.unwrap();
-            for record in [&stays, &one] {
-                store.put(record).await.unwrap();
-            }
-            assert!(store.pin("one", "ann", "", 5).await.unwrap());
-            assert!(matches!(store.put_anew(&other).await.unwrap(), PutOutcome::Refused(_)));
-            let removal = store.put_instead(&other).await.unwrap();
-            assert!(matches!(removal, RunRemoval::Removed(_)), "{removal:?}");
-            assert_eq!(shown(&store).await, wanted);
-            assert_eq!(store.faults().await.unwrap(), [""; 0]);
-            assert!(store.pins().await.unwrap().is_empty());
-            store.forget_measured().await.unwrap();
-        }
-        // What cannot be told from what others added stays, with its pin.
-        let five_minutes = |row| [(0, 9, row), (300, 5, row), (DAY, 3, row)];
-        let (first, second) = (made("first", &five_minutes(200)), made("second", &five_minutes(300)));
-        store.put(&first).await.unwrap();
-        store.put(&second).await.unwrap();
-        assert!(store.pin("first", "ann", "", 5).await.unwrap());
-        let before = shown(&store).await;
-        let other = BundleRecord { digest: vec![9], ..first.clone() };
-        assert_eq!(store.put_instead(&other).await.unwrap(), RunRemoval::Mixed);
-        assert_eq!(shown(&store).await, before);
-    });
-}
-
-#[test]
 fn what_cannot_be_told_apart_stays_until_a_bundle_tells_it() {
     on_each_engine(async |store| {
         let first = made("first", &[(0, 9, 200), (300, 5, 210), (DAY, 3, 220)]);

@@ -76,7 +76,7 @@ pub use notifications::{ChangeNotice, NoticesNoted, WaitingNotice};
 pub use only_server::ServerTurn;
 pub use overview::BoardBytes;
 pub use pins::RunPin;
-pub use retention::{BegunThinning, BundleNotes, KeptBundle, ThinnedPart};
+pub use retention::{BegunThinning, KeptBundle, ThinnedPart};
 pub use row_times::{BoardClock, RowBatch};
 pub use rows::RowsStored;
 pub use slot_parts::{AfterSlot, AskedSlots};

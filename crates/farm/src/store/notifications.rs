@@ -213,7 +213,8 @@ async fn follow(
     of: &ChangeIdentity,
 ) -> sqlx::Result<()> {
     sqlx::query(
-        "update notification set began = $1 where id = $2 and board_id in (select id from board where key = $3)",
+        "update notification set began = $1 where id = $2 \
+         and board_id in (select id from board where key = $3)",
     )
     .bind(of.until)
     .bind(known_as)

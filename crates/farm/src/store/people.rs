@@ -81,8 +81,8 @@ impl FarmStore {
         let over = sqlx::query("delete from session where until <= $1").bind(now);
         over.execute(&mut *all).await.map_err(trouble)?;
         let insert = sqlx::query(
-            "insert into session (hash, account, created, until) select $1, name, $2, $3 from user_account where \
-             name = $4 and password = $5",
+            "insert into session (hash, account, created, until) select $1, name, $2, $3 from user_account \
+             where name = $4 and password = $5",
         );
         let insert = insert.bind(hash).bind(now).bind(until).bind(name).bind(password);
         let done = insert.execute(&mut *all).await.map_err(trouble)?;

@@ -6,7 +6,6 @@ use sqlx::{Any, Transaction};
 use super::dropped::{note_added, of_others};
 use super::earlier::{EarlierRun, PutOutcome, earlier_run, judged_anew};
 use super::environments::environment_id;
-use super::forget_run::{RunRemoval, remove};
 use super::forgotten::judged_now;
 use super::labels::put_run_labels;
 use super::tiers::{SlotPlace, add_to_tiers, put_slots, put_tiers};
@@ -38,23 +37,6 @@ impl FarmStore {
         self.put_over(&mut all, known.as_ref(), record).await.map_err(trouble)?;
         all.commit().await.map_err(trouble)?;
         Ok(outcome)
-    }
-
-    /// Stores a state of a run that was removed elsewhere and came again, in place of the one that
-    /// is there, whatever that is, or pinned.
-    pub async fn put_instead(&self, record: &BundleRecord) -> Result<RunRemoval> {
-        let mut all = self.begin().await?;
-        let unpin = sqlx::query("delete from pin where run = $1").bind(&record.run.id);
-        unpin.execute(&mut *all).await.map_err(trouble)?;
-        let removal = remove(&mut all, &record.run.id, Some(record), None).await.map_err(trouble)?;
-        match removal {
-            RunRemoval::Removed(_) | RunRemoval::Unknown => {
-                self.put_over(&mut all, None, record).await.map_err(trouble)?;
-                all.commit().await.map_err(trouble)?;
-            }
-            RunRemoval::Pinned | RunRemoval::Mixed => all.rollback().await.map_err(trouble)?,
-        }
-        Ok(removal)
     }
 
     /// The number of the board of a key; it is made where there is none.

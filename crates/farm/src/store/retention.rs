@@ -58,15 +58,6 @@ pub struct BegunThinning<'a> {
     before: String,
 }
 
-/// What is noted of a run's bundle beside what is in it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct BundleNotes {
-    /// What of it is gone, and when that was noted; none where it is whole.
-    pub thinned: Option<(String, i64)>,
-    /// What it takes of its board's quota; none where no board sent it.
-    pub sent_bytes: Option<i64>,
-}
-
 impl FarmStore {
     /// All bundles.
     pub async fn bundles(&self) -> Result<Vec<KeptBundle>> {
@@ -157,42 +148,6 @@ impl FarmStore {
         Ok(())
     }
 
-    /// What is noted of a run's bundle.
-    pub async fn notes_of(&self, run: &str) -> Result<BundleNotes> {
-        let thinned = sqlx::query_as(
-            "select h.parts, h.t from run r join thinned h on h.board_id = r.board_id and h.run = r.id \
-             where r.id = $1",
-        );
-        let sent = sqlx::query_scalar::<_, Option<i64>>(
-            "select k.bytes from run r join sent_run k on k.board_id = r.board_id and k.run = r.id \
-             where r.id = $1",
-        );
-        Ok(BundleNotes {
-            thinned: thinned.bind(run).fetch_optional(&self.pool).await.map_err(trouble)?,
-            sent_bytes: sent.bind(run).fetch_optional(&self.pool).await.map_err(trouble)?.flatten(),
-        })
-    }
-
-    /// Notes of a run's bundle what another store has noted of it.
-    pub async fn put_notes(&self, run: &str, notes: &BundleNotes) -> Result<()> {
-        let mut all = self.begin().await?;
-        let drop = sqlx::query("delete from thinned where run = $1").bind(run);
-        drop.execute(&mut *all).await.map_err(trouble)?;
-        if let Some((parts, t)) = &notes.thinned {
-            let thinned = sqlx::query(
-                "insert into thinned (board_id, run, parts, t) select board_id, id, $1, $2 from run \
-                 where id = $3",
-            );
-            thinned.bind(parts).bind(*t).bind(run).execute(&mut *all).await.map_err(trouble)?;
-        }
-        let sent = sqlx::query(
-            "insert into sent_run (board_id, run, bytes) select board_id, id, $1 from run where id = $2 \
-             on conflict (board_id, run) do update set bytes = excluded.bytes",
-        );
-        sent.bind(notes.sent_bytes).bind(run).execute(&mut *all).await.map_err(trouble)?;
-        all.commit().await.map_err(trouble)
-    }
-
     /// Notes that it could not be done: the bundle is as before.
     pub async fn give_up_thinning(&self, of: BegunThinning<'_>) -> Result<()> {
         let back = match of.before.as_str() {
@@ -212,7 +167,7 @@ mod tests {
     use crate::ingest::bundle::read;
     use crate::ingest::find::FoundBundle;
     use crate::store::engines::on_each_engine;
-    use crate::store::{BundleNotes, SentBundle, ThinnedPart};
+    use crate::store::{SentBundle, ThinnedPart};
 
     #[test]
     fn what_is_pinned_and_what_is_gone_is_known_of_each_run() {
@@ -245,18 +200,6 @@ mod tests {
             assert_eq!((store.kept_bytes(1, "").await.unwrap(), thinned().await.as_str()), (70, "windows"));
             let blocks = begin(ThinnedPart::Blocks).await.unwrap();
             assert_eq!(thinned().await, "blocks windows");
-            let noted = store.notes_of(&id).await.unwrap();
-            assert_eq!(noted.thinned, Some(("blocks windows".to_owned(), 9)));
-            assert_eq!(noted.sent_bytes, Some(70));
-            store.put_notes(&id, &BundleNotes::default()).await.unwrap();
-            assert_eq!(store.notes_of(&id).await.unwrap(), BundleNotes::default());
-            assert_eq!((store.kept_bytes(1, "").await.unwrap(), thinned().await.as_str()), (0, ""));
-            store.put_notes("none", &noted).await.unwrap();
-            store.put_notes(&id, &noted).await.unwrap();
-            assert_eq!(
-                (store.notes_of(&id).await.unwrap(), thinned().await.as_str()),
-                (noted, "blocks windows")
-            );
             store.give_up_thinning(blocks).await.unwrap();
             assert_eq!(thinned().await, "windows");
             let again = begin(ThinnedPart::Windows).await.unwrap();

@@ -44,8 +44,8 @@ impl FarmStore {
     /// Bytes of the runs that a board sent.
     pub async fn kept_bytes_of(&self, board: &str) -> Result<u64> {
         let bytes: i64 = sqlx::query_scalar(
-            "select cast(coalesce(sum(k.bytes), 0) as bigint) from sent_run k join board b on b.id = k.board_id \
-             where b.key = $1",
+            "select cast(coalesce(sum(k.bytes), 0) as bigint) from sent_run k \
+             join board b on b.id = k.board_id where b.key = $1",
         )
         .bind(board)
         .fetch_one(&self.pool)

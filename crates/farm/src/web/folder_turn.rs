@@ -3,19 +3,17 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::http::StatusCode;
-use host::{FolderLock, RecordFolder};
+use host::FolderLock;
 use model::units::Nanos;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::answer::Refusal;
+use crate::ingest::keep::writer_lock;
 
 /// For so long a request waits for another program, which may copy for minutes: tests for less.
 const PATIENCE: Nanos = Nanos(if cfg!(test) { Nanos::SECOND.0 / 10 } else { 5 * Nanos::SECOND.0 });
-/// Between two looks whether the folder is free.
-const LOOK: Duration = Duration::from_millis(20);
 
 /// The turns of requests, one after the other.
 #[derive(Debug, Default)]
@@ -37,18 +35,9 @@ impl FolderTurns {
     pub async fn take(&self, folder: &Path) -> Result<FolderTurn, Refusal> {
         let until = host::clock::monotonic() + PATIENCE;
         let one = self.one.clone().lock_owned().await;
-        loop {
-            let of = folder.to_owned();
-            let look = move || RecordFolder::make(&of).and_then(|folder| folder.take_turn());
-            match tokio::task::spawn_blocking(look).await {
-                Ok(Ok(Some(turn))) => return Ok(FolderTurn { _one: Some(one), _folder: Some(turn) }),
-                Ok(Ok(None)) if host::clock::monotonic() >= until => return Err(busy()),
-                Ok(Ok(None)) => tokio::time::sleep(LOOK).await,
-                // Without locks there, and where the folder cannot be made, which is told when the
-                // bundle is put into it.
-                _ => return Ok(FolderTurn { _one: Some(one), _folder: None }),
-            }
-        }
+        let left = until - host::clock::monotonic();
+        let lock = writer_lock(folder, left).await.map_err(|_| busy())?;
+        Ok(FolderTurn { _one: Some(one), _folder: lock })
     }
 }
 
@@ -60,13 +49,14 @@ fn busy() -> Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ingest::keep::copying_turn;
+    use host::RecordFolder;
+    use std::time::Duration;
 
     #[tokio::test]
     async fn requests_wait_for_each_other_and_not_for_long_for_another_program() {
         let folder = tempfile::tempdir().unwrap();
         let turns = FolderTurns::default();
-        let other = copying_turn(folder.path()).await.unwrap();
+        let other = writer_lock(folder.path(), PATIENCE).await.unwrap();
         assert!(other.is_some());
         let (first, second) = tokio::join!(turns.take(folder.path()), turns.take(folder.path()));
         for refused in [first, second] {

@@ -5,6 +5,7 @@ use std::io::Read;
 use bundle::manifest::BundleManifest;
 
 use super::*;
+use crate::ingest::keep::{PATIENCE, writer_lock};
 
 type Damage = Box<dyn Fn(&str) -> String>;
 
@@ -113,7 +114,7 @@ fn a_run_is_put_into_the_folder_when_no_other_program_has_its_turn_there() {
         let (id, files) = fixture("hunt");
         let (other, _) = fixture("measured");
         let folder = farm.app.intake.as_ref().unwrap().staging.folder();
-        let turn = crate::ingest::keep::copying_turn(folder).await.unwrap();
+        let turn = writer_lock(folder, PATIENCE).await.unwrap();
         assert!(turn.is_some());
         let (status, answer) = farm.send(&token, &id, &files).await;
         assert!(status == 503 && answer["detail"].as_str().unwrap().contains("another program"), "{answer}");
@@ -128,7 +129,7 @@ fn a_run_is_put_into_the_folder_when_no_other_program_has_its_turn_there() {
         let address = format!("/v1/runs/{id}");
         assert_eq!(farm.ask("PUT", &address, &token, manifest(&files)).await.0, 201);
         // It is known without a turn.
-        let turn = crate::ingest::keep::copying_turn(folder).await.unwrap();
+        let turn = writer_lock(folder, PATIENCE).await.unwrap();
         assert!(turn.is_some(), "the turn ended with the request");
         assert_eq!(farm.ask("PUT", &address, &token, manifest(&files)).await.0, 200);
     });
