@@ -270,7 +270,7 @@ fn free_name(run: &BundlePlace, own: &Path, backup: &Path) -> String {
 mod tests {
     use super::*;
     use crate::intake::bundle_fault;
-    use crate::intake::{BundleCopies, Keeping, Taken, take};
+    use crate::intake::{BundleCopies, IntakeOutcome, Keeping, take};
     use crate::objects::tests::hunt_that_is_on;
     use crate::records::BundleRecord;
     use crate::removal::{KeptBundles, forget};
@@ -383,7 +383,7 @@ mod tests {
                 let place = recorded_hunt().with_file_name("measured");
                 let one = FoundBundle { place, board: Some("b".into()) };
                 let taken = take(&from, &one, &Keeping::Copied(&copies)).await.unwrap();
-                usize::from(matches!(taken, Taken::Stored(_)))
+                usize::from(matches!(taken, IntakeOutcome::Stored(_)))
             };
             let prune = async {
                 let words = ["prune", "-q", "--store", address.as_str()];

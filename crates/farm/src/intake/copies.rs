@@ -146,7 +146,7 @@ mod tests {
     use crate::fixture::killed_run;
     use crate::ingest::bundle::read;
     use crate::ingest::find::FoundBundle;
-    use crate::intake::{Keeping, Rejection, Taken, take};
+    use crate::intake::{IntakeOutcome, Keeping, Rejection, take};
     use crate::objects::tests::{PlannedFault, hunt_that_is_on, in_memory};
     use sha2::{Digest, Sha256};
 
@@ -160,10 +160,10 @@ mod tests {
         to: &BundleCopies,
     ) -> Result<std::result::Result<PutOutcome, String>> {
         Ok(match take(store, one, &Keeping::Copied(to)).await? {
-            Taken::Stored(run) if run.is_replaced => Ok(PutOutcome::Replaced),
-            Taken::Stored(_) => Ok(PutOutcome::Stored),
-            Taken::Duplicate(_) => Ok(PutOutcome::Had),
-            Taken::Rejected(Rejection::Unreadable(why) | Rejection::Refused(why)) => Err(why),
+            IntakeOutcome::Stored(run) if run.is_replaced => Ok(PutOutcome::Replaced),
+            IntakeOutcome::Stored(_) => Ok(PutOutcome::Stored),
+            IntakeOutcome::Duplicate(_) => Ok(PutOutcome::Had),
+            IntakeOutcome::Rejected(Rejection::Unreadable(why) | Rejection::Refused(why)) => Err(why),
         })
     }
 

@@ -10,4 +10,4 @@ mod take_record;
 pub use copies::BundleCopies;
 pub use kept_copy::bundle_fault;
 pub use scan::{RecordOutcome, ScanOptions, ScanOutcome, ScanProgress, SeenRuns, scan};
-pub use take::{Keeping, PARSER_FAILED, Rejection, SentRun, Taken, TakenRun, take};
+pub use take::{IntakeOutcome, IntakeRun, Keeping, PARSER_FAILED, Rejection, SentRun, take};

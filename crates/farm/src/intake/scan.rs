@@ -8,7 +8,7 @@ use model::error::Result;
 use model::text::{clean, quoted};
 use serde::Serialize;
 
-use super::take::{Keeping, Taken, take};
+use super::take::{IntakeOutcome, Keeping, take};
 use super::take_record::{TakenRecord, take_record};
 use crate::ingest::find::{FoundBundle, FoundBundles, bundles, unread};
 use crate::ingest::stored::WINDOWS;
@@ -304,16 +304,16 @@ async fn take_run(
         return Ok(());
     }
     let run = match take(store, &one, keeping).await? {
-        Taken::Rejected(why) => {
+        IntakeOutcome::Rejected(why) => {
             outcome.refuse(place, why.words());
             seen.refused.insert(place.clone(), (files, why.words().to_owned()));
             return Ok(());
         }
-        Taken::Duplicate(run) => {
+        IntakeOutcome::Duplicate(run) => {
             outcome.had.push(shown(place));
             run
         }
-        Taken::Stored(run) => {
+        IntakeOutcome::Stored(run) => {
             let list = if run.is_replaced { &mut outcome.replaced } else { &mut outcome.stored };
             list.push(shown(place));
             run

@@ -16,15 +16,15 @@ use crate::store::{FarmStore, PutOutcome, SentBundle};
 
 /// What became of a bundle.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Taken {
-    Stored(TakenRun),
-    Duplicate(TakenRun),
+pub enum IntakeOutcome {
+    Stored(IntakeRun),
+    Duplicate(IntakeRun),
     Rejected(Rejection),
 }
 
 /// A run that is in the store.
 #[derive(Debug, PartialEq, Eq)]
-pub struct TakenRun {
+pub struct IntakeRun {
     pub id: String,
     pub is_over: bool,
     /// Whether an earlier state of it was there.
@@ -69,29 +69,29 @@ pub struct SentRun<'a> {
 }
 
 /// Reads, checks, keeps and stores a bundle; fails where the store or the bucket does.
-pub async fn take(store: &FarmStore, one: &FoundBundle, keeping: &Keeping<'_>) -> Result<Taken> {
+pub async fn take(store: &FarmStore, one: &FoundBundle, keeping: &Keeping<'_>) -> Result<IntakeOutcome> {
     let of = one.clone();
     // What comes from elsewhere must not end the server: a parser that fails ends its own task.
     let found = spawn_blocking(move || read(&of)).await;
     let (mut record, mut remarks) = match found.unwrap_or_else(|_| Err(PARSER_FAILED.to_owned())) {
         Ok(found) => found,
-        Err(why) => return Ok(Taken::Rejected(Rejection::Unreadable(why))),
+        Err(why) => return Ok(IntakeOutcome::Rejected(Rejection::Unreadable(why))),
     };
     let outcome = match keeping {
         Keeping::InPlace => store.put(&record).await?,
         Keeping::Copied(copies) => copies.put(store, &one.place, &mut record, &mut remarks).await?,
         Keeping::Sent(of) if of.id != record.run.id => {
             let why = "run.json is of another id than the address: send it by its own";
-            return Ok(Taken::Rejected(Rejection::Unreadable(why.to_owned())));
+            return Ok(IntakeOutcome::Rejected(Rejection::Unreadable(why.to_owned())));
         }
         Keeping::Sent(of) => of.put(store, &one.place, &mut record).await?,
     };
     let (id, is_over) = (record.run.id, record.run.complete);
-    let run = TakenRun { id, is_over, is_replaced: outcome == PutOutcome::Replaced, remarks };
+    let run = IntakeRun { id, is_over, is_replaced: outcome == PutOutcome::Replaced, remarks };
     Ok(match outcome {
-        PutOutcome::Stored | PutOutcome::Replaced => Taken::Stored(run),
-        PutOutcome::Had => Taken::Duplicate(run),
-        PutOutcome::Refused(why) => Taken::Rejected(Rejection::Refused(why)),
+        PutOutcome::Stored | PutOutcome::Replaced => IntakeOutcome::Stored(run),
+        PutOutcome::Had => IntakeOutcome::Duplicate(run),
+        PutOutcome::Refused(why) => IntakeOutcome::Rejected(Rejection::Refused(why)),
     })
 }
 

@@ -19,7 +19,7 @@ use super::sender::{BoardSender, SentFault, content, intake};
 use crate::ingest::bundle::is_id;
 use crate::ingest::environment::{hex, watch_environment};
 use crate::ingest::find::FoundBundle;
-use crate::intake::{Keeping, PARSER_FAILED, Rejection, SentRun, Taken, take};
+use crate::intake::{IntakeOutcome, Keeping, PARSER_FAILED, Rejection, SentRun, take};
 use crate::store::{SentBundle, TokenOwner};
 
 const MANIFEST_LIMIT: u64 = 4 << 20;
@@ -290,18 +290,18 @@ async fn take_in(
         intake.store_write.note(&taken);
     }
     match taken? {
-        Taken::Stored(run) => {
+        IntakeOutcome::Stored(run) => {
             if let (Some(cache), Some(lease)) = (&app.cache, &lease) {
                 cache.added(lease).await;
             }
             Ok((StatusCode::CREATED, run.remarks))
         }
-        Taken::Duplicate(run) => Ok((StatusCode::OK, run.remarks)),
-        Taken::Rejected(Rejection::Unreadable(why)) => {
+        IntakeOutcome::Duplicate(run) => Ok((StatusCode::OK, run.remarks)),
+        IntakeOutcome::Rejected(Rejection::Unreadable(why)) => {
             app.failures.fetch_add(u64::from(why == PARSER_FAILED), Ordering::Relaxed);
             discarded(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, why))
         }
-        Taken::Rejected(Rejection::Refused(why)) => {
+        IntakeOutcome::Rejected(Rejection::Refused(why)) => {
             if let Some((bucket, name, _)) = bucket {
                 // What is left there is of no run, and goes when bundles are pruned.
                 let _ = bucket.remove(name).await;
