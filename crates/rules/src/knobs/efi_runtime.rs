@@ -76,10 +76,10 @@ const CPUMASK: &str = "/sys/devices/virtual/workqueue/efi_runtime/cpumask";
 fn judge(machine: &MachineView) -> Judged {
     // A kernel that does not run is judged for a machine that EFI starts.
     if machine.survey.is_stopped {
-        return match machine.kconfig()?.is_yes("EFI") {
-            true => switched_off(machine),
-            false => Err(Judgement::not_applicable("the kernel has no EFI")),
-        };
+        if !machine.kconfig()?.is_yes("EFI") {
+            return Err(Judgement::not_applicable("the kernel has no EFI"));
+        }
+        return switched_off(machine);
     }
     // Its absence counts only where the rest of sysfs can be seen.
     machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
