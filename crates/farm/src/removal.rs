@@ -82,7 +82,7 @@ pub async fn forget(
     // Until the bundle is gone no other program copies the run to where it was.
     let _lock = match lock_of_writers(kept.folder).await {
         Ok(lock) => lock,
-        Err(why) => return Ok(Err(format!("{id} stays: {why}"))),
+        Err(failure) => return Ok(Err(format!("{id} stays: {}", failure.message))),
     };
     let of = match store.forget_run(id, bundle, at).await? {
         RunRemoval::Removed(of) => of,

@@ -165,8 +165,8 @@ mod tests {
         assert_eq!(
             kept_off(&run).expect("late"),
             "onbeat's own thread came late by up to 26.0 s, beside 410 processes of the load messaging on \
-             CPU 1: give it another CPU with --housekeeping CPU, keep the load off that one with --load-cpus, \
-             or take less of it (--load messaging:2)"
+             CPU 1: give it another CPU with --housekeeping CPU, keep the load off that one with \
+             --load-cpus, or take less of it (--load messaging:2)"
         );
         run.loads[0].unseen_ns = None;
         assert_eq!(kept_off(&run), None, "it came in time");

@@ -252,7 +252,7 @@ pub const CORPUS: &[Captured] = &[
             ..NEW_RT
         },
         is: "Debian's 7.3 PREEMPT_RT kernel with CPUs 2-3 isolated at boot, and one word that it lost.",
-        why: "The newest kernel: no throttling, HRTICK, servers of both classes, a list of housekeeping CPUs.",
+        why: "The newest kernel: no throttling, HRTICK, two servers, a list of housekeeping CPUs.",
         expects: &[
             (ONLINE, "0-3"),
             (ISOLATED, "2-3"),

@@ -116,7 +116,7 @@ None of these rows was seen on metal.
 What a kernel lacks is found at run time, never by its version, except where a capture has nothing else.
 `onbeat audit` tells what yours lacks, and `onbeat hunt` says which events it records with.
 
-| kernel | architecture | the board's checks | settings put back | faults named | skipped, and why | on metal |
+| kernel | architecture | board's checks | settings put back | faults named | skipped, and why | on metal |
 |-|-|-|-|-|-|-|
 ";
 const FOOT: &str = "
@@ -124,7 +124,7 @@ Measuring, probing, hunting, watching, capturing and auditing are the board's ch
 measuring, capturing and auditing alone; changes by `tune` and `isolate` and their undoing are settings;
 faults have a known cause, place and time. Besides, 7.3 on arm64 and 7.2 on riscv64 were booted without
 onbeat, and their files audited: HRTICK is off there, for HRTIMER_REARM_DEFERRED is not built.
-`cargo xtask live --all --record` writes `lab/results.tsv`, and `cargo xtask docs` this page (`lab/README.md`).
+`cargo xtask live --all --record` writes `lab/results.tsv`, and `cargo xtask docs` this page.
 ";
 
 /// The page.

@@ -81,7 +81,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     host::make_new_files_private();
     let progress = args.output.progress(environment);
     let folder = BackupFolder::make(&args.dir).await?;
-    let backup = copy_all((store, place.bundles), &folder, bucket.is_some(), (&args.output, &progress));
+    let backup = copy_all((store, place.bundles), &folder, bucket.is_some(), &args.output, &progress);
     let counted = backup.await.map_err(|failure| not_made(&args.dir, failure))?;
     progress.step("waiting for the disk", None);
     let dir = folder.finish().map_err(|failure| not_made(&args.dir, failure))?;
@@ -120,11 +120,12 @@ async fn copy_all(
     (store, own): (FarmStore, PathBuf),
     folder: &BackupFolder,
     has_bucket: bool,
-    (output, progress): (&DocumentFlags, &CommandProgress),
+    output: &DocumentFlags,
+    progress: &CommandProgress,
 ) -> Result<CountedBackup> {
     progress.step("waiting for other commands", None);
     // The database and the copies that it names are of one moment.
-    let _lock = lock_of_writers(&own).await.map_err(Failure::internal)?;
+    let _lock = lock_of_writers(&own).await?;
     let file = folder.file();
     let text = file.to_str().ok_or_else(|| Failure::usage("the folder's name is no text: choose another"))?;
     // SQLite would make one that everybody may read.
@@ -373,7 +374,7 @@ mod tests {
             let (output, progress) = (DocumentFlags::default(), CommandProgress::begin(false));
             let backup = async {
                 let folder = BackupFolder::make(&top.join("backup")).await.unwrap();
-                let counted = copy_all((from.clone(), own.clone()), &folder, false, (&output, &progress));
+                let counted = copy_all((from.clone(), own.clone()), &folder, false, &output, &progress);
                 let counted = counted.await.unwrap();
                 folder.finish().unwrap();
                 counted.copied as usize + counted.missing.len()

@@ -29,7 +29,7 @@ impl BackupFolder {
     pub async fn make(dir: &Path) -> Result<BackupFolder> {
         let (above, name) = free_place(dir)?;
         let failed = |error: &std::io::Error| unwritable(dir, error);
-        let starting = writer_lock(&above, PATIENCE).await.map_err(Failure::internal)?;
+        let starting = writer_lock(&above, PATIENCE).await?;
         remove_killed(&above);
         let unfinished = format!(".{name}{UNFINISHED}");
         let folder = RecordFolder::make(&above.join(&unfinished)).map_err(|error| failed(&error))?;

@@ -160,8 +160,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
             false => bucket.claim(store.identity().await?).await?,
         }
     }
-    let lock =
-        if args.dry_run { None } else { lock_of_writers(&place.bundles).await.map_err(Failure::internal)? };
+    let lock = if args.dry_run { None } else { lock_of_writers(&place.bundles).await? };
     let (dry, mut dropped) = (args.dry_run, 0);
     for (tier, before) in tiers {
         dropped += if dry { store.prunable(tier, before).await? } else { store.prune(tier, before).await? };

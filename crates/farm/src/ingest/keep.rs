@@ -10,6 +10,7 @@ use std::time::Duration;
 use bundle::manifest::{DEEPEST, MOST_BYTES, MOST_FILES, PARTS, size_words};
 use host::dir::Dir;
 use host::{FolderLock, MachineFiles, RecordFolder};
+use model::error::Failure;
 use model::fact::Fact;
 use model::units::Nanos;
 use sha2::{Digest, Sha256};
@@ -34,7 +35,7 @@ pub fn is_of_the_copy(why: &str) -> bool {
 /// The lock of those that write into a folder of bundles and into its store, held as long as the
 /// value lives: import, prune, forget, backup, and the server for each run that a board sends. None
 /// on a file system that has no locks. Waits for it; why it does not come, in a line.
-pub async fn writer_lock(kept: &Path, patience: Nanos) -> Result<Option<FolderLock>, String> {
+pub async fn writer_lock(kept: &Path, patience: Nanos) -> model::error::Result<Option<FolderLock>> {
     let until = host::clock::monotonic() + patience;
     loop {
         let of = kept.to_owned();
@@ -46,14 +47,14 @@ pub async fn writer_lock(kept: &Path, patience: Nanos) -> Result<Option<FolderLo
             _ => return Ok(None),
         }
     }
-    Err(format!(
+    Err(Failure::internal(format!(
         "another program writes into {}, as an import or a backup does: try again when it has ended",
         model::text::quoted(kept)
-    ))
+    )))
 }
 
 /// The same for a command, which waits for long; none where there is no such folder.
-pub async fn lock_of_writers(kept: &Path) -> Result<Option<FolderLock>, String> {
+pub async fn lock_of_writers(kept: &Path) -> model::error::Result<Option<FolderLock>> {
     match host::identity(kept) {
         Some(_) => writer_lock(kept, PATIENCE).await,
         None => Ok(None),

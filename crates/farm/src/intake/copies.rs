@@ -34,7 +34,7 @@ impl BundleCopies {
         };
         let _lock = match lock {
             Ok(lock) => lock,
-            Err(why) => return Ok(PutOutcome::Refused(why)),
+            Err(failure) => return Ok(PutOutcome::Refused(failure.message)),
         };
         // What is refused, or there already, does not touch the copy of what is stored.
         match store.outcome_of(record).await? {

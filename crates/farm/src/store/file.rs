@@ -7,7 +7,8 @@ use model::error::{Exit, Failure, Result};
 use model::text::{excerpt, quoted};
 use sqlx::{AnyConnection, Connection};
 
-use super::open::SCHEMA;
+/// The version of a store's schema.
+pub const SCHEMA: &str = "select max(version) from _sqlx_migrations";
 
 /// Primary result codes of SQLite ("Result and Error Codes"): what is no database or no file, or a
 /// damaged one,

@@ -10,12 +10,9 @@ use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{Any, AssertSqlSafe, Connection, Executor, SqlSafeStr, Transaction};
 
 use super::engine::{StoreEngine, checked};
-use super::file::look_at;
+use super::file::{SCHEMA, look_at};
 use super::own_folder::OwnFolder;
 use super::{FarmStore, trouble};
-
-/// The version of a store's schema.
-pub const SCHEMA: &str = "select max(version) from _sqlx_migrations";
 
 /// Waiting for a connection ends before who asked has gone.
 const PATIENCE: Duration = Duration::from_secs(5);

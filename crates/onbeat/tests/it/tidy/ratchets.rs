@@ -21,11 +21,11 @@ const BOOL_MATCH: &str = "`match` on a bool";
 
 /// Habits of the code, their limits, and the form that replaces them.
 const HABITS: &[(&str, usize, &str)] = &[
-    (OPENER, 4031, "open with a noun phrase or a verb"),
-    (NESTED, 22, "give the inner error a variant of an enum"),
+    (OPENER, 4013, "open with a noun phrase or a verb"),
+    (NESTED, 17, "give the inner error a variant of an enum"),
     (TEXT_ERROR, 370, "return an enum or a struct as the error"),
     (TUPLE, 98, "pass two parameters, or a struct"),
-    (BOOL_MATCH, 268, "write `if`"),
+    (BOOL_MATCH, 262, "write `if`"),
 ];
 
 /// Words of texts for users, and their limits.
