@@ -215,6 +215,12 @@ pub fn built_in_words(config: &Kconfig) -> Cmdline {
     parse_cmdline(&line).unwrap_or_default()
 }
 
+/// True for a kernel that ignores its boot loader's command line: both options need one that is
+/// built in (arch/x86/Kconfig, arch/arm64/Kconfig).
+pub fn ignores_boot_loader(config: &Kconfig) -> bool {
+    ["CMDLINE_FORCE", "CMDLINE_OVERRIDE"].iter().any(|name| config.is_yes(name))
+}
+
 /// The way in which a command line that is built in and that of the boot loader go together.
 enum BuiltIn {
     /// The loader's is ignored.
@@ -229,7 +235,7 @@ fn built_in(config: &Kconfig) -> Option<BuiltIn> {
     let OptionValue::Value(line) = config.get("CMDLINE") else { return None };
     let line = line.replace("\\\"", "\"").replace("\\\\", "\\");
     let is_any = |names: &[&str]| names.iter().any(|name| config.is_yes(name));
-    if is_any(&["CMDLINE_FORCE", "CMDLINE_OVERRIDE"]) {
+    if ignores_boot_loader(config) {
         Some(BuiltIn::Forced(line))
     } else if is_any(&["CMDLINE_EXTEND"]) {
         Some(BuiltIn::After(line))

@@ -23,6 +23,8 @@ pub struct Cmdline {
     pub text: String,
     /// The kernel's parameters in their order; init's are left out.
     pub params: Vec<Param>,
+    /// True if it is built in, and the kernel ignores what its boot loader hands over.
+    pub is_built_in: bool,
 }
 
 impl Cmdline {
@@ -62,7 +64,7 @@ pub fn parse_cmdline(text: &str) -> Result<Cmdline, String> {
         }
         params.push(parse_param(word));
     }
-    Ok(Cmdline { text: text.to_owned(), params })
+    Ok(Cmdline { text: text.to_owned(), params, is_built_in: false })
 }
 
 /// Cuts off the first word; blanks between double quotes do not end it.

@@ -6,7 +6,7 @@ mod kernel;
 
 use std::collections::BTreeMap;
 
-use super::boot_texts::BootTexts;
+use super::boot_texts::{BootTexts, ignores_boot_loader};
 use super::line::{
     parse_cpus, parse_i64, parse_line, parse_some_cpus, parse_strings, parse_u64, parse_word, parse_words,
 };
@@ -31,6 +31,8 @@ pub fn gather_with(host: &MachineFiles, texts: &BootTexts) -> Facts {
     let version = reader.read("/proc/sys/kernel/version", parse_line);
     let cmdline = reader.cmdline();
     let (kconfig, own_kconfig) = reader.kconfig(release.known(), version.known());
+    let is_built_in = kconfig.known().is_some_and(ignores_boot_loader);
+    let cmdline = cmdline.map(|line| cmdline::Cmdline { is_built_in, ..line });
     // Of a kernel that does not run, the model is the one that it was built to start with.
     let no_parameter = cmdline::Cmdline::default();
     let evidence = preempt::Evidence {

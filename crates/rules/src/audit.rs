@@ -158,7 +158,7 @@ pub fn finding(knob: &'static Knob, survey: &Survey, intent: &Intent) -> Finding
         wanted: or(wanted, knob.wanted),
         reason: or(reason, knob.rationale),
         persistence: if fails {
-            remedy.persistence(knob.persistence)
+            remedy.persistence(knob.persistence, booted)
         } else {
             persistence.unwrap_or(knob.persistence)
         },

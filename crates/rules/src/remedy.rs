@@ -194,10 +194,14 @@ impl Remedy {
     }
 
     /// How long the first way of it lasts: as the change that takes most to make.
-    pub fn persistence(&self, rule: Persistence) -> Persistence {
+    pub fn persistence(&self, rule: Persistence, booted: &Cmdline) -> Persistence {
         let first = self.parts.first().and_then(|part| part.alternatives.first());
         let changes = first.map_or(&[][..], |way| &way.changes);
-        changes.iter().map(|change| change.persistence(rule)).max().unwrap_or(rule)
+        let of = |change: &Change| match cmdline_word(change) {
+            Some(_) if booted.is_built_in => Persistence::Build,
+            _ => change.persistence(rule),
+        };
+        changes.iter().map(of).max().unwrap_or(rule)
     }
 
     /// What to do, in words, on a machine that was booted with these.
@@ -308,9 +312,17 @@ fn together(lines: &[String]) -> Option<String> {
     (!lines.is_empty()).then(|| format!("{} in /etc/sysctl.d", lines.join(" and ")))
 }
 
-const LINE: &str = "the kernel's command line";
+/// Where a kernel takes its words from.
+fn line_of(booted: &Cmdline) -> &'static str {
+    if booted.is_built_in {
+        "the command line of a kernel built anew (CONFIG_CMDLINE; this one ignores its boot loader's)"
+    } else {
+        "the kernel's command line"
+    }
+}
 
 fn now(change: &Change, booted: &Cmdline) -> String {
+    let line = line_of(booted);
     match change {
         Change::Sysctl { name, value } => format!("echo {value} >{}", sysctl_path(name)),
         Change::Write { shown_as, scope, value, .. } if scope.is_empty() => {
@@ -324,12 +336,12 @@ fn now(change: &Change, booted: &Cmdline) -> String {
         Change::Policy { shown_as, fifo: None, .. } => format!("chrt -o -p 0 PID for {shown_as}"),
         Change::Partition { cpus, root, nested } => partition_steps(root, cpus, *nested),
         Change::CmdlineAdd { word } => match other_values(booted, word).as_slice() {
-            [] if is_given(booted, word) => format!("see what undoes {word}, which is on {LINE}"),
-            [] => format!("add {word} to {LINE}"),
-            others => format!("replace {} by {word} on {LINE}", others.join(" and ")),
+            [] if is_given(booted, word) => format!("see what undoes {word}, which is on {line}"),
+            [] => format!("add {word} to {line}"),
+            others => format!("replace {} by {word} on {line}", others.join(" and ")),
         },
         Change::CmdlineRemove { word } => {
-            format!("take {} off {LINE}", as_written(booted, word).join(" and "))
+            format!("take {} off {line}", as_written(booted, word).join(" and "))
         }
         Change::Kconfig { option, value } => format!("boot a kernel built with {}", option_of(option, value)),
         Change::Disable { unit, .. } => format!("systemctl disable --now {unit}"),
@@ -361,10 +373,11 @@ fn partition_steps(root: &str, cpus: &CpuSet, nested: bool) -> String {
 
 /// The same in a subordinate place: what keeps something.
 fn kept(change: &Change, booted: &Cmdline) -> String {
+    let line = line_of(booted);
     match change {
         Change::CmdlineAdd { word } => match other_values(booted, word).as_slice() {
-            [] => format!("{word} on {LINE}"),
-            others => format!("{word} on {LINE} instead of {}", others.join(" and ")),
+            [] => format!("{word} on {line}"),
+            others => format!("{word} on {line} instead of {}", others.join(" and ")),
         },
         Change::Sysctl { name, value } => format!("{name} = {value} in /etc/sysctl.d"),
         other => now(other, booted),

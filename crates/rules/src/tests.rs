@@ -7,6 +7,7 @@ use super::intent::Intent;
 use super::judgement::AuditVerdict;
 use super::knobs::ALL;
 use crate::knob::Knob;
+use facts::cmdline::Cmdline;
 use host::access::Access;
 use std::collections::BTreeSet;
 
@@ -224,7 +225,7 @@ fn without_a_cpu_no_rule_judges_cpus() {
 fn a_remedy_lasts_as_long_as_stated() {
     for knob in super::knobs::ALL {
         let usual = (knob.fix)();
-        assert_eq!(usual.persistence(knob.persistence), knob.persistence, "{}", knob.id);
+        assert_eq!(usual.persistence(knob.persistence, &Cmdline::default()), knob.persistence, "{}", knob.id);
         let fix = usual.text(&Default::default());
         assert!(super::fixture::agree(&fix, knob.persistence), "{}: {:?}: {fix}", knob.id, knob.persistence);
         let mut machine = super::fixture::Machine::base();

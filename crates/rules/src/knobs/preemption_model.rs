@@ -121,8 +121,13 @@ fn judge(machine: &MachineView) -> Judged {
         _ if audio => {
             Ok(Judgement::fail(value).wanted("full or rt").severity(Severity::High).fix(dynamic(machine)))
         }
-        _ if polls => Ok(Judgement::fail(value).severity(Severity::High)),
-        _ => Ok(Judgement::fail(value)),
+        _ => {
+            let severity = if polls { Severity::High } else { Severity::Fatal };
+            let judged = Judgement::fail(value).severity(severity);
+            // Before the first boot a kernel is being built.
+            let built = machine.survey.is_stopped && machine.kconfig().is_ok();
+            Ok(if built { judged.fix(Change::kconfig("PREEMPT_RT", "y")) } else { judged })
+        }
     }
 }
 

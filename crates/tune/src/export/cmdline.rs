@@ -16,15 +16,21 @@ const HEAD: &str = "\
 
 ";
 
-/// The file; none without words.
-pub fn render(words: &[CmdlineWord]) -> Option<String> {
+const BUILT_IN_HEAD: &str = "\
+# Words for the command line that is built into the kernel: `+` is added, `-` is taken out. They go to
+# CONFIG_CMDLINE of its configuration: this kernel ignores what its boot loader hands over.
+
+";
+
+/// The file, for the place that a kernel takes its words from; none without words.
+pub fn render(words: &[CmdlineWord], is_built_in: bool) -> Option<String> {
     if words.is_empty() {
         return None;
     }
     let sign = |word: &CmdlineWord| if word.added { '+' } else { '-' };
     let lines =
         words.iter().map(|word| (&*word.rule, word.why.clone(), format!("{} {}", sign(word), word.word)));
-    let mut page = HEAD.to_owned() + &commented(lines);
+    let mut page = if is_built_in { BUILT_IN_HEAD } else { HEAD }.to_owned() + &commented(lines);
     for (added, said) in [(true, "All to be added"), (false, "All to be taken off")] {
         let line = joined(words, added);
         if !line.is_empty() {

@@ -3,23 +3,27 @@
 use model::plan::{CopyBlock, PlannedChange};
 use model::setting::Key;
 use model::text::clean;
-use rules::parameters::{with_word, without_word};
 
+use super::cmdline::joined;
 use super::{CmdlineWord, ExportInput, Lasting, commented, kernel, sysctl_d, tmpfiles_d};
-
-/// What boot loaders put on the line themselves, from their own files.
-const OF_LOADERS: [&str; 2] = ["BOOT_IMAGE", "initrd"];
 
 /// The blocks that hold something.
 pub fn copy_blocks(input: &ExportInput) -> Vec<CopyBlock> {
     let lasting = Lasting::of(input);
-    let made = [
-        (
-            "the kernel's command line",
-            "Today's line with the changes. In GRUB_CMDLINE_LINUX of /etc/default/grub, then update-grub; or \
-             where another boot loader has it. Read at the next boot.",
-            command_line(&input.booted.text, &lasting.words),
+    let (place, how) = match input.booted.is_built_in {
+        true => (
+            "CONFIG_CMDLINE of the kernel's configuration",
+            "Words to add to it and to take out of it; this kernel ignores its boot loader's, so it takes \
+             another kernel.",
         ),
+        false => (
+            "the kernel's command line",
+            "Words to add to today's and to take off it; the others stay. In GRUB_CMDLINE_LINUX of \
+             /etc/default/grub, then update-grub; or where another boot loader has it. Read at the next boot.",
+        ),
+    };
+    let made = [
+        (place, how, command_line(&lasting.words)),
         (
             "/etc/sysctl.d/90-onbeat.conf",
             "Read at each boot; now with sysctl -p FILE.",
@@ -57,20 +61,18 @@ fn without_head(text: String) -> String {
     text.split_once("\n\n").map_or(text.clone(), |(_, rest)| rest.to_owned())
 }
 
-/// The line that the kernel was booted with, with the words added and taken off; none without any.
-fn command_line(booted: &str, words: &[CmdlineWord]) -> Option<String> {
-    if words.is_empty() {
-        return None;
+/// The words to add, on one line, and those to take off. The line of today is not repeated: what is
+/// known of it has the names of disks and users masked, and would not boot.
+fn command_line(words: &[CmdlineWord]) -> Option<String> {
+    let (added, removed) = (clean(&joined(words, true)), clean(&joined(words, false)));
+    let mut text = String::new();
+    if !removed.is_empty() {
+        text += &format!("# take off: {removed}\n");
     }
-    // What follows `--` is init's, and stays behind the kernel's words.
-    let (line, init) = booted.split_once(" -- ").map_or((booted, ""), |(line, init)| (line, init));
-    let bare = OF_LOADERS.iter().fold(line.to_owned(), |line, name| without_word(&line, name));
-    let less = words.iter().filter(|word| !word.added);
-    let line = less.fold(bare, |line, word| without_word(&line, &word.word));
-    let more = words.iter().filter(|word| word.added);
-    let line = more.fold(line, |line, word| with_word(&line, &word.word));
-    let init = if init.is_empty() { String::new() } else { format!(" -- {init}") };
-    Some(format!("{}\n", clean(&format!("{line}{init}"))))
+    if !added.is_empty() {
+        text += &format!("# add:\n{added}\n");
+    }
+    Some(text).filter(|text| !text.is_empty())
 }
 
 /// Parameters of modules, as modprobe takes them.
@@ -104,19 +106,17 @@ mod tests {
     }
 
     #[test]
-    fn the_line_is_today_s_with_the_changes() {
+    fn words_are_added_and_taken_off() {
         let words = [
             word("preempt=voluntary", false),
             word("preempt=full", true),
             word("debug", false),
             word("threadirqs", true),
         ];
-        let booted =
-            "BOOT_IMAGE=/vmlinuz root=/dev/sda2 ro quiet preempt=voluntary debug dyndbg=\"a b\" -- single";
-        let line = command_line(booted, &words).expect("words");
-        assert_eq!(line, "root=/dev/sda2 ro quiet dyndbg=\"a b\" preempt=full threadirqs -- single\n");
-        assert_eq!(command_line(booted, &[]), None);
-        assert_eq!(command_line("", &words[1..2]).as_deref(), Some("preempt=full\n"));
+        let line = command_line(&words).expect("words");
+        assert_eq!(line, "# take off: preempt=voluntary debug\n# add:\npreempt=full threadirqs\n");
+        assert_eq!(command_line(&[]), None);
+        assert_eq!(command_line(&words[..1]).as_deref(), Some("# take off: preempt=voluntary\n"));
     }
 
     #[test]

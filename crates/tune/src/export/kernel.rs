@@ -10,9 +10,31 @@ const HEAD: &str = "\
 
 ";
 
-/// The fragment; none without options.
+/// Options that Kconfig drops without another, and what else is enough for them
+/// (kernel/rcu/Kconfig, kernel/Kconfig.preempt).
+const NEEDS: [(&str, &str, &str); 3] = [
+    ("PREEMPT_RT", "EXPERT", ""),
+    ("RCU_BOOST", "RCU_EXPERT", "PREEMPT_RT"),
+    ("RCU_NOCB_CPU", "RCU_EXPERT", "NO_HZ_FULL"),
+];
+
+/// The fragment, with the options that these need; none without options.
 pub fn fragment(options: &[KernelOption]) -> Option<String> {
-    let lines = options.iter().map(|option| (&*option.rule, option.why.clone(), line(option)));
+    let is_set = |name: &str| options.iter().any(|option| option.option == name && option.value == "y");
+    let mut whole: Vec<KernelOption> = Vec::new();
+    for option in options {
+        let needed = NEEDS
+            .iter()
+            .find(|(name, _, enough)| *name == option.option && option.value == "y" && !is_set(enough));
+        if let Some((name, needed, _)) = needed.filter(|(_, needed, _)| !is_set(needed)) {
+            let why = format!("CONFIG_{name} needs it");
+            if !whole.iter().any(|other| other.option == *needed) {
+                whole.push(KernelOption { option: (*needed).to_owned(), why, ..option.clone() });
+            }
+        }
+        whole.push(option.clone());
+    }
+    let lines = whole.iter().map(|option| (&*option.rule, option.why.clone(), line(option)));
     (!options.is_empty()).then(|| HEAD.to_owned() + &commented(lines))
 }
 
@@ -24,7 +46,7 @@ fn line(option: &KernelOption) -> String {
 }
 
 /// Lines for a layer of Yocto's; none where it has nothing to take.
-pub fn yocto(lasting: &Lasting) -> Option<String> {
+pub fn yocto(lasting: &Lasting, is_built_in: bool) -> Option<String> {
     let mut page = String::new();
     if !lasting.options.is_empty() {
         page += "\
@@ -38,7 +60,9 @@ SRC_URI += \"file://onbeat.cfg\"
     if !lasting.words.is_empty() && !page.is_empty() {
         page.push('\n');
     }
-    if !added.is_empty() {
+    if !added.is_empty() && is_built_in {
+        page += &format!("# To be added to CONFIG_CMDLINE in the kernel's configuration: {added}\n");
+    } else if !added.is_empty() {
         page += &format!(
             "\
 # In the machine's configuration. APPEND is that of grub-efi, syslinux and systemd-boot images; others

@@ -69,9 +69,9 @@ pub fn export(input: &ExportInput) -> Export {
     let made = [
         ("sysctl.d/90-onbeat.conf", sysctl_d::render(&lasting.sysctls)),
         ("tmpfiles.d/onbeat.conf", tmpfiles_d::render(&lasting.files)),
-        ("cmdline", cmdline::render(&lasting.words)),
+        ("cmdline", cmdline::render(&lasting.words, input.booted.is_built_in)),
         ("kernel.cfg", kernel::fragment(&lasting.options)),
-        ("yocto.conf", kernel::yocto(&lasting)),
+        ("yocto.conf", kernel::yocto(&lasting, input.booted.is_built_in)),
     ];
     let mut files: Vec<ExportFile> =
         made.into_iter().filter_map(|(name, text)| text.map(|text| ExportFile { name, text })).collect();

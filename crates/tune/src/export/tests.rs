@@ -176,6 +176,42 @@ fn paths_and_values_stand_for_themselves() {
 }
 
 #[test]
+fn a_kernel_that_ignores_its_loader_takes_words_where_it_is_built() {
+    let edits = "CONFIG_CMDLINE_OVERRIDE=y\ncmdline + psi=1\nCONFIG_PSI=y\n\
+                 /proc/pressure/cpu: some avg10=0.00 avg60=0.00 avg300=0.00 total=0";
+    let made = of_rules(edits, &["pressure-stall-accounting"]);
+    let text = |name: &str| made.files.iter().find(|file| file.name == name).unwrap().text.clone();
+    assert_eq!(lines(&made, "cmdline"), ["- psi=1", "+ psi=0"]);
+    assert!(text("cmdline").contains("CONFIG_CMDLINE") && !text("cmdline").contains("GRUB"));
+    assert!(text("yocto.conf").contains("CONFIG_CMDLINE") && !text("yocto.conf").contains("APPEND"));
+    let mut machine = Machine::base();
+    machine.edit(edits);
+    let fix = machine.finding(rules::find("pressure-stall-accounting").unwrap()).fix;
+    assert!(fix.contains("a kernel built anew (CONFIG_CMDLINE;"), "{fix}");
+}
+
+#[test]
+fn an_option_has_with_it_what_it_needs() {
+    let option = |name: &str| KernelOption {
+        rule: "r".into(),
+        why: String::new(),
+        option: name.into(),
+        value: "y".into(),
+    };
+    let made = |names: &[&str]| {
+        let options: Vec<KernelOption> = names.iter().map(|name| option(name)).collect();
+        let text = kernel::fragment(&options).unwrap();
+        text.lines().filter(|line| line.starts_with("CONFIG_")).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(
+        made(&["RCU_BOOST", "RCU_NOCB_CPU"]),
+        "CONFIG_RCU_EXPERT=y CONFIG_RCU_BOOST=y CONFIG_RCU_NOCB_CPU=y"
+    );
+    assert_eq!(made(&["PREEMPT_RT", "RCU_BOOST"]), "CONFIG_EXPERT=y CONFIG_PREEMPT_RT=y CONFIG_RCU_BOOST=y");
+    assert_eq!(made(&["RCU_NOCB_CPU", "NO_HZ_FULL"]), "CONFIG_RCU_NOCB_CPU=y CONFIG_NO_HZ_FULL=y");
+}
+
+#[test]
 fn the_only_console_stays() {
     let edits = |consoles: &str| {
         let words: Vec<String> =
