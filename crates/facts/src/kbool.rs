@@ -2,19 +2,33 @@
 //!
 //! Source: `kstrtobool()`, to which Documentation/admin-guide/kernel-parameters.rst refers for
 //! `Format: <bool>`; `kstrtoint()` and `get_option()` for numbers, both with the base that the
-//! prefix names. Kernels differ in letters: t and f, of true and false, came in 5.19; e and d,
-//! of enabled and disabled, in 2025, and are not taken here.
+//! prefix names.
 
-/// Takes a value as `kstrtobool()` does: only its first letter counts, and of `on` and `off` the
-/// second.
+/// The first letters of a truth value, and the first release that takes them (lib/kstrtox.c). That
+/// of the last two is between 6.13, 6.12 being without them, and 7.3.
+const LETTERS: [(&[u8], bool, (u32, u32)); 6] = [
+    (b"y1", true, (0, 0)),
+    (b"n0", false, (0, 0)),
+    (b"t", true, (5, 19)),
+    (b"f", false, (5, 19)),
+    (b"e", true, (6, 16)),
+    (b"d", false, (6, 16)),
+];
+
+/// Takes a value as `kstrtobool()` of a release does: only its first letter counts, and of `on` and
+/// `off` the second. A release that is not known takes the letters of 6.1.
 ///
 /// `None` where the kernel refuses it: the previous value stays.
-pub fn kbool(value: &str) -> Option<bool> {
+pub fn kbool(value: &str, series: Option<(u32, u32)>) -> Option<bool> {
+    let series = series.unwrap_or((6, 1));
     let mut letters = value.bytes().map(|letter| letter.to_ascii_lowercase());
     match (letters.next()?, letters.next()) {
-        (b'y' | b't' | b'1', _) | (b'o', Some(b'n')) => Some(true),
-        (b'n' | b'f' | b'0', _) | (b'o', Some(b'f')) => Some(false),
-        _ => None,
+        (b'o', Some(b'n')) => Some(true),
+        (b'o', Some(b'f')) => Some(false),
+        (first, _) => {
+            let known = LETTERS.iter().find(|(all, _, since)| all.contains(&first) && series >= *since);
+            known.map(|(_, meaning, _)| *meaning)
+        }
     }
 }
 
@@ -73,14 +87,21 @@ mod tests {
     #[test]
     fn values_as_the_kernel_takes_them() {
         for yes in ["1", "y", "Yes", "on", "ON", "true"] {
-            assert_eq!(kbool(yes), Some(true), "{yes}");
+            assert_eq!(kbool(yes, None), Some(true), "{yes}");
         }
         for no in ["0", "n", "off", "Off", "false"] {
-            assert_eq!(kbool(no), Some(false), "{no}");
+            assert_eq!(kbool(no, None), Some(false), "{no}");
         }
         for neither in ["", "2", "o", "-1", "enable", " 1"] {
-            assert_eq!(kbool(neither), None, "{neither}");
+            assert_eq!(kbool(neither, None), None, "{neither}");
         }
+        // lib/kstrtox.c of 5.10, 6.1, 6.12 and 7.3.
+        let taken = |value| [(5, 10), (6, 1), (6, 12), (7, 3)].map(|series| kbool(value, Some(series)));
+        assert_eq!(taken("false"), [None, Some(false), Some(false), Some(false)]);
+        assert_eq!(taken("True"), [None, Some(true), Some(true), Some(true)]);
+        assert_eq!(taken("Disable"), [None, None, None, Some(false)]);
+        assert_eq!(taken("enabled"), [None, None, None, Some(true)]);
+        assert_eq!(taken("off"), [Some(false); 4]);
     }
 
     #[test]
@@ -108,7 +129,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_is_total(text in "\\PC{0,8}") {
-            let _ = (kbool(&text), kint(&text), leading_int(&text));
+            let _ = (kbool(&text, Some((7, 3))), kint(&text), leading_int(&text));
         }
     }
 }

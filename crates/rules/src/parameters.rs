@@ -247,6 +247,24 @@ const CHOICES: &[Values] = &[
         takes: |text, word| text.starts_with(word),
         ..values("printk.devkmsg", &["on", "off", "ratelimit"])
     },
+    // arch/x86/kernel/cpu/bugs.c
+    values("spec_store_bypass_disable", &["auto", "on", "off", "prctl", "seccomp"]),
+    values(
+        "spectre_v2",
+        &[
+            "off",
+            "on",
+            "auto",
+            "ibrs",
+            "eibrs",
+            "eibrs,lfence",
+            "eibrs,retpoline",
+            "retpoline",
+            "retpoline,amd",
+            "retpoline,generic",
+            "retpoline,lfence",
+        ],
+    ),
     values("transparent_hugepage", &["always", "madvise", "never"]),
     values("tsc", &["reliable", "nowatchdog", "noirqtime", "unstable", "recalibrate", "watchdog"]),
 ];

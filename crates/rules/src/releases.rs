@@ -25,6 +25,8 @@ const RELEASES: &[(&str, Release)] = &[
     // slub_debug alone before (mm/slub.c).
     ("slab_debug", Release::Since(6, 9)),
     ("tlbi", Release::After(6, 12)),
+    // kernel/trace/trace.c
+    ("trace_instance", Release::After(6, 1)),
     // arch/x86/kernel/tsc.c, tsc_setup(); 5.10 has the first.
     ("tsc=nowatchdog", Release::After(4, 19)),
     ("tsc=recalibrate", Release::Since(6, 3)),

@@ -11,6 +11,7 @@ use super::judgement::{AuditVerdict, Judged, Judgement, UnknownCause};
 use super::unknown::{KCONFIG, unknown_absent, unknown_from};
 use facts::boot_texts::built_in_words;
 use facts::cmdline::Cmdline;
+use facts::kbool::kbool;
 use facts::kconfig::Kconfig;
 use facts::line::{parse_cpus, parse_i64, parse_line};
 use facts::survey::Survey;
@@ -222,6 +223,11 @@ impl<'a> MachineView<'a> {
     pub fn series(&self) -> Result<(u32, u32), Judgement> {
         let release = self.known(&self.facts().release, "/proc/sys/kernel/osrelease")?;
         series(release).ok_or_else(|| Judgement::unknown(format!("the release {release} has no series")))
+    }
+
+    /// A truth value of the command line as this release takes it; none of one that it refuses.
+    pub fn truth(&self, value: &str) -> Option<bool> {
+        kbool(value, self.series().ok())
     }
 
     /// True where a missing file of a running kernel shows that it was built without what makes the

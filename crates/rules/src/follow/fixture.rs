@@ -163,7 +163,7 @@ fn booted_with(machine: &mut Machine, word: &str) {
         let path = format!("/sys/module/{module}/parameters/{parameter}");
         if let Some(was) = text(machine, &path) {
             let flag = matches!(was.as_str(), "Y" | "N");
-            let value = if flag { ["N", "Y"][usize::from(kbool(value) != Some(false))] } else { value };
+            let value = if flag { ["N", "Y"][usize::from(kbool(value, None) != Some(false))] } else { value };
             let _ = write(machine, &path, value);
         }
     }

@@ -64,7 +64,7 @@ const MODULES: [(&str, &str); 3] =
 fn judge(machine: &MachineView) -> Judged {
     // That there are no parameters counts only where the rest of sysfs can be seen.
     machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
-    let flag = |text: &str| kbool(text.trim()).ok_or_else(|| "expected Y or N".to_owned());
+    let flag = |text: &str| kbool(text.trim(), None).ok_or_else(|| "expected Y or N".to_owned());
     let read = MODULES.map(|(module, path)| (module, path, machine.parsed(path, flag)));
     let on: Vec<(&str, &str)> =
         read.iter().filter(|one| matches!(one.2, Ok(Some(true)))).map(|one| (one.0, one.1)).collect();

@@ -9,7 +9,6 @@ use crate::releases::outside_release;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use facts::cmdline::{Cmdline, Param, same_name};
-use facts::kbool::kbool;
 use facts::kconfig::Kconfig;
 use model::slice::SliceKind;
 
@@ -58,21 +57,21 @@ pub static KNOB: Knob = Knob {
 
 /// Tells whether a value switches something on; none of one that the kernel refuses, which leaves
 /// the value before it in force.
-type Reader = fn(Option<&str>) -> Option<bool>;
+type Reader = fn(Option<&str>, &MachineView) -> Option<bool>;
 
 /// A parameter, the option without which the kernel ignores it, and how its values are read.
 type Known = (&'static str, &'static str, Reader);
 
-const PRESENT: Reader = |_| Some(true);
-const TRUE: Reader = |value| value.and_then(kbool);
+const PRESENT: Reader = |_, _| Some(true);
+const TRUE: Reader = |value, machine| value.and_then(|value| machine.truth(value));
 /// Of a parameter that is none without its `=`.
-const FILLED: Reader = |value| value.map(|value| !value.is_empty());
+const FILLED: Reader = |value, _| value.map(|value| !value.is_empty());
 
 /// A `core_param` of type bool: without a value it is on (`param_set_bool()`).
-const FLAG: Reader = |value| value.map_or(Some(true), kbool);
+const FLAG: Reader = |value, machine| value.map_or(Some(true), |value| machine.truth(value));
 
 /// `-` switches checks off, `O` alone switches none on.
-const OF_SLABS: Reader = |value| Some(!matches!(value, Some("-" | "O")));
+const OF_SLABS: Reader = |value, _| Some(!matches!(value, Some("-" | "O")));
 
 const KMEMLEAK: &str = "kmemleak";
 
@@ -82,14 +81,14 @@ const KNOWN: &[Known] = &[
     ("page_poison", "PAGE_POISONING", TRUE),
     ("debug_pagealloc", "DEBUG_PAGEALLOC", TRUE),
     ("page_owner", "PAGE_OWNER", TRUE),
-    (KMEMLEAK, "DEBUG_KMEMLEAK", |value| (value == Some("on")).then_some(true)),
+    (KMEMLEAK, "DEBUG_KMEMLEAK", |value, _| (value == Some("on")).then_some(true)),
     ("debug_objects", "DEBUG_OBJECTS", PRESENT),
-    ("ftrace", "FTRACE", |value| value.map(|value| !matches!(value, "" | "nop"))),
+    ("ftrace", "FTRACE", |value, machine| value.map(|value| is_tracer(machine, value))),
     ("trace_event", "EVENT_TRACING", FILLED),
     ("kprobe_event", "KPROBE_EVENTS", FILLED),
     ("trace_instance", "TRACING", FILLED),
     // Nothing takes it back (set_tracepoint_printk() in kernel/trace/trace.c).
-    ("tp_printk", "TRACING", |value| (!matches!(value, Some("0" | "off"))).then_some(true)),
+    ("tp_printk", "TRACING", |value, _| (!matches!(value, Some("0" | "off"))).then_some(true)),
     ("stacktrace", "STACK_TRACER", PRESENT),
     ("stacktrace_filter", "STACK_TRACER", PRESENT),
     ("dyndbg", "DYNAMIC_DEBUG_CORE", FILLED),
@@ -103,6 +102,31 @@ const KNOWN: &[Known] = &[
 /// drivers/iommu/iommu-debug-pagealloc.c).
 const UNKNOWN_UP_TO: [(&str, (u32, u32)); 3] =
     [("check_pages", (6, 12)), ("iommu.debug_pagealloc", (6, 12)), ("mempool_debug", (7, 2))];
+
+/// Tracers, and the options without which the kernel has none of that name (kernel/trace/Kconfig).
+const TRACERS: &[(&str, &str)] = &[
+    ("blk", "BLK_DEV_IO_TRACE"),
+    ("branch", "BRANCH_TRACER"),
+    ("function", "FUNCTION_TRACER"),
+    ("function_graph", "FUNCTION_GRAPH_TRACER"),
+    ("hwlat", "HWLAT_TRACER"),
+    ("irqsoff", "IRQSOFF_TRACER"),
+    ("mmiotrace", "MMIOTRACE"),
+    ("osnoise", "OSNOISE_TRACER"),
+    ("preemptoff", "PREEMPT_TRACER"),
+    ("timerlat", "TIMERLAT_TRACER"),
+    ("wakeup", "SCHED_TRACER"),
+    ("wakeup_dl", "SCHED_TRACER"),
+    ("wakeup_rt", "SCHED_TRACER"),
+];
+
+/// True unless it is none, or this kernel was built without it: the name then waits for a tracer
+/// that never registers (`register_tracer()` of kernel/trace/trace.c).
+fn is_tracer(machine: &MachineView, name: &str) -> bool {
+    let option = TRACERS.iter().find(|(known, _)| *known == name).map(|(_, option)| option);
+    let lacks = |option: &&str| machine.kconfig().is_ok_and(|config| !config.is_yes(option));
+    !matches!(name, "" | "nop") && !option.is_some_and(lacks)
+}
 
 /// True unless this release is too old for the parameter.
 pub fn is_taken(machine: &MachineView, name: &str) -> bool {
@@ -119,7 +143,7 @@ const SHOWN: usize = 5;
 
 fn judge(machine: &MachineView) -> Judged {
     let config = machine.kconfig().ok();
-    let mut found = left(machine.cmdline()?, config);
+    let mut found = left(machine, machine.cmdline()?, config);
     found.retain(|param| is_taken(machine, &param.name));
     if found.is_empty() {
         return Ok(Judgement::pass("none that acts"));
@@ -135,10 +159,10 @@ fn judge(machine: &MachineView) -> Judged {
 }
 
 /// Those that switch something on, once each with the value that counts, in the order of the table.
-fn left<'a>(cmdline: &'a Cmdline, config: Option<&Kconfig>) -> Vec<&'a Param> {
+fn left<'a>(machine: &MachineView, cmdline: &'a Cmdline, config: Option<&Kconfig>) -> Vec<&'a Param> {
     let acts = |(name, option, on): &Known| {
         let mut given = cmdline.params.iter().rev().filter(|param| same_name(&param.name, name));
-        let (last, acts) = given.find_map(|param| Some((param, on(param.value.as_deref())?)))?;
+        let (last, acts) = given.find_map(|param| Some((param, on(param.value.as_deref(), machine)?)))?;
         let ignored = config.is_some_and(|config| !option.is_empty() && !config.is_yes(option));
         // For good (kmemleak_disable() in mm/kmemleak.c).
         let disabled = *name == KMEMLEAK && cmdline.values(name).any(|value| value == "off");
@@ -172,6 +196,12 @@ mod tests {
             "cmdline + ftrace=function\ncmdline + trace_event=sched",
             "fail medium ftrace=function, trace_event=sched",
         );
+        let without = "cmdline + ftrace=function\nCONFIG_FUNCTION_TRACER=n";
+        check(&KNOB, without, "pass none that acts");
+        let instance = "cmdline + trace_instance=foo";
+        check(&KNOB, instance, "fail medium trace_instance=foo");
+        let old = format!("{instance}\n/proc/sys/kernel/osrelease: 6.1.9");
+        check(&KNOB, &old, "pass none that acts");
         check(&KNOB, "cmdline + initcall_debug", "fail info initcall_debug");
         check(&KNOB, "cmdline + initcall_debug=x", "pass none that acts");
         for off in ["0", "off", "N", "0\ncmdline + initcall_debug=x"] {

@@ -7,7 +7,7 @@ use crate::judgement::{AuditVerdict, Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
-use facts::kbool::kbool;
+use crate::words::truncate;
 use facts::line::parse_u64;
 use model::slice::SliceKind;
 
@@ -78,9 +78,10 @@ fn built(machine: &MachineView) -> Judged {
 
 fn switched_on(machine: &MachineView) -> Judged {
     // The kernel keeps its default, on, where it does not understand the value.
-    let off = machine.cmdline()?.values("highres").filter_map(kbool).next_back() == Some(false);
-    Ok(if off {
-        Judgement::fail("highres=off").fix(Change::cmdline_remove("highres"))
+    let mut values = machine.cmdline()?.values("highres").rev();
+    let last = values.find_map(|value| Some((value, machine.truth(value)?)));
+    Ok(if let Some((value, false)) = last {
+        Judgement::fail(format!("highres={}", truncate(value))).fix(Change::cmdline_remove("highres"))
     } else {
         Judgement::pass("switched on")
     })
@@ -110,10 +111,20 @@ mod tests {
     fn all_that_it_takes_must_be_there() {
         check(&KNOB, "", "pass built in; switched on");
         check(&KNOB, "CONFIG_HIGH_RES_TIMERS=n", "fail fatal not built in");
-        check(&KNOB, "CONFIG_HIGH_RES_TIMERS=n\ncmdline + highres=0", "fail fatal not built in; highres=off");
+        check(&KNOB, "CONFIG_HIGH_RES_TIMERS=n\ncmdline + highres=0", "fail fatal not built in; highres=0");
         check(&KNOB, "cmdline + highres=off\ncmdline + highres=on", "pass built in; switched on");
         check(&KNOB, "cmdline + highres=maybe", "pass built in; switched on");
         check(&KNOB, "cmdline + nohz=off", "pass built in; switched on");
+        // Letters that only some releases take.
+        check(&KNOB, "cmdline + highres=disable", "pass built in; switched on");
+        let of = |release: &str, word: &str| {
+            format!(
+                "/boot refused\n{RESOLUTION}: 4000000\n/proc/sys/kernel/osrelease: {release}\ncmdline + {word}"
+            )
+        };
+        check(&KNOB, &of("7.3.4", "highres=disable"), "fail fatal highres=disable");
+        check(&KNOB, &of("6.1.9", "highres=false"), "fail fatal highres=false");
+        check(&KNOB, &of("5.10.9", "highres=false"), "fail fatal 4000 us");
         let jiffies = "/sys/devices/system/clocksource/clocksource0/current_clocksource: jiffies";
         check(&KNOB, jiffies, "fail fatal clocksource jiffies");
     }

@@ -13,7 +13,6 @@ use crate::view::MachineView;
 use crate::words::truncate;
 use facts::Fact;
 use facts::cmdline::Cmdline;
-use facts::kbool::kbool;
 use facts::kconfig::OptionValue;
 use model::slice::SliceKind;
 
@@ -96,7 +95,7 @@ fn judge(machine: &MachineView) -> Judged {
             "CPUs that matter are in nohz_full=, which needs the tick to stop: see nohz-full first",
         ));
     }
-    let last = cmdline.values("nohz").rev().find_map(|value| Some((value, kbool(value)?)));
+    let last = cmdline.values("nohz").rev().find_map(|value| Some((value, machine.truth(value)?)));
     if let Some((value, false)) = last {
         return Ok(Judgement::pass(format!("nohz={}", truncate(value))));
     }

@@ -68,6 +68,7 @@ fn judge(machine: &MachineView) -> Judged {
     let mode = now.unwrap_or_else(|| asked.max().unwrap_or(0));
     let words = given.join(" and ");
     if mode <= 0 {
+        machine.cmdline()?;
         return Ok(Judgement::pass(match (words.is_empty(), ignored) {
             (true, _) => "not given".to_owned(),
             (false, true) => format!("{words}, which PREEMPT_RT ignores"),

@@ -62,7 +62,7 @@ const GAP: &str = "/sys/module/kvm_intel/parameters/ple_gap";
 
 fn judge(machine: &MachineView) -> Judged {
     require_host(machine)?;
-    let flag = |text: &str| kbool(text.trim()).ok_or_else(|| "expected Y or N".to_owned());
+    let flag = |text: &str| kbool(text.trim(), None).ok_or_else(|| "expected Y or N".to_owned());
     let (sync, gap) = (machine.parsed(SYNC, flag), machine.parsed(GAP, parse_i64));
     let mut found = Vec::new();
     if sync == Ok(Some(true)) {

@@ -9,7 +9,6 @@ use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use facts::cmdline::{Cmdline, Param, same_name};
-use facts::kbool::kbool;
 use facts::kconfig::{Kconfig, OptionValue};
 use model::slice::SliceKind;
 
@@ -137,8 +136,9 @@ fn switchable(config: &Kconfig) -> Vec<(&'static str, SwitchedOff)> {
             let value = line.params.iter().rev().find(named).and_then(|param| param.value.as_deref());
             value.is_some_and(|value| value == "-")
         }),
-        ("DEBUG_PAGEALLOC", config.is_yes("DEBUG_PAGEALLOC_ENABLE_DEFAULT"), |line, _| {
-            line.values("debug_pagealloc").filter_map(kbool).next_back() == Some(false)
+        ("DEBUG_PAGEALLOC", config.is_yes("DEBUG_PAGEALLOC_ENABLE_DEFAULT"), |line, machine| {
+            let values = line.values("debug_pagealloc");
+            values.filter_map(|value| machine.truth(value)).next_back() == Some(false)
         }),
         (
             "DEBUG_OBJECTS",

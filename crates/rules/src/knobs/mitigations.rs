@@ -10,7 +10,6 @@ use crate::view::MachineView;
 use crate::words::truncate_words;
 use facts::Fact;
 use facts::cmdline::Cmdline;
-use facts::kbool::kbool;
 use facts::kconfig::OptionValue;
 use model::slice::SliceKind;
 
@@ -197,13 +196,18 @@ fn judge(machine: &MachineView) -> Judged {
         let value = cmdline.value(name);
         // KVM takes two more words, never and force (arch/x86/kvm/mmu/mmu.c); the first begins as a
         // no does.
-        let is_off = |value: &&str| kbool(value) == Some(false) && *value != "force";
+        let is_off = |value: &&str| machine.truth(value) == Some(false) && *value != "force";
         off.extend(value.filter(is_off).map(|value| format!("{name}={value}")));
     }
     off.extend(built_without(machine).into_iter().map(|option| format!("built without {option}")));
     match off.is_empty() {
         // What the kernel was built with has to be known for it to be left to it.
-        true => machine.kconfig().map(|_| Judgement::pass("left to the kernel")),
+        true => {
+            machine.kconfig()?;
+            // Words that nobody gave the audit may stand on the line of a kernel that does not run.
+            machine.cmdline()?;
+            Ok(Judgement::pass("left to the kernel"))
+        }
         false => {
             let is_built_in = machine.facts().cmdline == Fact::NotRunning;
             Ok(Judgement::fail(truncate_words(&off)).fix(left_to_the_kernel(&off, cmdline, is_built_in)))

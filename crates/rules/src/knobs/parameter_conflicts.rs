@@ -101,7 +101,7 @@ fn twice(cmdline: &Cmdline, name: &str) -> Option<String> {
         None => cmdline.value(name).filter(|_| has_one_value(name))?,
     };
     // `1` and `on` are the same to most that take either.
-    let word = |value: &str| kbool(value).filter(|_| SWITCHES.contains(&value));
+    let word = |value: &str| kbool(value, None).filter(|_| SWITCHES.contains(&value));
     let same = |value: &str| value == last || (word(value).is_some() && word(value) == word(last));
     let other = cmdline.values(name).find(|value| !same(value))?;
     Some(format!("{}={} beats {}", truncate(name), truncate(last), truncate(other)))
@@ -171,7 +171,7 @@ fn refused(machine: &MachineView, cmdline: &Cmdline) -> Result<Vec<String>, Judg
 }
 
 /// Whether the kernel keeps a single list for all kinds of housekeeping.
-fn one_list_for_all(machine: &MachineView) -> Result<bool, Judgement> {
+pub fn one_list_for_all(machine: &MachineView) -> Result<bool, Judgement> {
     match machine.series()? {
         (5, 14) => Err(Judgement::unknown(
             "isolcpus= and nohz_full= differ, and whether a distribution's 5.14 takes both is not \

@@ -8,7 +8,6 @@ use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::view::MachineView;
-use facts::kbool::kbool;
 use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
@@ -62,7 +61,8 @@ fn judge(machine: &MachineView) -> Judged {
     if machine.kconfig().is_ok_and(|config| !config.is_yes("PSI")) {
         return Err(Judgement::not_applicable("the kernel has no PSI"));
     }
-    let asked = machine.cmdline_or_built_in()?.values("psi").filter_map(kbool).next_back();
+    let asked = machine.cmdline_or_built_in()?.values("psi");
+    let asked = asked.filter_map(|value| machine.truth(value)).next_back();
     if asked == Some(false) {
         return Ok(Judgement::pass("psi=0"));
     }

@@ -8,6 +8,7 @@ use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::releases::outside_release;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
+use facts::cmdline::{Param, same_name};
 use facts::kbool::kbool;
 use model::slice::SliceKind;
 
@@ -53,8 +54,20 @@ pub const PARAMETER: &str = "/sys/module/rcutree/parameters/enable_rcu_lazy";
 /// Callbacks that are offloaded at the next boot are not to be put off; for rules that read
 /// [`PARAMETER`].
 pub fn prompt_callbacks(machine: &MachineView, remedy: Remedy) -> Remedy {
-    let lazy = matches!(machine.line_if_present(PARAMETER), Ok(Some(value)) if kbool(&value) == Some(true));
+    let lazy =
+        matches!(machine.line_if_present(PARAMETER), Ok(Some(value)) if kbool(&value, None) == Some(true));
     if lazy { remedy.and(Change::cmdline_add("rcutree.enable_rcu_lazy=0")) } else { remedy }
+}
+
+/// The list that counts, `""` of the word without one; none without the word. The last counts, and
+/// without a list it empties the mask; before 5.17 only the word with a list is one
+/// (`rcu_nocb_setup()`).
+pub fn callback_list<'a>(machine: &MachineView<'a>) -> Result<Option<&'a str>, Judgement> {
+    let bare_counts = machine.series().is_ok_and(|series| series >= (5, 17));
+    let given = machine.cmdline()?.params.iter().rev();
+    let mut given = given.filter(|param| same_name(&param.name, "rcu_nocbs"));
+    let last = given.find(|param| bare_counts || param.value.is_some());
+    Ok(last.map(|param| param.value.as_deref().unwrap_or_default()))
 }
 
 const WORD: &str = "rcutree.enable_rcu_lazy";
@@ -66,7 +79,10 @@ fn has_parameter(machine: &MachineView) -> Result<bool, Judgement> {
 
 /// The value on the command line, where the kernel has the parameter.
 fn value_at_boot(machine: &MachineView) -> Result<Option<bool>, Judgement> {
-    let word = machine.cmdline()?.values(WORD).filter_map(kbool).next_back();
+    // Without a value it is on (`param_set_bool()`).
+    let given = machine.cmdline()?.params.iter().filter(|param| same_name(&param.name, WORD));
+    let of = |param: &Param| param.value.as_deref().map_or(Some(true), |value| machine.truth(value));
+    let word = given.filter_map(of).next_back();
     Ok(match word {
         Some(_) if !has_parameter(machine)? => None,
         word => word,
@@ -74,7 +90,7 @@ fn value_at_boot(machine: &MachineView) -> Result<Option<bool>, Judgement> {
 }
 
 fn judge(machine: &MachineView) -> Judged {
-    let parse = |text: &str| kbool(text.trim()).ok_or_else(|| "expected Y or N".to_owned());
+    let parse = |text: &str| kbool(text.trim(), None).ok_or_else(|| "expected Y or N".to_owned());
     let lazy = match machine.parsed(PARAMETER, parse)? {
         Some(lazy) => lazy,
         // Older kernels have it without the parameter.
@@ -88,9 +104,8 @@ fn judge(machine: &MachineView) -> Judged {
         return Ok(Judgement::pass("off"));
     }
     let facts = machine.facts();
-    let cmdline = machine.cmdline()?;
-    let is_offloaded =
-        cmdline.value("rcu_nocbs").is_some() || facts.nohz_full.known().is_some_and(|cpus| !cpus.is_empty());
+    let is_offloaded = callback_list(machine)?.is_some_and(|list| !list.is_empty())
+        || facts.nohz_full.known().is_some_and(|cpus| !cpus.is_empty());
     if is_offloaded || machine.kconfig()?.is_yes("RCU_NOCB_CPU_DEFAULT_ALL") {
         let without =
             Remedy::from(Change::kconfig("RCU_LAZY", "n")).note("or take the CPUs out of rcu_nocbs=");

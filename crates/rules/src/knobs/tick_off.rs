@@ -11,7 +11,6 @@ use crate::unknown::unknown_from;
 use crate::view::MachineView;
 use crate::words::{cpu_list, truncate};
 use facts::Fact;
-use facts::kbool::kbool;
 use facts::kconfig::OptionValue;
 use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet, named_cpus};
@@ -159,7 +158,8 @@ fn put_in(taken: &CpuSet, missing: &CpuSet) -> Remedy {
 
 /// Dynamic ticks are not switched off as a whole.
 fn dynamic(machine: &MachineView) -> Judged {
-    let last = machine.cmdline()?.values("nohz").rev().find_map(|value| Some((value, kbool(value)?)));
+    let mut values = machine.cmdline()?.values("nohz").rev();
+    let last = values.find_map(|value| Some((value, machine.truth(value)?)));
     match last {
         Some((value, false)) => {
             let word = format!("nohz={}", truncate(value));

@@ -162,6 +162,9 @@ const RECIPES: &[&str] = &[
     "workqueue",
 ];
 
+/// Parameters that take a truth value and nothing else (`kstrtobool()`).
+const BOOLEANS: [&str; 3] = ["highres", "nohz", "psi"];
+
 /// Names that begin a sysctl's name, and no module's.
 const SYSCTLS: &[&str] = &["kernel.", "vm.", "net.", "fs."];
 
@@ -269,6 +272,14 @@ fn without_effect(machine: &MachineView, param: &Param) -> Result<Option<Idle>, 
             severity: Severity::Low,
         };
         return Ok(advice.map(idle));
+    }
+    if BOOLEANS.contains(&name.as_str()) && !value.is_empty() {
+        machine.series()?;
+        return Ok(machine.truth(value).is_none().then(|| Idle {
+            word: truncate(&whole),
+            advice: "no truth value to this kernel: on and off are".to_owned(),
+            severity: Severity::Medium,
+        }));
     }
     if let Some((advice, is_near)) = idle_value(&name, value) {
         // A kernel newer than those looked at may have words of its own.
@@ -442,6 +453,18 @@ mod tests {
             check(&KNOB, &of("x86_64", old, word), &format!("fail low {shown}"));
             check(&KNOB, &of("x86_64", new, word), pass);
         }
+        for (word, old, new) in [
+            ("highres=disable", "6.12.9", "7.3.4"),
+            ("nohz=true", "5.10.9", "6.1.9"),
+            ("psi=on", "", "5.10.9"),
+        ] {
+            let refused = || check(&KNOB, &of("x86_64", old, word), &format!("fail medium {word}"));
+            (!old.is_empty()).then(refused);
+            check(&KNOB, &of("x86_64", new, word), pass);
+        }
+        check(&KNOB, &of("x86_64", "6.12.9", "spectre_v2=none"), "fail medium spectre_v2=none");
+        check(&KNOB, &of("x86_64", "6.12.9", "spectre_v2=eibrs,lfence"), pass);
+        check(&KNOB, &of("x86_64", "6.1.9", "trace_instance=a"), "fail low trace_instance");
         let vectors = "mitigations=auto,no_user_kernel";
         check(&KNOB, &of("aarch64", "6.17.1", vectors), &format!("fail low {vectors}"));
         check(
