@@ -1,5 +1,6 @@
 //! The lists of CPUs on the command line: whether they can be read, and agree.
 
+use super::parameter_conflicts::one_list_for_all;
 use super::sources::{ISOLATION, PARAMETERS};
 use super::unsettable;
 use crate::change::AdviceReason;
@@ -106,7 +107,8 @@ fn judge(machine: &MachineView) -> Judged {
     let possible = machine.parsed(POSSIBLE, parse_cpus)?.ok_or_else(|| unknown_absent(POSSIBLE))?;
     let present = machine.parsed(PRESENT, parse_cpus)?.ok_or_else(|| unknown_absent(PRESENT))?;
     let last = possible.iter().last().unwrap_or_default();
-    let mut lists = read(cmdline, last, &present);
+    let one_for_all = one_list_for_all(machine) == Ok(true);
+    let mut lists = read(cmdline, &CpusThere { last, possible: &possible, present: &present }, one_for_all);
     lists.flags(machine, cmdline, last);
     lists.compare();
     lists.fulfilled(machine, &possible);
@@ -124,11 +126,40 @@ fn judge(machine: &MachineView) -> Judged {
     Ok(Judgement::fail(found).severity(severity))
 }
 
-fn read(cmdline: &Cmdline, last: Cpu, present: &CpuSet) -> Lists {
+/// The CPUs that lists can name.
+struct CpusThere<'a> {
+    last: Cpu,
+    possible: &'a CpuSet,
+    present: &'a CpuSet,
+}
+
+/// True if the kernel does not take both: of `isolcpus=` it compares the CPUs of flags that both
+/// have, or of all where it has one list for all (`housekeeping_setup()`).
+fn differ(name: &str, one: &str, other: &str, last: Cpu, one_for_all: bool) -> bool {
+    let parse = |value: &str| match name {
+        "isolcpus" => parse_isolcpus(value, last)
+            .map(|found| ([found.domain, found.managed_irq, found.nohz], found.cpus)),
+        _ => parse_kernel_list(value, last).map(|cpus| ([true; 3], cpus)),
+    };
+    match (parse(one), parse(other)) {
+        (Ok(one), Ok(other)) => {
+            let shared = one.0.iter().zip(other.0).any(|(one, other)| *one && other);
+            one.1 != other.1 && (one_for_all || shared)
+        }
+        _ => one != other,
+    }
+}
+
+fn read(cmdline: &Cmdline, there: &CpusThere, one_for_all: bool) -> Lists {
+    let last = there.last;
     let mut lists = Lists::default();
     for (at, name) in NAMES.into_iter().enumerate() {
         let values: Vec<&str> = cmdline.values(name).collect();
-        if values.iter().any(|value| *value != values[0]) {
+        let mut pairs = values
+            .iter()
+            .enumerate()
+            .flat_map(|(at, one)| values[..at].iter().map(move |other| (one, other)));
+        if pairs.any(|(one, other)| differ(name, one, other, last, one_for_all)) {
             lists.wrong.push(format!("{name}= is there twice, differently"));
         }
         for value in values {
@@ -148,7 +179,9 @@ fn read(cmdline: &Cmdline, last: Cpu, present: &CpuSet) -> Lists {
                     lists.wrong.push(format!("{name}={} names no CPU", truncate(value)));
                 }
                 Ok((counts, cpus)) => {
-                    let missing = cpus.without(present);
+                    // Both words mean the possible CPUs, those that come later among them.
+                    let is_open = value.contains('N') || value.to_ascii_lowercase().contains("all");
+                    let missing = cpus.without(if is_open { there.possible } else { there.present });
                     if !missing.is_empty() {
                         lists.odd.push(format!("{name}= names {}, not there", cpu_list(&missing)));
                     }
@@ -205,7 +238,14 @@ impl Lists {
         let isolated = &machine.facts().isolated;
         let lists = [("isolcpus", &self.domain, isolated), ("nohz_full", &self.cpus[1], &ticks)];
         for (name, asked, kernel) in lists {
-            let Fact::Known(taken) = kernel else { continue };
+            let none = CpuSet::default();
+            let taken = match kernel {
+                Fact::Known(taken) => taken,
+                // The file of nohz_full= comes with NO_HZ_FULL, without which the word is refused;
+                // beside it is that of the isolated CPUs.
+                Fact::Absent if isolated.known().is_some() => &none,
+                _ => continue,
+            };
             let missing = asked.and(possible).without(taken);
             if !missing.is_empty() {
                 let said = format!("{name}= has {}, which the kernel did not take", cpu_list(&missing));
@@ -240,6 +280,18 @@ mod tests {
         lists("isolcpus=2 nohz_full=3", "fail high nohz_full= has none of CPU 2 of isolcpus=");
         lists("isolcpus=2 isolcpus=3", "fail high isolcpus= is there twice, differently");
         lists("isolcpus=2 isolcpus=2", "pass isolcpus agree");
+        lists("isolcpus=managed_irq,2-3 isolcpus=domain,2-3", "pass isolcpus agree");
+        lists("isolcpus=managed_irq,1 isolcpus=domain,2-3", "pass isolcpus agree");
+        lists(
+            "isolcpus=managed_irq,domain,1 isolcpus=2-3",
+            "fail high isolcpus= is there twice, differently",
+        );
+        let old = "/proc/sys/kernel/osrelease: 5.10.9\n/sys/devices/system/cpu/isolated: 2-3\n\
+                   /proc/cmdline: isolcpus=managed_irq,";
+        check(&KNOB, &format!("{old}2-3 isolcpus=domain,2-3"), "pass isolcpus agree");
+        let refused = "fail high isolcpus= is there twice, differently";
+        check(&KNOB, &format!("{old}1 isolcpus=domain,2-3"), refused);
+        lists("rcu_nocbs=2-3 rcu_nocbs=2,3", "pass rcu_nocbs agree");
     }
 
     #[test]
@@ -278,8 +330,7 @@ mod tests {
         kernel(": 2-3", &refused[2], "fail medium nohz_full= has CPU 2, which the kernel did not take");
         let contradicting = format!("{listed}0-2");
         kernel(": 2-3", &contradicting, "unknown");
-        // A kernel built without nohz_full= is judged by other rules.
-        kernel(": 2-3", " absent", "pass isolcpus, nohz_full agree");
+        kernel(": 2-3", " absent", "fail high nohz_full= has CPUs 2-3, which the kernel did not take");
     }
 
     #[test]
@@ -287,6 +338,10 @@ mod tests {
         lists("isolcpus=2-3n", "fail high isolcpus=2-3n is no list of CPUs");
         lists("isolcpus=", "fail high isolcpus= names no CPU");
         lists("isolcpus=N", "fail high isolcpus=N names no CPU");
+        let more = "/sys/devices/system/cpu/possible: 0-7\n/sys/devices/system/cpu/isolated: 2-7\n\
+                    /proc/cmdline: isolcpus=";
+        check(&KNOB, &format!("{more}2-N"), "pass isolcpus agree");
+        check(&KNOB, &format!("{more}2-7"), "fail medium isolcpus= names CPUs 4-7, not there");
         lists("rcu_nocbs=2-9", "fail medium rcu_nocbs= names CPUs 4-9, not there");
         lists(
             &format!("nohz_full={}", "x".repeat(400)),

@@ -1,10 +1,11 @@
 //! RCU callbacks: whether they are taken off the audited CPUs.
 
-use super::rcu_lazy::{PARAMETER, prompt_callbacks};
+use super::rcu_lazy::{PARAMETER, callback_list, prompt_callbacks};
 use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
 use super::unsettable;
 use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::kernel_threads::{require_complete, visible_threads};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::unknown::unknown_absent;
@@ -58,6 +59,8 @@ pub static KNOB: Knob = Knob {
         "/sys/devices/system/cpu/online",
         "/sys/devices/system/cpu/isolated",
         "/boot/config-RELEASE",
+        "/proc/sys/kernel/osrelease",
+        "/proc/PID/stat",
     ],
     judge,
     examples: Examples {
@@ -90,7 +93,7 @@ fn judge(machine: &MachineView) -> Judged {
     if ticks.is_some_and(|ticks| cpus.without(ticks).is_empty()) {
         return Ok(Judgement::pass(format!("nohz_full on {}", cpu_list(cpus))));
     }
-    if ticks.is_none() && !matches!(machine.kconfig()?.get("RCU_NOCB_CPU"), OptionValue::Yes) {
+    if !can_offload(machine)? {
         return Ok(Judgement::fail("the kernel has no RCU_NOCB_CPU").severity(severity).fix(
             prompt_callbacks(machine, Remedy::of([Change::kconfig("RCU_NOCB_CPU", "y"), boot])).note(note),
         ));
@@ -114,22 +117,54 @@ fn judge(machine: &MachineView) -> Judged {
     })
 }
 
+/// True for a kernel that knows the parameter (`rcu_nocb_setup()` is built with the option): its
+/// configuration says so, or else what only such a kernel has.
+fn can_offload(machine: &MachineView) -> Result<bool, Judgement> {
+    let has_list = machine.facts().nohz_full.known().is_some();
+    match machine.kconfig().map(|config| config.get("RCU_NOCB_CPU")) {
+        Ok(OptionValue::Yes) => Ok(true),
+        Ok(OptionValue::Absent) => Ok(has_list),
+        Ok(_) => Ok(false),
+        Err(unread) => match has_list || offloads_any(machine).unwrap_or(false) {
+            true => Ok(true),
+            false => Err(unread),
+        },
+    }
+}
+
+/// True if threads run that call callbacks for CPUs.
+fn offloads_any(machine: &MachineView) -> Result<bool, Judgement> {
+    let threads = visible_threads(machine)?;
+    let found = threads.kernel.iter().any(|thread| thread.comm.starts_with("rcuo"));
+    if !found {
+        require_complete(threads)?;
+    }
+    Ok(found)
+}
+
 /// The CPUs that the command line offloads, and its parameters.
 fn offloaded(machine: &MachineView) -> Result<(String, CpuSet), Judgement> {
-    let cmdline = machine.cmdline()?;
-    let Some(list) = cmdline.value("rcu_nocbs") else {
-        if cmdline.has("rcu_nocbs") {
-            return Ok(("rcu_nocbs without a list".to_owned(), CpuSet::default()));
+    let list = match callback_list(machine)? {
+        Some("") => return Ok(("rcu_nocbs without a list".to_owned(), CpuSet::default())),
+        Some(list) => list,
+        None => {
+            let none = ("no rcu_nocbs=".to_owned(), CpuSet::default());
+            // Only without nohz_full=, too, does the kernel take them all.
+            if machine.facts().nohz_full.known().is_some_and(|cpus| !cpus.is_empty()) {
+                return Ok(none);
+            }
+            let all = "RCU_NOCB_CPU_DEFAULT_ALL";
+            return Ok(match machine.kconfig() {
+                Ok(config) if config.is_yes(all) => (all.to_owned(), machine.cpus().clone()),
+                Ok(_) => none,
+                // With neither word such threads run for all CPUs or for none.
+                Err(unread) => match offloads_any(machine) {
+                    Ok(true) => ("rcuo threads run".to_owned(), machine.cpus().clone()),
+                    Ok(false) => none,
+                    Err(_) => return Err(unread),
+                },
+            });
         }
-        let none = ("no rcu_nocbs=".to_owned(), CpuSet::default());
-        // Only without nohz_full=, too, does the kernel take them all.
-        let all = machine.facts().nohz_full.known().is_none_or(CpuSet::is_empty)
-            && machine
-                .facts()
-                .kconfig
-                .known()
-                .is_some_and(|config| config.is_yes("RCU_NOCB_CPU_DEFAULT_ALL"));
-        return Ok(if all { ("RCU_NOCB_CPU_DEFAULT_ALL".to_owned(), machine.cpus().clone()) } else { none });
     };
     let possible = machine.cpu_list_if_present(POSSIBLE)?.ok_or_else(|| unknown_absent(POSSIBLE))?;
     let last = possible.iter().last().ok_or_else(|| unknown_absent("the last CPU"))?;
@@ -146,6 +181,8 @@ mod tests {
     use super::KNOB;
     use crate::fixture::check;
 
+    const NO_THREADS: &str = "/proc/44 absent\n/proc/45 absent\n/proc/54 absent";
+
     fn with(words: &str, edits: &str) -> String {
         format!("cmdline - rcu_nocbs=2-3\n{words}\n{edits}")
     }
@@ -161,6 +198,8 @@ mod tests {
             &with("cmdline + rcu_nocbs", ""),
             "fail medium rcu_nocbs without a list: not on CPUs 2-3",
         );
+        check(&KNOB, "cmdline + rcu_nocbs", "fail medium rcu_nocbs without a list: not on CPUs 2-3");
+        check(&KNOB, &with("cmdline + rcu_nocbs\ncmdline + rcu_nocbs=2-3", ""), "pass rcu_nocbs=2-3");
         check(&KNOB, &with("cmdline + rcu_nocbs=2-x", ""), "pass rcu_nocbs=2-x, no list: all CPUs");
         let voluntary = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\n\
                          /sys/kernel/debug/sched/preempt: none (voluntary) full";
@@ -194,7 +233,19 @@ mod tests {
             "fail medium the kernel has no RCU_NOCB_CPU",
         );
         check(&KNOB, &format!("{absent}\nCONFIG_RCU_NOCB_CPU=y"), "pass rcu_nocbs=2-3");
-        check(&KNOB, &format!("{absent}\n/boot/config-6.12.9-rt-amd64 absent"), "unknown");
+        // The word of a kernel that does not know it offloads nothing.
+        check(&KNOB, "CONFIG_RCU_NOCB_CPU=n", "fail medium the kernel has no RCU_NOCB_CPU");
+        let untold = format!("{absent}\n/boot/config-6.12.9-rt-amd64 absent");
+        check(&KNOB, &untold, "pass rcu_nocbs=2-3");
+        check(&KNOB, &format!("{untold}\n{NO_THREADS}"), "unknown");
         check(&KNOB, "/sys/devices/system/cpu/possible refused", "unknown");
+    }
+
+    #[test]
+    fn without_a_configuration_the_threads_tell() {
+        let without = with("/boot refused", "");
+        check(&KNOB, &without, "pass rcuo threads run");
+        check(&KNOB, &format!("{without}\n{NO_THREADS}"), "fail medium no rcu_nocbs=: not on CPUs 2-3");
+        check(&KNOB, &format!("{without}\n{NO_THREADS}\n/proc/1/stat refused"), "unknown");
     }
 }

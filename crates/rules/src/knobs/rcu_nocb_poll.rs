@@ -1,5 +1,6 @@
 //! Polling for RCU callbacks: who wakes the thread that handles them.
 
+use super::rcu_lazy::callback_list;
 use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
 use super::unsettable;
 use crate::change::Change;
@@ -75,7 +76,7 @@ fn judge(machine: &MachineView) -> Judged {
     }
     let ticks = machine.facts().nohz_full.known().is_some_and(|cpus| !cpus.and(machine.cpus()).is_empty());
     let all = || machine.kconfig().map(|config| config.is_yes("RCU_NOCB_CPU_DEFAULT_ALL"));
-    if !ticks && cmdline.value("rcu_nocbs").is_none() && !all()? {
+    if !ticks && callback_list(machine)?.is_none_or(str::is_empty) && !all()? {
         return Err(Judgement::not_applicable("no callbacks are offloaded"));
     }
     Ok(Judgement::fail("not given"))
