@@ -18,6 +18,8 @@ pub struct CpuInfo {
     pub flags: Vec<String>,
     /// Whether this is User Mode Linux.
     pub user_mode: bool,
+    /// The architecture as `uname -m` has it, where the lines are those of one alone.
+    pub machine: Option<&'static str>,
 }
 
 /// Kinds of core beyond this many are not kept: a machine has two or three.
@@ -50,7 +52,15 @@ pub fn parse_cpuinfo(text: &str) -> CpuInfo {
             "flags" if info.hypervisor.is_none() => {
                 info.hypervisor = Some(value.split(' ').any(|flag| flag == "hypervisor"));
                 info.flags = value.split_whitespace().take(FLAGS_LIMIT).map(excerpt).collect();
+                let is_wide = value.split(' ').any(|flag| flag == "lm");
+                info.machine = Some(if is_wide { "x86_64" } else { "i686" });
             }
+            // Kernels of 32 bits call it neon.
+            "Features" if value.split(' ').any(|feature| feature == "asimd") => {
+                info.machine = Some("aarch64")
+            }
+            "isa" if value.starts_with("rv64") => info.machine = Some("riscv64"),
+            "isa" if value.starts_with("rv32") => info.machine = Some("riscv32"),
             "vendor_id" if value == "User Mode Linux" => info.user_mode = true,
             _ => {}
         }
@@ -85,6 +95,10 @@ mod tests {
         assert_eq!(info.flags, ["fpu", "vme", "hypervisor", "lm"]);
         assert_eq!(model_name(&info, ""), "AMD EPYC");
         assert_eq!(parse_cpuinfo("flags : fpu hypervisor_not\n").hypervisor, Some(false));
+        let of = |line: &str| parse_cpuinfo(line).machine;
+        assert_eq!([of("flags : lm"), of("flags : fpu")], [Some("x86_64"), Some("i686")]);
+        assert_eq!([of("Features\t: fp asimd"), of("Features\t: neon")], [Some("aarch64"), None]);
+        assert_eq!([of("isa\t: rv64imafdc"), of("model name : x")], [Some("riscv64"), None]);
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub fn gather_with(host: &MachineFiles, texts: &BootTexts) -> Facts {
     let virtualization = reader.virtualization(&cpuinfo, &clocksources);
     let (cgroup_rt_runtime_us, cpu_stat) = reader.cgroup();
     let mut facts = Facts {
-        machine: reader.machine(),
+        machine: reader.machine(kconfig.known(), cpuinfo.known()),
         isolated: reader.read("/sys/devices/system/cpu/isolated", parse_cpus),
         nohz_full: reader.read("/sys/devices/system/cpu/nohz_full", parse_cpus),
         siblings: reader.siblings(&cpus),

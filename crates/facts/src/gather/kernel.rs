@@ -3,6 +3,7 @@
 
 use super::Reader;
 use crate::cmdline::{Cmdline, parse_cmdline};
+use crate::cpuinfo::CpuInfo;
 use crate::kconfig::{Kconfig, parse_compressed, parse_kconfig};
 use crate::line::{excerpt, parse_word};
 use crate::{preempt, whole};
@@ -26,15 +27,20 @@ impl Reader<'_> {
         }
     }
 
-    pub(super) fn machine(&mut self) -> Fact<String> {
+    /// The architecture; the file is there from 6.1 on, and before the configuration and the
+    /// processor's lines tell.
+    pub(super) fn machine(&mut self, kconfig: Option<&Kconfig>, cpuinfo: Option<&CpuInfo>) -> Fact<String> {
         match self.read(ARCH, parse_word) {
             Fact::NotRunning => self.of_kconfig(Kconfig::machine),
-            // The file is there from 6.1 on; only the running kernel can be asked otherwise, and a
-            // record needs the answer.
+            // The running kernel can be asked otherwise, and a record needs the answer.
             Fact::Absent if self.host.is_live() => {
                 let name = machine();
                 self.host.record_as(ARCH, Access::File(format!("{name}\n").into_bytes()));
                 Fact::Known(name)
+            }
+            Fact::Absent => {
+                let shown = || cpuinfo.and_then(|info| info.machine).map(str::to_owned);
+                kconfig.and_then(Kconfig::machine).or_else(shown).map_or(Fact::Absent, Fact::Known)
             }
             fact => fact,
         }
