@@ -13,8 +13,7 @@ pub struct Banned {
     pub list: Option<CpuSet>,
     /// Whether the list is set to nothing at all, which versions take differently.
     pub blank: bool,
-    /// `IRQBALANCE_BANNED_CPUS`, a mask that newer versions warn of or leave unread; none if it is
-    /// not set or blank.
+    /// `IRQBALANCE_BANNED_CPUS`, a mask that goes over the list; none if it is not set or blank.
     pub mask: Option<CpuSet>,
 }
 

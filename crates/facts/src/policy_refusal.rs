@@ -193,8 +193,7 @@ impl RefusalCause {
                 {dir}/cpu.rt_runtime_us; docker's --cpu-rt-runtime), or {LIFTED}"
             ),
             RefusalCause::Budget(BudgetGroup { runtime_us: None, .. }) => format!(
-                "boot with rt_group_sched=0 (Linux 6.16 on), run it in the uppermost group \
-                (/sys/fs/cgroup/cgroup.procs), or {LIFTED}"
+                "{BY_PARAMETER}run it in the uppermost group (/sys/fs/cgroup/cgroup.procs), or {LIFTED}"
             ),
             RefusalCause::Filter => "run it without that filter (RestrictRealtime= and SystemCallFilter= of \
                 its unit, the container's seccomp profile)"
@@ -208,6 +207,9 @@ impl RefusalCause {
         }
     }
 }
+
+/// The beginning of the remedy that only some releases have.
+pub const BY_PARAMETER: &str = "boot with rt_group_sched=0 (Linux 6.16 on), ";
 
 impl PolicyRefusal {
     /// Causes and remedies in one clause, as after a refusal that happened.

@@ -90,7 +90,9 @@ fn judge(machine: &MachineView) -> Judged {
     }
     for (path, quota) in &groups.old_quotas {
         if !matches!(quota, Fact::Known(_)) {
-            return Err(unknown_from(&format!("/sys/fs/cgroup/cpu{path}/cpu.cfs_quota_us"), quota));
+            // A quota that is there lacks its period.
+            let file = if *quota == Fact::Absent { "cpu.cfs_period_us" } else { "cpu.cfs_quota_us" };
+            return Err(unknown_from(&format!("/sys/fs/cgroup/cpu{path}/{file}"), quota));
         }
     }
     all_readable(groups)?;

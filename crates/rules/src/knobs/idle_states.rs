@@ -205,7 +205,11 @@ fn shallow(machine: &MachineView, budget: u64, cpus: &CpuSet, states: &[(Cpu, u3
         false => off,
     };
     let words = ["processor.max_cstate=1", "intel_idle.max_cstate=1"];
-    let whole = Remedy::of(words.map(Change::cmdline_add)).note("which is for the whole machine");
+    // The second driver is for Intel's processors, and not in charge here.
+    let is_acpi = machine.facts().cpuidle_driver.known().is_some_and(|name| name == "acpi_idle");
+    let words = if is_acpi { &words[..1] } else { &words[..] };
+    let whole = Remedy::of(words.iter().map(|word| Change::cmdline_add(*word)))
+        .note("which is for the whole machine");
     if machine.require_x86().is_ok() { ways.or(whole) } else { ways }
 }
 

@@ -192,13 +192,17 @@ fn shipped(machine: &MachineView) -> Result<Banned, Judgement> {
 
 /// The CPUs that it leaves alone, by each way in which a version may interpret its settings.
 fn ways(machine: &MachineView, told: &Banned) -> Result<Vec<CpuSet>, Judgement> {
+    // Each version that has both asks for the mask first, and those before 1.8 have it alone
+    // (`setup_banned_cpus()` of cputree.c).
+    if let Some(mask) = &told.mask {
+        return Ok(vec![mask.clone()]);
+    }
     let mut ways = Vec::new();
     match &told.list {
         Some(list) if told.blank => ways.extend([list.clone(), automatic(machine)?]),
         Some(list) => ways.push(list.clone()),
         None => ways.push(automatic(machine)?),
     }
-    ways.extend(told.mask.clone());
     Ok(ways)
 }
 
@@ -246,7 +250,11 @@ mod tests {
     fn versions_that_differ_are_not_guessed() {
         running("/etc/default/irqbalance: IRQBALANCE_BANNED_CPULIST=", "unknown");
         running("/etc/default/irqbalance: IRQBALANCE_BANNED_CPULIST=\n--cpus 1-2", "fail high");
-        running("/etc/default/irqbalance: IRQBALANCE_BANNED_CPUS=1", "unknown");
+        running("/etc/default/irqbalance: IRQBALANCE_BANNED_CPUS=1", "fail high");
+        running("/etc/default/irqbalance: IRQBALANCE_BANNED_CPUS=4", "fail high running, CPU 3 not banned");
+        let both = "/etc/default/irqbalance: IRQBALANCE_BANNED_CPULIST=2-3\n| IRQBALANCE_BANNED_CPUS=3";
+        running(both, "fail high running, CPUs 2-3 not banned");
+        running(&both.replace("CPUS=3", "CPUS=c").replace("2-3", "0"), "pass running, CPUs 2-3 banned");
         running("/etc/default/irqbalance: IRQBALANCE_BANNED_CPUS=c", "pass running, CPUs 2-3 banned");
         running("/etc/default/irqbalance: IRQBALANCE_BANNED_CPUS=1\n--cpus 1-2", "fail high");
     }

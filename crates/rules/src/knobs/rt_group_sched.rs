@@ -8,7 +8,7 @@ use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use facts::Fact;
-use facts::policy_refusal::{RefusalCause, WantedPolicy, causes_of_refusal};
+use facts::policy_refusal::{BY_PARAMETER, RefusalCause, WantedPolicy, causes_of_refusal};
 use facts::policy_rights::{BudgetGroup, BudgetSettings, has_group_budgets};
 use model::slice::SliceKind;
 
@@ -66,7 +66,10 @@ fn judge(machine: &MachineView) -> Judged {
         format!("{}; no program of onbeat's group can be real-time: {}", judged.value, budget.reason());
     let for_good = judged.remedy.or_usual(KNOB.fix);
     let lasts = group.runtime_us.map_or(Persistence::Boot, |_| Persistence::Runtime);
-    let now = Remedy::advice(AdviceReason::Choice, budget.remedy()).with_persistence(lasts);
+    let words = budget.remedy();
+    let is_old = machine.series().is_ok_and(|series| series < (6, 16));
+    let words = words.strip_prefix(BY_PARAMETER).filter(|_| is_old).unwrap_or(&words);
+    let now = Remedy::advice(AdviceReason::Choice, words).with_persistence(lasts);
     Ok(Judgement::fail(said).fix(now.or(for_good)))
 }
 

@@ -45,7 +45,7 @@ pub static KNOB: Knob = Knob {
     ],
     cures: &[SliceKind::Frequency, SliceKind::Irq],
     reads: &[CORE, PACKAGE],
-    facts: &["/proc/sys/kernel/arch", "/proc/cpuinfo"],
+    facts: &["/proc/sys/kernel/arch", "/proc/cpuinfo", "/boot/config-RELEASE"],
     judge,
     examples: Examples {
         fires: "/sys/devices/system/cpu/cpu2/thermal_throttle/core_throttle_count: 17",
@@ -66,10 +66,7 @@ fn judge(machine: &MachineView) -> Judged {
     if core.is_absent() && package.is_absent() {
         return Err(match machine.is_virtual()? {
             true => Judgement::not_applicable("a guest does not see the heat of its host"),
-            false => Judgement::unknown(
-                "there are no counters of it: the processor is not Intel's, or the kernel lacks \
-                 CONFIG_X86_THERMAL_VECTOR",
-            ),
+            false => without_counters(machine),
         });
     }
     let (hot, warm) = (core.that(|&count| count > 0), package.that(|&count| count > 0));
@@ -89,6 +86,23 @@ fn judge(machine: &MachineView) -> Judged {
         package.all_known()?;
     }
     Ok(Judgement::pass("never since boot"))
+}
+
+/// Why there are none (`intel_thermal_supported()` of drivers/thermal/intel/therm_throt.c).
+fn without_counters(machine: &MachineView) -> Judgement {
+    let flags = machine.facts().cpu_flags.known();
+    if flags.is_some_and(|flags| ["acpi", "tm"].iter().any(|flag| !flags.iter().any(|known| known == flag))) {
+        return Judgement::not_applicable(
+            "the processor has no such counters: it lacks the flags acpi and tm",
+        );
+    }
+    if machine.kconfig().is_ok_and(|config| !config.is_yes("X86_THERMAL_VECTOR")) {
+        return Judgement::not_applicable("there are no counters of it without CONFIG_X86_THERMAL_VECTOR");
+    }
+    Judgement::unknown(
+        "there are no counters of it: the processor is not Intel's, or the kernel lacks \
+         CONFIG_X86_THERMAL_VECTOR",
+    )
 }
 
 #[cfg(test)]
@@ -118,7 +132,15 @@ mod tests {
     fn no_counter_is_no_cool_machine() {
         let none = "/sys/devices/system/cpu/cpu2/thermal_throttle absent\n\
                     /sys/devices/system/cpu/cpu3/thermal_throttle absent";
-        check(&KNOB, none, "unknown");
+        let flags = |flags: &str| format!("{none}\n/proc/cpuinfo:\n| flags : fpu {flags}\n/boot refused");
+        check(&KNOB, &flags("acpi tm"), "unknown");
+        check(
+            &KNOB,
+            &flags("mce"),
+            "not-applicable the processor has no such counters: it lacks the flags acpi and tm",
+        );
+        let built = flags("acpi tm").replace("/boot refused", "CONFIG_X86_THERMAL_VECTOR=n");
+        check(&KNOB, &built, "not-applicable there are no counters of it without CONFIG_X86_THERMAL_VECTOR");
         check(
             &KNOB,
             &format!("{none}\n/sys/hypervisor/type: xen"),
