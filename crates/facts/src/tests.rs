@@ -270,6 +270,24 @@ fn a_configuration_of_another_kernel_is_noted_and_not_used() {
     );
 }
 
+/// The file with the architecture came with 6.1.
+#[test]
+fn the_architecture_of_an_older_kernel_is_told_by_its_other_texts() {
+    let of = |text: &str| gather(&tree(&format!("/proc/sys/kernel/osrelease: 5.10.9\n{text}")).0).machine;
+    let config = |arch: &str, options: &str| {
+        format!(
+            "/boot/config-5.10.9:\n| # Automatically generated file; DO NOT EDIT.\n\
+             | # Linux/{arch} 5.10.9 Kernel Configuration\n{options}| # Kernel hacking\n"
+        )
+    };
+    let known = |name: &str| Fact::Known(name.to_owned());
+    assert_eq!(of(&config("arm64", "| CONFIG_HZ=250\n")), known("aarch64"));
+    assert_eq!(of(&config("x86", "| CONFIG_64BIT=y\n")), known("x86_64"));
+    assert_eq!(of("/proc/cpuinfo: flags\t: fpu lm"), known("x86_64"));
+    assert_eq!(of("/proc/cpuinfo: isa\t: rv64imafdc"), known("riscv64"));
+    assert_eq!(of("/proc/cpuinfo: Features\t: half thumb"), Fact::Absent);
+}
+
 #[test]
 fn many_refusals_are_counted() {
     let mut text = "/sys/devices/system/cpu/online: 0-99\n".to_owned();
