@@ -138,6 +138,15 @@ fn audited_machine(survey: &Survey) -> AuditedMachine {
     }
 }
 
+/// Names of interfaces that have their address masked (`host::access`) are none to type in.
+fn with_names(text: String) -> String {
+    let masked = ["enx-address", "wlx-address", "wwx-address", "usx-address"];
+    match masked.iter().find(|name| text.contains(*name)) {
+        Some(name) => format!("{text}; in the place of {name} goes the name that `ip link` shows"),
+        None => text,
+    }
+}
+
 /// Judges a machine by one rule.
 pub fn finding(knob: &'static Knob, survey: &Survey, intent: &Intent) -> Finding {
     let judged = MachineView::new(survey, intent, knob.reads).judge(knob.judge);
@@ -149,7 +158,7 @@ pub fn finding(knob: &'static Knob, survey: &Survey, intent: &Intent) -> Finding
     if let Some(series) = survey.facts.release.known().and_then(|release| series(release)) {
         remedy = remedy.known_to(series);
     }
-    let said = remedy.text(booted);
+    let said = with_names(remedy.text(booted));
     Finding {
         rule: knob.id,
         verdict,

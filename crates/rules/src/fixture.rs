@@ -261,6 +261,7 @@ const REMEDIES: &[(&str, Persistence)] = &[
     ("/etc/", Persistence::Boot),
     ("isolated cpuset partition", Persistence::Runtime),
     ("write the ", Persistence::Runtime),
+    ("run it in ", Persistence::Runtime),
     ("echo ", Persistence::Runtime),
     ("taskset ", Persistence::Runtime),
     ("chrt ", Persistence::Runtime),

@@ -128,6 +128,10 @@ mod tests {
         of(&governor("PERFORMANCE"), "cpufreq-governor", "pass performance by default");
         of(&governor("PERFORMANCE"), "other-governors", "pass none that follows the load");
         of(&governor("POWERSAVE"), "cpufreq-governor", "not-applicable");
+        let named = "CONFIG_CMDLINE_BOOL=y\nCONFIG_CMDLINE=\"cpufreq.default_governor=performance\"\n";
+        let without =
+            format!("{}# CONFIG_CPU_FREQ_GOV_PERFORMANCE is not set\n{named}", governor("SCHEDUTIL"));
+        of(&without, "cpufreq-governor", "fail schedutil by default");
         of("CONFIG_EFI=y\n# CONFIG_EFI_DISABLE_RUNTIME is not set\n", "efi-runtime", "fail on by default");
         of("CONFIG_EFI=y\nCONFIG_EFI_DISABLE_RUNTIME=y\n", "efi-runtime", "pass EFI_DISABLE_RUNTIME");
         of("", "efi-runtime", "not-applicable");

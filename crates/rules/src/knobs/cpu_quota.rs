@@ -135,5 +135,8 @@ mod tests {
         check(&KNOB, &old("-1", "20000"), "fail info docker/pod 20000 of 100000 us");
         check(&KNOB, &old("-1", "-1"), "pass none");
         check(&KNOB, &old("-1", "much"), "unknown");
+        let period = "/sys/fs/cgroup/cpu/docker/cpu.cfs_period_us";
+        let without = format!("{}\n{period} absent", old("50000", "-1"));
+        check(&KNOB, &without, &format!("unknown {period} is not there"));
     }
 }

@@ -102,7 +102,10 @@ fn started_with(machine: &MachineView) -> Judged {
     if !config.is_yes("CPU_FREQ") {
         return Err(without(machine));
     }
-    let named = machine.cmdline_or_built_in()?.value("cpufreq.default_governor");
+    // Of one that is not built the kernel starts with its default (`cpufreq_init_policy()`).
+    let is_built =
+        |name: &&str| config.get(&format!("CPU_FREQ_GOV_{}", name.to_uppercase())) != OptionValue::No;
+    let named = machine.cmdline_or_built_in()?.value("cpufreq.default_governor").filter(is_built);
     let built = ["performance", "schedutil", "ondemand", "conservative"]
         .into_iter()
         .find(|name| config.is_yes(&format!("CPU_FREQ_DEFAULT_GOV_{}", name.to_uppercase())));

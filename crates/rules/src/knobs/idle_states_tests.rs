@@ -1,7 +1,7 @@
 //! What idle states are judged by, in all combinations of switch, limit, profile and absence.
 
 use super::KNOB;
-use crate::fixture::check;
+use crate::fixture::{Machine, check};
 
 /// Lets CPU 2 and 3 use all their states.
 const OPEN: &str = "/sys/devices/system/cpu/cpu2/cpuidle/state3/disable: 0
@@ -94,6 +94,19 @@ fn unreadable_states_are_unknown_unless_they_are_irrelevant() {
         &open(&format!("--cpus 2\n{two}/cpuidle/state3/name: {long}")),
         "fail medium state3 (85 us) on CPU 2",
     );
+}
+
+#[test]
+fn the_words_are_those_of_the_driver() {
+    let fix = |edits: &str| {
+        let mut machine = Machine::base();
+        machine.edit(OPEN);
+        machine.edit(edits);
+        machine.finding(&KNOB).fix
+    };
+    assert!(fix("").contains("intel_idle.max_cstate=1"));
+    let acpi = fix("/sys/devices/system/cpu/cpuidle/current_driver: acpi_idle");
+    assert!(acpi.contains("processor.max_cstate=1") && !acpi.contains("intel_idle"), "{acpi}");
 }
 
 #[test]

@@ -104,7 +104,7 @@ fn judge(machine: &MachineView) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::fixture::check;
+    use crate::fixture::{Machine, check};
 
     #[test]
     fn each_queue_counts() {
@@ -116,6 +116,13 @@ mod tests {
         check(&KNOB, "/sys/class/net/eth0/queues/rx-0/rps_cpus: 4", "fail medium eth0 rx-0 to CPU 2");
         check(&KNOB, &format!("{two}\n/sys/class/net/lo/queues/rx-0/rps_cpus refused"), "fail medium");
         check(&KNOB, "/sys/class/net/lo/queues/rx-0/rps_cpus: x", "unknown");
+        // A masked name is none to type in.
+        let fix = |name: &str| {
+            let mut machine = Machine::base();
+            machine.edit(&format!("/sys/class/net/{name}/queues/rx-0/rps_cpus: 8"));
+            machine.finding(&KNOB).fix
+        };
+        assert!(fix("enx-address-1").contains("`ip link` shows") && !fix("eth0").contains("ip link"));
         check(
             &KNOB,
             "/sys/class/net/lo/queues absent\n/sys/class/net/eth0/queues absent\n\

@@ -65,9 +65,10 @@ fn judge(machine: &MachineView) -> Judged {
     let said =
         format!("{}; no program of onbeat's group can be real-time: {}", judged.value, budget.reason());
     let for_good = judged.remedy.or_usual(KNOB.fix);
-    let lasts = group.runtime_us.map_or(Persistence::Boot, |_| Persistence::Runtime);
     let words = budget.remedy();
     let is_old = machine.series().is_ok_and(|series| series < (6, 16));
+    // Without the parameter what helps first is of the running kernel.
+    let lasts = if is_old || group.runtime_us.is_some() { Persistence::Runtime } else { Persistence::Boot };
     let words = words.strip_prefix(BY_PARAMETER).filter(|_| is_old).unwrap_or(&words);
     let now = Remedy::advice(AdviceReason::Choice, words).with_persistence(lasts);
     Ok(Judgement::fail(said).fix(now.or(for_good)))
@@ -160,6 +161,20 @@ mod tests {
         let value = value(&group);
         assert!(value.contains("its control group has no real-time budget"), "{value}");
         check(&KNOB, &format!("{group}\ncmdline + rt_group_sched=0"), "pass disabled");
+        // The parameter came with 6.16.
+        let fix = |release: &str| {
+            let mut machine = Machine::base();
+            machine.edit(&group.replace(&format!("{NEW}n\n"), "CONFIG_RT_GROUP_SCHED=y\n"));
+            machine.edit(&format!(
+                "/proc/sys/kernel/osrelease: {release}\n/boot/config-{release}:\n\
+                 | # Automatically generated file; DO NOT EDIT.\n\
+                 | # Linux/x86 {release} Kernel Configuration\n| CONFIG_RT_GROUP_SCHED=y\n\
+                 | # Kernel hacking"
+            ));
+            machine.finding(&KNOB).fix
+        };
+        assert!(fix("7.0.1").starts_with("boot with rt_group_sched=0"), "{}", fix("7.0.1"));
+        assert!(fix("6.12.9").starts_with("run it in the uppermost group"), "{}", fix("6.12.9"));
         let uppermost = group.replace("0::/system.slice", "0::/");
         check(&KNOB, &uppermost, "fail high enabled");
     }
