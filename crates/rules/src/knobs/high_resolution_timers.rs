@@ -119,7 +119,8 @@ mod tests {
         check(&KNOB, "cmdline + highres=disable", "pass built in; switched on");
         let of = |release: &str, word: &str| {
             format!(
-                "/boot refused\n{RESOLUTION}: 4000000\n/proc/sys/kernel/osrelease: {release}\ncmdline + {word}"
+                "/boot refused\n{RESOLUTION}: 4000000\n\
+                 /proc/sys/kernel/osrelease: {release}\ncmdline + {word}"
             )
         };
         check(&KNOB, &of("7.3.4", "highres=disable"), "fail fatal highres=disable");
