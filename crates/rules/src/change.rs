@@ -8,7 +8,7 @@
 use serde::Serialize;
 
 use super::words::cpu_list;
-use model::units::CpuSet;
+use model::units::{CpuSet, named_cpus};
 
 /// How long a change lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -242,4 +242,26 @@ impl Change {
 /// Where a sysctl is.
 pub fn sysctl_path(name: &str) -> String {
     format!("/proc/sys/{}", name.replace('.', "/"))
+}
+
+/// The commands that make a partition. One in a group of a group is valid next to groups that have
+/// the same CPUs, and stays when systemd reads its units again
+/// (`Documentation/admin-guide/cgroup-v2.rst`, remote partitions).
+pub fn partition_steps(root: &str, cpus: &CpuSet, nested: bool) -> String {
+    let steps = match nested {
+        true => format!(
+            "mkdir -p rt; echo {cpus} >rt/cpuset.cpus.exclusive; echo +cpuset \
+             >rt/cgroup.subtree_control; mkdir -p rt/cpus; echo {cpus} \
+             >rt/cpus/cpuset.cpus.exclusive; echo isolated >rt/cpus/cpuset.cpus.partition; cat \
+             rt/cpus/cpuset.cpus.partition has to say isolated"
+        ),
+        false => format!(
+            "take {} out of cpuset.cpus of every other group; mkdir rt; echo {cpus} \
+             >rt/cpuset.cpus; echo isolated >rt/cpuset.cpus.partition; cat \
+             rt/cpuset.cpus.partition has to say isolated, and again after each systemctl \
+             daemon-reload, which takes it away",
+            named_cpus(cpus)
+        ),
+    };
+    format!("cd {root}; echo +cpuset >cgroup.subtree_control; {steps}")
 }

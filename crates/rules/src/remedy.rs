@@ -1,11 +1,10 @@
 //! The remedy of a finding: changes, which of them go together, and the texts made from them.
 
-use super::change::{AdviceReason, Change, sysctl_path};
+use super::change::{AdviceReason, Change, partition_steps, sysctl_path};
 use super::parameters::{as_written, is_given, is_present, other_values};
 use super::releases::is_outside;
 use crate::change::Persistence;
 use facts::cmdline::Cmdline;
-use model::units::{CpuSet, named_cpus};
 
 /// What has to be done: all parts, each in one of its alternatives. Empty means the rule's usual
 /// remedy.
@@ -347,28 +346,6 @@ fn now(change: &Change, booted: &Cmdline) -> String {
         Change::Disable { unit, .. } => format!("systemctl disable --now {unit}"),
         Change::Advice { words, .. } => words.clone(),
     }
-}
-
-/// A partition in a group of a group is valid next to groups that have the same CPUs, and stays
-/// when systemd reads its units again (`Documentation/admin-guide/cgroup-v2.rst`, remote
-/// partitions).
-fn partition_steps(root: &str, cpus: &CpuSet, nested: bool) -> String {
-    let steps = match nested {
-        true => format!(
-            "mkdir -p rt; echo {cpus} >rt/cpuset.cpus.exclusive; echo +cpuset \
-             >rt/cgroup.subtree_control; mkdir -p rt/cpus; echo {cpus} \
-             >rt/cpus/cpuset.cpus.exclusive; echo isolated >rt/cpus/cpuset.cpus.partition; cat \
-             rt/cpus/cpuset.cpus.partition has to say isolated"
-        ),
-        false => format!(
-            "take {} out of cpuset.cpus of every other group; mkdir rt; echo {cpus} \
-             >rt/cpuset.cpus; echo isolated >rt/cpuset.cpus.partition; cat \
-             rt/cpuset.cpus.partition has to say isolated, and again after each systemctl \
-             daemon-reload, which takes it away",
-            named_cpus(cpus)
-        ),
-    };
-    format!("cd {root}; echo +cpuset >cgroup.subtree_control; {steps}")
 }
 
 /// The same in a subordinate place: what keeps something.

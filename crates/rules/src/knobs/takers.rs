@@ -69,9 +69,32 @@ pub fn is_x86(machine: &MachineView) -> Result<bool, Judgement> {
     Ok(matches!(arch.as_str(), "x86_64" | "i386" | "i486" | "i586" | "i686"))
 }
 
+/// True elsewhere.
+pub fn is_not_x86(machine: &MachineView) -> Result<bool, Judgement> {
+    is_x86(machine).map(|x86| !x86)
+}
+
 /// True where idle= has no nop, wfi and yield: all but arm64 from 7.3 on
 /// (arch/arm64/kernel/idle.c, `setup_idle()`; 7.2 has none).
 pub fn lacks_idle(machine: &MachineView) -> Result<bool, Judgement> {
     let arch = machine.known(&machine.facts().machine, "/proc/sys/kernel/arch")?;
     Ok(arch != "aarch64" || machine.series()? < (7, 3))
+}
+
+/// Parameters that take a truth value and nothing else (`kstrtobool()`).
+const BOOLEANS: [&str; 3] = ["highres", "nohz", "psi"];
+
+/// True of a value that such a parameter of this release refuses.
+pub fn is_no_truth(machine: &MachineView, name: &str, value: &str) -> Result<bool, Judgement> {
+    if !BOOLEANS.contains(&name) || value.is_empty() {
+        return Ok(false);
+    }
+    machine.series()?;
+    Ok(machine.truth(value).is_none())
+}
+
+/// True on architectures that have the lazy model, and with 7.0 lost two others for it.
+pub fn has_lazy(machine: &MachineView) -> Result<bool, Judgement> {
+    let arch = machine.known(&machine.facts().machine, "/proc/sys/kernel/arch")?;
+    Ok(is_x86(machine)? || matches!(arch.as_str(), "aarch64" | "riscv64"))
 }

@@ -1,7 +1,9 @@
 //! Parameters on the command line without effect: from recipes for other kernels, and misspelt.
 
 use super::sources::PARAMETERS;
-use super::takers::{HUGE_PAGES, is_x86, lacks_idle, named_by_log, not_built, of_another};
+use super::takers::{
+    HUGE_PAGES, has_lazy, is_no_truth, is_not_x86, is_x86, lacks_idle, named_by_log, not_built, of_another,
+};
 use super::unsettable;
 use crate::change::AdviceReason;
 use crate::change::Persistence;
@@ -162,9 +164,6 @@ const RECIPES: &[&str] = &[
     "workqueue",
 ];
 
-/// Parameters that take a truth value and nothing else (`kstrtobool()`).
-const BOOLEANS: [&str; 3] = ["highres", "nohz", "psi"];
-
 /// Names that begin a sysctl's name, and no module's.
 const SYSCTLS: &[&str] = &["kernel.", "vm.", "net.", "fs."];
 
@@ -175,10 +174,6 @@ fn is_gone(machine: &MachineView) -> Result<bool, Judgement> {
         return Err(Judgement::unknown("whether this kernel still has a parameter is not known"));
     }
     Ok(series >= (7, 2))
-}
-
-fn is_not_x86(machine: &MachineView) -> Result<bool, Judgement> {
-    is_x86(machine).map(|x86| !x86)
 }
 
 fn judge(machine: &MachineView) -> Judged {
@@ -295,10 +290,8 @@ fn without_effect(machine: &MachineView, param: &Param) -> Result<Option<Idle>, 
 fn of_no_value(machine: &MachineView, name: &str, value: &str) -> Result<Option<Idle>, Judgement> {
     let whole = format!("{name}={value}");
     let idle = |advice| Idle { word: truncate(&whole), advice, severity: Severity::Medium };
-    if BOOLEANS.contains(&name) && !value.is_empty() {
-        machine.series()?;
-        let advice = || "no truth value to this kernel: on and off are".to_owned();
-        return Ok(machine.truth(value).is_none().then(|| idle(advice())));
+    if is_no_truth(machine, name, value)? {
+        return Ok(Some(idle("no truth value to this kernel: on and off are".to_owned())));
     }
     let Some((advice, is_near)) = idle_value(name, value) else { return Ok(None) };
     // A kernel newer than those looked at may have words of its own.
@@ -335,12 +328,6 @@ fn refused_model(machine: &MachineView, model: &str) -> Result<Option<String>, J
         }
         _ => None,
     })
-}
-
-/// True on architectures that have the lazy model, and with 7.0 lost two others for it.
-fn has_lazy(machine: &MachineView) -> Result<bool, Judgement> {
-    let arch = machine.known(&machine.facts().machine, "/proc/sys/kernel/arch")?;
-    Ok(is_x86(machine)? || matches!(arch.as_str(), "aarch64" | "riscv64"))
 }
 
 #[cfg(test)]

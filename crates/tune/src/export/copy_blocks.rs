@@ -19,8 +19,8 @@ pub fn copy_blocks(input: &ExportInput) -> Vec<CopyBlock> {
         false => (
             "the kernel's command line",
             "Words to add to today's and to take off it; the others stay. In GRUB_CMDLINE_LINUX of \
-             /etc/default/grub, then update-grub; or where another boot loader has it. In force from the next \
-             boot on.",
+             /etc/default/grub, then update-grub; or where another boot loader has it. In force from the \
+             next boot on.",
         ),
     };
     let made = [
