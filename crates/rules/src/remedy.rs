@@ -311,7 +311,7 @@ fn together(lines: &[String]) -> Option<String> {
     (!lines.is_empty()).then(|| format!("{} in /etc/sysctl.d", lines.join(" and ")))
 }
 
-/// Where a kernel takes its words from.
+/// The place that a kernel takes its words from.
 fn line_of(booted: &Cmdline) -> &'static str {
     if booted.is_built_in {
         "the command line of a kernel built anew (CONFIG_CMDLINE; this one ignores its boot loader's)"

@@ -125,10 +125,8 @@ fn can_offload(machine: &MachineView) -> Result<bool, Judgement> {
         Ok(OptionValue::Yes) => Ok(true),
         Ok(OptionValue::Absent) => Ok(has_list),
         Ok(_) => Ok(false),
-        Err(unread) => match has_list || offloads_any(machine).unwrap_or(false) {
-            true => Ok(true),
-            false => Err(unread),
-        },
+        Err(_) if has_list || offloads_any(machine).unwrap_or(false) => Ok(true),
+        Err(unread) => Err(unread),
     }
 }
 

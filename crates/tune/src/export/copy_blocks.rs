@@ -10,18 +10,19 @@ use super::{CmdlineWord, ExportInput, Lasting, commented, kernel, sysctl_d, tmpf
 /// The blocks that hold something.
 pub fn copy_blocks(input: &ExportInput) -> Vec<CopyBlock> {
     let lasting = Lasting::of(input);
-    let (place, how) = match input.booted.is_built_in {
-        true => (
+    let (place, how) = if input.booted.is_built_in {
+        (
             "CONFIG_CMDLINE of the kernel's configuration",
             "Words to add to it and to take out of it; this kernel ignores its boot loader's, so it takes \
              another kernel.",
-        ),
-        false => (
+        )
+    } else {
+        (
             "the kernel's command line",
             "Words to add to today's and to take off it; the others stay. In GRUB_CMDLINE_LINUX of \
              /etc/default/grub, then update-grub; or where another boot loader has it. In force from the \
              next boot on.",
-        ),
+        )
     };
     let made = [
         (place, how, command_line(&lasting.words)),
