@@ -140,14 +140,13 @@ pub fn markdown() -> String {
             };
             let found = results.iter().filter(|(name, _)| is_meant(name));
             let words: Vec<String> = found.map(|(_, results)| results.words()).collect();
-            if words.is_empty() { "not run".to_string() } else { words.join(", and ") }
+            if words.is_empty() { "no record".to_string() } else { words.join(", and ") }
         };
-        let release = results.get(board.name).map_or("", |results| results.release.as_str());
-        let kernel = if board.rt { format!("{release} (PREEMPT_RT)") } else { release.to_string() };
+        let release = results.get(board.name).map_or(board.name, |results| results.release.as_str());
         let refused = REFUSED.iter().find(|row| row.0 == board.name).map_or("", |row| row.1);
         let [checks, settings, faults] = ["", "-tune", "-faults"].map(of_kind);
         let arch = board.debian_arch;
-        let _ = writeln!(page, "| {kernel} | {arch} | {checks} | {settings} | {faults} | {refused} | no |");
+        let _ = writeln!(page, "| {release} | {arch} | {checks} | {settings} | {faults} | {refused} | no |");
     }
     page + FOOT
 }

@@ -88,7 +88,8 @@ fn judge(machine: &MachineView) -> Judged {
     Ok(Judgement::pass("never since boot"))
 }
 
-/// The reason for their absence (`intel_thermal_supported()` of drivers/thermal/intel/therm_throt.c).
+/// The reason for their absence (`intel_thermal_supported()` of
+/// drivers/thermal/intel/therm_throt.c).
 fn without_counters(machine: &MachineView) -> Judgement {
     let flags = machine.facts().cpu_flags.known();
     if flags.is_some_and(|flags| ["acpi", "tm"].iter().any(|flag| !flags.iter().any(|known| known == flag))) {
