@@ -120,7 +120,7 @@ What a kernel lacks is found at run time, never by its version, except where a c
 |-|-|-|-|-|-|-|
 ";
 const FOOT: &str = "
-Measuring, probing, hunting, watching, capturing and auditing are the board's checks, on arm64 and riscv64
+Measuring, probing, hunting, watching, capturing and auditing are the board's checks, on arm64
 measuring, capturing and auditing alone; changes by `tune` and `isolate` and their undoing are settings;
 faults have a known cause, place and time. Besides, 7.3 on arm64 and 7.2 on riscv64 were booted without
 onbeat, and their files audited: HRTICK is off there, for HRTIMER_REARM_DEFERRED is not built.

@@ -60,8 +60,8 @@ pub fn stops_script(count: usize, seed: u64) -> String {
     around(&format!("clock\necho \"=== STOP {count} 20 60 500 {seed}\" >&3\nusleep {}\n", count * 560_000))
 }
 
-/// A thread that runs for 20 ms above one that wakes every 5 ms, and above both the measuring one: it
-/// takes the CPU every millisecond, so that the holder runs in pieces.
+/// A thread that runs for 20 ms above one that wakes every 5 ms, and above both the measuring one:
+/// it takes the CPU every millisecond, so that the holder runs in pieces.
 pub fn pieces_script() -> String {
     around(&format!(
         "user_faults own 1 {PIECES} pieces >log &\nfaults=$!\nusleep 300000\n: >begin\nwait $faults\n"
