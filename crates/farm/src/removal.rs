@@ -8,6 +8,7 @@ use host::MachineFiles;
 use host::dir::Dir;
 use model::error::Result;
 use model::text::{quoted, several};
+use model::units::Nanos;
 use serde::Serialize;
 
 use crate::folders::lies_in;
@@ -25,6 +26,8 @@ pub struct KeptBundles<'a> {
     /// The folder of copies; of a bucket its cache.
     pub folder: &'a Path,
     pub bucket: Option<&'a Arc<ObjectBucket>>,
+    /// How long to wait for others that write into the folder.
+    pub patience: Nanos,
 }
 
 /// A run that is gone.
@@ -80,7 +83,7 @@ pub async fn forget(
 ) -> Result<Result<ForgottenRun, String>> {
     let id = &run.id;
     // Until the bundle is gone no other program copies the run to where it was.
-    let _lock = match lock_of_writers(kept.folder).await {
+    let _lock = match lock_of_writers(kept.folder, kept.patience).await {
         Ok(lock) => lock,
         Err(failure) => return Ok(Err(format!("{id} stays: {}", failure.message))),
     };
@@ -95,7 +98,7 @@ pub async fn forget(
             )));
         }
     };
-    let KeptBundles { folder, bucket } = kept;
+    let KeptBundles { folder, bucket, .. } = kept;
     // One that may come again may be coming: what is left of it goes when nothing does, by `prune`.
     let left = match at.is_none().then(|| left_in_bucket(Path::new(&of.place), kept)).flatten() {
         Some(why) => Some(why),
@@ -175,7 +178,7 @@ async fn remove_other_states(store: &FarmStore, id: &str, folder: &Path) -> Resu
 #[allow(clippy::disallowed_methods)] // Tests make folders of their own.
 mod tests {
     use super::*;
-    use crate::ingest::keep::{keep, name_of_state};
+    use crate::ingest::keep::{PATIENCE, keep, name_of_state};
     use crate::objects::tests::in_memory;
     use crate::store::engines::on_each_engine;
 
@@ -197,14 +200,14 @@ mod tests {
                 let run = store.runs("a", 1).await.unwrap().remove(0);
                 let bundle = bundle_of(&run, place.clone());
                 assert!(bundle.is_some());
-                let kept = KeptBundles { folder: &own, bucket: None };
+                let kept = KeptBundles { folder: &own, bucket: None, patience: PATIENCE };
                 let gone = forget(&store, &run, bundle.as_ref(), kept, None).await.unwrap().unwrap();
                 assert_eq!((gone.bundle_gone, place.exists()), (is_gone, !is_gone));
                 let words = gone.words();
                 assert!(words.starts_with(&format!("{} of a: ", run.id)), "{words}");
                 assert_eq!(words.contains("is not the farm's"), !is_gone, "{words}");
                 assert!(words.contains("the board, which had nothing else") && !words.contains('\n'));
-                let kept = KeptBundles { folder: &own, bucket: None };
+                let kept = KeptBundles { folder: &own, bucket: None, patience: PATIENCE };
                 let again = forget(&store, &run, None, kept, None).await.unwrap();
                 assert!(again.unwrap_err().contains("no run of this farm"));
             }
@@ -234,7 +237,7 @@ mod tests {
                 keep(&fixture(), &names[2], folder.path()).unwrap();
                 record.run.place = folder.path().join(&names[2]).to_string_lossy().into_owned();
                 store.put(&record).await.unwrap();
-                let kept = KeptBundles { folder: folder.path(), bucket: None };
+                let kept = KeptBundles { folder: folder.path(), bucket: None, patience: PATIENCE };
                 let gone = forget(&store, &record.run, None, kept, at).await.unwrap().unwrap();
                 assert!(gone.bundle_gone, "{gone:?}");
                 let there: Vec<bool> = names.iter().map(|name| folder.path().join(name).exists()).collect();
@@ -255,7 +258,7 @@ mod tests {
             let (earlier, alike) = (format!("{id}+0123456789abcdef"), format!("{id}2+0123456789abcdef"));
             let copy = folder.path().join(&name);
             record.run.place = copy.to_string_lossy().into_owned();
-            let kept = KeptBundles { folder: folder.path(), bucket: Some(&bucket) };
+            let kept = KeptBundles { folder: folder.path(), bucket: Some(&bucket), patience: PATIENCE };
             let put = async || {
                 for name in [&name, &earlier, &alike] {
                     bucket.put_folder(name, &fixture(), &record.digest).await.unwrap();

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::document_flags::DocumentFlags;
 use super::farm_flags::FarmFlags;
 use super::{FarmEnvironment, note};
+use crate::ingest::keep::PATIENCE;
 use crate::objects::ObjectBucket;
 use crate::pages::parts::moment;
 use crate::records::FarmRun;
@@ -155,7 +156,9 @@ impl Args {
             )));
         }
         let at = if self.allow { None } else { Some(now()) };
-        match forget(store, run, bundle.as_ref(), KeptBundles { folder, bucket }, at).await? {
+        match forget(store, run, bundle.as_ref(), KeptBundles { folder, bucket, patience: PATIENCE }, at)
+            .await?
+        {
             Ok(gone) => {
                 let words = format!("removed {}", gone.words());
                 self.output.remark(&words);

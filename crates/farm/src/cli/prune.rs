@@ -19,7 +19,7 @@ use super::retention_bucket::thin_out_of_bucket;
 use super::store_flag::StorePlace;
 use super::{FarmEnvironment, note};
 use crate::folders::lies_in;
-use crate::ingest::keep::lock_of_writers;
+use crate::ingest::keep::{PATIENCE, lock_of_writers};
 use crate::ingest::remove_tree::remove_tree;
 use crate::objects::{ObjectBucket, swept};
 use crate::records::Tier;
@@ -160,7 +160,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
             false => bucket.claim(store.identity().await?).await?,
         }
     }
-    let lock = if args.dry_run { None } else { lock_of_writers(&place.bundles).await? };
+    let lock = if args.dry_run { None } else { lock_of_writers(&place.bundles, PATIENCE).await? };
     let (dry, mut dropped) = (args.dry_run, 0);
     for (tier, before) in tiers {
         dropped += if dry { store.prunable(tier, before).await? } else { store.prune(tier, before).await? };

@@ -53,10 +53,10 @@ pub async fn writer_lock(kept: &Path, patience: Nanos) -> model::error::Result<O
     )))
 }
 
-/// The same for a command, which waits for long; none where there is no such folder.
-pub async fn lock_of_writers(kept: &Path) -> model::error::Result<Option<FolderLock>> {
+/// The same; none where there is no such folder.
+pub async fn lock_of_writers(kept: &Path, patience: Nanos) -> model::error::Result<Option<FolderLock>> {
     match host::identity(kept) {
-        Some(_) => writer_lock(kept, PATIENCE).await,
+        Some(_) => writer_lock(kept, patience).await,
         None => Ok(None),
     }
 }

@@ -27,14 +27,10 @@ impl BundleCopies {
         record: &mut BundleRecord,
         remarks: &mut Vec<String>,
     ) -> Result<PutOutcome> {
-        let lock = match &self.bucket {
+        let _lock = match &self.bucket {
             // There each state has a name of its own.
-            Some(_) => Ok(None),
-            None => writer_lock(&self.bundles, PATIENCE).await,
-        };
-        let _lock = match lock {
-            Ok(lock) => lock,
-            Err(failure) => return Ok(PutOutcome::Refused(failure.message)),
+            Some(_) => None,
+            None => writer_lock(&self.bundles, PATIENCE).await?,
         };
         // What is refused, or there already, does not touch the copy of what is stored.
         match store.outcome_of(record).await? {

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::take::{IntakeOutcome, Keeping, take};
 use super::take_record::{TakenRecord, take_record};
 use crate::ingest::find::{FoundBundle, FoundBundles, bundles, unread};
+use crate::ingest::keep::is_of_the_copy;
 use crate::ingest::stored::WINDOWS;
 use crate::pages::fleet::RefusedBundle;
 use crate::store::FarmStore;
@@ -272,7 +273,13 @@ async fn take_rows(
     seen: &mut SeenRuns,
     outcome: &mut ScanOutcome,
 ) -> Result<()> {
-    let Ok(state) = record_state(&one.place) else { return Ok(()) };
+    let state = match record_state(&one.place) {
+        Ok(state) => state,
+        Err(error) => {
+            outcome.refuse(&one.place, error.to_string());
+            return Ok(());
+        }
+    };
     outcome.new_records += u64::from(!seen.records.contains_key(&one.place));
     let (taken, known) = seen.records.entry(one.place.clone()).or_default();
     if *known != state {
@@ -298,15 +305,18 @@ async fn take_run(
         return Ok(());
     }
     // What is written from here on is seen by the next look.
-    let Some(files) = RunFiles::of(place) else { return Ok(()) };
-    if let Some((_, reason)) = seen.refused.get(place).filter(|(known, _)| *known == files) {
+    let files = RunFiles::of(place);
+    if let Some((_, reason)) = seen.refused.get(place).filter(|(known, _)| Some(known) == files.as_ref()) {
         outcome.refuse(place, reason.clone());
         return Ok(());
     }
     let run = match take(store, &one, keeping).await? {
         IntakeOutcome::Rejected(why) => {
             outcome.refuse(place, why.words());
-            seen.refused.insert(place.clone(), (files, why.words().to_owned()));
+            // A copy that could not be written may be at the next look.
+            if let Some(files) = files.filter(|_| !is_of_the_copy(why.words())) {
+                seen.refused.insert(place.clone(), (files, why.words().to_owned()));
+            }
             return Ok(());
         }
         IntakeOutcome::Duplicate(run) => {
@@ -324,7 +334,9 @@ async fn take_run(
         // A run that is on is read at each checkpoint, and is incomplete each time.
         outcome.remark(place, run.remarks);
     }
-    seen.known.insert(place.clone(), SeenRun { id: run.id, files, is_over: run.is_over });
+    if let Some(files) = files {
+        seen.known.insert(place.clone(), SeenRun { id: run.id, files, is_over: run.is_over });
+    }
     Ok(())
 }
 

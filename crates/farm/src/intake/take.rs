@@ -66,6 +66,8 @@ pub struct SentRun<'a> {
     pub sent: &'a SentBundle,
     /// The bucket in which it has to be first, with its name there and its files.
     pub bucket: Option<(&'a Arc<ObjectBucket>, &'a str, &'a BundleManifest)>,
+    /// Notes the outcome of the write to the store.
+    pub noted: &'a (dyn Fn(&Result<PutOutcome>) + Sync),
 }
 
 /// Reads, checks, keeps and stores a bundle; fails where the store or the bucket does.
@@ -105,6 +107,8 @@ impl SentRun<'_> {
         if let Some((bucket, name, manifest)) = self.bucket {
             bucket.put(name, manifest, place, &std::collections::BTreeSet::new()).await?;
         }
-        store.put_sent(record, self.sent).await
+        let outcome = store.put_sent(record, self.sent).await;
+        (self.noted)(&outcome);
+        outcome
     }
 }

@@ -13,7 +13,7 @@ use super::answer::Refusal;
 use crate::ingest::keep::writer_lock;
 
 /// For so long a request waits for another program, which may copy for minutes: tests for less.
-const PATIENCE: Nanos = Nanos(if cfg!(test) { Nanos::SECOND.0 / 10 } else { 5 * Nanos::SECOND.0 });
+pub const PATIENCE: Nanos = Nanos(if cfg!(test) { Nanos::SECOND.0 / 10 } else { 5 * Nanos::SECOND.0 });
 
 /// The turns of requests, one after the other.
 #[derive(Debug, Default)]

@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use super::answer::Refusal;
 use super::app::App;
+use super::folder_turn::PATIENCE;
 use super::login::moved;
 use super::pages::{known_run, no_run};
 use super::sender::intake;
@@ -63,7 +64,8 @@ pub async fn remove(
             app.heavy(move || Ok(bundle_of(&of, place.to_path_buf()))).await.unwrap_or_default()
         }
     };
-    let kept = KeptBundles { folder, bucket: app.cache.as_ref().map(|cache| &cache.bucket) };
+    let kept =
+        KeptBundles { folder, bucket: app.cache.as_ref().map(|cache| &cache.bucket), patience: PATIENCE };
     match forget(&app.store, &run, bundle.as_ref(), kept, Some(now())).await? {
         Ok(gone) => {
             app.note(visitor.name(), &format!("removed {}", gone.words())).await?;

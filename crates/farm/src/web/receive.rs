@@ -284,12 +284,9 @@ async fn take_in(
     }
     let bucket = app.cache.as_ref().map(|cache| (&cache.bucket, name.as_str(), manifest));
     let one = FoundBundle { place: place.clone(), board: Some(owner.board.clone()) };
-    let keeping = Keeping::Sent(SentRun { id, board: &owner.board, sent, bucket });
-    let taken = take(&app.store, &one, &keeping).await;
-    if taken.is_ok() || bucket.is_none() {
-        intake.store_write.note(&taken);
-    }
-    match taken? {
+    let noted = |outcome: &Result<_, _>| intake.store_write.note(outcome);
+    let keeping = Keeping::Sent(SentRun { id, board: &owner.board, sent, bucket, noted: &noted });
+    match take(&app.store, &one, &keeping).await? {
         IntakeOutcome::Stored(run) => {
             if let (Some(cache), Some(lease)) = (&app.cache, &lease) {
                 cache.added(lease).await;

@@ -238,7 +238,7 @@ fn a_run_that_was_removed_is_refused_before_its_pieces_until_it_may_come_again()
         assert_eq!(farm.send(&token, &id, &files).await.0, 201);
         let run = farm.app.store.run(&id).await.unwrap().unwrap();
         let folder = farm.app.intake.as_ref().unwrap().staging.folder();
-        let kept = crate::removal::KeptBundles { folder, bucket: None };
+        let kept = crate::removal::KeptBundles { folder, bucket: None, patience: PATIENCE };
         let gone = crate::removal::forget(&farm.app.store, &run, None, kept, Some(now())).await.unwrap();
         let gone = gone.unwrap();
         assert!(gone.bundle_gone && !gone.of.board_gone && !Path::new(&run.place).exists(), "{gone:?}");
