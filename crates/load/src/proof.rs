@@ -69,8 +69,9 @@ impl WindowRates {
 
     /// Takes the count at the end of a time in which nothing was sampled, before its window closes.
     fn take_unseen(&mut self, count: Option<u64>, span: Nanos) {
-        let (Some(before), Some(count)) = (self.last, count) else { return };
-        let rate = count.saturating_sub(before) as f64 / span.as_secs();
+        let Some(before) = self.last else { return };
+        // A count that cannot be read any more proves nothing.
+        let rate = count.map_or(0.0, |count| count.saturating_sub(before) as f64 / span.as_secs());
         self.least_unseen = Some(self.least_unseen.map_or(rate, |least| least.min(rate)));
     }
 

@@ -169,7 +169,7 @@ impl KernelRecorder {
             pulse: None,
             kernel_memory: maps.bytes,
         };
-        refusals::refuse_interpreted(about.compiled, &host::machine())?;
+        refuse_interpreted(&programs)?;
         let mut slots = Slots::new(!other_numbers, options.chosen_limit.min(THREADS_LIMIT));
         if options.all {
             slots.claim_present(&maps.slots)?;
@@ -272,6 +272,15 @@ fn refuse_old_preempt_rt() -> Result<()> {
         return Err(Failure::not_supported(format!(
             "programs are not safe in PREEMPT_RT before 5.10 (this is {release}): use a newer kernel"
         )));
+    }
+    Ok(())
+}
+
+/// Refuses programs that are interpreted, where these see a wrong CPU.
+fn refuse_interpreted(programs: &[(&'static str, Program)]) -> Result<()> {
+    let is_interpreted = |program: &Program| program.counts().is_ok_and(|counts| counts.machine_code == 0);
+    if programs.iter().any(|(_, program)| is_interpreted(program)) {
+        return refusals::refuse_interpreted(&host::machine(), version_of(&host::release()));
     }
     Ok(())
 }

@@ -47,9 +47,9 @@ const CPU_BY_COMPILER: [&str; 2] = ["aarch64", "riscv64"];
 
 /// The kernel interprets programs instead of compiling them, and nothing gives them the number of
 /// their CPU: Linux 6.12 counts all on CPU 0 (`do_misc_fixups()` of kernel/bpf/verifier.c), 7.3
-/// does not load them.
-pub fn refuse_interpreted(compiled: bool, machine: &str) -> Result<()> {
-    if compiled || !CPU_BY_COMPILER.contains(&machine) {
+/// does not load them, and 6.1 leaves nothing to the compiler.
+pub fn refuse_interpreted(machine: &str, version: Option<(u32, u32)>) -> Result<()> {
+    if !CPU_BY_COMPILER.contains(&machine) || version.is_some_and(|version| version <= (6, 1)) {
         return Ok(());
     }
     Err(Failure::not_supported(
@@ -159,13 +159,13 @@ mod tests {
 
     #[test]
     fn interpreted_programs_are_refused_where_the_compiler_has_the_cpu() {
-        for (compiled, machine, taken) in [
-            (false, "riscv64", false),
-            (false, "aarch64", false),
-            (true, "riscv64", true),
-            (false, "x86_64", true),
+        for (machine, version, taken) in [
+            ("riscv64", Some((6, 12)), false),
+            ("aarch64", None, false),
+            ("riscv64", Some((6, 1)), true),
+            ("x86_64", Some((6, 12)), true),
         ] {
-            assert_eq!(refuse_interpreted(compiled, machine).is_ok(), taken, "{compiled} {machine}");
+            assert_eq!(refuse_interpreted(machine, version).is_ok(), taken, "{machine} {version:?}");
         }
     }
 

@@ -45,7 +45,8 @@ pub fn name(what: &str) -> String {
         return clean(what);
     };
     let field = unit(field).map_or(field, |(field, _)| field);
-    clean(&field.replace('_', " ").replace("rt ", "real-time "))
+    let words = field.replace('_', " ");
+    clean(&words.strip_prefix("rt ").map_or(words.clone(), |rest| format!("real-time {rest}")))
 }
 
 /// Its value; several, with `|` between, where the runs of a side differ.

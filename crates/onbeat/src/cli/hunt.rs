@@ -278,13 +278,14 @@ fn finish(
     run.spikes = spikes;
     let run = &run;
     rt::unblock_signals();
+    let is_kept = kept.is_ok();
     outputs.keep(kept.map(drop));
     // Without a wake-up there is no table: the last line gives the reason.
     if outputs.prints() && (!run.follows() || run.samples() != Some(0)) {
         let path = quoted(&path);
         let place = RunPlace { path: &path, newest: args.flags.run.output.is_none(), fresh: true };
         outputs.print(&run_text((run, involved.as_slice()), Some(place), args.flags.run.detail(), screen));
-    } else {
+    } else if is_kept {
         outputs.print(&format!("kept in {}\n", quoted(&path)));
     }
     // Any other end reports it as its error.

@@ -83,17 +83,23 @@ struct GivenAway {
 fn given_away(run: &Run) -> Option<GivenAway> {
     let host = &run.host;
     let longest = largest(run).filter(|_| run.plan.policy != Policy::Other)?;
-    let fair = host.fair_server_runtime_ns.and_then(|ns| i64::try_from(ns).ok()).filter(|ns| *ns > 0);
+    let fair = host.fair_server_runtime_ns.and_then(|ns| i64::try_from(ns).ok());
     let (by, rule, ns, period) = match (fair, host.rt_runtime_us, host.rt_period_us) {
-        (Some(ns), ..) => ("The fair server", "fair-server", ns, Nanos::SECOND.0),
-        (None, Some(runtime), Some(period)) if runtime >= 0 && runtime < period => {
+        (Some(ns), ..) if ns > 0 => ("The fair server", "fair-server", ns, Nanos::SECOND.0),
+        (_, Some(runtime), Some(period)) if runtime >= 0 && runtime < period => {
             let [runtime, period] = [runtime, period].map(|us| us.saturating_mul(Nanos::MICRO.0));
-            ("Real-time throttling or the fair server", "fair-server", period - runtime, period)
+            let (by, rule) = match fair {
+                Some(_) => ("Real-time throttling", "rt-throttling"),
+                None => ("Real-time throttling or the fair server", "fair-server"),
+            };
+            (by, rule, period - runtime, period)
         }
         _ => return None,
     };
     let part = format!("up to {} of each {}", span(Nanos(ns)), span(Nanos(period)));
-    (longest.0 >= ns / 10 * 9).then_some(GivenAway { by, rule, part })
+    // A gap that is much longer has another cause.
+    let is_as_long = (ns / 10 * 9..=ns / 2 * 3).contains(&longest.0);
+    is_as_long.then_some(GivenAway { by, rule, part })
 }
 
 /// The largest share of a CPU that was taken from `spin`, with the CPU.
@@ -260,6 +266,12 @@ mod tests {
         );
         let taken = time_taken(&run).expect("it spun");
         assert!(taken.starts_with("the fair server (up to 50 ms of each 1 s), the kernel, "), "{taken}");
+        // Ten times as long is another's, and a server without a runtime gives nothing.
+        run.cpus[1].max_ns = Some(Nanos(500_000_000));
+        assert!(time_taken(&run).is_some_and(|taken| taken.starts_with("the kernel, ")));
+        run.cpus[1].max_ns = Some(Nanos(50_500_000));
+        run.host.fair_server_runtime_ns = Some(0);
+        assert!(time_taken(&run).is_some_and(|taken| taken.starts_with("real-time throttling (up to ")));
         run.cpus[1].max_ns = Some(Nanos(9_000));
         assert!(time_taken(&run).is_some_and(|taken| taken.starts_with("the kernel, ")));
         run.plan.policy = Policy::Other.into();

@@ -10,6 +10,7 @@ use crate::change::Change;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::releases::outside_release;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::group_by_value;
@@ -95,6 +96,8 @@ struct Read {
     one_percent: bool,
 }
 
+const DEFAULT_WORD: &str = "cpufreq.default_governor";
+
 /// The governor that a kernel starts with (`cpufreq_init_policy()` of drivers/cpufreq/cpufreq.c);
 /// drivers in active mode take performance by it, and none of those that follow the load.
 fn started_with(machine: &MachineView) -> Judged {
@@ -105,7 +108,9 @@ fn started_with(machine: &MachineView) -> Judged {
     // Of one that is not built the kernel starts with its default (`cpufreq_init_policy()`).
     let is_built =
         |name: &&str| config.get(&format!("CPU_FREQ_GOV_{}", name.to_uppercase())) != OptionValue::No;
-    let named = machine.cmdline_or_built_in()?.value("cpufreq.default_governor").filter(is_built);
+    // Older kernels do not know the word.
+    let is_known = matches!(outside_release(DEFAULT_WORD, || machine.series()), Ok(None));
+    let named = machine.cmdline_or_built_in()?.value(DEFAULT_WORD).filter(|_| is_known).filter(is_built);
     let built = ["performance", "schedutil", "ondemand", "conservative"]
         .into_iter()
         .find(|name| config.is_yes(&format!("CPU_FREQ_DEFAULT_GOV_{}", name.to_uppercase())));

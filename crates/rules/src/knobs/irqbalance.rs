@@ -136,7 +136,13 @@ fn judge(machine: &MachineView) -> Judged {
 fn told(machine: &MachineView) -> Result<Banned, Judgement> {
     let mut unit = UnitEnvironment::default();
     // A unit that is not in a capture is as the distributions ship it.
-    let main = UNITS.iter().find_map(|path| machine.parsed(path, |text| Ok(text.to_owned())).ok().flatten());
+    let mut main = None;
+    for path in UNITS.iter().filter(|path| machine.is_captured(path)) {
+        main = machine.parsed(path, |text| Ok(text.to_owned()))?;
+        if main.is_some() {
+            break;
+        }
+    }
     main.iter().for_each(|text| unit.read(text));
     for drop_in in drop_ins(machine)?.into_values() {
         match &drop_in.content {
@@ -287,6 +293,7 @@ mod tests {
         check(&KNOB, "/proc/1/stat refused", "unknown");
         check(&KNOB, "/proc absent", "unknown");
         running("/proc/1/stat refused", "pass running, CPUs 2-3 banned");
+        running("/etc/systemd/system/irqbalance.service refused", "unknown");
         running("/etc/default/irqbalance: IRQBALANCE_BANNED_CPULIST=two", "unknown");
         running("/sys/devices/system/cpu/isolated refused\n--cpus 2-3", "unknown");
         const LIST: &str = ": IRQBALANCE_BANNED_CPULIST=2-3";

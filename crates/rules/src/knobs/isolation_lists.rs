@@ -150,15 +150,22 @@ fn differ(name: &str, one: &str, other: &str, last: Cpu, one_for_all: bool) -> b
     }
 }
 
+/// Lists of one name that are held against each other: no line in use has as many.
+const MAX_COMPARED: usize = 32;
+
 fn read(cmdline: &Cmdline, there: &CpusThere, one_for_all: bool) -> Lists {
     let last = there.last;
     let mut lists = Lists::default();
     for (at, name) in NAMES.into_iter().enumerate() {
         let values: Vec<&str> = cmdline.values(name).collect();
-        let mut pairs = values
+        let mut distinct = values.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        distinct.truncate(MAX_COMPARED);
+        let mut pairs = distinct
             .iter()
             .enumerate()
-            .flat_map(|(at, one)| values[..at].iter().map(move |other| (one, other)));
+            .flat_map(|(at, one)| distinct[..at].iter().map(move |other| (one, other)));
         if pairs.any(|(one, other)| differ(name, one, other, last, one_for_all)) {
             lists.wrong.push(format!("{name}= is there twice, differently"));
         }

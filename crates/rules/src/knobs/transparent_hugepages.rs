@@ -10,6 +10,7 @@ use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::truncate_list;
 use facts::choice::parse_choice;
+use facts::kconfig::OptionValue;
 use model::slice::SliceKind;
 use model::vocabulary::Preempt;
 
@@ -85,9 +86,16 @@ fn whole(machine: &MachineView, all: String) -> Judged {
     if all != "always" || is_inherited {
         return Ok(Judgement::fail_if(all == "always", all));
     }
-    // khugepaged takes the text of programs by it (`file_thp_enabled()` in mm/huge_memory.c): 6.12
-    // with the option, 7.3 always.
-    if machine.kconfig()?.is_yes("READ_ONLY_THP_FOR_FS") || machine.series()? > (6, 12) {
+    // khugepaged takes the text of programs by it (`file_thp_enabled()` in mm/huge_memory.c): with
+    // the option, which 7.3 has lost because it always does.
+    let for_files = match machine.kconfig()?.get("READ_ONLY_THP_FOR_FS") {
+        OptionValue::Absent if machine.series()? >= (7, 3) => true,
+        OptionValue::Absent if machine.series()? > (6, 12) => {
+            return Err(Judgement::unknown("whether files get huge pages depends on the kernel's release"));
+        }
+        option => option == OptionValue::Yes,
+    };
+    if for_files {
         return Ok(Judgement::fail("always, for files alone").severity(Severity::Low));
     }
     Ok(Judgement::pass("always, which no size inherits"))
@@ -109,6 +117,11 @@ fn shared(machine: &MachineView) -> Judged {
 
 fn shared_sizes(machine: &MachineView) -> Judged {
     if !machine.is_captured(SHARED_OF_SIZES) {
+        return Ok(Judgement::pass(""));
+    }
+    // Of shared memory as a whole these two go over the sizes (`shmem_allowable_huge_orders()`).
+    let whole = machine.parsed(SHARED, parse_shared).ok().flatten().unwrap_or_default();
+    if whole == "deny" || whole == "force" {
         return Ok(Judgement::pass(""));
     }
     let found = machine.each(SHARED_OF_SIZES, parse_shared)?;
@@ -238,6 +251,18 @@ mod tests {
         check(&KNOB, &alone, "pass always, which no size inherits");
         let files = "fail low always, for files alone";
         check(&KNOB, &format!("{alone}\nCONFIG_READ_ONLY_THP_FOR_FS=y"), files);
+        let newer = |series: &str, option: &str| {
+            let head = format!(
+                "# Automatically generated file; DO NOT EDIT.\n| # Linux/x86 {series}.1 Kernel Configuration"
+            );
+            let end = "| CONFIG_TRANSPARENT_HUGEPAGE=y\n| # Kernel hacking";
+            let config = format!("/boot/config-{series}.1:\n| {head}\n{option}\n{end}");
+            format!("{alone}\n/proc/sys/kernel/osrelease: {series}.1\n{config}")
+        };
+        check(&KNOB, &newer("7.3", ""), files);
+        check(&KNOB, &newer("6.18", ""), "unknown");
+        let without = newer("6.18", "| # CONFIG_READ_ONLY_THP_FOR_FS is not set");
+        check(&KNOB, &without, "pass always, which no size inherits");
         for odd in ["always", "always [sometimes] never"] {
             check(&KNOB, &format!("/sys/kernel/mm/transparent_hugepage/enabled: {odd}"), "unknown");
         }
@@ -257,7 +282,10 @@ mod tests {
             check(&KNOB, &shared("", word), &format!("fail low {word} for shared memory"));
         }
         check(&KNOB, &shared("hugepages-64kB/", "inherit"), "pass never");
-        check(&KNOB, &shared("hugepages-64kB/", "always"), "fail low shared memory in 64kB");
+        let of_size = shared("hugepages-64kB/", "always");
+        check(&KNOB, &of_size, "fail low shared memory in 64kB");
+        let denied = shared("", "deny").replacen(NEVER, "", 1);
+        check(&KNOB, &format!("{of_size}{denied}"), "pass never");
         check(&KNOB, &shared("", "sometimes"), "unknown");
     }
 
