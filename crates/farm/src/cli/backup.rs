@@ -404,7 +404,7 @@ mod tests {
             }
             drop(lock);
             let (runs, imported, pruned, forgotten) = all.await;
-            // They go on in any order: the backup may come when one run is gone and the other not there.
+            // In any order: the backup may find one run gone and the other not there.
             assert!(runs <= 2 && (imported, pruned, forgotten) == (1, 1, 1), "{runs}");
             let copy = FarmStore::file(&top.join("backup/farm.db")).await.unwrap();
             let counted = copy.counted_seconds().await.unwrap();
