@@ -147,7 +147,7 @@ mod tests {
         of(&built_in, "mitigations", "fail mitigations=off");
         of(&built_in, "skew-tick", "pass skew_tick=1");
         of(&built_in, "efi-runtime", "fail efi=runtime");
-        // A line that stands in for a missing one of the boot loader is none of the kernel's.
+        // A default command line, used without a boot loader's, is not the kernel's own.
         of(line, "idle-tick", "fail it stops");
     }
 }

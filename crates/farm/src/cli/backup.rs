@@ -295,8 +295,8 @@ mod tests {
         keep(from, &to.file_name().unwrap().to_string_lossy(), to.parent().unwrap()).unwrap().0
     }
 
-    /// What is stored of a run that is on and shown from elsewhere, and then changes after the
-    /// database was copied.
+    /// Backs up a run that is still recorded, outside of the farm's folder, and that changes after
+    /// the copy of the database.
     async fn backed_up(folder: &Path, first: &Path, later: &Path) {
         let own = folder.join("farm.db.bundles");
         let place = folder.join("runs/r");

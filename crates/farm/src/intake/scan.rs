@@ -16,7 +16,7 @@ use crate::ingest::stored::WINDOWS;
 use crate::pages::fleet::RefusedBundle;
 use crate::store::FarmStore;
 
-/// What a look did: the places of what was found.
+/// Outcome of a scan: places of runs and records by their verdict.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ScanOutcome {
     pub stored: Vec<String>,
@@ -31,18 +31,18 @@ pub struct ScanOutcome {
     /// Records that were looked at for the first time.
     #[serde(skip)]
     pub new_records: u64,
-    /// Whether something is not there any more that the look before found.
+    /// True if a run or record of the previous scan is gone.
     #[serde(skip)]
     pub vanished: bool,
-    /// Whether a folder could not be looked through: what it has is not known.
+    /// True if a folder could not be read.
     #[serde(skip)]
     pub failed: bool,
-    /// What is to be known of what was taken in, with its place.
+    /// Remarks on stored runs and records, each with the place.
     #[serde(skip)]
     pub remarks: Vec<String>,
 }
 
-/// What became of a record, until now.
+/// Outcome of a record, summed over all scans.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RecordOutcome {
     pub place: String,
@@ -50,7 +50,7 @@ pub struct RecordOutcome {
     pub stored: u64,
     /// and those that were there.
     pub had: u64,
-    /// Why rows of it were not taken.
+    /// Reasons for which rows were left out.
     pub left_out: Vec<String>,
 }
 
@@ -67,7 +67,7 @@ impl ScanProgress for () {
     fn taken(&self) {}
 }
 
-/// What is done with what a look finds.
+/// Options of a scan.
 pub struct ScanOptions<'a> {
     pub keeping: &'a Keeping<'a>,
     /// The board of all of it; else their folders say it.
@@ -154,7 +154,7 @@ impl ScanOutcome {
         self.stored() + self.had() == 0 && self.refused.is_empty() && self.records.is_empty()
     }
 
-    /// What is to be known of it, a line each.
+    /// Remarks and refusals, one line each.
     pub fn lines(&self) -> Vec<String> {
         let refused = self.all_refused().into_iter().map(|one| format!("{}: {}", one.place, one.reason));
         self.remarks.iter().cloned().chain(refused).collect()

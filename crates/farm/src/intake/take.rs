@@ -14,7 +14,7 @@ use crate::objects::ObjectBucket;
 use crate::records::BundleRecord;
 use crate::store::{FarmStore, PutOutcome, SentBundle};
 
-/// What became of a bundle.
+/// Outcome of the intake of a bundle.
 #[derive(Debug, PartialEq, Eq)]
 pub enum IntakeOutcome {
     Stored(IntakeRun),
@@ -27,9 +27,9 @@ pub enum IntakeOutcome {
 pub struct IntakeRun {
     pub id: String,
     pub is_over: bool,
-    /// Whether an earlier state of it was there.
+    /// True if it replaced an earlier state.
     pub is_replaced: bool,
-    /// What could not be taken of it, in sentences.
+    /// Sentences on parts that were left out.
     pub remarks: Vec<String>,
 }
 

@@ -353,8 +353,8 @@ mod tests {
         // the program's next start.
         let mut family = Family::new(FollowedKind::NamedThread("work".to_owned()), Vec::new(), [10]);
         assert_eq!(came(family.observe(&event(1, 0, 10, What::Exit))), None);
-        let nobody = MachineFiles::in_memory(BTreeMap::new());
-        assert!(!family.is_gone(&nobody, true) && family.is_gone(&nobody, false));
+        let no_process = MachineFiles::in_memory(BTreeMap::new());
+        assert!(!family.is_gone(&no_process, true) && family.is_gone(&no_process, false));
         assert_eq!(
             (came(family.observe(&runs(20, 120))), came(family.observe(&runs(20, RT)))),
             (None, Some(20))

@@ -204,7 +204,7 @@ fn judge(machine: &MachineView) -> Judged {
         // What the kernel was built with has to be known for it to be left to it.
         true => {
             machine.kconfig()?;
-            // Words that nobody gave the audit may stand on the line of a kernel that does not run.
+            // The boot loader of a kernel that does not run may add words.
             machine.cmdline()?;
             Ok(Judgement::pass("left to the kernel"))
         }

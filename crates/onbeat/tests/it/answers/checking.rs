@@ -129,7 +129,7 @@ fn what_is_no_program_is_refused_in_one_line() {
         assert!(refused(&["check", &own, "-D", duration], 2).contains("--duration"), "{duration}");
     }
     assert!(refused(&["check", &own, "--strict"], 2).contains("--fail-on"));
-    // Of a program without real-time threads some checks stay unknown, whoever asks.
+    // Of a program without real-time threads some checks stay unknown, also for root.
     let strict = onbeat(&["check", &own, "-q", "-D", "100ms", "--fail-on", "info", "--strict"]);
     let said = String::from_utf8_lossy(&strict.stderr).into_owned();
     let expected = if said.contains("onbeat: unknown, of severity") { 3 } else { 7 };
