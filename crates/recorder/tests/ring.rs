@@ -161,7 +161,7 @@ fn nothing_is_lost_by_reading() {
 /// Two threads on one CPU hand over to each other from when on `goes` tells the time, and then
 /// sleep until it is dropped: their numbers, and the longest that it took there and back twice. A
 /// wait can reach into the next time: reading frees room, for which the writer of that message is
-/// woken (`unix_write_space`, net/unix/af_unix.c).
+/// woken (`unix_write_space`, net/unix/af_unix.c). The last such wait ends with the yield.
 fn hand_over(count: usize, goes: Receiver<i64>) -> (Receiver<i32>, Receiver<i64>, JoinHandle<()>) {
     let (told, tells) = channel();
     let (long, longest) = channel();
@@ -181,9 +181,12 @@ fn hand_over(count: usize, goes: Receiver<i64>) -> (Receiver<i32>, Receiver<i64>
         settle(&told);
         let told = goes.recv().unwrap();
         let (mut byte, mut longest, mut begins) = ([0], 0, [told, told]);
-        for _ in 0..count {
+        for nth in 0..count {
             a.write_all(&byte).unwrap();
             a.read_exact(&mut byte).unwrap();
+            if nth + 1 == count {
+                std::thread::yield_now();
+            }
             let now = monotonic().0;
             longest = longest.max(now - begins[0]);
             begins = [begins[1], now];
