@@ -1,8 +1,8 @@
 //! Another tool's result: what is accepted is consistent and survives being written again.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use bundle::foreign::{self, CyclictestContext, ImportOptions, cyclictest_hist, cyclictest_json};
+use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     // The first byte chooses: by what the text says, or as one format only.
@@ -13,8 +13,8 @@ fuzz_target!(|bytes: &[u8]| {
         Ok(results) => {
             for run in results.iter().map(|result| &result.run) {
                 assert_eq!(run.check(), Ok(()));
-                let json =
-                    cyclictest_json::write(run, &CyclictestContext::default()).expect("a run has no odd keys");
+                let json = cyclictest_json::write(run, &CyclictestContext::default())
+                    .expect("a run has no odd keys");
                 assert!(serde_json::from_str::<serde_json::Value>(&json).is_ok());
                 let _ = cyclictest_hist::write(run);
             }

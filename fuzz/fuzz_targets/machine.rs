@@ -4,10 +4,10 @@
 
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use facts::survey::survey;
 use host::MachineFiles;
 use host::access::Access;
+use libfuzzer_sys::fuzz_target;
 use report::map::Map;
 use rules::audit::audit;
 use rules::intent::{Profile, intent};

@@ -2,11 +2,11 @@
 
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use bundle::foreign::maxima::{self, Maxima};
+use libfuzzer_sys::fuzz_target;
+use model::units::Nanos;
 use stats::bounds::{BoundsInput, Question, bounds};
 use stats::series::{BLOCK, Series};
-use model::units::Nanos;
 
 fuzz_target!(|bytes: &[u8]| {
     let mut maxima = Maxima::default();
@@ -15,6 +15,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
     let Ok((list, _)) = maxima.finish() else { return };
     let series = Series::of_maxima(maxima::values(&list), BLOCK, Nanos(1));
-    let question = Question { limit: Some(Nanos(1_000)), horizon: Nanos::SECOND, chosen: true, ..Question::default() };
+    let question =
+        Question { limit: Some(Nanos(1_000)), horizon: Nanos::SECOND, chosen: true, ..Question::default() };
     bounds(&BoundsInput::of(&series), &question);
 });

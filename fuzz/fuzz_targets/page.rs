@@ -10,13 +10,13 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use model::run::Host;
-use trace::timeline::{self, Cost};
+use model::units::{Cpu, Nanos};
 use trace::catalog;
 use trace::decode::Decoder;
 use trace::event::{Named, Task, What};
 use trace::naming::Naming;
+use trace::timeline::{self, Cost};
 use trace::window::Window;
-use model::units::{Cpu, Nanos};
 
 /// Kernels with different layouts of their records.
 static DECODERS: LazyLock<Vec<Decoder>> = LazyLock::new(|| {
@@ -34,7 +34,8 @@ static DECODERS: LazyLock<Vec<Decoder>> = LazyLock::new(|| {
             include_str!("../../tests/pages/debian-6.12-arm64/formats"),
         ),
     ];
-    let decoder = |(header, formats)| Decoder::new(header, false, &catalog::formats(formats)).expect("formats");
+    let decoder =
+        |(header, formats)| Decoder::new(header, false, &catalog::formats(formats)).expect("formats");
     kernels.map(decoder).into()
 });
 
@@ -76,7 +77,7 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 /// From each waking to the next switch to the same thread.
-fn spikes(events: &mut Vec<Named>) {
+fn spikes(events: &mut [Named]) {
     events.sort_by_key(|event| event.time);
     let wakings = events.iter().filter_map(|event| match &event.what {
         What::Waking { task, .. } => Some((event.time, *task)),

@@ -3,9 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use model::units::Cpu;
 use trace::catalog;
 use trace::decode::Decoder;
-use model::units::Cpu;
 
 const HEADER: &str = include_str!("../../tests/pages/debian-6.12-rt/header_page");
 const FORMATS: &str = include_str!("../../tests/pages/debian-6.12-rt/formats");

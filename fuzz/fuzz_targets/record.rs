@@ -30,7 +30,10 @@ fn intervals(disk: &MemoryDisk) -> Option<u64> {
     Some(intervals)
 }
 
-fuzz_target!(|input: (u8, u16, Vec<u8>, Vec<(u8, u32, u8)>)| {
+/// Kind of series, cut, file and the bytes that are damaged.
+type Input = (u8, u16, Vec<u8>, Vec<(u8, u32, u8)>);
+
+fuzz_target!(|input: Input| {
     let (n, file, more, changes) = input;
     let disk = MemoryDisk::default();
     let (mut writer, _) = RecordWriter::open(&disk, 1 << 20, "r").expect("an empty folder");

@@ -5,10 +5,10 @@
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use libfuzzer_sys::fuzz_target;
 use bundle::read::Bundle;
-use model::run::{CpuRun, Plan, Run, SCHEMA, Slice, Spike};
 use bundle::tail::Tail;
+use libfuzzer_sys::fuzz_target;
+use model::run::{CpuRun, Plan, Run, SCHEMA, Slice, Spike};
 use model::units::{Cpu, Nanos};
 
 /// A folder of this process's own, with the `run.json` of a hunt's first checkpoint.
@@ -53,7 +53,6 @@ fn tail((cpu, [start, end, wall, sum, min], missed, rows, missed_rows, worst): B
         rows: pairs(rows),
         missed_rows: pairs(missed_rows),
         worst: worst.into_iter().map(|(latency, cycle, at)| (Nanos(latency), cycle, Nanos(at))).collect(),
-        ..Tail::default()
     }
 }
 

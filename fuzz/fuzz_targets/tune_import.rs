@@ -5,10 +5,10 @@
 
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use facts::survey::survey;
 use host::MachineFiles;
 use host::access::Access;
+use libfuzzer_sys::fuzz_target;
 use model::setting::Key;
 use rules::survey_request;
 use tune::import::{Documents, ImportKind, ImportRequest, ImportTarget, ImportedFile, import};

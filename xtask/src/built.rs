@@ -6,8 +6,9 @@ use std::sync::OnceLock;
 
 use crate::tools::{Result, Tool, root, target};
 
-/// All packages, with what their examples take.
-pub const WORKSPACE: [&str; 3] = ["--workspace", "--features", "onbeat-farm/fixture"];
+/// All packages but the fuzz targets, which only link with libFuzzer, with the features of examples.
+pub const WORKSPACE: [&str; 5] =
+    ["--workspace", "--exclude", "onbeat-fuzz", "--features", "onbeat-farm/fixture"];
 
 /// A program or an example (`examples/NAME`) of the workspace: a debug build.
 pub fn program(name: &str) -> Result<PathBuf> {

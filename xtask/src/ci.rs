@@ -26,8 +26,8 @@ const OF_KERNEL: &[&str] = &["switches of this kernel", "threads that are follow
 
 /// Run the gate; the last line counts what passed, failed and was left out.
 ///
-/// Without `--night`: format, Clippy, all tests, generated pages, pages in a browser, the fuzz
-/// targets, a PREEMPT_RT kernel with the board's checks and the newest one in brief.
+/// Without `--night`: format, Clippy with the fuzz targets, all tests, generated pages, pages in a
+/// browser, a PREEMPT_RT kernel with the board's checks and the newest one in brief.
 #[derive(Debug, Default, clap::Args)]
 pub struct Args {
     /// Also experiments on drawn data, failing system calls, armv7, Spark, settings and faults in
@@ -52,9 +52,7 @@ pub fn run(args: &Args) -> Result<()> {
     let mut tally = Tally::default();
     step(&mut tally, "packages", || needs::install(args.night));
     step(&mut tally, "format", || cargo(&["fmt", "--all", "--check"]));
-    let built = step(&mut tally, "clippy", || {
-        workspace("clippy", &["--all-targets", "--quiet", "--", "-D", "warnings"])
-    });
+    let built = step(&mut tally, "clippy", clippy);
     // Clippy fails on warnings too; the tests still have something to say then.
     let built = built || step(&mut tally, "build", || workspace("build", &["--all-targets", "--quiet"]));
     if !built {
@@ -75,7 +73,6 @@ pub fn run(args: &Args) -> Result<()> {
         seen
     });
     step(&mut tally, "generated pages", docs::check);
-    fuzz(&mut tally);
     if args.night {
         step(&mut tally, "experiments", || experiments::run_here(&experiments::Args::QUICK));
         step(&mut tally, "failing system calls", || failures::run(&failures::Args::of_gate()?));
@@ -179,18 +176,6 @@ fn step(tally: &mut Tally, name: &str, run: impl FnOnce() -> Result<()>) -> bool
     passed
 }
 
-/// Fuzzing takes a nightly compiler; that the targets still fit the library does not. In the same
-/// folder what they depend on has been checked already.
-fn fuzz(tally: &mut Tally) {
-    let check = ["check", "--quiet", "--manifest-path", "fuzz/Cargo.toml", "--target-dir"];
-    step(tally, "fuzz targets", || {
-        let folder = target("")?;
-        let check = Tool::new("cargo").args(check).args([folder.display().to_string()]).dir(&root());
-        // Nothing is linked, so that libFuzzer's own sources need not be compiled.
-        check.env("CUSTOM_LIBFUZZER_PATH", "unused/libFuzzer.a").show()
-    });
-}
-
 /// A real-time priority takes root.
 fn weight(tally: &mut Tally) {
     const NAME: &str = "weight";
@@ -216,6 +201,13 @@ fn boards_of_32_bits(tally: &mut Tally) {
             tally.note("measuring on armv7", StepOutcome::LeftOut(why));
         }
     }
+}
+
+/// Lints of all packages. The fuzz targets are checked and not linked, so libFuzzer is not compiled.
+fn clippy() -> Result<()> {
+    let args = ["clippy", "--workspace", "--features", "onbeat-farm/fixture", "--all-targets", "--quiet"];
+    let clippy = Tool::new("cargo").args(args).args(["--", "-D", "warnings"]).dir(&root());
+    clippy.env("CUSTOM_LIBFUZZER_PATH", "unused/libFuzzer.a").show()
 }
 
 /// A command of cargo's for the workspace.
