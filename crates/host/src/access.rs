@@ -1,5 +1,5 @@
-//! The recorder: what was read of a machine, refusals included, so that it can be read again
-//! elsewhere.
+//! Recorder of accesses: everything that was read of a machine, refusals included, so that it can
+//! be read again elsewhere.
 //!
 //! A capture lists what the code really read, not what it is assumed to read.
 
@@ -15,19 +15,19 @@ pub enum Access {
     List(Vec<String>),
     /// The last component of a link's target.
     Link(String),
-    /// It is not there.
+    /// The path does not exist.
     Absent,
     /// The error number of the refusal.
     Refused(i32),
-    /// Only a running kernel has it, and what is read is not one.
+    /// The value exists only on a running kernel, and the machine is not one.
     NotRunning,
 }
 
 impl Access {
-    /// How an outcome is recorded; `known` converts its value.
+    /// Converts a fact to the outcome that is recorded; `known` converts its value.
     ///
-    /// A record has two error numbers in addition to those of refusals: EILSEQ where the content
-    /// was malformed and its text is not kept, ENODATA where a capture did not hold it.
+    /// Two error numbers stand for outcomes other than refusals: EILSEQ for malformed content,
+    /// which is not recorded, and ENODATA for what a capture did not hold.
     pub fn of<T>(fact: &Fact<T>, known: impl FnOnce(&T) -> Access) -> Access {
         match fact {
             Fact::Known(value) => known(value),
@@ -40,7 +40,7 @@ impl Access {
     }
 }
 
-/// What another answer than the one that was asked for comes to.
+/// Fact for a path that did not answer with a file.
 pub(super) fn no_file<T>(seen: &Access) -> Fact<T> {
     match seen {
         Access::File(_) | Access::Absent => Fact::Absent,
@@ -52,7 +52,7 @@ pub(super) fn no_file<T>(seen: &Access) -> Fact<T> {
     }
 }
 
-/// Accesses by path; a path read twice is kept as it was the first time.
+/// Accesses by path; a path that is read twice keeps its first answer.
 #[derive(Default)]
 pub struct AccessRecorder {
     seen: RefCell<BTreeMap<String, Access>>,
@@ -67,24 +67,23 @@ impl AccessRecorder {
         self.seen.borrow_mut().insert(path.to_owned(), seen);
     }
 
-    /// The paths that were asked for so far.
+    /// Paths accessed so far.
     pub fn paths(&self) -> BTreeSet<String> {
         self.seen.borrow().keys().cloned().collect()
     }
 
-    /// The accesses so far, by path.
+    /// Accesses so far, by path.
     pub fn accesses(&self) -> BTreeMap<String, Access> {
         self.seen.borrow().clone()
     }
 }
 
-/// What of a file's content may be kept: no serial numbers, no MAC addresses, no other program's
-/// arguments.
+/// Removes private data from a file's content: serial numbers, MAC addresses, arguments of other
+/// programs.
 ///
-/// Bundles are shared, and some files contain more than how the machine is set up: Arm boards print
-/// their serial number in `/proc/cpuinfo`, their firmware puts it and the MAC address on the
-/// command line, and interrupts are called after interfaces, which may be called after their
-/// addresses.
+/// Bundles are shared, and some files contain more than the machine's setup: Arm boards print their
+/// serial number in `/proc/cpuinfo`, firmware puts it and the MAC address on the command line, and
+/// interrupts are named after interfaces, whose names may contain their addresses.
 pub fn redact(path: &str, bytes: Vec<u8>) -> Vec<u8> {
     match path {
         "/proc/cpuinfo" => redact_cpuinfo(&bytes),
@@ -98,14 +97,14 @@ pub fn redact(path: &str, bytes: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// Longer texts are no lists of interfaces.
+/// Longest text, in bytes, searched for addresses: lists of interfaces are shorter.
 const SHORT: usize = 64 << 10;
 
-/// What systemd puts before a MAC address to name an interface (systemd.net-naming-scheme(7)).
+/// Prefixes of interface names made from a MAC address (systemd.net-naming-scheme(7)).
 const BY_ADDRESS: [&[u8]; 4] = [b"enx", b"wlx", b"wwx", b"usx"];
 
-/// How many bytes of what begins there are kept, and how many are an address: of an interface's
-/// name by its address the first three, of an address in the kernel none.
+/// Bytes to keep and bytes of the address that follows them, if a name with an address begins at
+/// `at`: the prefix of three for an interface, none for a kernel address.
 fn address_at(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     let digits = |from: usize, to: usize| {
         bytes.get(from..to).is_some_and(|text| text.iter().all(u8::is_ascii_hexdigit))
@@ -122,7 +121,7 @@ fn has_address(bytes: &[u8]) -> bool {
         .any(|at| matches!(bytes[at], b'e' | b'w' | b'u' | b'f' | b'F') && address_at(bytes, at).is_some())
 }
 
-/// Replaces the address in each name by a number; 0 is no address.
+/// Replaces each address in a name by a word, followed by the number unless that is 0.
 fn mask_name(bytes: &[u8], number: usize) -> Vec<u8> {
     let mut masked = Vec::with_capacity(bytes.len());
     let mut at = 0;
@@ -142,7 +141,7 @@ fn mask_name(bytes: &[u8], number: usize) -> Vec<u8> {
     masked
 }
 
-/// The names with numbers for the addresses in them, so that each name stays unique.
+/// Replaces the addresses in names by numbers, so that each name stays unique.
 pub(super) fn mask_names(names: &[String]) -> Vec<String> {
     let mut number = 0;
     let masked = names.iter().map(|name| match has_address(name.as_bytes()) {
@@ -161,14 +160,14 @@ fn redact_cpuinfo(bytes: &[u8]) -> Vec<u8> {
     kept.collect::<Vec<_>>().concat()
 }
 
-/// Of a service's environment only the assignments that a rule reads: the rest can hold arguments
-/// and secrets.
+/// Keeps only the assignments of a service's environment that a rule reads: the rest can hold
+/// arguments and secrets.
 fn redact_environment(bytes: &[u8]) -> Vec<u8> {
     let mut kept = Vec::new();
     for line in bytes.split(|&b| b == b'\n') {
         let line = line.trim_ascii();
         let find = |part: &[u8]| line.windows(part.len()).position(|window| window == part);
-        // An empty assignment takes the earlier ones back.
+        // An empty assignment resets the earlier ones.
         if line.first() == Some(&b'[') || line.starts_with(b"EnvironmentFile") || line == b"Environment=" {
             kept.extend_from_slice(line);
         } else if let Some(at) = find(b"IRQBALANCE_BANNED") {
@@ -200,7 +199,7 @@ fn redact_environment(bytes: &[u8]) -> Vec<u8> {
     kept
 }
 
-/// What of a kernel's configuration names a machine; a compressed one is kept as it is.
+/// Options of a kernel's configuration that identify a machine; a compressed one is not redacted.
 const PRIVATE_OPTIONS: [&[u8]; 4] =
     [b"CONFIG_DEFAULT_HOSTNAME=", b"CONFIG_CMDLINE=", b"CONFIG_INITRAMFS_SOURCE=", b"CONFIG_BUILD_SALT="];
 
@@ -234,7 +233,7 @@ const PRIVATE: &[&str] = &[
     "serial",
     "ssid",
 ];
-/// Parameters whose values do so.
+/// Names of parameters whose values do so.
 const PRIVATE_NAMES: &[&str] = &[
     "root",
     "rootflags",
@@ -256,7 +255,7 @@ fn is_private(name: &[u8]) -> bool {
     PRIVATE_NAMES.contains(&name.as_str()) || PRIVATE.iter().any(|part| name.contains(part))
 }
 
-/// Blanks between double quotes do not end a word, and what follows the word `--` is init's.
+/// Masks private values and addresses, and drops init's part; blanks in double quotes end no word.
 fn redact_cmdline(bytes: &[u8]) -> Vec<u8> {
     let mut kept = Vec::new();
     let mut quoted = false;
@@ -266,7 +265,7 @@ fn redact_cmdline(bytes: &[u8]) -> Vec<u8> {
     });
     for word in words {
         if word.trim_ascii() == b"--" {
-            // A line without its end would be one that was cut short.
+            // Without its newline the line would look truncated.
             kept.extend(bytes.last().filter(|&&b| b == b'\n'));
             break;
         }
@@ -274,7 +273,7 @@ fn redact_cmdline(bytes: &[u8]) -> Vec<u8> {
         let (name, value) = word.split_at(equals);
         if !value.is_empty() && is_private(name) {
             kept.extend_from_slice(name);
-            // As long as before: the length of the line is a fact of its own.
+            // Same length as before: rules read the length of the line.
             let blank = |(at, &b): (usize, &u8)| if at == 0 || b.is_ascii_whitespace() { b } else { b'x' };
             kept.extend(value.iter().enumerate().map(blank));
         } else {
@@ -284,7 +283,7 @@ fn redact_cmdline(bytes: &[u8]) -> Vec<u8> {
     kept
 }
 
-/// Puts x for the digits of six or more pairs of hexadecimal digits with `:` or `-` between them.
+/// Replaces the digits of six or more hexadecimal pairs joined by `:` or `-` by x.
 fn mask_macs(word: &[u8]) -> Vec<u8> {
     let mut masked = word.to_vec();
     let pair = |at: usize| word.get(at..at + 2).is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit));

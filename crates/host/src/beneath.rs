@@ -1,32 +1,31 @@
-//! Lookups that start at a directory and stay below it, whatever links and races there are on the
-//! way.
+//! Lookups that start at a directory and stay below it, regardless of symbolic links and races on
+//! the way.
 //!
-//! openat2(2) does it in the kernel from Linux 5.6 on. Older kernels, gVisor and filters of system
-//! calls lack it: then the path is walked component by component, always on descriptors, with the
-//! same results.
+//! openat2(2) does this in the kernel since Linux 5.6. Where it is missing (older kernels, gVisor,
+//! filters of system calls), the path is walked component by component, always on descriptors, with
+//! the same results.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-/// What becomes of symbolic links on the way.
+/// Policy for symbolic links on the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
-    /// None is followed (ELOOP).
+    /// No link is followed (ELOOP).
     Refused,
-    /// Those that stay below the directory are followed; others are refused (EXDEV), absolute ones
-    /// among them.
+    /// Links that stay below the directory are followed; others, absolute ones included, are
+    /// refused (EXDEV).
     Beneath,
     /// The directory acts as `/`, and `..` ends there, as after chroot(2).
     Rebased,
 }
 
-/// As many links as the kernel follows (MAXSYMLINKS, include/linux/namei.h).
+/// Limit of followed links, as in the kernel (MAXSYMLINKS, include/linux/namei.h).
 const MAX_LINKS: usize = 40;
 
-/// How often a lookup with `..` is tried again that a rename elsewhere disturbed (openat2(2),
-/// EAGAIN).
+/// Attempts at a lookup with `..` when a concurrent rename disturbs it (openat2(2), EAGAIN).
 const MAX_TRIES: usize = 8;
 
 impl Links {
@@ -40,13 +39,13 @@ impl Links {
     }
 }
 
-/// Opens what the path names below the directory; makes nothing.
+/// Opens the path below the directory; creates nothing.
 pub fn open(dir: impl AsFd, path: &str, flags: OFlags, links: Links) -> Result<OwnedFd, Errno> {
     let flags = flags | OFlags::CLOEXEC;
     for _ in 0..MAX_TRIES {
         match rustix::fs::openat2(&dir, path, flags, Mode::empty(), links.flags()) {
             Err(Errno::AGAIN) => {}
-            // Filters answer with either of the latter two for what they do not know.
+            // Filters answer with either of the latter two for calls that they do not know.
             Err(Errno::NOSYS | Errno::PERM | Errno::ACCESS) => break,
             answer => return answer,
         }
@@ -54,10 +53,10 @@ pub fn open(dir: impl AsFd, path: &str, flags: OFlags, links: Links) -> Result<O
     step_by_step(dir.as_fd(), path, flags, links)
 }
 
-/// The same without openat2(2).
+/// Like [`open`], but without openat2(2).
 pub fn step_by_step(dir: BorrowedFd<'_>, path: &str, flags: OFlags, links: Links) -> Result<OwnedFd, Errno> {
-    // The directories that were entered: `..` goes back to one of them and is never looked up, so
-    // that a directory that is moved meanwhile leads nowhere else.
+    // Directories entered so far: `..` pops one of them and is never looked up, so that a directory
+    // moved during the lookup leads nowhere else.
     let mut way: Vec<OwnedFd> = Vec::new();
     let mut rest: Vec<Vec<u8>> = Vec::new();
     let mut followed = 0;
@@ -97,7 +96,7 @@ pub fn step_by_step(dir: BorrowedFd<'_>, path: &str, flags: OFlags, links: Links
     rustix::fs::openat(way.last().map_or(dir, AsFd::as_fd), c".", flags, Mode::empty())
 }
 
-/// Puts the parts of a path before those that are left, the next one last.
+/// Pushes the parts of a path on the stack of parts to walk, the first one on top.
 fn enter(path: &[u8], links: Links, way: &mut Vec<OwnedFd>, rest: &mut Vec<Vec<u8>>) -> Result<(), Errno> {
     match path.first() {
         None => return Err(Errno::NOENT),

@@ -1,4 +1,4 @@
-//! What a process may do that others may not, and giving it up.
+//! Capabilities of this process, and dropping them.
 //!
 //! Source: capabilities(7), capget(2); the numbers are those of include/uapi/linux/capability.h.
 
@@ -9,17 +9,17 @@ use std::io;
 /// The only version since Linux 2.6.26: two words for each set.
 const VERSION_3: u32 = 0x2008_0522;
 
-/// Read, write and search files as root does.
+/// Reads, writes and searches files without permission checks.
 pub const DAC_OVERRIDE: u32 = 1;
-/// Send signals to processes of other users.
+/// Sends signals to processes of other users.
 pub const KILL: u32 = 5;
-/// See the kernel's addresses.
+/// Reads kernel addresses.
 pub const SYSLOG: u32 = 34;
-/// Performance events and tracing programs, since Linux 5.8.
+/// Opens performance events and loads tracing programs, since Linux 5.8.
 pub const PERFMON: u32 = 38;
-/// Programs of BPF, since Linux 5.8.
+/// Uses bpf(2), since Linux 5.8.
 pub const BPF: u32 = 39;
-/// What the two above were before.
+/// Required in place of the two above before Linux 5.8.
 pub const SYS_ADMIN: u32 = 21;
 
 #[repr(C)]
@@ -36,12 +36,12 @@ struct Sets {
     inheritable: u32,
 }
 
-/// Whether the process has one of them in force.
+/// True if the capability is in the effective set.
 pub fn has(capability: u32) -> bool {
     current().is_ok_and(|sets| is_in(&sets, capability))
 }
 
-/// Gives up all but these, for good: what was opened before stays open.
+/// Drops all other capabilities permanently; descriptors that are already open stay usable.
 ///
 /// # Errors
 /// As capset(2).
@@ -76,7 +76,7 @@ fn current() -> io::Result<[Sets; 2]> {
 mod tests {
     use super::*;
 
-    /// In a thread of its own: capabilities are a thread's.
+    /// In a separate thread: capabilities are per thread.
     #[test]
     fn what_was_given_up_is_gone_and_the_rest_stays() {
         let before = has(KILL);

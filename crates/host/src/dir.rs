@@ -1,7 +1,7 @@
-//! An open directory of onbeat's: names are looked up in it and nowhere else, and no symbolic link
-//! in it is followed.
+//! Open directories for onbeat's own files: names are looked up only in the directory, and symbolic
+//! links in it are not followed.
 //!
-//! On the way to it only links are followed that no other user can have planted (`way`).
+//! On the path to it, only links that no other user can have planted are followed (`way`).
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -16,11 +16,10 @@ use super::trusted_path::{self, CreatedDirs, Target};
 
 const OPEN: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW);
 
-/// How the names of files begin that are being written; a number follows.
+/// Prefix of temporary files; a number follows.
 const TEMPORARY: &str = ".onbeat.";
 
-/// Bytes that this user may still write where the file lies; none where the file system does not
-/// say.
+/// Bytes that this user may still write on the file's file system; none if it does not report them.
 pub fn free_bytes(file: &File) -> Option<u64> {
     let found = rustix::fs::fstatvfs(file).ok()?;
     Some(found.f_bavail.saturating_mul(found.f_frsize)).filter(|_| found.f_blocks > 0)
@@ -31,13 +30,13 @@ pub struct Dir {
 }
 
 impl Dir {
-    /// A directory that is open.
+    /// Wraps an open directory.
     pub(super) fn of(fd: OwnedFd) -> Dir {
         Dir { fd }
     }
 
-    /// Makes the directory, which must not exist or be empty, and those above it; with what was
-    /// made, which is taken away again if this fails.
+    /// Creates the directory, which must be missing or empty, and its parents; returns what was
+    /// created, which is removed again on failure.
     pub fn create(path: &Path) -> io::Result<(Dir, CreatedDirs)> {
         let mut made = CreatedDirs::default();
         let opened = Dir::make(path, &mut made);
@@ -47,7 +46,7 @@ impl Dir {
         Ok((opened?, made))
     }
 
-    /// Opens a directory that is there, whatever is in it.
+    /// Opens an existing directory, with any contents.
     pub fn existing(path: &Path) -> io::Result<Dir> {
         Ok(Dir { fd: rustix::fs::openat(rustix::fs::CWD, path, OPEN, Mode::empty())? })
     }
@@ -66,7 +65,7 @@ impl Dir {
         }
     }
 
-    /// Opens a directory in which there is nothing.
+    /// Opens a directory that must be empty.
     fn empty(parent: impl AsFd, name: &OsStr) -> io::Result<Dir> {
         let fd = rustix::fs::openat(parent, name, OPEN, Mode::empty())?;
         for entry in rustix::fs::Dir::read_from(&fd)? {
@@ -78,7 +77,7 @@ impl Dir {
         Ok(Dir { fd })
     }
 
-    /// Makes a directory in this one, unless it is there, and opens it.
+    /// Opens a subdirectory, creating it if missing.
     pub fn subdir(&self, name: &str) -> io::Result<Dir> {
         let made = match rustix::fs::mkdirat(&self.fd, name, Mode::from_raw_mode(0o755)) {
             Ok(()) => true,
@@ -92,26 +91,25 @@ impl Dir {
         })
     }
 
-    /// Opens a directory that is in this one.
+    /// Opens an existing subdirectory.
     pub fn existing_subdir(&self, name: &str) -> io::Result<Dir> {
         Ok(Dir { fd: rustix::fs::openat(&self.fd, name, OPEN, Mode::empty())? })
     }
 
-    /// Opens a new file for writing, and for reading what was written; a file of that name must not
-    /// be there.
+    /// Creates a file for writing, and for reading what was written; it must not exist.
     pub fn new_file(&self, name: &str) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         Ok(File::from(rustix::fs::openat(&self.fd, name, flags, Mode::from_raw_mode(0o644))?))
     }
 
-    /// Opens a new file and has the file system set `bytes` aside for it, where it can.
+    /// Creates a file and reserves `bytes` of space for it if the file system can.
     ///
-    /// Writing that much later does not fail for want of space.
+    /// Writing that many bytes later does not fail for lack of space.
     pub fn reserve(&self, name: &str, bytes: u64) -> io::Result<File> {
         let file = self.new_file(name)?;
         match rustix::fs::fallocate(&file, FallocateFlags::KEEP_SIZE, 0, bytes) {
             // Not every file system can (tmpfs can, NFS and FAT cannot), and filters of system
-            // calls answer with EPERM; then the write has to take its chance.
+            // calls answer with EPERM; then a later write may fail.
             Ok(())
             | Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => {
                 Ok(file)
@@ -124,7 +122,7 @@ impl Dir {
         }
     }
 
-    /// Renames within the directory, over what is there; `durable` has it reach the disk.
+    /// Renames within the directory, replacing the target; with `durable`, flushes it to the disk.
     pub fn rename(&self, from: &str, to: &str, durable: bool) -> io::Result<()> {
         rustix::fs::renameat(&self.fd, from, &self.fd, to)?;
         // Some file systems cannot flush a directory; the rename itself has happened.
@@ -134,22 +132,22 @@ impl Dir {
         Ok(())
     }
 
-    /// Has all that was written on its file system reach the disk, what lies below it included.
+    /// Flushes all data of its file system to the disk.
     pub fn sync_file_system(&self) -> io::Result<()> {
         Ok(rustix::fs::syncfs(&self.fd)?)
     }
 
-    /// Removes a file of this directory or below it, if it is there.
+    /// Removes a file in or below this directory, if it exists.
     pub fn remove(&self, path: &str) {
         self.unlink(path, AtFlags::empty());
     }
 
-    /// Removes a directory of this directory or below it, if it is empty.
+    /// Removes a directory in or below this directory, if it is empty.
     pub fn remove_dir(&self, path: &str) {
         self.unlink(path, AtFlags::REMOVEDIR);
     }
 
-    /// A link on the way is not followed: another's file could be at its end.
+    /// Removes a name; links on its path, which another user may have planted, are not followed.
     fn unlink(&self, path: &str, what: AtFlags) {
         let Some((above, name)) = path.rsplit_once('/') else {
             let _ = rustix::fs::unlinkat(&self.fd, path, what);
@@ -160,14 +158,14 @@ impl Dir {
         }
     }
 
-    /// Writes a temporary file in the same directory under an unpredictable name, flushes it, and
-    /// renames it there. It gets the mode that is given, or that of a new file.
+    /// Writes a temporary file with an unpredictable name in this directory, flushes it, and
+    /// renames it to `name`. Its mode is the given one, or that of a new file.
     pub fn write_atomically(&self, name: &OsStr, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
         self.write_atomically_by(name, mode, |file| file.write_all(bytes))
     }
 
-    /// The same with what a function writes to the file, little by little where that is much; what
-    /// the function came to.
+    /// Like [`write_atomically`](Dir::write_atomically), but `write` writes the file, piecewise if
+    /// it is large; returns its result.
     pub fn write_atomically_by<T>(
         &self,
         name: &OsStr,
@@ -176,7 +174,7 @@ impl Dir {
     ) -> io::Result<T> {
         let temp = format!("{TEMPORARY}{:016x}", super::random::random_u64());
         let written = self.new_file(&temp).and_then(|mut file| {
-            // The umask is the user's; a file that was there keeps its mode.
+            // The user's umask would apply; a file that existed keeps its mode.
             if let Some(mode) = mode {
                 rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?;
             }
@@ -194,21 +192,21 @@ impl Dir {
         placed
     }
 
-    /// As [`write_atomically`](Dir::write_atomically), in a directory where all write so: one after
-    /// the other, so that what a killed writer left can be told and is taken away.
+    /// Like [`write_atomically`](Dir::write_atomically), but one writer at a time per directory, so
+    /// that temporary files of a killed writer can be recognized and removed.
     pub fn write_alone(&self, name: &OsStr, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
-        // The kernel drops the lock with this process. NFS has none for directories: then nothing
-        // is taken away.
+        // The kernel drops the lock with this process. NFS has no locks for directories: then
+        // nothing is removed.
         let locked = Dir { fd: rustix::fs::openat(&self.fd, ".", OPEN, Mode::empty())? };
         if rustix::fs::flock(&locked.fd, FlockOperation::LockExclusive).is_ok() {
-            // What stays costs space, and the next write looks again.
+            // A leftover only costs space, and the next write tries again.
             let _ = locked.remove_temporaries();
         }
         self.write_atomically(name, bytes, mode)
     }
 
-    /// The names in it, in any order, as they are: those that a machine's files list are masked
-    /// where they look like an address, as the digest of some content can.
+    /// Names in the directory, in any order and unmasked: the digest of some content can look like
+    /// an address, which `MachineFiles::list` would mask.
     pub fn names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in rustix::fs::Dir::read_from(&self.fd)? {

@@ -1,4 +1,4 @@
-//! The lock of a folder: one process at a time writes to the journal, or to a record.
+//! Locks of folders: only one process at a time writes to the journal, or to a record.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -10,23 +10,23 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 
 use crate::process::process_start;
 
-/// Who holds the lock.
+/// Owner of a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockOwner {
     pub pid: u32,
 }
 
-/// The lock, until this is dropped or the process ends, however it ends.
+/// Held lock, released when dropped or when the process ends, also by a kill.
 pub struct FolderLock {
     _file: File,
 }
 
-/// How often its owner is looked for: who has just taken it has not yet said so.
+/// Attempts to read the owner: one that has just taken the lock has not written its number yet.
 const LOOKS: u32 = 20;
 const BETWEEN: Duration = Duration::from_millis(5);
 
-/// Takes the lock of a folder itself, for which no file is made in it: each user who may read the
-/// folder may take it; none where another process has it. It is another lock than that of
+/// Locks a folder itself, without creating a file in it, so that every user who may read the folder
+/// can lock it; none if another process holds it. This lock is independent of that of
 /// [`lock_folder`].
 pub fn lock_directory(folder: impl AsFd) -> io::Result<Option<FolderLock>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -38,17 +38,17 @@ pub fn lock_directory(folder: impl AsFd) -> io::Result<Option<FolderLock>> {
     }
 }
 
-/// Takes the lock of a folder; who has it where it is taken, 0 where that cannot be told.
+/// Locks a folder through its lock file; else returns its owner, with PID 0 if unknown.
 pub fn lock_folder(folder: impl AsFd) -> io::Result<Result<FolderLock, LockOwner>> {
     lock_file(folder, OsStr::new("lock"))
 }
 
-/// Takes the lock that is a file of a name; it is made if it is not there, and stays.
+/// Locks a file by name; it is created if missing, and is not removed.
 pub fn lock_file(folder: impl AsFd, name: &OsStr) -> io::Result<Result<FolderLock, LockOwner>> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let fd = rustix::fs::openat(&folder, name, flags, Mode::from_raw_mode(0o600))?;
     let mut file = File::from(fd);
-    // What is at the end of a link or a pipe is no lock of ours.
+    // The target of a link, or a pipe, is not onbeat's lock file.
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("its lock is not a plain file"));
     }
@@ -66,7 +66,7 @@ pub fn lock_file(folder: impl AsFd, name: &OsStr) -> io::Result<Result<FolderLoc
         }
         std::thread::sleep(BETWEEN);
     }
-    // The kernel drops the lock with its owner; the number is for what others are told.
+    // The kernel drops the lock with its owner; the number is only for messages of others.
     file.set_len(0)?;
     file.rewind()?;
     let own = process_start(std::process::id()).unwrap_or(0);
@@ -74,7 +74,7 @@ pub fn lock_file(folder: impl AsFd, name: &OsStr) -> io::Result<Result<FolderLoc
     Ok(Ok(FolderLock { _file: file }))
 }
 
-/// The process that the file names, if it is running: the one before has left its number there.
+/// Owner named in the file, if it is running; the number may be that of an earlier owner.
 fn owner(file: &mut File) -> io::Result<Option<u32>> {
     let mut bytes = Vec::new();
     file.rewind()?;

@@ -1,9 +1,9 @@
-//! The static build's heap, which returns no memory to the kernel while the process lives.
+//! Heap of the static build, which returns no memory to the kernel while the process lives.
 //!
 //! Unmapping memory interrupts every CPU that runs a thread of the process (TLB shootdown), the
 //! measured ones among them: just after each spike, when a hunt frees what it needed.
 //! `rt::disable_heap_trimming` does the same for glibc; musl's own allocator has no such setting,
-//! and dlmalloc by itself trims what is beyond 2 MiB.
+//! and dlmalloc by default returns memory beyond 2 MiB.
 //!
 //! Not for a child between fork(2) and execve(2) of a program with threads: the lock may be held by
 //! a thread that the child does not have. onbeat starts no other process.
@@ -16,7 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use dlmalloc::{Allocator, Dlmalloc};
 
-/// Memory from the kernel, for good.
+/// Source of pages from the kernel, which are never returned.
 struct Pages;
 
 // SAFETY: `alloc` hands out fresh anonymous memory of the requested size, page-aligned, and nothing
@@ -57,14 +57,13 @@ unsafe impl Allocator for Pages {
     }
 }
 
-/// The process's heap.
+/// Heap of the process.
 ///
-/// Behind a lock that sleeps: a real-time thread that spun for it could keep the thread that has it
-/// from ever running.
+/// Its lock sleeps: a real-time thread spinning for it could keep the lock's owner from running.
 pub struct Heap(Mutex<Dlmalloc<Pages>>);
 
 impl Heap {
-    /// Nothing taken from the kernel yet.
+    /// Creates a heap without any memory from the kernel.
     #[allow(clippy::new_without_default)] // A default cannot be made at compile time.
     pub const fn new() -> Heap {
         Heap(Mutex::new(Dlmalloc::new_with_allocator(Pages)))
@@ -78,25 +77,25 @@ impl Heap {
 // SAFETY: dlmalloc keeps the contract of `GlobalAlloc` for sizes and alignments, and is used by one
 // thread at a time.
 unsafe impl GlobalAlloc for Heap {
-    // SAFETY: asked of the caller as `GlobalAlloc` asks it.
+    // SAFETY: the caller meets the requirements of `GlobalAlloc`.
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: size and alignment are those of a valid layout.
         unsafe { self.alone().malloc(layout.size(), layout.align()) }
     }
 
-    // SAFETY: asked of the caller as `GlobalAlloc` asks it.
+    // SAFETY: the caller meets the requirements of `GlobalAlloc`.
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: the caller gives back what this allocator gave out with this layout.
+        // SAFETY: the caller returns memory that this allocator handed out with this layout.
         unsafe { self.alone().free(memory, layout.size(), layout.align()) };
     }
 
-    // SAFETY: asked of the caller as `GlobalAlloc` asks it.
+    // SAFETY: the caller meets the requirements of `GlobalAlloc`.
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as in `alloc`.
         unsafe { self.alone().calloc(layout.size(), layout.align()) }
     }
 
-    // SAFETY: asked of the caller as `GlobalAlloc` asks it.
+    // SAFETY: the caller meets the requirements of `GlobalAlloc`.
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: as in `dealloc`.
         unsafe { self.alone().realloc(memory, layout.size(), layout.align(), size) }

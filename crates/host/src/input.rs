@@ -1,4 +1,4 @@
-//! Files that the user named as inputs: bounded in memory, never blocking without a time limit.
+//! Input files that the user named: bounded in memory, and never blocking without a time limit.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,13 +12,13 @@ use rustix::io::Errno;
 
 use super::trusted_path;
 
-/// PIPEFS_MAGIC of include/uapi/linux/magic.h: pipes without a name.
+/// PIPEFS_MAGIC of include/uapi/linux/magic.h, the file system of unnamed pipes.
 const PIPEFS: u64 = 0x5049_5045;
 
-/// A long run's block records are hundreds of MiB: fewer reads.
+/// Initial size of the buffer of lines; block records of a long run are hundreds of MiB.
 const LINES_AT_ONCE: usize = 128 << 10;
 
-/// Reads a file that the user named, whatever it is called, up to a limit.
+/// Reads a file that the user named, up to a limit.
 ///
 /// A file over the limit, or one without end, costs no more memory than the limit.
 pub fn read_user_file(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
@@ -34,30 +34,30 @@ pub fn read_user_file(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Which file or folder a path is, by device and number.
+/// Device and inode number of a path.
 pub fn identity(path: &Path) -> Option<(u64, u64)> {
     path.metadata().ok().map(|found| (found.dev(), found.ino()))
 }
 
-/// Which file a path is, by number, and when that changed last, in ns since 1970. The number alone
-/// does not tell: a file system may give that of a file which was replaced to the next one.
+/// Inode number of a file and the time of its last change, in ns since 1970. The number alone is
+/// not enough: a file system may reuse that of a replaced file.
 pub fn file_version(path: &Path) -> Option<(u64, u64)> {
     let found = path.metadata().ok()?;
     let changed = found.ctime().wrapping_mul(1_000_000_000).wrapping_add(found.ctime_nsec());
     Some((found.ino(), changed as u64))
 }
 
-/// How many names a plain file has: one, and one more for each hard link.
+/// Number of hard links of a plain file, its own name included.
 pub fn count_names(path: &Path) -> Option<u64> {
     path.metadata().ok().filter(|found| found.is_file()).map(|found| found.nlink())
 }
 
-/// When a file was written last, in seconds since 1970.
+/// Time of the last write to a file, in seconds since 1970.
 pub fn written_at(path: &Path) -> Option<i64> {
     path.metadata().ok().map(|found| found.mtime())
 }
 
-/// Whether the user named a folder.
+/// True if the path is a folder.
 pub fn is_dir(path: &Path) -> io::Result<bool> {
     match path.metadata() {
         Ok(found) => Ok(found.is_dir()),
@@ -66,15 +66,15 @@ pub fn is_dir(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// The path from the root on of what is there, without links.
+/// Absolute path of an existing file, with links resolved.
 pub fn whole_path(path: &Path) -> io::Result<PathBuf> {
     std::fs::canonicalize(path)
 }
 
-/// Opens a file that the user named, for reading; a pipe that has a name, a device or a folder is
-/// refused and never waited for.
+/// Opens a file that the user named, for reading; named pipes, devices and folders are refused
+/// without waiting.
 ///
-/// What the shell has opened for us, as `<(...)` does, may be a pipe.
+/// A descriptor that the shell opened, as for `<(...)`, may be a pipe.
 pub fn open_input(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
@@ -98,11 +98,11 @@ fn is_nameless(pipe: impl AsFd) -> bool {
     rustix::fs::fstatfs(pipe).is_ok_and(|found| found.f_type as u64 == PIPEFS)
 }
 
-/// The lines of a file that the user named, one at a time, in the buffer that they are read into.
+/// Reader of the lines of a file that the user named, one at a time, out of one buffer.
 pub struct Lines {
     file: File,
     buffer: Vec<u8>,
-    /// The part of the buffer that was read and is in no line yet.
+    /// Part of the buffer that was read and not yet returned.
     unread: Range<usize>,
     ended: bool,
     limit: usize,
@@ -110,14 +110,14 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Opens the file; lines beyond `limit` bytes, their end included, are skipped and counted.
+    /// Opens the file; lines longer than `limit` bytes, newline included, are skipped and counted.
     pub fn open(path: &Path, limit: usize) -> io::Result<Lines> {
         let file = open_input(path)?;
         let buffer = vec![0; LINES_AT_ONCE];
         Ok(Lines { file, buffer, unread: 0..0, ended: false, limit, too_long: 0 })
     }
 
-    /// The next line without its end; none at the end of the file.
+    /// Next line without its newline; none at the end of the file.
     pub fn next_line(&mut self) -> io::Result<Option<&[u8]>> {
         let (mut skips, mut searched) = (false, 0);
         loop {
@@ -150,7 +150,7 @@ impl Lines {
         }
     }
 
-    /// Reads more behind what is unread, which becomes the beginning of the buffer.
+    /// Reads more data, after moving the unread part to the beginning of the buffer.
     fn read_on(&mut self) -> io::Result<()> {
         self.buffer.copy_within(self.unread.clone(), 0);
         self.unread = 0..self.unread.len();
@@ -169,15 +169,15 @@ impl Lines {
         Ok(())
     }
 
-    /// How many lines were skipped because they were too long.
+    /// Number of lines skipped for their length.
     pub fn too_long(&self) -> u64 {
         self.too_long
     }
 }
 
-/// The place of the first newline.
+/// Position of the first newline.
 fn place_of_newline(bytes: &[u8]) -> Option<usize> {
-    // In parts that a compiler compares as a whole.
+    // Searches in chunks that the compiler can compare as a whole.
     const PART: usize = 64;
     let lacks = |part: &&[u8]| part.iter().fold(0, |found, byte| found | u8::from(*byte == b'\n')) == 0;
     let passed = PART * bytes.chunks_exact(PART).take_while(lacks).count();
@@ -188,7 +188,7 @@ fn place_of_newline(bytes: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// The lines of a text and how many were too long, as read and as split.
+    /// Lines of a text and the number of those that were too long.
     fn read(text: &[u8], limit: usize) -> (Vec<Vec<u8>>, u64) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lines");

@@ -1,4 +1,4 @@
-//! Processes that outlive the command that starts them, its terminal and its login.
+//! Processes that outlive the command that starts them, its terminal and its login session.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -10,14 +10,14 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use crate::clock;
 use crate::process::process_start;
 
-/// How often a process is looked for where the kernel has no pidfd_open (before Linux 5.3).
+/// Polling interval where the kernel has no pidfd_open (before Linux 5.3).
 const PERIOD: Nanos = Nanos(100_000_000);
 
-/// What the process writes when it is on its own.
+/// Line that the process writes once it is independent.
 const READY: &str = "ready\n";
 
-/// Starts this program's own file with these arguments, and waits until nothing that happens to
-/// this process reaches it.
+/// Starts this program's executable with these arguments, and waits until the new process is
+/// independent of this one.
 pub fn start(args: &[&str]) -> io::Result<()> {
     let mut child = Command::new("/proc/self/exe")
         .args(args)
@@ -36,29 +36,29 @@ pub fn start(args: &[&str]) -> io::Result<()> {
     }
 }
 
-/// Makes this process independent of the one that started it: a session of its own, so that no
-/// terminal's end reaches it, and the root control group, because service managers end all that is
-/// left in the group of a login (logind.conf(5), KillUserProcesses=). Then tells the starter.
+/// Makes this process independent of its starter: a new session, so that a hang-up of the terminal
+/// does not reach it, and the root control group, because service managers end all processes left
+/// in a login's group (logind.conf(5), KillUserProcesses=). Then notifies the starter.
 pub fn keep_alive() -> io::Result<()> {
-    // That of the starter has the stop signals blocked, which a service manager waits for.
+    // The mask is the starter's, with stop signals blocked, which a service manager sends.
     crate::rt::clear_signal_mask();
-    // It leads a session already if a shell started it by hand.
+    // Started from a shell, it leads a session already.
     let _ = rustix::process::setsid();
     let _ = rustix::thread::set_name(c"onbeat-keeper");
-    // Without control groups there is none that could be ended.
+    // Without control groups there is no group that could be ended.
     let _ = crate::settings::leave_group();
     let mut out = io::stdout();
     out.write_all(READY.as_bytes())?;
     out.flush()
 }
 
-/// Becomes independent as [`keep_alive`] has it, and waits until the process of that number and
-/// start has ended.
+/// Becomes independent like [`keep_alive`], and waits until the process with that PID and start
+/// time has ended.
 pub fn outlive((pid, start): (u32, u64)) -> io::Result<()> {
     let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let watched = number.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
     keep_alive()?;
-    // What was opened may be a later process of that number.
+    // The descriptor may be that of a later process with the same PID.
     match watched.filter(|_| process_start(pid) == Some(start)) {
         Some(pidfd) => while poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], None) != Ok(1) {},
         None => {

@@ -1,9 +1,9 @@
-//! Answers of the kernel to system calls that no file gives, as texts below [`ROOT`]: a capture
-//! keeps them like files, and a copy of a machine may hold them as files.
+//! Results of system calls that no file shows, as texts below [`ROOT`], so that a capture stores
+//! them like files, and a copy of a machine may contain them as files.
 //!
 //! `clock_getres/monotonic` is the resolution of timers in nanoseconds; `ethtool/NAME/coalesce` and
-//! `ethtool/NAME/eee` are what `ethtool -c NAME` and `ethtool --show-eee NAME` print, by the same
-//! names.
+//! `ethtool/NAME/eee` have the output of `ethtool -c NAME` and `ethtool --show-eee NAME`, with the
+//! same keys.
 
 #![allow(unsafe_code)]
 
@@ -14,14 +14,14 @@ use std::path::Path;
 
 use super::clock::timer_resolution;
 
-/// No file system has it.
+/// Root of the paths; it exists in no file system.
 pub const ROOT: &str = "/syscall";
 
 const INTERFACES: &str = "/sys/class/net";
 const GET_COALESCE: u32 = 0x0e;
 const GET_EEE: u32 = 0x44;
 
-/// The text of a path below [`ROOT`]; none for any other path.
+/// Text of a path below [`ROOT`]; none for any other path.
 pub fn text(path: &str) -> Option<io::Result<Vec<u8>>> {
     let parts: Vec<&str> = below(path)?.split('/').collect();
     let answer = match parts[..] {
@@ -35,7 +35,7 @@ pub fn text(path: &str) -> Option<io::Result<Vec<u8>>> {
     Some(answer.map(String::into_bytes))
 }
 
-/// The names below a path below [`ROOT`]; none for any other path.
+/// Names below a path below [`ROOT`]; none for any other path.
 pub fn names(path: &str) -> Option<io::Result<Vec<String>>> {
     match below(path)? {
         "ethtool" => Some(std::fs::read_dir(INTERFACES).map(|found| {
@@ -48,7 +48,7 @@ pub fn names(path: &str) -> Option<io::Result<Vec<String>>> {
     }
 }
 
-/// True for a device whose link is not down: asking wakes one that is suspended.
+/// True for a device whose link is not down: a query would wake a suspended one.
 fn is_card_in_use(name: &str) -> bool {
     let folder = Path::new(INTERFACES).join(name);
     let state = std::fs::read_to_string(folder.join("operstate")).unwrap_or_default();
@@ -59,16 +59,16 @@ fn below(path: &str) -> Option<&str> {
     path.strip_prefix(ROOT)?.strip_prefix('/')
 }
 
-/// As many words as the longest of the structures has (include/uapi/linux/ethtool.h).
+/// Words of the longest of the structures (include/uapi/linux/ethtool.h).
 type Words = [u32; 23];
 
-/// Asks a network interface; what its driver does not offer is absent.
+/// Queries a network interface; what its driver does not support is absent.
 fn ethtool(name: &str, command: u32) -> io::Result<Words> {
     let mut words: Words = [0; 23];
     words[0] = command;
-    // SAFETY: all zeros is a value of it.
+    // SAFETY: all zeros is a valid value of the structure.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    // The last byte stays 0: it ends the name.
+    // The last byte stays 0: it terminates the name.
     if name.is_empty() || name.len() >= request.ifr_name.len() || !is_card_in_use(name) {
         return Err(io::Error::from_raw_os_error(libc::ENODEV));
     }
@@ -76,7 +76,7 @@ fn ethtool(name: &str, command: u32) -> io::Result<Words> {
         *to = from as libc::c_char;
     }
     request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
-    // Each socket takes it (netdevice(7)).
+    // Any socket will do (netdevice(7)).
     let socket = UnixDatagram::unbound()?;
     // SAFETY: the kernel reads the request and the command, and writes no more than the structure
     // of the command, which is as long as the words or shorter; both outlive the call.
@@ -92,7 +92,7 @@ fn ethtool(name: &str, command: u32) -> io::Result<Words> {
     }
 }
 
-/// The text of `struct ethtool_coalesce`: delays of the interrupts of packets.
+/// Text of `struct ethtool_coalesce`: delays of packet interrupts.
 fn coalesce(words: &Words) -> String {
     let [_, rx_usecs, rx_frames, _, _, tx_usecs, tx_frames, _, _, _, adaptive_rx, adaptive_tx, ..] = *words;
     format!(
@@ -103,7 +103,7 @@ fn coalesce(words: &Words) -> String {
     )
 }
 
-/// The text of `struct ethtool_eee`: the sleep of a link between packets.
+/// Text of `struct ethtool_eee`: sleep states of a link between packets.
 fn eee(words: &Words) -> String {
     let [_, supported, _, _, active, enabled, lpi, ..] = *words;
     let status = match (supported, enabled, active) {
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(errno("/syscall/ethtool/none-such-here/coalesce"), Some(libc::ENODEV));
         assert_eq!(errno(&format!("/syscall/ethtool/{}/eee", "x".repeat(16))), Some(libc::ENODEV));
         assert_eq!(errno("/syscall/ethtool//eee"), Some(libc::ENODEV));
-        // The loopback interface delays nothing.
+        // The loopback interface does not coalesce.
         assert_eq!(errno("/syscall/ethtool/lo/coalesce"), Some(libc::ENODEV));
     }
 }

@@ -1,25 +1,25 @@
-//! The kernel's list of its functions, held open: who may see the addresses is decided when it is
-//! opened (`kallsyms_show_value`, kernel/kallsyms.c).
+//! The kernel's symbol list, kept open: access to the addresses is decided when it is opened
+//! (`kallsyms_show_value`, kernel/kallsyms.c).
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
 
-/// Pieces of a kernel's own size for such files.
+/// Size of a read, in bytes.
 const PIECE: usize = 64 << 10;
 
-/// /proc/kallsyms.
+/// Open /proc/kallsyms.
 pub struct KernelList(File);
 
 impl KernelList {
-    /// Opens it.
+    /// Opens the list.
     ///
     /// # Errors
-    /// The kernel was built without (CONFIG_KALLSYMS).
+    /// The kernel was built without CONFIG_KALLSYMS.
     pub fn open() -> io::Result<KernelList> {
         Ok(KernelList(File::open("/proc/kallsyms")?))
     }
 
-    /// Reads it from its beginning, at most so many bytes, in pieces.
+    /// Reads it from the beginning, at most `limit` bytes, in pieces.
     ///
     /// # Errors
     /// It cannot be read.

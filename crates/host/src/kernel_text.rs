@@ -1,5 +1,5 @@
-//! The running kernel's code, a few bytes at a time, through /proc/kcore: what an interrupted
-//! instruction came after.
+//! Code of the running kernel, a few bytes at a time, through /proc/kcore: the instructions before
+//! the one that was interrupted.
 //!
 //! Source: fs/proc/kcore.c; the layout is that of an ELF64 core file (elf(5)). Read only.
 
@@ -7,14 +7,14 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// e_ident, and the fields with the place of the program headers.
+/// Length of the ELF header in bytes, with the position of the program headers.
 const HEADER: usize = 64;
-/// Length of a program header.
+/// Length of a program header in bytes.
 const ENTRY: usize = 56;
-/// Kernels have fewer than a hundred segments, unless their memory is in very many pieces.
+/// Limit of program headers; kernels have fewer than a hundred, unless memory is very fragmented.
 const ENTRIES: usize = 4096;
 
-/// A kernel's memory, held open.
+/// Kernel memory, held open.
 pub struct KernelText {
     file: File,
     segments: Vec<Segment>,
@@ -28,8 +28,8 @@ struct Segment {
 }
 
 impl KernelText {
-    /// Opens it; refused without CAP_SYS_RAWIO and under lockdown, absent where the kernel was
-    /// built without.
+    /// Opens it; refused without CAP_SYS_RAWIO and under lockdown, absent if the kernel was built
+    /// without it.
     pub fn open() -> io::Result<KernelText> {
         let file = File::open("/proc/kcore")?;
         let mut header = [0; HEADER];
@@ -41,7 +41,7 @@ impl KernelText {
         Ok(KernelText { file, segments: segments_of(&entries) })
     }
 
-    /// Fills `into` with what the kernel has at that address.
+    /// Fills `into` with the kernel's memory at that address.
     pub fn read(&self, address: u64, into: &mut [u8]) -> io::Result<()> {
         let at = place_of(&self.segments, address, into.len() as u64)
             .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
@@ -49,7 +49,7 @@ impl KernelText {
     }
 }
 
-/// Where the program headers are and how many; none for what is no core file of this machine.
+/// Offset and number of the program headers; none for anything but a core file of this machine.
 fn entries_of(header: &[u8; HEADER]) -> Option<(u64, usize)> {
     let order = if cfg!(target_endian = "little") { 1 } else { 2 };
     // ELFCLASS64, byte order, ET_CORE.
@@ -59,7 +59,7 @@ fn entries_of(header: &[u8; HEADER]) -> Option<(u64, usize)> {
     (ours && fits).then_some((long(header, 32)?, count))
 }
 
-/// The segments that are memory (PT_LOAD).
+/// Segments of memory (PT_LOAD).
 fn segments_of(entries: &[u8]) -> Vec<Segment> {
     let segment = |entry: &[u8]| {
         let load = entry.get(..4)? == 1u32.to_ne_bytes();
@@ -70,7 +70,7 @@ fn segments_of(entries: &[u8]) -> Vec<Segment> {
     entries.chunks_exact(ENTRY).filter_map(segment).collect()
 }
 
-/// Where in the file an address is, if all of its bytes are in one segment.
+/// Offset in the file of an address, if all of its bytes are in one segment.
 fn place_of(segments: &[Segment], address: u64, length: u64) -> Option<u64> {
     segments.iter().find_map(|segment| {
         let within = address.checked_sub(segment.address)?;

@@ -1,11 +1,11 @@
 //! Access to the machine: the only code that calls the kernel or opens files.
 //!
 //! A running machine, a tree, a captured bundle and answers in memory differ in where
-//! [`MachineFiles`] reads, not in code paths. [`access`] records what was read, [`dir`] and
-//! `output` write below descriptors, [`RecordFolder`] is what a watch writes to, [`bpf`] loads
-//! programs into the kernel, [`rt`] and [`clock`] are the real-time calls of the measuring loop,
-//! [`tracefs`] an instance of the kernel's tracing, [`work`] what loads are made of. All `unsafe`
-//! of onbeat is in here.
+//! [`MachineFiles`] reads, not in code paths. [`access`] records accesses, [`dir`] and `output`
+//! write below descriptors, a watch writes to a [`RecordFolder`], [`bpf`] loads programs into the
+//! kernel, [`rt`] and [`clock`] are the real-time calls of the measuring loop, [`tracefs`] is an
+//! instance of the kernel's tracing, and [`work`] has the work of loads. All `unsafe` code of
+//! onbeat is here.
 
 #![allow(clippy::disallowed_methods)] // This is the replacement that clippy.toml names.
 

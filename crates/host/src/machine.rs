@@ -1,9 +1,8 @@
-//! A machine to read from: the running one, a directory tree of another, a capture, or a made-up
-//! one.
+//! Machines to read from: the running one, a directory tree of another, a capture, or fixed
+//! answers.
 //!
-//! The four differ in where an access is answered, and in nothing that a caller could see. What is
-//! private is masked here, on every path of access, so that a live machine and its capture read the
-//! same.
+//! They differ only in where an access is answered, which callers cannot see. Private data is
+//! masked here, on every path of access, so that a live machine and its capture read the same.
 
 mod copy;
 mod source;
@@ -19,58 +18,58 @@ use super::read_budget::{ReadBudget, bytes_of};
 use model::fact::Fact;
 use source::{AccessSource, names_below};
 
-/// No kernel text that onbeat reads is larger; what is longer is refused.
+/// Limit of a file in bytes; kernel files that onbeat reads are shorter, longer ones are refused.
 pub const READ_LIMIT: u64 = 16 << 20;
 
-/// No directory that onbeat lists has more entries; a machine with more processes is not
-/// distinguished from a trap.
+/// Limit of names in a directory; a machine with more processes cannot be distinguished from a
+/// malicious listing.
 pub const NAMES_LIMIT: usize = 200_000;
 
-/// Accesses by path; what a machine was found to be.
+/// Accesses by path: the state of a machine as it was read.
 pub type Accesses = BTreeMap<String, Access>;
 
-/// A machine to read from.
+/// Machine to read from.
 pub struct MachineFiles {
     source: Rc<AccessSource>,
     recorder: Option<AccessRecorder>,
     budget: ReadBudget,
-    /// Masked paths and the original names behind them.
+    /// Original names by masked path.
     masked: Rc<RefCell<BTreeMap<String, String>>>,
 }
 
 impl MachineFiles {
-    /// The machine this runs on.
+    /// The machine that this process runs on.
     pub fn live() -> MachineFiles {
         MachineFiles::of(AccessSource::Live)
     }
 
-    /// The directory tree of a machine: made by hand, or copied from one. Its links are that
-    /// machine's: an absolute one starts at the tree's root, and none leads out of it.
+    /// A directory tree of a machine, written by hand or copied. An absolute link starts at the
+    /// tree's root, and no link leads out of it.
     pub fn tree(root: impl Into<PathBuf>) -> MachineFiles {
         MachineFiles::of(AccessSource::Tree(root.into(), Links::Rebased))
     }
 
-    /// A folder of documents, as a bundle is: a link that leads out of it is refused.
+    /// A folder of documents, such as a bundle; a link that leads out of it is refused.
     pub fn folder(root: impl Into<PathBuf>) -> MachineFiles {
         MachineFiles::of(AccessSource::Tree(root.into(), Links::Beneath))
     }
 
-    /// A capture: its files under `host/` in its folder, and what it notes of refusals, absences,
-    /// lists and links.
+    /// A capture: its files under `host/` in its folder, and its notes of refusals, absences, lists
+    /// and links.
     ///
-    /// What is neither file nor note was not captured: a later onbeat may ask for more than
-    /// was captured.
+    /// Anything in neither files nor notes was not captured: a later version may read more than an
+    /// earlier one has captured.
     pub fn captured(bundle: impl Into<PathBuf>, noted: Accesses) -> MachineFiles {
         MachineFiles::of(AccessSource::Captured(bundle.into(), noted))
     }
 
-    /// A machine of answers alone, for tests; what is not among them is absent.
+    /// Fixed answers, for tests; a path without one is absent.
     pub fn in_memory(answers: Accesses) -> MachineFiles {
         MachineFiles::of(AccessSource::Memory(answers))
     }
 
-    /// A machine that does not run: its root file system, or nothing where only single texts of it
-    /// are known.
+    /// A machine that does not run: its root file system, or none if only single texts of it are
+    /// known.
     pub fn stopped(root: Option<PathBuf>) -> MachineFiles {
         MachineFiles::of(AccessSource::Stopped(root))
     }
@@ -84,30 +83,30 @@ impl MachineFiles {
         }
     }
 
-    /// Refuses with EFBIG what is read, listed or followed beyond so many bytes in all: for a
-    /// machine that others describe.
+    /// Limits the total of bytes read, listed or followed; further accesses are refused with EFBIG.
+    /// For machines described by others.
     pub fn within(mut self, bytes: u64) -> MachineFiles {
         self.budget = ReadBudget::of(bytes);
         self
     }
 
-    /// Whether nothing more is read: all that is asked for is refused from here on.
+    /// True if the limit of bytes is used up: all further accesses are refused.
     pub fn is_spent(&self) -> bool {
         self.budget.left() == 0
     }
 
-    /// Notes each access from here on; [`MachineFiles::recorded`] hands the notes out.
+    /// Records each access from here on; see [`MachineFiles::recorded`].
     pub fn recording(mut self) -> MachineFiles {
         self.recorder = Some(AccessRecorder::default());
         self
     }
 
-    /// What was read so far, if this host is recording.
+    /// Accesses so far, if they are recorded.
     pub fn recorded(&self) -> Option<&AccessRecorder> {
         self.recorder.as_ref()
     }
 
-    /// The same machine without a recorder: for what must not go into a bundle as it is.
+    /// The same machine without a recorder, for data that must not go into a bundle unchanged.
     pub fn unrecorded(&self) -> MachineFiles {
         MachineFiles {
             source: self.source.clone(),
@@ -117,26 +116,26 @@ impl MachineFiles {
         }
     }
 
-    /// Records an answer in place of what was read unrecorded: the part of it that may go into a
-    /// bundle.
+    /// Records an answer in place of one that was read without recording: the part that may go into
+    /// a bundle.
     pub fn record_as(&self, path: &str, seen: Access) {
         if let Some(recorder) = &self.recorder {
             recorder.record_as(path, seen);
         }
     }
 
-    /// Whether this is the running machine.
+    /// True for the running machine.
     pub fn is_live(&self) -> bool {
         matches!(*self.source, AccessSource::Live)
     }
 
-    /// True for a machine that does not run: nothing of its kernel's own is there.
+    /// True for a machine that does not run and has no files of a running kernel.
     pub fn is_stopped(&self) -> bool {
         matches!(*self.source, AccessSource::Stopped(_))
     }
 
-    /// Whether reading this file asks a running kernel, whose answer may have an effect: a tree can
-    /// be the machine itself.
+    /// True if reading this file calls a running kernel, which may have an effect: a tree can be
+    /// the running machine itself.
     pub fn asks_the_kernel(&self, path: &str) -> bool {
         match &*self.source {
             AccessSource::Live => true,
@@ -147,13 +146,13 @@ impl MachineFiles {
 
     /// Reads a whole file by its absolute path on that machine, without its private parts.
     ///
-    /// Sizes that the kernel reports for its pseudo-files are not used; what is longer than
-    /// [`READ_LIMIT`] is refused with EFBIG, and what is not a plain file is not read at all.
+    /// Ignores the sizes that the kernel reports for pseudo-files; files longer than [`READ_LIMIT`]
+    /// are refused with EFBIG, and only plain files are read.
     pub fn read(&self, path: &str) -> Fact<Vec<u8>> {
         self.read_at_most(path, READ_LIMIT)
     }
 
-    /// As [`MachineFiles::read`], for files that are known to be short.
+    /// Like [`MachineFiles::read`], with a lower limit, for short files.
     pub fn read_at_most(&self, path: &str, limit: u64) -> Fact<Vec<u8>> {
         if self.is_spent() {
             return Fact::Refused(libc::EFBIG);
@@ -173,8 +172,8 @@ impl MachineFiles {
         fact
     }
 
-    /// The same with all of its bytes, and kept by no capture: for copies of documents, which lack
-    /// what is private since they were written, and are known by their digests.
+    /// Like [`MachineFiles::read`], but unmasked and unrecorded: for documents, which were masked
+    /// when they were written and are identified by their digests.
     pub fn read_as_it_is(&self, path: &str, limit: u64) -> Fact<Vec<u8>> {
         let fact = match self.source.answer(path) {
             Some(Access::File(bytes)) => Fact::Known(bytes.clone()),
@@ -187,7 +186,7 @@ impl MachineFiles {
         })
     }
 
-    /// A part of a file, which no capture keeps: less of it than asked for where the file ends.
+    /// Part of a file, unrecorded; shorter than requested at the end of the file.
     pub fn read_part(&self, path: &str, from: u64, length: usize) -> Fact<Vec<u8>> {
         match self.source.answer(path) {
             Some(Access::File(bytes)) => {
@@ -199,7 +198,7 @@ impl MachineFiles {
         }
     }
 
-    /// How long a plain file is, by its folder's account.
+    /// Length of a plain file in bytes, from its metadata.
     pub fn size(&self, path: &str) -> Fact<u64> {
         match self.source.answer(path) {
             Some(Access::File(bytes)) => Fact::Known(bytes.len() as u64),
@@ -208,13 +207,13 @@ impl MachineFiles {
         }
     }
 
-    /// Reads a whole file as text; bytes that are not UTF-8 make it malformed.
+    /// Reads a whole file as text; malformed if it is not UTF-8.
     pub fn read_text(&self, path: &str) -> Fact<String> {
         self.read(path)
             .parse(|bytes| String::from_utf8(bytes).map_err(|_| format!("{path} is not UTF-8 text")))
     }
 
-    /// The names in a directory, sorted; never whole paths. Addresses in them are masked.
+    /// Names in a directory, sorted, with addresses in them masked.
     pub fn list(&self, path: &str) -> Fact<Vec<String>> {
         if self.is_spent() {
             return Fact::Refused(libc::EFBIG);
@@ -224,8 +223,8 @@ impl MachineFiles {
         fact
     }
 
-    /// The same with the names as they are, and kept by no capture: for folders of documents, where
-    /// a digest or the name of a board can look like an address.
+    /// Like [`MachineFiles::list`], but unmasked and unrecorded: for folders of documents, where a
+    /// digest or the name of a board can look like an address.
     pub fn list_as_it_is(&self, path: &str) -> Fact<Vec<String>> {
         if self.is_spent() {
             return Fact::Refused(libc::EFBIG);
@@ -241,7 +240,7 @@ impl MachineFiles {
         fact
     }
 
-    /// The last component of what a symbolic link points to: the name of a driver, for one.
+    /// Last component of a symbolic link's target, such as the name of a driver.
     pub fn link(&self, path: &str) -> Fact<String> {
         if self.is_spent() {
             return Fact::Refused(libc::EFBIG);
@@ -258,7 +257,7 @@ impl MachineFiles {
         fact
     }
 
-    /// The whole of what a symbolic link points to. It is in no record: such paths are the user's.
+    /// Whole target of a symbolic link. Never recorded, because such paths are private.
     pub fn link_path(&self, path: &str) -> Fact<String> {
         match (self.source.answer(path), &*self.source) {
             (Some(Access::Link(target)), _) => Fact::Known(target.clone()),
@@ -274,11 +273,11 @@ impl MachineFiles {
         recorder.record(path, Access::of(fact, seen));
     }
 
-    /// Interfaces can be called by their MAC address: they get a number instead, and are found by
-    /// it.
+    /// Masks MAC addresses in interface names by a number, and remembers the original for later
+    /// reads.
     fn without_addresses(&self, dir: &str, names: Vec<String>) -> Vec<String> {
         let shown = mask_names(&names);
-        // As paths below it are written.
+        // Same form as the paths of files below it.
         let dir = dir.strip_suffix("/.").unwrap_or(dir).trim_end_matches('/');
         for (shown, name) in shown.iter().zip(&names).filter(|(shown, name)| shown != name) {
             self.masked.borrow_mut().insert(format!("{dir}/{shown}"), name.clone());
@@ -286,7 +285,7 @@ impl MachineFiles {
         shown
     }
 
-    /// The path as the machine knows it, with the names that [`MachineFiles::list`] masked.
+    /// Path on the machine, with the original of a name that [`MachineFiles::list`] masked.
     fn real(&self, path: &str) -> String {
         let masked = self.masked.borrow();
         if masked.is_empty() {
@@ -358,7 +357,7 @@ mod tests {
         let answers: Accesses = answers.map(|(path, seen)| (path.to_owned(), seen)).into();
         let machine = |bytes| MachineFiles::in_memory(answers.clone()).within(bytes);
         let too_much = libc::EFBIG;
-        // What is longer than what is left is refused, and shorter ones are read.
+        // A file longer than the remaining budget is refused, shorter ones are read.
         let host = machine(9_000);
         assert_eq!(
             (host.read("/a"), host.read_text("/b")),
@@ -367,12 +366,12 @@ mod tests {
         let host = machine(12_000);
         assert_eq!(host.read("/a").known().map(Vec::len), Some(10_000));
         assert!(!host.is_spent());
-        // Names weigh more than their letters; what was taken from here on shares the budget.
+        // A name counts more than its letters; clones of the machine share the budget.
         assert_eq!(host.unrecorded().list("/c").known().map(Vec::len), Some(100));
         assert!(host.is_spent());
         assert_eq!((host.read("/b"), host.list("/c")), (Fact::Refused(too_much), Fact::Refused(too_much)));
         assert_eq!(host.link("/d"), Fact::Refused(too_much));
-        // What is not there takes its part, too: there is an end to asking.
+        // Absent files count as well, so that the number of accesses is bounded.
         let host = machine(10_000);
         assert!(
             (0..40).all(|number| host.read(&format!("/none/{number}")) == Fact::Absent || host.is_spent())
@@ -424,7 +423,7 @@ mod tests {
         assert_eq!(files.list_as_it_is("/."), Fact::Known(vec![board.into()]));
         assert_eq!(files.list_as_it_is(&format!("/{board}/.")), Fact::Known(vec![piece.into()]));
         assert!(files.recorded().unwrap().paths().is_empty());
-        // What is read of a machine stays masked.
+        // Other machines stay masked.
         assert_eq!(files.list("/."), Fact::Known(vec!["enx-address-1".into()]));
     }
 

@@ -1,5 +1,5 @@
-//! Files that the user named as outputs: never partially written, never through a link of another
-//! user's, never blocking forever.
+//! Output files that the user named: never partially written, never through a link of another user,
+//! never blocking forever.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -15,25 +15,24 @@ use super::dir::Dir;
 use super::rt::StopsBlocked;
 use super::trusted_path::{self, Target};
 
-/// How long the reader of a pipe may take nothing.
+/// Longest wait for the reader of a named pipe.
 const MAX_WAIT: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
-/// Writes a file that the user named: a new or plain file goes to a temporary file in the same
-/// directory, then is renamed, so that it is never half there; where a link led to it, the link
-/// stays. A device, a pipe, or what a process has open (/dev/stdout is a link to that) is written
-/// to as it is.
+/// Writes a file that the user named. A new or plain file is written to a temporary file in the
+/// same directory and renamed, so that it is never incomplete; a link to it remains. A device, a
+/// pipe, or an open file of a process (such as /dev/stdout) is written to directly.
 pub fn write_user_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     match trusted_path::resolve(path, true, None)? {
         Target::Directory => Err(Errno::ISDIR.into()),
         Target::OpenFile(dir, name) => {
-            // Behind what is in it: a shell that appends has given it so.
+            // Appends, because a shell may have opened it to append (`>>`).
             let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
             let open = rustix::fs::openat(&dir, &name, flags, Mode::empty())?;
             write_to(open, bytes, true)
         }
         Target::Name(dir, name, None) => replace(dir, &name, bytes, None),
         Target::Name(dir, name, Some(there)) => match FileType::from_raw_mode(there.st_mode) {
-            // The mode is kept, unless another user chose it.
+            // Keeps the mode, unless another user chose it.
             FileType::RegularFile => {
                 let mode = trusted_path::is_ours(&there).then_some(there.st_mode & 0o777);
                 replace(dir, &name, bytes, mode)
@@ -44,13 +43,13 @@ pub fn write_user_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Whether an output is standard output: `-`, or one of its names. What the shell gave as that is
-/// not opened once more: it may be a socket, or a file that is added to.
+/// True if an output is standard output: `-`, or one of its names. It is not reopened by name,
+/// because it may be a socket or a file opened to append.
 pub fn is_standard_output(path: &Path) -> bool {
     ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
 }
 
-/// Writes a document to where a flag names. A reader of standard output that has gone is no error.
+/// Writes a document to the path of a flag. A closed reader of standard output is not an error.
 pub fn write_document(path: &Path, text: &str) -> io::Result<()> {
     if !is_standard_output(path) {
         return write_user_file(path, text.as_bytes());
@@ -62,14 +61,13 @@ pub fn write_document(path: &Path, text: &str) -> io::Result<()> {
     }
 }
 
-/// A signal that ends the process takes effect when the file is in its place: it leaves nothing
-/// beside it.
+/// Replaces a file with stop signals blocked until it is renamed, so that no temporary file stays.
 fn replace(dir: OwnedFd, name: &OsStr, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
     let _held = StopsBlocked::begin();
     Dir::of(dir).write_atomically(name, bytes, mode)
 }
 
-/// Whether a file can be made or replaced there, as far as can be checked without doing it.
+/// Checks that a file can be created or replaced, as far as possible without doing it.
 pub fn check_writable(path: &Path) -> io::Result<()> {
     match trusted_path::resolve(path, true, None)? {
         Target::Directory => Err(Errno::ISDIR.into()),
@@ -83,7 +81,7 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes an empty file that its user alone may read and write; what is there stays as it is.
+/// Creates an empty file with mode 0600; an existing file is left unchanged.
 pub fn make_private_file(path: &Path) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     match rustix::fs::openat(rustix::fs::CWD, path, flags, Mode::from_raw_mode(0o600)) {
@@ -92,8 +90,7 @@ pub fn make_private_file(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether this user may read and write what is at a path, as far as can be checked without doing
-/// it.
+/// Checks that this user may read and write a path, as far as possible without opening it.
 pub fn check_access(path: &Path) -> io::Result<()> {
     let access = Access::READ_OK | Access::WRITE_OK;
     Ok(rustix::fs::accessat(rustix::fs::CWD, path, access, AtFlags::empty())?)
@@ -103,7 +100,7 @@ fn may_write(dir: &OwnedFd, name: &OsStr) -> io::Result<()> {
     Ok(rustix::fs::accessat(dir, name, Access::WRITE_OK, AtFlags::empty())?)
 }
 
-/// Opens a device or a pipe without waiting for its reader, and looks at what was opened.
+/// Opens a device or a pipe without waiting for its reader, and verifies its identity.
 fn open_special(dir: &OwnedFd, name: &OsStr, seen: &Stat) -> io::Result<OwnedFd> {
     own_pipe(seen)?;
     let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -119,8 +116,7 @@ fn open_special(dir: &OwnedFd, name: &OsStr, seen: &Stat) -> io::Result<OwnedFd>
     Ok(opened)
 }
 
-/// A pipe of another user's would have this process wait, or hand over what only its owner may
-/// read.
+/// Refuses a pipe of another user, which could block this process, or read private data.
 fn own_pipe(stat: &Stat) -> io::Result<()> {
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::Fifo if !trusted_path::is_ours(stat) => Err(io::Error::other("a pipe of another user")),
@@ -128,8 +124,8 @@ fn own_pipe(stat: &Stat) -> io::Result<()> {
     }
 }
 
-/// Writes to what was opened without waiting. A pipe that the shell `given` us takes its time like
-/// standard output; one with a name has a reader who may never read.
+/// Writes to a descriptor opened as non-blocking. A pipe `given` by the shell may take any time,
+/// like standard output; the reader of a named pipe may never read.
 fn write_to(open: OwnedFd, bytes: &[u8], given: bool) -> io::Result<()> {
     let named = FileType::from_raw_mode(rustix::fs::fstat(&open)?.st_mode).is_fifo() && !given;
     let mut file = File::from(open);

@@ -1,4 +1,4 @@
-//! A run of this program in a process of its own, which ends with its starter.
+//! Runs of this program in a separate process, which ends with its starter.
 
 #![allow(unsafe_code)]
 
@@ -11,29 +11,29 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use rustix::io::write;
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 
-/// How much of its remarks is kept.
+/// Limit of its messages that are read, in bytes.
 const LIMIT: u64 = 64 << 10;
 
-/// The started process; nothing of its output is shown.
+/// Started process, whose output is not shown.
 pub struct OwnRun {
     child: Child,
     remarks: Option<ChildStderr>,
 }
 
 impl OwnRun {
-    /// Starts this program's own file with these arguments. The kernel sends it SIGTERM when the
-    /// thread that calls this ends, so that it ends in order, its results kept.
+    /// Starts this program's executable with these arguments. The kernel sends it SIGTERM when the
+    /// calling thread ends, so that it ends in order and its results are written.
     pub fn start(arguments: &[String]) -> io::Result<OwnRun> {
         OwnRun::start_in(arguments, None)
     }
 
-    /// The same in the control group (version 2) of this folder, before it sees which CPUs it has.
+    /// Like [`OwnRun::start`], in the control group (version 2) of a folder from the start.
     pub fn start_in(arguments: &[String], group: Option<&Path>) -> io::Result<OwnRun> {
         let open = |group: &Path| OpenOptions::new().write(true).open(group.join("cgroup.procs"));
         let joined = group.map(open).transpose()?;
         let mut command = Command::new("/proc/self/exe");
-        // The kernel forgets the signal where this program's file has capabilities: the run asks
-        // for it again, see `end_with`.
+        // The kernel clears the death signal if this program's file has capabilities: the run
+        // requests it again, see `end_with`.
         command.arg(format!("--starter={}", std::process::id()));
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         command.process_group(0);
@@ -41,7 +41,7 @@ impl OwnRun {
         unsafe {
             command.pre_exec(move || {
                 if let Some(processes) = &joined {
-                    // 0 stands for the process that writes (cgroup-v2.rst).
+                    // 0 stands for the writing process (cgroup-v2.rst).
                     write(processes, b"0")?;
                 }
                 Ok(set_parent_process_death_signal(Some(Signal::TERM))?)
@@ -52,19 +52,19 @@ impl OwnRun {
         Ok(OwnRun { child, remarks })
     }
 
-    /// Its exit code, if it has ended; -1 where a signal ended it.
+    /// Exit code, if it has ended; -1 if a signal ended it.
     pub fn ended(&mut self) -> io::Result<Option<i32>> {
         Ok(self.child.try_wait()?.map(|status| status.code().unwrap_or(-1)))
     }
 
-    /// Asks it to end.
+    /// Sends it SIGTERM.
     pub fn stop(&self) {
         if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
             let _ = kill_process(pid, Signal::TERM);
         }
     }
 
-    /// The last line that it said of itself, without its name; to be asked when it has ended.
+    /// Last line of its messages without the prefix; to be called after it has ended.
     pub fn last_words(&mut self) -> String {
         let mut said = Vec::new();
         if let Some(remarks) = self.remarks.take() {
@@ -75,11 +75,11 @@ impl OwnRun {
     }
 }
 
-/// Has the kernel send this process SIGTERM when its starter ends: an exec of a file with
-/// capabilities clears what was asked for before it (PR_SET_PDEATHSIG(2const)).
+/// Requests SIGTERM from the kernel when the starter ends: an exec of a file with capabilities
+/// clears an earlier request (PR_SET_PDEATHSIG(2const)).
 ///
 /// # Errors
-/// The starter has ended already.
+/// ESRCH if the starter has ended already.
 pub fn end_with(starter: u32) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::TERM))?;
     match rustix::process::getppid().map(|pid| pid.as_raw_pid() as u32) == Some(starter) {

@@ -1,4 +1,4 @@
-//! This process: its peak memory, its user, its start, and another program in its place.
+//! This process: its peak memory, user, start time and limits, and replacing it by a program.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,50 +12,49 @@ use rustix::fs::Mode;
 
 /// Peak resident memory of this process in KiB.
 ///
-/// From VmHWM of /proc/self/status, because getrusage's figure outlives execve: it is that of the
-/// process that started onbeat.
+/// Read from VmHWM of /proc/self/status, because the figure of getrusage survives execve and
+/// includes the process that started onbeat.
 pub fn peak_memory_kib() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// How many files this process may have open, by the soft limit of RLIMIT_NOFILE.
+/// Limit of this process's open files: the soft limit of RLIMIT_NOFILE.
 pub fn open_files_limit() -> u64 {
     rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// Whether this process may read what only root may.
+/// True for an effective user ID of 0.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Whether this user owns what is at a path; none where nothing is.
+/// True if this user owns the file at a path; none if there is no such file.
 pub fn is_own(path: &Path) -> Option<bool> {
     let owner = path.metadata().ok()?.uid();
     Some(owner == rustix::process::geteuid().as_raw())
 }
 
-/// Has all that this process makes from here on be its user's alone, folders 0700 and files 0600;
-/// what is there keeps its modes.
+/// Makes later files of this process private, folders 0700 and files 0600; existing files keep
+/// their modes.
 pub fn make_new_files_private() {
     let others = Mode::RWXG | Mode::RWXO;
     let before = rustix::process::umask(others);
     rustix::process::umask(before | others);
 }
 
-/// When a process or thread was started, in clock ticks since boot: field 22 of `/proc/PID/stat`.
+/// Start time of a process or thread, in clock ticks since boot: field 22 of `/proc/PID/stat`.
 pub fn process_start(pid: u32) -> Option<u64> {
     let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let text = String::from_utf8_lossy(&text);
     text.rsplit_once(") ")?.1.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
-/// Puts a program in the place of this process, looked for in `$PATH` as shells do, with these
-/// arguments; no shell sees them. It keeps the process's number, group, CPUs and policy, and
-/// nothing of its signal mask.
+/// Replaces this process by a program, searched in `$PATH` as by shells, with these arguments and
+/// without a shell. PID, process group, CPUs and policy stay; the signal mask is cleared.
 ///
-/// Returns only if it could not be.
+/// Returns only on failure.
 pub fn replace_by(program: &OsString, arguments: &[OsString]) -> io::Error {
     crate::rt::clear_signal_mask();
     Command::new(program).args(arguments).exec()

@@ -1,8 +1,8 @@
-//! A program that is started as its caller would start it: the same environment, terminal, limits,
+//! Programs started as their caller would start them: the same environment, terminal, limits,
 //! policy, CPUs and signal mask, and no shell.
 //!
-//! The process is made before anything of this one is changed, and held back until it is to run:
-//! what it inherits is what the caller had, and a recorder that is armed meanwhile sees all of it.
+//! The process is created before anything of this one changes, and held until its start: it
+//! inherits the caller's settings, and a recorder armed in between records all of it.
 
 #![allow(unsafe_code)]
 
@@ -22,35 +22,35 @@ use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 use super::user::ProgramUser;
 
-/// The exit code of a shell for what could not be executed.
+/// Exit code of a shell for a program that could not be executed.
 const NOT_EXECUTED: i32 = 126;
 
-/// Permission bits that give a program another user or group than its caller's (execve(2)).
+/// Permission bits that run a program as another user or group (execve(2)).
 const SET_IDS: u32 = 0o6000;
 
-/// How a program ended.
+/// End of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgramEnd {
     Code(i32),
-    /// The number of the signal that ended it.
+    /// Number of the signal that ended it.
     Signal(i32),
 }
 
-/// A program that is held back, runs, or has ended.
+/// Program that is held, runs, or has ended.
 pub struct HeldProgram {
     pid: i32,
-    /// One byte written to it lets the program run; closed without one, the process ends.
+    /// Pipe to the process: a byte starts the program; closed without one, the process ends.
     go: Option<File>,
-    /// The number of the error if it could not be executed.
+    /// Pipe from the process: the error number if it could not be executed.
     outcome: File,
     end: Option<ProgramEnd>,
 }
 
-/// The file of a program: the path itself where it has a slash, else the first of that name in
-/// `$PATH` that may be executed, as execvp(3) looks for it.
+/// Path of a program: the name if it contains a slash, else its first executable match in `$PATH`,
+/// as for execvp(3).
 ///
 /// # Errors
-/// There is none, or it may not be executed.
+/// No match, or none that may be executed.
 pub fn find_program(name: &OsStr) -> io::Result<PathBuf> {
     let executable = |path: &Path| -> io::Result<()> {
         let found = std::fs::metadata(path)?;
@@ -79,8 +79,8 @@ pub fn find_program(name: &OsStr) -> io::Result<PathBuf> {
     Err(refused.unwrap_or_else(absent))
 }
 
-/// Whether a file may be executed and only root can have put it there: it and its folder are
-/// root's, and no other writes to them.
+/// True if a file is executable and only root can have installed it: it and its folder belong to
+/// root, and no other user may write to them.
 pub fn owned_by_root(path: &Path) -> bool {
     let roots = |path: &Path| {
         std::fs::metadata(path).is_ok_and(|found| found.uid() == 0 && found.mode() & 0o022 == 0)
@@ -88,17 +88,17 @@ pub fn owned_by_root(path: &Path) -> bool {
     path.parent().is_some_and(roots) && roots(path) && find_program(path.as_os_str()).is_ok()
 }
 
-/// Whether a program's file gives it its owner's or its group's rights.
+/// True if a program's file has a set-user-ID or set-group-ID bit.
 pub fn sets_ids(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|found| found.mode() & SET_IDS != 0)
 }
 
 impl HeldProgram {
-    /// Makes its process, which waits: its file, its words (the first is its own name), and whose
-    /// it is to be if not the caller's.
+    /// Creates its process, which waits, from the file, the arguments (the first is its name), and
+    /// the user to run as if it is not the caller.
     ///
     /// # Errors
-    /// A word has a zero byte in it, or there is no room for one more process.
+    /// An argument contains a zero byte, or no process can be created.
     pub fn hold(file: &Path, words: &[OsString], user: Option<&ProgramUser>) -> io::Result<HeldProgram> {
         let file = CString::new(file.as_os_str().as_bytes())?;
         let words: Vec<CString> = words.iter().map(|word| c_string(word)).collect::<io::Result<_>>()?;
@@ -109,43 +109,42 @@ impl HeldProgram {
         let (words_at, variables_at) = (pointers(&words), pointers(&variables));
         let (held, go) = pipe_with(PipeFlags::CLOEXEC)?;
         let (outcome, told) = pipe_with(PipeFlags::CLOEXEC)?;
-        // SAFETY: the copy makes system calls alone, which no lock of another thread can hold up,
-        // and allocates nothing.
+        // SAFETY: the child makes only system calls, which no lock of another thread can block, and
+        // allocates nothing.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
             0 => {
                 drop((go, outcome));
                 let errno = execute(&held, user, &file, &words_at, &variables_at);
                 let _ = rustix::io::write(&told, &errno.to_ne_bytes());
-                // SAFETY: it ends the process at once, without what the caller had registered for
-                // its own end.
+                // SAFETY: it ends the process at once, without the exit handlers of the caller.
                 unsafe { libc::_exit(NOT_EXECUTED) }
             }
             pid => Ok(HeldProgram { pid, go: Some(File::from(go)), outcome: File::from(outcome), end: None }),
         }
     }
 
-    /// Its process, which keeps its number when the program is executed in it.
+    /// PID of its process, which the executed program keeps.
     pub fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// Lets it run.
+    /// Starts the program.
     ///
     /// # Errors
-    /// It could not be executed, or ended while it was held back.
+    /// It could not be executed, or its process ended before.
     pub fn go(&mut self) -> io::Result<()> {
-        // The pipe is closed afterwards, and with it the way to hold the process back.
+        // Closes the pipe after the write, so the program can be started only once.
         self.go.take().map_or(Ok(()), |mut go| go.write_all(&[1]))?;
         let mut errno = [0; 4];
         match self.outcome.read(&mut errno)? {
             4 => Err(io::Error::from_raw_os_error(i32::from_ne_bytes(errno))),
-            // The other end was closed by the execution.
+            // Executing the program closed the other end.
             _ => Ok(()),
         }
     }
 
-    /// How it ended, if it has.
+    /// End of the program, if it has ended.
     pub fn ended(&mut self) -> Option<ProgramEnd> {
         if self.end.is_none() {
             let waited = waitpid(Pid::from_raw(self.pid), WaitOptions::NOHANG);
@@ -154,7 +153,7 @@ impl HeldProgram {
         self.end
     }
 
-    /// Sends it a signal, as long as it has not been waited for.
+    /// Sends it a signal, unless it was waited for already.
     pub fn send(&self, signal: i32) {
         let signal = Signal::from_named_raw(signal);
         if let (None, Some(pid), Some(signal)) = (self.end, Pid::from_raw(self.pid), signal) {
@@ -164,7 +163,7 @@ impl HeldProgram {
 }
 
 impl Drop for HeldProgram {
-    /// One that was never let run ends; one that runs goes on.
+    /// A program that was never started ends; a running one continues.
     fn drop(&mut self) {
         if self.go.take().is_some() {
             let _ = waitpid(Pid::from_raw(self.pid), WaitOptions::empty());
@@ -181,8 +180,8 @@ fn c_string(text: &OsStr) -> io::Result<CString> {
     Ok(CString::new(text.as_bytes())?)
 }
 
-/// The caller's environment; of another user HOME, SHELL, USER and LOGNAME, as runuser(1) sets
-/// them.
+/// Environment of the caller; for another user, HOME, SHELL, USER and LOGNAME are set as by
+/// runuser(1).
 fn environment(user: Option<&ProgramUser>) -> impl Iterator<Item = io::Result<CString>> {
     let own: Vec<(&str, OsString)> = user.map(ProgramUser::variables).unwrap_or_default();
     let names: Vec<&str> = own.iter().map(|(name, _)| *name).collect();
@@ -196,8 +195,7 @@ fn environment(user: Option<&ProgramUser>) -> impl Iterator<Item = io::Result<CS
     })
 }
 
-/// Waits until it may, and puts the program in the place of this process; the number of the error
-/// that kept it from it.
+/// Waits for the start, then executes the program; returns the error number on failure.
 fn execute(
     held: &OwnedFd,
     user: Option<&ProgramUser>,
@@ -210,18 +208,18 @@ fn execute(
         match rustix::io::read(held, &mut byte) {
             Ok(1) => break,
             Err(rustix::io::Errno::INTR) => {}
-            // The process that was to let it run has ended.
+            // The process that was to start it has ended.
             _ => return libc::ECANCELED,
         }
     }
-    // The runtime of Rust ignores SIGPIPE, and onbeat SIGXFSZ: what is ignored stays so in an
+    // The Rust runtime ignores SIGPIPE, and onbeat SIGXFSZ; ignored signals stay ignored in an
     // executed program (execve(2)).
     for signal in [libc::SIGPIPE, libc::SIGXFSZ] {
         // SAFETY: the default action takes no code of this process.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
     if let Some(user) = user {
-        // The groups first: without the user they cannot be changed any more.
+        // Groups first: without root's user ID they can no longer be changed.
         let taken = set_thread_groups(&user.groups)
             .and_then(|()| set_thread_res_gid(user.gid, user.gid, user.gid))
             .and_then(|()| set_thread_res_uid(user.uid, user.uid, user.uid));
@@ -229,7 +227,7 @@ fn execute(
             return error.raw_os_error();
         }
     }
-    // SAFETY: all three are of texts that end with a zero, the lists end with a null, and they
+    // SAFETY: all pointers are to texts that end with a zero, the lists end with a null, and they
     // outlive the call.
     unsafe { libc::execve(file.as_ptr(), words.as_ptr(), variables.as_ptr()) };
     io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)

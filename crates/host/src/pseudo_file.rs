@@ -1,5 +1,5 @@
-//! Files of the kernel that stay open: because closing one undoes a setting, or to read one again
-//! and again.
+//! Kernel files that stay open: because closing one would revert a setting, or to read one
+//! repeatedly.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -7,8 +7,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
 use super::machine::READ_LIMIT;
 
-/// A file kept open because a setting lasts as long as it: closing it, or dying, undoes the
-/// setting.
+/// File kept open because a setting lasts as long as it is open: closing it, or the end of the
+/// process, reverts the setting.
 pub struct HeldFile {
     _file: File,
 }
@@ -20,19 +20,19 @@ pub fn write_and_hold(path: &str, bytes: &[u8]) -> io::Result<HeldFile> {
     Ok(HeldFile { _file: file })
 }
 
-/// A pseudo-file of the running machine that is read again and again, into the same buffer.
+/// Pseudo-file of the running machine that is read repeatedly, into the same buffer.
 pub struct RereadFile {
     file: File,
     buffer: Vec<u8>,
 }
 
 impl RereadFile {
-    /// Opens it; `bytes` of its beginning will be read.
+    /// Opens it to read its first `bytes` bytes.
     pub fn open(path: &str, bytes: usize) -> io::Result<RereadFile> {
         Ok(RereadFile { file: File::open(path)?, buffer: vec![0; bytes] })
     }
 
-    /// Opens it; all of it will be read, and some more should it grow.
+    /// Opens it to read all of it, with some room for growth.
     pub fn whole(path: &str) -> io::Result<RereadFile> {
         let mut bytes = Vec::new();
         File::open(path)?.take(READ_LIMIT).read_to_end(&mut bytes)?;

@@ -2,20 +2,20 @@
 
 use super::clock;
 
-/// What nobody can guess: 256 bits from the kernel, which are waited for early in boot.
+/// Random secret of 256 bits from the kernel; early in boot it waits for the entropy pool.
 pub fn secret() -> std::io::Result<[u8; 32]> {
     let mut bytes = [0u8; 32];
-    // Up to 256 bytes come whole (getrandom(2)).
+    // Up to 256 bytes are returned at once (getrandom(2)).
     match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())? {
         32 => Ok(bytes),
         _ => Err(std::io::ErrorKind::UnexpectedEof.into()),
     }
 }
 
-/// An unpredictable number from the kernel (getrandom(2)).
+/// Unpredictable number from the kernel (getrandom(2)).
 pub fn random_u64() -> u64 {
     let mut bytes = [0u8; 8];
-    // Early in boot the pool may not be ready; a clock is then unlikely enough for a name or a
+    // Early in boot the pool may not be ready; then a clock is unpredictable enough for a name or a
     // seed.
     match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::NONBLOCK) {
         Ok(8) => u64::from_ne_bytes(bytes),

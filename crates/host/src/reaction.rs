@@ -1,5 +1,5 @@
-//! What a user wants to be done at once when a wake-up was late: a program, a signal, an end of
-//! another's trace. None of it goes through a shell.
+//! Reactions to a late wake-up that the user requested: starting a program, sending a signal,
+//! stopping the machine's trace. None of them uses a shell.
 
 #![allow(unsafe_code)]
 
@@ -20,41 +20,40 @@ use crate::children::{has_ended, live_in, number, processes, session, start_time
 use crate::clock;
 use model::units::Nanos;
 
-/// The time that a program has after its starter's end: enough to write or send a message.
+/// Time for programs to end after their starter, enough to write or send a message.
 const PATIENCE: Nanos = Nanos(2_000_000_000);
-/// The same after it was asked to end.
+/// Time for programs to end after SIGTERM.
 const LAST: Nanos = Nanos(500_000_000);
-/// Between two looks whether it has ended.
+/// Polling interval for their end.
 const PERIOD: Nanos = Nanos(20_000_000);
 
-/// The tracer of the whole machine, not an instance of ours.
+/// Switch of the machine's tracer, not of an instance of onbeat's.
 const TRACERS: [&str; 2] = ["/sys/kernel/tracing/tracing_on", "/sys/kernel/debug/tracing/tracing_on"];
 
-/// The variable by which what a program leaves behind is found in any session.
+/// Environment variable by which processes left by a program are found in any session.
 const MARK: &str = "ONBEAT_STARTED_BY";
 
-/// Programs that were started, each in a session of its own, and not waited for while anything of
-/// that session is left: until then no other process can have its number.
+/// Started programs, each in a new session, and reaped only when the session has no other process:
+/// until then its number cannot be reused.
 #[derive(Debug, Default)]
 pub struct StartedPrograms {
     programs: Vec<(Child, String)>,
-    /// Those that failed since the last question, with their status; none for those that had to be
-    /// ended.
+    /// Programs that failed since the last query, with their status; none for those that were
+    /// killed.
     failed: Vec<(String, Option<ExitStatus>)>,
-    /// The value of [`MARK`]; `""` before the first start.
+    /// Value of [`MARK`]; `""` before the first start.
     mark: String,
-    /// The start of the first, in the kernel's ticks: older processes are not looked at.
+    /// Start time of the first program, in kernel ticks: older processes are ignored.
     since: u64,
-    /// True once signals were sent to those that are left.
+    /// True after signals were sent to the remaining processes.
     ending: bool,
 }
 
 impl StartedPrograms {
-    /// Starts a program with its arguments and, besides the own environment, these variables. It
-    /// runs beside us, with no signal blocked, and its output goes to our standard error, for
-    /// standard output may hold a document; it ends with this value, and with the thread that calls
-    /// this. So does what it leaves behind, unless that drops its environment and leaves its
-    /// session.
+    /// Starts a program with its arguments; `variables` are added to the environment. It runs
+    /// concurrently with no signal blocked, and its output goes to standard error, because standard
+    /// output may be a document. It ends when this value is dropped or the calling thread ends, and
+    /// so do its descendants, unless they clear their environment and leave the session.
     ///
     /// # Errors
     /// It cannot be started.
@@ -73,7 +72,7 @@ impl StartedPrograms {
         // SAFETY: between fork and exec it makes four system calls, and allocates nothing.
         unsafe {
             command.pre_exec(|| {
-                // What is blocked or ignored stays so in an executed program (execve(2)).
+                // Blocked and ignored signals stay so in an executed program (execve(2)).
                 crate::rt::clear_signal_mask();
                 libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
                 setsid()?;
@@ -88,19 +87,18 @@ impl StartedPrograms {
         Ok(())
     }
 
-    /// The programs that failed since the last call, each with its status; none for one that had to
-    /// be ended.
+    /// Programs that failed since the last call, with their status; none for one that was killed.
     pub fn take_failed(&mut self) -> Vec<(String, Option<ExitStatus>)> {
         self.reap();
         std::mem::take(&mut self.failed)
     }
 
-    /// Ends those that go on: with a moment for what is nearly done, then as a user would.
+    /// Ends running programs: waits a moment for those nearly done, then sends TERM, then KILL.
     pub fn end(&mut self) {
         let left = self.left_after(PATIENCE);
         self.ending = true;
         self.signal(&left, Signal::TERM);
-        // What is forked while the others are killed is found by the next look.
+        // The second pass finds processes forked during the first.
         for _ in 0..2 {
             let left = self.left_after(LAST);
             self.signal(&left, Signal::KILL);
@@ -109,7 +107,7 @@ impl StartedPrograms {
         (self.mark, self.since, self.ending) = (String::new(), 0, false);
     }
 
-    /// Signals processes that are left, each after another look at whose its number is.
+    /// Signals remaining processes; each is verified again after its pidfd is open.
     fn signal(&self, left: &BTreeSet<u32>, signal: Signal) {
         let sessions: BTreeSet<u32> = self.programs.iter().map(|(child, _)| child.id()).collect();
         for pid in left {
@@ -122,7 +120,7 @@ impl StartedPrograms {
         }
     }
 
-    /// Collects those that have ended and left nothing behind; the processes of the others.
+    /// Reaps programs that have ended and left no processes; returns the processes of the others.
     fn reap(&mut self) -> BTreeSet<u32> {
         if self.programs.is_empty() {
             return BTreeSet::new();
@@ -145,7 +143,7 @@ impl StartedPrograms {
         live.values().flatten().copied().chain(programs).collect()
     }
 
-    /// The processes with our mark, in whichever session.
+    /// Processes with our mark, in any session.
     fn marked(&self) -> BTreeSet<u32> {
         if self.mark.is_empty() {
             return BTreeSet::new();
@@ -153,8 +151,8 @@ impl StartedPrograms {
         processes().filter(|pid| self.has_mark(*pid) && !has_ended(*pid)).collect()
     }
 
-    /// Tells a process with our mark. One that is older than ours is not read: that would take the
-    /// lock of its address space, which may be the watched program's.
+    /// True if a process has our mark. The environment of older processes is not read: it would
+    /// take their mmap lock, which may be that of the watched program.
     fn has_mark(&self, pid: u32) -> bool {
         if self.mark.is_empty() || start_time(pid).is_none_or(|began| began < self.since) {
             return false;
@@ -164,7 +162,7 @@ impl StartedPrograms {
         environment.split(|byte| *byte == 0).any(|word| word == entry.as_bytes())
     }
 
-    /// The processes that have not ended when the time is over.
+    /// Processes that have not ended after a time.
     fn left_after(&mut self, patience: Nanos) -> BTreeSet<u32> {
         let until = clock::monotonic() + patience;
         loop {
@@ -184,7 +182,7 @@ impl Drop for StartedPrograms {
     }
 }
 
-/// A signal by its name, with or without `SIG`.
+/// Signal of a name, with or without `SIG`.
 pub fn signal_of(name: &str) -> Option<Signal> {
     let bare = name.strip_prefix("SIG").unwrap_or(name);
     let named = [
@@ -203,7 +201,7 @@ pub fn signal_of(name: &str) -> Option<Signal> {
     named.into_iter().find(|(known, _)| *known == bare).map(|(_, signal)| signal)
 }
 
-/// Sends it.
+/// Sends a signal.
 ///
 /// # Errors
 /// No such process, or not permitted.
@@ -211,7 +209,7 @@ pub fn send_signal(signal: Signal, pid: i32) -> io::Result<()> {
     Ok(kill_process(one_process(pid)?, signal)?)
 }
 
-/// Whether a signal could be sent: nothing is.
+/// Checks that a signal may be sent, without sending one.
 ///
 /// # Errors
 /// No such process, or not permitted.
@@ -219,17 +217,16 @@ pub fn may_signal(pid: i32) -> io::Result<()> {
     Ok(test_kill_process(one_process(pid)?)?)
 }
 
-/// 0 and negative numbers are groups of processes (kill(2)).
+/// Refuses 0 and negative numbers, which are groups of processes (kill(2)).
 fn one_process(pid: i32) -> io::Result<Pid> {
     let one = if pid > 0 { Pid::from_raw(pid) } else { None };
     one.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))
 }
 
-/// Stops the machine's own tracer, so that its buffer keeps what led here; buffers of instances go
-/// on.
+/// Stops the machine's own tracer, so that its buffer keeps the events so far; instances continue.
 ///
 /// # Errors
-/// There is no tracefs, or it may not be written.
+/// There is no tracefs, or it cannot be written.
 pub fn stop_tracer() -> io::Result<()> {
     let open =
         |path| OpenOptions::new().write(true).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC).open(path);
@@ -297,8 +294,8 @@ mod tests {
     fn processes_that_a_program_leaves_behind_end_with_its_starter() {
         let folder = tempfile::tempdir().unwrap();
         let pids = folder.path().join("pids");
-        // The second is in a process group of its own, the third takes no notice of TERM, and the
-        // fourth has a session of its own.
+        // The second has a separate process group, the third ignores TERM, and the fourth has a
+        // separate session.
         let script = format!(
             "sleep 1000 & a=$!; set -m; sleep 1000 & b=$!; (trap '' TERM; sleep 1000) & c=$!; \
              setsid sh -c 'echo $$ >{0}.own; exec sleep 1000' & \

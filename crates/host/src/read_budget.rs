@@ -1,21 +1,21 @@
-//! How much is read of a machine that others describe: a bundle from elsewhere may hold files and
-//! lists that no machine has, so many that reading all of them takes gigabytes.
+//! Budget of reads for a machine described by others: a bundle may hold more files and lists than
+//! any machine, so many that reading all of them takes gigabytes.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// What an access counts beside the bytes that it brings: its path is kept, and it takes time.
+/// Cost of an access in addition to the bytes read: its path is stored, and it takes time.
 const ACCESS: u64 = 256;
 
-/// What a name of a directory counts beside its letters: it is put together with those above it.
+/// Cost of a directory entry in addition to its letters, for joining it to its path.
 const NAME: usize = 64;
 
-/// Bytes that may still be read; clones share them.
+/// Bytes that may still be read; shared by clones.
 #[derive(Clone, Debug)]
 pub(super) struct ReadBudget(Rc<Cell<u64>>);
 
 impl Default for ReadBudget {
-    /// More than any machine has.
+    /// Unlimited.
     fn default() -> ReadBudget {
         ReadBudget::of(u64::MAX)
     }
@@ -30,13 +30,13 @@ impl ReadBudget {
         self.0.get()
     }
 
-    /// Counts an access that brought so many bytes.
+    /// Subtracts an access that read `bytes` bytes.
     pub fn spend(&self, bytes: usize) {
         self.0.set(self.left().saturating_sub(ACCESS.saturating_add(bytes as u64)));
     }
 }
 
-/// What the names of a directory count.
+/// Cost of the names of a directory.
 pub(super) fn bytes_of(names: &[String]) -> usize {
     names.iter().map(|name| name.len() + NAME).sum()
 }

@@ -1,5 +1,5 @@
-//! The folder of a record that grows for months: files are looked up in it and nowhere else, no
-//! link is followed, and what has to outlast a loss of power is flushed by name.
+//! Folder of a record that grows for months: files are looked up only in it, links are not
+//! followed, and what must survive a loss of power is flushed by name.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -14,49 +14,49 @@ use rustix::io::Errno;
 use crate::folder_lock::{FolderLock, LockOwner, lock_directory, lock_file, lock_folder};
 use crate::trusted_path::{self, CreatedDirs, Target};
 
-/// Files as a record needs them: the folder of a machine, or one made up by tests.
+/// Files of a record: a folder on disk, or a fake in tests.
 ///
-/// Nothing is on the disk before it was flushed: a file's bytes by `sync`, that it is there, or not
-/// any more, or has another name by `sync_names`.
+/// Nothing is durable before it is flushed: a file's bytes by `sync`; its creation, removal or new
+/// name by `sync_names`.
 pub trait RecordDisk {
-    /// The names of its files, in any order.
+    /// Names of its files, in any order.
     fn names(&self) -> io::Result<Vec<String>>;
 
-    /// How long a file is.
+    /// Length of a file in bytes.
     fn length(&self, name: &str) -> io::Result<u64>;
 
-    /// Reads from a place on; less than there is room for at the end of the file, or any time.
+    /// Reads from an offset; may read less than fits, at the end of the file or elsewhere.
     fn read_at(&self, name: &str, from: u64, into: &mut [u8]) -> io::Result<usize>;
 
-    /// Adds to the end of a file, which is made if it is not there.
+    /// Appends to a file, creating it if missing.
     fn append(&self, name: &str, bytes: &[u8]) -> io::Result<()>;
 
-    /// Cuts a file.
+    /// Truncates a file.
     fn truncate(&self, name: &str, length: u64) -> io::Result<()>;
 
-    /// Has the bytes of a file reach the disk.
+    /// Flushes the bytes of a file to the disk.
     fn sync(&self, name: &str) -> io::Result<()>;
 
-    /// Renames a file, over what is there.
+    /// Renames a file, replacing the target.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
     /// Removes a file.
     fn remove(&self, name: &str) -> io::Result<()>;
 
-    /// Has the names of files reach the disk.
+    /// Flushes the names of files to the disk.
     fn sync_names(&self) -> io::Result<()>;
 }
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW);
 const FILE: OFlags = OFlags::CLOEXEC.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
-/// A folder on the disk.
+/// Folder on disk.
 pub struct RecordFolder {
     fd: OwnedFd,
 }
 
 impl RecordFolder {
-    /// Opens a folder to write to; it and those above it are made if they are not there.
+    /// Opens a folder for writing; it and its parents are created if missing.
     pub fn make(path: &Path) -> io::Result<RecordFolder> {
         let mut made = CreatedDirs::default();
         let plain: std::path::PathBuf = path.components().collect(); // without a last `/`
@@ -75,24 +75,24 @@ impl RecordFolder {
         Ok(RecordFolder { fd: rustix::fs::openat(&parent, &name, FOLDER, Mode::empty())? })
     }
 
-    /// Opens a folder that the user named, to be read.
+    /// Opens a folder that the user named, for reading.
     pub fn open(path: &Path) -> io::Result<RecordFolder> {
         let flags = FOLDER - OFlags::NOFOLLOW;
         Ok(RecordFolder { fd: rustix::fs::open(path, flags, Mode::empty())? })
     }
 
-    /// Keeps other processes from writing here, or says which one does.
+    /// Locks out other writers, or returns the owner of the lock.
     pub fn lock(&self) -> io::Result<Result<FolderLock, LockOwner>> {
         lock_folder(&self.fd)
     }
 
-    /// The same for one file of the folder, by a lock beside it that has this name.
+    /// Like [`RecordFolder::lock`], for one file of the folder, by a lock file of this name.
     pub fn lock_as(&self, name: &OsStr) -> io::Result<Result<FolderLock, LockOwner>> {
         lock_file(&self.fd, name)
     }
 
-    /// Takes a turn in the folder, by a lock of the folder itself, which leaves no file in it; none
-    /// where another process has it.
+    /// Locks the folder itself, which leaves no file in it; none if another process holds that
+    /// lock.
     pub fn take_turn(&self) -> io::Result<Option<FolderLock>> {
         lock_directory(&self.fd)
     }
@@ -206,7 +206,7 @@ mod tests {
         let held = folder.lock().unwrap();
         assert!(held.is_ok());
         assert_eq!(again.lock().unwrap().err().map(|owner| owner.pid), Some(std::process::id()));
-        // A file's lock is another one.
+        // The lock of a file is independent of it.
         let of_file = folder.lock_as("a.db.lock".as_ref()).unwrap();
         assert!(of_file.is_ok() && again.lock_as("a.db.lock".as_ref()).unwrap().is_err());
         drop(held);
@@ -222,7 +222,7 @@ mod tests {
         assert!(turn.is_some() && again.take_turn().unwrap().is_none());
         assert!(folder.take_turn().unwrap().is_none(), "a second one of the same");
         assert_eq!(folder.names().unwrap(), [""; 0]);
-        // A server's lock is another one.
+        // The lock of a server is independent of it.
         assert!(again.lock().unwrap().is_ok());
         drop(turn);
         assert!(again.take_turn().unwrap().is_some());

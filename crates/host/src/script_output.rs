@@ -1,5 +1,5 @@
-//! What a script prints: read while it runs, and kept only as far as its end is looked at, so that
-//! one that prints without end neither waits for a reader nor fills the memory.
+//! Output of a script, read while it runs; only the end is kept, so that one that prints endlessly
+//! neither blocks nor fills the memory.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -7,34 +7,34 @@ use std::process::Stdio;
 
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 
-/// How much of what it says is kept: the end.
+/// Bytes kept of the end of the output.
 const LIMIT: usize = 64 << 10;
 
-/// The pipe's size, where the user may have as much (pipe(7), pipe-max-size), and the most that is
-/// read at a time: the script's time limit is looked at in between.
+/// Size of the pipe, if the user may have it (pipe(7), pipe-max-size), and most bytes read at a
+/// time: the script's time limit is checked in between.
 const AT_A_TIME: usize = 1 << 20;
 
-/// The reading end of a pipe.
+/// Reading end of a pipe.
 pub struct ScriptOutput {
     from: OwnedFd,
     kept: Vec<u8>,
 }
 
 impl ScriptOutput {
-    /// The reading end, and two copies of the writing end.
+    /// Creates a pipe: the reading end, and two copies of the writing end.
     ///
     /// # Errors
     /// This process may open no more files.
     pub fn open() -> io::Result<(ScriptOutput, [Stdio; 2])> {
         let (from, to) = pipe_with(PipeFlags::CLOEXEC)?;
-        // Writers wait where it is full, the reader never does.
+        // Writers wait while the pipe is full; the reader never waits.
         rustix::io::ioctl_fionbio(&from, true)?;
         let _ = fcntl_setpipe_size(&to, AT_A_TIME);
         let ends = [to.try_clone()?.into(), to.into()];
         Ok((ScriptOutput { from, kept: Vec::new() }, ends))
     }
 
-    /// Takes what is there, and no more than that is at a time.
+    /// Reads what is available, at most `AT_A_TIME` bytes, rounded up to a read.
     pub fn drain(&mut self) {
         let (mut room, mut taken) = ([0; LIMIT], 0);
         while taken < AT_A_TIME {
@@ -46,7 +46,7 @@ impl ScriptOutput {
         }
     }
 
-    /// The last line that is none of blanks.
+    /// Last line that is not blank.
     pub fn last_line(&mut self) -> String {
         self.drain();
         let text = String::from_utf8_lossy(&self.kept);

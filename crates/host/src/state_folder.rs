@@ -1,10 +1,10 @@
-//! The folder in which onbeat and its programs keep what stays between two of them.
+//! Folder for state that onbeat and its programs keep between runs.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// As `$XDG_STATE_HOME` and `$HOME` say, where they name whole paths (XDG Base Directory
-/// Specification); that of the machine where neither does, as in a service.
+/// State folder by `$XDG_STATE_HOME` and `$HOME`, if they are absolute paths (XDG Base Directory
+/// Specification); the machine's if neither is, as in a service.
 pub fn state_folder(state_home: Option<&OsStr>, home: Option<&OsStr>) -> PathBuf {
     let whole = |text: &OsStr| Some(PathBuf::from(text)).filter(|path| path.is_absolute());
     let of_home = || Some(home.and_then(whole)?.join(".local/state"));

@@ -1,5 +1,5 @@
-//! A program of the user's that switches something on or off: called with one word, never through a
-//! shell, in a process group of its own, for a limited time; nothing that it starts outlives it.
+//! User's script that switches something on or off: called with one word, without a shell, in a
+//! separate process group, for a limited time; no process that it starts outlives it.
 
 #![allow(unsafe_code)]
 
@@ -19,46 +19,46 @@ use crate::children::{keep_in_sight, let_go, number, own_children, processes, re
 use crate::clock;
 use crate::script_output::ScriptOutput;
 
-/// How often it is looked at.
+/// Polling interval while it runs.
 const PERIOD: Nanos = Nanos(10_000_000);
 
-/// How often, and how soon again, a process is asked that shows no environment.
+/// Attempts to read an empty environment of a running process, and the interval between them.
 const TRIES: usize = 8;
 const SOON: Nanos = Nanos(1_000_000);
 
-/// What ends with it may take so long to be gone.
+/// Time for remaining processes to end on their own.
 const GRACE: Nanos = Nanos(200_000_000);
 
-/// What was killed may take so long to be gone.
+/// Time for killed processes to disappear.
 const PATIENCE: Nanos = Nanos(2_000_000_000);
 
-/// The variable of a script's environment by which what it started is known.
+/// Environment variable that marks the processes of a script.
 const MARK: &str = "ONBEAT_SCRIPT";
 
-/// The program's file.
+/// Absolute path of the script.
 #[derive(Clone, Debug)]
 pub struct SwitchScript(PathBuf);
 
-/// How a call ended. Whatever it started is gone.
+/// End of a call. The processes that it started have ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScriptEnd {
     Done,
-    /// With an exit code other than 0, none where a signal ended it; and its last line.
+    /// It failed with this exit code, none after a signal, and this last line of output.
     Failed {
         code: Option<i32>,
         said: String,
     },
-    /// It was killed when its time was over.
+    /// It was killed at its time limit.
     TimedOut,
-    /// It was killed because a stop was wanted.
+    /// It was killed because a stop was requested.
     Stopped,
-    /// It ended and left so many processes, which were killed.
+    /// It ended and left this many processes, which were killed.
     Left(usize),
 }
 
 impl SwitchScript {
-    /// # Errors
-    /// There is no such file, or it may not be executed.
+    /// Opens a script.
+    /// Fails if there is no such file, or it is not executable.
     pub fn open(path: &Path) -> io::Result<SwitchScript> {
         let whole = fs::canonicalize(path)?;
         let found = fs::metadata(&whole)?;
@@ -72,10 +72,10 @@ impl SwitchScript {
         &self.0
     }
 
-    /// Calls it with this word, and waits at most this long, or until `is_stopped` says so, which
-    /// is asked over and over. Children that appear meanwhile are taken for the script's: no other
-    /// thread may start any. Its environment has `mark`, by which [`end_marked`] knows what is left
-    /// of it if this process is killed.
+    /// Calls it with a word, and waits until the time limit or until `is_stopped`, which is called
+    /// repeatedly, returns true. New children of this process count as the script's, so no other
+    /// thread may start any. Its environment has `mark`, by which [`end_marked`] finds its
+    /// processes if this one is killed.
     ///
     /// # Errors
     /// It cannot be started.
@@ -138,8 +138,8 @@ impl SwitchScript {
     }
 }
 
-/// Kills what is left of the calls with this mark, whose caller was killed, and waits until it is
-/// gone. A process group would not do: its number may be another's by now, and one may leave it.
+/// Kills the processes of interrupted calls with this mark, and waits until they have ended. A
+/// process group would not do: its number may be reused, and processes may leave it.
 pub fn end_marked(mark: &Path) {
     let entry = [MARK.as_bytes(), b"=", mark.as_os_str().as_bytes()].concat();
     let has_mark = |pid: &u32| environment(*pid).split(|byte| *byte == 0).any(|word| word == entry);
@@ -149,7 +149,7 @@ pub fn end_marked(mark: &Path) {
         for pid in &left {
             let _ = kill_process(*pid, Signal::KILL);
         }
-        // One that forks is found the next time.
+        // A process that forks is found in the next pass.
         if left.is_empty() || clock::monotonic() > until {
             return;
         }
@@ -157,11 +157,11 @@ pub fn end_marked(mark: &Path) {
     }
 }
 
-/// The environment of a process; none of a thread of the kernel, and of one that ended.
+/// Environment of a process; empty for a kernel thread or a process that has ended.
 ///
-/// During execve(2) a process shows none either, nor arguments (`environ_read` and
-/// `get_mm_cmdline` in fs/proc/base.c): it is waited for. With arguments it is asked a few times,
-/// because it may have begun another program between two questions.
+/// During execve(2) it reads as empty, and so do the arguments (`environ_read` and `get_mm_cmdline`
+/// in fs/proc/base.c): this waits for its end. With arguments it is read a few times, because
+/// execve(2) may have begun between the two reads.
 fn environment(pid: u32) -> Vec<u8> {
     let of = |name: &str| fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
     let until = Nanos(clock::monotonic().0.saturating_add(PATIENCE.0));
@@ -178,8 +178,8 @@ fn environment(pid: u32) -> Vec<u8> {
     Vec::new()
 }
 
-/// Kills what a script that has ended left, and what that had started; how many there were. What
-/// was ending by itself does not count.
+/// Kills the remaining processes of a script that has ended, and returns their number, without
+/// those that end within [`GRACE`].
 fn left_by(child: &Child, before: &BTreeSet<u32>, said: &mut ScriptOutput) -> usize {
     let begun = clock::monotonic();
     let mut left: BTreeSet<u32> = BTreeSet::new();

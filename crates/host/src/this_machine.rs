@@ -1,8 +1,8 @@
-//! Which addresses are this machine's: what goes there leaves it on no network.
+//! Addresses of this machine: data for them leaves it on no network.
 
 use std::net::IpAddr;
 
-/// Whether a host in an address is this machine.
+/// True if the host of an address is this machine.
 pub fn is_this_machine(host: &str) -> bool {
     let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
     host == "localhost" || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())

@@ -1,23 +1,23 @@
-//! Threads of this machine as `/proc` counts them, one at a time: what a watch compares its record
-//! with.
+//! Threads of this machine as `/proc` shows them, one at a time: a watch compares its record with
+//! them.
 
 use std::fs;
 
-/// A thread.
+/// State of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadFacts {
     pub tid: u32,
     pub process: u32,
     pub comm: String,
-    /// When it began, in clock ticks since boot: with its number, who it is.
+    /// Start time in clock ticks since boot, which identifies the thread together with its ID.
     pub start: u64,
-    /// PF_KTHREAD: a thread of the kernel.
+    /// True for a kernel thread (PF_KTHREAD).
     pub kernel: bool,
-    /// Whether its policy is FIFO, round robin or deadline.
+    /// True if its policy is FIFO, round robin or deadline.
     pub real_time: bool,
-    /// Whether it waits for something.
+    /// True if it sleeps.
     pub asleep: bool,
-    /// How often it gave its CPU away by itself; `None` where that is not counted.
+    /// Number of voluntary context switches; `None` if they are not counted.
     pub voluntary: Option<u64>,
 }
 
@@ -26,7 +26,7 @@ const SCHED_FIFO: u64 = 1;
 const SCHED_RR: u64 = 2;
 const SCHED_DEADLINE: u64 = 6;
 
-/// What `/proc` says of a thread; `None` where there is none of that number.
+/// State of a thread from `/proc`; `None` if there is no such thread.
 pub fn thread_facts(tid: u32) -> Option<ThreadFacts> {
     let mut facts = stat_of(tid, &text(&format!("/proc/{tid}/stat"))?)?;
     let status = text(&format!("/proc/{tid}/status"))?;
@@ -37,7 +37,7 @@ pub fn thread_facts(tid: u32) -> Option<ThreadFacts> {
     Some(facts)
 }
 
-/// The real-time threads of this moment.
+/// Current real-time threads.
 pub fn real_time_threads() -> Vec<ThreadFacts> {
     let tids = numbers_in("/proc").into_iter().flat_map(|pid| numbers_in(&format!("/proc/{pid}/task")));
     let is_one = |tid: &u32| {
@@ -52,12 +52,12 @@ fn numbers_in(dir: &str) -> Vec<u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Names of threads are any bytes.
+/// Reads lossily, because names of threads may contain any bytes.
 fn text(path: &str) -> Option<String> {
     fs::read(path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// `1234 (comm) S ...`, see proc_pid_stat(5); the name may hold blanks and brackets.
+/// Parses `1234 (comm) S ...` (proc_pid_stat(5)); the name may contain blanks and brackets.
 fn stat_of(tid: u32, text: &str) -> Option<ThreadFacts> {
     let (begin, rest) = text.rsplit_once(") ")?;
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();

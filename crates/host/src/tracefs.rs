@@ -1,5 +1,5 @@
 //! Access to the kernel's tracing: tracefs, found or mounted detached (invisible to other
-//! processes), and an instance of onbeat's in it.
+//! processes), and an instance for onbeat in it.
 //!
 //! The top level and other instances are read and never written: another program may be tracing.
 //! Source: Documentation/trace/ftrace.rst ("Instances"), fs/tracefs/inode.c.
@@ -28,14 +28,14 @@ const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// TRACEFS_MAGIC of include/uapi/linux/magic.h.
 const TRACEFS: u64 = 0x7472_6163;
 
-/// Why there is no tracing here.
+/// Reason for which tracing is not available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotHere {
     /// The kernel was built without tracefs.
     NoTracefs,
-    /// It is not mounted, and this kernel (before 5.2) cannot mount it unseen.
+    /// It is not mounted, and this kernel (before 5.2) has no detached mounts.
     NotMounted,
-    /// It exists and this user may not use it; the error number.
+    /// It exists but this user may not use it; the error number.
     NotPermitted(i32),
     /// Any other failure, with its error number.
     Failed(i32),
@@ -50,33 +50,32 @@ impl From<Errno> for NotHere {
     }
 }
 
-/// The kernel's tracing; closing it unmounts what was mounted for it.
+/// Open tracefs; closing it unmounts a mount made for it.
 pub struct Tracing {
-    /// The root of tracefs.
+    /// Root directory of tracefs.
     root: OwnedFd,
     /// Its directory of instances.
     instances: OwnedFd,
 }
 
-/// What else there is of tracing: facts for a note, because other people's tracing costs time too.
+/// Other tracing on the machine, to be noted because it costs time as well.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Others {
     /// Names of all instances, onbeat's included, sorted.
     pub instances: Vec<String>,
     /// The top level's tracer: `nop` means no tracer, `""` unknown.
     pub tracer: String,
-    /// Whether events are switched on at the top level, if known.
+    /// True if events are enabled at the top level, if known.
     pub events: Option<bool>,
-    /// Whether the top level writes into its buffer, if known.
+    /// True if the top level writes to its buffer, if known.
     pub on: Option<bool>,
 }
 
 impl Tracing {
-    /// Finds tracefs, or mounts it for this descriptor alone; nothing appears in the tree that
-    /// others see.
+    /// Finds tracefs, or mounts it detached; nothing appears in the tree that other processes see.
     pub fn open() -> Result<Tracing, NotHere> {
-        // An existing mount is preferred: mounting the one tracefs again resets the options that
-        // are shown for all its mounts, and before Linux 5.17 its owner and mode, too
+        // An existing mount is preferred: mounting the single tracefs again resets the options
+        // shown for all its mounts, and before Linux 5.17 also its owner and mode
         // (tracefs_get_tree).
         let mut refused = None;
         for place in PLACES {
@@ -96,28 +95,28 @@ impl Tracing {
 
     fn at(root: OwnedFd) -> Result<Tracing, NotHere> {
         let instances = below::open_dir(&root, "instances")?;
-        // Under lockdown the tree is there and its files do not open
+        // Under lockdown the tree exists but its files cannot be opened
         // (security_locked_down(LOCKDOWN_TRACEFS)).
         below::open(&root, "events/header_page", OFlags::RDONLY)?;
         Ok(Tracing { root, instances })
     }
 
-    /// Reads a text of the top level, such as `events/header_page` or `printk_formats`.
+    /// Reads a top-level file as text, such as `events/header_page` or `printk_formats`.
     pub fn read(&self, path: &str) -> io::Result<String> {
         below::read(&self.root, path)
     }
 
-    /// Whether the top level has such a file or directory.
+    /// True if the top level has such a file or directory.
     pub fn exists(&self, path: &str) -> bool {
         below::exists(&self.root, path)
     }
 
-    /// The names in a directory of the top level, such as `events/sched`, sorted.
+    /// Names in a top-level directory, such as `events/sched`, sorted.
     pub fn list(&self, path: &str) -> io::Result<Vec<String>> {
         below::list(&below::open_dir(&self.root, path)?)
     }
 
-    /// What else is traced on this machine.
+    /// Other tracing on this machine.
     pub fn others(&self) -> Others {
         let first = |path: &str| self.read(path).ok().and_then(|text| text.trim().chars().next());
         Others {
@@ -129,26 +128,26 @@ impl Tracing {
         }
     }
 
-    /// Makes an instance for this process; there is one at a time.
+    /// Creates an instance for this process, which can have only one.
     pub fn instance(&self) -> io::Result<Instance> {
         let (pid, start) =
             life_of("self").ok_or_else(|| io::Error::other("/proc/self/stat does not say who this is"))?;
         Instance::make(self.instances.try_clone()?, names::name_of(pid, start))
     }
 
-    /// Whether the instance of a process is there.
+    /// True if the instance of a process exists.
     pub fn has_instance_of(&self, (pid, start): (u32, u64)) -> bool {
         below::exists(&self.instances, &names::name_of(pid, start))
     }
 
-    /// Removes the instances of runs that were killed; the names of those removed.
+    /// Removes the instances of runs that were killed, and returns their names.
     ///
-    /// Two things must hold. No process of that number and start is seen to live: one that waits to
-    /// be reaped does not. And no process has a file of the instance open, or the kernel refuses
-    /// with EBUSY: a living onbeat always has one open, so that one in another PID namespace, whose
-    /// number means another process here, loses nothing. Removing an instance switches its events
-    /// off and clears its triggers (event_trace_del_tracer), and so writing to one that may not be
-    /// dead is not needed.
+    /// Two conditions must hold. No process with that number and start time is alive (a zombie is
+    /// not). And no process has a file of the instance open, or the kernel refuses with EBUSY: a
+    /// living onbeat always has one open, so that one in another PID namespace, whose number means
+    /// another process here, loses nothing. Removing an instance disables its events and clears its
+    /// triggers (event_trace_del_tracer), so there is no need to write to one whose owner may be
+    /// alive.
     pub fn remove_dead(&self) -> Vec<String> {
         let mut names = below::list(&self.instances).unwrap_or_default();
         names.retain(|name| names::owner_of(name).is_some_and(|owner| !lives(owner)));
@@ -157,21 +156,21 @@ impl Tracing {
     }
 }
 
-/// Whether the process that made an instance still exists; if that is unknown, it counts as alive.
+/// True if the process that created an instance still exists, or if that is unknown.
 fn lives((pid, start): (u32, u64)) -> bool {
-    // If this process's own entry is missing, /proc says nothing about others (hidepid, or no
+    // If the entry of this process is missing, /proc does not show others either (hidepid, or no
     // /proc).
     life_of("self").is_none() || life_of(&pid.to_string()).is_some_and(|(_, found)| found == start)
 }
 
-/// Number and start of a process that has not ended.
+/// PID and start time of a process that has not ended.
 fn life_of(process: &str) -> Option<(u32, u64)> {
     let bytes = std::fs::read(format!("/proc/{process}/stat")).ok()?;
     names::life_in(&String::from_utf8_lossy(&bytes))
 }
 
-/// Tracefs where it is mounted already, as a private clone of the mount if permitted, so that
-/// unmounting it elsewhere does not interfere.
+/// Mounted tracefs, as a private clone of the mount if permitted, so that unmounting it elsewhere
+/// does not interfere.
 fn visible(place: &str) -> Result<Option<OwnedFd>, Errno> {
     // O_PATH alone does not trigger the automount below debugfs (follow_automount, fs/namei.c).
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -182,11 +181,11 @@ fn visible(place: &str) -> Result<Option<OwnedFd>, Errno> {
     let how =
         OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
     let own = open_tree(&found, "", how).ok().filter(is_tracefs);
-    // Not privileged to mount, or a kernel before 5.2: the visible one serves as well.
+    // Without the privilege to mount, or before Linux 5.2, the visible mount serves as well.
     Ok(Some(own.unwrap_or(found)))
 }
 
-/// Mounts tracefs on nothing but a file descriptor (Linux 5.2 or later); closing it unmounts.
+/// Mounts tracefs only on a file descriptor (Linux 5.2 or later); closing it unmounts.
 fn unseen() -> Result<OwnedFd, Errno> {
     let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_create(&context)?;

@@ -1,4 +1,4 @@
-//! The user that a program is to run as, from the system's lists of users and groups.
+//! User to run a program as, from the system's lists of users and groups.
 
 #![allow(unsafe_code)]
 
@@ -9,13 +9,13 @@ use std::ptr;
 
 use rustix::process::{Gid, Uid};
 
-/// More groups than the kernel lets a process have (NGROUPS_MAX) are none.
+/// Limit of groups of a process in the kernel (NGROUPS_MAX).
 const MAX_GROUPS: usize = 65_536;
 
-/// A longer entry is no user's.
+/// Limit of the size of a user's entry.
 const MAX_ENTRY: usize = 1 << 20;
 
-/// A user with all its groups.
+/// User with all its groups.
 #[derive(Clone, Debug)]
 pub struct ProgramUser {
     pub name: OsString,
@@ -27,7 +27,7 @@ pub struct ProgramUser {
 }
 
 impl ProgramUser {
-    /// The variables that say who it is.
+    /// Environment variables of the user.
     pub(crate) fn variables(&self) -> Vec<(&'static str, OsString)> {
         vec![
             ("HOME", self.home.clone()),
@@ -38,7 +38,7 @@ impl ProgramUser {
     }
 }
 
-/// The user of that name; none if there is none (getpwnam(3), getgrouplist(3)).
+/// User with that name, if any (getpwnam(3), getgrouplist(3)).
 ///
 /// # Errors
 /// The lists cannot be read.
@@ -48,8 +48,8 @@ pub fn find_user(name: &str) -> io::Result<Option<ProgramUser>> {
     loop {
         let mut entry = std::mem::MaybeUninit::<libc::passwd>::zeroed();
         let mut found: *mut libc::passwd = ptr::null_mut();
-        // SAFETY: the name ends with a zero; entry, buffer and result are locals of the sizes that
-        // are told.
+        // SAFETY: the name ends with a zero; entry, buffer and result are locals of the given
+        // sizes.
         let failed = unsafe {
             libc::getpwnam_r(
                 asked.as_ptr(),
@@ -63,7 +63,7 @@ pub fn find_user(name: &str) -> io::Result<Option<ProgramUser>> {
             buffer.resize(buffer.len() * 4, 0);
             continue;
         }
-        // The numbers that mean that there is none differ (getpwnam_r(3)).
+        // The error numbers for a missing user differ (getpwnam_r(3)).
         if found.is_null() {
             let none = matches!(failed, 0 | libc::ENOENT | libc::ESRCH | libc::EBADF | libc::EPERM);
             return if none { Ok(None) } else { Err(io::Error::from_raw_os_error(failed)) };
@@ -91,7 +91,7 @@ fn groups_of(name: &CStr, own: libc::gid_t) -> io::Result<Vec<Gid>> {
     let mut groups: Vec<libc::gid_t> = vec![0; 64];
     while groups.len() <= MAX_GROUPS {
         let mut count = groups.len() as libc::c_int;
-        // SAFETY: the name ends with a zero, and the list has as many places as are told.
+        // SAFETY: the name ends with a zero, and the list has as many entries as are given.
         let listed = unsafe { libc::getgrouplist(name.as_ptr(), own, groups.as_mut_ptr(), &mut count) };
         if listed >= 0 {
             groups.truncate(count.max(0) as usize);

@@ -1,5 +1,5 @@
-//! A user's script that switches: in a process without other tests, because whatever becomes a
-//! child of it meanwhile is taken for the script's.
+//! Tests of switch scripts, in a process without other tests, because any new child of the process
+//! counts as the script's.
 
 #![allow(clippy::disallowed_methods)] // These tests write scripts and see what they did.
 #![allow(clippy::unwrap_used)] // Clippy knows unit tests as tests, not helpers of integration tests.
@@ -19,7 +19,7 @@ fn alone() -> MutexGuard<'static, ()> {
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One that does this with its word in `$1`.
+/// Script that runs this text, with its word in `$1`.
 fn script(text: &str) -> (tempfile::TempDir, SwitchScript) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("switch");
@@ -29,7 +29,7 @@ fn script(text: &str) -> (tempfile::TempDir, SwitchScript) {
     (folder, script)
 }
 
-/// A child that has its environment: a caller may go on before execve(2) has given it to it.
+/// Child that has its environment: spawn may return before execve(2) has set it.
 fn marked(command: &mut Command, mark: &Path) -> Child {
     let child = command.env("ONBEAT_SCRIPT", mark).spawn().unwrap();
     let environment = format!("/proc/{}/environ", child.id());
@@ -66,7 +66,7 @@ fn one_that_hangs_is_killed_with_all_that_it_started() {
     let _alone = alone();
     let (folder, hanging) = script("sleep 1000 & echo $! >\"$(dirname \"$0\")/pid\"; wait");
     assert_eq!(hanging.call("b", Nanos(2_000_000_000), hanging.path(), &never).unwrap(), ScriptEnd::TimedOut);
-    // On a machine that stalls it may not have come so far.
+    // On a stalled machine the script may not have reached this point.
     if let Ok(pid) = fs::read_to_string(folder.path().join("pid")) {
         assert!(!Path::new(&format!("/proc/{}", pid.trim())).exists());
     }
@@ -116,7 +116,7 @@ fn what_is_left_of_a_killed_caller_is_known_by_its_mark() {
         marked(command.arg("60"), mark)
     };
     let (mut own, mut other) = (start(&mark), start(&folder.path().join("mark2")));
-    // A child that was killed and is not collected has no environment any more.
+    // A killed child that is not reaped has no environment any more.
     end_marked(&mark);
     assert!(!own.wait().unwrap().success());
     assert!(other.try_wait().unwrap().is_none());

@@ -1,11 +1,11 @@
-//! bpf(2) itself, with the attributes of each command as a structure.
+//! The bpf(2) system call, with the attributes of each command as a structure.
 
 #![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
-/// The commands in use, of `enum bpf_cmd`.
+/// Commands in use, of `enum bpf_cmd`.
 #[derive(Clone, Copy)]
 pub(super) enum Command {
     MapCreate = 0,
@@ -14,13 +14,13 @@ pub(super) enum Command {
     RawTracepointOpen = 17,
 }
 
-/// A structure that bpf(2) takes: plain data, laid out as in `union bpf_attr`.
+/// Structure passed to bpf(2): plain data, laid out as in `union bpf_attr`.
 ///
 /// # Safety
-/// Each pointer in it is valid for the length beside it while the call lasts.
+/// Each pointer in it is valid for the length given with it while the call lasts.
 pub(super) unsafe trait Attributes {}
 
-/// Calls; the result is a descriptor or 0.
+/// Calls bpf(2); returns a descriptor or 0.
 pub(super) fn bpf<A: Attributes>(command: Command, attributes: &mut A) -> io::Result<i32> {
     // SAFETY: the structure is the command's, its length is given, its pointers are valid by the
     // contract of the trait.
@@ -30,14 +30,14 @@ pub(super) fn bpf<A: Attributes>(command: Command, attributes: &mut A) -> io::Re
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as i32) }
 }
 
-/// As [`bpf`], for commands that open something.
+/// Like [`bpf`], for commands that return a descriptor.
 pub(super) fn bpf_open<A: Attributes>(command: Command, attributes: &mut A) -> io::Result<OwnedFd> {
     let descriptor = bpf(command, attributes)?;
-    // SAFETY: the kernel has just made it for us, with O_CLOEXEC, and nobody else knows it.
+    // SAFETY: the kernel has just created it, with O_CLOEXEC, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
-/// The kernel's copy of a name: 15 letters and an end.
+/// Name as the kernel stores it: 15 bytes and a terminating 0.
 pub(super) fn name_of(name: &str) -> [u8; 16] {
     let mut out = [0; 16];
     for (to, from) in out.iter_mut().take(15).zip(name.bytes()) {

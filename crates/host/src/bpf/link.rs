@@ -1,4 +1,4 @@
-//! A program that runs at its event, as long as this lives.
+//! Attachment of a program to its event.
 
 #![allow(unsafe_code)]
 
@@ -38,14 +38,14 @@ struct PerfAttributes {
     rest: [u64; 6],
 }
 
-/// A program at its event; dropping it takes it off.
+/// Attachment of a program to its event; dropping it detaches the program.
 pub struct Link {
     _descriptor: OwnedFd,
 }
 
 impl Link {
-    /// Lets the program run on all CPUs, that of a pulse on this one alone. `cpu` is one that is
-    /// online: an event has to be opened somewhere, its program runs everywhere.
+    /// Attaches the program on all CPUs, a pulse on `cpu` only. `cpu` must be online: the perf
+    /// event is opened on it, even for a program that runs on all CPUs.
     pub fn new(program: &Program, cpu: u32) -> io::Result<Link> {
         let descriptor = match program.attached() {
             Attached::RawTracepoint(_) => {
@@ -76,7 +76,7 @@ impl Link {
 
 fn at_event(event: PerfAttributes, cpu: u32, program: i32) -> io::Result<OwnedFd> {
     let attributes = PerfAttributes { size: size_of::<PerfAttributes>() as u32, ..event };
-    // SAFETY: the structure is plain data and says its size.
+    // SAFETY: the structure is plain data and contains its size.
     let opened = unsafe {
         libc::syscall(
             libc::SYS_perf_event_open,
@@ -90,7 +90,7 @@ fn at_event(event: PerfAttributes, cpu: u32, program: i32) -> io::Result<OwnedFd
     if opened < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: just made by the kernel for us.
+    // SAFETY: just created by the kernel, and owned by nothing else.
     let descriptor = unsafe { OwnedFd::from_raw_fd(opened as i32) };
     for (request, argument) in [(SET_BPF, program), (ENABLE, 0)] {
         // SAFETY: both take a number.

@@ -1,4 +1,4 @@
-//! An array that programs in the kernel and this process share.
+//! Array shared by programs in the kernel and this process.
 
 #![allow(unsafe_code)]
 
@@ -31,7 +31,7 @@ struct MapCreate {
 // SAFETY: no pointers.
 unsafe impl Attributes for MapCreate {}
 
-/// Values of one size by number.
+/// Array map: values of one size, by index.
 pub struct ArrayMap {
     descriptor: OwnedFd,
     value_size: usize,
@@ -39,7 +39,7 @@ pub struct ArrayMap {
 }
 
 impl ArrayMap {
-    /// Makes a map of zeros. `value_size` is a multiple of 8, as the kernel rounds it.
+    /// Creates a map of zeros. `value_size` must be a multiple of 8, to which the kernel rounds.
     pub fn new(name: &str, value_size: usize, entries: usize) -> io::Result<ArrayMap> {
         assert!(value_size % 8 == 0, "values of whole words");
         let narrow = |size: usize| u32::try_from(size).map_err(|_| io::Error::from_raw_os_error(libc::E2BIG));
@@ -57,7 +57,7 @@ impl ArrayMap {
         Ok(ArrayMap { descriptor, value_size, entries })
     }
 
-    /// What a program names it by while it is loaded.
+    /// Descriptor by which the instructions of a program name the map when it is loaded.
     pub fn number(&self) -> i32 {
         self.descriptor.as_raw_fd()
     }
@@ -66,13 +66,13 @@ impl ArrayMap {
         self.entries
     }
 
-    /// Kernel memory of its values.
+    /// Kernel memory of its values, in bytes, in whole pages.
     pub fn bytes(&self) -> usize {
         (self.value_size * self.entries).next_multiple_of(rustix::param::page_size())
     }
 
-    /// Some of the values, as memory of this process. All pages of a view are resident as long as
-    /// it lives, so that large maps are looked at in pieces.
+    /// Maps a range of values into this process. All pages of a view stay resident while it lives,
+    /// so large maps are read in pieces.
     pub fn view(&self, entries: Range<usize>) -> io::Result<MapView> {
         assert!(entries.start < entries.end && entries.end <= self.entries, "entries of the map");
         let page = rustix::param::page_size();
@@ -81,7 +81,7 @@ impl ArrayMap {
         let bytes = (entries.end * self.value_size).next_multiple_of(page) - from;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         let place = std::ptr::null_mut();
-        // SAFETY: the kernel chooses the place; the map holds that many bytes, in whole pages.
+        // SAFETY: the kernel chooses the address; the map holds that many bytes, in whole pages.
         let memory = unsafe {
             mmap(place, bytes, protection, MapFlags::SHARED, self.descriptor.as_fd(), from as u64)?
         };
@@ -89,47 +89,47 @@ impl ArrayMap {
         Ok(MapView { memory, bytes, skipped: begin - from, entries, value_size: self.value_size })
     }
 
-    /// All values.
+    /// Maps all values.
     pub fn whole(&self) -> io::Result<MapView> {
         self.view(0..self.entries)
     }
 }
 
-/// Values of a map. Programs write to them at any time, so that all access is atomic.
+/// Mapped values of a map. Programs write to them at any time, so all access is atomic.
 pub struct MapView {
     memory: NonNull<u8>,
     bytes: usize,
-    /// Bytes before the first entry.
+    /// Bytes before the first entry, down to the page boundary.
     skipped: usize,
     entries: Range<usize>,
     value_size: usize,
 }
 
 impl MapView {
-    /// The numbers of its entries.
+    /// Indices of its entries.
     pub fn entries(&self) -> Range<usize> {
         self.entries.clone()
     }
 
-    /// Four bytes at an offset in a value.
+    /// Four-byte word at an offset in a value.
     pub fn u32(&self, entry: usize, offset: i16) -> &AtomicU32 {
         &self.u32s(entry, offset, 1)[0]
     }
 
-    /// Neighbours of four bytes each.
+    /// Consecutive four-byte words at an offset in a value.
     pub fn u32s(&self, entry: usize, offset: i16, count: usize) -> &[AtomicU32] {
         let at = self.place(entry, offset, count * 4, 4);
         // SAFETY: inside the mapping, which lives as long as `self`, and aligned; memory that
-        // others write is read through atomics alone.
+        // others write is read only through atomics.
         unsafe { std::slice::from_raw_parts(at.cast(), count) }
     }
 
-    /// Eight bytes at an offset in a value.
+    /// Eight-byte word at an offset in a value.
     pub fn u64(&self, entry: usize, offset: i16) -> &AtomicU64 {
         &self.u64s(entry, offset, 1)[0]
     }
 
-    /// Neighbours of eight bytes each.
+    /// Consecutive eight-byte words at an offset in a value.
     pub fn u64s(&self, entry: usize, offset: i16, count: usize) -> &[AtomicU64] {
         let at = self.place(entry, offset, count * 8, 8);
         // SAFETY: as in `u32s`.

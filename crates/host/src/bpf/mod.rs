@@ -1,8 +1,7 @@
-//! The kernel's programs and maps: bpf(2), and perf_event_open(2) to run a program at a trace
-//! event.
+//! BPF programs and maps: bpf(2), and perf_event_open(2) to run a program at a trace event.
 //!
-//! Array maps only, shared with this process by memory: no lock, no copy. Nothing is pinned: all of
-//! it ends with its descriptors, also by a kill. Source: include/uapi/linux/bpf.h and
+//! Array maps only, shared with this process by mmap: no lock, no copy. Nothing is pinned:
+//! everything ends with its descriptors, even after SIGKILL. Source: include/uapi/linux/bpf.h and
 //! Documentation/bpf/.
 
 mod call;

@@ -1,4 +1,4 @@
-//! A program in the kernel.
+//! BPF programs: loading them, and their statistics.
 
 #![allow(unsafe_code)]
 
@@ -13,28 +13,28 @@ const PERF_EVENT: u32 = 7;
 const TRACING: u32 = 26;
 const TRACE_RAW_TP: u32 = 23;
 
-/// What the verifier says is at most this long; the kernel takes no buffer below 128 bytes.
+/// Limit of the verifier's log, in bytes; the kernel takes no buffer below 128 bytes.
 const LOG_LIMIT: usize = 1 << 20;
 
-/// Helpers with a stack or a clock are for programs under the GPL (kernel/bpf/helpers.c).
+/// Helpers for stacks and clocks require the GPL (kernel/bpf/helpers.c).
 const LICENCE: &[u8] = b"GPL\0";
 
-/// At what a program runs.
+/// Event that a program runs at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attached {
-    /// A trace event, whose record it reads; the number is the event's.
+    /// A trace event, by number; the program reads its record.
     Event(u32),
-    /// A tracepoint's own arguments, whose type has this number in the kernel's BTF.
+    /// A raw tracepoint, by the BTF number of the type of its arguments.
     RawTracepoint(u32),
-    /// A timer of one CPU that fires again and again, after so many nanoseconds.
+    /// A periodic timer on one CPU, by its period in nanoseconds.
     Pulse(u64),
 }
 
-/// Why a program was not loaded.
+/// Reason for which a program was not loaded.
 #[derive(Debug)]
 pub struct Refused {
     pub error: io::Error,
-    /// The verifier's last lines; empty where it said nothing.
+    /// Last lines of the verifier's log; empty if it wrote none.
     pub log: String,
 }
 
@@ -79,31 +79,31 @@ unsafe impl Attributes for InfoOf {}
 /// `struct bpf_prog_info` up to `verified_insns`, in words of 8 bytes.
 const INFO_WORDS: usize = 28;
 
-/// What the kernel counts of a program.
+/// Statistics of a program from the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProgramCounts {
-    /// Events for which it was not run, because it, or another program, ran already on that CPU;
-    /// `None` on kernels that do not count them.
+    /// Events for which it did not run, because it or another program was already running on that
+    /// CPU; `None` on kernels that do not count them.
     pub missed: Option<u64>,
-    /// Bytes of machine code; 0 where it is interpreted, or where this user may not know.
+    /// Size of the machine code in bytes; 0 if interpreted, or if this user may not read it.
     pub machine_code: u32,
 }
 
-/// A loaded program.
+/// Loaded program.
 pub struct Program {
     descriptor: OwnedFd,
     attached: Attached,
 }
 
 impl Program {
-    /// Has the verifier check the code and loads it.
+    /// Loads the program after the verifier has checked it.
     pub fn load(name: &str, attached: Attached, code: &[u64]) -> Result<Program, Refused> {
         let quiet = load(name, attached, code, &mut []);
         let error = match quiet {
             Ok(descriptor) => return Ok(Program { descriptor, attached }),
             Err(error) => error,
         };
-        // Only what the verifier refused has something to say, and saying it takes a buffer.
+        // Only a refused program has a log worth its buffer.
         let mut log = vec![0u8; LOG_LIMIT];
         match load(name, attached, code, &mut log) {
             Ok(descriptor) => Ok(Program { descriptor, attached }),
@@ -119,7 +119,7 @@ impl Program {
         self.attached
     }
 
-    /// What the kernel has counted since it was loaded.
+    /// Statistics since the program was loaded.
     pub fn counts(&self) -> io::Result<ProgramCounts> {
         let mut info = [0u64; INFO_WORDS];
         let mut attributes = InfoOf {
@@ -128,7 +128,7 @@ impl Program {
             info: info.as_mut_ptr() as u64,
         };
         bpf(Command::ObjectInfo, &mut attributes)?;
-        // recursion_misses lies at 208 (Linux 5.12); the kernel says how far it has written.
+        // recursion_misses lies at 208 (Linux 5.12); `length` is what the kernel has written.
         let missed = (attributes.length >= 216).then_some(info[26]);
         let machine_code =
             if cfg!(target_endian = "little") { info[2] as u32 } else { (info[2] >> 32) as u32 };
@@ -159,7 +159,7 @@ fn load(name: &str, attached: Attached, code: &[u64], log: &mut [u8]) -> io::Res
     bpf_open(Command::ProgramLoad, &mut attributes)
 }
 
-/// The last lines but the one that counts instructions.
+/// Last lines of the log, without the one that counts instructions.
 fn last_lines(log: &[u8]) -> String {
     let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
     let text = String::from_utf8_lossy(&log[..end]);

@@ -1,14 +1,14 @@
-//! The kernel's description of its types.
+//! The kernel's type information (BTF).
 
 use std::fs::File;
 use std::io::{self, Read};
 
 use crate::work::Mapping;
 
-/// Kernels with debugging options have some 15 MB.
+/// Limit of its size; kernels with debugging options have some 15 MB.
 const LIMIT: u64 = 64 << 20;
 
-/// The bytes of `/sys/kernel/btf/vmlinux`, in memory that is given back: a heap may keep it.
+/// Bytes of `/sys/kernel/btf/vmlinux`, in a mapping: a heap might not return the memory.
 pub struct KernelTypes {
     memory: Mapping,
     length: usize,

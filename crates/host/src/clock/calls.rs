@@ -1,5 +1,5 @@
-//! Clocks that rustix reads more slowly than the C library, or panics over when a filter of system
-//! calls refuses them.
+//! Clocks that rustix reads more slowly than the C library, or on which it panics if a filter of
+//! system calls refuses them.
 
 #![allow(unsafe_code)]
 
@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 
 use model::units::Nanos;
 
-/// CLOCK_MONOTONIC by the C library's function.
+/// CLOCK_MONOTONIC through the C library.
 #[cfg(target_env = "musl")]
 #[inline(always)]
 pub fn musl_monotonic() -> Nanos {
@@ -23,17 +23,17 @@ pub fn musl_monotonic() -> Nanos {
     Nanos(time.tv_sec as i64 * 1_000_000_000 + time.tv_nsec as i64)
 }
 
-/// What a clock shows, through the vDSO where it has that clock; none where a filter of system
-/// calls refuses it.
+/// Time of a clock, through the vDSO if it has that clock; none if a filter of system calls refuses
+/// it.
 #[cfg(target_pointer_width = "64")]
 pub fn clock_time(clock: libc::clockid_t) -> Option<Nanos> {
     // SAFETY: the function writes the one structure whose address it is given, or fails.
     filled(|time| unsafe { libc::clock_gettime(clock, time) })
 }
 
-/// What a clock shows; none where a filter of system calls refuses it.
+/// Time of a clock; none if a filter of system calls refuses it.
 ///
-/// Not from the C library, whose seconds may have 32 bits: those of CLOCK_REALTIME end in 2038.
+/// Bypasses the C library, whose 32-bit seconds of CLOCK_REALTIME may end in 2038.
 #[cfg(target_pointer_width = "32")]
 pub fn clock_time(clock: libc::clockid_t) -> Option<Nanos> {
     let known = rustix::time::DynamicClockId::Known(clock.try_into().ok()?);
@@ -41,21 +41,21 @@ pub fn clock_time(clock: libc::clockid_t) -> Option<Nanos> {
     Some(Nanos(time.tv_sec * 1_000_000_000 + i64::from(time.tv_nsec)))
 }
 
-/// How many seconds the clock of this machine's zone is ahead of UTC at a time since the Epoch
-/// (tzset(3)): by `$TZ`, else by /etc/localtime; none where the C library cannot tell.
+/// Offset of local time from UTC in seconds, at a time since the Epoch (tzset(3)): from `$TZ`, else
+/// /etc/localtime; none if the C library cannot compute it.
 pub fn utc_offset_s(since_epoch_s: i64) -> Option<i32> {
-    // musl's alias is to become wider, and is what the function takes until then.
+    // musl's alias will become wider; until then it is the type that the function takes.
     #[allow(deprecated)]
     let time = libc::time_t::try_from(since_epoch_s).ok()?;
     let mut fields = std::mem::MaybeUninit::<libc::tm>::zeroed();
-    // SAFETY: both are locals that outlive the call; it fills the structure, or gives a null.
+    // SAFETY: both are locals that outlive the call; it fills the structure, or returns null.
     let filled = unsafe { !libc::localtime_r(&time, fields.as_mut_ptr()).is_null() };
-    // SAFETY: all zeros is a value of it, too.
+    // SAFETY: all zeros is a valid value of the structure.
     let fields = unsafe { fields.assume_init() };
     filled.then(|| i32::try_from(fields.tm_gmtoff).ok()).flatten()
 }
 
-/// The resolution of a clock; none where a filter of system calls refuses it.
+/// Resolution of a clock; none if a filter of system calls refuses it.
 pub fn clock_resolution(clock: libc::clockid_t) -> Option<Nanos> {
     // SAFETY: the function writes the one structure whose address it is given, or fails.
     filled(|time| unsafe { libc::clock_getres(clock, time) })

@@ -30,42 +30,42 @@ pub(super) fn timespec_of(time: Nanos) -> Timespec {
     Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ }
 }
 
-/// CLOCK_MONOTONIC, through the vDSO where the clocksource allows it.
+/// Time of CLOCK_MONOTONIC, through the vDSO if the clocksource allows it.
 #[inline(always)]
 pub fn monotonic() -> Nanos {
-    // In a static program rustix finds no vDSO and makes a system call of it; musl's own function
-    // does find it.
+    // In a static program rustix finds no vDSO and makes a system call; musl's own function finds
+    // it.
     #[cfg(target_env = "musl")]
     return calls::musl_monotonic();
     #[cfg(not(target_env = "musl"))]
     nanos_of(rustix::time::clock_gettime(rustix::time::ClockId::Monotonic))
 }
 
-/// CPU time of the calling thread; a system call, and `None` where a filter refuses it.
+/// CPU time of the calling thread; a system call, and `None` if a filter refuses it.
 pub fn thread_cpu() -> Option<Nanos> {
     calls::clock_time(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// CPU time of another thread of this process; `None` where there is no such thread.
+/// CPU time of another thread of this process; `None` if there is no such thread.
 pub fn cpu_of_thread(thread: i32) -> Option<Nanos> {
-    // The clock of a thread by its number: MAKE_THREAD_CPUCLOCK of include/linux/posix-timers.h
-    // with CPUCLOCK_SCHED.
+    // Clock of a thread by its number: MAKE_THREAD_CPUCLOCK of include/linux/posix-timers.h with
+    // CPUCLOCK_SCHED.
     const PER_THREAD_SCHED: i32 = 4 | 2;
     calls::clock_time(!thread << 3 | PER_THREAD_SCHED)
 }
 
-/// CLOCK_REALTIME minus CLOCK_MONOTONIC.
+/// Offset of CLOCK_REALTIME from CLOCK_MONOTONIC.
 pub fn wall_offset() -> Nanos {
     offset_of(libc::CLOCK_REALTIME)
 }
 
-/// CLOCK_BOOTTIME minus CLOCK_MONOTONIC: the time that the machine was suspended.
+/// Offset of CLOCK_BOOTTIME from CLOCK_MONOTONIC: the time that the machine was suspended.
 pub fn boot_offset() -> Nanos {
     offset_of(libc::CLOCK_BOOTTIME)
 }
 
-/// Reads the clock between two reads of CLOCK_MONOTONIC, several times: the closest pair errs
-/// least.
+/// Offset of a clock from CLOCK_MONOTONIC. Reads the clock between two reads of CLOCK_MONOTONIC,
+/// several times; the closest pair has the smallest error.
 fn offset_of(clock: libc::clockid_t) -> Nanos {
     let mut best = (i64::MAX, Nanos(0));
     for _ in 0..5 {
@@ -79,7 +79,7 @@ fn offset_of(clock: libc::clockid_t) -> Nanos {
     best.1
 }
 
-/// Sleeps until an instant of CLOCK_MONOTONIC; false if a signal came first.
+/// Sleeps until an instant of CLOCK_MONOTONIC; returns false if a signal interrupts it.
 #[inline(always)]
 pub fn nanosleep_until(instant: Nanos) -> bool {
     rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &timespec_of(instant)).is_ok()
@@ -91,7 +91,7 @@ pub fn sleep_for(span: Nanos) {
         rustix::thread::clock_nanosleep_relative(ClockId::Monotonic, &timespec_of(span));
 }
 
-/// Sleeps on a futex that no thread wakes, with an absolute time-out; false if a signal came first.
+/// Sleeps on a futex that no thread wakes; returns false if a signal comes before the time-out.
 #[inline(always)]
 pub fn futex_until(word: &AtomicU32, instant: Nanos) -> bool {
     let timeout = timespec_of(instant);
@@ -102,12 +102,12 @@ pub fn futex_until(word: &AtomicU32, instant: Nanos) -> bool {
     )
 }
 
-/// The word a thread sleeps on with [`futex_until`].
+/// Futex word for [`futex_until`].
 pub fn futex_word() -> AtomicU32 {
     AtomicU32::new(0)
 }
 
-/// A timerfd, armed anew for each wake-up so that it expires at exactly the scheduled time.
+/// A timerfd, armed for each wake-up so that it expires at exactly the scheduled time.
 pub struct TimerFd(OwnedFd);
 
 impl TimerFd {
@@ -115,14 +115,14 @@ impl TimerFd {
         Ok(TimerFd(rustix::time::timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?))
     }
 
-    /// Arms the timer and reads it; false if a signal came first.
+    /// Arms the timer and waits for it; returns false if a signal interrupts it.
     #[inline(always)]
     pub fn sleep_until(&self, instant: Nanos) -> bool {
         let mut expirations = [0u8; 8];
         self.arm(instant) && rustix::io::read(&self.0, &mut expirations).is_ok()
     }
 
-    /// Arms the timer, without waiting for it.
+    /// Arms the timer without waiting; returns false on failure.
     #[inline(always)]
     pub fn arm(&self, instant: Nanos) -> bool {
         let once = Itimerspec { it_interval: Timespec::default(), it_value: timespec_of(instant) };
@@ -130,13 +130,13 @@ impl TimerFd {
     }
 }
 
-/// What timers are rounded up to: 1 ns with high-resolution timers, else a tick (clock_getres(2));
-/// `None` where a filter refuses the call.
+/// Resolution of timers: 1 ns with high-resolution timers, else a tick (clock_getres(2)); `None` if
+/// a filter refuses the call.
 pub fn timer_resolution() -> Option<Nanos> {
     calls::clock_resolution(libc::CLOCK_MONOTONIC)
 }
 
-/// The cost of one clock read: the least of several averages over a hundred reads.
+/// Cost of one clock read: the least of several averages over a hundred reads.
 pub fn clock_read_cost() -> Nanos {
     let average = || {
         let start = monotonic();

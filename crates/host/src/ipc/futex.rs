@@ -12,27 +12,27 @@ use rustix::thread::futex;
 pub struct FutexWord(AtomicU32);
 
 impl FutexWord {
-    /// What it holds.
+    /// Current value.
     #[inline(always)]
     pub fn value(&self) -> u32 {
         self.0.load(Acquire)
     }
 
-    /// Changes it, and wakes the thread that waits for it.
+    /// Stores a value and wakes the waiting thread.
     #[inline(always)]
     pub fn set(&self, value: u32) {
         self.put(value);
-        // It fails for an address that is none.
+        // It fails only for an invalid address.
         let _ = futex::wake(&self.0, futex::Flags::PRIVATE, 1);
     }
 
-    /// Changes it, and wakes no thread.
+    /// Stores a value and wakes no thread.
     #[inline(always)]
     pub fn put(&self, value: u32) {
         self.0.store(value, Release);
     }
 
-    /// Waits until it no longer holds a value; an error where a signal came first.
+    /// Waits while the word holds `value`; an error if a signal comes first.
     #[inline(always)]
     pub fn wait_while(&self, value: u32) -> io::Result<()> {
         while self.value() == value {
@@ -45,15 +45,15 @@ impl FutexWord {
     }
 }
 
-/// A lock that hands the priority of who waits for it to who holds it.
+/// Lock with priority inheritance: its owner inherits the priority of its waiters.
 ///
-/// It holds the thread number of its owner; the kernel is asked where a thread has to wait
-/// or to wake ("PI-futex" in the kernel's Documentation/locking/pi-futex.rst).
+/// The word holds the thread number of the owner; the kernel is called only to wait or to wake
+/// ("PI-futex" in the kernel's Documentation/locking/pi-futex.rst).
 #[derive(Default)]
 pub struct PiFutex(AtomicU32);
 
 impl PiFutex {
-    /// Takes the lock, for the calling thread, whose number this is.
+    /// Takes the lock for the calling thread, whose number is `thread`.
     #[inline(always)]
     pub fn lock(&self, thread: u32) -> io::Result<()> {
         if self.0.compare_exchange(0, thread, Acquire, Relaxed).is_ok() {
@@ -62,7 +62,7 @@ impl PiFutex {
         Ok(futex::lock_pi(&self.0, futex::Flags::PRIVATE, None)?)
     }
 
-    /// Gives it back.
+    /// Releases the lock.
     #[inline(always)]
     pub fn unlock(&self, thread: u32) -> io::Result<()> {
         if self.0.compare_exchange(thread, 0, SeqCst, Relaxed).is_ok() {

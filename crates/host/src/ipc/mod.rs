@@ -1,7 +1,7 @@
-//! The kernel's ways in which one thread hands over to another, for `probe ipc` and `probe switch`.
+//! Kernel mechanisms by which one thread wakes another, for `probe ipc` and `probe switch`.
 //!
-//! Nothing of it outlasts the process, however that ends: queues have no name, and semaphores live
-//! in a namespace of their own or with a keeper (`semaphore`).
+//! None of them outlasts the process, even if it is killed: queues have no name, and semaphores
+//! live in a private namespace or have a keeper (`semaphore`).
 
 mod descriptors;
 mod futex;

@@ -1,4 +1,4 @@
-//! A POSIX message queue of one message (mq_overview(7)).
+//! POSIX message queue of one message (mq_overview(7)).
 
 #![allow(unsafe_code)]
 
@@ -10,7 +10,7 @@ use std::ptr;
 
 use crate::random::random_u64;
 
-/// Bytes of a message, as pmqtest has them.
+/// Length of a message in bytes, as in pmqtest.
 const LENGTH: usize = 8;
 
 /// `struct mq_attr` of the kernel (include/uapi/linux/mqueue.h).
@@ -23,13 +23,13 @@ struct QueueAttributes {
     rest: [libc::c_long; 5],
 }
 
-/// A queue without a name: it lives as long as its descriptor.
+/// Queue without a name, which lives as long as its descriptor.
 pub struct MessageQueue(OwnedFd);
 
 impl MessageQueue {
-    /// Makes a queue and takes its name away again.
+    /// Creates a queue and unlinks its name.
     ///
-    /// By raw calls: the C library's take part of their work into threads of its own.
+    /// Uses raw calls: the C library's functions partly run in threads that it creates.
     pub fn new() -> io::Result<MessageQueue> {
         let name = CString::new(format!("onbeat-{:016x}", random_u64())).map_err(io::Error::other)?;
         let attributes =
@@ -42,7 +42,7 @@ impl MessageQueue {
         if made < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the kernel has just given it, and this is its only owner.
+        // SAFETY: the kernel has just created it, and this is its only owner.
         let queue = unsafe { OwnedFd::from_raw_fd(made as RawFd) };
         // SAFETY: the kernel reads the same name.
         let unlinked = unsafe { libc::syscall(libc::SYS_mq_unlink, name.as_ptr()) };
@@ -54,7 +54,7 @@ impl MessageQueue {
     pub fn send(&self) -> io::Result<()> {
         let message = [0u8; LENGTH];
         let (data, until) = (message.as_ptr(), ptr::null::<libc::timespec>());
-        // SAFETY: the kernel reads as many bytes as the message has; no time-out is allowed.
+        // SAFETY: the kernel reads as many bytes as the message has; a null time-out is allowed.
         let sent = unsafe {
             libc::syscall(
                 libc::SYS_mq_timedsend,
@@ -74,8 +74,8 @@ impl MessageQueue {
         let mut message = [0u8; LENGTH];
         let (data, until) = (message.as_mut_ptr(), ptr::null::<libc::timespec>());
         let priority = ptr::null_mut::<libc::c_uint>();
-        // SAFETY: the kernel writes at most as many bytes as the message has; no place for the
-        // priority and no time-out are allowed.
+        // SAFETY: the kernel writes at most as many bytes as the message has; null pointers for the
+        // priority and the time-out are allowed.
         let received = unsafe {
             libc::syscall(libc::SYS_mq_timedreceive, self.0.as_raw_fd(), data, LENGTH, priority, until)
         };

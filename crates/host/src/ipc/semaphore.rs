@@ -1,9 +1,9 @@
 //! A System V semaphore that does not outlast the process.
 //!
-//! Linux removes a set of semaphores when it is told to, at once, or with the last process of its
-//! namespace (ipc_namespaces(7)); shared memory alone can be marked to go with its last user. So
-//! either the process has a namespace of its own, or a child makes the set, waits for the end of
-//! its parent however that comes, and removes it.
+//! Linux removes a semaphore set on request, at once, or with the last process of its namespace
+//! (ipc_namespaces(7)); only shared memory can be marked for removal with its last user. So either
+//! the process has a private namespace, or a child creates the set, waits for the end of its
+//! parent, even by a kill, and removes it.
 
 #![allow(unsafe_code)]
 
@@ -12,22 +12,22 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::descriptors::two;
 
-/// Gives the calling thread, and those that it starts later, a namespace of their own for queues
-/// and semaphores; takes CAP_SYS_ADMIN, and a kernel with CONFIG_IPC_NS. Call it once, before there
-/// are other threads.
+/// Moves the calling thread, and threads that it starts later, to a new namespace for queues and
+/// semaphores; needs CAP_SYS_ADMIN and CONFIG_IPC_NS. Call it once, before other threads are
+/// started.
 pub fn leave_ipc_namespace() -> bool {
     // SAFETY: the call takes flags, and changes where names of queues and semaphores are looked up.
     unsafe { libc::unshare(libc::CLONE_NEWIPC) == 0 }
 }
 
-/// A set of one semaphore, at 0.
+/// Set of one semaphore, initially 0.
 pub struct Semaphore {
     id: libc::c_int,
     keeper: Option<Keeper>,
 }
 
 impl Semaphore {
-    /// Makes the set; `private` where the process has a namespace of its own.
+    /// Creates the set; `private` if the process has a private namespace.
     pub fn new(private: bool) -> io::Result<Semaphore> {
         if private {
             return Ok(Semaphore { id: make()?, keeper: None });
@@ -42,7 +42,7 @@ impl Semaphore {
         self.operate(1)
     }
 
-    /// Waits until one can be taken.
+    /// Waits until it can subtract one.
     #[inline(always)]
     pub fn take(&self) -> io::Result<()> {
         self.operate(-1)
@@ -72,20 +72,20 @@ fn make() -> io::Result<libc::c_int> {
 }
 
 fn remove(id: libc::c_int) {
-    // SAFETY: the call takes integers; a set that is gone is an error of no interest.
+    // SAFETY: the call takes integers; the error of a missing set does not matter.
     unsafe { libc::semctl(id, 0, libc::IPC_RMID) };
 }
 
-/// A child that removes the set when the process ends. It has closed everything else.
+/// Child that removes the set when the process ends. It has closed all other descriptors.
 struct Keeper {
     process: libc::pid_t,
-    /// Open as long as this process is there.
+    /// Open while this process lives.
     alive: Option<OwnedFd>,
 }
 
 impl Keeper {
     fn start() -> io::Result<(Keeper, libc::c_int)> {
-        // SAFETY: the call writes two numbers where it is told.
+        // SAFETY: the call writes two numbers to the array that it is given.
         let pipe = || two(|ends| unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) });
         let ((watched, alive), (told, tells)) = (pipe()?, pipe()?);
         // SAFETY: the child makes system calls only, and ends by _exit.
@@ -116,20 +116,20 @@ impl Drop for Keeper {
     }
 }
 
-/// The child's life, in system calls alone: the process it was forked from may have held locks.
+/// Main function of the child: system calls only, as its parent may have held locks at the fork.
 fn keep(watched: libc::c_int, tells: libc::c_int) -> ! {
-    // SAFETY: integers and locals; what is closed are this process's own copies.
+    // SAFETY: integers and locals; the descriptors it closes are this process's copies.
     unsafe {
-        // Out of reach of what the terminal sends to onbeat.
+        // Signals of the terminal to onbeat must not reach it.
         libc::setsid();
         for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
             libc::signal(signal, libc::SIG_IGN);
         }
-        // Neither of the two is 0, 1 or 2, which every program begins with.
+        // Neither of the two is 0, 1 or 2, which every program starts with.
         libc::dup2(watched, 0);
         libc::dup2(tells, 1);
         if libc::syscall(libc::SYS_close_range, 2, libc::c_uint::MAX, 0) != 0 {
-            // Before Linux 5.9: what a limit of open files commonly allows.
+            // Before Linux 5.9: up to the usual limit of open files.
             for open in 2..4096 {
                 libc::close(open);
             }
@@ -139,7 +139,7 @@ fn keep(watched: libc::c_int, tells: libc::c_int) -> ! {
         let bytes = said.to_ne_bytes();
         let mut byte = 0u8;
         if libc::write(1, bytes.as_ptr().cast(), bytes.len()) == 4 && id >= 0 {
-            // 0 is the end: no process has the other end open any more.
+            // 0 means end of file: no process has the other end open any more.
             while libc::read(0, (&raw mut byte).cast(), 1) < 0 && *libc::__errno_location() == libc::EINTR {}
         }
         if id >= 0 {

@@ -1,4 +1,4 @@
-//! A signal to one thread, which waits for it (sigwaitinfo(2)).
+//! Signal to one thread, which waits for it (sigwaitinfo(2)).
 
 #![allow(unsafe_code)]
 
@@ -6,7 +6,7 @@ use std::io;
 
 use crate::rt::sigset::{SignalSet, change_mask, wait_for};
 
-/// A signal that is blocked in the thread that waits for it.
+/// Signal that is blocked in the thread that waits for it.
 pub struct ThreadSignal {
     signal: libc::c_int,
     set: SignalSet,
@@ -18,7 +18,7 @@ impl ThreadSignal {
         ThreadSignal { signal, set: SignalSet::from_iter([signal]) }
     }
 
-    /// Blocks it in the calling thread: one that waits would be killed by it otherwise.
+    /// Blocks it in the calling thread, which it would kill otherwise.
     pub fn block(&self) -> io::Result<()> {
         change_mask(libc::SIG_BLOCK, self.set).map(drop)
     }
@@ -32,7 +32,7 @@ impl ThreadSignal {
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Waits for it; an error where another came first.
+    /// Waits for it; an error if another signal comes first.
     #[inline(always)]
     pub fn wait(&self) -> io::Result<()> {
         if wait_for(&self.set, None) == self.signal { Ok(()) } else { Err(io::ErrorKind::Interrupted.into()) }

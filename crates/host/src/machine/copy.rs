@@ -1,5 +1,5 @@
-//! Copies of documents, some bytes at a time: files of a bundle may be larger than the memory that
-//! a program may take.
+//! Copies of documents, piece by piece: files of a bundle may be larger than the memory of a
+//! program.
 
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind, Read, Write};
@@ -10,13 +10,13 @@ use super::super::access::{Access, no_file};
 use super::super::dir::Dir;
 use super::MachineFiles;
 
-/// What is in memory at a time of a file.
+/// Bytes of a file in memory at a time.
 const AT_ONCE: usize = 256 << 10;
 
 impl MachineFiles {
-    /// Copies a file with all of its bytes, as [`MachineFiles::read_as_it_is`] has them, to a name
-    /// in a folder: whole, or not at all. What reading it came to, EFBIG where it has more bytes
-    /// than `most`; in that how many were written, or why they could not be.
+    /// Copies a file unmasked, like [`MachineFiles::read_as_it_is`], to a name in a folder,
+    /// completely or not at all. The outer result is that of reading, EFBIG for a file of more than
+    /// `most` bytes; the inner one has the bytes written or the error of writing.
     pub fn copy_as_it_is(&self, path: &str, most: u64, into: &Dir, name: &OsStr) -> Fact<io::Result<u64>> {
         let from: Fact<Box<dyn Read + '_>> = match self.source.answer(path) {
             Some(Access::File(bytes)) => Fact::Known(Box::new(bytes.as_slice())),
@@ -27,7 +27,7 @@ impl MachineFiles {
             let mut unread = None;
             let written = into.write_atomically_by(name, None, |file| {
                 let copied = copy_pieces(&mut from, file, most)?;
-                // What is there of it goes again.
+                // An error makes the partial file be removed.
                 copied.map_err(|error| {
                     let kind = error.kind();
                     unread = Some(error);
@@ -42,8 +42,8 @@ impl MachineFiles {
     }
 }
 
-/// How many bytes were copied: outside, why they could not be written, inside, why they could not
-/// be read.
+/// Copies all bytes and returns their number. The outer error is that of writing, the inner one
+/// that of reading.
 fn copy_pieces(from: &mut dyn Read, to: &mut dyn Write, most: u64) -> io::Result<io::Result<u64>> {
     let (mut room, mut length) = (vec![0; AT_ONCE], 0u64);
     loop {
@@ -67,7 +67,7 @@ mod tests {
     use std::cell::Cell;
     use std::fs;
 
-    /// Bytes that were read and not yet written, and the most that these ever were.
+    /// Bytes read but not yet written, and the maximum of them.
     #[derive(Default)]
     struct Held {
         now: Cell<usize>,
@@ -118,7 +118,7 @@ mod tests {
         let length = large.len() as u64;
         assert!(matches!(copy("/large", length, "x"), Fact::Known(Ok(copied)) if copied == length));
         assert!(fs::read(at("to/x")).unwrap() == large);
-        // Over what is there, which stays where it cannot be.
+        // An existing file is replaced, or kept if the copy fails.
         assert!(matches!(copy("/address", 15, "x"), Fact::Known(Ok(15))));
         assert!(matches!(copy("/large", length - 1, "x"), Fact::Refused(libc::EFBIG)));
         assert!(matches!(copy("/none", length, "x"), Fact::Absent));

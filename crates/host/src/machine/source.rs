@@ -1,7 +1,7 @@
-//! Where an access is answered: by the files of a machine, or by what was noted or made up before.
+//! Sources of accesses: the files of a machine, or answers noted before.
 //!
-//! Files are asked for by the names that they have on the machine, answers by those that are shown:
-//! what was noted was masked before.
+//! Files are looked up by their names on the machine, answers by masked names, because notes are
+//! masked when they are taken.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -19,21 +19,20 @@ use super::super::trusted_path;
 use super::{Accesses, NAMES_LIMIT};
 
 pub enum AccessSource {
-    /// The machine this runs on.
+    /// The machine that this process runs on.
     Live,
-    /// The directory tree of a machine, and how links in it are read.
+    /// A directory tree of a machine, and the policy for links in it.
     Tree(PathBuf, Links),
-    /// The files of a capture, and its notes of what was no file; what is in neither was not
-    /// captured.
+    /// The files of a capture, and its notes of refusals, absences, lists and links; anything in
+    /// neither was not captured.
     Captured(PathBuf, Accesses),
-    /// Accesses alone; what is not among them is absent.
+    /// Fixed answers; a path without one is absent.
     Memory(Accesses),
-    /// The root file system of a machine that does not run; none where only single texts of it are
-    /// known.
+    /// Root file system of a machine that does not run; none if only single texts of it are known.
     Stopped(Option<PathBuf>),
 }
 
-/// Folders that the kernel fills while it runs, and programs while they do.
+/// Folders filled by the kernel, or by programs, while they run.
 const OF_RUNNING: [&str; 6] = ["/proc", "/sys", "/dev", "/run", "/var/run", kernel_answer::ROOT];
 
 fn is_of_running(path: &str) -> bool {
@@ -43,11 +42,11 @@ fn is_of_running(path: &str) -> bool {
 }
 
 impl AccessSource {
-    /// What is known without a look at any file.
+    /// Answer that needs no access to a file.
     pub fn answer(&self, path: &str) -> Option<&Access> {
         match self {
             AccessSource::Captured(_, answers) => answers.get(path),
-            // Below what may not be entered, nothing may be read.
+            // Nothing can be read below a path that is refused.
             AccessSource::Memory(answers) => answers.get(path).or_else(|| {
                 let above = path.match_indices('/').skip(1).map(|(end, _)| answers.get(&path[..end]));
                 above.flatten().find(|seen| matches!(seen, Access::Refused(_)))
@@ -57,12 +56,12 @@ impl AccessSource {
         }
     }
 
-    /// Whether a file is one of a mounted `/proc`.
+    /// True if a file is one of a mounted `/proc`.
     pub fn is_proc(&self, path: &str) -> bool {
         self.open(path, OFlags::PATH).is_ok_and(trusted_path::is_proc)
     }
 
-    /// The bytes of a file, one more than the limit where it is longer.
+    /// Bytes of a file, one more than the limit if it is longer.
     pub fn read(&self, path: &str, limit: u64) -> Fact<Vec<u8>> {
         self.fact(self.read_bytes(path, limit))
     }
@@ -77,7 +76,7 @@ impl AccessSource {
         self.fact(part())
     }
 
-    /// How long a plain file is.
+    /// Length of a plain file in bytes.
     pub fn size(&self, path: &str) -> Fact<u64> {
         let size = || -> io::Result<u64> {
             let found = self.open_file(path)?.metadata()?;
@@ -90,7 +89,7 @@ impl AccessSource {
         self.fact(self.list_names(path))
     }
 
-    /// What a symbolic link points to.
+    /// Target of a symbolic link.
     pub fn link_target(&self, path: &str) -> Fact<String> {
         let target = || -> io::Result<String> {
             let link = self.open(path, OFlags::PATH | OFlags::NOFOLLOW)?;
@@ -99,7 +98,7 @@ impl AccessSource {
         self.fact(target())
     }
 
-    /// A file that is open, to be read some bytes at a time.
+    /// Open file, to be read piece by piece.
     pub fn plain_file(&self, path: &str) -> Fact<File> {
         self.fact(self.open_plain(path))
     }
@@ -123,7 +122,7 @@ impl AccessSource {
         Ok(file)
     }
 
-    /// An answer of the running kernel to a system call.
+    /// Answer of the running kernel to a system call.
     fn of_kernel<T>(&self, path: &str, ask: fn(&str) -> Option<T>) -> Option<T> {
         matches!(self, AccessSource::Live).then(|| ask(path)).flatten()
     }
@@ -147,7 +146,7 @@ impl AccessSource {
         Ok(names)
     }
 
-    /// Non-blocking, because a directory tree may contain a fifo.
+    /// Opens a file without blocking, because a directory tree may contain a fifo.
     fn open_file(&self, path: &str) -> io::Result<File> {
         self.open(path, OFlags::RDONLY | OFlags::NONBLOCK).map(File::from)
     }
@@ -164,9 +163,9 @@ impl AccessSource {
                 return Err(io::Error::from_raw_os_error(libc::ENOENT));
             }
         };
-        // Another's tree: neither `..` nor a link may lead out of it.
+        // For a tree of another machine, neither `..` nor a link may lead out of it.
         let root = rustix::fs::open(root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-        // A capture's `host` may itself be a link: it is looked up beneath the bundle like the
+        // The `host` of a capture may itself be a link: it is looked up beneath the bundle like the
         // rest.
         let relative = match self {
             AccessSource::Captured(..) => format!("host{path}"),
@@ -179,14 +178,14 @@ impl AccessSource {
         outcome.map_or_else(|error| self.fact_of(&error), Fact::Known)
     }
 
-    /// What an error says of the machine: what a copy of it lacks need not have been absent there.
+    /// Fact for an error; a file missing from a capture need not have been absent on its machine.
     pub fn fact_of<T>(&self, error: &io::Error) -> Fact<T> {
         let is_capture = matches!(self, AccessSource::Captured(..));
         match error.raw_os_error() {
             Some(libc::ENOENT | libc::ENOTDIR) if is_capture => Fact::NotCaptured,
-            // A capture contains plain files only: a device in place of one is refused.
+            // A capture contains only plain files: a device in place of one is refused.
             Some(errno @ (libc::ENXIO | libc::ENODEV)) if is_capture => Fact::Refused(errno),
-            // In a folder of documents something else than what belongs there is no lack of it.
+            // In a folder of documents, an object of another kind does not count as absent.
             Some(errno @ (libc::ENOTDIR | libc::ENXIO | libc::ENODEV))
                 if matches!(self, AccessSource::Tree(_, Links::Beneath)) =>
             {
@@ -198,7 +197,7 @@ impl AccessSource {
     }
 }
 
-/// The names that answers imply for a directory that none of them lists.
+/// Names in a directory, from the paths of answers, if no answer lists it.
 pub fn names_below(answers: &Accesses, dir: &str) -> Fact<Vec<String>> {
     let prefix = format!("{}/", dir.trim_end_matches('/'));
     let below = answers.range(prefix.clone()..).map(|(path, seen)| (path.strip_prefix(&prefix), seen));

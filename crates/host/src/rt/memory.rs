@@ -1,5 +1,5 @@
-//! Pages that are in memory before they are needed, stay there while samples count, and are
-//! released afterwards.
+//! Memory of a run: faulted in before it is needed, locked while samples count, and released
+//! afterwards.
 
 #![allow(unsafe_code)]
 
@@ -12,8 +12,7 @@ use std::ptr;
 use rustix::ioctl::{self, Updater, opcode};
 use rustix::mm::Advice;
 
-/// Touches the stack below the caller, so that its pages are there before the loop's frames need
-/// them.
+/// Touches the stack below the caller, so that its pages are resident before the loop needs them.
 #[inline(never)]
 pub fn prefault_stack() {
     let mut pages = [0u8; 32 << 10];
@@ -32,23 +31,23 @@ pub fn lock_pages<T: ?Sized>(value: &T) -> io::Result<()> {
     Ok(unsafe { rustix::mm::mlock(ptr::from_ref(value) as *mut _, mem::size_of_val(value)) }?)
 }
 
-/// Keeps in memory what is mapped and touched by now, and what of it is touched later.
+/// Locks pages that are resident now, and other pages of existing mappings once they are touched.
 ///
-/// Not MCL_FUTURE, which would fill in every later mapping whole, thread stacks included
+/// Not MCL_FUTURE, which would populate every later mapping completely, thread stacks included
 /// (mlockall(2)).
 pub fn lock_resident_pages() -> io::Result<()> {
     use rustix::mm::MlockAllFlags;
     Ok(rustix::mm::mlockall(MlockAllFlags::CURRENT | MlockAllFlags::ONFAULT)?)
 }
 
-/// Has the kernel map the program's pages one by one, where they are needed.
+/// Makes the kernel map the program's pages one by one, on demand.
 ///
-/// Left to itself it maps up to sixteen around each fault (`do_fault_around` in mm/memory.c), and a
-/// run that uses 1 MiB of the program has 5 in memory. It does not where userfaultfd(2) follows
-/// writes; without a reader it can do so since Linux 6.7 (`UFFD_FEATURE_WP_ASYNC`), and nothing is
-/// ever written here. An older kernel refuses, and all is as before.
+/// By default it maps up to sixteen around each fault (`do_fault_around` in mm/memory.c), and a run
+/// that uses 1 MiB of the program has 5 resident. Ranges in which userfaultfd(2) tracks writes are
+/// excluded; since Linux 6.7 that needs no reader (`UFFD_FEATURE_WP_ASYNC`), and nothing is ever
+/// written here. An older kernel refuses, without effect.
 ///
-/// False if it is refused.
+/// Returns false if it is refused.
 pub fn map_page_by_page() -> bool {
     #[repr(C)]
     struct Api {
@@ -68,7 +67,7 @@ pub fn map_page_by_page() -> bool {
     const WRITES: u64 = 1 << 1;
     const API: u32 = opcode::read_write::<Api>(0xaa, 0x3f);
     const REGISTER: u32 = opcode::read_write::<Register>(0xaa, 0);
-    // SAFETY: the call takes flags and gives a descriptor, or -1.
+    // SAFETY: the call takes flags and returns a descriptor, or -1.
     let number = unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC | FAULTS_OF_USERS) };
     let Ok(number @ 0..) = libc::c_int::try_from(number) else { return false };
     // SAFETY: the descriptor is new and has no other owner.
@@ -80,20 +79,20 @@ pub fn map_page_by_page() -> bool {
     let length = (program.end.next_multiple_of(page) - start) as u64;
     let mut register = Register { start: start as u64, length, mode: WRITES, calls: 0 };
     // SAFETY: both calls read and write the structure that they are given, whose layout is that of
-    // linux/userfaultfd.h. Following writes to a range changes no content.
+    // linux/userfaultfd.h. Tracking writes to a range changes no content.
     let registered = unsafe {
         ioctl::ioctl(&descriptor, Updater::<API, Api>::new(&mut api))
             .and_then(|()| ioctl::ioctl(&descriptor, Updater::<REGISTER, Register>::new(&mut register)))
     };
     if registered.is_ok() {
-        // Closing it ends the following.
+        // Closing it would end the tracking.
         mem::forget(descriptor);
     }
     registered.is_ok()
 }
 
-/// Maps the code around functions, as far as the kernel maps it around a fault by itself: their
-/// first call in the loop waits for no page.
+/// Maps the code around functions, as far as the kernel maps it around a fault by default, so that
+/// their first call in the loop takes no page fault.
 pub fn prefault_code(functions: &[*const ()]) {
     const AROUND: usize = 64 << 10;
     let program = program();
@@ -109,7 +108,7 @@ pub fn prefault_code(functions: &[*const ()]) {
     }
 }
 
-/// The addresses of the program's code and constants.
+/// Address range of the program's code and constants.
 fn program() -> Range<usize> {
     // SAFETY: every ELF linker defines these two (end(3)); only their addresses are taken.
     unsafe extern "C" {
@@ -121,12 +120,12 @@ fn program() -> Range<usize> {
     &raw const START as usize..&raw const END as usize
 }
 
-/// Unlocks what is locked, and releases the pages of the program's code and constants, which come
-/// back from the page cache as they are needed: code that only a finished part of the run needed
-/// takes no memory for the rest of it.
+/// Unlocks all memory, and releases the pages of the program's code and constants, which return
+/// from the page cache on demand: code that only an earlier part of the run needed takes no memory
+/// for the rest.
 ///
-/// Unmapping interrupts the CPUs that run threads of the process: never while samples count. A
-/// debug build keeps its code, in which a debugger may have set breakpoints.
+/// Unmapping interrupts the CPUs that run threads of the process, so never call it while samples
+/// count. A debug build keeps its code, in which a debugger may have set breakpoints.
 pub fn release_code_pages() {
     if cfg!(debug_assertions) {
         return;
@@ -134,7 +133,7 @@ pub fn release_code_pages() {
     let Range { start, end } = program();
     // Locked pages are not released (madvise(2)).
     let _ = rustix::mm::munlockall();
-    // Read each time: a breakpoint or probe may have been set since (uprobes write into a private
+    // Read at each call: a breakpoint or probe may have been set since (uprobes write to a private
     // copy of the page).
     let smaps = std::fs::read("/proc/self/smaps").unwrap_or_default();
     if !is_unmodified_file_mapping(&String::from_utf8_lossy(&smaps), start, end) {
@@ -145,8 +144,8 @@ pub fn release_code_pages() {
     let _ = unsafe { rustix::mm::madvise(start as *mut _, end - start, Advice::LinuxDontNeed) };
 }
 
-/// Whether all between two addresses is mapped from files, not writable, and never was written, by
-/// /proc/PID/smaps (proc_pid_smaps(5)): a page that was written is counted as anonymous. Pure.
+/// True if everything between two addresses is mapped from files, read-only, and was never written,
+/// by /proc/PID/smaps (proc_pid_smaps(5)): a written page counts as anonymous. Pure.
 fn is_unmodified_file_mapping(smaps: &str, start: usize, end: usize) -> bool {
     let mut reached = start;
     let mut within = false;
@@ -176,14 +175,14 @@ fn is_unmodified_file_mapping(smaps: &str, start: usize, end: usize) -> bool {
     start < end && reached >= end
 }
 
-/// Has the allocator return no memory to the kernel: unmapping memory of a process interrupts every
-/// CPU that runs one of its threads (TLB shootdown), the measured ones among them.
+/// Makes the allocator return no memory to the kernel: unmapping interrupts every CPU that runs a
+/// thread of the process (TLB shootdown), the measured ones among them.
 pub fn disable_heap_trimming() {
     #[cfg(target_env = "gnu")]
     for (parameter, value) in [
         (libc::M_TRIM_THRESHOLD, libc::c_int::MAX),
         (libc::M_MMAP_THRESHOLD, libc::c_int::MAX),
-        // Some versions refuse so large a threshold: then no block is mapped by itself at all.
+        // Some versions refuse so large a threshold; then disable mapped blocks altogether.
         (libc::M_MMAP_MAX, 0),
         (libc::M_ARENA_MAX, 1),
     ] {
@@ -214,7 +213,7 @@ mod tests {
         unsafe { rustix::mm::madvise(window as *mut _, AROUND, Advice::LinuxDontNeed) }.unwrap();
         // SAFETY: within the program's code.
         std::hint::black_box(unsafe { ptr::read_volatile(window as *const u8) });
-        // A word of 8 bytes per page, with the highest bit set where one is mapped
+        // Words of 8 bytes per page, with the highest bit set if the page is mapped
         // (Documentation/admin-guide/mm/pagemap.rst).
         let pagemap = std::fs::File::open("/proc/self/pagemap").unwrap();
         let mut words = vec![0; AROUND / page * 8];

@@ -1,6 +1,6 @@
-//! Real-time calls as thin safe functions, each file one subject.
+//! Real-time calls as thin safe functions, one subject per file.
 //!
-//! Tests need no fake of them: the measuring loop runs without privilege under SCHED_OTHER.
+//! Tests need no fakes of them: the measuring loop runs without privilege under SCHED_OTHER.
 
 mod errno;
 mod memory;

@@ -1,5 +1,5 @@
-//! Policy and priority of other threads, as a text: `fifo 50`, `rr 1`, `other 0`, `batch 0` and
-//! `idle 0` with the nice value, ` reset-on-fork` behind those that have it.
+//! Policy and priority of other threads, as text: `fifo 50`, `rr 1`, or `other 0`, `batch 0` and
+//! `idle 0` with the nice value; ` reset-on-fork` follows if it is set.
 
 #![allow(unsafe_code)]
 
@@ -33,10 +33,10 @@ const NAMES: [(&str, i32); 5] = [
 
 const RESET: &str = "reset-on-fork";
 
-/// What a thread has.
+/// Policy of a thread as text.
 ///
 /// # Errors
-/// Unsupported: a policy that is more than a priority (SCHED_DEADLINE, SCHED_EXT).
+/// EOPNOTSUPP: a policy that is more than a priority (SCHED_DEADLINE, SCHED_EXT).
 pub fn policy_of(tid: u32) -> io::Result<String> {
     let mut has = ThreadPolicy::default();
     let size = mem::size_of::<ThreadPolicy>();
@@ -49,7 +49,7 @@ pub fn policy_of(tid: u32) -> io::Result<String> {
     Ok(format!("{name} {level}{}", if reset { " reset-on-fork" } else { "" }))
 }
 
-/// Gives a thread the policy of such a text.
+/// Sets a thread's policy from such a text.
 pub fn set_policy_of(tid: u32, text: &str) -> io::Result<()> {
     let wanted = parse(text).ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
     // SAFETY: the kernel reads as many bytes as the structure's size field states, which is its

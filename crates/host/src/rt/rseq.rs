@@ -1,4 +1,4 @@
-//! The CPU that a thread runs on, in one load.
+//! CPU that a thread runs on, in one load.
 
 #![allow(unsafe_code)]
 
@@ -10,8 +10,7 @@ use model::units::Cpu;
 
 /// `struct rseq`, as far as the kernel needs it (rseq(2), include/uapi/linux/rseq.h).
 ///
-/// The kernel writes it behind the compiler's back: every field is atomic, so that a shared
-/// reference claims nothing.
+/// The kernel writes to it at any time: every field is atomic, so that shared references are sound.
 #[repr(C, align(32))]
 struct RseqArea {
     cpu_id_start: AtomicU32,
@@ -21,12 +20,11 @@ struct RseqArea {
     rest: [AtomicU32; 3],
 }
 
-/// Gives a thread the CPU it runs on in one load, from memory that the kernel keeps up to date for
-/// it.
+/// Reads the CPU that a thread runs on in one load, from memory that the kernel keeps up to date.
 ///
-/// Where there is none (kernels before 4.18, or a C library that has registered its own), asking is
-/// a call into the vDSO, and a system call on other machines than x86-64. It stays with the thread
-/// that made it: the pointer makes it neither `Send` nor `Sync`.
+/// Without it (kernels before 4.18, or a C library that has registered its own), each read is a
+/// call into the vDSO, and a system call on machines other than x86-64. It stays with the thread
+/// that created it: the pointer makes it neither `Send` nor `Sync`.
 pub struct CpuReader {
     area: Option<&'static RseqArea>,
     _own_thread: PhantomData<*const ()>,
@@ -36,18 +34,18 @@ const RSEQ_SIGNATURE: u32 = 0x5305_3053;
 const RSEQ_UNREGISTER: libc::c_int = 1;
 
 impl CpuReader {
-    /// Registers memory for the calling thread.
+    /// Registers an area for the calling thread.
     pub fn new() -> CpuReader {
         let [cpu_id_start, flags] = [const { AtomicU32::new(0) }; 2];
         let (cpu_id, rest) = (AtomicU32::new(u32::MAX), [const { AtomicU32::new(0) }; 3]);
         let area = RseqArea { cpu_id_start, cpu_id, rseq_cs: AtomicU64::new(0), flags, rest };
-        // For good: 32 bytes per measuring thread, which the kernel may write for as long as the
-        // thread lives.
+        // Leaked: 32 bytes per measuring thread, which the kernel may write as long as the thread
+        // lives.
         let area: &'static RseqArea = Box::leak(Box::new(area));
         CpuReader { area: rseq(area, 0).then_some(area), _own_thread: PhantomData }
     }
 
-    /// The CPU that this thread runs on right now.
+    /// CPU that this thread runs on right now.
     #[inline(always)]
     pub fn current(&self) -> Cpu {
         match self.area {
@@ -64,7 +62,7 @@ impl Default for CpuReader {
 }
 
 impl Drop for CpuReader {
-    /// A thread has one area at a time.
+    /// Unregisters the area: a thread can have only one at a time.
     fn drop(&mut self) {
         self.area.take().map(|area| rseq(area, RSEQ_UNREGISTER));
     }
@@ -72,12 +70,12 @@ impl Drop for CpuReader {
 
 fn rseq(area: &'static RseqArea, flags: libc::c_int) -> bool {
     let size = mem::size_of::<RseqArea>();
-    // SAFETY: the area has the size and alignment that rseq(2) asks for, is never freed, and all of
+    // SAFETY: the area has the size and alignment that rseq(2) requires, is never freed, and all of
     // it is atomic.
     unsafe { libc::syscall(libc::SYS_rseq, ptr::from_ref(area), size, flags, RSEQ_SIGNATURE) == 0 }
 }
 
-/// The CPU that the calling thread runs on right now.
+/// CPU that the calling thread runs on right now.
 #[inline(always)]
 pub fn current_cpu() -> Cpu {
     #[cfg(target_arch = "x86_64")]
@@ -93,8 +91,7 @@ pub fn current_cpu() -> Cpu {
 mod tests {
     use super::*;
 
-    /// A type that is `Send` has one way to be asked, one that is not has two: then this does not
-    /// compile.
+    /// Ambiguous for a type that is `Send`, so that the test would not compile for one.
     trait NotSend<A> {
         fn stays() {}
     }
@@ -108,7 +105,7 @@ mod tests {
         let only: model::units::CpuSet = [current_cpu()].into_iter().collect();
         std::thread::spawn(move || {
             crate::rt::pin(&only).expect("a cpu that this process runs on");
-            // A second one of the same thread is not registered, and answers as well.
+            // The second one of a thread is not registered, and works as well.
             let (first, second) = (CpuReader::new(), CpuReader::new());
             assert!(only.contains(first.current()) && only.contains(second.current()));
             drop((first, second));

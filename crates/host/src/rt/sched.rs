@@ -1,4 +1,4 @@
-//! On which CPUs and with which priority the calling thread runs.
+//! CPUs, policy and priority of the calling thread.
 //!
 //! Raw system calls: musl's wrappers are stubs that fail with ENOSYS, and rustix's set of CPUs ends
 //! at 1024.
@@ -13,12 +13,12 @@ use super::errno::check;
 use model::units::{CPU_LIMIT, Cpu, CpuSet};
 use model::vocabulary::Policy;
 
-/// The CPUs that the calling thread may run on.
+/// CPUs that the calling thread may run on.
 pub fn affinity() -> io::Result<CpuSet> {
     affinity_of(0)
 }
 
-/// The CPUs that a thread may run on; 0 is the calling one.
+/// CPUs that a thread may run on; 0 is the calling one.
 pub fn affinity_of(tid: u32) -> io::Result<CpuSet> {
     let mut mask = [0u64; CPU_LIMIT as usize / 64];
     let size = mem::size_of_val(&mask);
@@ -28,12 +28,12 @@ pub fn affinity_of(tid: u32) -> io::Result<CpuSet> {
     Ok(bits.map(Cpu).collect())
 }
 
-/// Lets the calling thread run on these CPUs only.
+/// Restricts the calling thread to these CPUs.
 pub fn pin(cpus: &CpuSet) -> io::Result<()> {
     set_affinity_of(0, cpus)
 }
 
-/// Lets a thread run on these CPUs only; 0 is the calling one.
+/// Restricts a thread to these CPUs; 0 is the calling one.
 pub fn set_affinity_of(tid: u32, cpus: &CpuSet) -> io::Result<()> {
     let mut mask = [0u64; CPU_LIMIT as usize / 64];
     for Cpu(n) in cpus.iter() {
@@ -68,11 +68,11 @@ fn number_of(policy: Policy) -> u32 {
     }
 }
 
-/// Gives the calling thread a policy and priority, and reads back that it took effect.
+/// Sets the policy and priority of the calling thread, and verifies that they took effect.
 ///
-/// Its nice value and SCHED_FLAG_RESET_ON_FORK stay as they are: only a privileged thread may take
-/// back either of them (sched(7), user_check_sched_setscheduler in kernel/sched/syscalls.c). A
-/// thread that has the policy already is left alone.
+/// Its nice value and SCHED_FLAG_RESET_ON_FORK are preserved: only a privileged thread may restore
+/// either of them (sched(7), user_check_sched_setscheduler in kernel/sched/syscalls.c). Nothing is
+/// set if the thread has them already.
 pub fn set_policy(policy: Policy, priority: u32) -> io::Result<()> {
     let has = scheduling()?;
     if (has.sched_policy, has.sched_priority) == (number_of(policy), priority) {
@@ -82,7 +82,7 @@ pub fn set_policy(policy: Policy, priority: u32) -> io::Result<()> {
         size: mem::size_of::<SchedAttr>() as u32,
         sched_policy: number_of(policy),
         sched_flags: has.sched_flags & libc::SCHED_FLAG_RESET_ON_FORK as u64,
-        // Not from sched_getattr(2), which gives that of a real-time thread as 0.
+        // Not from sched_getattr(2), which reports 0 for a real-time thread.
         sched_nice: nice()?,
         sched_priority: priority,
         ..Default::default()
@@ -104,7 +104,7 @@ fn set_scheduling(wanted: &SchedAttr) -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_sched_setattr, 0, ptr::from_ref(wanted), 0) }).map(drop)
 }
 
-/// The older call, for where the newer is missing (before Linux 3.14, gVisor).
+/// Sets the policy by the older call, if the newer is missing (before Linux 3.14, gVisor).
 fn set_scheduler(wanted: &SchedAttr) -> io::Result<()> {
     let reset = if wanted.sched_flags == 0 { 0 } else { libc::SCHED_RESET_ON_FORK as u32 };
     let (policy, priority) = (wanted.sched_policy | reset, wanted.sched_priority as libc::c_int);
@@ -113,9 +113,9 @@ fn set_scheduler(wanted: &SchedAttr) -> io::Result<()> {
         .map(drop)
 }
 
-/// Has the calling thread run at no real-time priority.
+/// Removes the calling thread's real-time priority, if any.
 ///
-/// SCHED_BATCH and SCHED_IDLE, which SCHED_OTHER preempts, stay: leaving SCHED_IDLE takes privilege
+/// SCHED_BATCH and SCHED_IDLE, which SCHED_OTHER preempts, stay: leaving SCHED_IDLE needs privilege
 /// (sched(7)).
 pub fn leave_real_time() -> io::Result<()> {
     match scheduling()?.sched_policy as libc::c_int {
@@ -124,8 +124,8 @@ pub fn leave_real_time() -> io::Result<()> {
     }
 }
 
-/// Asks for more of the CPUs than other processes have, where that is permitted: what ends a load
-/// has to get its turn beside it.
+/// Lowers the nice value to -10 if permitted: the process that ends a load must get CPU time while
+/// the load runs.
 pub fn come_before_others() {
     const BEFORE: i32 = -10;
     if nice().is_ok_and(|nice| nice > BEFORE) {
@@ -133,7 +133,7 @@ pub fn come_before_others() {
     }
 }
 
-/// The calling thread's nice value.
+/// Nice value of the calling thread.
 pub fn nice() -> io::Result<i32> {
     Ok(rustix::process::getpriority_process(None)?)
 }
@@ -144,7 +144,7 @@ fn scheduling() -> io::Result<SchedAttr> {
     // SAFETY: the kernel writes at most `size` bytes, which is what the structure has.
     match check(unsafe { libc::syscall(libc::SYS_sched_getattr, 0, ptr::from_mut(&mut has), size, 0) }) {
         Ok(_) => Ok(has),
-        // A filter of system calls may deny the call; procfs has the two fields, too.
+        // A filter of system calls may deny it; procfs has both fields as well.
         Err(error) => {
             let text = std::fs::read("/proc/thread-self/stat").unwrap_or_default();
             scheduling_in(&String::from_utf8_lossy(&text)).ok_or(error)
@@ -160,13 +160,12 @@ fn scheduling_in(stat: &str) -> Option<SchedAttr> {
     Some(SchedAttr { sched_policy, sched_priority, ..SchedAttr::default() })
 }
 
-/// Sets the slack of the calling thread's timers to 1 ns; SCHED_OTHER has 50 us otherwise
-/// (prctl(2)).
+/// Sets the timer slack of the calling thread to 1 ns; SCHED_OTHER has 50 us by default (prctl(2)).
 pub fn set_minimum_timer_slack() -> io::Result<()> {
     Ok(rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1))?)
 }
 
-/// The calling thread's id.
+/// ID of the calling thread.
 pub fn thread_id() -> i32 {
     rustix::thread::gettid().as_raw_pid()
 }
@@ -191,7 +190,7 @@ mod tests {
             set_policy(Policy::Other, 0).expect("SCHED_OTHER");
             leave_real_time().expect("SCHED_OTHER");
             assert_eq!(nice().expect("a nice value"), nicer);
-            // SCHED_BATCH stays, and set_policy leaves it for SCHED_OTHER with the same nice value.
+            // SCHED_BATCH stays, and set_policy changes it to SCHED_OTHER with the same nice value.
             let batch =
                 SchedAttr { sched_policy: libc::SCHED_BATCH as u32, sched_nice: nicer, ..Default::default() };
             let batch = SchedAttr { size: mem::size_of::<SchedAttr>() as u32, ..batch };

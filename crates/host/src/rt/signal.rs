@@ -1,4 +1,4 @@
-//! Which signals end a run, and how onbeat's own threads wake each other with signals.
+//! Signals that end a run, and those by which onbeat's threads wake each other.
 //!
 //! Signals are blocked and waited for: no asynchronous handler runs.
 
@@ -17,7 +17,7 @@ use super::sigset::{SignalSet, blocked, change_mask, pending, wait_for};
 use crate::clock::monotonic;
 use model::units::Nanos;
 
-/// What ended a wait of the housekeeping thread.
+/// Reason for which a wait of the housekeeping thread ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Woken {
     /// The time-out expired.
@@ -28,36 +28,36 @@ pub enum Woken {
     Stop,
 }
 
-/// What ends a run, results kept: each unless it was ignored when the process began (`nohup`, a
-/// shell's `&`).
+/// Signals that end a run with its results saved, unless they were ignored at the start of the
+/// process (`nohup`, a shell's `&`).
 ///
-/// SIGXCPU comes once a second from the soft limit of CPU time on, until the hard one kills
+/// SIGXCPU comes once a second after the soft limit of CPU time, until the hard one kills
 /// (setrlimit(2)).
 const STOP: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGXCPU];
 const NOTIFY: libc::c_int = libc::SIGUSR1;
 const INTERRUPT: libc::c_int = libc::SIGUSR2;
 
-/// What the process was started with, read once, and what follows from it.
+/// Signal sets of the process, from its state at the first use.
 struct Signals {
-    /// Those that end a run.
+    /// Signals that end a run.
     stop: SignalSet,
-    /// The same and [`NOTIFY`].
+    /// The same signals and [`NOTIFY`].
     waited: SignalSet,
-    /// Those that are unblocked after a run: not those that were blocked before it.
+    /// Signals to unblock after a run, without those blocked before it.
     freed: SignalSet,
 }
 
 static SIGNALS: OnceLock<Signals> = OnceLock::new();
 
-/// The signals that end a run.
+/// Signals that end a run.
 pub(super) fn stop_signals() -> SignalSet {
     signals().stop
 }
 
 fn signals() -> &'static Signals {
     SIGNALS.get_or_init(|| {
-        // A signal that is blocked is queued though it is ignored (sig_ignored, kernel/signal.c),
-        // and would be taken.
+        // A blocked signal is queued even if it is ignored (sig_ignored, kernel/signal.c), and the
+        // wait would return it.
         let stop = STOP.into_iter().filter(|&signal| !is_ignored(signal));
         let blocked = blocked();
         Signals {
@@ -72,12 +72,11 @@ fn signals() -> &'static Signals {
 pub fn block_signals() -> io::Result<()> {
     disposition(INTERRUPT, Some(Disposition::EmptyHandler))?;
     change_mask(libc::SIG_BLOCK, signals().waited)?;
-    // The parent process may have blocked it, and a mask outlives execve(2).
+    // The parent process may have blocked it, and a mask survives execve(2).
     change_mask(libc::SIG_UNBLOCK, SignalSet::from_iter([INTERRUPT])).map(drop)
 }
 
-/// Has a write beyond the limit of file sizes fail, as on a full disk, instead of ending the
-/// process.
+/// Makes a write beyond the file size limit fail, as on a full disk, instead of ending the process.
 pub fn ignore_file_size_signal() {
     let _ = disposition(libc::SIGXFSZ, Some(Disposition::Ignore));
 }
@@ -96,38 +95,38 @@ pub fn wait_until(instant: Nanos) -> Woken {
     }
 }
 
-/// Whether a stop signal is pending, which [`wait_until`] would take.
+/// True if a stop signal is pending, which [`wait_until`] would return.
 pub fn stop_pending() -> bool {
     let pending = pending();
     STOP.into_iter().any(|signal| pending.contains(signal) && signals().stop.contains(signal))
 }
 
-/// Lets the stop signals end the process again, unless one is pending: it would end the process at
-/// once, before the rest is written. [`stop_pending`] then reports it at the end.
+/// Lets stop signals end the process again, unless one is pending, which would end it before the
+/// rest is written. [`stop_pending`] reports that signal at the end.
 pub fn unblock_signals() {
     if !stop_pending() {
         let _ = change_mask(libc::SIG_UNBLOCK, signals().freed);
     }
 }
 
-/// Has no signal blocked in the calling thread: a mask outlives execve(2).
+/// Unblocks all signals in the calling thread: a mask survives execve(2).
 pub fn clear_signal_mask() {
     let _ = change_mask(libc::SIG_SETMASK, SignalSet::from_iter([]));
 }
 
-/// Blocks the stop signals in the calling thread until it is dropped; one that came meanwhile takes
+/// Blocks the stop signals in the calling thread until it is dropped; a signal that arrived takes
 /// effect then.
 #[must_use]
 pub struct StopsBlocked {
     before: SignalSet,
-    /// A signal mask belongs to a thread.
+    /// The signal mask belongs to a thread.
     _own_thread: PhantomData<*const ()>,
 }
 
 impl StopsBlocked {
-    /// From now on.
+    /// Blocks them from now on.
     pub fn begin() -> StopsBlocked {
-        // It fails for wrong arguments alone (sigprocmask(2)).
+        // It fails only for invalid arguments (sigprocmask(2)).
         let before = change_mask(libc::SIG_BLOCK, signals().stop).unwrap_or_default();
         StopsBlocked { before, _own_thread: PhantomData }
     }
@@ -152,22 +151,22 @@ pub fn interrupt_sleep(thread: i32) {
 fn send(thread: i32, signal: libc::c_int) {
     let process = rustix::process::getpid().as_raw_pid();
     if Pid::from_raw(thread).is_some() {
-        // SAFETY: tgkill takes integers; a thread that is gone gives ESRCH.
+        // SAFETY: tgkill takes integers; for a thread that has ended it fails with ESRCH.
         unsafe { libc::syscall(libc::SYS_tgkill, process, thread, signal) };
     }
 }
 
-/// What a signal does, of what onbeat needs.
+/// Dispositions of signals that onbeat sets.
 enum Disposition {
     Ignore,
-    /// Nothing, except that it ends a sleep with EINTR.
+    /// Does nothing, except that it interrupts a sleep with EINTR.
     EmptyHandler,
 }
 
-/// What the process does at a signal, as it was before this call changed it.
+/// Sets a signal's disposition, if one is given; returns its previous handler.
 fn disposition(signal: libc::c_int, wanted: Option<Disposition>) -> io::Result<libc::sighandler_t> {
     extern "C" fn empty(_: libc::c_int) {}
-    // SAFETY: sigaction is plain data for which all zeros is a value: no flags, so no SA_RESTART.
+    // SAFETY: sigaction is plain data for which all zeros is valid: no flags, so no SA_RESTART.
     let [mut new, mut old]: [libc::sigaction; 2] = unsafe { mem::zeroed() };
     let new = wanted.map(|wanted| {
         new.sa_sigaction = match wanted {
@@ -176,13 +175,13 @@ fn disposition(signal: libc::c_int, wanted: Option<Disposition>) -> io::Result<l
         };
         &raw const new
     });
-    // SAFETY: both are locals; without a new one nothing changes; the handler does nothing, which
-    // is safe at any point.
+    // SAFETY: both are locals; a null new one changes nothing; the handler does nothing, which is
+    // safe at any point.
     check(unsafe { libc::sigaction(signal, new.unwrap_or(ptr::null()), &mut old) }.into())?;
     Ok(old.sa_sigaction)
 }
 
-/// Whether the process ignores a signal.
+/// True if the process ignores a signal.
 fn is_ignored(signal: libc::c_int) -> bool {
     disposition(signal, None).is_ok_and(|handler| handler == libc::SIG_IGN)
 }
@@ -194,8 +193,7 @@ mod tests {
 
     #[test]
     fn a_stop_that_is_held_back_waits_and_the_mask_comes_back() {
-        // In a thread of its own: the signals go to it alone, and are taken before it unblocks
-        // them.
+        // In a separate thread: the signals go only to it, and are taken before it unblocks them.
         std::thread::spawn(|| {
             for signal in STOP.into_iter().filter(|&signal| !is_ignored(signal)) {
                 change_mask(libc::SIG_UNBLOCK, STOP.into_iter().collect()).expect("a mask");
@@ -208,7 +206,7 @@ mod tests {
                 assert_eq!(wait_until(monotonic()), Woken::Stop);
                 drop(held);
                 assert!(!blocked().contains(signal) && !stop_pending());
-                // Where they were blocked before, they stay so.
+                // Signals blocked before stay blocked.
                 block_signals().expect("a mask");
                 drop(StopsBlocked::begin());
                 assert!(blocked().contains(signal));

@@ -1,7 +1,6 @@
-//! Sets of signals, and the system calls that take them: the mask of a thread, what is pending,
-//! waiting.
+//! Signal sets, and the system calls that take them: thread masks, pending signals, waiting.
 //!
-//! The kernel's own structure and calls: musl's sigtimedwait(3) goes back to sleep after a signal
+//! Uses the kernel's structure and calls: musl's sigtimedwait(3) goes back to sleep after a signal
 //! with a handler, and the C library's sets are 16 times as large.
 
 #![allow(unsafe_code)]
@@ -16,7 +15,7 @@ use model::units::Nanos;
 
 const WORDS: usize = 64 / libc::c_ulong::BITS as usize;
 
-/// One bit for each of 64 signals, in machine words (include/uapi/asm-generic/signal.h).
+/// Set of 64 signals, a bit each, in machine words (include/uapi/asm-generic/signal.h).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub(crate) struct SignalSet([libc::c_ulong; WORDS]);
@@ -39,8 +38,8 @@ impl FromIterator<libc::c_int> for SignalSet {
     }
 }
 
-/// Changes which signals are blocked in the calling thread: SIG_BLOCK, SIG_UNBLOCK or SIG_SETMASK.
-/// Gives the old mask.
+/// Changes the signal mask of the calling thread by SIG_BLOCK, SIG_UNBLOCK or SIG_SETMASK; returns
+/// the old mask.
 pub(crate) fn change_mask(how: libc::c_int, set: SignalSet) -> io::Result<SignalSet> {
     let mut old = SignalSet::default();
     let (new, to) = (ptr::from_ref(&set), ptr::from_mut(&mut old));
@@ -49,13 +48,13 @@ pub(crate) fn change_mask(how: libc::c_int, set: SignalSet) -> io::Result<Signal
     Ok(old)
 }
 
-/// The signals that the calling thread has blocked.
+/// Signals blocked in the calling thread.
 pub(crate) fn blocked() -> SignalSet {
-    // It fails for wrong arguments alone (sigprocmask(2)).
+    // It fails only for invalid arguments (sigprocmask(2)).
     change_mask(libc::SIG_BLOCK, SignalSet::default()).unwrap_or_default()
 }
 
-/// The signals that were sent to the calling thread or its process and are blocked.
+/// Blocked signals that are pending for the calling thread or its process.
 pub(crate) fn pending() -> SignalSet {
     let mut set = SignalSet::default();
     let to = ptr::from_mut(&mut set);
@@ -64,10 +63,10 @@ pub(crate) fn pending() -> SignalSet {
     asked.map_or_else(|_| SignalSet::default(), |_| set)
 }
 
-/// Waits for a signal of the set; negative when the time is over or another signal came.
+/// Waits for a signal of the set; negative after the time-out or if another signal arrives.
 #[inline(always)]
 pub(crate) fn wait_for(set: &SignalSet, timeout: Option<Nanos>) -> libc::c_int {
-    // The call takes the kernel's older structure, of two longs, also where the C library's has 64
+    // The call takes the kernel's older structure, of two longs, even if the C library's has 64
     // bits.
     let timeout = timeout.map(|span| {
         let time = timespec_of(span);
@@ -91,7 +90,7 @@ mod tests {
         let set: SignalSet = [1, 33, 64].into_iter().collect();
         assert!((1..=64).all(|signal| set.contains(signal) == [1, 33, 64].contains(&signal)));
         assert_eq!(mem::size_of::<SignalSet>(), 8);
-        // The C library's set begins with the same bits.
+        // The C library's set starts with the same bits.
         std::thread::spawn(|| {
             let [user, last] = [libc::SIGUSR1, libc::SIGRTMAX()];
             change_mask(libc::SIG_SETMASK, [user, last].into_iter().collect()).expect("a mask");

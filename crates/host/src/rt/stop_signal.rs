@@ -1,5 +1,5 @@
-//! Which signal is to end a run, and whether the terminal sent it: a program that runs beside has
-//! that one already, any other is passed on to it.
+//! Signals that end a run, with their origin: one from the terminal has reached a concurrent
+//! program already, any other must be forwarded to it.
 
 #![allow(unsafe_code)]
 
@@ -13,15 +13,15 @@ use super::sigset::{SignalSet, change_mask};
 use crate::clock::{monotonic, timespec_of};
 use model::units::Nanos;
 
-/// A signal that is to end a run.
+/// Signal that ends a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StopSignal {
     pub number: i32,
-    /// Whether the kernel sent it by itself, to all processes of the terminal's job.
+    /// True if the kernel sent it to all processes of the terminal's foreground job.
     pub from_terminal: bool,
 }
 
-/// Waits until an instant of CLOCK_MONOTONIC for a signal that is to end the run.
+/// Waits until an instant of CLOCK_MONOTONIC for a signal that ends the run.
 pub fn wait_for_stop(instant: Nanos) -> Option<StopSignal> {
     loop {
         let left = Nanos((instant.0 - monotonic().0).max(0));
@@ -43,22 +43,22 @@ fn take(set: &SignalSet, timeout: Nanos) -> Option<StopSignal> {
     // form, and writes one siginfo (rt_sigtimedwait(2)).
     let number =
         unsafe { libc::syscall(libc::SYS_rt_sigtimedwait, set, info.as_mut_ptr(), timeout.as_ptr(), size) };
-    // SAFETY: all zeros is a value of it, and the kernel has filled it where there is a signal.
+    // SAFETY: all zeros is a valid value, and the kernel has filled it if there is a signal.
     let info = unsafe { info.assume_init() };
     (number > 0)
         .then_some(StopSignal { number: number as i32, from_terminal: info.si_code == libc::SI_KERNEL })
 }
 
-/// Lets this thread write on a terminal of which it is not the present job, until it is dropped.
+/// Lets this thread write to a terminal from the background, until it is dropped.
 #[must_use]
 pub struct BackgroundWrites {
     before: Option<SignalSet>,
-    /// A signal mask belongs to a thread.
+    /// The signal mask belongs to a thread.
     _own_thread: PhantomData<*const ()>,
 }
 
 impl BackgroundWrites {
-    /// From now on.
+    /// Allows it from now on.
     pub fn allow() -> BackgroundWrites {
         let blocked: io::Result<SignalSet> =
             change_mask(libc::SIG_BLOCK, SignalSet::from_iter([libc::SIGTTOU]));

@@ -1,4 +1,4 @@
-//! A POSIX timer whose signal a thread waits for: one of the ways in which onbeat wakes a thread.
+//! POSIX timers whose signal a thread waits for: one of the methods of waking a thread.
 
 #![allow(unsafe_code)]
 
@@ -12,7 +12,7 @@ use super::sigset::{SignalSet, change_mask, wait_for};
 use crate::clock::timespec_of;
 use model::units::Nanos;
 
-/// A POSIX timer whose signal goes to this thread, which waits for it with sigwaitinfo.
+/// POSIX timer whose signal goes to this thread, which waits for it with sigwaitinfo.
 pub struct SignalTimer {
     timer: libc::timer_t,
     set: SignalSet,
@@ -20,7 +20,7 @@ pub struct SignalTimer {
 }
 
 impl SignalTimer {
-    /// Makes a timer for the calling thread and blocks its signal there.
+    /// Creates a timer for the calling thread and blocks its signal there.
     pub fn new() -> io::Result<SignalTimer> {
         let signal = libc::SIGRTMIN();
         let set = SignalSet::from_iter([signal]);
@@ -28,8 +28,8 @@ impl SignalTimer {
         SignalTimer::made(signal, set)
     }
 
-    /// Sets a timer and deletes it; its signal would come at that time, and so never does. It shows
-    /// the kernel's events what such a timer looks like.
+    /// Sets a timer and deletes it before its signal, so that the kernel's trace events show such a
+    /// timer.
     pub fn set_and_delete(instant: Nanos) -> io::Result<()> {
         let signal = libc::SIGRTMIN();
         let timer = SignalTimer::made(signal, SignalSet::from_iter([signal]))?;
@@ -48,7 +48,7 @@ impl SignalTimer {
         Ok(SignalTimer { timer, set, signal })
     }
 
-    /// Arms the timer and waits for its signal; false if another signal came first.
+    /// Arms the timer and waits for its signal; returns false if another signal comes first.
     #[inline(always)]
     pub fn sleep_until(&self, instant: Nanos) -> bool {
         self.arm(instant) && wait_for(&self.set, None) == self.signal
@@ -68,7 +68,7 @@ impl SignalTimer {
 
 impl Drop for SignalTimer {
     fn drop(&mut self) {
-        // SAFETY: the timer was made by timer_create and is deleted once.
+        // SAFETY: the timer was created by timer_create and is deleted once.
         unsafe { libc::timer_delete(self.timer) };
     }
 }

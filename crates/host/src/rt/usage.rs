@@ -13,14 +13,14 @@ pub struct Usage {
     pub major_faults: u64,
     /// Voluntary context switches: one per sleep.
     pub voluntary_switches: u64,
-    /// Involuntary ones: another thread was given the CPU.
+    /// Involuntary context switches: the CPU was given to another thread.
     pub involuntary_switches: u64,
 }
 
-/// The counters of the calling thread so far.
+/// Counters of the calling thread so far.
 pub fn thread_usage() -> Usage {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the kernel writes one structure; should it refuse, all zeros is a value of it.
+    // SAFETY: the kernel writes one structure; should it refuse, all zeros is a valid value.
     let usage = unsafe {
         libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
         usage.assume_init()

@@ -1,5 +1,5 @@
-//! What undoing a step has to write, from its records and from what is read now. The rules are
-//! those of [`super::restore`].
+//! Decisions on undoing a step, from its records and from the present values. The rules are those
+//! of [`super::restore`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,9 +12,9 @@ use super::Kernel;
 use super::journal::{EntryStep, OldValue, Outcome};
 use super::placing::{affinity_back, first_word, is_partition, is_placing, user_of_controller, value_back};
 
-/// What undoing a step comes to if all that is written is taken.
+/// Decision on undoing a step: what to write, and the result if all writes succeed.
 pub(super) struct RestoreDecision {
-    /// These values, in this order; none removes.
+    /// Values to write, in this order; none removes the key.
     pub writes: Vec<OldValue>,
     pub state: ChangeState,
     pub why: String,
@@ -27,20 +27,20 @@ impl RestoreDecision {
     }
 }
 
-/// Why nothing is left of what a thread was given.
+/// Reason if a thread has ended, and its settings with it.
 pub const ENDED: &str = "it has ended";
 
 fn has_ended(kernel: &dyn Kernel, key: &Key) -> bool {
     matches!(key, Key::Task { .. }) && kernel.read(key) == Fact::Absent
 }
 
-/// What a key shall have.
+/// Target value of a key.
 enum Target {
-    /// Ours is there, or this is to be made sure of: this value, none to remove it.
+    /// This value, or none to remove the key, which has our value or may have it.
     Value(Option<String>),
-    /// It is as it was, or gone.
+    /// The present value: the key has its old value, or has disappeared.
     AsItIs,
-    /// Another program's value, which stays.
+    /// The present value, because another program set it.
     Theirs(String),
 }
 
@@ -68,11 +68,11 @@ pub(super) fn decide(
     let own_write = match own {
         Target::Value(value) => Some(OldValue { key: setting.key.clone(), value }),
         Target::Theirs(now) => return nothing(ChangeState::Kept, not_ours(&setting.key, &now)),
-        // A write that was cut short, and is not to be seen, was not made.
+        // An interrupted write without visible effect did not happen.
         Target::AsItIs if step.outcome.is_none() && step.left.is_none() => {
             return nothing(ChangeState::Undone, String::new());
         }
-        // Its group and its masks went with it.
+        // The thread's group and masks ended with it.
         Target::AsItIs if has_ended(kernel, &setting.key) => {
             return nothing(ChangeState::Undone, ENDED.to_owned());
         }
@@ -82,13 +82,13 @@ pub(super) fn decide(
     others.decide(kernel, own_write)
 }
 
-/// The other keys that a change may have changed.
+/// Decisions on the other keys that a change may have changed.
 struct Others<'a> {
     step: &'a EntryStep,
-    /// Those that later steps have left.
+    /// Keys that undoing later steps did not restore.
     left: &'a BTreeSet<Key>,
     force: bool,
-    /// Whether the key itself has lost, without us, what it was given.
+    /// True if the key itself has lost the value that it was given, without an undo.
     is_broken: bool,
     own_is_ours: bool,
 }
@@ -109,7 +109,7 @@ impl Others<'_> {
                 continue;
             }
             let now = threads.get(&key).cloned().or_else(|| kernel.read(&key).known().cloned());
-            // A partition that turned invalid has changed masks once more.
+            // A partition that turned invalid has changed the masks again.
             let again = threads.contains_key(&key) && now.is_some() && now == given_back;
             match self.target(other, now.as_ref(), again) {
                 Target::Value(value) => rest.push((OldValue { key, value }, true)),
@@ -119,13 +119,13 @@ impl Others<'_> {
                     kept.push(not_ours(&key, &theirs));
                     rest.push((OldValue { key, value: Some(theirs) }, false));
                 }
-                // It runs on these CPUs because it is in the group that has them.
+                // The thread runs there only because its group has these CPUs.
                 Target::Theirs(theirs) if cpus(&theirs).is_none_or(|cpus| !cpus.and(&taken).is_empty()) => {}
                 Target::Theirs(theirs) => rest.push((OldValue { key, value: Some(theirs) }, false)),
             }
         }
         if own_write.is_none() {
-            // Without the key itself these have no effect, and what is as it is stays so.
+            // Without a write of the key itself these have no effect; restore only what changed.
             first.clear();
             rest.retain(|(_, is_restored)| *is_restored);
         }
@@ -138,13 +138,13 @@ impl Others<'_> {
         RestoreDecision { writes, ..RestoreDecision::nothing(state, why) }
     }
 
-    /// What the change left in another key; as before where it left it alone.
+    /// Value that the change left in another key; the old one if the change did not affect it.
     fn after<'a>(&'a self, old: &'a OldValue) -> Option<&'a String> {
         let mut changed = self.step.outcome.iter().flat_map(|outcome| &outcome.others);
         changed.find(|other| other.key == old.key).unwrap_or(old).value.as_ref()
     }
 
-    /// The CPUs that the change has taken from others: no thread gets there but through its group.
+    /// CPUs that the change took from others; threads run there only through their group.
     fn taken(&self) -> CpuSet {
         let set = |value: Option<&String>| value.and_then(|value| cpus(value)).unwrap_or_default();
         let setting = &self.step.change.setting;
@@ -156,8 +156,8 @@ impl Others<'_> {
         threads.fold(given, |all, old| all.or(&set(old.value.as_ref()).without(&set(self.after(old)))))
     }
 
-    /// What another key shall have: the old value where ours is there, else what another program
-    /// has given it, which our own writing may change.
+    /// Target of another key: the old value if the key has ours, else the value that another
+    /// program has set, which our own write may change.
     fn target(&self, old: &OldValue, now: Option<&String>, again: bool) -> Target {
         let Some(now) = now else { return Target::AsItIs };
         if Some(now) == old.value.as_ref() {
@@ -166,8 +166,8 @@ impl Others<'_> {
         let is_left = |left: &OldValue| left.key == old.key && left.value.as_ref() == Some(now);
         let is_partner = || self.step.change.setting.partners.contains(&old.key);
         let ours = match &self.step.left {
-            // What that attempt did not leave was as it should be at its end; a partner goes with
-            // the key, also where undoing earlier changes has moved it since.
+            // That attempt restored all keys but these; a partner follows the key, even if undoing
+            // earlier changes has moved it since.
             Some(all) => all.iter().any(is_left) || (self.own_is_ours && is_partner()),
             None => {
                 self.step.outcome.is_none()
@@ -181,8 +181,8 @@ impl Others<'_> {
         }
     }
 
-    /// Whether a thread may run wherever it could before and after the change: so the kernel leaves
-    /// them when it ends a partition itself.
+    /// True if a thread may run on all CPUs that it had before and after the change: the kernel
+    /// leaves threads in this state when it ends a partition itself.
     fn is_freed(&self, old: &OldValue, now: &str) -> bool {
         let set = |value: Option<&String>| value.and_then(|value| cpus(value));
         match (set(old.value.as_ref()), set(self.after(old)), cpus(now)) {
@@ -206,8 +206,8 @@ fn not_ours(key: &Key, now: &str) -> String {
     format!("{key} reads {} now, which is not ours", model::text::quoted_value(now.trim()))
 }
 
-/// What the key of the change shall have, and whether it has lost what it was given; or why that
-/// cannot be said.
+/// Target of the change's key, and true if the key has lost the value that it was given; an error
+/// if the key cannot be read.
 fn own_target(kernel: &dyn Kernel, step: &EntryStep, force: bool) -> Result<(Target, bool), String> {
     let setting = &step.change.setting;
     if setting.readback == Comparison::Unread {
@@ -215,7 +215,7 @@ fn own_target(kernel: &dyn Kernel, step: &EntryStep, force: bool) -> Result<(Tar
     }
     let is_first_try = step.left.is_none();
     Ok(match (kernel.read(&setting.key), &step.old) {
-        // The thread has ended, the device is gone: with it went what was set.
+        // The thread has ended or the device is removed, and the setting with it.
         (Fact::Absent, _) => (Target::AsItIs, is_first_try),
         (Fact::Known(now), Some(old)) if setting.is_restored(&now, old) => (Target::AsItIs, is_first_try),
         (Fact::Known(now), Some(old)) if is_placing(step) && is_ours(step, &now) => {
@@ -239,7 +239,7 @@ fn unread(fact: &Fact<String>) -> String {
     }
 }
 
-/// Whether the value is the one that the change left there, or the attempt to undo it.
+/// True if the value is the one that the change, or an attempt to undo it, has left.
 fn is_ours(step: &EntryStep, now: &str) -> bool {
     let setting = &step.change.setting;
     let left = step.left.iter().flatten().find(|left| left.key == setting.key);
@@ -256,8 +256,8 @@ fn is_ours(step: &EntryStep, now: &str) -> bool {
     }
 }
 
-/// The mask that the kernel gives to threads when a partition turns invalid, where that is what has
-/// become of this step's: all CPUs.
+/// Mask that the kernel gives to threads when a partition turns invalid, if this step's partition
+/// has: all CPUs.
 fn cpus_given_back(kernel: &dyn Kernel, step: &EntryStep) -> Option<String> {
     let setting = &step.change.setting;
     let got = step.outcome.as_ref()?.got.as_ref()?;
@@ -267,13 +267,13 @@ fn cpus_given_back(kernel: &dyn Kernel, step: &EntryStep) -> Option<String> {
     if turned { kernel.read(&root).known().map(|cpus| cpus.trim().to_owned()) } else { None }
 }
 
-/// The kernel says `isolated invalid (...)` of a partition that has lost its CPUs, to another group
-/// or with them: Documentation/admin-guide/cgroup-v2.rst, "cpuset.cpus.partition".
+/// True if a partition is unchanged or has turned `isolated invalid (...)`, having lost its CPUs:
+/// Documentation/admin-guide/cgroup-v2.rst, "cpuset.cpus.partition".
 fn is_turned_invalid(setting: &Setting, now: &str, got: &str) -> bool {
     is_partition(&setting.key) && first_word(now) == first_word(got)
 }
 
-/// A few of them, and how many more.
+/// The first four of them, and the number of the others.
 pub(super) fn listed<'a>(mut all: impl Iterator<Item = &'a str>) -> String {
     let some: Vec<&str> = all.by_ref().take(4).collect();
     match all.count() {

@@ -1,4 +1,4 @@
-//! Making changes: each in four steps, the first and the last of which are on the disk before
+//! Changes of settings, each in four steps; the first and the last are flushed to disk before
 //! anything else happens.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,27 +15,27 @@ use super::journal::{
 use super::restore::restore_step;
 use super::{Kernel, Store};
 
-/// What became of a change.
+/// Result of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Applied {
-    /// It reads as it should; or, pending, will with the next event.
+    /// The setting reads as wanted; if pending, it will after the next event.
     Done(ChangeState),
-    /// It was so already: nothing was written.
+    /// The setting had the wanted value already; nothing was written.
     Already,
-    /// What it is about is gone: a thread that ended.
+    /// The thread to change has ended.
     Gone,
-    /// The kernel refused it, or took it and did something else; why. What it changed is to be
-    /// restored.
+    /// The kernel refused the change, or did something else, for this reason; its effects were
+    /// reverted as far as possible.
     Refused(String),
 }
 
-/// The changes of one `tune apply`, being made.
+/// The changes of one `tune apply`, in progress.
 pub struct Entry<'a> {
     kernel: &'a mut dyn Kernel,
     journal: Journal<'a>,
     id: String,
     steps: u32,
-    /// The journal could not be written: what is not in it must not be done.
+    /// True after the journal could not be written: a change without a record must not be made.
     ended: bool,
 }
 
@@ -50,7 +50,7 @@ impl<'a> Entry<'a> {
         Ok(Entry { kernel, journal, id, steps: 0, ended: false })
     }
 
-    /// Goes on with an entry that was completed: what is made now is undone with it.
+    /// Continues a completed entry: further changes are undone with it.
     pub fn resume(
         kernel: &'a mut dyn Kernel,
         store: &'a mut dyn Store,
@@ -61,7 +61,7 @@ impl<'a> Entry<'a> {
         Ok(Entry { journal: Journal::resume(store, &id)?, kernel, id, steps, ended: false })
     }
 
-    /// Its id, under which it is undone.
+    /// ID by which it is undone.
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -69,7 +69,7 @@ impl<'a> Entry<'a> {
     /// Makes a change.
     ///
     /// # Errors
-    /// The journal cannot be written: nothing further may be changed, and what was is to be undone.
+    /// The journal cannot be written: make no further changes, and undo those made.
     pub fn make(&mut self, change: &PlannedChange) -> io::Result<Applied> {
         if self.ended {
             return Err(io::Error::other("the journal could not be written before"));
@@ -121,7 +121,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Restores what a change that was refused has changed all the same.
+    /// Reverts the effects of a change that was refused.
     fn take_back(
         &mut self,
         step: u32,
@@ -154,15 +154,15 @@ impl<'a> Entry<'a> {
         }))
     }
 
-    /// Notes that all was tried.
+    /// Records that all changes were tried.
     pub fn complete(mut self) -> io::Result<()> {
         self.journal.note(&JournalRecord::Complete)
     }
 
-    /// The values of the keys that may change with this one.
+    /// Values of the other keys that may change with this one.
     fn others(&self, setting: &Setting, now: Option<&str>) -> Vec<OldValue> {
-        // The parts of a switch are read while it is on: off, it shows all of them as off, and
-        // for `kernel.watchdog` that look makes it so.
+        // Parts of a switch are read only while it is on: off, they read as off, and reading them
+        // makes it so for `kernel.watchdog`.
         let is_off = setting.readback == Comparison::Number && now.is_some_and(|now| now.trim() == "0");
         let parts = setting.restored_first.iter().filter(|_| !is_off);
         let named = setting.partners.iter().chain(parts);
@@ -176,7 +176,7 @@ impl<'a> Entry<'a> {
         others
     }
 
-    /// Those of them that are different now.
+    /// Those of the keys whose values have changed, with the new ones.
     fn changed(&self, before: &[OldValue], setting: &Setting) -> Vec<OldValue> {
         let threads = match setting.moves_threads {
             true => self.kernel.affinities().into_iter().collect(),
@@ -210,7 +210,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// An interrupt goes to its new CPUs with its next occurrence.
+    /// Outcome of a write that reads back: an interrupt moves only at its next occurrence.
     fn effect(&self, setting: &Setting) -> Outcome {
         let (Comparison::Pending, Key::Irq(number)) = (setting.readback, &setting.key) else {
             return Outcome::Applied;
@@ -234,7 +234,7 @@ fn is_within(list: &str, wanted: &str) -> bool {
     }
 }
 
-/// Whether writing it makes it.
+/// True for a key that a write creates.
 fn may_be_made(key: &Key) -> bool {
     matches!(key, Key::Group(_) | Key::Hold(_))
 }

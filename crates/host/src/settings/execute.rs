@@ -1,4 +1,4 @@
-//! Writing what was decided, and what of it did not become so.
+//! Writing of decided values, and verification of the result.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,8 +11,8 @@ use super::Kernel;
 use super::journal::{EntryStep, OldValue};
 use super::placing::{first_word, is_partition, is_placing};
 
-/// Writes what was decided, until it is so: a partner may undo what was just written. What does not
-/// read as it shall, as it reads, and why.
+/// Writes the decided values, in two rounds because a partner may revert a value just written.
+/// Returns the keys that do not read as wanted, with their present values and the reasons.
 pub(super) fn execute(
     kernel: &mut dyn Kernel,
     step: &EntryStep,
@@ -30,7 +30,7 @@ pub(super) fn execute(
                 false => Some(kernel.read(&write.key)),
             };
             let value = match (&now, &write.value) {
-                // Where the key's own value is not taken, writing a partner may bring it about.
+                // If the key's own value is refused, writing a partner may set it.
                 (Some(Fact::Known(now)), Some(wanted))
                     if is_restored(step, &write.key, now, wanted)
                         && !(failed.contains_key(&setting.key) && setting.partners.contains(&write.key)) =>
@@ -41,9 +41,9 @@ pub(super) fn execute(
                 (Some(Fact::Known(now)), Some(wanted)) if own && !is_partition(&write.key) => {
                     Some(setting.restoring(wanted, now))
                 }
-                // Without a look at it, once is enough.
+                // A key that is not read back is written once if that succeeds.
                 (None, _) if own && round > 0 && !failed.contains_key(&write.key) => continue,
-                // What it is called is taken, without what became of it.
+                // Without the reason for which a partition is invalid.
                 (_, Some(value)) if is_partition(&write.key) => first_word(value).map(str::to_owned),
                 (_, value) => value.as_ref().map(|value| value.trim().to_owned()),
             };
@@ -57,7 +57,7 @@ pub(super) fn execute(
         writes.iter().all(|write| write.key != setting.key) || own_is_restored(kernel, step, writes);
     let left = |write: &OldValue| {
         let own = write.key == setting.key;
-        // What the others came to shows in the key itself.
+        // The key itself shows the result of these.
         if setting.restored_first.contains(&write.key) {
             return None;
         }
@@ -87,7 +87,7 @@ pub(super) fn execute(
     writes.iter().filter_map(left).collect()
 }
 
-/// Whether the step's own key reads as it shall already.
+/// True if the step's own key reads as wanted.
 fn own_is_restored(kernel: &dyn Kernel, step: &EntryStep, writes: &[OldValue]) -> bool {
     let setting = &step.change.setting;
     if setting.readback == Comparison::Unread {
@@ -100,7 +100,7 @@ fn own_is_restored(kernel: &dyn Kernel, step: &EntryStep, writes: &[OldValue]) -
     }
 }
 
-/// Whether a key reads as it shall; those beside the step's own are compared as texts.
+/// True if a key reads as wanted; keys other than the step's own are compared as text.
 fn is_restored(step: &EntryStep, key: &Key, now: &str, wanted: &str) -> bool {
     if *key == step.change.setting.key {
         step.change.setting.is_restored(now, wanted)
@@ -109,13 +109,13 @@ fn is_restored(step: &EntryStep, key: &Key, now: &str, wanted: &str) -> bool {
     }
 }
 
-/// Whether a thread has those of its CPUs that its group has, or its group has none of them: a
-/// group may have fewer by now, which another program has given it.
+/// True if a thread has those of its CPUs that its group has, or its group has none of them:
+/// another program may have reduced the group's CPUs.
 fn is_limited(key: &Key, now: &str, wanted: &str, error: Option<&io::Error>) -> bool {
     let affinity = matches!(key, Key::Task { what: TaskSetting::Affinity, .. });
     let of = |text: &str| CpuSet::parse(text).unwrap_or_default();
     let (now, wanted) = (of(now), of(wanted));
-    // sched_setaffinity(2) takes of a mask what the group has, and refuses one of which it has
+    // sched_setaffinity(2) applies those CPUs of a mask that the group has, and fails if there are
     // none.
     let is_none = error.is_some_and(|error| error.raw_os_error() == Some(libc::EINVAL));
     let fits = match is_none {
@@ -125,7 +125,7 @@ fn is_limited(key: &Key, now: &str, wanted: &str, error: Option<&io::Error>) -> 
     affinity && !now.is_empty() && fits
 }
 
-/// Why the kernel refused, in words.
+/// Reason for which the kernel refused, as text.
 pub(super) fn refusal(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(errno) => format!("the kernel refused it: {}", errno_name(errno)),

@@ -1,4 +1,4 @@
-//! The journal's folder on the disk: `/var/lib/onbeat/journal`, which no other user may read.
+//! Folder of the journal on disk, `/var/lib/onbeat/journal`, which no other user may read.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -11,7 +11,7 @@ use super::Store;
 use crate::folder_lock::{FolderLock, LockOwner, lock_folder};
 use crate::trusted_path::{self, CreatedDirs, Target};
 
-/// The journal of a machine that has none: it is empty, and nothing can be added.
+/// Journal of a machine without one: it is empty, and additions fail.
 pub struct NoJournal;
 
 impl Store for NoJournal {
@@ -32,7 +32,7 @@ impl Store for NoJournal {
     }
 }
 
-/// A folder that is open; the names of files are looked up in it and nowhere else.
+/// Open folder; files are looked up only in it.
 pub struct Folder {
     pub(super) fd: OwnedFd,
 }
@@ -40,7 +40,7 @@ pub struct Folder {
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW);
 
 impl Folder {
-    /// Opens a folder that is there.
+    /// Opens an existing folder.
     pub fn open(path: &Path) -> io::Result<Folder> {
         let Target::Name(parent, name, _) = trusted_path::resolve(path, false, None)? else {
             return Err(io::Error::from_raw_os_error(libc::ENOTDIR));
@@ -50,14 +50,14 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Opens a folder, which is made with those above it if it is not there.
+    /// Opens a folder; it and its parents are created if missing.
     pub fn make(path: &Path) -> io::Result<Folder> {
         let mut made = CreatedDirs::default();
         let Target::Name(parent, name, _) = trusted_path::resolve(path, false, Some(&mut made))? else {
             return Err(io::Error::from_raw_os_error(libc::ENOTDIR));
         };
         match rustix::fs::mkdirat(&parent, &name, Mode::from_raw_mode(0o700)) {
-            // Without it a loss of power takes the folder with all that is in it.
+            // Unflushed, a loss of power would remove the folder with its contents.
             Ok(()) => flush_directory(&parent)?,
             Err(rustix::io::Errno::EXIST) => {}
             Err(errno) => return Err(errno.into()),
@@ -67,7 +67,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// What another user may write to says nothing about what to write as root.
+    /// Refuses a folder that another user may write to, because root writes what it contains.
     fn require_own(&self) -> io::Result<()> {
         let stat = rustix::fs::fstat(&self.fd)?;
         let open_to_others = stat.st_mode & 0o022 != 0;
@@ -78,18 +78,18 @@ impl Folder {
     }
 }
 
-/// Takes the lock of a journal: one process at a time changes settings.
+/// Takes the lock of a journal: only one process at a time changes settings.
 pub fn take_lock(folder: &Folder) -> io::Result<Result<FolderLock, LockOwner>> {
     lock_folder(&folder.fd)
 }
 
-/// Has a directory's entries reach the disk; its descriptor may be one that cannot be read.
+/// Flushes the entries of a directory, whose descriptor may not be readable.
 fn flush_directory(dir: &OwnedFd) -> io::Result<()> {
     let fd = rustix::fs::openat(dir, ".", FOLDER, Mode::empty())?;
     Ok(rustix::fs::fsync(fd).or_else(unless_impossible)?)
 }
 
-/// Some file systems cannot flush a directory.
+/// Ignores EINVAL: some file systems cannot flush a directory.
 fn unless_impossible(errno: rustix::io::Errno) -> Result<(), rustix::io::Errno> {
     if errno == rustix::io::Errno::INVAL { Ok(()) } else { Err(errno) }
 }
@@ -136,7 +136,7 @@ impl Store for Folder {
     }
 
     fn remove(&mut self, name: &str) -> io::Result<()> {
-        // After a loss of power it may be there again, and is removed the next time.
+        // After a loss of power it may reappear, and is removed the next time.
         Ok(rustix::fs::unlinkat(&self.fd, name, rustix::fs::AtFlags::empty())?)
     }
 }

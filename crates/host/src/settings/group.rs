@@ -1,4 +1,4 @@
-//! Control groups of version 2: where a process is, moving it, and removing a group.
+//! Control groups of version 2: finding and moving processes, and removing groups.
 
 use std::fs;
 use std::io;
@@ -8,13 +8,13 @@ use model::setting::CGROUP_MOUNT;
 use super::GroupProcess;
 use crate::process::process_start;
 
-/// How often a group is emptied before its removal is given up: processes may fork meanwhile.
+/// Attempts to empty a group before its removal fails: its processes may fork in between.
 const ATTEMPTS: u32 = 20;
 
-/// How deep below a group others are looked for.
+/// Depth to which groups below a group are searched.
 const DEPTH: u32 = 16;
 
-/// The path of a process's group, from the root of the mount: `/`, `/system.slice/cron.service`.
+/// Path of a process's group from the root of the mount: `/`, `/system.slice/cron.service`.
 pub fn of_task(pid: u32) -> io::Result<String> {
     let text = fs::read_to_string(format!("/proc/{pid}/cgroup"))?;
     let line = text.lines().find_map(|line| line.strip_prefix("0::"));
@@ -34,12 +34,12 @@ pub fn move_task(pid: u32, group: &str) -> io::Result<()> {
     fs::write(format!("{CGROUP_MOUNT}{}/cgroup.procs", group.trim_end_matches('/')), pid.to_string())
 }
 
-/// Where a group is in the file system; `""` is the root.
+/// Path of a group in the file system; `""` is the root.
 fn path_of(group: &str) -> String {
     format!("{CGROUP_MOUNT}/{}", group.trim_matches('/'))
 }
 
-/// The groups directly below a group.
+/// Groups directly below a group.
 pub(super) fn below(group: &str) -> Vec<String> {
     let Ok(entries) = fs::read_dir(path_of(group)) else { return Vec::new() };
     let folders =
@@ -58,7 +58,7 @@ fn inside(group: &str, depth: u32) -> Vec<u32> {
     pids
 }
 
-/// The processes in a group and in those below it.
+/// Processes in a group and below it.
 pub(super) fn processes(group: &str) -> Vec<GroupProcess> {
     let with_start = |pid| Some((pid, process_start(pid)?));
     let found = inside(group, DEPTH).into_iter().filter_map(with_start);
@@ -73,7 +73,7 @@ fn threads(pid: u32) -> Vec<(u32, u64)> {
     tids.filter_map(|tid| Some((tid, process_start(tid)?))).collect()
 }
 
-/// The processes that a process descends from, up to the first one's.
+/// Ancestors of a process, up to the first process.
 fn ancestors(pid: u32) -> Vec<(u32, u64)> {
     let parent = |pid: u32| {
         let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
@@ -82,7 +82,7 @@ fn ancestors(pid: u32) -> Vec<(u32, u64)> {
     };
     let mut found: Vec<(u32, u64)> = Vec::new();
     let mut of = pid;
-    // A number can be given anew while this goes on: no process is its own ancestor.
+    // A PID may be reused during the walk: no process is its own ancestor.
     while let Some(next) = parent(of).filter(|next| *next > 0 && found.iter().all(|(pid, _)| pid != next)) {
         let Some(start) = process_start(next) else { break };
         found.push((next, start));
@@ -91,8 +91,8 @@ fn ancestors(pid: u32) -> Vec<(u32, u64)> {
     found
 }
 
-/// Removes a group and those below it; the processes in them go to the root group, for where each
-/// came from is known to those who moved it.
+/// Removes a group and those below it; processes in them move to the root group, because only the
+/// callers know their earlier groups.
 pub fn remove(path: &str) -> io::Result<()> {
     let group = path.strip_prefix(CGROUP_MOUNT).unwrap_or(path).to_owned();
     remove_below(&group, DEPTH)
@@ -108,11 +108,11 @@ fn remove_below(group: &str, depth: u32) -> io::Result<()> {
             _ => return last,
         }
         if depth > 0 {
-            // One that stays is what keeps this one, too.
+            // A group below that cannot be removed makes this removal fail, too.
             below(group).iter().for_each(|group| drop(remove_below(group, depth - 1)));
         }
         for pid in inside(group, 0) {
-            // One that ended in between has left the group as well.
+            // A process that has ended in between has left the group as well.
             let _ = move_task(pid, "/");
         }
     }

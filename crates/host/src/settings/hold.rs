@@ -1,8 +1,8 @@
-//! What lasts as long as a descriptor is held open: a limit on wake-up latency from idle
+//! Settings that last while a descriptor is open: a limit on wake-up latency from idle
 //! (Documentation/power/pm_qos_interface.rst, `/dev/cpu_dma_latency`).
 //!
-//! A process of its own holds it, [`crate::keeper`] starts it. Who holds what is in `/run/onbeat`,
-//! which only root may write to, and counts as long as that process lives.
+//! A separate process holds it, started by [`crate::keeper`]. The holders are listed in
+//! `/run/onbeat`, which only root may write to; an entry is valid while its process lives.
 
 use std::fs;
 use std::io::{self, Write};
@@ -20,10 +20,10 @@ use crate::rt;
 
 const FOLDER: &str = "/run/onbeat";
 
-/// The devices that can be held.
+/// Devices that can be held.
 pub const DEVICES: [&str; 1] = ["cpu_dma_latency"];
 
-/// How long a holder that is asked to end may take.
+/// Longest wait for a holder that was sent SIGTERM.
 const END: Nanos = Nanos(2_000_000_000);
 
 struct Holder {
@@ -32,7 +32,7 @@ struct Holder {
     value: String,
 }
 
-/// The value that a holder keeps; absent where none lives.
+/// Value that a holder keeps; absent if no holder is running.
 pub fn held_value(name: &str) -> Fact<String> {
     match holder(name) {
         Some(holder) => Fact::Known(holder.value),
@@ -52,7 +52,7 @@ fn file_of(name: &str) -> PathBuf {
     PathBuf::from(FOLDER).join(format!("hold-{name}"))
 }
 
-/// Has a holder keep a value, in the place of one that runs, or ends it.
+/// Starts a holder of a value, or with none, removes it; a running holder is ended first.
 pub fn set(name: &str, value: Option<&str>) -> io::Result<()> {
     let refused = || io::Error::from_raw_os_error(libc::EINVAL);
     if !DEVICES.contains(&name) || value.is_some_and(|value| value.parse::<i32>().is_err()) {
@@ -81,14 +81,14 @@ fn end(holder: &Holder) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether it has closed its files, and waits to be collected by its parent.
+/// True if it has closed its files, and waits to be reaped by its parent.
 fn has_ended(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with(['Z', 'X']))
 }
 
-/// Opens the device, writes the value, and keeps it until a stop signal comes: what the process
-/// that [`set`] starts does.
+/// Opens the device, writes the value, and keeps it open until a stop signal; the main function of
+/// the process that [`set`] starts.
 pub fn hold(name: &str, value: &str) -> io::Result<()> {
     let us: i32 = value.parse().map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
     if !DEVICES.contains(&name) {
@@ -105,7 +105,7 @@ pub fn hold(name: &str, value: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes who holds it, by rename: a reader sees a whole line or none.
+/// Writes the holder's entry, by rename: a reader sees a whole line or none.
 fn publish(name: &str, line: &str) -> io::Result<()> {
     match fs::DirBuilder::new().mode(0o700).create(FOLDER) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),

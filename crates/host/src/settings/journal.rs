@@ -1,8 +1,7 @@
-//! The journal: one file per entry (one `tune apply`), one line of JSON per fact, in their order.
+//! Journal of changes: one file per entry (one `tune apply`), one line of JSON per fact, in order.
 //!
-//! A line that was cut, by a crash or a full disk while it was written, counts as not written: what
-//! it would have said had not been acted upon. What goes on with the file ends that line first,
-//! so that it never becomes whole.
+//! A line that was truncated, by a crash or a full disk, counts as not written: its fact was not
+//! acted upon yet. The next writer terminates that line first, so that it never becomes whole.
 
 use std::io;
 
@@ -12,44 +11,44 @@ use serde::{Deserialize, Serialize};
 
 use super::Store;
 
-/// No journal of an entry is longer; a change of 10,000 threads takes about a megabyte.
+/// Size limit of an entry's file; a change of 10,000 threads takes about a megabyte.
 pub(super) const JOURNAL_LIMIT: usize = 64 << 20;
 
-/// A value before a change; none where there was nothing of that name.
+/// Value before a change; none if the key did not exist.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OldValue {
     pub key: Key,
     pub value: Option<String>,
 }
 
-/// How an entry begins.
+/// First record of an entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opened {
     pub id: String,
     /// `/proc/sys/kernel/random/boot_id`
     pub boot: String,
-    /// The process that makes the changes, and field 22 of its `/proc/PID/stat`.
+    /// Process that makes the changes.
     pub pid: u32,
     pub start: u64,
     pub version: String,
-    /// When, in ns since 1970.
+    /// Time of the changes, in ns since 1970.
     pub real_ns: i64,
-    /// What asked for it: `tune apply`, `isolate create`.
+    /// Command that made them: `tune apply`, `isolate create`.
     pub command: String,
-    /// The CPUs that matter, as a list.
+    /// Audited CPUs, as a list.
     pub cpus: String,
-    /// When it is to be undone unless it was confirmed, in ns of CLOCK_BOOTTIME.
+    /// Time of CLOCK_BOOTTIME in ns at which it is undone unless it is confirmed.
     #[serde(default)]
     pub undo_at_boot_ns: Option<i64>,
-    /// Whether confirming keeps it (`--confirm-within`), or nothing does (`--for`).
+    /// True if it can be confirmed (`--confirm-within`), false if it always ends (`--for`).
     #[serde(default)]
     pub confirmable: bool,
-    /// Whether it is to be undone when the process that made it has ended.
+    /// True if it is undone when the process that made it has ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub with_process: bool,
 }
 
-/// What became of a change that was tried.
+/// Outcome of a change that was tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
@@ -58,15 +57,15 @@ pub enum Outcome {
     Refused,
 }
 
-/// What became of a change, and what it changed.
+/// Outcome of a change, and its effects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeOutcome {
     pub outcome: Outcome,
-    /// What was read afterwards.
+    /// Value read afterwards.
     pub got: Option<String>,
-    /// Why it was refused; `""` otherwise.
+    /// Reason of a refusal; `""` otherwise.
     pub why: String,
-    /// The other keys whose values are different since.
+    /// Other keys whose values have changed.
     pub others: Vec<OldValue>,
 }
 
@@ -79,12 +78,12 @@ pub enum JournalRecord {
     Intent {
         step: u32,
         change: Box<PlannedChange>,
-        /// What was read before it; none where there was nothing of that name.
+        /// Value read before it; none if the key did not exist.
         old: Option<String>,
-        /// Other keys whose values may change with it.
+        /// Other keys whose values may change with it, and their values.
         others: Vec<OldValue>,
     },
-    /// It was written, or refused.
+    /// The value was written, or refused.
     Outcome {
         step: u32,
         #[serde(flatten)]
@@ -92,62 +91,62 @@ pub enum JournalRecord {
     },
     /// All changes of the entry were tried.
     Complete,
-    /// It is not undone by itself.
+    /// The entry is no longer undone automatically.
     Confirmed,
     /// These values are about to be written, in this order, to undo the step.
     Restoring {
         step: u32,
         writes: Vec<OldValue>,
     },
-    /// What came of it.
+    /// Result of an undo.
     Restored {
         step: u32,
         state: model::plan::ChangeState,
         why: String,
-        /// What could not be restored, as it reads after the attempt.
+        /// Keys that could not be restored, with their values after the attempt.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         left: Vec<OldValue>,
     },
 }
 
-/// A change and what became of it, from its records.
+/// A change and its history, from its records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryStep {
     pub number: u32,
     pub change: PlannedChange,
     pub old: Option<String>,
     pub others: Vec<OldValue>,
-    /// None where the write was cut short.
+    /// None if the write was interrupted.
     pub outcome: Option<ChangeOutcome>,
-    /// What an undo decided to write.
+    /// Values that an undo decided to write.
     pub restoring: Option<Vec<OldValue>>,
-    /// What that attempt left; none where it was cut short.
+    /// Keys that this attempt did not restore; none if it was interrupted.
     pub left: Option<Vec<OldValue>>,
-    /// How the last undo of it ended.
+    /// Result of the last undo.
     pub restored: Option<(model::plan::ChangeState, String)>,
 }
 
-/// An entry of the journal, as its records say.
+/// Entry of the journal, from its records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryRecords {
     pub opened: Opened,
     pub steps: Vec<EntryStep>,
     pub complete: bool,
     pub confirmed: bool,
-    /// Whether a line was cut.
+    /// True if a line was truncated.
     pub cut: bool,
-    /// How many whole lines are not understood: those of a later version.
+    /// Number of complete lines that cannot be parsed, from a later version.
     pub unknown: u32,
 }
 
 impl EntryStep {
-    /// Whether something may be left to undo.
+    /// True if there may be something left to undo.
     pub fn is_live(&self) -> bool {
         let undone = matches!(self.restored, Some((model::plan::ChangeState::Undone, _)));
         !undone && !self.is_kept()
     }
 
-    /// The keys that it may have changed.
+    /// Keys that it may have changed.
     pub fn keys(&self) -> impl Iterator<Item = &Key> {
         let setting = &self.change.setting;
         std::iter::once(&setting.key)
@@ -155,29 +154,29 @@ impl EntryStep {
             .chain(self.others.iter().map(|other| &other.key))
     }
 
-    /// Whether it was left because another program changed it.
+    /// True if it was not undone because another program changed it.
     pub fn is_kept(&self) -> bool {
         matches!(self.restored, Some((model::plan::ChangeState::Kept, _)))
     }
 }
 
-/// A line of a journal.
+/// Line of a journal.
 enum Line {
     Record(JournalRecord),
-    /// It was not written to its end, and says nothing.
+    /// A line not written to its end, without any meaning.
     Cut,
     Unknown,
 }
 
-/// The records of a file, without the lines that are cut or not understood; none where not even the
-/// first is whole: then nothing was done.
+/// Records of a file, without truncated and unknown lines; none if not even the first line is
+/// complete: then no change was made.
 pub fn entry_records(bytes: &[u8]) -> Option<EntryRecords> {
     let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
     let (opened, unknown) = head(lines.next()?)?;
     let mut entry =
         EntryRecords { opened, steps: Vec::new(), complete: false, confirmed: false, cut: false, unknown };
     for line in lines {
-        // A cut line is followed by the records of the process that came after.
+        // A truncated line is followed by the records of a later process.
         match read_line(line) {
             Line::Record(record) => entry.take(record),
             Line::Cut => entry.cut = true,
@@ -192,8 +191,8 @@ fn read_line(line: &[u8]) -> Line {
     serde_json::from_slice(whole).map_or(Line::Unknown, Line::Record)
 }
 
-/// How the entry begins, and how many records of its beginning are not understood. Of one that a
-/// later version has begun otherwise, its boot says whether anything of it is in force.
+/// First record of an entry, and the number of unknown lines so far. If a later version has written
+/// another first record, its boot ID still shows if the entry can be in force.
 fn head(line: &[u8]) -> Option<(Opened, u32)> {
     #[derive(Deserialize)]
     struct Begun {
@@ -216,7 +215,7 @@ fn head(line: &[u8]) -> Option<(Opened, u32)> {
 }
 
 impl EntryRecords {
-    /// Its id as a number: that of a later one is larger.
+    /// Its ID as a number, larger for a later entry.
     pub fn number(&self) -> u64 {
         self.opened.id.parse().unwrap_or(0)
     }
@@ -262,13 +261,13 @@ impl EntryRecords {
         self.steps.iter_mut().find(|step| step.number == number)
     }
 
-    /// Whether something of it may be left to undo.
+    /// True if there may be something left to undo.
     pub fn is_live(&self) -> bool {
         self.steps.iter().any(EntryStep::is_live)
     }
 }
 
-/// The ids of the entries in a journal, the oldest first.
+/// IDs of the entries in a journal, the oldest first.
 pub fn entry_ids(store: &dyn Store) -> io::Result<Vec<String>> {
     let mut ids: Vec<u64> = store.names()?.iter().filter_map(|name| id_of(name)).collect();
     ids.sort_unstable();
@@ -285,10 +284,10 @@ fn file_name(id: &u64) -> String {
     format!("{id}.jsonl")
 }
 
-/// An entry by its id; none where it says nothing, because nothing was done.
+/// Entry by its ID; none if it is empty because no change was made.
 ///
 /// # Errors
-/// It cannot be read; or its first line is whole, and does not say in which boot it was made.
+/// It cannot be read; or its first line is complete and lacks the boot ID.
 pub fn read_entry(store: &dyn Store, id: &str) -> io::Result<Option<EntryRecords>> {
     let name = format!("{id}.jsonl");
     if id_of(&name).is_none() {
@@ -309,12 +308,12 @@ pub fn read_entry(store: &dyn Store, id: &str) -> io::Result<Option<EntryRecords
     }
 }
 
-/// How many entries of which nothing is left are kept, for who asks what was done.
+/// Number of spent entries that are kept, as a history.
 const SPENT_LIMIT: usize = 100;
 
-/// Removes the oldest of those entries of which nothing is left: undone, or of another boot than
-/// this. What is in force, was kept for another program or is not understood stays; so does the
-/// last entry, whose id is not given again. How many were removed.
+/// Removes the oldest spent entries, which are undone or of another boot, and returns their number.
+/// Entries that are in force, left to another program or not understood stay; so does the last
+/// entry, so that its ID is not reused.
 ///
 /// # Errors
 /// The journal cannot be read.
@@ -325,31 +324,31 @@ pub fn remove_spent(store: &mut dyn Store, boot: &str) -> io::Result<usize> {
             entry.opened.boot != boot
                 || (entry.unknown == 0 && !entry.steps.iter().any(|step| step.is_live() || step.is_kept()))
         };
-        // One that cannot be read is not known to be.
+        // An entry that cannot be read may not be spent.
         if read_entry(store, &id).is_ok_and(|entry| entry.is_none_or(is_spent)) {
             spent.push(id);
         }
     }
     let more = spent.len().saturating_sub(SPENT_LIMIT);
-    // One that cannot be removed is as harmless as before.
+    // An entry that cannot be removed does no harm.
     let removed = spent.iter().take(more).filter(|id| store.remove(&format!("{id}.jsonl")).is_ok());
     Ok(removed.count())
 }
 
-/// What ends a line that was cut, so that it says nothing even where only its newline is missing.
+/// End of a truncated line, which makes it invalid even if only its newline is missing.
 const CUT: &[u8] = b" cut\n";
 
-/// The writing end of one entry's file.
+/// Writer of one entry's file.
 pub struct Journal<'a> {
     store: &'a mut dyn Store,
     name: String,
     length: usize,
-    /// Whether the last line may have been cut.
+    /// True if the last line may be truncated.
     torn: bool,
 }
 
 impl<'a> Journal<'a> {
-    /// Begins an entry, under an id that no other has; its first record is flushed.
+    /// Begins an entry with a new ID; its first record is flushed.
     pub fn begin(store: &'a mut dyn Store, mut opened: Opened) -> io::Result<(Journal<'a>, String)> {
         let last = store.names()?.iter().filter_map(|name| id_of(name)).max().unwrap_or(0);
         let id = last.checked_add(1).ok_or_else(|| io::Error::other("the journal's ids are used up"))?;
@@ -359,7 +358,7 @@ impl<'a> Journal<'a> {
         Ok((journal, id.to_string()))
     }
 
-    /// Goes on with an entry, behind a line that may have been cut.
+    /// Continues an entry, whose last line may be truncated.
     pub fn resume(store: &'a mut dyn Store, id: &str) -> io::Result<Journal<'a>> {
         let name = format!("{id}.jsonl");
         if id_of(&name).is_none() {
@@ -370,12 +369,12 @@ impl<'a> Journal<'a> {
         Ok(Journal { store, name, length: bytes.len(), torn })
     }
 
-    /// Adds a record; it is on the disk when this returns.
+    /// Adds a record and flushes it to disk.
     pub fn note(&mut self, record: &JournalRecord) -> io::Result<()> {
         let mut line = if self.torn { CUT.to_vec() } else { Vec::new() };
         serde_json::to_writer(&mut line, record).map_err(io::Error::other)?;
         line.push(b'\n');
-        // What a change takes, its undoing takes again, and more than once.
+        // Undoing a change takes as much space again, and may be repeated.
         let room = match record {
             JournalRecord::Intent { .. } => JOURNAL_LIMIT / 4,
             _ => JOURNAL_LIMIT,

@@ -1,10 +1,10 @@
-//! The process that undoes an entry by itself.
+//! Process that undoes an entry automatically.
 
 use std::io;
 
 use crate::keeper;
 
-/// Starts `onbeat tune hold ID`, and waits until nothing that happens to this process reaches it.
+/// Starts `onbeat tune hold ID`, and waits until it is independent of this process.
 pub fn start_keeper(id: &str) -> io::Result<()> {
     keeper::start(&["tune", "hold", id])
 }

@@ -1,4 +1,4 @@
-//! The running kernel: where the values of keys are read and written.
+//! The running kernel: reading and writing the values of keys.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -15,25 +15,25 @@ use crate::clock;
 use crate::process::process_start;
 use crate::rt::{affinity_of, policy_of, set_affinity_of, set_policy_of, stop_pending};
 
-/// No file of a setting is longer.
+/// Size limit of a setting's file, in bytes.
 const VALUE_LIMIT: u64 = 1 << 20;
 
-/// The kernel that this runs on. Only `host` can make one that writes: it is handed to
-/// [`super::Entry`] and [`super::restore`].
+/// Running kernel. Only `host` can create one that writes: it is passed to [`super::Entry`] and
+/// [`super::restore`].
 #[derive(Debug, Default)]
 pub struct LiveKernel {
     interrupts: MovedInterrupts,
 }
 
 impl LiveKernel {
-    /// From now on waits for an interrupt that is to move as long as its own rate makes sensible,
-    /// and for all of an undo together up to this long: for an experiment, in which one that is not
-    /// where a side has it belongs to neither.
+    /// From now on waits for a moving interrupt as long as its rate suggests, and for all of an
+    /// undo together up to this limit: in an experiment, a segment with an interrupt on the wrong
+    /// side's CPU belongs to neither side.
     pub fn be_patient(&mut self, all: Nanos) {
         self.interrupts.be_patient(all);
     }
 
-    /// Waits for the interrupts that this process has changed until they are where they may be.
+    /// Waits until the interrupts that this process has changed are on CPUs that they may use.
     pub fn settle_interrupts(&mut self) {
         for irq in self.unmoved_interrupts(true) {
             let reached = |kernel: &LiveKernel| kernel.is_where_it_may(irq);
@@ -41,19 +41,19 @@ impl LiveKernel {
         }
     }
 
-    /// The interrupts that this process has changed and that have not moved: to where they may be
-    /// by now, or without a change in force to where they were at first.
+    /// Interrupts changed by this process that have not moved yet: to their allowed CPUs if
+    /// `changed`, else back to their first CPU.
     pub fn unmoved_interrupts(&self, changed: bool) -> Vec<u32> {
         let is_there = |(irq, home): &(u32, String)| match changed {
             true => self.is_where_it_may(*irq),
-            // Where a change of it was kept it may not go home, and is not to.
+            // It cannot return while a kept change of it forbids that.
             false => !self.may_go(*irq, home) || self.is_on(*irq, home),
         };
         let all = self.interrupts.homes();
         all.filter(|one| !is_there(one)).map(|(irq, _)| irq).collect()
     }
 
-    /// How often an interrupt has come since boot, on all CPUs; none where the kernel does not say.
+    /// Occurrences of an interrupt since boot, on all CPUs; none if the kernel does not show them.
     pub fn interrupt_count(&self, irq: u32) -> Option<u64> {
         let read = read_file(&format!("/sys/kernel/irq/{irq}/per_cpu_count"));
         read.known()?.trim().split(',').map(|count| count.trim().parse::<u64>().ok()).sum()
@@ -71,7 +71,7 @@ impl LiveKernel {
         self.effective_affinity(irq).known().is_none_or(|now| self.may_go(irq, now))
     }
 
-    /// Has an interrupt go to a CPU, as far as it comes soon: it moves when it comes
+    /// Moves an interrupt to a CPU, and waits a limited time for it: it moves when it occurs
     /// (kernel/irq/migration.c, irq_move_masked_irq).
     fn move_interrupt(&mut self, irq: u32, cpu: &str) -> io::Result<()> {
         if self.effective_affinity(irq).known().is_some_and(|now| same(Comparison::List, now, cpu)) {
@@ -94,8 +94,8 @@ impl LiveKernel {
         self.interrupts.waited(begin, clock::monotonic());
     }
 
-    /// Where an interrupt went before this process changed it, if it still may: one that did not
-    /// come back yet would else be taken to belong where the change has put it.
+    /// CPU of an interrupt before this process changed it, if still allowed: for one that has not
+    /// returned yet, the present CPU is only that of the change.
     fn effective_before(&self, irq: u32) -> Fact<String> {
         match self.interrupts.home(irq).filter(|home| self.may_go(irq, home)) {
             Some(home) => Fact::Known(home.to_owned()),
@@ -154,7 +154,7 @@ impl Kernel for LiveKernel {
         let mut all = Vec::new();
         for pid in numbers_in("/proc") {
             for tid in numbers_in(&format!("/proc/{pid}/task")) {
-                // The one that is asked for has ended in between: it has no affinity.
+                // The thread may have ended in between: then it has no affinity.
                 let Some(start) = process_start(tid).filter(|_| !is_bound(tid)) else { continue };
                 let key = Key::Task { tid, start, what: TaskSetting::Affinity };
                 if let Ok(cpus) = affinity_of(tid) {
@@ -179,8 +179,8 @@ fn numbers_in(path: &str) -> Vec<u32> {
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Whether the kernel keeps a thread's affinity for itself (PF_NO_SETAFFINITY, in field 9 of
-/// `/proc/PID/stat`): it changes those of workers as they work, and takes none from here.
+/// True if the kernel manages a thread's affinity (PF_NO_SETAFFINITY, in field 9 of
+/// `/proc/PID/stat`): it changes that of running workers, and accepts none from here.
 fn is_bound(tid: u32) -> bool {
     const PF_NO_SETAFFINITY: u64 = 0x0400_0000;
     let text = fs::read(format!("/proc/{tid}/stat")).unwrap_or_default();
@@ -198,7 +198,7 @@ fn fact_of<T>(error: &io::Error) -> Fact<T> {
     }
 }
 
-/// Opens a file of the kernel's own file systems; another is not one of its settings.
+/// Opens a file of the kernel's pseudo file systems; no other file is a setting.
 fn open(path: &str, flags: OFlags) -> io::Result<File> {
     let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
@@ -233,11 +233,11 @@ fn read_file(path: &str) -> Fact<String> {
     }
 }
 
-/// In one write, as the kernel's handlers of such files expect it.
+/// Writes a value in one write(2), as the kernel's handlers of such files expect.
 fn write_file(path: &str, value: &str) -> io::Result<()> {
     let line = format!("{value}\n");
     let written = open(path, OFlags::WRONLY)?.write(line.as_bytes())?;
-    // Some handlers take the value and leave the newline.
+    // Some handlers consume the value without the newline.
     if written < value.len() { Err(io::Error::from_raw_os_error(libc::EIO)) } else { Ok(()) }
 }
 
@@ -253,8 +253,8 @@ fn read_task(tid: u32, start: u64, what: TaskSetting) -> Fact<String> {
     read.map_or_else(|error| fact_of(&error), Fact::Known)
 }
 
-/// Between the look at its start and the call the number can pass to another thread, as with every
-/// call that takes one; numbers come round again after 32,768 others at the least.
+/// Writes a thread's setting. Its ID may pass to another thread between the check of its start time
+/// and the call, as with any such call; IDs are reused after 32,768 others at least.
 fn write_task(tid: u32, start: u64, what: TaskSetting, value: &str) -> io::Result<()> {
     if process_start(tid) != Some(start) {
         return Err(io::Error::from_raw_os_error(libc::ESRCH));

@@ -1,5 +1,5 @@
-//! The only writer of settings: each change is in a journal on disk before it is made, and is
-//! undone from there whatever happened since.
+//! The only writer of settings: each change is in a journal on disk before it is made, and can be
+//! undone from there after any crash.
 //!
 //! [`Entry`] makes changes, [`restore`] undoes them; both work on any [`Kernel`] and any
 //! [`Store`]: the running ones ([`LiveKernel`], [`Folder`]), or those of tests. A change goes
@@ -45,49 +45,48 @@ pub use live::LiveKernel;
 pub use restore::{Restored, held_back, restore, restore_all};
 pub use take_out::take_out;
 
-/// What can be set of a machine: the running kernel, or one made up.
+/// Settings of a machine: the running kernel, or a fake.
 pub trait Kernel {
-    /// The value of a key, as it is read; absent where there is nothing of that name.
+    /// Value of a key; absent if the key does not exist.
     fn read(&self, key: &Key) -> Fact<String>;
 
-    /// Writes a value; `None` removes what has one by existing: a control group, a hold.
+    /// Writes a value; `None` removes a key whose existence is its value: a control group, a hold.
     fn write(&mut self, key: &Key, value: Option<&str>) -> io::Result<()>;
 
-    /// The CPU that an interrupt goes to at present.
+    /// CPU that an interrupt goes to at present.
     fn effective_affinity(&self, irq: u32) -> Fact<String>;
 
-    /// The affinity of every thread, each under its key.
+    /// Affinity of every thread, by key.
     fn affinities(&self) -> Vec<(Key, String)>;
 
-    /// The groups directly below a control group, by their paths below the mount; `""` is the root.
+    /// Groups directly below a control group, by path below the mount; `""` is the root.
     fn groups_below(&self, group: &str) -> Vec<String>;
 
-    /// The processes in a control group and in those below it.
+    /// Processes in a control group and below it.
     fn processes_in(&self, group: &str) -> Vec<GroupProcess>;
 }
 
-/// A process in a control group.
+/// Process in a control group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupProcess {
     pub pid: u32,
     /// Field 22 of `/proc/PID/stat`.
     pub start: u64,
-    /// Its threads, each with its start.
+    /// Its threads, each with its start time.
     pub threads: Vec<(u32, u64)>,
-    /// The processes that it descends from, the nearest first, each with its start.
+    /// Its ancestors, the nearest first, each with its start time.
     pub ancestors: Vec<(u32, u64)>,
 }
 
-/// Where the journal is kept: files of lines.
+/// Storage of the journal: files of lines.
 pub trait Store {
-    /// The names of its files, in any order.
+    /// Names of its files, in any order.
     fn names(&self) -> io::Result<Vec<String>>;
 
-    /// The whole of a file.
+    /// Content of a file.
     fn read(&self, name: &str) -> io::Result<Vec<u8>>;
 
-    /// Adds to the end of a file, which is made if it is not there; what was added is on the disk
-    /// when this returns.
+    /// Appends to a file, creating it if missing; the data is on disk when this returns.
     fn append(&mut self, name: &str, bytes: &[u8]) -> io::Result<()>;
 
     /// Removes a file.

@@ -1,64 +1,64 @@
-//! Interrupts that are to move, and how long each is waited for: one goes to its new CPU when it
-//! comes the next time (Documentation/core-api/irq/irq-affinity.rst; kernel/irq/migration.c), and
-//! an idle one may not come for days.
+//! Waiting times for interrupts that are to move: an interrupt moves to its new CPU at its next
+//! occurrence (Documentation/core-api/irq/irq-affinity.rst; kernel/irq/migration.c), and an idle
+//! one may not occur for days.
 //!
-//! A change of `smp_affinity_list` is made when that reads back. Where the interrupt goes follows,
-//! and is no setting: what waits for it here waits so that an undo has it where it was.
+//! A change of `smp_affinity_list` is done when it reads back; the effective CPU follows later, and
+//! is not a setting. The wait ensures that an undo finds the interrupt on its original CPU.
 
 use std::collections::BTreeMap;
 
 use model::units::Nanos;
 
-/// How long one interrupt is waited for, and all of them.
+/// Limits of the waits for one interrupt, and for all of them.
 pub const ONE_INTERRUPT: Nanos = Nanos(200_000_000);
 const ALL_INTERRUPTS: Nanos = Nanos(2_000_000_000);
 
-/// Waits that are further apart belong to two undos.
+/// Distance between waits of different undos.
 const APART: Nanos = Nanos(1_000_000_000);
 
-/// Times the mean distance between two: of what comes at random one wait in 150 is longer (exp -5).
+/// Wait in mean intervals; of random occurrences one interval in 150 is longer (exp -5).
 const DISTANCES: i64 = 5;
 
-/// One that comes in bursts has pauses that its rate does not show.
+/// Least wait: pauses between bursts are longer than the mean interval shows.
 const BURSTS: Nanos = Nanos(1_000_000_000);
 
-/// One that comes less than ten times in so long is not waited for: it is not what makes the ten
-/// late wake-ups that a segment of this length is to have.
+/// An interrupt that occurs less than ten times within the limit is not waited for: it cannot cause
+/// the ten late wake-ups that a segment of this length should have.
 const TIMES: i64 = 10;
 
-/// From so long a look on, one that did not come at all is idle.
+/// Observation time after which an interrupt that has not occurred counts as idle.
 const LOOK: Nanos = Nanos(5_000_000_000);
 
-/// How long interrupts are still waited for. Each undo has all of it: an experiment undoes the same
-/// change many times, and without a wait the interrupts stay where the change has put them.
+/// Remaining waiting time for interrupts. Each undo has the whole limit: an experiment undoes the
+/// same change many times, and without a wait the interrupts stay on the changed CPUs.
 #[derive(Debug)]
 pub struct MovedInterrupts {
     all: Nanos,
-    /// Whether each is waited for by its own rate.
+    /// True if each is waited for by its rate.
     patient: bool,
     left: Nanos,
-    /// When the last wait ended.
+    /// End of the last wait.
     ended: Nanos,
     changed: BTreeMap<u32, ChangedInterrupt>,
 }
 
-/// An interrupt that this process has changed.
+/// Interrupt that this process has changed.
 #[derive(Debug)]
 struct ChangedInterrupt {
-    /// Where it went before.
+    /// CPU before the first change.
     home: Option<String>,
-    /// When it was changed last, and how often it had come by then.
+    /// Time of the last change, and occurrences until then.
     at: Nanos,
     count: Option<u64>,
-    /// How often it came before that.
+    /// Rate before that change.
     before: Option<Pace>,
 }
 
-/// How often an interrupt comes.
+/// Rate of an interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pace {
     Idle,
-    /// The mean distance between two.
+    /// Mean interval between two occurrences.
     Every(Nanos),
 }
 
@@ -75,12 +75,12 @@ impl Default for MovedInterrupts {
 }
 
 impl MovedInterrupts {
-    /// Waits by each one's own rate from now on, and for all of an undo together so long.
+    /// From now on waits by the rate of each, and for all of an undo together up to this limit.
     pub fn be_patient(&mut self, all: Nanos) {
         (self.all, self.patient) = (all.max(ALL_INTERRUPTS), true);
     }
 
-    /// Until when an interrupt is waited for that is asked to move now, and has come so often.
+    /// End of the wait for an interrupt that is moved now, after `count` occurrences.
     pub fn until(&mut self, irq: u32, now: Nanos, count: Option<u64>) -> Nanos {
         if now - self.ended > APART {
             self.left = self.all;
@@ -94,24 +94,24 @@ impl MovedInterrupts {
         self.ended = end;
     }
 
-    /// It is changed now; it goes to this place as yet.
+    /// Notes a change of an interrupt, which is still on the CPU `place`.
     pub fn changes(&mut self, irq: u32, place: Option<String>, at: Nanos, count: Option<u64>) {
         let before = self.pace(irq, at, count);
         let known = self.changed.remove(&irq).and_then(|known| known.home);
         self.changed.insert(irq, ChangedInterrupt { home: known.or(place), at, count, before });
     }
 
-    /// Where it went before this process changed it.
+    /// CPU of an interrupt before this process changed it.
     pub fn home(&self, irq: u32) -> Option<&str> {
         self.changed.get(&irq)?.home.as_deref()
     }
 
-    /// All of them that are known.
+    /// The CPUs before the change of all interrupts for which they are known.
     pub fn homes(&self) -> impl Iterator<Item = (u32, String)> + '_ {
         self.changed.iter().filter_map(|(irq, known)| Some((*irq, known.home.clone()?)))
     }
 
-    /// As long as its own rate makes sensible.
+    /// Waiting time by the rate of the interrupt.
     fn by_rate(&self, irq: u32, now: Nanos, count: Option<u64>) -> Nanos {
         match self.pace(irq, now, count) {
             None => ONE_INTERRUPT,
@@ -121,8 +121,8 @@ impl MovedInterrupts {
         }
     }
 
-    /// How often it has come since it was changed last, or before that where this is too short ago;
-    /// since boot where it never was.
+    /// Rate since the last change, or before it if that is too recent; since boot if the interrupt
+    /// was never changed.
     fn pace(&self, irq: u32, now: Nanos, count: Option<u64>) -> Option<Pace> {
         let (since, before) = match self.changed.get(&irq) {
             Some(known) if now - known.at < LOOK => return known.before,
@@ -142,8 +142,7 @@ mod tests {
         Nanos(ms * 1_000_000)
     }
 
-    /// How long each of so many interrupts would be waited for that do not come, one after the
-    /// other, from that time on.
+    /// Waits for twelve interrupts that do not occur, one after the other from that time, in ms.
     fn waits(all: &mut MovedInterrupts, from: i64, count: Option<u64>) -> Vec<i64> {
         let mut now = ms(from);
         let one = |irq| {
@@ -179,7 +178,7 @@ mod tests {
         assert_eq!(wait(10, Some(9)), 200, "it makes less than ten late wake-ups of a segment");
         assert_eq!((wait(10, Some(0)), wait(2, Some(0))), (0, 200), "idle, or as rare as before");
         assert_eq!(wait(10, None), 200, "nothing is known of it");
-        // Of one that was never changed its rate since boot is known.
+        // An interrupt that was never changed has its rate since boot.
         let mut all = MovedInterrupts::default();
         all.be_patient(ms(60_000));
         assert_eq!(all.until(9, ms(200_000), Some(100)) - ms(200_000), ms(10_000));
@@ -190,7 +189,7 @@ mod tests {
         let mut all = MovedInterrupts::default();
         all.be_patient(ms(10_000));
         all.changes(3, Some("2".into()), ms(100_000), Some(0));
-        // Twice a second while the change was in force, then it is changed again.
+        // Twice a second while the change was in force, then changed again.
         all.changes(3, Some("0".into()), ms(110_000), Some(20));
         assert_eq!(all.until(3, ms(110_001), Some(20)) - ms(110_001), ms(2_500));
     }

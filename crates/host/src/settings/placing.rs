@@ -1,5 +1,5 @@
-//! Processes that were placed in a group of an entry: undoing puts each back where it came from,
-//! and those that it started with it, before the group is removed.
+//! Processes placed in a group of an entry: an undo moves each back to its former group, with the
+//! processes it started, before the group is removed.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,9 +12,9 @@ use model::units::{CPU_LIMIT, CpuSet};
 use super::journal::{EntryStep, OldValue};
 use super::{GroupProcess, Kernel};
 
-/// The steps in the order in which they are undone: the last first. Where processes were placed,
-/// the partition gives its CPUs back, and then they leave, before a group is removed: so the groups
-/// to which they return have all their CPUs.
+/// Steps in the order in which they are undone, the last first. If processes were placed, the
+/// partition returns its CPUs, and then they leave, before a group is removed: so the groups to
+/// which they return have all their CPUs.
 pub(super) fn undo_order<'a>(live: impl DoubleEndedIterator<Item = &'a EntryStep>) -> Vec<&'a EntryStep> {
     let all: Vec<&EntryStep> = live.rev().collect();
     let partition = all.iter().rposition(|step| is_partition(&step.change.setting.key));
@@ -38,7 +38,7 @@ pub(super) fn first_word(text: &str) -> Option<&str> {
     text.split_whitespace().next()
 }
 
-/// The group that a step made.
+/// Group that a step created.
 pub(super) fn makes_group(step: &EntryStep) -> Option<&str> {
     match (&step.change.setting.key, &step.old) {
         (Key::Group(group), None) => Some(group),
@@ -46,17 +46,17 @@ pub(super) fn makes_group(step: &EntryStep) -> Option<&str> {
     }
 }
 
-/// Whether a step is about a process that was placed on isolated CPUs.
+/// True for a step of a process placed on isolated CPUs.
 pub(super) fn is_placing(step: &EntryStep) -> bool {
     matches!(step.change.setting.key, Key::Task { .. }) && step.change.rule == PARTITION_RULE
 }
 
-/// What was done with the processes that were placed, by their numbers and starts.
+/// Former states of placed processes, by PID and start time.
 #[derive(Default)]
 pub(super) struct PlacedProcesses<'a> {
-    /// The group in which it was before; of one that was placed twice the last counts.
+    /// Former group; the last one of a process that was placed twice.
     former: BTreeMap<(u32, u64), &'a str>,
-    /// The CPUs to which it was bound.
+    /// CPUs to which it was bound.
     bound: BTreeMap<(u32, u64), &'a str>,
 }
 
@@ -78,9 +78,9 @@ impl<'a> PlacedProcesses<'a> {
         placed
     }
 
-    /// Moves a process to where it, or the nearest that it descends from, came from; to the root
-    /// group where that is gone or not known. Where its threads have the CPUs to which that one was
-    /// bound, they are bound no more.
+    /// Moves a process to its former group, or that of its nearest placed ancestor; to the root
+    /// group if that is missing or unknown. Unbinds those of its threads that are still bound to
+    /// the CPUs of that process.
     pub fn move_back(&self, kernel: &mut dyn Kernel, process: &GroupProcess) -> io::Result<()> {
         let itself = std::iter::once((process.pid, process.start));
         let mut line = itself.chain(process.ancestors.iter().copied());
@@ -95,28 +95,28 @@ impl<'a> PlacedProcesses<'a> {
         let bound: Vec<Key> = masks.filter(|mask| bound.is_some_and(|cpus| has(mask, cpus))).collect();
         kernel.write(&key((process.pid, process.start), TaskSetting::Group), Some(&target))?;
         for mask in bound {
-            // One that has ended in between has no affinity.
+            // A thread that has ended in between has no affinity.
             let _ = kernel.write(&mask, Some(&all_cpus()));
         }
         Ok(())
     }
 }
 
-/// Moves what is in a group of these steps to where it came from.
+/// Moves the processes in a group of these steps to their former groups.
 pub(super) fn move_out(kernel: &mut dyn Kernel, steps: &[EntryStep], group: &str) {
     let placed = PlacedProcesses::of(steps);
     for process in kernel.processes_in(group) {
-        // One that cannot be moved there keeps its group from being removed, which is reported.
+        // A process that cannot be moved makes the removal of its group fail, which is reported.
         let _ = placed.move_back(kernel, &process);
     }
 }
 
-/// As many as there can be: the kernel takes of them those that the group has.
+/// All possible CPUs; the kernel applies those that the group has.
 fn all_cpus() -> String {
     format!("0-{}", CPU_LIMIT - 1)
 }
 
-/// The group, or the root where it is gone.
+/// The group, or the root if it does not exist.
 fn existing(kernel: &dyn Kernel, group: &str) -> String {
     let path = group.trim_matches('/');
     match path.is_empty() || kernel.read(&Key::Group(format!("{path}/"))) == Fact::Absent {
@@ -125,8 +125,8 @@ fn existing(kernel: &dyn Kernel, group: &str) -> String {
     }
 }
 
-/// Why a controller has to stay on for the groups below one: others use it. Taking it away would
-/// take what they have set.
+/// Reason to keep a controller enabled for the groups below one: a file of a group that uses it.
+/// Disabling it would remove the values of that group.
 pub(super) fn user_of_controller(kernel: &dyn Kernel, step: &EntryStep) -> Option<String> {
     let Key::GroupFile(file) = &step.change.setting.key else { return None };
     let setting = &step.change.setting;
@@ -150,8 +150,8 @@ pub(super) fn user_of_controller(kernel: &dyn Kernel, step: &EntryStep) -> Optio
     kernel.groups_below(group).iter().find_map(uses)
 }
 
-/// The step with the masks that the threads of a placed process had before the isolation: the
-/// partition may have narrowed them, and what is asked of the kernel is what it remembers (6.2 on).
+/// The step with the masks of a placed process's threads before the isolation: the partition may
+/// have narrowed them, and the kernel remembers the requested ones (since 6.2).
 pub(super) fn with_first_masks(step: &EntryStep, steps: &[EntryStep]) -> EntryStep {
     let mut step = step.clone();
     if !is_placing(&step) {
@@ -167,7 +167,7 @@ pub(super) fn with_first_masks(step: &EntryStep, steps: &[EntryStep]) -> EntrySt
             };
             let before = find(&moved.others);
             let after = moved.outcome.as_ref().and_then(|outcome| find(&outcome.others)).or(before.clone());
-            // Who has set another in between means that one.
+            // A mask set by another program in between takes precedence.
             if first.is_none() || before != expected {
                 first = before;
             }
@@ -180,7 +180,7 @@ pub(super) fn with_first_masks(step: &EntryStep, steps: &[EntryStep]) -> EntrySt
     step
 }
 
-/// What a process that was placed gets back: its group, or the root where that is gone.
+/// Value to restore for a placed process: its former group, or the root if it does not exist.
 pub(super) fn value_back(kernel: &dyn Kernel, step: &EntryStep, old: &str) -> String {
     match step.change.setting.key {
         Key::Task { what: TaskSetting::Group, .. } => existing(kernel, old),
@@ -188,8 +188,8 @@ pub(super) fn value_back(kernel: &dyn Kernel, step: &EntryStep, old: &str) -> St
     }
 }
 
-/// What a thread's mask is restored to: one that had all CPUs of its group gets those that the
-/// group has by then.
+/// Mask to restore for a thread that had all CPUs of its group: all that the group has at that
+/// time.
 pub(super) fn affinity_back(step: &EntryStep, other: &OldValue) -> Option<String> {
     let Key::Task { what: TaskSetting::Affinity, .. } = other.key else { return None };
     let effective = step.others.iter().find_map(|other| match &other.key {

@@ -1,28 +1,28 @@
-//! Undoing an entry: the last change first, and of each only what is still ours.
+//! Undo of an entry: the last change first, and only values that are still ours.
 //!
-//! What will be written is decided from what is read now, and is on the disk before it is written:
-//! an undo that is cut short is carried on as it was decided. The decisions:
+//! Each write is decided from present values, and flushed to disk before it is made: an interrupted
+//! undo is completed as decided. The decisions:
 //!
-//! - *Ours* is what was read back after the change. What reads as before needs nothing. Anything
-//!   else is another program's and stays: [`ChangeState::Kept`]. What the kernel itself makes of
-//!   our value counts as ours: a partition that turned invalid.
-//! - Of a write that was cut short, it is not known what it left: the kernel may have made another
-//!   value of it. If the key reads as before, nothing was written, and nothing is; otherwise what
-//!   is there counts as ours, in the key and in those that were noted with it.
-//! - An undo that was cut short is finished before anything else, as it was decided.
-//! - A key that was changed twice, in one entry or in two, goes back through its values. Where the
-//!   later change cannot be undone, or is not to be, the earlier is not tried: its value is not
-//!   there to be told. Control groups hang together, so that one that is stuck keeps all earlier
-//!   ones.
+//! - A value is *ours* if it is the one read back after the change. A key that reads as before
+//!   needs nothing. Any other value is another program's and stays: [`ChangeState::Kept`]. A value
+//!   that the kernel makes of ours counts as ours: a partition that turned invalid.
+//! - The result of an interrupted write is unknown: the kernel may have changed the value. If the
+//!   key reads as before, nothing was written, and nothing is; otherwise the present values count
+//!   as ours, in the key and in those that were recorded with it.
+//! - An interrupted undo is completed first, as decided.
+//! - A key that was changed twice, in one entry or in two, goes back through its values. If the
+//!   later change cannot or must not be undone, the earlier one is not tried, because its value is
+//!   not present to be recognized. Control groups depend on each other: one that cannot be undone
+//!   blocks all earlier ones.
 //! - An old value that cannot be written (0 in `vm.dirty_bytes`) comes back with its partners.
-//! - What cannot be written is tried again by the next undo, unless it has changed since.
+//! - A failed write is tried again by the next undo, unless the value has changed since.
 //! - A thread that started in between has no old mask, and stays where the kernel puts it; so does
-//!   one that went to the group that has the CPUs. One whose mask another program has set since
-//!   keeps it, while the key itself goes back. Where the kernel has ended a partition without us,
-//!   and let its threads run anywhere, they get their masks back.
-//! - Processes in a group that is to be removed go where they, or those that started them, came
-//!   from; those of which no entry knows go to the root group. None is ended. A controller that
-//!   another group uses by now is kept.
+//!   one that moved to the group with the CPUs. One whose mask another program has set since keeps
+//!   it, while the key itself goes back. If the kernel has ended a partition without an undo, and
+//!   its threads may run anywhere, they get their masks back.
+//! - Processes in a group to be removed move to their former group or that of the ancestor that was
+//!   placed; unknown ones move to the root group. None is ended. A controller that another group
+//!   uses by now is kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -36,29 +36,29 @@ use super::journal::{EntryRecords, EntryStep, Journal, JournalRecord, OldValue};
 use super::placing::{is_placing, makes_group, move_out, undo_order, with_first_masks};
 use super::{Kernel, Store};
 
-/// A change and what undoing it came to.
+/// A change and the result of undoing it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
     pub change: PlannedChange,
     pub state: ChangeState,
-    /// What is left and why; `""` where nothing is.
+    /// Reason for anything not undone; `""` if there is none.
     pub why: String,
 }
 
-/// How the undoing of a step ended.
+/// Result of undoing a step.
 pub(super) struct End {
     pub state: ChangeState,
     pub why: String,
-    /// What could not be restored, as it reads now.
+    /// Keys that could not be restored, with their present values.
     pub left: Vec<OldValue>,
 }
 
-/// Undoes what is left of the last entry, in the boot in which it was made. With `force` also what
-/// another program has changed since.
+/// Undoes the remaining changes of the last entry, in the boot in which it was made. With `force`
+/// also values that another program has changed since.
 ///
 /// # Errors
-/// The journal could not be written. All the same everything was tried: what is restored already
-/// is found so the next time.
+/// The journal could not be written. Everything was tried all the same, and values restored already
+/// are recognized the next time.
 pub fn restore(
     kernel: &mut dyn Kernel,
     store: &mut dyn Store,
@@ -69,9 +69,9 @@ pub fn restore(
     (all.pop().unwrap_or_default(), noted)
 }
 
-/// Undoes what is left of several entries, given the last first, as [`restore`] does: what is stuck
-/// in one holds for those before it, and so does what later ones have that are `staying`. What
-/// became of each, in the same order.
+/// Undoes the remaining changes of several entries, the last first, like [`restore`]: a change that
+/// is stuck in one blocks those before it, and so do changes of later entries that are `staying`.
+/// Returns the results in the same order.
 pub fn restore_all(
     kernel: &mut dyn Kernel,
     store: &mut dyn Store,
@@ -83,7 +83,7 @@ pub fn restore_all(
     let mut finished = BTreeMap::new();
     for entry in entries {
         let mut notes = Notes::of(store, entry);
-        // What was set over it since is undone first.
+        // Changes made over it since are undone first.
         let later = Stuck::under(entry, entries.iter().chain(staying).copied());
         for step in entry.steps.iter().filter(|step| step.restoring.is_some() && step.left.is_none()) {
             if later.covers(step).is_some() {
@@ -107,7 +107,7 @@ pub fn restore_all(
             }
             let end = match (finished.remove(&(&entry.opened.id, step.number)), waits_for) {
                 (Some(end), _) => end,
-                // Nothing is noted: the step is as it was.
+                // Nothing is recorded: the step is unchanged.
                 (None, Some(key)) => End::waiting(step, &key),
                 (None, None) => {
                     let step = with_first_masks(step, &entry.steps);
@@ -123,7 +123,7 @@ pub fn restore_all(
     (all, noted)
 }
 
-/// The journal of an entry, as far as it can be written.
+/// Journal of an entry, as far as it can be written.
 struct Notes<'a> {
     journal: Option<Journal<'a>>,
     noted: io::Result<()>,
@@ -146,17 +146,17 @@ impl<'a> Notes<'a> {
     }
 }
 
-/// What could not be undone of later changes.
+/// Remains of later changes that could not be undone.
 #[derive(Default)]
 struct Stuck {
-    /// The keys of changes that are there still: what these have is not what an earlier one left.
+    /// Keys of changes still in force: their values are not those that an earlier change left.
     held: BTreeSet<Key>,
-    /// Keys that a change has left which is undone otherwise: an earlier one restores them.
+    /// Keys left over by a change that is undone otherwise: an earlier change restores them.
     left: BTreeSet<Key>,
 }
 
 impl Stuck {
-    /// What those of some entries that were made after this one have.
+    /// Keys of the live changes of those entries that are later than this one.
     fn under<'a>(entry: &EntryRecords, others: impl Iterator<Item = &'a EntryRecords>) -> Stuck {
         let later = others.filter(|other| other.number() > entry.number());
         let steps = later.flat_map(|other| &other.steps).filter(|step| step.is_live());
@@ -171,7 +171,7 @@ impl Stuck {
         }
     }
 
-    /// The key because of which a step has to wait.
+    /// Key for which a step has to wait.
     fn covers(&self, step: &EntryStep) -> Option<Key> {
         let setting = &step.change.setting;
         let named = || std::iter::once(&setting.key).chain(&setting.partners);
@@ -181,14 +181,14 @@ impl Stuck {
     }
 }
 
-/// The key because of which an entry cannot be undone before a later one: what it has is the later
-/// one's, which would put back what the earlier one had made of it.
+/// Key for which an entry cannot be undone before a later one: its value is the later one's, whose
+/// undo would restore that of the earlier entry.
 pub fn held_back(earlier: &EntryRecords, later: &EntryRecords) -> Option<Key> {
     let stuck = Stuck::under(earlier, std::iter::once(later));
     earlier.steps.iter().filter(|step| step.is_live()).find_map(|step| stuck.covers(step))
 }
 
-/// What a group has comes and goes with those above it.
+/// Files of a group exist only while the groups above it do.
 fn is_of_group(key: &Key) -> bool {
     matches!(key, Key::Group(_) | Key::GroupFile(_))
 }
@@ -201,8 +201,8 @@ impl End {
     }
 }
 
-/// Undoes one step; each record is noted before what it says is done. What later steps have `left`
-/// counts as ours.
+/// Undoes one step; each record is noted before its action. Values of the keys that later steps
+/// have `left` count as ours.
 pub(super) fn restore_step(
     kernel: &mut dyn Kernel,
     note: &mut dyn FnMut(JournalRecord),
@@ -222,7 +222,7 @@ pub(super) fn restore_step(
         }
     }
     if is_placing(step) && end.state == ChangeState::Kept {
-        // Where it is now, or what it has set, is its own: nothing is left of what we did with it.
+        // Its present group or mask is its own choice: nothing of the placing remains.
         end.state = ChangeState::Undone;
         if !decision.writes.is_empty() {
             end.why.clear();

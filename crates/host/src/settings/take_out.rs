@@ -1,4 +1,4 @@
-//! One process taken out of the group in which an entry placed it.
+//! Removal of a single process from the group in which an entry placed it.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -12,8 +12,8 @@ use super::placing::{PlacedProcesses, is_placing, with_first_masks};
 use super::restore::restore_step;
 use super::{GroupProcess, Kernel, Store};
 
-/// Takes a process out of the group in which an entry placed it, with what was changed for that; or
-/// one that such a process started.
+/// Moves a process out of the group in which an entry placed it, and reverts the changes made for
+/// it; or moves out a descendant of such a process.
 ///
 /// # Errors
 /// The kernel refuses it, or the journal cannot be written.

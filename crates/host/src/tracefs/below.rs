@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use super::super::beneath::{self, Links};
 use super::super::machine::{NAMES_LIMIT, READ_LIMIT};
 
-/// Opens a file below the directory; never waits for it.
+/// Opens a file below the directory without blocking.
 pub fn open(dir: impl AsFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
     if !is_plain(path) {
         return Err(Errno::INVAL);
@@ -18,7 +18,7 @@ pub fn open(dir: impl AsFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno>
     beneath::open(dir, path, flags | OFlags::NONBLOCK, Links::Refused)
 }
 
-/// Whether a path names something below a directory, without detours.
+/// True for a relative path without empty, `.` or `..` components.
 fn is_plain(path: &str) -> bool {
     path.split('/').all(|part| !matches!(part, "" | "." | "..") && !part.contains('\0'))
 }
@@ -28,16 +28,16 @@ pub fn open_dir(dir: impl AsFd, path: &str) -> Result<OwnedFd, Errno> {
     open(dir, path, OFlags::RDONLY | OFlags::DIRECTORY)
 }
 
-/// Whether something of that path is there.
+/// True if the path exists below the directory.
 pub fn exists(dir: impl AsFd, path: &str) -> bool {
     is_plain(path) && beneath::open(dir, path, OFlags::PATH | OFlags::NOFOLLOW, Links::Refused).is_ok()
 }
 
-/// `header_page` gives all it has to the first read and nothing to a second (show_header): that
-/// must be large enough.
+/// Size of a read in bytes: `header_page` returns everything to the first read and nothing to a
+/// second (show_header), so it must be large enough.
 const AT_ONCE: usize = 64 << 10;
 
-/// Reads a text, at most [`READ_LIMIT`] bytes of it: some of tracefs's files have no end.
+/// Reads a text of at most [`READ_LIMIT`] bytes: some files of tracefs are endless.
 pub fn read(dir: impl AsFd, path: &str) -> io::Result<String> {
     let file = open(dir, path, OFlags::RDONLY)?;
     let (mut bytes, mut filled) = (vec![0; AT_ONCE], 0);
@@ -59,12 +59,12 @@ pub fn read(dir: impl AsFd, path: &str) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))
 }
 
-/// Writes a text; what the file held before stays where the kernel adds up (events, triggers).
+/// Writes a text; the kernel adds it to the content of some files (events, triggers).
 pub fn write(dir: impl AsFd, path: &str, text: &str) -> io::Result<()> {
     File::from(open(dir, path, OFlags::WRONLY)?).write_all(text.as_bytes())
 }
 
-/// The names in a directory, sorted.
+/// Names in a directory, sorted.
 pub fn list(dir: &OwnedFd) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in rustix::fs::Dir::read_from(dir)? {
@@ -80,7 +80,7 @@ pub fn list(dir: &OwnedFd) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Removes a directory of this directory.
+/// Removes a subdirectory.
 pub fn remove_dir(dir: &OwnedFd, name: &str) -> Result<(), Errno> {
     if !is_plain(name) {
         return Err(Errno::INVAL);

@@ -1,4 +1,4 @@
-//! A tracing instance of onbeat's: buffers, events and triggers that do not affect other tracing.
+//! Tracing instance of onbeat: buffers, events and triggers that do not affect other tracing.
 //!
 //! Source: Documentation/trace/ftrace.rst ("Instances"), __remove_instance in kernel/trace/trace.c.
 
@@ -13,21 +13,21 @@ use super::below;
 use super::names::Stats;
 use model::units::{Cpu, Nanos};
 
-/// How often and after how long removing is tried again: a reader may be about to leave the kernel.
+/// Attempts at removing an instance, and the interval: a reader may be leaving the kernel.
 const TRIES: usize = 20;
 const BETWEEN: Nanos = Nanos(10_000_000);
 
-/// An instance; dropping it and all its pipes, in whatever order, removes it.
+/// Tracing instance, removed after it and all its pipes were dropped, in any order.
 pub struct Instance {
     made: Arc<Made>,
 }
 
 struct Made {
     name: String,
-    /// The directory that holds it.
+    /// Directory that contains it.
     instances: OwnedFd,
     dir: OwnedFd,
-    /// Its `tracing_on`, kept open: as long as it is, no process can remove the instance
+    /// Its `tracing_on`, which keeps other processes from removing the instance while it is open
     /// (trace_array_get).
     held: Option<OwnedFd>,
 }
@@ -54,23 +54,23 @@ impl Instance {
         below::read(&self.made.dir, path)
     }
 
-    /// Writes a text; to lists of events and triggers it is added.
+    /// Writes a text; lists of events and triggers add it to their content.
     pub fn write(&self, path: &str, text: &str) -> io::Result<()> {
         below::write(&self.made.dir, path, text)
     }
 
-    /// Whether the instance has such a file or directory.
+    /// True if the instance has such a file or directory.
     pub fn exists(&self, path: &str) -> bool {
         below::exists(&self.made.dir, path)
     }
 
-    /// A CPU's buffer as raw pages.
+    /// Opens a CPU's buffer as raw pages.
     pub fn pipe(&self, cpu: Cpu) -> io::Result<RawPipe> {
         let path = format!("per_cpu/cpu{}/trace_pipe_raw", cpu.0);
         Ok(RawPipe { file: below::open(&self.made.dir, &path, OFlags::RDONLY)?, _of: Arc::clone(&self.made) })
     }
 
-    /// What a CPU's buffer holds and has lost.
+    /// Contents and losses of a CPU's buffer.
     pub fn stats(&self, cpu: Cpu) -> io::Result<Stats> {
         let text = self.read(&format!("per_cpu/cpu{}/stats", cpu.0))?;
         Stats::parse(&text).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
@@ -78,10 +78,10 @@ impl Instance {
 }
 
 impl Drop for Made {
-    /// Switches everything off and removes the instance, and with it its triggers
-    /// (event_trace_del_tracer). What cannot be removed now is removed by the next run.
+    /// Disables all events and removes the instance, and with it its triggers
+    /// (event_trace_del_tracer). If that fails, the next run removes it.
     fn drop(&mut self) {
-        // By what is open: rights may have been given up since.
+        // Uses open descriptors: the privileges may have been dropped since.
         let _ = self.held.as_ref().map(|held| rustix::io::write(held, b"0"));
         let _ = below::write(&self.dir, "events/enable", "0");
         self.held.take();
@@ -94,15 +94,15 @@ impl Drop for Made {
     }
 }
 
-/// A CPU's buffer as raw pages, read without waiting.
+/// Raw pages of a CPU's buffer, read without waiting.
 pub struct RawPipe {
-    /// Closed before the instance is removed: an open file prevents that.
+    /// Closed before the instance is removed, which an open file would prevent.
     file: OwnedFd,
     _of: Arc<Made>,
 }
 
 impl RawPipe {
-    /// Takes the next page into `buf`, which has the size of a page of the ring buffer; none when
+    /// Reads the next page into `buf`, which has the size of a page of the ring buffer; none if
     /// there is no event.
     ///
     /// A smaller `buf` gets a page in parts.

@@ -1,5 +1,5 @@
-//! The process that removes the instance of one that was killed, or that may not do it itself any
-//! more: until then its events would cost every wake-up.
+//! Process that removes the instance of one that was killed or has dropped its privileges: until
+//! then its events would slow down every wake-up.
 
 use std::io;
 
@@ -10,8 +10,8 @@ use crate::keeper;
 use crate::process::process_start;
 use model::units::Nanos;
 
-/// How often and after how long removing is tried again: what the process had open is closed by
-/// then, but for a reader that is about to leave the kernel.
+/// Attempts at removing an instance, and the interval: its files are closed by then, except those
+/// of a reader that is leaving the kernel.
 const TRIES: usize = 50;
 const BETWEEN: Nanos = Nanos(20_000_000);
 
@@ -22,13 +22,13 @@ pub fn start_keeper() -> io::Result<()> {
     keeper::start(&["watch", "--keep", &format!("{pid}/{start}")])
 }
 
-/// Waits until a process has ended, and removes the instance that it left: what the keeper does.
+/// Waits until a process has ended, and removes its instance; the main function of the keeper.
 pub fn remove_after(owner: (u32, u64)) -> io::Result<()> {
     let tracing = Tracing::open().map_err(|why| match why {
         NotHere::NotPermitted(errno) | NotHere::Failed(errno) => io::Error::from_raw_os_error(errno),
         NotHere::NoTracefs | NotHere::NotMounted => io::Error::from(io::ErrorKind::NotFound),
     })?;
-    // Another user's process may own the directory.
+    // The directory may belong to another user's process.
     let _ = capabilities::keep_only(&[capabilities::DAC_OVERRIDE]);
     keeper::outlive(owner)?;
     for _ in 0..TRIES {

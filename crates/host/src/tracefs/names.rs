@@ -1,51 +1,51 @@
-//! What follows from texts of tracefs alone: which process owns an instance, and what its buffers
-//! contain.
+//! Parsing of names and texts of tracefs: the process that owns an instance, and the statistics of
+//! its buffers.
 //!
 //! Source: proc_pid_stat(5), tracing_stats_read in kernel/trace/trace.c.
 
-/// `onbeat-PID-START`.
+/// Name of an instance: `onbeat-PID-START`.
 pub fn name_of(pid: u32, start: u64) -> String {
     format!("onbeat-{pid}-{start}")
 }
 
-/// Number and start of the process whose instance this is; none for what is not called exactly so.
+/// PID and start time of the process that owns an instance; none for any other name.
 pub fn owner_of(name: &str) -> Option<(u32, u64)> {
     let (pid, start) = name.strip_prefix("onbeat-")?.split_once('-')?;
     let owner = (pid.parse().ok()?, start.parse().ok()?);
-    // `parse` takes a sign and leading zeros; we never wrote them.
+    // `parse` accepts a sign and leading zeros, which our names never have.
     (name_of(owner.0, owner.1) == name).then_some(owner)
 }
 
-/// Number and start (field 22, in ticks since boot) from `/proc/PID/stat`; none for a process that
-/// has ended and waits to be reaped: its files are closed.
+/// PID and start time (field 22, in ticks since boot) from `/proc/PID/stat`; none for a zombie,
+/// whose files are closed.
 pub fn life_in(stat: &str) -> Option<(u32, u64)> {
     let (pid, rest) = stat.split_once(" (")?;
-    // The name can hold anything, blanks and brackets among it: its end is the last bracket.
+    // The name can contain blanks and brackets: it ends at the last closing bracket.
     let mut fields = rest.rsplit_once(") ")?.1.split_ascii_whitespace();
     let state = fields.next()?;
     let start = fields.nth(18)?;
     (!matches!(state, "Z" | "X" | "x")).then_some((pid.parse().ok()?, start.parse().ok()?))
 }
 
-/// What a CPU's buffer holds and has lost, as counts of events unless named otherwise.
+/// Contents and losses of a CPU's buffer, as counts of events unless named otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Not read yet.
+    /// Events not read yet.
     pub entries: u64,
-    /// Overwritten before they were read.
+    /// Events overwritten before they were read.
     pub overrun: u64,
-    /// Lost because interrupts filled the buffer within one event's writing.
+    /// Events lost because interrupts filled the buffer during the write of a single event.
     pub commit_overrun: u64,
     /// Bytes not read yet.
     pub bytes: u64,
-    /// Dropped because the buffer was full and does not overwrite.
+    /// Events dropped because the buffer was full and does not overwrite.
     pub dropped: u64,
     pub read: u64,
 }
 
 impl Stats {
-    /// From the text of `per_cpu/cpuN/stats`; a line that a kernel does not have counts 0, none
-    /// without `entries`.
+    /// Parses `per_cpu/cpuN/stats`; a line that the kernel does not have counts as 0, but without
+    /// `entries` there is no result.
     pub fn parse(text: &str) -> Option<Stats> {
         let value = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
@@ -61,7 +61,7 @@ impl Stats {
         })
     }
 
-    /// Events that were recorded and cannot be read any more.
+    /// Recorded events that can no longer be read.
     pub fn lost(&self) -> u64 {
         self.overrun.saturating_add(self.commit_overrun).saturating_add(self.dropped)
     }

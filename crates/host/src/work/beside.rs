@@ -1,6 +1,6 @@
-//! Where the load of a process on isolated CPUs goes: its own group has these CPUs alone, so the
-//! load's group is made above the partition. Source: Documentation/admin-guide/cgroup-v2.rst,
-//! "cpuset.cpus.partition" and "cpuset.cpus.effective".
+//! Group for the load of a process on isolated CPUs: the process's group has only these CPUs, so
+//! the load's group is created above the partition. Source:
+//! Documentation/admin-guide/cgroup-v2.rst, "cpuset.cpus.partition" and "cpuset.cpus.effective".
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,33 +8,33 @@ use std::path::{Path, PathBuf};
 use model::isolation::OUTER_GROUP;
 use model::units::CpuSet;
 
-/// The group above an isolated partition.
+/// Group above an isolated partition, with its CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Beside {
     pub group: PathBuf,
     pub cpus: CpuSet,
 }
 
-/// The CPUs beside the isolated partition in which this process is; `None` where it is in none.
+/// CPUs outside of the isolated partition of this process; `None` if it is in no partition.
 pub fn cpus_beside_partition() -> Option<CpuSet> {
     beside_own().map(|beside| beside.cpus)
 }
 
-/// What is beside the own partition.
+/// Group above the partition of this process.
 fn beside_own() -> Option<Beside> {
     let read = |path| fs::read_to_string(path).unwrap_or_default();
     let (mount, own) = mounted_group(&read("/proc/self/mounts"), &read("/proc/self/cgroup"), "cgroup2", "")?;
     beside(&mount, &own)
 }
 
-/// The group for a load on these CPUs, where the own one is isolated and has not all of them.
+/// Group for a load on these CPUs, if this process is in a partition and the group above has them.
 pub(super) fn group_beside(cpus: &CpuSet) -> Option<PathBuf> {
     let beside = beside_own()?;
     cpus.without(&beside.cpus).is_empty().then_some(beside.group)
 }
 
-/// The same of any group. The group of an isolation of onbeat's is passed over: it goes with the
-/// isolation.
+/// Group above the partition of any group. The outer group of an isolation by onbeat is skipped,
+/// because it is removed with the isolation.
 fn beside(mount: &Path, own: &Path) -> Option<Beside> {
     let below_mount = |group: &&Path| group.starts_with(mount) && *group != mount;
     let partition = own.ancestors().take_while(below_mount).find(|group| is_isolated(group))?;
@@ -45,23 +45,23 @@ fn beside(mount: &Path, own: &Path) -> Option<Beside> {
     Some(Beside { group: group.to_owned(), cpus })
 }
 
-/// Whether it is in force: the kernel says `isolated invalid (...)` of one that is not.
+/// True for a valid partition: an invalid one reads `isolated invalid (...)`.
 fn is_isolated(group: &Path) -> bool {
     fs::read_to_string(group.join("cpuset.cpus.partition")).is_ok_and(|kind| kind.trim() == "isolated")
 }
 
-/// A group without the controller has no such file, and the CPUs of the one above it.
+/// Effective CPUs; none for a group without the controller, which has those of its parent.
 fn cpus_of(group: &Path) -> Option<CpuSet> {
     CpuSet::parse(fs::read_to_string(group.join("cpuset.cpus.effective")).ok()?.trim()).ok()
 }
 
-/// The own group of a version or controller, from the texts of /proc/self/mounts and
+/// Group of this process for a version or controller, from the texts of /proc/self/mounts and
 /// /proc/self/cgroup (cgroups(7)).
 pub(super) fn own_group(mounts: &str, groups: &str, kind: &str, controller: &str) -> Option<PathBuf> {
     mounted_group(mounts, groups, kind, controller).map(|(_, own)| own)
 }
 
-/// The mount and the own group below it.
+/// Mount and the group of this process below it.
 fn mounted_group(mounts: &str, groups: &str, kind: &str, controller: &str) -> Option<(PathBuf, PathBuf)> {
     let mounted = |wanted: &str, option: &str| {
         mounts.lines().find_map(|line| {
@@ -75,7 +75,7 @@ fn mounted_group(mounts: &str, groups: &str, kind: &str, controller: &str) -> Op
         groups.lines().find_map(|line| {
             let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
             let is_this = controllers.split(',').any(|name| name == controller);
-            // A path that begins with `/..` is outside of what this process can see.
+            // A path that starts with `/..` is not visible to this process.
             (is_this && !path.starts_with("/..")).then(|| path.trim_start_matches('/'))
         })
     };
@@ -117,7 +117,7 @@ mod tests {
         let mount = place.path();
         fs::write(mount.join("cpuset.cpus.effective"), "0-7\n").unwrap();
         group(&mount.join("machine"), "member\n", "0-3\n");
-        // This one has no cpuset of its own.
+        // This group has no cpuset.
         fs::create_dir_all(mount.join("machine/a")).unwrap();
         group(&mount.join("machine/a/rt"), "isolated\n", "4\n");
         let above = Beside { group: mount.join("machine/a"), cpus: CpuSet::parse("0-3").unwrap() };

@@ -1,10 +1,10 @@
-//! The control group that a load's processes are in, so that all of them can be counted and killed.
+//! Control group of a load's processes, so that all of them can be counted and killed.
 //!
-//! It is made below the group that this process is in, with no controller switched on: so it is in
-//! whatever limits a service manager or a container has set, and changes nothing for others. That
-//! of a process on isolated CPUs, for a load on the others, is made above the partition. Its name
-//! has this process's number and start. Source: Documentation/admin-guide/cgroup-v2.rst
-//! (cgroup.kill, cpu.stat), Documentation/admin-guide/cgroup-v1/cpuacct.rst.
+//! It is created below the group of this process, with no controller enabled: so the limits of a
+//! service manager or a container apply to it, and it changes nothing for others. For a process on
+//! isolated CPUs, the group of a load on other CPUs is above the partition. Its name has the PID
+//! and start time of this process. Source: Documentation/admin-guide/cgroup-v2.rst (cgroup.kill,
+//! cpu.stat), Documentation/admin-guide/cgroup-v1/cpuacct.rst.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -23,32 +23,32 @@ const PREFIX: &str = "onbeat-load-";
 /// CGROUP2_SUPER_MAGIC and CGROUP_SUPER_MAGIC of include/uapi/linux/magic.h.
 const GROUPS: [u64; 2] = [0x6367_7270, 0x0027_e0eb];
 
-/// How long the removal may wait for killed processes to be gone.
+/// Time limit of the removal, which waits for killed processes to disappear.
 const PATIENCE: Nanos = Nanos(2_000_000_000);
 
 const PAUSE: Nanos = Nanos(5_000_000);
 
-/// How deep below a cage a program of the user's may have made groups.
+/// Depth to which groups created by a user's program are searched.
 const DEPTH: u32 = 8;
 
-/// A process by its number and its start, by which it is told from a later one of that number.
+/// PID and start time of a process, which distinguish it from a later one with the same PID.
 pub type ProcessId = (u32, u64);
 
-/// A control group with one below it per load; none where the machine has no control groups, or
-/// does not permit any to this user.
+/// Control group with a group per load below it; none if the machine has no control groups, or this
+/// user may not create any.
 pub struct Cage {
     group: Option<PathBuf>,
 }
 
-/// The group of one load.
+/// Group of one load.
 #[derive(Clone, Debug, Default)]
 pub struct LoadGroup {
-    /// The folder of the group; `None` outside of control groups.
+    /// Folder of the group; `None` without control groups.
     pub group: Option<PathBuf>,
 }
 
 impl Cage {
-    /// A new one for a load on these CPUs, named after this process.
+    /// Creates one for a load on these CPUs, named after this process.
     pub fn create(cpus: &CpuSet) -> Cage {
         let own = std::process::id();
         let name = name_of((own, process_start(own).unwrap_or(0)));
@@ -57,16 +57,16 @@ impl Cage {
         Cage { group: made }
     }
 
-    /// The one in this folder, which another process made.
+    /// Cage in this folder, created by another process.
     fn at(group: &Path) -> Cage {
         Cage { group: Some(group.to_owned()) }
     }
 
-    /// The one of this process in this folder.
+    /// Cage of this process in this folder.
     ///
     /// # Errors
-    /// `InvalidInput`: it is another folder. All that is in a cage is killed, so a path alone does
-    /// not make one.
+    /// `InvalidInput`: the folder is not one. All processes in a cage are killed, so a path alone
+    /// is not enough.
     pub fn of(owner: ProcessId, group: &Path) -> io::Result<Cage> {
         let named = group.is_absolute() && group.file_name() == Some(OsStr::new(&name_of(owner)));
         let kind = match rustix::fs::statfs(group) {
@@ -87,7 +87,7 @@ impl Cage {
         self.group.as_deref()
     }
 
-    /// A group for a load.
+    /// Creates a group for a load.
     pub fn room(&self, name: &str) -> io::Result<LoadGroup> {
         let Some(cage) = &self.group else { return Ok(LoadGroup::default()) };
         let group = cage.join(name);
@@ -95,7 +95,7 @@ impl Cage {
         Ok(LoadGroup { group: Some(group) })
     }
 
-    /// Kills all that is in it, and removes it; fails if something is left after two seconds.
+    /// Kills all processes in it, and removes it; fails if something remains after two seconds.
     pub fn clear(&self) -> io::Result<()> {
         let Some(cage) = &self.group else { return Ok(()) };
         let until = clock::monotonic() + PATIENCE;
@@ -111,24 +111,24 @@ impl Cage {
 }
 
 impl LoadGroup {
-    /// Takes this process into it.
+    /// Moves this process into the group.
     pub fn enter(&self) -> io::Result<()> {
-        // 0 stands for the process that writes.
+        // 0 stands for the writing process.
         self.group.as_ref().map_or(Ok(()), |group| fs::write(group.join("cgroup.procs"), "0"))
     }
 
-    /// The file that tells the processor time of the group, and what it is counted in: `usage_usec`
-    /// of version 2, nanoseconds in version 1.
+    /// File with the processor time of the group: `usage_usec` in version 2, nanoseconds in version
+    /// 1.
     pub(super) fn cpu_file(&self) -> Option<PathBuf> {
         let group = self.group.as_ref()?;
         ["cpu.stat", "cpuacct.usage"].map(|name| group.join(name)).into_iter().find(|file| file.exists())
     }
 }
 
-/// Kills and removes the cages whose process has ended; gives their names.
+/// Kills and removes the cages of processes that have ended; returns their names.
 pub fn remove_abandoned() -> Vec<String> {
     let mut removed = Vec::new();
-    // One that was made from isolated CPUs is above them, and its owner may have been moved since.
+    // A cage of isolated CPUs is above them, and its owner may have been moved since.
     let places = hierarchies().into_iter().flat_map(|own| with_those_above(&own));
     for above in places {
         let Ok(entries) = fs::read_dir(above) else { continue };
@@ -146,7 +146,7 @@ fn name_of((pid, start): ProcessId) -> String {
     format!("{PREFIX}{pid}-{start}")
 }
 
-/// Whether a group has a cage's name, and the process that it names has ended.
+/// True for a group with a cage's name whose process has ended.
 fn is_abandoned(name: &str) -> bool {
     let owner = || {
         let (pid, start) = name.strip_prefix(PREFIX)?.split_once('-')?;
@@ -155,25 +155,25 @@ fn is_abandoned(name: &str) -> bool {
     owner().is_some_and(|(pid, start)| process_start(pid) != Some(start))
 }
 
-/// The groups that this process is in and may make others below, version 2 first.
+/// Groups of this process below which it may create others, version 2 first.
 fn hierarchies() -> Vec<PathBuf> {
     let read = |path| fs::read_to_string(path).unwrap_or_default();
     groups_of(&read("/proc/self/mounts"), &read("/proc/self/cgroup"))
 }
 
-/// From the texts of /proc/self/mounts and /proc/self/cgroup (cgroups(7)).
+/// Groups in the texts of /proc/self/mounts and /proc/self/cgroup (cgroups(7)).
 fn groups_of(mounts: &str, groups: &str) -> Vec<PathBuf> {
     let places = [("cgroup2", ""), ("cgroup", "cpuacct")];
     places.into_iter().filter_map(|(kind, controller)| own_group(mounts, groups, kind, controller)).collect()
 }
 
-/// A group and those above it, up to what is no group.
+/// A group and those above it, up to the mount.
 fn with_those_above(own: &Path) -> Vec<PathBuf> {
     let is_group = |path: &&Path| path.join("cgroup.procs").exists();
     own.ancestors().take_while(is_group).map(Path::to_owned).collect()
 }
 
-/// Makes a group, if processes may be put into it.
+/// Creates a group; false if it fails, or if processes cannot be moved into the group.
 fn made(group: &Path) -> bool {
     if fs::create_dir(group).is_err() {
         return false;
@@ -186,8 +186,7 @@ fn made(group: &Path) -> bool {
     takes
 }
 
-/// Kills the processes in a group and below: by the kernel's own file from Linux 5.14 on, else one
-/// by one.
+/// Kills the processes in a group and below: through cgroup.kill since Linux 5.14, else one by one.
 fn kill(group: &Path) {
     if fs::write(group.join("cgroup.kill"), "1").is_ok() {
         return;
@@ -199,7 +198,7 @@ fn kill(group: &Path) {
 
 fn processes(group: &Path, depth: u32) -> Vec<Pid> {
     let text = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
-    // 0 is a process that this one cannot see.
+    // 0 is a process invisible to this one.
     let mut found: Vec<Pid> = text.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?)).collect();
     if depth > 0 {
         found.extend(below(group).iter().flat_map(|group| processes(group, depth - 1)));
@@ -250,7 +249,7 @@ mod tests {
     fn a_folder_is_no_cage_by_its_path_alone() {
         let place = tempfile::tempdir().unwrap();
         let named = place.path().join(name_of((7, 8)));
-        // Removed by its owner already.
+        // Already removed by its owner.
         assert!(Cage::of((7, 8), &named).is_ok_and(|cage| cage.clear().is_ok()));
         fs::create_dir(&named).unwrap();
         for group in

@@ -1,4 +1,4 @@
-//! A page of counters that a load's processes share with their starter.
+//! Page of counters shared by a load's processes and their starter.
 
 #![allow(unsafe_code)]
 
@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::thread::futex;
 
-/// What one process of a load tells. No two share a cache line on any machine that Linux runs on,
-/// nor does what it counts with what is seldom written.
+/// Counters of one load process. No two share a cache line on any machine that Linux runs on, and
+/// the hot counter shares none with seldom-written fields.
 #[repr(C, align(256))]
 #[derive(Default)]
 struct CounterSlot {
@@ -23,18 +23,18 @@ struct CounterSlot {
 #[repr(C, align(128))]
 #[derive(Default)]
 struct SeldomWritten {
-    /// Processes that it has started and watches.
+    /// Number of child processes that it watches.
     watched: AtomicU32,
-    /// Those of them that are stopped or have ended.
+    /// Number of those that are stopped or have ended.
     idle: AtomicU32,
-    /// 1 from when on it is to work.
+    /// 1 once it may work.
     open: AtomicU32,
 }
 
-/// Bytes from one counter to the next.
+/// Distance between two counters in bytes.
 const STRIDE: usize = size_of::<CounterSlot>();
 
-/// Counters in memory that every process which maps the same file shares.
+/// Counters in memory shared by all processes that map the same file.
 pub struct Counters {
     memory: NonNull<CounterSlot>,
     count: usize,
@@ -46,19 +46,19 @@ unsafe impl Send for Counters {}
 // SAFETY: as above.
 unsafe impl Sync for Counters {}
 
-/// One of them.
+/// Reference to one of the counters.
 #[derive(Clone, Copy)]
 pub struct Counter<'a>(&'a CounterSlot);
 
 impl Counters {
-    /// New counters, all 0, in a file without a name (memfd_create(2)).
+    /// Creates counters, all 0, in an unnamed file (memfd_create(2)).
     pub fn create(count: usize) -> io::Result<Counters> {
         let file = rustix::fs::memfd_create("onbeat-load", rustix::fs::MemfdFlags::CLOEXEC)?;
         rustix::fs::ftruncate(&file, (count.max(1) * STRIDE) as u64)?;
         Counters::map(file, count.max(1))
     }
 
-    /// Those of the file that is this process's standard input.
+    /// Counters in the file on standard input.
     pub fn inherited() -> io::Result<Counters> {
         let file = io::stdin().as_fd().try_clone_to_owned()?;
         let bytes = usize::try_from(rustix::fs::fstat(&file)?.st_size).unwrap_or(0);
@@ -70,14 +70,14 @@ impl Counters {
 
     fn map(file: OwnedFd, count: usize) -> io::Result<Counters> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: the kernel chooses the place, and the file is as long as what is mapped.
+        // SAFETY: the kernel chooses the address, and the file is as long as the mapping.
         let memory =
             unsafe { mmap(std::ptr::null_mut(), count * STRIDE, protection, MapFlags::SHARED, &file, 0)? };
         let memory = NonNull::new(memory.cast()).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
         Ok(Counters { memory, count, file })
     }
 
-    /// The file, for another process's standard input.
+    /// File of the counters, for another process's standard input.
     pub fn file(&self) -> io::Result<File> {
         Ok(File::from(self.file.try_clone()?))
     }
@@ -90,16 +90,16 @@ impl Counters {
         self.count == 0
     }
 
-    /// Has all that wait begin to work.
+    /// Lets all waiting processes begin to work.
     pub fn open(&self) {
         for counter in (0..self.count).filter_map(|index| self.get(index)) {
             counter.0.seldom.open.store(1, Ordering::Release);
-            // Where nothing can be woken, nothing waits.
+            // If the call is not available, no process waits either.
             let _ = futex::wake(&counter.0.seldom.open, futex::Flags::empty(), i32::MAX as u32);
         }
     }
 
-    /// A counter; `None` beyond the last.
+    /// Counter at an index; `None` beyond the last.
     pub fn get(&self, index: usize) -> Option<Counter<'_>> {
         // SAFETY: it lies within the mapping, which lives as long as `self`; every access is
         // atomic.
@@ -123,8 +123,8 @@ impl Counter<'_> {
         self.0.done.load(Ordering::Relaxed)
     }
 
-    /// Waits until all processes of all loads are there: while some work already, the others take
-    /// long to come.
+    /// Waits until all processes of all loads have started: with early ones at work, the others
+    /// would start slowly.
     pub fn wait_until_open(self) {
         let open = &self.0.seldom.open;
         while open.load(Ordering::Acquire) == 0 {
@@ -134,14 +134,13 @@ impl Counter<'_> {
         }
     }
 
-    /// Tells of the processes that this one has started: how many, and how many of them are stopped
-    /// or have ended.
+    /// Stores the number of watched child processes, and of those that are stopped or have ended.
     pub fn tell_tasks(self, watched: u32, idle: u32) {
         self.0.seldom.watched.store(watched, Ordering::Relaxed);
         self.0.seldom.idle.store(idle, Ordering::Relaxed);
     }
 
-    /// What was told of them last.
+    /// Numbers last stored by [`Counter::tell_tasks`].
     pub fn tasks(self) -> (u32, u32) {
         (self.0.seldom.watched.load(Ordering::Relaxed), self.0.seldom.idle.load(Ordering::Relaxed))
     }

@@ -1,21 +1,21 @@
-//! What the kernel counts of a load, read again and again without allocating.
+//! Kernel statistics of a load, read repeatedly without allocation.
 
 use std::path::Path;
 
 use super::LoadGroup;
 use crate::pseudo_file::RereadFile;
 
-/// One of the kernel's own counts.
+/// Kernel statistic of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Figure {
-    /// Processor time in ns: of a load's control group (`cpu.stat`), else of its processes.
+    /// Processor time in ns: of its control group (`cpu.stat`), else of its processes.
     CpuTime,
-    /// The same of a load whose processes start others: of its control group, else of its process
-    /// groups.
+    /// Processor time of a load whose processes start others: of its control group, else of its
+    /// process groups.
     FamilyTime,
     /// Page faults of its processes that needed no disk: field 10 of /proc/PID/stat.
     MinorFaults,
-    /// Bytes that its processes had written to a disk: `write_bytes` of /proc/PID/io.
+    /// Bytes written to disk for its processes: `write_bytes` of /proc/PID/io.
     WrittenBytes,
     /// Context switches of the whole machine: `ctxt` of /proc/stat.
     Switches,
@@ -26,7 +26,7 @@ pub enum Figure {
 }
 
 impl Figure {
-    /// What it is, in words, for proofs.
+    /// Text of the statistic, for proofs.
     pub fn words(self) -> &'static str {
         match self {
             Figure::CpuTime | Figure::FamilyTime => "ns of processor time",
@@ -39,20 +39,20 @@ impl Figure {
     }
 }
 
-/// How a count is found in a text of the kernel's.
+/// Parser of a count in a kernel text.
 type ReadCount = fn(&str) -> Option<u64>;
 
-/// A count that is read once in a while.
+/// Reader of a count.
 pub struct Gauge {
     files: Vec<Alternatives>,
     families: Option<Families>,
 }
 
-/// Files of which the one that tells most counts.
+/// Alternative files, of which the largest value counts.
 type Alternatives = Vec<(RereadFile, ReadCount)>;
 
 impl Gauge {
-    /// Opens what tells a figure of a load with these processes; `None` where nothing does.
+    /// Opens the files of a statistic for a load with these processes; `None` if there are none.
     pub fn open(figure: Figure, room: &LoadGroup, processes: &[u32]) -> Option<Gauge> {
         let of_each = |name: &str, read: ReadCount| {
             let file = |pid: &u32| Some(vec![(of_process(*pid, name)?, read)]);
@@ -79,7 +79,7 @@ impl Gauge {
         files.filter(|files| !files.is_empty()).map(|files| Gauge { files, families: None })
     }
 
-    /// The sum over its files; `None` if one of them cannot be read any more.
+    /// Sum over the files; `None` if one of them can no longer be read.
     pub fn value(&mut self) -> Option<u64> {
         if let Some(families) = &mut self.families {
             return families.time();
@@ -104,8 +104,8 @@ struct Families {
 }
 
 impl Families {
-    /// The processor time of all their processes, in ticks. That of one which has ended is in the
-    /// figures of the one that waited for it; where nothing waits it is lost, and the sum stays.
+    /// Processor time of all their processes, in ns. The time of one that has ended is included in
+    /// its parent's after the parent has waited; else it is lost, and the maximum so far stays.
     fn time(&mut self) -> Option<u64> {
         let mut sum = 0u64;
         for entry in std::fs::read_dir("/proc").ok()?.flatten() {
@@ -124,8 +124,8 @@ impl Families {
     }
 }
 
-/// The time of a process and of those that it has waited for (fields 14 to 17), if one of these
-/// leads its group (field 5).
+/// Time of a process and its waited-for children (fields 14 to 17), if its group (field 5) is led
+/// by one of these.
 fn family_time(stat: &str, leaders: &[u32]) -> Option<u64> {
     let leader = u32::try_from(stat_field(stat, 5)?).ok()?;
     let own = || (14..=17).try_fold(0u64, |sum, field| Some(sum.saturating_add(stat_field(stat, field)?)));
@@ -136,8 +136,8 @@ fn of_process(pid: u32, name: &str) -> Option<RereadFile> {
     RereadFile::open(&format!("/proc/{pid}/{name}"), 1024).ok()
 }
 
-/// The processor time of a process: of all its threads in ticks, in which a load that is held back
-/// may be nothing for seconds, and of its first thread in ns where the kernel tells it
+/// Processor time of a process: of all its threads in ticks, which can stay 0 for seconds with a
+/// throttled load, and of its main thread in ns if the kernel shows it
 /// (Documentation/scheduler/sched-stats.rst).
 fn process_time(pid: u32) -> Option<Alternatives> {
     let in_ticks: ReadCount = |text| Some(ticks(stat_field(text, 14)? + stat_field(text, 15)?));
@@ -147,12 +147,12 @@ fn process_time(pid: u32) -> Option<Alternatives> {
     Some(files)
 }
 
-/// USER_HZ is 100 on every architecture that this is built for (include/asm-generic/param.h).
+/// Nanoseconds of ticks: USER_HZ is 100 on all supported architectures (asm-generic/param.h).
 fn ticks(count: u64) -> u64 {
     count.saturating_mul(10_000_000)
 }
 
-/// A field of /proc/PID/stat, counted from 1 (proc_pid_stat(5)).
+/// Field of /proc/PID/stat, counted from 1 (proc_pid_stat(5)).
 fn stat_field(text: &str, number: usize) -> Option<u64> {
     text.rsplit_once(") ")?.1.split_ascii_whitespace().nth(number.checked_sub(3)?)?.parse().ok()
 }
@@ -169,20 +169,20 @@ fn group_time(text: &str) -> Option<u64> {
     }
 }
 
-/// The received packets are the second figure behind the name.
+/// Received packets, the second field after the name.
 fn loopback_packets(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.trim_start().strip_prefix("lo:"))?;
     line.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// Whether a process, by its /proc/PID/stat, is stopped or has ended; `None` where it is gone.
+/// True if a process is stopped or has ended, by its /proc/PID/stat; `None` if it has disappeared.
 pub fn process_is_stopped(stat: &mut RereadFile) -> Option<bool> {
     let text = String::from_utf8_lossy(stat.read().ok()?);
     let state = text.rsplit_once(") ")?.1.chars().next()?;
     Some(matches!(state, 'T' | 't' | 'Z' | 'X'))
 }
 
-/// Bytes that an unprivileged process can still write to the file system of a folder.
+/// Bytes that an unprivileged process can still write to a folder's file system.
 pub fn free_space(folder: &Path) -> Option<u64> {
     let found = rustix::fs::statvfs(folder).ok()?;
     found.f_bavail.checked_mul(found.f_frsize)

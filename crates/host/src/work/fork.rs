@@ -1,4 +1,4 @@
-//! More processes for a load: copies of its worker, which watches them.
+//! Further processes of a load: copies of its worker, which watches them.
 
 #![allow(unsafe_code)]
 
@@ -10,12 +10,11 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, set_parent_process_d
 
 use super::{Counter, say_refused};
 
-/// Starts a process that does this, from when on the loads are to work until it is killed, which
-/// happens when its parent ends.
+/// Starts a process that runs `task` once the loads may work, until it is killed, at the latest
+/// when its parent ends.
 ///
 /// # Errors
-/// In a process of several threads: in the copy the others do not go on, and one of them may hold
-/// a lock.
+/// EBUSY in a process with several threads: the copy lacks the others, which may hold a lock.
 pub fn fork_task(counter: Counter, task: impl FnOnce() -> io::Result<Infallible>) -> io::Result<()> {
     let parent = rustix::process::getpid();
     if std::fs::read_dir("/proc/self/task")?.count() != 1 {
@@ -26,23 +25,22 @@ pub fn fork_task(counter: Counter, task: impl FnOnce() -> io::Result<Infallible>
         -1 => Err(io::Error::last_os_error()),
         0 => {
             let followed = set_parent_process_death_signal(Some(Signal::KILL));
-            // The parent may have ended before it was asked for.
+            // The parent may have ended before the request.
             if followed.is_ok() && rustix::process::getppid() == Some(parent) {
                 counter.wait_until_open();
                 let Err(error) = task();
                 say_refused(&error);
             }
-            // SAFETY: it ends the process at once, without what the parent had registered for its
-            // own end.
+            // SAFETY: it ends the process at once, without the parent's exit handlers.
             unsafe { libc::_exit(1) }
         }
         _ => Ok(()),
     }
 }
 
-/// Watches the processes that this one has started, so many, and tells how many of them are
-/// stopped; returns when one of them has ended. It sleeps until the kernel has something to say of
-/// them (WUNTRACED and WCONTINUED, waitpid(2)).
+/// Watches the `count` child processes of this one, and publishes the number of stopped ones;
+/// returns when one of them has ended. It sleeps until the kernel reports a change (WUNTRACED and
+/// WCONTINUED, waitpid(2)).
 pub fn watch_tasks(count: usize, counter: Counter) -> io::Result<Infallible> {
     let mut stopped = BTreeSet::new();
     loop {
@@ -56,7 +54,7 @@ pub fn watch_tasks(count: usize, counter: Counter) -> io::Result<Infallible> {
     }
 }
 
-/// Starts a process that ends at once, and waits for it; tells of it while it is stopped.
+/// Starts a process that ends at once, and waits for it; publishes when it is stopped.
 pub fn fork_and_wait(counter: Counter) -> io::Result<()> {
     // SAFETY: as above; the copy calls nothing but _exit.
     let pid = match unsafe { libc::fork() } {
@@ -75,7 +73,7 @@ pub fn fork_and_wait(counter: Counter) -> io::Result<()> {
     }
 }
 
-/// What the kernel says next of a child, or of any.
+/// Next state change of a child, or of any child.
 fn wait(pid: Option<Pid>) -> io::Result<Option<(Pid, WaitStatus)>> {
     match waitpid(pid, WaitOptions::UNTRACED | WaitOptions::CONTINUED) {
         Err(rustix::io::Errno::INTR) => Ok(None),

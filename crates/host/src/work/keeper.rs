@@ -1,4 +1,4 @@
-//! The process that clears up after a load whose starter was killed.
+//! Process that cleans up after a load whose starter was killed.
 
 use std::io;
 use std::path::Path;
@@ -9,8 +9,8 @@ use super::{Cage, ProcessId};
 use crate::keeper::{outlive, start};
 use crate::process::process_start;
 
-/// Starts the keeper of what this process has started: `onbeat load --keep PID/START`, with the
-/// cage, or with the process groups where there is none.
+/// Starts the keeper of this process's loads: `onbeat load --keep PID/START`, with the cage, or
+/// without one with the process groups.
 pub fn start_keeper(cage: &Cage, groups: &[u32]) -> io::Result<()> {
     let told = |pid: u32| process_start(pid).map(|start| format!("{pid}/{start}"));
     let own = told(std::process::id()).ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))?;
@@ -22,13 +22,13 @@ pub fn start_keeper(cage: &Cage, groups: &[u32]) -> io::Result<()> {
     }
 }
 
-/// Waits until a process has ended, and kills and removes what is left of its loads: what the
-/// keeper does.
+/// Waits until a process has ended, then kills and removes the remains of its loads; the main
+/// function of the keeper.
 pub fn keep_watch(owner: ProcessId, cage: Option<&Path>, groups: &[ProcessId]) -> io::Result<()> {
     let cage = cage.map(|group| Cage::of(owner, group)).transpose()?;
     outlive(owner)?;
     for (leader, start) in groups {
-        // A number is not given to another process as long as a group has it.
+        // A PID is not reused as long as a process group has it.
         if process_start(*leader).is_none_or(|now| now == *start) {
             process(*leader).map(|group| kill_process_group(group, Signal::KILL));
         }

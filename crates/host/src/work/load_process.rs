@@ -1,8 +1,8 @@
-//! A process of a load, seen from its starter and from itself.
+//! Process of a load, from the side of its starter and its own.
 //!
-//! It is this program once more, so that nothing of the starter's memory, threads and locks comes
-//! along; its standard input is the page of counters, and on its standard output it says in one
-//! line that it has begun, or why it cannot.
+//! It executes this program again, so that it inherits no memory, threads and locks of the starter;
+//! its standard input is the page of counters, and on standard output it prints one line: that it
+//! has begun, or the reason for a failure.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -24,10 +24,10 @@ use crate::rt;
 
 const READY: &str = "ready";
 
-/// How much of what a worker says is read.
+/// Limit of a worker's output that is read, in bytes.
 const LIMIT: usize = 4096;
 
-/// A started process.
+/// Started process.
 pub struct LoadProcess {
     child: Child,
     says: OwnedFd,
@@ -35,7 +35,7 @@ pub struct LoadProcess {
 }
 
 impl LoadProcess {
-    /// Starts this program's own file with these arguments. It leads a process group, so that a
+    /// Starts this program's executable with these arguments. It leads a process group, so that a
     /// terminal's Ctrl-C does not reach it.
     pub fn start<S: AsRef<OsStr>>(arguments: &[S], counters: &Counters) -> io::Result<LoadProcess> {
         let mut child = Command::new("/proc/self/exe")
@@ -55,8 +55,8 @@ impl LoadProcess {
         self.child.id()
     }
 
-    /// Waits until it has begun; fails with what it says of the reason, or if it ends without a
-    /// word. A program that took the worker's place is `silent`: it has closed its end.
+    /// Waits until it has begun; fails with the reason that it prints, or if it ends silently. A
+    /// program that replaced the worker is `silent`: it has closed its output.
     pub fn wait_until_ready(&mut self, until: Nanos, silent: bool) -> io::Result<()> {
         loop {
             let left = until.0 - clock::monotonic().0;
@@ -77,16 +77,16 @@ impl LoadProcess {
         }
     }
 
-    /// Why it ended, if it did.
+    /// Reason for its end, if it has ended.
     pub fn ended(&mut self) -> Option<String> {
         let status = self.child.try_wait().ok().flatten()?;
         let _ = self.listen(Nanos(0));
-        // The first: others may only say that it has ended.
+        // The first line: later ones may only report the end.
         let why = self.said.lines().find(|line| *line != READY);
         Some(why.map_or_else(|| status.to_string(), |line| error_of(line).to_string()))
     }
 
-    /// Takes what it says within a time; true if it has closed its end.
+    /// Reads its output for a limited time; true if it has closed it.
     fn listen(&mut self, within: Nanos) -> io::Result<bool> {
         let wait = Timespec { tv_sec: within.0 / 1_000_000_000, tv_nsec: within.0 % 1_000_000_000 };
         if poll(&mut [PollFd::new(&self.says, PollFlags::IN)], Some(&wait))? == 0 {
@@ -110,26 +110,26 @@ impl LoadProcess {
     }
 }
 
-/// What a worker becomes before it works.
+/// Settings of a worker before it works.
 pub struct Joined<'a> {
-    /// The process that started it.
+    /// PID of the process that started it.
     pub starter: u32,
     pub room: &'a LoadGroup,
     pub cpus: &'a CpuSet,
-    /// What it is called: `mem`.
+    /// Name of the load, such as `mem`.
     pub name: &'a str,
 }
 
-/// Ends with its starter, and runs where and how it is to run: in its group, on its CPUs, without
-/// any real-time priority, and as the first that the kernel ends where memory runs out
-/// (`oom_score_adj`, Documentation/filesystems/proc.rst).
+/// Makes this process end with its starter, and moves it to its group and CPUs, without any
+/// real-time priority, and as the first process to be killed when memory runs out (`oom_score_adj`,
+/// Documentation/filesystems/proc.rst).
 pub fn join(joined: &Joined) -> io::Result<()> {
     rt::clear_signal_mask();
     // File capabilities of this program make it unreadable to its own user: then not even the
     // starter may read /proc/PID/io (proc_pid_io(5), PR_SET_DUMPABLE(2const)).
     let _ = set_dumpable_behavior(DumpableBehavior::Dumpable);
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    // The starter may have ended before this was asked for.
+    // The starter may have ended before the request.
     if rustix::process::getppid().map(|pid| pid.as_raw_pid() as u32) != Some(joined.starter) {
         return Err(io::Error::from_raw_os_error(libc::ESRCH));
     }
@@ -139,26 +139,26 @@ pub fn join(joined: &Joined) -> io::Result<()> {
     joined.room.enter()?;
     rt::leave_real_time()?;
     rt::pin(joined.cpus)?;
-    // The kernel leaves out those that are offline or not permitted, without a word.
+    // The kernel silently drops CPUs that are offline or not permitted.
     if rt::affinity()? != *joined.cpus {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
     }
-    // Without /proc it is chosen by its size, as others are.
+    // Without /proc it is selected by its size, like others.
     let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
     Ok(())
 }
 
-/// Tells the starter that the work begins.
+/// Notifies the starter that the work begins.
 pub fn said_ready() -> io::Result<()> {
     say(READY)
 }
 
-/// Tells the starter why it cannot, or why it stopped.
+/// Sends the starter the reason for a failure.
 pub fn say_refused(why: &io::Error) {
     let _ = say(&words_of(why));
 }
 
-/// An error as its number and its words; 0 where it has none.
+/// Error number and text; 0 for an error without a number.
 fn words_of(why: &io::Error) -> String {
     format!("{} {why}", why.raw_os_error().unwrap_or(0)).replace('\n', " ")
 }
@@ -171,8 +171,8 @@ fn error_of(line: &str) -> io::Error {
     }
 }
 
-/// Puts a program in the place of this worker, with nothing on its standard streams; returns only
-/// if it could not be.
+/// Replaces this worker by a program with its standard streams on /dev/null; returns only on
+/// failure.
 pub fn become_program(program: &OsString, arguments: &[OsString]) -> io::Error {
     let alone = || -> io::Result<OwnedFd> {
         let says = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)?;
@@ -185,18 +185,18 @@ pub fn become_program(program: &OsString, arguments: &[OsString]) -> io::Error {
         Err(error) => error,
         Ok(says) => {
             let mut error = crate::replace_by(program, arguments);
-            // As shells say it: a folder of $PATH that may not be searched hides the answer.
+            // Like shells: a folder of $PATH that may not be searched hides the missing program.
             if error.kind() == io::ErrorKind::PermissionDenied && is_nowhere(program) {
                 error = io::Error::from_raw_os_error(libc::ENOENT);
             }
-            // The caller's way of telling it is closed by now.
+            // Standard output of the worker is closed by now.
             let _ = File::from(says).write_all(format!("{}\n", words_of(&error)).as_bytes());
             error
         }
     }
 }
 
-/// Whether no folder of $PATH shows a file of that name.
+/// True if no folder of $PATH shows a file with that name.
 fn is_nowhere(program: &OsStr) -> bool {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     !Path::new(program).is_absolute()

@@ -1,4 +1,4 @@
-//! Memory that a load maps, works on, and gives back.
+//! Memory that a load maps, works on, and unmaps.
 
 #![allow(unsafe_code)]
 
@@ -7,12 +7,12 @@ use std::ptr::NonNull;
 
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect, munmap};
 
-/// Bytes of a page of memory.
+/// Size of a page of memory in bytes.
 pub fn page_size() -> usize {
     rustix::param::page_size()
 }
 
-/// Anonymous memory of this process; its pages come when they are first written to.
+/// Anonymous memory of this process; pages are allocated at their first write.
 pub struct Mapping {
     memory: NonNull<u8>,
     bytes: usize,
@@ -21,17 +21,16 @@ pub struct Mapping {
 impl Mapping {
     pub fn new(bytes: usize) -> io::Result<Mapping> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: the kernel chooses the place.
+        // SAFETY: the kernel chooses the address.
         let memory = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, protection, MapFlags::PRIVATE)? };
         let memory = NonNull::new(memory.cast()).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
         Ok(Mapping { memory, bytes })
     }
 
-    /// Asks for large pages where the kernel has any to give, for memory not yet written to: then
-    /// copying waits for the memory, not for translations
-    /// (Documentation/admin-guide/mm/transhuge.rst).
+    /// Requests huge pages if available, for memory not written to yet: then copying waits for the
+    /// memory, not for address translation (Documentation/admin-guide/mm/transhuge.rst).
     pub fn prefer_large_pages(&mut self) {
-        // SAFETY: the whole mapping is ours, and what it holds stays. A refusal changes nothing.
+        // SAFETY: the whole mapping is ours, and its content stays. A refusal changes nothing.
         let _ = unsafe { madvise(self.memory.as_ptr().cast(), self.bytes, Advice::LinuxHugepage) };
     }
 
@@ -40,8 +39,8 @@ impl Mapping {
         unsafe { std::slice::from_raw_parts_mut(self.memory.as_ptr(), self.bytes) }
     }
 
-    /// Takes the permission to write away and gives it back: each makes every CPU on which this
-    /// process runs drop its translations (mprotect(2)).
+    /// Removes and restores write permission: each makes every CPU on which this process runs drop
+    /// its address translations (mprotect(2)).
     pub fn toggle_protection(&mut self) -> io::Result<()> {
         for flags in [MprotectFlags::READ, MprotectFlags::READ | MprotectFlags::WRITE] {
             // SAFETY: the whole mapping is ours, and writable again before `bytes` can be called.

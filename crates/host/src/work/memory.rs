@@ -1,4 +1,4 @@
-//! How much memory can be had: of the machine, and of the control groups that limit this process.
+//! Available memory: of the machine, and of the control groups that limit this process.
 
 use std::fs;
 use std::path::Path;
@@ -6,9 +6,8 @@ use std::path::Path;
 use super::beside::own_group;
 use super::figures::after;
 
-/// Memory in bytes that can be had without the machine having to swap (`MemAvailable` of
-/// /proc/meminfo) and without a limit of this process's control groups; `None` where neither can be
-/// read.
+/// Memory in bytes available without swapping (`MemAvailable` of /proc/meminfo) and within the
+/// limits of this process's control groups; `None` if neither can be read.
 pub fn available_memory() -> Option<u64> {
     let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let machine = after(&text("/proc/meminfo"), "\nMemAvailable:").and_then(|kib| kib.checked_mul(1024));
@@ -21,7 +20,7 @@ pub fn available_memory() -> Option<u64> {
     machine.into_iter().chain(limited.into_iter().flatten()).min()
 }
 
-/// The files of a group: its limit, what it uses, and what of that are files that can be dropped.
+/// Files of a group with its limit and usage, and fields of the droppable page cache in it.
 struct Names {
     limit: &'static str,
     used: &'static str,
@@ -39,7 +38,7 @@ const VERSION_1: Names = Names {
     files: ["\ntotal_inactive_file ", "\ntotal_active_file "],
 };
 
-/// What is left below the tightest limit of a group and those above it; `None` without a limit.
+/// Rest below the tightest limit of a group and those above it; `None` without a limit.
 fn below_limits(group: &Path, names: &Names) -> Option<u64> {
     let left = |group: &Path| {
         let text = |name: &str| fs::read_to_string(group.join(name)).ok();

@@ -1,9 +1,9 @@
-//! What loads are made of: processes in a control group of their own, and what they work on.
+//! Building blocks of loads: processes in a separate control group, and what they work on.
 //!
-//! A load runs in a process that [`LoadProcess::start`] starts from this program's own file, inside
-//! a [`Cage`]; it counts what it does in a page that it shares with its starter ([`Counters`]).
-//! Whatever ends the starter ends all of it: each worker asks for a signal at its parent's death,
-//! and a keeper outside of the cage kills and removes what is left.
+//! A load runs in a process that [`LoadProcess::start`] starts from this program's executable,
+//! inside a [`Cage`]; it counts its work in a page shared with its starter ([`Counters`]). All of
+//! it ends with the starter, even if that is killed: each worker requests a signal at its parent's
+//! death, and a keeper outside of the cage kills and removes the remains.
 
 mod beside;
 mod cage;

@@ -1,5 +1,4 @@
-//! A file that a load writes to, which has no name: whatever ends the load, its space is given
-//! back.
+//! File without a name for the writes of a load: its space is freed however the load ends.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -12,8 +11,8 @@ use crate::random_u64;
 
 const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// A file without a name in a folder (O_TMPFILE, open(2)); where the file system has none, one
-/// whose name is taken away at once.
+/// Unnamed file in a folder (O_TMPFILE, open(2)); if the file system has none, a file that is
+/// unlinked at once.
 pub struct Scratch {
     file: File,
 }
@@ -25,7 +24,7 @@ impl Scratch {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
         match openat(&folder, ".", flags | OFlags::TMPFILE, mode) {
             Ok(file) => return Ok(Scratch { file: file.into() }),
-            // EISDIR: a kernel that does not know it.
+            // EISDIR: the kernel does not support the flag.
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR | rustix::io::Errno::INVAL) => {}
             Err(error) => return Err(error.into()),
         }
@@ -39,19 +38,19 @@ impl Scratch {
         self.file.write_all(bytes)
     }
 
-    /// Has the disk take what was written.
+    /// Flushes the written data to the disk.
     pub fn flush(&mut self) -> io::Result<()> {
         self.file.sync_all()
     }
 
-    /// Gives the space back, to begin anew.
+    /// Frees the space, to start over.
     pub fn empty(&mut self) -> io::Result<()> {
         self.file.set_len(0)?;
         self.file.seek(SeekFrom::Start(0)).map(drop)
     }
 }
 
-/// Has all disks take what was written (sync(2)).
+/// Flushes all written data to all disks (sync(2)).
 pub fn sync_all() {
     rustix::fs::sync();
 }

@@ -5,16 +5,16 @@ use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
-/// An end of a pipe or of a socket.
+/// End of a pipe or of a socket.
 pub struct Stream(File);
 
-/// A pipe: what is written to the second comes out of the first.
+/// Creates a pipe: the reading and the writing end.
 pub fn pipe() -> io::Result<(Stream, Stream)> {
     let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     Ok((Stream::of(read), Stream::of(write)))
 }
 
-/// The two ends of a stream socket.
+/// Creates a stream socket: its two ends.
 pub fn socket_pair() -> io::Result<(Stream, Stream)> {
     let (one, other) = UnixStream::pair()?;
     Ok((Stream::of(one.into()), Stream::of(other.into())))
@@ -25,7 +25,7 @@ impl Stream {
         Stream(File::from(fd))
     }
 
-    /// Writes all of it.
+    /// Writes all bytes.
     pub fn send(&self, bytes: &[u8]) -> io::Result<()> {
         (&self.0).write_all(bytes)
     }

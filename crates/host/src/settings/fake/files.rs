@@ -1,4 +1,4 @@
-//! Files of the made-up kernel: a value each, and what becomes of one that is written.
+//! Files of the fake kernel: a value each, and the effects of writing it.
 
 use std::collections::BTreeMap;
 
@@ -8,59 +8,59 @@ use model::units::CpuSet;
 
 use super::{Choice, Written, open_setting};
 
-/// What a kernel makes of a value that is written to a file, or of a look at it.
+/// Effect of a value written to a file of the fake kernel, or of reading it.
 #[derive(Clone, Copy, Debug)]
 pub enum Reaction {
-    /// Anything but a number in this range is EINVAL; a number is shown in its shortest form.
+    /// Anything but a number in this range fails with EINVAL; a number reads in its shortest form.
     Range(i64, i64),
-    /// A number beyond an end becomes the end.
+    /// A number outside the range becomes its nearest end.
     Clamped(i64, i64),
     /// One value becomes another.
     Becomes(&'static str, &'static str),
-    /// One of these words, shown among all of them in square brackets; others are EINVAL.
+    /// One of these words, which reads among all of them in brackets; others fail with EINVAL.
     OneOf(&'static [&'static str]),
-    /// These words have an effect; anything else is taken and has none.
+    /// These words have an effect; others are accepted without one.
     Silent(&'static [&'static str]),
-    /// A list of CPUs, shown in its shortest form; none is EINVAL.
+    /// A list of CPUs, which reads in its shortest form; an empty one fails with EINVAL.
     List,
-    /// A mask, shown in this many groups of 32 bits; 0 is EINVAL.
+    /// A mask, which reads in this many groups of 32 bits; 0 fails with EINVAL.
     Mask(usize),
-    /// Every write fails with this number.
+    /// Every write fails with this error number.
     Fails(i32),
-    /// Every read fails with this number.
+    /// Every read fails with this error number.
     Unreadable(i32),
-    /// A change is EBUSY unless the other file has this value.
+    /// A change fails with EBUSY unless the other file has this value.
     BusyUnless(&'static str, &'static str),
-    /// A number above the other file's is EINVAL.
+    /// A number above the other file's fails with EINVAL.
     AtMost(&'static str),
-    /// A number below the other file's is EINVAL.
+    /// A number below the other file's fails with EINVAL.
     AtLeast(&'static str),
-    /// The other file becomes 0 with each write.
+    /// Each write sets the other file to 0.
     Zeroes(&'static str),
-    /// The others get what is written to this one.
+    /// The other files get the value written to this one.
     SetsAll(&'static [&'static str]),
-    /// What these are for is on while this is, and they are shown as off while it is off; a look
-    /// makes what is shown so. With all of them off it does not go on.
+    /// A switch of these parts, which read as 0 while it is 0; it reads as 0 while all of them are.
+    /// Reading stores the value that it shows.
     Switches(&'static [&'static str]),
-    /// It belongs to that switch.
+    /// A part of that switch.
     PartOf(&'static str),
 }
 
-/// A file of a made-up machine, and values to try.
+/// File of a fake machine, and values to try.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     pub key: &'static str,
-    /// What it has after the boot.
+    /// Value after the boot.
     pub value: &'static str,
     pub readback: Comparison,
     pub reactions: &'static [Reaction],
-    /// Values to try, some of which it does not take.
+    /// Values to try, some of which the kernel refuses.
     pub tries: &'static [&'static str],
 }
 
 #[derive(Clone, Debug)]
 struct FakeFile {
-    /// What the kernel keeps; a look may show it otherwise.
+    /// Value that the kernel stores; a read may show another.
     value: String,
     readback: Comparison,
     reactions: &'static [Reaction],
@@ -70,7 +70,7 @@ struct FakeFile {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Files(BTreeMap<Key, FakeFile>);
 
-/// The key of a table; a wrong one is a mistake in the table.
+/// Key of a table; panics on an invalid one.
 pub(super) fn key(text: &str) -> Key {
     text.parse().unwrap_or_else(|error| panic!("{error}"))
 }
@@ -157,7 +157,7 @@ impl Files {
         }
     }
 
-    /// One value, after the other for what comes with it.
+    /// Writes a value, and then the values of other files that follow from it.
     pub fn write(&mut self, own: &Key, value: &str) -> Written {
         let file = self.0.get(own).ok_or(libc::ENOENT)?;
         let mut value = value.trim().to_owned();
@@ -206,7 +206,7 @@ impl Files {
         Ok(())
     }
 
-    /// The mask in this file is that of all CPUs but those set apart.
+    /// Sets the mask in this file to all CPUs that are not isolated.
     pub fn follow_isolated(&mut self, file: &str, all: CpuSet, isolated: &CpuSet) {
         let bits: u64 = all.without(isolated).iter().map(|cpu| 1 << cpu.0).sum();
         if let Some(file) = self.0.get_mut(&key(file)) {

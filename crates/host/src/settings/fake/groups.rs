@@ -1,5 +1,5 @@
-//! Control groups of the made-up kernel: their files are there where the parent hands out the
-//! controller, and a partition is valid or not as Documentation/admin-guide/cgroup-v2.rst says.
+//! Control groups of the fake kernel: a group has a controller's files if its parent enables the
+//! controller, and a partition is valid under the rules of Documentation/admin-guide/cgroup-v2.rst.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,18 +8,18 @@ use model::units::CpuSet;
 
 use super::{Choice, Traits, Written, open_setting};
 
-/// A group of a made-up machine that is there after its boot.
+/// Group of a fake machine that exists after its boot.
 #[derive(Clone, Copy, Debug)]
 pub struct FakeGroup {
     /// `""` for the root.
     pub path: &'static str,
-    /// The controllers that its groups have.
+    /// Controllers enabled for its children.
     pub subtree: &'static [&'static str],
     /// Its `cpuset.cpus`.
     pub cpus: &'static str,
 }
 
-/// Those that this kernel has, in the order in which it lists them.
+/// Controllers of this kernel, in the order in which it lists them.
 const CONTROLLERS: [&str; 6] = ["cpuset", "cpu", "io", "memory", "hugetlb", "pids"];
 
 const NOT_EXCLUSIVE: &str = "isolated invalid (Cpu list in cpuset.cpus not exclusive)";
@@ -31,7 +31,7 @@ struct Group {
     subtree: BTreeSet<&'static str>,
     cpus: CpuSet,
     exclusive: CpuSet,
-    /// `member`, `isolated`, or why it is invalid.
+    /// `member`, `isolated`, or the reason for which it is invalid.
     partition: &'static str,
 }
 
@@ -45,7 +45,7 @@ impl Group {
         }
     }
 
-    /// The CPUs that it has as a partition.
+    /// CPUs that it requests as a partition.
     fn wanted(&self) -> &CpuSet {
         if self.exclusive.is_empty() { &self.cpus } else { &self.exclusive }
     }
@@ -93,13 +93,13 @@ impl Groups {
         self.children(parent(path)).filter(move |(name, _)| *name != path).map(|(_, group)| group)
     }
 
-    /// The CPUs that are set apart.
+    /// CPUs of all valid partitions.
     pub fn isolated(&self) -> CpuSet {
         let valid = self.all.values().filter(|group| group.partition == "isolated");
         valid.fold(CpuSet::default(), |all, group| all.or(group.wanted()))
     }
 
-    /// The CPUs on which the processes of a group run.
+    /// CPUs on which the processes of a group run.
     pub fn effective(&self, path: &str) -> CpuSet {
         let Some(group) = self.all.get(path).filter(|_| !path.is_empty()) else {
             return self.traits.all().without(&self.isolated());
@@ -116,7 +116,7 @@ impl Groups {
         self.all.keys().map(|path| (path.clone(), self.effective(path))).collect()
     }
 
-    /// What a partition is that was asked for, or goes on being one.
+    /// State of a new or existing partition.
     fn judge(&self, path: &str, group: &Group) -> &'static str {
         let wanted = group.wanted();
         let nested = !parent(path).is_empty();
@@ -142,7 +142,7 @@ impl Groups {
         "isolated"
     }
 
-    /// Partitions that have become invalid say so; none becomes valid again by itself.
+    /// Updates partitions that have become invalid; none becomes valid again by itself.
     fn settle(&mut self) {
         let valid = self.all.iter().filter(|(_, group)| group.partition == "isolated");
         let judged: Vec<(String, &'static str)> =
@@ -250,7 +250,7 @@ impl Groups {
         if cpus.without(&self.traits.all()).is_empty() { Ok(cpus) } else { Err(libc::EINVAL) }
     }
 
-    /// All of the words, or none.
+    /// Applies all of the words, or none.
     fn controlled(&self, path: &str, group: &Group, value: &str) -> Result<BTreeSet<&'static str>, i32> {
         let mut subtree = group.subtree.clone();
         for word in value.split_whitespace() {
@@ -286,7 +286,7 @@ impl Groups {
         self.all.iter().map(of).chain(self.all.iter().map(partition)).collect()
     }
 
-    /// With groups that are not there yet.
+    /// Groups to try, also ones that do not exist yet.
     pub fn choices(&self, traits: Traits) -> Vec<Choice> {
         let own = ["onbeat", "onbeat/rt"];
         let values = |values: &[&str]| values.iter().map(ToString::to_string).collect::<Vec<String>>();
@@ -298,8 +298,7 @@ impl Groups {
         let subtree = ["+cpuset", "+memory", "-memory", "+hugetlb -pids", "+nonsense"];
         for path in ["", "onbeat/"] {
             let key = Key::GroupFile(format!("{path}cgroup.subtree_control"));
-            // A controller that is taken away takes its values along: no plan asks for
-            // that alone.
+            // Disabling a controller removes its values: no plan requests that alone.
             let setting = open_setting(key, Comparison::Listed);
             all.push(Choice { setting, values: values(&subtree) });
         }

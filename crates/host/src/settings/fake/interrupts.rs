@@ -1,4 +1,4 @@
-//! Interrupts of the made-up kernel, each with the CPUs to which it may go.
+//! Interrupts of the fake kernel, each with its allowed CPUs.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,22 @@ use model::units::CpuSet;
 use super::threads::Threads;
 use super::{Choice, Traits, open_setting};
 
-/// What the kernel lets be done with an interrupt.
+/// Reaction of an interrupt to a new affinity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IrqKind {
-    /// It goes to its new CPU at once.
+    /// It moves to its new CPU at once.
     Movable,
-    /// It goes to its new CPU when it comes the next time.
+    /// It moves to its new CPU at its next occurrence.
     Idle,
-    /// The kernel keeps it where it is, and refuses with this number.
+    /// The kernel manages its affinity, and refuses changes with this error number.
     Managed(i32),
 }
 
-/// An interrupt of a made-up machine.
+/// Interrupt of a fake machine.
 #[derive(Clone, Copy, Debug)]
 pub struct FakeIrq {
     pub number: u32,
-    /// The CPUs to which it may go, as a list.
+    /// Allowed CPUs, as a list.
     pub cpus: &'static str,
     pub kind: IrqKind,
 }
@@ -38,7 +38,7 @@ struct Irq {
 #[derive(Clone, Debug)]
 pub(super) struct Interrupts(BTreeMap<u32, Irq>);
 
-/// The CPU that a kernel takes of several.
+/// CPU that a kernel selects of several.
 fn first(cpus: &CpuSet) -> CpuSet {
     cpus.iter().take(1).collect()
 }
@@ -76,7 +76,7 @@ impl Interrupts {
         self.0.get(&number).map(|irq| irq.effective.to_string())
     }
 
-    /// The CPUs to which its thread goes as well.
+    /// Sets the affinity; returns the CPUs to which its thread moves as well.
     pub fn write(&mut self, number: u32, value: &str, traits: Traits) -> Result<CpuSet, i32> {
         let irq = self.0.get_mut(&number).ok_or(libc::ENOENT)?;
         let cpus = CpuSet::parse(value).map_err(|_| libc::EINVAL)?;

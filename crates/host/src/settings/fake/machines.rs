@@ -1,6 +1,6 @@
-//! Two made-up machines of four CPUs. A file, a reaction, an interrupt is one line.
+//! Two fake machines of four CPUs. A file, a reaction or an interrupt is one line.
 //!
-//! Source of what they do: tried on Debian's kernels 6.1.192-rt and 6.12.117-rt.
+//! Source of their behaviour: experiments on Debian's kernels 6.1.192-rt and 6.12.117-rt.
 
 use model::setting::Comparison::{Choice, Exact, List, Mask, Number};
 
@@ -15,7 +15,7 @@ use super::interrupts::{FakeIrq, IrqKind};
 use super::threads::{FakeThread, ThreadKind};
 use model::setting::Comparison;
 
-/// A machine as tables.
+/// Tables that describe a machine.
 #[derive(Clone, Copy, Debug)]
 pub struct FakeMachine {
     pub traits: Traits,
@@ -55,7 +55,7 @@ const LIMIT: &str = "sysctl:fake.limit";
 const SHARE: &str = "sysctl:fake.share";
 const WORKQUEUES: &str = "sysfs:devices/virtual/workqueue/cpumask";
 
-/// What both kernels have.
+/// Files of both kernels.
 macro_rules! common {
     ($($more:expr),* $(,)?) => { &[
         row("sysctl:vm.stat_interval", "1", Number,
@@ -88,7 +88,7 @@ macro_rules! common {
         row(CHECK_0, "300", Number, &[Range(0, 1_000_000), SetsAll(&[CHECK_1, CHECK_2])], &["0", "60"]),
         row(CHECK_1, "300", Number, &[Range(0, 1_000_000), SetsAll(&[CHECK_0, CHECK_2])], &["0", "-1"]),
         row(CHECK_2, "300", Number, &[Range(0, 1_000_000), SetsAll(&[CHECK_0, CHECK_1])], &["10"]),
-        // No kernel has these two: what one makes of the other comes before its refusal.
+        // No kernel has these two: the first is changed by the second before it is refused.
         row(LIMIT, "0", Number, &[Clamped(0, 1000), Zeroes(SHARE)], &["2000", "10"]),
         row(SHARE, "7", Number, &[Range(0, 10), Zeroes(LIMIT)], &["11", "3"]),
         row(WORKQUEUES, "f", Mask, &[CpuMask(1)], &["3", "0", "00000003"]),
@@ -136,7 +136,7 @@ const fn irqs(managed: i32) -> [FakeIrq; 5] {
     ]
 }
 
-/// With a fair server, partitions in groups that are none, and masks that come back.
+/// With a fair server, partitions in groups that are not partitions, and remembered masks.
 pub const DEBIAN_6_12_RT: FakeMachine = FakeMachine {
     traits: Traits { cpus: 4, exclusive: true, remembers_masks: true, workqueues_follow: Some(WORKQUEUES) },
     files: common![
@@ -178,11 +178,11 @@ pub const DEBIAN_6_12_RT: FakeMachine = FakeMachine {
     ],
 };
 
-/// Without these, and with a neighbour that has CPUs of its own.
+/// Without these features, and with a group that has its CPUs set.
 pub const DEBIAN_6_1_RT: FakeMachine = FakeMachine {
     traits: Traits { cpus: 4, exclusive: false, remembers_masks: false, workqueues_follow: None },
     files: common![
-        // Its soft half is on, which no look at it shows.
+        // Its soft half is on, which a read does not show.
         row(WATCHDOG, "0", Number, &[Range(0, 1), Switches(&[SOFT, HARD])], &["1"]),
         row(
             RT_RUNTIME,

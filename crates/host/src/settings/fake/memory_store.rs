@@ -1,4 +1,4 @@
-//! A disk in memory, for the journal: what was not flushed is lost with the power, or a part of it.
+//! Disk in memory, for the journal: unflushed data, or a part of it, is lost with the power.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -6,25 +6,25 @@ use std::io;
 use super::Countdown;
 use crate::settings::Store;
 
-/// An append that fails, after it has left a part of the line.
+/// Append that fails after it has written a part of the line.
 #[derive(Clone, Copy, Debug)]
 pub struct AppendFailure {
-    /// How many go well before it.
+    /// Number of successful appends before it.
     pub after: u32,
-    /// ENOSPC, EROFS, EIO.
+    /// Error number, such as ENOSPC, EROFS or EIO.
     pub errno: i32,
-    /// How many bytes of the line are written all the same.
+    /// Number of bytes of the line that are written.
     pub leaves: usize,
-    /// Whether all that follow fail too.
+    /// True if all later appends fail too.
     pub lasts: bool,
 }
 
 #[derive(Clone, Debug, Default)]
 struct MemoryFile {
     bytes: Vec<u8>,
-    /// How many of them are on the disk.
+    /// Number of bytes on the disk.
     flushed: usize,
-    /// Whether its name is.
+    /// True if its name is on the disk.
     named: bool,
 }
 
@@ -34,15 +34,15 @@ pub struct MemoryStore {
     files: BTreeMap<String, MemoryFile>,
     pub countdown: Countdown,
     pub failure: Option<AppendFailure>,
-    /// How many lines were added.
+    /// Number of lines appended.
     pub appends: u32,
-    /// How much of a line is written when the process ends while it is: this many bytes of it, from
-    /// the beginning again where it is shorter.
+    /// Bytes of a line that are written when the process ends during the append, modulo its length
+    /// plus 1.
     pub torn: usize,
 }
 
 impl MemoryStore {
-    /// The power fails: of what was not flushed so many bytes are there all the same.
+    /// Simulates a power failure, in which `survives` unflushed bytes of each file are not lost.
     pub fn lose_power(&mut self, survives: usize) {
         self.files.retain(|_, file| file.named || survives > 0);
         for file in self.files.values_mut() {
@@ -52,7 +52,7 @@ impl MemoryStore {
         }
     }
 
-    /// Puts a file there, as it is.
+    /// Adds a file that is on the disk.
     pub fn put(&mut self, name: &str, bytes: &[u8]) {
         let file = MemoryFile { bytes: bytes.to_vec(), flushed: bytes.len(), named: true };
         self.files.insert(name.to_owned(), file);

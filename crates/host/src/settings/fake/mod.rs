@@ -1,8 +1,8 @@
-//! A kernel made up of tables, for tests: what is set of it is in memory, and what a kernel makes
-//! of a value is data ([`Reaction`]). [`machines`] has those that the tests of the writer use, made
-//! after what Debian's kernels 6.1-rt and 6.12-rt were seen to do.
+//! Kernel made of tables, for tests: its settings are in memory, and the effects of a value are
+//! data ([`Reaction`]). [`machines`] has those that the tests of the writer use, modelled on the
+//! behaviour of Debian's kernels 6.1-rt and 6.12-rt.
 //!
-//! [`MemoryStore`] is the journal's disk, and [`Countdown`] ends the process, as it were, at any
+//! [`MemoryStore`] is the journal's disk, and [`Countdown`] simulates the end of the process at any
 //! step of the two.
 
 mod files;
@@ -33,19 +33,19 @@ pub use memory_store::{AppendFailure, MemoryStore};
 use threads::Threads;
 pub use threads::{FakeThread, ThreadKind};
 
-/// What a write did not do: the kernel's error number.
+/// Result of a write; the error is the kernel's error number.
 type Written = Result<(), i32>;
 
-/// How the kernels differ where no table says it.
+/// Differences between kernels that are not in the tables.
 #[derive(Clone, Copy, Debug)]
 pub struct Traits {
-    /// How many CPUs there are, all online.
+    /// Number of CPUs, all online.
     pub cpus: u32,
-    /// `cpuset.cpus.exclusive`, and with it partitions in groups that are none (from 6.7).
+    /// True with `cpuset.cpus.exclusive`, which allows remote partitions (since 6.7).
     pub exclusive: bool,
-    /// Masks that were asked for come back with the CPUs (from 6.2).
+    /// True if requested masks are restored when the CPUs return (since 6.2).
     pub remembers_masks: bool,
-    /// The mask of unbound workqueues follows partitions by itself (from 6.7).
+    /// File with the mask of unbound workqueues that follows partitions (since 6.7).
     pub workqueues_follow: Option<&'static str>,
 }
 
@@ -55,22 +55,22 @@ impl Traits {
     }
 }
 
-/// A kernel in memory.
+/// Kernel in memory.
 #[derive(Clone, Debug)]
 pub struct FakeKernel {
     traits: Traits,
-    /// Reading changes some of them.
+    /// In a cell, because reading changes some of them.
     files: RefCell<Files>,
     interrupts: Interrupts,
     threads: Threads,
     groups: Groups,
     holds: BTreeMap<String, String>,
-    /// Writing to these fails for the time being.
+    /// Keys to which writes fail for now, with the error numbers.
     refused: BTreeMap<Key, i32>,
 }
 
-/// A key that can be tried on a made-up machine: a setting whose wanted value is still open, and
-/// values for it, some of which the kernel refuses.
+/// Key to try on a fake machine: a setting without a wanted value yet, and values for it, some of
+/// which the kernel refuses.
 #[derive(Clone, Debug)]
 pub struct Choice {
     pub setting: Setting,
@@ -78,7 +78,7 @@ pub struct Choice {
 }
 
 impl FakeKernel {
-    /// A machine as it is after its boot.
+    /// Creates a machine in its state after the boot.
     pub fn boot(machine: &FakeMachine) -> FakeKernel {
         FakeKernel {
             traits: machine.traits,
@@ -91,7 +91,7 @@ impl FakeKernel {
         }
     }
 
-    /// A machine with these files, each of which takes any value.
+    /// Creates a machine with these files, each of which accepts any value.
     pub fn of_files(cpus: u32, files: impl IntoIterator<Item = (Key, String)>) -> FakeKernel {
         let traits = Traits { cpus, exclusive: true, remembers_masks: true, workqueues_follow: None };
         let nothing = FakeMachine { traits, files: &[], irqs: &[], threads: &[], groups: &[] };
@@ -100,7 +100,7 @@ impl FakeKernel {
         kernel
     }
 
-    /// All that is set, what no read shows included; no read has an effect here.
+    /// All values, also those that no read shows; taking it has no side effects.
     pub fn snapshot(&self) -> BTreeMap<String, String> {
         let mut all = self.files.borrow().snapshot();
         all.extend(self.interrupts.snapshot());
@@ -112,12 +112,12 @@ impl FakeKernel {
         all
     }
 
-    /// Another program reads all files, and with that changes some.
+    /// Reads all files, as another program might, which changes some.
     pub fn look(&self) {
         self.files.borrow_mut().look();
     }
 
-    /// Until further notice writing to this key fails, with this number; without one, no more.
+    /// Makes writes to this key fail with an error number until called without one.
     pub fn refuse(&mut self, key: &Key, errno: Option<i32>) {
         match errno {
             Some(errno) => self.refused.insert(key.clone(), errno),
@@ -125,17 +125,17 @@ impl FakeKernel {
         };
     }
 
-    /// A thread is started by another, whose mask and group it has.
+    /// Starts a thread that inherits the mask and group of another.
     pub fn start_thread(&mut self, tid: u32, parent: u32) {
         self.threads.start(tid, parent);
     }
 
-    /// A thread ends.
+    /// Ends a thread.
     pub fn end_thread(&mut self, tid: u32) {
         self.threads.end(tid);
     }
 
-    /// An interrupt comes, and goes to the CPUs that it was given.
+    /// Raises an interrupt, which moves it to its new CPUs.
     pub fn interrupt(&mut self, irq: u32) {
         self.interrupts.occur(irq);
     }
@@ -249,21 +249,21 @@ impl Kernel for FakeKernel {
     }
 }
 
-/// What a panic carries that stands for the end of the process.
+/// Payload of a panic that simulates the end of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Crash;
 
-/// Counts what the kernel and the disk are asked for, and ends the process at one of these steps.
+/// Counts calls of the kernel and the disk, and ends the process at a chosen one.
 #[derive(Clone, Debug, Default)]
 pub struct Countdown(Rc<Cell<Option<u32>>>);
 
 impl Countdown {
-    /// Ends the process after so many steps; none lets it go on.
+    /// Ends the process after this many steps; never if none.
     pub fn set(&self, steps: Option<u32>) {
         self.0.set(steps);
     }
 
-    /// One step; a crash is a panic with [`Crash`], of which no hook is told.
+    /// Counts a step; a crash is a panic with [`Crash`] that bypasses the panic hook.
     pub fn step(&self) {
         match self.0.get() {
             None => {}
@@ -276,11 +276,11 @@ impl Countdown {
     }
 }
 
-/// A kernel whose user may end before and after each write.
+/// Kernel whose user may end before and after each write.
 pub struct Crashing<'a> {
     pub kernel: &'a mut FakeKernel,
     pub countdown: Countdown,
-    /// How often it was written to.
+    /// Number of writes.
     pub writes: u32,
 }
 
@@ -314,7 +314,7 @@ impl Kernel for Crashing<'_> {
     }
 }
 
-/// A setting that is open yet, read back in this way.
+/// Setting without a wanted value yet, with this kind of readback.
 fn open_setting(key: Key, readback: Comparison) -> Setting {
     Setting { readback, ..Setting::new(key, "") }
 }

@@ -1,4 +1,4 @@
-//! Threads of the made-up kernel: where each may run, its policy and its group.
+//! Threads of the fake kernel, each with its affinity, policy and group.
 
 use std::collections::BTreeMap;
 
@@ -8,29 +8,29 @@ use model::units::CpuSet;
 use super::super::GroupProcess;
 use super::{Choice, Traits, Written, open_setting};
 
-/// Whose thread it is.
+/// Kind of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadKind {
-    /// A process of one thread.
+    /// A user process with one thread.
     User,
-    /// The kernel's; it may run anywhere.
+    /// A kernel thread that may be moved.
     Kernel,
-    /// The kernel's, and bound to its CPUs (PF_NO_SETAFFINITY).
+    /// A kernel thread bound to its CPUs (PF_NO_SETAFFINITY).
     Bound,
-    /// That of an interrupt; it goes where the interrupt goes.
+    /// The thread of an interrupt, which moves with it.
     Interrupt(u32),
 }
 
-/// A thread of a made-up machine.
+/// Thread of a fake machine.
 #[derive(Clone, Copy, Debug)]
 pub struct FakeThread {
     pub tid: u32,
     pub kind: ThreadKind,
-    /// The CPUs on which it may run, as a list.
+    /// CPUs on which it may run, as a list.
     pub cpus: &'static str,
-    /// Whether that was asked for by a program.
+    /// True if a program has set them.
     pub pinned: bool,
-    /// Its group, `""` for the root.
+    /// Its group; `""` is the root.
     pub group: &'static str,
     pub policy: &'static str,
 }
@@ -41,11 +41,11 @@ pub(super) struct Thread {
     start: u64,
     kind: ThreadKind,
     cpus: CpuSet,
-    /// The mask that was asked for last, where the kernel remembers it.
+    /// Mask last requested, if the kernel remembers it.
     asked: Option<CpuSet>,
     pub group: String,
     policy: String,
-    /// The threads that started it, the nearest first.
+    /// Its ancestors, the nearest first.
     ancestors: Vec<(u32, u64)>,
 }
 
@@ -59,7 +59,7 @@ fn list(text: &str) -> CpuSet {
     CpuSet::parse(text).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The first, or where nothing is left of it, the second.
+/// The first set unless it is empty, else the second.
 fn or_else(some: CpuSet, other: &CpuSet) -> CpuSet {
     if some.is_empty() { other.clone() } else { some }
 }
@@ -77,7 +77,7 @@ impl Thread {
         }
     }
 
-    /// As sched_setaffinity(2): within the CPUs of its group.
+    /// Sets the affinity like sched_setaffinity(2), limited to the CPUs of its group.
     pub fn set_affinity(&mut self, value: &str, allowed: &CpuSet, traits: Traits) -> Written {
         let asked = CpuSet::parse(value).map_err(|_| libc::EINVAL)?;
         let cpus = asked.and(allowed);
@@ -104,7 +104,7 @@ impl Thread {
         Ok(())
     }
 
-    /// Goes to a group, where it runs on its CPUs.
+    /// Moves it to a group, whose CPUs it gets.
     pub fn enter(&mut self, group: String, allowed: &CpuSet, traits: Traits) -> Written {
         if self.kind != ThreadKind::User {
             return Err(libc::EINVAL);
@@ -116,7 +116,7 @@ impl Thread {
         Ok(())
     }
 
-    /// The CPUs of its group have changed.
+    /// Updates its CPUs after those of its group have changed.
     fn take_cpus(&mut self, allowed: &CpuSet, traits: Traits) {
         let asked = self.asked.as_ref().filter(|_| traits.remembers_masks);
         self.cpus = or_else(asked.map(|asked| asked.and(allowed)).unwrap_or_default(), allowed);
@@ -140,7 +140,7 @@ impl Threads {
 
     pub fn start(&mut self, tid: u32, parent: u32) {
         let parent = self.all.iter().find(|thread| thread.tid == parent).cloned();
-        // Later than any that was there at the boot.
+        // Later than any thread of the boot.
         self.all.extend(parent.map(|parent| {
             let ancestors =
                 std::iter::once((parent.tid, parent.start)).chain(parent.ancestors.iter().copied());
@@ -165,7 +165,7 @@ impl Threads {
         self.all.iter().any(|thread| thread.group == group)
     }
 
-    /// Those in a group and in those below it.
+    /// Processes in a group and below it.
     pub fn processes_in(&self, group: &str) -> Vec<GroupProcess> {
         let below = |path: &str| {
             path.strip_prefix(group).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -180,7 +180,7 @@ impl Threads {
         inside.map(process).collect()
     }
 
-    /// The thread of an interrupt, where it has one.
+    /// Affinity key of an interrupt's thread, if it has one.
     pub fn of_interrupt(&self, number: u32) -> Vec<Key> {
         let own = self.all.iter().filter(|thread| thread.kind == ThreadKind::Interrupt(number));
         own.map(|thread| thread.key(TaskSetting::Affinity)).collect()
@@ -211,7 +211,7 @@ impl Threads {
                 values: values(&["fifo 50", "rr 1", "other 5", "fifo 100"]),
             });
             if thread.kind == ThreadKind::User {
-                // Where it may run goes with its group.
+                // Its affinity changes with its group.
                 let partners = vec![affinity];
                 let group = open_setting(thread.key(TaskSetting::Group), Comparison::Exact);
                 all.push(Choice {
@@ -229,8 +229,8 @@ impl Threads {
         }
     }
 
-    /// CPUs were set apart or given back: threads of the kernel leave them; given back, all of
-    /// these may run anywhere, with the exception of those whose masks are remembered.
+    /// Updates kernel threads after partitions changed: they leave isolated CPUs; when CPUs are
+    /// returned, they may run anywhere else, except those with remembered masks.
     pub fn follow_isolated(&mut self, before: &CpuSet, after: &CpuSet) {
         let allowed = self.traits.all().without(after);
         let given_back = !before.without(after).is_empty();
@@ -244,7 +244,7 @@ impl Threads {
         }
     }
 
-    /// Those in groups whose CPUs are others now.
+    /// Updates threads of groups whose CPUs have changed.
     pub fn follow_groups(&mut self, before: &BTreeMap<String, CpuSet>, after: &BTreeMap<String, CpuSet>) {
         let traits = self.traits;
         for thread in self.all.iter_mut().filter(|thread| thread.kind == ThreadKind::User) {

@@ -1,9 +1,9 @@
-//! A journal that was cut, and a disk that is full.
+//! Truncated journals, and full disks.
 
 use super::super::fake::{AppendFailure, DEBIAN_6_1_RT, DEBIAN_6_12_RT};
 use super::*;
 
-/// A partition, a pair of partners, a refusal, an interrupt.
+/// Plan with a partition, a pair of partners, a refusal and an interrupt.
 fn plan(kernel: &FakeKernel) -> Vec<PlannedChange> {
     let choices = kernel.choices();
     let steps = [
@@ -22,7 +22,7 @@ fn plan(kernel: &FakeKernel) -> Vec<PlannedChange> {
     steps.map(change).to_vec()
 }
 
-/// The kernel after each of its writes, and how long the journal was when it was made.
+/// Kernel that saves its state after each write.
 struct Recorded<'a> {
     kernel: &'a mut FakeKernel,
     after: Vec<FakeKernel>,
@@ -56,8 +56,8 @@ impl Kernel for Recorded<'_> {
     }
 }
 
-/// The journal cut at every byte, with the machine as it was when that byte was written, before and
-/// after what was done next: all that was written to the kernel is undone.
+/// Truncates the journal at every byte, with the machine in its states when that byte was written,
+/// before and after the next writes: all that was written to the kernel is undone.
 #[test]
 fn a_journal_that_is_cut_anywhere_undoes_what_was_done() {
     let mut kernel = FakeKernel::boot(&DEBIAN_6_1_RT);
@@ -68,7 +68,7 @@ fn a_journal_that_is_cut_anywhere_undoes_what_was_done() {
     applied(&mut recorded, &mut store, &plan, true).unwrap();
     let states: Vec<FakeKernel> = std::iter::once(at_the_start).chain(recorded.after).collect();
     let bytes = store.read("1.jsonl").unwrap();
-    // A write comes behind a line that says so: an intent, or a decision of what to restore.
+    // A write follows the line that announces it: an intent, or a restore decision.
     let mut written = 0;
     let mut from = 0;
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -82,7 +82,7 @@ fn a_journal_that_is_cut_anywhere_undoes_what_was_done() {
                     JournalRecord::Restoring { writes, .. } => writes.len(),
                     _ => 0,
                 };
-                // Some of those that were decided read as they should and were not written.
+                // Some of the decided values read as wanted already and were not written.
                 machines.extend(states.iter().skip(written + 1).take(more).cloned());
             }
             for kernel in machines {
@@ -100,8 +100,8 @@ fn a_journal_that_is_cut_anywhere_undoes_what_was_done() {
     assert_eq!(written, 6);
 }
 
-/// The disk is full, or not to be written to, from one append on, or for one: nothing further is
-/// changed, and what was is undone.
+/// If the disk is full or read-only, for one append or from one on, no further change is made, and
+/// earlier ones are undone.
 #[test]
 fn without_a_journal_nothing_is_changed() {
     for errno in [libc::ENOSPC, libc::EROFS, libc::EIO] {
@@ -126,7 +126,7 @@ fn full_disk(failure: AppendFailure) {
         assert_eq!((made.unwrap_err().raw_os_error(), bench.writes), (Some(failure.errno), 0));
     }
     if failed {
-        // It was undone at once, although that may not be in the journal.
+        // It was undone at once, although the journal may not contain that.
         assert_eq!(difference(&before, &bench.kernel.snapshot()), Vec::<String>::new(), "{failure:?}");
     }
     bench.store.failure = None;

@@ -1,5 +1,5 @@
-//! The law: whatever was tried, and wherever it ended, undoing it to the end leaves the machine as
-//! it was.
+//! Property of the writer: after any attempts, interrupted anywhere, a complete undo leaves the
+//! machine as it was.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -7,25 +7,25 @@ use std::collections::BTreeMap;
 use super::super::fake::{DEBIAN_6_1_RT, DEBIAN_6_12_RT};
 use super::*;
 
-/// A plan and what happens to it, as numbers: what each stands for depends on the machine.
+/// A plan and the events around it, as numbers whose meaning depends on the machine.
 #[derive(Clone, Debug)]
 struct Case {
     old_kernel: bool,
     picks: Vec<(prop::sample::Index, prop::sample::Index)>,
     isolation: Isolation,
-    /// Where the steps of the isolation go among the others.
+    /// Positions of the isolation's steps among the others.
     places: Vec<prop::sample::Index>,
     keep_going: bool,
-    /// After how many steps of kernel and disk the process ends; and its undoing, twice.
+    /// Number of kernel and disk steps after which the process ends; then its undo, twice.
     crashes: [Option<u32>; 3],
     power_loss: bool,
-    /// The changes from here on are a second entry.
+    /// The changes from this one on form a second entry.
     split: Option<prop::sample::Index>,
-    /// This key refuses all writes while it is undone, but for the last time.
+    /// This key refuses all writes during the undo, except the last one.
     stubborn: Option<prop::sample::Index>,
     /// Another program reads everything in between.
     looked_at: bool,
-    /// How much of a line is written, or on the disk.
+    /// Number of bytes of a line that are written, or on the disk.
     torn: usize,
 }
 
@@ -109,7 +109,7 @@ impl Case {
         let mut at = 0;
         for ((key, wanted), place) in steps.iter().zip(&self.places) {
             let key: Key = key.parse().unwrap();
-            // In their order, with others in between.
+            // In order, with others in between.
             at += place.index(plan.len() + 1 - at);
             if let Some(choice) = choices.iter().find(|choice| choice.setting.key == key) {
                 plan.insert(at, with(choice, wanted));
@@ -120,7 +120,7 @@ impl Case {
     }
 }
 
-/// A machine after its boot.
+/// Machine after its boot.
 struct Booted {
     kernel: FakeKernel,
     choices: Vec<Choice>,
@@ -146,7 +146,7 @@ impl Machines {
 }
 
 impl Case {
-    /// With the plan in words, and the journal.
+    /// Error with the plan as text, and the journal.
     fn told(&self, error: &TestCaseError, machine: &Booted, bench: &Bench) -> TestCaseError {
         let plan = self.plan(&machine.choices);
         let stubborn = self.stubborn.map(|index| index.get(&plan_keys(&plan)).to_string());
@@ -162,7 +162,7 @@ impl Case {
     }
 }
 
-/// What happened on the way, so that a law about nothing is seen.
+/// Counts of events, so that a property without cases is noticed.
 #[derive(Default)]
 struct Seen {
     crashed: Cell<u32>,
@@ -200,7 +200,7 @@ fn holds(case: &Case, machine: &Booted, bench: &mut Bench, seen: &Seen) -> Resul
         more(&seen.power_lost);
         return after_power_loss(bench, case, machine);
     }
-    // A look at a switch that is off turns off its parts: that is how the other machine starts.
+    // Reading a switch that is off turns off its parts; the other machine starts in that state.
     if case.looked_at && !case.old_kernel {
         bench.kernel.look();
     }
@@ -230,7 +230,7 @@ fn holds(case: &Case, machine: &Booted, bench: &mut Bench, seen: &Seen) -> Resul
     Ok(())
 }
 
-/// All that the plan writes or knows to go with it.
+/// Keys that the plan writes, and their partners.
 fn plan_keys(plan: &[PlannedChange]) -> Vec<Key> {
     let of = |change: &PlannedChange| {
         let setting = &change.setting;
@@ -246,8 +246,8 @@ fn is_none_kept(bench: &Bench) -> bool {
     entries.all(|entry| !entry.steps.iter().any(EntryStep::is_kept))
 }
 
-/// The machine is as after its boot by itself; the journal is there as far as it was flushed, and
-/// gives its next entry an id of its own.
+/// After a loss of power the machine is in the state of its boot; the journal has what was flushed,
+/// and its next entry gets a new ID.
 fn after_power_loss(bench: &mut Bench, case: &Case, machine: &Booted) -> Result<(), TestCaseError> {
     let before = bench.store.names().unwrap();
     bench.store.lose_power(case.torn % 500);

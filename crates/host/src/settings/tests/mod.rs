@@ -1,4 +1,4 @@
-//! Tests of the writer on made-up machines: no test changes the machine that it runs on.
+//! Tests of the writer on fake machines: no test changes the machine that it runs on.
 
 mod disk;
 mod law;
@@ -42,16 +42,16 @@ fn change(key: &str, wanted: &str) -> PlannedChange {
     planned(Setting::new(key.parse().unwrap(), wanted))
 }
 
-/// A made-up machine with its disk.
+/// Fake machine with its disk.
 struct Bench {
     kernel: FakeKernel,
     store: MemoryStore,
     countdown: Countdown,
-    /// How often the kernel was written to since this was set to 0.
+    /// Number of writes to the kernel since this was set to 0.
     writes: u32,
 }
 
-/// What the program does whose end may come at any step.
+/// Actions of the program, which may be interrupted at any step.
 impl Bench {
     fn of(kernel: FakeKernel) -> Bench {
         let countdown = Countdown::default();
@@ -60,7 +60,7 @@ impl Bench {
         Bench { kernel, store, countdown, writes: 0 }
     }
 
-    /// Does something that may end at any step; none where it did.
+    /// Runs a function that may be interrupted at any step; none if it was.
     fn run<T>(&mut self, what: impl FnOnce(&mut Crashing, &mut MemoryStore) -> T) -> Option<T> {
         let countdown = self.countdown.clone();
         let mut kernel = Crashing { kernel: &mut self.kernel, countdown, writes: 0 };
@@ -74,7 +74,7 @@ impl Bench {
         }
     }
 
-    /// Makes the changes as `tune apply` does: the first that is refused has all undone.
+    /// Makes the changes as `tune apply` does: the first refusal undoes all of them.
     fn apply(&mut self, changes: &[PlannedChange], keep_going: bool) -> Option<io::Result<Vec<Applied>>> {
         self.run(|kernel, store| applied(kernel, store, changes, keep_going))
     }
@@ -130,15 +130,14 @@ fn undone(kernel: &mut dyn Kernel, store: &mut dyn Store, force: bool) -> Vec<Re
     restore_all(kernel, store, &entries.iter().collect::<Vec<_>>(), &[], force).0.concat()
 }
 
-/// What differs, for a message that can be read.
+/// Differences between two snapshots, as text.
 fn difference(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) -> Vec<String> {
     let keys: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let differ = keys.into_iter().filter(|key| before.get(*key) != after.get(*key));
     differ.map(|key| format!("{key}: {:?} -> {:?}", before.get(key), after.get(key))).collect()
 }
 
-/// A runner with a seed that is the same each time; `PROPTEST_RNG_SEED` and `PROPTEST_CASES` give
-/// others.
+/// Runner with a fixed seed; `PROPTEST_RNG_SEED` and `PROPTEST_CASES` override seed and number.
 fn runner(cases: u32) -> TestRunner {
     let mut config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     if config.rng_seed == RngSeed::Random {

@@ -1,11 +1,11 @@
-//! What another program has changed in between stays, is named, and comes back with `--force`.
+//! Values that another program changed in between stay, are named, and come back with `--force`.
 
 use super::super::fake::{DEBIAN_6_1_RT, DEBIAN_6_12_RT, FakeMachine, Reaction, Row, Traits};
 use super::*;
 use model::fact::errno_name;
 use model::setting::{Comparison, TaskSetting};
 
-/// Keys that no other depends on, each with what is set and what another program gives it then.
+/// Independent keys, each with the value to set and the one that another program sets then.
 const APART: &[(&str, &str, &str, Comparison)] = &[
     ("sysctl:vm.stat_interval", "120", "7", Comparison::Number),
     ("sysctl:vm.swappiness", "0", "30", Comparison::Number),
@@ -26,9 +26,9 @@ const APART: &[(&str, &str, &str, Comparison)] = &[
 #[derive(Clone, Debug)]
 struct Meddled {
     old_kernel: bool,
-    /// The order in which those that are set are set.
+    /// Indices of the keys to set, in order.
     set: Vec<usize>,
-    /// Those that another program changes, among them some that were not set.
+    /// Indices of the keys that another program changes, among them some that were not set.
     theirs: Vec<usize>,
     crash: Option<u32>,
 }
@@ -45,7 +45,7 @@ fn setting(at: usize) -> Setting {
     Setting { readback, ..Setting::new(key.parse().unwrap(), wanted) }
 }
 
-/// The keys whose writes the process did not outlive.
+/// Keys whose writes were interrupted.
 fn cut_short(bench: &Bench) -> Vec<Key> {
     let entries = entry_ids(&bench.store).unwrap().into_iter();
     let steps = entries.filter_map(|id| read_entry(&bench.store, &id).unwrap()).flat_map(|entry| entry.steps);
@@ -154,7 +154,7 @@ fn a_partition_that_a_neighbour_made_invalid_is_still_ours() {
         let restored = bench.undo(false).unwrap();
         let (partition, group) = (&restored[0], &restored[2]);
         assert_eq!((partition.state, group.state), (ChangeState::Undone, ChangeState::Undone));
-        // What the neighbour has now is its own, and so is the controller.
+        // The other group's present value is its own, and so is the controller.
         let after = bench.kernel.snapshot();
         assert_eq!(value(&bench, "cgroup:system.slice/cpuset.cpus"), "0-3");
         let kept = restored.iter().find(|one| one.state == ChangeState::Kept);
@@ -240,7 +240,7 @@ fn a_group_that_cannot_be_removed_is_left_and_tried_again() {
     let left: Vec<&Restored> = restored.iter().filter(|one| one.state == ChangeState::Refused).collect();
     assert_eq!(left[0].change.setting.key.to_string(), "cgroup:onbeat/");
     assert!(left[0].why.contains(&errno_name(libc::EBUSY)), "{}", left[0].why);
-    // What the group stands on is not touched before it.
+    // Keys that the group depends on are not changed before it.
     assert_eq!(left[1].change.setting.key.to_string(), "cgroup:cgroup.subtree_control");
     bench.kernel.write(&"cgroup:onbeat/theirs/".parse().unwrap(), None).unwrap();
     bench.undo(false).unwrap();
@@ -258,7 +258,7 @@ fn a_switch_comes_back_with_its_parts_after_somebody_has_looked() {
     };
     let off = planned(Setting { wanted: "0".to_owned(), ..of("sysctl:kernel.watchdog") });
     bench.apply(std::slice::from_ref(&off), false).unwrap().unwrap();
-    // The writer itself has not looked: who writes 1 now has it on.
+    // The writer itself has not read it: writing 1 now switches it on.
     assert_eq!(bench.kernel.snapshot()["sysctl:kernel.soft_watchdog"], "1");
     bench.kernel.look();
     assert_eq!(bench.kernel.snapshot()["sysctl:kernel.soft_watchdog"], "0");
@@ -360,7 +360,7 @@ fn what_cannot_be_moved_and_what_moves_later_are_told_apart() {
     assert_eq!(value(&bench, "irq:25"), "0-3");
 }
 
-/// A write that was announced and never made left nothing: what goes with its key is whose it is.
+/// An announced write that was never made has no effect: its partner's value is not ours.
 #[test]
 fn a_write_that_was_not_made_has_no_claim_on_its_partner() {
     let mut unmade = 0;
@@ -384,7 +384,7 @@ fn a_write_that_was_not_made_has_no_claim_on_its_partner() {
     assert!(unmade > 0);
 }
 
-/// Of two that take the place of each other, the other program has set the one that we have not.
+/// Of two keys that exclude each other, the other program has set the one that we have not.
 #[test]
 fn a_partner_that_another_has_set_is_named() {
     let mut bench = Bench::of(FakeKernel::boot(&DEBIAN_6_12_RT));
@@ -401,8 +401,8 @@ fn a_partner_that_another_has_set_is_named() {
     assert_eq!(value(&bench, "sysctl:vm.dirty_ratio"), "20");
 }
 
-/// Another program has given a group fewer CPUs meanwhile: the threads in it have theirs back as
-/// far as that lets them.
+/// Another program has taken CPUs from a group: the threads in it get theirs back as far as the
+/// group has them.
 #[test]
 fn a_thread_that_its_group_limits_is_not_left_over() {
     for machine in [&DEBIAN_6_1_RT, &DEBIAN_6_12_RT] {

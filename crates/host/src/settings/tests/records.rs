@@ -1,9 +1,9 @@
-//! The journal's lines, its ids and its lock.
+//! Lines, IDs and lock of the journal.
 
 use super::*;
 use crate::settings::fake::{AppendFailure, DEBIAN_6_12_RT};
 
-/// Later versions read what this one writes: the words of this text may not change.
+/// Later versions must read the journal of this one: this text may not change.
 const JOURNAL: &str = include_str!("journal.jsonl");
 
 #[test]
@@ -52,8 +52,7 @@ fn a_journal_of_this_version_is_read_by_later_ones() {
     assert_eq!(entry.steps[1].left.as_ref().unwrap()[0].value.as_deref(), Some("2-3"));
 }
 
-/// Fields that a later version adds are passed over; a word that it has and this one has not makes
-/// its line one that is not understood.
+/// Fields added by a later version are ignored; an unknown fact makes its line an unknown one.
 #[test]
 fn what_a_later_version_adds_is_passed_over() {
     let first = JOURNAL.lines().next().unwrap();
@@ -108,7 +107,7 @@ fn a_line_that_was_cut_never_becomes_whole() {
     assert!(entry.cut && entry.confirmed && entry.steps.is_empty());
 }
 
-/// What is added behind a line that failed half-way is read.
+/// Records after a line that failed half-way are read.
 #[test]
 fn a_line_that_failed_does_not_take_the_next_along() {
     for leaves in [0, 1, 9, usize::MAX] {
@@ -123,7 +122,7 @@ fn a_line_that_failed_does_not_take_the_next_along() {
     }
 }
 
-/// What a change takes, its undoing takes again: an entry ends growing while there is room for it.
+/// Undoing a change takes as much space again: an entry stops growing while there is room for it.
 #[test]
 fn an_entry_leaves_room_for_its_undoing() {
     let quarter = super::super::journal::JOURNAL_LIMIT / 4;
@@ -148,7 +147,7 @@ fn an_entry_leaves_room_for_its_undoing() {
     assert_eq!(read_entry(&store, "1").unwrap().unwrap().steps.len(), made as usize);
 }
 
-/// As `isolate run` adds its steps to an entry that was completed.
+/// `isolate run` adds steps to a completed entry in this way.
 #[test]
 fn steps_that_are_added_have_numbers_of_their_own() {
     let mut bench = Bench::of(FakeKernel::boot(&DEBIAN_6_12_RT));
@@ -166,7 +165,7 @@ fn steps_that_are_added_have_numbers_of_their_own() {
     assert_eq!(difference(&before, &bench.kernel.snapshot()), Vec::<String>::new());
 }
 
-/// A forced undo of what was kept is carried on without being forced again.
+/// A forced undo of kept values is completed without being forced again.
 #[test]
 fn a_forced_undo_that_was_cut_short_is_carried_on() {
     let mut bench = Bench::of(FakeKernel::boot(&DEBIAN_6_12_RT));
@@ -201,7 +200,7 @@ proptest! {
         entry_records(&bytes);
     }
 
-    /// Lines of a journal in any order, each of them cut or not, with anything in between.
+    /// Accepts any lines of a journal in any order, truncated or not, with anything in between.
     #[test]
     fn any_lines_are_taken(
         picks in prop::collection::vec((any::<prop::sample::Index>(), 0_usize..2_000, "[^\n]{0,9}"), 0..12),
@@ -242,7 +241,7 @@ fn one_at_a_time_has_the_lock() {
     assert_eq!(entry_ids(&folder).unwrap(), Vec::<String>::new());
 }
 
-/// Taken by another process, which is killed.
+/// The lock is held by another process, which is killed.
 #[test]
 fn the_lock_goes_with_its_owner() {
     let (temporary, folder) = folder();
@@ -278,7 +277,7 @@ fn takes_the_lock_and_waits() {
             break lock;
         }
     };
-    // Until the one who started it kills it or is gone.
+    // Until its starter kills it or ends.
     let _ = std::io::Read::read(&mut std::io::stdin(), &mut [0]);
 }
 
@@ -297,7 +296,7 @@ fn a_folder_keeps_lines() {
     assert!(Folder::open(&path).is_err());
 }
 
-/// What is started while the lock is held must not keep it: the process that undoes by itself.
+/// A process started while the lock is held must not inherit it, such as the keeper.
 #[test]
 fn the_lock_is_not_passed_on() {
     let dir = tempfile::tempdir().unwrap();
