@@ -1,5 +1,5 @@
-//! What the threads of one process did in a stretch of time, counted from the kernel's events: the
-//! timers that they started, who woke them, where they faulted, which system calls they made.
+//! Activity of the threads of one process in a stretch of time, counted from trace events: timers
+//! started, wakers, page faults and system calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,64 +7,64 @@ use model::units::Nanos;
 
 use super::event::{Address, Raw, What};
 
-/// Different things of one kind and thread beyond these are counted together.
+/// Limit of distinct entries per list and thread; further ones are only counted.
 const KINDS_LIMIT: usize = 256;
-/// A fault has a page of its own: a mebibyte of new memory has 256.
+/// Limit of distinct faults: each new page faults once, so a mebibyte of new memory has 256.
 const FAULTS_LIMIT: usize = 1024;
-/// Wake-ups between two rounds of taking events; more are counted as lost.
+/// Limit of wake-ups between two rounds of reading events; further ones count as lost.
 const WAKINGS_LIMIT: usize = 1 << 16;
 
-/// A timer as its thread started it.
+/// Timer as its thread started it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ArmedTimer {
-    /// What it calls; `""` where the kernel's functions have no names here.
+    /// Function that it calls; `""` if the kernel's functions have no names here.
     pub function: String,
-    /// How it was started (`enum hrtimer_mode`); none before Linux 4.16.
+    /// Mode of the timer (`enum hrtimer_mode`); none before Linux 4.16.
     pub mode: Option<u32>,
 }
 
 impl ArmedTimer {
-    /// Whether it was asked for as a span from now (HRTIMER_MODE_REL).
+    /// True if it was started relative to the present time (HRTIMER_MODE_REL).
     pub fn is_relative(&self) -> Option<bool> {
         self.mode.map(|mode| mode & 1 != 0)
     }
 
-    /// Whether it expires in a soft interrupt on PREEMPT_RT: all that are not marked as hard do
-    /// (HRTIMER_MODE_HARD, `__hrtimer_init`).
+    /// True if it expires in hard interrupt context on PREEMPT_RT (HRTIMER_MODE_HARD); all others
+    /// expire in a soft interrupt (`__hrtimer_init`).
     pub fn is_hard(&self) -> Option<bool> {
         self.mode.map(|mode| mode & 8 != 0)
     }
 }
 
-/// Who woke a thread.
+/// Origin of a wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Waker {
-    /// An interrupt, hard or soft: its work is nobody's.
+    /// A hard or soft interrupt, which works for no thread.
     Interrupt,
-    /// A thread, by its number.
+    /// A thread, by ID.
     Thread(i32),
 }
 
-/// A page fault.
+/// Page fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FaultPlace {
-    /// The page that was touched.
+    /// Page that was accessed.
     pub page: u64,
-    /// The instruction that did.
+    /// Instruction that accessed it.
     pub instruction: u64,
 }
 
-/// A system call.
+/// System call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MadeCall {
-    /// Its number.
+    /// Number of the call.
     pub number: i64,
-    /// What distinguishes two calls of a number for a rule: the first two arguments; none where
-    /// there were too many different ones to keep.
+    /// First two arguments, by which rules distinguish calls; none if there were too many different
+    /// ones.
     pub args: Option<[u64; 2]>,
 }
 
-/// A wake-up of a thread.
+/// Wake-up of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadWaking {
     pub tid: i32,
@@ -72,42 +72,42 @@ pub struct ThreadWaking {
     pub by: Waker,
 }
 
-/// What one thread did.
+/// Activity of one thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadActivity {
     pub timers: BTreeMap<ArmedTimer, u64>,
     pub wakers: BTreeMap<Waker, u64>,
     pub faults: BTreeMap<FaultPlace, u64>,
     pub calls: BTreeMap<MadeCall, u64>,
-    /// How often it went to another CPU.
+    /// Migrations to another CPU.
     pub migrations: u64,
-    /// How often it took the lock of its process's memory to change what that consists of.
+    /// Times that it took its process's mmap lock for writing.
     pub remappings: u64,
-    /// What found no room in the lists above.
+    /// Events without room in the lists above.
     pub uncounted: u64,
 }
 
 impl ThreadActivity {
-    /// How often it was woken.
+    /// Number of wake-ups.
     pub fn woken(&self) -> u64 {
         self.wakers.values().sum()
     }
 
-    /// Whether each of its calls that was recorded found room.
+    /// True if the list of calls had room for each recorded call.
     pub fn has_all_calls(&self) -> bool {
         self.calls.len() < 2 * KINDS_LIMIT
     }
 }
 
-/// What the threads of a process did.
+/// Activity of the threads of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
     pub threads: BTreeMap<i32, ThreadActivity>,
-    /// The wake-ups since they were last taken.
+    /// Wake-ups since the last call of `take_wakings`.
     wakings: Vec<ThreadWaking>,
-    /// Events that were recorded and of which the kernel kept nothing.
+    /// Recorded events that were lost.
     pub lost: u64,
-    /// Which of the kernel's events were recorded, `system:event`.
+    /// Names of the recorded trace events, `system:event`.
     pub events: BTreeSet<String>,
 }
 
@@ -120,25 +120,25 @@ impl Activity {
         self.events.contains(name)
     }
 
-    /// Has these threads followed from now on.
+    /// Follows these threads from now on.
     pub fn follow(&mut self, tids: impl IntoIterator<Item = u32>) {
         for tid in tids.into_iter().filter_map(|tid| i32::try_from(tid).ok()) {
             self.threads.entry(tid).or_default();
         }
     }
 
-    /// Takes the wake-ups since the last time, in the order of their CPUs.
+    /// Takes the wake-ups since the last call, ordered by CPU.
     pub fn take_wakings(&mut self) -> Vec<ThreadWaking> {
         std::mem::take(&mut self.wakings)
     }
 
-    /// Counts an event, if it is of a thread that is followed.
+    /// Counts an event if it belongs to a followed thread.
     pub fn add(&mut self, event: &Raw, name: &mut impl FnMut(Address) -> String) {
         let interrupted = event.context.hard_irq() || event.context.soft_irq() || event.context.nmi();
         let whose = match &event.what {
             What::Waking { task, .. } => task.pid,
             What::Migrate { pid, .. } => *pid,
-            // What an interrupt does is not done by the thread that it interrupts.
+            // Work of an interrupt does not count for the thread that it interrupts.
             _ if interrupted => return,
             _ => event.pid,
         };
@@ -163,7 +163,7 @@ impl Activity {
             }
             What::SyscallEntry { id, args } => {
                 let call = |args| MadeCall { number: *id, args };
-                // A rare call is not left out because a frequent one has many arguments.
+                // A rare call is still listed when a frequent one has many different arguments.
                 count(&mut own.calls, KINDS_LIMIT, call(Some([args[0], args[1]])))
                     || count(&mut own.calls, 2 * KINDS_LIMIT, call(None))
             }
@@ -181,7 +181,7 @@ impl Activity {
     }
 }
 
-/// Counts one; whether there was room.
+/// Counts one; false if there was no room.
 fn count<K: Ord>(list: &mut BTreeMap<K, u64>, limit: usize, key: K) -> bool {
     let room = list.len() < limit;
     match list.get_mut(&key) {

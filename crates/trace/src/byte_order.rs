@@ -1,11 +1,11 @@
 //! Numbers in the byte order and word length of the machine that wrote them.
 
-/// How a machine writes numbers.
+/// Number format of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByteOrder {
-    /// The most significant byte comes first.
+    /// True if the most significant byte comes first.
     pub big: bool,
-    /// Bytes of the kernel's `long`: 4 or 8.
+    /// Size of the kernel's `long` in bytes: 4 or 8.
     pub long: usize,
 }
 
@@ -28,7 +28,7 @@ impl ByteOrder {
         Some(if self.big { u64::from_be_bytes(word) } else { u64::from_le_bytes(word) })
     }
 
-    /// A `long`.
+    /// Value of a `long`.
     #[inline]
     pub fn long(self, bytes: &[u8], at: usize) -> Option<u64> {
         match self.long {

@@ -1,4 +1,4 @@
-//! From pages to events, by the formats of the kernel that wrote them.
+//! Decoding of pages to events, by the formats of the kernel that wrote them.
 //!
 //! Source: Documentation/trace/events.rst for the formats, `trace_print_lat_fmt` in
 //! kernel/trace/trace_output.c for the common fields.
@@ -11,66 +11,65 @@ use super::format::{Format, PageLayout};
 use super::page::{Lost, Page, start_of};
 use model::units::{Cpu, Nanos};
 
-/// `common_preempt_count` has this in its lower half; the upper is how often migration was
-/// disabled.
+/// Lower half of `common_preempt_count`; the upper half counts how deep migration was disabled.
 const PREEMPT: u8 = 0x0f;
 
-/// What was found on one page.
+/// Statistics of a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageNotes {
-    /// The time of the page: none of its records is older.
+    /// Time of the page; none of its records is older.
     pub start: Nanos,
-    /// The time of its last record, or the page's where it has none.
+    /// Time of its last record; that of the page if it has none.
     pub end: Nanos,
-    /// Records with data, those counted below included.
+    /// Records with data, including those counted below.
     pub records: u64,
-    /// Of them, those of an event that was not requested.
+    /// Records of events that were not requested.
     pub unknown: u64,
-    /// Of them, those too short for their event, or with fields that cannot be.
+    /// Records too short for their event, or with invalid fields.
     pub malformed: u64,
-    /// What the kernel overwrote between the page read before and this one.
+    /// Records that the kernel overwrote between the page read before and this one.
     pub lost: Lost,
-    /// The page ended within a record or had something else than a record: its rest was not read.
+    /// True if the page ended within a record or had invalid data, so that its rest was not read.
     pub cut: bool,
 }
 
 /// The reason for which a record is not decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Undecoded {
-    /// Its event was not requested.
+    /// The event was not requested.
     Unknown,
-    /// It is too short for its event, or has fields that cannot be.
+    /// The record is too short for its event, or has invalid fields.
     Malformed,
 }
 
 const NO_SLOTS: FieldSlots = [Slot::ABSENT; MAX_FIELDS];
 
-/// How the records of one event are read.
+/// Plan for reading the records of one event.
 #[derive(Clone, Debug)]
 struct Plan {
     wanted: &'static EventSpec,
-    /// That of the event, one step nearer.
+    /// Copy of the event's `decode`, to save an indirection.
     decode: fn(&Fields) -> Option<What<Address>>,
     slots: FieldSlots,
-    /// The least length of a record that is read in a window; none is as long where that cannot be.
+    /// Least length of a record that can be read in a window; `usize::MAX` if none can.
     reach: usize,
 }
 
-/// All that is needed to read the pages of one kernel.
+/// Decoder for the pages of one kernel.
 #[derive(Clone, Debug)]
 pub struct Decoder {
     layout: PageLayout,
     order: ByteOrder,
     text: Address,
-    /// By the event's number.
+    /// Plans by number of the event.
     plans: Vec<Option<Box<Plan>>>,
     refused: Vec<(&'static EventSpec, String)>,
 }
 
 impl Decoder {
-    /// From the text of `events/header_page` and, for each event, that of its `format`.
+    /// Creates a decoder from the texts of `events/header_page` and of the events' `format` files.
     ///
-    /// A format that cannot be used costs its event only: see `refused`.
+    /// An unusable format disables only its event: see `refused`.
     pub fn new(header: &str, big: bool, formats: &[(&'static EventSpec, &str)]) -> Result<Decoder, String> {
         let layout = PageLayout::parse(header)?;
         let order = ByteOrder { big, long: layout.commit_size };
@@ -83,8 +82,8 @@ impl Decoder {
         Ok(decoder)
     }
 
-    /// With the address of `_stext`, from which preemptirq's events count; without it their callers
-    /// are distances.
+    /// Sets the address of `_stext`, to which preemptirq's events are relative; without it their
+    /// callers are offsets.
     pub fn with_text(self, text: Address) -> Decoder {
         Decoder { text, ..self }
     }
@@ -113,33 +112,33 @@ impl Decoder {
         Ok(())
     }
 
-    /// The same for some of the events: the records of the others are passed over, as if unknown.
+    /// Decoder for some of the events; records of the others count as unknown.
     pub fn only(&self, wanted: fn(&EventSpec) -> bool) -> Decoder {
         let keep = |plan: &Option<Box<Plan>>| plan.clone().filter(|plan| wanted(plan.wanted));
         Decoder { plans: self.plans.iter().map(keep).collect(), ..self.clone() }
     }
 
-    /// The events whose formats could not be used, and why.
+    /// Events whose formats could not be used, with the reasons.
     pub fn refused(&self) -> &[(&'static EventSpec, String)] {
         &self.refused
     }
 
-    /// How pages are laid out.
+    /// Layout of pages.
     pub fn layout(&self) -> &PageLayout {
         &self.layout
     }
 
-    /// The time at which a page begins, without reading its records.
+    /// Start time of a page, without reading its records.
     pub fn start_of(&self, bytes: &[u8]) -> Option<Nanos> {
         start_of(self.order, bytes)
     }
 
-    /// Hands out the events of one page in their order; `cpu` is the one whose buffer it was in.
+    /// Passes the events of one page in order to `each`; `cpu` is the one whose buffer it was in.
     pub fn page(&self, cpu: Cpu, bytes: &[u8], each: &mut impl FnMut(Raw)) -> PageNotes {
         self.page_seen(cpu, bytes, &mut |_| (), each)
     }
 
-    /// The same, with the number of each record's event, wanted or not.
+    /// Like [`Decoder::page`]; `seen` gets the number of each record's event, requested or not.
     pub fn page_seen(
         &self,
         cpu: Cpu,
@@ -180,7 +179,7 @@ impl Decoder {
         PageNotes { start: page.start, end, records, unknown, malformed, lost: page.lost, cut: page.cut }
     }
 
-    /// The event of one record, as a page or another container has it.
+    /// Decodes one record, from a page or another container.
     pub fn record(&self, cpu: Cpu, time: Nanos, data: &[u8]) -> Result<Raw, Undecoded> {
         let head = self.head(data).ok_or(Undecoded::Malformed)?;
         let plan = self.plan(head.id()).ok_or(Undecoded::Unknown)?;
@@ -193,7 +192,7 @@ impl Decoder {
         self.plans.get(usize::from(id))?.as_deref()
     }
 
-    /// Reads a record that nothing follows, or of which no window can be read.
+    /// Reads a record at the end of the data, or one that cannot be read in a window.
     #[inline(never)]
     fn apart(&self, plan: &Plan, data: &[u8]) -> Option<What<Address>> {
         let mut window = [0; WINDOW];
@@ -207,7 +206,7 @@ impl Decoder {
         (plan.decode)(&Fields { window: &window, ..fields })
     }
 
-    /// The bytes of a record, of no event yet.
+    /// Fields of a record, without the slots of an event yet.
     fn fields<'a>(&self, data: &'a [u8]) -> Fields<'a> {
         Fields { data, window: &[0; WINDOW], slots: &NO_SLOTS, order: self.order, text: self.text }
     }
@@ -219,7 +218,7 @@ impl Decoder {
     }
 }
 
-/// `struct trace_entry`, with which all records begin, as a little-endian machine has it: as one
+/// Start of all records, `struct trace_entry`, in the layout of a little-endian machine: as one
 /// word it stays in a register.
 #[derive(Clone, Copy)]
 struct Head(u64);
@@ -230,7 +229,7 @@ impl Head {
         Head(u64::from_le_bytes([b, a, flags, count, s, r, q, p]))
     }
 
-    /// The number of the event.
+    /// Number of the event.
     #[inline]
     fn id(self) -> u16 {
         self.0 as u16
@@ -243,7 +242,7 @@ impl Head {
     }
 }
 
-/// The common fields have had these places since 2.6.31; a kernel that moved them would be misread.
+/// Checks the offsets of the common fields, which have not changed since 2.6.31.
 fn check_common(format: &Format) -> Result<(), String> {
     const COMMON: [(&str, usize, usize); 4] =
         [("common_type", 0, 2), ("common_flags", 2, 1), ("common_preempt_count", 3, 1), ("common_pid", 4, 4)];
@@ -267,7 +266,7 @@ mod tests {
         find(system, event).unwrap()
     }
 
-    /// A decoder of four events that are read in four ways.
+    /// Decoder of four events that are read in four ways.
     fn decoder(writer: Writer) -> Decoder {
         let long = writer.order.long;
         let switch = format(

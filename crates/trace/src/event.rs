@@ -1,43 +1,42 @@
-//! What the kernel's tracepoints record, as one type: from raw pages, from a bundle, or made up in
-//! a test.
+//! Events of the kernel's tracepoints as one type: from raw pages, from a bundle, or from a test.
 //!
-//! `N` names a place in the kernel: an address while decoding, `function` or `function [module]` in
-//! all that is kept.
+//! `N` is the type of a place in the kernel: an address while decoding, later the text `function`
+//! or `function [module]`.
 
 use serde::{Deserialize, Serialize};
 
 use super::fixed_str::FixedStr;
 use model::units::{Cpu, CpuSet, Nanos};
 
-/// A kernel address; it is never written to a bundle.
+/// Kernel address; never written to a bundle.
 pub type Address = u64;
 
-/// An event as decoded.
+/// Decoded event.
 pub type Raw = Event<Address>;
 
-/// An event as kept.
+/// Stored event.
 pub type Named = Event<String>;
 
-/// Something that the kernel did, on one CPU, at one time.
+/// Event in the kernel, on one CPU, at one time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event<N> {
-    /// When, on the trace's clock: CLOCK_MONOTONIC.
+    /// Time on the trace's clock, CLOCK_MONOTONIC.
     #[serde(rename = "t")]
     pub time: Nanos,
     pub cpu: Cpu,
-    /// The thread that was current there; of a switch the previous one. 0 is the idle thread.
+    /// Current thread; for a switch the previous one. 0 is the idle thread.
     pub pid: i32,
-    /// In which context, as the kernel noted it.
+    /// Context recorded by the kernel.
     #[serde(rename = "in")]
     pub context: Context,
-    /// How deep preemption was disabled, not counting hard and soft interrupts.
+    /// Depth of disabled preemption, without hard and soft interrupts.
     #[serde(default, rename = "off")]
     pub preempt: u8,
     #[serde(flatten)]
     pub what: What<N>,
 }
 
-/// `common_flags` of a trace event.
+/// Context of an event, `common_flags` of a trace event.
 ///
 /// Source: `enum trace_flag_type`, include/linux/trace_events.h.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,56 +48,56 @@ impl Context {
         self.0 & 0x01 != 0
     }
 
-    /// The current thread was to be switched away from.
+    /// True if the current thread was to be switched away from.
     pub fn need_resched(self) -> bool {
         self.0 & 0x04 != 0
     }
 
-    /// In a hard interrupt.
+    /// True in a hard interrupt.
     pub fn hard_irq(self) -> bool {
         self.0 & 0x08 != 0
     }
 
-    /// In a soft interrupt.
+    /// True in a soft interrupt.
     pub fn soft_irq(self) -> bool {
         self.0 & 0x10 != 0
     }
 
-    /// In a non-maskable interrupt.
+    /// True in a non-maskable interrupt.
     pub fn nmi(self) -> bool {
         self.0 & 0x40 != 0
     }
 }
 
-/// A thread as scheduling events show it.
+/// Thread in a scheduling event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// Its name, at most 15 bytes.
+    /// Name of at most 15 bytes.
     pub comm: FixedStr<16>,
     pub pid: i32,
-    /// The kernel's priority: -1 deadline and the stopper, 0 to 98 real-time (99 less the
-    /// priority), 100 to 139 fair.
+    /// Kernel priority: -1 for deadline and the stopper, 0 to 98 for real-time (99 less the
+    /// priority), 100 to 139 for fair.
     pub prio: i32,
 }
 
 impl Task {
-    /// Whether it has a higher priority than that, or the same (so that it is not preempted).
+    /// True if its priority is at least `prio`, so that a thread of `prio` does not preempt it.
     pub fn not_below(&self, prio: i32) -> bool {
         self.prio <= prio
     }
 
-    /// Whether it is under SCHED_FIFO, SCHED_RR or above.
+    /// True under SCHED_FIFO, SCHED_RR or above.
     pub fn real_time(&self) -> bool {
         self.prio < 100
     }
 
-    /// Whether it is the idle thread.
+    /// True for the idle thread.
     pub fn idle(&self) -> bool {
         self.pid == 0
     }
 }
 
-/// The kinds of x86's interrupt vectors that have events of their own
+/// Kinds of x86's interrupt vectors with separate events
 /// (arch/x86/include/asm/trace/irq_vectors.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -117,14 +116,13 @@ pub enum Vector {
     SpuriousApic,
 }
 
-/// True of the name that a CPU's own timer requests its handler by, elsewhere than on x86: arm64,
-/// 32-bit Arm, RISC-V (drivers/clocksource, arch/arm/kernel/smp_twd.c).
+/// True for the handler name of a CPU's timer on architectures other than x86: arm64, 32-bit Arm,
+/// RISC-V (drivers/clocksource, arch/arm/kernel/smp_twd.c).
 pub fn is_cpu_timer(handler: &str) -> bool {
     matches!(handler, "arch_timer" | "twd" | "clint-timer" | "riscv-timer")
 }
 
-/// True of the name that RISC-V requests the handler of a kind of IPI by (arch/riscv/kernel/smp.c,
-/// `ipi_names`).
+/// True for the handler name of an IPI on RISC-V (arch/riscv/kernel/smp.c, `ipi_names`).
 pub fn is_riscv_ipi(handler: &str) -> bool {
     const KINDS: [&str; 8] = [
         "CPU backtrace",
@@ -140,7 +138,7 @@ pub fn is_riscv_ipi(handler: &str) -> bool {
 }
 
 impl Vector {
-    /// Whether another CPU sent it.
+    /// True for a vector sent by another CPU.
     pub fn is_ipi(self) -> bool {
         matches!(self, Vector::Reschedule | Vector::CallFunction | Vector::CallFunctionSingle)
     }
@@ -162,57 +160,57 @@ impl Vector {
     }
 }
 
-/// The content of an event.
+/// Content of an event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "e")]
 pub enum What<N> {
     /// sched_switch: one thread gave the CPU to another.
     Switch {
-        /// The thread that had the CPU.
+        /// Previous thread.
         prev: Task,
-        /// The state in which it left; 0 is still runnable, 256 preempted (TASK_REPORT_MAX).
+        /// State of the previous thread; 0 is still runnable, 256 preempted (TASK_REPORT_MAX).
         state: i64,
-        /// The thread that has the CPU now.
+        /// Next thread.
         next: Task,
     },
     /// sched_waking: a thread or an interrupt wakes a thread.
     Waking {
         task: Task,
-        /// Where it is to run.
+        /// CPU on which it is to run.
         target: Cpu,
     },
     /// sched_wakeup: the thread is in its run queue.
     Wakeup {
         task: Task,
-        /// Where it is to run.
+        /// CPU on which it is to run.
         target: Cpu,
     },
     Migrate {
         #[serde(rename = "task")]
         pid: i32,
-        /// The previous CPU.
+        /// Previous CPU.
         from: Cpu,
-        /// The new CPU.
+        /// New CPU.
         to: Cpu,
     },
-    /// sched_pi_setprio: a priority was inherited, or given back.
+    /// sched_pi_setprio: a thread inherited a priority, or returned to its own.
     Inherit {
         #[serde(rename = "task")]
         pid: i32,
-        /// The kernel's priority before.
+        /// Kernel priority before.
         old: i32,
-        /// The kernel's priority after.
+        /// Kernel priority after.
         new: i32,
     },
-    /// sched_process_fork: a thread or a process was made, by the current thread.
+    /// sched_process_fork: the current thread created a thread or a process.
     Fork {
-        /// The new thread.
+        /// New thread.
         child: i32,
     },
     /// sched_process_exec: a program was executed. Its thread has the number of its process from
     /// now on.
     Exec {
-        /// The number of that thread before.
+        /// Previous number of that thread.
         old: i32,
     },
     /// sched_process_exit: the current thread ends.
@@ -220,7 +218,7 @@ pub enum What<N> {
     /// irq_handler_entry: the handler of a device.
     IrqEntry {
         irq: i32,
-        /// The name under which the handler was requested, cut after 23 bytes.
+        /// Name under which the handler was requested, cut after 23 bytes.
         name: FixedStr<24>,
     },
     IrqExit {
@@ -245,32 +243,32 @@ pub enum What<N> {
     VectorExit {
         vector: Vector,
     },
-    /// ipi_entry, elsewhere than on x86.
+    /// ipi_entry, on architectures other than x86.
     IpiEntry {
-        /// The kernel's text for the reason.
+        /// Kernel text for the reason.
         reason: N,
     },
     IpiExit {
-        /// The kernel's words for why.
+        /// Kernel text for the reason.
         reason: N,
     },
     IpiSend {
-        /// The target CPUs.
+        /// Target CPUs.
         targets: CpuSet,
-        /// The sending code.
+        /// Code that sends it.
         callsite: N,
-        /// What is to be run there: for a call, the function that takes it from the queue.
+        /// Function to run there; for a call, the one that takes it from the queue.
         callback: N,
     },
-    /// csd_queue_cpu: a function is to be run on another CPU.
+    /// csd_queue_cpu: a function is queued for another CPU.
     CallQueue {
-        /// The CPU that runs it.
+        /// CPU that runs it.
         target: Cpu,
-        /// The requesting code.
+        /// Code that requests it.
         callsite: N,
         function: N,
     },
-    /// csd_function_entry: it begins.
+    /// csd_function_entry: the function begins.
     CallEntry {
         function: N,
     },
@@ -278,153 +276,152 @@ pub enum What<N> {
         function: N,
     },
     TimerStart {
-        /// Which timer; a number without meaning beyond its window once it is kept.
+        /// Address of the timer; once stored, a number without meaning outside of its window.
         timer: u64,
-        /// What it will call.
+        /// Function that it will call.
         function: N,
-        /// The earliest time of expiry, on the timer's own clock.
+        /// Earliest time of expiry, on the timer's own clock.
         expires: Nanos,
     },
-    /// hrtimer_start, with how it is meant. `onbeat check` asks for it, a hunt does not.
+    /// hrtimer_start, with its mode. Recorded by `onbeat check`, not by a hunt.
     TimerArmed {
-        /// What it will call.
+        /// Function that it will call.
         function: N,
-        /// `enum hrtimer_mode`; none where the kernel does not record it.
+        /// `enum hrtimer_mode`; none if the kernel does not record it.
         mode: Option<u32>,
     },
-    /// hrtimer_expire_entry: its function is called.
+    /// hrtimer_expire_entry: the timer's function is called.
     TimerEntry {
         timer: u64,
         function: N,
-        /// The time that the kernel took for now, on the timer's own clock.
+        /// Kernel's reading of the present time, on the timer's own clock.
         now: Nanos,
     },
     TimerExit {
         timer: u64,
     },
     /// hrtimer_start_expired, after hrtimer_start: the timer was due already. The kernel does not
-    /// queue it: there is no expiry, and its thread does not sleep (from 7.2 on).
+    /// queue it: there is no expiry, and its thread does not sleep (since 7.2).
     TimerStartExpired {
         timer: u64,
     },
-    /// hrtimer_rearm: the CPU's clock device is set for its next timer (from 7.1 on).
+    /// hrtimer_rearm: the CPU's clock device is set for its next timer (since 7.1).
     TimerRearm {
-        /// For when, on CLOCK_MONOTONIC.
+        /// Time that it is set for, on CLOCK_MONOTONIC.
         next: Nanos,
-        /// On the way out of the kernel, behind the interrupt of the timers before.
+        /// True if set on the way out of the kernel, after the interrupt of the previous timers.
         deferred: bool,
     },
-    /// timer_expire_entry: a timer of the wheel.
+    /// timer_expire_entry: a timer of the timer wheel.
     WheelEntry {
         function: N,
     },
     WheelExit,
-    /// tasklet_entry: a tasklet's function is called, in its softirq. Kernels before 6.5 lack the
-    /// event.
+    /// tasklet_entry: a tasklet's function is called, in its softirq. Kernels before 6.5 do not
+    /// have the event.
     TaskletEntry {
         function: N,
     },
     TaskletExit,
-    /// nmi_handler, when it has ended.
+    /// nmi_handler, recorded at its end.
     Nmi {
         handler: N,
-        /// How long it took.
+        /// Duration.
         ns: Nanos,
     },
     WorkEntry {
         function: N,
     },
     WorkExit {
-        /// The work's function; empty where the kernel does not record it.
+        /// Function of the work; empty if the kernel does not record it.
         function: N,
     },
-    /// cpuhp_enter: a step of a CPU's way on or off line begins.
+    /// cpuhp_enter: a step of bringing a CPU online or offline begins.
     HotplugEntry {
-        /// The CPU that goes.
+        /// CPU that changes its state.
         of: Cpu,
-        /// Off line rather than on.
+        /// True if it goes offline.
         offline: bool,
-        /// The function called for it.
+        /// Function called for it.
         function: N,
     },
     HotplugExit {
-        /// The CPU that goes.
+        /// CPU that changes its state.
         of: Cpu,
     },
     Idle {
-        /// The state that is entered; none when the CPU is back.
+        /// State that is entered; none at the end of idling.
         state: Option<u32>,
     },
     Frequency {
-        /// Of this CPU.
+        /// CPU whose frequency changes.
         of: Cpu,
         khz: u32,
     },
     Fault {
-        /// Whether user space faulted.
+        /// True for a fault in user space.
         user: bool,
     },
-    /// page_fault_user, with its place in the program. `onbeat check` asks for it, a hunt does not.
+    /// page_fault_user, with its place in the program. Recorded by `onbeat check`, not by a hunt.
     FaultAt {
         address: u64,
-        /// The program's instruction.
+        /// Instruction of the program.
         instruction: u64,
     },
-    /// mmap_lock_acquire_returned: the lock of a process's memory was taken. `onbeat check` asks
-    /// for it, a hunt does not.
+    /// mmap_lock_acquire_returned: the mmap lock of a process was taken. Recorded by `onbeat
+    /// check`, not by a hunt.
     MemoryLocked {
-        /// To change what the memory consists of, and not only to read that.
+        /// True if taken for writing, to change the mappings.
         write: bool,
     },
     ContentionBegin {
-        /// Which lock; a number without meaning beyond its window once it is kept.
+        /// Address of the lock; once stored, a number without meaning outside of its window.
         lock: u64,
-        /// How it waits: 1 spinning, 2 for reading, 4 for writing, 8 an RT lock, 16 per CPU, 32 a
-        /// mutex.
+        /// Kind of the wait: 1 spinning, 2 for reading, 4 for writing, 8 an RT lock, 16 per CPU, 32
+        /// a mutex.
         flags: u32,
     },
     ContentionEnd {
         lock: u64,
     },
-    /// contended_release: who holds a lock that others wait for gives it free (from 7.2 on).
+    /// contended_release: the owner releases a lock that others wait for (since 7.2).
     ContendedRelease {
         lock: u64,
     },
-    /// suspend_resume: a step into or out of a suspend begins or ends. A watch asks for it, a hunt
-    /// does not.
+    /// suspend_resume: a step into or out of a suspend begins or ends. Recorded by a watch, not by
+    /// a hunt.
     Suspend,
     /// printk:console: a message goes to the consoles.
     Console,
-    /// ftrace:print: a program wrote to the trace. Traces of other tools have it, a hunt does not.
+    /// ftrace:print: a program wrote to the trace. Found in traces of other tools, not of a hunt.
     Mark {
-        /// The text, cut after 63 bytes.
+        /// Text, cut after 63 bytes.
         text: FixedStr<64>,
     },
-    /// preemptirq:irq_disable and the like, where they are built in.
+    /// preemptirq:irq_disable and the like, if built in.
     Toggle {
-        /// Interrupts rather than preemption.
+        /// True for interrupts, false for preemption.
         irqs: bool,
-        /// Off rather than on.
+        /// True for disabling.
         #[serde(rename = "to_off")]
         off: bool,
         caller: N,
     },
     SyscallEntry {
-        /// The system call's number.
+        /// Number of the system call.
         id: i64,
-        /// Its first four arguments.
+        /// First four arguments.
         args: [u64; 4],
     },
     SyscallExit {
-        /// The system call's number.
+        /// Number of the system call.
         id: i64,
     },
-    /// kernel_stack: belongs to the event before it on the same CPU.
+    /// kernel_stack, which belongs to the event before it on the same CPU.
     Stack {
-        /// Where the kernel was, innermost first.
+        /// Stack frames, innermost first.
         frames: Vec<N>,
-        /// The frame that an interrupt stopped right after the instruction that re-enables
-        /// interrupts.
+        /// Index of the frame interrupted right after the instruction that re-enables interrupts.
         #[serde(default)]
         enables: Option<usize>,
     },

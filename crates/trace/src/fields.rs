@@ -1,4 +1,4 @@
-//! A record's fields by their place in a list of names: found once in the format, then read at an
+//! Fields of a record, by index in a list of names: looked up once in the format, then read at an
 //! offset.
 //!
 //! Source: Documentation/trace/events.rst; `__data_loc` and `__rel_loc` in include/trace/stages/.
@@ -9,42 +9,42 @@ use super::fixed_str::FixedStr;
 use super::format::{Field, Format, Place};
 use model::units::{CPU_LIMIT, Cpu, CpuSet};
 
-/// Fields that an event may have.
+/// Limit of fields of an event.
 pub const MAX_FIELDS: usize = 8;
 
-/// The fields of one event by their number; absent ones have no place in any record.
+/// Slots of the fields of one event, by index; absent ones have no place in any record.
 pub type FieldSlots = [Slot; MAX_FIELDS];
 
-/// The begin of a record and, where it is short, what comes after it: numbers and names are read
-/// there without a look at its length.
+/// Bytes from the start of a record, and beyond its end if it is short: numbers and names in it are
+/// read without a check of the record's length.
 pub const WINDOW: usize = 144;
 
-/// No field that is read there begins behind it.
+/// Limit of the offset of a field that is read in the window.
 const LAST: u8 = 127;
 
-/// The place of a field that is not in the window.
+/// Offset of a field that is not in the window.
 const NOWHERE: u8 = u8::MAX;
 
-/// The length of a thread's name.
+/// Length of a thread's name.
 const NAME: usize = 16;
 
-/// A field of one format, found. Where it can be read at once depends on the machine as well, and
-/// is asked here, once.
+/// Location of a field in a format. The fast ways to read it, which also depend on the machine, are
+/// decided here, once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
     offset: u32,
     size: u32,
-    /// Place in the window of the eight bytes that end with a little-endian number: one load,
-    /// whatever its size.
+    /// Offset in the window of the eight bytes that end with a little-endian number: one load for
+    /// any size.
     word: u8,
-    /// The bits of that word that are not the number's.
+    /// Bits of that word that do not belong to the number.
     shift: u8,
-    /// Place in the window of a little-endian number of four bytes with a sign.
+    /// Offset in the window of a signed little-endian number of four bytes.
     four: u8,
-    /// Place in the window of a name.
+    /// Offset in the window of a name.
     name: u8,
     place: Place,
-    /// The highest bit of a number with a sign, else 0.
+    /// Highest bit of a signed number, else 0.
     sign: u64,
 }
 
@@ -60,11 +60,11 @@ impl Slot {
         sign: 0,
     };
 
-    /// The field of that name.
+    /// Slot of the field with this name.
     pub fn find(format: &Format, name: &str, order: ByteOrder) -> Option<Slot> {
         let &Field { offset, size, signed, place, .. } = format.field(name)?;
         let slot = Slot::new(offset, size, signed, place, order)?;
-        // The name of a thread that is elsewhere in the record is put there first.
+        // A thread name stored elsewhere in the record is copied first.
         let elsewhere = name.ends_with("comm") && slot.name == NOWHERE;
         Some(if elsewhere { Slot { word: NOWHERE, ..slot } } else { slot })
     }
@@ -90,7 +90,7 @@ impl Slot {
         })
     }
 
-    /// The least length of a record for this field in a window; none where it cannot be read there.
+    /// Least length of a record for reading this field in a window; none if that is impossible.
     pub fn reach(&self) -> Option<usize> {
         match (self.word, self.name) {
             _ if *self == Slot::ABSENT => Some(0),
@@ -100,7 +100,7 @@ impl Slot {
         }
     }
 
-    /// A number of its bits with its sign.
+    /// Sign-extends a number of this size.
     #[inline]
     fn signed(&self, number: u64) -> i64 {
         (number ^ self.sign).wrapping_sub(self.sign) as i64
@@ -111,21 +111,21 @@ impl Slot {
     }
 }
 
-/// The fields of one record, by their number in the list of names that was asked for.
+/// Fields of one record, by index in the list of requested names.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a> {
     pub data: &'a [u8],
-    /// The record's begin, or what `apart` makes of it.
+    /// Start of the record, or the window that `apart` fills.
     pub window: &'a [u8; WINDOW],
     pub slots: &'a FieldSlots,
-    /// How the numbers are written.
+    /// Number format of the machine.
     pub order: ByteOrder,
-    /// Where the kernel's text begins (`_stext`), or 0 where it is not known.
+    /// Address of the kernel's text (`_stext`), or 0 if unknown.
     pub text: Address,
 }
 
 impl<'a> Fields<'a> {
-    /// A number of any size and sign.
+    /// Number of any size and sign.
     #[inline]
     pub fn int(&self, n: usize) -> Option<i64> {
         let slot = &self.slots[n];
@@ -133,15 +133,15 @@ impl<'a> Fields<'a> {
         Some(slot.signed(word >> (slot.shift & 63)))
     }
 
-    /// So many bytes at a place in the window.
+    /// Bytes at an offset in the window.
     #[inline(always)]
     fn within<const L: usize>(&self, at: u8) -> Option<&'a [u8; L]> {
-        // Both are within it, which the compiler sees.
+        // Both are within the window, which the compiler can prove.
         (at <= LAST).then(|| self.window[usize::from(at & LAST)..].first_chunk())?
     }
 
-    /// The numbers and names of a record that is too short for a window, or of a machine that
-    /// writes them in another way, put where such a window can be read.
+    /// Fills a window with the numbers and names of a record that is too short for one, or has
+    /// another number format; returns the slots to read them.
     pub fn apart(&self, window: &mut [u8; WINDOW]) -> FieldSlots {
         let mut slots = *self.slots;
         for (n, slot) in slots.iter_mut().enumerate() {
@@ -163,7 +163,7 @@ impl<'a> Fields<'a> {
         slots
     }
 
-    /// A number of any machine, wherever it is in the record.
+    /// Number of any format, anywhere in the record.
     fn number(&self, n: usize) -> Option<i64> {
         let slot = &self.slots[n];
         let bytes = self.data.get(slot.offset as usize..slot.end())?;
@@ -177,34 +177,34 @@ impl<'a> Fields<'a> {
         Some(slot.signed(number))
     }
 
-    /// A number that fits.
+    /// Number, if it fits the type.
     #[inline]
     pub fn small<T: TryFrom<i64>>(&self, n: usize) -> Option<T> {
         T::try_from(self.int(n)?).ok()
     }
 
-    /// A number such as most are: of a thread, or a priority.
+    /// Number of the most common type: a thread ID or a priority.
     #[inline]
     pub fn i32(&self, n: usize) -> Option<i32> {
         let word = self.within(self.slots[n].four);
         word.map_or_else(|| self.small(n), |word| Some(i32::from_le_bytes(*word)))
     }
 
-    /// An address or another number without sign.
+    /// Address or another unsigned number.
     #[inline]
     pub fn address(&self, n: usize) -> Option<Address> {
         let value = self.int(n)? as u64;
-        // A pointer that the format calls signed is still one.
+        // A pointer may be declared as signed.
         Some(if self.order.long == 4 && self.slots[n].size == 4 { value & 0xffff_ffff } else { value })
     }
 
-    /// The number of a CPU.
+    /// Number of a CPU.
     #[inline]
     pub fn cpu(&self, n: usize) -> Option<Cpu> {
         self.small(n).filter(|&cpu| cpu < CPU_LIMIT).map(Cpu)
     }
 
-    /// The bytes of an array or text, wherever they are.
+    /// Bytes of an array or text, anywhere in the record.
     pub fn bytes(&self, n: usize) -> Option<&'a [u8]> {
         let slot = &self.slots[n];
         if slot.place == Place::Inside {
@@ -216,30 +216,30 @@ impl<'a> Fields<'a> {
         self.data.get(from + at..)?.get(..length)
     }
 
-    /// The bytes from a field on, up to the first zero or the record's end: a text whose format
-    /// gives no size.
+    /// Bytes from a field up to the first zero or the end of the record: a text whose format gives
+    /// no size.
     pub fn rest(&self, n: usize) -> Option<&'a [u8]> {
         let from = self.data.get(self.slots[n].offset as usize..)?;
         Some(from.split(|byte| *byte == 0).next().unwrap_or_default())
     }
 
-    /// A text, cut after `L - 1` bytes.
+    /// Text, cut after `L - 1` bytes.
     pub fn text<const L: usize>(&self, n: usize) -> Option<FixedStr<L>> {
         self.bytes(n).map(FixedStr::new)
     }
 
-    /// The name of a thread.
+    /// Name of a thread.
     #[inline(always)]
     pub fn comm(&self, n: usize) -> Option<FixedStr<NAME>> {
         self.within::<NAME>(self.slots[n].name).map(|name| FixedStr::new(name))
     }
 
-    /// An element of an array of `long`.
+    /// Element of an array of `long`.
     pub fn element(&self, n: usize, at: usize) -> Option<u64> {
         self.order.long(self.bytes(n)?, at * self.order.long)
     }
 
-    /// A mask of CPUs: a bit map in longs.
+    /// Mask of CPUs: a bit map in longs.
     pub fn cpus(&self, n: usize) -> Option<CpuSet> {
         let bytes = self.bytes(n)?;
         let bits = 8 * self.order.long;
@@ -249,15 +249,15 @@ impl<'a> Fields<'a> {
         Some(set.map(|bit| Cpu(bit as u32)).collect())
     }
 
-    /// Up to this number of addresses from a field on, up to the record's end: a stack, whose
-    /// format gives no true size.
+    /// Up to this number of addresses from a field to the end of the record: a stack, whose format
+    /// gives no true size.
     pub fn frames(&self, n: usize, count: usize) -> Option<Vec<Address>> {
         let from = self.data.get(self.slots[n].offset as usize..)?;
         let longs = from.chunks_exact(self.order.long).take(count);
         Some(longs.map(|long| self.order.long(long, 0).unwrap_or(0)).collect())
     }
 
-    /// The place in the kernel's text that a field gives as an offset from its own start.
+    /// Address in the kernel's text that a field gives as an offset from its start.
     pub fn in_text(&self, n: usize) -> Option<Address> {
         Some(self.text.wrapping_add_signed(self.int(n)?))
     }
@@ -282,7 +282,7 @@ mod tests {
         text: 0x1000,
     };
 
-    /// Reads a record that nothing follows.
+    /// Reads a record that is the end of its data.
     fn apart<T>(fields: &Fields, read: impl Fn(&Fields) -> T) -> T {
         let mut window = [0; WINDOW];
         let slots = fields.apart(&mut window);
@@ -314,7 +314,7 @@ mod tests {
         assert_eq!(fields.bytes(3).map(<[u8]>::len), Some(9));
         assert_eq!([int(4), int(5), int(6), int(7)], [None; 4]);
         assert_eq!(apart(&fields, |fields| fields.in_text(0)), Some(0xfff));
-        // A number may end with its record.
+        // A number may be the end of its record.
         for (end, big, wanted) in
             [(20, false, Some(0x0005_0018)), (20, true, Some(0x1800_0500)), (19, false, None)]
         {

@@ -1,10 +1,10 @@
-//! A short name of the kernel's, in place: no allocation per event.
+//! Short name from the kernel, stored inline: no allocation per event.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Up to `L - 1` bytes of text, ended by a zero.
+/// Text of up to `L - 1` bytes, followed by zeros.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FixedStr<const L: usize>([u8; L]);
 
@@ -13,10 +13,10 @@ impl<const L: usize> FixedStr<L> {
         FixedStr([0; L])
     }
 
-    /// The text up to the first zero byte, cut after `L - 1` bytes.
+    /// Creates the text up to the first zero byte, cut after `L - 1` bytes.
     #[inline(always)]
     pub fn new(text: &[u8]) -> FixedStr<L> {
-        // An array of the kernel's, as long as this one: no copy of a length that varies.
+        // An array of the kernel is as long as this one, so the copy has a fixed length.
         let mut bytes = text.first_chunk::<L>().copied().unwrap_or_else(|| padded(text));
         let mut kept = u64::MAX;
         let mut words = bytes.chunks_exact_mut(8);
@@ -24,7 +24,7 @@ impl<const L: usize> FixedStr<L> {
             let Ok(word) = <&mut [u8; 8]>::try_from(word) else { break };
             let text = up_to_zero(u64::from_le_bytes(*word)) & kept;
             *word = text.to_le_bytes();
-            // The last byte of a word that goes on is not zero.
+            // The last byte of an unfinished word is not zero.
             kept = if text >> 56 == 0 { 0 } else { kept };
         }
         let mut ended = kept == 0;
@@ -36,19 +36,19 @@ impl<const L: usize> FixedStr<L> {
         FixedStr(bytes)
     }
 
-    /// True if the text begins so.
+    /// True if the text starts with `begin`.
     pub fn starts_with(&self, begin: &str) -> bool {
         self.0.first() == begin.as_bytes().first() && self.0.starts_with(begin.as_bytes())
     }
 
-    /// The text; what is not UTF-8 in it is replaced.
+    /// Text, with invalid UTF-8 replaced.
     pub fn text(&self) -> std::borrow::Cow<'_, str> {
         let end = self.0.iter().position(|&b| b == 0).unwrap_or(L);
         String::from_utf8_lossy(&self.0[..end])
     }
 }
 
-/// A shorter text with zeros behind it.
+/// Copy of a shorter text, padded with zeros.
 #[inline(never)]
 fn padded<const L: usize>(text: &[u8]) -> [u8; L] {
     let mut bytes = [0; L];
@@ -56,7 +56,7 @@ fn padded<const L: usize>(text: &[u8]) -> [u8; L] {
     bytes
 }
 
-/// The bytes of a little-endian word before its first zero byte, and zeros from there on.
+/// Bytes of a little-endian word before its first zero byte, and zeros from there on.
 ///
 /// Source: "Determine if a word has a zero byte", Anderson, Bit Twiddling Hacks; the lowest bit
 /// that this sets is that of the first one.

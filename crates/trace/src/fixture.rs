@@ -1,33 +1,33 @@
-//! For tests: writes pages as the kernel does, in either byte order and word length, and formats to
-//! go with them.
+//! Writer of pages for tests, like the kernel's, in either byte order and word length, and of
+//! formats to go with them.
 
 use super::byte_order::ByteOrder;
 use super::format::PageLayout;
 
-/// What a page is made of.
+/// Item of a page.
 #[derive(Clone, Debug)]
 pub enum RingItem {
-    /// A record: nanoseconds since the one before (27 bits), and its data, which is padded to 4
+    /// A record: nanoseconds since the previous one (27 bits), and its data, which is padded to 4
     /// bytes.
     Data(u32, Vec<u8>),
-    /// The same with its length in a separate word, as all have on machines that align to 8.
+    /// A record with a separate length word, which machines that align to 8 bytes always use.
     Long(u32, Vec<u8>),
     /// A discarded record of this number of bytes.
     Gone(u32, usize),
-    /// Nanoseconds to be added (59 bits).
+    /// An extension of the time in nanoseconds (59 bits).
     Extend(u64),
-    /// A time (59 bits).
+    /// An absolute time (59 bits).
     Stamp(u64),
-    /// The end of what was written.
+    /// The end of the written data.
     Empty,
 }
 
-/// A machine that writes.
+/// Machine that writes the pages.
 #[derive(Clone, Copy, Debug)]
 pub struct Writer {
-    /// How it writes numbers.
+    /// Number format.
     pub order: ByteOrder,
-    /// Bytes of its sub-buffers.
+    /// Size of its sub-buffers in bytes.
     pub size: usize,
 }
 
@@ -36,7 +36,7 @@ impl Writer {
         Writer { order: ByteOrder { big, long }, size }
     }
 
-    /// The text of its `header_page`.
+    /// Text of its `header_page`.
     pub fn header(&self) -> String {
         let (long, begin) = (self.order.long, 8 + self.order.long);
         format!(
@@ -60,7 +60,7 @@ impl Writer {
         if self.order.big { n.to_be_bytes() } else { n.to_le_bytes() }
     }
 
-    /// A `long`.
+    /// Bytes of a `long`.
     pub fn long(&self, n: u64) -> Vec<u8> {
         match self.order.long {
             4 => self.u32(n as u32).to_vec(),
@@ -72,7 +72,7 @@ impl Writer {
         if self.order.big { n.to_be_bytes() } else { n.to_le_bytes() }
     }
 
-    /// A record's first word.
+    /// First word of a record.
     fn head(&self, kind: u32, delta: u32) -> [u8; 4] {
         assert!(delta < 1 << 27 && kind < 32);
         self.u32(if self.order.big { kind << 27 | delta } else { delta << 5 | kind })
@@ -106,8 +106,7 @@ impl Writer {
         bytes
     }
 
-    /// A page with as many of the items as fit, and how many those were; `lost` as the kernel notes
-    /// it.
+    /// Page with as many of the items as fit, and their number; `lost` as noted by the kernel.
     pub fn page(&self, start: u64, items: &[RingItem], lost: Option<Option<u64>>) -> (Vec<u8>, usize) {
         let mut data = Vec::new();
         let mut taken = 0;
@@ -135,7 +134,7 @@ impl Writer {
         (page, taken)
     }
 
-    /// The head that all records share, then what follows.
+    /// Record with the common head, followed by `rest`.
     pub fn record(&self, id: u16, flags: u8, preempt: u8, pid: i32, rest: &[&[u8]]) -> Vec<u8> {
         let mut bytes = self.u16(id).to_vec();
         bytes.extend([flags, preempt]);
@@ -145,8 +144,7 @@ impl Writer {
     }
 }
 
-/// A format's text; `fields` are declaration, size and sign in order, from offset 8 on without
-/// gaps.
+/// Text of a format; `fields` have declaration, size and sign, from offset 8 on without gaps.
 pub fn format(name: &str, id: u16, fields: &[(&str, usize, bool)]) -> String {
     let mut text = format!(
         "name: {name}\nID: {id}\nformat:\n\

@@ -1,57 +1,57 @@
-//! The kernel's description of its records: `events/*/*/format`, and of its pages:
+//! Parser of the kernel's descriptions of its records, `events/*/*/format`, and of its pages,
 //! `events/header_page`.
 //!
 //! Source: `f_show` in kernel/trace/trace_events.c, `ring_buffer_print_page_header` in
 //! kernel/trace/ring_buffer.c, and Documentation/trace/events.rst, "Event formats".
 
-/// Longer texts are refused: the longest of the kernel's (mmap flags, page flags) have some 8 KiB.
+/// Limit of a text in bytes: the kernel's longest (mmap flags, page flags) have some 8 KiB.
 const TEXT_LIMIT: usize = 256 << 10;
-/// Events have at most a few dozen fields.
+/// Limit of fields of an event; kernels have a few dozen.
 const FIELD_LIMIT: usize = 256;
-/// A field cannot lie beyond the largest record, nor the data of a page beyond the largest
-/// sub-buffer.
+/// Limit of an offset in bytes: fields lie within the largest record, and the data of a page within
+/// the largest sub-buffer.
 const OFFSET_LIMIT: usize = 1 << 27;
 
-/// Where a field's bytes are.
+/// Location of a field's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In the field itself.
     Inside,
-    /// At an offset from the record's begin: the field's low half; its length is the high half.
+    /// At the record's start plus the low half of the field; the high half is the length.
     DataLoc,
-    /// The same from the end of the field.
+    /// At such an offset from the end of the field.
     RelLoc,
 }
 
-/// One field of a record.
+/// Field of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Its name, without brackets.
+    /// Name, without brackets.
     pub name: String,
-    /// C's type, as printed, without `__data_loc` and `__rel_loc`.
+    /// C type as printed, without `__data_loc` and `__rel_loc`.
     pub kind: String,
-    /// Bytes from the record's begin.
+    /// Offset from the start of the record in bytes.
     pub offset: usize,
-    /// Bytes.
+    /// Size in bytes.
     pub size: usize,
-    /// Whether it is a signed number.
+    /// True for a signed number.
     pub signed: bool,
-    /// Where its bytes are.
+    /// Location of its bytes.
     pub place: Place,
 }
 
-/// A kind of record.
+/// Format of an event's records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Format {
     pub name: String,
-    /// The number in `common_type` of its records.
+    /// Number of the event, in `common_type` of its records.
     pub id: u16,
-    /// Its fields, the common ones first.
+    /// Fields, the common ones first.
     pub fields: Vec<Field>,
 }
 
 impl Format {
-    /// Parses the text of a `format` file; the printing rule at its end is passed over.
+    /// Parses the text of a `format` file, without the print format at its end.
     pub fn parse(text: &str) -> Result<Format, String> {
         let lines = lines_of(text)?;
         let value = |key: &str| {
@@ -67,22 +67,22 @@ impl Format {
         Ok(Format { name: name.to_owned(), id, fields })
     }
 
-    /// The field of that name.
+    /// Field with this name.
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }
 }
 
-/// How a page, or the larger sub-buffer of kernels from 6.8 on, is laid out.
+/// Layout of a page, or of the larger sub-buffer of kernels since 6.8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageLayout {
-    /// Where the committed length is, in bytes from the page's begin; the time is at 0, in 8 bytes.
+    /// Offset of the committed length from the start of the page; the 8-byte time is at 0.
     pub commit_offset: usize,
-    /// 4 or 8: the kernel's `long`.
+    /// Size of the kernel's `long`: 4 or 8.
     pub commit_size: usize,
-    /// Where the records begin.
+    /// Offset of the records.
     pub data_offset: usize,
-    /// How many bytes of records a page has room for.
+    /// Room for records in bytes.
     pub data_size: usize,
 }
 
@@ -113,7 +113,7 @@ impl PageLayout {
         })
     }
 
-    /// Bytes of a full page: the most that one read of `trace_pipe_raw` returns.
+    /// Size of a full page in bytes: the most that one read of `trace_pipe_raw` returns.
     pub fn page_size(&self) -> usize {
         self.data_offset + self.data_size
     }
@@ -137,21 +137,21 @@ fn fields_of<'a>(lines: impl Iterator<Item = &'a str>) -> Result<Vec<Field>, Str
     Ok(fields)
 }
 
-/// `__data_loc char[] name; offset:12; size:4; signed:0;`, with tabs.
+/// Parses `__data_loc char[] name; offset:12; size:4; signed:0;`, with tabs.
 fn field_of(line: &str) -> Option<Field> {
     let mut parts = line.split(';').map(str::trim);
     let declaration = parts.next()?;
     let number = |part: Option<&str>, key: &str| part?.strip_prefix(key)?.parse::<usize>().ok();
     let offset = number(parts.next(), "offset:")?;
     let size = number(parts.next(), "size:")?;
-    // The oldest kernels do not state it.
+    // The oldest kernels do not print it.
     let signed = number(parts.next(), "signed:") == Some(1);
     let (place, declaration) = match declaration.split_once(' ')? {
         ("__data_loc", rest) => (Place::DataLoc, rest),
         ("__rel_loc", rest) => (Place::RelLoc, rest),
         _ => (Place::Inside, declaration),
     };
-    // An array's length follows the name, except in the type of what lies elsewhere.
+    // The length of an array follows the name, except in the type of data stored elsewhere.
     let named = match declaration.rfind('[') {
         Some(at) if declaration.ends_with(']') => &declaration[..at],
         _ => declaration,

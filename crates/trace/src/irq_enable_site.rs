@@ -1,6 +1,6 @@
-//! Whether an interrupt came right after the instruction that re-enables interrupts: then it had
-//! been waiting, and the function is the one that kept it waiting. Anywhere else, or in user mode,
-//! that is unknown.
+//! Detection of interrupts taken right after the instruction that re-enables interrupts: such an
+//! interrupt was pending, delayed by that function. For any other place, or user mode, that is
+//! unknown.
 //!
 //! Sources: local_irq_enable and local_irq_restore in arch/x86/include/asm/irqflags.h and
 //! arch/arm64/include/asm/irqflags.h; Intel's manual on STI, Arm's on DAIF (DDI 0487); entry_64.S
@@ -9,17 +9,17 @@
 use super::kernel_functions::is_entry;
 use super::x86;
 
-/// The architectures whose code can be judged.
+/// Architecture of the code to judge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     X86,
     Arm,
-    /// Any other: only function names are used.
+    /// Any other architecture: only function names are used.
     Unknown,
 }
 
 impl Code {
-    /// By `uname -m`.
+    /// Architecture by `uname -m`.
     pub fn of(machine: &str) -> Code {
         match machine {
             "x86_64" => Code::X86,
@@ -28,14 +28,13 @@ impl Code {
         }
     }
 
-    /// Whether the last of these instructions enabled interrupts: the code of a function from its
-    /// beginning up to where it was interrupted. What cannot be decoded did not.
+    /// True if the last of these instructions enabled interrupts: the code of a function from its
+    /// start up to the interrupted address. False for code that cannot be decoded.
     pub fn enables(self, code: &[u8]) -> bool {
         match self {
             Code::X86 => x86::last_two(code).is_some_and(|(before, last)| {
                 // POPF takes effect immediately; STI after one more instruction, unless that waits
-                // or leads elsewhere. An interrupt between the two means that interrupts were on
-                // before.
+                // or branches. An interrupt between the two means that interrupts were on before.
                 last == POPF || (before == STI && !waits(last) && !leads_away(last))
             }),
             Code::Arm => arm_enables(code),
@@ -43,9 +42,9 @@ impl Code {
         }
     }
 
-    /// Whether the last of these instructions is a call that an instruction before it let
-    /// interrupts in for: they come at the first instruction of what is called. The code of the
-    /// calling function up to the return address.
+    /// True if the last of these instructions is a call, and the one before it enabled interrupts:
+    /// they arrive at the first instruction of the callee. The code is that of the calling function
+    /// up to the return address.
     pub fn enables_and_calls(self, code: &[u8]) -> bool {
         let calls = |last: &[u8]| last.first() == Some(&0xe8);
         self == Code::X86 && x86::last_two(code).is_some_and(|(before, last)| before == STI && calls(last))
@@ -55,12 +54,12 @@ impl Code {
 const STI: &[u8] = &[0xfb];
 const POPF: &[u8] = &[0x9d];
 
-/// HLT, MWAIT and MWAITX behind STI are how a CPU idles: what comes then was not kept waiting.
+/// True for HLT, MWAIT and MWAITX after STI, by which a CPU idles: they delay no interrupt.
 fn waits(instruction: &[u8]) -> bool {
     matches!(instruction, [0xf4] | [0x0f, 0x01, 0xc9 | 0xfb])
 }
 
-/// Calls, jumps and returns: the instruction after them is not the one that ran next.
+/// True for calls, jumps and returns: the instruction after them is not the one that ran next.
 fn leads_away(instruction: &[u8]) -> bool {
     let prefix =
         |b: &u8| matches!(b, 0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3);
@@ -74,8 +73,8 @@ fn leads_away(instruction: &[u8]) -> bool {
     }
 }
 
-/// How many barriers and nops may be between the instruction and where the interrupt is taken:
-/// pmr_sync and its like.
+/// Limit of barriers and nops between the instruction and the arrival of the interrupt, as in
+/// pmr_sync.
 const BARRIERS: usize = 2;
 
 fn arm_enables(code: &[u8]) -> bool {
@@ -92,23 +91,23 @@ fn arm_enables(code: &[u8]) -> bool {
     })
 }
 
-/// Which frame an interrupt stopped, of a stack taken in its handler, innermost first; none in user
-/// mode or without one.
+/// Index of the frame that an interrupt stopped, in a stack taken in its handler, innermost first;
+/// none in user mode or without an interrupt.
 ///
-/// It is the frame behind the entry code that saved the registers. That this is the exact place
-/// relies on an unwinder that goes through saved registers (ORC and frame pointers on x86, frame
-/// records on arm64): all that distributions build. The guessing one (CONFIG_UNWINDER_GUESS) can
-/// put stale frames there.
+/// It is the frame after the entry code that saved the registers. That this is the exact place
+/// relies on an unwinder that follows saved registers (ORC and frame pointers on x86, frame records
+/// on arm64), as all distributions build it. The guessing one (CONFIG_UNWINDER_GUESS) can put stale
+/// frames there.
 pub fn interrupted(frames: &[&str]) -> Option<usize> {
     let entry = frames.iter().position(|name| is_entry(name))?;
     let from_user = frames[entry].starts_with("el0") || frames[entry].ends_with("_user");
     (!from_user && frames.get(entry + 1).is_some_and(|name| !name.is_empty())).then_some(entry + 1)
 }
 
-/// Who was interrupted in the first place, where a frame is on the way in or out of an interrupt:
-/// that way always lets the next interrupt in, and it is the code below that kept both waiting, if
-/// any did. None where the way leads to user mode, or was taken for an exception, a system call or
-/// a softirq: those did not delay any interrupt.
+/// Index of the frame interrupted first, if frame `at` is on the entry or exit path of an
+/// interrupt: that path always lets the next interrupt in, and the code below it kept both waiting,
+/// if any did. None if the path leads to user mode, or was that of an exception, a system call or a
+/// softirq, which delay no interrupt.
 pub fn outward(frames: &[&str], at: usize) -> Option<usize> {
     let mut at = at;
     while passes(frames.get(at)?) {
@@ -119,9 +118,9 @@ pub fn outward(frames: &[&str], at: usize) -> Option<usize> {
     Some(at)
 }
 
-/// Whether a function belongs to the way in or out of interrupts, exceptions and system calls, on
-/// which interrupts are off and are re-enabled as part of the exit path (kernel/entry/common.c,
-/// arch/x86/mm/fault.c, arch/arm64/kernel/entry-common.c).
+/// True for functions on the entry and exit paths of interrupts, exceptions and system calls, which
+/// re-enable interrupts as part of the exit (kernel/entry/common.c, arch/x86/mm/fault.c,
+/// arch/arm64/kernel/entry-common.c).
 fn passes(name: &str) -> bool {
     let starts = [
         "irqentry_",
@@ -157,7 +156,7 @@ fn passes(name: &str) -> bool {
         "irq_exit_rcu",
         "__irq_exit_rcu",
     ];
-    // What saves the registers on behalf of Xen is the entry itself.
+    // Code that saves the registers for Xen is the entry itself.
     !is_entry(name) && (exact.contains(&name) || starts.iter().any(|start| name.starts_with(start)))
 }
 

@@ -1,11 +1,11 @@
-//! What the names of kernel functions show: which are helpers, which belong to the kernel's own
+//! Classification of kernel functions by name, such as helpers and functions of the kernel's own
 //! timers.
 //!
 //! Sources: kernel/sched/core.c, kernel/locking/spinlock.c, kernel/time/, arch/x86/entry.
 
 use model::run::Who;
 
-/// Takes or releases locks, or switches interrupts, for its caller.
+/// True for functions that lock, unlock, or switch interrupts on behalf of their caller.
 pub(crate) fn is_lock_helper(function: &str) -> bool {
     let bare = function.trim_start_matches('_');
     let raw = [
@@ -37,7 +37,7 @@ pub(crate) fn is_lock_helper(function: &str) -> bool {
         )
 }
 
-/// Switches threads, or asks whether to.
+/// True for functions that switch threads, or check for a switch.
 pub(crate) fn is_scheduler(function: &str) -> bool {
     let bare = function.trim_start_matches('_');
     let starts =
@@ -55,8 +55,8 @@ pub(crate) fn is_scheduler(function: &str) -> bool {
         || matches!(bare, "rt_mutex_schedule" | "io_schedule" | "traceiter_sched_switch")
 }
 
-/// The exit path of an interrupt or a system call: what was interrupted is below it, or is user
-/// space.
+/// True for the exit path of an interrupt or a system call: the interrupted code is below it, or is
+/// user space.
 pub(crate) fn is_entry_code(function: &str) -> bool {
     let starts = ["irqentry_exit", "raw_irqentry_exit", "exit_to_user_mode", "syscall_exit", "sysvec_"];
     starts.iter().any(|prefix| function.starts_with(prefix))
@@ -68,10 +68,10 @@ pub(crate) fn is_entry_code(function: &str) -> bool {
         || function.starts_with("do_notify_resume")
 }
 
-/// Only waits, or reads the time, for its caller: a thread that was found there is its caller.
+/// True for functions that only wait or read the time: the time counts for their caller.
 pub(crate) fn passes_time(function: &str) -> bool {
     let bare = function.trim_start_matches('_');
-    // Calls by address go through thunks (arch/x86/lib/retpoline.S).
+    // Indirect calls go through thunks (arch/x86/lib/retpoline.S).
     if bare.starts_with("x86_indirect_") || bare.starts_with("x86_return_thunk") {
         return true;
     }
@@ -95,9 +95,9 @@ pub(crate) fn passes_time(function: &str) -> bool {
         )
 }
 
-/// Spins until another CPU gives a lock free; with every lock that has no slow path of its own, on
-/// an architecture whose fast path waits in place, its taking does too (kernel/locking/qspinlock.c,
-/// qrwlock.c; arch/riscv, arch/arm).
+/// True for functions that spin until another CPU releases a lock; if the architecture's fast path
+/// waits in place, also for functions that take a raw lock (kernel/locking/qspinlock.c, qrwlock.c;
+/// arch/riscv, arch/arm).
 pub(crate) fn spins_for_lock(function: &str, machine: &str) -> bool {
     let slow = matches!(
         function,
@@ -123,20 +123,20 @@ pub(crate) fn spins_for_lock(function: &str, machine: &str) -> bool {
     slow || (!queued && takes())
 }
 
-/// Ends with giving a raw lock free (kernel/locking/spinlock.c).
+/// True for functions that end by releasing a raw lock (kernel/locking/spinlock.c).
 pub(crate) fn unlocks_raw(function: &str) -> bool {
     let bare = function.trim_start_matches('_');
     ["raw_spin_unlock", "raw_read_unlock", "raw_write_unlock"].iter().any(|prefix| bare.starts_with(prefix))
 }
 
-/// True for the function that the tick's timer calls; the name goes by the kernel's version
+/// True for the function of the tick's timer; its name depends on the kernel version
 /// (kernel/time/tick-sched.c).
 pub fn is_tick(function: &str) -> bool {
     matches!(function, "tick_nohz_handler" | "tick_sched_timer")
 }
 
-/// The functions that the kernel's own timers call: waking, ticking, bandwidth. None of them works
-/// for long.
+/// True for functions of the kernel's own timers: waking, ticking, bandwidth. None of them runs for
+/// long.
 pub(crate) fn is_core_timer(function: &str) -> bool {
     is_tick(function)
         || matches!(
@@ -163,19 +163,19 @@ pub(crate) fn is_core_timer(function: &str) -> bool {
         )
 }
 
-/// The name of a softirq (include/linux/interrupt.h).
+/// Name of a softirq (include/linux/interrupt.h).
 pub fn softirq(vec: u8) -> &'static str {
     const NAMES: [&str; 10] =
         ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
     NAMES.get(usize::from(vec)).copied().unwrap_or("softirq")
 }
 
-/// Whether timers expire in that softirq.
+/// True for softirqs in which timers expire.
 pub(crate) fn is_timer_softirq(vec: u8) -> bool {
     matches!(vec, 1 | 8)
 }
 
-/// Puts `function [module]` into its two fields.
+/// Splits `function [module]` into the two fields of `who`.
 pub(crate) fn named(who: Who, function: &str) -> Who {
     let (function, module) = match function.split_once(" [") {
         Some((function, module)) => (function, module.trim_end_matches(']')),
@@ -184,7 +184,7 @@ pub(crate) fn named(who: Who, function: &str) -> Who {
     Who { function: function.to_owned(), module: module.to_owned(), ..who }
 }
 
-/// Whether it is the entry code of an interrupt, which saves the registers.
+/// True for the entry code of an interrupt, which saves the registers.
 pub fn is_entry(name: &str) -> bool {
     // arch/x86/include/asm/idtentry.h; before Linux 5.8, entry_64.S; with FRED, entry_64_fred.S.
     let x86 = name.starts_with("asm_sysvec_")
@@ -200,9 +200,8 @@ pub fn is_entry(name: &str) -> bool {
     x86 || arm
 }
 
-/// Functions that are called with interrupts off and enable them with next to their last
-/// instructions: an interrupt in one can have come only then (include/linux/spinlock_api_smp.h,
-/// rwlock_api_smp.h).
+/// Functions called with interrupts off that enable them near their last instructions: an interrupt
+/// in one can only have arrived then (include/linux/spinlock_api_smp.h, rwlock_api_smp.h).
 const UNLOCKS: [&str; 6] = [
     "_raw_spin_unlock_irq",
     "_raw_spin_unlock_irqrestore",
@@ -212,9 +211,9 @@ const UNLOCKS: [&str; 6] = [
     "_raw_write_unlock_irqrestore",
 ];
 
-/// Functions that are entered with interrupts off, enable them, and then do something short: where
-/// no code can be read. finish_lock_switch in kernel/sched/core.c; kernel/softirq.c, the last name
-/// since Linux 6.10.
+/// Functions entered with interrupts off that enable them and then do little; for use if no code
+/// can be read. finish_lock_switch in kernel/sched/core.c; kernel/softirq.c, the last name since
+/// Linux 6.10.
 const OPENERS: [&str; 4] = ["finish_task_switch", "preempt_schedule_irq", "__do_softirq", "handle_softirqs"];
 
 /// Functions in which an idle CPU enables interrupts: the wait there delays no interrupt.
@@ -238,17 +237,17 @@ const IDLE: [&str; 17] = [
     "native_safe_halt",
 ];
 
-/// Whether interrupts are enabled anywhere in it.
+/// True for functions that enable interrupts near their last instructions.
 pub fn enables_irqs_at_end(function: &str) -> bool {
     UNLOCKS.contains(&function)
 }
 
-/// Whether the name alone must do, and does.
+/// True for functions that enable interrupts, by name alone.
 pub fn enables_irqs(function: &str) -> bool {
     enables_irqs_at_end(function) || OPENERS.contains(&function)
 }
 
-/// Whether it is a place where a CPU idles.
+/// True for functions in which a CPU idles.
 pub fn is_idle_function(function: &str) -> bool {
     IDLE.contains(&function)
 }
@@ -280,8 +279,8 @@ mod tests {
         {
             assert!(spins_for_lock(slow, "x86_64") && !passes_time(slow), "{slow}");
         }
-        // Behind a slow path of its own, taking a lock is passing by; where it waits in place, it
-        // is waiting.
+        // With a separate slow path, taking a lock does not wait; if the function waits in place,
+        // it does.
         assert!(!spins_for_lock("_raw_spin_lock", "x86_64") && spins_for_lock("_raw_spin_lock", "riscv64"));
         assert!(!spins_for_lock("rt_spin_lock", "riscv64") && !spins_for_lock("mutex_spin_on_owner", ""));
         assert!(unlocks_raw("_raw_spin_unlock_irqrestore") && !unlocks_raw("rt_spin_unlock"));

@@ -1,12 +1,12 @@
-//! Which thread ran before a stretch of time: the last switch, and the events after it. Pure.
+//! Running thread before a stretch of time: the last switch, and the events after it. Pure.
 
 use super::event::{Raw, What};
 
-/// Of the events after the switch only the last are needed; the others are counted as left out.
+/// Limit of events after the switch; only the last are needed, and the others are counted.
 const MAX_EVENTS: usize = 256;
 
-/// The last switch and what came after it, the last of that if it is much; the rest of that is
-/// counted.
+/// Last switch and the events after it; if there are too many, only the last ones, and the number
+/// of the others is added to `left_out`.
 pub fn since_last_switch(mut events: Vec<Raw>, left_out: &mut u64) -> Vec<Raw> {
     let switch = events.iter().rposition(|event| matches!(event.what, What::Switch { .. })).unwrap_or(0);
     let mut after = events.split_off(switch);

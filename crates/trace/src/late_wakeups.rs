@@ -1,4 +1,4 @@
-//! The late wake-ups in a trace of any length: those over a span, the largest, or those at a mark.
+//! Late wake-ups in a trace of any length: those over a limit, the largest, or those at a mark.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
@@ -10,26 +10,26 @@ use model::histogram::{Counts, EARLY_BUCKET, bucket_of, fill_buckets, mean};
 use model::run::{CpuRun, Worst};
 use model::units::{Cpu, Nanos};
 
-/// Threads that are followed at once; no machine has as many under a real-time policy.
+/// Limit of followed threads; machines have fewer under real-time policies.
 const MAX_THREADS: usize = 4096;
 
-/// A mark is put down to a wake-up this long before it at most.
+/// Longest time between a wake-up and the mark that refers to it.
 const MAX_BEFORE_MARK: Nanos = Nanos(1_000_000_000);
 
-/// Wake-ups before a mark that are held.
+/// Limit of stored wake-ups before a mark.
 const MAX_RECENT: usize = 1 << 14;
 
-/// Wake-ups that are listed of a CPU.
+/// Number of wake-ups listed per CPU.
 const WORST: usize = model::run::WORST;
 
-/// The threads whose wake-ups are of interest.
+/// Selection of threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WantedThreads {
-    /// All under a real-time policy or above, the kernel's own helpers apart.
+    /// All real-time and deadline threads, except the kernel's own helpers.
     RealTime,
-    /// The one of this number.
+    /// The thread with this ID.
     Thread(i32),
-    /// All of a name, as the kernel cuts it.
+    /// All threads with this name, truncated as by the kernel.
     Named(FixedStr<16>),
 }
 
@@ -43,8 +43,8 @@ impl WantedThreads {
     }
 }
 
-/// The kernel's own threads that are real-time and wait for others as they should: what they do is
-/// other threads' work. Threads of interrupts are not among them.
+/// True for the kernel's own real-time threads, whose waits are intended: they work for other
+/// threads. Threads of interrupts are not among them.
 fn is_kernels_own(task: &Task) -> bool {
     const BEGINS: [&str; 10] = [
         "migration/",
@@ -61,18 +61,18 @@ fn is_kernels_own(task: &Task) -> bool {
     BEGINS.iter().any(|begin| task.comm.starts_with(begin))
 }
 
-/// The wake-ups that are to be explained.
+/// Selection of wake-ups to explain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WantedWakeups {
-    /// All that are later than that, the largest of them where there are too many.
+    /// All that are later than this; the largest of them if there are too many.
     Over(Nanos),
-    /// The largest.
+    /// The largest ones.
     Largest,
-    /// Those before the marks with this text.
+    /// The last ones before marks with this text.
     AtMark(String),
 }
 
-/// A wake-up with the place that it has among those of the same length.
+/// Wake-up, ordered by latency, and earlier first among equals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Found {
     latency: Nanos,
@@ -91,7 +91,7 @@ impl PartialOrd for Found {
     }
 }
 
-/// The wake-ups of a CPU in numbers.
+/// Statistics of the wake-ups on a CPU.
 #[derive(Default)]
 struct CpuWakeups {
     rows: Counts,
@@ -101,27 +101,27 @@ struct CpuWakeups {
     least: Option<Nanos>,
 }
 
-/// Looks for late wake-ups in events that come in order of time.
+/// Search for late wake-ups in events in order of time.
 pub struct LateWakeups {
     threads: WantedThreads,
     wakeups: WantedWakeups,
     most: usize,
     tracker: WakeupTracker,
-    /// The followed threads, and whether each has woken.
+    /// Followed threads, each with true once it has woken.
     followed: HashMap<i32, (Task, bool)>,
-    /// Threads for which there was no room.
+    /// Number of threads not followed for lack of room.
     pub threads_dropped: u64,
     found: BinaryHeap<Reverse<Found>>,
-    /// Wake-ups that were to be explained, those without room among them.
+    /// Number of wake-ups to explain, including those without room.
     pub matching: u64,
-    /// Marks with the text, and those of them before which no wake-up was seen.
+    /// Number of marks with the text, and of those without a wake-up before them.
     pub marks: [u64; 2],
     recent: VecDeque<Wakeup>,
     cpus: BTreeMap<Cpu, CpuWakeups>,
 }
 
 impl LateWakeups {
-    /// Of these threads, at most that many; `monotonic` where the trace's clock is CLOCK_MONOTONIC.
+    /// Keeps at most `most` wake-ups; `monotonic` if the trace's clock is CLOCK_MONOTONIC.
     pub fn new(threads: WantedThreads, wakeups: WantedWakeups, most: usize, monotonic: bool) -> LateWakeups {
         let tracker = WakeupTracker::new([], i64::MIN);
         LateWakeups {
@@ -139,8 +139,8 @@ impl LateWakeups {
         }
     }
 
-    /// The same with the number of the futex system call: where that waited for a mutex, a wake-up
-    /// counts from the wait on.
+    /// Sets the number of the futex system call: if a call waited for a mutex, the wake-up counts
+    /// from the start of the wait.
     pub fn with_futex(self, futex: Option<i64>) -> LateWakeups {
         match futex {
             Some(futex) => LateWakeups { tracker: self.tracker.with_futex(futex), ..self },
@@ -160,7 +160,7 @@ impl LateWakeups {
             _ => {}
         }
         let Some(wakeup) = self.tracker.observe(event) else { return };
-        // What a fair thread had was lent to it.
+        // A thread that is fair now had only inherited its priority.
         if !self.threads.take(&wakeup.task) {
             return;
         }
@@ -179,7 +179,7 @@ impl LateWakeups {
         }
     }
 
-    /// Events are missing: what the threads did in that time is not known.
+    /// Resets the state of the threads after lost events.
     pub fn forget(&mut self) {
         self.tracker.forget();
     }
@@ -215,7 +215,7 @@ impl LateWakeups {
         push(&mut self.found, Found { latency, wakeup }, self.most);
     }
 
-    /// The wake-up before a mark: the last one of the thread that wrote it, else the largest.
+    /// Selects the wake-up before a mark: the last of the thread that wrote it, else the largest.
     fn mark(&mut self, event: &Raw, text: &str) {
         let WantedWakeups::AtMark(wanted) = &self.wakeups else { return };
         if !text.contains(wanted.as_str()) {
@@ -231,7 +231,7 @@ impl LateWakeups {
         }
     }
 
-    /// The threads of which wake-ups were seen, by number.
+    /// Threads with wake-ups, by ID.
     pub fn threads(&self) -> Vec<Task> {
         let mut woken: Vec<Task> =
             self.followed.values().filter(|thread| thread.1).map(|thread| thread.0).collect();
@@ -239,20 +239,20 @@ impl LateWakeups {
         woken
     }
 
-    /// The wake-ups that are to be explained, in order of time.
+    /// Wake-ups to explain, in order of time.
     pub fn found(&self) -> Vec<Wakeup> {
         let mut found: Vec<Wakeup> = self.found.iter().map(|found| found.0.wakeup).collect();
         found.sort_by_key(|wakeup| wakeup.actual);
         found
     }
 
-    /// The wake-ups in numbers, by the CPU on which the threads ran.
+    /// Statistics of the wake-ups, by CPU on which the threads ran.
     pub fn cpus(&self) -> Vec<CpuRun> {
         self.cpus.iter().map(|(&cpu, wakeups)| wakeups.document(cpu)).collect()
     }
 }
 
-/// Puts one in, and takes the least out where the heap is full.
+/// Adds a wake-up, and removes the least one if the heap is full.
 fn push(heap: &mut BinaryHeap<Reverse<Found>>, found: Found, most: usize) {
     if heap.len() < most {
         heap.push(Reverse(found));
@@ -306,7 +306,7 @@ mod tests {
         at(time, from, What::Switch { prev: task(from), state: 1, next: task(to) })
     }
 
-    /// Thread `pid` is woken and runs so much later.
+    /// Thread `pid` is woken and runs `late` ns later.
     fn wakeup(time: i64, pid: i32, late: i64) -> [Raw; 3] {
         let waking = at(time, 50, What::Waking { task: task(pid), target: Cpu(0) });
         [waking, switch(time + late, 50, pid), switch(time + late + 1, pid, 50)]

@@ -1,11 +1,11 @@
-//! From the kernel's trace buffers to slices of time that add up. Bytes in, values out; `hunt`
-//! brings the bytes.
+//! Explanation of spikes: from the kernel's trace buffers to slices of time that add up. Bytes in,
+//! values out; `hunt` reads the bytes.
 //!
-//! [`mod@format`] reads how the kernel describes an event, [`page`] finds the records of a page,
-//! [`catalog`] has one record per event that says what it means, [`decode`] makes [`event`]s of
-//! them. [`symbols`] and [`naming`] turn addresses into functions, a [`window`] holds the events
-//! around a spike, and [`timeline`] explains it. [`cycles`] follows threads of other programs from
-//! their releases to their next sleep; [`activity`] counts what the threads of a program did.
+//! [`mod@format`] parses the kernel's description of an event, [`page`] finds the records of a
+//! page, [`catalog`] has an entry per event with its meaning, [`decode`] makes [`event`]s of them.
+//! [`symbols`] and [`naming`] turn addresses into functions, a [`window`] holds the events around a
+//! spike, and [`timeline`] explains it. [`cycles`] follows threads of other programs from their
+//! releases to their next sleep; [`activity`] counts the activity of a program's threads.
 
 pub mod activity;
 pub mod byte_order;

@@ -1,4 +1,4 @@
-//! The names of a kernel, for the kept events: addresses are not passed on.
+//! Names of a kernel for stored events, which contain no addresses.
 
 use std::collections::HashMap;
 
@@ -9,36 +9,36 @@ use super::naming::Naming;
 use super::symbols::{self, Symbols};
 use super::timer_arrivals::TimerArrivals;
 
-/// Names that are cached; a kernel calls some thousands of functions.
+/// Limit of cached names; a kernel calls some thousands of functions.
 const MAX_CACHED: usize = 1 << 16;
 
-/// More objects in one window share the number 0.
+/// Limit of numbered objects in a window; further ones share the number 0.
 const MAX_OBJECTS: usize = 1 << 16;
 
-/// No longer function is decoded from its beginning.
+/// Longest code decoded from the start of a function, in bytes.
 const MAX_DECODED_BYTES: u64 = 32 << 10;
 
-/// Reads the kernel's code at an address; false where it cannot.
+/// Reader of the kernel's code at an address; returns false if it cannot be read.
 pub type ReadCode = Box<dyn Fn(Address, &mut [u8]) -> bool + Send>;
 
-/// Names for addresses, and whether the code there re-enables interrupts.
+/// Names of addresses, and detection of code that re-enables interrupts.
 pub struct Names {
     symbols: Option<Symbols>,
-    /// Strings that events point at, sorted by address.
+    /// Strings that events point to, sorted by address.
     formats: Vec<(Address, String)>,
     code: Code,
     read: Option<ReadCode>,
-    /// The substitute where the code cannot be read.
+    /// Substitute if the code cannot be read.
     arrivals: TimerArrivals,
     cache: HashMap<Address, String>,
-    /// The frame that had just re-enabled interrupts, as the distance from an address: 0 itself, 1
-    /// its caller.
+    /// Frame that had just re-enabled interrupts, by address and caller: 0 for the address itself,
+    /// 1 for the caller.
     verdicts: HashMap<(Address, Address), Option<usize>>,
     objects: HashMap<u64, u64>,
 }
 
 impl Names {
-    /// From what is known of a kernel; `machine` as `uname -m`.
+    /// Creates names from the data of a kernel; `machine` as by `uname -m`.
     pub fn new(
         symbols: Option<Symbols>,
         printk_formats: &str,
@@ -57,31 +57,30 @@ impl Names {
         }
     }
 
-    /// Those of a trace that has names in place of addresses, with the addresses that stand for
-    /// them.
+    /// Names of a trace without addresses, in which made addresses stand for the names.
     pub fn of_table(mut table: Vec<(Address, String)>) -> Names {
         table.sort();
         Names { formats: table, ..Names::new(None, "", "", None) }
     }
 
-    /// Goes by where the timer's interrupts came in, where the code cannot be read.
+    /// Sets the arrivals of the timer's interrupts, which are used if the code cannot be read.
     pub fn set_arrivals(&mut self, arrivals: TimerArrivals) {
         self.arrivals = arrivals;
     }
 
-    /// The address that an interrupt stopped, of a stack taken in its handler.
+    /// Address that an interrupt stopped, in a stack taken in its handler.
     pub fn interrupted(&mut self, frames: &[Address]) -> Option<Address> {
         let names: Vec<String> = frames.iter().map(|&at| self.name(at.saturating_sub(1))).collect();
         let shown: Vec<&str> = names.iter().map(String::as_str).collect();
         irq_enable_site::interrupted(&shown).map(|at| frames[at])
     }
 
-    /// Starts a window: objects are numbered anew.
+    /// Starts a window, in which objects are numbered anew from 1.
     pub fn next_window(&mut self) {
         self.objects.clear();
     }
 
-    /// The kernel's functions, if they are known.
+    /// Functions of the kernel, if known.
     pub fn symbols(&self) -> Option<&Symbols> {
         self.symbols.as_ref()
     }
@@ -104,13 +103,13 @@ impl Names {
         name
     }
 
-    /// The frame that had just re-enabled interrupts, from the interrupted one outwards: an
-    /// interrupt that waited with the timer's and was taken before it lets the timer's interrupt in
-    /// as it exits.
+    /// Index of the frame that had just re-enabled interrupts, from the interrupted one outwards:
+    /// an interrupt that was pending together with the timer's, and was taken first, lets the
+    /// timer's in on its exit.
     fn enabling(&mut self, frames: &[Address], names: &mut [String], at: usize) -> Option<usize> {
         let mut at = at;
         loop {
-            // That of an interrupt is the instruction that would have come next.
+            // For an interrupted frame the address is that of the next instruction.
             names[at] = self.name(frames[at]);
             let caller = frames.get(at + 1).copied().unwrap_or(0);
             let found = at + self.judge(frames[at], caller, &names[at])?;
@@ -123,7 +122,7 @@ impl Names {
         }
     }
 
-    /// Finds the frame that had just re-enabled interrupts: the one at an address, or its caller.
+    /// Frame that had just re-enabled interrupts: 0 for the one at `at`, 1 for its caller.
     fn judge(&mut self, at: Address, caller: Address, name: &str) -> Option<usize> {
         let key = (at, caller);
         if let Some(&known) = self.verdicts.get(&key) {
@@ -135,8 +134,8 @@ impl Names {
             Some(0)
         } else {
             match (self.code_up_to(at), self.code_up_to(caller)) {
-                // The first instruction of a function: its caller may have re-enabled interrupts
-                // just before.
+                // At the first instruction of a function its caller may have just re-enabled
+                // interrupts.
                 (Some(code), Some(calling)) if code.is_empty() => {
                     self.code.enables_and_calls(&calling).then_some(1)
                 }
@@ -151,7 +150,7 @@ impl Names {
         verdict
     }
 
-    /// The code of a function from its beginning to an address.
+    /// Code of a function from its start to an address.
     fn code_up_to(&self, address: Address) -> Option<Vec<u8>> {
         let read = self.read.as_ref()?;
         let place = self.symbols.as_ref()?.name_of(address)?;
@@ -181,8 +180,8 @@ impl Naming<Address, String> for Names {
     }
 
     fn stack(&mut self, frames: Vec<Address>) -> (Vec<String>, Option<usize>) {
-        // Frames are return addresses: what lies before one is the call, and in the function that
-        // called.
+        // Frames are return addresses: the byte before one belongs to the call, and so to the
+        // calling function.
         let mut names: Vec<String> = frames.iter().map(|&at| self.name(at.saturating_sub(1))).collect();
         let shown: Vec<&str> = names.iter().map(String::as_str).collect();
         let Some(at) = irq_enable_site::interrupted(&shown) else { return (names, None) };
@@ -265,7 +264,7 @@ ffffffffc0000000 t driver_poll\t[driver]
         // Called between sti and its effect.
         assert_eq!(enables(true, do_it, 0xffff_ffff_8100_070e), Some(3));
         assert_eq!(enables(true, do_it, 0xffff_ffff_8100_0708), None);
-        // No code before it that could have.
+        // No code before the address that could have enabled interrupts.
         assert_eq!(enables(true, 0xffff_ffff_8100_0600, caller), None);
     }
 
@@ -282,7 +281,7 @@ ffffffffc0000000 t driver_poll\t[driver]
         assert_eq!(stack(true, 0xffff_ffff_8100_0a03, do_it + 3), Some(4));
         assert_eq!(stack(false, way + 2, 0xffff_ffff_8100_0210), Some(4));
         assert_eq!(stack(false, way + 2, do_it + 3), None);
-        // Without an interrupt below, none.
+        // None without an interrupt below.
         assert_eq!(names(true).stack(vec![TIMER[0], TIMER[1], way + 3, do_it + 3]).1, None);
     }
 
@@ -293,7 +292,7 @@ ffffffffc0000000 t driver_poll\t[driver]
         assert_eq!(enables(true, 0xffff_ffff_8100_0210, caller), Some(2));
         assert_eq!(enables(false, 0xffff_ffff_8100_0410, caller), Some(2));
         assert_eq!(enables(true, 0xffff_ffff_8100_0410, caller), None);
-        // So do interrupts that were late at one instruction.
+        // Late interrupts at one instruction decide as well.
         let (mut names_alone, mut late, do_it) =
             (names(false), TimerArrivals::default(), 0xffff_ffff_8100_0303);
         let frames = vec![TIMER[0], TIMER[1], do_it, caller];

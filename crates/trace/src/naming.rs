@@ -1,9 +1,9 @@
-//! From addresses to names: an event as decoded becomes one that may be kept.
+//! Conversion of decoded events with addresses to events with names, which may be stored.
 
 use super::event::{Event, What};
 
 impl<N> Event<N> {
-    /// The same event with its addresses named, and its timers and locks numbered.
+    /// Event with its addresses named, and its timers and locks numbered.
     pub fn named<M>(self, names: &mut impl Naming<N, M>) -> Event<M> {
         Event {
             time: self.time,
@@ -16,13 +16,13 @@ impl<N> Event<N> {
     }
 }
 
-/// How addresses become names.
+/// Naming of addresses.
 pub trait Naming<N, M> {
-    /// The function that an address lies in.
+    /// Function that contains an address.
     fn function(&mut self, place: N) -> M;
-    /// A number for an object of the kernel, the same within a window.
+    /// Number of a kernel object, the same within a window.
     fn object(&mut self, address: u64) -> u64;
-    /// The frames of a stack, and which of them an interrupt stopped as interrupts were re-enabled.
+    /// Names of a stack's frames, and the one interrupted as interrupts were re-enabled.
     fn stack(&mut self, frames: Vec<N>) -> (Vec<M>, Option<usize>);
 }
 
@@ -76,7 +76,7 @@ impl<N> What<N> {
             Idle { state } => Idle { state },
             Frequency { of, khz } => Frequency { of, khz },
             Fault { user } => Fault { user },
-            // Both are addresses of the program's.
+            // Both are addresses in the program.
             FaultAt { address, instruction } => {
                 FaultAt { address: by.object(address), instruction: by.object(instruction) }
             }
@@ -91,8 +91,8 @@ impl<N> What<N> {
             Console => Console,
             Mark { text } => Mark { text },
             Toggle { irqs, off, caller } => Toggle { irqs, off, caller: by.function(caller) },
-            // The first and the last are addresses of the program's; what it asks for is in
-            // between.
+            // The first and the last are addresses in the program; between them are the operation
+            // and its value.
             SyscallEntry { id, args } => SyscallEntry { id, args: [by.object(args[0]), args[1], args[2], 0] },
             SyscallExit { id } => SyscallExit { id },
             Stack { frames, .. } => {
@@ -110,7 +110,7 @@ mod tests {
     use crate::event::{Context, Named, Task, Vector};
     use model::units::{Cpu, Nanos};
 
-    /// Names that show what they were asked for.
+    /// Naming by the decimal form of the address.
     struct Plain;
 
     impl Naming<u64, String> for Plain {

@@ -1,10 +1,10 @@
-//! The records of one page of the ring buffer, as read from `per_cpu/cpu*/trace_pipe_raw`.
+//! Records of one page of the ring buffer, as read from `per_cpu/cpu*/trace_pipe_raw`.
 //!
 //! Source: `struct buffer_data_page`, `rb_event_length`, `rb_event_discard`, `rb_fix_abs_ts` and
 //! `ring_buffer_read_page` in kernel/trace/ring_buffer.c, `struct ring_buffer_event` in
-//! include/linux/ring_buffer.h. A record's first word holds its type or length in 5 bits and the
-//! time since the record before in 27: the first named bit field is the lowest five bits of a
-//! little-endian machine's word, and the highest five of a big-endian one's.
+//! include/linux/ring_buffer.h. The first word of a record has its type or length in 5 bits and the
+//! time since the previous record in 27: the first bit field is the lowest five bits of the word on
+//! a little-endian machine, and the highest five on a big-endian one.
 
 use super::byte_order::ByteOrder;
 use super::format::PageLayout;
@@ -12,14 +12,14 @@ use model::units::Nanos;
 
 /// `RB_MISSED_EVENTS`: records before this page were overwritten.
 const MISSED: u64 = 1 << 31;
-/// `RB_MISSED_STORED`: their number is behind the data.
+/// `RB_MISSED_STORED`: their number follows the data.
 const MISSED_STORED: u64 = 1 << 30;
-/// The length is below these two; no page is longer than a gigabyte.
+/// Mask of the length, below these two bits; no page is longer than a gigabyte.
 const LENGTH: u64 = MISSED_STORED - 1;
-/// `TS_MSB`: an absolute time has 59 bits, these are the page's.
+/// `TS_MSB`: bits of an absolute time that its 59 bits lack, taken from the page's time.
 const UPPER: u64 = 0xf8 << 56;
 
-/// What was overwritten before a page could be read.
+/// Records overwritten before a page could be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lost {
     #[default]
@@ -32,45 +32,45 @@ pub enum Lost {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// When it was written.
+    /// Time at which it was written.
     pub time: Nanos,
-    /// What was written, with some padding behind it.
+    /// Data, followed by some padding.
     pub data: &'a [u8],
-    /// The same, and all that follows on the page.
+    /// Data and the rest of the page after it.
     pub from: &'a [u8],
 }
 
-/// A page whose records are walked in order.
+/// Page whose records are read in order.
 #[derive(Clone, Debug)]
 pub struct Page<'a> {
-    /// What is left of the committed bytes.
+    /// Rest of the committed bytes.
     rest: &'a [u8],
-    /// The time so far.
+    /// Time of the last record.
     now: u64,
     order: ByteOrder,
-    /// The time of the page.
+    /// Time of the page.
     pub start: Nanos,
-    /// What was overwritten before it.
+    /// Records overwritten before it.
     pub lost: Lost,
-    /// The page ended within a record, or a record was none; what follows it is not read.
+    /// True if the page ended within a record or had invalid data; the rest is not read.
     pub cut: bool,
 }
 
-/// The latest time that is within the range of [`Nanos`].
+/// Latest time in the range of [`Nanos`].
 const LATEST: u64 = i64::MAX as u64;
 
-/// A time of the kernel within the range of [`Nanos`].
+/// Kernel time as [`Nanos`], if in range.
 fn nanos(time: u64) -> Option<Nanos> {
     i64::try_from(time).ok().map(Nanos)
 }
 
-/// The time at which a page begins.
+/// Start time of a page.
 pub fn start_of(order: ByteOrder, bytes: &[u8]) -> Option<Nanos> {
     order.u64(bytes, 0).and_then(nanos)
 }
 
 impl<'a> Page<'a> {
-    /// Reads a page's head; nothing if there is not even that.
+    /// Parses the head of a page; none if it is too short.
     pub fn open(layout: &PageLayout, order: ByteOrder, bytes: &'a [u8]) -> Option<Page<'a>> {
         let start = start_of(order, bytes)?;
         let commit = order.long(bytes, layout.commit_offset)?;
@@ -92,7 +92,7 @@ impl<'a> Page<'a> {
         })
     }
 
-    /// The time since the record before, and the type or length.
+    /// Type or length of the next record, and the time since the previous one.
     #[inline]
     fn head(&self) -> Option<(u32, u64)> {
         Some(self.split(self.order.u32(self.rest, 0)?))
@@ -107,10 +107,10 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Hands out the records in order.
+    /// Passes the records to `each`, in order.
     #[inline]
     pub fn each(&mut self, mut each: impl FnMut(Record<'a>)) {
-        // Nearly all are short ones with data: what is left stays in registers.
+        // Nearly all are short records with data: the state stays in registers.
         let (mut rest, mut now) = (self.rest, self.now);
         loop {
             let record = match self.short(rest, now) {
@@ -130,13 +130,13 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// The first record and what is behind it, where it is a short one with data.
+    /// First record and the rest after it, if it is a short one with data.
     #[inline]
     fn short(&self, rest: &'a [u8], now: u64) -> Option<(Record<'a>, &'a [u8])> {
         let (head, rest) = rest.split_first_chunk::<4>()?;
         let word = if self.order.big { u32::from_be_bytes(*head) } else { u32::from_le_bytes(*head) };
         let (kind, delta) = self.split(word);
-        // Below 1 there is no data, above 28 no record.
+        // 0 has a separate length word, and types above 28 have no data.
         if kind.wrapping_sub(1) >= 28 {
             return None;
         }
@@ -145,7 +145,7 @@ impl<'a> Page<'a> {
         (now <= LATEST).then_some((Record { time: Nanos(now as i64), data, from: rest }, after))
     }
 
-    /// The next record with data; times in between are taken in, what is discarded is passed over.
+    /// Next record with data; skips time records and discarded ones, whose times count.
     fn step(&mut self) -> Option<Record<'a>> {
         loop {
             let (kind, delta) = self.head()?;
@@ -168,8 +168,8 @@ impl<'a> Page<'a> {
                     }
                     let length = self.order.u32(self.rest, 4)? as usize;
                     self.take(4, length.max(4).checked_next_multiple_of(4)?)?;
-                    // A discarded record's time counts for its successors; 1 means none, because 0
-                    // means the above.
+                    // The time of a discarded record counts for its successors; 1 means none,
+                    // because 0 marks the end.
                     self.advance(if delta == 1 { 0 } else { delta })?;
                 }
                 _ => {
@@ -189,7 +189,7 @@ impl<'a> Page<'a> {
         Some(Record { time: Nanos(self.now as i64), data, from: data })
     }
 
-    /// Splits off a head and the bytes behind it.
+    /// Splits off a head and the bytes after it.
     fn take(&mut self, head: usize, length: usize) -> Option<&'a [u8]> {
         let (data, rest) = self.rest.get(head..)?.split_at_checked(length)?;
         self.rest = rest;
@@ -198,7 +198,7 @@ impl<'a> Page<'a> {
 
     #[inline]
     fn advance(&mut self, delta: u64) -> Option<()> {
-        // A time within the range and a delta of 59 bits have a sum of 64.
+        // The sum of a time in range and a delta of 59 bits fits into 64 bits.
         let now = self.now.wrapping_add(delta);
         if now > LATEST {
             return None;
@@ -207,7 +207,7 @@ impl<'a> Page<'a> {
         Some(())
     }
 
-    /// An absolute time has its upper bits from the page, where that has any; it never goes back.
+    /// Sets an absolute time, whose upper bits are those of the page, if any; it never goes back.
     fn set(&mut self, time: u64) -> Option<()> {
         let upper = self.now & UPPER;
         let mut time = time & !UPPER | upper;
@@ -220,7 +220,7 @@ impl<'a> Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    /// The next record of any kind; the end of the page is noted.
+    /// Next record of any kind; notes the end of the page.
     #[inline(never)]
     fn other(&mut self) -> Option<Record<'a>> {
         let record = self.step();
@@ -363,7 +363,7 @@ mod tests {
                 bytes[at % size] = byte;
             }
             bytes.truncate(cut.max(16));
-            // A header without a valid time is no page.
+            // A header without a valid time is not a page.
             prop_assume!(Page::open(&writer.layout(), writer.order, &bytes).is_some());
             let (records, page) = read(writer, &bytes);
             prop_assert!(records.len() <= bytes.len() / 4);

@@ -1,5 +1,4 @@
-//! The events of a trace that is read from its begin to its end, as far back as the next window
-//! needs them.
+//! Events of a trace that is read from start to end, as far back as the next window needs them.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,21 +6,21 @@ use super::event::{Raw, What};
 use super::held::{EventCoverage, HeldEvents};
 use model::units::{Cpu, Nanos};
 
-/// Events of all CPUs that are held: some tens of megabytes.
+/// Limit of stored events of all CPUs: some tens of megabytes.
 const MAX_HELD: usize = 160_000;
 
-/// Gaps that are held of a CPU.
+/// Limit of stored gaps per CPU.
 const MAX_GAPS: usize = 1 << 10;
 
 #[derive(Default)]
 struct RecentCpu {
     /// In order of time.
     events: VecDeque<Raw>,
-    /// The times at which events were lost, and the number of these.
+    /// Times at which events were lost, and their numbers.
     gaps: VecDeque<(Nanos, u64)>,
 }
 
-/// The events that are held.
+/// Stored events.
 #[derive(Default)]
 pub struct RecentEvents {
     cpus: BTreeMap<Cpu, RecentCpu>,
@@ -30,7 +29,7 @@ pub struct RecentEvents {
 }
 
 impl RecentEvents {
-    /// Events before that time are not needed any more, but those since each CPU's last switch.
+    /// Drops events before `time`, except those since each CPU's last switch.
     pub fn need_from(&mut self, time: Nanos) {
         self.needed = time;
         for cpu in self.cpus.values_mut() {
@@ -38,7 +37,7 @@ impl RecentEvents {
         }
     }
 
-    /// Takes the next event; those of one CPU come in order of time.
+    /// Adds the next event; those of one CPU must be in order of time.
     pub fn push(&mut self, event: &Raw) {
         let needed = self.needed;
         let cpu = self.cpus.entry(event.cpu).or_default();
@@ -56,7 +55,7 @@ impl RecentEvents {
         }
     }
 
-    /// Events of a CPU were lost there.
+    /// Adds a loss of events on a CPU.
     pub fn lost(&mut self, cpu: Cpu, time: Nanos, count: u64) {
         let cpu = self.cpus.entry(cpu).or_default();
         if cpu.gaps.len() == MAX_GAPS {
@@ -65,14 +64,14 @@ impl RecentEvents {
         cpu.gaps.push_back((time, count.max(1)));
     }
 
-    /// Forgets all: the trace is read on elsewhere.
+    /// Drops everything, to read another part of the trace.
     pub fn clear(&mut self) {
         (self.cpus, self.held) = (BTreeMap::new(), 0);
     }
 }
 
 impl RecentCpu {
-    /// Drops what is before the last switch before that time; how many events that were.
+    /// Drops the events before the last switch before `time`; returns their number.
     fn forget_before(&mut self, time: Nanos) -> usize {
         let before = self.events.partition_point(|event| event.time < time);
         let switch = |at: &usize| matches!(self.events[*at].what, What::Switch { .. });
@@ -81,7 +80,7 @@ impl RecentCpu {
         keep
     }
 
-    /// Drops all but the last; how many events that were.
+    /// Drops all but the last event; returns the number of dropped ones.
     fn keep_last(&mut self) -> usize {
         let count = self.events.len() - 1;
         self.events.drain(..count);
@@ -121,7 +120,7 @@ impl HeldEvents for RecentEvents {
     }
 
     fn lacks_older(&self, cpu: Cpu) -> bool {
-        // What a trace begins with follows on what was not recorded.
+        // Events before the start of the trace were not recorded.
         self.cpus.contains_key(&cpu)
     }
 }

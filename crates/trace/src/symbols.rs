@@ -1,42 +1,42 @@
-//! The kernel's list of its functions, and which of them an address lies in.
+//! The kernel's list of functions, and lookup of the function at an address.
 //!
 //! Source: Documentation/filesystems/proc.rst ("kallsyms"), kernel/kallsyms.c, scripts/kallsyms.c.
-//! A distribution's kernel with its modules lists some 200,000 symbols in 10 to 15 MB; only those
-//! of code are kept.
+//! A distribution's kernel with its modules lists some 200,000 symbols in 10 to 15 MB; only
+//! functions are stored.
 
-/// More of /proc/kallsyms is not read: four times what large configurations have.
+/// Limit of bytes read of /proc/kallsyms, four times the size of large configurations.
 pub const READ_LIMIT: u64 = 64 << 20;
 
-/// A longer list is not used at all, five times what large configurations have: what lies behind a
-/// function that is not kept would get the name of the one before it.
+/// Limit of functions, five times the number of large configurations. A longer list is refused: a
+/// missing function's code would get the name of the function before it.
 const LIMIT: usize = 1 << 20;
 
-/// No function of the kernel is longer; what lies further behind one is no part of it.
+/// Limit of a function's length in bytes; addresses further behind it are not part of it.
 const LONGEST: u64 = 128 << 10;
 
-/// The last function before an unknown range is assumed to extend no further than this: what comes
-/// behind a module may be code that is not listed.
+/// Limit of the length of the last function before an unknown range: the code after a module may
+/// not be listed.
 const LAST: u64 = 4 << 10;
 
-/// Why there are no names.
+/// Reason for which there are no names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoNames {
-    /// The kernel lists its functions and hides their addresses (kernel.kptr_restrict, no
+    /// The kernel lists its functions but hides their addresses (kernel.kptr_restrict, no
     /// CAP_SYSLOG).
     Hidden,
-    /// It lists none that could be read.
+    /// The list has no usable entry.
     Empty,
-    /// It lists more than are kept.
+    /// The list has more functions than the limit.
     TooMany,
 }
 
-/// The functions of a running kernel, by address.
+/// Functions of a running kernel, by address.
 #[derive(Clone, Debug, Default)]
 pub struct Symbols {
-    /// Sorted by address; of several names of one address the first is kept, as the kernel itself
-    /// has it.
+    /// Sorted by address; of several names for an address the first is kept, as in the kernel
+    /// itself.
     functions: Vec<Function>,
-    /// All names, one after the other.
+    /// All names, concatenated.
     names: String,
     modules: Vec<String>,
     skipped: u64,
@@ -48,23 +48,23 @@ struct Function {
     address: u64,
     name: u32,
     length: u16,
-    /// SymbolPlace in `modules`; 0 is the kernel itself.
+    /// Index in `modules`; 0 is the kernel itself.
     module: u16,
 }
 
-/// Where an address lies.
+/// Location of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SymbolPlace<'a> {
-    /// The function, without what the compiler put behind its name (`.cold`, `.isra.0`).
+    /// Function, without the compiler's suffixes (`.cold`, `.isra.0`).
     pub function: &'a str,
-    /// Its module; `""` is the kernel itself.
+    /// Module; `""` is the kernel itself.
     pub module: &'a str,
-    /// Bytes from the function's beginning, or from that of its cold part.
+    /// Bytes from the start of the function, or of its cold part.
     pub offset: u64,
 }
 
 impl Symbols {
-    /// From the text of /proc/kallsyms.
+    /// Parses the text of /proc/kallsyms.
     pub fn parse(text: &[u8]) -> Result<Symbols, NoNames> {
         let mut symbols = Symbols { modules: vec![String::new()], ..Symbols::default() };
         let mut hidden = false;
@@ -110,18 +110,18 @@ impl Symbols {
         self.functions.push(Function { address: line.address, name: at, length, module });
     }
 
-    /// How many functions are known.
+    /// Number of functions.
     pub fn count(&self) -> usize {
         self.functions.len()
     }
 
-    /// How many lines were not understood: an address in such a function may get the name of the
-    /// one before it.
+    /// Number of lines that could not be parsed: an address in such a function may get the name of
+    /// the one before it.
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// The function that an address lies in.
+    /// Function that contains an address.
     pub fn name_of(&self, address: u64) -> Option<SymbolPlace<'_>> {
         let at = self.functions.partition_point(|function| function.address <= address).checked_sub(1)?;
         let found = self.functions.get(at)?;
@@ -135,8 +135,7 @@ impl Symbols {
         })
     }
 
-    /// Where a function of that name begins, if there is exactly one; its cold part is another of
-    /// the same name.
+    /// Address of a function, if exactly one has that name; its cold part counts as another one.
     pub fn address_of(&self, name: &str) -> Option<u64> {
         let mut found = self.functions.iter().filter(|function| self.text(function) == name);
         match (found.next(), found.next()) {
@@ -151,7 +150,7 @@ impl Symbols {
     }
 }
 
-/// A name without the compiler's suffixes: no function of C has a dot in its name.
+/// Name without the compiler's suffixes: functions in C have no dot in their names.
 fn display(name: &str) -> &str {
     match name.find('.') {
         Some(at) if at > 0 => &name[..at],
@@ -167,7 +166,7 @@ struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// `ffffffff81000000 T name`, and `\t[module]` behind those of modules.
+    /// Parses `ffffffff81000000 T name`, followed by `\t[module]` for modules.
     fn parse(line: &'a [u8]) -> Option<Line<'a>> {
         let mut fields = std::str::from_utf8(line).ok()?.split_ascii_whitespace();
         let address = u64::from_str_radix(fields.next()?, 16).ok()?;
@@ -178,7 +177,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// The strings that events point at, such as the reasons of Arm's IPIs, by address.
+/// Strings that events point to, such as the reasons of Arm's IPIs, by address.
 ///
 /// Source: `printk_formats` of tracefs, t_show in kernel/trace/trace_printk.c: `0xADDRESS :
 /// "text"`.
@@ -195,7 +194,7 @@ pub fn printk_formats(text: &str) -> Vec<(u64, String)> {
     found
 }
 
-/// A reason or a format on one line.
+/// Unescapes a reason or a format to a single line.
 fn unescape(text: &str) -> String {
     let text = text.replace("\\n", " ").replace("\\t", " ").replace("\\\"", "\"").replace("\\\\", "\\");
     text.trim().to_owned()

@@ -1,22 +1,22 @@
-//! The functions around some addresses, out of the kernel's list as it streams by: a program that
-//! runs for months does not hold the whole list for a dozen names.
+//! Functions around some addresses, from the kernel's list as a stream: a program that runs for
+//! months does not store the whole list for a dozen names.
 
 use crate::symbols::{NoNames, Symbols};
 
-/// A line is cut here; no symbol's is as long (KSYM_NAME_LEN is 512).
+/// Lines are truncated to this length in bytes; symbols are shorter (KSYM_NAME_LEN is 512).
 const LONGEST_LINE: usize = 1024;
 
-/// Takes the text of /proc/kallsyms in pieces of any size.
+/// Parser of /proc/kallsyms in pieces of any size.
 #[derive(Clone, Debug, Default)]
 pub struct SymbolsNear {
     around: Vec<Neighbours>,
-    /// The beginning of a line whose end has not come.
+    /// Start of an incomplete line.
     begun: Vec<u8>,
-    /// Whether a line was code with its address hidden.
+    /// True if a function's address was hidden.
     hidden: bool,
 }
 
-/// The functions on both sides of an address: the one that it may lie in, and where that ends.
+/// Functions on both sides of an address: the one that may contain it, and the one after that.
 #[derive(Clone, Debug, Default)]
 struct Neighbours {
     address: u64,
@@ -49,12 +49,12 @@ impl SymbolsNear {
                 self.around.iter_mut().for_each(|around| around.look(address, &line));
             }
         }
-        // Its room is for the next.
+        // Reuses the allocation.
         self.begun = line;
         self.begun.clear();
     }
 
-    /// The functions that were found.
+    /// Functions found.
     pub fn symbols(mut self) -> Result<Symbols, NoNames> {
         self.end_line();
         let lines = self.around.iter().flat_map(|around| [&around.below, &around.above]).flatten();
@@ -74,14 +74,14 @@ impl Neighbours {
     fn look(&mut self, address: u64, line: &[u8]) {
         let is_below = address <= self.address;
         let place = if is_below { &mut self.below } else { &mut self.above };
-        // Of several names of one address the first is kept, as the kernel itself has it.
+        // Of several names for an address the first is kept, as in the kernel itself.
         if place.as_ref().is_none_or(|known| if is_below { known.0 < address } else { known.0 > address }) {
             *place = Some((address, line.trim_ascii_end().to_vec()));
         }
     }
 }
 
-/// The address of a symbol, and whether it is code.
+/// Address of a symbol, and true if it is code.
 fn address_of(line: &[u8]) -> Option<(u64, bool)> {
     let mut fields = line.split(|&byte| byte == b' ');
     let address = std::str::from_utf8(fields.next()?).ok()?;
@@ -89,7 +89,7 @@ fn address_of(line: &[u8]) -> Option<(u64, bool)> {
     Some((address, matches!(fields.next()?, b"t" | b"T" | b"w" | b"W")))
 }
 
-/// What stands before a function for call thunks is not the function.
+/// True for the padding of call thunks before a function, which is not the function.
 fn is_padding(code: bool, line: &[u8]) -> bool {
     code && line.split(|&byte| byte == b' ').nth(2).is_some_and(|name| name.starts_with(b"__pfx_"))
 }

@@ -1,5 +1,5 @@
-//! The period of the kernel's tick, which no trace states: from the starts of its timer, each of
-//! which is due whole ticks after the one before.
+//! Period of the kernel's tick, which traces do not contain: from the starts of its timer, whose
+//! due times differ by whole ticks.
 //!
 //! Sources: kernel/time/tick-sched.c (`hrtimer_forward`), kernel/Kconfig.hz, arch/*/Kconfig.
 
@@ -8,26 +8,26 @@ use std::collections::{BTreeMap, HashMap};
 use super::event::{Address, Raw, What};
 use model::units::Nanos;
 
-/// The frequencies that kernels are configured with.
+/// Tick frequencies that kernels can be configured with, in Hz.
 const FREQUENCIES: [u32; 10] = [100, 128, 200, 250, 256, 300, 500, 512, 1000, 1024];
 
-/// A step that is seen so often is no coincidence.
+/// Number of equal steps that rules out coincidence.
 const MIN_STEPS: u64 = 3;
 
-/// Timers of CPUs, and lengths of steps, that are held.
+/// Limit of stored timers of CPUs, and of lengths of steps.
 const MAX_HELD: usize = 4096;
 
-/// The steps of the tick's timers.
+/// Steps of the tick's timers.
 #[derive(Debug, Default)]
 pub struct TickPeriod {
-    /// By timer when it is due.
+    /// Due time of each timer.
     due: HashMap<Address, Nanos>,
-    /// By its length how often a step was seen.
+    /// Number of steps by their length.
     steps: BTreeMap<i64, u64>,
 }
 
 impl TickPeriod {
-    /// Takes the next event; `is_tick` judges the function of a timer.
+    /// Takes the next event; `is_tick` decides on the function of a timer.
     pub fn observe(&mut self, event: &Raw, is_tick: impl FnOnce(Address) -> bool) {
         let What::TimerStart { timer, function, expires } = event.what else { return };
         let room = self.due.len() < MAX_HELD && self.steps.len() < MAX_HELD;
@@ -39,14 +39,14 @@ impl TickPeriod {
         }
     }
 
-    /// Ticks per second: by the shortest step that is a kernel's.
+    /// Ticks per second, from the shortest frequent step that matches a configuration.
     pub fn frequency(&self) -> Option<u32> {
         let often = self.steps.iter().filter(|(_, count)| **count >= MIN_STEPS);
         often.filter_map(|(step, _)| frequency_of(*step)).next()
     }
 }
 
-/// The kernel rounds its period to nanoseconds.
+/// Frequency of a step, which the kernel rounds to nanoseconds.
 fn frequency_of(step: i64) -> Option<u32> {
     let near = |hz: &u32| step.abs_diff(1_000_000_000 / i64::from(*hz)) <= 1;
     FREQUENCIES.into_iter().find(near)
@@ -58,7 +58,7 @@ mod tests {
     use crate::event::{Context, Event};
     use model::units::Cpu;
 
-    /// Starts of two timers, of which one is the tick's.
+    /// Frequency from the starts of two timers, one of them the tick's.
     fn frequency(due: &[i64]) -> Option<u32> {
         let mut period = TickPeriod::default();
         for expires in due {

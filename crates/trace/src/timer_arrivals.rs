@@ -1,49 +1,49 @@
-//! The places at which the timer's interrupt came in, of a kernel whose code cannot be read.
+//! Places at which the timer's interrupt arrived, for a kernel whose code cannot be read.
 //!
-//! Interrupts that had to wait all come in at one instruction, the one behind which they are let in
-//! again. A CPU that was stopped from outside goes on anywhere, as a thread is found anywhere by an
-//! interrupt that is in time: a place where most of them were late is one that lets them in.
+//! All pending interrupts arrive at one instruction, the one after that which enables them. A CPU
+//! stopped from outside resumes anywhere, as a punctual interrupt arrives anywhere: a place at
+//! which most of them were late enables interrupts.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::event::{Address, Raw, What};
 use model::units::{Cpu, Nanos};
 
-/// So many late ones at one instruction are no coincidence.
+/// Number of late interrupts at one instruction that rules out coincidence.
 const MIN_LATE: u64 = 3;
 
-/// Places that are counted; a trace has some thousands.
+/// Limit of counted places; a trace has some thousands.
 const MAX_PLACES: usize = 1 << 16;
 
-/// A timer's interrupt that came in.
+/// Arrival of a timer's interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimerArrival {
     pub cpu: Cpu,
     pub time: Nanos,
-    /// The time of the one before it on this CPU.
+    /// Time of the previous one on this CPU.
     pub before: Option<Nanos>,
 }
 
-/// The interrupts at one place.
+/// Numbers of interrupts at one place.
 #[derive(Clone, Copy, Debug, Default)]
 struct ArrivalCount {
     late: u64,
     in_time: u64,
 }
 
-/// The interrupt that is on, on a CPU.
+/// Interrupt that is running on a CPU.
 #[derive(Clone, Copy, Debug, Default)]
 struct OpenInterrupt {
-    /// Its first expiry.
+    /// Time of its first expiry.
     begun: Option<Nanos>,
-    /// The event before this one was an expiry, whose stack may follow.
+    /// True if the previous event was an expiry, whose stack may follow.
     expired: bool,
-    /// Its place is counted.
+    /// True if its place is counted.
     counted: bool,
     before: Option<Nanos>,
 }
 
-/// The counts by the address that was interrupted.
+/// Counts by interrupted address.
 #[derive(Debug, Default)]
 pub struct TimerArrivals {
     cpus: BTreeMap<Cpu, OpenInterrupt>,
@@ -51,7 +51,7 @@ pub struct TimerArrivals {
 }
 
 impl TimerArrivals {
-    /// Takes the next event; `interrupted` finds the address in a stack, `is_late` judges.
+    /// Takes the next event; `interrupted` finds the address in a stack, `is_late` decides on it.
     pub fn observe(
         &mut self,
         event: &Raw,
@@ -74,7 +74,7 @@ impl TimerArrivals {
                     *(if late { &mut count.late } else { &mut count.in_time }) += 1;
                 }
             }
-            // It comes between the two.
+            // It may come between the two.
             What::Nmi { .. } => open.expired = expired,
             What::VectorExit { .. } | What::IrqExit { .. } => open.end(),
             _ if !event.context.hard_irq() => open.end(),
@@ -82,7 +82,7 @@ impl TimerArrivals {
         }
     }
 
-    /// True if interrupts are let in right before that address, as far as was seen.
+    /// True if the observed interrupts show that they are enabled right before that address.
     pub fn lets_in(&self, address: Address) -> bool {
         self.places.get(&address).is_some_and(|count| count.late >= MIN_LATE && count.late > count.in_time)
     }
@@ -102,7 +102,7 @@ mod tests {
 
     const HARD: Context = Context(8);
 
-    /// Interrupts of CPU 1, each at a time and a place, with two timers that expire in it.
+    /// Interrupts of CPU 1, each at a time and a place, in which two timers expire.
     fn of(interrupts: &[(i64, Address)]) -> Vec<Raw> {
         let at = |time: i64, context, what| Event {
             time: Nanos(time),
@@ -130,7 +130,7 @@ mod tests {
         interrupts.iter().flat_map(one).collect()
     }
 
-    /// True if a place lets interrupts in where those of certain times were late.
+    /// True if a place enables interrupts, with those at the times `late` being late.
     fn lets_in(interrupts: &[(i64, Address)], late: &[i64], place: Address) -> bool {
         let (mut arrivals, mut seen) = (TimerArrivals::default(), Vec::new());
         for event in of(interrupts) {

@@ -1,4 +1,4 @@
-//! The clocks of timers compared with that of a trace: what has to be added to a timer's time.
+//! Clocks of timers compared with that of a trace: the offsets to add to their times.
 //!
 //! Source: Documentation/trace/ftrace.rst, "trace_clock"; `hrtimer_expire_entry` in
 //! include/trace/events/timer.h, whose `now` is read once per interrupt, before its timers'
@@ -6,22 +6,21 @@
 
 use model::units::Nanos;
 
-/// No interrupt takes longer, and no two clocks of the kernel are nearer to each other without
-/// being one.
+/// Largest offset within one clock: no interrupt takes longer, and distinct clocks of the kernel
+/// differ by more.
 const SAME_CLOCK: i64 = 1_000_000_000;
 
-/// A trace on an unknown clock that is this near to the timers' is on theirs.
+/// Largest offset at which an unknown clock of a trace counts as that of the timers.
 const SAME_AS_TRACE: i64 = 20_000;
 
-/// Clocks drift apart by some 50 ns in a millisecond: an offset that was seen this long ago holds
-/// no longer.
+/// Time for which an offset is valid: clocks drift apart by some 50 ns in a millisecond.
 const EPOCH: i64 = 20_000_000;
 
-/// The kernel has four clocks for timers.
+/// Limit of clocks; the kernel has four for timers.
 const MAX_CLOCKS: usize = 8;
 
-/// One clock's offset: the least that was seen in this epoch and in the one before, because only
-/// other timers' functions make it larger.
+/// Offset of one clock: the least one in this epoch and in the one before, because functions of
+/// other timers only increase it.
 #[derive(Clone, Copy, Debug)]
 struct TimerClock {
     began: i64,
@@ -29,21 +28,21 @@ struct TimerClock {
     before: i64,
 }
 
-/// The offsets of timers' clocks from the trace's.
+/// Offsets of timers' clocks from the trace's.
 #[derive(Clone, Debug, Default)]
 pub struct TimerClocks {
-    /// The trace may be on any clock; else it is on CLOCK_MONOTONIC.
+    /// True if the trace may be on any clock; else it is on CLOCK_MONOTONIC.
     any: bool,
     clocks: Vec<TimerClock>,
 }
 
 impl TimerClocks {
-    /// Of a trace whose clock is not known, or another one than the timers'.
+    /// Offsets for a trace whose clock is unknown, or differs from the timers'.
     pub fn of_any_trace() -> TimerClocks {
         TimerClocks { any: true, clocks: Vec::new() }
     }
 
-    /// The offset to add to the times of a timer's clock, of which an expiry at `time` read `now`.
+    /// Offset to add to the times of a timer's clock, if an expiry at `time` has read `now`.
     pub fn offset(&mut self, time: Nanos, now: Nanos) -> i64 {
         let seen = time.0.wrapping_sub(now.0);
         if !self.any {
@@ -79,11 +78,11 @@ mod tests {
         let ahead = 26_000_000;
         assert_eq!(clocks.offset(Nanos(ahead + 1_002), Nanos(1_000)), ahead + 2);
         assert_eq!(clocks.offset(Nanos(ahead + 2_900), Nanos(2_000)), ahead + 2, "behind other timers");
-        // CLOCK_REALTIME is another clock, and does not disturb the first.
+        // CLOCK_REALTIME is another clock, and does not affect the first.
         let wall = -1_700_000_000_000_000_000;
         assert_eq!(clocks.offset(Nanos(3_000), Nanos(3_000 - wall)), wall);
         assert_eq!(clocks.offset(Nanos(ahead + 4_005), Nanos(4_000)), ahead + 2);
-        // It drifts: what was seen two epochs ago holds no longer.
+        // It drifts: an offset of two epochs ago is not valid any more.
         for epoch in 1..4 {
             let now = epoch * 2 * EPOCH;
             clocks.offset(Nanos(now + ahead + 500), Nanos(now));

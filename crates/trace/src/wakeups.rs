@@ -1,9 +1,8 @@
 //! Threads of other programs followed through the events: from the timer or the waker to the switch
-//! that lets them run.
+//! to the thread.
 //!
-//! When a thread should have run is when its timer was to expire, where it sleeps on one; when it
-//! was woken, where another thread wakes it; and where it waited for a mutex, when it began to
-//! wait.
+//! The expected time is that of its timer if it sleeps on one, that of the waking if another thread
+//! wakes it, and the start of the wait if it waited for a mutex.
 
 use std::collections::BTreeMap;
 
@@ -12,35 +11,35 @@ use super::event::{Address, Raw, Task, What};
 use super::timer_clocks::TimerClocks;
 use model::units::{CPU_LIMIT, Cpu, Nanos};
 
-/// A wake-up of a thread.
+/// Wake-up of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wakeup {
     pub task: Task,
     pub cpu: Cpu,
-    /// When it should have run.
+    /// Time at which it should have run.
     pub expected: Nanos,
-    /// When it was switched to.
+    /// Time of the switch to it.
     pub actual: Nanos,
-    /// The offset to add to the times of the clock of its own timer, where that woke it.
+    /// Offset to add to the times of the clock of its own timer, if that woke it.
     pub timer_offset: Option<i64>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
-    /// The timer it started last.
+    /// Timer that it started last.
     timer: Option<Address>,
-    /// Since when it sleeps.
+    /// Start of its sleep.
     asleep: Option<Nanos>,
-    /// It waits for a mutex of user space.
+    /// True if it waits for a mutex of user space.
     for_mutex: bool,
-    /// It was woken: when it should have run, and the offset of its timer's clock.
+    /// Expected time of a woken thread, and the offset of its timer's clock.
     due: Option<(Nanos, Option<i64>)>,
 }
 
-/// The states of the followed threads.
+/// States of the followed threads.
 ///
-/// Most events are of others: one bit, by the lower part of a thread's number, shows nearly all of
-/// these without a search.
+/// Most events are of other threads: one bit, by the lower part of the thread ID, excludes nearly
+/// all of them without a search.
 #[derive(Clone, Debug)]
 struct ThreadStates {
     states: BTreeMap<i32, State>,
@@ -54,7 +53,7 @@ impl Default for ThreadStates {
 }
 
 impl ThreadStates {
-    /// The place of a thread's bit.
+    /// Position of a thread's bit.
     #[inline]
     fn mark(thread: i32) -> (usize, u64) {
         (thread as usize >> 6 & 63, 1 << (thread & 63))
@@ -83,69 +82,69 @@ impl ThreadStates {
     }
 }
 
-/// A timer whose function is called.
+/// Timer whose function runs.
 #[derive(Clone, Copy, Debug)]
 struct ExpiringTimer {
     timer: Address,
-    /// The time at which it was to expire.
+    /// Time at which it was to expire.
     due: Nanos,
-    /// The offset of its clock.
+    /// Offset of its clock.
     offset: i64,
 }
 
-/// The threads that are followed.
+/// Tracker of the followed threads.
 #[derive(Clone, Debug, Default)]
 pub struct WakeupTracker {
     states: ThreadStates,
-    /// The times at which the threads' timers are to expire, each on its own clock.
+    /// Times at which the threads' timers are to expire, each on its own clock.
     timers: BTreeMap<Address, Nanos>,
     clocks: TimerClocks,
-    /// By CPU the timer that is expiring.
+    /// Expiring timer by CPU.
     expiring: Vec<Option<ExpiringTimer>>,
-    /// The number of the futex system call.
+    /// Number of the futex system call.
     futex: i64,
     words: FutexWords,
-    /// Wake-ups from a sleep that ended without a switch to the thread.
+    /// Number of wake-ups from a sleep that ended without a switch to the thread.
     pub unseen: u64,
 }
 
 impl WakeupTracker {
-    /// Of these threads; `futex` is that system call's number on this machine.
+    /// Follows these threads; `futex` is the number of that system call on this machine.
     pub fn new(threads: impl IntoIterator<Item = i32>, futex: i64) -> WakeupTracker {
         let mut tracker = WakeupTracker { futex, ..WakeupTracker::default() };
         threads.into_iter().for_each(|thread| tracker.follow(thread));
         tracker
     }
 
-    /// The same of a trace that may be on any clock.
+    /// Allows a trace that may be on any clock.
     pub fn on_any_clock(self) -> WakeupTracker {
         WakeupTracker { clocks: TimerClocks::of_any_trace(), ..self }
     }
 
-    /// The same with the number of the futex system call of the machine that the trace is of.
+    /// Sets the number of the futex system call on the machine of the trace.
     pub fn with_futex(self, futex: i64) -> WakeupTracker {
         WakeupTracker { futex, ..self }
     }
 
-    /// Follows one more.
+    /// Follows a further thread.
     pub fn follow(&mut self, thread: i32) {
         self.states.add(thread);
     }
 
-    /// True for a thread that is followed.
+    /// True for a followed thread.
     #[inline]
     pub fn follows(&self, thread: i32) -> bool {
         self.states.has(thread)
     }
 
-    /// Follows one no longer.
+    /// Stops following a thread.
     pub fn unfollow(&mut self, thread: i32) {
         if let Some(timer) = self.states.states.remove(&thread).and_then(|state| state.timer) {
             self.timers.remove(&timer);
         }
     }
 
-    /// Whether [`WakeupTracker::observe`] uses such an event.
+    /// True if [`WakeupTracker::observe`] uses such an event.
     pub fn wants(&self, event: &Raw) -> bool {
         match &event.what {
             What::Waking { task, .. } => self.states.has(task.pid),
@@ -156,10 +155,10 @@ impl WakeupTracker {
         }
     }
 
-    /// Takes the events in order of time; a wake-up when one is complete.
+    /// Takes an event, in order of time; returns a wake-up once it is complete.
     pub fn observe(&mut self, event: &Raw) -> Option<Wakeup> {
         match &event.what {
-            // What an interrupt starts is no sleep of the thread that it interrupts.
+            // A timer started by an interrupt is not a sleep of the interrupted thread.
             What::TimerStart { timer, expires, .. } if !interrupt(event) => {
                 let state = self.states.of(event.pid)?;
                 if let Some(last) = state.timer.replace(*timer) {
@@ -182,10 +181,10 @@ impl WakeupTracker {
             What::Switch { prev, state, next } => {
                 if let Some(left) = self.states.of(prev.pid) {
                     match state {
-                        // A waking of a thread that runs (try_to_wake_up, kernel/sched/core.c) is
-                        // served: it made no switch.
+                        // A waking of a running thread (try_to_wake_up, kernel/sched/core.c) is
+                        // complete without a switch.
                         0 | 256 => left.due = None,
-                        // It slept, was woken and sleeps again: when it ran was not recorded.
+                        // It slept, was woken and sleeps again, but its run was not recorded.
                         _ => {
                             let slept = left.asleep.replace(event.time).is_some();
                             self.unseen += u64::from(slept && left.due.take().is_some());
@@ -203,14 +202,14 @@ impl WakeupTracker {
         None
     }
 
-    /// Forgets the threads' states: events are missing, and what is not known is not guessed.
+    /// Forgets the threads' states after lost events, because unknown states are not guessed.
     pub fn forget(&mut self) {
         self.states.states.values_mut().for_each(|state| *state = State::default());
         self.timers.clear();
         self.expiring.clear();
     }
 
-    /// Notes the timer that is expiring on a CPU; a damaged file may name one that no kernel has.
+    /// Notes the expiring timer of a CPU; a damaged file may contain an invalid CPU.
     fn set_expiring(&mut self, cpu: Cpu, timer: Option<ExpiringTimer>) {
         let cpu = cpu.0.min(CPU_LIMIT) as usize;
         if cpu >= self.expiring.len() {
@@ -225,7 +224,7 @@ impl WakeupTracker {
         let own_timer = expiring.filter(|now| state.timer.is_some_and(|timer| timer == now.timer));
         state.due = Some(match own_timer {
             Some(ExpiringTimer { due, offset, .. }) => (due, Some(offset)),
-            // Handed over by a thread: it had the lock for as long as this one waited.
+            // Passed on by a thread, which had the lock as long as this one waited.
             None if state.for_mutex && !interrupt(event) => (state.asleep.unwrap_or(event.time), None),
             None => (event.time, None),
         });
@@ -272,8 +271,8 @@ mod tests {
     fn latency_counts_from_the_timer_s_expiry_on_any_clock() {
         let start = |expires| What::TimerStart { timer: 5, function: 1, expires: Nanos(expires) };
         let fires = |now| What::TimerEntry { timer: 5, function: 1, now: Nanos(now) };
-        // Once on CLOCK_MONOTONIC, once on a clock that is an hour ahead; what `now` lags behind is
-        // no offset.
+        // Once on CLOCK_MONOTONIC, once on a clock that is an hour ahead; the lag of `now` is not
+        // an offset.
         for (ahead, lag) in [(0, 0), (0, 25), (3_600_000_000_000, 0)] {
             let wakeups = watched(&[
                 at(10, 0, 7, false, start(100 + ahead)),
@@ -306,7 +305,7 @@ mod tests {
             ];
             assert_eq!(watched(&events), [(expected, 70)], "{op} {value}");
         }
-        // An interrupt hands over no mutex.
+        // An interrupt does not pass on a mutex.
         let events =
             [at(15, 0, 7, false, futex(0, 2)), switch(20, 7, 3), waking(60, 3, true), switch(70, 3, 7)];
         assert_eq!(watched(&events), [(60, 70)]);
@@ -319,7 +318,7 @@ mod tests {
             at(time, 0, 7, false, What::Switch { prev: task(7), state: 0, next: task(3) })
         };
         assert_eq!(watched(&[waking(20, 7, true), preempted(50), switch(60, 3, 7)]), []);
-        // Woken from elsewhere while it was about to sleep: that one counts.
+        // Woken by another thread while it was about to sleep: that waking counts.
         let asleep = [waking(20, 3, false), switch(21, 7, 3), switch(60, 3, 7)];
         assert_eq!(watched(&asleep), [(20, 60)]);
     }

@@ -1,4 +1,4 @@
-//! What was traced around one spike: all that an explanation needs, and all that is kept of it.
+//! Window of events around one spike: all that an explanation needs, and all that is stored of it.
 
 use std::collections::BTreeMap;
 
@@ -8,64 +8,63 @@ use super::event::{Named, Task};
 use model::run::Slice;
 use model::units::{Cpu, Nanos};
 
-/// A spike and the events around it: one line of a bundle's `events/spikes.jsonl`.
+/// Spike with the events around it: one line of a bundle's `events/spikes.jsonl`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Window {
-    /// The CPU on which the wake-up was late.
+    /// CPU on which the wake-up was late.
     pub cpu: Cpu,
-    /// The slot's number; null for a task without a schedule of onbeat's.
+    /// Number of the slot; null for a task without a schedule of onbeat's.
     pub cycle: Option<u64>,
-    /// When the thread should have run.
+    /// Time at which the thread should have run.
     pub expected_ns: Nanos,
-    /// When it ran: by its own timestamp, or for a followed task the end of the switch to it.
+    /// Time at which it ran: its own timestamp, or for a followed task the switch to it.
     pub actual_ns: Nanos,
-    /// The thread that woke late.
+    /// Thread that woke late.
     pub victim: Task,
-    /// Whether `actual_ns` is the thread's own timestamp, taken after its return to user space.
+    /// True if `actual_ns` is the thread's own timestamp, after its return to user space.
     #[serde(default)]
     pub own: bool,
-    /// Of a cycle that was later than its deadline: that deadline. It goes from its release at
-    /// `expected_ns` to the thread's sleep for the next one at `actual_ns`.
+    /// Deadline of a late cycle. The cycle goes from its release at `expected_ns` to the thread's
+    /// sleep for the next one at `actual_ns`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ns: Option<Nanos>,
-    /// The cycle of the thread that was on when this one was due.
+    /// Cycle of the thread that was unfinished when this one was due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<PreviousCycle>,
-    /// Events that the kernel overwrote on this CPU before they could be read, as far as it counts
-    /// them, within the window or up to its start.
+    /// Events overwritten on this CPU before they could be read, as far as the kernel counts them,
+    /// within the window or up to its start.
     pub events_lost: u64,
-    /// Whether the buffer did not reach back to where the spike began.
+    /// True if the buffer did not reach back to the start of the spike.
     #[serde(default)]
     pub begins_late: bool,
-    /// Events of other CPUs, or from before the spike, that were left out for want of space.
+    /// Events of other CPUs, or from before the spike, that were omitted to save space.
     #[serde(default)]
     pub left_out: u64,
-    /// Names of the system calls in its events, by their numbers on the machine that it is of.
+    /// Names of the system calls in its events, by their numbers on its machine.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub calls: BTreeMap<i64, String>,
-    /// Where locks lie that the thread's calls name, as mapping and offset, by the number that a
-    /// lock has in the events.
+    /// Locations of the locks in the thread's calls, as mapping and offset, by the number of the
+    /// lock in the events.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub locks: BTreeMap<u64, String>,
-    /// In order of time, of all CPUs, from some way before `expected_ns` to `actual_ns`.
+    /// Events in order of time, of all CPUs, from some time before `expected_ns` to `actual_ns`.
     pub events: Vec<Named>,
 }
 
-/// A cycle that was on when the thread's next one was due, as it was explained with the events of
-/// its own window.
+/// Cycle that was unfinished when the thread's next one was due, with its explanation from the
+/// events of its own window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PreviousCycle {
     pub release_ns: Nanos,
-    /// Its end; from there on the thread is at the next one.
+    /// End of the cycle, and start of the thread's work on the next one.
     pub end_ns: Nanos,
-    /// Its time since the next one was due, in order; time that is in none of them is unexplained.
+    /// Its time since the next one was due, in order; time outside of them is unexplained.
     pub slices: Vec<Slice>,
 }
 
 impl Window {
-    /// Whether its times are ones that a kernel can give; a damaged or forged file may contain
-    /// otherwise.
+    /// True if its times are possible in a kernel; a damaged or forged file may contain others.
     pub fn is_sound(&self) -> bool {
         self.expected_ns.0 >= 0 && self.actual_ns >= self.expected_ns
     }

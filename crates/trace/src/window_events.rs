@@ -1,69 +1,68 @@
-//! The window of one spike: the events around it, from any source.
+//! Window of one spike: the events around it, from any source.
 
 use super::event::{Event, Raw, Vector, What};
 use super::held::{EventCoverage, HeldEvents};
 use super::last_switch::since_last_switch;
 use model::units::{Cpu, Nanos};
 
-/// This long before the spike every event is kept: what was going on when the thread should have
+/// Time before the spike in which every event is included: the activity when the thread should have
 /// run.
 const LEAD_IN: Nanos = Nanos(1_000_000);
 
-/// Of other CPUs the events that show that they run: their ticks, and onbeat's own timers, of which
-/// one starts every 10 ms.
+/// Time before the spike in which events of other CPUs that show them running are included: their
+/// ticks, and onbeat's own timers, of which one starts every 10 ms.
 const LEAD_IN_OF_OTHER_CPUS: Nanos = Nanos(25_000_000);
 
-/// The same after the spike: the timers of a machine that was stopped expire late, right when it
-/// goes on.
+/// Time after the spike for the same: timers of a stopped machine expire late, right when it
+/// resumes.
 pub const LEAD_OUT_OF_OTHER_CPUS: Nanos = Nanos(4_000_000);
 
-/// A cycle that was due while its thread slept in the one before: so far back its sleep is looked
-/// for.
+/// Time before a cycle's release in which its thread's sleep is searched, if the thread slept in
+/// the previous cycle when this one was due.
 const LAST_SLEEP: Nanos = Nanos(100_000_000);
 
-/// Events of the thread's last sleep: it is switched away once, and woken.
+/// Limit of events of the thread's last sleep: it is switched away once, and woken.
 const MAX_EVENTS_OF_SLEEP: usize = 64;
 
-/// A machine that is stopped because a CPU goes on or off line: so far back the steps on that way
-/// are looked for, and who wanted it. A grace period of RCU is among them.
+/// Time before the spike that is searched for steps of CPU hotplug and their origin, for which the
+/// machine is stopped. It includes a grace period of RCU.
 const HOTPLUG: Nanos = Nanos(500_000_000);
 
-/// Events of a CPU's way on or off line, and of those who wanted it.
+/// Limit of events of CPU hotplug and its origin.
 const MAX_EVENTS_OF_HOTPLUG: usize = 1_024;
 
-/// Events in one window: of the late thread's CPU, and of all others together, of each at least
-/// some.
+/// Limit of events of the late thread's CPU in a window.
 const MAX_EVENTS: usize = 20_000;
 const MAX_EVENTS_OF_OTHER_CPUS: usize = 40_000;
 const MIN_EVENTS_PER_CPU: usize = 500;
 
-/// The spike whose window is wanted.
+/// Spike whose window is requested.
 #[derive(Clone, Copy, Debug)]
 pub struct WindowRequest {
-    /// The late thread's CPU.
+    /// CPU of the late thread.
     pub cpu: Cpu,
-    /// When it should have run.
+    /// Time at which it should have run.
     pub expected: Nanos,
     pub actual: Nanos,
-    /// The thread, of a cycle.
+    /// Thread, for a cycle.
     pub of_cycle: Option<i32>,
 }
 
-/// A window with addresses.
+/// Window with addresses.
 #[derive(Debug, Default)]
 pub struct WindowEvents {
-    /// In order of time, of all CPUs.
+    /// Events in order of time, of all CPUs.
     pub events: Vec<Raw>,
-    /// Events of the late thread's CPU that were overwritten within the window.
+    /// Number of overwritten events of the late thread's CPU within the window.
     pub lost: u64,
-    /// Whether what was recorded does not reach back to where the spike began.
+    /// True if the recorded events do not reach back to the start of the spike.
     pub begins_late: bool,
-    /// Events of other CPUs that were left out or overwritten, and events from before the lead-in
-    /// that were left out.
+    /// Number of omitted or overwritten events of other CPUs, and of omitted events before the
+    /// lead-in.
     pub left_out: u64,
 }
 
-/// The window, from what the source collected after the spike.
+/// Builds the window from the events that the source has collected after the spike.
 pub fn window_events(request: &WindowRequest, source: &mut dyn HeldEvents) -> WindowEvents {
     let mut window = WindowEvents::default();
     let cpus = source.cpus();
@@ -89,13 +88,13 @@ pub fn window_events(request: &WindowRequest, source: &mut dyn HeldEvents) -> Wi
     if window.events.iter().any(|event| event.cpu == request.cpu && runs_stopper(event)) {
         add_hotplug(request, source, &mut window);
     }
-    // Stable: what one CPU did at the same nanosecond stays in its order.
+    // Stable: simultaneous events of one CPU stay in order.
     window.events.sort_by_key(|event| event.time);
     window
 }
 
-/// The thread's last switch before the lead-in, with its stack, the timer that it had started for
-/// that sleep, and what woke it since: it may still be at its last cycle, on whichever CPU.
+/// Adds the thread's last switch before the lead-in, with its stack, the timer that it had started
+/// for that sleep, and its wakings since: it may still be in its last cycle, on any CPU.
 fn add_last_sleep(
     thread: i32,
     request: &WindowRequest,
@@ -138,8 +137,8 @@ fn runs_stopper(event: &Raw) -> bool {
     matches!(event.what, What::Switch { next, .. } if next.comm.text().starts_with("migration/"))
 }
 
-/// The steps of CPU hotplug before the lead-in; for the workers that took them, their last work
-/// item, its waking and the switch to the thread that woke them.
+/// Adds the steps of CPU hotplug before the lead-in; for their workers, the last work item, its
+/// waking and the switch to the thread that woke them.
 fn add_hotplug(request: &WindowRequest, source: &mut dyn HeldEvents, window: &mut WindowEvents) {
     let (from, to) = (request.expected - HOTPLUG, request.expected - LEAD_IN);
     let (mut steps, mut before): (Vec<Raw>, Vec<Raw>) = (Vec::new(), Vec::new());
@@ -176,7 +175,7 @@ fn add_hotplug(request: &WindowRequest, source: &mut dyn HeldEvents, window: &mu
     window.events.extend(steps);
 }
 
-/// One CPU's part of a window.
+/// Part of a window from one CPU.
 struct CpuEvents {
     events: Vec<Raw>,
     lost: u64,
@@ -216,7 +215,7 @@ impl CpuEvents {
         let EventCoverage { begins, lost_before, lost, left_out: mut before_left_out } = coverage;
         let lost = lost + if begins > lead_in { lost_before } else { 0 };
         let mut all = since_last_switch(before, &mut before_left_out);
-        // What is both a tick and after the last switch is there once.
+        // Ticks after the last switch are included only once.
         let first = all.first().map(|event| event.time);
         ticks.retain(|tick: &Raw| first.is_none_or(|first| tick.time < first));
         ticks.append(&mut all);
@@ -225,7 +224,7 @@ impl CpuEvents {
     }
 }
 
-/// Whether an event shows that a CPU takes its timer's interrupts.
+/// True if an event shows that a CPU takes its timer's interrupts.
 pub fn shows_cpu_alive<N>(event: &Event<N>) -> bool {
     matches!(event.what, What::TimerStart { .. } | What::TimerEntry { .. } | What::TimerExit { .. })
         || matches!(event.what, What::VectorEntry { vector: Vector::LocalTimer })
@@ -239,7 +238,7 @@ mod tests {
 
     const E: i64 = 1_000_000_000;
 
-    /// Events of two CPUs in order of time.
+    /// Source of scripted events of two CPUs in order of time.
     #[derive(Default)]
     struct Script {
         events: Vec<Raw>,

@@ -1,17 +1,17 @@
-//! How long an x86-64 instruction is: as much of the instruction set as the kernel's C code is
-//! compiled to.
+//! Length of x86-64 instructions: the part of the instruction set to which the kernel's C code
+//! compiles.
 //!
 //! Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, chapter 2 and
 //! appendix A. Vector extensions (VEX, EVEX) are unknown: no code that uses them switches
 //! interrupts.
 
-/// What follows an opcode: whether a ModRM byte does, and how many bytes of an immediate.
+/// Bytes after an opcode: true with a ModRM byte, and the length of an immediate.
 struct Shape {
     modrm: bool,
     immediate: usize,
 }
 
-/// The length of the instruction that the bytes begin with; none if it is unknown or cut off.
+/// Length of the first instruction of the bytes; none if it is unknown or truncated.
 pub fn length(code: &[u8]) -> Option<usize> {
     let is_prefix = |b: &u8| matches!(b, 0x26 | 0x2e | 0x36 | 0x3e | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3);
     let prefixes = code.iter().take(15).take_while(|b| is_prefix(b)).count();
@@ -44,7 +44,7 @@ pub fn length(code: &[u8]) -> Option<usize> {
             Shape { modrm: false, immediate: if code[..prefixes].contains(&0x67) { 4 } else { 8 } }
         }
         0xb8..=0xbf if wide => Shape { modrm: false, immediate: 8 },
-        // TEST is the one of its group that has an immediate.
+        // TEST is the one of its group with an immediate.
         0xf6 | 0xf7 if code.get(at)? & 0x38 < 0x10 => {
             Shape { modrm: true, immediate: if opcode == 0xf6 { 1 } else { operand } }
         }
@@ -57,7 +57,7 @@ pub fn length(code: &[u8]) -> Option<usize> {
     (end <= code.len().min(15)).then_some(end)
 }
 
-/// The opcodes of one byte; `operand` is the length of an immediate that follows the operand's
+/// Shape of an opcode of one byte; `operand` is the length of an immediate that follows the operand
 /// size.
 fn one_byte(opcode: u8, operand: usize) -> Option<Shape> {
     let (modrm, immediate) = match opcode {
@@ -78,20 +78,20 @@ fn one_byte(opcode: u8, operand: usize) -> Option<Shape> {
         0x6b | 0x80 | 0x83 | 0xc0 | 0xc1 | 0xc6 => (true, 1),
         0xc2 | 0xca => (false, 2),
         0xc8 => (false, 3),
-        // A prefix for the operand's size does not shorten them.
+        // A prefix for the operand size does not shorten them.
         0xe8 | 0xe9 => (false, 4),
         _ => return None,
     };
     Some(Shape { modrm, immediate })
 }
 
-/// The opcodes after 0x0f; those of three bytes by their second.
+/// Shape of an opcode after 0x0f; of those of three bytes by the second.
 fn two_bytes(opcode: u8) -> Option<Shape> {
     let (modrm, immediate) = match opcode {
         0x05..=0x09 | 0x0b | 0x30..=0x35 | 0x37 | 0x77 | 0xa0..=0xa2 | 0xa8..=0xaa | 0xc8..=0xcf => {
             (false, 0)
         }
-        // Control and debug registers: the byte that looks like a ModRM never has an address.
+        // Control and debug registers: the byte similar to a ModRM never has an address.
         0x20..=0x23 => (false, 1),
         0x80..=0x8f => (false, 4),
         0x3a | 0x70..=0x73 | 0xa4 | 0xac | 0xba | 0xc2 | 0xc4..=0xc6 => (true, 1),
@@ -133,8 +133,7 @@ fn address_length(bytes: &[u8]) -> Option<usize> {
     Some(1 + usize::from(sib) + displacement)
 }
 
-/// The last two instructions of code that begins at an instruction; none if it does not end with
-/// one.
+/// Last two instructions of code that starts at an instruction; none if it does not end with one.
 pub fn last_two(code: &[u8]) -> Option<(&[u8], &[u8])> {
     let (mut rest, mut before, mut last): (&[u8], &[u8], &[u8]) = (code, &[], &[]);
     while !rest.is_empty() {
@@ -196,13 +195,13 @@ mod tests {
         }
     }
 
-    /// The length by another disassembler; none for what no processor executes.
+    /// Length by another disassembler; none for invalid instructions.
     fn reference(code: &[u8]) -> Option<usize> {
         let instruction = iced_x86::Decoder::new(64, code, 0).decode();
         (!instruction.is_invalid()).then_some(instruction.len())
     }
 
-    /// Bytes as they occur in code: frequent prefixes, and both opcode maps equally often.
+    /// Bytes as in real code: frequent prefixes, and both opcode maps equally often.
     fn code() -> impl Strategy<Value = Vec<u8>> {
         let prefix =
             proptest::sample::select(vec![0x26, 0x2e, 0x3e, 0x64, 0x65, 0x66, 0x67, 0xf0, 0xf2, 0xf3]);

@@ -1,4 +1,4 @@
-//! Interrupts: devices, softirqs, x86's own vectors, and what one CPU sends another.
+//! Interrupts: devices, softirqs, x86's own vectors, and IPIs.
 //!
 //! Source: include/trace/events/{irq,ipi,csd,nmi}.h, arch/x86/include/asm/trace/irq_vectors.h.
 
@@ -6,7 +6,7 @@ use super::EventSpec;
 use crate::event::{Vector, What};
 use model::units::{CpuSet, Nanos};
 
-/// Both ends of an interrupt vector.
+/// Entry and exit events of interrupt vectors.
 macro_rules! vectors {
     ($($name:literal $vector:ident)*) => {
         &[$(
@@ -20,7 +20,7 @@ macro_rules! vectors {
     };
 }
 
-/// The records of x86's vectors.
+/// Events of x86's vectors.
 pub const VECTORS: &[EventSpec] = vectors! {
     "local_timer" LocalTimer
     "reschedule" Reschedule
@@ -47,15 +47,15 @@ pub const EVENTS: &[EventSpec] = &[
         Some(What::TaskletEntry { function: f.address(0)? })
     }),
     EventSpec::new("irq", "tasklet_exit", &["func"], |_| Some(What::TaskletExit)),
-    // The reason is the address of a text, which `printk_formats` gives.
+    // The reason is the address of a text listed in `printk_formats`.
     EventSpec::new("ipi", "ipi_entry", &["reason"], |f| Some(What::IpiEntry { reason: f.address(0)? })),
     EventSpec::new("ipi", "ipi_exit", &["reason"], |f| Some(What::IpiExit { reason: f.address(0)? })),
-    // Here the reason takes the place of the function; the sender is not recorded.
+    // The reason stands in place of the function; the sender is not recorded.
     EventSpec::new("ipi", "ipi_raise", &["target_cpus", "reason"], |f| {
         Some(What::IpiSend { targets: f.cpus(0)?, callsite: 0, callback: f.address(1)? })
     }),
     EventSpec::new("ipi", "ipi_send_cpu", &["cpu", "callsite", "callback"], |f| {
-        // One by one: a list of one would be made and sorted first.
+        // Inserted directly: collecting a list of one would first allocate and sort it.
         let mut targets = CpuSet::default();
         targets.0.insert(f.cpu(0)?);
         Some(What::IpiSend { targets, callsite: f.address(1)?, callback: f.address(2)? })

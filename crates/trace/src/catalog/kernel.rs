@@ -1,5 +1,5 @@
-//! What else takes time or holds others up: work queues, CPU hotplug, idle states, faults, locks,
-//! consoles, system calls, stacks.
+//! Other events that take time or block threads: work queues, CPU hotplug, idle states, faults,
+//! locks, consoles, system calls, stacks.
 //!
 //! Source: include/trace/events/{workqueue,cpuhp,power,lock,printk,preemptirq,syscalls}.h,
 //! arch/x86/include/asm/trace/exceptions.h (from 6.14 on include/trace/events/exceptions.h),
@@ -9,8 +9,8 @@ use super::EventSpec;
 use crate::event::What;
 use crate::fixed_str::FixedStr;
 
-/// Off and on of interrupts or preemption. The caller is a distance from `_stext`: without that
-/// (text 0) it stays one.
+/// Disabling and enabling of interrupts or preemption. The caller is an offset from `_stext`, and
+/// stays one if that is unknown (0).
 macro_rules! toggle {
     ($event:literal, $irqs:literal, $off:literal) => {
         EventSpec::new("preemptirq", $event, &["caller_offs"], |f| {
@@ -19,7 +19,7 @@ macro_rules! toggle {
     };
 }
 
-/// A step of CPU hotplug. Going off line, a CPU's state is above the one that it is to reach
+/// Step of CPU hotplug. While a CPU goes offline, its state is above the target state
 /// (kernel/cpu.c, `cpuhp_next_state`).
 macro_rules! hotplug {
     ($event:literal) => {
@@ -30,10 +30,10 @@ macro_rules! hotplug {
     };
 }
 
-/// Not among those that a hunt records: it has no window of hours.
+/// Not recorded by a hunt, which has no window of hours.
 pub static SUSPEND: EventSpec = EventSpec::new("power", "suspend_resume", &[], |_| Some(What::Suspend));
 
-/// Written by programs through `trace_marker`; not among those that a hunt records either.
+/// Written by programs to `trace_marker`; not recorded by a hunt.
 pub static MARK: EventSpec = EventSpec::new("ftrace", "print", &["buf"], |f| {
     Some(What::Mark { text: FixedStr::new(f.rest(0)?.trim_ascii_end()) })
 });

@@ -1,9 +1,8 @@
-//! The events that are wanted, one record each: where they are, which fields are read, what they
-//! say.
+//! Catalogue of the requested events, one entry each: location, fields, and decoder.
 //!
-//! A kernel that lacks one is still supported. Fields go by name only: their places differ between
-//! kernels, and what was an array in one (`comm` of sched_migrate_task) lies elsewhere in the next.
-//! Each file names its header.
+//! A kernel without some of them is still supported. Fields are looked up by name: their offsets
+//! differ between kernels, and an array in one (`comm` of sched_migrate_task) is stored elsewhere
+//! in the next. Each file names its header.
 
 mod irq;
 mod kernel;
@@ -14,21 +13,20 @@ mod timer;
 use super::event::{Address, What};
 use super::fields::Fields;
 
-/// An event, and how its records are read.
+/// Event and the decoding of its records.
 #[derive(Debug)]
 pub struct EventSpec {
-    /// Its directory below `events/`.
+    /// Directory below `events/`.
     pub system: &'static str,
     pub event: &'static str,
-    /// The fields that `decode` reads, by their number in this list; the event is refused where one
-    /// is missing.
+    /// Fields that `decode` reads, by index in this list; the event is refused if one is missing.
     pub required: &'static [&'static str],
-    /// Further fields, numbered on from `required`, that not every kernel has.
+    /// Optional fields, with indices following those of `required`; not every kernel has them.
     pub optional: &'static [&'static str],
-    /// The decoded record; `None` if its fields do not match.
+    /// Decodes a record; `None` if its fields do not match.
     pub decode: fn(&Fields) -> Option<What<Address>>,
-    /// New in some release: before that nothing has its information, or it does not happen, so that
-    /// its absence is no loss.
+    /// True for an event of newer kernels: older ones do not have the information, or it does not
+    /// happen there, so that its absence is no loss.
     pub newer: bool,
 }
 
@@ -50,8 +48,8 @@ impl EventSpec {
         EventSpec { newer: true, ..self }
     }
 
-    /// Whether it is switched on by writing to its `enable`; the stack has none, it results from
-    /// triggers and options.
+    /// True if it is enabled by writing to its `enable` file; the stack event has none, it results
+    /// from triggers and options.
     pub fn has_switch(&self) -> bool {
         self.system != "ftrace"
     }
@@ -60,21 +58,21 @@ impl EventSpec {
 pub use kernel::{MARK, SUSPEND};
 pub use program::PROGRAM;
 
-/// All of them by subsystem, in the order of arming.
+/// All events by subsystem, in the order of arming.
 pub const ALL: &[&[EventSpec]] = &[sched::EVENTS, irq::EVENTS, irq::VECTORS, timer::EVENTS, kernel::EVENTS];
 
-/// Each of them, in the order of arming.
+/// All events, in the order of arming.
 pub fn all() -> impl Iterator<Item = &'static EventSpec> {
     ALL.iter().copied().flatten()
 }
 
-/// The event of that name.
+/// Event by system and name.
 pub fn find(system: &str, event: &str) -> Option<&'static EventSpec> {
     all().find(|wanted| wanted.system == system && wanted.event == event)
 }
 
-/// The wanted events of which a text has the formats, one `format` file after another, each with
-/// its own.
+/// Requested events whose formats a text contains, which is a series of `format` files; each with
+/// its format.
 pub fn formats(texts: &str) -> Vec<(&'static EventSpec, &str)> {
     const NAME: &str = "name: ";
     let begins = |at: &usize| *at == 0 || texts.as_bytes()[at - 1] == b'\n';

@@ -1,5 +1,5 @@
-//! What is asked about the threads of one program, and not in a hunt: how they start their timers,
-//! where they fault, how they change their memory, what they call.
+//! Events about the threads of one program, which a hunt does not record: timers started, page
+//! faults, memory changes and system calls.
 //!
 //! Source: include/trace/events/{timer,sched,mmap_lock,syscalls}.h,
 //! arch/x86/include/asm/trace/exceptions.h (from 6.14 on include/trace/events/exceptions.h).
@@ -7,7 +7,7 @@
 use super::EventSpec;
 use crate::event::{Task, What};
 
-/// The last takes time of every process while it is on, and is armed on request alone.
+/// The last one slows down every process while enabled, and is armed only on request.
 pub const PROGRAM: &[EventSpec] = &[
     // The mode is recorded since 4.16.
     EventSpec::new("timer", "hrtimer_start", &["function"], |f| {
@@ -24,8 +24,8 @@ pub const PROGRAM: &[EventSpec] = &[
     EventSpec::new("exceptions", "page_fault_user", &["address", "ip"], |f| {
         Some(What::FaultAt { address: f.address(0)?, instruction: f.address(1)? })
     }),
-    // With memcg_id (6.13), because before that the kernel looked up the control group's name at
-    // each lock, and until 6.11 took a lock of its own for that (mm/mmap_lock.c).
+    // Requires memcg_id (6.13): before that the kernel looked up the control group's name at each
+    // lock, and until 6.11 took a lock of its own for that (mm/mmap_lock.c).
     EventSpec::new("mmap_lock", "mmap_lock_acquire_returned", &["write", "memcg_id"], |f| {
         Some(What::MemoryLocked { write: f.int(0)? != 0 })
     }),

@@ -1,4 +1,4 @@
-//! Threads that get and lose a CPU.
+//! Scheduling of threads.
 //!
 //! Source: include/trace/events/sched.h.
 
@@ -8,7 +8,7 @@ use crate::fields::Fields;
 
 const WAKE: &[&str] = &["comm", "pid", "prio", "target_cpu"];
 
-/// Three fields in a row: name, thread id, priority.
+/// Task from three consecutive fields: name, thread ID, priority.
 #[inline(always)]
 fn task(fields: &Fields, from: usize) -> Option<Task> {
     Some(Task { comm: fields.comm(from)?, pid: fields.i32(from + 1)?, prio: fields.i32(from + 2)? })

@@ -1,4 +1,4 @@
-//! Whether a sleep was for the next release: it is judged by what ended it.
+//! Classification of a sleep as the wait for the next release or not, by its end.
 
 use super::ReleaseKind;
 use super::expiry::Expiring;
@@ -6,68 +6,68 @@ use super::place::{SleepKind, SleepPlace};
 use crate::event::Task;
 use model::units::{Cpu, Nanos};
 
-/// How a thread was woken.
+/// Wake-up of a thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waking {
     pub time: Nanos,
-    /// The timer in whose function it was.
+    /// Timer in whose function it happened.
     pub timer: Option<Expiring>,
-    /// The thread that woke it; no name where an interrupt did.
+    /// Waking thread; without a name for an interrupt.
     pub by: Task,
     pub in_interrupt: bool,
-    /// Whether its system calls are recorded: a futex that is no mutex is then a condition.
+    /// True if system calls are recorded: a futex that is no mutex is then a condition.
     pub told: bool,
 }
 
-/// A thread's sleep.
+/// Sleep of a thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ThreadSleep {
     pub since: Nanos,
     pub cpu: Cpu,
-    /// `prev_state` of its switch.
+    /// `prev_state` of the switch.
     pub state: i64,
     pub place: SleepPlace,
-    /// It had armed a timer since it was last woken.
+    /// True if the thread had armed a timer since its last wake-up.
     pub timed: bool,
-    /// It waits for a mutex, by the arguments of its system call.
+    /// True if it waits for a mutex, by the arguments of its system call.
     pub mutex: bool,
 }
 
 impl ThreadSleep {
-    /// What equal sleeps have in common. A wait for a futex with a time-out is another one than
-    /// that without, which may be for a mutex.
+    /// Key that equal sleeps have in common. A wait for a futex with a time-out differs from one
+    /// without, which may be for a mutex.
     pub fn key(&self) -> Option<(SleepPlace, bool)> {
         let known = self.place.kind != SleepKind::Unknown;
         known.then_some((self.place, self.timed && self.place.kind == SleepKind::Futex))
     }
 }
 
-/// What a sleep was.
+/// Classification of a sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SleepVerdict {
-    /// It ended the cycle, and this released the thread for the next one, at a time.
+    /// It ended the cycle, and the thread was released for the next one at this time.
     Released(ReleaseKind, Nanos),
     /// It was within the cycle: a lock, a page, a disk.
     Blocked,
     Untold,
 }
 
-/// What is known of the thread's other sleeps.
+/// Observations on the thread's other sleeps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Habits {
-    /// It has been released from a sleep like this one before.
+    /// True if it was released from a sleep like this one before.
     pub releases_here: bool,
-    /// Timers release it by a schedule, and not at this place.
+    /// True if timers release it by a schedule, and not at this place.
     pub off_schedule: bool,
-    /// A timer releases it again and again.
+    /// True if a timer releases it repeatedly.
     pub timer_driven: bool,
-    /// That timer keeps a schedule of its own.
+    /// True if that timer follows a schedule.
     pub scheduled: bool,
-    /// Its waits for a futex are as many as half of those releases.
+    /// True if its waits for a futex are more than half as many as those releases.
     pub waits_often: bool,
 }
 
-/// TASK_INTERRUPTIBLE alone: any other sleep is for what the kernel itself needs, or a stop
+/// TASK_INTERRUPTIBLE alone: any other sleep is for the kernel's own needs, or a stop
 /// (include/linux/sched.h). On PREEMPT_RT a sleeping spin lock counts as uninterruptible
 /// (`__trace_sched_switch_state`).
 const INTERRUPTIBLE: i64 = 1;
@@ -79,7 +79,7 @@ pub(super) fn verdict(sleep: &ThreadSleep, waking: &Waking, habits: Habits) -> S
     if matches!(sleep.place.kind, SleepKind::Lock | SleepKind::Page) || sleep.mutex {
         return SleepVerdict::Blocked;
     }
-    // A time-out within its cycle: what it waited for did not come.
+    // A time-out within its cycle: the awaited event did not occur.
     if waking.timer.is_some() && habits.off_schedule {
         return SleepVerdict::Blocked;
     }
@@ -88,7 +88,7 @@ pub(super) fn verdict(sleep: &ThreadSleep, waking: &Waking, habits: Habits) -> S
     }
     let by_interrupt = waking.in_interrupt || waking.by.comm.text().starts_with("irq/");
     let kind = if by_interrupt { ReleaseKind::Interrupt } else { ReleaseKind::Thread };
-    // A device may take what is written at a pace that is the thread's own; a reader is late.
+    // A device may consume output at the thread's own pace; a thread that reads it is late.
     if sleep.place.kind == SleepKind::Output && !by_interrupt {
         return SleepVerdict::Blocked;
     }
@@ -96,17 +96,17 @@ pub(super) fn verdict(sleep: &ThreadSleep, waking: &Waking, habits: Habits) -> S
         return SleepVerdict::Released(kind, waking.time);
     }
     let nameless = matches!(sleep.place.kind, SleepKind::Futex | SleepKind::Unknown) && !waking.told;
-    // One that waits for its work and then sleeps a while does so each time; another that is kept
-    // by a lock in each cycle has a schedule all the same.
+    // A thread that waits for work and then sleeps a while does so each time; one that waits for a
+    // lock in each cycle still has a schedule.
     if habits.timer_driven && nameless && habits.waits_often && !habits.scheduled {
         return SleepVerdict::Untold;
     }
-    // Its cycles begin with its timer's expiry: whatever else it waits for lies within them.
+    // Its cycles begin with its timer's expiry, so that other waits are within them.
     if habits.timer_driven {
         return SleepVerdict::Blocked;
     }
     match sleep.place.kind {
-        // No interrupt hands over a lock.
+        // No interrupt releases a lock.
         _ if by_interrupt => SleepVerdict::Released(kind, waking.time),
         _ if nameless => SleepVerdict::Untold,
         _ => SleepVerdict::Released(kind, waking.time),

@@ -1,42 +1,42 @@
-//! Which timer's function runs on a CPU, and when it was to be called.
+//! Timers whose functions run on a CPU, and their due times.
 
 use std::collections::BTreeMap;
 
 use crate::event::{Address, Raw};
 use model::units::{Cpu, Nanos};
 
-/// No interrupt takes longer, and no two clocks of the kernel are nearer to each other without
-/// being one.
+/// Largest difference between readings of the same clock: no interrupt takes longer, and distinct
+/// clocks of the kernel differ by more.
 const SAME_CLOCK: i64 = 1_000_000_000;
 
-/// A timer that was due longer ago when it was started is taken for one of another clock.
+/// A timer that was overdue by more than this when started is assumed to have another clock.
 const MAX_OVERDUE: i64 = 60_000_000_000;
 
-/// Timers whose next expiry is known; a thread has one or two.
+/// Limit of timers with a known next expiry; a thread has one or two.
 const MAX_KNOWN: usize = 4_096;
 
-/// A timer's function between its entry and its exit.
+/// Timer function between its entry and its exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Expiring {
     pub timer: Address,
     pub cpu: Cpu,
-    /// When it was to be called; its entry where the start is not known.
+    /// Due time; the time of the entry if its start is unknown.
     pub due: Nanos,
-    /// The distance of its clock from the trace's.
+    /// Offset of its clock from the trace's.
     pub offset: i64,
     pid: i32,
     hard: bool,
 }
 
-/// The timers of followed threads.
+/// Timers of the followed threads.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ExpiringTimers {
-    /// When each was to expire, on its own clock, from its start to its expiry.
+    /// Due time of each started timer, on its own clock, until it expires.
     starts: BTreeMap<Address, Nanos>,
-    /// Timers that released a thread: their starts are of interest, whoever starts them.
-    /// Each with the distance of its clock from the trace's.
+    /// Timers that released a thread, whose starts are tracked for any starter. Each with the
+    /// offset of its clock from the trace's.
     releasing: BTreeMap<Address, i64>,
-    /// Innermost last.
+    /// Running timer functions, the innermost last.
     open: BTreeMap<Cpu, Vec<Expiring>>,
 }
 
@@ -52,7 +52,7 @@ impl ExpiringTimers {
         if self.releasing.contains_key(&timer) {
             self.started(timer, expires);
         } else {
-            // The same address is another's timer by now: what is known of it is not its start.
+            // The address is that of another timer by now: the known start is not its own.
             self.starts.remove(&timer);
         }
     }
@@ -64,7 +64,7 @@ impl ExpiringTimers {
         self.releasing.extend(timer.map(|timer| (timer, offset)));
     }
 
-    /// A timer that was due when it was started: it has no expiry.
+    /// Handles a timer that was due when it was started, which has no expiry.
     pub fn due_at_start(&mut self, event: &Raw, timer: Address) -> Expiring {
         let offset = self.releasing.get(&timer).copied().unwrap_or(0);
         let due = self.starts.remove(&timer).map(|at| Nanos(at.0.wrapping_sub(offset)));
@@ -73,15 +73,15 @@ impl ExpiringTimers {
         Expiring { timer, cpu: event.cpu, due, offset, pid: event.pid, hard: false }
     }
 
-    /// The function of a timer is called.
+    /// Handles the entry of a timer's function.
     pub fn entered(&mut self, event: &Raw, timer: Address, now: Nanos) {
         // The timer's clock may not be the trace's: `now` shows their offset. On the same clock
-        // `now` is read once per interrupt: what lies between is other timers' functions.
+        // `now` is read once per interrupt; functions of other timers fill the difference.
         let offset = match now.0.wrapping_sub(event.time.0) {
             behind if (-SAME_CLOCK..=0).contains(&behind) => 0,
             offset => offset,
         };
-        // Each start brings one expiry: the next one takes another.
+        // Each start has one expiry: the next expiry needs another start.
         let expires = self.starts.remove(&timer);
         let due = expires.map_or(event.time, |at| Nanos(at.0.wrapping_sub(offset)).min(event.time));
         let open = self.open.entry(event.cpu).or_default();
@@ -99,8 +99,8 @@ impl ExpiringTimers {
         }
     }
 
-    /// The timer in whose function an event lies: not that of an interrupt on top of it, nor that
-    /// of another thread that runs meanwhile.
+    /// Timer whose function contains an event, which is not in an interrupt on top of it or in
+    /// another thread.
     pub fn around(&self, event: &Raw) -> Option<Expiring> {
         let last = self.open.get(&event.cpu)?.last()?;
         (last.pid == event.pid && last.hard == event.context.hard_irq()).then_some(*last)

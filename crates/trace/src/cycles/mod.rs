@@ -1,10 +1,10 @@
-//! The cycles of followed threads: from a release (a timer's expiry, an interrupt, another thread)
-//! to the thread's next sleep for its next release.
+//! Cycles of followed threads: from a release (a timer's expiry, an interrupt, another thread) to
+//! the thread's next sleep for its next release.
 //!
-//! A sleep is judged when it is over, by what woke the thread, by the state and the kernel stack in
-//! which it slept, and by what it waits for otherwise: `decide` has the rules. What no event tells
-//! is counted and makes no cycle. In reading order: `place` (where a thread slept), `expiry` (which
-//! timer is expiring), `period` (what the expiries show), `thread` (the states of one thread).
+//! A sleep is classified at its end, by the waker, by the state and kernel stack of the sleep, and
+//! by the thread's other waits: `decide` has the rules. Sleeps that no event explains are counted
+//! and make no cycle. In reading order: `place` (places of sleeps), `expiry` (expiring timers),
+//! `period` (periods from expiries), `thread` (states of one thread).
 //!
 //! Sources: kernel/sched/core.c (`__schedule`, `try_to_wake_up`), kernel/time/hrtimer.c.
 
@@ -28,7 +28,7 @@ use self::thread::ThreadCycles;
 use crate::event::{Address, Raw, Task, What};
 use model::units::{Cpu, Nanos};
 
-/// What begins a cycle.
+/// Start of a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReleaseKind {
     /// A high-resolution timer: nanosleep, timerfd, a POSIX timer, the time-out of a wait.
@@ -39,72 +39,72 @@ pub enum ReleaseKind {
     Thread,
 }
 
-/// What a thread's time within a cycle is.
+/// Class of a thread's time within a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CyclePart {
-    /// Released or woken, it did not run yet.
+    /// The thread is released or woken, but does not run yet.
     Wait,
-    /// Another thread had taken its CPU.
+    /// Another thread has taken its CPU.
     Preempted,
-    /// It slept, and not for its next release.
+    /// The thread sleeps, but not for its next release.
     Blocked,
 }
 
-/// The longest part of a cycle in which the thread did not run.
+/// Longest part of a cycle in which the thread did not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LongestPart {
     pub part: CyclePart,
     pub length: Nanos,
-    /// Who took the CPU, or woke it; no name where no thread did.
+    /// Thread that took the CPU or woke it; without a name if no thread did.
     pub by: Task,
 }
 
-/// A complete cycle of a thread. Its four sums are its response.
+/// Complete cycle of a thread. Its four sums add up to its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cycle {
     pub task: Task,
-    /// Where it ended.
+    /// CPU on which it ended.
     pub cpu: Cpu,
     pub by: ReleaseKind,
     pub release: Nanos,
-    /// When it first ran.
+    /// Time at which the thread first ran.
     pub began: Nanos,
-    /// When it went to sleep for its next release.
+    /// Time at which the thread went to sleep for its next release.
     pub end: Nanos,
-    /// On a CPU, interrupts on top of it included.
+    /// Time on a CPU, interrupts on top of it included.
     pub own: Nanos,
-    /// Released or woken, and not running yet.
+    /// Time between a release or wake-up and running.
     pub wait: Nanos,
     pub preempted: Nanos,
     pub blocked: Nanos,
     pub faults: u64,
     pub longest: Option<LongestPart>,
-    /// From the timer's expiry before to that of this release.
+    /// Time between the previous expiry of the timer and that of this release.
     pub distance: Option<Nanos>,
-    /// The period that the thread's timers show.
+    /// Period estimated from the thread's timers.
     pub period: Option<Nanos>,
 }
 
 impl Cycle {
-    /// From the release to the end.
+    /// Time from the release to the end.
     pub fn response(&self) -> Nanos {
         self.end - self.release
     }
 }
 
-/// What is counted of a thread beside its cycles.
+/// Counters of a thread in addition to its cycles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CycleCounters {
-    /// Sleeps of which no event tells what they were for, and cycles cut by lost events.
+    /// Sleeps that no event explains, and cycles interrupted by lost events.
     pub untold: u64,
-    /// Expiries of the timer that releases it while its last cycle was on.
+    /// Expiries of the releasing timer during an unfinished cycle.
     pub overrun: u64,
-    /// Switches to it within cycles that the kernel did not record: when it got its CPU is known
-    /// from what ran there before.
+    /// Unrecorded switches to it within cycles: the time at which it got its CPU is estimated from
+    /// the last event of another thread there.
     pub unseen_switches: u64,
 }
 
-/// The thread whose event was the last on a CPU, and when the one before it was last seen there.
+/// Thread of the last event on a CPU, and the last time of the one before it there.
 #[derive(Clone, Copy, Debug, Default)]
 struct LastSeen {
     pid: i32,
@@ -121,35 +121,35 @@ impl LastSeen {
     }
 }
 
-/// Follows threads through the events of all CPUs, in order of time.
+/// Tracks the cycles of threads in the events of all CPUs, in order of time.
 #[derive(Clone, Debug, Default)]
 pub struct CycleTracker {
     threads: BTreeMap<i32, ThreadCycles>,
     expiring: ExpiringTimers,
-    /// Who runs on each CPU.
+    /// Running thread of each CPU.
     current: BTreeMap<Cpu, Task>,
-    /// Whose events came from each CPU.
+    /// Thread of the last event of each CPU.
     seen: BTreeMap<Cpu, LastSeen>,
-    /// The number of the futex system call, where system calls are recorded.
+    /// Number of the futex system call, if system calls are recorded.
     futex: Option<i64>,
     words: FutexWords,
-    /// Threads whose calls have other numbers.
+    /// Threads whose system calls have other numbers.
     others: BTreeSet<i32>,
 }
 
 impl CycleTracker {
-    /// Follows nobody yet; `futex` is the number of that system call where calls are recorded.
+    /// Starts without threads; `futex` is the number of that system call if calls are recorded.
     pub fn new(futex: Option<i64>) -> CycleTracker {
         CycleTracker { futex, ..CycleTracker::default() }
     }
 
-    /// Calls are recorded no longer.
+    /// Notes that system calls are no longer recorded.
     pub fn end_syscalls(&mut self) {
         self.futex = None;
     }
 
-    /// What a thread calls is not known from now on: its calls have other numbers than that of the
-    /// futex, as those of a 32-bit program on a 64-bit kernel.
+    /// Ignores the system calls of a thread from now on, because they have other numbers, such as
+    /// those of a 32-bit program on a 64-bit kernel.
     pub fn has_other_numbers(&mut self, thread: i32) {
         if self.threads.contains_key(&thread) {
             self.others.insert(thread);
@@ -160,7 +160,7 @@ impl CycleTracker {
         self.threads.entry(thread).or_default();
     }
 
-    /// Follows a thread no longer: it has ended, and its number may be used again.
+    /// Stops following a thread that has ended, because its ID may be reused.
     pub fn unfollow(&mut self, thread: i32) {
         self.threads.remove(&thread);
         self.others.remove(&thread);
@@ -170,12 +170,12 @@ impl CycleTracker {
         self.threads.get(&thread).map(|own| own.counters).unwrap_or_default()
     }
 
-    /// Since when a thread's cycle is on that has not ended.
+    /// Start of a thread's unfinished cycle.
     pub fn open_since(&self, thread: i32) -> Option<Nanos> {
         self.threads.get(&thread)?.open_since()
     }
 
-    /// Whether [`CycleTracker::observe`] may use such an event.
+    /// True if [`CycleTracker::observe`] may use such an event.
     pub fn wants(event: &Raw) -> bool {
         matches!(
             event.what,
@@ -194,8 +194,8 @@ impl CycleTracker {
         )
     }
 
-    /// Takes the events in order of time; a cycle when its end is known. `place` tells where a
-    /// thread sleeps from its kernel stack.
+    /// Takes an event, in order of time; returns a cycle once its end is known. `place` derives the
+    /// place of a sleep from its kernel stack.
     pub fn observe(&mut self, event: &Raw, place: &mut dyn FnMut(&[Address]) -> SleepPlace) -> Option<Cycle> {
         let in_interrupt = event.context.hard_irq() || event.context.soft_irq() || event.context.nmi();
         let first = LastSeen { pid: event.pid, at: event.time, before: None };
@@ -265,12 +265,12 @@ impl CycleTracker {
         };
         let told = own.calls && self.futex.is_some() && !self.others.contains(&task.pid);
         let (ended, released_by) = own.woken(&Waking { time: event.time, timer, by, in_interrupt, told });
-        // What releases a thread once is looked for again, whoever starts it.
+        // The timer that released the thread is tracked from now on, for any starter.
         self.expiring.remember(released_by, timer.map_or(0, |timer| timer.offset));
         ended
     }
 
-    /// Forgets the threads' states: events are missing, and what is not known is not guessed.
+    /// Forgets the threads' states after lost events, because unknown states are not guessed.
     pub fn forget(&mut self) {
         self.threads.values_mut().for_each(ThreadCycles::forget);
         self.expiring.forget();

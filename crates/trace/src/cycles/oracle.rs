@@ -1,5 +1,4 @@
-//! What a thread did at each instant, as plainly as it can be told: the tracker's sums are compared
-//! with it.
+//! Straightforward computation of a thread's state at each instant, to verify the tracker's sums.
 
 use super::Cycle;
 use crate::event::{Raw, What};
@@ -12,7 +11,7 @@ enum Did {
     Waited,
 }
 
-/// What the thread did right after an instant: the last event of its own decides.
+/// State of the thread right after an instant, by its last event.
 fn did(events: &[Raw], thread: i32, instant: i64) -> Did {
     let mut now = Did::Waited;
     for event in events.iter().take_while(|event| event.time.0 <= instant) {
@@ -28,8 +27,8 @@ fn did(events: &[Raw], thread: i32, instant: i64) -> Did {
     now
 }
 
-/// Own, wait, preempted, blocked of a cycle, counted nanosecond by nanosecond. Until it first runs
-/// all of it is wait: what ran of the thread then belongs to the cycle before.
+/// Own, wait, preempted and blocked time of a cycle, counted nanosecond by nanosecond. All time
+/// before its first run is wait: any running before that belongs to the previous cycle.
 pub fn sums(events: &[Raw], cycle: &Cycle) -> [i64; 4] {
     let mut sums = [0; 4];
     for instant in cycle.release.0..cycle.end.0 {

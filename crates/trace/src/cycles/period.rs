@@ -1,22 +1,22 @@
-//! The period that the expiries of a thread's timers show.
+//! Estimate of a period from the expiries of a thread's timers.
 
 use model::units::Nanos;
 
-/// Distances that are looked at.
+/// Number of intervals kept.
 const KEPT: usize = 31;
-/// Fewer of them show no period.
+/// Least number of intervals for an estimate.
 const LEAST: usize = 7;
 
-/// Distances of a schedule differ by less than this part of it, and by less than the clocks' own
-/// distance.
+/// Tolerance of a schedule: this fraction of the period, but at least the error between two clocks
+/// in ns.
 const SAME: i64 = 1_000;
 const LEAST_TOLERANCE: i64 = 1_000;
 
-/// Those of times that a program reckons ahead differ by no more than its rounding; those of a
-/// time-out by when the wait began.
+/// Tolerance in ns of precomputed expiry times, which differ only by rounding; those of time-outs
+/// vary with the start of the wait.
 const EXACT: i64 = 100;
 
-/// The last distances between expiries.
+/// Last intervals between expiries.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PeriodEstimate {
     last: Option<Nanos>,
@@ -28,7 +28,7 @@ pub(super) struct PeriodEstimate {
 }
 
 impl PeriodEstimate {
-    /// An expiry that released the thread; the distance to the one before.
+    /// Adds an expiry that released the thread; returns the interval since the previous one.
     pub fn expired(&mut self, due: Nanos) -> Option<Nanos> {
         let distance = due - self.last.replace(due)?;
         if distance.0 <= 0 {
@@ -46,24 +46,24 @@ impl PeriodEstimate {
         Some(distance)
     }
 
-    /// The last expiry.
+    /// Last expiry.
     pub fn last(&self) -> Option<Nanos> {
         self.last
     }
 
-    /// The median distance, where three of four lie within a quarter of it.
+    /// Median interval, if three of four are within a quarter of it.
     pub fn found(&self) -> Option<Nanos> {
         self.found
     }
 
-    /// Whether the expiries are those of a schedule: timers that are set relative to the last work
-    /// drift with it.
+    /// True if the expiries follow a schedule: timers set relative to the end of the work drift
+    /// with it.
     pub fn scheduled(&self) -> bool {
         self.scheduled
     }
 
-    /// Whether the expiries were reckoned ahead, to the nanosecond; also false where that cannot be
-    /// told (a clock that is not the trace's).
+    /// True if the expiry times were precomputed, to the nanosecond; also false if that is unknown
+    /// (for a clock other than the trace's).
     pub fn exact(&self) -> bool {
         self.exact
     }
@@ -77,7 +77,7 @@ impl PeriodEstimate {
         4 * kept >= 3 * self.distances.len()
     }
 
-    /// Events are missing, expiries perhaps among them.
+    /// Forgets the last expiry, because lost events may contain expiries.
     pub fn forget(&mut self) {
         self.last = None;
     }

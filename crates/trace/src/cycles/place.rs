@@ -1,54 +1,54 @@
-//! Where a thread slept, from the functions of its kernel stack and the arguments of its system
-//! call.
+//! Place of a thread's sleep, from the functions of its kernel stack and the arguments of its
+//! system call.
 //!
 //! Sources: kernel/futex/{pi,waitwake,requeue}.c (before 5.16 kernel/futex.c),
 //! kernel/locking/rtmutex.c, mm/memory.c, arch/x86/mm/fault.c, arch/arm64/mm/fault.c.
 
 use std::collections::HashSet;
 
-/// What kind of sleep the innermost functions are.
+/// Kind of a sleep, by the innermost functions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SleepKind {
-    /// No stack was taken.
+    /// No stack was recorded.
     #[default]
     Unknown,
     /// A lock with priority inheritance, of user space or of the kernel.
     Lock,
-    /// Another futex: a mutex, or a condition; the stack does not tell which.
+    /// Another futex: a mutex or a condition, which the stack does not distinguish.
     Futex,
     /// In a page fault.
     Page,
-    /// Where it writes or sends: until a reader, or a device, has taken what was before.
+    /// A write or send, until a reader or a device has consumed earlier output.
     Output,
     /// Anywhere else.
     Other,
 }
 
-/// A place in the kernel where a thread sleeps.
+/// Place in the kernel where a thread sleeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SleepPlace {
     pub kind: SleepKind,
-    /// The same for equal stacks, 0 without one.
+    /// Hash that is the same for equal stacks, 0 without one.
     pub key: u64,
 }
 
-/// The kind of sleep that a stack shows, innermost function first.
+/// Kind of sleep of a stack, innermost function first.
 pub fn sleep_kind<'a>(functions: impl Iterator<Item = &'a str>) -> SleepKind {
     let mut kind = None;
     for function in functions {
         let bare = function.split(' ').next().unwrap_or_default().trim_start_matches('_');
-        // A sound device takes samples at its own pace: its writers have that period.
+        // A sound device consumes samples at a fixed pace: its writers have that period.
         if bare.starts_with("snd_pcm_") {
             return SleepKind::Other;
         }
-        // What a fault waits for, a lock among it, is part of the fault.
+        // Waits within a fault, also for locks, are part of the fault.
         if matches!(bare, "handle_mm_fault" | "exc_page_fault" | "do_page_fault" | "do_user_addr_fault") {
             return SleepKind::Page;
         }
         let lock = bare.starts_with("rt_mutex_") || bare.starts_with("rtlock_") || bare == "futex_lock_pi";
         let futex =
             matches!(bare, "futex_wait" | "futex_wait_queue" | "futex_wait_queue_me" | "futex_do_wait");
-        // A condition with a PI mutex sleeps in `futex_wait_requeue_pi`, on either.
+        // A condition with a PI mutex sleeps in `futex_wait_requeue_pi`, which handles either lock.
         match kind {
             None if lock => kind = Some(SleepKind::Lock),
             None if futex => kind = Some(SleepKind::Futex),
@@ -60,28 +60,28 @@ pub fn sleep_kind<'a>(functions: impl Iterator<Item = &'a str>) -> SleepKind {
     kind.unwrap_or(SleepKind::Other)
 }
 
-/// The functions of write(2), send(2), fsync(2) and their relatives: fs/read_write.c, net/socket.c,
+/// True for functions of write(2), send(2), fsync(2) and the like: fs/read_write.c, net/socket.c,
 /// fs/sync.c.
 fn writes(function: &str) -> bool {
     matches!(function, "vfs_write" | "vfs_writev" | "vfs_iter_write" | "vfs_fsync_range")
         || matches!(function, "sys_sendto" | "sys_sendmsg" | "sys_sendmmsg")
 }
 
-/// Words that more are not remembered of.
+/// Limit of remembered addresses.
 const MAX_WORDS: usize = 4_096;
 
-/// Tells a wait for a mutex from any other wait for a futex, by the values that are waited with.
+/// Distinguishes waits for a mutex from other futex waits, by the values that they wait with.
 #[derive(Clone, Debug, Default)]
 pub struct FutexWords {
-    /// Addresses that were waited at with a value which no mutex has: states, and counters, which
-    /// pass the mutexes' values too.
+    /// Addresses waited at with a value that no mutex has: states, and counters, which can take a
+    /// mutex's values as well.
     others: HashSet<u64>,
 }
 
 impl FutexWords {
-    /// Whether a call, by its first arguments, waits for a mutex: FUTEX_WAIT or FUTEX_WAIT_BITSET
-    /// on a word with the value that says "locked, with waiters": 2 in glibc's and Rust's mutexes,
-    /// the highest bit in musl's.
+    /// True if a call, by its first arguments, waits for a mutex: FUTEX_WAIT or FUTEX_WAIT_BITSET
+    /// with a value that means "locked, with waiters": 2 in glibc's and Rust's mutexes, the highest
+    /// bit in musl's.
     pub fn waits_for_mutex(&mut self, args: &[u64; 4]) -> bool {
         const WAIT: u64 = 0;
         const WAIT_BITSET: u64 = 9;
@@ -89,8 +89,8 @@ impl FutexWords {
         if !matches!(op, WAIT | WAIT_BITSET) {
             return false;
         }
-        // A thread that Rust parks waits on all bits set, which is no thread's id: those end at
-        // 2^22 (kernel.pid_max).
+        // A thread parked by Rust waits with all bits set, which is not a valid thread ID: those
+        // end at 2^22 (kernel.pid_max).
         let holder = value & 0x7fff_ffff;
         let locked = value == 2 || (value >> 31 == 1 && holder <= 1 << 22);
         if !locked && self.others.len() < MAX_WORDS {

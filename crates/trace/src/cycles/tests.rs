@@ -1,5 +1,5 @@
-//! Cycles of made-up threads: each kind of release and of sleep, what cannot be told, and any
-//! events at all.
+//! Cycles of synthetic threads: each kind of release and of sleep, unexplained sleeps, and
+//! arbitrary events.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ use crate::event::{Context, Event, Vector};
 
 const ME: i32 = 7;
 
-/// A timer interrupt's context, that of a softirq, and that of a thread.
+/// Contexts of a timer interrupt and of a softirq.
 const HARD: u8 = 8;
 const SOFT: u8 = 16;
 
@@ -29,7 +29,7 @@ fn waking(time: i64, by: i32, context: u8) -> Raw {
     at(time, by, context, What::Waking { task: task(ME), target: Cpu(0) })
 }
 
-/// A timer of the thread's: started, expired and woken, by an interrupt over `pid`.
+/// Starts a timer of the thread.
 fn arm(time: i64, expires: i64) -> Raw {
     at(time, ME, 0, What::TimerStart { timer: 5, function: 1, expires: Nanos(expires) })
 }
@@ -47,7 +47,7 @@ fn stack(time: i64, key: u64) -> Raw {
     at(time, ME, 0, What::Stack { frames: vec![key], enables: None })
 }
 
-/// Keys of stacks: 1 a futex, 2 a PI lock, 3 a fault, 6 a write, others elsewhere.
+/// Stack keys: 1 for a futex, 2 for a PI lock, 3 for a fault, 6 for a write, others elsewhere.
 fn place(frames: &[Address]) -> SleepPlace {
     let key = frames.first().copied().unwrap_or(0);
     let kind = match key {
@@ -72,13 +72,13 @@ fn follow(events: &[Raw], futex: Option<i64>) -> (Vec<Cycle>, CycleTracker) {
     (cycles, tracker)
 }
 
-/// Release, response, own, wait, preempted, blocked.
+/// Release, response, own, wait, preempted and blocked time.
 fn told(cycle: &Cycle) -> [i64; 6] {
     let Cycle { release, own, wait, preempted, blocked, .. } = cycle;
     [release.0, cycle.response().0, own.0, wait.0, preempted.0, blocked.0]
 }
 
-/// A cycle that is released at 100, with what comes between its first run at 110 and its end.
+/// Cycle released at 100, with events between its first run at 110 and its end.
 fn cycle(between: Vec<Raw>, end: i64) -> Vec<Raw> {
     let mut events = vec![switch(5, 3, 1, ME), arm(10, 100), switch(11, ME, 1, 3)];
     events.extend(fires(102, 3, HARD));
@@ -96,20 +96,20 @@ fn a_cycle_goes_from_the_expiry_to_the_sleep_for_the_next_one() {
     assert_eq!((cycles[0].by, cycles[0].began, cycles[0].end), (ReleaseKind::Timer, Nanos(110), Nanos(150)));
 }
 
-/// From 7.2 on a timer that is due when it is started is not queued: no expiry, and no sleep.
+/// Since 7.2 a timer that is due when started is not queued: no expiry, and no sleep.
 #[test]
 fn a_release_that_was_due_before_it_was_asked_for_ends_a_cycle_without_a_sleep() {
     let over = |time: i64| at(time, ME, 0, What::TimerStartExpired { timer: 5 });
     let mut events = vec![switch(5, 3, 1, ME), arm(10, 100), switch(11, ME, 1, 3)];
     events.extend(fires(102, 3, HARD));
-    // Released at 100, it works until 250, asks for 200 and goes on.
+    // Released at 100, it works until 250, starts a timer for 200 and continues.
     events.extend([switch(110, 3, 0, ME), arm(249, 200), over(250), arm(279, 300), switch(280, ME, 1, 3)]);
     events.extend(fires(301, 3, HARD));
     let (cycles, tracker) = follow(&events, None);
     let told: Vec<_> = cycles.iter().map(told).collect();
     assert_eq!(told, [[100, 149, 139, 10, 0, 0], [200, 80, 30, 50, 0, 0]]);
     assert_eq!((cycles[1].began, tracker.counters(ME)), (Nanos(250), CycleCounters::default()));
-    // Of a clock that no expiry has shown, when it was due is not known.
+    // For a clock that no expiry has shown, the due time is unknown.
     let other = events.iter().map(|event| match &event.what {
         What::TimerStart { expires: Nanos(200), .. } => arm(event.time.0, 900_000_000_000),
         _ => event.clone(),
@@ -174,8 +174,8 @@ fn another_thread_an_interrupt_and_its_thread_release_as_well() {
     assert_eq!(by(0, 3, 9, None), (vec![(ReleaseKind::Thread, one)], 0));
     assert_eq!(by(HARD, 3, 9, None), (vec![(ReleaseKind::Interrupt, one)], 0));
     assert_eq!(by(HARD, 3, 1, None), (vec![(ReleaseKind::Interrupt, one)], 0), "no interrupt gives a lock");
-    // A mutex or a condition: the stack does not tell, the call's arguments would; of a thread that
-    // has just come none is recorded yet.
+    // A mutex or a condition, which the call's arguments would distinguish; those of a new thread
+    // are not recorded yet.
     assert_eq!(by(0, 3, 1, None), (vec![], 2));
     assert_eq!(by(0, 3, 1, Some(202)), (vec![(ReleaseKind::Thread, one)], 0));
     assert_eq!(by(0, 3, 2, None), (vec![], 0), "a lock releases nobody");
@@ -211,7 +211,7 @@ fn a_mutex_is_told_from_a_condition_by_the_call() {
     assert_eq!(cycles.iter().map(told).collect::<Vec<_>>(), [[60, 90, 15 + 15, 5 + 5, 0, 50]]);
 }
 
-/// So many periods of 1000 from 1000 on, woken at 10 after, running 100.
+/// Periods of 1000 from 1000 on, `count` of them, woken 10 after the expiry, running for 100.
 fn periods(count: i64) -> Vec<Raw> {
     let mut events = vec![switch(5, 3, 1, ME)];
     for at in 1..=count {
@@ -226,7 +226,7 @@ fn periods(count: i64) -> Vec<Raw> {
 #[test]
 fn a_thread_that_its_timer_drives_is_not_released_by_what_it_waits_for() {
     let mut events = periods(12);
-    // In its thirteenth cycle it waits for a futex, which may be a mutex or a condition.
+    // In its thirteenth cycle it waits for a futex, a mutex or a condition.
     events.extend([switch(12_050, ME, 1, 3), stack(12_051, 1), waking(12_400, 3, 0)]);
     events.extend([switch(12_405, 3, 0, ME), arm(12_499, 13_000), switch(12_500, ME, 1, 3)]);
     events.extend(fires(13_001, 3, SOFT));
@@ -235,7 +235,7 @@ fn a_thread_that_its_timer_drives_is_not_released_by_what_it_waits_for() {
     assert_eq!(told(last), [12_000, 500, 40 + 95, 10 + 5, 0, 350]);
     assert_eq!((last.period, last.distance), (Some(Nanos(1_000)), Some(Nanos(1_000))));
     assert_eq!((cycles.len(), tracker.counters(ME)), (12, CycleCounters::default()));
-    // Where it waits for its timer, something else releases it as well.
+    // At the place where it waits for its timer, another thread releases it as well.
     events.extend([switch(13_010, 3, 0, ME), switch(13_100, ME, 1, 3), stack(13_101, 4)]);
     events.extend([waking(13_300, 3, 0), switch(13_310, 3, 0, ME), switch(13_400, ME, 1, 3)]);
     events.extend([stack(13_401, 4), waking(13_600, 3, 0)]);
@@ -250,7 +250,7 @@ fn what_a_scheduled_thread_waited_for_before_its_schedule_was_known_is_no_releas
         let sleep = [switch(from, ME, 1, 3), stack(from + 1, 5), waking(from + 50, 3, 0)];
         [sleep.to_vec(), vec![switch(from + 60, 3, 0, ME)]].concat()
     };
-    // A terminal that reads late, in a first cycle that nothing tells of, and in one of a schedule.
+    // Output to a slow terminal, in an unexplained first cycle, and in one of a schedule.
     let mut events = [vec![switch(1, 3, 0, ME)], wait(2), periods(12).split_off(1)].concat();
     events.extend(wait(12_050));
     events.extend([arm(12_199, 13_000), switch(12_200, ME, 1, 3)]);
@@ -264,7 +264,7 @@ fn what_a_scheduled_thread_waited_for_before_its_schedule_was_known_is_no_releas
 #[test]
 fn a_time_out_within_a_scheduled_cycle_does_not_end_it() {
     let mut events = periods(12);
-    // In its thirteenth cycle it waits elsewhere, and the answer does not come.
+    // In its thirteenth cycle it waits elsewhere, without an answer.
     events.extend([arm(12_049, 12_600), switch(12_050, ME, 1, 3), stack(12_051, 5)]);
     events.extend(fires(12_601, 3, SOFT));
     events.extend([switch(12_610, 3, 0, ME), arm(12_699, 13_000), switch(12_700, ME, 1, 3)]);
@@ -284,7 +284,7 @@ fn nobody_waits_for_a_release_in_a_write_but_for_a_device() {
         let (cycles, _) = follow(&cycle(write.to_vec(), 200), None);
         cycles.iter().map(|cycle| (cycle.by, cycle.blocked.0, cycle.response().0)).collect::<Vec<_>>()
     };
-    // The first cycle of all, before anything is known of the thread.
+    // The very first cycle, without earlier observations of the thread.
     assert_eq!(by(0), [(ReleaseKind::Timer, 40, 100)]);
     assert_eq!(by(HARD), [(ReleaseKind::Timer, 0, 20), (ReleaseKind::Interrupt, 0, 40)]);
 }
@@ -292,7 +292,7 @@ fn nobody_waits_for_a_release_in_a_write_but_for_a_device() {
 #[test]
 fn a_release_that_is_due_before_the_cycle_ends_begins_the_next_one_without_a_sleep() {
     let mut events = cycle(vec![], 150);
-    // The next one is due at 650, and it runs until 800; its sleep is over before it begins.
+    // The next timer is due at 650, and it runs until 800: no sleep is left before the next one.
     events.extend([switch(655, 3, 0, ME), arm(800, 700)]);
     events.extend(fires(803, ME, HARD));
     events.extend([arm(849, 1_000), switch(850, ME, 1, 3)]);
@@ -300,7 +300,7 @@ fn a_release_that_is_due_before_the_cycle_ends_begins_the_next_one_without_a_sle
     let (cycles, _) = follow(&events, None);
     let all: Vec<_> = cycles.iter().map(told).collect();
     assert_eq!(all[1..], [[650, 150, 145, 5, 0, 0], [700, 150, 46, 104, 0, 0]]);
-    // One that is armed for a time before the last release is due when it is armed.
+    // A timer armed for a time before the last release is due when it is armed.
     let mut events = cycle(vec![], 150);
     events.extend([switch(655, 3, 0, ME), arm(800, 3)]);
     events.extend(fires(803, ME, HARD));
@@ -335,14 +335,14 @@ fn after_lost_events_a_cycle_is_cut_and_counted() {
 
 #[test]
 fn a_switch_that_was_not_recorded_is_after_what_ran_before_it() {
-    // Its CPU was last seen in the timer's function, at 104.
+    // The last event of another thread on its CPU is in the timer's function, at 104.
     let mut events = cycle(vec![], 150);
     events.remove(6);
     let (cycles, tracker) = follow(&events, None);
     assert_eq!(cycles.iter().map(told).collect::<Vec<_>>(), [[100, 50, 46, 4, 0, 0]]);
     let counters = CycleCounters { unseen_switches: 1, ..CycleCounters::default() };
     assert_eq!((cycles[0].began, tracker.counters(ME)), (Nanos(104), counters));
-    // An interrupt on top of it is no other thread.
+    // An interrupt on top of it does not count as another thread.
     events.insert(6, at(120, ME, HARD, What::VectorExit { vector: Vector::LocalTimer }));
     assert_eq!(follow(&events, None).0, cycles);
 }
@@ -359,7 +359,7 @@ fn a_timer_of_another_clock_is_due_on_the_trace_s() {
     assert_eq!(told(&follow(&events, None).0[0]), [100, 50, 10, 40, 0, 0]);
 }
 
-/// A thread's life, step by step, as a kernel could record it.
+/// Step in the life of a thread, as a kernel could record it.
 #[derive(Clone, Debug)]
 enum Step {
     Run(i64),
@@ -367,9 +367,9 @@ enum Step {
     /// Sleeps uninterruptibly.
     Disk(i64),
     Lock(i64),
-    /// Sleeps on its timer; woken so long after its expiry.
+    /// Sleeps for a span on its timer; woken this long after its expiry.
     Timer(i64, i64),
-    /// Sleeps until a thread or an interrupt wakes it.
+    /// Sleeps for a span until a thread, or an interrupt if true, wakes it.
     Event(i64, bool),
     /// Any wait before it runs.
     Lose,
@@ -388,7 +388,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Its events, ascending by time, all of one CPU.
+/// Events of a life, in order of time, all on one CPU.
 fn lived(steps: &[Step], wait: i64) -> Vec<Raw> {
     let (mut now, mut events) = (10, vec![switch(10, 3, 1, ME)]);
     for step in steps {
@@ -432,8 +432,8 @@ fn lived(steps: &[Step], wait: i64) -> Vec<Raw> {
 }
 
 proptest! {
-    /// A life that a kernel could record: each cycle's sums are what the thread did at each
-    /// instant, and every timer sleep but the first and the last bounds a cycle.
+    /// For any life that a kernel could record, each cycle's sums match the thread's states at all
+    /// instants, and every timer sleep but the first and the last bounds a cycle.
     #[test]
     fn sums_are_what_the_thread_did(steps in prop::collection::vec(step(), 0..60), wait in 1..20i64) {
         let events = lived(&steps, wait);
@@ -447,8 +447,8 @@ proptest! {
         prop_assert_eq!(tracker.counters(ME), CycleCounters::default());
     }
 
-    /// Switches to it that are not recorded, as where a virtual CPU leaves its idle state: the same
-    /// cycles, whose own time is at most what it then could be.
+    /// Without the record of some switches to it, as when a virtual CPU leaves its idle state, the
+    /// cycles stay the same, with own time as an upper bound.
     #[test]
     fn cycles_are_the_same_where_switches_are_not_recorded(
         steps in prop::collection::vec(step(), 0..60),
@@ -476,7 +476,7 @@ proptest! {
         prop_assert!(counters.unseen_switches <= (events.len() - fewer.len()) as u64);
     }
 
-    /// Any events at all: sums are the response, times ascend, nothing panics.
+    /// For arbitrary events, sums equal the response, times ascend, and nothing panics.
     #[test]
     fn sums_are_the_response_whatever_comes(
         mut events in prop::collection::vec(any_event(), 0..200),

@@ -1,4 +1,4 @@
-//! The states of one followed thread, and the cycle that is on.
+//! State of one followed thread, and its unfinished cycle.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,19 +9,18 @@ use super::{Cycle, CycleCounters, CyclePart, LongestPart, ReleaseKind};
 use crate::event::{Address, Raw, Task};
 use model::units::{Cpu, Nanos};
 
-/// A thread has few places where it waits for its next release.
+/// Limit of places where a thread waits for its next release; it has few.
 const MAX_PLACES: usize = 16;
 
-/// From so many timer releases on a thread is known to be driven by them.
+/// Number of timer releases from which on a thread counts as timer-driven.
 const FIRST_TIMERS: u64 = 3;
 
-/// A timer that has not released the thread for so many periods, or for so long, does not drive it
-/// any more.
+/// A timer that has not released the thread for this many periods, and at least this time, no
+/// longer drives it.
 const QUIET_PERIODS: i64 = 8;
 const QUIET: Nanos = Nanos(1_000_000_000);
 
-/// A stack belongs to the switch before it: between them lies the walk of the stack, and what
-/// interrupts it.
+/// Longest time between a switch and its stack: the walk of the stack, and interrupts during it.
 const STACK_DELAY: Nanos = Nanos(1_000_000);
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,12 +28,12 @@ enum Now {
     #[default]
     Unknown,
     Asleep(ThreadSleep),
-    /// In a run queue, since when, as what, and because of whom.
+    /// In a run queue, with the start, the part of the cycle, and the thread that caused it.
     Queued(Nanos, CyclePart, Task),
     Running(Nanos),
 }
 
-/// A cycle that is on.
+/// Unfinished cycle.
 #[derive(Clone, Copy, Debug)]
 struct OpenCycle {
     by: ReleaseKind,
@@ -49,14 +48,14 @@ struct OpenCycle {
     distance: Option<Nanos>,
 }
 
-/// A timer that the thread started since it was last woken.
+/// Timer that the thread started since it was last woken.
 #[derive(Clone, Copy, Debug)]
 struct Armed {
     timer: Address,
     at: Nanos,
 }
 
-/// One thread.
+/// State of one thread.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ThreadCycles {
     task: Task,
@@ -64,18 +63,18 @@ pub(super) struct ThreadCycles {
     open: Option<OpenCycle>,
     armed: Option<Armed>,
     mutex: bool,
-    /// One of its system calls was recorded: those that follow are, too.
+    /// True once one of its system calls was recorded: later ones are recorded, too.
     pub calls: bool,
-    /// Sleeps from which timers released it, and what their expiries there show.
+    /// Sleeps from which timers released it, with the expiries there.
     timer_places: BTreeMap<(SleepPlace, bool), PeriodEstimate>,
-    /// Those from which something else did.
+    /// Sleeps from which anything else released it.
     other_places: BTreeSet<(SleepPlace, bool)>,
-    /// The timer that released it last, and how many releases by timers there were.
+    /// Timer that released it last; `timers` counts all releases by timers.
     timer: Option<Address>,
     timers: u64,
-    /// Sleeps that another thread ended, at a futex or where no stack tells.
+    /// Sleeps ended by another thread, at a futex or without a stack.
     futexes: u64,
-    /// That timer's function runs, and the thread is not asleep.
+    /// Releasing timer whose function runs while the thread is not asleep.
     missed: Option<Address>,
     period: PeriodEstimate,
     pub counters: CycleCounters,
@@ -90,20 +89,20 @@ impl ThreadCycles {
         self.armed = Some(Armed { timer, at });
     }
 
-    /// A timer's function begins, whoever it belongs to: one that releases the thread finds it at
-    /// its last cycle.
+    /// Handles the start of any timer's function; if the timer releases this thread, its last cycle
+    /// has not ended.
     pub fn timer_expires(&mut self, timer: Address) {
         let busy = matches!(self.now, Now::Running(_) | Now::Queued(..)) && self.open.is_some();
         self.missed = (busy && self.timer == Some(timer)).then_some(timer);
     }
 
-    /// It ends, and has woken nobody.
+    /// Handles the end of the function, which has woken no thread.
     pub fn timer_expired(&mut self, timer: Address) {
         let missed = self.missed.take_if(|missed| *missed == timer).is_some();
         self.counters.overrun += u64::from(missed);
     }
 
-    /// It enters a system call: one that waits for a mutex or not.
+    /// Handles the entry of a system call.
     pub fn enters_call(&mut self, waits_for_mutex: bool) {
         (self.calls, self.mutex) = (true, waits_for_mutex);
     }
@@ -112,7 +111,7 @@ impl ThreadCycles {
         self.open.iter_mut().for_each(|open| open.faults += 1);
     }
 
-    /// Whether a stack that comes now is that of its sleep.
+    /// True if a stack recorded now is that of its sleep.
     pub fn lacks_place(&self, cpu: Cpu, time: Nanos) -> bool {
         matches!(self.now, Now::Asleep(sleep) if sleep.cpu == cpu
             && sleep.place.kind == SleepKind::Unknown && time - sleep.since <= STACK_DELAY)
@@ -124,7 +123,7 @@ impl ThreadCycles {
         }
     }
 
-    /// The CPU was given to another thread. `other` is when it was last seen in another thread.
+    /// Handles a switch to another thread. `other` is the last time of another thread on that CPU.
     pub fn leaves(&mut self, event: &Raw, state: i64, next: &Task, other: Option<Nanos>) {
         let time = event.time;
         match self.now {
@@ -132,8 +131,8 @@ impl ThreadCycles {
                 self.open.iter_mut().for_each(|open| open.own += (time - since).0);
             }
             Now::Queued(since, part, by) => {
-                // Some kernels of virtual machines record no switch that ends the idle state. It
-                // cannot have run before another thread did: its own time is at most the rest.
+                // Some kernels of virtual machines record no switch at the end of idling. It cannot
+                // have run before the other thread did, so its own time is an upper bound.
                 let began = other.map_or(since, |other| other.max(since)).min(time);
                 if let Some(open) = &mut self.open {
                     open.add(part, began - since, by);
@@ -158,12 +157,12 @@ impl ThreadCycles {
         };
     }
 
-    /// It was given a CPU.
+    /// Handles a switch to this thread.
     pub fn runs(&mut self, event: &Raw, task: &Task) {
         self.task = *task;
         let before = std::mem::replace(&mut self.now, Now::Running(event.time));
         let Now::Queued(since, part, by) = before else {
-            // Its waking is missing, or its switch away.
+            // Its wake-up or the switch away is missing.
             return self.cut();
         };
         let Some(open) = &mut self.open else { return };
@@ -171,13 +170,13 @@ impl ThreadCycles {
         open.began.get_or_insert(event.time);
     }
 
-    /// It was woken; the cycle that its sleep has ended, and the timer that released it.
+    /// Handles a wake-up; returns the cycle ended by its sleep, and the timer that released it.
     pub fn woken(&mut self, waking: &Waking) -> (Option<Cycle>, Option<Address>) {
         self.missed = None;
         match self.now {
             Now::Asleep(sleep) => self.woken_from(&sleep, waking),
             Now::Running(since) => self.woken_before_it_slept(since, waking),
-            // Served already, or not known whether it slept.
+            // Woken already, or its state is unknown.
             Now::Queued(..) => (None, None),
             Now::Unknown => {
                 self.now = Now::Queued(waking.time, CyclePart::Wait, waking.by);
@@ -214,9 +213,9 @@ impl ThreadCycles {
         }
     }
 
-    /// A waking of a thread that runs finds it about to sleep (`try_to_wake_up` looks at its state
-    /// first). Where the timer that it has just armed wakes it, its next release was due before its
-    /// cycle had ended: there is no sleep between the two.
+    /// Handles a wake-up of a running thread that is about to sleep (`try_to_wake_up` checks its
+    /// state first). If the timer that it has just armed wakes it, its next release was due before
+    /// its cycle had ended: there is no sleep between the two.
     fn woken_before_it_slept(&mut self, since: Nanos, waking: &Waking) -> (Option<Cycle>, Option<Address>) {
         let own = |armed: &Armed| waking.timer.is_some_and(|timer| timer.timer == armed.timer);
         let Some(armed) = self.armed.take_if(|armed| own(armed)) else { return (None, None) };
@@ -228,7 +227,7 @@ impl ThreadCycles {
         if let Some(open) = &mut self.open {
             open.own += (armed.at - since).0;
         }
-        // It has not left its CPU: the switch that ended a cycle is the call that asked for it.
+        // It has not left its CPU: the cycle ends with the call that started the timer.
         let ended = self.end(armed.at, self.cpu_of(waking));
         let by = self.release(ReleaseKind::Timer, release, waking);
         if let Some(open) = &mut self.open {
@@ -239,8 +238,8 @@ impl ThreadCycles {
         (ended, by)
     }
 
-    /// It started a timer that was due by then, and does not sleep: its next release, but for the
-    /// short sleeps that a program takes within a cycle to let others run.
+    /// Handles the start of a timer that is due already, without a sleep: its next release, unless
+    /// it is a short sleep within a cycle to let other threads run.
     pub fn goes_on(&mut self, waking: &Waking) -> (Option<Cycle>, Option<Address>) {
         let due = waking.timer.map_or(waking.time, |timer| timer.due);
         let half = self.period.found().map_or(0, |period| period.0 / 2);
@@ -252,7 +251,7 @@ impl ThreadCycles {
         self.woken_before_it_slept(since, waking)
     }
 
-    /// A timer may be armed for a time that is long past; no release was due before the last one.
+    /// Limits a release to the last one or later: a timer may be armed for a time in the past.
     fn not_before_the_last(&self, release: Nanos, slept: Nanos) -> Nanos {
         let last = self.open.as_ref().map_or(slept, |open| open.release);
         if release > last { release } else { release.max(slept) }
@@ -289,7 +288,7 @@ impl ThreadCycles {
         let has_place = timer_driven && self.timer_places.values().any(keeps);
         let scheduled = has_place || self.period.scheduled();
         let here = sleep.key().and_then(|key| self.timer_places.get(&key));
-        // What seemed to release it before its schedule was known did not.
+        // Apparent releases before its schedule was known were not releases.
         let other = !(timer_driven && scheduled);
         let here_before = sleep.key().is_some_and(|key| other && self.other_places.contains(&key));
         Habits {
@@ -303,7 +302,7 @@ impl ThreadCycles {
 
     fn end(&mut self, end: Nanos, cpu: Cpu) -> Option<Cycle> {
         let open = self.open.take()?;
-        // Released and asleep again without having run: no event tells how.
+        // Released and asleep again without having run, which no event explains.
         let began = open.began?;
         Some(Cycle {
             task: self.task,
@@ -345,12 +344,12 @@ impl ThreadCycles {
         timer
     }
 
-    /// What was on cannot be told any more.
+    /// Counts an unfinished cycle whose state is lost.
     fn cut(&mut self) {
         self.counters.untold += u64::from(self.open.take().is_some());
     }
 
-    /// Events are missing.
+    /// Forgets its state after lost events.
     pub fn forget(&mut self) {
         self.cut();
         (self.now, self.armed, self.mutex) = (Now::Unknown, None, false);

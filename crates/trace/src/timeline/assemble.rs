@@ -1,4 +1,4 @@
-//! A case from a window: the parts that need each other, in their order.
+//! Assembly of a case from a window: the parts that depend on each other, in their order.
 
 use std::ops::Range;
 
@@ -11,8 +11,8 @@ use crate::event::{Named, What};
 use crate::window::Window;
 use model::run::Host;
 
-/// Determines what applies to a whole spike, before its stretches are judged one by one. Of a part
-/// of a cycle the stops of the whole cycle are given: their evidence lies outside of the part.
+/// Determines what applies to a whole spike, before its stretches are judged individually. For a
+/// part of a cycle the stops of the whole cycle are given, whose evidence lies outside of the part.
 pub(super) fn assemble<'w>(
     window: &'w Window,
     host: &'w Host,
@@ -27,12 +27,12 @@ pub(super) fn assemble<'w>(
     case
 }
 
-/// The stops of the machine in a window.
+/// Stops of the machine in a window.
 pub(super) fn stops(window: &Window, host: &Host, cost: Cost, part: Range<i64>) -> Spans<Stop> {
     machine_stall::find(&bare(window, host, cost, part).0)
 }
 
-/// A case of which the events alone are known, and all events in order of time.
+/// Case with only the events, and all events in order of time.
 fn bare<'w>(window: &'w Window, host: &'w Host, cost: Cost, part: Range<i64>) -> (Case<'w>, Vec<&'w Named>) {
     let Range { start: from, end: to } = part;
     let own = cost.bound();

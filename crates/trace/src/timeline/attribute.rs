@@ -1,9 +1,9 @@
-//! Whose a stretch of time is: the context that ran, and how far the wake-up had come.
+//! Attribution of a stretch of time: by the context that ran, and the progress of the wake-up.
 //!
-//! What ran is to blame only where it may hold the victim back: a hard interrupt always, a softirq
-//! from the timer's interrupt on and on PREEMPT_RT by its thread's priority alone, a thread by its
-//! priority at least as high, the stopper, any thread before a fair one. Whatever else runs there
-//! was not preempted, and the reason for that is asked for.
+//! The running context is to blame only if it may delay the victim: a hard interrupt always, a
+//! softirq from the timer's interrupt on and on PREEMPT_RT by its thread's priority alone, a thread
+//! with at least the victim's priority, the stopper, any thread before a fair one. Any other thread
+//! there was not preempted, and the cause is what prevented that.
 
 use super::case::{Case, Cause, Phase};
 use super::spans::Spans;
@@ -19,36 +19,36 @@ use model::slice::SliceKind;
 use model::units::Cpu;
 use model::vocabulary::Preempt;
 
-/// What lies over the contexts of a CPU.
+/// Causes on top of the contexts of a CPU.
 pub(super) struct Over {
     pub nmi: Spans<Cause>,
-    /// Locks that a thread waits for by spinning: which thread, and whether interrupts were off.
+    /// Locks that a thread spins for: its ID, and true if interrupts were off.
     pub spins: Spans<(i32, bool)>,
-    /// Leaving an idle state.
+    /// Exits from idle states.
     pub idle: Spans<Cause>,
-    /// The thread's own sleep or page fault between its switch and its end; none for what sleeps
-    /// for another reason.
+    /// Sleeps and page faults of the thread between its switch and its end; none for a sleep for
+    /// another reason.
     pub waits: Spans<Option<Cause>>,
-    /// Preemption disabled, where events record it.
+    /// Disabled preemption, if events record it.
     pub preempt_off: Spans<Cause>,
 }
 
 impl Over {
-    /// Finds it for one CPU.
+    /// Collects them for one CPU.
     pub(super) fn new(case: &Case<'_>, cpu: Cpu) -> Over {
         let (nmi, spins) = (nmi(case, cpu), spins(case, cpu));
         let preempt_off = preempt_off::toggled(case, cpu);
         Over { nmi, spins, idle: idle::find(case), waits: switch_to_user::find(case), preempt_off }
     }
 
-    /// Where any of it begins or ends.
+    /// Start and end times of all of them.
     pub(super) fn edges(&self) -> impl Iterator<Item = i64> + '_ {
         let (nmi, spins, idle) = (self.nmi.edges(), self.spins.edges(), self.idle.edges());
         nmi.chain(spins).chain(idle).chain(self.waits.edges()).chain(self.preempt_off.edges())
     }
 }
 
-/// Non-maskable interrupts record their duration when they end.
+/// Non-maskable interrupts, whose events record their duration at the end.
 fn nmi(case: &Case<'_>, cpu: Cpu) -> Spans<Cause> {
     let all = case.events(cpu).iter().filter_map(|event| match &event.what {
         What::Nmi { handler, ns } => {
@@ -82,7 +82,7 @@ fn spins(case: &Case<'_>, cpu: Cpu) -> Spans<(i32, bool)> {
     Spans::new(found)
 }
 
-/// Whose a piece of a stretch is; none where no event proves it.
+/// Cause of a piece of a stretch; none if no event proves it.
 pub(super) fn cause(case: &Case<'_>, over: &Over, cpu: Cpu, piece: &Stretch<'_>) -> Option<Cause> {
     if case.lost_from.is_some_and(|torn| piece.start >= torn) {
         return None;
@@ -90,7 +90,7 @@ pub(super) fn cause(case: &Case<'_>, over: &Over, cpu: Cpu, piece: &Stretch<'_>)
     outside::instead_of(case, piece, ran(case, over, cpu, piece))
 }
 
-/// What ran on top of a thread, whichever it was.
+/// Cause that ran on top of a thread, whichever thread it was.
 pub(super) fn on_top(case: &Case<'_>, over: &Over, cpu: Cpu, piece: &Stretch<'_>) -> Option<Cause> {
     if let Some((.., nmi)) = over.nmi.at(piece.start) {
         return Some(nmi.clone());
@@ -108,7 +108,7 @@ pub(super) fn on_top(case: &Case<'_>, over: &Over, cpu: Cpu, piece: &Stretch<'_>
     }
 }
 
-/// What ran on the CPU.
+/// Cause from the context that ran on the CPU.
 fn ran(case: &Case<'_>, over: &Over, cpu: Cpu, piece: &Stretch<'_>) -> Option<Cause> {
     if let Some((.., nmi)) = over.nmi.at(piece.start) {
         return Some(nmi.clone());
@@ -125,7 +125,7 @@ fn ran(case: &Case<'_>, over: &Over, cpu: Cpu, piece: &Stretch<'_>) -> Option<Ca
     }
 }
 
-/// What is off in a softirq has its name, too.
+/// Names the softirq in which interrupts or preemption were off.
 fn in_softirq(cause: Cause, vec: u8) -> Cause {
     match cause.kind {
         SliceKind::IrqsOff | SliceKind::PreemptOff => {
@@ -135,8 +135,8 @@ fn in_softirq(cause: Cause, vec: u8) -> Cause {
     }
 }
 
-/// Whether a softirq may keep the wake-up waiting: no interrupt waits for one, and where softirqs
-/// are preemptible (PREEMPT_RT) a thread that is runnable waits for theirs only by its priority.
+/// True if a softirq may delay the wake-up: interrupts do not wait for softirqs, and with
+/// preemptible ones (PREEMPT_RT) a runnable thread waits for them only by priority.
 fn softirq_may(case: &Case<'_>, piece: &Stretch<'_>) -> bool {
     let victim = case.window.victim;
     match case.phase(piece.start) {
@@ -167,7 +167,7 @@ fn thread(case: &Case<'_>, over: &Over, piece: &Stretch<'_>) -> Option<Cause> {
     }
 }
 
-/// The timer's interrupt is late.
+/// Cause of the delay of the timer's interrupt.
 fn before(case: &Case<'_>, over: &Over, piece: &Stretch<'_>) -> Option<Cause> {
     let off = case.irqs_off.at(piece.start).map(|found| found.2.clone());
     let current = case.current(piece);
@@ -185,7 +185,7 @@ fn before(case: &Case<'_>, over: &Over, piece: &Stretch<'_>) -> Option<Cause> {
     off.or_else(stopper).or_else(idle)
 }
 
-/// The softirq that expires the timer has been raised, and has not woken the thread yet.
+/// Cause after the softirq that expires the timer was raised, before it has woken the thread.
 fn expiring(case: &Case<'_>, piece: &Stretch<'_>) -> Option<Cause> {
     let current = case.current(piece)?;
     if runs_softirqs(&current) {
@@ -211,7 +211,7 @@ fn expiring(case: &Case<'_>, piece: &Stretch<'_>) -> Option<Cause> {
     Some(preempt_off::before_softirq(case, piece, current).map_or_else(switch, |off| in_work(off, piece)))
 }
 
-/// The thread is in a run queue, or runs.
+/// Cause while the thread is in a run queue, or runs.
 fn runnable(case: &Case<'_>, over: &Over, piece: &Stretch<'_>) -> Option<Cause> {
     if let Some((.., wait)) = over.waits.at(piece.start) {
         return wait.clone();
@@ -239,7 +239,7 @@ fn runnable(case: &Case<'_>, over: &Over, piece: &Stretch<'_>) -> Option<Cause> 
         let evidence = format!("{} sets the frequency", current.comm);
         return Some(Cause::new(SliceKind::Frequency, who(current), evidence));
     }
-    // Fair threads share the CPU: which of two runs does not depend on priority alone.
+    // Fair threads share the CPU: the priority alone does not decide which of two runs.
     if current.not_below(victim.prio) || !victim.real_time() {
         return Some(work(piece, current).unwrap_or_else(|| precedence::thread(case, piece, current)));
     }
@@ -264,7 +264,7 @@ fn runnable(case: &Case<'_>, over: &Over, piece: &Stretch<'_>) -> Option<Cause> 
     Some(off.map_or_else(switch, |off| in_work(off, piece)))
 }
 
-/// The thread itself runs.
+/// Cause while the thread itself runs.
 fn runs(case: &Case<'_>, piece: &Stretch<'_>, victim: Task) -> Option<Cause> {
     let over = case.path.due_at_start.is_some_and(|over| over <= piece.start);
     match case.path.switch.is_some_and(|switch| switch <= piece.start) {
@@ -286,7 +286,7 @@ fn runs(case: &Case<'_>, piece: &Stretch<'_>, victim: Task) -> Option<Cause> {
     }
 }
 
-/// A section within a work item, which is its name where no stack has a nearer one.
+/// Adds a work item to a section with preemption off; its function is named if no stack is closer.
 fn in_work(cause: Cause, piece: &Stretch<'_>) -> Cause {
     let RunningContext::Work(function) = piece.top else { return cause };
     if cause.kind != SliceKind::PreemptOff {

@@ -1,8 +1,8 @@
-//! A sleep within a cycle, divided by what the thread did that ended it.
+//! Sleep within a cycle, divided by the activity of the thread that ended it.
 //!
-//! Divided is only a wait for a lock: of a pipe or a queue the writer is named, whatever kept that
-//! one. The whole sleep's cause is that of all its parts but those in which a third thread kept the
-//! holder from running.
+//! Only a wait for a lock is divided: for a pipe or a queue the writer is named, regardless of its
+//! own delays. The cause of the whole sleep is that of all parts except those in which a third
+//! thread kept the holder from running.
 
 use super::case::Cause;
 use super::holders::{Holders, LockWait, Meanwhile, WaitPart};
@@ -11,21 +11,21 @@ use super::locks::LockProof;
 use crate::event::Task;
 use model::units::Nanos;
 
-/// Of a wait this part and less is not worth words.
+/// Divisor for the least part of a wait that is mentioned.
 const SMALL: i64 = 100;
 
-/// A sleep, and what it is if nothing divides it.
+/// Sleep, with its cause if it is not divided.
 pub(super) struct DividedSleep {
     pub start: i64,
     pub end: i64,
-    /// The thread that ended it, if that one can have held the lock.
+    /// Thread that ended it, if it can have held the lock.
     pub holder: Option<i32>,
     pub proof: LockProof,
     pub cause: Cause,
 }
 
 impl DividedSleep {
-    /// The causes of its parts with their begins and ends, without a gap.
+    /// Causes of its parts with their start and end times, without a gap.
     pub(super) fn causes(self, holders: &Holders<'_, '_>, victim: Task) -> Vec<(Cause, i64, i64)> {
         let DividedSleep { start, end, holder, proof, cause } = self;
         if start >= end {
@@ -47,7 +47,7 @@ impl DividedSleep {
     }
 }
 
-/// The doings of the holder in a wait, in words; none where it ran all along.
+/// Activity of the holder during a wait, as text; none if it ran all the time.
 fn doings(wait: &LockWait, parts: &[WaitPart]) -> Option<String> {
     let own = |part: &&WaitPart| part.holder.pid == wait.holder;
     let sum = |is: &dyn Fn(Meanwhile) -> bool| {
@@ -102,7 +102,7 @@ mod tests {
         spike
     }
 
-    /// `servo` sleeps for what `datalog` has, which `planner` keeps from its CPU.
+    /// `servo` sleeps for a lock of `datalog`, which `planner` preempts.
     fn inverted(stack: &str, planner: i32) -> Vec<String> {
         let events = format!(
             "20   1 50 d  switch rt/50/19 S datalog/70/89
@@ -125,7 +125,7 @@ mod tests {
             all.iter().filter(|line| line.starts_with("blocked futex_do_wait/datalog 100")).count(),
             2
         );
-        // Of a read-write semaphore of the kernel's as well.
+        // Also for a read-write semaphore of the kernel.
         let all = inverted("schedule,rwsem_down_write_slowpath,down_write", 59);
         assert!(all.iter().any(|line| line == "priority-inversion planner 2000"), "{all:?}");
     }
@@ -153,7 +153,7 @@ mod tests {
         }
     }
 
-    /// Each of a chain of holders on a CPU of its own waits for the next; the last is kept.
+    /// In a chain of holders, each on another CPU, each waits for the next; the last is preempted.
     #[test]
     fn a_chain_is_followed_to_the_thread_that_was_kept() {
         let before = "

@@ -1,30 +1,30 @@
-//! The system calls of a followed thread, where they are recorded: from entry to exit, its sleeps
-//! and interrupts included.
+//! System calls of a followed thread, if recorded: from entry to exit, including its sleeps and
+//! interrupts.
 //!
-//! Source: include/trace/events/syscalls.h; both events are the thread's own, outside interrupts.
+//! Source: include/trace/events/syscalls.h; both events occur in the thread, outside interrupts.
 
 use super::spans::Spans;
 use crate::event::{Named, What};
 use crate::window::Window;
 use model::text::several;
 
-/// Calls of a cycle that are told apart; of more the longest, and the others are the thread's own
-/// time.
+/// Limit of separate calls in a cycle; of more the longest are separate, and the others count as
+/// the thread's own time.
 const MAX_CALLS: usize = 256;
 
-/// A call: its number, and its first argument as the events have it.
+/// Number of a call, and its first argument as in the events.
 type Call = (i64, u64);
 
-/// The calls of the thread that a window is of.
+/// System calls of the thread of a window.
 pub(super) struct ThreadCalls<'w> {
     window: &'w Window,
     spans: Spans<Call>,
-    /// Calls that are not told apart.
+    /// Number of calls that are not separate.
     short: u64,
 }
 
 impl<'w> ThreadCalls<'w> {
-    /// From its events in order of time.
+    /// Collects the calls from events in order of time.
     pub(super) fn of(window: &'w Window, ordered: &[&Named]) -> ThreadCalls<'w> {
         let own = ordered.iter().filter(|event| {
             let interrupted = event.context.hard_irq() || event.context.soft_irq() || event.context.nmi();
@@ -35,16 +35,16 @@ impl<'w> ThreadCalls<'w> {
         for event in own {
             match event.what {
                 What::SyscallEntry { id, args } => {
-                    // One that is still open has lost its exit: where it ended is not known.
+                    // A call that is still open has lost its exit: its end is unknown.
                     open = Some((event.time.0, (id, args[0])));
                     first = false;
                 }
                 What::SyscallExit { id } => {
-                    // A return from a signal has no number any more (syscall_get_nr).
+                    // A return from a signal has no call number (syscall_get_nr).
                     let same = |open: &(i64, Call)| open.1.0 == id || id < 0;
                     match open.take() {
                         Some(begun) if same(&begun) => all.push((begun.0, event.time.0, begun.1)),
-                        // It was in this call since before the window.
+                        // The thread has been in this call since before the window.
                         None if first && whole => all.push((i64::MIN, event.time.0, (id, 0))),
                         _ => {}
                     }
@@ -64,25 +64,25 @@ impl<'w> ThreadCalls<'w> {
         ThreadCalls { window, spans: Spans::new(all), short: short as u64 }
     }
 
-    /// That there are too many to be told apart.
+    /// Note on calls that are too many to be separate.
     pub(super) fn note(&self) -> Option<String> {
         let told = several(self.short, "shorter system call is", "shorter system calls are");
         (self.short > 0).then(|| format!("{told} within the thread's own time"))
     }
 
-    /// Where calls begin and end.
+    /// Start and end times of calls.
     pub(super) fn edges(&self) -> impl Iterator<Item = i64> + '_ {
         self.spans.edges()
     }
 
-    /// The name of the call at a time.
+    /// Name of the call at a time.
     pub(super) fn name_at(&self, time: i64) -> Option<String> {
         let (id, _) = self.spans.at(time)?.2;
         let known = self.window.calls.get(&id).cloned();
         Some(known.unwrap_or_else(|| format!("system call {id}")))
     }
 
-    /// The call at a time with its lock, if it names one: `futex at robot+0x4040`.
+    /// Text of the call at a time with its lock, if it names one: `futex at robot+0x4040`.
     pub(super) fn words_at(&self, time: i64) -> Option<String> {
         let name = self.name_at(time)?;
         let lock = self.spans.at(time).and_then(|found| self.window.locks.get(&found.2.1));

@@ -1,4 +1,4 @@
-//! One spike with all that is known of it, as the judgements ask for it.
+//! Case: one spike with everything known about it, for its attribution.
 
 use std::collections::HashMap;
 
@@ -13,36 +13,36 @@ use model::run::{Host, Who};
 use model::slice::SliceKind;
 use model::units::Cpu;
 
-/// The cause of a stretch, and the evidence for it.
+/// Cause of a stretch, with its evidence.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Cause {
     pub kind: SliceKind,
     pub who: Who,
-    /// What it rests on: a short sentence.
+    /// Evidence: a short sentence.
     pub evidence: String,
-    /// Where the CPU was.
+    /// Stack of the CPU.
     pub stack: Vec<String>,
-    /// Whether all CPUs may have been stopped meanwhile.
+    /// True if all CPUs may have been stopped at the time.
     pub contested: bool,
-    /// True if its length is estimated and not counted.
+    /// True if its length is estimated, not counted.
     pub estimated: bool,
 }
 
 impl Cause {
-    /// A cause without a stack.
+    /// Creates a cause without a stack.
     pub(super) fn new(kind: SliceKind, who: Who, evidence: impl Into<String>) -> Cause {
         Cause { kind, who, evidence: evidence.into(), stack: Vec::new(), contested: false, estimated: false }
     }
 }
 
-/// Which stage of the wake-up this is.
+/// Stage of a wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
-    /// No event records the waking, or the thread waits for another.
+    /// No event records the waking, or the thread waits for another one.
     Unknown,
-    /// The timer's interrupt has not come.
+    /// The timer's interrupt has not arrived.
     Before,
-    /// The interrupt has come, the softirq that expires the timer has not.
+    /// The interrupt has arrived, but not the softirq that expires the timer.
     Raised,
     Expiring,
     /// The thread is runnable or runs.
@@ -53,69 +53,68 @@ pub(super) enum Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stop {
     pub certainty: StopCertainty,
-    /// Silence alone shows it at that time: no timer was due yet.
+    /// True if only silence shows it at that time: no timer was due yet.
     pub estimated: bool,
 }
 
-/// How certain it is that the machine was stopped.
+/// Certainty of a stop of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StopCertainty {
-    /// A timer was due where nothing could delay it.
+    /// A timer was due when nothing could delay it.
     Proven,
-    /// The same in a virtual machine: a single virtual CPU may have been late by itself.
+    /// Such a timer in a virtual machine: a single virtual CPU may have been late by itself.
     Contested,
     /// A busy CPU missed its ticks.
     Likely,
 }
 
-/// A spike and what was found out about it.
+/// Spike with the findings about it.
 pub(super) struct Case<'w> {
     pub window: &'w Window,
     pub host: &'w Host,
-    /// The longest time that the measuring thread's own path can take between two events.
+    /// Longest time between two events on the measuring thread's own path, in ns.
     pub own: i64,
-    /// The events by CPU.
+    /// Events by CPU.
     pub cpus: PerCpu<'w>,
-    /// What was sent from CPU to CPU, in order of time.
+    /// Requests between CPUs, in order of time.
     pub sent: Vec<&'w Named>,
     pub tasks: Tasks,
-    /// Changes of a thread's priority by inheritance, by thread, in order of time.
+    /// Priority changes by inheritance, by thread, in order of time.
     pub handed_on: HashMap<i32, Vec<&'w Named>>,
     pub path: Path,
-    /// The start of what is explained; `to` minus this is the latency.
+    /// Start of the time to explain; `to` minus this is the latency.
     pub from: i64,
     pub to: i64,
-    /// Steps of CPUs on their way on or off line.
+    /// Steps of CPUs on the way online or offline.
     pub hotplug: Vec<HotplugStep<'w>>,
-    /// Time in which interrupts were off for certain.
+    /// Times with interrupts off for certain.
     pub irqs_off: Spans<Cause>,
-    /// Time in which the whole machine was stopped.
+    /// Times in which the whole machine was stopped.
     pub silent: Spans<Stop>,
-    /// Time in which the thread waited for one of lower priority.
+    /// Times in which the thread waited for one with lower priority.
     pub inverted: Spans<Cause>,
-    /// From when on there are no events of the CPU, because they were lost: what ran then is
-    /// unknown.
+    /// Time from which the CPU's events are lost: what ran later is unknown.
     pub lost_from: Option<i64>,
 }
 
 impl<'w> Case<'w> {
-    /// The CPU that had the wake-up at the beginning.
+    /// CPU of the wake-up at its start.
     pub(super) fn home(&self) -> Cpu {
         self.path.cpu_intervals.first().map_or(self.window.cpu, |leg| leg.1)
     }
 
-    /// The events of a CPU.
+    /// Events of a CPU.
     pub(super) fn events(&self, cpu: Cpu) -> &[&'w Named] {
         self.cpus.get(&cpu).map_or(&[], Vec::as_slice)
     }
 
-    /// Since when the victim was runnable at that time, if an event shows it.
+    /// Time since which the victim was runnable at `time`, if an event shows it.
     pub(super) fn runnable_since(&self, time: i64) -> Option<i64> {
         let all = &self.path.runnable;
         all[..all.partition_point(|&since| since <= time)].last().copied()
     }
 
-    /// Which stage the wake-up was in.
+    /// Stage of the wake-up at a time.
     pub(super) fn phase(&self, time: i64) -> Phase {
         let path = &self.path;
         if path.asleep.is_some_and(|asleep| time < asleep) && self.runnable_since(time).is_some() {
@@ -140,14 +139,14 @@ impl<'w> Case<'w> {
         }
     }
 
-    /// The thread that was current; none where no event names it.
+    /// Current thread; none if no event names it.
     pub(super) fn current(&self, stretch: &Stretch) -> Option<Task> {
         stretch.pid.and_then(|pid| self.tasks.at(pid, stretch.start))
     }
 
-    /// The frames that belong to an event of a CPU, and which of them enabled interrupts.
+    /// Stack of an event of a CPU, and the index of the frame that enabled interrupts.
     pub(super) fn stack_of(&self, cpu: Cpu, index: usize) -> Option<(&'w [String], Option<usize>)> {
-        // Nothing but a non-maskable interrupt comes between the two.
+        // Only a non-maskable interrupt can come between the two.
         let mut next = self.events(cpu).get(index + 1..)?.iter().take(4);
         match &next.find(|event| !matches!(event.what, What::Nmi { .. }))?.what {
             What::Stack { frames, enables } => Some((frames, *enables)),

@@ -1,4 +1,4 @@
-//! The kinds of slices that a spike is sorted by.
+//! Classes of spikes, by kinds of slices.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use model::keyword::Word;
 use model::run::Spike;
 use model::slice::SliceKind;
 
-/// The kinds with at least a tenth of the latency, largest first.
+/// Kinds with at least a tenth of the latency, largest first.
 pub fn classes(spike: &Spike) -> Vec<Word<SliceKind>> {
     let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
     for slice in &spike.slices {

@@ -1,5 +1,5 @@
-//! What stalled CPUs of a virtual machine have in common: a stop of all CPUs halts each of them
-//! wherever it is, and ends for all at the same time.
+//! Common stalls of CPUs in a virtual machine: a stop of all CPUs halts each of them anywhere, and
+//! ends for all at the same time.
 
 use super::case::Case;
 use super::gap::{Gap, MAX_LATE_INTERRUPT_NS, MAX_LATE_VCPU_NS};
@@ -10,9 +10,9 @@ use crate::event::What;
 use model::slice::SliceKind;
 use model::units::Cpu;
 
-/// Since when, in a virtual machine, a CPU has been stalled in what usually takes microseconds: its
-/// interrupt, a softirq, the exit from idle, or the loop of a measuring thread. What another CPU
-/// asked for may wait for that one instead.
+/// Start of a virtual CPU's stall in work that usually takes microseconds: its interrupt, a
+/// softirq, the exit from idle, or the loop of a measuring thread. Not in a function requested by
+/// another CPU, which may wait for that one.
 pub(super) fn stands(case: &Case<'_>, cpu: Cpu, stretch: &Stretch, gap: &Gap) -> Option<i64> {
     let short = match &stretch.top {
         RunningContext::Hard(interrupt) => {
@@ -29,16 +29,16 @@ pub(super) fn stands(case: &Case<'_>, cpu: Cpu, stretch: &Stretch, gap: &Gap) ->
     (is_virtual(case.host) && short && long && ends_for_all(case, cpu, gap)).then_some(gap.start)
 }
 
-/// Whether the CPU's last event was the end of its idle state.
+/// True if the CPU's last event was the end of its idle state.
 fn leaves_idle(case: &Case<'_>, cpu: Cpu, time: i64) -> bool {
     let events = case.events(cpu);
     let last = events[..events.partition_point(|event| event.time.0 <= time)].last();
     last.is_some_and(|event| matches!(event.what, What::Idle { state: None }))
 }
 
-/// Whether the victim's CPU and that one resume together: what stopped both resumes both. An idle
-/// virtual CPU that is late by itself comes when it comes, and what has the other meanwhile ends by
-/// itself.
+/// True if the victim's CPU and another one resume together, as after a common stop. An idle
+/// virtual CPU that is late by itself resumes at any time, and other work on the victim's CPU ends
+/// independently.
 pub(super) fn ends_for_all(case: &Case<'_>, cpu: Cpu, gap: &Gap) -> bool {
     let goes_on = |cpu: Cpu| {
         let events = case.events(cpu);

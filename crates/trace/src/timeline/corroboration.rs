@@ -1,12 +1,12 @@
-//! What is judged over all spikes of a run: whether a culprit took the time, or a hypervisor that
-//! stopped the CPU meanwhile.
+//! Corroboration of causes over all spikes of a run: a culprit took the time, or a hypervisor that
+//! stopped the CPU.
 //!
 //! In a virtual machine a stop of one CPU inside a short section with interrupts or preemption off
-//! looks like a long one, and one inside an interrupt like a long interrupt. A stop comes anywhere,
-//! a culprit recurs: a section is named from the third spike on that shows it. Where a run has many
-//! stops some of them fall into the same place by chance, so what is seen must also be more than
-//! chance has it; and what may be a stop of all CPUs, because another CPU was late as well, is
-//! weighed against the stops of the run.
+//! looks like a long section, and one inside an interrupt like a long interrupt. Stops occur
+//! anywhere, while a culprit recurs: a section is named from its third spike on. In a run with many
+//! stops some hit the same place by chance, so sightings must also exceed chance; and possible
+//! stops of all CPUs, during which another CPU was late as well, are weighed against the stops of
+//! the run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,21 +23,21 @@ use model::run::{Host, Slice, Spike};
 use model::slice::SliceKind;
 use model::units::Nanos;
 
-/// This number of spikes of a function is no coincidence.
+/// Number of spikes of a function that rules out coincidence.
 const CORROBORATING_SPIKES: u64 = 3;
 
-/// No place has more than one in this number of a CPU's stops: the time it usually takes is far
-/// less than that share.
+/// Most stops of a CPU per stop in one place: the time that a place usually takes is a far smaller
+/// share.
 const MIN_STOPS_PER_SPIKE: u64 = 10;
 
-/// Preemption that was off for less belongs to any switch.
+/// Longest time with preemption off that can belong to a plain switch, in ns.
 const MAX_SWITCH_NS: i64 = 50_000;
 
-/// Places that are counted; what is seen in others is needs_corroboration.
+/// Limit of counted places; others are never corroborated.
 const MAX_PLACES: usize = 4096;
 
-/// What a slice blames: its kind, function, module, and its interrupt, or its thread where there is
-/// neither.
+/// Subject that a slice blames: its kind, function, module and interrupt, or its thread if it has
+/// neither function nor interrupt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BlamedPlace {
     kind: Word<SliceKind>,
@@ -49,7 +49,7 @@ pub struct BlamedPlace {
 impl BlamedPlace {
     fn of(slice: &Slice) -> BlamedPlace {
         let who = &slice.who;
-        // The kernel's model is to blame, whatever thread and function it was this time.
+        // The preemption model of the kernel is to blame, not this thread or function.
         if slice.evidence.starts_with(NOT_PREEMPTED) {
             return BlamedPlace { kind: slice.kind.clone(), ..BlamedPlace::default() };
         }
@@ -78,12 +78,12 @@ impl BlamedPlace {
 const SECTIONS: &[SliceKind] = &[SliceKind::IrqsOff, SliceKind::PreemptOff];
 const HANDLERS: &[SliceKind] = &[SliceKind::Irq, SliceKind::Softirq, SliceKind::TimerSoftirq, SliceKind::Ipi];
 
-/// Whether it is a section with interrupts off that was taken for a wait, by where it ended.
+/// True for a section with interrupts off that counts as a wait for a lock, by where it ended.
 fn waited(slice: &Slice) -> bool {
     slice.kind == SliceKind::LockContention && slice.stack.first().is_some_and(|frame| unlocks_raw(frame))
 }
 
-/// What a slice blames if that needs corroboration from all spikes; `None` if it needs none.
+/// Place that a slice blames, if it needs corroboration by other spikes; `None` if not.
 pub fn needs_corroboration(host: &Host, slice: &Slice) -> Option<BlamedPlace> {
     let is = |kinds: &[SliceKind]| kinds.iter().any(|kind| slice.kind == *kind);
     let section =
@@ -92,32 +92,32 @@ pub fn needs_corroboration(host: &Host, slice: &Slice) -> Option<BlamedPlace> {
     (is_virtual(host) && (slice.contested || section || handler)).then(|| BlamedPlace::of(slice))
 }
 
-/// In how many spikes a place was seen.
+/// Numbers of spikes in which a place was seen.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sightings {
-    /// Where nothing else shows a stop.
+    /// Spikes without another sign of a stop.
     alone: u64,
-    /// Where another CPU was late as well.
+    /// Spikes in which another CPU was late as well.
     contested: u64,
 }
 
-/// What is seen over all spikes of a run, spike by spike.
+/// Sightings over all spikes of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Corroboration {
     seen: BTreeMap<BlamedPlace, Sightings>,
-    /// Spikes that are mostly a stop of all CPUs.
+    /// Number of spikes that are mostly a stop of all CPUs.
     stops: u64,
-    /// Spikes that are mostly unexplained for another reason.
+    /// Number of spikes that are mostly unexplained for another reason.
     unknown: u64,
 }
 
 impl Corroboration {
-    /// Counts a spike as it was explained.
+    /// Counts an explained spike.
     pub fn note(&mut self, host: &Host, spike: &Spike) {
         if !is_virtual(host) {
             return;
         }
-        // What an earlier cycle's spike has shown is not seen once more.
+        // Time inherited from an earlier cycle is counted with that cycle's spike.
         let own = spike.inherited_ns.0.saturating_mul(2) <= spike.latency_ns.0;
         let mostly = |ns: Nanos| own && ns.0.saturating_mul(2) > spike.latency_ns.0;
         self.stops += u64::from(mostly(spike.stopped_ns));
@@ -137,8 +137,8 @@ impl Corroboration {
         }
     }
 
-    /// Retracts from a spike what the run does not corroborate: its time becomes unexplained, or
-    /// that of a stop where another CPU was late as well, and the sums stay exact.
+    /// Retracts uncorroborated causes of a spike: their time becomes unexplained, or that of a stop
+    /// if another CPU was late as well, and the sums stay exact.
     pub fn settle(&self, host: &Host, spike: &mut Spike) {
         let believed =
             |slice: &Slice| needs_corroboration(host, slice).is_none_or(|place| self.believe(&place));
@@ -157,14 +157,13 @@ impl Corroboration {
         }
     }
 
-    /// Whether the place took the time, as far as the spikes so far show.
+    /// True if the spikes so far show that the place took the time.
     pub fn believe(&self, place: &BlamedPlace) -> bool {
         let Some(&Sightings { alone, contested }) = self.seen.get(place) else { return false };
         let all = alone + contested;
         let enough = |n: u64, stops: u64| n.saturating_mul(MIN_STOPS_PER_SPIKE) >= stops;
         let outweighs = enough(all, self.stops + self.unknown);
-        // Of the stops of all CPUs that fall into one place nearly all are seen on another CPU,
-        // too.
+        // Stops of all CPUs that hit the same place are nearly always seen on another CPU as well.
         let apart = alone >= CORROBORATING_SPIKES && alone >= contested;
         if place.is(HANDLERS) {
             return apart || outweighs;
@@ -173,12 +172,12 @@ impl Corroboration {
     }
 }
 
-/// Retracts what the spikes of the run do not corroborate; to be called once all are recorded.
+/// Retracts uncorroborated causes; to be called after all spikes are noted.
 pub fn corroborate(host: &Host, corroboration: &Corroboration, spikes: &mut [Spike]) {
     spikes.iter_mut().for_each(|spike| corroboration.settle(host, spike));
 }
 
-/// A slice that another CPU's late timer contests, as a stop of all CPUs.
+/// Slice of a stop of all CPUs, in place of one contested by another CPU's late timer.
 pub fn contested_as_stop(slice: &Slice) -> Slice {
     Slice {
         kind: SliceKind::Stopped.into(),
@@ -221,7 +220,7 @@ fn take_back(host: &Host, spike: &mut Spike, taken: &[Slice]) {
     });
 }
 
-/// What was cut in two only because a part of it was contested.
+/// Joins slices that were separate only because one of them was contested.
 fn joined(slices: Vec<Slice>) -> Vec<Slice> {
     let mut whole: Vec<Slice> = Vec::with_capacity(slices.len());
     for slice in slices {
@@ -265,7 +264,7 @@ mod tests {
         Host { virtualization: "kvm".to_owned(), ..host() }
     }
 
-    /// As at the end of a run.
+    /// Settles spikes as at the end of a run.
     fn settle(host: &Host, spikes: &mut [Spike]) {
         let mut corroboration = Corroboration::default();
         spikes.iter().for_each(|spike| corroboration.note(host, spike));
@@ -307,7 +306,7 @@ mod tests {
             wait(&["_raw_spin_unlock_irq", "take"]).map(|place| place.function).as_deref(),
             Some("take")
         );
-        // Found waiting: that is no stop.
+        // Found waiting for the lock, which is not a stop.
         assert_eq!(wait(&["native_queued_spin_lock_slowpath", "take"]), None);
     }
 
@@ -334,8 +333,8 @@ mod tests {
         assert_eq!(told(&spike(&host, switch[0]))[0], "timer-irq local_timer 4");
     }
 
-    /// A timer's handler has the CPU for 20 ms, or the machine stopped inside it; the idle CPU's
-    /// timer was due after 4 ms.
+    /// A timer's handler takes 20 ms, or the machine stops inside it; the timer of the idle CPU was
+    /// due after 4 ms.
     fn handler(late: &str) -> Spike {
         let events = format!(
             "-4000 0 8 .  start 7 hrtimer_wakeup 4000
@@ -356,7 +355,7 @@ mod tests {
 
     const AT_ONCE: &str = "19950 0 0 dh vector+ local_timer";
 
-    /// A stop that found nothing but an idle machine.
+    /// A stop of an otherwise idle machine.
     fn stop() -> Spike {
         let events = "
             -4000 0 8 .  start 7 hrtimer_wakeup 400
@@ -384,7 +383,7 @@ mod tests {
         assert!(handler(AT_ONCE).slices[0].contested || handler(AT_ONCE).slices[1].contested);
         assert_eq!(first(vec![handler(AT_ONCE)]), named, "nothing else tells of stops");
         assert_eq!(first((0..5).map(|_| handler(AT_ONCE)).chain([stop()]).collect()), named);
-        // It resumed by itself, later: that was no stop of all CPUs.
+        // It resumed later, on its own: not a stop of all CPUs.
         let later = handler("12000 0 0 dh vector+ local_timer\n12001 0 0 d idle -");
         assert!(later.slices.iter().all(|slice| !slice.contested));
         assert_eq!(told(&later)[0], named);

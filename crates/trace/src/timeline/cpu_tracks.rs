@@ -1,4 +1,4 @@
-//! What each CPU did in a window, for pictures: one track per CPU, one stretch per context.
+//! Tracks of CPUs in a window, for pictures: one track per CPU, one span per context.
 
 use super::path::per_cpu;
 use super::spans::Spans;
@@ -9,7 +9,7 @@ use crate::kernel_functions::softirq;
 use crate::window::Window;
 use model::units::{Cpu, Nanos};
 
-/// What a CPU was in.
+/// Context of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrackContext {
     Idle,
@@ -22,29 +22,28 @@ pub enum TrackContext {
 /// Time of one CPU in one context.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrackSpan {
-    /// When it began, on the window's clock.
+    /// Start, on the window's clock.
     pub start: Nanos,
-    /// Its length in nanoseconds, above 0.
+    /// Length in nanoseconds, above 0.
     pub ns: Nanos,
     pub context: TrackContext,
-    /// The thread, softirq, interrupt or function by name; `""` where no event names it.
+    /// Name of the thread, softirq, interrupt or function; `""` if no event names it.
     pub label: String,
-    /// The thread, where it runs itself and no interrupt does; `None` where no event shows it.
+    /// Thread, if it runs itself without an interrupt; `None` if no event shows it.
     pub pid: Option<i32>,
-    /// The thread's priority as the kernel counts it, also under an interrupt of it; none where no
-    /// event tells.
+    /// Kernel priority of the thread, also under an interrupt of it; none if no event shows it.
     pub prio: Option<i32>,
 }
 
-/// What one CPU did.
+/// Track of one CPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CpuTrack {
     pub cpu: Cpu,
-    /// In order of time, without overlap; gaps are times without events.
+    /// Spans in order of time, without overlap; gaps are times without events.
     pub spans: Vec<TrackSpan>,
 }
 
-/// What each CPU did, ascending by CPU, from its first event to the window's actual time.
+/// Tracks of all CPUs in ascending order, from their first events to the window's actual time.
 pub fn cpu_tracks(window: &Window) -> Vec<CpuTrack> {
     let cpus = per_cpu(window);
     let mut ordered: Vec<&Named> = window.events.iter().collect();

@@ -1,4 +1,4 @@
-//! What is known of a cycle, and what is found out about it.
+//! Evidence on a cycle, and the findings about it.
 
 use super::calls::ThreadCalls;
 use super::case::Stop;
@@ -15,13 +15,13 @@ use crate::window_events::{LEAD_OUT_OF_OTHER_CPUS, shows_cpu_alive};
 use model::run::{Host, Slice, Spike};
 use model::units::Nanos;
 
-/// This long before a segment every event is of interest to what explains it.
+/// Time before a segment in which all events may help to explain it, in ns.
 const LEAD_IN: i64 = 1_000_000;
 
-/// What is known of a cycle.
+/// Evidence on a cycle.
 pub(super) struct CycleEvidence<'w> {
     pub window: &'w Window,
-    /// In order of time.
+    /// Events in order of time.
     pub ordered: &'w [&'w Named],
     pub host: &'w Host,
     pub cost: Cost,
@@ -29,12 +29,12 @@ pub(super) struct CycleEvidence<'w> {
     pub tasks: &'w Tasks,
     pub lent: LentPriority,
     pub holders: Holders<'w, 'w>,
-    /// The stops of the machine, by all events of the cycle.
+    /// Stops of the machine, from all events of the cycle.
     pub stops: Spans<Stop>,
 }
 
 impl CycleEvidence<'_> {
-    /// A part of the cycle in which the thread waited, as a wake-up.
+    /// Explains a part of the cycle in which the thread waited, like a wake-up.
     pub(super) fn explain(&self, segment: &CycleSegment<'_>) -> Spike {
         let part = cut(self.window, self.ordered, segment);
         explain_part(&part, self.host, self.cost, Some(&self.stops))
@@ -44,16 +44,15 @@ impl CycleEvidence<'_> {
 #[derive(Default)]
 pub(super) struct Response {
     pub slices: Vec<Slice>,
-    /// Time in which an earlier cycle was on that its timer released late, and what of it nothing
-    /// explains.
+    /// Time during an earlier cycle whose timer was late, and its unexplained part.
     pub inherited: i64,
     pub overran: i64,
     pub notes: Vec<String>,
 }
 
-/// The window of a segment: its events, those from right before it, and each CPU's last switch
-/// before that; of its own CPU also what came since that switch, as an interrupt may be on that
-/// began long before the segment; of other CPUs the timers right behind it.
+/// Window of a segment: its events, those right before it, and the last switch of each CPU before
+/// that; for its own CPU also the events since that switch, because an interrupt may have begun
+/// long before the segment; for other CPUs the timers right after it.
 pub(super) fn cut(window: &Window, ordered: &[&Named], segment: &CycleSegment<'_>) -> Window {
     let end = ordered.partition_point(|event| event.time.0 <= segment.end);
     let begin = ordered.partition_point(|event| event.time.0 < segment.start.saturating_sub(LEAD_IN));

@@ -1,15 +1,15 @@
-//! Time of an earlier cycle, as a later one has it.
+//! Time of an earlier cycle as a part of a later one.
 
 use model::run::{Slice, Spike};
 use model::units::Nanos;
 
-/// Slices of an earlier cycle that are taken over.
+/// Limit of slices taken from an earlier cycle.
 const MAX_SLICES: usize = 512;
 
-/// The words where the earlier cycle's time has no cause either.
+/// Text if the earlier cycle's time has no cause either.
 const UNKNOWN: &str = "its previous cycle overran, and no event tells what kept that one";
 
-/// Says that the earlier cycle's cause is unknown, where that is most of what is unexplained.
+/// Sets the reason to an unknown earlier cycle, if most of the unexplained time is of that.
 pub(super) fn tell_unknown(spike: &mut Spike, of_earlier: i64) {
     let most = of_earlier.saturating_mul(2) > spike.unexplained_ns.0;
     if most && !spike.unexplained_why.is_empty() {
@@ -17,7 +17,7 @@ pub(super) fn tell_unknown(spike: &mut Spike, of_earlier: i64) {
     }
 }
 
-/// Slices cut to a stretch of time, in order and without overlap, whatever they were.
+/// Slices of any kind cut to a stretch of time, in order and without overlap.
 pub(super) fn within(slices: &[Slice], from: Nanos, to: Nanos) -> Vec<Slice> {
     let (mut cut, mut reached) = (Vec::new(), from.0);
     for slice in slices.iter().take(MAX_SLICES) {

@@ -1,7 +1,7 @@
-//! A spike in slices that add up.
+//! Explanation of a spike by slices that add up.
 //!
-//! They do so by construction: time is walked once from start to end, each piece is given to one
-//! cause or to none, and what no slice has is the unexplained rest.
+//! They do so by construction: time is walked once from start to end, each piece is attributed to
+//! one cause or to none, and the rest is unexplained.
 
 use std::collections::BTreeMap;
 
@@ -20,16 +20,16 @@ use model::run::{Host, Slice, Spike};
 use model::text::several;
 use model::units::{Cpu, Nanos};
 
-/// Explains a late wake-up: the cause of each nanosecond of its latency, as far as events prove it.
+/// Explains a late wake-up: a cause for each nanosecond of its latency, as far as events prove one.
 pub fn explain(window: &Window, host: &Host, cost: Cost) -> Spike {
     explain_part(window, host, cost, None)
 }
 
-/// The same of a part of a cycle, with the stops of the machine that the whole cycle shows.
+/// Explains a part of a cycle, with the stops of the machine found in the whole cycle.
 pub(super) fn explain_part(window: &Window, host: &Host, cost: Cost, stops: Option<&Spans<Stop>>) -> Spike {
     let latency = window.actual_ns.0.saturating_sub(window.expected_ns.0);
     let to = window.actual_ns.0;
-    // Equal to the expected time, unless the difference did not fit.
+    // Equals the expected time unless the difference overflowed.
     let from = to.saturating_sub(latency.max(0));
     let case = assemble(window, host, cost, from..to, stops);
     let mut account = Account::default();
@@ -57,26 +57,26 @@ pub(super) fn explain_part(window: &Window, host: &Host, cost: Cost, stops: Opti
     spike
 }
 
-/// What may be the reason for what is unexplained.
+/// Possible reasons for unexplained time.
 fn known(case: &Case<'_>, account: &Account) -> Known {
     let window = case.window;
     let path = &case.path;
     let begins = case.events(case.home()).first().is_some_and(|event| event.time.0 <= case.from);
     let torn = window.events_lost > 0 || path.waking.or(path.switch).or(path.due_at_start).is_none();
-    // An own timer wakes from an interrupt.
+    // A timer of the thread wakes it from an interrupt.
     let by_itself = window.own || path.expiry.is_some();
     Known { lost: torn || account.contradictions_ns > 0 || !begins, waits: !by_itself }
 }
 
-/// What was given to whom so far.
+/// Attribution of time so far.
 #[derive(Default)]
 struct Account {
     slices: Vec<Slice>,
-    /// Where events contradict each other.
+    /// Time in which events contradict each other.
     contradictions_ns: i64,
-    /// Where a path of bounded work stalled, with the kinds' names.
+    /// Time of stalls in paths of bounded work, by name of the kind.
     stalled: BTreeMap<&'static str, i64>,
-    /// Where a CPU that ran a thread had no tick.
+    /// Time in which a CPU ran a thread without ticks.
     tickless: i64,
 }
 
@@ -108,7 +108,7 @@ fn walk(case: &Case<'_>, account: &mut Account) {
     }
 }
 
-/// Where a cause can change between two events.
+/// Times between events at which a cause can change.
 fn cuts(case: &Case<'_>, over: &Over) -> Vec<i64> {
     let path = &case.path;
     let mut cuts: Vec<i64> = over.edges().collect();
@@ -140,7 +140,7 @@ impl Account {
         append(&mut self.slices, slice(cause, piece.start, piece.end));
     }
 
-    /// What one culprit took is contested as a whole or not at all, by most of its time.
+    /// Makes the slices of a culprit contested or not as a whole, by most of their time.
     fn settle(&mut self) {
         let slices = &self.slices;
         let sum = |slice: &Slice, all: bool| {
@@ -160,14 +160,14 @@ impl Account {
     }
 }
 
-/// What is noted where the thread was never switched to.
+/// Note if there is no switch to the thread.
 pub(super) const NO_SWITCH: &str = "no event tells of the switch to the thread";
 
-/// The note where the thread did not sleep.
+/// Note if the thread did not sleep.
 const NO_SLEEP: &str = "its timer was due before it was started: the thread did not sleep, and what came \
                         before that made it late";
 
-/// A stretch of time with its cause.
+/// Slice of a stretch of time with its cause.
 pub(super) fn slice(cause: Cause, start: i64, end: i64) -> Slice {
     Slice {
         kind: cause.kind.into(),
@@ -183,7 +183,7 @@ pub(super) fn slice(cause: Cause, start: i64, end: i64) -> Slice {
     }
 }
 
-/// Adds a slice; where the last one ends there and is the same, it becomes longer.
+/// Adds a slice; extends the last one if that is adjacent and equal.
 pub(super) fn append(slices: &mut Vec<Slice>, slice: Slice) {
     if let Some(last) = slices.last_mut() {
         let alike = last.contested == slice.contested && last.estimated == slice.estimated;
@@ -200,7 +200,7 @@ pub(super) fn append(slices: &mut Vec<Slice>, slice: Slice) {
     slices.push(slice);
 }
 
-/// Remarks in addition to the slices.
+/// Notes in addition to the slices.
 fn notes(case: &Case<'_>, account: &Account) -> Vec<String> {
     let mut notes = Vec::new();
     let window = case.window;

@@ -1,9 +1,9 @@
-//! Windows in a form that people read and write: one event per line.
+//! Windows in a readable form: one event per line.
 //!
-//! `TIME CPU PID FLAGS EVENT ...`: the time in microseconds from the expected time; of the flags
-//! `d` is interrupts off, `N` a switch is due, `h` in a hard interrupt, `s` in a softirq, `.`
-//! nothing, and a digit how deep preemption is off. A thread is `comm/pid/prio`. Everything after
-//! `#` is a remark.
+//! `TIME CPU PID FLAGS EVENT ...`: the time in microseconds from the expected time; flags are `d`
+//! for interrupts off, `N` for a switch that is due, `h` in a hard interrupt, `s` in a softirq, `.`
+//! for none, and a digit for the depth of disabled preemption. A thread is `comm/pid/prio`.
+//! Anything after `#` is a comment.
 
 #![allow(clippy::unwrap_used)] // Only tests are compiled with it.
 
@@ -13,13 +13,13 @@ use crate::window::Window;
 use model::run::{Host, Spike};
 use model::units::{Cpu, CpuSet, Nanos};
 
-/// The expected time of every window made here.
+/// Expected time of all windows.
 pub const E: i64 = 1_000_000_000;
 
-/// The thread that wakes late: FIFO 80.
+/// Thread that wakes late: FIFO 80.
 pub const VICTIM: &str = "rt/50/19";
 
-/// A machine with a kernel of 6.12 and a tick of 250 Hz.
+/// Machine with a kernel 6.12 and a tick of 250 Hz.
 pub fn host() -> Host {
     Host {
         release: "6.12.4-rt-amd64".to_owned(),
@@ -29,7 +29,7 @@ pub fn host() -> Host {
     }
 }
 
-/// A window on CPU 1 that ends this number of microseconds late.
+/// Window on CPU 1 that ends this number of microseconds late.
 pub fn window(late: f64, events: &str) -> Window {
     Window {
         cpu: Cpu(1),
@@ -43,19 +43,19 @@ pub fn window(late: f64, events: &str) -> Window {
     }
 }
 
-/// Its explanation on [`host`], after checking that it adds up.
+/// Explanation on [`host`], checked for adding up.
 pub fn explained(late: f64, events: &str) -> Spike {
     explained_on(&host(), &window(late, events))
 }
 
-/// The explanation of a window on a machine, after checking that it adds up.
+/// Explanation of a window on a machine, checked for adding up.
 pub fn explained_on(host: &Host, window: &Window) -> Spike {
     let spike = explain(window, host, Cost::default());
     adds_up(&spike);
     spike
 }
 
-/// Slices in order, without overlap, within the spike; with the rest they sum to the latency.
+/// Checks that slices are in order, without overlap, within the spike, and add up with the rest.
 pub fn adds_up(spike: &Spike) {
     let mut cursor = spike.actual_ns.0.saturating_sub(spike.latency_ns.0.max(0));
     let mut sum = spike.unexplained_ns.0;
@@ -70,7 +70,7 @@ pub fn adds_up(spike: &Spike) {
     assert!(spike.unexplained_ns.0 >= 0 || spike.latency_ns.0 < 0);
 }
 
-/// `KIND NAME MICROSECONDS` of each slice and of the rest, in order of time.
+/// `KIND NAME MICROSECONDS` of each slice in order of time, and of the rest.
 pub fn told(spike: &Spike) -> Vec<String> {
     let name = |who: &model::run::Who| {
         let parts = [&who.irq, &who.function, &who.comm];
@@ -130,7 +130,7 @@ fn vector(name: &str) -> Vector {
 }
 
 fn what(name: &str, args: &[&str]) -> Option<What<String>> {
-    // A blank within a name is written as a plus.
+    // A plus stands for a blank within a name.
     let text = |at: usize| args.get(at).map(|arg| arg.replace('+', " "));
     let number = |at: usize| args.get(at).and_then(|arg| arg.parse::<i64>().ok());
     let cpu = |at: usize| number(at).map(|n| Cpu(n as u32));

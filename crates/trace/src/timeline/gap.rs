@@ -1,33 +1,33 @@
-//! Gaps in which no CPU had an event, and what is known of each.
+//! Gaps without events on any CPU, and the evidence on each.
 
 use super::case::{Case, Stop, StopCertainty};
 use super::own::MAX_BOUNDED_NS;
 use crate::event::{Named, What};
 
-/// Gaps that are looked at, the longest ones.
+/// Limit of gaps, of which the longest are used.
 const MAX_GAPS: usize = 64;
 
-/// How long a CPU may go on after a timer was due before it takes its interrupt: with interrupts
-/// off, on a slow machine.
+/// Longest time by which a running CPU takes its timer's interrupt late: with interrupts off, on a
+/// slow machine.
 pub(super) const MAX_LATE_INTERRUPT_NS: i64 = 4 * MAX_BOUNDED_NS;
 
-/// How long a host may take to run a virtual CPU again that was idle: others ran there meanwhile,
-/// that is no stop of all.
+/// Longest time that a host takes to run an idle virtual CPU again, because it ran others: that is
+/// not a stop of all CPUs.
 pub(super) const MAX_LATE_VCPU_NS: i64 = 8 * MAX_BOUNDED_NS;
 
-/// Events of a CPU before a gap among which a timer's start is searched.
+/// Limit of events of a CPU before a gap that are searched for the start of a timer.
 pub(super) const MAX_EVENTS_BACK: usize = 4_096;
 
-/// A timer whose last event of those looked at is its start.
+/// Timer whose last event before a gap is its start.
 pub(super) struct StartedTimer<'e> {
     pub timer: u64,
-    /// The time in ns at which it is due.
+    /// Due time in ns.
     pub due: i64,
     pub start: &'e Named,
 }
 
-/// The timers that were started and have not expired among the last of these events, the latest
-/// start first.
+/// Timers that were started and have not expired, by the last of these events, the latest start
+/// first.
 pub(super) fn started_timers<'e>(events: &'e [&'e Named]) -> impl Iterator<Item = StartedTimer<'e>> {
     let mut seen: Vec<u64> = Vec::new();
     events.iter().rev().take(MAX_EVENTS_BACK).filter_map(move |&start| {
@@ -36,7 +36,7 @@ pub(super) fn started_timers<'e>(events: &'e [&'e Named]) -> impl Iterator<Item 
             What::TimerEntry { timer, .. } => (timer, None),
             _ => return None,
         };
-        // The last event of a timer decides.
+        // Only the last event of a timer counts.
         if seen.contains(&timer) {
             return None;
         }
@@ -47,19 +47,19 @@ pub(super) fn started_timers<'e>(events: &'e [&'e Named]) -> impl Iterator<Item 
 
 #[derive(Clone, Copy)]
 pub(super) struct Gap {
-    /// The last event before it.
+    /// Time of the last event before the gap.
     pub start: i64,
-    /// The first event after it.
+    /// Time of the first event after it.
     pub end: i64,
-    /// Since when a timer was due.
+    /// Time since which a timer was due.
     pub due: Option<i64>,
-    /// Whether a busy CPU missed its ticks.
+    /// True if a busy CPU missed its ticks.
     pub missed: bool,
-    /// Whether a CPU does what silences others.
+    /// True if work of a CPU may silence others.
     pub inside: bool,
 }
 
-/// The longest times without an event of any CPU.
+/// Longest times without an event on any CPU.
 pub(super) fn gaps(case: &Case<'_>) -> Vec<Gap> {
     let mut times: Vec<i64> = case.window.events.iter().map(|event| event.time.0).collect();
     times.sort_unstable();
@@ -75,11 +75,11 @@ pub(super) fn gaps(case: &Case<'_>) -> Vec<Gap> {
 }
 
 impl Gap {
-    /// From when to when it was a stop, and how certain that is; nothing if it was none.
+    /// Stops in the gap with their start and end times; empty if it was none.
     pub(super) fn stops(&self, certainty: StopCertainty) -> Vec<(i64, i64, Stop)> {
         let stop = |certainty, estimated| Stop { certainty, estimated };
         match self.due {
-            // Nothing shows what the time before was, and a stop has most of it.
+            // Nothing explains the time before, and the stop has most of the gap.
             Some(due) if due.saturating_sub(self.start) <= self.end.saturating_sub(due) => {
                 vec![(self.start, due, stop(certainty, true)), (due, self.end, stop(certainty, false))]
             }

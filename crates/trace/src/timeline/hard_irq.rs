@@ -1,4 +1,4 @@
-//! Hard interrupts: the timer's, a device's, another CPU's.
+//! Hard interrupts: of the timer, of a device, or of another CPU.
 //!
 //! Sources: arch/x86/include/asm/trace/irq_vectors.h, arch/riscv/kernel/smp.c, kernel/smp.c,
 //! include/trace/events/{irq,ipi,csd,timer}.h.
@@ -12,19 +12,19 @@ use model::run::Who;
 use model::slice::SliceKind;
 use model::units::Cpu;
 
-/// How far back the sender of an interrupt is looked for.
+/// Longest time between an interrupt and its sending, in ns.
 const MAX_SENT_BEFORE_NS: i64 = 1_000_000_000;
-/// And among how many that were sent.
+/// Limit of sent interrupts that are searched for it.
 const MAX_EVENTS_BACK: usize = 1_024;
 
-/// irq_handler_entry has the name that the handler was requested by, not its function
-/// (include/trace/events/irq.h).
+/// Evidence for a handler: irq_handler_entry has the name under which it was requested, not its
+/// function (include/trace/events/irq.h).
 const HANDLER: &str = "; no event has its handler's function";
 
-/// The kernel has no event for an item of irq_work (kernel/irq_work.c).
+/// Evidence for irq_work, whose items have no events in the kernel (kernel/irq_work.c).
 const IRQ_WORK: &str = "; which function it called, and what queued that, is in no event";
 
-/// Whose time a hard interrupt is.
+/// Cause of a hard interrupt.
 pub(super) fn cause(case: &Case<'_>, cpu: Cpu, hard: &Hard<'_>) -> Cause {
     if let Some((function, entry)) = hard.call {
         return call(case, cpu, function, entry);
@@ -58,7 +58,7 @@ pub(super) fn cause(case: &Case<'_>, cpu: Cpu, hard: &Hard<'_>) -> Cause {
     }
 }
 
-/// A function that another CPU asked for.
+/// Cause of a function that another CPU requested.
 pub(super) fn call(case: &Case<'_>, cpu: Cpu, function: &str, entry: i64) -> Cause {
     let who = Who { irq: "call_function".to_owned(), ..sender(case, cpu, entry, Some(function)) };
     let from = who.from_cpu.map_or_else(|| "a CPU that is not known".to_owned(), |cpu| format!("CPU {cpu}"));
@@ -70,9 +70,9 @@ fn ipi(case: &Case<'_>, cpu: Cpu, name: &str, entry: i64) -> Cause {
     Cause::new(SliceKind::Ipi, who, format!("the interrupt {name}, from its entry to its exit"))
 }
 
-/// Who sent the last interrupt to the CPU before the time: with a function, the code that asked for
-/// that function. What a handler sends, as the tick does to balance load, is not the doing of the
-/// thread that it interrupted: then the CPU alone is known.
+/// Sender of the last interrupt to the CPU before a time: with a function, the code that requested
+/// that function. If a handler sent it, as the tick does to balance load, the interrupted thread is
+/// not the sender: only the CPU is known.
 fn sender(case: &Case<'_>, cpu: Cpu, before: i64, function: Option<&str>) -> Who {
     let sent = |event: &Named| match &event.what {
         What::CallQueue { target, function: queued, .. } => {
@@ -142,7 +142,7 @@ mod tests {
         let known = of(&call("-8 0 7 . queue 1 asks flush_all"));
         assert_eq!((known.kind.as_str(), known.who.function.as_str()), ("ipi", "flush_all"));
         assert_eq!((known.who.comm.as_str(), known.who.from_cpu), ("asker", Some(model::units::Cpu(0))));
-        // The tick sent it, or a softirq behind an interrupt.
+        // The tick sent it, or a softirq after an interrupt.
         for context in ["dh", "ds"] {
             let by = of(&call(&format!("-8 0 7 {context} queue 1 asks flush_all")));
             assert_eq!(
@@ -187,7 +187,7 @@ mod tests {
         );
         let arm = events.replace("arch_timer", "twd");
         assert_eq!(told(&explained(25.0, &arm))[2], "timer-irq twd 4");
-        // RISC-V has a handler for each kind, and a timer of its own.
+        // RISC-V has a handler for each kind, and its own timer.
         let riscv = events.replace("2 IPI", "2 Rescheduling+interrupts").replace("arch_timer", "riscv-timer");
         let riscv = riscv.lines().filter(|line| !line.contains("ipi")).collect::<Vec<_>>().join("\n");
         assert_eq!(

@@ -1,12 +1,12 @@
-//! What the holder of a lock did while a thread waited for it.
+//! Activity of the holder of a lock while a thread waited for it.
 //!
-//! The holder is who gave the lock free. While that one itself waits for a lock, who gives this one
-//! free is followed, and so on. The last of them ran, was ready while another thread had its CPU,
-//! or slept; whatever is not proven for a time is unknown.
+//! The holder is the thread that released the lock. While it waits for a lock itself, the thread
+//! that releases that one is followed, and so on. The last of them ran, was runnable while another
+//! thread had its CPU, or slept; any time without proof is unknown.
 //!
-//! A wait for a futex without its call may be one for a lock or for a condition. It is taken for a
-//! lock only if the one that ended it, or the last in its chain, was at work when the wait began:
-//! who holds a lock has it by then, and who is to signal something often sleeps still.
+//! A wait for a futex without its call may be one for a lock or for a condition. It counts as one
+//! for a lock only if the thread that ended it, or the last in its chain, was not asleep when the
+//! wait began: the holder has the lock by then, while the sender of a signal is often still asleep.
 //!
 //! Sources: kernel/locking/{mutex,rwsem,rtmutex,percpu-rwsem}.c, kernel/futex/waitwake.c,
 //! Documentation/locking/rt-mutex-design.rst.
@@ -21,45 +21,45 @@ use super::woken::{SleepEnd, stack_of};
 use crate::event::{Named, Task, What};
 use crate::window::Window;
 
-/// What the thread that a sleeper waits for did.
+/// Activity of the thread that a sleeper waits for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Meanwhile {
     /// It had a CPU.
     Ran,
-    /// It was runnable, and this thread had its CPU.
+    /// It was runnable while this thread had its CPU.
     Kept(Task),
-    /// It slept, and not for a lock that another thread is known to have held.
+    /// It slept, but not for a lock that another thread is known to have held.
     Slept,
-    /// No event shows it.
+    /// No event shows its activity.
     Unknown,
 }
 
-/// A part of a sleep.
+/// Part of a sleep.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct WaitPart {
     pub start: i64,
     pub end: i64,
-    /// The thread that was waited for, and the one that waited for it.
+    /// Thread that `waiter` waited for.
     pub holder: Task,
     pub waiter: Task,
     pub what: Meanwhile,
 }
 
-/// Threads that wait for each other, one after the other, that are followed.
+/// Limit of threads in a chain of waits.
 const MAX_CHAIN: usize = 8;
 
-/// A wait of a thread for what another one holds.
+/// Wait of a thread for something that another thread holds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LockWait {
     pub waiter: Task,
-    /// The thread that gave it free.
+    /// Thread that released it.
     pub holder: i32,
     pub proof: LockProof,
     pub from: i64,
     pub to: i64,
 }
 
-/// The first thread of a chain of waits, and since when it waits.
+/// First thread of a chain of waits, with the start of its wait.
 #[derive(Clone, Copy)]
 struct FirstWaiter {
     pid: i32,
@@ -72,18 +72,18 @@ impl From<&LockWait> for FirstWaiter {
     }
 }
 
-/// The threads of a window, as holders of locks.
+/// Threads of a window, as holders of locks.
 pub(super) struct Holders<'c, 'w> {
     window: &'w Window,
     ordered: &'c [&'w Named],
     tasks: &'c Tasks,
     presences: Presences<'w>,
-    /// For whom sleeps waited, by their numbers.
+    /// Threads for which sleeps waited, by number of the sleep.
     links: RefCell<HashMap<usize, Option<i32>>>,
 }
 
 impl<'c, 'w> Holders<'c, 'w> {
-    /// Of all events of a window in order of time.
+    /// Uses all events of a window, in order of time.
     pub(super) fn new(window: &'w Window, ordered: &'c [&'w Named], tasks: &'c Tasks) -> Holders<'c, 'w> {
         let missing = lacks_events(window) || window.begins_late;
         let complete = (!missing).then_some(window.expected_ns.0);
@@ -91,8 +91,8 @@ impl<'c, 'w> Holders<'c, 'w> {
         Holders { window, ordered, tasks, presences, links: RefCell::default() }
     }
 
-    /// A wait in parts without a gap; none if it is not known to be for a lock, or where events
-    /// are missing.
+    /// Parts of a wait without gaps; none if it is not known to be for a lock, or if events are
+    /// missing.
     pub(super) fn parts(&self, wait: &LockWait) -> Option<Vec<WaitPart>> {
         if lacks_events(self.window) || wait.holder == wait.waiter.pid || !self.is_for_a_lock(wait) {
             return None;
@@ -129,7 +129,7 @@ impl<'c, 'w> Holders<'c, 'w> {
         }
     }
 
-    /// The last thread of the chain at a time, and what it did; none if no event names it.
+    /// Part for the last thread of the chain at a time; none if no event names it.
     fn part(&self, wait: &LockWait, start: i64, end: i64) -> Option<WaitPart> {
         let (chain, there) = self.chain(wait.holder, start, wait.into(), 0);
         let named = |pid: i32| self.tasks.at(pid, start);
@@ -142,7 +142,7 @@ impl<'c, 'w> Holders<'c, 'w> {
             Presence::Unknown => Meanwhile::Unknown,
             Presence::Ready(cpu) => {
                 let runner = self.presences.current(cpu, start).and_then(named);
-                // A thread with a priority that was lent to it loses its CPU to none below that.
+                // With inheritance only threads of at least that priority can preempt the holder.
                 let lends = holder.pid == wait.holder && wait.proof == LockProof::Inheriting;
                 let may = |task: &Task| {
                     !task.idle()
@@ -155,7 +155,7 @@ impl<'c, 'w> Holders<'c, 'w> {
         Some(WaitPart { start, end, holder, waiter, what })
     }
 
-    /// A chain of waits at a time, and where its last thread was.
+    /// Chain of waits at a time, and the presence of its last thread.
     fn chain(&self, holder: i32, time: i64, of: FirstWaiter, depth: usize) -> (Vec<i32>, Presence) {
         let mut chain = vec![of.pid];
         let mut pid = holder;
@@ -175,7 +175,7 @@ impl<'c, 'w> Holders<'c, 'w> {
         matches!(there, Presence::Running | Presence::Ready(_))
     }
 
-    /// The thread for which a sleep waited, if it was for a lock.
+    /// Thread for which a sleep waited, if it was for a lock.
     fn link(&self, number: usize, of: FirstWaiter, depth: usize) -> Option<i32> {
         if depth > MAX_CHAIN {
             return None;
@@ -184,7 +184,7 @@ impl<'c, 'w> Holders<'c, 'w> {
         if let Some(known) = known {
             return known;
         }
-        // One that leads back to itself is none.
+        // A chain that returns to this sleep ends here.
         self.links.borrow_mut().insert(number, None);
         let sleep = self.presences.sleep(number)?;
         let stack = sleep.switch.map_or(&[][..], |switch| stack_of(self.ordered, switch));
@@ -243,7 +243,7 @@ mod tests {
         told(spike).into_iter().filter(other).collect()
     }
 
-    /// `datalog` is kept by `planner` for 9 ms. Where it is and what it does before is `before`.
+    /// `planner` preempts `datalog` for 9 ms, whose earlier state is `before`.
     fn kept(before: &str, call: &str, stack: &str, lost: u64) -> Vec<String> {
         let woken = if before == ASLEEP { "500 1 60 . waking datalog/70/89" } else { "" };
         let sleep = format!(
@@ -275,10 +275,10 @@ mod tests {
         for (before, call) in [(PREEMPTED, CONDITION), (ASLEEP, CONDITION), (ASLEEP, READERS), (ASLEEP, "")] {
             assert_eq!(kept(before, call, FUTEX, 0), whole, "{before} {call}");
         }
-        // Of a mutex it is the holder also where that one slept at first.
+        // For a mutex it is the holder even if it slept at first.
         let slept = ["blocked futex_do_wait/datalog 480", "priority-inversion planner 8520", split[1]];
         assert_eq!(kept(ASLEEP, MUTEX, FUTEX, 0), slept);
-        // A word that has had other values is no mutex.
+        // A word that has had other values is not a mutex.
         let counter = format!("10 1 50 . enter 202 5 128 7\n12 1 50 . leave 202\n{MUTEX}");
         assert_eq!(kept(PREEMPTED, &counter, FUTEX, 0), whole);
     }
@@ -302,7 +302,7 @@ mod tests {
             let all = kept(PREEMPTED, "", stack, 0);
             assert!(all.len() == 1 && all[0].starts_with("blocked") && all[0].ends_with("9980"), "{all:?}");
         }
-        // The event of contention says it, where the stack does not.
+        // The contention event identifies the lock without the stack.
         let begin = |flags: u32| format!("15 1 50 . spin+ 9 33\n16 1 50 . spin+ 9 {flags}");
         assert_eq!(kept(PREEMPTED, &begin(32), "vfs_read", 0)[0], "priority-inversion planner 9000");
         assert_eq!(kept(PREEMPTED, &begin(8), "vfs_read", 0).len(), 1);
@@ -313,7 +313,7 @@ mod tests {
     fn where_events_are_missing_no_runner_is_named() {
         let whole = ["blocked futex_do_wait/datalog 9980"];
         assert_eq!(kept(PREEMPTED, MUTEX, FUTEX, 3), whole);
-        // A switch to the holder was lost: since when it ran is unknown.
+        // A switch to the holder was lost, so the start of its run is unknown.
         let sleep = |more: &str| {
             format!(
                 "20    1 50 d  switch rt/50/19 S planner/60/59
@@ -324,7 +324,7 @@ mod tests {
             )
         };
         assert_eq!(lines(&of(PREEMPTED, &sleep(""), 0)), whole);
-        // It was queued elsewhere, and no event tells where.
+        // It was queued on another CPU, which no event shows.
         let elsewhere =
             "9020 0 9 d switch x/9/120 P datalog/70/89\n9030 1 60 d switch planner/60/59 S y/8/59";
         assert!(!lines(&of(PREEMPTED, &sleep(elsewhere), 0)).iter().any(|line| line.contains("planner")));
@@ -372,7 +372,7 @@ mod tests {
         assert_eq!(lines(&of(&idle, &sleep, 0))[..5], expected);
     }
 
-    /// A chain is followed only through waits that can be for a lock as well.
+    /// A chain is followed only through waits that can be for locks as well.
     #[test]
     fn a_chain_of_three_is_followed_and_one_that_ends_in_a_pipe_or_itself_is_not() {
         let before = |stack: &str| {
@@ -405,7 +405,7 @@ mod tests {
         assert!(kept.evidence.starts_with("planner ran while third, which second waited for, was runnable"));
         let none = ["blocked futex_do_wait/first 6980"];
         assert_eq!(lines(&of(&before("pipe_read,vfs_read"), &sleep("second/71/90"), 0))[..1], none);
-        // The one that it waits for waits for it: no event tells what ends that.
+        // Both wait for each other: no event shows what ends that.
         let around = sleep("second/71/90").replace("1 72 .  waking second", "1 70 .  waking second");
         assert!(!lines(&of(&before(FUTEX), &around, 0)).is_empty());
     }
@@ -433,7 +433,7 @@ mod tests {
         assert!(other.slices.iter().all(|slice| slice.who.comm != "planner"), "{:?}", lines(&other));
     }
 
-    /// A machine of two CPUs with a thread `datalog` (70) that others keep from running.
+    /// Machine with two CPUs and a thread `datalog` (70) that other threads preempt.
     #[derive(Debug)]
     struct Machine {
         text: String,
@@ -534,7 +534,7 @@ mod tests {
             prop_assert_eq!(&kept, &machine.kept, "{}", sleep);
         }
 
-        /// In any order of events the sum holds, and a thread that never had a CPU is not named.
+        /// For any order of events the sums hold, and a thread that never had a CPU is not named.
         #[test]
         fn who_never_ran_is_not_named(
             steps in prop::collection::vec((0..400i64, 0..12usize), 0..60),

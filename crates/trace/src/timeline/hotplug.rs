@@ -1,7 +1,7 @@
-//! Steps of a CPU on its way on or off line, while all others are stopped for it.
+//! Steps of a CPU on its way online or offline, for which all others are stopped.
 //!
-//! The step that asks for the stop is on around it, in the thread that has the CPU go. Those that
-//! the CPU takes itself come while it is not on line, where no tracepoint records.
+//! The step that requests the stop surrounds it, in the thread that moves the CPU. Steps that the
+//! CPU takes itself occur while it is not online, when tracepoints do not record.
 //!
 //! Source: kernel/cpu.c (`cpuhp_invoke_callback`, `takedown_cpu`, `take_cpu_down`),
 //! include/linux/tracepoint.h (`cpu_online`).
@@ -10,25 +10,25 @@ use super::path::PerCpu;
 use crate::event::What;
 use model::units::Cpu;
 
-/// Steps open in one another on one CPU, beyond which no more are followed: the kernel has two.
+/// Limit of nested steps on one CPU; the kernel has two.
 const DEPTH: usize = 16;
 
-/// A step of a CPU's way on or off line.
+/// Step of a CPU on its way online or offline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct HotplugStep<'w> {
     start: i64,
     end: i64,
-    /// The CPU that goes.
+    /// CPU that changes its state.
     of: Cpu,
     offline: bool,
-    /// The function called for it.
+    /// Function called for it.
     function: &'w str,
-    /// The CPU that ran it.
+    /// CPU that ran it.
     on: Cpu,
 }
 
 impl HotplugStep<'_> {
-    /// The step, in words that follow on a sentence.
+    /// Text of the step, to be appended to a sentence.
     pub(super) fn words(&self) -> String {
         let way = if self.offline { "off" } else { "on" };
         let HotplugStep { of, function, on, .. } = self;
@@ -43,8 +43,8 @@ impl HotplugStep<'_> {
     }
 }
 
-/// The step that took the time: the innermost that was on for half of it, or else the one that was
-/// on for most of it; none where no CPU went.
+/// Step that took the time: the innermost one that lasted for half of it, else the one that lasted
+/// longest in it; none if no CPU changed its state.
 pub(super) fn step<'w>(steps: &[HotplugStep<'w>], from: i64, to: i64) -> Option<HotplugStep<'w>> {
     let half = to.saturating_sub(from) / 2;
     let all = || steps.iter().filter(|step| step.within(from, to) > 0);
@@ -86,12 +86,12 @@ mod tests {
     use model::run::Slice;
     use model::slice::SliceKind;
 
-    /// CPU 1 is the late one; CPU 2 goes off line, by a worker on CPU 0.
+    /// CPU 1 is late; CPU 2 goes offline, through a worker on CPU 0.
     fn stop(steps: &str) -> Slice {
         stop_by("8 d", steps)
     }
 
-    /// The same where the worker was woken in another context.
+    /// Like `stop`, with the worker woken in another context.
     fn stop_by(waker: &str, steps: &str) -> Slice {
         let events = format!(
             "-900 0 {waker} waking kworker/0:1/7/120 0
@@ -126,7 +126,7 @@ mod tests {
         );
         let by = slice.who.asked_by.unwrap();
         assert_eq!((by.comm.as_str(), by.pid), ("sh", 8), "{}", slice.evidence);
-        // In a softirq it was woken for something else: the item came while it was awake.
+        // In a softirq it was woken for something else: the item was queued while it was awake.
         let slice = stop_by("8 ds", TAKEDOWN);
         assert_eq!(slice.who.asked_by.unwrap().comm, "kworker/0:1");
         assert!(

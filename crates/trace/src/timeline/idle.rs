@@ -1,4 +1,4 @@
-//! How long a CPU may take out of an idle state: what the state declares, and no longer.
+//! Exits of a CPU from an idle state, limited to the exit latency that the state declares.
 //!
 //! Source: drivers/cpuidle/cpuidle.c; Documentation/admin-guide/pm/cpuidle.rst (`latency`).
 
@@ -8,8 +8,8 @@ use crate::event::{Named, What};
 use model::run::Who;
 use model::slice::SliceKind;
 
-/// The stretch before the timer's interrupt, or after a waking from another CPU, in which the CPU
-/// left its state.
+/// Stretch in which the CPU left its state, before the timer's interrupt, or after a waking from
+/// another CPU.
 pub(super) fn find(case: &Case<'_>) -> Spans<Cause> {
     let one = before_interrupt(case).or_else(|| after_waking(case));
     Spans::new(one.into_iter().collect())
@@ -37,7 +37,7 @@ fn after_waking(case: &Case<'_>) -> Option<(i64, i64, Cause)> {
     (waking < end).then_some((waking, end, cause))
 }
 
-/// The state in which the CPU was, if the idle thread has not been left since it was entered.
+/// State of the CPU, if only the idle thread has run since it was entered.
 fn entered<'a, 'w: 'a>(events: impl DoubleEndedIterator<Item = &'a &'w Named>) -> Option<u32> {
     let mut rest = events.rev().take(8).take_while(|event| event.pid == 0);
     rest.find_map(|event| match event.what {

@@ -1,12 +1,11 @@
-//! Inherited priorities: which thread runs before the victim by one, and from which thread it is.
+//! Inherited priorities: threads that run before the victim by one, and its origin.
 //!
-//! The priority at the switch counts, which is the one that the scheduler chose by. A thread that
-//! has given it back runs on to its next point of scheduling, which is the way to a switch and not
-//! a turn of the fair class.
+//! The priority at the switch counts, by which the scheduler selected the thread. A thread that has
+//! returned it runs on to its next scheduling point, which is not a turn of the fair class.
 //!
 //! Sources: kernel/sched/core.c (`rt_mutex_setprio`), kernel/locking/rtmutex.c
-//! (`rt_mutex_adjust_prio_chain`: the thread that waits walks it, so the event's own thread is the
-//! one whose priority is handed on).
+//! (`rt_mutex_adjust_prio_chain`: the waiting thread walks it, so that its priority is the one of
+//! the event).
 
 use std::collections::HashMap;
 
@@ -14,12 +13,12 @@ use super::case::Case;
 use crate::event::{Named, Task, What};
 use model::run::Behind;
 
-/// The thread with the priority by which it was switched to, if that was seen.
+/// Thread with its priority at the switch to it, if that was seen.
 pub(super) fn chosen(case: &Case<'_>, current: Task, since: i64) -> Task {
     case.tasks.at(current.pid, since).filter(|_| since > i64::MIN).unwrap_or(current)
 }
 
-/// The events that change a thread's priority, by thread, in order of time.
+/// Priority changes by inheritance, by thread, in order of time.
 pub(super) fn handed_on<'w>(ordered: &[&'w Named]) -> HashMap<i32, Vec<&'w Named>> {
     let mut all: HashMap<i32, Vec<&Named>> = HashMap::new();
     for event in ordered {
@@ -30,8 +29,8 @@ pub(super) fn handed_on<'w>(ordered: &[&'w Named]) -> HashMap<i32, Vec<&'w Named
     all
 }
 
-/// Whose priority the thread has at the time, if it has not its own: empty where no event shows it
-/// whose.
+/// Thread whose priority a thread has at a time, if not its own; without a name if no event shows
+/// it.
 pub(super) fn from(case: &Case<'_>, current: Task, time: i64) -> Option<Behind> {
     let all = case.handed_on.get(&current.pid)?;
     let prios = all.iter().filter_map(|event| match event.what {
@@ -57,10 +56,10 @@ pub(super) fn from(case: &Case<'_>, current: Task, time: i64) -> Option<Behind> 
     )
 }
 
-/// Links of a chain of locks that are named; the kernel follows 1024 (kernel/locking/rtmutex.c).
+/// Limit of named links in a chain of locks; the kernel follows 1024 (kernel/locking/rtmutex.c).
 const MAX_LINKS: usize = 8;
 
-/// The threads that `first` has the priority from in its turn, nearest first.
+/// Threads from which `first` has inherited the priority in turn, nearest first.
 fn behind(case: &Case<'_>, current: Task, first: &Behind, time: i64) -> Vec<Behind> {
     let mut chain: Vec<Behind> = Vec::new();
     let mut last = first.clone();
@@ -99,8 +98,8 @@ mod tests {
     use super::super::fixture::{explained, told};
     use model::run::Slice;
 
-    /// A fair thread holds what a thread above the victim waits for, and runs by that one's
-    /// priority while the victim is to run; then it gives the priority back and makes way.
+    /// A fair thread holds a lock that a thread above the victim waits for, and runs with that
+    /// priority while the victim is runnable; then it returns the priority and is switched out.
     fn events(inherit: &str) -> String {
         format!(
             "-900  1 50 d  switch rt/50/19 S swapper/0/120
@@ -147,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_lender_that_no_event_names_is_left_open() {
-        // Only the giving back is in the window, or another thread than the waiter's is at work.
+        // Only the return is in the window, or the event is of a thread other than the waiter.
         for unknown in ["", "15 1 61 d inherit 61 120 9"] {
             let (_, low) = of(unknown);
             assert_eq!(low.who.inherited_from.map(|from| from.comm), Some(String::new()), "{unknown}");

@@ -1,9 +1,9 @@
-//! What the timer's interrupt found on the CPU: the stack at the expiry, below the entry of the
-//! interrupt.
+//! State of the CPU that the timer's interrupt found: the stack at the expiry, below the entry of
+//! the interrupt.
 //!
-//! It shows where the thread was that held the CPU at the time of the waking, not for how long: a
-//! name for a stretch that other events prove to be this thread's. In user mode there is no
-//! function of the kernel to name.
+//! It shows the position of the current thread at the time of the waking, not for how long: a name
+//! for a stretch that other events attribute to this thread. In user mode there is no kernel
+//! function to name.
 //!
 //! Sources: arch/x86/entry/entry_64.S, arch/arm64/kernel/entry.S, kernel/trace/trace.c
 //! (`ftrace_trace_stack`).
@@ -14,17 +14,17 @@ use crate::irq_enable_site::{interrupted, outward};
 use crate::kernel_functions::is_entry;
 use crate::kernel_functions::{is_lock_helper, is_scheduler, passes_time};
 
-/// What the interrupt that woke the thread found.
+/// State that the interrupt found which woke the thread.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Found<'w> {
     /// No stack, or one without a usable function.
     Unknown,
     User,
-    /// The kernel, in these functions, innermost first.
+    /// In these kernel functions, innermost first.
     Kernel(&'w [String]),
 }
 
-/// What the interrupt found of this thread, if it is the one that it found, current since `since`.
+/// State found by the interrupt, if `current` was interrupted by it and runs since `since`.
 pub(super) fn found<'w>(case: &Case<'w>, current: Task, since: i64) -> Found<'w> {
     let Some(expiry) = &case.path.expiry else { return Found::Unknown };
     if expiry.soft || expiry.pid != current.pid || since > expiry.interrupt {
@@ -44,11 +44,10 @@ pub(super) fn below(frames: &[String]) -> Found<'_> {
     outward(&names, at).and_then(|at| frames.get(at..)).map_or(Found::Unknown, Found::Kernel)
 }
 
-/// The stack from the first function on that does work of its own: what takes locks, passes the
-/// time or switches threads does so for its caller. None where the way leads straight into the
-/// scheduler.
+/// Stack from the first function that does its own work: functions that take locks, pass the time
+/// or switch threads act for their caller. None if the stack leads straight into the scheduler.
 pub(super) fn working(frames: &[String]) -> Option<&[String]> {
-    // The frames of the recording are above what it records.
+    // Frames of the recording are above the recorded ones.
     let traced = frames.iter().take(MAX_TRACING_FRAMES).rposition(|frame| frame.starts_with("__traceiter_"));
     let frames = &frames[traced.map_or(0, |at| at + 1)..];
     let at = frames.iter().position(|frame| !is_lock_helper(frame) && !passes_time(frame))?;
@@ -56,10 +55,10 @@ pub(super) fn working(frames: &[String]) -> Option<&[String]> {
         .then(|| &frames[at..])
 }
 
-/// Frames among which those of the recording are.
+/// Limit of frames that may belong to the recording.
 const MAX_TRACING_FRAMES: usize = 12;
 
-/// The end of a switch belongs to the scheduler, no matter which thread runs.
+/// Function at the end of a switch, which belongs to the scheduler for any thread.
 const AFTER_SWITCH: &str = "finish_task_switch";
 
 #[cfg(test)]
@@ -119,7 +118,7 @@ mod tests {
             "{}",
             spin.evidence
         );
-        // In user mode there is no function of the kernel's.
+        // In user mode there is no kernel function.
         let user = of("", "-500");
         assert_eq!((user.who.comm.as_str(), user.who.function.as_str(), user.stack.len()), ("hog", "", 0));
     }

@@ -1,9 +1,9 @@
-//! Priority inversion: a thread waits for one of lower priority, and others go before that one.
+//! Priority inversion: a thread waits for one of lower priority, and others run before that one.
 //!
-//! What the waker of a thread did while that one slept: it ran, or was runnable while another
-//! thread had its CPU, or slept in its turn until a third one woke it, whose time is then looked
-//! at. Without inheritance (`sched_pi_setprio`) any thread may go between; with it, only one of a
-//! higher priority than the sleeper.
+//! While the thread slept, its waker ran, or was runnable while another thread had its CPU, or
+//! slept in turn until a third one woke it, which is then examined. Without inheritance
+//! (`sched_pi_setprio`) any thread may run in between; with it, only one with a higher priority
+//! than the sleeper's.
 //!
 //! Sources: kernel/locking/rtmutex.c, Documentation/locking/rt-mutex-design.rst.
 
@@ -16,15 +16,15 @@ use super::woken::stack_of;
 use crate::event::{Named, Task, What};
 use model::slice::SliceKind;
 
-/// The cause of a part in which another thread kept the holder from running; none where the
-/// scheduler's order does not show why it went first.
+/// Cause of a part in which another thread kept the holder from running; none if the scheduler's
+/// order does not explain its precedence.
 pub(super) fn kept_by(part: &WaitPart, victim: Task) -> Option<Cause> {
     let Meanwhile::Kept(task) = part.what else { return None };
     let WaitPart { holder, waiter, .. } = part;
     let kind = match () {
-        // It goes before the victim as well.
+        // It runs before the victim as well.
         () if task.not_below(victim.prio) => SliceKind::Preempted,
-        // Fair threads take turns whatever their weight.
+        // Fair threads take turns regardless of their weights.
         () if task.not_below(holder.prio) || (!task.real_time() && !holder.real_time()) => {
             SliceKind::PriorityInversion
         }
@@ -35,7 +35,7 @@ pub(super) fn kept_by(part: &WaitPart, victim: Task) -> Option<Cause> {
     Some(Cause::new(kind, who(task), evidence))
 }
 
-/// Where the thread waited for a holder, and who ran.
+/// Times in which the thread waited for a holder, with the thread that ran.
 pub(super) fn find(case: &Case<'_>, ordered: &[&Named]) -> Spans<Cause> {
     Spans::new(inverted(case, ordered).unwrap_or_default())
 }
@@ -47,7 +47,7 @@ fn inverted(case: &Case<'_>, ordered: &[&Named]) -> Option<Vec<(i64, i64, Cause)
     let holder = base(case, pid, to).filter(|task| task.prio > victim.prio && task.pid != 0)?;
     let slept = sleep_before(ordered, victim.pid, to)?;
     let stack = stack_of(ordered, slept);
-    // A wake-up counts from before its waking only where that ended a wait for a lock.
+    // A wake-up starts before its waking only if that ended a wait for a lock.
     let proof = match proof(case.window, ordered, Some(slept), stack) {
         LockProof::Open | LockProof::Unseen => LockProof::Plain,
         proof => proof,
@@ -71,8 +71,7 @@ fn inverted(case: &Case<'_>, ordered: &[&Named]) -> Option<Vec<(i64, i64, Cause)
     Some(causes.collect())
 }
 
-/// The thread with the priority that it has by itself: an inherited one is given back at the
-/// waking.
+/// Thread with its own priority: an inherited one is returned at the waking.
 fn base(case: &Case<'_>, pid: i32, waking: i64) -> Option<Task> {
     let task = case.tasks.at(pid, waking)?;
     let lent = case.cpus.values().flatten().filter_map(|event| match event.what {
@@ -82,7 +81,7 @@ fn base(case: &Case<'_>, pid: i32, waking: i64) -> Option<Task> {
     Some(Task { prio: lent.fold(task.prio, i32::max), ..task })
 }
 
-/// The switch that began the thread's last sleep before its waking.
+/// Switch at the start of the thread's last sleep before its waking.
 fn sleep_before<'w>(ordered: &[&'w Named], victim: i32, waking: i64) -> Option<&'w Named> {
     let before = &ordered[..ordered.partition_point(|event| event.time.0 <= waking)];
     before.iter().rev().copied().find(|event| {
@@ -96,7 +95,7 @@ fn sleep_before<'w>(ordered: &[&'w Named], victim: i32, waking: i64) -> Option<&
 mod tests {
     use super::super::fixture::{explained_on, host, told, window};
 
-    /// The thread waits for `low`, which `mid` keeps from running; then `low` wakes it.
+    /// The thread waits for `low`, which `mid` preempts; then `low` wakes it.
     const EVENTS: &str = "
         -300 1 70 d  switch low/70/89 P rt/50/19
         -200 1 50 d  switch rt/50/19 S mid/60/49
@@ -127,10 +126,10 @@ mod tests {
             with(&EVENTS.replace("d2 waking", "dh waking")).last().map(String::as_str),
             Some("unexplained 9500")
         );
-        // The holder slept voluntarily while the other ran.
+        // The holder slept voluntarily while the other thread ran.
         let slept = EVENTS.replace("-300 1 70 d  switch low/70/89 P", "-300 1 70 d  switch low/70/89 S");
         assert_eq!(with(&slept), ["priority-inversion low 500", "switch 1", "unexplained 9000"]);
-        // No thread waited: it was only preempted.
+        // The thread did not wait, but was preempted.
         let preempted = EVENTS.replace("rt/50/19 S mid", "rt/50/19 P mid");
         assert_eq!(with(&preempted), unexplained);
     }

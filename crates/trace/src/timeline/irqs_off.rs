@@ -1,10 +1,9 @@
-//! When interrupts were off while the timer's interrupt should have come: only where something
-//! proves it.
+//! Sections with interrupts off while the timer's interrupt was due, if something proves them.
 //!
-//! An interrupt that finds the CPU right after the instruction that enables interrupts has waited
-//! for it; the window keeps that of the stack at the expiry (`enables`). Found anywhere else, user
-//! mode included, the interrupt was late for a reason that no event knows: firmware or a hypervisor
-//! can stop a CPU at any place.
+//! An interrupt that stops the CPU right after the instruction that enables interrupts was pending;
+//! the window contains the stack at the expiry (`enables`). Anywhere else, user mode included, the
+//! interrupt was late for a reason that no event shows: firmware or a hypervisor can stop a CPU at
+//! any place.
 //!
 //! Sources: include/linux/irqflags.h, kernel/trace/trace_preemptirq.c.
 
@@ -20,12 +19,11 @@ use crate::kernel_functions::is_entry;
 use crate::kernel_functions::{is_lock_helper, named};
 use model::slice::SliceKind;
 
-/// Interrupts that were pending together follow each other with only the exit of one and the entry
-/// of the next between them: closer than this, they were enabled at the same place.
+/// Longest time between two interrupts enabled at the same place: if they were pending together,
+/// only the exit of one and the entry of the next are between them.
 const MAX_ADJACENT_NS: i64 = 100_000;
 
-/// The stretches of time, between expected time and the timer's interrupt, in which interrupts were
-/// off.
+/// Stretches with interrupts off between the expected time and the timer's interrupt.
 pub(super) fn find(case: &Case<'_>) -> Spans<Cause> {
     let Some(expiry) = &case.path.expiry else { return Spans::new(Vec::new()) };
     let until = expiry.interrupt.min(case.to);
@@ -44,14 +42,14 @@ pub(super) fn find(case: &Case<'_>) -> Spans<Cause> {
 }
 
 fn by_stack(case: &Case<'_>, events: &[&Named], before: usize, until: i64) -> Option<(i64, i64, Cause)> {
-    // An idle CPU always enables interrupts at the same place, when it has left its state: that is
-    // no proof.
+    // An idle CPU always enables interrupts at the same place, after leaving its state: that is no
+    // proof.
     let expiry = case.path.expiry.as_ref().filter(|expiry| expiry.pid != 0)?;
     let (frames, enables) = case.stack_of(case.home(), expiry.index)?;
     let stack = frames.get(enables?..)?;
     let function = stack.iter().find(|frame| !is_lock_helper(frame)).or(stack.first())?;
     let begun = first_of_cluster(&events[..before], until);
-    // After the exit path of another interrupt: it waited with that one, or not at all.
+    // After the exit path of another interrupt: it was pending with that one, or not at all.
     let behind = interrupted(&frames.iter().map(String::as_str).collect::<Vec<_>>());
     let between = behind.and_then(|first| frames.get(first..enables?)).unwrap_or_default();
     if begun == until && between.iter().any(|name| is_entry(name)) {
@@ -59,13 +57,13 @@ fn by_stack(case: &Case<'_>, events: &[&Named], before: usize, until: i64) -> Op
     }
     let on = events[..before].iter().rev().find(|event| event.time.0 < begun && proves_on(event));
     let start = on.map_or(case.from, |event| event.time.0.max(case.from));
-    // Every switch ends there: however often, it shows nothing about stops of one virtual CPU.
+    // Every switch ends there, so it cannot rule out a stop of one virtual CPU.
     if function == AFTER_SWITCH && is_virtual(case.host) {
         return None;
     }
     let begun = before_the_switch(&events[..before], begun, function);
-    // Found behind such an instruction or not: a machine that was stopped for most of it had the
-    // time from outside.
+    // Even with this proof: a machine that was stopped for most of the time was delayed from
+    // outside.
     let stopped = case.silent.covered(start, begun, |stop| stop.certainty == StopCertainty::Proven);
     if stopped.saturating_mul(2) > begun.saturating_sub(start) {
         return None;
@@ -84,8 +82,8 @@ fn by_stack(case: &Case<'_>, events: &[&Named], before: usize, until: i64) -> Op
     (start < begun).then_some((start, begun, cause))
 }
 
-/// What lies between a switch and the end of its own section with interrupts off is bounded work: a
-/// CPU that takes far longer there did not run it. What lies before the switch is the scheduler's.
+/// End of a section. Only bounded work follows a switch: if interrupts were off for far longer
+/// after it, the CPU did not run, and the section ends at the switch.
 fn before_the_switch(before: &[&Named], begun: i64, function: &str) -> i64 {
     let end = before.partition_point(|event| event.time.0 < begun);
     let last = before[..end].iter().rev().find(|event| matches!(event.what, What::Switch { .. }));
@@ -97,13 +95,13 @@ fn before_the_switch(before: &[&Named], begun: i64, function: &str) -> i64 {
     }
 }
 
-/// A stack shows where interrupts came on again, and not who had switched them off.
+/// Evidence: a stack shows where interrupts were enabled, not the code that disabled them.
 const OFF_ELSEWHERE: &str = "; it or one that ran before it had switched them off, and no event tells which";
 
-/// Enables interrupts after a switch (kernel/sched/core.c).
+/// Function that enables interrupts after a switch (kernel/sched/core.c).
 const AFTER_SWITCH: &str = "finish_task_switch";
 
-/// When the first of the interrupts began that were let in together with the one at `until`.
+/// Start of the first interrupt that was enabled together with the one at `until`.
 fn first_of_cluster(before: &[&Named], until: i64) -> i64 {
     let mut begun = until;
     let mut open = false;
@@ -129,7 +127,7 @@ fn first_of_cluster(before: &[&Named], until: i64) -> i64 {
     begun
 }
 
-/// Whether interrupts were on where the event was, or where it came in.
+/// True if interrupts were on at an event or when it interrupted the CPU.
 fn proves_on(event: &Named) -> bool {
     let context = event.context;
     match event.what {
@@ -139,7 +137,7 @@ fn proves_on(event: &Named) -> bool {
     }
 }
 
-/// From the events that record each disabling and enabling, where the kernel has them.
+/// Sections from events of disabling and enabling, if the kernel has them.
 fn toggled(case: &Case<'_>, before: &[&Named]) -> Vec<(i64, i64, Cause)> {
     let mut found = Vec::new();
     let mut off: Option<&Named> = None;
@@ -209,7 +207,7 @@ mod tests {
             with(between, "busy/60/120", "2"),
             ["irqs-off hold/busy 19990", "irq eth0 5", "timer-irq local_timer 4", "unexplained 5"]
         );
-        // One that came in long before proves that interrupts were on then.
+        // An interrupt that arrived long before proves that interrupts were on then.
         let between = "9990 1 60 dh irq+ 24 eth0\n9995 1 60 dh irq- 24";
         assert_eq!(
             with(between, "busy/60/120", "2"),
@@ -224,7 +222,7 @@ mod tests {
             with(between, "busy/60/120", "2")[..2],
             ["lock-contention 19000", "irqs-off hold/busy 1000"]
         );
-        // Spinning with interrupts on keeps nothing out; sleeping for a lock is no spinning.
+        // Spinning with interrupts on blocks no interrupt; sleeping for a lock is not spinning.
         let on = with("-5 1 60 . spin+ 3\n19000 1 60 . spin- 3", "busy/60/120", "");
         assert_eq!(on, ["timer-irq local_timer 4", "unexplained 20000"]);
         let asleep = with("-5 1 60 d spin+ 3 8\n19000 1 60 d spin- 3", "busy/60/120", "2");

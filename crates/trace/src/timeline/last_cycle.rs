@@ -1,5 +1,5 @@
-//! A sleep of a thread's last cycle that a timer ended: the release of that cycle itself, which
-//! came late, or a sleep within it that was over in time.
+//! Sleep of a thread's last cycle that a timer ended: the late release of that cycle itself, or a
+//! sleep within it that ended in time.
 //!
 //! Sources: kernel/time/hrtimer.c (`__run_hrtimer` calls the function that wakes between the two
 //! events of a timer's expiry).
@@ -13,18 +13,18 @@ use model::run::Slice;
 use model::slice::SliceKind;
 use model::units::Nanos;
 
-/// Events of a CPU right before a waking in which its timer is looked for.
+/// Limit of events of a CPU before a waking that are searched for its timer.
 const MAX_EVENTS: usize = 256;
 
-/// No timer of the trace's clock comes later than this, in nanoseconds.
+/// Longest delay of a timer on the trace's clock, in nanoseconds.
 const MAX_LATE: u64 = 60_000_000_000;
 
-/// The start of a timer takes no longer.
+/// Longest time to start a timer, in nanoseconds.
 const MAX_ASKING: i64 = 100_000;
 
 impl Response {
-    /// Takes such a sleep where its timer had been due before the segment began: the time belongs
-    /// to what kept the timer, and not to the thread's sleep. Whether it did.
+    /// Takes a sleep whose timer was due before the segment began: the time belongs to the delay of
+    /// the timer, not to the thread's sleep. Returns true if it was one.
     pub(super) fn overdue(&mut self, cycle: &CycleEvidence<'_>, segment: &CycleSegment<'_>) -> bool {
         let timer = segment.woken.and_then(|waking| timer_around(cycle.ordered, waking).zip(Some(waking)));
         let Some((timer, waking)) = timer else { return false };
@@ -34,7 +34,7 @@ impl Response {
         }
         self.inherited += segment.end - segment.start;
         let Some(due) = due else {
-            // When it was due no event tells, or none on this clock.
+            // No event shows its due time, or none on this clock.
             self.overran += segment.end - segment.start;
             return true;
         };
@@ -52,8 +52,8 @@ impl Response {
     }
 }
 
-/// A short section with interrupts off in which the thread itself asked for a release that was over
-/// by then: nobody kept it waiting there.
+/// Relabels a short section with interrupts off in which the thread itself requested a release that
+/// was over by then: nothing delayed it there.
 pub(super) fn asks_for_release(slice: &mut Slice, victim: i32) {
     if slice.kind == SliceKind::IrqsOff && slice.who.pid == victim && slice.ns.0 <= MAX_ASKING {
         slice.kind = SliceKind::Own.into();
@@ -63,7 +63,7 @@ pub(super) fn asks_for_release(slice: &mut Slice, victim: i32) {
     }
 }
 
-/// The timer in whose function a waking was.
+/// Timer in whose function a waking was.
 fn timer_around(ordered: &[&Named], waking: &Named) -> Option<u64> {
     let end = ordered.partition_point(|event| event.time <= waking.time);
     let at = ordered[..end].iter().rposition(|event| std::ptr::eq(*event, waking))?;
@@ -81,7 +81,7 @@ fn timer_around(ordered: &[&Named], waking: &Named) -> Option<u64> {
     timers.next().flatten()
 }
 
-/// The time at which a timer was due that expired at a waking, by its last start.
+/// Due time of a timer that expired at a waking, from its last start.
 fn due(ordered: &[&Named], timer: u64, waking: &Named) -> Option<i64> {
     let end = ordered.partition_point(|event| event.time < waking.time);
     let expires = ordered[..end].iter().rev().find_map(|event| match event.what {
@@ -99,8 +99,8 @@ mod tests {
     use crate::window::Window;
     use model::run::{Host, Spike, Who};
 
-    /// A loop of 1 ms whose release at -3000 comes at 12000, while another has the CPU; it catches
-    /// up, and the cycle is the one that was due at 0.
+    /// Loop of 1 ms whose release at -3000 comes at 12000, because another thread has the CPU; it
+    /// catches up, and the cycle is the one that was due at 0.
     fn events(start: &str, stack: &str) -> String {
         let again = |at: i64, due: i64| {
             format!(
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn an_overrun_without_a_cause_is_not_the_thread_s_sleep() {
-        // Where the timer's start is not recorded, is of another clock, or nothing shows a cause.
+        // The timer's start is not recorded, is of another clock, or no cause is visible.
         let other_clock = START.replace("-3000", "900000000000");
         for (start, stack) in [("", HOLD), (other_clock.as_str(), HOLD), (START, "")] {
             let spike = explained(&host(), &events(start, stack));
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_sleep_within_the_last_cycle_that_its_program_asked_for_is_its_own() {
-        // It asked at -3950 to sleep until 11000.
+        // At -3950 it requested a sleep until 11000.
         let asked = START.replace("-3000", "11000");
         let spike = explained(&host(), &events(&asked, HOLD));
         let told = told(&spike);
@@ -207,7 +207,7 @@ mod tests {
         };
         let spike = explained(&host(), &timerfd(&events(START, HOLD)));
         assert_eq!(told(&spike)[0], "irqs-off hold/busy 12000");
-        // An interrupt from a device that wakes it for another reason was not due for it.
+        // An interrupt of a device that woke it for another reason had no due time.
         let device = events(START, HOLD)
             .replace("12001 1 60 dh timer+ 1 hrtimer_wakeup", "12001 1 60 dh irq+ 17 eth0");
         let spike = explained(&host(), &device);

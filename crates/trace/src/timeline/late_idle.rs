@@ -1,16 +1,16 @@
-//! Timers that came late on an idle CPU: nothing inside holds up an idle CPU, whose timer comes
-//! when it is due. That it expires afterwards proves that it was pending all the while.
+//! Late timers of an idle CPU, which nothing inside the machine can delay. Their expiry afterwards
+//! proves that they were pending.
 //!
-//! Sources: kernel/time/hrtimer.c (`__run_hrtimer` tells of each expiry), kernel/sched/idle.c
-//! (an idle CPU has interrupts on while it sleeps).
+//! Sources: kernel/time/hrtimer.c (`__run_hrtimer` records each expiry), kernel/sched/idle.c (an
+//! idle CPU sleeps with interrupts on).
 
 use super::case::{Case, Stop, StopCertainty};
 use super::gap::{MAX_LATE_INTERRUPT_NS, MAX_LATE_VCPU_NS, StartedTimer, started_timers};
 use super::virtual_machine::is_virtual;
 use crate::event::{Named, What};
 
-/// True if a timer that is not pending any more after a silence expired right then: the first event
-/// of it from there on is its expiry.
+/// True if a timer expired right after a silence, when it was no longer pending: its first event
+/// after that is its expiry.
 pub(super) fn expires_after(events: &[&Named], timer: u64, end: i64) -> bool {
     let after = events.partition_point(|event| event.time.0 < end);
     let soon = end.saturating_add(MAX_LATE_INTERRUPT_NS);
@@ -23,7 +23,7 @@ pub(super) fn expires_after(events: &[&Named], timer: u64, end: i64) -> bool {
     of_it.next().unwrap_or(false)
 }
 
-/// Stops of the wake-up's virtual CPU while it was idle, independent of the other CPUs.
+/// Stops of the wake-up's virtual CPU while it was idle, independent of other CPUs.
 pub(super) fn stops(case: &Case<'_>) -> Vec<(i64, i64, Stop)> {
     if !is_virtual(case.host) {
         return Vec::new();
@@ -42,13 +42,13 @@ pub(super) fn stops(case: &Case<'_>) -> Vec<(i64, i64, Stop)> {
     events.windows(2).filter(silent).filter_map(stop).collect()
 }
 
-/// True if a CPU is idle from an event on, and has entered its idle state.
+/// True if a CPU idles from an event on, and has entered its idle state.
 fn sleeps(event: &Named) -> bool {
     event.pid == 0 && matches!(event.what, What::Idle { state: Some(_) })
 }
 
-/// Of the timers that were started before a silence and expired right after it, when the first was
-/// due within it.
+/// Earliest due time, within a silence, of the timers that were started before it and expired right
+/// after it.
 fn earliest_due(events: &[&Named], start: i64, end: i64) -> Option<i64> {
     let before = &events[..events.partition_point(|event| event.time.0 <= start)];
     let pending = |one: &StartedTimer<'_>| {
@@ -63,7 +63,7 @@ mod tests {
     use super::super::fixture::{explained_on, host, told, window};
     use model::run::Host;
 
-    /// The victim's CPU idles, its timer comes 20 ms late; the other CPU goes on working.
+    /// The victim's CPU idles and its timer is 20 ms late; the other CPU keeps working.
     fn late(virtualization: &str, last: &str, expiry: &str) -> Vec<String> {
         let events = format!(
             "-600 1 50 d  start 1 hrtimer_wakeup 0

@@ -1,8 +1,8 @@
-//! Locks with priority inheritance that a thread waits for without sleeping: while their holder
-//! runs on another CPU it spins, with its priority lent to that one.
+//! Locks with priority inheritance that a thread waits for without sleeping: while the holder runs
+//! on another CPU, it spins and lends its priority to the holder.
 //!
 //! Source: kernel/locking/rtmutex.c (`task_blocks_on_rt_mutex` lends before the thread spins in
-//! `rtmutex_spin_on_owner`; `mark_wakeup_next_waiter` gives the priority back).
+//! `rtmutex_spin_on_owner`; `mark_wakeup_next_waiter` returns the priority).
 
 use super::case::Cause;
 use super::spans::Spans;
@@ -11,16 +11,16 @@ use crate::event::{Named, What};
 use model::run::Who;
 use model::slice::SliceKind;
 
-/// Where the thread would spin.
+/// Function in which the thread spins.
 const SPINS: &str = "rtmutex_spin_on_owner";
 
-/// The holders that had a thread's priority, each from when it was lent until it was given back.
+/// Holders that had a thread's priority, from its lending to its return.
 #[derive(Debug)]
 pub(super) struct LentPriority(Spans<i32>);
 
 impl LentPriority {
-    /// Of a thread, from events in order of time. What was not given back within them is none: no
-    /// event tells until when.
+    /// Loans of a thread, from events in order of time. A priority that is not returned within them
+    /// does not count, as its end is unknown.
     pub(super) fn of(ordered: &[&Named], thread: i32) -> LentPriority {
         let mut open: Vec<(i32, i64)> = Vec::new();
         let mut spans = Vec::new();
@@ -36,12 +36,12 @@ impl LentPriority {
         LentPriority(Spans::new(spans))
     }
 
-    /// Where a cause may change.
+    /// Times at which a cause may change.
     pub(super) fn edges(&self) -> impl Iterator<Item = i64> + '_ {
         self.0.edges()
     }
 
-    /// What the thread's time on a CPU is, if its priority was lent then.
+    /// Cause of the thread's time on a CPU while its priority was lent.
     pub(super) fn at(&self, tasks: &Tasks, time: i64) -> Option<Cause> {
         let &(since, _, holder) = self.0.at(time)?;
         let who = Who { function: SPINS.to_owned(), ..tasks.who(holder, since) };

@@ -1,5 +1,5 @@
-//! Sleeps for locks told from other sleeps: by the kernel's events of contention, by the stack, and
-//! by the value that a call of futex(2) waits with.
+//! Distinction of sleeps for locks from other sleeps: by the kernel's contention events, by the
+//! stack, and by the value in a call of futex(2).
 //!
 //! Sources: include/trace/events/lock.h, kernel/locking/{mutex,rwsem,percpu-rwsem,rwbase_rt}.c,
 //! kernel/futex/waitwake.c.
@@ -8,33 +8,33 @@ use crate::cycles::place::{FutexWords, SleepKind, sleep_kind};
 use crate::event::{Named, What};
 use crate::window::Window;
 
-/// Calls and events of a window that are looked through for one sleep.
+/// Limit of calls and events of a window that are searched for one sleep.
 const MAX_EVENTS: usize = 4_096;
 
-/// Frames of a stack among which the wait for a lock is.
+/// Limit of innermost frames that are searched for the wait.
 const MAX_INNER_FRAMES: usize = 8;
 
 /// Flags of `contention_begin`.
 const SPIN: u32 = 1;
 const RT: u32 = 8;
 
-/// FUTEX_CMD_MASK without the flags for private and for the clock.
+/// FUTEX_CMD_MASK, without the flags for private futexes and the clock.
 const FUTEX_CMD_MASK: u64 = 0x7f;
 
-/// The lock that a sleep is for, if any.
+/// Lock that a sleep is for, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LockProof {
-    /// For one without priority inheritance.
+    /// One without priority inheritance.
     Plain,
     Inheriting,
-    /// For a futex, which is a lock's or something else's: no event tells.
+    /// A futex, of a lock or of something else, which no event shows.
     Open,
-    /// No stack tells where it slept.
+    /// No stack shows where it slept.
     Unseen,
     None,
 }
 
-/// The sort of lock that a sleep is for, by the switch that began it and the stack there.
+/// Lock that a sleep is for, by the switch at its start and the stack there.
 pub(super) fn proof(
     window: &Window,
     ordered: &[&Named],
@@ -54,7 +54,7 @@ pub(super) fn proof(
     }
 }
 
-/// The kind of sleep that a stack shows, which may be empty.
+/// Kind of sleep of a stack, which may be empty.
 pub(super) fn kind_of(stack: &[String]) -> SleepKind {
     match stack {
         [] => SleepKind::Unknown,
@@ -62,7 +62,7 @@ pub(super) fn kind_of(stack: &[String]) -> SleepKind {
     }
 }
 
-/// The kernel's lock that a thread began to wait for before it slept, with the event's flags.
+/// Kernel lock that a thread started to wait for before it slept, with the flags of the event.
 pub(super) fn open_contention(ordered: &[&Named], slept: &Named) -> Option<(u64, u32)> {
     let end = ordered.partition_point(|event| event.time <= slept.time);
     let own = ordered[..end].iter().rev().take(MAX_EVENTS).filter(|event| event.pid == slept.pid);
@@ -81,8 +81,8 @@ pub(super) fn open_contention(ordered: &[&Named], slept: &Named) -> Option<(u64,
     None
 }
 
-/// Finds a wait for a mutex, a semaphore of readers and writers, or one of those per CPU. The
-/// functions that took the stack may come before; a counting semaphore has no holder.
+/// True for a wait for a mutex, a read-write semaphore or a per-CPU one. Functions that recorded
+/// the stack may precede it; counting semaphores are excluded, as they have no holder.
 fn locks_in_kernel(stack: &[String]) -> bool {
     stack.iter().take(MAX_INNER_FRAMES).any(|frame| {
         let name = frame.split([' ', '.', '+']).next().unwrap_or_default().trim_start_matches('_');
@@ -92,8 +92,8 @@ fn locks_in_kernel(stack: &[String]) -> bool {
     })
 }
 
-/// By the value that the call waits with, if it was recorded: that of a mutex, that of a lock of
-/// readers and writers, which counters pass as well, or another.
+/// Lock by the value in the recorded call, if any: that of a mutex, that of a read-write lock,
+/// which counters can have as well, or another.
 fn of_futex(window: &Window, ordered: &[&Named], slept: &Named) -> LockProof {
     let end = ordered.partition_point(|event| event.time <= slept.time);
     let own = ordered[end.saturating_sub(MAX_EVENTS)..end].iter().filter(|event| event.pid == slept.pid);
@@ -116,7 +116,7 @@ fn of_futex(window: &Window, ordered: &[&Named], slept: &Named) -> LockProof {
     last
 }
 
-/// 3 in glibc's locks of readers and writers (held, with waiters), all lower bits in Rust's.
+/// True for 3 (glibc's read-write locks held with waiters), or all lower bits (Rust's).
 fn is_of_readers(value: u32) -> bool {
     const HELD: u32 = (1 << 30) - 1;
     value == 3 || (value & HELD == HELD && value != u32::MAX)

@@ -1,19 +1,19 @@
-//! Gaps in which the whole machine was stopped: a hypervisor or firmware stopped it from outside.
+//! Gaps in which a hypervisor or firmware stopped the whole machine.
 //!
-//! It is proven by a timer that was due on a CPU where nothing could delay it, and did not expire
-//! while no CPU did anything at all: that CPU was idle, or its stack at the late expiry shows that
-//! interrupts were on. The timers of onbeat's housekeeping and measuring threads are such. It is
-//! likely where a CPU that is busy and ticking misses several ticks: that CPU may have had
-//! interrupts off itself, so what is known of the victim's CPU takes precedence.
+//! A stop is proven by a timer that was due on a CPU where nothing could delay it, and did not
+//! expire while no CPU had an event: that CPU was idle, or its stack at the late expiry shows that
+//! interrupts were on. Timers of onbeat's housekeeping and measuring threads are such. A stop is
+//! likely if a busy CPU with a tick misses several ticks: that CPU may have had interrupts off
+//! itself, so evidence on the victim's CPU takes precedence.
 //!
-//! One idle virtual CPU may also be late by itself: the host ran something else there, and no other
-//! CPU was stopped. The same applies to one that stalls in its timer's interrupt. So in a virtual
-//! machine a stop ends for all CPUs at the same time, or it is none; and where something ran on the
-//! victim's CPU that may have taken the time as well, an interrupt or a section, the two are
-//! weighed over all spikes of the run (`doubt`).
+//! A single idle virtual CPU may also be late by itself: the host ran something else there, and no
+//! other CPU was stopped. The same applies to one that stalls in its timer's interrupt. So in a
+//! virtual machine a stop must end for all CPUs at the same time; and if something on the victim's
+//! CPU may have taken the time as well, an interrupt or a section, the two are weighed over all
+//! spikes of the run (`corroboration`).
 //!
 //! Two things inside do silence busy CPUs: `stop_machine`, in the threads `migration/N`, and a lock
-//! that is waited for with interrupts off. Where events are missing, silence is no evidence.
+//! that is waited for with interrupts off. With missing events, silence is no evidence.
 //!
 //! Source: kernel/time/hrtimer.c, kernel/time/tick-sched.c.
 
@@ -32,7 +32,7 @@ use super::virtual_machine::is_virtual;
 use crate::event::{Named, What};
 use model::units::{Cpu, CpuSet};
 
-/// Where everything was silent.
+/// Times in which the machine was silent.
 pub(super) fn find(case: &Case<'_>) -> Spans<Stop> {
     if case.window.events_lost > 0 {
         return Spans::new(Vec::new());
@@ -42,7 +42,7 @@ pub(super) fn find(case: &Case<'_>) -> Spans<Stop> {
     Spans::new(stops)
 }
 
-/// Where no CPU had an event.
+/// Times in which no CPU had an event.
 fn of_all(case: &Case<'_>) -> Vec<(i64, i64, Stop)> {
     let mut gaps = gaps(case);
     if case.window.left_out > 0 || case.cpus.len() < 2 || gaps.is_empty() {
@@ -72,7 +72,7 @@ fn of_all(case: &Case<'_>) -> Vec<(i64, i64, Stop)> {
     gaps.iter().flat_map(|gap| gap.stops(shown)).collect()
 }
 
-/// Since when, within the gap, a timer was due on a CPU where nothing could delay it.
+/// Time since which, within the gap, a timer was due on a CPU where nothing could delay it.
 fn overdue(case: &Case<'_>, cpu: Cpu, stretch: &Stretch, gap: &Gap) -> Option<i64> {
     let idle = stretch.top == RunningContext::Thread && stretch.pid == Some(0);
     if case.current(stretch).is_some_and(|task| is_stopper(&task)) {
@@ -82,8 +82,8 @@ fn overdue(case: &Case<'_>, cpu: Cpu, stretch: &Stretch, gap: &Gap) -> Option<i6
     let end = events.partition_point(|event| event.time.0 <= gap.start);
     let mut first: Option<i64> = None;
     for StartedTimer { timer, due, start: event } in started_timers(&events[..end]) {
-        // A time before the start is of another clock. A timer that is long overdue while the CPU
-        // works is not pending.
+        // A due time before the start belongs to another clock. A timer long overdue while the CPU
+        // works is no longer pending.
         if due < event.time.0 || stretch.start.saturating_sub(due) > MAX_LATE_INTERRUPT_NS {
             continue;
         }
@@ -95,8 +95,8 @@ fn overdue(case: &Case<'_>, cpu: Cpu, stretch: &Stretch, gap: &Gap) -> Option<i6
             return None;
         }
         let long = gap.end.saturating_sub(due) > least;
-        // That it expires late proves that it was pending; of what a thread slept on so does that
-        // the thread was not woken.
+        // A late expiry proves that it was pending; if a thread slept on the timer, so does the
+        // lack of a wake-up of the thread.
         let expires = || idle && expires_after(events, timer, gap.end);
         let sleeps =
             || sleep(event) && sleeps(case, event, gap.start) && late(case, cpu, timer, gap, due, idle);
@@ -108,14 +108,14 @@ fn overdue(case: &Case<'_>, cpu: Cpu, stretch: &Stretch, gap: &Gap) -> Option<i6
     first
 }
 
-/// Whether a thread started the timer to sleep on it: others are cancelled without a word, the
-/// tick's above all.
+/// True if a thread started the timer to sleep on it: others are cancelled without an event, above
+/// all the tick's.
 fn sleep(event: &Named) -> bool {
     let own = !event.context.hard_irq() && !event.context.soft_irq();
     own && matches!(&event.what, What::TimerStart { function, .. } if function == "hrtimer_wakeup")
 }
 
-/// Whether the thread that started a timer has not been woken since: a woken thread cancels it.
+/// True if the thread that started a timer still sleeps: a woken thread cancels it.
 fn sleeps(case: &Case<'_>, start: &Named, until: i64) -> bool {
     let woken = |event: &&Named| {
         (start.time.0..=until).contains(&event.time.0)
@@ -137,8 +137,8 @@ fn sleeps(case: &Case<'_>, start: &Named, until: i64) -> bool {
         && !case.window.events.iter().any(|event| woken(&event))
 }
 
-/// Whether the CPU resumes as one that was stopped: it does nothing for longer than the gap, and if
-/// it was not idle its stack at the expiry shows that interrupts were on.
+/// True if the CPU resumes like a stopped one: it has no event for longer than the gap, and unless
+/// it was idle its stack at the expiry shows that interrupts were on.
 fn late(case: &Case<'_>, cpu: Cpu, timer: u64, gap: &Gap, due: i64, idle: bool) -> bool {
     let events = case.events(cpu);
     let after = events.partition_point(|event| event.time.0 < gap.end);
@@ -149,7 +149,7 @@ fn late(case: &Case<'_>, cpu: Cpu, timer: u64, gap: &Gap, due: i64, idle: bool) 
     let is =
         |event: &&Named| matches!(event.what, What::TimerEntry { timer: expired, .. } if expired == timer);
     let expiry = events[after..].iter().take(MAX_EVENTS_BACK).position(is);
-    // It goes on without it: the timer was not pending any more.
+    // It continues without an expiry: the timer was no longer pending.
     let at_once = gap.end.saturating_add(MAX_LATE_INTERRUPT_NS);
     let expired = expiry.and_then(|at| events.get(after + at)).map(|event| event.time.0);
     let goes_on = events.last().is_some_and(|event| event.time.0 > at_once);
@@ -167,7 +167,7 @@ fn is_busy(stretch: &Stretch) -> bool {
         && stretch.pid.is_some_and(|pid| pid != 0)
 }
 
-/// Whether the CPU does what silences others: `stop_machine`, or waits for a lock.
+/// True if the CPU may silence others: in `stop_machine`, or waiting for a lock.
 fn works(case: &Case<'_>, events: &[&Named], stretch: &Stretch) -> bool {
     if case.current(stretch).is_some_and(|task| is_stopper(&task)) {
         return true;
@@ -184,7 +184,7 @@ pub(super) mod tests {
     use super::super::fixture::{explained, explained_on, host, told, window};
     use model::run::Host;
 
-    /// A FIFO thread has the victim's CPU for 20 ms; the other CPU runs the given events.
+    /// A FIFO thread has the victim's CPU for 20 ms; the other CPU has the given events.
     fn with(hog: &str, other: &str) -> Vec<String> {
         let events = format!(
             "-500  1 50 d  switch rt/50/19 S {hog}
@@ -243,8 +243,8 @@ pub(super) mod tests {
         20005 0 0 dh vector+ local_timer
         20006 0 0 dh timer+ 7 hrtimer_wakeup";
 
-    /// The victim's timer comes in where interrupts are enabled, 20 ms late; the other CPU does as
-    /// told.
+    /// The victim's timer arrives where interrupts are enabled, 20 ms late; the other CPU has the
+    /// given events.
     fn off(other: &str) -> Vec<String> {
         told(&explained(20_010.0, &events(other)))
     }
@@ -265,7 +265,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_timer_that_was_due_on_an_idle_cpu_shows_a_stop() {
-        // Before its timer was due nothing but the silence shows the stop.
+        // Before its timer was due only the silence shows the stop.
         let stopped = [
             "stopped-from-outside 1000",
             "stopped-from-outside 19000",
@@ -276,9 +276,9 @@ pub(super) mod tests {
         assert_eq!(off(IDLE), stopped);
         let slices = explained(20_010.0, &events(IDLE)).slices;
         assert_eq!([slices[0].estimated, slices[1].estimated], [true, false]);
-        // The end of the window may come before the other CPU's first event.
+        // The window may end before the other CPU's first event.
         assert_eq!(off(&IDLE.lines().take(4).collect::<Vec<_>>().join("\n")), stopped);
-        // A virtual CPU that was idle may be slow to run again by itself.
+        // An idle virtual CPU may resume slowly by itself.
         let slow = "
             -4000 0 8 .  start 7 hrtimer_wakeup 15000
             -3990 0 8 d  switch pulse/8/120 S swapper/0/120
@@ -292,14 +292,14 @@ pub(super) mod tests {
         let events = events(slow);
         assert_eq!(told(&explained_on(&sleepy, &window(20_010.0, &events)))[0], "irqs-off hold/busy 20000");
         assert_eq!(of("kvm", slow), "irqs-off hold/busy 20000");
-        // There it is weighed at the end of the run, whatever else may have had the CPU.
+        // There it is weighed at the end of the run against any other cause.
         let kvm = Host { virtualization: "kvm".to_owned(), ..host() };
         let slices = |other: &str| explained_on(&kvm, &window(20_010.0, &self::events(other))).slices;
         let first = slices(IDLE).swap_remove(0);
         assert_eq!((first.kind.as_str(), first.contested), ("irqs-off", true));
         let apart = IDLE.replace("20005 0", "24100 0").replace("20006 0", "24101 0");
         assert!(slices(&apart).iter().all(|slice| !slice.contested));
-        // Of a softirq, a thread, or whatever else, too.
+        // Also against a softirq or a thread.
         assert_eq!(
             with(HOG, IDLE),
             [
@@ -309,7 +309,7 @@ pub(super) mod tests {
                 "unexplained 2"
             ]
         );
-        // Due late in the gap: what was before may have been inside.
+        // Due late in the gap: the time before may have been inside.
         let late = IDLE.replace("hrtimer_wakeup 1000", "hrtimer_wakeup 15000");
         assert_eq!(off(&late)[0], "irqs-off hold/busy 15000");
     }

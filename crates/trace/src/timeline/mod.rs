@@ -1,11 +1,10 @@
-//! A spike and the events around it to slices that add up to its latency.
+//! Explanation of a spike from the events around it, by slices that add up to its latency.
 //!
-//! In reading order: [`state`] turns the events of one CPU into stretches, each with the context
-//! that ran; [`path`] finds the landmarks of the wake-up (interrupt, expiry, waking, switch);
-//! [`attribute`] gives the cause of each stretch of time, with one file per judgement that needs
-//! care; [`mod@explain`] adds up. [`response`] does the same for a whole cycle of a thread, in
-//! `segments` between its switches. Time in which an earlier cycle was still on has that cycle's
-//! causes, by [`overrun`].
+//! In reading order: [`state`] turns the events of one CPU into stretches with the context that
+//! ran; [`path`] finds the landmarks of the wake-up (interrupt, expiry, waking, switch);
+//! [`attribute`] gives the cause of each stretch, with one file per judgement that needs care;
+//! [`mod@explain`] adds up. [`response`] does the same for a whole cycle of a thread, in `segments`
+//! between its switches. Time during an earlier cycle has that cycle's causes, by [`overrun`].
 
 mod assemble;
 mod attribute;

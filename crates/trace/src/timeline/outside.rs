@@ -1,8 +1,8 @@
-//! Time in which something outside stopped the CPU or the machine: a kind of its own.
+//! Time in which something outside stopped the CPU or the machine, as a separate kind.
 //!
-//! Counted is what a timer that was due bounds, or a path of known work; of a silence without one
-//! the length is estimated, and so is what a coarse counter gives. What no slice and no such
-//! evidence has stays unexplained.
+//! It is exact if a timer that was due, or a path of known work, limits it; the length of a silence
+//! without one is estimated, and so is that of a coarse counter. Time with neither a slice nor such
+//! evidence stays unexplained.
 
 use super::case::{Case, Cause, Stop, StopCertainty};
 use super::classes::classes;
@@ -12,7 +12,7 @@ use model::run::{Slice, Spike, Who};
 use model::slice::SliceKind;
 use model::units::Nanos;
 
-/// A stop that the silence of all CPUs shows.
+/// Stop shown by the silence of all CPUs.
 pub(super) fn silence(stop: Stop) -> Cause {
     let evidence = match (stop.certainty, stop.estimated) {
         (StopCertainty::Likely, _) => {
@@ -24,13 +24,13 @@ pub(super) fn silence(stop: Stop) -> Cause {
     Cause { estimated: stop.estimated, ..Cause::new(SliceKind::Stopped, Who::default(), evidence) }
 }
 
-/// A stop on a path of bounded work.
+/// Stop in a path of bounded work.
 pub(super) fn in_path(of: SliceKind) -> Cause {
     let evidence = format!("no event came in {}, for longer than its own work takes", of.name());
     Cause::new(SliceKind::Stopped, Who::default(), evidence)
 }
 
-/// The cause of a piece of time in which the machine may have been stopped: what ran, where that
+/// Cause of a piece of time in which the machine may have been stopped: the running context, if it
 /// is more likely than the stop.
 pub(super) fn instead_of(case: &Case<'_>, piece: &Stretch<'_>, ran: Option<Cause>) -> Option<Cause> {
     let stop = case.silent.at(piece.start).map(|found| found.2);
@@ -42,20 +42,20 @@ pub(super) fn instead_of(case: &Case<'_>, piece: &Stretch<'_>, ran: Option<Cause
     let ran = match stop.certainty {
         StopCertainty::Proven => None,
         StopCertainty::Contested => ran.and_then(|cause| super::contested::contested(case, cause)),
-        // An interrupt keeps ticks out as a section with interrupts off does.
+        // An interrupt blocks ticks, as a section with interrupts off does.
         StopCertainty::Likely => ran.filter(|_| keeps_ticks_out()),
     };
     ran.or_else(|| Some(silence(stop)))
 }
 
-/// The sum of a spike's slices of this kind.
+/// Sum of a spike's slices of this kind.
 pub(super) fn total(slices: &[Slice]) -> Nanos {
     let stopped = slices.iter().filter(|slice| slice.kind == SliceKind::Stopped);
     Nanos(stopped.fold(0, |sum: i64, slice| sum.saturating_add(slice.ns.0)))
 }
 
-/// Gives the time of a spike that no slice has to a stop from outside: its length is estimated.
-/// Small change, which is in every wake-up, stays unexplained.
+/// Attributes the unexplained time of a spike to a stop from outside of estimated length. Small
+/// rests, which every wake-up has, stay unexplained.
 pub fn attribute_to_outside(spike: &mut Spike, evidence: &str) {
     if !matters(spike.unexplained_ns, spike.latency_ns) {
         return;
@@ -90,7 +90,7 @@ pub fn attribute_to_outside(spike: &mut Spike, evidence: &str) {
     }
 }
 
-/// True if unexplained time is worth words: a tenth of a spike, or long, whatever its share.
+/// True if unexplained time is worth mentioning: a tenth of a spike, or long in itself.
 pub fn matters(unexplained: Nanos, latency: Nanos) -> bool {
     unexplained.0 > 0 && (unexplained.0 >= latency.0 / 10 || unexplained.0 >= MAX_BOUNDED_NS)
 }
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn what_a_counter_shows_fills_the_rest_and_is_estimated() {
-        // A hog has a part in the middle; before and after it nothing has the time.
+        // A hog has a part in the middle; the time before and after it has no cause.
         let hog = Slice {
             kind: SliceKind::Thread.into(),
             start_ns: Nanos(30_000_000),

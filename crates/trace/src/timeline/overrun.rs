@@ -1,5 +1,5 @@
-//! A cycle that was due while the one before it was on: until that ended nothing of its own
-//! happened, and whatever made that one late has made this one late as well.
+//! Cycle that was due during the previous one: its own work starts only after that, and the causes
+//! of the previous delay also made it late.
 
 use super::classes::classes;
 use super::earlier::{tell_unknown, within};
@@ -12,8 +12,8 @@ use crate::window::{PreviousCycle, Window};
 use model::run::{Host, Spike};
 use model::units::Nanos;
 
-/// Explains a late wake-up or a late cycle; where an earlier cycle was on when it was due, by that
-/// one's causes.
+/// Explains a late wake-up or a late cycle; time during an earlier cycle has the causes of that
+/// one.
 pub fn explain_window(window: &Window, host: &Host, cost: Cost) -> Spike {
     let alone = |window: &Window| match window.deadline_ns {
         Some(_) => explain_response(window, host, cost),
@@ -27,7 +27,7 @@ pub fn explain_window(window: &Window, host: &Host, cost: Cost) -> Spike {
     spike
 }
 
-/// Puts what the earlier cycle says of the time before a spike of the rest into it.
+/// Prepends the earlier cycle's slices to the spike of the remaining time.
 fn inherit(spike: &mut Spike, window: &Window, previous: &PreviousCycle, until: Nanos, host: &Host) {
     let slices = within(&previous.slices, window.expected_ns, until);
     let length = until.0.saturating_sub(window.expected_ns.0);
@@ -45,16 +45,15 @@ fn inherit(spike: &mut Spike, window: &Window, previous: &PreviousCycle, until: 
 }
 
 impl PreviousCycle {
-    /// The part of a cycle's explanation that is of the time since the thread's next one was
-    /// due; none
-    /// where it had ended by then.
+    /// Part of a cycle's explanation after the thread's next cycle was due; none if it had ended by
+    /// then.
     pub fn of(spike: &Spike, next: Nanos) -> Option<PreviousCycle> {
         let end = spike.actual_ns;
         if spike.expected_ns > next || end <= next {
             return None;
         }
         let mut slices = within(&spike.slices, next, end);
-        // What that one has from an earlier one again, keeps its origin.
+        // Time that was itself inherited from an earlier cycle keeps its origin.
         slices
             .iter_mut()
             .for_each(|slice| slice.overrun_of_ns = slice.overrun_of_ns.or(Some(spike.expected_ns)));
@@ -84,7 +83,7 @@ mod tests {
         }
     }
 
-    /// The cycle that was due at `release`, of 5 ms, which a hog took.
+    /// Cycle of 5 ms due at `release`, delayed by a hog.
     fn earlier(release: i64) -> Spike {
         Spike {
             expected_ns: Nanos(E + release * MICRO),
@@ -154,7 +153,7 @@ mod tests {
         let spike = late(PreviousCycle::of(&empty, Nanos(E)), Some(MICRO));
         assert!(spike.unexplained_ns.0 >= 4_000 * MICRO, "{:?}", told(&spike));
         assert!(spike.unexplained_why.starts_with("its previous cycle overran"), "{}", spike.unexplained_why);
-        // A stop is one for each of them.
+        // A stop counts for each of them.
         let stopped = Spike { slices: vec![slice(SliceKind::Stopped, -1_000, 4_900, "")], ..empty };
         let spike = late(PreviousCycle::of(&stopped, Nanos(E)), Some(MICRO));
         assert_eq!((spike.stopped_ns, spike.unexplained_why.as_str()), (Nanos(3_900 * MICRO), ""));

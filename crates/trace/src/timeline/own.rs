@@ -1,7 +1,7 @@
-//! Paths of bounded work, above all the measuring thread's own: from its clock read to its sleep,
-//! and from its timer back to its clock. It passes them in every cycle, and the run has measured
-//! what they cost. A CPU that needs far longer there did not run: something outside stopped it, and
-//! the name of the place is no evidence.
+//! Paths of bounded work, above all the measuring thread's: from its clock read to its sleep, and
+//! from its timer back to its clock read. They are part of every cycle, and the run has measured
+//! their cost. A CPU that takes far longer there did not run: something outside stopped it, and the
+//! name of the place is no evidence.
 //!
 //! Sources: kernel/time/hrtimer.c (`do_nanosleep`), kernel/sched/core.c (`__schedule`),
 //! kernel/entry/common.c.
@@ -13,25 +13,25 @@ use model::run::Run;
 use model::slice::SliceKind;
 use model::units::Nanos;
 
-/// What a path of bounded work takes at the very most between two events; a CPU that needs longer
-/// stood still.
+/// Longest time between two events in a path of bounded work, in ns; a CPU that takes longer was
+/// stalled.
 pub(super) const MAX_BOUNDED_NS: i64 = 1_000_000;
 
-/// The factor over its measured cost that onbeat's own path may take: cold caches, and events that
-/// are recorded on the way.
+/// Factor over the measured cost of onbeat's own path that is accepted: cold caches, and events
+/// recorded on the way.
 const COST_FACTOR: i64 = 4;
 
-/// Below this the own path is accepted whatever was measured: a few cache misses and a tick's work
-/// on the way.
+/// Time of onbeat's own path that is always accepted, in ns: a few cache misses and the work of a
+/// tick.
 const MIN_COST_NS: i64 = 100_000;
 
-/// The measured cost of the measuring threads' own path; unknown where a run did not measure it.
+/// Measured cost of the measuring threads' own path; unknown if the run did not measure it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost(Option<Nanos>);
 
 impl Cost {
-    /// By the run's own account: a median wake-up as it was armed, a turn of the loop, a read of
-    /// the clock.
+    /// Cost from the data of a run: a median wake-up with tracing, an iteration of the loop, and a
+    /// read of the clock.
     pub fn of(run: &Run) -> Cost {
         let medians = run.recorder.iter().flat_map(|recorder| recorder.median_ns).flatten();
         let (turn, read) = (run.overhead.loop_ns, run.overhead.clock_read_ns);
@@ -39,26 +39,26 @@ impl Cost {
         Cost(medians.max().map(|median| Nanos(median.0.saturating_add(rest))))
     }
 
-    /// What the path takes at the very most between two events.
+    /// Longest time that the path takes between two events, in ns.
     pub(super) fn bound(self) -> i64 {
         self.0
             .map_or(MAX_BOUNDED_NS, |ns| ns.0.saturating_mul(COST_FACTOR).clamp(MIN_COST_NS, MAX_BOUNDED_NS))
     }
 }
 
-/// Whether a piece is longer than the work takes that it would be given to.
+/// True if a piece is longer than the work of its cause can take.
 pub(super) fn stood_still(case: &Case<'_>, piece: &Stretch<'_>, cause: &Cause) -> bool {
     most(case, piece, cause).is_some_and(|most| piece.end.saturating_sub(piece.start) > most)
 }
 
-/// Whether a CPU that stalled there was stopped: nothing inside can take this long. Before a switch
-/// a thread may have had preemption off without a sign of it.
+/// True if a CPU that stalled there was stopped: nothing inside takes this long. Before a switch a
+/// thread may have had preemption off without any sign of it.
 pub(super) fn is_stop(piece: &Stretch<'_>, cause: &Cause) -> bool {
     let held = matches!(cause.kind, SliceKind::Switch | SliceKind::PageFault | SliceKind::TimerSoftirq);
     !held && piece.end.saturating_sub(piece.start) > 4 * MAX_BOUNDED_NS
 }
 
-/// What the work of a cause takes at the very most between two events; none if it has no bound.
+/// Longest time between two events in the work of a cause, in ns; none if it has no bound.
 fn most(case: &Case<'_>, piece: &Stretch<'_>, cause: &Cause) -> Option<i64> {
     let own = if case.window.own { case.own } else { MAX_BOUNDED_NS };
     let known = match (cause.kind, &piece.top) {
@@ -67,7 +67,7 @@ fn most(case: &Case<'_>, piece: &Stretch<'_>, cause: &Cause) -> Option<i64> {
             Some(own)
         }
         (SliceKind::TimerIrq, _) => Some(MAX_BOUNDED_NS),
-        // A softirq is known by its entry and exit, and a timer's function in it may work for long.
+        // A softirq has entry and exit events, and a timer's function in it may run for long.
         (SliceKind::TimerSoftirq, RunningContext::Soft { function, .. }) if !is_bounded(function) => None,
         (SliceKind::TimerSoftirq, _) => Some(MAX_BOUNDED_NS),
         (SliceKind::PageFault, _) if case.window.own => Some(MAX_BOUNDED_NS),
@@ -76,7 +76,7 @@ fn most(case: &Case<'_>, piece: &Stretch<'_>, cause: &Cause) -> Option<i64> {
     known.or_else(|| section(case, cause))
 }
 
-/// The same of a thread's section, by who it is and where.
+/// Longest time of a thread's section, by thread and function.
 fn section(case: &Case<'_>, cause: &Cause) -> Option<i64> {
     let sections =
         matches!(cause.kind, SliceKind::IrqsOff | SliceKind::PreemptOff | SliceKind::LockContention);
@@ -91,14 +91,14 @@ fn section(case: &Case<'_>, cause: &Cause) -> Option<i64> {
     (sections && goes_to_sleep(&cause.who.function)).then_some(MAX_BOUNDED_NS)
 }
 
-/// Whether what a softirq is in is its own work or that of a timer which only wakes.
+/// True if a softirq is in its own code, or in a timer's function that only wakes threads.
 fn is_bounded(function: &str) -> bool {
     function.is_empty() || is_core_timer(function)
 }
 
-/// Functions on the way of any thread into a timed sleep, and out of the kernel. From 7.2 on sleeps
-/// of user space start their timer in a function of their own, and the clock device is programmed
-/// on the way out of the kernel (`hrtimer_start_range_ns_user`, `__hrtimer_rearm_deferred`).
+/// True for functions on any thread's way into a timed sleep, and out of the kernel. Since 7.2
+/// sleeps of user space start their timer in a separate function, and the clock device is set on
+/// the way out (`hrtimer_start_range_ns_user`, `__hrtimer_rearm_deferred`).
 fn goes_to_sleep(function: &str) -> bool {
     let name = function.split(['.', ' ']).next().unwrap_or_default().trim_start_matches('_');
     let starts = [
@@ -131,8 +131,8 @@ fn goes_to_sleep(function: &str) -> bool {
         )
 }
 
-/// Moves threads between CPUs, which a thread that goes to sleep may have to do, and which may take
-/// long.
+/// True for functions that move threads between CPUs, which a thread on its way to sleep may have
+/// to do, and which may take long.
 fn is_balancing(frame: &str) -> bool {
     frame.contains("balance") || frame.contains("update_blocked_averages") || frame.contains("pull_rt_task")
 }
@@ -169,8 +169,8 @@ mod tests {
         assert_eq!(cost(i64::MAX).bound(), MAX_BOUNDED_NS);
     }
 
-    /// The timer is armed, the CPU stops, and the interrupt comes where arming it let interrupts
-    /// in.
+    /// The timer is armed, the CPU stops, and the interrupt arrives where arming re-enabled
+    /// interrupts.
     fn arming(function: &str) -> String {
         format!(
             "-40   1 50 d  switch swapper/0/120 R rt/50/19
@@ -194,7 +194,7 @@ mod tests {
                 "{function}: {told:?}"
             );
         }
-        // Another's thread may work for long, but no thread's way into its sleep takes that long.
+        // Another thread may run for long, but no thread's way into its sleep takes that long.
         for function in [
             "do_nanosleep",
             "hrtimer_start_range_ns",
@@ -205,7 +205,7 @@ mod tests {
             assert_eq!(told[0], "stopped-from-outside 17000", "{function}");
         }
         assert_eq!(with(false, Cost::default(), 17_010.0, &arming("hold"))[0], "irqs-off hold/rt 17000");
-        // Looking for work on other CPUs is no part of the path.
+        // Looking for work of other CPUs is not part of the path.
         let balance = arming("sched_balance_newidle");
         assert_eq!(with(true, cost(5_000), 17_010.0, &balance)[0], "irqs-off sched_balance_newidle/rt 17000");
     }

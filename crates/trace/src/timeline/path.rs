@@ -1,5 +1,5 @@
-//! The landmarks of one wake-up: the timer's interrupt, its expiry, the waking, the switch, and on
-//! which CPUs.
+//! Landmarks of one wake-up: the timer's interrupt, its expiry, the waking and the switch, with
+//! their CPUs.
 //!
 //! Sources: kernel/time/hrtimer.c (`__run_hrtimer` calls the timer's function between its two
 //! events), kernel/sched/core.c (`try_to_wake_up`, `__schedule`).
@@ -10,13 +10,13 @@ use crate::event::{Named, What};
 use crate::window::Window;
 use model::units::Cpu;
 
-/// Migrations that are followed: more of them are no path of a thread's.
+/// Limit of migrations that are followed; a thread's path has fewer.
 const MAX_MIGRATIONS: usize = 64;
 
-/// The events of a window by CPU, in order of time.
+/// Events of a window by CPU, in order of time.
 pub(super) type PerCpu<'w> = BTreeMap<Cpu, Vec<&'w Named>>;
 
-/// Sorts the events out.
+/// Groups the events of a window by CPU.
 pub(super) fn per_cpu(window: &Window) -> PerCpu<'_> {
     let mut all = PerCpu::new();
     for event in &window.events {
@@ -28,52 +28,51 @@ pub(super) fn per_cpu(window: &Window) -> PerCpu<'_> {
     all
 }
 
-/// Where a timer expired that woke the thread.
+/// Expiry of the timer that woke the thread.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ExpiryEvent {
-    /// When its function was called.
+    /// Time at which its function was called.
     pub time: i64,
-    /// The interrupt that brought it: when it was entered, or what raised its softirq; the expiry
-    /// itself if unknown.
+    /// Time of the entry of its interrupt, or of the interrupt that raised its softirq; that of the
+    /// expiry if unknown.
     pub interrupt: i64,
-    /// Whether it expired in a softirq.
+    /// True if it expired in a softirq.
     pub soft: bool,
-    /// Preemption disabled in the code that the interrupt found.
+    /// Depth of disabled preemption in the interrupted code.
     pub preempt: u8,
-    /// The thread that was current.
+    /// Thread that was current.
     pub pid: i32,
-    /// The expiry's place among the events of its CPU.
+    /// Index of the expiry among the events of its CPU.
     pub index: usize,
 }
 
-/// The landmarks, each `None` where no event shows it.
+/// Landmarks, each `None` if no event shows it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Path {
-    /// Where the timer expired.
+    /// Expiry of the timer.
     pub expiry: Option<ExpiryEvent>,
-    /// When the thread started the timer, if only after the expected time: until then it was at its
-    /// last cycle.
+    /// Time at which the thread started the timer, if that was after the expected time: until then
+    /// it was in its last cycle.
     pub asleep: Option<i64>,
-    /// The time at which the kernel found that timer due, and let the thread go on without a sleep.
+    /// Time at which the kernel found that timer due, and the thread continued without a sleep.
     pub due_at_start: Option<i64>,
-    /// When the thread was woken.
+    /// Time of the waking.
     pub waking: Option<i64>,
-    /// The thread that was current there, and whether it called itself (no interrupt did).
+    /// Thread that was current at the waking, and true if it did the waking (no interrupt did).
     pub waker: Option<(i32, bool)>,
-    /// From when on it was in a run queue: woken, or preempted since before.
+    /// Time since which it was in a run queue: woken, or preempted earlier.
     pub queued: Option<i64>,
-    /// Each time at which it came into a run queue, ascending: woken, or right before it was
-    /// preempted.
+    /// Times at which it entered a run queue, ascending: woken, or right before it was preempted.
     pub runnable: Vec<i64>,
-    /// When it was switched to.
+    /// Time of the switch to it.
     pub switch: Option<i64>,
-    /// The switch's place among the events of its CPU.
+    /// Index of the switch among the events of its CPU.
     pub switch_index: Option<usize>,
-    /// The CPUs to look at, each from a time on, the first from the beginning.
+    /// CPUs of the wake-up, each with its start; the first from the beginning.
     pub cpu_intervals: Vec<(i64, Cpu)>,
 }
 
-/// Finds them between the two times.
+/// Finds the landmarks between the two times.
 pub(super) fn find(window: &Window, cpus: &PerCpu<'_>, from: i64, to: i64) -> Path {
     let victim = window.victim.pid;
     let mut path = Path { asleep: asleep(window, cpus, from, to), ..Path::default() };
@@ -95,7 +94,7 @@ pub(super) fn find(window: &Window, cpus: &PerCpu<'_>, from: i64, to: i64) -> Pa
         }
     }
     path.runnable = runnable(cpus, victim);
-    // Its waking, or its preemption, lies before the window: since then it was in a run queue.
+    // Woken or preempted before the window, it was in a run queue from its start.
     let before = (window.events_lost == 0).then(|| waits_from_before(cpus, victim)).flatten();
     if let Some(first) = before {
         path.runnable.insert(0, first);
@@ -122,8 +121,8 @@ pub(super) fn find(window: &Window, cpus: &PerCpu<'_>, from: i64, to: i64) -> Pa
 
 type Found<'w> = (Cpu, usize, &'w Named);
 
-/// From when on a waking is the one that was to come: a thread that was still at its last cycle
-/// starts its timer only after the expected time, and what woke it before was something else.
+/// Time from which a waking may be the expected one: a thread still in its last cycle starts its
+/// timer after the expected time, and an earlier waking has another reason.
 fn asleep(window: &Window, cpus: &PerCpu<'_>, from: i64, to: i64) -> Option<i64> {
     let starts = |event: &Named| {
         let own = event.pid == window.victim.pid && !event.context.hard_irq() && !event.context.soft_irq();
@@ -132,7 +131,7 @@ fn asleep(window: &Window, cpus: &PerCpu<'_>, from: i64, to: i64) -> Option<i64>
     first(cpus, window.cpu, from, to, starts).map(|(.., event)| event.time.0)
 }
 
-/// The time at which the thread's timer was started and found due, so that it was not queued.
+/// Time at which the thread's timer was started and found due, so that it was not queued.
 fn due_at_start(window: &Window, cpus: &PerCpu<'_>, asleep: i64, to: i64) -> Option<i64> {
     let own = |event: &Named| event.pid == window.victim.pid && !event.context.hard_irq();
     let started = |event: &Named| match event.what {
@@ -149,8 +148,7 @@ fn due_at_start(window: &Window, cpus: &PerCpu<'_>, asleep: i64, to: i64) -> Opt
     next.filter(|(.., event)| is(event)).map(|(.., event)| event.time.0)
 }
 
-/// The first such event between the two times, inclusive; of several at one time the one of the
-/// CPU.
+/// First such event between the two times, inclusive; among simultaneous ones that of `home`.
 fn first<'w>(
     cpus: &PerCpu<'w>,
     home: Cpu,
@@ -167,7 +165,7 @@ fn first<'w>(
     cpus.iter().filter_map(of).min_by_key(|&(cpu, _, event)| (event.time, cpu != home))
 }
 
-/// The timer inside whose expiry the event at `index` lies.
+/// Timer expiry that contains the event at `index`.
 fn expiry(events: &[&Named], index: usize, from: i64) -> Option<ExpiryEvent> {
     let waking = events.get(index)?;
     let mut closed = 0usize;
@@ -199,7 +197,7 @@ fn of_timer(events: &[&Named], index: usize, from: i64) -> ExpiryEvent {
         events[after..index].iter().position(raises).map(|at| after + at).or_else(pending)
     };
     let cause = if soft { raised() } else { Some(index) };
-    // The timer's function is called without a lock of the kernel's held.
+    // The timer's function is called without any kernel lock held.
     let own = |at: usize| (events[at].time.0, events[at].preempt);
     let entry = cause.map(|at| entry_of(events, at).unwrap_or_else(|| own(at)));
     let time = event.time.0;
@@ -213,8 +211,8 @@ fn of_timer(events: &[&Named], index: usize, from: i64) -> ExpiryEvent {
     }
 }
 
-/// When the hard interrupt around an event was entered, and how deep preemption was off in what it
-/// interrupted; none where no event shows that.
+/// Time of the entry of the hard interrupt around an event, and the depth of disabled preemption in
+/// the interrupted code; none if no event shows them.
 fn entry_of(events: &[&Named], index: usize) -> Option<(i64, u8)> {
     if !events[index].context.hard_irq() {
         return None;
@@ -232,21 +230,21 @@ fn entry_of(events: &[&Named], index: usize) -> Option<(i64, u8)> {
     None
 }
 
-/// A waking by an interrupt without a timer's expiry around it.
+/// Waking by an interrupt without a timer's expiry around it.
 fn hardware(events: &[&Named], index: usize) -> Option<ExpiryEvent> {
     let event = events[index];
     if !event.context.hard_irq() {
         return None;
     }
-    // The waking itself holds locks, and tells nothing of what was interrupted.
+    // The waking itself holds locks, so its depth is not that of the interrupted code.
     let (interrupt, preempt) = entry_of(events, index).unwrap_or((event.time.0, 0));
     Some(ExpiryEvent { time: event.time.0, interrupt, soft: false, preempt, pid: event.pid, index })
 }
 
-/// From when on the thread was in a run queue.
+/// Time since which the thread was in a run queue.
 fn queued(cpus: &PerCpu<'_>, victim: i32, waking: Option<i64>, from: i64, to: i64) -> Option<i64> {
     if let Some(waking) = waking {
-        // Woken from afar, it is in the queue only when the other CPU has taken it up.
+        // Woken from another CPU, it is in the queue only after its own CPU has processed that.
         let wakeup = first(
             cpus,
             Cpu::default(),
@@ -256,7 +254,7 @@ fn queued(cpus: &PerCpu<'_>, victim: i32, waking: Option<i64>, from: i64, to: i6
         );
         return Some(wakeup.map_or(waking, |(.., event)| event.time.0));
     }
-    // Else it may have been preempted, or woken, before the window began.
+    // Otherwise it may have been preempted, or woken, before the window began.
     let mut last: Option<(i64, bool)> = None;
     for event in cpus.values().flatten().filter(|event| event.time.0 <= from) {
         let runnable = match &event.what {
@@ -272,8 +270,8 @@ fn queued(cpus: &PerCpu<'_>, victim: i32, waking: Option<i64>, from: i64, to: i6
     last.filter(|&(_, runnable)| runnable).map(|_| from)
 }
 
-/// The window's first event, where the first event of the thread is the switch to it: nothing else
-/// lets it run.
+/// Time of the window's first event, if the thread's first event is the switch to it, which only a
+/// runnable thread gets.
 fn waits_from_before(cpus: &PerCpu<'_>, victim: i32) -> Option<i64> {
     let of_it = |event: &&&Named| match &event.what {
         What::Switch { prev, next, .. } => prev.pid == victim || next.pid == victim,
@@ -289,7 +287,7 @@ fn waits_from_before(cpus: &PerCpu<'_>, victim: i32) -> Option<i64> {
 fn runnable(cpus: &PerCpu<'_>, victim: i32) -> Vec<i64> {
     let all = cpus.values().flatten().filter_map(|event| match &event.what {
         What::Waking { task, .. } | What::Wakeup { task, .. } if task.pid == victim => Some(event.time.0),
-        // The thread that is switched to there runs although the victim could.
+        // The next thread runs although the victim is runnable.
         What::Switch { prev, state: 0 | 256, .. } if prev.pid == victim => {
             Some(event.time.0.saturating_sub(1))
         }
@@ -300,7 +298,7 @@ fn runnable(cpus: &PerCpu<'_>, victim: i32) -> Vec<i64> {
     all
 }
 
-/// Which CPU had the wake-up when.
+/// CPUs of the wake-up over time.
 fn cpu_intervals(
     window: &Window,
     waking: Option<&Named>,

@@ -1,9 +1,9 @@
-//! Threads that run before the victim: by a priority that events show, or by one that the scheduler
-//! knew and no event shows.
+//! Threads that run before the victim: by a priority that events show, or by one known only to the
+//! scheduler.
 //!
-//! A change by `sched_setscheduler` has no event. But when the victim was put into the run queue,
-//! the scheduler marked the current thread to be switched away from, unless that one's priority was
-//! not below: the mark is in every event after it.
+//! A change by `sched_setscheduler` has no event. But when the victim entered the run queue, the
+//! scheduler marked the current thread for rescheduling, unless that had at least its priority: the
+//! mark is in every later event.
 //!
 //! Source: kernel/sched/core.c (`ttwu_do_activate`, `wakeup_preempt`), include/linux/trace_events.h
 //! (`TRACE_FLAG_NEED_RESCHED`).
@@ -18,7 +18,7 @@ use crate::kernel_functions::named;
 use model::run::Who;
 use model::slice::SliceKind;
 
-/// A thread that runs before the victim, with the place where the timer's interrupt found it.
+/// Cause for a thread that runs before the victim, with its function at the timer's interrupt.
 pub(super) fn thread(case: &Case<'_>, piece: &Stretch<'_>, current: Task) -> Cause {
     let victim = case.window.victim.comm;
     let from = inherited::from(case, current, piece.start);
@@ -38,11 +38,11 @@ pub(super) fn thread(case: &Case<'_>, piece: &Stretch<'_>, current: Task) -> Cau
     Cause { stack: stack.to_vec(), ..Cause::new(SliceKind::Thread, named(thread, &stack[0]), evidence) }
 }
 
-/// Most kernels are built without the events of RCU (`CONFIG_RCU_TRACE`).
+/// Evidence for RCU: most kernels are built without its events (`CONFIG_RCU_TRACE`).
 const CALLBACK: &str = "; which callback of RCU it ran is in no event";
 
-/// Whether the events up to the piece show that the thread, current since before, was never to be
-/// switched away from, although the victim was in the run queue.
+/// True if the events up to the piece show that the thread, current since before, was never marked
+/// for rescheduling, although the victim was in the run queue.
 pub(super) fn no_switch_due(case: &Case<'_>, piece: &Stretch<'_>, current: Task) -> bool {
     let Some(queued) = case.path.queued.filter(|&queued| piece.since <= queued) else { return false };
     if case.path.switch.is_some_and(|switch| switch <= piece.start) {
@@ -54,14 +54,14 @@ pub(super) fn no_switch_due(case: &Case<'_>, piece: &Stretch<'_>, current: Task)
     let events = case.events(cpu);
     let end = events.partition_point(|event| event.time.0 <= piece.start);
     let tells = |event: &&&Named| {
-        // Waking comes before the scheduler looks at the two.
+        // The waking precedes the scheduler's comparison of the two.
         !event.context.nmi()
             && !matches!(
                 event.what,
                 What::Waking { .. } | What::Stack { .. } | What::Nmi { .. } | What::Switch { .. }
             )
     };
-    // One that was marked and is not any more was chosen again: by the fair server, for one.
+    // A thread whose mark was cleared was chosen again, for instance by the fair server.
     let since = events[..end].partition_point(|event| event.time.0 < queued);
     let mut seen = events[since..end].iter().filter(tells).peekable();
     let put_in =
@@ -119,7 +119,7 @@ mod tests {
             ["workqueue refresh/kworker/1:0 19993", "thread kworker/1:0 7", "unexplained 2"]
         );
         assert!(raised.slices[1].evidence.ends_with("raised"), "{}", raised.slices[1].evidence);
-        // A switch was due, and did not come for an unknown reason.
+        // A switch was due, and did not happen for an unknown reason.
         assert_eq!(told(&of("N"))[1..], ["switch 7", "unexplained 19995"]);
     }
 }

@@ -1,12 +1,12 @@
-//! Why a thread of lower priority had the CPU: it had preemption off, or the kernel does not
-//! preempt its own code.
+//! Reasons for which a thread of lower priority had the CPU: preemption was off, or the kernel does
+//! not preempt its own code.
 //!
 //! The stack at the switch to the victim names the function that re-enabled preemption:
-//! `preempt_enable` and its like call the scheduler immediately when a switch is due, so the frame
-//! below the scheduler's is the code that had preemption off. Where the kernel preempts late (none,
-//! voluntary), that is only the place at which it asked; the place where the timer's interrupt
-//! found the thread is the nearer one. The exit path of an interrupt calls the scheduler, too, but
-//! does not show which code had preemption off.
+//! `preempt_enable` and the like call the scheduler immediately if a switch is due, so the frame
+//! below the scheduler's is the code with preemption off. In kernels that preempt late (none,
+//! voluntary), that is only the place of the check; the place at the timer's interrupt is closer.
+//! The exit path of an interrupt calls the scheduler, too, but does not show the code with
+//! preemption off.
 //!
 //! Sources: include/linux/preempt.h, kernel/sched/core.c (`preempt_schedule`, `__cond_resched`),
 //! kernel/entry.
@@ -24,15 +24,15 @@ use model::slice::SliceKind;
 use model::units::Cpu;
 use model::vocabulary::Preempt;
 
-/// Beyond this, a thread that enabled preemption at the end had it off; below, it may just have
-/// been switched.
+/// Time in ns above which a thread that enabled preemption at the end must have had it off; below,
+/// it may just have been switched.
 const MAX_SWITCH_NS: i64 = 50_000;
 
-/// How the evidence begins where nothing had preemption off, and the kernel's model is the cause.
+/// Start of the evidence if preemption was not off, and the kernel's preemption model is the cause.
 pub const NOT_PREEMPTED: &str = "the kernel does not preempt its own code";
 
-/// What a thread of lower priority did that runs on from before the victim was runnable; none
-/// without proof.
+/// Cause for a thread of lower priority that keeps running since before the victim was runnable;
+/// none without proof.
 pub(super) fn cause(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option<Cause> {
     let queued = case.path.queued.filter(|&queued| stretch.since <= queued)?;
     if case.path.switch.is_some_and(|switch| switch <= stretch.start) {
@@ -61,8 +61,8 @@ pub(super) fn cause(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option
     Some(Cause { stack: stack.to_vec(), ..Cause::new(SliceKind::PreemptOff, who, evidence) })
 }
 
-/// What a thread below the one that runs the timer's softirq did, found by the interrupt that
-/// raised it.
+/// Cause for a thread below the one that runs the timer's softirq, from the interrupt that raised
+/// it.
 pub(super) fn before_softirq(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option<Cause> {
     let expiry = case.path.expiry.as_ref().filter(|expiry| expiry.soft && expiry.preempt > 0)?;
     let goes_on = !current.idle() && stretch.since <= expiry.interrupt;
@@ -70,17 +70,17 @@ pub(super) fn before_softirq(case: &Case<'_>, stretch: &Stretch, current: Task) 
     goes_on.then(|| Cause::new(SliceKind::PreemptOff, who(current), evidence))
 }
 
-/// What was seen of a thread that kept running.
+/// Evidence on a thread that kept running.
 struct Seen<'w> {
-    /// Whether an interrupt found preemption off.
+    /// True if an interrupt found preemption off.
     held: bool,
-    /// Where the timer's interrupt found it.
+    /// Its state at the timer's interrupt.
     found: Found<'w>,
-    /// The stack at the switch from it.
+    /// Stack at the switch from it.
     switch: &'w [String],
-    /// Of that the part from the function on that called the scheduler to let it preempt.
+    /// Part of that stack from the function that called the scheduler to allow preemption.
     let_in: Option<&'w [String]>,
-    /// Whether it slept voluntarily.
+    /// True if it slept voluntarily.
     slept: bool,
 }
 
@@ -92,7 +92,7 @@ impl<'w> Seen<'w> {
         Seen { held, found: found(case, current, stretch.since), switch, let_in, slept }
     }
 
-    /// A section with preemption off, by the function that ended it or in which it was found.
+    /// Section with preemption off, by the function that ended it, or the interrupted one.
     fn section(&self) -> (&'w [String], String) {
         let found = if self.held { "the interrupt found preemption off; " } else { "" };
         let asked = self.switch.iter().any(|frame| frame.contains("cond_resched"));
@@ -106,8 +106,8 @@ impl<'w> Seen<'w> {
         }
     }
 
-    /// A stretch in kernel code that nothing kept from being preempted but the kernel's model; none
-    /// where the thread was found in user mode, from which every kernel takes it away.
+    /// Stretch in kernel code that only the kernel's model kept from being preempted; none if the
+    /// thread was found in user mode, where every kernel preempts it.
     fn unpreempted(&self) -> Option<(&'w [String], String)> {
         if self.found == Found::User {
             return None;
@@ -128,14 +128,14 @@ impl<'w> Seen<'w> {
         Some((&[], said(words.to_owned())))
     }
 
-    /// The function in which the timer's interrupt found the thread at work.
+    /// Stack of the thread's work at the timer's interrupt, from its function.
     fn place(&self) -> Option<&'w [String]> {
         let Found::Kernel(frames) = self.found else { return None };
         working(frames)
     }
 }
 
-/// Whether an interrupt found preemption off: the timer's, or the first after a waking from
+/// True if an interrupt found preemption off: the timer's, or the first one after a waking from
 /// elsewhere.
 fn held(case: &Case<'_>, stretch: &Stretch, current: Task, queued: i64) -> bool {
     if let Some(expiry) = case.path.expiry.as_ref().filter(|expiry| !expiry.soft) {
@@ -153,8 +153,7 @@ fn held(case: &Case<'_>, stretch: &Stretch, current: Task, queued: i64) -> bool 
     first.is_some_and(|event| event.preempt > 0)
 }
 
-/// The stack at the switch from this thread to the victim, and whether the thread slept
-/// voluntarily.
+/// Stack at the switch from this thread to the victim, and true if the thread slept voluntarily.
 fn at_switch<'w>(case: &Case<'w>, current: Task) -> Option<(&'w [String], bool)> {
     let (index, cpu) = (case.path.switch_index?, case.path.cpu_intervals.last()?.1);
     let What::Switch { prev, state, .. } = &case.events(cpu).get(index)?.what else { return None };
@@ -162,7 +161,7 @@ fn at_switch<'w>(case: &Case<'w>, current: Task) -> Option<(&'w [String], bool)>
     (prev.pid == current.pid).then_some((frames, !matches!(state, 0 | 256)))
 }
 
-/// Whether the thread came from a system call that was about to return, not from an interrupt.
+/// True if the thread was returning from a system call, not from an interrupt.
 fn ends_call(frames: &[String]) -> bool {
     let any =
         |starts: &[&str]| frames.iter().any(|frame| starts.iter().any(|start| frame.starts_with(start)));
@@ -171,7 +170,7 @@ fn ends_call(frames: &[String]) -> bool {
     any(&["do_syscall_64", "syscall_exit_to_user_mode", "el0_svc", "invoke_syscall"]) && !any(&interrupts)
 }
 
-/// From the events that record each disabling and enabling, where the kernel has them.
+/// Sections from events of disabling and enabling, if the kernel has them.
 pub(super) fn toggled(case: &Case<'_>, cpu: Cpu) -> Spans<Cause> {
     let mut found = Vec::new();
     let mut off: Option<&Named> = None;
@@ -190,11 +189,10 @@ pub(super) fn toggled(case: &Case<'_>, cpu: Cpu) -> Spans<Cause> {
     Spans::new(found)
 }
 
-/// The maximum number of frames of the tracing itself above the scheduler's.
+/// Limit of frames of the tracing itself above the scheduler's.
 const MAX_TRACING_FRAMES: usize = 8;
 
-/// The frame of the caller that let the scheduler preempt; `None` where an interrupt or a sleep
-/// did.
+/// Index of the frame that let the scheduler preempt; `None` if an interrupt or a sleep did.
 pub(super) fn let_in(frames: &[String]) -> Option<usize> {
     let scheduler = frames.iter().take(MAX_TRACING_FRAMES).position(|frame| is_scheduler(frame)).unwrap_or(0);
     let below = frames[scheduler..].iter().position(|frame| !is_scheduler(frame) || is_entry_code(frame));
@@ -226,7 +224,7 @@ mod tests {
             ["__schedule", "preempt_schedule", "preempt_schedule_thunk", "_raw_spin_unlock", "hold [faults]"];
         assert_eq!(name(&frames).as_deref(), Some("hold [faults]"));
         assert_eq!(name(&["__schedule", "__cond_resched", "shrink_slab"]).as_deref(), Some("shrink_slab"));
-        // What takes the stack is on it.
+        // The functions that record the stack are on it.
         let traced =
             [&["trace_event_raw_event_sched_switch", "__traceiter_sched_switch"][..], &frames].concat();
         assert_eq!(name(&traced).as_deref(), Some("hold [faults]"));
@@ -301,7 +299,7 @@ mod tests {
         );
     }
 
-    /// A fair worker whose work item has preemption off: nothing else keeps a real-time thread from
+    /// Fair worker whose work item has preemption off: nothing else keeps a real-time thread from
     /// its CPU.
     #[test]
     fn a_work_item_with_preemption_off_is_a_section() {
@@ -312,13 +310,13 @@ mod tests {
         };
         assert_eq!(item(1, HELD), "preempt-off hold/busy 20000");
         assert_eq!(item(1, "__schedule,schedule,nap"), "preempt-off poll/busy 20000");
-        // Without a proof that it could not be preempted, it is not to blame.
+        // Without proof that it could not be preempted, it is not to blame.
         assert_eq!(item(0, "__schedule,schedule,nap"), "unexplained 20002");
     }
 
     const TIMER: &str = "hrtimer_interrupt,asm_sysvec_apic_timer_interrupt";
 
-    /// The stack at the switch, and that where the timer's interrupt came in.
+    /// Stacks at the switch and at the timer's interrupt.
     fn found(preempt: &str, depth: u8, found: &str, stack: &str) -> (String, String) {
         let events = events(depth, 20_005, stack).replace(
             "timer+ 1 hrtimer_wakeup",
@@ -343,9 +341,9 @@ mod tests {
                 assert!(evidence.contains("found") && evidence.contains("in poll [driver]"), "{evidence}");
             }
         }
-        // The function that enabled preemption is nearer than where the thread was found.
+        // The function that enabled preemption is closer than the interrupted one.
         assert_eq!(found("full", 1, ",poll,write", HELD).0, "preempt-off hold/busy 20000");
-        // From user mode every kernel takes the CPU away.
+        // In user mode every kernel takes the CPU away.
         assert_eq!(found("none", 0, "", slept).0, "unexplained 20002");
         assert_eq!(found("full", 0, ",poll,write", slept).0, "unexplained 20002");
     }

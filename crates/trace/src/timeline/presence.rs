@@ -1,7 +1,7 @@
-//! Where threads were: on a CPU, ready for one, or asleep, by the switches and wakings of all CPUs.
+//! Presence of threads: on a CPU, ready for one, or asleep, from switches and wakings.
 //!
-//! What events contradict, or do not reach back to, is unknown: behind a switch that was not
-//! recorded no thread is said to have run or waited.
+//! Times that events contradict, or do not reach back to, are unknown: after an unrecorded switch
+//! no thread counts as having run or waited.
 //!
 //! Source: kernel/sched/core.c (`sched_waking` has the CPU that the thread was last on,
 //! `sched_migrate_task` and `sched_wakeup` the one where it is queued).
@@ -11,45 +11,45 @@ use std::collections::HashMap;
 use crate::event::{Named, Task, What};
 use model::units::Cpu;
 
-/// The place of a thread.
+/// Presence of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Presence {
     Running,
-    /// It could run, and is queued there.
+    /// Runnable, and queued on this CPU.
     Ready(Cpu),
-    /// By its number among all sleeps.
+    /// Asleep, with its index among all sleeps.
     Asleep(usize),
     Unknown,
 }
 
-/// A sleep: the switch that began it, and the waking that ended it.
+/// Sleep, with the switch at its start and the waking at its end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SleepSpan<'w> {
     pub switch: Option<&'w Named>,
     pub waking: Option<&'w Named>,
 }
 
-/// All threads of a window, at all times.
+/// Presence of all threads of a window, at all times.
 #[derive(Debug, Default)]
 pub(super) struct Presences<'w> {
     threads: HashMap<i32, Vec<(i64, Presence)>>,
     cpus: HashMap<Cpu, Turns>,
     sleeps: Vec<SleepSpan<'w>>,
-    /// Since when all events of all CPUs are there, if that is known.
+    /// Time since which the events of all CPUs are complete, if known.
     complete: Option<i64>,
 }
 
-/// The threads that were current on a CPU, each from when on.
+/// Threads that were current on a CPU, each with its start.
 #[derive(Debug, Default)]
 struct Turns {
     all: Vec<(i64, Option<i32>)>,
-    /// The thread that was switched from last: until the next one's first event the kernel's events
-    /// are still its own.
+    /// Previous thread of the last switch: until the first event of the next thread, events of the
+    /// kernel are still its own.
     left: Option<i32>,
 }
 
 impl<'w> Presences<'w> {
-    /// From events in order of time, and since when none of any CPU is missing.
+    /// Builds it from events in order of time, and the time since which none is missing on any CPU.
     pub(super) fn new(ordered: &[&'w Named], complete: Option<i64>) -> Presences<'w> {
         let mut all = Presences { complete, ..Presences::default() };
         for &event in ordered {
@@ -71,20 +71,20 @@ impl<'w> Presences<'w> {
         all
     }
 
-    /// The place of a thread at a time.
+    /// Presence of a thread at a time.
     pub(super) fn at(&self, pid: i32, time: i64) -> Presence {
         let Some(all) = self.threads.get(&pid) else { return Presence::Unknown };
         let before = all.partition_point(|&(since, _)| since <= time);
         all[..before].last().map_or(Presence::Unknown, |&(_, there)| there)
     }
 
-    /// The thread that had a CPU at a time, the idle one among them.
+    /// Current thread of a CPU at a time, which may be the idle thread.
     pub(super) fn current(&self, cpu: Cpu, time: i64) -> Option<i32> {
         let all = &self.cpus.get(&cpu)?.all;
         all[..all.partition_point(|&(since, _)| since <= time)].last()?.1
     }
 
-    /// A sleep by its number.
+    /// Sleep by its index.
     pub(super) fn sleep(&self, number: usize) -> Option<SleepSpan<'w>> {
         self.sleeps.get(number).copied()
     }
@@ -108,8 +108,8 @@ impl<'w> Presences<'w> {
         self.comes_to(next.pid, time, Presence::Running, |before| before == Presence::Ready(cpu));
     }
 
-    /// Notes the place of a thread before its first event since events are complete: had it been
-    /// elsewhere, there would be one. One that slept has one in any case.
+    /// Notes the presence of a thread between the start of complete events and its first event,
+    /// which would not be its first if it had changed. A thread that slept has an event anyway.
     fn was(&mut self, pid: i32, time: i64, there: Presence) {
         let Some(complete) = self.complete.filter(|&complete| complete < time && pid != 0) else { return };
         let all = self.threads.entry(pid).or_default();
@@ -119,8 +119,7 @@ impl<'w> Presences<'w> {
         }
     }
 
-    /// A thread is where it is from now on; where it was before is unknown if it cannot have come
-    /// from there.
+    /// Changes the presence of a thread; the earlier one becomes unknown if it does not fit.
     fn comes_to(&mut self, pid: i32, time: i64, now: Presence, fits: impl Fn(Presence) -> bool) {
         if pid == 0 {
             return;
@@ -132,7 +131,7 @@ impl<'w> Presences<'w> {
         all.push((time, now));
     }
 
-    /// The thread is current, as an event of that CPU says.
+    /// Notes that the thread is current, as an event of that CPU shows.
     fn current_is(&mut self, cpu: Cpu, pid: i32, time: i64) {
         let turns = self.cpus.entry(cpu).or_default();
         let last = turns.all.last().copied();
@@ -152,7 +151,7 @@ impl<'w> Presences<'w> {
             }
             return;
         };
-        // A switch is missing, and nothing tells when it was.
+        // A switch is missing at an unknown time.
         turns.all.pop();
         turns.all.push((since, None));
         if let Some(before) = before.filter(|&before| before != 0) {
@@ -188,7 +187,7 @@ impl<'w> Presences<'w> {
         }
     }
 
-    /// A thread that could run is in the queue of another CPU; one that slept has been `woken`.
+    /// Moves a runnable thread to another CPU's queue; one that slept has been `woken`.
     fn queued(&mut self, time: i64, pid: i32, target: Cpu, woken: bool) {
         let all = self.threads.entry(pid).or_default();
         match all.last().map(|last| last.1) {

@@ -1,6 +1,6 @@
-//! A clock device that was set late: from 7.1 on, where the architecture has it so, the kernel sets
-//! it on the way out of a timer's interrupt, behind the switch of threads that this brings. A timer
-//! that comes due in between waits for that.
+//! Clock device that was set late: since 7.1, on some architectures, the kernel sets it on the way
+//! out of a timer's interrupt, after the resulting switch of threads. A timer that becomes due in
+//! between has to wait.
 //!
 //! Sources: kernel/time/hrtimer.c (`hrtimer_interrupt`, `__hrtimer_rearm_deferred`),
 //! include/linux/hrtimer_rearm.h.
@@ -10,8 +10,8 @@ use crate::event::What;
 use model::run::Who;
 use model::slice::SliceKind;
 
-/// From the end of the earlier interrupt, or the expected time, to the setting that the late timer
-/// had to wait for.
+/// Time from the end of the earlier interrupt, or the expected time, to the setting that the late
+/// timer had to wait for.
 pub(super) fn late(case: &Case<'_>) -> Option<(i64, i64, Cause)> {
     let expiry = case.path.expiry.as_ref().filter(|expiry| !expiry.soft)?;
     let events = case.events(case.home());
@@ -36,7 +36,7 @@ pub(super) fn late(case: &Case<'_>) -> Option<(i64, i64, Cause)> {
 mod tests {
     use super::super::fixture::{explained, told};
 
-    /// The tick's interrupt ends at 5, its way out leads through the scheduler.
+    /// The tick's interrupt ends at 5, and its exit goes through the scheduler.
     fn with(rearm: &str) -> Vec<String> {
         let events = format!(
             "-500 1 50 d   switch rt/50/19 S busy/60/120
@@ -62,7 +62,7 @@ mod tests {
         let late = with(&format!("{SWITCH}\n45 1 61 d rearm 0 deferred"));
         let way = "timer-irq local_timer/__hrtimer_rearm_deferred 40";
         assert_eq!(late[..2], ["timer-irq local_timer 5", way], "{late:?}");
-        // Set at once, for what was to come, or nowhere: it kept the timer from nothing.
+        // Set at once, or for a later timer, or not at all: it delayed nothing.
         for other in ["45 1 61 d rearm 0", "45 1 61 d rearm 60 deferred", "-2 1 60 dh rearm -9 deferred", ""]
         {
             let told = with(&format!("{SWITCH}\n{other}"));

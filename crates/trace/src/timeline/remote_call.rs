@@ -1,8 +1,8 @@
-//! The call that a thread waits for with preemption off: a function that it has other CPUs run.
+//! Call that a thread waits for with preemption off: a function that other CPUs run for it.
 //!
 //! Source: kernel/smp.c (`smp_call_function_many_cond`, `smp_call_function_single`,
-//! `csd_lock_wait`): who asks spins until the last CPU has run the function. On 7.3 the wait
-//! itself lets preemption in: its caller has it off then, and ends the section.
+//! `csd_lock_wait`): the caller spins until the last CPU has run the function. On 7.3 the wait
+//! itself allows preemption: its caller has it off then, and ends the section.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +11,12 @@ use super::state::Stretch;
 use crate::event::{Named, Task, What};
 use model::units::{Cpu, CpuSet};
 
-/// The kernel's functions that wait for a call.
+/// Kernel functions that wait for a call.
 const WAITS: [&str; 4] =
     ["smp_call_function_", "csd_lock_wait", "on_each_cpu_cond_mask", "generic_exec_single"];
 
-/// `; it waited for CPUS to run FUNCTION`, of a thread of which one of the stacks shows that it
-/// waits for a call; empty for others, and with a word for it where no event has the function.
+/// Text `; it waited for CPUS to run FUNCTION` for a thread with a stack that waits for a call;
+/// empty for others, and with a substitute if no event has the function.
 pub(super) fn waited_for(
     case: &Case<'_>,
     stretch: &Stretch<'_>,
@@ -27,7 +27,7 @@ pub(super) fn waited_for(
     if !stacks.iter().any(|stack| stack.iter().take(3).any(waits)) {
         return String::new();
     }
-    // What an interrupt's handler queues meanwhile is not the thread's, and nothing waits for it.
+    // Calls queued by an interrupt's handler are not the thread's, and no thread waits for them.
     let own =
         |event: &Named| event.pid == current.pid && !event.context.hard_irq() && !event.context.soft_irq();
     let asked = |event: &&&Named| own(event) && event.time.0 < stretch.end;
@@ -51,12 +51,12 @@ pub(super) fn waited_for(
 mod tests {
     use super::super::fixture::explained;
 
-    /// A thread has CPU 0 run a function and waits for it with preemption off.
+    /// Evidence for a thread that waits for a function on CPU 0 with preemption off.
     fn evidence(queue: &str, frame: &str) -> String {
         evidence_of(queue, "", frame)
     }
 
-    /// The same with the stack at the timer's interrupt.
+    /// Like `evidence`, with the stack at the timer's interrupt.
     fn evidence_of(queue: &str, found: &str, frame: &str) -> String {
         let events = format!(
             "-900 1 60 d switch rt/50/19 S busy/60/120
@@ -83,17 +83,17 @@ mod tests {
         assert!(said.ends_with("it waited for CPU 0,2 to run ipi_mb"), "{said}");
         let said = evidence("", "smp_call_function_many_cond");
         assert!(said.ends_with("it waited for other CPUs to run a function, which no event names"), "{said}");
-        // Whoever called it has preemption off, and lets it in after the wait.
+        // The caller has preemption off, and enables it after the wait.
         let found = "3 1 60 dh1 stack hrtimer_interrupt,asm_sysvec_apic_timer_interrupt,\
                      __smp_call_function_single,hold_long";
         let said = evidence_of("-20 1 60 . queue 0 site called", found, "hold_long");
         assert!(said.ends_with("hold_long let it in again; it waited for CPU 0 to run called"), "{said}");
-        // The tick's handler kicks another CPU meanwhile, and a softirq wakes a thread there.
+        // In between, the tick's handler kicks another CPU, and a softirq wakes a thread there.
         let queue = "-20 1 60 . queue 0 site called\n-10 1 60 dh queue 0 tick nohz_csd_func\n\
                      -9 1 60 ds queue 0 wake sched_ttwu_pending";
         let said = evidence(queue, "smp_call_function_single");
         assert!(said.ends_with("it waited for CPU 0 to run called"), "{said}");
-        // Another thread's call, and a section that waits for none.
+        // A call of another thread, and a section that waits for no call.
         let said = evidence("-20 1 61 . queue 0 site ipi_mb", "smp_call_function_many_cond");
         assert!(said.ends_with("which no event names"), "{said}");
         assert!(!evidence(queue, "hold_long").contains("waited for"), "{}", evidence(queue, "hold_long"));

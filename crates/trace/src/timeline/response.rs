@@ -1,9 +1,9 @@
-//! The response of a thread's cycle in slices that add up: from its release to its sleep for the
-//! next one.
+//! Explanation of the response of a thread's cycle by slices that add up: from its release to its
+//! sleep for the next one.
 //!
-//! What the thread waits for a CPU is explained as a wake-up is; while it runs, what ran on top of
-//! it is taken out; a sleep within the cycle is named by where it slept and who woke it. Whatever
-//! no event proves stays unexplained, so that slices and rest sum to the response.
+//! Waits for a CPU are explained like wake-ups; while the thread runs, contexts on top of it are
+//! subtracted; a sleep within the cycle is named by its place and its waker. Time without proof
+//! stays unexplained, so that slices and rest add up to the response.
 
 use super::assemble::{assemble, stops};
 use super::attribute::{Over, on_top};
@@ -36,19 +36,19 @@ use model::slice::SliceKind;
 use model::text::several;
 use model::units::Nanos;
 
-/// Segments that are explained one by one; what comes after them is unexplained, and said to be.
+/// Limit of explained segments; later ones stay unexplained, with a note.
 const MAX_SEGMENTS: usize = 512;
 
-/// Frames of a stack in which what took it is looked for.
+/// Limit of frames that may belong to the recording of a stack.
 const MAX_TRACING_FRAMES: usize = 8;
 
-/// A shorter wait for a lock, in nanoseconds, counts as the thread's own time.
+/// Least wait for a lock, in nanoseconds; shorter ones count as the thread's own time.
 const MIN_SPIN: i64 = 10_000;
 
-/// What is noted where the thread ran, and no switch to it was recorded.
+/// Note if the thread ran without a recorded switch to it.
 const UNSEEN: &str = "the kernel recorded no switch to the thread";
 
-/// Explains a cycle that was later than its deadline, as far as events prove it.
+/// Explains a cycle that missed its deadline, as far as events prove it.
 pub fn explain_response(window: &Window, host: &Host, cost: Cost) -> Spike {
     let latency = window.actual_ns.0.saturating_sub(window.expected_ns.0).max(0);
     let mut ordered: Vec<&Named> = window.events.iter().collect();
@@ -109,7 +109,7 @@ pub fn explain_response(window: &Window, host: &Host, cost: Cost) -> Spike {
     spike
 }
 
-/// How often the thread faulted: the kernel tells when a fault begins and not when it ends.
+/// Note on the number of page faults: the kernel records the start of a fault, not its end.
 fn faults(window: &Window) -> Option<String> {
     let within = window.expected_ns..=window.actual_ns;
     let fault = |event: &&Named| {
@@ -123,11 +123,11 @@ fn faults(window: &Window) -> Option<String> {
 }
 
 impl Response {
-    /// The thread could run and did not: a wake-up, or the way back from a preemption.
+    /// Adds a segment in which the thread was runnable: a wake-up, or the end of a preemption.
     fn waited(&mut self, cycle: &CycleEvidence<'_>, segment: &CycleSegment<'_>) {
         let part = cycle.explain(segment);
         for mut slice in part.slices {
-            // Whoever runs before a thread's first run keeps it waiting; later, it took its CPU.
+            // A thread before the victim's first run delays it; later, it preempts it.
             if segment.doing == Doing::Preempted && slice.kind == SliceKind::Thread {
                 slice.kind = SliceKind::Preempted.into();
             }
@@ -135,7 +135,7 @@ impl Response {
             append(&mut self.slices, slice);
         }
         for note in part.notes {
-            // One that was still at its last cycle when it was released was not switched to.
+            // A thread still in its last cycle when it was released was not switched to.
             let of_switch = note == NO_SWITCH;
             if !of_switch && !self.notes.contains(&note) && self.notes.len() < 8 {
                 self.notes.push(note);
@@ -143,7 +143,7 @@ impl Response {
         }
     }
 
-    /// The thread had its CPU.
+    /// Adds a segment in which the thread had its CPU.
     fn ran(&mut self, cycle: &CycleEvidence<'_>, segment: &CycleSegment<'_>) {
         let part = cut(cycle.window, cycle.ordered, segment);
         let span = segment.start..segment.end;
@@ -211,7 +211,7 @@ impl Response {
         }
     }
 
-    /// A cause's time but for that in which the machine was stopped.
+    /// Adds the time of a cause without the stops of the machine.
     fn give_unstopped(&mut self, stops: Option<&Spans<Stop>>, cause: &Cause, start: i64, end: i64) {
         let mut cuts: Vec<i64> = stops.iter().flat_map(|stops| stops.edges()).collect();
         cuts.retain(|&cut| start < cut && cut < end);
@@ -224,7 +224,7 @@ impl Response {
         }
     }
 
-    /// The thread slept, and not for its next release.
+    /// Adds a sleep of the thread that was not for its next release.
     fn slept(&mut self, cycle: &CycleEvidence<'_>, segment: &CycleSegment<'_>) {
         if segment.last_cycle && self.overdue(cycle, segment) {
             return;
@@ -248,22 +248,22 @@ impl Response {
         let cause = Cause { stack: stack.to_vec(), ..Cause::new(slices, who, evidence) };
         let holder = end.holder(proof);
         let sleep = DividedSleep { start: segment.start, end: until, holder, proof, cause };
-        // Nobody could wake it while the machine was stopped; a time-out goes on meanwhile.
+        // No thread could wake it while the machine was stopped; a time-out keeps running.
         let by_thread = matches!(end, SleepEnd::Released(_) | SleepEnd::Woken(_));
         let stops = by_thread.then_some(&cycle.stops);
         for (cause, start, end) in sleep.causes(&cycle.holders, cycle.window.victim) {
             self.give_unstopped(stops, &cause, start, end);
         }
         if until < segment.end {
-            // From there on its timer was late, as before a wake-up.
+            // From there its timer was late, as before a wake-up.
             let late = CycleSegment { start: until, doing: Doing::Waiting, slept: None, ..segment.clone() };
             self.waited(cycle, &late);
         }
     }
 }
 
-/// The innermost function that is neither of the scheduler nor of what took the stack, which some
-/// kernels leave in it; of a lock with priority inheritance the call for it.
+/// Innermost function outside of the scheduler and of the recording, which some kernels leave on
+/// the stack; for a lock with priority inheritance the call for it.
 fn place_of(stack: &[String], kind: SleepKind) -> Option<&str> {
     let bare = |frame: &&String| frame.split(' ').next().unwrap_or_default().to_owned();
     let traced = stack.iter().take(MAX_TRACING_FRAMES).rposition(|frame| frame.contains("traceiter_"));
@@ -274,7 +274,7 @@ fn place_of(stack: &[String], kind: SleepKind) -> Option<&str> {
     call.or_else(place).or_else(|| not_scheduler().next()).map(String::as_str)
 }
 
-/// Sleeps on behalf of its caller, whatever that waits for (kernel/sched/wait.c, wait_bit.c,
+/// True for functions that sleep on behalf of their caller (kernel/sched/wait.c, wait_bit.c,
 /// completion.c, mm/filemap.c).
 fn waits_for_caller(function: &str) -> bool {
     let bare = function.trim_start_matches('_');
@@ -430,15 +430,15 @@ mod tests {
         let woken = lock_words("until low:61 woke it");
         for (stack, end, evidence, pid) in [
             (lock, format!("59 1 61 d inherit 61 19 120\n{low}"), lock_words("released by low:61"), 61),
-            // Higher than the sleeper's: another waits as well.
+            // Higher than the sleeper's: another thread waits as well.
             (lock, format!("59 1 61 d inherit 61 9 120\n{low}"), lock_words("released by low:61"), 61),
             (lock, time_out.to_owned(), lock_words("until its time-out"), 0),
-            // A signal: it holds no lock, or another one, or still this one.
+            // A signal: the waker holds no lock, or another one, or still this one.
             (lock, low.to_owned(), woken.clone(), 0),
             (lock, format!("59 1 61 d inherit 61 100 120\n{low}"), woken.clone(), 0),
             (lock, format!("59 1 61 d inherit 61 9 19\n{low}"), woken.clone(), 0),
             (lock, format!("59 1 61 d inherit 70 19 120\n{low}"), woken.clone(), 0),
-            // It gave another its lock, or had slept meanwhile.
+            // It passed the lock to another thread, or had slept in between.
             (lock, format!("57 1 61 d inherit 61 19 120\n58 1 61 . waking x/71/19\n{low}"), woken.clone(), 0),
             (
                 lock,
@@ -496,14 +496,14 @@ mod tests {
                      low ran for 1 ms, did what no event shows for 9 ms";
         assert_eq!(spike.slices[0].evidence, words);
         assert_eq!((spike.unexplained_why.as_str(), spike.switched_ns), ("", Some(Nanos(E + 10_034_000))));
-        // Since when and where it slept no event tells.
+        // No event shows the start and the place of its sleep.
         let later = events.lines().skip(3).collect::<Vec<_>>().join("\n");
         let spike = explained(10_100.0, &later);
         let words = "it slept, no stack tells where, until low:61 woke it, in its last cycle";
         assert_eq!((spike.slices[0].evidence.as_str(), spike.unexplained_why.as_str()), (words, ""));
     }
 
-    /// Numbers of x86-64.
+    /// Call numbers of x86-64.
     const CALLS: [(i64, &str); 3] = [(1, "write"), (202, "futex"), (230, "clock_nanosleep")];
 
     fn with_calls(end: f64, events: &str) -> Spike {
@@ -561,7 +561,7 @@ mod tests {
         assert_eq!(blocked.evidence, "futex, woken by low:61; in the call futex at robot+0x4040");
     }
 
-    /// A signal wakes by the same event.
+    /// Signals wake by the same event.
     #[test]
     fn a_futex_is_released_by_who_was_in_a_call_that_wakes() {
         let slept = |stack: &str, waker: &str, lost: u64| {

@@ -1,19 +1,19 @@
-//! A cycle of a thread in segments: from switch to switch, and from sleep to waking.
+//! Segments of a thread's cycle: from switch to switch, and from sleep to waking.
 
 use crate::event::{Named, What};
 use crate::window::Window;
 use model::units::Cpu;
 
-/// What the thread did from one of its events to the next.
+/// Activity of the thread between two of its events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Doing {
-    /// Released or woken, it did not run yet.
+    /// Released or woken, but not running yet.
     Waiting,
     Running,
     /// Another thread was switched to.
     Preempted,
     Sleeping,
-    /// It waited or ran: the switch to it was not recorded, and no event tells when it was.
+    /// Waiting or running: the switch to it was not recorded, so its time is unknown.
     Unseen,
 }
 
@@ -23,22 +23,22 @@ pub(super) struct CycleSegment<'w> {
     pub start: i64,
     pub end: i64,
     pub doing: Doing,
-    /// Where it ran, or was to run in the end.
+    /// CPU on which it ran, or was to run in the end.
     pub cpu: Cpu,
-    /// Whether the thread was still at its last cycle.
+    /// True if the thread was still in its last cycle.
     pub last_cycle: bool,
-    /// Of a sleep, the switch that began it, and the waking that ended it.
+    /// Switch at the start of a sleep; `woken` is the waking at its end.
     pub slept: Option<&'w Named>,
     pub woken: Option<&'w Named>,
 }
 
-/// The segments from the release to the end, without a gap.
+/// Segments from the release to the end, without a gap.
 pub(super) fn segments(window: &Window) -> Vec<CycleSegment<'_>> {
     let (from, to, victim) = (window.expected_ns.0, window.actual_ns.0, window.victim.pid);
     let mut all: Vec<&Named> = window.events.iter().collect();
     all.sort_by_key(|event| event.time);
     let events: Vec<&Named> = all.iter().copied().filter(|event| concerns(event, victim)).collect();
-    // A thread that was still at its last cycle goes to sleep for this release after it was due.
+    // A thread still in its last cycle goes to sleep for this release after that was due.
     let armed = |event: &&&Named| {
         let own = event.pid == victim && !event.context.hard_irq() && !event.context.soft_irq();
         own && matches!(event.what, What::TimerStart { expires, .. } if expires == window.expected_ns)
@@ -74,12 +74,12 @@ fn concerns(event: &Named, victim: i32) -> bool {
     }
 }
 
-/// Whether the thread had the CPU at an event. A stack is written after the switch that it is of.
+/// True if the thread had the CPU at an event. A stack is written after its switch.
 fn is_own(event: &Named, victim: i32) -> bool {
     event.pid == victim && !matches!(event.what, What::Stack { .. })
 }
 
-/// Whether the thread was on a CPU at a time, by the last switch before it.
+/// True if the thread was on a CPU at a time, by the last switch before it.
 fn runs_at(events: &[&Named], victim: i32, time: i64) -> bool {
     let before = events.iter().rev().filter(|event| event.time.0 < time);
     let mut switches = before.filter_map(|event| match &event.what {
@@ -89,8 +89,8 @@ fn runs_at(events: &[&Named], victim: i32, time: i64) -> bool {
     switches.next().unwrap_or(false)
 }
 
-/// What the thread did at a time, by its events before it, or else by the next one; of a sleep the
-/// switch that began it, if that is known.
+/// Activity of the thread at a time, by its events before, else by the next one; with the switch at
+/// the start of a sleep, if known.
 fn doing_at<'w>(events: &[&'w Named], victim: i32, time: i64) -> (Doing, Option<&'w Named>) {
     let at = events.partition_point(|event| event.time.0 < time);
     let mut now = None;
@@ -115,7 +115,7 @@ fn is_timer(event: &Named) -> bool {
     matches!(event.what, What::TimerStart { .. } | What::TimerStartExpired { .. })
 }
 
-/// Whether a thread that leaves its CPU in such a state could go on; 256 is preempted
+/// True if a thread that leaves its CPU in this state is runnable; 256 is preempted
 /// (TASK_REPORT_MAX).
 fn stays(state: i64) -> bool {
     matches!(state, 0 | 256)
@@ -127,20 +127,20 @@ struct Walk<'s, 'w> {
     made: Vec<CycleSegment<'w>>,
     start: i64,
     doing: Doing,
-    /// Whether it is on a CPU, before its release too.
+    /// True if it is on a CPU, also before its release.
     runs: bool,
-    /// The waking of its release has come.
+    /// True after the waking of its release.
     released: bool,
     last_cycle: bool,
     slept: Option<&'w Named>,
     woken: Option<&'w Named>,
-    /// When it was last switched from.
+    /// Time of the last switch from it.
     left: Option<i64>,
 }
 
 impl<'w> Walk<'_, 'w> {
-    /// The part before the thread went to sleep for its release, where it slept in it: what it
-    /// waited for is not what kept it from its release, unless it is told apart.
+    /// Adds the part before the thread went to sleep for its release, if it slept in it: the cause
+    /// of such a sleep did not delay the release, so it is kept separate.
     fn last_cycle(&mut self, events: &[&'w Named], victim: i32, from: i64, asleep: i64) {
         let (doing, slept) = doing_at(events, victim, from);
         let before = || events.iter().filter(|event| (from..asleep).contains(&event.time.0));
@@ -178,7 +178,7 @@ impl<'w> Walk<'_, 'w> {
             }
             What::Switch { next, .. } if next.pid == victim => {
                 self.runs = true;
-                // Its waking came before the window, or was lost: until when it slept is unknown.
+                // Its waking came before the window or was lost: the end of its sleep is unknown.
                 if self.last_cycle && self.doing == Doing::Sleeping {
                     self.doing = Doing::Waiting;
                 }
@@ -197,9 +197,9 @@ impl<'w> Walk<'_, 'w> {
         }
     }
 
-    /// The thread's own event where it waited: the switch to it was not recorded, and came after
-    /// the last event of another thread on that CPU. What the kernel still does on the way from the
-    /// thread comes before that.
+    /// Handles an event of the thread while it waited: the switch to it was not recorded, and came
+    /// after the last event of another thread on that CPU. Events of the kernel on the way from the
+    /// thread come before that.
     fn has_its_cpu(&mut self, event: &Named) {
         if !self.released || !matches!(self.doing, Doing::Waiting | Doing::Preempted) {
             return;
@@ -306,7 +306,7 @@ mod tests {
             55 1 61 .  waking rt/50/19";
         let all = ["Waiting 4", "Unseen 16", "Running 10", "Preempted 10", "Unseen 12", "Sleeping 3"];
         assert_eq!(told(events, 70.0), [&all[..], &["Waiting 15"]].concat());
-        // On the way from the thread the kernel's events are still its own.
+        // On the way from the thread, events of the kernel are still its own.
         let way = "
             -50 1 50 d switch rt/50/19 S swapper/1/0/120
             2  1 0  dh waking rt/50/19
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn what_the_last_cycle_still_does_is_waiting() {
-        // Due at 0, it runs and is preempted until it asks for its timer at 40, which is over.
+        // Due at 0, it runs and is preempted until it starts its timer at 40, which is over.
         let events = "
             -50 1 0  d  switch swapper/1/0/120 R rt/50/19
             10  1 50 d  switch rt/50/19 P hog/60/9
@@ -326,7 +326,7 @@ mod tests {
             40  1 50 .  start 1 hrtimer_wakeup 0
             42  1 50 dh waking rt/50/19";
         assert_eq!(told(events, 70.0), ["Waiting 42", "Running 28"]);
-        // From 7.2 on no timer is queued for it, and nothing wakes it.
+        // Since 7.2 no timer is queued for it, and nothing wakes it.
         let over = events.replace("42  1 50 dh waking rt/50/19", "42  1 50 d  over 1");
         assert_eq!(told(&over, 70.0), ["Waiting 42", "Running 28"]);
         let another = events.replace("42  1 50 dh waking rt/50/19", "42  1 50 dh over 2");
@@ -336,8 +336,8 @@ mod tests {
 
     #[test]
     fn a_sleep_of_the_last_cycle_is_walked_as_in_any() {
-        // Due at 0, it waits for another until 30, is preempted, sleeps again, and asks for its
-        // timer at 60, which is over.
+        // Due at 0, it waits for another thread until 30, is preempted, sleeps again, and starts
+        // its timer at 60, which is over.
         let slept = "-50 1 50 d  switch rt/50/19 S swapper/1/0/120\n";
         let events = "
             30  0 61 .  waking rt/50/19
@@ -353,7 +353,7 @@ mod tests {
         let woken = "62 1 50 dh waking rt/50/19";
         let all = with(&["Sleeping 30", "Waiting 4"], &["Running 7", "Running 8"]);
         assert_eq!(told(&(slept.to_owned() + events + woken), 70.0), all);
-        // Its waking shows that it slept, since whenever.
+        // Its waking shows that it slept, since an unknown time.
         assert_eq!(told(&(events.to_owned() + woken), 70.0), all);
         // It sleeps for its release, or is preempted on the way there.
         let sleeps = "62 1 50 d  switch rt/50/19 S swapper/1/0/120

@@ -1,11 +1,11 @@
-//! Stretches of time with a value each, sorted and disjoint, looked up by time.
+//! Stretches of time with values, sorted and disjoint, with lookup by time.
 
 /// Half-open stretches of time, ascending, without overlap.
 #[derive(Clone, Debug)]
 pub(super) struct Spans<T>(Vec<(i64, i64, T)>);
 
 impl<T> Spans<T> {
-    /// From stretches in any order; where two overlap, the later one loses what the earlier has.
+    /// Sorts stretches; where two overlap, the later one loses the common part.
     pub(super) fn new(mut all: Vec<(i64, i64, T)>) -> Spans<T> {
         all.sort_by_key(|&(start, end, _)| (start, end));
         let mut kept: Vec<(i64, i64, T)> = Vec::with_capacity(all.len());
@@ -18,13 +18,13 @@ impl<T> Spans<T> {
         Spans(kept)
     }
 
-    /// The stretch that holds the time.
+    /// Stretch that contains a time.
     pub(super) fn at(&self, time: i64) -> Option<&(i64, i64, T)> {
         let after = self.0.partition_point(|&(start, ..)| start <= time);
         self.0[..after].last().filter(|&&(_, end, _)| time < end)
     }
 
-    /// How much of a time lies in such stretches.
+    /// Length of the part of a time that lies in such stretches.
     pub(super) fn covered(&self, from: i64, to: i64, is: impl Fn(&T) -> bool) -> i64 {
         let within = |&(start, end, ref what): &(i64, i64, T)| match is(what) {
             true => end.min(to).saturating_sub(start.max(from)).max(0),
@@ -33,7 +33,7 @@ impl<T> Spans<T> {
         self.0.iter().map(within).fold(0, i64::saturating_add)
     }
 
-    /// Where stretches begin and end.
+    /// Start and end times of the stretches.
     pub(super) fn edges(&self) -> impl Iterator<Item = i64> + '_ {
         self.0.iter().flat_map(|&(start, end, _)| [start, end])
     }

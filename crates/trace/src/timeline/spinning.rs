@@ -1,12 +1,11 @@
-//! Waiting for a lock that another CPU holds: the waiter has the CPU, and is not the one to blame.
+//! Waits for a lock held by another CPU: the waiter has the CPU, but is not to blame.
 //!
-//! The kernel has an event of it only where a queue of waiters forms, and in a guest that sees a
-//! hypervisor none at all. What proves the wait then is the place where the timer's interrupt found
-//! the waiter; or, where it waited with interrupts off, that it continued by releasing a raw lock
-//! right after another CPU had come out of such a section of its own. From 7.2 on an event says who
-//! gives a lock free that others queue for, of raw locks from 7.3 on. Without it the slice has no
-//! name, and its evidence names the threads on the other CPUs at the time, for a holder of such a
-//! lock is on a CPU.
+//! The kernel has an event for it only if a queue of waiters forms, and in a guest that detects a
+//! hypervisor none. Other proof is the function of the waiter at the timer's interrupt; or, if it
+//! waited with interrupts off, that it continued by releasing a raw lock right after another CPU
+//! had left such a section. Since 7.2 an event shows the release of a lock with waiters, for raw
+//! locks since 7.3. Without it the slice has no name, and its evidence names the threads on the
+//! other CPUs at the time, because the holder of such a lock is on a CPU.
 //!
 //! Sources: kernel/locking/qspinlock.c, arch/x86/include/asm/qspinlock.h (`virt_spin_lock`),
 //! include/linux/spinlock_api_smp.h.
@@ -22,24 +21,24 @@ use model::run::Who;
 use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
 
-/// Number of named threads on other CPUs: those that ran longest.
+/// Limit of named threads on other CPUs: those that ran longest.
 const MAX_CPUS_LISTED: usize = 4;
-/// A lock given free on one CPU is taken on another within this time, or within a tenth of the wait
-/// on a slow machine.
+/// Longest time in ns between the release of a lock on one CPU and its taking on another; on a slow
+/// machine a tenth of the wait.
 const MAX_HANDOVER_NS: i64 = 50_000;
-/// Interrupts that have to find preemption off, one after the other, before that is one section.
+/// Consecutive interrupts that must find preemption off to make it one section.
 const MIN_STACKS_IN_A_ROW: usize = 3;
 /// Periods of the tick after which a busy CPU without a tick has interrupts off.
 const MIN_TICKS: i64 = 3;
 
-/// Whether these functions, innermost first, wait for a lock by spinning.
+/// True if these functions, innermost first, spin for a lock.
 pub(super) fn spins(case: &Case<'_>, frames: &[String]) -> bool {
     let waits = |frame: &String| spins_for_lock(frame, &case.host.machine);
     let on_the_way = |frame: &&String| waits(frame) || is_lock_helper(frame) || passes_time(frame);
     frames.iter().take_while(on_the_way).any(waits)
 }
 
-/// A wait: `how` it is known, where the thread was, and its time, for who ran elsewhere.
+/// Cause of a wait, from its proof (`how`), the waiter and its stack, and its time.
 pub(super) fn cause(case: &Case<'_>, waiter: &Who, how: &str, frames: &[String], span: (i64, i64)) -> Cause {
     let helps = |frame: &&String| {
         !is_lock_helper(frame) && !passes_time(frame) && !spins_for_lock(frame, &case.host.machine)
@@ -56,8 +55,8 @@ pub(super) fn cause(case: &Case<'_>, waiter: &Who, how: &str, frames: &[String],
     Cause { stack: frames.to_vec(), ..Cause::new(SliceKind::LockContention, holder, evidence) }
 }
 
-/// The release by a thread of another CPU after which a waiter went on. Without the waiter's own
-/// event, which a single one does not have, releases by several threads prove nothing.
+/// Release by a thread on another CPU after which a waiter continued. Without an event of the
+/// waiter, which a single waiter does not have, releases by several threads prove nothing.
 fn release<'w>(case: &Case<'w>, waiter: i32, start: i64, end: i64) -> Option<&'w Named> {
     let own = case.events(case.home()).iter();
     let within = own.filter(|event| event.pid == waiter && (start..=end).contains(&event.time.0));
@@ -83,12 +82,12 @@ fn release<'w>(case: &Case<'w>, waiter: i32, start: i64, end: i64) -> Option<&'w
     releases.iter().all(|event| event.pid == last.pid).then_some(last)
 }
 
-/// The longest time from the end of a wait to the end of its stretch.
+/// Longest time from the end of a wait to the end of its stretch.
 fn handover(start: i64, end: i64) -> i64 {
     MAX_HANDOVER_NS.max(end.saturating_sub(start) / 10)
 }
 
-/// Who had the other CPUs in that time.
+/// Threads on the other CPUs in that time, as text.
 fn running(case: &Case<'_>, (from, to): (i64, i64)) -> String {
     let mut ran: Vec<(i64, String)> = Vec::new();
     for (&cpu, events) in case.cpus.iter().filter(|(cpu, _)| **cpu != case.home()) {
@@ -114,8 +113,8 @@ fn running(case: &Case<'_>, (from, to): (i64, i64)) -> String {
     if told.is_empty() { "no thread that the events show".to_owned() } else { told.join(", ") }
 }
 
-/// What of a section with interrupts off was a wait: all of it up to the moment at which another
-/// CPU left its own, if the section ended by releasing a raw lock right after that.
+/// Splits a section with interrupts off by its wait: up to the moment at which another CPU left its
+/// own section, if this one ended by releasing a raw lock right after that.
 pub(super) fn parted(case: &Case<'_>, section: (i64, i64, Cause)) -> Vec<(i64, i64, Cause)> {
     let (start, end, cause) = section;
     let unlocks =
@@ -129,7 +128,7 @@ pub(super) fn parted(case: &Case<'_>, section: (i64, i64, Cause)) -> Vec<(i64, i
     vec![(start, from, cause.clone()), (from, to, waited), (to, end, cause)]
 }
 
-/// The same by the event of the release, where nothing else shows the holder's section.
+/// Wait shown by the event of the release, if nothing else shows the holder's section.
 fn given(case: &Case<'_>, cause: &Cause, start: i64, end: i64) -> Option<(i64, i64, String)> {
     let event = release(case, cause.who.pid, start, end)?;
     let how = "it went on when a lock that others wait for was given free".to_owned();
@@ -140,8 +139,8 @@ fn given(case: &Case<'_>, cause: &Cause, start: i64, end: i64) -> Option<(i64, i
     ))
 }
 
-/// The section of another CPU that this one ended right behind: when both were in theirs, and the
-/// evidence.
+/// Section of another CPU right after which this one ended: the time at which both were in theirs,
+/// and the evidence.
 fn held_elsewhere(case: &Case<'_>, start: i64, end: i64) -> Option<(i64, i64, String)> {
     let half = end.saturating_sub(start) / 2;
     let close = handover(start, end);
@@ -163,9 +162,9 @@ fn held_elsewhere(case: &Case<'_>, start: i64, end: i64) -> Option<(i64, i64, St
         .max_by_key(|(from, to, _)| to - from)
 }
 
-/// A thread that did nothing up to shortly before `end`, with interrupts off: ticks were missed, or
-/// its own stack shows where it released a raw lock. An interrupt that was pending comes a moment
-/// after that, so of two sections that end together the one that began later waited for the other.
+/// Silence of a thread until shortly before `end`, with interrupts off: it missed ticks, or its own
+/// stack shows that it released a raw lock. A pending interrupt arrives a moment later, so of two
+/// sections that end together the one that began later waited for the other.
 fn silent(case: &Case<'_>, cpu: Cpu, events: &[&Named], end: i64, close: i64) -> Option<(i64, i64)> {
     let after = events.partition_point(|event| event.time.0 < end.saturating_sub(close));
     let first = events.get(after).filter(|event| event.time.0 <= end.saturating_add(MAX_HANDOVER_NS))?;
@@ -192,7 +191,7 @@ fn silent(case: &Case<'_>, cpu: Cpu, events: &[&Named], end: i64, close: i64) ->
     (busy && (missed() || gave())).then_some((last.time.0, first.time.0))
 }
 
-/// A thread of which every interrupt found preemption off, until it was seen to have it on shortly
+/// Time in which every interrupt of a thread found preemption off, until it was on again shortly
 /// before `end`.
 fn pinned(events: &[&Named], start: i64, end: i64, close: i64) -> Option<(i64, i64)> {
     let from = events.partition_point(|event| event.time.0 < start);
@@ -227,7 +226,7 @@ mod tests {
         spike.slices.iter().find(|slice| slice.kind == SliceKind::LockContention).cloned().unwrap()
     }
 
-    /// A waiter that the timer's interrupt finds before a raw lock, with preemption off and
+    /// Waiter that the timer's interrupt finds before a raw lock, with preemption off and
     /// interrupts on.
     fn found(stack: &str) -> Spike {
         let events = format!(
@@ -257,11 +256,11 @@ mod tests {
         {
             assert!(slice.evidence.contains(part), "{part}: {}", slice.evidence);
         }
-        // In the section itself: that is its own doing.
+        // In the section itself, the time is its own.
         assert_eq!(told(&found("take+[faults],write"))[1], "preempt-off take/waiter 20000");
     }
 
-    /// Both CPUs in sections with interrupts off; that of CPU 0 ends first.
+    /// Both CPUs are in sections with interrupts off; that of CPU 0 ends first.
     fn both(holder: &str, stack: &str) -> Vec<String> {
         let events = format!(
             "-500  1 50 d  switch rt/50/19 S waiter/60/120
@@ -282,7 +281,7 @@ mod tests {
 
     #[test]
     fn who_gives_a_contended_lock_free_is_named() {
-        // Nothing else shows the holder's section: the event alone does.
+        // Only the event shows the holder's section.
         let named = both("19990 0 70 d1 release 5", UNLOCK);
         assert_eq!(named[..2], ["lock-contention holder 19990", "irqs-off take/waiter 10"]);
         let shown =
@@ -293,12 +292,12 @@ mod tests {
             // Long before, or by an interrupt's handler: no proof of this wait.
             "9000 0 70 d1 release 5",
             "19990 0 70 dh1 release 5",
-            // Two threads gave locks free.
+            // Two threads released locks.
             "19980 2 80 d1 release 6\n19990 0 70 d1 release 5",
         ] {
             assert_eq!(both(other, UNLOCK)[0], own, "{other}");
         }
-        // The waiter's own event says which lock it is.
+        // The waiter's own event identifies the lock.
         let queued =
             "1 1 60 d1 spin+ 5\n19991 1 60 d1 spin- 5\n19980 2 80 d1 release 6\n19990 0 70 d1 release 5";
         assert_eq!(both(queued, UNLOCK)[0], "lock-contention holder 19990");
@@ -311,7 +310,7 @@ mod tests {
             ["lock-contention 19900", "irqs-off take/waiter 100", "timer-irq local_timer 4", "unexplained 0"];
         let first = "19900 0 70 dh vector+ local_timer\n19905 0 70 dh vector- local_timer";
         assert_eq!(both(first, UNLOCK), waited);
-        // It ended long before, or behind this one's; or that CPU was idle, or it took its ticks.
+        // It ended long before, or after this one's; or that CPU was idle, or had ticks.
         for other in [
             "9980 0 70 dh vector+ local_timer\n9985 0 70 dh vector- local_timer",
             "20003 0 70 dh vector+ local_timer\n20004 0 70 dh vector- local_timer",
@@ -321,8 +320,8 @@ mod tests {
         ] {
             assert_eq!(both(other, UNLOCK), own, "{other}");
         }
-        // Their interrupts come a moment after: of two that end together, the one that began first
-        // held it.
+        // Their interrupts arrive a moment later: of two that end together, the one that began
+        // first held it.
         let together = "20010 0 70 dh vector+ local_timer\n20015 0 70 dh vector- local_timer";
         assert_eq!(both(together, UNLOCK), own);
         let later = both(&format!("{together}\n3 1 60 d1 waking other/62/120"), UNLOCK);
@@ -349,8 +348,8 @@ mod tests {
         };
         let waited = both(&out(1, 19_990), UNLOCK);
         assert_eq!(waited[..2], ["lock-contention 19990", "irqs-off take/waiter 10"]);
-        // Preemption was on, or it came out long before or not before this one: then it may have
-        // waited itself.
+        // Preemption was on, or its section ended long before or not before this one: then it may
+        // have waited itself.
         for other in [out(0, 19_990), out(1, 17_000), out(1, 20_003), some(5, 1)] {
             assert_eq!(both(&other, UNLOCK)[0], "irqs-off take/waiter 20000", "{other}");
         }

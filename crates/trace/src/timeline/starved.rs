@@ -1,13 +1,13 @@
-//! A real-time thread that is runnable and yet passed over: by the fair server, or by real-time
+//! Real-time threads that are runnable but passed over: by the fair server, or by real-time
 //! throttling.
 //!
-//! From 6.12 on fair threads have a deadline server, and classic throttling is left only with
-//! groups (RT_GROUP_SCHED); before, throttling takes the whole real-time queue off the CPU, which
-//! may then even idle.
+//! Since 6.12 fair threads have a deadline server, and classic throttling remains only with groups
+//! (RT_GROUP_SCHED); before, throttling takes the whole real-time queue off the CPU, which may then
+//! even idle.
 //!
-//! No trace event has the server's turn (the tracepoints sched_dl_*_tp of 7.x have none, and
-//! sched_dl_server_start_tp is where it begins to wait for one). Its timer does: in dl_task_timer
-//! the server goes from waiting to running.
+//! No trace event shows the server's turn (the tracepoints sched_dl_*_tp of 7.x do not, and
+//! sched_dl_server_start_tp is the start of its wait for one). Its timer does: in dl_task_timer the
+//! server changes from waiting to running.
 //!
 //! Sources: kernel/sched/deadline.c, kernel/sched/rt.c, Documentation/scheduler/sched-rt-group.rst.
 
@@ -20,7 +20,7 @@ use crate::fixed_str::FixedStr;
 use model::run::Host;
 use model::slice::SliceKind;
 
-/// What let a thread of lower priority, or none, run since `queued`, while the victim was runnable.
+/// Cause that let a thread of lower priority, or none, run while the victim was runnable.
 pub(super) fn cause(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option<Cause> {
     let queued = case.runnable_since(stretch.start)?;
     let victim = case.window.victim;
@@ -29,13 +29,13 @@ pub(super) fn cause(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option
     // running.
     let comm = if begun { Some(victim.comm) } else { passed_over(case, stretch, current) };
     let comm = comm.filter(|_| (0..100).contains(&victim.prio))?;
-    // It was chosen by the priority that it had then: one that it has given back since was no fair
+    // The scheduler chose it by its priority at that time: one returned since was not a fair
     // thread's.
     let chosen = inherited::chosen(case, current, stretch.since);
     if (current.real_time() || chosen.real_time()) && !current.idle() {
         return None;
     }
-    // Woken from afar, the victim is in no run queue yet that it could be passed over in.
+    // Woken from another CPU, the victim is in no run queue yet.
     let taken_up = case.path.queued.filter(|_| case.path.waking == Some(queued));
     if begun && taken_up.is_some_and(|since| since > stretch.since) {
         return None;
@@ -56,14 +56,14 @@ pub(super) fn cause(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option
     throttles(case.host).then(|| Cause::new(SliceKind::Throttled, who(current), evidence))
 }
 
-/// The time from a server's timer to the switch that it brings: a switch that comes later has
-/// another reason, for the same function refills a deadline task that sleeps.
+/// Longest time between a server's timer and the resulting switch: a later switch has another
+/// reason, because the same function refills a sleeping deadline task.
 const TURN_BEGINS_WITHIN: i64 = 100_000;
 
-/// Events before a switch among which a thread that was passed over is searched.
+/// Limit of events before a switch that are searched for a thread that was passed over.
 const MAX_EVENTS_BACK: usize = 256;
 
-/// The switch with which a stretch began, and the events of its CPU.
+/// Switch at the start of a stretch, and the events of its CPU.
 fn switch_to<'c, 'w>(
     case: &'c Case<'w>,
     stretch: &Stretch,
@@ -80,8 +80,8 @@ fn switch_to<'c, 'w>(
     })
 }
 
-/// True if a server's timer expired on that CPU right before the switch: a deadline task's has the
-/// same function, and that task would run.
+/// True if a server's timer expired on that CPU right before the switch: a deadline task's timer
+/// has the same function, but then that task would run.
 fn turn_begins(case: &Case<'_>, stretch: &Stretch, current: Task) -> bool {
     let Some((events, at)) = switch_to(case, stretch, current) else { return false };
     let since = events[..at].iter().rev().take(MAX_EVENTS_BACK);
@@ -91,8 +91,8 @@ fn turn_begins(case: &Case<'_>, stretch: &Stretch, current: Task) -> bool {
         .any(|event| matches!(&event.what, What::TimerEntry { function, .. } if function == "dl_task_timer"))
 }
 
-/// The thread that was real-time and runnable on the CPU when the thread was switched to: put off it
-/// since, and not come back.
+/// Real-time thread that was runnable on the CPU at the switch to the current one: taken off it
+/// before, and not back yet.
 fn passed_over(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option<FixedStr<16>> {
     let (events, at) = switch_to(case, stretch, current)?;
     let mut waiting: Vec<Task> = Vec::new();
@@ -111,22 +111,22 @@ fn passed_over(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option<Fixe
     waiting.last().map(|task| task.comm)
 }
 
-/// The first release with a fair server.
+/// First release with a fair server.
 const FIRST_SERVER: Option<(u32, u32)> = Some((6, 12));
 
-/// Whether the kernel has a fair server that is not switched off.
+/// True if the kernel has a fair server that is not disabled.
 fn serves(host: &Host) -> bool {
     host.fair_server_runtime_ns.map_or_else(|| version(host) >= FIRST_SERVER, |ns| ns > 0)
 }
 
-/// Whether real-time threads have a limit that the kernel holds them to.
+/// True if the kernel enforces a limit on real-time threads.
 fn throttles(host: &Host) -> bool {
     let classic = version(host).is_some_and(|version| Some(version) < FIRST_SERVER);
     let global = classic && host.rt_runtime_us.is_some_and(|us| us >= 0);
     global || host.cgroup_rt_runtime_us.is_some_and(|us| us >= 0)
 }
 
-/// `6.12.4-rt` as (6, 12).
+/// Version of a kernel: `6.12.4-rt` as (6, 12).
 fn version(host: &Host) -> Option<(u32, u32)> {
     let mut numbers = host.release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
     match (numbers.next(), numbers.next()) {
@@ -159,8 +159,8 @@ mod tests {
         assert_eq!(judged("", None, Some(950_000)), (false, false));
     }
 
-    /// A real-time spinner of equal priority is taken off the CPU for 50 ms, with the victim
-    /// waiting behind it.
+    /// A real-time spinner of equal priority is taken off the CPU for 50 ms, while the victim waits
+    /// behind it.
     fn with(host: &Host, next: &str, victim: &str) -> Vec<String> {
         let pid = next.split('/').nth(1).unwrap();
         let events = format!(
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn the_server_s_timer_shows_its_turn() {
-        // The fair server is off, and the turn is the ext server's.
+        // The fair server is disabled, and the turn is the ext server's.
         let off = host("7.3.4", Some(0), Some(1_000_000));
         let of = |host: &Host, between: &str| {
             let events = format!(

@@ -1,10 +1,10 @@
-//! One CPU's events to stretches of time, each with the context on top: hard interrupt over softirq
-//! over thread.
+//! Stretches of time of one CPU from its events, each with its top context: hard interrupt over
+//! softirq over thread.
 //!
-//! What a softirq or a work item has begun belongs to its thread and is set aside with it, for on
-//! PREEMPT_RT softirqs are switched away from. Where an event contradicts what came before it,
-//! events are missing: what lies between the two is [`RunningContext::Unknown`]. Non-maskable
-//! interrupts are recorded when they end, and the caller overlays them.
+//! The softirqs and work items of a thread are saved with it at a switch, because softirqs can be
+//! preempted on PREEMPT_RT. If an event contradicts an earlier one, events are missing: the time in
+//! between is [`RunningContext::Unknown`]. Non-maskable interrupts are recorded at their end, and
+//! the caller overlays them.
 //!
 //! Sources: kernel/softirq.c, include/linux/hardirq.h, arch/x86/include/asm/idtentry.h.
 
@@ -13,8 +13,7 @@ use std::collections::HashMap;
 use crate::event::{Named, Vector, What};
 use crate::fixed_str::FixedStr;
 
-/// Contexts open in one another, beyond which no more are followed: the kernel does not come near
-/// it.
+/// Limit of nested contexts, which the kernel never reaches.
 const DEPTH: usize = 16;
 
 /// Time of one CPU between two of its events.
@@ -23,46 +22,46 @@ pub(super) struct Stretch<'w> {
     pub start: i64,
     pub end: i64,
     pub pid: Option<i32>,
-    /// Since when it is current; the least of all times if since before the first event.
+    /// Time since which the thread is current; `i64::MIN` if since before the first event.
     pub since: i64,
-    /// The idle state that is entered, while the CPU is in it.
+    /// Idle state while the CPU is in it.
     pub idle: Option<u32>,
     pub top: RunningContext<'w>,
 }
 
-/// The context that time belongs to.
+/// Context that time belongs to.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum RunningContext<'w> {
     Unknown,
     Hard(Hard<'w>),
-    /// A softirq, with the function of the timer or tasklet that it calls.
+    /// A softirq, with the function of its running timer or tasklet.
     Soft {
         vec: u8,
         function: &'w str,
     },
-    /// A function that another CPU asked for, outside of an interrupt: before the CPU goes idle.
+    /// A function requested by another CPU, outside of an interrupt: before the CPU idles.
     Call {
         function: &'w str,
         entry: i64,
     },
     /// A work item of a workqueue.
     Work(&'w str),
-    /// The thread itself, user or kernel.
+    /// The thread itself, in user or kernel mode.
     Thread,
 }
 
-/// What is known of a hard interrupt.
+/// Properties of a hard interrupt.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Hard<'w> {
     pub entry: i64,
-    /// Its vector, on x86.
+    /// Vector, on x86.
     pub vector: Option<Vector>,
     pub handler: Option<FixedStr<24>>,
-    /// Why another CPU sent it, elsewhere than on x86.
+    /// Reason for which another CPU sent it, on architectures other than x86.
     pub reason: Option<&'w str>,
-    /// The function of the timer that expires.
+    /// Function of the timer that expires.
     pub timer: Option<&'w str>,
-    /// The function that another CPU asked for, and when it began.
+    /// Function requested by another CPU, and its start.
     pub call: Option<(&'w str, i64)>,
 }
 
@@ -79,7 +78,7 @@ enum Frame<'w> {
     Work(&'w str),
 }
 
-/// Frames with the time of their entry, outermost first.
+/// Frames with the times of their entry, outermost first.
 type Frames<'w> = Vec<(i64, Frame<'w>)>;
 
 #[derive(Default)]
@@ -92,7 +91,7 @@ struct Machine<'w> {
     last: Option<i64>,
 }
 
-/// The stretches of one CPU from its first event to `until`, from its events in order of time.
+/// Stretches of one CPU from its first event to `until`; its events are in order of time.
 pub(super) fn stretches<'w>(events: &[&'w Named], until: i64) -> Vec<Stretch<'w>> {
     let mut machine = Machine::default();
     let mut made = Vec::with_capacity(events.len() + 1);
@@ -113,7 +112,7 @@ pub(super) fn stretches<'w>(events: &[&'w Named], until: i64) -> Vec<Stretch<'w>
 }
 
 impl<'w> Machine<'w> {
-    /// From the last event to this time, if time passed.
+    /// Stretch from the last event to this time, if time passed.
     fn stretch(&self, end: i64) -> Option<Stretch<'w>> {
         let start = self.last.filter(|&start| start < end)?;
         let since = self.since.unwrap_or(i64::MIN);
@@ -140,8 +139,8 @@ impl<'w> Machine<'w> {
         innermost.unwrap_or(RunningContext::Thread)
     }
 
-    /// Brings the state into line with the context that the event records; false where they
-    /// contradict each other.
+    /// Aligns the state with the context that the event records; false if they contradict each
+    /// other.
     fn agree(&mut self, event: &Named) -> bool {
         let context = event.context;
         if context.nmi() || matches!(event.what, What::Stack { .. } | What::Nmi { .. }) {
@@ -156,8 +155,8 @@ impl<'w> Machine<'w> {
             self.idle = self.idle.filter(|_| event.pid == 0);
         }
         // A vector does not enter another interrupt, nor does a thread run in one: its exit was
-        // missed. Elsewhere than on x86 the event of an interrupt between CPUs is inside that of
-        // its handler.
+        // missed. On architectures other than x86 the event of an IPI is inside that of its
+        // handler.
         let enters = matches!(event.what, What::VectorEntry { .. });
         if !self.hard.is_empty() && (enters || !context.hard_irq()) {
             self.hard.clear();
@@ -199,7 +198,7 @@ impl<'w> Machine<'w> {
             What::CallEntry { function } => self.enter(hard, time, Frame::Call(function)),
             What::CallExit { function } => self.leave(|frame| frame == Frame::Call(function)),
             What::SoftirqEntry { vec } => {
-                // A softirq does not enter another: its exit was missed.
+                // A softirq does not enter another one: its exit was missed.
                 self.leave(|frame| matches!(frame, Frame::Soft(_)));
                 self.enter(false, time, Frame::Soft(*vec));
             }
@@ -228,7 +227,7 @@ impl<'w> Machine<'w> {
         }
     }
 
-    /// Closes the innermost such frame with all in it; none open is no harm.
+    /// Closes the innermost such frame with all frames in it, if there is one.
     fn leave(&mut self, is: impl Fn(Frame<'w>) -> bool) {
         let frames = match self.pid.and_then(|pid| self.threads.get_mut(&pid)) {
             Some(frames) if !self.hard.iter().any(|&(_, frame)| is(frame)) => frames,

@@ -1,9 +1,9 @@
-//! Who asked for the stopper: the thread that woke it, and from which CPU.
+//! Origin of the stopper's work: the thread that woke it, and its CPU.
 //!
-//! `stop_machine`, a change of affinity and a CPU that goes off line queue their work and wake
-//! `migration/N` themselves, so the waking names them; a balancing softirq wakes it in the context
-//! of whatever it interrupted, which did not request it. A worker asks for the thread that woke it
-//! for its work item: a CPU is sent off line from a worker of another one.
+//! `stop_machine`, a change of affinity and a CPU that goes offline queue their work and wake
+//! `migration/N` directly, so the waking names them; a balancing softirq wakes it in the context of
+//! an interrupted thread, which did not request it. A worker acts for the thread that woke it for
+//! its work item: a CPU is taken offline by a worker of another one.
 //!
 //! Source: kernel/stop_machine.c (`cpu_stop_queue_work`, `__cpu_stop_queue_work`),
 //! kernel/sched/fair.c (`sched_balance_rq`), kernel/cpu.c (`cpu_down_maps_locked`),
@@ -16,7 +16,7 @@ use crate::event::{Named, Task, What};
 use model::run::{Behind, Who};
 use model::slice::SliceKind;
 
-/// The time from `start` to `end` of a stopper thread that runs then.
+/// Cause for a stopper thread that runs from `start` to `end`.
 pub(super) fn cause(case: &Case<'_>, task: Task, start: i64, end: i64) -> Cause {
     let (who, asked) = asked(case, who(task), start, end, start);
     let evidence =
@@ -24,8 +24,8 @@ pub(super) fn cause(case: &Case<'_>, task: Task, start: i64, end: i64) -> Cause 
     Cause::new(SliceKind::StopMachine, who, evidence)
 }
 
-/// The stopper with the step of CPU hotplug that it waited for in this span, and the thread that
-/// asked for it at last by the time, and the same in words; nothing where no event tells.
+/// Stopper with its last requester before `time`, and a text with that and the step of CPU hotplug
+/// in this span; empty if no event shows them.
 pub(super) fn asked(case: &Case<'_>, stopper: Who, from: i64, to: i64, time: i64) -> (Who, String) {
     let words = hotplug::step(&case.hotplug, from, to).map_or_else(String::new, |step| step.words());
     let (who, asked) = asker(case, stopper, time);
@@ -58,10 +58,10 @@ fn asker(case: &Case<'_>, stopper: Who, time: i64) -> (Who, String) {
     (Who { from_cpu, asked_by, ..stopper }, words)
 }
 
-/// The beginning of the names of workqueues' threads.
+/// Prefix of the names of workqueues' threads.
 const WORKER: &str = "kworker/";
 
-/// The work item that the worker was at, and the thread that had woken it for that; none where it
+/// Work item that the worker was executing, and the thread that had woken it for that; none if it
 /// was awake for another item, or an interrupt had woken it.
 fn queued<'w>(case: &Case<'w>, worker: i32, time: i64) -> Option<(&'w str, Option<Behind>)> {
     let last = |before: i64, is: &dyn Fn(&Named) -> bool| {
@@ -84,7 +84,7 @@ fn queued<'w>(case: &Case<'w>, worker: i32, time: i64) -> Option<(&'w str, Optio
     Some((function, by))
 }
 
-/// The waking of the stopper for what it does at that time: the last waking since it last slept.
+/// Waking of the stopper for its work at that time: the last waking since it last slept.
 fn waking<'w>(case: &Case<'w>, stopper: i32, time: i64) -> Option<&'w Named> {
     let near = |events: &Vec<&'w Named>| {
         let end = events.partition_point(|event| event.time.0 <= time);
@@ -96,7 +96,7 @@ fn waking<'w>(case: &Case<'w>, stopper: i32, time: i64) -> Option<&'w Named> {
             _ => None,
         })
     };
-    // Of two at one time the sleep is first: the waking is for what follows.
+    // Of two at the same time the sleep comes first, and the waking is for the work after it.
     let last = case.cpus.values().filter_map(near).max_by_key(|(time, event)| (*time, event.is_some()));
     last.and_then(|(_, event)| event)
 }
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(nobody(""), None);
         let slept = "-800 0 7 d2 waking migration/1/16/-1\n-700 1 16 d switch migration/1/16/-1 S busy/60/120\n-690 1 60 d switch busy/60/120 S rt/50/19";
         assert_eq!(nobody(slept), None);
-        // Balancing in a softirq is not the interrupted thread's doing.
+        // Balancing in a softirq is not work of the interrupted thread.
         assert_eq!(nobody("-6 0 7 ds2 waking migration/1/16/-1"), Some(Cpu(0)));
         assert_eq!(nobody("-6 0 7 d2 waking migration/0/15/-1"), None);
     }

@@ -1,8 +1,8 @@
-//! What happens between the switch to the thread and its timestamp, other than the return to user
-//! space: page faults, and sleeps.
+//! Page faults and sleeps between the switch to the thread and its timestamp, in addition to the
+//! return to user space.
 //!
-//! Source: arch/x86/mm/fault.c (page_fault_user and page_fault_kernel come at the start of a
-//! fault).
+//! Source: arch/x86/mm/fault.c (page_fault_user and page_fault_kernel are recorded at the start of
+//! a fault).
 
 use super::case::{Case, Cause};
 use super::spans::Spans;
@@ -18,8 +18,8 @@ pub(super) fn find(case: &Case<'_>) -> Spans<Option<Cause>> {
     after.retain(|event| (switch..=case.to).contains(&event.time.0) && concerns(event, victim));
     after.sort_by_key(|event| event.time);
     let mut fault: Option<Cause> = None;
-    // Since when the thread runs in a fault, or sleeps; `None` while it is runnable or returning
-    // back.
+    // Time since which the thread runs in a fault, or sleeps; `None` while it is runnable or
+    // returns to user space.
     let mut since: Option<i64> = None;
     let mut found = Vec::new();
     for event in after {

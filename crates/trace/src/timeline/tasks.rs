@@ -1,20 +1,20 @@
-//! Who a thread id was at a time: names and priorities, from every event that carries them.
+//! Names and priorities of thread IDs over time, from every event that has them.
 
 use std::collections::HashMap;
 
 use crate::event::{Named, Task, What};
 use model::run::Who;
 
-/// The threads of a window, by id and time.
+/// Threads of a window, by ID and time.
 pub(super) struct Tasks(HashMap<i32, Vec<(i64, Task)>>);
 
 impl Tasks {
-    /// From events in order of time.
+    /// Collects them from events in order of time.
     pub(super) fn new<'w>(events: impl Iterator<Item = &'w Named>, victim: Task) -> Tasks {
         let mut tasks = Tasks(HashMap::new());
-        // Priorities that were set and reset before an event named the thread.
+        // Priorities set and reset before an event named the thread.
         let mut unnamed: HashMap<i32, Vec<(i64, i32)>> = HashMap::new();
-        // Since when threads have run, as long as their priorities were their own.
+        // Times since which threads run with their own priorities.
         let mut running: HashMap<i32, i64> = HashMap::new();
         for event in events {
             let time = event.time.0;
@@ -48,12 +48,11 @@ impl Tasks {
         tasks
     }
 
-    /// Takes a thread for what it was when its CPU was taken, where it has raised its priority
-    /// since it came: no event says when, and before that a real-time thread would have preempted
-    /// it.
+    /// Backdates a raised priority to the switch to the thread: no event shows the time of the
+    /// change, and before it a real-time thread would have preempted this one.
     fn raised(&mut self, came: i64, left: Task) {
         let seen = self.0.entry(left.pid).or_default();
-        // Named since it came it was told apart.
+        // An event after the switch already named it.
         if seen.last().is_none_or(|&(when, task)| when > came || task.prio <= left.prio) {
             return;
         }
@@ -70,38 +69,38 @@ impl Tasks {
         }
     }
 
-    /// The thread as last seen by then, else as first seen after; none if no event names it.
+    /// Thread as last seen by then, else as first seen later; none if no event names it.
     pub(super) fn at(&self, pid: i32, time: i64) -> Option<Task> {
         let seen = self.0.get(&pid)?;
         let before = seen.partition_point(|&(when, _)| when <= time);
         seen.get(before.saturating_sub(1)).map(|&(_, task)| task)
     }
 
-    /// The thread as a culprit.
+    /// Thread as a culprit.
     pub(super) fn who(&self, pid: i32, time: i64) -> Who {
         self.at(pid, time).map_or_else(|| Who { pid, ..Who::default() }, who)
     }
 }
 
-/// A thread as a culprit.
+/// Thread as a culprit.
 pub(super) fn who(task: Task) -> Who {
     Who { comm: task.comm.text().into_owned(), pid: task.pid, prio: task.prio, ..Who::default() }
 }
 
-/// Whether the thread runs `stop_machine` and migrations on its CPU, above every policy
+/// True for the thread that runs `stop_machine` and migrations on its CPU, above every policy
 /// (kernel/stop_machine.c).
 pub(super) fn is_stopper(task: &Task) -> bool {
     task.comm.text().starts_with("migration/")
 }
 
-/// A thread that runs callbacks of RCU: `rcuc/N`, and of CPUs that hand theirs over `rcuop/N` and
-/// `rcuos/N` (kernel/rcu/tree.c, tree_nocb.h).
+/// True for threads that run RCU callbacks: `rcuc/N`, and for CPUs with offloaded callbacks
+/// `rcuop/N` and `rcuos/N` (kernel/rcu/tree.c, tree_nocb.h).
 pub(super) fn runs_callbacks(task: &Task) -> bool {
     let comm = task.comm.text();
     ["rcuc/", "rcuop/", "rcuos/"].iter().any(|name| comm.starts_with(name))
 }
 
-/// Whether the thread runs softirqs: `ksoftirqd/N`, and on PREEMPT_RT `ktimers/N`
+/// True for threads that run softirqs: `ksoftirqd/N`, and on PREEMPT_RT `ktimers/N`
 /// (kernel/softirq.c).
 pub(super) fn runs_softirqs(task: &Task) -> bool {
     let comm = task.comm.text();

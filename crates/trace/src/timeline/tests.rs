@@ -1,9 +1,9 @@
-//! One window per kind of slice, and one that comes close to it.
+//! Tests with one window per kind of slice, and one that comes close to it.
 
 use super::fixture::{explained, explained_on, host, told, window};
 use model::slice::SliceKind;
 
-/// A timer interrupt that is on time and wakes the thread, up to its exit.
+/// Timer interrupt that is on time and wakes the thread, up to its exit.
 const WOKEN: &str = "
     2    1 60 dh    vector+ local_timer
     3    1 60 dh    timer+ 1 hrtimer_wakeup
@@ -141,7 +141,7 @@ fn a_thread_that_was_preempted_in_its_last_cycle_is_runnable() {
     assert_eq!(told[..2], ["thread spin 20000", "thread rt 10"], "{told:?}");
 }
 
-/// From the waking on: `events` go on behind the timer's interrupt, up to `late` microseconds.
+/// Slices from the waking on: `events` follow the timer's interrupt, up to `late` microseconds.
 fn after(late: f64, events: &str) -> Vec<String> {
     let mut lines = told(&explained(late, &with("-500 1 50 d switch rt/50/19 S busy/60/120", events)));
     assert_eq!(lines.remove(0), "timer-irq local_timer 5");
@@ -281,7 +281,7 @@ fn page_faults_before_the_clock_is_read() {
         400 1 70 dh waking rt/50/19
         401 1 70 d  switch other/70/120 P rt/50/19";
     assert_eq!(after(500.0, &format!("{switch}\n{fault}\n{sleeps}"))[2], "page-fault rt 390");
-    // A sleep without a fault is by the thread itself, for an unknown reason.
+    // A sleep without a fault is the thread's own, for an unknown reason.
     assert_eq!(
         after(500.0, &format!("{switch}\n{sleeps}")),
         ["switch 1", "return-to-user 4", "switch 1", "return-to-user 99", "unexplained 390"]
@@ -295,7 +295,7 @@ fn paths_of_bounded_work_do_not_explain_a_stop() {
     assert_eq!(after(30_008.0, switch)[1..], ["stopped-from-outside 30000", "unexplained 2"]);
     let spike = explained(30_008.0, &with("", switch));
     assert!(spike.slices[2].evidence.contains("no event came in return-to-user"), "{:?}", spike.slices);
-    // Long, and not so long that nothing inside could take it.
+    // Long, but not too long for work inside.
     let spike = explained(3_008.0, &with("", switch));
     assert_eq!(told(&spike)[1..], ["switch 1", "unexplained 3002"]);
     assert!(spike.notes.iter().any(|note| note.contains("return-to-user")), "{:?}", spike.notes);
@@ -358,7 +358,7 @@ fn a_soft_timer_waits_for_its_thread() {
             "unexplained 2"
         ]
     );
-    // A thread below ktimers cannot keep it from running.
+    // A thread below ktimers cannot delay it.
     let lower = events.replace("hog/60/89", "low/60/120");
     assert_eq!(explained(40_012.0, &lower).classes, [SliceKind::Unexplained]);
 }
@@ -383,7 +383,7 @@ fn a_waking_from_another_cpu_and_a_thread_that_moves() {
 
 #[test]
 fn missing_events_leave_time_unexplained_with_a_remark() {
-    // The switch to the hog is missing: from the last event on it is unknown which thread ran.
+    // The switch to the hog is missing: the running thread is unknown from the last event on.
     let missing = "
         300 1 61 d  work+ job
         510 1 61 d  switch hog/61/9 S rt/50/19";
@@ -415,7 +415,7 @@ fn early_and_punctual_wake_ups_have_no_slices() {
 
 #[test]
 fn a_thread_whose_timer_was_due_before_it_was_started_did_not_sleep() {
-    // Preempted on its way into the sleep, it starts its timer when that is over.
+    // Preempted on its way into the sleep, it starts its timer when that time has passed.
     let spike = explained(
         31.0,
         "-40 1 0  d  switch swapper/1/0/120 R rt/50/19

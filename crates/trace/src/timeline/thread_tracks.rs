@@ -1,14 +1,14 @@
-//! What threads did in a window, for pictures: one track per thread, whichever CPU it was on.
+//! Tracks of threads in a window, for pictures: one track per thread, across CPUs.
 
 use crate::event::{Named, Task, What};
 use crate::window::Window;
 use model::units::{Cpu, Nanos};
 
-/// What a thread was in.
+/// State of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadDoing {
     Running,
-    /// It could run, and another one did.
+    /// Runnable, while another thread has the CPU.
     Waiting,
     Sleeping,
 }
@@ -17,23 +17,23 @@ pub enum ThreadDoing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadStretch {
     pub start: Nanos,
-    /// Above 0.
+    /// Length, above 0.
     pub ns: Nanos,
     pub state: ThreadDoing,
-    /// Where it ran, or was to run.
+    /// CPU on which it ran, or was to run.
     pub cpu: Cpu,
 }
 
-/// What one thread did.
+/// Track of one thread.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThreadTrack {
     pub task: Task,
-    /// In order of time, without overlap; what no event tells is a gap.
+    /// Stretches in order of time, without overlap; gaps are times without evidence.
     pub stretches: Vec<ThreadStretch>,
 }
 
-/// What these threads did, in their order, from their first event to the window's actual time;
-/// those of which the window has no event are left out.
+/// Tracks of these threads, in their order, from their first event to the window's actual time;
+/// threads without events are omitted.
 pub fn thread_tracks(window: &Window, threads: &[i32]) -> Vec<ThreadTrack> {
     let mut ordered: Vec<&Named> = window.events.iter().collect();
     ordered.sort_by_key(|event| event.time);
@@ -43,7 +43,7 @@ pub fn thread_tracks(window: &Window, threads: &[i32]) -> Vec<ThreadTrack> {
 
 struct Walk {
     track: ThreadTrack,
-    /// Its state since then.
+    /// State, with its start and CPU.
     now: Option<(i64, ThreadDoing, Cpu)>,
 }
 

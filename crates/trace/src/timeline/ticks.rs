@@ -1,4 +1,4 @@
-//! The tick as evidence: a CPU that runs a thread has one in every period, unless it is tickless or
+//! Ticks as evidence: a CPU that runs a thread has one in every period, unless it is tickless or
 //! interrupts are off.
 //!
 //! Sources: Documentation/timers/no_hz.rst, kernel/time/tick-sched.c.
@@ -11,16 +11,16 @@ use model::run::Host;
 use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
 
-/// Periods without a tick that are no chance.
+/// Number of periods without a tick that rules out chance.
 pub(super) const PERIODS: i64 = 3;
 
-/// The kernel's tick period; the longest there is where it is not known (CONFIG_HZ=100).
+/// Tick period of the kernel; the longest possible one if unknown (CONFIG_HZ=100).
 pub(super) fn period(host: &Host) -> i64 {
     host.hz.filter(|&hz| hz > 0).map_or(10_000_000, |hz| 1_000_000_000 / i64::from(hz))
 }
 
-/// Whether a thread, a work item or a softirq would be given time in which several ticks should
-/// have come and none did.
+/// True if a piece would be attributed to a thread, a work item or a softirq although several ticks
+/// are missing in it.
 ///
 /// Either interrupts were off or the virtual CPU did not run, and no event shows which.
 pub(super) fn are_missing(case: &Case<'_>, cpu: Cpu, piece: &Stretch<'_>, cause: &Cause) -> bool {
@@ -51,8 +51,8 @@ pub(super) fn are_missing(case: &Case<'_>, cpu: Cpu, piece: &Stretch<'_>, cause:
         && came_around(case.events(cpu), piece.start, piece.end, tick)
 }
 
-/// Whether the tick came in the two periods before or the one after, and whether the CPU resumes
-/// within that.
+/// True if the tick came in the two periods before or the one after, and the CPU resumes within
+/// that.
 pub(super) fn came_around(events: &[&Named], start: i64, end: i64, tick: i64) -> bool {
     let within = |from: i64, to: i64| {
         let begin = events.partition_point(|event| event.time.0 < from);
@@ -75,7 +75,7 @@ mod tests {
     use super::super::fixture::{explained_on, host, told, window};
     use model::run::Host;
 
-    /// A FIFO thread has the CPU for 20 ms, with ticks at these microseconds.
+    /// FIFO thread that has the CPU for 20 ms, with ticks at these microseconds.
     fn hog(virtualization: &str, ticks: &[u32]) -> String {
         let tick =
             |us: &u32| format!("{us} 1 60 dh vector+ local_timer\n{} 1 60 dh vector- local_timer\n", us + 1);

@@ -1,8 +1,8 @@
-//! Whether a hypervisor may have stopped a CPU.
+//! Detection of virtual machines, in which a hypervisor may have stopped a CPU.
 
 use model::run::Host;
 
-/// Whether the machine is a virtual one, as far as it is known.
+/// True if the machine is known to be virtual.
 pub fn is_virtual(host: &Host) -> bool {
     !matches!(host.virtualization.as_str(), "" | "none")
 }

@@ -1,19 +1,19 @@
-//! Why time of a spike is unexplained, in a sentence.
+//! Reason for unexplained time of a spike, in a sentence.
 
 use super::outside::matters;
 use model::run::{Host, Spike};
 
-/// What is known of the time that no slice has.
+/// Knowledge about the unexplained time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Known {
     pub lost: bool,
-    /// The thread may have waited for another: no timer of its own woke it.
+    /// True if no timer of the thread woke it, so that it may have waited for another thread.
     pub waits: bool,
 }
 
-/// Puts the sentence into a spike.
+/// Sets the sentence in a spike.
 pub(super) fn tell(host: &Host, known: Known, spike: &mut Spike) {
-    // Small change is in every wake-up.
+    // Every wake-up has a small unexplained rest.
     spike.unexplained_why = match matters(spike.unexplained_ns, spike.latency_ns) {
         false => String::new(),
         true if known.lost => "it cannot be told: events of this time are missing".to_owned(),

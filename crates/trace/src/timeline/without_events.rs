@@ -1,13 +1,13 @@
-//! The cause of a late wake-up of which no events were kept: two stacks and the threads beside them
-//! are all that a recorder of months has.
+//! Cause of a late wake-up without events: a recorder that runs for months has only two stacks and
+//! the threads around them.
 //!
-//! What a timeline proves by events is only a sign here, so that less is named: a section with
-//! interrupts off where the timer's interrupt came right behind the instruction that let it in, a
-//! section with preemption off where the function that ended it called the scheduler, a thread of
-//! no lower priority that had the CPU until the switch, for at least half of the latency. A timer
-//! that came late without such a section was stopped from outside where the hypervisor counted as
-//! much, or a timer of another CPU was late at the same time; a wait without such a holder, too,
-//! where a pulse on another CPU came late and both went on at once. All else is unknown.
+//! Evidence is weaker than in a timeline, so fewer causes are named: a section with interrupts off
+//! if the timer's interrupt arrived right after the instruction that enabled them, a section with
+//! preemption off if the function that ended it called the scheduler, a thread of at least equal
+//! priority that had the CPU until the switch, for at least half of the latency. A late timer
+//! without such a section was stopped from outside if the hypervisor counted as much steal, or a
+//! timer of another CPU was late at the same time; so was a wait without such a holder, if a pulse
+//! on another CPU was late and both resumed at once. Anything else is unknown.
 
 use super::interrupted::{Found, below};
 use super::own::MAX_BOUNDED_NS;
@@ -18,51 +18,50 @@ use model::run::{Host, Slice, Spike, Who};
 use model::slice::SliceKind;
 use model::units::{Cpu, Nanos};
 
-/// Every switch ends there: in a virtual machine it shows nothing about a stop of the CPU.
+/// Function at the end of every switch: in a virtual machine it cannot rule out a stop of the CPU.
 const AFTER_SWITCH: &str = "finish_task_switch";
 
-/// What a slice says first where the thread asked whether to switch: no event tells whether it had
-/// to, as the kernel's model is to wait until then, or whether preemption was off meanwhile.
+/// Start of the evidence if the thread checked for a switch: no event shows if it did so because
+/// the kernel's model waits until then, or because preemption was off.
 pub const OFF_OR_NOT_PREEMPTED: &str = "preemption was off, or the kernel does not preempt its own code";
 
-/// A late wake-up, as far as it was seen.
+/// Late wake-up, as far as it was observed.
 pub struct Witness<'a> {
     pub cpu: Cpu,
-    /// When the thread was switched to.
+    /// Time of the switch to the thread.
     pub at: Nanos,
-    /// The thread that came late.
+    /// Thread that was late.
     pub victim: &'a Who,
-    /// Whether a timer of another CPU was late at the same time: all may have been stopped.
+    /// True if a timer of another CPU was late at the same time: all may have been stopped.
     pub contested: bool,
-    /// True if a pulse of another CPU, where interrupts were on, was late at the same time and came
-    /// when this CPU went on.
+    /// True if a pulse of another CPU, with interrupts on, was late at the same time and arrived
+    /// when this CPU resumed.
     pub at_once: bool,
-    /// What the hypervisor counted as taken from the CPU in this interval; none where it counts
-    /// nothing.
+    /// Steal counted by the hypervisor for the CPU in this interval; none if it counts nothing.
     pub stolen: Option<Nanos>,
-    /// How late its timer came; 0 where it had none.
+    /// Delay of its timer; 0 without a timer.
     pub timer: Nanos,
-    /// How long the thread then waited for its CPU.
+    /// Time that the thread then waited for its CPU.
     pub wakeup: Nanos,
-    /// How long of that the previous thread had the CPU, in one piece or more, where it was seen to
-    /// get it.
+    /// Time of that wait in which the previous thread had the CPU, in one piece or more, if its
+    /// switch was seen.
     pub held: Option<Nanos>,
-    /// Whether who held the CPU has a lower priority, or is the idle thread.
+    /// True if the holder of the CPU has a lower priority, or is the idle thread.
     pub lower: bool,
-    /// The thread that ran before the switch.
+    /// Thread that ran before the switch.
     pub previous: &'a Who,
-    /// The thread that the timer's interrupt found.
+    /// Thread that the timer's interrupt found.
     pub interrupted: &'a Who,
-    /// The stack in that interrupt, innermost first; empty where none was taken.
+    /// Stack in that interrupt, innermost first; empty if none was recorded.
     pub expiry: &'a [String],
-    /// Which of its frames was interrupted as interrupts were re-enabled.
+    /// Index of its frame that was interrupted as interrupts were re-enabled.
     pub enables: Option<usize>,
-    /// The stack at the switch.
+    /// Stack at the switch.
     pub switch: &'a [String],
 }
 
-/// The wake-up as a spike of one slice, the cause of the larger part, T or W, where what was seen
-/// shows one; the rest of its time is unexplained.
+/// Spike of at most one slice, the cause of the larger part, T or W, if the evidence shows one; the
+/// rest is unexplained.
 pub fn spike(seen: &Witness<'_>, host: &Host) -> Spike {
     let late = seen.timer >= seen.wakeup;
     let slice = if late { before_the_timer(seen, host) } else { before_the_switch(seen) };
@@ -82,12 +81,12 @@ pub fn spike(seen: &Witness<'_>, host: &Host) -> Spike {
     }
 }
 
-/// The longest tick, in which the kernel counts steal.
+/// Longest tick in ns, in which the kernel counts steal.
 pub const STEAL_TICK: i64 = 10_000_000;
 
-/// The stop from outside that took the larger part, T or W, where nothing inside is named for it.
-/// Its length is estimated: a counter tells the sum of an interval, a late timer elsewhere how long
-/// at most.
+/// Stop from outside that took the larger part, T or W, if nothing inside is named for it. Its
+/// length is estimated: a counter has the sum of an interval, and a late timer elsewhere is only an
+/// upper bound.
 pub fn stopped(seen: &Witness<'_>, host: &Host) -> Option<Slice> {
     let late = seen.timer >= seen.wakeup;
     let ns = seen.timer.max(seen.wakeup);
@@ -96,7 +95,7 @@ pub fn stopped(seen: &Witness<'_>, host: &Host) -> Option<Slice> {
     }
     let counted =
         seen.stolen.is_some_and(|stolen| late && stolen.0 > 0 && stolen.0.saturating_add(STEAL_TICK) >= ns.0);
-    // A section on all CPUs, as the stopper has, and one that waits for another's lock end alike.
+    // A section on all CPUs, as in the stopper, ends like one that waits for another CPU's lock.
     let section = if late { before_the_timer(seen, host) } else { before_the_switch(seen) };
     let stopper = seen.interrupted.comm.starts_with("migration/");
     let idle = seen.interrupted.pid == 0;
@@ -118,9 +117,9 @@ pub fn stopped(seen: &Witness<'_>, host: &Host) -> Option<Slice> {
     })
 }
 
-/// Interrupts were off while the timer should have come.
+/// Section with interrupts off while the timer was due.
 fn before_the_timer(seen: &Witness<'_>, host: &Host) -> Option<Slice> {
-    // An idle CPU always enables interrupts at the same place: that is no proof.
+    // An idle CPU always enables interrupts at the same place, which is no proof.
     if seen.interrupted.pid == 0 {
         return None;
     }
@@ -141,7 +140,7 @@ fn before_the_timer(seen: &Witness<'_>, host: &Host) -> Option<Slice> {
     })
 }
 
-/// The thread waited for its CPU.
+/// Cause of the wait for the CPU.
 fn before_the_switch(seen: &Witness<'_>) -> Option<Slice> {
     if seen.previous.pid == 0 {
         return None;
@@ -172,8 +171,8 @@ fn before_the_switch(seen: &Witness<'_>) -> Option<Slice> {
     })
 }
 
-/// A thread that goes first may have got the CPU at the end of the wait alone: then another one had
-/// it before, and which that was is not known.
+/// Slice of a thread with precedence, which may have got the CPU only at the end of the wait: then
+/// the thread before it is unknown.
 fn held(seen: &Witness<'_>, slice: Slice) -> Option<Slice> {
     let ns = seen.held?.min(seen.wakeup);
     if ns.0.saturating_mul(2) < seen.timer.0.saturating_add(seen.wakeup.0) {
@@ -183,7 +182,7 @@ fn held(seen: &Witness<'_>, slice: Slice) -> Option<Slice> {
     Some(Slice { kind: SliceKind::Thread.into(), start_ns, ns, ..slice })
 }
 
-/// Whether the timer's interrupt found user mode: then no function of the kernel delayed it.
+/// True if the timer's interrupt found user mode: then no kernel function delayed it.
 pub fn found_user_mode(expiry: &[String]) -> bool {
     below(expiry) == Found::User
 }

@@ -1,9 +1,9 @@
-//! What ended a sleep within a cycle: a time-out, the thread that gave a lock free, or a thread
-//! that woke it for a reason which no event tells, a signal among them.
+//! End of a sleep within a cycle: a time-out, the thread that released a lock, or a thread that
+//! woke it for a reason that no event shows, such as a signal.
 //!
 //! Sources: kernel/time/hrtimer.c (`hrtimer_wakeup` wakes the thread whose sleep has the timer),
 //! kernel/time/timer.c (`process_timeout`), kernel/locking/rtmutex.c (`mark_wakeup_next_waiter`
-//! gives the inherited priority back, and preemption is off from there to the waking),
+//! returns the inherited priority, and preemption is off from there to the waking),
 //! include/uapi/linux/futex.h (the operations that wake).
 
 use super::locks::{LockProof, open_contention};
@@ -14,34 +14,34 @@ use crate::kernel_functions::named;
 use crate::window::Window;
 use model::run::Who;
 
-/// Events of a CPU right before a waking in which its reason is looked for.
+/// Limit of events of a CPU before a waking that are searched for its reason.
 const MAX_EVENTS: usize = 256;
 
-/// Events of all CPUs in which the waker's call is looked for.
+/// Limit of events of all CPUs that are searched for the waker's call.
 const MAX_CALL_EVENTS: usize = 4096;
 
-/// Without FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME.
+/// Mask without FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME.
 const FUTEX_CMD_MASK: u64 = 0x7f;
 
-/// No timer of the trace's clock comes later than this, in nanoseconds.
+/// Longest delay of a timer on the trace's clock, in nanoseconds.
 const MAX_LATE: u64 = 60_000_000_000;
 
-/// What ended a sleep.
+/// End of a sleep.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum SleepEnd {
     TimeOut,
-    /// A thread that gave back the priority which it had inherited from the one that it woke, or
-    /// that was in a call which wakes who waits for a futex.
+    /// A thread that returned the priority which it had inherited from the one that it woke, or
+    /// that was in a call which wakes the waiters of a futex.
     Released(Who),
     Woken(Who),
     Interrupt,
-    /// No event tells of the waking.
+    /// No event shows the waking.
     Unknown,
 }
 
 impl SleepEnd {
-    /// Of a sleep of this kind from a switch to a waking, with all events of a window in order of
-    /// time.
+    /// Classifies a sleep of this kind from a switch to a waking, with all events of a window in
+    /// order of time.
     pub(super) fn of(
         window: &Window,
         ordered: &[&Named],
@@ -51,7 +51,7 @@ impl SleepEnd {
     ) -> SleepEnd {
         let Some(waking) = woken else { return SleepEnd::Unknown };
         let end = ordered.partition_point(|event| event.time < waking.time);
-        // Others of the same nanosecond may come first in the order.
+        // Others of the same nanosecond may precede it.
         let same = ordered[end..].iter().position(|event| std::ptr::eq(*event, waking));
         let earlier = &ordered[..end + same.unwrap_or(0)];
         let before: Vec<&Named> =
@@ -69,7 +69,7 @@ impl SleepEnd {
         if released { SleepEnd::Released(who) } else { SleepEnd::Woken(who) }
     }
 
-    /// Who is to be named for the sleep. Of a lock only who has given it free.
+    /// Thread to name for the sleep. For a lock only one that has released it.
     pub(super) fn who(&self, kind: SleepKind, function: &str) -> Who {
         let who = match self {
             SleepEnd::Released(who) => who.clone(),
@@ -79,8 +79,8 @@ impl SleepEnd {
         named(who, function)
     }
 
-    /// The thread that held the lock which was slept for. A lock with priority inheritance is also
-    /// left for a signal: of that one only who is known to have given it free.
+    /// Thread that held the lock of the sleep. A signal also ends the wait for a lock with priority
+    /// inheritance: for that only a thread known to have released it.
     pub(super) fn holder(&self, proof: LockProof) -> Option<i32> {
         let pid = match (self, proof) {
             (_, LockProof::None) | (SleepEnd::Woken(_), LockProof::Inheriting) => 0,
@@ -90,7 +90,7 @@ impl SleepEnd {
         (pid != 0).then_some(pid)
     }
 
-    /// The sleep in words.
+    /// Text of the sleep.
     pub(super) fn words(&self, kind: SleepKind, function: &str, proof: LockProof) -> String {
         let place = if kind == SleepKind::Futex { "futex" } else { function };
         match self {
@@ -114,7 +114,7 @@ impl SleepEnd {
             (SleepEnd::Released(who), SleepKind::Lock | SleepKind::Futex) => {
                 format!("{place} released by {}", name(who))
             }
-            // Who gives a mutex free wakes by the same event as who sends a signal.
+            // Releasing a mutex and sending a signal wake by the same event.
             (SleepEnd::Woken(who), SleepKind::Futex) => format!("{place} woken by {}", name(who)),
             (SleepEnd::Released(who) | SleepEnd::Woken(who), _) => {
                 format!("{place} until {} woke it", name(who))
@@ -130,8 +130,8 @@ fn name(who: &Who) -> String {
     format!("{comm}:{}", who.pid)
 }
 
-/// Whether the waking is in the function of a timer that ends its own thread's sleep. Of what came
-/// before on its CPU, the last first.
+/// True if the waking is in the function of a timer that ends its own thread's sleep. `before` has
+/// the events before it on its CPU, the last first.
 fn times_out(before: &[&Named], waking: &Named) -> bool {
     let same =
         |event: &&&Named| event.pid == waking.pid && event.context.hard_irq() == waking.context.hard_irq();
@@ -147,8 +147,8 @@ fn times_out(before: &[&Named], waking: &Named) -> bool {
     of_timers.flatten().is_some_and(bare)
 }
 
-/// When the timer was due that ended a sleep: the last one that the thread had started. That of
-/// another clock is due at no time that can be compared.
+/// Due time of the timer that ended a sleep: the last one that the thread had started. None for a
+/// timer of another clock, whose time cannot be compared.
 pub(super) fn due(ordered: &[&Named], slept: &Named, end: i64) -> Option<i64> {
     let before = &ordered[..ordered.partition_point(|event| event.time <= slept.time)];
     let own =
@@ -160,16 +160,16 @@ pub(super) fn due(ordered: &[&Named], slept: &Named, end: i64) -> Option<i64> {
     expires.filter(|expires| expires.abs_diff(end) <= MAX_LATE)
 }
 
-/// Whether the waker gave back an inherited priority for this waking: it had at least the sleeper's
-/// until then, and less afterwards. Of what came before on its CPU, the last first.
+/// True if the waker returned an inherited priority for this waking: it had at least the sleeper's
+/// until then, and less afterwards. `before` has earlier events on its CPU, the last first.
 fn releases(before: &[&Named], slept: &Named, waking: &Named) -> bool {
     let What::Switch { prev: sleeper, .. } = &slept.what else { return false };
     for event in before.iter().take_while(|event| event.time >= slept.time) {
         let in_interrupt = event.context.hard_irq() || event.context.soft_irq();
         match &event.what {
-            // Within the unlock it neither sleeps nor wakes another.
+            // Within the unlock it neither sleeps nor wakes another thread.
             What::Switch { .. } => return false,
-            // The way out of an interrupt wakes the softirqs' thread.
+            // The exit of an interrupt wakes the softirqs' thread.
             What::Waking { task, .. } if !in_interrupt && !runs_softirqs(task) => return false,
             What::Inherit { pid, old, new } if *pid == waking.pid && event.pid == waking.pid => {
                 return *old <= sleeper.prio && *new > sleeper.prio;
@@ -180,8 +180,8 @@ fn releases(before: &[&Named], slept: &Named, waking: &Named) -> bool {
     false
 }
 
-/// Finds the event by which the waker had just given free the kernel's lock that the sleeper waits
-/// for (from 7.2 on). Of what came before on its CPU, the last first.
+/// True if the waker had just released the kernel lock that the sleeper waits for (since 7.2).
+/// `before` has earlier events on its CPU, the last first.
 fn releases_contended(ordered: &[&Named], before: &[&Named], slept: &Named, waking: &Named) -> bool {
     let Some((waited, _)) = open_contention(ordered, slept) else { return false };
     let since = before.iter().take_while(|event| event.time >= slept.time);
@@ -190,7 +190,7 @@ fn releases_contended(ordered: &[&Named], before: &[&Named], slept: &Named, waki
         .any(|event| matches!(event.what, What::ContendedRelease { lock } if lock == waited))
 }
 
-/// The stack that was taken at a switch: it comes next on that CPU, or after a non-maskable
+/// Stack recorded at a switch: the next event on that CPU, or the one after a non-maskable
 /// interrupt.
 pub(super) fn stack_of<'w>(ordered: &[&'w Named], switch: &Named) -> &'w [String] {
     let begin = ordered.partition_point(|event| event.time < switch.time);
@@ -202,10 +202,10 @@ pub(super) fn stack_of<'w>(ordered: &[&'w Named], switch: &Named) -> &'w [String
     }
 }
 
-/// Whether the waker was in a call of futex(2) that gives what the sleeper waits for, by the last
-/// of its own calls that was recorded: no signal is sent from there.
+/// True if the waker was in a call of futex(2) that wakes such a sleeper, by the last of its
+/// recorded calls: no signal is sent from there.
 fn wakes_by_futex(window: &Window, earlier: &[&Named], kind: SleepKind, waker: i32) -> bool {
-    // FUTEX_WAKE, _REQUEUE, _CMP_REQUEUE, _WAKE_OP, _WAKE_BITSET; of locks FUTEX_UNLOCK_PI.
+    // FUTEX_WAKE, _REQUEUE, _CMP_REQUEUE, _WAKE_OP, _WAKE_BITSET; for locks FUTEX_UNLOCK_PI.
     let gives: &[u64] = match kind {
         SleepKind::Futex => &[1, 3, 4, 5, 10],
         SleepKind::Lock => &[7],
@@ -217,7 +217,7 @@ fn wakes_by_futex(window: &Window, earlier: &[&Named], kind: SleepKind, waker: i
         What::SyscallExit { .. } => Some(None),
         _ => None,
     });
-    // Where events are lost, one of them may be this call's exit.
+    // If events are lost, one of them may be this call's exit.
     let call = calls.next().flatten().filter(|_| window.events_lost == 0);
     let is_futex = |id: i64| window.calls.get(&id).is_some_and(|name| name == "futex");
     call.is_some_and(|(id, operation)| is_futex(id) && gives.contains(&operation))
