@@ -27,7 +27,7 @@ pub struct Opened {
     pub id: String,
     /// `/proc/sys/kernel/random/boot_id`
     pub boot: String,
-    /// Process that makes the changes.
+    /// Process that makes the changes; `start` is field 22 of its `/proc/PID/stat`.
     pub pid: u32,
     pub start: u64,
     pub version: String,
