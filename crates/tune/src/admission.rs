@@ -1,6 +1,6 @@
-//! A plan from a file. What it asks for is the file's; how that is written and read back, what it
-//! risks, and whether `tune` writes it at all, is decided here as for a plan made anew: a file can
-//! come from anywhere, and the changes are made as root.
+//! Admission of a plan from a file. The file only states the wanted values; their writing and
+//! readback, their risk, and the permission to write them are decided here as for a new plan: a
+//! file can come from anywhere, and the changes are made as root.
 
 use std::collections::BTreeSet;
 
@@ -18,10 +18,10 @@ use crate::import::{ImportTarget, setting_of};
 use crate::isolate::refusal::require_separable;
 use crate::reading;
 
-/// The plan with what this version knows of each of its settings.
+/// Plan with this version's knowledge of each of its settings.
 ///
 /// # Errors
-/// Usage: it has what no plan of this version would have.
+/// Usage: it has a change that no plan of this version would have.
 pub fn admit(mut plan: PlanDocument, target: ImportTarget) -> Result<PlanDocument> {
     let groups = of_groups(&plan, target.survey);
     let mut keys = BTreeSet::new();
@@ -67,7 +67,7 @@ fn admitted(
     Ok(Setting { optional: admitted.optional || *optional, ..admitted })
 }
 
-/// Rules set threads of the kernel, never those of programs.
+/// Setting of a kernel thread; rules never set threads of programs.
 fn of_thread(
     thread: ThreadId,
     what: TaskSetting,
@@ -77,14 +77,14 @@ fn of_thread(
     let kernel = target.survey.threads.known().map_or(&[][..], |threads| threads.kernel.as_slice());
     let is_kernels = kernel.iter().any(|known| (known.tid, known.start) == (thread.tid, thread.start));
     let key = Key::Task { tid: thread.tid, start: thread.start, what };
-    // One that has ended takes its change along.
+    // A thread that has ended makes its change void.
     if !is_kernels && reading::read(target.files, &key) != Fact::Absent {
         return Err("it is no thread of the kernel that a rule sets".to_owned());
     }
     setting::of_thread(thread, what, wanted)
 }
 
-/// What a partition of the CPUs that the plan has for one takes on this machine.
+/// Settings for the partition of the plan's CPUs on this machine.
 fn of_groups(plan: &PlanDocument, survey: &Survey) -> std::result::Result<Vec<Setting>, String> {
     let of_group = |change: &&PlannedChange| matches!(change.setting.key, Key::Group(_) | Key::GroupFile(_));
     let all: Vec<&PlannedChange> = plan.changes.iter().filter(of_group).collect();

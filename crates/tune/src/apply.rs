@@ -1,4 +1,4 @@
-//! Making the changes of a plan.
+//! Application of a plan's changes.
 
 use host::settings::{Applied, Entry, Kernel, Opened, Store, read_entry, remove_spent, restore};
 use model::error::{Exit, Failure, Result};
@@ -7,22 +7,22 @@ use model::plan::{ChangeState, PlanDocument, PlannedChange};
 use model::setting::Key;
 use model::text::quoted_value;
 
-/// How a plan is applied.
+/// Options for applying a plan.
 pub struct ApplyOptions<'a> {
-    /// Whether a change that fails leaves those before it as they are.
+    /// True if a failed change leaves the earlier ones in force.
     pub keep_going: bool,
-    /// Whether the user asks to stop.
+    /// Returns true if the user has requested a stop.
     pub stop: &'a dyn Fn() -> bool,
-    /// What is done with the entry's id before the first change.
+    /// Called with the entry's ID before the first change.
     pub started: &'a dyn Fn(&str) -> std::io::Result<()>,
 }
 
-/// What came of applying a plan.
+/// Result of applying a plan.
 #[derive(Clone, Debug)]
 pub struct ApplyResult {
-    /// The changes as they are now, under the entry's id.
+    /// Changes in their present states, under the entry's ID.
     pub document: PlanDocument,
-    /// Why it ended early; none where all changes were made.
+    /// Failure that ended it early; none if all changes were made.
     pub failure: Option<Failure>,
 }
 
@@ -36,13 +36,13 @@ pub fn require_boot(plan: &PlanDocument, boot: &str) -> Result<()> {
     }
 }
 
-/// Refuses a plan of another boot, or one whose values have changed since.
+/// Refuses a plan of another boot, or one with values that have changed since.
 pub fn require_current(kernel: &dyn Kernel, plan: &PlanDocument, boot: &str) -> Result<()> {
     require_boot(plan, boot)?;
     for change in &plan.changes {
         let now = match (kernel.read(&change.setting.key), &change.setting.key) {
             (Fact::Known(now), _) => now.trim().to_owned(),
-            // Threads end; what was planned for one that has is nothing now.
+            // The thread has ended, and its change is void.
             (Fact::Absent, Key::Task { .. }) => continue,
             _ => String::new(),
         };
@@ -59,11 +59,11 @@ pub fn require_current(kernel: &dyn Kernel, plan: &PlanDocument, boot: &str) -> 
     Ok(())
 }
 
-/// Makes the changes in their order. The first that fails has those before it undone, unless
-/// `keep_going`.
+/// Makes the changes in their order. The first failure undoes the earlier ones, unless `keep_going`
+/// is set.
 ///
 /// # Errors
-/// The journal cannot be begun: then nothing was changed.
+/// The journal cannot be begun; nothing was changed.
 pub fn apply(
     kernel: &mut dyn Kernel,
     store: &mut dyn Store,
@@ -75,7 +75,7 @@ pub fn apply(
         let what = "the journal of changes cannot be written, and nothing is changed without it";
         Failure::of_call(what, error, Exit::NotPermitted, "make /var/lib/onbeat/journal writable for root")
     };
-    // How long the list of what was done is has no part in what is done now.
+    // The length of the history does not matter for the changes made now.
     let _ = remove_spent(store, &opened.boot);
     let mut entry = Entry::begin(kernel, store, opened).map_err(|error| unwritten(&error))?;
     plan.id = entry.id().to_owned();
@@ -93,7 +93,7 @@ pub fn apply(
             });
             break;
         }
-        // The rule has the words; the journal is read by programs.
+        // The rule has the texts; the journal is read by programs.
         let told = PlannedChange { why: String::new(), cost: String::new(), ..change.clone() };
         match entry.make(&told) {
             Ok(applied) => {
@@ -148,9 +148,9 @@ fn refused(change: &PlannedChange, why: &str) -> Failure {
     ))
 }
 
-/// Undoes the entry of a plan, and says so in its changes; the keys that could not be restored.
+/// Undoes the entry of a plan, and updates its changes; returns the keys not restored.
 fn take_back(kernel: &mut dyn Kernel, store: &mut dyn Store, plan: &mut PlanDocument) -> Vec<String> {
-    // Without a readable journal nothing is known here that a later undo does not know.
+    // Without a readable journal there is nothing here that a later undo would not know.
     let Ok(Some(entry)) = read_entry(store, &plan.id) else {
         return vec![format!("entry {}, whose journal cannot be read", plan.id)];
     };
@@ -167,7 +167,7 @@ fn take_back(kernel: &mut dyn Kernel, store: &mut dyn Store, plan: &mut PlanDocu
     left.map(|done| done.change.setting.key.to_string()).collect()
 }
 
-/// Whether a change can cut off the login that makes it: CPUs taken away, networks held up.
+/// True if a change can cut off a remote login: CPUs taken away, network delayed.
 pub fn cuts_off(key: &Key) -> bool {
     match key {
         Key::Group(_) | Key::GroupFile(_) => true,

@@ -1,4 +1,4 @@
-//! Keeping changes that would undo themselves.
+//! Confirmation of changes that would be undone automatically.
 
 use host::settings::{EntryRecords, Journal, JournalRecord, Kernel, Store};
 use model::error::{Exit, Failure, Result};
@@ -8,10 +8,10 @@ use model::text::quoted_value;
 use crate::status::status;
 use crate::undo::entries;
 
-/// Confirms an entry, the last that waits where none is named; gives its changes as they are.
+/// Confirms an entry, by default the last unconfirmed one; returns its changes.
 ///
 /// # Errors
-/// Usage: there is none that waits, or its time has passed.
+/// Usage: there is no unconfirmed entry, or its time has passed.
 pub fn confirm(
     kernel: &mut dyn Kernel,
     store: &mut dyn Store,

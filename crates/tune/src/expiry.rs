@@ -1,4 +1,4 @@
-//! Entries that undo themselves when their time has come.
+//! Entries that are undone automatically when their time has come.
 
 use host::settings::{EntryRecords, Kernel, Store, held_back, read_entry, restore_all};
 use model::error::Result;
@@ -6,18 +6,18 @@ use model::units::CpuSet;
 
 use crate::undo::{entries, others, unreadable};
 
-/// What there is to wait for.
+/// Condition for undoing an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Waiting {
-    /// Until this time of CLOCK_BOOTTIME in ns; the CPUs that matter are left alone meanwhile.
+    /// This time of CLOCK_BOOTTIME in ns; the waiting process avoids the audited CPUs.
     Until { boot_ns: i64, cpus: CpuSet },
-    /// Until the process of this number and start has ended.
+    /// The end of the process with this PID and start time.
     Process { pid: u32, start: u64, cpus: CpuSet },
-    /// It was confirmed or undone, or is of another boot.
+    /// None: it was confirmed or undone, or is of another boot.
     Over,
 }
 
-/// What an entry waits for. One without changes so far waits too: they may be about to be made.
+/// Condition for undoing an entry. One without changes so far also waits for them.
 pub fn waiting(store: &dyn Store, id: &str, boot: &str) -> Result<Waiting> {
     let entry = read_entry(store, id).map_err(|error| unreadable(id, &error))?;
     Ok(match entry {
@@ -37,18 +37,18 @@ pub fn waiting(store: &dyn Store, id: &str, boot: &str) -> Result<Waiting> {
     })
 }
 
-/// What became of an entry whose time had come.
+/// Result of an expired entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expired {
-    /// It was undone, as far as it can be, or confirmed before.
+    /// It was undone, as far as possible, or confirmed before.
     Done,
-    /// Later entries have changed some of its keys again, which can be undone after those.
+    /// Later entries have changed some of its keys, which can be undone only after those.
     Waits,
 }
 
-/// Undoes an entry whose time has come, or whose process has ended, unless it was confirmed
-/// meanwhile. What a later entry has changed again stays until that one is undone: its old value
-/// is what this one has set.
+/// Undoes an entry whose time has come, or whose process has ended, unless it was confirmed. Keys
+/// that a later entry has changed stay until that one is undone: its old values are those that this
+/// entry has set.
 pub fn expire(kernel: &mut dyn Kernel, store: &mut dyn Store, id: &str, boot: &str) -> Result<Expired> {
     if waiting(store, id, boot)? == Waiting::Over {
         return Ok(Expired::Done);
@@ -59,7 +59,7 @@ pub fn expire(kernel: &mut dyn Kernel, store: &mut dyn Store, id: &str, boot: &s
         let later = |other: &&EntryRecords| other.opened.boot == boot && other.number() > entry.number();
         all.iter().filter(later).any(|other| held_back(entry, other).is_some())
     };
-    // Its journal may be full; what is restored all the same is found so the next time.
+    // The journal may be full; restored values are recognized the next time.
     let (_, _) = restore_all(kernel, store, &[entry], &others(&all, &[entry], boot), false);
     let all = entries(store)?;
     let after = all.iter().find(|entry| entry.opened.id == id);

@@ -1,9 +1,9 @@
 //! Changes of a machine's settings.
 //!
-//! [`plan`] makes changes of failing rules and puts them in order, [`apply`] makes them and takes
-//! them back when one fails, [`admission`] judges a plan from a file, [`undo`] and [`status`] read
-//! the journal. [`isolate`] sets CPUs apart, [`rt_limit`] gives real-time tasks a limit. The
-//! machine and the journal's disk are passed in: all of it runs on made-up ones.
+//! [`plan`] turns failing rules into ordered changes, [`apply`] makes them and reverts them if one
+//! fails, [`admission`] judges a plan from a file, [`undo`] and [`status`] read the journal.
+//! [`isolate`] isolates CPUs, [`rt_limit`] limits real-time tasks. The machine and the journal's
+//! disk are parameters: all of it runs on fakes.
 
 pub mod admission;
 pub mod apply;

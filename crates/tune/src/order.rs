@@ -1,15 +1,14 @@
-//! The order in which rules are set: as their records say (`after`), and undone the other way
-//! round.
+//! Order in which rules are applied, by their records (`after`); undo uses the reverse order.
 
 use rules::knob::Knob;
 
-/// The knobs, each behind those that have to be set before it; else in the order of the rules.
+/// Sorts the knobs after those that must precede them; otherwise in the order of the rules.
 pub fn ordered(mut knobs: Vec<&'static Knob>) -> Vec<&'static Knob> {
     let mut sorted: Vec<&'static Knob> = Vec::with_capacity(knobs.len());
     while !knobs.is_empty() {
         let waits =
             |knob: &&Knob| knobs.iter().any(|other| other.id != knob.id && knob.after.contains(&other.id));
-        // A circle, which the tests of the rules exclude, is broken at its first rule.
+        // A cycle, which the tests of the rules exclude, is broken at its first rule.
         let next = knobs.iter().position(|knob| !waits(knob)).unwrap_or(0);
         sorted.push(knobs.remove(next));
     }

@@ -1,4 +1,4 @@
-//! A plan: what the failing rules ask for, as changes in the order in which they are made.
+//! Plans: remedies of failing rules, as changes in the order in which they are made.
 
 use facts::survey::Survey;
 use model::error::{Failure, Result};
@@ -16,25 +16,25 @@ use rules::knobs;
 use crate::isolate::refusal::require_separable;
 use crate::order::ordered;
 
-/// What is wanted of a plan.
+/// Parameters of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlanRequest {
-    /// These rules only; all that fail where there are none.
+    /// Only these rules; if empty, all that fail.
     pub rules: Vec<RuleRequest>,
-    /// Not these.
+    /// Excluded rules.
     pub without: Vec<String>,
 }
 
-/// A rule that was named.
+/// Rule requested by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleRequest {
     pub rule: String,
-    /// Another value than the rule's own.
+    /// Value to use instead of the rule's own.
     pub value: Option<String>,
 }
 
 impl RuleRequest {
-    /// From `RULE` or `RULE=VALUE`.
+    /// Parses `RULE` or `RULE=VALUE`.
     ///
     /// # Errors
     /// Usage: there is no such rule.
@@ -54,10 +54,10 @@ fn known(rule: &str) -> Result<&'static Knob> {
     })
 }
 
-/// Makes a plan of an audit; `now` reads the value of a key, on the machine or in its capture.
+/// Creates a plan from an audit; `now` reads the value of a key, on the machine or in its capture.
 ///
 /// # Errors
-/// Usage: a rule that is not known or has two values, or a value that its setting does not take.
+/// Usage: a rule is unknown or has two values, or its setting does not accept the value.
 pub fn plan(
     survey: &Survey,
     audit: &Audit,
@@ -107,7 +107,7 @@ pub fn plan(
     Ok(PlanDocument::new(boot, without_repeats(changes), left_out))
 }
 
-/// A rule among the changes that this one must not be combined with.
+/// Rule among the changes that this one must not be combined with.
 fn conflicting(knob: &Knob, changes: &[PlannedChange]) -> Option<String> {
     let forbids = |rule: &str| {
         let other = knobs::ALL.iter().find(|other| other.id == rule);
@@ -116,7 +116,7 @@ fn conflicting(knob: &Knob, changes: &[PlannedChange]) -> Option<String> {
     changes.iter().map(|change| &change.rule).find(|rule| forbids(rule)).cloned()
 }
 
-/// A key that is planned to have another value than one of these, and the rule that asks for it.
+/// Key planned with another value than one of these, and the rule that requests it.
 fn contradicted(settings: &[Setting], changes: &[PlannedChange]) -> Option<(Key, String)> {
     let other = |setting: &Setting| {
         let is_other = |change: &&PlannedChange| {
@@ -127,7 +127,7 @@ fn contradicted(settings: &[Setting], changes: &[PlannedChange]) -> Option<(Key,
     settings.iter().find_map(other)
 }
 
-/// Of two values of one rule only one could be set.
+/// Refuses two values of one rule, of which only one could be set.
 fn require_one_value(rules: &[RuleRequest]) -> Result<()> {
     for (at, named) in rules.iter().enumerate() {
         let other = |other: &&RuleRequest| other.rule == named.rule && other.value != named.value;
@@ -152,8 +152,7 @@ enum Wanted {
 }
 
 impl Wanted {
-    /// Of a value that was given it is not known yet whether this machine has its files: no finding
-    /// asks for it.
+    /// Omits a given value if this machine has no file for it, which no finding has checked.
     fn on_machine(
         self,
         knob: &'static Knob,
@@ -207,7 +206,7 @@ fn of_rule(
     }
 }
 
-/// The settings of a finding; a partition only of CPUs that can be set apart.
+/// Settings of a finding; a partition only of CPUs that can be isolated.
 fn settings(survey: &Survey, finding: &Finding) -> std::result::Result<Vec<Setting>, String> {
     for change in rules::setting::changes(&finding.remedy)? {
         if let Change::Partition { cpus, .. } = change {
@@ -217,7 +216,7 @@ fn settings(survey: &Survey, finding: &Finding) -> std::result::Result<Vec<Setti
     rules::setting::settings(survey, &finding.remedy)
 }
 
-/// None where it is so already: another rule's change, or the kernel's own.
+/// Change for a setting; none if it has the value already, by another rule or the kernel.
 fn planned(
     knob: &'static Knob,
     finding: &Finding,
@@ -231,14 +230,14 @@ fn planned(
     let mut change = PlannedChange::new(setting, knob.id, read.as_deref().unwrap_or_default().trim());
     match finding.verdict {
         AuditVerdict::Fail => change.why.clone_from(&finding.reason),
-        // A value that was given needs no finding.
+        // A given value needs no finding.
         _ => "it was asked for".clone_into(&mut change.why),
     }
     knob.side_effects.clone_into(&mut change.cost);
     Some(change)
 }
 
-/// Two rules can ask for the same; the first of them has it.
+/// Removes repeated changes of several rules; the first rule keeps the change.
 fn without_repeats(changes: Vec<PlannedChange>) -> Vec<PlannedChange> {
     let mut seen = std::collections::BTreeSet::new();
     changes
@@ -247,7 +246,7 @@ fn without_repeats(changes: Vec<PlannedChange>) -> Vec<PlannedChange> {
         .collect()
 }
 
-/// The rules of a plan that take a safeguard away, or can; the keys of what no rule asks for.
+/// Rules of a plan that disable or may disable a safeguard; keys of changes without a rule.
 pub fn high_risk(plan: &PlanDocument) -> Vec<String> {
     let high = plan.changes.iter().filter(|change| change.setting.risk == Risk::High);
     let mut names: Vec<String> = high
@@ -368,7 +367,7 @@ mod tests {
         );
     }
 
-    /// Not isolated, on a kernel that can at run time.
+    /// Not isolated, on a kernel that supports isolation at run time.
     const OPEN: &str = "/sys/devices/system/cpu/isolated:
         cmdline - isolcpus=managed_irq,domain,2-3
         /sys/fs/cgroup/cgroup.controllers: cpuset cpu

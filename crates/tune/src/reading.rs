@@ -1,10 +1,10 @@
-//! Values of keys as the files of a machine have them: the running one, a tree, a capture.
+//! Values of keys from the files of a machine: the running one, a tree, or a capture.
 
 use host::MachineFiles;
 use model::fact::Fact;
 use model::setting::{Key, PRESENT, TaskSetting};
 
-/// The value of a key; what a capture lacks is not captured.
+/// Value of a key; not captured if it is missing from a capture.
 pub fn read(files: &MachineFiles, key: &Key) -> Fact<String> {
     match key {
         Key::Group(_) => files.list(&key.path()).map(|_| PRESENT.to_owned()),
@@ -23,7 +23,7 @@ fn thread(files: &MachineFiles, tid: u32, start: u64, what: TaskSetting) -> Fact
         Some((_, fields)) => fields.split_ascii_whitespace().collect(),
         None => return Fact::Malformed("/proc/TID/stat has no name".to_owned()),
     };
-    // Fields 22, 19, 40 and 41 of proc_pid_stat(5); the first of these is the third.
+    // Fields 22, 19, 40 and 41 of proc_pid_stat(5); `fields` starts with the third.
     let number = |field: usize| fields.get(field - 3).and_then(|word| word.parse::<i64>().ok());
     if number(22).and_then(|own| u64::try_from(own).ok()) != Some(start) {
         return Fact::Absent;

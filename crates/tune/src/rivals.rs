@@ -1,7 +1,7 @@
-//! Programs that own settings: what a running one would set again is left to it.
+//! Programs that own settings: a change that a running one would overwrite is omitted.
 //!
-//! Who there is, how it is told, and in which areas it decides is what `rules::competing_tuners`
-//! knows; here is which keys of an area are a program's, and when it sets them.
+//! `rules::competing_tuners` knows the programs, how to detect them, and their areas; this module
+//! has the keys of an area that a program sets, and when it sets them.
 
 use std::collections::BTreeMap;
 
@@ -13,19 +13,19 @@ use rules::competing_tuners::{TunedArea, active_tuners, area_of_path, running_pr
 
 use crate::import::{ImportTarget, owned};
 
-/// What a program does with the settings of its areas.
+/// Behaviour of a program with the settings of its areas.
 struct RivalHabit {
     /// Its name in `rules::competing_tuners`.
     name: &'static str,
-    /// When it sets them.
+    /// Text on when it sets them.
     does: &'static str,
-    /// What makes it leave them alone.
+    /// Remedy to make it leave them alone.
     instead: &'static str,
     /// Paths in its areas that it does not set.
     spares: &'static [&'static str],
 }
 
-/// Where the documentation of each says so; one that is not here is taken to set all its areas.
+/// Behaviours by each program's documentation; a program without one sets all its areas.
 const HABITS: &[RivalHabit] = &[
     RivalHabit {
         name: "tuned",
@@ -35,7 +35,7 @@ const HABITS: &[RivalHabit] = &[
     },
     RivalHabit {
         name: "irqbalance",
-        // irqbalance(1): every ten seconds, and not the mask for interrupts to come.
+        // irqbalance(1): every ten seconds, and not the default mask.
         does: "moves interrupts every 10 s, but for those and those CPUs that it is told to leave alone",
         instead: "give it the CPUs as IRQBALANCE_BANNED_CPULIST, or stop it",
         spares: &["/proc/irq/default_smp_affinity"],
@@ -60,7 +60,7 @@ const HABITS: &[RivalHabit] = &[
     },
 ];
 
-/// Programs that start containers and virtual machines, and the groups that they write to.
+/// Programs that start containers and virtual machines, with the groups that they write to.
 const MANAGERS: &[(&str, &[&str])] = &[
     ("containerd", &["docker", "kubepods", "system.slice/containerd", "system.slice/docker-"]),
     ("crio", &["kubepods", "crio"]),
@@ -75,21 +75,21 @@ const MANAGERS: &[(&str, &[&str])] = &[
 const MANAGER_PROGRAMS: &[&str] =
     &["containerd", "crio", "dockerd", "incusd", "kubelet", "libvirtd", "lxd", "virtqemud"];
 
-/// A program that sets a key, when, and what to do about it.
+/// Program that sets a key, when it does, and the remedy.
 struct Owner {
     name: String,
     does: String,
     instead: String,
 }
 
-/// Leaves out what a running program owns, unless it is to be taken over. Of tuned it is what its
-/// active profile sets, as far as that can be read.
+/// Omits settings of running programs, unless they are to be taken over. For tuned these are the
+/// settings of its active profile, if that is readable.
 pub fn leave_out(survey: &Survey, machine: &MachineFiles, plan: &mut PlanDocument, take_over: bool) {
     if take_over {
         return;
     }
     let rivals = Rivals::of(survey, machine);
-    // A rule is named once for each program, with how many of its settings that is.
+    // A rule is listed once per program, with the number of its settings.
     let mut left: BTreeMap<(String, String), (u64, Owner, String)> = BTreeMap::new();
     plan.changes.retain(|change| {
         let Some(owner) = rivals.owner_of(&change.setting.key) else { return true };
@@ -111,11 +111,11 @@ pub fn leave_out(survey: &Survey, machine: &MachineFiles, plan: &mut PlanDocumen
     }
 }
 
-/// Those that run.
+/// Running programs.
 struct Rivals {
     tuners: Vec<&'static rules::competing_tuners::Tuner>,
     managers: Vec<&'static str>,
-    /// What tuned sets, where that could be read.
+    /// Settings of tuned, if readable.
     profile: Option<crate::import::ProfileKeys>,
 }
 
@@ -172,7 +172,7 @@ impl Rivals {
     }
 }
 
-/// What a key is about; none where no program decides it.
+/// Area of a key; none if no program controls it.
 fn area_of(key: &Key) -> Option<TunedArea> {
     match key {
         Key::Task { .. } => Some(TunedArea::Tasks),
@@ -202,7 +202,7 @@ mod tests {
         "cgroup:onbeat/rt/cpuset.cpus",
     ];
 
-    /// The keys that stay, and the reasons of the others.
+    /// Keys that stay, and the reasons for the omitted ones.
     fn after(edits: &str, take_over: bool) -> (Vec<String>, Vec<String>) {
         let mut machine = Machine::base();
         machine.edit(edits);
@@ -255,7 +255,7 @@ mod tests {
             after(&moving, false).0,
             without(&["sysctl:kernel.timer_migration", "irq:24", "irq:default", "task:12/34"])
         );
-        // A profile that cannot be read may set whatever tuned can.
+        // An unreadable profile may set anything that tuned can.
         let (kept, _) = after("program + tuned", false);
         assert_eq!(kept, ["sysfs:kernel/rcu_normal", "cgroup:kubepods.slice/cpuset.cpus", KEYS[8]]);
     }

@@ -1,8 +1,8 @@
-//! A limit of real-time tasks as settings of a machine, in the order that its kernel takes.
+//! Limit of real-time tasks as settings of a machine, in the order that its kernel accepts.
 //!
-//! Up to 6.11 the scheduler throttles by `kernel.sched_rt_runtime_us`. From 6.12 on the fair server
-//! of each CPU gives ordinary tasks what a real-time task leaves them by the same numbers: its
-//! runtime is the rest of the period (`dl_server_apply_params()` in kernel/sched/deadline.c).
+//! Up to 6.11 the scheduler throttles by `kernel.sched_rt_runtime_us`. Since 6.12 the fair server
+//! of each CPU gives ordinary tasks the rest by the same numbers: its runtime is the remainder of
+//! the period (`dl_server_apply_params()` in kernel/sched/deadline.c).
 
 use facts::survey::Survey;
 use facts::uname::series;
@@ -16,7 +16,7 @@ const RUNTIME: &str = "/proc/sys/kernel/sched_rt_runtime_us";
 const PERIOD: &str = "/proc/sys/kernel/sched_rt_period_us";
 const SERVERS: &str = "/sys/kernel/debug/sched/fair_server";
 
-/// What stops a real-time task that never sleeps.
+/// Mechanism that stops a real-time task that never sleeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RtStop {
     Throttling,
@@ -24,7 +24,7 @@ pub enum RtStop {
 }
 
 impl RtStop {
-    /// What it is called.
+    /// Name in messages.
     pub fn words(self) -> &'static str {
         match self {
             RtStop::Throttling => "throttling",
@@ -33,10 +33,10 @@ impl RtStop {
     }
 }
 
-/// What stops real-time tasks on these CPUs, as far as it can be set.
+/// Mechanism that stops real-time tasks on these CPUs, if it can be set.
 ///
 /// # Errors
-/// Why the limit cannot be set here, and what to do.
+/// Reason for which the limit cannot be set here, with a remedy.
 pub fn stopped_by(survey: &Survey, cpus: &CpuSet) -> Result<RtStop, String> {
     let facts = &survey.facts;
     let has_server = facts.release.known().and_then(|release| series(release)) >= Some((6, 12));
@@ -61,10 +61,10 @@ pub fn stopped_by(survey: &Survey, cpus: &CpuSet) -> Result<RtStop, String> {
     }
 }
 
-/// The changes that give real-time tasks this limit on these CPUs.
+/// Changes that set this limit of real-time tasks on these CPUs.
 ///
 /// # Errors
-/// Why it cannot be set here, and what to do.
+/// Reason for which it cannot be set here, with a remedy.
 pub fn changes(survey: &Survey, cpus: &CpuSet, limit: RtLimit) -> Result<Vec<PlannedChange>, String> {
     let facts = &survey.facts;
     let (runtime, period) = (facts.rt_runtime_us.known().copied(), facts.rt_period_us.known().copied());
@@ -80,8 +80,8 @@ pub fn changes(survey: &Survey, cpus: &CpuSet, limit: RtLimit) -> Result<Vec<Pla
         }
         RtStop::FairServer => {
             refuse_isolated(survey, cpus)?;
-            // A server is given another runtime only without this one's limit, which throttles
-            // nothing here.
+            // A server's runtime can be set only without the global limit, which throttles nothing
+            // here.
             writes.push((RUNTIME.to_owned(), runtime, -1));
             let servers = facts.fair_servers.known().map_or(&[][..], Vec::as_slice);
             let wanted = (limit.stop().0, limit.period().0);
@@ -98,8 +98,8 @@ pub fn changes(survey: &Survey, cpus: &CpuSet, limit: RtLimit) -> Result<Vec<Pla
     changed.map(|(path, now, wanted)| change(survey, &path, now, wanted)).collect()
 }
 
-/// 6.12 warns in its log whenever the server of an isolated CPU is written to (`WARN_ON` of
-/// `task_non_contending()`, kernel/sched/deadline.c); of another CPU at times.
+/// Refuses isolated CPUs: 6.12 logs a warning whenever the server of one is written to (`WARN_ON`
+/// of `task_non_contending()`, kernel/sched/deadline.c); for other CPUs at times.
 fn refuse_isolated(survey: &Survey, cpus: &CpuSet) -> Result<(), String> {
     let at_boot = survey.facts.isolated.known().cloned().unwrap_or_default();
     let set_apart = survey.groups.known().and_then(|groups| groups.isolated.known().cloned());
@@ -115,8 +115,8 @@ fn refuse_isolated(survey: &Survey, cpus: &CpuSet) -> Result<(), String> {
     Ok(())
 }
 
-/// A runtime and a period, so that at no time the runtime is above the period, which is EINVAL; and
-/// neither when they are put back in the reverse order. A runtime of -1 is under any.
+/// Orders a runtime and a period so that the runtime never exceeds the period, which is EINVAL,
+/// also in the reverse order. A runtime of -1 is below any period.
 fn in_order(
     runtime_file: String,
     period_file: String,
@@ -202,7 +202,7 @@ mod tests {
         read.known().and_then(|text| text.trim().parse().ok()).unwrap()
     }
 
-    /// The survey of a made-up kernel as far as it matters here, on its CPU 0.
+    /// Survey of a fake kernel with the facts that matter here, on its CPU 0.
     fn survey_of(kernel: &FakeKernel, has_servers: bool) -> Survey {
         let mut machine = Machine::base();
         let runtime = now(kernel, "sysctl:kernel.sched_rt_runtime_us");
@@ -223,7 +223,7 @@ mod tests {
         machine.read()
     }
 
-    /// Each row of the table goes there and back, on kernels that refuse another order.
+    /// Applies and reverts each row of the table, on kernels that refuse another order.
     fn there_and_back(machine: &FakeMachine, has_servers: bool, found: i64) {
         let boot = "6c1f1f1e-0000-4000-8000-000000000001";
         let mut kernel = FakeKernel::boot(machine);

@@ -1,4 +1,4 @@
-//! What of the journal is in force.
+//! Changes of the journal that are in force.
 
 use host::settings::{ENDED, EntryRecords, EntryStep, Kernel, Outcome};
 use model::fact::Fact;
@@ -7,7 +7,7 @@ use model::setting::{Comparison, Key};
 
 use crate::undo::not_understood;
 
-/// The changes of these entries as they are now: those in force, or all that the journal knows.
+/// Present state of these entries' changes: those in force, or all in the journal.
 pub fn status(
     kernel: &dyn Kernel,
     entries: &[EntryRecords],
@@ -24,19 +24,18 @@ pub fn status(
     PlanDocument::new(boot, changes.collect(), left_out)
 }
 
-/// Whether something of it is, or may be, in force or kept; entries of other boots are mentioned
-/// until they are undone, which changes nothing.
+/// True if a change of it is, or may be, in force or kept; entries of other boots are not open.
 pub fn is_open(entry: &EntryRecords, boot: &str) -> bool {
     entry.opened.boot == boot && entry.steps.iter().any(|step| step.is_live() || step.is_kept())
 }
 
-/// Whether its time has passed, and it was neither confirmed nor undone.
+/// True if its time has passed, and it was neither confirmed nor undone.
 pub fn is_overdue(entry: &EntryRecords, boot_ns: i64) -> bool {
     let passed = entry.opened.undo_at_boot_ns.is_some_and(|at| at < boot_ns);
     passed && !entry.confirmed && entry.is_live()
 }
 
-/// The time that is left until it undoes itself, in ns; none where it does not, or is overdue.
+/// Time in ns until it is undone automatically; none if it is not, or is overdue.
 pub fn undone_in(entry: &EntryRecords, boot_ns: i64) -> Option<i64> {
     let left = entry.opened.undo_at_boot_ns?.saturating_sub(boot_ns);
     (left >= 0 && !entry.confirmed && entry.is_live()).then_some(left)
@@ -74,11 +73,11 @@ fn changed(
         None if overdue => (ChangeState::Overdue, "its time has passed: run `onbeat tune undo`".to_owned()),
         None => applied,
     };
-    // Reading some has an effect.
+    // Reading some files has an effect.
     if entry.opened.boot == boot && change.setting.readback != Comparison::Unread {
         match kernel.read(&change.setting.key) {
             Fact::Known(now) => now.trim().clone_into(&mut change.now),
-            // What it was set to went with it.
+            // The setting ended with its thread.
             Fact::Absent if matches!(change.setting.key, Key::Task { .. }) && step.is_live() => {
                 change.now.clear();
                 state = ChangeState::Void;

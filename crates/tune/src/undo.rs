@@ -1,30 +1,30 @@
-//! Undoing entries of the journal, the last first.
+//! Undo of the journal's entries, the last first.
 
 use host::settings::{EntryRecords, Kernel, Restored, Store, entry_ids, held_back, read_entry, restore_all};
 use model::error::{Exit, Failure, Result};
 use model::plan::{ChangeState, LeftOut, PlanDocument, PlannedChange};
 use model::text::quoted_value;
 
-/// Which entries.
+/// Selection of entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Which {
-    /// The last that has something to undo.
+    /// The last one with anything to undo.
     Last,
     All,
     Id(String),
 }
 
-/// What undoing came to.
+/// Result of an undo.
 #[derive(Clone, Debug)]
 pub struct UndoResult {
-    /// The changes, in the order in which they were undone.
+    /// Changes, in the order in which they were undone.
     pub document: PlanDocument,
-    /// Why the journal could not be written; what it says is then older than the machine.
+    /// Failure to write the journal, which is then older than the state of the machine.
     pub unwritten: Option<Failure>,
 }
 
 impl UndoResult {
-    /// Whether something was left as it was.
+    /// True if any change was not undone.
     pub fn left_something(&self) -> bool {
         let is_left =
             |change: &PlannedChange| !matches!(change.state, ChangeState::Undone | ChangeState::Void);
@@ -32,7 +32,7 @@ impl UndoResult {
     }
 }
 
-/// The entries of this journal that say something, the oldest first.
+/// Non-empty entries of this journal, the oldest first.
 pub fn entries(store: &dyn Store) -> Result<Vec<EntryRecords>> {
     let unread = |error: std::io::Error| {
         Failure::of_call("the journal of changes cannot be read", &error, Exit::Internal, "run as root")
@@ -44,7 +44,7 @@ pub fn entries(store: &dyn Store) -> Result<Vec<EntryRecords>> {
     Ok(all)
 }
 
-/// An entry that cannot be read may be in force: nothing is changed over it.
+/// Failure for an unreadable entry, which may be in force, so that no change is made over it.
 pub fn unreadable(id: &str, error: &std::io::Error) -> Failure {
     let what = format!("entry {id} of the journal of changes cannot be read");
     let remedy = format!(
@@ -54,7 +54,7 @@ pub fn unreadable(id: &str, error: &std::io::Error) -> Failure {
     Failure::of_call(what, error, Exit::Internal, &remedy)
 }
 
-/// What entries of this boot have done that this version does not understand.
+/// Records of this boot's entries that this version does not understand.
 pub fn not_understood<'a>(entries: impl Iterator<Item = &'a EntryRecords>, boot: &str) -> Vec<LeftOut> {
     let unknown = entries.filter(|entry| entry.opened.boot == boot && entry.unknown > 0);
     let left = |entry: &EntryRecords| {
@@ -75,7 +75,7 @@ pub fn not_understood<'a>(entries: impl Iterator<Item = &'a EntryRecords>, boot:
     unknown.map(left).collect()
 }
 
-/// Undoes entries of this boot. With `force` also what another program has changed since.
+/// Undoes entries of this boot. With `force` also values that another program has changed since.
 pub fn undo(
     kernel: &mut dyn Kernel,
     store: &mut dyn Store,
@@ -112,7 +112,7 @@ pub fn undo(
     Ok(result)
 }
 
-/// The entries of this boot that are not among these.
+/// Entries of this boot that are not among `these`.
 pub fn others<'a>(all: &'a [EntryRecords], these: &[&EntryRecords], boot: &str) -> Vec<&'a EntryRecords> {
     let is_other = |entry: &&EntryRecords| {
         entry.opened.boot == boot && these.iter().all(|these| these.opened.id != entry.opened.id)
@@ -120,7 +120,7 @@ pub fn others<'a>(all: &'a [EntryRecords], these: &[&EntryRecords], boot: &str) 
     all.iter().filter(is_other).collect()
 }
 
-/// The entries to undo, the last first.
+/// Entries to undo, the last first.
 fn choose<'a>(
     all: &'a [EntryRecords],
     which: &Which,
@@ -148,7 +148,7 @@ fn choose<'a>(
     }
 }
 
-/// Refuses to undo what a later entry has changed again: its old value is ours.
+/// Refuses to undo keys that a later entry has changed: its old value is ours.
 fn require_last(entry: &EntryRecords, all: &[EntryRecords], boot: &str) -> Result<()> {
     let later = all.iter().skip_while(|other| other.opened.id != entry.opened.id).skip(1);
     for other in later.filter(|other| other.opened.boot == boot) {
@@ -180,14 +180,14 @@ fn changed(entry: &EntryRecords, done: Restored) -> PlannedChange {
         state: done.state,
         why: done.why,
         entry: entry.opened.id.clone(),
-        // What was not there was taken away again, and has no value.
+        // A key that did not exist was removed again, and has no value.
         before: old.trim().to_owned(),
         ..done.change
     }
 }
 
-/// Undoes what commands that were killed have left half made, the last first; the ids of those
-/// entries. The caller has the lock: none of them is still being made.
+/// Undoes the incomplete entries of killed commands, the last first, and returns their IDs. The
+/// caller must hold the lock, so that none of them is still in progress.
 pub fn undo_abandoned(kernel: &mut dyn Kernel, store: &mut dyn Store, boot: &str) -> Result<Vec<String>> {
     let all = entries(store)?;
     let abandoned: Vec<_> = all

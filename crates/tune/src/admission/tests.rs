@@ -1,4 +1,4 @@
-//! Plans as `tune plan -o` writes them are taken as they are; what others write is judged anew.
+//! Plans as written by `tune plan -o` are accepted unchanged; others are judged anew.
 
 use host::MachineFiles;
 use model::plan::PlanDocument;
@@ -10,8 +10,7 @@ use crate::import::ImportTarget;
 use crate::plan::{PlanRequest, RuleRequest, plan};
 use crate::reading;
 
-/// A machine on which everything fails that one of the rules' examples makes fail, and the plan for
-/// it.
+/// Machine on which the findings of a rule's failing example occur, and the plan for it.
 fn planned(edits: &str, rules: &[&str]) -> (Machine, PlanDocument) {
     let mut machine = Machine::base();
     machine.edit(edits);
@@ -35,7 +34,7 @@ fn admitted(machine: &Machine, plan: PlanDocument) -> Result<PlanDocument, Strin
     })
 }
 
-/// Not isolated, on a kernel that can at run time.
+/// Not isolated, on a kernel that supports isolation at run time.
 const OPEN: &str = "/sys/devices/system/cpu/isolated:
     cmdline - isolcpus=managed_irq,domain,2-3
     /sys/fs/cgroup/cgroup.controllers: cpuset cpu
@@ -56,7 +55,7 @@ fn what_a_plan_of_this_version_has_is_admitted_as_it_is() {
     assert!(seen > 60, "{seen}");
 }
 
-/// The change with this key, wanted value and more fields, on the machine that is well set.
+/// Plan with this key, wanted value and further fields, admitted on a machine without findings.
 fn of_file(key: &str, wanted: &str, more: &str) -> Result<PlanDocument, String> {
     let text = format!(
         "{{\"schema\":\"onbeat.plan/1\",\"boot\":\"boot\",\"changes\":[{{\"key\":\"{key}\",\"wanted\":\
@@ -146,7 +145,7 @@ fn threads_of_programs_are_left_alone() {
     plan.changes[0].setting.key = "task:700/5".parse().unwrap();
     plan.changes[0].setting.wanted = "0".to_owned();
     assert!(admitted(&machine, plan.clone()).unwrap_err().contains("no thread of the kernel"));
-    // It has ended: nothing will be done.
+    // The thread has ended: nothing will be done.
     plan.changes[0].setting.key = "task:700/6".parse().unwrap();
     assert!(admitted(&machine, plan).is_ok());
 }

@@ -1,4 +1,4 @@
-//! The words of the kernel's command line, and where boot loaders take them.
+//! Words for the kernel's command line, and the boot loaders' files for them.
 
 use super::CmdlineWord;
 use super::commented;
@@ -22,7 +22,7 @@ const BUILT_IN_HEAD: &str = "\
 
 ";
 
-/// The file, for the place that a kernel takes its words from; none without words.
+/// File for the place from which the kernel takes its words; none without words.
 pub fn render(words: &[CmdlineWord], is_built_in: bool) -> Option<String> {
     if words.is_empty() {
         return None;
@@ -40,7 +40,7 @@ pub fn render(words: &[CmdlineWord], is_built_in: bool) -> Option<String> {
     Some(page)
 }
 
-/// Those to be added, or to be taken off, on one line.
+/// Words to add, or those to remove, on one line.
 pub fn joined(words: &[CmdlineWord], added: bool) -> String {
     let wanted = words.iter().filter(|word| word.added == added);
     wanted.map(|word| word.word.as_str()).collect::<Vec<_>>().join(" ")

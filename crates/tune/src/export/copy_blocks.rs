@@ -1,4 +1,4 @@
-//! What failing rules ask for as text to copy, one block for each place of a machine.
+//! Remedies of failing rules as text to copy, one block per place on the machine.
 
 use model::plan::{CopyBlock, PlannedChange};
 use model::setting::Key;
@@ -7,7 +7,7 @@ use model::text::clean;
 use super::cmdline::joined;
 use super::{CmdlineWord, ExportInput, Lasting, commented, kernel, sysctl_d, tmpfiles_d};
 
-/// The blocks that hold something.
+/// Blocks that are not empty.
 pub fn copy_blocks(input: &ExportInput) -> Vec<CopyBlock> {
     let lasting = Lasting::of(input);
     let (place, how) = if input.booted.is_built_in {
@@ -58,13 +58,13 @@ pub fn copy_blocks(input: &ExportInput) -> Vec<CopyBlock> {
     made.into_iter().filter_map(block).collect()
 }
 
-/// The block says what a file's head says.
+/// Text without its head, which the block has already.
 fn without_head(text: String) -> String {
     text.split_once("\n\n").map_or(text.clone(), |(_, rest)| rest.to_owned())
 }
 
-/// The words to add, on one line, and those to take off. The line of today is not repeated: what is
-/// known of it has the names of disks and users masked, and would not boot.
+/// Words to add, on one line, and those to remove. The present line is not repeated: its known text
+/// has the names of disks and users masked, and would not boot.
 fn command_line(words: &[CmdlineWord]) -> Option<String> {
     let (added, removed) = (clean(&joined(words, true)), clean(&joined(words, false)));
     let mut text = String::new();
@@ -77,7 +77,7 @@ fn command_line(words: &[CmdlineWord]) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// Parameters of modules, as modprobe takes them.
+/// Parameters of modules, in the syntax of modprobe.
 fn module_options(lasting: &Lasting) -> Option<String> {
     let option = |path: &str| {
         let (module, parameter) = path.strip_prefix("/sys/module/")?.split_once("/parameters/")?;

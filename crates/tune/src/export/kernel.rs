@@ -1,4 +1,4 @@
-//! Options of the kernel's configuration as a fragment, and the lines by which Yocto takes it.
+//! Options of the kernel's configuration as a fragment, and the lines for Yocto to use it.
 
 use super::cmdline::joined;
 use super::{KernelOption, Lasting, commented};
@@ -10,7 +10,7 @@ const HEAD: &str = "\
 
 ";
 
-/// Options that Kconfig drops without another, and what else is enough for them
+/// Options that Kconfig drops without another one, with that and an option that suffices instead
 /// (kernel/rcu/Kconfig, kernel/Kconfig.preempt).
 const NEEDS: [(&str, &str, &str); 3] = [
     ("PREEMPT_RT", "EXPERT", ""),
@@ -18,7 +18,7 @@ const NEEDS: [(&str, &str, &str); 3] = [
     ("RCU_NOCB_CPU", "RCU_EXPERT", "NO_HZ_FULL"),
 ];
 
-/// The fragment, with the options that these need; none without options.
+/// Fragment, with the options that these depend on; none without options.
 pub fn fragment(options: &[KernelOption]) -> Option<String> {
     let is_set = |name: &str| options.iter().any(|option| option.option == name && option.value == "y");
     let mut whole: Vec<KernelOption> = Vec::new();
@@ -45,7 +45,7 @@ fn line(option: &KernelOption) -> String {
     }
 }
 
-/// Lines for a layer of Yocto's; none where it has nothing to take.
+/// Lines for a Yocto layer; none if there is nothing for it.
 pub fn yocto(lasting: &Lasting, is_built_in: bool) -> Option<String> {
     let mut page = String::new();
     if !lasting.options.is_empty() {

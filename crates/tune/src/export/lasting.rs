@@ -1,4 +1,4 @@
-//! Which part of a remedy lasts from boot to boot, and in which file.
+//! Parts of a remedy that last from boot to boot, and their files.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use rules::remedy::{Alternative, Part};
 
 use super::ExportInput;
 
-/// A value that is written at boot.
+/// Value that is written at boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BootLine {
     pub rule: String,
@@ -21,30 +21,30 @@ pub struct BootLine {
     pub setting: Setting,
 }
 
-/// A word of the kernel's command line.
+/// Word of the kernel's command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CmdlineWord {
     pub rule: String,
     pub why: String,
     pub word: String,
-    /// Or taken off.
+    /// True to add it, false to remove it.
     pub added: bool,
 }
 
-/// An option of the kernel's configuration, without `CONFIG_`.
+/// Option of the kernel's configuration, without `CONFIG_`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelOption {
     pub rule: String,
     pub why: String,
     pub option: String,
-    /// `y`, `n`, or its number.
+    /// `y`, `n`, or a number.
     pub value: String,
 }
 
-/// What lasts of all failing rules.
+/// Lasting parts of the remedies of all failing rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lasting {
-    /// Sysctls, in the order in which they are to be set.
+    /// Sysctls, in the order in which they must be set.
     pub sysctls: Vec<BootLine>,
     /// Files of sysfs and procfs, in that order.
     pub files: Vec<BootLine>,
@@ -69,7 +69,7 @@ impl Lasting {
                 lasting.take(input, finding, &unkept);
             }
         }
-        // What no failing rule stands for: a value that was asked for, or one in force.
+        // Values without a failing rule: requested explicitly, or in force.
         for (rule, why) in &unkept {
             let known = |left: &LeftOut| left.rule == *rule;
             let judged = input.audit.findings.iter().any(|found| {
@@ -85,7 +85,7 @@ impl Lasting {
         lasting
     }
 
-    /// Puts a change of a running kernel into its file.
+    /// Adds a change of a running kernel to its file.
     fn keep(&mut self, change: &PlannedChange) -> Result<(), String> {
         let setting = &change.setting;
         if let Some(why) = not_at_boot(setting) {
@@ -105,8 +105,8 @@ impl Lasting {
         Ok(())
     }
 
-    /// sysctl.d and tmpfiles.d are read in no order of each other: what has to be set before the
-    /// files of a rule is in both.
+    /// Adds the sysctls that must be set before the files of a rule to tmpfiles.d as well: there is
+    /// no order between sysctl.d and tmpfiles.d.
     fn precede(&mut self, rule: &str) {
         let Some(knob) = rules::find(rule) else { return };
         let before: Vec<BootLine> = self
@@ -119,7 +119,7 @@ impl Lasting {
         self.files.extend(before);
     }
 
-    /// Takes what lasts of a failing rule beyond the files of the running kernel.
+    /// Adds the lasting parts of a failing rule beyond the files of the running kernel.
     fn take(&mut self, input: &ExportInput, finding: &Finding, unkept: &[(&str, String)]) {
         let named = |line: &&BootLine| is_of(&line.rule, finding.rule);
         let mut kept = self.sysctls.iter().chain(&self.files).any(|line| named(&line));
@@ -151,7 +151,7 @@ impl Lasting {
         self.left_out.push(left);
     }
 
-    /// The words and options of one way; a line that another rule has as well is this one's, too.
+    /// Adds the words and options of one alternative; shares lines with other rules.
     fn take_way(&mut self, booted: &Cmdline, finding: &Finding, way: &Alternative) {
         let paths: BTreeSet<String> =
             way.changes.iter().flat_map(Change::writes).map(|(path, _)| path).collect();
@@ -160,9 +160,9 @@ impl Lasting {
                 share(&mut line.rule, finding.rule);
             }
         }
-        // A line of sysctl.d keeps it, where one of these words would as well.
+        // A line of sysctl.d keeps the value that one of these words would keep as well.
         let is_kept = !way.changes.is_empty() && way.changes.iter().all(|change| self.is_in_sysctl_d(change));
-        // Any one of the words keeps it; what must not be there has to go in any case.
+        // Any one of the words keeps the value; words to remove must go in any case.
         let mut kept = is_kept;
         let persist = way.persist.iter().filter(|change| match change {
             Change::CmdlineAdd { .. } => !std::mem::replace(&mut kept, true),
@@ -191,7 +191,7 @@ impl Lasting {
 
     fn add_word(&mut self, booted: &Cmdline, finding: &Finding, word: &str) {
         let name = name_of(word);
-        // Of these the kernel takes the first, and refuses the second.
+        // Of these the kernel uses the first, and refuses the second.
         let one_value = has_one_value(name) || matches!(name, "isolcpus" | "nohz_full");
         let mut same =
             self.words.iter_mut().filter(|other| other.added && same_name(name_of(&other.word), name));
@@ -243,7 +243,7 @@ fn undecided(finding: &Finding, why: String) -> LeftOut {
     LeftOut { rule: finding.rule.to_owned(), why, instead }
 }
 
-/// Adds a rule to the names of those that ask for the same.
+/// Adds a rule to the names of those that request the same.
 fn share(rules: &mut String, rule: &str) {
     if !rules.split(", ").any(|other| other == rule) {
         *rules += ", ";
@@ -251,7 +251,7 @@ fn share(rules: &mut String, rule: &str) {
     }
 }
 
-/// Whether a rule is among those names.
+/// True if a rule is among those names.
 pub(super) fn is_of(rules: &str, rule: &str) -> bool {
     rules.split(", ").any(|other| other == rule)
 }
@@ -266,7 +266,7 @@ fn name_of(word: &str) -> &str {
     word.split_once('=').map_or(word, |(name, _)| name)
 }
 
-/// The first way of which all lasts.
+/// First alternative of which every change lasts.
 fn lasting_way<'a>(part: &'a Part, sysctls: &[BootLine], files: &[BootLine]) -> Option<&'a Alternative> {
     let lines: BTreeSet<String> = sysctls.iter().chain(files).map(|line| line.setting.key.path()).collect();
     let lasts = |change: &Change| match change {
@@ -285,7 +285,7 @@ fn lasting_way<'a>(part: &'a Part, sysctls: &[BootLine], files: &[BootLine]) -> 
     ways.find(|way| way.changes.iter().all(|change| lasts(change) || (runs(change) && is_kept(way))))
 }
 
-/// Why no file keeps a setting over a boot.
+/// Reason for which no file keeps a setting over a boot.
 fn not_at_boot(setting: &Setting) -> Option<&'static str> {
     const PARTITION: &str = "a partition is made anew after each boot: by `onbeat isolate \
                              create`, or from systemd 261 on by CPUSetPartition= in a slice";
@@ -305,11 +305,11 @@ fn not_at_boot(setting: &Setting) -> Option<&'static str> {
     }
 }
 
-/// Below `/sys`.
+/// Paths below `/sys`.
 const TRACES: &[&str] = &["kernel/tracing/", "kernel/debug/tracing/"];
 const LATE_FILES: &[&str] = &["class/", "block/", "bus/usb/", "bus/scsi/", "devices/platform/"];
 
-/// Why a way that is no setting does not last.
+/// Reason for which an alternative without settings does not last.
 fn why_not(way: &Alternative) -> Option<&'static str> {
     let of = |change: &Change| match change {
         Change::Disable { .. } => Some("a service is disabled by the service manager, not by a file"),

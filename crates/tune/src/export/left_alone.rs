@@ -1,4 +1,4 @@
-//! What an export leaves as it is: the only console, and servers that a boot must not touch.
+//! Settings that an export must not change: the only console, and fair servers at boot.
 
 use facts::cmdline::Cmdline;
 use model::plan::LeftOut;
@@ -9,8 +9,8 @@ use super::lasting::{BootLine, CmdlineWord, Lasting, is_of};
 const FAIR_SERVERS: &str = "kernel/debug/sched/fair_server/";
 
 impl Lasting {
-    /// A kernel that has isolated CPUs at boot warns when their fair servers are written to
-    /// (`task_non_contending` of kernel/sched/deadline.c, seen on 6.12): no boot does that.
+    /// Removes fair servers: a kernel with CPUs isolated at boot warns when they are written to
+    /// (`task_non_contending` of kernel/sched/deadline.c, seen on 6.12).
     pub(super) fn leave_out_servers(&mut self, booted: &Cmdline) {
         let isolates = |word: &CmdlineWord| word.added && word.word.starts_with("isolcpus=");
         if !booted.has("isolcpus") && !self.words.iter().any(isolates) {
@@ -22,7 +22,7 @@ impl Lasting {
             return;
         };
         self.files.retain(|line| !is_server(line));
-        // Throttling is not switched off for a server that stays: what only that asks for goes too.
+        // Throttling must stay with the server: lines only for those rules are removed, too.
         for lines in [&mut self.sysctls, &mut self.files] {
             lines.retain_mut(|line| {
                 let others: Vec<&str> = line.rule.split(", ").filter(|rule| !is_of(&rules, rule)).collect();
@@ -38,7 +38,7 @@ impl Lasting {
         });
     }
 
-    /// A boot that fails prints to the console, and many boards have no other login.
+    /// Keeps the only console: a failing boot prints to it, and many boards have no other login.
     pub(super) fn keep_a_console(&mut self, booted: &Cmdline) {
         let is_console = |word: &CmdlineWord| word.word.starts_with("console=");
         let is_taken_off = |value: &str| {

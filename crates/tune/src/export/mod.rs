@@ -1,5 +1,5 @@
-//! What failing rules ask for, as files that set it at each boot: text to be copied to where it is
-//! read; nothing of the machine is touched.
+//! Remedies of failing rules as files that apply them at each boot: text to be copied to its place;
+//! the machine is not changed.
 
 mod cmdline;
 mod copy_blocks;
@@ -21,25 +21,25 @@ use crate::plan::PlanRequest;
 pub use copy_blocks::copy_blocks;
 pub use lasting::{BootLine, CmdlineWord, KernelOption, Lasting};
 
-/// One file of an export.
+/// File of an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportFile {
-    /// Its path in the export's folder.
+    /// Path in the export's folder.
     pub name: &'static str,
     pub text: String,
 }
 
-/// The files of an export, and what is in none of them.
+/// Files of an export, and the rules without one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Export {
-    /// Those that hold something, `README` last.
+    /// Non-empty files, `README` last.
     pub files: Vec<ExportFile>,
-    /// Rules that fail and of which nothing is kept over a boot, with the reason.
+    /// Failing rules of which no part lasts over a boot, with the reasons.
     pub left_out: Vec<LeftOut>,
 }
 
 impl Export {
-    /// The files but for `README`, with how many settings, words or options each holds.
+    /// Files except `README`, each with its number of settings, words or options.
     pub fn contents(&self) -> Vec<(&'static str, u64)> {
         let is_one =
             |line: &&str| !line.is_empty() && (!line.starts_with('#') || line.ends_with(" is not set"));
@@ -50,20 +50,20 @@ impl Export {
 
 const README: &str = "README";
 
-/// What an export is made of.
+/// Input of an export.
 #[derive(Clone, Copy, Debug)]
 pub struct ExportInput<'a> {
     pub audit: &'a Audit,
-    /// The plan for that audit: what is written to files of the running kernel, in its order.
+    /// Plan for that audit: the values for files of the running kernel, in order.
     pub plan: &'a PlanDocument,
-    /// What was changed already and is in force: its rules pass, and would be forgotten.
+    /// Changes in force, whose rules pass and would be missing otherwise.
     pub in_force: &'a [PlannedChange],
     pub request: &'a PlanRequest,
-    /// The command line that the kernel was booted with.
+    /// Command line that the kernel was booted with.
     pub booted: &'a Cmdline,
 }
 
-/// Makes the files.
+/// Creates the files.
 pub fn export(input: &ExportInput) -> Export {
     let lasting = Lasting::of(input);
     let made = [
@@ -80,7 +80,7 @@ pub fn export(input: &ExportInput) -> Export {
     Export { files, left_out: lasting.left_out }
 }
 
-/// The comment above a line: its rule and its reason, on one line.
+/// Comment above a line: its rule and its reason, on one line.
 fn comment(rule: &str, why: &str) -> String {
     let rule = if rule.is_empty() { "asked for" } else { rule };
     match clean(why) {
@@ -89,7 +89,7 @@ fn comment(rule: &str, why: &str) -> String {
     }
 }
 
-/// The reason of a line, with what it costs where that is a safeguard.
+/// Reason of a line, with its cost if it disables a safeguard.
 fn reason(line: &BootLine) -> String {
     match line.setting.risk {
         Risk::High => format!("{} (this takes a safeguard away)", line.why),
@@ -97,7 +97,7 @@ fn reason(line: &BootLine) -> String {
     }
 }
 
-/// A comment and the lines of one rule below it, for rules that follow each other.
+/// Lines, each run of a rule below a comment.
 fn commented<'a>(lines: impl Iterator<Item = (&'a str, String, String)>) -> String {
     let (mut page, mut last) = (String::new(), None);
     for (rule, why, line) in lines {

@@ -1,4 +1,4 @@
-//! What is in an export, where it goes, and how it is taken away again.
+//! README of an export: its files, their places, and how to remove them.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use rules::audit::Audit;
 
 use super::ExportFile;
 
-/// Where a file goes, and how it is taken away.
+/// Files, with their places and their removal.
 const PLACES: &[(&str, &str, &str)] = &[
     (
         "sysctl.d/90-onbeat.conf",
@@ -34,7 +34,7 @@ const PLACES: &[(&str, &str, &str)] = &[
     ("yocto.conf", "lines for a layer of Yocto's", "remove them"),
 ];
 
-/// The text for these files and what is in none of them.
+/// Text for these files and the rules without one.
 pub fn render(audit: &Audit, files: &[ExportFile], left_out: &[LeftOut]) -> String {
     let mut page = format!(
         "What `onbeat audit` asks for on CPU {} as {}, kernel {}, kept over a boot.\n\

@@ -1,5 +1,5 @@
-//! What is exported is imported again: the same changes where nothing was applied, none where all
-//! of it was.
+//! Round trip of exports through the import: the same changes if none were applied, none if all
+//! were.
 
 use std::collections::BTreeSet;
 
@@ -45,12 +45,12 @@ fn made(machine: &Machine) -> (PlanDocument, Export) {
     (plan, made)
 }
 
-/// What is set, of that which the made-up machine has a file for.
+/// Values of a plan for files of the fake machine.
 fn pairs(plan: &PlanDocument, machine: &Machine) -> BTreeSet<(String, String)> {
     let kept = plan.changes.iter().filter(|change| match &change.setting.key {
         Key::Sysctl(_) | Key::IrqDefault => true,
-        // What comes late, what no boot leaves on, and what may not be written where CPUs were
-        // isolated at boot, has no line.
+        // Late devices, values that no boot enables, and values that must not be written with CPUs
+        // isolated at boot have no line.
         Key::Sysfs(file) => {
             let late = ["class/", "kernel/tracing/", "bus/usb/", "kernel/debug/sched/fair_server/"];
             !late.iter().any(|late| file.starts_with(late))
@@ -61,7 +61,7 @@ fn pairs(plan: &PlanDocument, machine: &Machine) -> BTreeSet<(String, String)> {
     kept.map(|change| (change.setting.key.to_string(), change.setting.wanted.clone())).collect()
 }
 
-/// As a boot with the files: each value is written, and shown as the kernel shows it.
+/// Simulates a boot with the files: writes each value in the form in which the kernel shows it.
 fn boot(machine: &mut Machine, plan: &PlanDocument) {
     for change in &plan.changes {
         let wanted = &change.setting.wanted;

@@ -1,4 +1,4 @@
-//! Exports of made-up machines, read line by line.
+//! Exports of fake machines, compared line by line.
 
 use super::*;
 use crate::plan::{RuleRequest, plan};
@@ -28,7 +28,7 @@ fn of_rules(edits: &str, rules: &[&str]) -> Export {
     export_of(&machine, &PlanRequest { rules, ..PlanRequest::default() }, &[]).1
 }
 
-/// The lines of a file that are no comment; none where it is not there.
+/// Lines of a file without comments; none if there is no such file.
 fn lines<'a>(made: &'a Export, name: &str) -> Vec<&'a str> {
     let text = made.files.iter().find(|file| file.name == name).map_or("", |file| file.text.as_str());
     let held = |line: &&str| !line.is_empty() && (!line.starts_with('#') || line.ends_with("is not set"));
@@ -99,7 +99,7 @@ fn what_no_boot_keeps_is_named() {
     let edits = ALL.iter().find(|knob| knob.id == "irq-affinity").map(|knob| knob.examples.fires).unwrap();
     let made = of_rules(&format!("{edits}\ncmdline - irqaffinity=0-1"), &["irq-affinity"]);
     assert!(lines(&made, "tmpfiles.d/onbeat.conf").is_empty());
-    // Numbers of interrupts change; this word stands for all of them.
+    // Interrupt numbers change; this word covers all of them.
     assert_eq!(lines(&made, "cmdline"), ["+ irqaffinity=0-1"], "{made:#?}");
 
     let machine = Machine::base();
@@ -143,11 +143,11 @@ fn no_boot_writes_to_fair_servers_of_cpus_that_it_isolates() {
         let of_server = made.left_out.iter().find(|left| left.rule == "fair-server");
         of_server.expect("the rule is left out").why.clone()
     };
-    // The machine was booted with isolcpus=; or it would be with this export.
+    // The machine was booted with isolcpus=, or would be with this export.
     assert!(left_out(on, &["fair-server"]).contains("must not be set"));
     let open = format!("{on}\n--cpus 2-3\n/proc/cmdline: quiet\n/sys/devices/system/cpu/isolated:");
     assert!(left_out(&open, &["fair-server", "cpu-isolation"]).contains("warns"));
-    // Nor is throttling switched off for it alone.
+    // Throttling is not disabled for it alone, either.
     let throttled = format!("{open}\n/proc/sys/kernel/sched_rt_runtime_us: 950000");
     let words = |rules: &[&str]| {
         let made = of_rules(&throttled, rules);

@@ -1,5 +1,5 @@
-//! Lines of tmpfiles.d(5) that write to files of the running kernel: `w!`, which acts at boot
-//! alone, so that the update of a package does not set again what was undone since.
+//! Lines of tmpfiles.d(5) that write to files of the running kernel: `w!`, which acts only at boot,
+//! so that a package update does not repeat a value that was undone since.
 
 use model::setting::Setting;
 
@@ -15,7 +15,7 @@ const DEBUGFS: &str = "\
 # Those below /sys/kernel/debug need debugfs, which systemd mounts early, but in no order to this.
 ";
 
-/// The file; none without lines.
+/// Text of the file; none without lines.
 pub fn render(lines: &[BootLine]) -> Option<String> {
     if lines.is_empty() {
         return None;
@@ -30,7 +30,7 @@ fn of_setting(setting: &Setting) -> String {
     format!("w! {} - - - - {}", escaped_path(&setting.key.path()), escaped_value(&setting.wanted))
 }
 
-/// A path as the second field: specifiers, patterns, blanks and quotes stand for themselves.
+/// Path as the second field, with specifiers, patterns, blanks and quotes escaped.
 pub fn escaped_path(path: &str) -> String {
     let mut field = String::new();
     let mut quoted = false;
@@ -50,7 +50,7 @@ pub fn escaped_path(path: &str) -> String {
     if quoted { format!("\"{field}\"") } else { field }
 }
 
-/// A value as the last field, which goes on to the end of the line.
+/// Value as the last field, which extends to the end of the line.
 pub fn escaped_value(value: &str) -> String {
     value.replace('\\', "\\\\").replace('%', "%%")
 }

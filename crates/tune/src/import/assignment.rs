@@ -1,25 +1,25 @@
-//! Assignments as sysctl.d(5) has them, and the names of sysctls.
+//! Assignments in the syntax of sysctl.d(5), and the names of sysctls.
 
 use model::setting::Key;
 
-/// The folder in which sysctls are files.
+/// Folder in which sysctls are files.
 pub const ROOT: &str = "/proc/sys/";
 
 /// One assignment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
-    /// Below `/proc/sys`, with slashes; may be a pattern.
+    /// Name below `/proc/sys`, with slashes; may be a pattern.
     pub name: String,
-    /// None of a name that no pattern is to stand for.
+    /// Value; none for a name that patterns must skip.
     pub value: Option<String>,
     /// True if a refusal is not a failure.
     pub optional: bool,
 }
 
-/// Reads a line; none where it says nothing.
+/// Parses a line; none for a comment or an empty line.
 ///
 /// # Errors
-/// The line is not an assignment; the text says why.
+/// The line is not an assignment, for the reason in the text.
 pub fn assignment(line: &str) -> Result<Option<Assignment>, String> {
     let line = line.trim();
     if line.is_empty() || line.starts_with(['#', ';']) {
@@ -42,12 +42,12 @@ pub fn assignment(line: &str) -> Result<Option<Assignment>, String> {
 const FOLDERS: &[&str] =
     &["abi", "crypto", "debug", "dev", "fs", "fscache", "kernel", "net", "sunrpc", "user", "vm", "xen"];
 
-/// True for a name, with slashes, that is below a folder of `/proc/sys`.
+/// True for a name, with slashes, below a folder of `/proc/sys`.
 pub fn is_below_root(name: &str) -> bool {
     name.split_once('/').is_some_and(|(folder, rest)| FOLDERS.contains(&folder) && !rest.is_empty())
 }
 
-/// A name as a path: where its first separator is a dot, dots and slashes change places.
+/// Name as a path: if its first separator is a dot, dots and slashes are swapped.
 pub fn with_slashes(name: &str) -> String {
     let swapped: String = match name.find(['.', '/']).map(|at| name.as_bytes()[at]) {
         Some(b'.') => name
@@ -68,8 +68,8 @@ pub fn with_slashes(name: &str) -> String {
     path.strip_prefix(&ROOT[1..]).unwrap_or(path).to_owned()
 }
 
-/// The key of a path below `/proc/sys`, where it is one.
+/// Key of a path below `/proc/sys`, if it is a valid one.
 pub fn key_of(name: &str) -> Option<Key> {
-    // Back through its text, which refuses what leads out of the tree.
+    // Converted through its text, which refuses paths that lead out of the tree.
     Key::of_path(&format!("{ROOT}{name}"))?.to_string().parse().ok()
 }

@@ -1,4 +1,4 @@
-//! Which files are imported, and what each of them is.
+//! Files to import, and their kinds.
 
 use std::path::Path;
 
@@ -10,23 +10,23 @@ use model::text::quoted;
 use super::other_files::other_file;
 use super::tuned::places::{ProfileFile, ProfilePlaces, ProfileSearch, is_name};
 
-/// More files than a folder of settings has.
+/// Limit of files in a folder of settings.
 const FILES_LIMIT: usize = 1000;
 
-/// What a file is.
+/// Kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImportKind {
     /// sysctl.d(5)
     Sysctl,
     /// tmpfiles.d(5)
     Tmpfiles,
-    /// A profile of tuned's.
+    /// A tuned profile.
     Tuned,
-    /// The values that partrt kept before it changed them.
+    /// Values saved by partrt before it changed them.
     Partrt,
 }
 
-/// A file that is imported.
+/// File to import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportedFile {
     pub name: String,
@@ -34,18 +34,18 @@ pub struct ImportedFile {
     pub text: String,
 }
 
-/// The files, in the order in which they count.
+/// Files, in order of precedence.
 #[derive(Default)]
 pub struct Documents {
     pub files: Vec<ImportedFile>,
-    /// Profiles of tuned's, with the places where those that they include are looked for.
+    /// Profiles of tuned, with the places that are searched for included ones.
     pub profiles: Option<(Vec<ProfileFile>, ProfilePlaces)>,
 }
 
-/// The machine whose file system names of profiles are looked up in.
+/// Machine in whose file system names of profiles are looked up.
 pub struct NamingMachine<'a> {
     pub files: &'a MachineFiles,
-    /// The root of its file system; none for a capture.
+    /// Root of its file system; none for a capture.
     pub root: Option<&'a Path>,
 }
 
@@ -55,16 +55,16 @@ impl Documents {
     }
 }
 
-/// Folders below the root of a file system or of an export, the most important first: of files
-/// with one name the first counts.
+/// Folders below the root of a file system or of an export, in order of precedence: of files with
+/// the same name the first one counts.
 const SYSCTL_FOLDERS: &[&str] =
     &["/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d"];
 const TMPFILES_FOLDERS: &[&str] =
     &["/etc/tmpfiles.d", "/run/tmpfiles.d", "/usr/local/lib/tmpfiles.d", "/usr/lib/tmpfiles.d"];
 
-/// Reads a file, or the files of a folder: a root with `etc/sysctl.d` and its like, an export of
-/// onbeat's, one `sysctl.d` or `tmpfiles.d`, a profile of tuned's. What is not a path is the name
-/// of a profile.
+/// Reads a file, or the files of a folder: a root with `etc/sysctl.d` and the like, an export of
+/// onbeat, a `sysctl.d` or `tmpfiles.d` folder, a tuned profile. Anything but a path is the name of
+/// a profile.
 ///
 /// # Errors
 /// Usage: there is nothing that can be imported.
@@ -87,8 +87,8 @@ pub fn read_documents(path: &Path, machine: &NamingMachine) -> Result<Documents>
 const EXPECTED: &str = "give a file or folder of sysctl.d, an export of onbeat's, a profile of tuned's by its \
     name, folder or tuned.conf, or a partrt_env";
 
-/// Profiles by their names, of which tuned takes several with spaces between; none where there is
-/// a file, or no such profile.
+/// Profiles by their names, of which tuned accepts several separated by spaces; none if there is
+/// such a file, or no such profile.
 fn of_names(path: &Path, machine: &MachineFiles) -> Option<Documents> {
     let names = path.to_str().filter(|_| host::whole_path(path).is_err())?;
     let places = ProfilePlaces::of_machine(machine);
@@ -119,7 +119,7 @@ fn of_file(path: &Path, machine: &NamingMachine) -> Result<Documents> {
     };
     let folder = parent.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let kind = kind_of(&name, &folder, &text);
-    // What the kind says by its place is believed, but for a file of another program's there.
+    // A kind given by the folder is trusted, unless the file is that of another program.
     let is_certain = !matches!(kind, None | Some(ImportKind::Sysctl));
     if let Some((what, instead)) = other_file(&name, &text).filter(|_| !is_certain) {
         return Err(Failure::usage(format!("{} is {what}: {instead}", quoted(path))));
@@ -161,7 +161,7 @@ fn of_folder(path: &Path, machine: &NamingMachine) -> Result<Documents> {
     Ok(Documents { files, profiles: None })
 }
 
-/// The files in the order of their names, each from the first place that has it.
+/// Files in the order of their names, each from the first place that has it.
 fn by_precedence(folder: &MachineFiles, places: &[&str], kind: ImportKind) -> Result<Vec<ImportedFile>> {
     let mut named = std::collections::BTreeMap::new();
     for place in places {
@@ -177,7 +177,7 @@ fn by_precedence(folder: &MachineFiles, places: &[&str], kind: ImportKind) -> Re
     }
     let mut files = Vec::new();
     for (name, path) in named {
-        // So a file of its name in a later folder is switched off.
+        // Masks a file of the same name in a later folder.
         if folder.link_path(&path).known().is_some_and(|target| target == "/dev/null") {
             continue;
         }
@@ -197,7 +197,7 @@ fn by_precedence(folder: &MachineFiles, places: &[&str], kind: ImportKind) -> Re
     Ok(files)
 }
 
-/// What a file is, by its name and folder, else by its first line that says something.
+/// Kind of a file, by its name and folder, else by its first meaningful line.
 fn kind_of(name: &str, folder: &str, text: &str) -> Option<ImportKind> {
     match (name, folder) {
         ("tuned.conf", _) => return Some(ImportKind::Tuned),
@@ -206,7 +206,7 @@ fn kind_of(name: &str, folder: &str, text: &str) -> Option<ImportKind> {
         (_, "tmpfiles.d") => return Some(ImportKind::Tmpfiles),
         _ => {}
     }
-    // JSON: a plan of onbeat's own, or another program's.
+    // JSON: a plan of onbeat, or another program's file.
     if text.trim_start().starts_with('{') {
         return None;
     }
@@ -222,8 +222,8 @@ fn kind_of(name: &str, folder: &str, text: &str) -> Option<ImportKind> {
     }
 }
 
-/// True for a text with a section of those that profiles have: another program's file has sections,
-/// too.
+/// True for a text with a section or option specific to profiles: other programs' files have
+/// sections, too.
 fn is_profile(text: &str) -> bool {
     let mut own_main = false;
     text.lines().map(str::trim).any(|line| {
@@ -231,13 +231,13 @@ fn is_profile(text: &str) -> bool {
             let option = line.split_once('=').map_or("", |(name, _)| name.trim());
             return own_main && ["include", "summary"].contains(&option);
         };
-        // Files of many programs have a section of this name.
+        // Files of many programs have a section with this name.
         own_main = name == "main";
         PROFILE_SECTIONS.contains(&name)
     })
 }
 
-/// Sections that each say that a file is a profile.
+/// Sections that each identify a file as a profile.
 const PROFILE_SECTIONS: &[&str] = &[
     "variables",
     "sysctl",

@@ -1,6 +1,6 @@
-//! Other programs' settings as a plan: sysctl.d(5), the lines of tmpfiles.d(5) that write, a tuned
-//! profile, what partrt kept. Texts come from anywhere: each parser takes any input, and nothing in
-//! one is run.
+//! Settings of other programs as a plan: sysctl.d(5), lines of tmpfiles.d(5) that write, tuned
+//! profiles, values saved by partrt. Texts are untrusted: each parser accepts any input, and no
+//! command in one is run.
 
 mod assignment;
 mod document;
@@ -26,58 +26,58 @@ pub use tuned::owned::{ProfileKeys, owned};
 pub use document::{Documents, ImportKind, ImportedFile, NamingMachine, read_documents};
 pub use tuned::places::{ProfileFile, ProfilePlaces};
 
-/// More settings than any such file has.
+/// Limit of settings of an import.
 const SETTINGS_LIMIT: usize = 20_000;
 
-/// So many parts that cannot be read are named in a refusal.
+/// Number of unreadable parts that are named in a refusal.
 const LACKING_NAMED: usize = 4;
 
-/// The machine that a text is for.
+/// Machine that a text is for.
 #[derive(Clone, Copy)]
 pub struct ImportTarget<'a> {
     pub files: &'a MachineFiles,
     pub survey: &'a Survey,
 }
 
-/// The user's own statements in addition to the texts.
+/// User's input in addition to the texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportRequest {
     /// Variables of a tuned profile with their values.
     pub given: Vec<(String, String)>,
-    /// True if what can be read is planned where a part of a profile cannot be.
+    /// True to plan the readable parts of a profile if others are not readable.
     pub partial: bool,
 }
 
-/// A value that a text asks for.
+/// Value requested by a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Imported {
     key: Key,
     value: String,
-    /// Where it is written: `90-x.conf, line 3`.
+    /// Place in the text: `90-x.conf, line 3`.
     place: String,
-    /// Whether the kernel may refuse it.
+    /// True if the kernel may refuse it.
     optional: bool,
 }
 
-/// What the texts ask for, in their order, and what is not taken from them.
+/// Values requested by the texts, in their order, and the parts that are not imported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Collected {
-    /// Each with the number of its line among all that ask for something.
+    /// Requested values, each with its number among the lines that request one.
     wanted: BTreeMap<Key, (usize, Imported)>,
     lines: usize,
-    /// How many settings were over the bound.
+    /// Number of settings over the limit.
     beyond: usize,
     left_out: Vec<LeftOut>,
-    /// How much that is left out was.
+    /// Number of omitted parts that are not listed.
     unnamed: usize,
-    /// Parts that cannot be read, with the reason: without them the plan is less than its text.
+    /// Unreadable parts with the reasons: without them the plan is incomplete.
     lacking: Vec<(String, String)>,
-    /// The same of a key's last value.
+    /// Unreadable last values of keys, with what and why.
     lacking_values: BTreeMap<Key, (String, String)>,
 }
 
 impl Collected {
-    /// The last value of a key counts, at its place.
+    /// Adds a value; the last value of a key counts, at its place.
     fn want(&mut self, imported: Imported) {
         self.lines += 1;
         self.lacking_values.remove(&imported.key);
@@ -87,19 +87,19 @@ impl Collected {
         }
     }
 
-    /// Drops what was asked for of a key so far.
+    /// Drops the value of a key so far.
     fn forget(&mut self, key: &Key) {
         self.wanted.remove(key);
         self.lacking_values.remove(key);
     }
 
-    /// The value of a key so far.
+    /// Value of a key so far.
     fn value(&self, key: &Key) -> Option<&str> {
         self.wanted.get(key).map(|(_, imported)| imported.value.as_str())
     }
 
     fn leave(&mut self, what: impl Into<String>, why: impl Into<String>, instead: &str) {
-        // A list of what is wrong with a text is no longer than what it can ask for.
+        // The list of a text's errors has the same limit as its settings.
         match self.left_out.len() < SETTINGS_LIMIT {
             true => {
                 let (rule, why) = (what.into(), why.into());
@@ -109,7 +109,7 @@ impl Collected {
         }
     }
 
-    /// Leaves out what cannot be read, so that the plan is not whole.
+    /// Notes an unreadable part, which makes the plan incomplete.
     fn lack(&mut self, what: impl Into<String>, why: impl Into<String>) {
         if self.lacking.len() < SETTINGS_LIMIT {
             self.lacking.push((what.into(), why.into()));
@@ -118,7 +118,7 @@ impl Collected {
         }
     }
 
-    /// Leaves out a value that cannot be read, unless a later one takes its place.
+    /// Notes an unreadable value, unless a later one replaces it.
     fn lack_value(&mut self, key: Key, what: &str, why: &str) {
         self.forget(&key);
         if self.lacking_values.len() < SETTINGS_LIMIT {
@@ -126,8 +126,8 @@ impl Collected {
         }
     }
 
-    /// Names what cannot be read among what is omitted, and refuses a plan without it unless it is
-    /// to be partial.
+    /// Lists unreadable parts among the omitted ones, and refuses an incomplete plan unless
+    /// `partial` is set.
     fn settle_lacking(&mut self, partial: bool) -> Result<()> {
         let mut lacking = std::mem::take(&mut self.lacking);
         lacking.extend(std::mem::take(&mut self.lacking_values).into_values());
@@ -149,7 +149,7 @@ impl Collected {
         Ok(())
     }
 
-    /// The settings in their order, and what is left out with how much of it is over the bounds.
+    /// Settings in their order, and the omitted parts with the numbers over the limits.
     fn in_order(self) -> (Vec<Imported>, Vec<LeftOut>) {
         let mut wanted: Vec<(usize, Imported)> = self.wanted.into_values().collect();
         wanted.sort_by_key(|(line, _)| *line);
@@ -166,10 +166,10 @@ impl Collected {
     }
 }
 
-/// Makes a plan of texts: what is not so already on that machine.
+/// Creates a plan from texts, of the values that the machine does not have yet.
 ///
 /// # Errors
-/// Usage: the profile says itself that it does not fit, or a part of it cannot be read.
+/// Usage: an assertion of a profile fails, or a part of it cannot be read.
 pub fn import(
     documents: &Documents,
     request: &ImportRequest,

@@ -1,15 +1,15 @@
-//! Files that people take for settings of the kernel: what they are, and what serves instead.
+//! Files that users mistake for kernel settings: their kinds, and alternatives to importing them.
 
 use super::assignment::{assignment, is_below_root};
 
-/// A kind of file that is not imported.
+/// Kind of file that is not imported.
 struct OtherFile {
-    /// The words for it: `NAME is WORDS`.
+    /// Name of the kind: `NAME is WORDS`.
     what: &'static str,
     instead: &'static str,
-    /// Starts of its names.
+    /// Prefixes of assigned names.
     names: &'static [&'static str],
-    /// Starts of its lines that are no assignments.
+    /// Prefixes of lines that are not assignments.
     lines: &'static [&'static str],
 }
 
@@ -17,7 +17,7 @@ const GRUB: &str = "`onbeat audit --copy` judges the kernel's command line and w
 const CONFIGURATION: &str =
     "merge it into the kernel's configuration: `onbeat tune export DIR` writes such a fragment as kernel.cfg";
 
-/// Folders of `/sys` of which `/proc/sys` has none.
+/// Folders of `/sys` that `/proc/sys` does not have.
 const SYSFS_FOLDERS: &[&str] = &["devices/", "class/", "module/", "block/", "bus/"];
 
 const OTHERS: &[OtherFile] = &[
@@ -132,15 +132,14 @@ const OTHERS: &[OtherFile] = &[
     },
 ];
 
-/// Files that go by their names alone.
+/// Files recognized by name alone.
 const BY_NAME: &[(&str, &str, &str)] = &[
     ("grub", "a boot loader's configuration", GRUB),
     ("cmdline.txt", "the command line of a kernel", GRUB),
     ("extlinux.conf", "a boot loader's configuration", GRUB),
 ];
 
-/// The kind of a file that is not one of those that are imported, and what serves instead; none for
-/// one that may be.
+/// Kind of a file that is not importable, and an alternative; none for one that may be importable.
 pub fn other_file(name: &str, text: &str) -> Option<(&'static str, &'static str)> {
     if let Some((_, what, instead)) = BY_NAME.iter().find(|(own, ..)| *own == name) {
         return Some((what, instead));
@@ -148,7 +147,7 @@ pub fn other_file(name: &str, text: &str) -> Option<(&'static str, &'static str)
     let is_one = |other: &&OtherFile| {
         text.lines().map(str::trim).any(|line| {
             let name = line.split_once('=').map(|(name, _)| name.trim().trim_start_matches("export "));
-            // A whole name, or the start of one that says so itself.
+            // A whole name, or a prefix if it ends in a separator.
             let is_named = |start: &&str| {
                 let is_start = start.ends_with(['_', '/', '{', ' ']);
                 name.is_some_and(|name| name == *start || is_start && name.starts_with(start))
@@ -175,8 +174,8 @@ pub fn other_file(name: &str, text: &str) -> Option<(&'static str, &'static str)
     })
 }
 
-/// True for a text in which a name is one of a sysctl. Beside paths below `/sys`, another path is
-/// one of these, too.
+/// True for a text with a name of a sysctl. Next to paths below `/sys`, another path counts as one,
+/// too.
 fn has_sysctl(text: &str) -> bool {
     let written = |line: &str| line.split('=').next().unwrap_or("").trim().to_owned();
     let of_sysfs = |line: &str| SYSFS_FOLDERS.iter().any(|folder| written(line).starts_with(folder));

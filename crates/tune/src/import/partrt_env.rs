@@ -1,12 +1,12 @@
-//! What partrt kept in `partrt_env` before it changed it: a line with the date, then lines with a
-//! file and the value that it had. Importing it is what `partrt undo -s` does.
+//! Values that partrt saved in `partrt_env` before changing them: a line with the date, then lines
+//! of file and value. An import is equivalent to `partrt undo -s`.
 
 use model::setting::Key;
 
 use super::pattern::canonical;
 use super::{Collected, Imported, ImportedFile};
 
-/// What the files ask for.
+/// Collects the values requested by the files.
 pub fn collect(files: &[&ImportedFile], collected: &mut Collected) {
     for file in files {
         for (number, text) in file.text.lines().enumerate() {

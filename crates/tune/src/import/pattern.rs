@@ -1,33 +1,33 @@
-//! The files of a machine that a shell pattern stands for.
+//! Expansion of shell patterns to the files of a machine.
 
 use glob::{MatchOptions, Pattern};
 use host::MachineFiles;
 
-/// More files than any such pattern finds on a machine.
+/// Limit of files that a pattern matches.
 const FOUND_LIMIT: usize = 10_000;
 
 const MAGIC: [char; 3] = ['*', '?', '['];
 
-/// Links of sysfs under which files are known as well.
+/// Links of sysfs by which files have further paths.
 const LINKS: &[(&str, &str)] = &[
     ("/sys/bus/workqueue/devices/", "/sys/devices/virtual/workqueue/"),
     ("/sys/bus/cpu/devices/", "/sys/devices/system/cpu/"),
     ("/sys/bus/machinecheck/devices/", "/sys/devices/system/machinecheck/"),
 ];
 
-/// As in a shell: `*` stops at a slash, and takes no dot at the start of a name.
+/// Like a shell: `*` does not match a slash, or a dot at the start of a name.
 const OPTIONS: MatchOptions =
     MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
-/// A path without the links by which a file has several.
+/// Path without the links that give a file several paths.
 pub fn canonical(path: &str) -> String {
     LINKS.iter().fold(path.to_owned(), |path, (link, target)| path.replacen(link, target, 1))
 }
 
-/// The paths that are there; the path itself, there or not, where it is no pattern.
+/// Existing paths that match a pattern; a path without one, whether it exists or not.
 ///
 /// # Errors
-/// It is no pattern, or finds more than any does.
+/// It is an invalid pattern, or matches too many files.
 pub fn expand(files: &MachineFiles, path: &str) -> Result<Vec<String>, String> {
     let path = canonical(path);
     let mut places = vec![String::new()];
@@ -59,7 +59,7 @@ pub fn expand(files: &MachineFiles, path: &str) -> Result<Vec<String>, String> {
         places = further;
     }
     if searched {
-        // By its folder: reading some files has an effect.
+        // Checked by the folder, because reading some files has an effect.
         places.retain(|place| {
             let (folder, name) = place.rsplit_once('/').unwrap_or(("", place));
             files.list(folder).known().is_some_and(|names| names.iter().any(|known| known == name))

@@ -1,5 +1,5 @@
-//! Imported values on a machine: how each is written and read back, which are so already, which
-//! are not for a program to write.
+//! Imported values on a machine: their writing and readback, those that it has already, and those
+//! that a program must not write.
 
 use model::fact::Fact;
 use model::plan::{PlanDocument, PlannedChange};
@@ -11,8 +11,8 @@ use rules::controls::{self, Control};
 use super::{Collected, ImportTarget, Imported};
 use crate::reading;
 
-/// What takes effect once and cannot be taken back before the next boot, with the kernel document
-/// that says so: admin-guide/sysctl/{kernel,vm}.rst and networking/ip-sysctl.rst.
+/// Values that cannot be reverted before the next boot, by the kernel's documents
+/// admin-guide/sysctl/{kernel,vm}.rst and networking/ip-sysctl.rst.
 const ONE_WAY: &[(&str, &str)] = &[
     ("kernel.modules_disabled", "1"),
     ("kernel.kexec_load_disabled", "1"),
@@ -20,7 +20,7 @@ const ONE_WAY: &[(&str, &str)] = &[
     ("kernel.yama.ptrace_scope", "3"),
 ];
 
-/// What does something when it is written, and is no setting.
+/// Files that trigger an action when written, and are not settings.
 const ACTIONS: &[&str] = &[
     "sysctl:vm.drop_caches",
     "sysctl:vm.compact_memory",
@@ -48,7 +48,7 @@ const ACTING: &[&str] = &[
     "state",
 ];
 
-/// The plan of what is not so already.
+/// Plan of the values that the machine does not have yet.
 pub fn plan(collected: Collected, target: ImportTarget, boot: &str) -> PlanDocument {
     let mut changes = Vec::new();
     let (wanted, mut left_out) = collected.in_order();
@@ -103,10 +103,10 @@ fn refused(imported: &Imported) -> Option<&'static str> {
     }
 }
 
-/// The setting of a value from anywhere, with what is known of its file.
+/// Setting of a value from any source, with the properties of its file.
 ///
 /// # Errors
-/// Why it is not one to be written.
+/// The reason for which it must not be written.
 pub fn setting_of(key: &Key, value: &str, target: ImportTarget) -> Result<Setting, String> {
     let (place, optional) = (String::new(), false);
     let imported = Imported { key: key.clone(), value: value.to_owned(), place, optional };
@@ -116,10 +116,10 @@ pub fn setting_of(key: &Key, value: &str, target: ImportTarget) -> Result<Settin
     }
 }
 
-/// The value as it is now.
+/// Present value of a setting.
 fn reading_of(target: ImportTarget, setting: &Setting) -> Result<String, String> {
     const ABSENT: &str = "there is no such setting on this machine";
-    // Reading some has an effect; what is held is what a program holds.
+    // Reading some files has an effect; a held value belongs to a program.
     if setting.readback == Comparison::Unread || matches!(setting.key, Key::Hold(_)) {
         let path = setting.key.path();
         let (folder, name) = path.rsplit_once('/').unwrap_or_default();
@@ -140,8 +140,8 @@ fn reading_of(target: ImportTarget, setting: &Setting) -> Result<String, String>
     }
 }
 
-/// What has to be known to write it: as the record of its control says. What has none is compared
-/// as text.
+/// Properties needed to write a value, from its control. A value without a control is compared as
+/// text.
 fn setting(imported: &Imported, target: ImportTarget) -> Result<Setting, String> {
     if let Some(control) = controls::find(&imported.key.path()) {
         return controlled(imported, target, control);
@@ -151,7 +151,7 @@ fn setting(imported: &Imported, target: ImportTarget) -> Result<Setting, String>
     match &imported.key {
         Key::Hold(_) => setting.readback = Comparison::Number,
         Key::Sysctl(_) => setting.risk = Risk::Medium,
-        // Such a file can be anything: asked for with --yes.
+        // Such a file can be anything, so it needs --yes.
         _ => {
             setting.risk = Risk::High;
             if let Fact::Known(now) = reading::read(target.files, &imported.key) {
@@ -184,7 +184,7 @@ fn controlled(imported: &Imported, target: ImportTarget, control: &Control) -> R
     })
 }
 
-/// The words that a file offers, one of them in brackets.
+/// Words that a file offers, one of them in brackets.
 fn choices(text: &str) -> Option<Vec<&str>> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let bare = |word: &&str| word.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).is_some();

@@ -8,7 +8,7 @@ use super::assignment::{Assignment, ROOT, assignment, key_of};
 use super::pattern::expand;
 use super::{Collected, Imported, ImportedFile};
 
-/// What the files ask for; they come in the order in which they count, the last one wins.
+/// Collects the values requested by the files, in order of precedence; the last one wins.
 pub fn collect(files: &[&ImportedFile], machine: &MachineFiles, collected: &mut Collected) {
     let mut all: Vec<(String, Assignment)> = Vec::new();
     for file in files {
@@ -21,7 +21,7 @@ pub fn collect(files: &[&ImportedFile], machine: &MachineFiles, collected: &mut 
             }
         }
     }
-    // What is named by itself anywhere is left alone by patterns.
+    // Patterns skip names that are assigned individually anywhere.
     let named: BTreeSet<String> = all
         .iter()
         .filter(|(_, found)| !is_pattern(&found.name))
@@ -29,7 +29,7 @@ pub fn collect(files: &[&ImportedFile], machine: &MachineFiles, collected: &mut 
         .collect();
     for (place, found) in all {
         let Some(value) = found.value else {
-            // It takes the place of what an earlier line sets, too.
+            // It also replaces the value of an earlier line.
             if let Some(key) = key_of(&found.name) {
                 collected.forget(&key);
             }

@@ -1,4 +1,4 @@
-//! Imports for made-up machines, and any text at all.
+//! Imports on fake machines, and of arbitrary texts.
 
 use super::*;
 use host::access::Access;
@@ -21,7 +21,7 @@ fn machine(edits: &str) -> Machine {
     machine
 }
 
-/// `KEY NOW->WANTED` of each change, and what is left out of each.
+/// `KEY NOW->WANTED` of each change, and the omitted parts with their reasons.
 fn shown(plan: &PlanDocument) -> (Vec<String>, Vec<String>) {
     let changes = plan.changes.iter();
     let changes =
@@ -80,7 +80,7 @@ fn patterns_leave_alone_what_is_named() {
         ["sysctl:net.ipv4.conf.eth1/5.rp_filter 0->2", "sysctl:net.ipv4.conf.eth0.rp_filter 0->1"]
     );
     assert_eq!(left, Vec::<String>::new());
-    // A line without a value takes back what an earlier one sets, and a later one sets it again.
+    // A line without a value revokes that of an earlier one, and a later one sets it again.
     let files = [
         ("a.conf", "vm.stat_interval=5\nvm.swappiness=1\n"),
         ("b.conf", "-vm.stat_interval\n-vm/swappiness\n"),
@@ -145,7 +145,7 @@ fn what_partrt_kept_is_a_plan() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever the text, the plan holds nothing but sysctls, sysfs and interrupts.
+    /// For any text, the plan contains only sysctls, sysfs files, interrupts and holds.
     #[test]
     fn any_text_is_a_plan_or_a_refusal(
         text in "([a-z.*/${}f:%\\\\\"'=\\[\\]#;!+-]{0,12}( |\n|=|/sys/|/proc/sys/|w! \

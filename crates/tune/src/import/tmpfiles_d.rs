@@ -6,27 +6,27 @@ use model::setting::Key;
 use super::pattern::expand;
 use super::{Collected, Imported, ImportedFile};
 
-/// A line that writes: the pattern of its files, and the value.
+/// Line that writes a value to the files of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteLine {
     pub path: String,
     pub value: String,
 }
 
-/// What a line is.
+/// Kind of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TmpfilesLine {
-    /// A comment, or nothing.
+    /// A comment, or an empty line.
     Nothing,
-    /// One of another type: it makes, changes or removes files.
+    /// A line of another type, which creates, changes or removes files.
     Other,
     Write(WriteLine),
 }
 
-/// Reads a line.
+/// Parses a line.
 ///
 /// # Errors
-/// What of it is not taken.
+/// The part that is not supported.
 pub fn line(text: &str) -> Result<TmpfilesLine, String> {
     let text = text.trim();
     if text.is_empty() || text.starts_with('#') {
@@ -56,7 +56,7 @@ pub fn line(text: &str) -> Result<TmpfilesLine, String> {
     Ok(TmpfilesLine::Write(WriteLine { path: specifiers(&path)?, value }))
 }
 
-/// The first field and what follows: it may be in quotes, and a backslash takes the next character.
+/// First field, which may be quoted and have backslash escapes, and the rest.
 fn field(text: &str) -> Result<(String, &str), String> {
     let (mut found, mut quote, mut chars) = (String::new(), None, text.char_indices());
     while let Some((at, c)) = chars.next() {
@@ -77,7 +77,7 @@ fn field(text: &str) -> Result<(String, &str), String> {
     }
 }
 
-/// A value with the escapes of C that make sense in one.
+/// Value with those escapes of C resolved that make sense in one.
 fn unescaped(text: &str) -> String {
     let (mut found, mut chars) = (String::new(), text.chars());
     while let Some(c) = chars.next() {
@@ -95,7 +95,7 @@ fn unescaped(text: &str) -> String {
     found
 }
 
-/// Of the specifiers only `%%` does not depend on the machine.
+/// Resolves `%%`, the only specifier that does not depend on the machine.
 fn specifiers(text: &str) -> Result<String, String> {
     let (mut found, mut chars) = (String::new(), text.chars());
     while let Some(c) = chars.next() {
@@ -108,7 +108,7 @@ fn specifiers(text: &str) -> Result<String, String> {
     Ok(found)
 }
 
-/// A pattern with backslashes as one with brackets.
+/// Pattern with backslash escapes replaced by brackets.
 fn bracketed(path: &str) -> String {
     let (mut found, mut chars) = (String::new(), path.chars());
     while let Some(c) = chars.next() {
@@ -124,7 +124,7 @@ fn bracketed(path: &str) -> String {
     found
 }
 
-/// What the files ask for. Of lines for one path the first counts, as for systemd-tmpfiles.
+/// Collects the requested values. The first line for a path counts, as in systemd-tmpfiles.
 pub fn collect(files: &[&ImportedFile], machine: &MachineFiles, collected: &mut Collected) {
     let (mut others, mut seen) = (0_u64, std::collections::BTreeSet::new());
     for file in files {
@@ -149,7 +149,7 @@ pub fn collect(files: &[&ImportedFile], machine: &MachineFiles, collected: &mut 
 
 fn write(found: &WriteLine, place: &str, machine: &MachineFiles, collected: &mut Collected) {
     let path = bracketed(&found.path);
-    // A path in which every bracket stands for one character is no pattern to be looked for.
+    // A path in which every bracket matches one character is not a pattern to expand.
     match expand(machine, &path) {
         Err(why) => collected.leave(place, why, ""),
         Ok(paths) if paths.is_empty() => collected.leave(place, "no file here is meant by it", ""),

@@ -1,4 +1,4 @@
-//! What came to the isolated CPUs while it was counted.
+//! Interrupts, softirqs and switches that arrived on the isolated CPUs while counted.
 
 use facts::arrivals::{ArrivalCounts, between, count_interrupts, count_softirqs, count_switches};
 use host::MachineFiles;
@@ -6,10 +6,10 @@ use model::fact::Fact;
 use model::isolation::Arrivals;
 use model::units::CpuSet;
 
-/// Where the kernel prints its scheduler's counters, on debugfs, and before 5.13.
+/// File with the scheduler's counters, on debugfs, and before 5.13.
 const SCHEDULER: [&str; 2] = ["/sys/kernel/debug/sched/debug", "/proc/sched_debug"];
 
-/// The counters of these CPUs as they are now; none where even interrupts are not shown.
+/// Present counters of these CPUs; none if even interrupts are not readable.
 pub fn counts(files: &MachineFiles, cpus: &CpuSet) -> Option<ArrivalCounts> {
     let files = files.unrecorded();
     let mut counts = ArrivalCounts::new();
@@ -25,7 +25,7 @@ pub fn counts(files: &MachineFiles, cpus: &CpuSet) -> Option<ArrivalCounts> {
     Some(counts)
 }
 
-/// What came between two counts: by CPU, the most frequent first.
+/// Arrivals between two counts: by CPU, the most frequent first.
 pub fn arrivals(before: &ArrivalCounts, after: &ArrivalCounts) -> Vec<Arrivals> {
     let row = |((cpu, kind, name), count): (_, u64)| -> Arrivals {
         let (cpu, kind): (model::units::Cpu, facts::arrivals::ArrivalKind) = (cpu, kind);

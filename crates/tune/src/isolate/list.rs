@@ -1,4 +1,4 @@
-//! The isolated CPUs as they are: the partition, who may run there, which interrupts may come.
+//! State of the isolated CPUs: the partition, its threads, and the interrupts that may occur there.
 
 use facts::groups::{Group, Groups, Partition};
 use facts::irqs::{Irq, Irqs};
@@ -12,7 +12,7 @@ use model::setting::{Key, PRESENT};
 use model::units::{CpuSet, named_cpus};
 use rules::irq_kind::{IrqKind, handler_names, irq_kind};
 
-/// Whether an entry has isolated CPUs: it made their group.
+/// True if an entry has isolated CPUs, by creating their group.
 pub fn is_isolation(entry: &EntryRecords) -> bool {
     entry.steps.iter().any(|step| is_group(step, OUTER_GROUP))
 }
@@ -23,7 +23,7 @@ fn is_group(step: &EntryStep, group: &str) -> bool {
         && setting.wanted == PRESENT
 }
 
-/// The last isolation of this boot that is in force, of the journal's entries.
+/// Last isolation of this boot that is in force, among the journal's entries.
 pub fn current<'a>(entries: &'a [EntryRecords], boot: &str) -> Option<&'a EntryRecords> {
     let live = |entry: &&EntryRecords| {
         let left = entry.steps.iter().any(|step| is_group(step, OUTER_GROUP) && step.is_live());
@@ -32,16 +32,16 @@ pub fn current<'a>(entries: &'a [EntryRecords], boot: &str) -> Option<&'a EntryR
     entries.iter().rev().find(live)
 }
 
-/// The partition of an isolation, and its CPUs.
+/// Partition of an isolation, and its CPUs.
 pub struct IsolationState {
     pub cpus: CpuSet,
     pub partition: PartitionState,
-    /// Why it is not in force, or who else has isolated the CPUs.
+    /// Reason if it is not in force, or the other isolation of these CPUs.
     pub reason: String,
     pub effective: CpuSet,
 }
 
-/// What the control groups, the boot and the journal say of it.
+/// State by the control groups, the boot and the journal.
 pub fn state(groups: Option<&Groups>, at_boot: &CpuSet, entry: Option<&EntryRecords>) -> IsolationState {
     let find = |name: &str| {
         let all = groups.map_or(&[][..], |groups| groups.groups.as_slice());
@@ -100,7 +100,7 @@ fn judged(partition: Option<&Group>, cpus: &CpuSet, effective: &CpuSet) -> (Part
     }
 }
 
-/// The whole document.
+/// Complete document.
 pub fn document(
     state: &IsolationState,
     entry: Option<&EntryRecords>,
@@ -146,7 +146,7 @@ fn thread(thread: &ThreadOn) -> IsolatedThread {
     }
 }
 
-/// What a thread of the kernel that cannot leave is for: as a rule it belongs to one CPU
+/// Purpose of a kernel thread that cannot leave: usually it belongs to one CPU
 /// (Documentation/admin-guide/kernel-per-CPU-kthreads.rst).
 fn duty_of(thread: &ThreadOn) -> &'static str {
     const DUTIES: [(&str, &str); 12] = [
@@ -163,7 +163,7 @@ fn duty_of(thread: &ThreadOn) -> &'static str {
         ("timerlat/", "it measures this CPU's latency"),
         ("osnoise/", "it measures this CPU's noise"),
     ];
-    // Idle but when memory is short, and then where the work is
+    // Idle unless memory is short, and then active on the CPU of the work
     // (Documentation/core-api/workqueue.rst).
     if thread.comm.starts_with("kworker/R-") || (thread.allowed.len() > 1 && !thread.comm.contains('/')) {
         return "it rescues a workqueue when memory is short";
@@ -175,7 +175,7 @@ fn duty_of(thread: &ThreadOn) -> &'static str {
     known.map_or("it serves this CPU", |(_, duty)| duty)
 }
 
-/// None for an interrupt that may not come here.
+/// Row of an interrupt; none if it may not occur here.
 fn interrupt(irq: &Irq, cpus: &CpuSet, entry: Option<&EntryRecords>) -> Option<IsolatedInterrupt> {
     let allowed = irq.allowed.known()?;
     if allowed.and(cpus).is_empty() {
@@ -207,8 +207,8 @@ fn interrupt(irq: &Irq, cpus: &CpuSet, entry: Option<&EntryRecords>) -> Option<I
     })
 }
 
-/// One that may not come here any more, and is here until it occurs: many controllers move it only
-/// then (kernel/irq/migration.c).
+/// Row of an interrupt that is no longer allowed here, but stays until it occurs: many controllers
+/// move it only then (kernel/irq/migration.c).
 fn leaving(irq: &Irq, cpus: &CpuSet, allowed: &CpuSet) -> Option<IsolatedInterrupt> {
     let here = irq.effective.known()?.and(cpus);
     (!here.is_empty()).then(|| IsolatedInterrupt {

@@ -1,5 +1,5 @@
-//! CPUs set apart on a running machine: what is refused, the steps, who is there, and how a process
-//! is placed.
+//! Isolation of CPUs on a running machine: refusals, steps, the present threads, and placing
+//! processes.
 
 pub mod arrivals;
 pub mod list;

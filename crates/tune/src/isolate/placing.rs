@@ -1,4 +1,4 @@
-//! Placing a process in the group that has the isolated CPUs.
+//! Placing of processes in the group with the isolated CPUs.
 
 use host::settings::Kernel;
 use model::isolation::{INNER_GROUP, PARTITION_RULE};
@@ -6,14 +6,14 @@ use model::plan::PlannedChange;
 use model::setting::{Comparison, Key, Setting, TaskSetting};
 use model::units::CpuSet;
 
-/// The group of the isolated CPUs, as the kernel names a process's group.
+/// Group of the isolated CPUs, as the kernel names a process's group.
 pub fn inner_group() -> String {
     format!("/{INNER_GROUP}")
 }
 
-/// Moving a process with its threads into the group. Their masks are noted with the move, because
-/// the kernel changes them; and with them the CPUs of the group that it leaves, because a mask that
-/// had them all is to have them all again.
+/// Moves a process with its threads into the group. Their masks are recorded with the move, because
+/// the kernel changes them; so are the CPUs of the former group, because a mask with all of them
+/// must get all of them again.
 pub fn place(kernel: &dyn Kernel, pid: u32, start: u64, threads: &[(u32, u64)]) -> PlannedChange {
     let key = Key::Task { tid: pid, start, what: TaskSetting::Group };
     let from = kernel.read(&key).known().cloned().unwrap_or_default();
@@ -28,14 +28,14 @@ pub fn place(kernel: &dyn Kernel, pid: u32, start: u64, threads: &[(u32, u64)]) 
     }
 }
 
-/// The CPUs of a process that is in the group.
+/// Sets the CPUs of a process in the group.
 pub fn pin(tid: u32, start: u64, cpus: &CpuSet, now: &str) -> PlannedChange {
     let key = Key::Task { tid, start, what: TaskSetting::Affinity };
     let setting = Setting { readback: Comparison::List, ..Setting::new(key, cpus.to_string()) };
     PlannedChange { why: "it was asked for".to_owned(), ..PlannedChange::new(setting, PARTITION_RULE, now) }
 }
 
-/// The file with the CPUs of a group: its own, or that of the nearest above it that has one.
+/// File with the CPUs of a group: its own, or that of the nearest ancestor with one.
 fn effective_file(kernel: &dyn Kernel, group: &str) -> Key {
     let mut path = group.trim_matches('/');
     while !path.is_empty() {

@@ -1,13 +1,13 @@
-//! CPUs that cannot be set apart.
+//! CPUs that cannot be isolated.
 
 use facts::survey::Survey;
 use model::error::{Failure, Result};
 use model::units::{Cpu, CpuSet};
 
-/// Refuses CPUs without which the rest of the machine does not run, or that are no whole cores.
+/// Refuses CPUs that the rest of the machine needs, and parts of cores.
 ///
 /// # Errors
-/// Usage, with what to give instead; not supported where it cannot be read which CPUs there are.
+/// Usage, with an alternative; not supported if the CPUs cannot be read.
 pub fn require_separable(survey: &Survey, cpus: &CpuSet) -> Result<()> {
     let facts = &survey.facts;
     let Some(online) = facts.online.known() else {
@@ -42,7 +42,7 @@ fn last(online: &CpuSet) -> String {
     online.iter().last().map_or_else(String::new, |cpu| cpu.to_string())
 }
 
-/// Of two CPUs that share a core, each takes time from the other.
+/// Two CPUs of one core take time from each other.
 fn require_whole_cores(survey: &Survey, cpus: &CpuSet) -> Result<()> {
     let cores = survey.facts.siblings.known().map_or(&[][..], Vec::as_slice);
     let half = cores.iter().find(|core| {
@@ -58,7 +58,7 @@ fn require_whole_cores(survey: &Survey, cpus: &CpuSet) -> Result<()> {
     })
 }
 
-/// With `nohz_full=` one of the other CPUs keeps the time for all, as a rule the first
+/// With `nohz_full=` one of the other CPUs keeps the time for all, usually the first one
 /// (Documentation/timers/no_hz.rst).
 fn require_timekeeper(survey: &Survey, cpus: &CpuSet) -> Result<()> {
     let tickless = survey.facts.nohz_full.known().filter(|list| !list.is_empty());
@@ -77,8 +77,8 @@ mod tests {
     use model::units::CpuSet;
     use rules::fixture::Machine;
 
-    /// What is said of these CPUs on the well-set machine of four CPUs after some edits; `""` where
-    /// they can be set apart.
+    /// Refusal of these CPUs on a machine with four CPUs after some edits; `""` if they can be
+    /// isolated.
     fn said(edits: &str, cpus: &str) -> String {
         let mut machine = Machine::base();
         machine.edit(edits);

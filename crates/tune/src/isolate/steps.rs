@@ -1,5 +1,5 @@
-//! The steps of an isolation: safeguards that are taken away, a partition, then what else the rules
-//! ask for of these CPUs.
+//! Steps of an isolation: disabling safeguards, a partition, then the remedies of rules for these
+//! CPUs.
 
 use facts::survey::Survey;
 use model::error::{Failure, Result};
@@ -15,7 +15,7 @@ use rules::partition::{self, Obstacle};
 
 use crate::plan::{PlanRequest, RuleRequest};
 
-/// The rules that are about what comes to single CPUs, each a step that can be left out.
+/// Rules for work that arrives on single CPUs; each is a step that can be omitted.
 pub const RULES: [&str; 15] = [
     "default-irq-affinity",
     "irq-affinity",
@@ -34,27 +34,27 @@ pub const RULES: [&str; 15] = [
     "writeback-interval",
 ];
 
-/// Rules that take a safeguard away: planned as steps, and made with --yes alone.
+/// Rules that disable a safeguard: planned as steps, and applied only with --yes.
 pub const RISKY: [&str; 2] = ["rt-throttling", "fair-server"];
 
-/// What is wanted of an isolation.
+/// Parameters of an isolation.
 #[derive(Clone, Debug, Default)]
 pub struct IsolationRequest {
     pub cpus: CpuSet,
-    /// The memory nodes of its processes, as a list.
+    /// Memory nodes of its processes, as a list.
     pub memory_nodes: Option<String>,
-    /// The interrupts that are moved, by the names of their handlers; all where it is none.
+    /// Names of the handlers of interrupts to move; all interrupts if none.
     pub interrupts: Option<Regex>,
-    /// The steps that are left out, by their rules.
+    /// Rules of the steps to omit.
     pub without: Vec<String>,
-    /// Whether safeguards may be taken away.
+    /// True if safeguards may be disabled.
     pub risky: bool,
 }
 
-/// An expression for the names of interrupts.
+/// Parses an expression for the names of interrupts.
 ///
 /// # Errors
-/// Usage: it is none, or one that takes too much.
+/// Usage: it is invalid, or too large.
 pub fn interrupt_names(text: &str) -> Result<Regex> {
     let wrong = |why: String| {
         Failure::usage(format!(
@@ -65,10 +65,10 @@ pub fn interrupt_names(text: &str) -> Result<Regex> {
     RegexBuilder::new(text).size_limit(1 << 20).build().map_err(|error| wrong(error.to_string()))
 }
 
-/// The memory nodes of a flag.
+/// Parses the memory nodes of a flag.
 ///
 /// # Errors
-/// Usage: it is no list of nodes.
+/// Usage: it is not a list of nodes.
 pub fn memory_nodes(text: &str) -> Result<String> {
     let nodes = CpuSet::parse(text).ok().filter(|nodes| !nodes.is_empty());
     let refuse = || {
@@ -77,10 +77,10 @@ pub fn memory_nodes(text: &str) -> Result<String> {
     nodes.map(|nodes| nodes.to_string()).ok_or_else(refuse)
 }
 
-/// What is asked of the planning of rules: the steps but the partition.
+/// Plan request for the rules: all steps except the partition.
 ///
 /// # Errors
-/// Usage: a step is left out that is none.
+/// Usage: an unknown step is to be omitted.
 pub fn rules_request(wanted: &IsolationRequest) -> Result<PlanRequest> {
     let steps = || RULES.into_iter().chain(RISKY);
     for name in &wanted.without {
@@ -101,15 +101,15 @@ pub fn rules_request(wanted: &IsolationRequest) -> Result<PlanRequest> {
     })
 }
 
-/// Puts the partition before the steps of the rules, but behind those of safeguards, and takes from
-/// these what is not wanted.
+/// Puts the partition before the steps of the rules, but after those of safeguards, and removes
+/// unwanted steps.
 ///
-/// A kernel of 6.12 warns when the fair server of a CPU is written to that a partition has alone
+/// A kernel 6.12 warns when the fair server of a CPU in a partition is written to
 /// (`dl_rq_change_utilization()` and `task_non_contending()`, kernel/sched/deadline.c): in a guest
-/// 24 times in 8 rounds within the partition, and never before it was made and after it was undone.
+/// 24 times in 8 rounds within the partition, and never before its creation or after its undo.
 ///
 /// # Errors
-/// Not supported: this machine has no partitions. Usage: something has the CPUs already.
+/// Not supported: this machine has no partitions. Usage: the CPUs are isolated already.
 pub fn arrange(
     survey: &Survey,
     plan: &mut PlanDocument,
@@ -126,7 +126,7 @@ pub fn arrange(
         leave_safeguards(plan);
     }
     for change in &mut plan.changes {
-        // What the kernel does not let move stays, and `isolate list` names it.
+        // An interrupt or thread that the kernel does not move stays, and `isolate list` shows it.
         change.setting.optional |= matches!(change.setting.key, Key::Irq(_) | Key::Task { .. });
     }
     let first = partition(survey, wanted, now)?;
@@ -143,8 +143,8 @@ fn is_named(survey: &Survey, number: u32, names: &Regex) -> bool {
     of.is_some_and(|irq| irq.actions.iter().any(|action| names.is_match(action)))
 }
 
-/// The detectors of lockups are kept off these CPUs, never switched off: with them a machine loses
-/// its last witness.
+/// Keeps the lockup detectors enabled: they are kept off these CPUs, but a machine without them
+/// loses its last witness.
 fn leave_detectors_on(plan: &mut PlanDocument) {
     const SWITCHES: [&str; 4] =
         ["kernel.watchdog", "kernel.soft_watchdog", "kernel.nmi_watchdog", "kernel.watchdog_thresh"];
@@ -164,7 +164,7 @@ fn leave_detectors_on(plan: &mut PlanDocument) {
     }
 }
 
-/// Steps that take a safeguard away are left out, and named.
+/// Omits steps that disable a safeguard, and lists them.
 fn leave_safeguards(plan: &mut PlanDocument) {
     for rule in RISKY {
         if plan.changes.iter().any(|change| change.rule == rule) {
@@ -212,11 +212,11 @@ fn partition(
     Ok(settings.into_iter().map(change).collect())
 }
 
-/// The file with the memory nodes that have memory; the kernel refuses others (cpuset.mems).
+/// File with the nodes that have memory; the kernel refuses others (cpuset.mems).
 const NODES_WITH_MEMORY: &str = "devices/system/node/has_memory";
 
-/// Refuses memory nodes that the machine does not have; where it does not say which it has, the
-/// kernel will.
+/// Refuses memory nodes that the machine does not have; if that is not readable, the kernel will
+/// refuse them.
 fn require_nodes(nodes: &str, now: &dyn Fn(&Key) -> Fact<String>) -> Result<()> {
     let there = match now(&Key::Sysfs(NODES_WITH_MEMORY.to_owned())) {
         Fact::Known(text) => CpuSet::parse(text.trim()).ok(),
@@ -247,7 +247,7 @@ mod tests {
         PlannedChange::new(Setting::new(key.parse().unwrap(), "0-1"), rule, "0-3")
     }
 
-    /// The keys of a plan after its steps were put in order.
+    /// Keys of a plan after its steps were put in order.
     fn arranged(plan: Vec<PlannedChange>, wanted: &IsolationRequest) -> Result<(Vec<String>, PlanDocument)> {
         let survey = Machine::base().read();
         let mut document = PlanDocument::new("", plan, Vec::new());
@@ -302,7 +302,7 @@ mod tests {
         ];
         let (keys, _) = arranged(plan, &IsolationRequest { risky: true, ..wanted("2-3") }).unwrap();
         let at = |key: &str| keys.iter().position(|one| one == key).unwrap();
-        // Undoing goes the other way.
+        // Undo uses the reverse order.
         assert!(at("sysctl:kernel.sched_rt_runtime_us") < at(server), "{keys:?}");
         assert!(at(server) < at("cgroup:cgroup.subtree_control"), "{keys:?}");
         assert_eq!(at("sysctl:vm.stat_interval"), keys.len() - 1, "{keys:?}");

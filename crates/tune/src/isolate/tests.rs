@@ -1,4 +1,4 @@
-//! Isolation on made-up machines: made, with processes in it, and undone.
+//! Isolation on fake machines: created, with processes in it, and undone.
 
 use facts::groups::{Groups, read_groups};
 use facts::irqs::{Irq, Irqs};
@@ -37,7 +37,7 @@ fn opened() -> Opened {
     }
 }
 
-/// What the files of the made-up kernel say of these groups.
+/// Groups as the files of the fake kernel show them.
 fn groups(kernel: &FakeKernel) -> Groups {
     const FILES: [&str; 5] = ["", ".effective", ".exclusive", ".isolated", ".partition"];
     let mut files =
@@ -62,7 +62,7 @@ struct Isolated {
 }
 
 impl Isolated {
-    /// CPUs 2 and 3 of a machine set apart.
+    /// Isolates CPUs 2 and 3 of a machine.
     fn new(machine: &FakeMachine) -> Isolated {
         let (mut kernel, mut store) = (FakeKernel::boot(machine), MemoryStore::default());
         let cpus = CpuSet::parse("2-3").unwrap();
@@ -80,7 +80,7 @@ impl Isolated {
         read_entry(&self.store, "1").unwrap().unwrap()
     }
 
-    /// As `onbeat isolate run -c 3` and `move PID in` place a process.
+    /// Places a process like `onbeat isolate run -c 3` and `move PID in`.
     fn place(&mut self, tid: u32, cpus: Option<&str>) {
         let start = self.start(tid);
         let change = place(&self.kernel, tid, start, &[(tid, start)]);
@@ -101,7 +101,7 @@ impl Isolated {
         self.kernel.processes_in("").into_iter().find(|process| process.pid == tid).unwrap()
     }
 
-    /// The group and the CPUs of a process.
+    /// Group and CPUs of a process.
     fn where_is(&self, tid: u32) -> (String, String) {
         let start = self.start(tid);
         let read = |what: &str| {
@@ -139,7 +139,7 @@ fn processes_and_those_that_they_start_go_back() {
         let restored = isolated.undo();
         let left: Vec<_> = restored.iter().filter(|done| done.state != ChangeState::Undone).collect();
         assert!(left.is_empty(), "{left:?}");
-        // Its parent has ended, and its first ancestor is known.
+        // Its parent has ended, but its next ancestor is known.
         assert_eq!(isolated.where_is(601), at("/system.slice", "0-3"));
         isolated.kernel.end_thread(601);
         assert_eq!(isolated.kernel.snapshot(), before);

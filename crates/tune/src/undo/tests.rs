@@ -1,4 +1,4 @@
-//! Several entries over each other: applied, cut short, expired, undone in any order.
+//! Several entries over each other: applied, interrupted, expired, undone in any order.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -54,7 +54,7 @@ impl Bench {
         Bench { kernel: FakeKernel::boot(&DEBIAN_6_12_RT), store, countdown }
     }
 
-    /// Does something that ends after so many steps of kernel and disk; none where it did.
+    /// Runs a function that is interrupted after some steps of kernel and disk; none if it was.
     fn run<T>(
         &mut self,
         crash: Option<u32>,
@@ -115,7 +115,7 @@ fn an_entry_says_when_it_undoes_itself_and_what_undoing_restored() {
     assert_eq!(undone.document.changes[0].before, "60");
 }
 
-/// The settings that isolate two CPUs on the machine of the bench.
+/// Settings that isolate two CPUs on the machine of the bench.
 fn isolation() -> Vec<PlannedChange> {
     let file = |(path, text): (&str, &str)| {
         (format!("/sys/fs/cgroup/{path}"), host::access::Access::File(text.as_bytes().to_vec()))
@@ -175,7 +175,7 @@ fn what_a_killed_command_left_below_a_later_entry_waits_too() {
     assert_eq!(bench.value(SWAPPINESS), "60");
 }
 
-/// EIO
+/// EIO.
 fn libc_eio() -> i32 {
     5
 }
@@ -184,7 +184,7 @@ fn libc_eio() -> i32 {
 fn an_undo_that_was_cut_short_is_finished_after_what_was_set_over_it() {
     let mut bench = Bench::new();
     bench.apply(&[set(SWAPPINESS, "10")]);
-    // The decision is on the disk, the value is not written.
+    // The decision is on the disk, but the value is not written.
     for crash in 0..12 {
         let mut bench = Bench { kernel: bench.kernel.clone(), store: bench.store.clone(), ..Bench::new() };
         bench.store.countdown = bench.countdown.clone();
@@ -216,7 +216,7 @@ fn an_entry_below_another_is_not_undone_by_its_id() {
     assert_eq!(bench.undo(Which::Id("9".to_owned())).unwrap_err().exit, Exit::Usage);
 }
 
-/// A key of a kind that this version does not have, in an entry of this boot or another.
+/// A key of a kind unknown to this version, in an entry of this boot or another.
 #[test]
 fn records_that_are_not_understood_are_named() {
     for (boot, is_named) in [(BOOT, true), (OTHER_BOOT, false)] {
@@ -265,7 +265,7 @@ fn the_list_of_what_was_done_has_a_bound() {
         bench.undo(Which::Last).unwrap();
     }
     let ids = entry_ids(&bench.store).unwrap();
-    // What is in force, what was kept for another, a hundred that were undone, and the last.
+    // One in force, one kept for another program, a hundred undone ones, and the last.
     assert_eq!((ids.len(), ids[0].as_str(), ids[1].as_str(), ids[2].as_str()), (103, "1", "2", "12"));
     assert_eq!(ids.last().unwrap(), "112");
     bench.undo(Which::All).unwrap();
@@ -310,7 +310,7 @@ fn act(bench: &mut Bench, act: &Act) {
     };
     match act {
         Act::Apply { keys, crash } => {
-            // As `tune apply` does first.
+            // Like `tune apply` at its start.
             undo_abandoned(&mut bench.kernel, &mut bench.store, BOOT).unwrap();
             let changes: Vec<_> = keys.iter().map(|(at, value)| set(KEYS[*at], &value.to_string())).collect();
             bench.apply_until(&changes, true, *crash);
@@ -320,7 +320,7 @@ fn act(bench: &mut Bench, act: &Act) {
         }
         Act::UndoId(at) => {
             if let Some(id) = id(bench, at) {
-                // Refused where a later one has a key of it; empty where it was cut at once.
+                // Refused if a later one has a key of it; empty if it was interrupted at once.
                 let _ = bench.undo(Which::Id(id));
             }
         }
@@ -336,8 +336,8 @@ fn act(bench: &mut Bench, act: &Act) {
     }
 }
 
-/// In any order of commands, cut short at any step: no other program has changed a value, so
-/// undoing all gives back what was there at the beginning.
+/// After any commands, interrupted at any step, undoing everything restores the initial state,
+/// because no other program has changed a value.
 #[test]
 fn entries_over_each_other_are_undone_to_the_beginning() {
     let config = ProptestConfig {

@@ -8,7 +8,7 @@ use crate::import::Collected;
 const WHY: &str = "the kernel takes it from its command line, and no boot loader is edited";
 const INSTEAD: &str = "add the words by hand: `onbeat tune export` says where";
 
-/// Names the words of all its `cmdline` options in one, and its other options.
+/// Lists the words of all `cmdline` options together, and the other options.
 pub fn collect(unit: &TunedUnit, values: &Values, collected: &mut Collected) -> Result<(), FailedAssertion> {
     let options = unit.options.in_order();
     let (lines, others): (Vec<_>, Vec<_>) =
@@ -27,7 +27,7 @@ pub fn collect(unit: &TunedUnit, values: &Values, collected: &mut Collected) -> 
     Ok(())
 }
 
-/// Adds the words of an option, or takes off those of one that begins with a dash.
+/// Adds the words of an option, or removes those of one that starts with a dash.
 fn with_option(words: &str, value: &str) -> String {
     if let Some(removed) = value.strip_prefix('-') {
         let removed: Vec<&str> = removed.split_whitespace().collect();

@@ -1,5 +1,5 @@
-//! The values that functions of a profile give for their arguments, as far as these depend on
-//! nothing but what was read of the machine. `exec` runs a command, and is not evaluated.
+//! Values of a profile's functions for their arguments, if they depend only on data read of the
+//! machine. `exec` runs a command, and is not evaluated.
 
 use model::text::{clean, quoted_value};
 
@@ -8,20 +8,20 @@ use super::packages::{cpus_in, cpus_of, devices, is_number, isolated_cores, text
 use super::search::{SearchLines, matches};
 use crate::import::ImportTarget;
 
-/// Processors on which tuned takes the P-state driver off.
+/// Processors on which tuned disables the P-state driver.
 const OLDER_PROCESSORS: &[&str] = &["sandybridge", "ivybridge", "haswell", "broadwell", "skylake"];
 
-/// A part of a value that is not known here.
+/// Unknown part of a value.
 pub struct Doubt {
-    /// The words that stand for it.
+    /// Text that stands for it.
     pub shown: String,
     pub why: String,
 }
 
-/// A value, or none where tuned leaves the call unchanged.
+/// Value, or none if tuned leaves the call unchanged.
 pub type CallValue = Option<String>;
 
-/// The value of a function that takes so many arguments.
+/// Value of a function with a valid number of arguments.
 pub fn call(name: &str, arguments: &[String], target: ImportTarget) -> Result<CallValue, Doubt> {
     let first = arguments.first().map_or("", String::as_str);
     let parted = |separator: &str| {
@@ -96,7 +96,7 @@ fn in_packages(name: &str, devices: Option<String>) -> Result<CallValue, Doubt> 
 
 const PACKAGES_UNREAD: &str = "its value depends on the packages of the CPUs, which cannot be read";
 
-/// The text behind the first expression that something in the file matches.
+/// Value after the first expression that matches a line of the file.
 fn checked(arguments: &[String], text: Result<String, Doubt>) -> Result<String, Doubt> {
     let text = text.map_err(|doubt| alternatives("", arguments, &doubt.why))?;
     for pair in arguments.chunks(2) {
@@ -113,7 +113,7 @@ fn unknown(name: &str, why: &str) -> Doubt {
     Doubt { shown: format!("(the value of {name})"), why: why.to_owned() }
 }
 
-/// Of the values to choose from, which the machine decides.
+/// Doubt about the alternatives, which the machine decides.
 fn alternatives(name: &str, arguments: &[String], why: &str) -> Doubt {
     let values: Vec<&str> = match name {
         "virt_check" => arguments.iter().map(String::as_str).collect(),
@@ -137,7 +137,7 @@ fn ternary(arguments: &[String]) -> Result<CallValue, Doubt> {
     Ok(Some(if found { yes } else { no }.clone()))
 }
 
-/// Half a number, to the even one of two that are as near.
+/// Half of a number, rounded to the nearest even integer.
 fn halved(number: i64) -> i64 {
     let below = number.div_euclid(2);
     match number.rem_euclid(2) {

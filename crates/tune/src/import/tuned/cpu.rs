@@ -1,4 +1,4 @@
-//! Options of `[cpu]`: files of each CPU that the section is for, and of the P-state drivers.
+//! Options of `[cpu]`: files of each CPU of the section, and of the P-state drivers.
 
 use std::collections::BTreeSet;
 
@@ -15,20 +15,20 @@ use crate::import::Collected;
 const CPUS: &str = "/sys/devices/system/cpu";
 const PSTATE: &str = "/sys/devices/system/cpu/intel_pstate";
 
-/// Words that `energy_perf_bias` takes in addition to numbers (arch/x86/kernel/cpu/intel_epb.c).
+/// Words that `energy_perf_bias` accepts besides numbers (arch/x86/kernel/cpu/intel_epb.c).
 const BIASES: &[&str] = &["performance", "balance-performance", "normal", "balance-power", "power"];
 
-/// The choice of what is wanted of a file's offer.
+/// Selection of a value from the offer of a file.
 type CpuChoice = dyn Fn(&TunedOption, &str) -> Result<Option<String>, OptionTrouble>;
 
-/// CPUs that the sections before have, and whether there was one.
+/// CPUs of the earlier sections, and true if there was any section.
 #[derive(Default)]
 pub struct ClaimedCpus {
     cpus: BTreeSet<String>,
     any: bool,
 }
 
-/// Collects what the section asks for, for the CPUs that no section before it has.
+/// Collects the values requested by the section, for CPUs of no earlier section.
 pub fn collect(
     unit: &TunedUnit,
     values: &Values,
@@ -70,7 +70,7 @@ pub fn collect(
     Ok(())
 }
 
-/// True for a CPU that is among devices, which patterns name and take out with `!`.
+/// True for a CPU among the devices, which patterns include, or exclude with `!`.
 fn is_meant(devices: &str, cpu: &str) -> bool {
     let rules = devices.split(|c: char| c.is_whitespace() || c == ',').filter(|rule| !rule.is_empty());
     let (out, wanted): (Vec<&str>, Vec<&str>) = rules.partition(|rule| rule.starts_with('!'));
@@ -126,7 +126,7 @@ impl TunedOption<'_> {
         }
     }
 
-    /// A file of Intel's driver, where that is there.
+    /// Requests a value for a file of Intel's driver, if it exists.
     fn driver(&mut self, name: &str, value: String) -> Result<(), OptionTrouble> {
         let path = format!("{PSTATE}/{name}");
         match self.machine.read_text(&path).known() {
@@ -135,7 +135,7 @@ impl TunedOption<'_> {
         }
     }
 
-    /// A file of each of the CPUs, those of CPUs that have it.
+    /// Requests a value for a file of each of the CPUs that have it.
     fn each(&mut self, cpus: &[String], file: &str, choice: &CpuChoice) -> Result<(), OptionTrouble> {
         let mut any = false;
         let mut taken = Ok(());
@@ -147,7 +147,7 @@ impl TunedOption<'_> {
                 continue;
             }
             any = true;
-            // What one CPU does not take is no matter of the others.
+            // A refusal for one CPU does not affect the others.
             let written = choice(self, folder).and_then(|value| match value {
                 Some(value) => self.files(&path, |_| Ok(Some(value.clone()))),
                 None => Ok(()),
@@ -157,7 +157,7 @@ impl TunedOption<'_> {
         if any { taken } else { Err(OptionTrouble::Left("no file here is meant by it".to_owned())) }
     }
 
-    /// The first of `a|b` that a file offers.
+    /// First of `a|b` that a file offers.
     fn offered(&self, offer: &str) -> Result<Option<String>, OptionTrouble> {
         let words = self.machine.read_text(offer);
         let words = words.known().ok_or_else(|| {
@@ -168,8 +168,8 @@ impl TunedOption<'_> {
         first.map(|word| Some(word.to_owned())).ok_or_else(|| OptionTrouble::Left(not_offered(self.value)))
     }
 
-    /// The first of `a|b` that is a number of microseconds, or the latency of an idle state that is
-    /// there; none for none.
+    /// First of `a|b` that is a number of microseconds, or the latency of an existing idle state;
+    /// no value for `none`.
     fn latency(&self) -> Result<Option<String>, OptionTrouble> {
         for word in self.value.split('|').map(str::trim) {
             if word.parse::<i64>().is_ok() || word == "n/a" && self.name != "force_latency" {
@@ -192,14 +192,14 @@ impl TunedOption<'_> {
         Err(OptionTrouble::Left(format!("{} is not a latency of this machine", quoted_value(self.value))))
     }
 
-    /// The exit latency of an idle state by its number.
+    /// Exit latency of an idle state by its number.
     fn state_latency(&self, number: &str) -> Option<i64> {
         let number: u32 = number.parse().ok()?;
         let text = self.machine.read_text(&format!("{CPUS}/cpu0/cpuidle/state{number}/latency"));
         text.known()?.trim().parse().ok()
     }
 
-    /// The exit latency of an idle state by its name.
+    /// Exit latency of an idle state by its name.
     fn named_state(&self, name: &str) -> Option<i64> {
         (0..16_u32).find_map(|number| {
             let own = self.machine.read_text(&format!("{CPUS}/cpu0/cpuidle/state{number}/name"));
@@ -208,7 +208,7 @@ impl TunedOption<'_> {
         })
     }
 
-    /// A file of each policy, and the opposite of it for Intel's driver.
+    /// Requests a value for a file of each policy, and its opposite for Intel's driver.
     fn boost(&mut self, cpus: &[String]) -> Result<(), OptionTrouble> {
         let opposite = match self.value {
             "0" => "1",

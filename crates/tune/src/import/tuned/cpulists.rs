@@ -1,16 +1,16 @@
-//! Lists of CPUs as tuned's functions take and give them.
+//! Lists of CPUs as tuned's functions accept and return them.
 
 use std::collections::BTreeSet;
 
-/// More CPUs than any machine has.
+/// Limit of CPU numbers.
 const CPU_LIMIT: u32 = 1 << 16;
 
-/// A list may name a CPU more than once; one that does it all the time is made to take time.
+/// Limit of CPUs named in a list, repetitions included, so that its expansion is bounded.
 const NAMED_LIMIT: usize = 1 << 20;
 
-/// The CPUs of a list: ranges, masks in hexadecimal with `0x`, whose groups an empty part ends,
-/// and `^N` or `!N` for those that are taken out. What is not a list is the empty one, as for
-/// tuned; none where it is longer than any.
+/// CPUs of a list: ranges, masks in hexadecimal with `0x`, whose groups end with an empty part, and
+/// `^N` or `!N` for excluded ones. Invalid lists count as empty, as in tuned; none if the list is
+/// too long.
 pub fn unpacked(text: &str) -> Option<BTreeSet<u32>> {
     let text = text.trim_matches(['\'', '"']);
     let (mut found, mut out, mut mask) = (BTreeSet::new(), BTreeSet::new(), None::<String>);
@@ -43,7 +43,7 @@ pub fn unpacked(text: &str) -> Option<BTreeSet<u32>> {
     Some(found.difference(&out).copied().collect())
 }
 
-/// `N` or `N-M`; the outer none where it is longer than any, the inner where it is not a range.
+/// Parses `N` or `N-M`; the outer none is for too large numbers, the inner for an invalid range.
 fn range(text: &str) -> Option<Option<std::ops::RangeInclusive<u32>>> {
     let mut ends = text.split('-').map(|end| end.trim().parse::<u64>());
     let (Some(Ok(first)), last) = (ends.next(), ends.next()) else { return Some(None) };
@@ -56,7 +56,7 @@ fn range(text: &str) -> Option<Option<std::ops::RangeInclusive<u32>>> {
     (first < CPU_LIMIT && last < CPU_LIMIT).then_some(Some(first..=last))
 }
 
-/// The CPUs of a mask, whose groups commas may part; empty where it is not a mask.
+/// CPUs of a mask, whose groups may be separated by commas; empty if it is invalid.
 pub fn of_mask(text: &str) -> Option<BTreeSet<u32>> {
     let text: String = text.trim().chars().filter(|c| *c != ',').collect();
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(&text);
@@ -71,12 +71,12 @@ pub fn of_mask(text: &str) -> Option<BTreeSet<u32>> {
     Some(cpus)
 }
 
-/// One after the other.
+/// Text with the numbers of all CPUs.
 pub fn listed(cpus: &BTreeSet<u32>) -> String {
     cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// With ranges.
+/// Text with ranges.
 pub fn packed(cpus: &BTreeSet<u32>) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for cpu in cpus.iter().copied() {
@@ -93,7 +93,7 @@ pub fn packed(cpus: &BTreeSet<u32>) -> String {
     shown.collect::<Vec<_>>().join(",")
 }
 
-/// As a mask in groups of eight digits, all of them written.
+/// Text as a mask in groups of eight digits, without omissions.
 pub fn mask(cpus: &BTreeSet<u32>) -> String {
     let groups = cpus.last().map_or(1, |last| last / 32 + 1);
     let mut words = vec![0_u32; groups as usize];

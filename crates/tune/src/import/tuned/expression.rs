@@ -1,25 +1,24 @@
-//! Variables and functions in a value, replaced in tuned's order: first `${NAME}`, once and without
-//! a look at what came in, then functions from the inside out. What is neither stays as the text
-//! that it is.
+//! Substitution of variables and functions in a value, in tuned's order: first `${NAME}`, once and
+//! without rescanning, then functions from the inside out. Anything else stays as text.
 
 use std::collections::BTreeMap;
 
 use super::functions::{FailedAssertion, ProfileFunctions};
 use super::is_word;
 
-/// Longer values are no settings.
+/// Limit of the length of a value in bytes.
 const VALUE_LIMIT: usize = 64 << 10;
 
-/// Deeper nesting does not occur in a value that a person wrote.
+/// Limit of nesting, which hand-written values do not reach.
 const DEPTH: usize = 64;
 
-/// The values of variables by their names.
+/// Values of variables by name.
 pub type VariableValues = BTreeMap<String, String>;
 
-/// A value with its variables and functions replaced.
+/// Value with its variables and functions substituted.
 ///
 /// # Errors
-/// An assertion in it does not hold.
+/// An assertion in it fails.
 pub fn expanded(
     value: &str,
     variables: &VariableValues,
@@ -32,7 +31,7 @@ pub fn expanded(
     Ok(found.unwrap_or_else(|| functions.doubt("...", "it is too long, or nested too deeply")))
 }
 
-/// Replaces variables that have a value and no backslash in front; none where it is too long then.
+/// Substitutes known variables without a backslash; none if the result is too long.
 fn with_variables(value: &str, variables: &VariableValues) -> Option<String> {
     let (mut found, mut rest) = (String::new(), value);
     let mut escaped = false;
@@ -57,7 +56,7 @@ fn with_variables(value: &str, variables: &VariableValues) -> Option<String> {
     Some(found)
 }
 
-/// Takes one backslash from before each variable.
+/// Removes one backslash before each variable.
 fn without_escapes(text: &str) -> String {
     let (mut found, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once("\\${") {
@@ -72,16 +71,16 @@ fn without_escapes(text: &str) -> String {
     found + rest
 }
 
-/// Replaces calls of functions, the inner ones first; none where it is too long or nested too
+/// Substitutes function calls, the inner ones first; none if the result is too long or nested too
 /// deeply.
 fn with_functions(text: &str, functions: &ProfileFunctions) -> Result<Option<String>, FailedAssertion> {
-    // Where each open brace's `${` is in what is found, and whether a backslash is in front of it.
+    // Position of each open `${` in the result, and true if it has a backslash.
     let (mut found, mut open) = (String::new(), Vec::<(bool, usize)>::new());
     let (mut chars, mut escaped) = (text.chars().peekable(), false);
     while let Some(c) = chars.next() {
         if c == '}' {
             let Some((is_text, from)) = open.pop() else {
-                // tuned goes no further.
+                // tuned stops here.
                 found.push(c);
                 found.extend(chars);
                 return Ok(Some(without_function_escapes(&found)));
@@ -93,7 +92,7 @@ fn with_functions(text: &str, functions: &ProfileFunctions) -> Result<Option<Str
                     found.truncate(from);
                     found += &value;
                     if found.is_empty() {
-                        // tuned does not look at the first character behind an empty value.
+                        // tuned skips the first character after an empty value.
                         found.extend(chars.next());
                     }
                     escaped = found.ends_with('\\');
@@ -117,7 +116,7 @@ fn with_functions(text: &str, functions: &ProfileFunctions) -> Result<Option<Str
     Ok(Some(without_function_escapes(&found)))
 }
 
-/// Takes the backslash from before the first function of each line, as tuned does.
+/// Removes the backslash before the first function of each line, as tuned does.
 fn without_function_escapes(text: &str) -> String {
     let line = |line: &str| match line.find("\\${f:") {
         Some(at) if line[at..].contains('}') => format!("{}{}", &line[..at], &line[at + 1..]),
@@ -134,7 +133,7 @@ mod tests {
     use host::access::Access;
     use rules::fixture::Machine;
 
-    /// Values with what tuned 2.27 makes of them on a machine of four CPUs.
+    /// Values with tuned 2.27's results on a machine with four CPUs.
     const VALUES: &[(&str, &str)] = &[
         ("a${x}b", "a1b"),
         ("${none} \\${x} \\\\${x}", "${none} ${x} \\${x}"),

@@ -1,5 +1,4 @@
-//! Calls of functions within a profile's values: what of them is known, what is in doubt, and
-//! assertions.
+//! Function calls within a profile's values: known results, doubts, and assertions.
 
 use std::cell::RefCell;
 
@@ -12,14 +11,14 @@ use crate::import::ImportTarget;
 /// Encloses the number of a doubt within a value.
 const MARK: char = '\0';
 
-/// More doubts than any profile has; what is beyond them has the last one.
+/// Limit of doubts; further ones share the last one.
 const DOUBTS_LIMIT: usize = 10_000;
 
-/// An assertion that does not hold, by its own words.
+/// Text of an assertion that fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedAssertion(pub String);
 
-/// ProfileFunctions for a machine.
+/// Functions of profiles on a machine.
 pub struct ProfileFunctions<'a> {
     pub target: ImportTarget<'a>,
     doubts: RefCell<Vec<Doubt>>,
@@ -31,7 +30,7 @@ impl ProfileFunctions<'_> {
         ProfileFunctions { target, doubts: RefCell::default(), undecided: RefCell::default() }
     }
 
-    /// A value that stands for one that is not known.
+    /// Adds a doubt; returns a value that stands for it.
     pub fn doubt(&self, shown: &str, why: impl Into<String>) -> String {
         let mut doubts = self.doubts.borrow_mut();
         if doubts.len() < DOUBTS_LIMIT {
@@ -41,13 +40,13 @@ impl ProfileFunctions<'_> {
         format!("{MARK}{}{MARK}", doubts.len() - 1)
     }
 
-    /// The value in the form for people.
+    /// Value in readable form.
     pub fn shown(&self, value: &str) -> String {
         shown_with(value, &self.doubts.borrow())
     }
 
-    /// The reason for which a value is not usable: a part of it is not known, a variable has no
-    /// value, or a function is not one of tuned's.
+    /// Reason for which a value is not usable: a part of it is unknown, a variable has no value, or
+    /// a function does not exist in tuned.
     pub fn trouble(&self, value: &str) -> Option<String> {
         if let Some(number) = value.split(MARK).nth(1) {
             let doubts = self.doubts.borrow();
@@ -73,15 +72,15 @@ impl ProfileFunctions<'_> {
         })
     }
 
-    /// The words of assertions that could not be decided.
+    /// Texts of assertions that could not be decided.
     pub fn undecided(&self) -> Vec<String> {
         self.undecided.borrow().clone()
     }
 
-    /// The value of `${f:NAME:ARGUMENT...`, without its closing brace.
+    /// Value of `${f:NAME:ARGUMENT...`, without its closing brace.
     ///
     /// # Errors
-    /// It is an assertion that does not hold.
+    /// It is an assertion that fails.
     pub fn value_of(&self, text: &str) -> Result<CallValue, FailedAssertion> {
         if !text.starts_with("${f:") {
             return Ok(None);
@@ -132,7 +131,7 @@ impl ProfileFunctions<'_> {
     }
 }
 
-/// The least and the largest number of arguments that each takes.
+/// Least and largest number of arguments of each function.
 const ARGUMENTS: &[(&str, usize, usize)] = &[
     ("assertion", 3, 3),
     ("assertion_non_equal", 3, 3),
@@ -161,7 +160,7 @@ const ARGUMENTS: &[(&str, usize, usize)] = &[
     ("virt_check", 2, 2),
 ];
 
-/// A value with the words that stand for its doubts.
+/// Value with its doubts replaced by their texts.
 fn shown_with(value: &str, doubts: &[Doubt]) -> String {
     let part = |(at, part): (usize, &str)| match (at % 2, part.parse::<usize>()) {
         (1, Ok(number)) => doubts.get(number).map_or("", |doubt| doubt.shown.as_str()).to_owned(),
@@ -170,7 +169,7 @@ fn shown_with(value: &str, doubts: &[Doubt]) -> String {
     value.split(MARK).enumerate().map(part).collect()
 }
 
-/// The words between colons; `\:` is a colon of a word.
+/// Words between colons; `\:` is a colon within a word.
 fn words(call: &str) -> Vec<String> {
     let (mut words, mut last) = (Vec::new(), String::new());
     for c in call.chars() {

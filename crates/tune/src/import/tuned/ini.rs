@@ -1,21 +1,21 @@
-//! The syntax of a profile, as tuned has Python's configparser read it: sections, `name = value`,
-//! comments with `#` and `;` at the start of a line and ` #` within one; a line that is indented
-//! more than its option continues it.
+//! Syntax of a profile, as tuned reads it with Python's configparser: sections, `name = value`,
+//! comments with `#` and `;` at the start of a line and ` #` within one; a line indented more than
+//! its option continues it.
 
 use super::options::OptionList;
 
-/// More options than any profile has.
+/// Limit of options of a profile.
 const OPTIONS_LIMIT: usize = 20_000;
 
-/// A section and its options.
+/// Section with its options.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IniSection {
     pub name: String,
     pub options: OptionList,
 }
 
-/// The sections; what a second section of one name says is added to the first. With the numbers
-/// of the lines that are no part of it.
+/// Sections, with the options of repeated ones merged into the first, and the numbers of invalid
+/// lines.
 pub fn sections(text: &str) -> (Vec<IniSection>, Vec<usize>) {
     let mut reader = IniReader::default();
     for (number, line) in text.lines().enumerate() {
@@ -34,7 +34,7 @@ pub fn sections(text: &str) -> (Vec<IniSection>, Vec<usize>) {
     (reader.found, reader.wrong)
 }
 
-/// The options of a file without sections, or of all that it has.
+/// Options of a file without sections, or of all its sections.
 pub fn bare_options(text: &str) -> Vec<(String, String)> {
     let (sections, _) = sections(&format!("[variables]\n{text}"));
     let all = sections.iter().flat_map(|section| section.options.in_order());
@@ -46,19 +46,19 @@ struct IniReader {
     found: Vec<IniSection>,
     wrong: Vec<usize>,
     options: usize,
-    /// The section that lines go to.
+    /// Section to which lines are added.
     section: Option<usize>,
-    /// The option that a line can continue, and how far its line is indented.
+    /// Option that a line can continue, with the indentation of its line.
     open: Option<(String, usize)>,
 }
 
 impl IniReader {
-    /// Takes a line; false where it does not belong to a profile, or is one too many.
+    /// Takes a line; false if it is invalid, or over the limit.
     fn line(&mut self, line: &str) -> bool {
         let bare = without_comment(line).trim();
         let own = self.section.and_then(|at| self.found.get_mut(at));
         if bare.is_empty() {
-            // An empty line is part of a value that goes on behind it, a comment is not.
+            // An empty line is a part of a value that continues after it, a comment is not.
             if let (true, Some(section), Some((name, _))) = (line.trim().is_empty(), own, &self.open) {
                 section.options.continue_value(name, "");
             }

@@ -1,5 +1,5 @@
-//! A profile of tuned's (tuned.conf(5) and its plugins): what it writes to sysctls and sysfs.
-//! Scripts, commands and services of it are named and never run.
+//! Profiles of tuned (tuned.conf(5) and its plugins): the values that they write to sysctls and
+//! sysfs. Their scripts, commands and services are listed and never run.
 
 mod bootloader;
 mod calls;
@@ -28,16 +28,16 @@ use places::{ProfileFile, ProfilePlaces};
 use profile::{RefusedProfile, TunedProfile};
 use values::Values;
 
-/// True for a text of the characters of which the name of a variable is made.
+/// True for a text that consists of characters allowed in variable names.
 fn is_word(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
 
-/// Collects what the profiles ask for.
+/// Collects the values requested by the profiles.
 ///
 /// # Errors
-/// Usage: an assertion of a profile's does not hold, which tuned refuses it for as well, or
-/// profiles include each other, of which tuned passes over the second reading.
+/// Usage: an assertion of a profile fails, for which tuned refuses it as well, or profiles include
+/// each other, where tuned skips the second reading.
 pub fn collect(
     files: Vec<ProfileFile>,
     places: &ProfilePlaces,
@@ -86,7 +86,7 @@ fn read(
                     values.define(&name, &value, collected)?;
                 }
             }
-            // tuned goes on as well.
+            // tuned continues as well.
             None => collected.leave(
                 format!("variables of {value}"),
                 "there is no such file: the variables have the values that --set gives",

@@ -1,4 +1,4 @@
-//! An option of a section, and what it sets.
+//! Options of a section, and the settings that they request.
 
 use host::MachineFiles;
 use model::fact::Fact;
@@ -9,17 +9,17 @@ use crate::import::assignment::key_of;
 use crate::import::pattern::expand;
 use crate::import::{Collected, Imported};
 
-/// A reason for which an option is not planned.
+/// Reason for which an option is not planned.
 pub enum OptionTrouble {
-    /// It cannot be, or is not for this machine.
+    /// It cannot be planned, or does not apply to this machine.
     Left(String),
-    /// It cannot be read: without it the plan is less than the profile.
+    /// It is not readable: without it the plan is less than the profile.
     Unread(String),
-    /// The reason, and what to do instead.
+    /// The reason, and an alternative.
     Elsewhere { why: String, instead: &'static str },
 }
 
-/// Names an option that is not planned.
+/// Lists an option that is not planned.
 pub fn name_trouble(taken: Result<(), OptionTrouble>, shown: &str, value: &str, collected: &mut Collected) {
     match taken {
         Ok(()) => {}
@@ -31,11 +31,11 @@ pub fn name_trouble(taken: Result<(), OptionTrouble>, shown: &str, value: &str, 
     }
 }
 
-/// An option with its expanded value.
+/// Option with its expanded value.
 pub struct TunedOption<'a> {
     pub name: &'a str,
     pub value: &'a str,
-    /// Its place, for people.
+    /// Its place, in readable form.
     pub shown: &'a str,
     pub machine: &'a MachineFiles,
     pub collected: &'a mut Collected,
@@ -47,7 +47,7 @@ impl TunedOption<'_> {
         self.collected.want(Imported { key, value, place, optional: false });
     }
 
-    /// A value that cannot be read does not matter where a later section sets the same.
+    /// Notes an unreadable value, which does not matter if a later section sets the same key.
     pub fn unread(&mut self, kind: &str, why: String) -> Result<(), OptionTrouble> {
         let keys: Vec<Key> = match kind {
             "sysctl" => self.sysctl_key().into_iter().collect(),
@@ -64,7 +64,7 @@ impl TunedOption<'_> {
         Ok(())
     }
 
-    /// Dots and slashes change places, whichever comes first.
+    /// Key of a sysctl; dots and slashes are swapped, whichever comes first.
     fn sysctl_key(&self) -> Option<Key> {
         let swapped = self.name.chars().map(|c| match c {
             '.' => '/',
@@ -83,8 +83,8 @@ impl TunedOption<'_> {
         Ok(())
     }
 
-    /// A value; with `>` or `<` before it only where it is more, or less, than what is there, or
-    /// what an earlier section sets.
+    /// Value to write; with `>` or `<` before it only if it is greater, or less, than the present
+    /// value, or that of an earlier section.
     pub fn modified(&self, path: &str) -> Result<Option<String>, OptionTrouble> {
         let limit = self.value.strip_prefix(['>', '<']).filter(|limit| !limit.is_empty());
         let Some(limit) = limit else { return Ok(Some(self.value.to_owned())) };
@@ -93,7 +93,7 @@ impl TunedOption<'_> {
         let now = match (before, self.machine.read_text(path)) {
             (Some(before), _) => number(before),
             (None, Fact::Known(now)) => number(&now),
-            // What is not there is left out by its name.
+            // A missing file is reported later, by its name.
             (None, Fact::Absent) => return Ok(Some(limit.to_owned())),
             _ => None,
         };
@@ -118,7 +118,7 @@ impl TunedOption<'_> {
         self.files(self.name, |_| Ok(Some(value.clone())))
     }
 
-    /// Writes to the files of a pattern what is to be in each.
+    /// Requests a value for each file of a pattern, by a function of its path.
     pub fn files(
         &mut self,
         pattern: &str,
@@ -142,7 +142,7 @@ impl TunedOption<'_> {
         Ok(())
     }
 
-    /// Writes the value to a file.
+    /// Requests the value for a file.
     pub fn one_file(&mut self, path: &str) -> Result<(), OptionTrouble> {
         let value = self.modified(path)?;
         self.files(path, |_| Ok(value.clone()))
@@ -161,7 +161,7 @@ impl TunedOption<'_> {
             }
             "transparent_hugepage.defrag" => self.one_file(&format!("{HUGE}/defrag")),
             "dirty_bytes" | "dirty_background_bytes" | "dirty_ratio" | "dirty_background_ratio" => {
-                // Of bytes a share stands for the ratio.
+                // A share of bytes means the ratio.
                 let (name, value) = match self.value.trim().strip_suffix('%') {
                     Some(share) => (self.name.replace("bytes", "ratio"), share.trim()),
                     None => (self.name.to_owned(), self.value),

@@ -1,11 +1,11 @@
-//! Options in the order in which a profile has them.
+//! Options in the order of a profile.
 
 use std::collections::BTreeMap;
 
-/// Options by name; a new value of one takes the place of the old one.
+/// Options by name; a new value replaces the old one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OptionList {
-    /// Each with its rank.
+    /// Values with their ranks.
     values: BTreeMap<String, (i64, String)>,
     first: i64,
     next: i64,
@@ -16,7 +16,7 @@ impl OptionList {
         self.values.get(name).map(|(_, value)| value.as_str())
     }
 
-    /// Sets an option at the place that it has, else at the end.
+    /// Sets an option in its existing position, else at the end.
     pub fn set(&mut self, name: &str, value: String) {
         match self.values.get_mut(name) {
             Some((_, own)) => *own = value,
@@ -50,7 +50,7 @@ impl OptionList {
         self.values.clear();
     }
 
-    /// All of them with their values, in their order.
+    /// All options with their values, in order.
     pub fn in_order(&self) -> Vec<(&str, &str)> {
         let mut all: Vec<_> =
             self.values.iter().map(|(name, (rank, value))| (*rank, name.as_str(), value.as_str())).collect();

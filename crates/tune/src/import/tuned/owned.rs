@@ -1,4 +1,4 @@
-//! What a running tuned sets by the profile that is active.
+//! Settings that a running tuned controls by its active profile.
 
 use std::collections::BTreeSet;
 
@@ -13,16 +13,16 @@ use crate::import::ImportTarget;
 use crate::import::assignment::{key_of, with_slashes};
 use crate::import::pattern::expand;
 
-/// The keys of a profile, and the areas in which it chooses keys while it runs.
+/// Keys of a profile, and the areas in which tuned selects keys at run time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProfileKeys {
-    /// The names of the active profiles.
+    /// Names of the active profiles.
     pub name: String,
     pub keys: BTreeSet<Key>,
     pub areas: Vec<TunedArea>,
 }
 
-/// What each plugin sets beyond keys that its section names.
+/// Areas that each plugin controls beyond the keys in its section.
 const AREAS: &[(&str, &[TunedArea])] = &[
     ("cpu", &[TunedArea::Governor, TunedArea::Idle]),
     ("scheduler", &[TunedArea::Tasks, TunedArea::Interrupts]),
@@ -34,8 +34,8 @@ const AREAS: &[(&str, &[TunedArea])] = &[
     ("video", &[TunedArea::Devices]),
 ];
 
-/// What the active profile sets; none where that cannot be read: all that tuned can decide is
-/// then taken for its own.
+/// Settings of the active profile; none if it is not readable: then everything that tuned can
+/// control counts as its own.
 pub fn owned(target: ImportTarget) -> Option<ProfileKeys> {
     let machine = target.files;
     let active = machine.read_text("/etc/tuned/active_profile").known()?.trim().to_owned();

@@ -1,4 +1,4 @@
-//! CPUs of a machine as functions of a profile ask for them: those that are there, and by package.
+//! CPUs of a machine for the functions of a profile: existing ones, and those by package.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use super::cpulists::{packed, unpacked};
 const CPUS: &str = "/sys/devices/system/cpu";
 const UNCORES: &str = "/sys/devices/system/cpu/intel_uncore_frequency";
 
-/// A file of the machine; empty where a running machine has none, none where it is not known.
+/// Text of a file; empty if a running machine does not have it, none if unknown.
 pub fn text(files: &MachineFiles, path: &str) -> Option<String> {
     match files.read_text(path) {
         Fact::Known(text) => Some(text),
@@ -20,13 +20,13 @@ pub fn text(files: &MachineFiles, path: &str) -> Option<String> {
     }
 }
 
-/// The CPUs that are `online` or `present`.
+/// CPUs that are `online` or `present`.
 pub fn cpus_of(files: &MachineFiles, which: &str) -> Option<BTreeSet<u32>> {
     let text = text(files, &format!("{CPUS}/{which}"))?;
     Some(unpacked(text.trim()).unwrap_or_default())
 }
 
-/// Each CPU with the text of its package, in their order; those that have none are omitted.
+/// CPUs with the texts of their packages, in order; those without one are omitted.
 fn packages(files: &MachineFiles) -> Option<Vec<(u32, String)>> {
     let names = files.list(CPUS);
     let names = names.known().into_iter().flatten();
@@ -38,7 +38,7 @@ fn packages(files: &MachineFiles) -> Option<Vec<(u32, String)>> {
     (files.is_live() || !found.is_empty()).then_some(found)
 }
 
-/// All CPUs but so many of each package.
+/// All CPUs except the first `reserved` of each package.
 pub fn isolated_cores(files: &MachineFiles, reserved: usize) -> Option<String> {
     let mut cpus: BTreeMap<String, Vec<u32>> = BTreeMap::new();
     for (cpu, package) in packages(files)? {
@@ -51,14 +51,14 @@ pub fn isolated_cores(files: &MachineFiles, reserved: usize) -> Option<String> {
     Some(packed(&isolated))
 }
 
-/// The devices of CPUs in packages by number or pattern.
+/// Devices of CPUs in packages by number or pattern.
 pub fn cpus_in(files: &MachineFiles, patterns: &[String]) -> Option<String> {
     let cpus = packages(files)?.into_iter().filter(|(_, package)| is_package(patterns, package));
     Some(devices(cpus.map(|(cpu, _)| cpu).collect()))
 }
 
-/// The devices of uncores in packages by number or pattern: those of the newer interface, whose
-/// package is in a file, or those that have it in their names.
+/// Devices of uncores in packages by number or pattern: those of the newer interface, which has the
+/// package in a file, or those with it in their names.
 pub fn uncores_in(files: &MachineFiles, patterns: &[String]) -> Option<String> {
     let names = match files.list(UNCORES) {
         Fact::Known(names) => names,
@@ -78,17 +78,17 @@ pub fn uncores_in(files: &MachineFiles, patterns: &[String]) -> Option<String> {
     Some(found.join(","))
 }
 
-/// The names of CPUs as devices.
+/// Device names of CPUs.
 pub fn devices(cpus: BTreeSet<u32>) -> String {
     cpus.iter().map(|cpu| format!("cpu{cpu}")).collect::<Vec<_>>().join(",")
 }
 
-/// True for a text that is made of digits.
+/// True for a text of digits.
 pub fn is_number(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_digit())
 }
 
-/// True for a package that is one of those that are named by number or pattern.
+/// True for a package that matches a number or pattern.
 fn is_package(patterns: &[String], text: &str) -> bool {
     let Ok(number) = text.trim().parse::<i64>() else { return false };
     patterns.iter().any(|pattern| match pattern.trim().parse::<i64>() {

@@ -1,4 +1,4 @@
-//! Places where tuned looks for profiles and for what they name.
+//! Places in which tuned searches profiles and their files.
 
 use std::path::Path;
 
@@ -7,56 +7,56 @@ use model::fact::Fact;
 
 use super::ini::bare_options;
 
-/// The folders of profiles in a file system, first one first: those of version 2.23 and later, and
-/// those before.
+/// Folders of profiles in a file system, in order of precedence: those of version 2.23 and later,
+/// and older ones.
 const FOLDERS: &[&str] = &["/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned"];
 
-/// A file of a profile.
+/// File of a profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProfileFile {
-    /// The profile's name.
+    /// Name of the profile.
     pub name: String,
     pub text: String,
-    /// The folder, as `${i:PROFILE_DIR}` stands for it.
+    /// Its folder, the value of `${i:PROFILE_DIR}`.
     pub folder: String,
-    /// Its place, which no other file has.
+    /// Its place, unique among files.
     pub place: String,
 }
 
-/// The outcome of looking for a profile.
+/// Result of the search for a profile.
 pub enum ProfileSearch {
     Found(ProfileFile),
-    /// Each that has the name was taken before.
+    /// All profiles with this name are in use already.
     Taken,
     Missing,
 }
 
-/// File systems with folders of profiles, and a folder of one's own.
+/// File systems with folders of profiles, and the profile's own folder.
 #[derive(Default)]
 pub struct ProfilePlaces {
-    /// The first is looked through first.
+    /// File systems, in the order of the search.
     trees: Vec<MachineFiles>,
     beside: Option<Beside>,
 }
 
-/// A profile's own folder, where that is not one of tuned's.
+/// Folder of a profile outside of tuned's folders.
 struct Beside {
-    /// The folder above, in which there may be other profiles.
+    /// Its parent folder, which may contain other profiles.
     above: MachineFiles,
-    /// The folder's name.
+    /// Name of the folder.
     own: String,
-    /// The folder as it was given.
+    /// Path of the folder as given by the user.
     shown: String,
 }
 
 impl ProfilePlaces {
-    /// The places of a machine.
+    /// Places of a machine.
     pub fn of_machine(machine: &MachineFiles) -> ProfilePlaces {
         ProfilePlaces { trees: vec![machine.unrecorded()], beside: None }
     }
 
-    /// The places for a profile with this file, and what its place is called: the file system that
-    /// it is in by its path, and the machine. `root` is where the machine's file system is.
+    /// Places for a profile with this file, and the file with its place: the file system that
+    /// contains it by its path, and the machine. `root` is the root of the machine's file system.
     pub fn of_file(
         path: &Path,
         text: &str,
@@ -94,9 +94,9 @@ impl ProfilePlaces {
         (places, ProfileFile { name, text, ..ProfileFile::default() })
     }
 
-    /// The first profile of this name that is not among those `taken`.
+    /// First profile with this name that is not among those `taken`.
     pub fn find(&self, name: &str, taken: &[String]) -> ProfileSearch {
-        // As tuned, which takes no path for a name.
+        // Like tuned, which accepts no paths as names.
         let name = name.rsplit('/').next().unwrap_or(name);
         let mut missing = ProfileSearch::Missing;
         if !is_name(name) {
@@ -129,8 +129,8 @@ impl ProfilePlaces {
         missing
     }
 
-    /// A file of variables by its path in the file system; else, for a profile that was copied
-    /// together with it, that of its name in the profile's folder.
+    /// File of variables by its path in the file system; else, for a profile that was copied
+    /// together with it, the file of that name in the profile's folder.
     pub fn variables(&self, path: &str, profile: &ProfileFile) -> Option<String> {
         if let Some(own) = self.beside.as_ref().and_then(|beside| beside.file(path)) {
             return Some(own);
@@ -148,7 +148,7 @@ impl ProfilePlaces {
         })
     }
 
-    /// The folders that are looked through, for a message.
+    /// Searched folders, for a message.
     pub fn shown(&self) -> String {
         let folders = self.trees.first().map(folders).unwrap_or_default().join(", ");
         match &self.beside {
@@ -159,7 +159,7 @@ impl ProfilePlaces {
 }
 
 impl Beside {
-    /// A file below the profile's own folder.
+    /// File below the profile's own folder.
     fn file(&self, path: &str) -> Option<String> {
         let below = Path::new(path).strip_prefix(&self.shown).ok()?;
         let text = self.above.read_text(&normal(&format!("{}/{}", self.own, below.to_str()?)));
@@ -167,7 +167,7 @@ impl Beside {
     }
 }
 
-/// A path from the root on, without the steps that lead nowhere.
+/// Absolute path without `.` and `..`.
 fn normal(path: &str) -> String {
     let mut parts = Vec::new();
     for part in path.split('/') {
@@ -188,8 +188,8 @@ fn place_beside(name: &str) -> String {
     format!("beside:{name}")
 }
 
-/// The folders of profiles of a file system, the first one first: tuned's own configuration may
-/// name others.
+/// Folders of profiles of a file system, in order of precedence: tuned's configuration may list
+/// others.
 fn folders(tree: &MachineFiles) -> Vec<String> {
     let usual = || FOLDERS.iter().map(|folder| (*folder).to_owned()).collect();
     let Fact::Known(text) = tree.read_text("/etc/tuned/tuned-main.conf") else { return usual() };
@@ -201,7 +201,7 @@ fn folders(tree: &MachineFiles) -> Vec<String> {
     named.filter(|named| !named.is_empty()).unwrap_or_else(usual)
 }
 
-/// As tuned has the names of profiles.
+/// True for a valid name of a profile in tuned.
 pub fn is_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= 255

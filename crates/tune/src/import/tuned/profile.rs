@@ -1,4 +1,4 @@
-//! A profile with those that it includes, merged as tuned does: what includes has the last word.
+//! Profiles merged with included ones like in tuned: the including profile takes precedence.
 
 use super::expression::{VariableValues, expanded};
 use super::functions::{FailedAssertion, ProfileFunctions};
@@ -7,29 +7,29 @@ use super::options::OptionList;
 use super::places::{ProfileFile, ProfilePlaces, ProfileSearch};
 use super::unit::{TunedUnit, separated};
 
-/// Longer chains of includes lead nowhere.
+/// Limit of a chain of includes.
 const DEPTH: usize = 16;
 
-/// More profiles than any takes in.
+/// Limit of profiles that are merged.
 const PROFILES_LIMIT: usize = 64;
 
-/// A merged profile.
+/// Merged profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TunedProfile {
-    /// Variables as they are written; `include` is a file of them.
+    /// Variables before expansion; `include` is a file of variables.
     pub variables: OptionList,
     /// All other sections.
     pub units: Vec<TunedUnit>,
-    /// The profile whose `include` of variables counts.
+    /// Profile whose `include` of variables takes precedence.
     pub including: ProfileFile,
 }
 
 impl TunedProfile {
-    /// The profile of some files, the last one with the last word. What cannot be read goes to
-    /// `leave` with the reason.
+    /// Merges the profiles of some files, the last one with precedence. Passes unreadable parts to
+    /// `leave`, with the reasons.
     ///
     /// # Errors
-    /// An assertion in the name of an included one does not hold, or they include each other.
+    /// An assertion in an included name fails, or profiles include each other.
     pub fn load(
         files: Vec<ProfileFile>,
         places: &ProfilePlaces,
@@ -48,7 +48,7 @@ impl TunedProfile {
 /// Reason for which a profile is refused as a whole.
 pub enum RefusedProfile {
     Assertion(FailedAssertion),
-    /// The names of profiles that include each other, the first once more at the end.
+    /// Names of profiles that include each other, the first one repeated at the end.
     Circle(String),
 }
 
@@ -62,9 +62,9 @@ struct Loader<'a> {
     places: &'a ProfilePlaces,
     functions: &'a ProfileFunctions<'a>,
     leave: &'a mut dyn FnMut(String, String),
-    /// Places of the files that are in it.
+    /// Places of the files merged so far.
     taken: Vec<String>,
-    /// Names of the profiles that are being read: each includes the next.
+    /// Names of the profiles being read, each of which includes the next.
     chain: Vec<String>,
     profile: TunedProfile,
 }
@@ -73,7 +73,7 @@ impl Loader<'_> {
     fn add(&mut self, file: ProfileFile) -> Result<(), RefusedProfile> {
         self.taken.push(file.place.clone());
         self.chain.push(file.name.clone());
-        // What stands for doubts in values is none of the text's.
+        // The text must not contain the mark of doubts.
         let (parsed, wrong) = sections(&file.text.replace('\0', "\u{fffd}"));
         let shown = |what: &str| match file.name.as_str() {
             "" => what.to_owned(),
@@ -110,7 +110,7 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Takes in the profiles that `include` names; one with a dash before it may be missing.
+    /// Merges the profiles in `include`; one with a leading dash may be missing.
     fn include(&mut self, names: &str, shown: &dyn Fn(&str) -> String) -> Result<(), RefusedProfile> {
         let names = expanded(names, &VariableValues::new(), self.functions)?;
         if let Some(why) = self.functions.trouble(&names) {
@@ -131,7 +131,7 @@ impl Loader<'_> {
                     let places = self.places.shown();
                     format!("there is no such profile {places}: copy it there, or give --root")
                 }
-                // One that includes its own name takes the system's, where there is one.
+                // A profile that includes its own name gets the system's, if there is one.
                 ProfileSearch::Taken => {
                     let from = self.chain.iter().position(|own| own == wanted);
                     let circle = from.map_or(&[][..], |at| &self.chain[at..]);
@@ -179,7 +179,7 @@ impl Loader<'_> {
 
 const PROFILE_DIR: &str = "${i:PROFILE_DIR}";
 
-/// The profile's folder in place of its variable, where no backslash is in front of that.
+/// Value with the profile's folder in place of its variable, unless a backslash precedes it.
 fn with_folder(value: &str, folder: &str) -> String {
     let mut parts = value.split(PROFILE_DIR);
     let mut found = parts.next().unwrap_or_default().to_owned();

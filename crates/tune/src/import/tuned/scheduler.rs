@@ -1,10 +1,10 @@
-//! Options of `[scheduler]`: files of the scheduler, and what is done with threads.
+//! Options of `[scheduler]`: files of the scheduler, and the treatment of threads.
 
 use model::text::quoted_value;
 
 use super::option::{OptionTrouble, TunedOption};
 
-/// The name of a knob from 6.6 on; empty for one that no longer exists.
+/// Names of knobs since 6.6; empty for those that no longer exist.
 const RENAMED: &[(&str, &str)] = &[
     ("sched/min_granularity_ns", "sched/base_slice_ns"),
     ("sched/latency_ns", ""),
@@ -28,7 +28,7 @@ impl TunedOption<'_> {
         Err(OptionTrouble::Elsewhere { why, instead })
     }
 
-    /// A file of the scheduler: a sysctl, or one below debugfs from 5.13 on.
+    /// Requests a file of the scheduler: a sysctl, or since 5.13 one below debugfs.
     fn knob(&mut self) -> Result<(), OptionTrouble> {
         let debug = match self.name.strip_prefix("numa_balancing_") {
             Some(rest) => format!("sched/numa_balancing/{rest}"),
@@ -47,7 +47,7 @@ impl TunedOption<'_> {
     }
 }
 
-/// `RULE_PRIORITY:POLICY:PRIORITY:CPUS:EXPRESSION` in words.
+/// Description of `RULE_PRIORITY:POLICY:PRIORITY:CPUS:EXPRESSION`.
 fn group(value: &str) -> String {
     let mut fields = value.splitn(5, ':').skip(1);
     let mut field = || fields.next().unwrap_or_default().trim();

@@ -1,15 +1,15 @@
-//! Regular expressions of a profile. They are Python's; what regex-lite knows of them means the
-//! same there, and what it does not know gives no answer.
+//! Regular expressions of a profile, which are Python's: those that regex-lite accepts have the
+//! same meaning there, others are an error.
 
 use std::fmt;
 
 use model::text::quoted_value;
 use regex_lite::RegexBuilder;
 
-/// Longer expressions are none that anybody wrote.
+/// Limit of the length of an expression in bytes.
 const EXPRESSION_LIMIT: usize = 4 << 10;
 
-/// The lines at whose ends `^` and `$` match.
+/// Lines at whose ends `^` and `$` match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchLines {
     /// The first and the last.
@@ -17,13 +17,13 @@ pub enum SearchLines {
     Each,
 }
 
-/// True if something in the text matches.
+/// True if the expression matches a part of the text.
 ///
 /// # Errors
-/// The expression is not understood.
+/// The expression is not supported.
 pub fn matches(expression: &str, text: &str, lines: SearchLines) -> Result<bool, UnknownExpression> {
     let unknown = || UnknownExpression(expression.to_owned());
-    // Python has no classes by name: these brackets are characters there.
+    // Python has no named classes: these brackets are characters there.
     if expression.len() > EXPRESSION_LIMIT || expression.contains("[[:") {
         return Err(unknown());
     }
@@ -31,7 +31,7 @@ pub fn matches(expression: &str, text: &str, lines: SearchLines) -> Result<bool,
     Ok(built.map_err(|_| unknown())?.is_match(text))
 }
 
-/// An expression that is not understood here.
+/// Expression that is not supported.
 #[derive(Debug)]
 pub struct UnknownExpression(String);
 

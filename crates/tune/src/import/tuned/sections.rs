@@ -1,5 +1,4 @@
-//! The sections of a profile, by the plugin that they are for, in the order in which tuned takes
-//! them.
+//! Sections of a profile, by their plugin, in tuned's order.
 
 use super::functions::FailedAssertion;
 use super::option::{TunedOption, name_trouble};
@@ -9,7 +8,7 @@ use super::values::{Values, unquoted};
 use super::{bootloader, cpu};
 use crate::import::Collected;
 
-/// Plugins that set nothing here, why, and what to do instead.
+/// Plugins that are not imported, with the reason and an alternative.
 const NOT_TAKEN: &[(&str, &str, &str)] = &[
     ("script", "a script is not run", "see what it does, and set that"),
     (
@@ -26,10 +25,10 @@ const NOT_TAKEN: &[(&str, &str, &str)] = &[
     ("service", "it is a service", "systemctl"),
 ];
 
-/// Collects what the sections ask for.
+/// Collects the values requested by the sections.
 ///
 /// # Errors
-/// An assertion in a value does not hold.
+/// An assertion in a value fails.
 pub fn collect(
     units: Vec<TunedUnit>,
     values: &Values,
@@ -67,15 +66,15 @@ pub fn collect(
     Ok(())
 }
 
-/// The state of a section's conditions on a machine.
+/// State of a section's conditions on a machine.
 enum Conditions {
     Met,
     Unmet,
-    /// They cannot be decided, with the reason.
+    /// They cannot be decided, for this reason.
     Unknown(String),
 }
 
-/// The conditions of a section on this machine.
+/// State of a section's conditions on this machine.
 fn conditions(unit: &TunedUnit, values: &Values) -> Result<Conditions, FailedAssertion> {
     let target = values.functions.target;
     let facts = &target.survey.facts;
@@ -87,7 +86,7 @@ fn conditions(unit: &TunedUnit, values: &Values) -> Result<Conditions, FailedAss
         }
         let text = match name {
             "cpuinfo_regex" => target.files.read_text("/proc/cpuinfo").known().cloned(),
-            // The name of the node is private, and no kind of machine.
+            // The node name is private, and does not identify a kind of machine.
             _ => [&facts.release, &facts.version, &facts.machine]
                 .into_iter()
                 .try_fold("Linux".to_owned(), |text, fact| Some(format!("{text} {}", fact.known()?))),

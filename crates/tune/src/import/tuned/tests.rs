@@ -1,4 +1,4 @@
-//! Profiles of tuned's on made-up machines: what tuned 2.27's own loader makes of each.
+//! tuned profiles on fake machines, with the results of tuned 2.27's own loader.
 
 use host::MachineFiles;
 use host::access::Access;
@@ -9,7 +9,7 @@ use rules::fixture::Machine;
 use super::places::{ProfilePlaces, ProfileSearch};
 use crate::import::{Documents, ImportRequest, ImportTarget, import};
 
-/// A machine with these files of profiles: four CPUs.
+/// Machine with four CPUs and these files of profiles.
 struct Bench {
     machine: Machine,
 }
@@ -35,7 +35,7 @@ impl Bench {
         import(&documents, &request, ImportTarget { files: &files, survey: &survey }, "")
     }
 
-    /// `KEY VALUE` of each change, sorted, and what is omitted of each.
+    /// `KEY VALUE` of each change, sorted, and the omitted parts.
     fn plan(&self, name: &str) -> (Vec<String>, Vec<String>) {
         let plan = self.import(name, &[], false).unwrap_or_else(|failure| panic!("{failure}"));
         shown(&plan)
@@ -75,7 +75,7 @@ fn scripts_of_all_profiles_are_named() {
     );
 }
 
-/// One profile, in the folder of the user's.
+/// Machine with a single profile, in the user's folder.
 fn one(edits: &str, text: &str) -> Bench {
     Bench::new(edits, &[("/etc/tuned/profiles/own/tuned.conf", text)])
 }
@@ -195,7 +195,7 @@ fn variables_come_first_where_they_are_to() {
     };
     let wanted = ["sysctl:vm.stat_interval 5", "sysfs:devices/virtual/workqueue/cpumask 3"];
     assert_eq!(bench(&own("prepend=true\n")), wanted);
-    // Else they are defined after what is included: a list without a value is an empty one.
+    // Otherwise they are defined after the included ones: a list without a value is empty.
     assert_eq!(bench(&own("")), wanted[..1]);
 }
 
@@ -211,9 +211,9 @@ fn includes_are_looked_for_in_order() {
         ("/etc/tuned/b/tuned.conf", b),
         ("/usr/lib/tuned/b/tuned.conf", &*old_b),
     ];
-    // One's own profile includes the system's of its name; each file counts once.
+    // The user's profile includes the system's of its name; each file counts once.
     assert_eq!(Bench::new("", &files).plan("own").0, ["sysctl:vm.stat_interval 8", "sysctl:vm.swappiness 1"]);
-    // tuned's configuration may name other folders.
+    // tuned's configuration may list other folders.
     let mut other = files.to_vec();
     other.push((
         "/etc/tuned/tuned-main.conf",
@@ -297,24 +297,24 @@ fn sections_are_merged_by_their_own_rules() {
     };
     let (hung, rt) = ("kernel.hung_task_timeout_secs", "kernel.sched_rt_runtime_us");
     assert_eq!(with(""), format!("{hung} 4, {rt} 5, vm.stat_interval 2, vm.swappiness 9"));
-    // The last to be set counts: sections with a higher priority are set later.
+    // The last value counts: sections with a higher priority come later.
     let found = with("[a]\ntype=sysctl\npriority=5\n");
     assert_eq!(found, format!("{hung} 4, {rt} 5, vm.stat_interval 2, vm.swappiness 3"));
     let found = with("[a]\ntype=sysctl\nreplace=1\nvm.stat_interval=7\n");
     assert_eq!(found, format!("{hung} 4, {rt} 5, vm.stat_interval 7, vm.swappiness 9"));
-    // What a later section sets is compared with what an earlier one does, and replaces what could
-    // not be read.
+    // A conditional value is compared with that of an earlier section, and replaces an unreadable
+    // one.
     let found = with(
         "[a]\ntype=sysctl\npriority=5\nvm.swappiness=>12\nvm.stat_interval=3\n[sysctl]\nvm.stat_interval=${x}\n",
     );
     assert_eq!(found, format!("{hung} 4, {rt} 5, vm.stat_interval 3, vm.swappiness 12"));
-    // A section that does not say its type again is for the plugin of its name.
+    // A repeated section without a type uses the plugin of its name.
     assert_eq!(with("[a]\nvm.stat_interval=7\n"), format!("{hung} 4, {rt} 5, vm.swappiness 9"));
     assert_eq!(
         with("[sysctl]\ndrop=vm.swappiness, x\n"),
         format!("{hung} 4, {rt} 5, vm.stat_interval 2, vm.swappiness 3")
     );
-    // For tuned, `yes` is no yes.
+    // tuned does not accept `yes` as true.
     assert_eq!(
         with("[b]\ntype=sysctl\nenabled=yes\n"),
         format!("{rt} 5, vm.stat_interval 2, vm.swappiness 9")

@@ -1,13 +1,13 @@
-//! A section of a profile with what tuned takes out of its options.
+//! Section of a profile, with tuned's special options extracted.
 
 use super::ini::IniSection;
 use super::options::OptionList;
 
-/// A section of a profile.
+/// Section of a profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TunedUnit {
     pub name: String,
-    /// The plugin.
+    /// Plugin.
     pub kind: String,
     pub is_enabled: bool,
     pub devices: String,
@@ -17,11 +17,11 @@ pub struct TunedUnit {
     pub uname_regex: Option<String>,
     pub script_pre: Option<String>,
     pub script_post: Option<String>,
-    /// True if it takes the place of what is included.
+    /// True if it replaces the included section.
     pub replaces: bool,
-    /// True if its variables come before those that are included.
+    /// True if its variables precede the included ones.
     pub prepends: bool,
-    /// Options of what is included that are omitted.
+    /// Options of the included section that are dropped.
     pub drops: Vec<String>,
     pub options: OptionList,
 }
@@ -49,8 +49,8 @@ impl TunedUnit {
         }
     }
 
-    /// Takes over what a later section of its name says. What that one does not say of its kind,
-    /// devices and whether it is enabled is the default again.
+    /// Merges a later section of the same name. Kind, devices and state that the later one does not
+    /// set return to their defaults.
     pub fn merge(&mut self, later: TunedUnit) {
         self.kind = later.kind;
         self.is_enabled = later.is_enabled;
@@ -72,7 +72,7 @@ impl TunedUnit {
             self.options.take(&name);
         }
         for (name, value) in later.options.in_order() {
-            // Scripts are run one after the other.
+            // All scripts are run, in order.
             let before = self.options.get(name).filter(|_| self.name == "script" && name == "script");
             let value = before.map_or_else(|| value.to_owned(), |before| format!("{before} {value}"));
             self.options.set(name, value);
@@ -80,12 +80,12 @@ impl TunedUnit {
     }
 }
 
-/// True for the values that tuned takes for yes.
+/// True for the values that tuned accepts as true.
 fn is_true(value: &str) -> bool {
     matches!(value, "1" | "true" | "True")
 }
 
-/// Names between commas or semicolons.
+/// Names separated by commas or semicolons.
 pub fn separated(names: &str) -> Vec<String> {
     names.split([',', ';']).map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
 }

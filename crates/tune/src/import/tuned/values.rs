@@ -1,11 +1,11 @@
-//! Values of a profile's variables, and of its options by them.
+//! Values of a profile's variables, and of its options by these.
 
 use super::expression::{VariableValues, expanded};
 use super::functions::{FailedAssertion, ProfileFunctions};
 use super::is_word;
 use crate::import::Collected;
 
-/// The variables that are defined so far.
+/// Variables defined so far.
 pub struct Values<'a> {
     given: &'a [(String, String)],
     variables: VariableValues,
@@ -13,15 +13,15 @@ pub struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// None but those that the user gave.
+    /// Starts with only the user's variables.
     pub fn new(given: &'a [(String, String)], functions: &'a ProfileFunctions<'a>) -> Values<'a> {
         Values { given, variables: given.iter().cloned().collect(), functions }
     }
 
-    /// Defines one; those that the user gave stay.
+    /// Defines a variable; those given by the user take precedence.
     ///
     /// # Errors
-    /// An assertion in its value does not hold.
+    /// An assertion in its value fails.
     pub fn define(
         &mut self,
         name: &str,
@@ -37,25 +37,25 @@ impl<'a> Values<'a> {
         Ok(())
     }
 
-    /// A value with its variables and functions replaced.
+    /// Value with its variables and functions substituted.
     ///
     /// # Errors
-    /// An assertion in it does not hold.
+    /// An assertion in it fails.
     pub fn expand(&self, value: &str) -> Result<String, FailedAssertion> {
         expanded(value, &self.variables, self.functions)
     }
 
-    /// The value in the form for people, and what is missing of it.
+    /// Value in readable form, and the reason if a part of it is unknown.
     ///
     /// # Errors
-    /// An assertion in it does not hold.
+    /// An assertion in it fails.
     pub fn readable(&self, value: &str) -> Result<(String, Option<String>), FailedAssertion> {
         let value = self.expand(value)?;
         Ok((model::text::clean(&self.functions.shown(&value)), self.functions.trouble(&value)))
     }
 }
 
-/// The text between double quotes, where the whole value is.
+/// Text between double quotes, if they enclose the whole value.
 pub fn unquoted(value: &str) -> &str {
     value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value)
 }
