@@ -1,5 +1,4 @@
-//! What is refused before a load starts, because the machine would suffer: memory, disk space,
-//! processes.
+//! Refusals before a load starts that would harm the machine: memory, disk space, processes.
 
 use std::path::{Path, PathBuf};
 
@@ -10,37 +9,37 @@ use crate::load::{Needs, Wanted};
 use crate::spec::LoadSpec;
 use model::size;
 
-/// Memory that is left to the machine, at least; also while the load runs.
+/// Least memory left to the machine, in bytes; also while the load runs.
 pub const MEMORY_LEFT: u64 = 32 << 20;
 
-/// Space that is left on a disk, at least; also while the load runs.
+/// Least space left on a disk, in bytes; also while the load runs.
 pub const SPACE_LEFT: u64 = 32 << 20;
 
-/// Processes and threads of all loads together.
+/// Limit of processes and threads of all loads together.
 const TASKS: u64 = 8192;
 
-/// A load with nothing left open.
+/// Load with all of its parameters set.
 pub struct Planned {
     pub spec: LoadSpec,
     pub wanted: Wanted,
-    /// Where its files are.
+    /// Folder of its files.
     pub folder: PathBuf,
 }
 
 impl Planned {
-    /// The processes that it starts.
+    /// Number of processes that it starts.
     pub fn processes(&self) -> u64 {
         u64::from(self.wanted.count) * u64::from((self.spec.load.needs)(&self.wanted).tasks)
     }
 
-    /// On so many CPUs, with files in this folder unless the load names another.
+    /// Plans a load on `cpus` CPUs; its files are in `folder` unless it names another.
     pub fn new(spec: LoadSpec, cpus: usize, folder: &Path) -> Planned {
         let wanted = spec.wanted(cpus);
         let folder = wanted.key("folder").map_or_else(|| folder.to_owned(), PathBuf::from);
         Planned { spec, wanted, folder }
     }
 
-    /// Refuses a rate at which windows of the proof would have nothing in them.
+    /// Refuses a rate at which windows of the proof would be empty.
     fn check_rate(&self) -> Result<()> {
         let load = self.spec.load;
         let chunks = 2 * u64::from(self.wanted.count).saturating_mul((load.chunk)(&self.wanted));
@@ -56,7 +55,7 @@ impl Planned {
         }
     }
 
-    /// What all of its processes take.
+    /// Requirements of all of its processes.
     pub fn needs(&self) -> Needs {
         let each = (self.spec.load.needs)(&self.wanted);
         let count = u64::from(self.wanted.count);
@@ -68,8 +67,8 @@ impl Planned {
     }
 }
 
-/// Refuses loads that do not fit: they have to leave a tenth of the available memory, and half of
-/// the free space of each disk. What cannot be read of the machine refuses nothing.
+/// Refuses loads that do not fit: they must leave a tenth of the available memory, and half of the
+/// free space of each disk. Unreadable properties of the machine refuse nothing.
 pub fn admit(
     loads: &[Planned],
     available: Option<u64>,
@@ -97,7 +96,7 @@ pub fn admit(
         )));
     }
     for load in loads.iter().filter(|load| load.needs().disk > 0) {
-        // Two paths may lead to one disk.
+        // Two paths may be on the same disk.
         let on = |load: &Planned| device(&load.folder);
         let same =
             |other: &&Planned| other.folder == load.folder || on(other).is_some() && on(other) == on(load);
@@ -117,7 +116,7 @@ pub fn admit(
     Ok(())
 }
 
-/// In whole units, for people.
+/// Size in whole units, for messages.
 fn rounded(bytes: u64) -> String {
     let shift = [30, 20, 10].into_iter().find(|shift| bytes >> shift >= 10).unwrap_or(0);
     size::text((bytes >> shift) << shift)

@@ -1,7 +1,7 @@
-//! Loads for a machine that is being measured, each with the proof that it loaded.
+//! Loads for a machine that is being measured, each with a proof of its effect.
 //!
-//! A load is a record in [`loads`], one file each: its words, its unit, what the kernel counts of
-//! it, and what its processes do. [`spec`] reads what a user asks for, [`admission`] refuses what
+//! A load is a record in [`loads`], one file each: its texts, its unit, its kernel statistic, and
+//! the work of its processes. [`spec`] parses the user's request, [`admission`] refuses loads that
 //! the machine cannot carry, [`running`] starts the processes and samples their counters, [`proof`]
 //! judges the samples.
 

@@ -1,4 +1,4 @@
-//! What a load is: a record with its words, its unit, its evidence, and what its processes do.
+//! Record of a load: its texts, its unit, its evidence, and the work of its processes.
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -9,47 +9,47 @@ use host::clock;
 use host::work::{Counter, Figure, said_ready};
 use model::units::{CpuSet, Nanos};
 
-/// A kind of load. Adding one is a file in [`crate::loads`] with this record, and a line in its
+/// Kind of load. To add one, add a file to [`crate::loads`] with this record, and a line to its
 /// list.
 pub struct Load {
-    /// As in a SPEC: `mem`.
+    /// Name in a SPEC: `mem`.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// Description in one line.
     pub title: &'static str,
-    /// What it provokes, what its numbers mean, and what it is like.
+    /// Description: its effects, the meaning of its numbers, and comparable tools.
     pub doc: &'static str,
-    /// What the COUNT of a SPEC counts: `processes`, `groups`; empty where there is one.
+    /// Unit of COUNT in a SPEC: `processes`, `groups`; empty if there is only one.
     pub count: Count,
-    /// What the SIZE of a SPEC measures; `None` where there is none.
+    /// Meaning of SIZE in a SPEC; `None` if it has none.
     pub size: Option<LoadSize>,
-    /// What follows a comma.
+    /// Keys after a comma.
     pub keys: &'static [LoadKey],
-    /// What it counts: `bytes`.
+    /// Unit that it counts: `bytes`.
     pub unit: &'static str,
-    /// Whether `@RATE` holds it back.
+    /// True if `@RATE` throttles it.
     pub paced: bool,
-    /// The least that it does at once, in its own unit or in that of the kernel's count: a rate has
-    /// to leave two of them to each window.
+    /// Least amount done at once, in its own unit or in that of the kernel's statistic: a rate must
+    /// allow two of them in each window.
     pub chunk: fn(&Wanted) -> u64,
-    /// How long one window of its proof is.
+    /// Length of a window of its proof.
     pub window: Nanos,
-    /// What the kernel counts of it.
+    /// Kernel statistic of its work.
     pub figure: Figure,
-    /// What each process takes of the machine.
+    /// Requirements of each process.
     pub needs: fn(&Wanted) -> Needs,
-    /// What each process does, until it is killed.
+    /// Work of each process, until it is killed.
     pub run: fn(&mut LoadTask) -> io::Result<Infallible>,
 }
 
-/// What the COUNT of a SPEC counts.
+/// Meaning of COUNT in a SPEC.
 #[derive(Clone, Copy)]
 pub struct Count {
     pub what: &'static str,
-    /// `None`: one for each CPU of the load.
+    /// Default; `None` for one per CPU of the load.
     pub default: Option<u32>,
 }
 
-/// What the SIZE of a SPEC measures, in bytes.
+/// Meaning of SIZE in a SPEC, in bytes.
 #[derive(Clone, Copy)]
 pub struct LoadSize {
     pub what: &'static str,
@@ -58,52 +58,52 @@ pub struct LoadSize {
     pub most: u64,
 }
 
-/// A word that a SPEC may have behind a comma: `through=pipes`.
+/// Key that a SPEC may have after a comma: `through=pipes`.
 pub struct LoadKey {
     pub name: &'static str,
     pub what: &'static str,
-    /// The words that it takes, the default first; empty for a path.
+    /// Accepted values, the default first; empty for a path.
     pub values: &'static [&'static str],
 }
 
-/// One load as it is wanted, with nothing left open.
+/// Requested load with all of its parameters set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// How many processes, groups.
+    /// Number of processes or groups.
     pub count: u32,
-    /// In bytes; 0 where it has none.
+    /// Size in bytes; 0 if it has none.
     pub size: u64,
     /// Units per second of all processes together.
     pub rate: Option<u64>,
-    /// Values of its keys, as far as they were given.
+    /// Values of the given keys.
     pub keys: Vec<(&'static str, String)>,
-    /// The program and its arguments, for `cmd`.
+    /// Program and its arguments, for `cmd`.
     pub command: Vec<String>,
 }
 
 impl Wanted {
-    /// The value of a key, if it was given.
+    /// Value of a key, if given.
     pub fn key(&self, name: &str) -> Option<&str> {
         self.keys.iter().find(|(key, _)| *key == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// What one process of a load takes, in bytes.
+/// Requirements of one process of a load, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     pub memory: u64,
     pub disk: u64,
-    /// Processes and threads.
+    /// Number of processes and threads.
     pub tasks: u32,
 }
 
-/// One process of a load at work.
+/// Process of a load at work.
 pub struct LoadTask<'a> {
     pub wanted: &'a Wanted,
-    /// Where it may make files without names.
+    /// Folder for unnamed files.
     pub folder: PathBuf,
     pub cpus: CpuSet,
-    /// Counts in the load's unit, also in the tasks that the process makes.
+    /// Counter in the load's unit, also for the tasks that the process creates.
     pub counter: Counter<'a>,
     pace: Option<Pace>,
 }
@@ -115,17 +115,17 @@ impl<'a> LoadTask<'a> {
         LoadTask { wanted, folder, cpus, counter, pace }
     }
 
-    /// The size as what memory is addressed with.
+    /// Size as a `usize`.
     pub fn size(&self) -> usize {
         usize::try_from(self.wanted.size).unwrap_or(usize::MAX)
     }
 
-    /// The program's words.
+    /// Words of the program.
     pub fn command(&self) -> Vec<OsString> {
         self.wanted.command.iter().map(OsString::from).collect()
     }
 
-    /// All is there: the starter learns it, and the work begins when it is there of all loads.
+    /// Notifies the starter that the process is ready, and waits until those of all loads are.
     pub fn begin(&mut self) -> io::Result<()> {
         said_ready()?;
         self.counter.wait_until_open();
@@ -133,14 +133,14 @@ impl<'a> LoadTask<'a> {
         Ok(())
     }
 
-    /// A rate counts from here on.
+    /// Starts the time of the rate.
     pub fn start_pace(&mut self) {
         if let Some(pace) = &mut self.pace {
             pace.start = clock::monotonic();
         }
     }
 
-    /// How much is to be done at once: a twentieth of a second's worth where a rate holds it back.
+    /// Amount to be done at once: at most a twentieth of a second's worth if a rate is set.
     pub fn portion(&self, most: usize) -> usize {
         match &self.pace {
             None => most,
@@ -148,18 +148,18 @@ impl<'a> LoadTask<'a> {
         }
     }
 
-    /// A rate for a load that is never done as fast as possible.
+    /// Sets a rate for a load that never runs at full speed.
     pub fn pace_by_default(&mut self, per_s: u64) {
         self.pace.get_or_insert_with(|| Pace::new(per_s as f64));
     }
 
-    /// Counts what was done, and waits where a rate holds it back.
+    /// Counts work, and waits to keep the rate.
     pub fn done(&mut self, n: usize) {
         self.counter.add(n as u64);
         self.hold_back(n);
     }
 
-    /// Waits where a rate holds it back, for what another task counts.
+    /// Waits to keep the rate, for work that another task counts.
     pub fn hold_back(&mut self, n: usize) {
         if let Some(pace) = &mut self.pace {
             pace.wait(n);
@@ -167,14 +167,14 @@ impl<'a> LoadTask<'a> {
     }
 }
 
-/// Holds a process back to a rate.
+/// Throttle of a process.
 struct Pace {
     per_s: f64,
     start: Nanos,
     done: f64,
 }
 
-/// What a process could not do in time is not made up for beyond this.
+/// Longest delay that is caught up, in seconds.
 const MADE_UP_S: f64 = 0.5;
 
 impl Pace {
@@ -189,7 +189,7 @@ impl Pace {
         if due > elapsed {
             clock::sleep_for(Nanos(((due - elapsed) * 1e9) as i64));
         }
-        // Behind by more than that, it goes on from here.
+        // With a larger delay, it continues from here.
         self.done = self.done.max((elapsed - MADE_UP_S) * self.per_s);
     }
 }

@@ -1,13 +1,13 @@
-//! The page of all loads as Markdown, from their records.
+//! Page of all loads as Markdown, from their records.
 
 use crate::load::Load;
 use crate::loads::{LOADS, MIXES};
 use model::size;
 
-/// How loads are named, proven and kept in: what every load has in common.
+/// Text for all loads: their names, proofs and cages.
 const COMMON: &str = include_str!("common.md");
 
-/// The whole page.
+/// Complete page.
 pub fn markdown() -> String {
     let mut page = String::from(COMMON);
     page.push_str("\n## The loads\n");

@@ -1,10 +1,10 @@
-//! Whether a load loaded: what it counted and what the kernel counted of it, in windows.
+//! Proof that a load loaded: its own count and the kernel's statistic, in windows.
 //!
-//! In every window both have to be above 0 and above a tenth of their own median; every process has
-//! to run, and to count something in three windows. The first two windows are left out: memory is
-//! filled, caches warm up; in a run that has no others they have to be above 0. What did not hold
-//! is named with its window. A window that is longer because what samples came late is judged by
-//! what was counted in all of it.
+//! In every window both must be above 0 and above a tenth of their own median; every process must
+//! run, and count something within three windows. The first two windows are ignored, because memory
+//! is filled and caches warm up; in a run without others they must be above 0. Failures are named
+//! with their windows. A window that is longer because of a late sample is judged by the counts in
+//! all of it.
 
 use std::collections::VecDeque;
 
@@ -12,43 +12,43 @@ use model::histogram::{BUCKETS, Counts, bucket_edges, bucket_of};
 use model::load::LoadProof;
 use model::units::Nanos;
 
-/// WindowRates at the start that are not judged.
+/// Number of windows at the start that are not judged.
 const WARM_UP: u64 = 2;
 
-/// The share of its own median that a window has to reach.
+/// Share of its own median that a window must reach.
 const SHARE: f64 = 0.1;
 
-/// The share of the usual that has to be done in a time without samples: of a tenth the load may
-/// have stood still for most of it.
+/// Share of the median that must be reached in a time without samples: with only a tenth, the load
+/// may have been stopped for most of it.
 const UNSEEN_SHARE: f64 = 0.5;
 
-/// One count, window by window, in bounded memory.
+/// Rates of one count by window, in bounded memory.
 #[derive(Default)]
 pub struct WindowRates {
-    /// Rates per second of the windows that are judged, in thousandths; the histogram's buckets
-    /// give the median to 1.6 %.
+    /// Rates per second of the judged windows, in thousandths; the histogram's buckets give the
+    /// median to 1.6 %.
     rates: Counts,
     windows: u64,
-    /// The smallest rate of the windows that are judged, and when that window ended.
+    /// Smallest rate of the judged windows, and the end of its window.
     least: Option<(f64, Nanos)>,
-    /// The same of the first windows.
+    /// Smallest rate of the first windows, and the end of its window.
     least_early: Option<(f64, Nanos)>,
-    /// The count at the end of the last window.
+    /// Count at the end of the last window.
     last: Option<u64>,
-    /// Windows at whose end the count could not be read.
+    /// Number of windows at whose end the count was not readable.
     unread: u64,
-    /// The smallest rate over a time in which nothing was sampled.
+    /// Smallest rate over a time without samples.
     least_unseen: Option<f64>,
 }
 
 impl WindowRates {
-    /// Takes the count at the end of a window. The first call only begins.
+    /// Takes the count at the end of a window. The first call only starts one.
     pub fn take(&mut self, count: Option<u64>, span: Nanos, at: Nanos, early: bool) {
         let before = std::mem::replace(&mut self.last, count);
         self.judge(before, count, span, at, early);
     }
 
-    /// Takes a window by the counts at its two ends.
+    /// Judges a window by the counts at its two ends.
     fn judge(&mut self, before: Option<u64>, count: Option<u64>, span: Nanos, at: Nanos, early: bool) {
         if span.0 <= 0 {
             return;
@@ -62,25 +62,25 @@ impl WindowRates {
         }
         if !early {
             self.windows += 1;
-            // A slow disk syncs less than once a second.
+            // In thousandths, because a slow disk syncs less than once a second.
             self.rates.add(bucket_of(Nanos((rate * 1000.0).min(9e18) as i64)), 1);
         }
     }
 
-    /// Takes the count at the end of a time in which nothing was sampled, before its window closes.
+    /// Takes the count at the end of a time without samples, before its window closes.
     fn take_unseen(&mut self, count: Option<u64>, span: Nanos) {
         let Some(before) = self.last else { return };
-        // A count that cannot be read any more proves nothing.
+        // A count that is no longer readable proves nothing.
         let rate = count.map_or(0.0, |count| count.saturating_sub(before) as f64 / span.as_secs());
         self.least_unseen = Some(self.least_unseen.map_or(rate, |least| least.min(rate)));
     }
 
-    /// True if at least half of the usual was done whenever nothing was sampled.
+    /// True if at least half of the median was reached in all times without samples.
     fn went_on_unseen(&self) -> bool {
         self.least_unseen.is_none_or(|rate| rate > 0.0 && rate >= self.median() * UNSEEN_SHARE)
     }
 
-    /// The smallest rate: of the first windows where no other followed.
+    /// Smallest rate; that of the first windows if there are no others.
     fn smallest(&self) -> Option<(f64, Nanos)> {
         self.least.or(self.least_early)
     }
@@ -95,12 +95,12 @@ impl WindowRates {
         reached.map_or(0.0, |bucket| bucket_edges(bucket).0.0 as f64 / 1000.0)
     }
 
-    /// The floor that every window has to reach.
+    /// Least rate that every window must reach.
     fn floor(&self) -> f64 {
         self.median() * SHARE
     }
 
-    /// What did not hold, if anything.
+    /// Failure of the proof, if any.
     fn failure(&self, what: &str) -> Option<String> {
         match self.smallest() {
             None => Some(format!("{what} could not be read")),
@@ -115,16 +115,16 @@ impl WindowRates {
     }
 }
 
-/// What is sampled of one load at one instant.
+/// Sample of one load at one instant.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LoadSample<'a> {
-    /// The own count of each process; `None` for a program that has none.
+    /// Own count of each process; `None` for a program without one.
     pub own: Option<&'a [u64]>,
-    /// The kernel's.
+    /// Kernel statistic.
     pub kernel: Option<u64>,
-    /// Its processes, with those that they have started.
+    /// Number of its processes, including those that they have started.
     pub processes: u32,
-    /// Those of them that are stopped or have ended.
+    /// Number of those that are stopped or have ended.
     pub idle: u32,
 }
 
@@ -134,55 +134,55 @@ impl LoadSample<'_> {
     }
 }
 
-/// The counts at one instant.
+/// Counts at one instant.
 struct Reading {
     at: Nanos,
     own: Option<u64>,
     kernel: Option<u64>,
 }
 
-/// What one process has counted, and for how many windows that has not changed.
+/// Count of one process, and the number of windows since it has changed.
 #[derive(Clone, Copy, Default)]
 struct ProcessCount {
     last: u64,
     windows: u32,
 }
 
-/// A process that counts nothing in so many windows one after the other has stalled: on a busy
-/// machine each may have to wait for its turn for longer than one.
+/// Windows in a row without a count after which a process has stalled: on a busy machine each may
+/// have to wait longer than one for its turn.
 const STALLED: u32 = 3;
 
-/// What happened in a window that is longer than so many is not known: what samples was stopped.
+/// Limit of windows in one interval between samples; above it the sampler was stopped.
 const MERGED: i64 = 3;
 
-/// The proof of one load, while it runs.
+/// Proof of one load while it runs.
 pub struct ProofSeries {
     window: Nanos,
     unit: &'static str,
     figure: &'static str,
-    /// The most processes that it had at any sample.
+    /// Largest number of its processes in any sample.
     processes: u32,
     own: WindowRates,
     kernel: WindowRates,
     seen: u64,
     begun: Option<Nanos>,
     closed: Nanos,
-    /// The most processes that did not run at any sample, and when.
+    /// Largest number of processes that did not run in a sample, and its time.
     idle: Option<(u32, Nanos)>,
     each: Vec<ProcessCount>,
-    /// The most processes that had stalled at the end of a window, and when.
+    /// Largest number of stalled processes at the end of a window, and its time.
     stalled: Option<(u32, Nanos)>,
-    /// The longest time without a sample, if it was too long, and when it ended.
+    /// Longest interval without a sample, if too long, and its end.
     unseen: Option<(Nanos, Nanos)>,
-    /// Of about one window, the oldest first.
+    /// Readings of about one window, the oldest first.
     recent: VecDeque<Reading>,
 }
 
-/// A sample that comes a little early closes its window.
+/// Time by which a sample may be early and still close its window.
 const TOLERANCE: Nanos = Nanos(100_000_000);
 
 impl ProofSeries {
-    /// Nothing sampled yet; an empty unit is that of a program, which counts nothing.
+    /// Starts a proof; an empty unit is that of a program, which counts nothing.
     pub fn new(window: Nanos, unit: &'static str, figure: &'static str, processes: u32) -> ProofSeries {
         ProofSeries {
             window,
@@ -202,7 +202,7 @@ impl ProofSeries {
         }
     }
 
-    /// Takes a sample of this instant, about once a second.
+    /// Takes a sample at this instant, about once a second.
     pub fn take(&mut self, sample: LoadSample, now: Nanos) {
         let begun = *self.begun.get_or_insert(now);
         self.processes = self.processes.max(sample.processes);
@@ -222,8 +222,8 @@ impl ProofSeries {
         to - from + TOLERANCE >= self.window
     }
 
-    /// Takes the last sample. A run that is shorter than a window is one window; else the last one
-    /// ends here, and has a part of the one before in it, so that no time is left unjudged.
+    /// Takes the last sample. A run shorter than a window is one window; else the last window ends
+    /// here and overlaps the previous one, so that no time is left unjudged.
     pub fn end(&mut self, sample: LoadSample, now: Nanos) {
         self.take(sample, now);
         if self.seen == 1 {
@@ -255,7 +255,7 @@ impl ProofSeries {
         self.seen += 1;
     }
 
-    /// A sum hides that one of several processes does nothing.
+    /// Checks each process, because a sum hides that one of several does nothing.
     fn look_at_each(&mut self, counts: &[u64], at: Nanos) {
         for (process, count) in self.each.iter_mut().zip(counts) {
             let windows = if process.last == *count && self.seen > 0 { process.windows + 1 } else { 0 };
@@ -267,12 +267,12 @@ impl ProofSeries {
         }
     }
 
-    /// The judgement: what held, and why it did not where it did not.
+    /// Verdict: the values, and the failures if any.
     pub fn judged(&self) -> LoadVerdict {
         let mut proof = Vec::new();
         let mut why = Vec::new();
         let counted = [(self.unit, &self.own), (self.figure, &self.kernel)];
-        // A program of the user's has no count of its own.
+        // A user's program has no own count.
         for (what, series) in counted.into_iter().filter(|(what, _)| !what.is_empty()) {
             let what = format!("{what} per s");
             why.extend(series.failure(&what));
@@ -305,7 +305,7 @@ impl ProofSeries {
     }
 }
 
-/// That none of so many is missing, where the most that were missing are known.
+/// Value for processes none of which may be missing, from the largest number of missing ones.
 fn complete(what: &str, missing: Option<(u32, Nanos)>, all: u32) -> LoadProof {
     let (missing, _) = missing.unwrap_or_default();
     LoadProof {
@@ -315,14 +315,14 @@ fn complete(what: &str, missing: Option<(u32, Nanos)>, all: u32) -> LoadProof {
     }
 }
 
-/// What a proof came to.
+/// Verdict of a proof.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadVerdict {
     pub held: bool,
     pub proof: Vec<LoadProof>,
-    /// The longest time without a sample, where that is long.
+    /// Longest interval without a sample, if it is long.
     pub unseen: Option<Nanos>,
-    /// What did not hold; empty if all did.
+    /// Failures; empty if there were none.
     pub why: String,
 }
 
@@ -400,7 +400,7 @@ mod tests {
         assert!(!judged.held && judged.why.starts_with("0 bytes per s"), "{judged:?}");
     }
 
-    /// Samples of two processes at these seconds.
+    /// Verdict from samples of two processes at these seconds.
     fn sampled(window: i64, samples: &[(i64, [u64; 2], Option<u64>)]) -> LoadVerdict {
         let mut series = ProofSeries::new(Nanos(window * SECOND), "bytes", "ns of processor time", 2);
         for (at, (second, own, kernel)) in samples.iter().enumerate() {
@@ -419,7 +419,7 @@ mod tests {
     fn a_process_that_stalls_is_seen_behind_the_others() {
         let judged = sampled(1, &each_second(10, |second| [second * 1000, second.min(5) * 1000]));
         assert!(!judged.held && judged.why.contains("1 of 2 processes had done nothing"), "{judged:?}");
-        // One that waits for its turn has not stalled.
+        // A process that waits for its turn has not stalled.
         assert!(sampled(1, &each_second(10, |second| [second * 1000, second / 2 * 1000])).held);
     }
 
@@ -444,7 +444,7 @@ mod tests {
         samples.drain(5..14);
         let judged = sampled(1, &samples);
         assert!(judged.held && judged.unseen == Some(Nanos(12 * SECOND)), "its counts went on: {judged:?}");
-        // Five seconds of the twelve are missing in its counts, and then eight.
+        // Five of the twelve seconds are missing in its counts, and then eight.
         for (missing, held) in [(5, true), (8, false)] {
             let mut samples = samples.clone();
             for sample in &mut samples[5..] {
@@ -465,7 +465,7 @@ mod tests {
     }
 
     proptest! {
-        /// The median of the windows, as a sorted list gives it, within the histogram's precision.
+        /// The median of the windows matches a sorted list's, within the histogram's precision.
         #[test]
         fn the_median_is_that_of_the_windows(rates in prop::collection::vec(1u64..1_000_000, 1..60)) {
             let mut series = WindowRates::default();

@@ -1,4 +1,4 @@
-//! Loads that run: started, sampled once a second, ended with all they have started.
+//! Running loads: started, sampled once a second, and ended with all of their processes.
 
 use std::io;
 use std::path::Path;
@@ -17,40 +17,40 @@ use crate::proof::{LoadSample, ProofSeries};
 use crate::spec::LoadSpec;
 use crate::worker::Orders;
 
-/// How long the processes may take to begin: a gigabyte that is filled takes a slow board seconds.
+/// Time limit for the start of the processes: filling a gigabyte takes a slow board seconds.
 const PATIENCE: Nanos = Nanos(60_000_000_000);
 
 /// ENOEXEC of include/uapi/asm-generic/errno-base.h.
 const NO_PROGRAM: i32 = 8;
 
-/// Loads that have begun. Dropping it ends them.
+/// Started loads. Dropping it ends them.
 pub struct RunningLoads {
     cage: Cage,
     counters: Counters,
     cpus: CpuSet,
     loads: Vec<RunningLoad>,
-    /// Why all were ended early.
+    /// Reason for which all were ended early.
     stopped: Option<String>,
 }
 
 struct RunningLoad {
     plan: Planned,
     room: LoadGroup,
-    /// The first of its counters; each process has one.
+    /// Index of the first of its counters; each process has one.
     first: usize,
     workers: Vec<LoadProcess>,
-    /// /proc/PID/stat of each.
+    /// /proc/PID/stat of each worker.
     states: Vec<RereadFile>,
     kernel: Option<Gauge>,
     time: Option<Gauge>,
     begun: Nanos,
     time_at_begin: Option<u64>,
-    /// As of the last sample, because the processes may have ended since.
+    /// Value of the last sample, because the processes may have ended since.
     time_so_far: Option<u64>,
     proof: ProofSeries,
 }
 
-/// The loads that are wanted, on these CPUs; what cannot be done without harm is refused.
+/// Plans the requested loads on these CPUs; refuses those that would do harm.
 pub fn plan(specs: Vec<LoadSpec>, cpus: &CpuSet, folder: &Path) -> Result<Vec<Planned>> {
     if cpus.is_empty() {
         return Err(Failure::usage("no CPU is left for the load: name some with --load-cpus"));
@@ -62,8 +62,8 @@ pub fn plan(specs: Vec<LoadSpec>, cpus: &CpuSet, folder: &Path) -> Result<Vec<Pl
 }
 
 impl RunningLoads {
-    /// Starts them, and waits until all work. This process must not have started threads that are
-    /// to be left alone: nothing of them reaches the loads, but their CPUs may be the same.
+    /// Starts them, and waits until all work. Call it before starting threads that must not be
+    /// disturbed: the loads inherit none of them, but may share their CPUs.
     pub fn start(planned: Vec<Planned>, cpus: &CpuSet) -> Result<RunningLoads> {
         remove_abandoned();
         let processes: usize = planned.iter().map(|plan| plan.wanted.count as usize).sum();
@@ -107,7 +107,7 @@ impl RunningLoads {
                 Err(error) => refused = refused.or(Some(load.refused(&error))),
             }
         }
-        // Also what began is ended when this is dropped.
+        // Started workers are also ended when this is dropped.
         self.loads.push(load);
         refused.map_or(Ok(()), Err)
     }
@@ -116,7 +116,7 @@ impl RunningLoads {
         self.loads.iter_mut().flat_map(|load| &mut load.workers)
     }
 
-    /// Reads all counters; to be called about once a second. Ends the loads if memory or space run
+    /// Reads all counters; to be called about once a second. Ends the loads if memory or space runs
     /// short.
     pub fn sample(&mut self, now: Nanos) {
         if self.stopped.is_some() {
@@ -131,7 +131,7 @@ impl RunningLoads {
         }
     }
 
-    /// Whether they were ended early.
+    /// True if they were ended early.
     pub fn are_ended(&self) -> bool {
         self.stopped.is_some()
     }
@@ -142,19 +142,19 @@ impl RunningLoads {
         }
         let writers = self.loads.iter().filter(|load| load.plan.needs().disk > 0);
         let full = writers.map(|load| &load.plan.folder).find(|folder| {
-            // A file that is full size takes its share already.
+            // A file of full size has its share already.
             free_space(folder).is_some_and(|bytes| bytes < SPACE_LEFT)
         });
         full.map(|_| "the loads were ended: the disk's free space ran short".to_owned())
     }
 
-    /// What runs, before anything is known of how it went: what a run that is killed keeps.
+    /// Running loads before any verdict, for the record of a run that is killed.
     pub fn begun(&self) -> Vec<LoadRun> {
         let unknown = "the run was cut short before the load was judged";
         self.loads.iter().map(|load| LoadRun { why: unknown.into(), ..load.described(&self.cpus) }).collect()
     }
 
-    /// Ends them, and says what they did.
+    /// Ends them, and returns their results.
     pub fn finish(mut self, now: Nanos) -> Vec<LoadRun> {
         let stopped = self.stopped.clone();
         let (counters, cpus) = (&self.counters, &self.cpus);
@@ -216,12 +216,12 @@ impl RunningLoad {
         Ok(())
     }
 
-    /// Waits until all its processes could work.
+    /// Waits until all its processes are ready.
     fn wait_until_ready(&mut self, until: Nanos) -> Result<()> {
-        // A program of the user's takes the worker's place without a word, and may be short.
+        // A user's program replaces the worker silently, and may be short.
         let silent = self.is_program();
         let ready = self.workers.iter_mut().try_for_each(|worker| worker.wait_until_ready(until, silent));
-        // Not before they are ready: files of a process with capabilities cannot be read until then.
+        // Not earlier: files of a process with capabilities are not readable before it is ready.
         ready.and_then(|()| self.open_gauges()).map_err(|error| self.refused(&error))
     }
 
@@ -241,7 +241,7 @@ impl RunningLoad {
             NotFound | NotADirectory if self.is_program() => {
                 (Exit::Usage, "name a program that is there, with its path")
             }
-            // ENOEXEC has no kind of its own.
+            // ENOEXEC has no `ErrorKind`.
             _ if self.is_program() && error.raw_os_error() == Some(NO_PROGRAM) => (
                 Exit::Usage,
                 "it is no program of this machine: name one, or a script's interpreter before it",
@@ -269,7 +269,7 @@ impl RunningLoad {
         Failure::of_call(what, error, exit, remedy)
     }
 
-    /// What each of its processes has counted.
+    /// Own count of each of its processes.
     fn counted(&self, counters: &Counters) -> Vec<u64> {
         let own = self.first..self.first + self.workers.len();
         own.map(|index| counters.get(index).map_or(0, Counter::value)).collect()
@@ -287,7 +287,7 @@ impl RunningLoad {
         for (watched, stopped) in (0..self.workers.len()).map(tasks) {
             (processes, idle) = (processes + watched, idle + stopped);
         }
-        // One that is gone has ended.
+        // A missing process has ended.
         let stopped = |state: &mut RereadFile| process_is_stopped(state).unwrap_or(true);
         idle += self.states.iter_mut().map(stopped).filter(|stopped| *stopped).count() as u32;
         let own = (!self.plan.spec.load.unit.is_empty()).then_some(counted);

@@ -1,5 +1,5 @@
-//! What a user asks for: `name[:COUNTxSIZE][,key=value][@RATE]`, several separated by blanks or
-//! commas, `cmd:` with a command up to the end.
+//! Syntax of requested loads: `name[:COUNTxSIZE][,key=value][@RATE]`, several separated by blanks
+//! or commas, `cmd:` with a command up to the end.
 
 use std::fmt;
 
@@ -7,10 +7,10 @@ use crate::load::{Load, Wanted};
 use crate::loads::{self, MIXES};
 use model::size;
 
-/// At most so many processes of one load.
+/// Limit of processes of one load.
 const MOST: u32 = 1024;
 
-/// One load that is asked for.
+/// Requested load.
 #[derive(Clone)]
 pub struct LoadSpec {
     pub load: &'static Load,
@@ -18,7 +18,7 @@ pub struct LoadSpec {
     pub size: Option<u64>,
     pub rate: Option<u64>,
     pub keys: Vec<(&'static str, String)>,
-    /// The words of `cmd`.
+    /// Words of `cmd`.
     pub command: Vec<String>,
 }
 
@@ -27,7 +27,7 @@ impl LoadSpec {
         LoadSpec { load, count: None, size: None, rate: None, keys: Vec::new(), command: Vec::new() }
     }
 
-    /// With the defaults for what is left open, on so many CPUs.
+    /// Load with defaults for omitted parameters, on this number of CPUs.
     pub fn wanted(&self, cpus: usize) -> Wanted {
         let each = u32::try_from(cpus).unwrap_or(MOST).clamp(1, MOST);
         Wanted {
@@ -41,7 +41,7 @@ impl LoadSpec {
 }
 
 impl fmt::Display for LoadSpec {
-    /// As it is read.
+    /// Writes it in the syntax of [`parse`].
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.load.name)?;
         if !self.command.is_empty() {
@@ -53,16 +53,16 @@ impl fmt::Display for LoadSpec {
             (None, Some(bytes)) => write!(f, ":x{}", size::text(bytes))?,
             (Some(count), Some(bytes)) => write!(f, ":{count}x{}", size::text(bytes))?,
         }
-        // Before the keys: behind a path it would be a part of it.
+        // Before the keys: after a path it would be a part of that.
         self.rate.map_or(Ok(()), |rate| write!(f, "@{}", size::text(rate)))?;
         self.keys.iter().try_for_each(|(name, value)| write!(f, ",{name}={value}"))
     }
 }
 
-/// Reads the values of several flags or arguments, each with one load or more.
+/// Parses the values of several flags or arguments, each with one load or more.
 ///
 /// # Errors
-/// One sentence that names the word and what would be right.
+/// A sentence that names the word and the expected form.
 pub fn parse<S: AsRef<str>>(texts: &[S]) -> Result<Vec<LoadSpec>, String> {
     let mut specs: Vec<LoadSpec> = Vec::new();
     for text in texts {
@@ -101,7 +101,7 @@ fn one_text(text: &str, specs: &mut Vec<LoadSpec>) -> Result<(), String> {
     }
 }
 
-/// One item without keys: a load, or the loads of a mix.
+/// Parses one item without keys: a load, or the loads of a mix.
 fn one(item: &str) -> Result<Vec<LoadSpec>, String> {
     let (plain, rate) = with_rate(item)?;
     let (name, amount) = plain.split_once(':').map_or((plain, None), |(name, amount)| (name, Some(amount)));
@@ -127,7 +127,7 @@ fn named(name: &str) -> Result<&'static Load, String> {
     })
 }
 
-/// The names of all loads and mixes.
+/// Names of all loads and mixes.
 fn names() -> String {
     let loads = loads::LOADS.iter().map(|load| load.name);
     loads.chain(MIXES.iter().map(|(name, _)| *name)).collect::<Vec<_>>().join(" ")
@@ -176,7 +176,7 @@ fn set_rate(spec: &mut LoadSpec, rate: Option<u64>) -> Result<(), String> {
     Ok(())
 }
 
-/// A key, whose value may end with the rate.
+/// Sets a key, whose value may end with the rate.
 fn set_key(spec: &mut LoadSpec, name: &str, value: &str) -> Result<(), String> {
     let load = spec.load;
     let key = load.keys.iter().find(|key| key.name == name);
@@ -201,7 +201,7 @@ fn set_key(spec: &mut LoadSpec, name: &str, value: &str) -> Result<(), String> {
 
 fn command_of(text: &str) -> Result<LoadSpec, String> {
     let mut words = shell_words::split(text).map_err(|_| format!("cmd: a quote is not closed in {text}"))?;
-    // The whole command may be in quotes of its own: cmd:'stress-ng --vm 2'.
+    // The whole command may be quoted: cmd:'stress-ng --vm 2'.
     if let [whole] = words.as_slice()
         && whole.contains(char::is_whitespace)
     {
@@ -275,7 +275,7 @@ mod tests {
     }
 
     proptest! {
-        /// Total, and what is printed is read as the same.
+        /// Total, and printed specs parse to the same ones.
         #[test]
         fn any_text_is_read_or_refused(text in "[a-z:,=@x0-9KMG ']{0,40}") {
             if let Ok(specs) = parse(&[&text]) {

@@ -1,4 +1,4 @@
-//! A process of a load, from its arguments to its work.
+//! Process of a load, from its arguments to its work.
 
 use std::path::PathBuf;
 
@@ -9,23 +9,23 @@ use model::units::CpuSet;
 use crate::load::LoadTask;
 use crate::spec;
 
-/// What the starter tells a process that it starts.
+/// Parameters that the starter passes to a process.
 pub struct Orders {
-    /// The starter's number.
+    /// PID of the starter.
     pub starter: u32,
-    /// Which counter is its own.
+    /// Index of its counter.
     pub counter: usize,
     pub cpus: CpuSet,
-    /// The control group.
+    /// Control group.
     pub group: Option<PathBuf>,
-    /// Where its files are.
+    /// Folder of its files.
     pub folder: PathBuf,
-    /// The load, with its count.
+    /// Load, with its count.
     pub spec: String,
 }
 
 impl Orders {
-    /// As arguments of this program.
+    /// Arguments of this program.
     pub fn arguments(&self) -> Vec<String> {
         let mut arguments = vec![
             "load".to_owned(),
@@ -40,7 +40,7 @@ impl Orders {
     }
 }
 
-/// Works until it is killed; what stops it is told to the starter.
+/// Works until it is killed; reports an error that stops it to the starter.
 pub fn work(orders: Orders) -> Result<Exit> {
     let specs = spec::parse(&[&orders.spec]).map_err(Failure::usage)?;
     let [spec] = specs.as_slice() else { return Err(Failure::usage("a process has one load")) };

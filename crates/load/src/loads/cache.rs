@@ -26,7 +26,7 @@ pub const LOAD: Load = Load {
 
 const LINE: usize = 64;
 
-/// Lines that are counted at once.
+/// Lines counted at once.
 const PORTION: usize = 4096;
 
 fn run(work: &mut LoadTask) -> io::Result<Infallible> {

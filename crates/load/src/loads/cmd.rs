@@ -1,4 +1,4 @@
-//! `cmd`: a program of the user's.
+//! `cmd`: a user's program.
 
 use std::convert::Infallible;
 use std::io;

@@ -34,12 +34,12 @@ fn run(work: &mut LoadTask) -> io::Result<Infallible> {
     work.begin()?;
     loop {
         one = product(black_box(&one), black_box(&other));
-        // A multiplication and an addition each.
+        // A multiplication and an addition per element.
         work.done(2 * SIDE * SIDE * SIDE);
     }
 }
 
-/// A matrix whose powers neither vanish nor overflow.
+/// Matrix whose powers neither vanish nor overflow.
 fn identity(scale: f64) -> Matrix {
     let mut matrix = [[1e-9; SIDE]; SIDE];
     for (at, row) in matrix.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! `fork`: processes that begin and end.
+//! `fork`: processes that start and end.
 
 use std::convert::Infallible;
 use std::io;

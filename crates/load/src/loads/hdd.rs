@@ -26,10 +26,10 @@ pub const LOAD: Load = Load {
     run,
 };
 
-/// The kernel counts pages that are to be written.
+/// Unit of the kernel's statistic: pages to be written.
 const PAGE: u64 = 4096;
 
-/// Bytes that are written and counted at once.
+/// Bytes written and counted at once.
 const PORTION: usize = 64 << 10;
 
 fn run(work: &mut LoadTask) -> io::Result<Infallible> {

@@ -1,4 +1,4 @@
-//! `io`: everything to the disks.
+//! `io`: flushing all disks.
 
 use std::convert::Infallible;
 use std::io;

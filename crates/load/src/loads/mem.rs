@@ -25,7 +25,7 @@ pub const LOAD: Load = Load {
     run,
 };
 
-/// Bytes that are copied and counted at once.
+/// Bytes copied and counted at once.
 const PORTION: usize = 1 << 20;
 
 fn run(work: &mut LoadTask) -> io::Result<Infallible> {
@@ -33,7 +33,7 @@ fn run(work: &mut LoadTask) -> io::Result<Infallible> {
     memory.prefer_large_pages();
     let (one, other) = memory.bytes().split_at_mut(work.size() / 2);
     let portion = work.portion(PORTION);
-    // Pages come when they are written to: the first copies would read the one page of zeros.
+    // Pages are allocated at the first write: the first copies would read the shared zero page.
     one.fill(0x55);
     other.fill(0xaa);
     work.begin()?;

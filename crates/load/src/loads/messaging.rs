@@ -29,10 +29,10 @@ pub const LOAD: Load = Load {
     run,
 };
 
-/// Senders of a group, and receivers.
+/// Number of senders of a group, and of receivers.
 const TASKS: usize = 20;
 
-/// Messages that a receiver counts at once: all of a group share one counter.
+/// Messages counted at once by a receiver, because all of a group share one counter.
 const COUNTED: usize = 64;
 
 fn run(work: &mut LoadTask) -> io::Result<Infallible> {

@@ -21,7 +21,7 @@ pub mod vm;
 use crate::load::Load;
 use model::units::Nanos;
 
-/// All of them, in the order in which they are listed.
+/// All loads, in the order of listings.
 pub const LOADS: [&Load; 14] = [
     &cpu::LOAD,
     &vm::LOAD,
@@ -39,13 +39,13 @@ pub const LOADS: [&Load; 14] = [
     &cmd::LOAD,
 ];
 
-/// Several loads under one name. `full` is the full load of Enea's study of PREEMPT_RT, table 3.5.
+/// Names for several loads. `full` is the full load of Enea's study of PREEMPT_RT, table 3.5.
 pub const MIXES: [(&str, &str); 1] = [("full", "cpu:4 io:4 vm:4x15M hdd:4x20M")];
 
-/// What most loads are judged by.
+/// Window of most loads.
 const SECOND: Nanos = Nanos::SECOND;
 
-/// For loads whose single operations may take seconds, because a disk or a slow bus does them.
+/// Window of loads with operations that may take seconds, on a disk or a slow bus.
 const FIVE_SECONDS: Nanos = Nanos(5_000_000_000);
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ fn run(work: &mut LoadTask) -> io::Result<Infallible> {
     let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     sender.connect(receiver.local_addr()?)?;
     let packet = vec![0; work.size()];
-    // It fails here where there is no loopback.
+    // It fails here if there is no loopback device.
     sender.send(&packet)?;
     let counter = work.counter;
     fork_task(counter, || {
@@ -57,7 +57,7 @@ fn run(work: &mut LoadTask) -> io::Result<Infallible> {
     watch_tasks(2, counter)
 }
 
-/// ENOBUFS: the receiver is behind.
+/// True for ENOBUFS: the receiver is behind.
 fn is_full(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ENOBUFS)
 }

@@ -1,4 +1,4 @@
-//! `proc`: what the kernel tells of itself.
+//! `proc`: files of /proc.
 
 use std::convert::Infallible;
 use std::io;
@@ -26,7 +26,7 @@ pub const LOAD: Load = Load {
     run,
 };
 
-/// No file of these is larger, as a rule.
+/// Usual upper limit of the size of these files.
 const LARGE: u64 = 64 << 10;
 
 const FILES: [&str; 8] = [

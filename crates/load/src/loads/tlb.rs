@@ -1,4 +1,4 @@
-//! `tlb`: translations dropped on all CPUs.
+//! `tlb`: address translations flushed on all CPUs.
 
 use std::convert::Infallible;
 use std::io;
@@ -35,7 +35,7 @@ fn run(work: &mut LoadTask) -> io::Result<Infallible> {
     for cpu in work.cpus.iter() {
         let only: CpuSet = [cpu].into_iter().collect();
         Builder::new().stack_size(64 << 10).spawn(move || {
-            // Where it may not run there it runs elsewhere.
+            // If it may not run there, it runs elsewhere.
             let _ = rt::pin(&only);
             loop {
                 std::hint::spin_loop();

@@ -24,17 +24,17 @@ pub const LOAD: Load = Load {
     run,
 };
 
-/// A huge page of most machines: one fault where transparent huge pages are on
+/// Size of a huge page on most machines: one fault with transparent huge pages
 /// (Documentation/admin-guide/mm/transhuge.rst).
 const HUGE: u64 = 2 << 20;
 
-/// Pages that are counted at once: a mapping of gigabytes takes longer than a window.
+/// Pages counted at once, because a mapping of gigabytes takes longer than a window.
 const COUNTED: usize = 256;
 
 fn run(work: &mut LoadTask) -> io::Result<Infallible> {
     let page = page_size();
     let portion = work.portion(COUNTED) * page;
-    // Refused at once if it cannot be had.
+    // Refused at once if there is not enough memory.
     drop(Mapping::new(work.size())?);
     work.begin()?;
     loop {
