@@ -1,12 +1,12 @@
-//! Whether the beginning of a segment still has something of the other arm: its first half is then
-//! more like the other arm than its second.
+//! Carry-over from the other arm at the beginning of a segment: then its first half is more like
+//! the other arm than its second.
 
 use model::experiment::ExperimentSegment;
 use stats::pair::sign_sequence::ln_sign_e_value;
 
 use crate::tally::CountedPair;
 
-/// Segments whose halves differ: how many lean to the other arm first, of how many.
+/// Number of segments with different halves (`of`), and of those first like the other arm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CarryOver {
     pub towards: u64,
@@ -14,9 +14,9 @@ pub struct CarryOver {
 }
 
 impl CarryOver {
-    /// By the blocks that reached the limit. Whether they come in the first half or in the second
-    /// is a fair coin where nothing is carried over; which arm has more of them is asked of whole
-    /// segments, and does not turn that coin.
+    /// Counts segments by the blocks that reached the limit. Without carry-over these are equally
+    /// likely in both halves; the comparison of the arms uses whole segments, and does not affect
+    /// that.
     pub fn of(pairs: &[CountedPair]) -> CarryOver {
         let blocks =
             |segment: &ExperimentSegment| segment.late_blocks[0].saturating_add(segment.late_blocks[1]);
@@ -35,7 +35,7 @@ impl CarryOver {
         found
     }
 
-    /// Whether more segments lean that way than chance has.
+    /// True if more segments are so than by chance.
     pub fn is_seen(self, level: f64) -> bool {
         2 * self.towards > self.of && ln_sign_e_value(self.towards, self.of) >= level.ln()
     }
@@ -61,7 +61,7 @@ mod tests {
         let carried = found([2, 5], [2, 0], 7);
         assert_eq!(carried, CarryOver { towards: 14, of: 14 });
         assert!(carried.is_seen(20.0) && !found([2, 5], [2, 0], 3).is_seen(20.0));
-        // The other way round nothing is carried over.
+        // In the reverse case nothing is carried over.
         assert!(!found([5, 2], [0, 2], 9).is_seen(20.0));
     }
 

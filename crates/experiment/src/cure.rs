@@ -1,9 +1,8 @@
-//! What a cure does next: it follows from its record and the time that is left, and from nothing
-//! else.
+//! Decisions of a cure, which follow only from its record and the remaining time.
 //!
-//! Runs without recording decide; a hunt only says whose time it was. [`choice`] is what may be
-//! tried, [`negligible`] against whom nothing is, [`level`] what a change has to reach before it is
-//! kept, [`remaining`](remaining()) what takes time at the end.
+//! Runs without recording decide; a hunt only identifies culprits. [`choice`] selects the changes
+//! that may be tried, [`negligible`] excludes culprits, [`level`] is the evidence that a change
+//! needs to be kept, and [`remaining`](remaining()) lists the remaining delays at the end.
 
 pub mod choice;
 #[cfg(any(test, feature = "fixture"))]
@@ -25,20 +24,20 @@ use crate::proof::Proof;
 use level::{fewest_pairs, level};
 use negligible::is_negligible;
 
-/// Why nothing further is done.
+/// Reason for which a cure ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CureEnd {
     /// The limit is supported for the horizon.
     Held,
     NoCandidate,
     Time,
-    /// Two rounds kept nothing.
+    /// Two rounds kept no change.
     NoGain,
     Signal,
 }
 
 impl CureEnd {
-    /// As the document has it.
+    /// Name in the document.
     pub const fn name(self) -> &'static str {
         match self {
             CureEnd::Held => "held",
@@ -50,55 +49,55 @@ impl CureEnd {
     }
 }
 
-/// What is done next.
+/// Next move of a cure.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CureMove {
     /// Measure for a while without recording.
     Look,
-    /// Measure for three horizons without recording, until something is late.
+    /// Measure for three horizons without recording, until a late wake-up.
     Confirm,
-    /// Measure for so long with recording.
+    /// Measure for this time with recording.
     Hunt(Nanos),
     /// Prove a change.
     Try(Box<CureTry>),
     /// Keep the change of the last step.
     Keep,
-    /// Nothing more, and why.
+    /// End, with the reason.
     End(CureEnd, String),
-    /// Runs are spoiled over and over, and this is why.
+    /// Fail, because runs are spoiled repeatedly, for this reason.
     Spoiled(String),
 }
 
-/// A change that is tried.
+/// Change to try.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CureTry {
     pub culprit: String,
     pub hunt: usize,
     pub candidate: CureCandidate,
-    /// Which change it is, from 1.
+    /// Number of the change, from 1.
     pub number: u64,
-    /// Whether its experiment was begun.
+    /// True if its experiment was begun already.
     pub resumed: bool,
-    /// Whether it has won once, and has to win again.
+    /// True if it has won once, and has to win again.
     pub again: bool,
 }
 
-/// Rounds without gain after which nothing more is tried.
+/// Number of rounds without gain after which no further change is tried.
 const ROUNDS: usize = 2;
 
-/// Runs in a row after which no more are made, that are spoiled, or that say nothing.
+/// Limit of consecutive runs that are spoiled, or inconclusive.
 const SPOILED: usize = 3;
 
-/// A clean run supports a rate of one in a third of its length.
+/// Length of a confirming run in horizons: if clean, it supports one per third of its length.
 const HORIZONS: i64 = 3;
 
-/// What a run takes besides: threads, load, bundle.
+/// Time that a run takes in addition to measuring: threads, load, bundle.
 pub const AROUND: Nanos = Nanos(2_000_000_000);
 
-/// What a hunt takes besides: it measures what recording costs.
+/// Time that a hunt takes in addition to measuring: it determines the cost of recording.
 pub const AROUND_HUNT: Nanos = Nanos(15_000_000_000);
 
-/// What a run without recording takes besides; of followed threads each run is a hunt.
+/// Additional time of a run without recording; for followed threads each run is a hunt.
 pub const fn around(counted: CountedUnit) -> Nanos {
     match counted {
         CountedUnit::WakeUps => AROUND,
@@ -106,20 +105,20 @@ pub const fn around(counted: CountedUnit) -> Nanos {
     }
 }
 
-/// How long the run that may support the limit is: blocks at its ends may be lost.
+/// Length of the run that may support the limit: blocks at its ends may be lost.
 pub fn long_run(horizon: Nanos) -> Nanos {
     Nanos(horizon.0.saturating_mul(HORIZONS).saturating_add(3 * Nanos::SECOND.0))
 }
 
-/// Takes the last runs that were spoiled and say nothing out of a record that is gone on with: what
-/// spoiled them may be repaired by now.
+/// Removes the last runs that were spoiled and inconclusive from a resumed record: their cause may
+/// be repaired by now.
 pub fn forget_spoiled(record: &mut CureRun) {
     while record.runs.last().is_some_and(|run| !run.counts()) {
         record.runs.pop();
     }
 }
 
-/// The next move, with so much time left.
+/// Next move, with this time left.
 pub fn next(record: &CureRun, left: Nanos) -> CureMove {
     match unfinished(record) {
         Some(to_do) => to_do,
@@ -127,7 +126,7 @@ pub fn next(record: &CureRun, left: Nanos) -> CureMove {
     }
 }
 
-/// What the last step still needs, whatever else there is.
+/// Pending part of the last step, which takes precedence.
 fn unfinished(record: &CureRun) -> Option<CureMove> {
     let last = record.steps.last()?;
     match last.verdict.as_str() {
@@ -157,8 +156,8 @@ fn decide(record: &CureRun) -> CureMove {
     }
 }
 
-/// A machine that altered during a run without anything late may be steady in the next: it is asked
-/// again, and the first late wake-up of all these runs still counts.
+/// Move after inconclusive runs without late wake-ups: a machine that altered during one may be
+/// steady in the next, so it is repeated; the first late wake-up in any of them still counts.
 fn unsteady(runs: &[&CureCleanRun], last: &CureCleanRun) -> CureMove {
     let says_nothing = |run: &&&CureCleanRun| run.long && run.late == 0;
     match runs.iter().rev().take_while(says_nothing).count() >= SPOILED {
@@ -179,7 +178,7 @@ fn spoiled(runs: &[&CureCleanRun], last: &CureCleanRun) -> CureMove {
     }
 }
 
-/// Something is late: the next candidate of this round, or the next round.
+/// Move after a late wake-up: the next candidate of this round, or the next round.
 fn round(record: &CureRun, kept: usize) -> CureMove {
     let hunts: Vec<(usize, &CureHunt)> =
         record.hunts.iter().enumerate().filter(|(_, hunt)| hunt.changes == kept).collect();
@@ -213,12 +212,12 @@ fn round(record: &CureRun, kept: usize) -> CureMove {
             ),
         ),
         (false, true) => CureMove::Hunt(record.plan.hunt_ns),
-        // What is rare takes longer to be seen.
+        // A rare cause takes longer to be seen.
         (false, false) => CureMove::Hunt(Nanos(hunt.length_ns.0.saturating_mul(4))),
     }
 }
 
-/// The next candidate of the culprit of a round, which is the costliest that has one.
+/// Next candidate for the culprit of a round, which is the costliest one with any.
 fn candidate(record: &CureRun, at: usize, hunt: &CureHunt) -> Option<(String, CureCandidate)> {
     let begun = record.steps.iter().find(|step| step.hunt == at).map(|step| &step.culprit);
     worth_it(hunt)
@@ -226,18 +225,18 @@ fn candidate(record: &CureRun, at: usize, hunt: &CureHunt) -> Option<(String, Cu
         .find_map(|culprit| Some((culprit.name.clone(), untried(record, &culprit.candidates)?.clone())))
 }
 
-/// The culprits against which something is tried.
+/// Culprits against which changes are tried.
 fn worth_it(hunt: &CureHunt) -> impl Iterator<Item = &CureCulprit> {
     hunt.culprits.iter().filter(|culprit| !is_negligible(culprit, hunt))
 }
 
-/// The first that was not tried.
+/// First candidate that was not tried.
 fn untried<'a>(record: &CureRun, candidates: &'a [CureCandidate]) -> Option<&'a CureCandidate> {
     candidates.iter().find(|candidate| is_untried(record, candidate))
 }
 
-/// Whether it may be tried still: neither by another rule that plans the same changes, nor one that
-/// holds a change that made it worse.
+/// True if a candidate may still be tried: no other rule with the same changes was, and it contains
+/// no change that made the machine worse.
 fn is_untried(record: &CureRun, candidate: &CureCandidate) -> bool {
     let is_out = |step: &CureStep| {
         let tried = &step.candidate;
@@ -246,7 +245,7 @@ fn is_untried(record: &CureRun, candidate: &CureCandidate) -> bool {
     !record.steps.iter().any(is_out)
 }
 
-/// The move, if there is time for it.
+/// The move if there is time for it, else the end.
 fn fits(record: &CureRun, wanted: CureMove, left: Nanos) -> CureMove {
     let plan = &record.plan;
     let around = around(plan.counted());
@@ -268,7 +267,7 @@ fn fits(record: &CureRun, wanted: CureMove, left: Nanos) -> CureMove {
     }
 }
 
-/// What is left for the runs behind the last change.
+/// Time reserved for the runs after the last change.
 pub fn reserve(plan: &CurePlan) -> Nanos {
     sum(sum(plan.look_ns, long_run(plan.horizon_ns)), Nanos(2 * around(plan.counted()).0))
 }
@@ -277,7 +276,7 @@ fn sum(one: Nanos, other: Nanos) -> Nanos {
     Nanos(one.0.saturating_add(other.0))
 }
 
-/// The time of the fewest pairs in which the n-th change wins twice.
+/// Time of the least number of pairs in which the n-th change wins twice.
 fn least_experiment(record: &CureRun, number: u64) -> Nanos {
     let plan = &record.plan;
     let segment = match plan.segment_ns.0 {
@@ -290,7 +289,7 @@ fn least_experiment(record: &CureRun, number: u64) -> Nanos {
     sum(all, trial_length(plan.settle_trial_ns, plan.counted()))
 }
 
-/// What both runs of a trial take; nothing where none is made.
+/// Time of both runs of a trial; 0 if there is none.
 pub fn trial_length(each: Nanos, counted: CountedUnit) -> Nanos {
     match each.0 {
         0 => Nanos(0),
@@ -298,8 +297,8 @@ pub fn trial_length(each: Nanos, counted: CountedUnit) -> Nanos {
     }
 }
 
-/// Notes in a step what its pairs show. One that is better for the first time has to win again, in
-/// fresh pairs; that it won twice is not yet that it is kept.
+/// Records the result of a step's pairs. A change that is better for the first time must win again,
+/// in new pairs; winning twice does not yet mean that it is kept.
 pub fn proven(step: &mut CureStep, proof: &Proof, level: f64) {
     let first = step.screened.is_empty();
     step.verdict = proof.verdict.name().into();
@@ -311,7 +310,7 @@ pub fn proven(step: &mut CureStep, proof: &Proof, level: f64) {
     (step.rate_ratio, step.ci) = (proof.rate_ratio, proof.enclosing());
     (step.pairs, step.wins, step.late) = (proof.pairs, proof.wins, proof.late);
     step.why = match proof.verdict {
-        // Said once it is kept.
+        // Set when it is kept.
         Verdict::Better => String::new(),
         Verdict::Worse if proof.reason.is_empty() => "more was late with it".into(),
         Verdict::Equivalent => {
@@ -324,8 +323,7 @@ pub fn proven(step: &mut CureStep, proof: &Proof, level: f64) {
     }
 }
 
-/// Whether the last run is one in which something was late: the limit is not held then, and else it
-/// is not known.
+/// True if the last run had late wake-ups: then the limit is not held, else that is unknown.
 pub fn is_late(record: &CureRun) -> bool {
     let kept = record.kept();
     let last = record.runs.iter().rev().find(|run| run.changes == kept && run.counts());

@@ -1,26 +1,26 @@
-//! What is fixed before the first segment, where nothing else is asked for.
+//! Defaults that are fixed before the first segment.
 
 use model::experiment::ExperimentPlan;
 use model::units::Nanos;
 use stats::pair::e_value::STOP_AT;
 use stats::pair::verdict::RATE_MARGIN;
 
-/// Pairs after which an experiment ends without a verdict.
+/// Number of pairs after which an experiment ends without a verdict.
 pub const MOST_PAIRS: u32 = 16;
 
-/// Fewer than these cannot reach the e-value: 7 of 7 do.
+/// Least number of pairs: 7 of 7 reach the e-value, fewer cannot.
 pub const LEAST_PAIRS: u32 = 7;
 
-/// Most pairs that may be asked for.
+/// Limit of the number of pairs.
 pub const ALLOWED_PAIRS: u32 = 400;
 
-/// Left out behind each switch.
+/// Time ignored after each switch.
 pub const SETTLE: Nanos = Nanos(2_000_000_000);
 
-/// One dropped pair in so many is too many.
+/// Reciprocal of the largest share of dropped pairs.
 pub const DROPPED_SHARE: u32 = 5;
 
-/// The usual rules; change, limit, seed, load and CPUs are the user's.
+/// Default plan; change, limit, seed, load and CPUs are the user's.
 pub fn usual() -> ExperimentPlan {
     ExperimentPlan {
         settle_ns: SETTLE,

@@ -1,27 +1,27 @@
-//! What the machine without the change altered by from the first pair to the last.
+//! Drift of the machine without the change, from the first pair to the last.
 
 use model::units::Nanos;
 
 use crate::tally::CountedPair;
 
-/// The median wake-up of A at both ends.
+/// Median wake-ups of A in the first and the last pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExperimentDrift {
     pub first: Nanos,
     pub last: Nanos,
 }
 
-/// A median that moved by less is none: a tenth, and a microsecond.
+/// Reciprocal of the share by which a median must move to count, in addition to a microsecond.
 const SHARE: i64 = 10;
 
 impl ExperimentDrift {
-    /// None where there are no two pairs.
+    /// Drift of the pairs; none with fewer than two.
     pub fn of(pairs: &[CountedPair]) -> Option<ExperimentDrift> {
         let [first, .., last] = pairs else { return None };
         Some(ExperimentDrift { first: first.a.p50_ns?, last: last.a.p50_ns? })
     }
 
-    /// Whether it is worth a word. It favours no arm: the coin decides which of a pair comes first.
+    /// True if it is worth a note. It favours no arm: the coin decides the order in each pair.
     pub fn is_large(self) -> bool {
         let moved = self.last.0.saturating_sub(self.first.0).saturating_abs();
         moved > Nanos::MICRO.0 && moved.saturating_mul(SHARE) > self.first.0.saturating_abs()

@@ -1,4 +1,4 @@
-//! Drawn experiments whose answer is known, through the whole of the deciding.
+//! Synthetic experiments with known results, through all decisions.
 
 use model::experiment::{ExperimentArm, ExperimentPlan, ExperimentSegment, SegmentLoad};
 use model::units::Nanos;
@@ -8,32 +8,32 @@ use crate::order::of_pair;
 use crate::proof::{Proof, prove};
 use crate::tally::PairTally;
 
-/// A machine and a change.
+/// Machine and a change.
 #[derive(Clone, Copy, Debug)]
 pub struct DrawnExperiment {
-    /// Late wake-ups that a segment without the change has on average, at the beginning.
+    /// Mean number of late wake-ups in a segment without the change, at the beginning.
     pub late: f64,
-    /// What the change does to their rate.
+    /// Factor of the change on their rate.
     pub factor: f64,
-    /// How ln of the rate of each segment scatters, beyond chance.
+    /// Scatter of ln of each segment's rate, beyond chance.
     pub shifts: f64,
-    /// By how much ln of the rate grows from segment to segment, and how it wanders.
+    /// Growth of ln of the rate per segment; `wander` is its random part.
     pub drift: f64,
     pub wander: f64,
-    /// Of how many segments one is spoiled.
+    /// Share of spoiled segments.
     pub spoiled: f64,
 }
 
 impl DrawnExperiment {
-    /// Ten late wake-ups a segment, steady, and a change that does nothing.
+    /// Ten late wake-ups per segment, steady, and a change without effect.
     pub const STEADY: DrawnExperiment =
         DrawnExperiment { late: 10.0, factor: 1.0, shifts: 0.0, drift: 0.0, wander: 0.0, spoiled: 0.0 };
 
-    /// The same with shifts between segments and a drift.
+    /// Like `STEADY`, with shifts between segments and a drift.
     pub const RESTLESS: DrawnExperiment =
         DrawnExperiment { shifts: 0.5, drift: 0.05, wander: 0.1, ..DrawnExperiment::STEADY };
 
-    /// Runs one to its end, in the order of its seed.
+    /// Runs an experiment to its end, in the order of its seed.
     pub fn run(&self, plan: &ExperimentPlan, rng: &mut Rng) -> Proof {
         let seed = rng.next_u64();
         let mut segments = Vec::new();
@@ -51,7 +51,7 @@ impl DrawnExperiment {
         prove(plan, &PairTally::of(&segments))
     }
 
-    /// A segment at a level of drift.
+    /// Segment at a level of drift.
     pub fn segment(&self, pair: u32, arm: ExperimentArm, level: f64, rng: &mut Rng) -> ExperimentSegment {
         let factor = if arm == ExperimentArm::B { self.factor } else { 1.0 };
         let mean = self.late * factor * (level + self.shifts * rng.normal()).exp();
@@ -76,7 +76,7 @@ impl DrawnExperiment {
     }
 }
 
-/// A Poisson number; means beyond some thousands are taken for these.
+/// Poisson number; the mean is limited to 20,000.
 pub fn poisson(rng: &mut Rng, mean: f64) -> u64 {
     let (mut passed, mut events) = (rng.exponential(), 0);
     while passed < mean.min(20_000.0) {

@@ -1,19 +1,19 @@
-//! How long a segment is: so that late wake-ups are enough to tell a fifth of them from all, and
-//! that what one block has to do with the next is small beside it.
+//! Length of a segment: enough late wake-ups to tell a fifth of them from all, and much longer than
+//! the dependence between blocks.
 
 use model::units::Nanos;
 
-/// Late wake-ups that a segment without the change is to have.
+/// Number of late wake-ups that a segment without the change should have.
 const WANTED: f64 = 10.0;
 
-/// A segment lasts from this to that, unless it is asked for.
+/// Limits of a segment's length, unless it is given.
 pub const LEAST: Nanos = Nanos(10_000_000_000);
 pub const MOST: Nanos = Nanos(60_000_000_000);
 
-/// A segment is this many times as long as a block has to do with later ones.
+/// Least length of a segment, in times of the dependence between blocks.
 const MEMORIES: f64 = 10.0;
 
-/// The length for so many late wake-ups a second without the change and a memory of so many
+/// Length for this rate of late wake-ups without the change, and a dependence of `memory_s`
 /// seconds.
 pub fn segment_length(late_per_second: f64, memory_s: usize) -> Nanos {
     let seconds = match late_per_second > 0.0 {
@@ -23,8 +23,8 @@ pub fn segment_length(late_per_second: f64, memory_s: usize) -> Nanos {
     Nanos(seconds.ceil().clamp(LEAST.as_secs(), MOST.as_secs()) as i64 * Nanos::SECOND.0)
 }
 
-/// From which lag on the maxima of blocks have nothing to do with each other that could be seen:
-/// the first whose autocorrelation is within that of white noise. Few blocks show nothing.
+/// Lag from which the maxima of blocks are independent as far as visible: the first with an
+/// autocorrelation within that of white noise. Few blocks show nothing.
 pub fn memory(maxima: &[f64]) -> usize {
     let n = maxima.len();
     let mean = maxima.iter().sum::<f64>() / n.max(1) as f64;

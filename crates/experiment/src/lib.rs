@@ -1,11 +1,11 @@
-//! One change, proven or not: pairs of segments with it and without it, decided as they come.
+//! Experiments on one change: pairs of segments with and without it, evaluated as they arrive.
 //!
-//! [`design`] is what is fixed beforehand, [`order`] which arm of a pair comes first, [`length`]
-//! how long a segment is, [`settling`] what is left out behind a switch. [`tally`] puts the
-//! segments into pairs, [`proof`] decides: whether to go on, and what the pairs show; [`needs`] is
-//! what they could have found. [`veto`] is what speaks against a change that cures, [`carry_over`]
-//! and [`drift`] whether the pairs are what they are meant to be. [`cure`] is what a cure does
-//! next. Pure: what runs segments is `onbeat`.
+//! [`design`] has the parameters fixed beforehand, [`order`] the order of the arms in a pair,
+//! [`length`] the length of a segment, [`settling`] the time ignored after a switch. [`tally`]
+//! combines segments to pairs, [`proof`] decides on the end and the result; [`needs`] is the power
+//! of the pairs. [`veto`] has the objections to a change that cures, [`carry_over`] and [`drift`]
+//! check the assumptions on pairs. [`cure`] decides on the next move of a cure. Pure: `onbeat` runs
+//! the segments.
 
 pub mod carry_over;
 pub mod cure;

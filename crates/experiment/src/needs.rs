@@ -1,8 +1,8 @@
-//! What pairs could have found that found nothing, and how many would.
+//! Power of inconclusive pairs: the differences that they could have found, and the pairs needed.
 //!
-//! The test is one of signs: what counts is how often a pair has a winner, and how often that is
-//! the side with fewer. Of few late wake-ups both follow from their counts, of many from the
-//! scatter that the pairs show.
+//! The test is one of signs: it depends on the share of pairs with a winner, and the share of these
+//! won by the side with fewer. With few late wake-ups both follow from their counts, with many from
+//! the scatter of the pairs.
 
 use model::experiment::ExperimentPlan;
 use stats::law::{ln_gamma, normal_two_sided};
@@ -10,26 +10,26 @@ use stats::pair::sign_sequence::reach;
 
 use crate::tally::{CountedPair, PairTally};
 
-/// The probability to find a difference that is asked for.
+/// Required probability of finding a difference.
 const POWER: f64 = 0.8;
 
-/// Factors that are looked at for the smallest that would be found: up to a thousand.
+/// Steps of the factors that are searched for the smallest detectable one: up to a thousand.
 const FACTOR_STEP: f64 = 1.02;
 const FACTORS: i32 = 350;
 
-/// More pairs than these are not named.
+/// Largest number of pairs that is reported.
 const MOST_PAIRS: usize = 400;
 
-/// From so many late wake-ups a segment on their counts are as good as normal.
+/// Late wake-ups per segment above which their counts are nearly normal.
 const MANY: f64 = 100.0;
 
-/// What pairs that scatter as these do can find.
+/// Power of pairs with the scatter of these.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ProofNeeds {
-    /// The factor that so many pairs find four times in five where late wake-ups become rarer by
-    /// it.
+    /// Smallest factor by which late wake-ups become rarer that this number of pairs finds four
+    /// times in five.
     pub smallest_detectable: Option<f64>,
-    /// Pairs that find one as large as the margin as often.
+    /// Number of pairs that find one as large as the margin as often.
     pub pairs: Option<u64>,
 }
 
@@ -59,7 +59,7 @@ impl ProofNeeds {
     }
 }
 
-/// How often a pair has a winner, and how often that is the side with fewer late wake-ups.
+/// Chance that a pair has a winner, and that it is the side with fewer late wake-ups.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct SignChance {
     has_winner: f64,
@@ -67,7 +67,7 @@ struct SignChance {
 }
 
 impl SignChance {
-    /// Of so many late wake-ups a segment, and so many times fewer with the change.
+    /// Chances for a number of late wake-ups per segment, which the change divides by `factor`.
     fn of(late: f64, factor: f64, scatter: f64) -> SignChance {
         let fewer = late / factor;
         let of_counts = (1.0 / (late + 0.5) + 1.0 / (fewer + 0.5)).sqrt();
@@ -77,7 +77,7 @@ impl SignChance {
             true => SignChance::of_counts(late, fewer),
             false => SignChance { has_winner: 1.0, wins: normal(of_counts) },
         };
-        // Pairs that differ by more than counts do find less.
+        // Pairs with more scatter than their counts find less.
         match scatter > of_counts {
             true => SignChance { wins: counted.wins.min(normal(scatter)), ..counted },
             false => counted,
@@ -102,7 +102,7 @@ impl SignChance {
     }
 }
 
-/// How the pairs' log ratios scatter.
+/// Scatter of the pairs' log ratios.
 fn scatter(logs: &[f64]) -> f64 {
     let n = logs.len().max(1) as f64;
     let mean = logs.iter().sum::<f64>() / n;
@@ -119,7 +119,7 @@ mod tests {
     use stats::pair::verdict::Verdict;
     use stats::rng::Rng;
 
-    /// Pairs with so many late wake-ups of A and of B.
+    /// Pairs with these numbers of late wake-ups of A and B.
     fn segments(late: &[(u64, u64)]) -> Vec<ExperimentSegment> {
         let segment = |pair: usize, arm, late| ExperimentSegment {
             pair: pair as u32,
@@ -138,7 +138,7 @@ mod tests {
         ProofNeeds::of(&usual(), &PairTally::of(&segments(late)))
     }
 
-    /// A number of events that come so often on average.
+    /// Number of events with this mean.
     fn drawn(rng: &mut Rng, mean: f64) -> u64 {
         let mut at = rng.exponential();
         let mut events = 0;

@@ -1,10 +1,10 @@
-//! Which arm of a pair is measured first: each pair's own coin, so that nothing that changes with
-//! time can favour one of them.
+//! Order of the arms of a pair: an independent coin for each pair, so that no change over time can
+//! favour one of them.
 
 use model::experiment::ExperimentArm;
 use model::rng::SplitMix64;
 
-/// The arms of a pair in their order.
+/// Arms of a pair in order.
 pub fn of_pair(seed: u64, pair: u32) -> [ExperimentArm; 2] {
     let mut coins = SplitMix64::new(seed);
     let mut toss = 0;
@@ -17,7 +17,7 @@ pub fn of_pair(seed: u64, pair: u32) -> [ExperimentArm; 2] {
     }
 }
 
-/// The order of so many pairs in letters: `abbaab`.
+/// Order of the pairs in letters: `abbaab`.
 pub fn letters(seed: u64, pairs: u32) -> String {
     (0..pairs).flat_map(|pair| of_pair(seed, pair)).map(ExperimentArm::name).collect()
 }

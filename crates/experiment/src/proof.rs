@@ -1,8 +1,8 @@
-//! Whether to go on, and what the pairs show.
+//! Decision to continue, and the result of the pairs.
 //!
-//! The unit is the pair. The sign of its log ratio is a fair coin where the change does nothing,
-//! however the machine drifts; ties say nothing and are left out. The e-value of the coins may be
-//! looked at after each pair (`stats::pair::sign_sequence`).
+//! The unit is the pair. The sign of its log ratio is a fair coin if the change has no effect,
+//! regardless of drift; ties are ignored. The e-value of the coins may be evaluated after each pair
+//! (`stats::pair::sign_sequence`).
 
 use model::experiment::{CountedUnit, ExperimentPlan};
 use model::text::several;
@@ -16,25 +16,25 @@ use crate::drift::ExperimentDrift;
 use crate::tally::{CountedPair, PairTally};
 use crate::veto::{LoadWork, vetoes, works};
 
-/// From so many late wake-ups a segment on the interval of the typical pair's ratio holds that of
-/// the rates (drawn with ratios from 0.1 to 1).
+/// Late wake-ups per segment from which the interval of the typical pair's ratio contains that of
+/// the rates (simulated with ratios from 0.1 to 1).
 const LATE_A_SEGMENT: u64 = 5;
 
-/// Why no further pair is measured.
+/// Reason for the end of the pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExperimentEnd {
     /// The e-value reached its level.
     EValue,
-    /// All pairs that were allowed are measured.
+    /// All allowed pairs are measured.
     Fixed,
-    /// So many were dropped that the rest could not make up for it.
+    /// The remaining pairs cannot make up for the dropped ones.
     Dropped,
-    /// However the rest went, they would not decide.
+    /// No result of the remaining pairs could decide.
     Futile,
 }
 
 impl ExperimentEnd {
-    /// As the document has it.
+    /// Name in the document.
     pub const fn name(self) -> &'static str {
         match self {
             ExperimentEnd::EValue => "e-value",
@@ -43,44 +43,44 @@ impl ExperimentEnd {
     }
 }
 
-/// What the pairs show, of B against A.
+/// Result of the pairs, of B against A.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proof {
     pub verdict: Verdict,
     pub counted: CountedUnit,
-    /// Why it is no clearer, or what speaks against the change; `""` where nothing is to be added.
+    /// Reason for an unclear result, or objections to the change; `""` if there are none.
     pub reason: String,
     /// None while the next pair is to be measured.
     pub end: Option<ExperimentEnd>,
-    /// Pairs that count, those in which B has fewer late wake-ups, and those in which both have as
-    /// many.
+    /// Counted pairs; `wins` are those in which B has fewer late wake-ups, `ties` those with equal
+    /// numbers.
     pub pairs: u64,
     pub wins: u64,
     pub ties: u64,
     pub dropped: u32,
-    /// Those of them whose segments were of different length.
+    /// Dropped pairs with segments of different lengths.
     pub unequal: u32,
     pub interrupted: u32,
-    /// Pairs that count in which interrupts came that were not where an arm has them.
+    /// Counted pairs with interrupts on CPUs that do not belong to their arm.
     pub astray: u64,
     pub e_value: f64,
-    /// The e-value that decides for the side that has won more pairs.
+    /// e-value needed for the side that has won more pairs.
     pub level: f64,
-    /// B's rate of late wake-ups over A's, all pairs together; none without one in A.
+    /// B's rate of late wake-ups over A's, for all pairs together; none without one in A.
     pub rate_ratio: Option<f64>,
-    /// Where the typical pair's ratio lies with 95 %, whenever one stops. That of the sums need not
-    /// lie within.
+    /// Interval of 95 % for the typical pair's ratio, valid at any stop. The ratio of the sums may
+    /// be outside.
     pub interval: Option<[f64; 2]>,
-    /// Late wake-ups of A and of B.
+    /// Late wake-ups of A and B.
     pub late: [u64; 2],
-    /// Pairs that would decide if all of them went the way that most went.
+    /// Number of further pairs that would decide if all of them agreed with the majority.
     pub fewest_more: u32,
     pub carry_over: CarryOver,
     pub drift: Option<ExperimentDrift>,
     pub works: Vec<LoadWork>,
 }
 
-/// What the segments so far come to.
+/// Result of the segments so far.
 pub fn prove(plan: &ExperimentPlan, tally: &PairTally) -> Proof {
     let logs: Vec<f64> = tally.pairs.iter().map(CountedPair::log_ratio).collect();
     let wins = logs.iter().filter(|&&log| log < 0.0).count() as u64;
@@ -117,12 +117,12 @@ pub fn prove(plan: &ExperimentPlan, tally: &PairTally) -> Proof {
     proof
 }
 
-/// The e-value that decides for the change, or against it.
+/// e-value needed to decide for the change, or against it.
 fn level(plan: &ExperimentPlan, for_it: bool) -> f64 {
     if for_it && plan.win_at > 0.0 { plan.win_at } else { plan.stop_at }
 }
 
-/// Whether neither side could reach its level if it won all pairs that are left.
+/// True if neither side could reach its level by winning all remaining pairs.
 fn is_futile(plan: &ExperimentPlan, pairs: u64, [wins, losses]: [u64; 2]) -> bool {
     let left = u64::from(plan.most_pairs).saturating_sub(pairs);
     let reaches = |more: u64, for_it: bool| {
@@ -168,28 +168,28 @@ impl Proof {
         };
     }
 
-    /// Where the typical pair's ratio lies with 95 %. None where so few were late that the half
-    /// which is added to each count would move it.
+    /// Interval of 95 % for the typical pair's ratio. None with so few late wake-ups that the half
+    /// added to each count would move it.
     pub fn typical(&self) -> Option<[f64; 2]> {
         let most = self.late[0].max(self.late[1]);
         self.interval.filter(|_| most >= self.pairs.saturating_mul(LATE_A_SEGMENT))
     }
 
-    /// The same, with the ratio of the sums within it: that is of the pairs with most late
-    /// wake-ups, which need not be typical.
+    /// Interval extended to the ratio of the sums, which is dominated by pairs with many late
+    /// wake-ups, and need not be typical.
     pub fn enclosing(&self) -> Option<[f64; 2]> {
         self.typical().map(|ends| around(ends, self.rate_ratio))
     }
 
-    /// Whether all wake-ups together say the opposite of most pairs: a few segments with many late
-    /// ones outweigh the others.
+    /// True if all wake-ups together contradict most pairs: a few segments with many late ones
+    /// outweigh the others.
     fn contradicts(&self, more: bool) -> bool {
         self.rate_ratio.is_some_and(|ratio| if more { ratio <= 1.0 } else { ratio >= 1.0 })
     }
 
-    /// The typical pair, the sums of all events and those of the seconds with any lie within the
-    /// margin: late wake-ups that come in bursts are fewer than they seem. Where in most pairs
-    /// nothing was late, those are alike and nothing is known.
+    /// True if the typical pair, the sums of all events and those of the seconds with any are
+    /// within the margin: late wake-ups in bursts are effectively fewer. If most pairs have none,
+    /// the arms are alike but nothing is known.
     fn is_equivalent(&self, plan: &ExperimentPlan, tally: &PairTally) -> bool {
         let empty = tally.pairs.iter().filter(|pair| pair.a.late == 0 && pair.b.late == 0).count();
         let within = |lower: f64, upper: f64| 1.0 / plan.rate_margin < lower && upper < plan.rate_margin;
@@ -206,7 +206,7 @@ impl Proof {
             && alike(seconds(&tally.pairs))
     }
 
-    /// What arms that are alike show: nothing, where interrupts belonged to neither of them.
+    /// Verdict on arms that are alike: inconclusive if interrupts were on the wrong CPUs.
     fn alike(&self) -> (Verdict, String) {
         match self.astray.saturating_mul(u64::from(DROPPED_SHARE)) > self.pairs {
             false => (Verdict::Equivalent, String::new()),
@@ -221,7 +221,7 @@ impl Proof {
         }
     }
 
-    /// Why a test that has decided says nothing.
+    /// Reason for which a decided test is inconclusive.
     fn torn(&self) -> String {
         let [a, b] = self.late;
         let fewer = if self.wins > self.pairs - self.ties - self.wins { "fewer" } else { "more" };
@@ -230,7 +230,7 @@ impl Proof {
         )
     }
 
-    /// Why the pairs decide nothing.
+    /// Reason for which the pairs are inconclusive.
     fn open(&self) -> String {
         match self.late {
             [0, 0] => "nothing was late with or without the change: choose a lower limit, or more load",
@@ -255,7 +255,7 @@ fn sums(pairs: &[CountedPair]) -> [Exposure; 2] {
     sums
 }
 
-/// Seconds with late wake-ups, in place of those.
+/// Seconds with late wake-ups, instead of their number.
 fn seconds(pairs: &[CountedPair]) -> [Exposure; 2] {
     let mut sums = sums(pairs);
     for (at, sum) in sums.iter_mut().enumerate() {
@@ -265,13 +265,13 @@ fn seconds(pairs: &[CountedPair]) -> [Exposure; 2] {
     sums
 }
 
-/// An interval, widened until it holds a ratio.
+/// Interval extended to contain a ratio.
 fn around([lower, upper]: [f64; 2], ratio: Option<f64>) -> [f64; 2] {
     let ratio = ratio.unwrap_or(upper);
     [lower.min(ratio), upper.max(ratio)]
 }
 
-/// Pairs that decide where all of them agree.
+/// Number of pairs that decide if all of them agree.
 pub fn fewest_pairs(plan: &ExperimentPlan) -> u32 {
     fewest_more(plan, 0, 0)
 }

@@ -1,7 +1,6 @@
-//! How long a change takes until it has settled, told before the first pair that counts: behind a
-//! switch to each side a run is measured at once, and its first blocks are held against its second
-//! half. What these runs show decides nothing else, so that a longer or a shorter time favours no
-//! arm.
+//! Settling time of a change, determined before the first counted pair: a run is measured right
+//! after a switch to each side, and its first blocks are compared with its second half. These runs
+//! decide nothing else, so that the time does not favour an arm.
 
 use model::experiment::{ExperimentRun, SettleRun};
 use model::units::Nanos;
@@ -9,27 +8,27 @@ use stats::series::BLOCK;
 
 use crate::design::SETTLE;
 
-/// The length of each run of the trial. What is left out is this at most.
+/// Length of each run of the trial, and limit of the settling time.
 pub const TRIAL: Nanos = Nanos(20_000_000_000);
 
-/// So many blocks in a row that lie beyond the second half have not settled. Where nothing alters,
-/// the four of one place do in 10 of 1,001 orders, with one value of ten passed over on either
-/// side; those of any place in 1 run of 20, and then more is left out than was needed.
+/// Number of consecutive blocks outside of the second half's range that have not settled. Without
+/// any change, the four blocks of one place are so in 10 of 1,001 orders, with one of ten values
+/// ignored on either side; those of any place in 1 run of 20, where more is ignored than needed.
 const WINDOW: usize = 4;
 
-/// When what a run measures is like its second half.
+/// Settling of a run, compared with its second half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settled {
-    /// From this block on.
+    /// Settled after this number of blocks.
     After(usize),
-    /// Not by the end of its first half, so many blocks.
+    /// Not settled by the end of its first half, of this number of blocks.
     NotWithin(usize),
-    /// There are too few blocks to say.
+    /// Unknown, with too few blocks.
     Unseen,
 }
 
-/// Of the maxima of a run's blocks: behind the last four in a row that are all larger, or all
-/// smaller, than the second half but for one value of that, which a rare event may be.
+/// Settling by the maxima of a run's blocks: after the last four in a row that are all larger, or
+/// all smaller, than the second half without its extreme value, which may be a rare event.
 pub fn settled(maxima: &[f64]) -> Settled {
     let half = maxima.len() / 2;
     if half < 2 * WINDOW {
@@ -42,13 +41,13 @@ pub fn settled(maxima: &[f64]) -> Settled {
         |window: &[f64]| window.iter().all(|value| *value > high) || window.iter().all(|value| *value < low);
     let last = maxima[..half].windows(WINDOW).rposition(is_beyond);
     match last.map_or(0, |last| last + WINDOW) {
-        // With one block of the half left it is not known whether it goes on.
+        // With one block of the half left, it may still be unsettled.
         after if after + 1 >= half => Settled::NotWithin(half),
         after => Settled::After(after),
     }
 }
 
-/// The same as a run of the record has it.
+/// Run of the record, with its settling time.
 pub fn noted(run: SettleRun, maxima: &[f64]) -> SettleRun {
     let span = |blocks: usize| Some(Nanos((blocks as i64).saturating_mul(BLOCK.0)));
     match settled(maxima) {
@@ -58,14 +57,14 @@ pub fn noted(run: SettleRun, maxima: &[f64]) -> SettleRun {
     }
 }
 
-/// What is left out behind each switch: until both sides have settled, and 2 s at the least. Where
-/// one had not by the middle of its run, as much as the whole of it, which may be too little.
+/// Time ignored after each switch: until both sides have settled, at least 2 s. If one had not by
+/// the middle of its run, the length of the run, which may be too short.
 pub fn settling_time(trial: &[SettleRun], length: Nanos) -> Nanos {
     let of = |run: &SettleRun| if run.unsettled { length } else { run.altered_ns.unwrap_or_default() };
     trial.iter().map(of).fold(SETTLE, Nanos::max)
 }
 
-/// What was left out behind all switches of the pairs together.
+/// Total time ignored after all switches of the pairs.
 pub fn discarded(run: &ExperimentRun) -> Nanos {
     let of = |settled: Nanos| if settled.0 > 0 { settled } else { run.plan.settle_ns };
     run.segments.iter().fold(Nanos(0), |sum, segment| Nanos(sum.0.saturating_add(of(segment.settled_ns).0)))
@@ -79,7 +78,7 @@ mod tests {
 
     const BLOCKS: usize = 20;
 
-    /// Maxima around 100 that scatter by a tenth, and more of them at first.
+    /// Maxima around 100 with a scatter of a tenth, and larger ones at first.
     fn drawn(rng: &mut Rng, more: impl Fn(f64) -> f64) -> Vec<f64> {
         (0..BLOCKS).map(|at| 100.0 + 10.0 * rng.normal() + more(at as f64)).collect()
     }
@@ -104,7 +103,7 @@ mod tests {
     #[test]
     fn an_exponential_approach_is_left_out_as_far_as_it_shows() {
         let mut rng = Rng::new(5);
-        // By so many scatters at first: it shows until it is about two of them.
+        // The excess at first, in units of the scatter, is visible until it is about two.
         for (constant, from, to) in [(1.5, 4, 7), (2.0, 5, 8)] {
             let fits = share(500, || match settled(&drawn(&mut rng, |at| 300.0 * (-at / constant).exp())) {
                 Settled::After(blocks) => (from..=to).contains(&blocks),
@@ -165,7 +164,7 @@ mod tests {
     fn all_that_was_left_out_is_counted() {
         let segment = |ms: i64| ExperimentSegment { settled_ns: Nanos(ms * 1_000_000), ..Default::default() };
         let plan = ExperimentPlan { settle_ns: Nanos(2_000_000_000), ..ExperimentPlan::default() };
-        // One of an older record does not say.
+        // A segment of an older record does not have the time.
         let run = ExperimentRun { plan, segments: vec![segment(2_500), segment(0)], ..Default::default() };
         assert_eq!(discarded(&run), Nanos(4_500_000_000));
     }

@@ -1,4 +1,4 @@
-//! The segments of an experiment as pairs: those that count, and those that were dropped.
+//! Segments of an experiment combined to pairs: counted and dropped ones.
 
 use std::collections::BTreeMap;
 
@@ -8,36 +8,36 @@ use stats::pair::verdict::{log_rate, mean_time};
 
 use crate::design::DROPPED_SHARE;
 
-/// Both segments of a pair, each valid.
+/// Pair of two valid segments.
 #[derive(Clone, Copy, Debug)]
 pub struct CountedPair<'a> {
     pub a: &'a ExperimentSegment,
     pub b: &'a ExperimentSegment,
 }
 
-/// What became of the pairs.
+/// Tally of the pairs.
 #[derive(Clone, Debug, Default)]
 pub struct PairTally<'a> {
-    /// In their order.
+    /// Counted pairs, in order.
     pub pairs: Vec<CountedPair<'a>>,
-    /// Pairs of which a segment was invalid.
+    /// Pairs with an invalid segment, or with segments of different lengths.
     pub dropped: u32,
-    /// Invalid segments of A and of B.
+    /// Invalid segments of A and B.
     pub invalid: [u32; 2],
-    /// Pairs that were interrupted between their segments, and those of them that lack A and B.
+    /// Pairs interrupted between their segments; `missing` counts those without A and B.
     pub interrupted: u32,
     pub missing: [u32; 2],
-    /// Pairs among the dropped ones whose segments are of different length.
+    /// Dropped pairs with segments of different lengths.
     pub unequal: u32,
-    /// The number of the next pair.
+    /// Number of the next pair.
     pub next: u32,
 }
 
-/// Lengths that differ by less than this share are alike: each run ends some wake-ups sooner or
-/// later. The sign of a pair is that of its counts, which say nothing of times that differ more.
+/// Relative difference below which lengths are equal: each run ends some wake-ups sooner or later.
+/// The sign of a pair is that of its counts, which cannot be compared for other lengths.
 const ALIKE: f64 = 0.05;
 
-/// Of so few invalid segments it means nothing that they are of one arm.
+/// Number of invalid segments below which it means nothing that all are of one arm.
 const FEW: u32 = 3;
 
 impl<'a> PairTally<'a> {
@@ -66,9 +66,9 @@ impl<'a> PairTally<'a> {
         tally
     }
 
-    /// Why too much was dropped to decide by the rest; none where it was not. A segment that an
-    /// interruption kept from being measured counts with its arm: what is hard to bear may have
-    /// been interrupted for it.
+    /// Reason for which too much was dropped to decide by the rest; none if it was not. An
+    /// unmeasured segment of an interrupted pair counts for its arm, because its condition may have
+    /// caused the interruption.
     pub fn unfair(&self) -> Option<String> {
         let [a, b] = [0, 1].map(|arm| self.invalid[arm] + self.missing[arm]);
         let measured = self.pairs.len() as u32 + self.dropped;
@@ -83,19 +83,19 @@ impl<'a> PairTally<'a> {
         })
     }
 
-    /// Whether so many were dropped that the rest of the pairs could not make up for it.
+    /// True if the remaining pairs cannot make up for the dropped ones.
     pub fn is_lost(&self, most_pairs: u32) -> bool {
         self.dropped.saturating_mul(DROPPED_SHARE) > most_pairs.saturating_add(self.dropped)
     }
 }
 
-/// Whether late wake-ups were looked for in both for as long.
+/// True if both were observed for the same time.
 fn are_alike(a: &ExperimentSegment, b: &ExperimentSegment) -> bool {
     let [a, b] = [a, b].map(|segment| segment.observed_ns.as_secs().max(1e-9));
     (b / a - 1.0).abs() < ALIKE
 }
 
-/// Both arms of each pair, as far as they are there; of two of one arm the first counts.
+/// Both arms of each pair, if present; of several segments of an arm the first counts.
 fn by_number(segments: &[ExperimentSegment]) -> BTreeMap<u32, BothArms<'_>> {
     let mut pairs: BTreeMap<u32, BothArms> = BTreeMap::new();
     for segment in segments {
@@ -108,24 +108,24 @@ fn by_number(segments: &[ExperimentSegment]) -> BTreeMap<u32, BothArms<'_>> {
     pairs
 }
 
-/// The segments of A and of B of one pair.
+/// Segments of A and B of one pair.
 type BothArms<'a> = (Option<&'a ExperimentSegment>, Option<&'a ExperimentSegment>);
 
 impl CountedPair<'_> {
-    /// ln of B's rate of late wake-ups over A's, with half of one added to each: negative where B
-    /// is better.
+    /// ln of B's rate of late wake-ups over A's, with half of one added to each: negative if B is
+    /// better.
     pub fn log_ratio(&self) -> f64 {
         let [a, b] = self.exposures();
         let mean = mean_time(&[a], &[b]);
         log_rate(&b, mean) - log_rate(&a, mean)
     }
 
-    /// Whether interrupts came in it that were not where its arms have them.
+    /// True if it had interrupts on CPUs that do not belong to their arm.
     pub fn is_astray(&self) -> bool {
         !self.a.astray.is_empty() || !self.b.astray.is_empty()
     }
 
-    /// Late wake-ups of A and of B, and for how long they were looked for.
+    /// Late wake-ups of A and B, and their observation times.
     pub fn exposures(&self) -> [Exposure; 2] {
         let [a, b] = [self.a, self.b].map(|segment| segment.observed_ns.as_secs().max(1e-9));
         let b = if are_alike(self.a, self.b) { a } else { b };
@@ -174,7 +174,7 @@ mod tests {
         };
         assert!((ratio(10, 2) - f64::ln(2.5 / 10.5)).abs() < 1e-12);
         assert_eq!((ratio(0, 0), ratio(7, 7)), (0.0, 0.0));
-        // A run that ends a little later is no rarer, one of twice the length is.
+        // A run that ends a little later has no lower rate, one of twice the length has.
         let a = segment(0, A, 4);
         let later = ExperimentSegment { observed_ns: Nanos(5_001_000_000), ..segment(0, B, 4) };
         assert_eq!(CountedPair { a: &a, b: &later }.log_ratio(), 0.0);
@@ -195,7 +195,7 @@ mod tests {
         ];
         let tally = PairTally::of(&all);
         assert_eq!((tally.pairs.len(), tally.dropped, tally.unequal), (1, 2, 2));
-        // As many in a run that is a little longer are as many.
+        // Equal numbers in a run that is a little longer are equal.
         assert_eq!(tally.pairs[0].log_ratio(), 0.0);
         assert_eq!(tally.unfair().as_deref(), Some("2 of 3 pairs were dropped"));
     }

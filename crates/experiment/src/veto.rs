@@ -1,6 +1,5 @@
-//! What speaks against a change that makes late wake-ups rarer: the usual wake-up became later, or
-//! a load got less done. Only where the whole interval lies beyond the margin that was fixed
-//! beforehand.
+//! Objections to a change that makes late wake-ups rarer: the usual wake-up became later, or a load
+//! did less work. They count only if the whole interval is beyond the margin fixed beforehand.
 
 use std::collections::BTreeSet;
 
@@ -9,28 +8,28 @@ use stats::pair::sign_sequence::interval;
 
 use crate::tally::CountedPair;
 
-/// The reasons against it, in words.
+/// Objections as texts.
 pub fn vetoes(plan: &ExperimentPlan, pairs: &[CountedPair]) -> Vec<String> {
     let works = works(plan, pairs);
     let of_load = works.iter().filter_map(|work| load(plan, work));
     median(plan, pairs).into_iter().chain(of_load).collect()
 }
 
-/// The logarithm of a ratio of which nothing is left: a billionth.
+/// Logarithm of a ratio of 0: a billionth.
 const NOTHING_LEFT: f64 = -20.0;
 
-/// What a load did with the change, of what it did without it.
+/// Work of a load with the change, relative to that without it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadWork {
     pub spec: String,
-    /// The mean of the pairs' ratios, by their logarithms.
+    /// Mean of the pairs' ratios, by their logarithms.
     pub ratio: f64,
-    /// That of the typical pair, with 95 %; none of too few pairs.
+    /// Interval of 95 % for the typical pair's ratio; none with too few pairs.
     pub interval: Option<[f64; 2]>,
 }
 
-/// What each load did, where its work is counted: the other CPUs are the load's, and a change that
-/// is good for the measured ones may be paid for there.
+/// Work of each load that is counted: the other CPUs belong to the load, and a change that is good
+/// for the measured ones may cost it there.
 pub fn works(plan: &ExperimentPlan, pairs: &[CountedPair]) -> Vec<LoadWork> {
     let loads = pairs.iter().flat_map(|pair| &pair.a.loads).map(|load| load.spec.as_str());
     let of = |spec: &str| {
@@ -48,7 +47,7 @@ pub fn works(plan: &ExperimentPlan, pairs: &[CountedPair]) -> Vec<LoadWork> {
     loads.filter(|spec| seen.insert(*spec)).filter_map(of).collect()
 }
 
-/// The median wake-up of the measured CPUs: beyond the factor and beyond the span.
+/// Objection by the median wake-up of the measured CPUs, beyond both the factor and the span.
 fn median(plan: &ExperimentPlan, pairs: &[CountedPair]) -> Option<String> {
     let p50 = |segment: &ExperimentSegment| segment.p50_ns.map(|p50| p50.0 as f64);
     let both: Vec<(f64, f64)> = pairs.iter().filter_map(|pair| p50(pair.a).zip(p50(pair.b))).collect();
@@ -67,8 +66,8 @@ fn load(plan: &ExperimentPlan, work: &LoadWork) -> Option<String> {
         .then(|| format!("the load {} does {:.0} % less work or worse", work.spec, 100.0 * (1.0 - most)))
 }
 
-/// ln of B over A, of the pairs that have both: what one lacks does not hide what the others show.
-/// Where with the change nothing is left of something, that is less than any margin.
+/// ln of B over A, for the pairs with both, as missing values do not affect the others. A value of
+/// 0 with the change counts as less than any margin.
 fn logs(both: impl Iterator<Item = (f64, f64)>) -> Vec<f64> {
     let known = both.filter(|(a, b)| *a > 0.0 && *b >= 0.0);
     known.map(|(a, b)| (b / a).ln().max(NOTHING_LEFT)).collect()

@@ -1,28 +1,28 @@
-//! What may be tried against a culprit: the changes that its rule names and the machine needs, the
-//! least risk first.
+//! Candidates against a culprit: the changes by its rules that the machine needs, the least risk
+//! first.
 
 use std::collections::BTreeSet;
 
 use model::cure::CureCandidate;
 use model::setting::Risk;
 
-/// A change that the audit asks for, and that can be set and undone now.
+/// Change requested by the audit that can be applied and undone now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OfferedChange {
     pub rule: String,
-    /// `KEY: OLD -> NEW` each.
+    /// Texts `KEY: OLD -> NEW`.
     pub changes: Vec<String>,
-    /// The highest of its changes.
+    /// Highest risk of its changes.
     pub risk: Risk,
-    /// Rules that are set before it, where they are set; what these want before them is theirs.
+    /// Rules to apply before it, if they are applied at all, without their own predecessors.
     pub after: Vec<String>,
     /// Rules that it must not be combined with.
     pub conflicts: Vec<String>,
 }
 
-/// What is tried, in this order: each change that cures alone, then each with all that its record
-/// wants before it, and the records of these. `cures` are the rules that cure the culprit, `kept`
-/// those that are in force; `offered` is in the order of a plan, in which they are set.
+/// Candidates, in this order: each curing change alone, then each with all changes that must
+/// precede it, including their predecessors. `cures` are the rules against the culprit, `kept`
+/// those in force; `offered` is in the order of a plan, in which changes are applied.
 pub fn candidates(
     cures: &[String],
     offered: &[OfferedChange],
@@ -52,7 +52,7 @@ pub fn candidates(
     found
 }
 
-/// What may not be tried for its risk alone, by rule.
+/// Changes that are excluded only by their risk.
 pub fn too_risky<'a>(
     cures: &'a [String],
     offered: &'a [OfferedChange],
@@ -62,8 +62,8 @@ pub fn too_risky<'a>(
     offered.iter().filter(|change| cures.contains(&change.rule)).filter(risky)
 }
 
-/// The rules that come before a change, and before these. What is well set already, or cannot be
-/// set, is not offered, and what would come before that is not needed for this change.
+/// Rules that must precede a change, with their predecessors. A rule that is satisfied already, or
+/// cannot be applied, is not offered, and its predecessors are not needed for this change.
 fn before<'a>(
     change: &OfferedChange,
     find: &dyn Fn(&String) -> Option<&'a OfferedChange>,
@@ -175,16 +175,16 @@ mod tests {
             ]
         };
         assert_eq!(tried(&["last"], &chain(Risk::Low), &[], Risk::Low), ["last", "first middle last"]);
-        // What must not be set is not, and what it would have needed is of no use.
+        // A forbidden change is not applied, and its predecessors would be useless.
         assert_eq!(tried(&["last"], &chain(Risk::High), &[], Risk::Low), ["last"]);
-        // Two that come before it and exclude each other cannot come with it.
+        // Two predecessors that exclude each other cannot both be applied.
         let torn = [
             offered("one", Risk::Low, &[], &["other"]),
             offered("other", Risk::Low, &[], &[]),
             offered("last", Risk::Low, &["one", "other"], &[]),
         ];
         assert_eq!(tried(&["last"], &torn, &[], Risk::Low), ["last"]);
-        // Records without an end, which the tests of the rules exclude, end here too.
+        // Cyclic records, which the tests of the rules exclude, end here too.
         let round = [offered("a", Risk::Low, &["b"], &[]), offered("b", Risk::Low, &["a"], &[])];
         assert_eq!(tried(&["a"], &round, &[], Risk::Low), ["a", "b a"]);
     }

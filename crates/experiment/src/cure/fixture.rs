@@ -1,4 +1,4 @@
-//! Drawn machines that are cured, through the whole of the deciding.
+//! Cures of synthetic machines, through all decisions.
 
 use model::cure::{CureCandidate, CureCleanRun, CureCulprit, CureHunt, CurePlan, CureRun, CureStep};
 use model::experiment::{ExperimentPlan, ExperimentSegment};
@@ -13,35 +13,35 @@ use crate::order::of_pair;
 use crate::proof::prove;
 use crate::tally::PairTally;
 
-/// A cause of late wake-ups, and what may be tried against it.
+/// Cause of late wake-ups, and changes against it.
 #[derive(Clone, Debug)]
 pub struct DrawnFault {
     pub name: &'static str,
-    /// Late wake-ups a second.
+    /// Late wake-ups per second.
     pub rate: f64,
-    /// Each change, and what it does to this rate.
+    /// Changes, each with its factor on this rate.
     pub changes: Vec<(&'static str, f64)>,
 }
 
-/// A machine with its faults.
+/// Machine with its faults.
 #[derive(Clone, Debug)]
 pub struct DrawnMachine {
     pub faults: Vec<DrawnFault>,
-    /// How its segments scatter, drift and are spoiled.
+    /// Scatter, drift and spoiled runs of its segments.
     pub unrest: DrawnExperiment,
 }
 
-/// One that is being cured.
+/// Machine during its cure.
 struct Patient<'a> {
     machine: &'a DrawnMachine,
     rng: &'a mut Rng,
     record: CureRun,
-    /// ln of what the drift does to all rates by now.
+    /// ln of the drift's present factor on all rates.
     drift: f64,
     spent: Nanos,
 }
 
-/// Two hours, for ten minutes.
+/// Plan of two hours, for a horizon of ten minutes.
 pub fn drawn_plan() -> CurePlan {
     let second = Nanos::SECOND.0;
     CurePlan {
@@ -58,7 +58,7 @@ pub fn drawn_plan() -> CurePlan {
 }
 
 impl DrawnMachine {
-    /// Late wake-ups a second, with the changes that are kept and perhaps more.
+    /// Late wake-ups per second, with the kept changes and further ones.
     fn rate(&self, record: &CureRun, more: &[String]) -> f64 {
         let kept = record.steps.iter().filter(|step| step.kept).flat_map(|step| &step.candidate.rules);
         let in_force: Vec<&String> = kept.chain(more).collect();
@@ -69,7 +69,7 @@ impl DrawnMachine {
         self.faults.iter().map(of).sum()
     }
 
-    /// Cures it, to the end.
+    /// Cures it until the end.
     pub fn cure(&self, plan: CurePlan, rng: &mut Rng) -> CureRun {
         let record = CureRun { plan, ..CureRun::default() };
         let mut patient = Patient { machine: self, rng, record, drift: 0.0, spent: Nanos(0) };
@@ -202,7 +202,7 @@ impl Patient<'_> {
     }
 }
 
-/// A step that is begun.
+/// Step that was begun.
 fn step(tried: &CureTry) -> CureStep {
     CureStep {
         culprit: tried.culprit.clone(),

@@ -1,33 +1,33 @@
-//! What a change has to reach before it is kept. It has to win once as any other experiment is won,
-//! and then again in fresh pairs. Each that is tried is one more that chance could keep: the n-th
-//! has to reach 20 n (n + 1) then, and 1 over all of these is 1/20 in sum.
+//! Evidence that a change needs to be kept. It must win once like in any other experiment, and then
+//! again in new pairs. Each tried change adds to the chance of keeping one by luck: the n-th needs
+//! 20 n (n + 1) then, whose reciprocals add up to 1/20.
 
 use stats::pair::e_value::STOP_AT;
 use stats::pair::sign_sequence::ln_sign_e_value;
 
 use crate::design::{LEAST_PAIRS, MOST_PAIRS};
 
-/// The e-value for the n-th change, from 1.
+/// e-value for the n-th change, from 1.
 pub fn level(number: u64) -> f64 {
     let number = number.max(1) as f64;
     STOP_AT * number * (number + 1.0)
 }
 
-/// The level of an experiment, and its most pairs: the first of the n-th change, or that in which
-/// it has to win again.
+/// Level of an experiment, and its largest number of pairs: for the first win of the n-th change,
+/// or the second.
 pub fn of_stage(number: u64, again: bool) -> (f64, u32) {
     let level = if again { level(number) } else { STOP_AT };
     (level, most_pairs(level))
 }
 
-/// Pairs that reach it where all of them agree.
+/// Number of pairs that reach it if all of them agree.
 pub fn fewest_pairs(level: f64) -> u32 {
     (1..1_000)
         .find(|&pairs| ln_sign_e_value(u64::from(pairs), u64::from(pairs)) >= level.ln())
         .unwrap_or(1_000)
 }
 
-/// Pairs after which it ends without a verdict: as many more than the fewest as elsewhere.
+/// Number of pairs after which it ends without a verdict: the least number, plus the usual margin.
 fn most_pairs(level: f64) -> u32 {
     fewest_pairs(level) + (MOST_PAIRS - LEAST_PAIRS)
 }

@@ -1,19 +1,19 @@
-//! Culprits against which nothing is tried: what they took of late wake-ups is next to nothing.
+//! Culprits with a negligible share of late wake-ups, against which no change is tried.
 
 use model::cure::{CureCulprit, CureHunt};
 
-/// A culprit that took less than this share of the time lost, and decided no late wake-up, is left
-/// alone: with all of its time gone every wake-up would still be late, while proving a change
-/// against it takes as long as any other and raises the level that the next change has to reach.
+/// Share of the time lost below which a culprit that decided no late wake-up is ignored: without
+/// its time every wake-up would still be late, while proving a change against it takes as long as
+/// any other and raises the level for the next change.
 pub const NEGLIGIBLE: f64 = 0.01;
 
-/// What a culprit took of all the time of late wake-ups; none where that is not known.
+/// Share of a culprit in the total time of late wake-ups; none if unknown.
 pub fn share(culprit: &CureCulprit, hunt: &CureHunt) -> Option<f64> {
     let share = culprit.lost_ns.0 as f64 / hunt.latency_ns.0 as f64;
     (hunt.latency_ns.0 > 0).then(|| share.clamp(0.0, 1.0))
 }
 
-/// Whether nothing is tried against it. What an older record does not know is tried.
+/// True if no change is tried against it. Without the data, as in an older record, it is tried.
 pub fn is_negligible(culprit: &CureCulprit, hunt: &CureHunt) -> bool {
     culprit.decisive == Some(0) && share(culprit, hunt).is_some_and(|share| share < NEGLIGIBLE)
 }

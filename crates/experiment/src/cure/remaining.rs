@@ -1,14 +1,14 @@
-//! What takes time at the end of a cure and was not changed, with what that would take.
+//! Remaining delays at the end of a cure, with the actions that they need.
 
 use model::cure::{CureCandidate, CureCulprit, CureHunt, CureRemaining, CureRun};
 
 use super::is_untried;
 use super::negligible::{is_negligible, share};
 
-/// What takes time at the end and was not changed, by the last hunt.
+/// Remaining delays by the last hunt.
 pub fn remaining(record: &CureRun) -> Vec<CureRemaining> {
     let Some(hunt) = record.hunts.last() else { return Vec::new() };
-    // What a hunt sees behind the change that was to cure it is not cured by that.
+    // A culprit seen after the change against it was kept is not cured by that change.
     let before = hunt.changes < record.kept();
     let cured = |name: &str| before && record.steps.iter().any(|step| step.kept && step.culprit == name);
     let untraced = unexplained(hunt).filter(|_| !before && !record.held);
@@ -38,12 +38,12 @@ pub fn remaining(record: &CureRun) -> Vec<CureRemaining> {
             all.push(decision(what));
         }
     }
-    // Not measured, and so neither cured nor in vain: it stays where the limit is held, too.
+    // Not measured, and so neither cured nor tried: listed even if the limit is held.
     all.extend(record.program_findings.iter().cloned());
     all
 }
 
-/// What no event accounts for, where no culprit took as much: nothing that is set here cures it.
+/// Unexplained time, if no culprit took as much: no setting cures it.
 fn unexplained(hunt: &CureHunt) -> Option<CureRemaining> {
     let most = hunt.culprits.iter().map(|culprit| culprit.lost_ns).max().unwrap_or_default();
     (hunt.unexplained_ns > most).then(|| CureRemaining {
@@ -55,7 +55,7 @@ fn unexplained(hunt: &CureHunt) -> Option<CureRemaining> {
     })
 }
 
-/// Why nothing is tried against a culprit that took next to nothing.
+/// Text for a negligible culprit, against which no change is tried.
 fn took(culprit: &CureCulprit, hunt: &CureHunt) -> String {
     let percent = 100.0 * share(culprit, hunt).unwrap_or_default();
     let part = if percent < 0.05 { "less than 0.1 %".to_owned() } else { format!("{percent:.1} %") };

@@ -1,4 +1,4 @@
-//! What a cure does next, from records, and to the end on drawn machines.
+//! Moves of a cure, from records, and complete cures of synthetic machines.
 
 use super::fixture::{DrawnFault, DrawnMachine, drawn_plan};
 use super::*;
@@ -66,7 +66,7 @@ fn nothing_is_tried_where_nothing_is_late() {
     assert_eq!(ended(&next(&unsteady(3))), CureEnd::NoCandidate);
     assert_eq!(ended(&next(&[unsteady(2), vec![run(0, 0, true)]].concat())), CureEnd::Held);
     assert!(matches!(next(&[unsteady(2), vec![run(0, 1, true)]].concat()), CureMove::Hunt(_)));
-    // What the long run sees is hunted as well.
+    // Late wake-ups of the long run are hunted as well.
     assert!(matches!(next(&[run(0, 0, false), run(0, 1, true)]), CureMove::Hunt(_)));
 }
 
@@ -152,7 +152,7 @@ fn no_move_is_begun_that_the_time_does_not_hold() {
     assert_eq!((next(&[], 22), ended(&next(&[], 21))), (CureMove::Look, CureEnd::Time));
     let clean = [run(0, 0, false)];
     assert_eq!((next(&clean, 185), ended(&next(&clean, 184))), (CureMove::Confirm, CureEnd::Time));
-    // A hunt leaves time for the runs behind it.
+    // A hunt must leave time for the runs after it.
     assert_eq!(ended(&next(&[run(0, 3, false)], 251)), CureEnd::Time);
     assert!(matches!(next(&[run(0, 3, false)], 252), CureMove::Hunt(_)));
 }
@@ -174,7 +174,7 @@ fn what_was_late_in_a_spoiled_run_that_was_to_support_the_limit_counts() {
     assert!(is_late(&record));
     forget_spoiled(&mut record);
     assert_eq!(record.runs.last(), Some(&stalled), "nor where it is gone on with");
-    // Without anything late it says nothing, and is made again.
+    // Without late wake-ups it is inconclusive, and is repeated.
     let silent = CureCleanRun { late: 0, ..stalled };
     record.runs.push(silent.clone());
     assert_eq!(next(&record, LONG), CureMove::Confirm);
@@ -182,7 +182,7 @@ fn what_was_late_in_a_spoiled_run_that_was_to_support_the_limit_counts() {
     assert!(matches!(next(&record, LONG), CureMove::Spoiled(_)));
     forget_spoiled(&mut record);
     assert_eq!(record.runs.len(), 2);
-    // The run before the first change decides nothing, and is made again whatever was late in it.
+    // The run before the first change decides nothing, and is repeated in any case.
     record.runs = vec![CureCleanRun { long: false, ..record.runs[1].clone() }];
     assert_eq!(next(&record, LONG), CureMove::Look);
 }
@@ -261,7 +261,7 @@ fn what_took_next_to_nothing_is_not_tried_and_that_is_said() {
     assert!(why.contains("next to nothing"), "{why}");
     let told: Vec<String> = remaining(&over).into_iter().map(|one| one.what).collect();
     assert!(told.contains(&"not tried, because it took 0.3 % of the time lost: b, c".to_owned()), "{told:?}");
-    // Where it decides a late wake-up it is tried as any other is.
+    // A culprit that decides a late wake-up is tried like any other.
     found.culprits[1].decisive = Some(1);
     let decides = record(late(), vec![found], vec![step(0, "irq", &["a"], "equivalent", false)]);
     let CureMove::Hunt(_) = next(&decides, LONG) else { panic!("the next round looks again") };

@@ -1,4 +1,4 @@
-//! Verdicts of made-up pairs, and of drawn experiments whose answer is known.
+//! Verdicts on fixed pairs, and on synthetic experiments with known results.
 
 use super::*;
 use crate::design::usual;
@@ -22,7 +22,7 @@ fn segment(pair: u32, arm: ExperimentArm, late: u64) -> ExperimentSegment {
     }
 }
 
-/// Pairs with so many late wake-ups of A and of B.
+/// Pairs with these numbers of late wake-ups of A and B.
 fn pairs(late: &[(u64, u64)]) -> Vec<ExperimentSegment> {
     let both = |(at, &(a, b)): (usize, &(u64, u64))| {
         [segment(at as u32, ExperimentArm::A, a), segment(at as u32, ExperimentArm::B, b)]
@@ -40,7 +40,7 @@ fn seven_of_seven_decide_and_six_do_not() {
     assert_eq!((seven.verdict, seven.end), (Verdict::Better, Some(ExperimentEnd::EValue)));
     let [lower, upper] = seven.interval.unwrap();
     assert!((seven.rate_ratio.unwrap() - 0.2).abs() < 1e-12 && lower <= 0.24 && upper < 1.0);
-    // The sums are those of the largest pair, and the typical pair is another.
+    // The sums are dominated by the largest pair, which is not the typical one.
     let mut uneven = vec![(10, 2); 6];
     uneven.push((1_000, 700));
     let uneven = proof(&pairs(&uneven));
@@ -91,14 +91,14 @@ fn a_few_segments_that_outweigh_the_others_leave_it_open() {
 
 #[test]
 fn bursts_and_empty_pairs_are_not_equivalent() {
-    // As many with it as without, in one burst each.
+    // Equal numbers with and without it, in one burst each.
     let mut late = vec![(0, 0); 14];
     late.extend([(200, 0), (0, 200)]);
     assert_eq!(proof(&pairs(&late)).verdict, Verdict::Inconclusive);
     let bursts: Vec<_> = (0..16).map(|at| if at % 2 == 0 { (20, 19) } else { (19, 20) }).collect();
     let mut segments = pairs(&bursts);
     assert_eq!(proof(&segments).verdict, Verdict::Equivalent);
-    // The same, all of two segments in one second.
+    // The same numbers, with those of two segments within one second.
     for segment in &mut segments {
         segment.late_blocks = [u64::from(segment.pair % 2), 0];
     }
@@ -119,7 +119,7 @@ fn arms_that_an_interrupt_belonged_to_neither_of_are_not_equivalent() {
     let open = astray(4);
     assert_eq!(open.verdict, Verdict::Inconclusive);
     assert!(open.reason.starts_with("in 4 of 16 pairs an interrupt"), "{}", open.reason);
-    // What the pairs decide, it does not take back: it only makes them more alike.
+    // It does not revoke the decision of the pairs: it only makes them more alike.
     let mut cured = pairs(&[(10, 2); 7]);
     cured.iter_mut().for_each(|segment| segment.astray = vec![24]);
     assert_eq!(proof(&cured).verdict, Verdict::Better);
@@ -190,7 +190,7 @@ fn a_change_that_does_nothing_is_seldom_called_anything() {
     let mut rng = Rng::new(1);
     for machine in [DrawnExperiment::STEADY, DrawnExperiment::RESTLESS] {
         let alarms = (0..400).filter(|_| declared(&machine.run(&usual(), &mut rng))).count();
-        // 26 of 400 is the same share as 130 of 2,000, which `cargo xtask experiments` draws.
+        // 26 of 400 is the same share as 130 of 2,000, which `cargo xtask experiments` simulates.
         assert!(alarms <= 26, "{machine:?}: {alarms} of 400");
     }
 }
