@@ -116,7 +116,7 @@ fn open_special(dir: &OwnedFd, name: &OsStr, seen: &Stat) -> io::Result<OwnedFd>
     Ok(opened)
 }
 
-/// Refuses a pipe of another user, which could block this process, or read private data.
+/// Refuses a pipe of another user, whose reader could block this process or get private data.
 fn own_pipe(stat: &Stat) -> io::Result<()> {
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::Fifo if !trusted_path::is_ours(stat) => Err(io::Error::other("a pipe of another user")),

@@ -68,7 +68,7 @@ pub enum WantedWakeups {
     Over(Nanos),
     /// The largest ones.
     Largest,
-    /// The last ones before marks with this text.
+    /// Those before marks with this text.
     AtMark(String),
 }
 

@@ -13,7 +13,7 @@ use model::units::Nanos;
 pub const ONE_INTERRUPT: Nanos = Nanos(200_000_000);
 const ALL_INTERRUPTS: Nanos = Nanos(2_000_000_000);
 
-/// Distance between waits of different undos.
+/// Least distance between the waits of two undos.
 const APART: Nanos = Nanos(1_000_000_000);
 
 /// Wait in mean intervals; of random occurrences one interval in 150 is longer (exp -5).
@@ -22,8 +22,8 @@ const DISTANCES: i64 = 5;
 /// Least wait: pauses between bursts are longer than the mean interval shows.
 const BURSTS: Nanos = Nanos(1_000_000_000);
 
-/// An interrupt that occurs less than ten times within the limit is not waited for: it cannot cause
-/// the ten late wake-ups that a segment of this length should have.
+/// An interrupt that occurs less than ten times within the limit gets only the short usual wait: it
+/// cannot cause the ten late wake-ups that a segment of this length should have.
 const TIMES: i64 = 10;
 
 /// Observation time after which an interrupt that has not occurred counts as idle.
