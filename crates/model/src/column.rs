@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-/// Numbers of a part, each part with its own minimum.
+/// Count of numbers in a part; each part has its own minimum.
 const PART: usize = 1 << 12;
 
-/// A part that is full: its smallest number, and what the others are beyond it.
+/// A full part: its smallest number, and the offsets of the others from it.
 #[derive(Clone, Debug, PartialEq)]
 enum Part {
     Same(i64),
-    /// In steps of the second number: times on the grid of an interval take two bytes each.
+    /// Minimum, step, and offsets in steps: times on the grid of an interval take two bytes each.
     Short(i64, i64, Box<[u16]>),
     Middle(i64, Box<[u32]>),
     Long(Box<[i64]>),
@@ -47,7 +47,7 @@ impl Part {
         }
     }
 
-    /// Appends the numbers at some places.
+    /// Appends the numbers at the given places.
     fn read<T>(&self, places: Range<usize>, into: &mut Vec<T>, of: impl Fn(i64) -> T) {
         match self {
             Part::Same(least) => into.extend(places.map(|_| of(*least))),
@@ -62,7 +62,7 @@ impl Part {
     }
 }
 
-/// The greatest number that divides all.
+/// Greatest common divisor; 1 if all are 0.
 fn common_step(values: impl Iterator<Item = u64>) -> u64 {
     let mut step = 0;
     for mut value in values {
@@ -93,7 +93,7 @@ impl Column {
         }
     }
 
-    /// How many there are.
+    /// Number of values.
     pub fn len(&self) -> usize {
         self.full.len() * PART + self.open.len()
     }
@@ -102,13 +102,13 @@ impl Column {
         self.len() == 0
     }
 
-    /// The number at a place that there is.
+    /// The number at a place, which must exist.
     #[inline]
     pub fn get(&self, at: usize) -> i64 {
         self.full.get(at / PART).map_or_else(|| self.open[at % PART], |part| part.get(at % PART))
     }
 
-    /// Appends the numbers at places that there are, each changed.
+    /// Appends the numbers at the given places, which must exist, each mapped by `of`.
     pub fn read<T>(&self, places: Range<usize>, into: &mut Vec<T>, of: impl Fn(i64) -> T) {
         let mut at = places.start;
         while at < places.end {
@@ -122,7 +122,7 @@ impl Column {
         }
     }
 
-    /// All of them, in order.
+    /// All values, in order.
     pub fn iter(&self) -> impl Iterator<Item = i64> + '_ {
         let full = self.full.iter().flat_map(|part| (0..PART).map(move |at| part.get(at)));
         full.chain(self.open.iter().copied())

@@ -5,8 +5,8 @@ use crate::units::Cpu;
 use crate::vocabulary::{IntegrityKind, Quantity};
 
 impl Run {
-    /// The entries whose quantity the run is judged by: of one that has several, the way to user
-    /// space, then the wake-up, as what a program sees.
+    /// Entries of the quantity by which the run is judged: if it has several, the way to user
+    /// space, then the wake-up, as a program sees them.
     pub fn primary(&self) -> impl Iterator<Item = &CpuRun> + Clone {
         let has = |quantity: Quantity| self.cpus.iter().any(|cpu| cpu.quantity() == quantity.name());
         let preferred = [Quantity::User, Quantity::Wakeup].into_iter().find(|&quantity| has(quantity));
@@ -15,12 +15,12 @@ impl Run {
         self.cpus.iter().filter(move |cpu| cpu.quantity() == word)
     }
 
-    /// Number of samples of the primary entries; none where one of them is not known.
+    /// Number of samples of the primary entries; `None` if one of them is unknown.
     pub fn samples(&self) -> Option<u64> {
         self.primary().try_fold(0u64, |sum, cpu| Some(sum.saturating_add(cpu.cycles?)))
     }
 
-    /// The entry that says that wake-ups were not seen, if some were not.
+    /// Integrity entry about wake-ups that were not seen, if any.
     pub fn unseen_wakeups(&self) -> Option<&Integrity> {
         self.integrity.iter().find(|entry| entry.kind == IntegrityKind::Lost)
     }
@@ -32,28 +32,28 @@ impl Run {
 }
 
 impl Recorder {
-    /// Explained spikes of which events were overwritten; those that were only counted lost none.
+    /// Explained spikes with overwritten events; spikes that were only counted lost none.
     pub fn torn_windows(&self) -> u64 {
         self.windows_lost.saturating_sub(self.spikes_passed_over)
     }
 }
 
 impl Integrity {
-    /// True if no claim about all wake-ups follows from the run: it is invalid, or some were not
-    /// seen, so that its largest is a lower bound and its counts are.
+    /// True if no claim about all wake-ups follows from the run: it is invalid, or some wake-ups
+    /// were not seen, so that its maximum and its counts are lower bounds.
     pub fn bars_claims(&self) -> bool {
         self.invalidates || self.kind == IntegrityKind::Lost
     }
 }
 
 impl CpuRun {
-    /// Identity among the entries of a run, by which they are ordered, and paired with another
+    /// Identity among the entries of a run, for their order and for pairing them with another
     /// run's.
     pub fn key(&self) -> (Option<Cpu>, u32, &str) {
         (self.cpu, self.thread, self.quantity())
     }
 
-    /// The quantity's word; runs of before the field measured wake-ups.
+    /// Word of the quantity; runs from before the field measured wake-ups.
     pub fn quantity(&self) -> &str {
         if self.measures.is_empty() { Quantity::Wakeup.name() } else { self.measures.as_str() }
     }
@@ -64,8 +64,8 @@ impl CpuRun {
         name.strip_prefix("CPU ").map_or(name.clone(), str::to_owned)
     }
 
-    /// Name for people: `CPU 2`, `thread 0` where the CPU is not known, `CPU 2 irq` where the
-    /// latency is not that of a wake-up.
+    /// Name in texts: `CPU 2`, `thread 0` where the CPU is unknown, `CPU 2 irq` where the latency
+    /// is not that of a wake-up.
     pub fn name(&self) -> String {
         let quantity = match self.measures.known() {
             Some(Quantity::Irq | Quantity::User | Quantity::Deadline) => {

@@ -1,6 +1,6 @@
-//! The record of an experiment, `onbeat.experiment/1`: what was fixed before its first segment, and
-//! each segment that was measured. All that is decided follows from it, so that an experiment that
-//! was interrupted is gone on with from here (`prove --resume`).
+//! Record of an experiment, `onbeat.experiment/1`: the plan fixed before its first segment, and
+//! each measured segment. All decisions follow from it, so that `prove --resume` continues an
+//! interrupted experiment from here.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,89 +16,93 @@ pub const EXPERIMENT_SCHEMA: &str = "onbeat.experiment/1";
 pub struct ExperimentRun {
     pub schema: String,
     pub plan: ExperimentPlan,
-    /// The kernel on which it was begun.
+    /// Kernel at the start of the experiment.
     pub kernel: String,
-    /// The run without the change from which the length of the segments follows; it decides
-    /// nothing.
+    /// Run without the change that sets the length of the segments; it decides nothing.
     pub pilot: Option<ExperimentSegment>,
-    /// The runs behind a switch to each side from which the settling time follows, the one with the
-    /// change first; none where that was asked for. They decide nothing else.
+    /// Runs after a switch to each side that set the settling time, the one with the change first;
+    /// empty if the settling time was given. They decide nothing else.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trial: Vec<SettleRun>,
-    /// In the order in which they were measured.
+    /// Segments in the order in which they were measured.
     pub segments: Vec<ExperimentSegment>,
 }
 
-/// What is fixed before the first segment.
+/// Plan of an experiment, fixed before the first segment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ExperimentPlan {
-    /// What B has and A has not, in words.
+    /// Difference between B and A, in words.
     pub change: String,
-    /// The settings of B, `RULE=VALUE` each, or `RULE` for what the rule asks for; none where a
+    /// Settings of B: `RULE=VALUE` each, or `RULE` for the value that the rule asks for; empty if a
     /// script switches.
     pub settings: Vec<String>,
     /// The program that is called with `a` and `b`; `""` for none.
     pub script: String,
-    /// Wake-ups of this latency or more are counted.
+    /// Latency from which a wake-up counts as late.
     pub limit_ns: Nanos,
-    /// What the coin of each pair follows from.
+    /// Seed of the coin of each pair.
     pub seed: u64,
-    /// The length of a segment; 0 while the pilot has not told it.
+    /// Length of a segment; 0 until the pilot has set it.
     pub segment_ns: Nanos,
-    /// Left out behind each switch: what was asked for, or what the trial has told, and until then
-    /// the least.
+    /// Time excluded after each switch: as given, or as the trial found it, and until then the
+    /// minimum.
     pub settle_ns: Nanos,
-    /// The length of each run of the trial that tells it; 0 for none.
+    /// Length of each run of the settling trial; 0 for none.
     pub settle_trial_ns: Nanos,
-    /// Valid pairs after which it ends without a verdict.
+    /// Number of valid pairs after which it ends without a verdict.
     pub most_pairs: u32,
-    /// The e-value at which it ends with one.
+    /// E-value at which it ends with a verdict.
     pub stop_at: f64,
-    /// The e-value at which it ends for the change, where that takes more: it ends without a
-    /// verdict then as soon as neither can be reached any more. 0 for the same.
+    /// E-value at which it ends for the change, if that takes more than `stop_at`; it ends without
+    /// a verdict as soon as neither can be reached any more. 0 for the same.
     pub win_at: f64,
-    /// A rate ratio between 1 / this and this is no difference.
+    /// Rate ratios between 1 / this and this count as no difference.
     pub rate_margin: f64,
-    /// A median that grows by more than this factor and by more than this span is a reason against
-    /// the change, and so is a load that does less than this share of its work.
+    /// Factor of a grown median that counts against the change, if it also grows by `p50_ns`.
     pub p50_factor: f64,
+    /// Least growth of the median that counts against the change, with `p50_factor`.
     pub p50_ns: Nanos,
+    /// Share of its work without the change below which a load counts against the change.
     pub load_share: f64,
     /// Measured CPUs.
     pub cpus: String,
-    /// The SPECs of the load, joined with commas, and its CPUs; `""` for none.
+    /// SPECs of the load, joined with commas; `""` for none.
     pub load: String,
+    /// CPUs of the load; `""` for none.
     pub load_cpus: String,
-    /// Of the measuring threads: interval, and priority where one was asked for.
+    /// Interval of the measuring threads.
     pub interval_ns: Nanos,
+    /// Priority of the measuring threads, if one was given.
     pub priority: Option<u32>,
-    /// Whose cycles are counted in place of the measuring threads' wake-ups: threads that run
-    /// already, or a program that is started for each segment, with its arguments; `""` and nothing
-    /// for none. The limit is their deadline.
+    /// Running threads whose cycles are counted instead of wake-ups of measuring threads, against
+    /// the limit as their deadline; `""` for none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub victim: String,
+    /// Program, with arguments, that is started for each segment and followed likewise; or empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub program: Vec<String>,
-    /// How long a call of the script may take, and the length of the run before the first pair;
-    /// null in a record of before these were kept, and where there is none.
+    /// Maximum time of a call of the script; null without one, and in records from before the
+    /// field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub script_time_ns: Option<Nanos>,
+    /// Length of the run before the first pair; null without one, and in records from before the
+    /// field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warm_up_ns: Option<Nanos>,
 }
 
-/// What is late in an experiment.
+/// Unit that is counted as late in an experiment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CountedUnit {
     #[default]
     WakeUps,
-    /// Of followed threads, from the release to the sleep for the next one.
+    /// Cycles of followed threads, from the release to the sleep for the next one.
     Cycles,
 }
 
 impl CountedUnit {
-    /// Of a plan: where nobody is followed, wake-ups of measuring threads are counted.
+    /// Unit of a plan: wake-ups of measuring threads if no thread is followed, else cycles.
     pub const fn of(victim: &str, program: &[String]) -> CountedUnit {
         match victim.is_empty() && program.is_empty() {
             true => CountedUnit::WakeUps,
@@ -127,7 +131,7 @@ impl ExperimentPlan {
     }
 }
 
-/// Without the change (A), or with it (B).
+/// Side of an experiment: without the change (A), or with it (B).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ExperimentArm {
@@ -146,18 +150,18 @@ impl ExperimentArm {
     }
 }
 
-/// A run that begins with the switch to its arm, and how long it took to be like its second half.
+/// A run that begins with the switch to its arm, and the time until it resembled its second half.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SettleRun {
     pub arm: ExperimentArm,
     /// The bundle, below the experiment's folder; `""` where there is none.
     pub bundle: String,
-    /// How long what it measured altered; null where that is not known.
+    /// Time for which its measurements altered; null if unknown.
     pub altered_ns: Option<Nanos>,
-    /// Whether it altered for as long as that could be seen.
+    /// True if they altered for as long as that could be seen.
     pub unsettled: bool,
-    /// Why it is not known; `""` if it is.
+    /// Reason why the time is unknown; `""` if it is known.
     pub why: String,
 }
 
@@ -165,47 +169,48 @@ pub struct SettleRun {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ExperimentSegment {
-    /// Which pair it belongs to, from 0.
+    /// Pair to which it belongs, from 0.
     pub pair: u32,
     pub arm: ExperimentArm,
-    /// Whether it counts: its run was valid and its load loaded.
+    /// True if it counts: its run was valid and its load ran all the time.
     pub valid: bool,
-    /// Why not; `""` if it does.
+    /// Reason why it does not count; `""` if it does.
     pub why: String,
     /// The bundle, below the experiment's folder; `""` where there is none.
     pub bundle: String,
-    /// From the beginning of the switch to its beginning: left out.
+    /// Time from the start of the switch to the start of the segment, excluded.
     pub settled_ns: Nanos,
-    /// Interrupts that came during it, and were not where its arm has them when it began.
+    /// Interrupts that occurred during it and were not where its arm has them when it began.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub astray: Vec<u32>,
-    /// How long it was measured.
+    /// Measured time.
     pub observed_ns: Nanos,
-    /// Wake-ups of all CPUs together, and those that reached the limit.
+    /// Wake-ups of all CPUs together.
     pub samples: u64,
+    /// Wake-ups that reached the limit.
     pub late: u64,
-    /// Seconds in which one reached the limit, in its first half and in its second.
+    /// Seconds in which a wake-up reached the limit, in its first half and in its second.
     pub late_blocks: [u64; 2],
     pub p50_ns: Option<Nanos>,
     pub max_ns: Option<Nanos>,
-    /// What each load did.
+    /// Work of each load.
     pub loads: Vec<SegmentLoad>,
 }
 
-/// What one load did in a segment.
+/// Work of one load in a segment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SegmentLoad {
     pub spec: String,
-    /// Of its unit; null where its work is not counted.
+    /// Rate in the load's unit; null if its work is not counted.
     pub rate_per_s: Option<f64>,
 }
 
-/// No experiment has more pairs.
+/// Maximum number of pairs of an experiment.
 const MOST_PAIRS: u32 = 10_000;
 
 impl ExperimentRun {
-    /// Whether its rules are such that could have been fixed: a record may come from anywhere.
+    /// Checks that the plan and the pairs are in range: a record may come from any source.
     fn check(&self) -> Result<(), String> {
         let plan = &self.plan;
         let above_one = |factor: f64| factor > 1.0 && factor.is_finite();
@@ -231,7 +236,7 @@ impl ExperimentRun {
 /// Reads a record; one of a newer schema is refused.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault in the record.
 pub fn parse(bytes: &[u8]) -> Result<ExperimentRun, String> {
     let run: ExperimentRun = serde_json::from_slice(bytes)
         .map_err(|error| format!("it is no experiment: {}", excerpt(&error.to_string())))?;

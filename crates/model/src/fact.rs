@@ -31,7 +31,7 @@ impl<T> Fact<T> {
         self.then(|value| Fact::Known(f(value)))
     }
 
-    /// Continues with a known value where the next step has four outcomes too.
+    /// Continues with a known value where the next step yields a `Fact` too.
     pub fn then<U>(self, f: impl FnOnce(T) -> Fact<U>) -> Fact<U> {
         match self {
             Fact::Known(value) => f(value),
@@ -49,8 +49,8 @@ impl<T> Fact<T> {
     }
 }
 
-/// Whether a refusal says that something of another kind is there, such as a folder, a pipe or a
-/// link that leads elsewhere: then it is not that it cannot be read.
+/// True if the error number means that a file of another kind exists, such as a folder, a pipe or a
+/// link that leads elsewhere; this differs from a file that cannot be read.
 pub fn is_of_other_kind(errno: i32) -> bool {
     matches!(
         errno,

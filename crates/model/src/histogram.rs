@@ -50,16 +50,15 @@ const fn lower_edge(bucket: usize) -> i64 {
     if edge > i64::MAX as u128 { i64::MAX } else { edge as i64 }
 }
 
-/// One non-empty bucket as it is kept and shown: `[lower, upper)` and how many samples fell into
-/// it.
+/// One non-empty bucket as stored and shown: `[lower, upper)` and its number of samples.
 ///
 /// In JSON it is the array `[lower, upper, count]`: a run has hundreds of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(from = "(Nanos, Nanos, u64)", into = "(Nanos, Nanos, u64)")]
 pub struct Bucket {
-    /// The first latency that belongs to it.
+    /// Lowest latency in the bucket.
     pub lower: Nanos,
-    /// The first latency above it.
+    /// Lowest latency above the bucket.
     pub upper: Nanos,
     pub count: u64,
 }
@@ -87,7 +86,7 @@ impl From<Bucket> for (Nanos, Nanos, u64) {
 #[derive(Clone, Default)]
 pub struct Counts {
     buckets: Vec<u64>,
-    /// No bucket before this one was ever needed.
+    /// Lowest bucket that was ever used.
     first: usize,
 }
 
@@ -109,15 +108,15 @@ impl Counts {
         self.buckets.get(bucket).copied().unwrap_or(0)
     }
 
-    /// How many samples lie in buckets whose lower edge is at or above the level; exact where the
-    /// level is a bucket's edge.
+    /// Number of samples in the level's bucket and above; exact if the level is the edge of a
+    /// bucket.
     pub fn at_or_above(&self, level: Nanos) -> u64 {
         self.buckets.iter().skip(bucket_of(level)).sum()
     }
 }
 
-/// The non-empty buckets of the sum of histograms, in ascending order, put into a list that is used
-/// again; `min` becomes the lower edge of the early bucket.
+/// Fills a reused list with the non-empty buckets of the sum of histograms, in ascending order;
+/// `min` becomes the lower edge of the early bucket.
 pub fn fill_buckets(into: &mut Vec<Bucket>, histograms: &[&Counts], min: Nanos) {
     into.clear();
     let buckets = histograms.iter().map(|counts| counts.buckets.len()).max().unwrap_or(0);
@@ -140,20 +139,20 @@ pub fn buckets_of(counts: &Counts, min: Nanos) -> Vec<Bucket> {
     buckets
 }
 
-/// The lowest edge of a bucket at or above the span: levels on edges can be counted exactly from
+/// Lowest edge of a bucket at or above the span: levels on edges can be counted exactly from
 /// buckets.
 pub fn edge_at_or_above(span: Nanos) -> Nanos {
     let (lower, upper) = bucket_edges(bucket_of(span));
     if lower == span { lower } else { upper }
 }
 
-/// How many of the buckets' samples there are.
+/// Number of samples in the buckets.
 pub fn total_of(buckets: &[Bucket]) -> u64 {
     buckets.iter().map(|bucket| bucket.count).sum()
 }
 
-/// The nearest-rank quantile, given as the upper edge of its bucket, or as the largest sample where
-/// that is known and less; `None` without samples.
+/// Nearest-rank quantile, given as the upper edge of its bucket, or as the largest sample if that
+/// is known and less; `None` without samples.
 ///
 /// `per_million` is the quantile: 999 900 for p99.99. The rank is the smallest whole number that is
 /// at least n * q, and at least one (Hyndman and Fan 1996, definition 1).
@@ -167,8 +166,8 @@ pub fn quantile(buckets: &[Bucket], max: Option<Nanos>, per_million: u64) -> Opt
     })
 }
 
-/// As [`quantile`], of buckets and of samples that lie beyond them: None where its rank is among
-/// those.
+/// Like [`quantile`], with `beyond` more samples above the buckets; `None` if the rank is among
+/// them.
 pub fn quantile_below(buckets: &[Bucket], beyond: u64, per_million: u64) -> Option<Nanos> {
     let mut all = buckets.to_vec();
     let end = buckets.last().map_or(Nanos(0), |bucket| bucket.upper);
@@ -177,7 +176,7 @@ pub fn quantile_below(buckets: &[Bucket], beyond: u64, per_million: u64) -> Opti
 }
 
 /// Adds two histograms bucket by bucket; buckets with the same upper edge are the same bucket (the
-/// lower edge of the early bucket is its minimum). None where a count leaves its range.
+/// lower edge of the early bucket is its minimum). `None` if a count overflows.
 pub fn merge(a: &[Bucket], b: &[Bucket]) -> Option<Vec<Bucket>> {
     let mut buckets: Vec<Bucket> = a.iter().chain(b).copied().collect();
     buckets.sort_by_key(|bucket| bucket.upper);

@@ -1,5 +1,5 @@
-//! CPUs that are set apart: the groups that hold them, and the document `onbeat.isolation/1` (the
-//! contract's `isolate list`).
+//! Isolated CPUs: the groups that hold them, and the document `onbeat.isolation/1` (the contract's
+//! `isolate list`).
 
 use serde::{Deserialize, Serialize};
 
@@ -9,22 +9,22 @@ pub const ISOLATION_SCHEMA: &str = "onbeat.isolation/1";
 /// The group below which the partition is, below the mount of control groups.
 pub const OUTER_GROUP: &str = "onbeat";
 
-/// The group whose processes have the isolated CPUs.
+/// Group whose processes have the isolated CPUs.
 pub const INNER_GROUP: &str = "onbeat/rt";
 
-/// The rule that a partition satisfies, and under which what is placed in it is journaled.
+/// Rule that a partition satisfies, under which threads placed in it are journaled.
 pub const PARTITION_RULE: &str = "cpu-isolation";
 
-/// Why a thread stays where it is.
+/// Reason why a thread cannot be moved.
 pub const IMMOVABLE: &str = "the kernel refuses another affinity (PF_NO_SETAFFINITY)";
 
-/// What has become of the partition.
+/// State of the partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PartitionState {
     /// In force.
     Isolated,
-    /// It was made, and is not in force.
+    /// Created, and not in force.
     Invalid,
     None,
 }
@@ -34,9 +34,9 @@ pub enum PartitionState {
 pub struct IsolatedThread {
     pub tid: u32,
     pub comm: String,
-    /// Whether user space may change where it runs.
+    /// True if user space may change its affinity.
     pub movable: bool,
-    /// Why it is there: it was placed there, or why it cannot leave.
+    /// Reason why it is there: it was placed there, or cannot leave.
     pub why: String,
     /// The CPUs on which it may run, as a list.
     #[serde(default)]
@@ -51,17 +51,17 @@ pub struct IsolatedInterrupt {
     /// The names of its handlers.
     pub name: String,
     pub movable: bool,
-    /// Why it is there.
+    /// Reason why it is there.
     pub why: String,
-    /// The CPUs to which it may go, as a list.
+    /// CPUs to which it may go, as a list.
     #[serde(default)]
     pub allowed: String,
-    /// Whether it may not go there any more, and leaves with its next occurrence.
+    /// True if it may not go there any more, and leaves with its next occurrence.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pending: bool,
 }
 
-/// What came to an isolated CPU while it was counted.
+/// Events of one kind on an isolated CPU during the count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arrivals {
     pub cpu: u32,
@@ -72,31 +72,31 @@ pub struct Arrivals {
     pub count: u64,
 }
 
-/// The isolated CPUs, and what may still come to them.
+/// The isolated CPUs, and the threads and interrupts that may still use them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IsolationDocument {
     pub schema: String,
-    /// The CPUs that were asked for, as a list.
+    /// Requested CPUs, as a list.
     pub cpus: String,
     pub partition: PartitionState,
-    /// Why the partition is not in force; `""` where it is.
+    /// Reason why the partition is not in force; `""` if it is.
     #[serde(default)]
     pub reason: String,
-    /// The CPUs that its processes have.
+    /// CPUs available to its processes.
     #[serde(default)]
     pub effective: String,
     /// The journal's entry; `""` where there is none.
     #[serde(default)]
     pub entry: String,
-    /// In so many ns it undoes itself; none where it does not.
+    /// Time in ns until it undoes itself; null if it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undone_in_ns: Option<i64>,
-    /// Whether confirming keeps it.
+    /// True if confirming keeps it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub confirmable: bool,
     pub threads: Vec<IsolatedThread>,
     pub interrupts: Vec<IsolatedInterrupt>,
-    /// What came in so many ns; null where nothing was counted.
+    /// Length of the count of arrivals in ns; null if nothing was counted.
     #[serde(default)]
     pub counted_ns: Option<i64>,
     #[serde(default)]

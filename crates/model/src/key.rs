@@ -1,11 +1,11 @@
-//! What is set of a machine: keys, as text and as paths.
+//! Keys of a machine's settings, as text and as paths.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What is set. As text `sysctl:vm.stat_interval`, `sysfs:devices/system/cpu/cpu1/online`,
+/// Identifies a setting. As text `sysctl:vm.stat_interval`, `sysfs:devices/system/cpu/cpu1/online`,
 /// `irq:24`, `irq:24/effective`, `irq:default`, `task:PID/START`, `task:PID/START/policy`,
 /// `task:PID/START/group`, `cgroup:onbeat/rt/` for a group, `cgroup:onbeat/rt/cpuset.cpus` for a
 /// file of one, `hold:NAME`.
@@ -26,7 +26,7 @@ pub enum Key {
     Task {
         /// The thread's id.
         tid: u32,
-        /// Field 22 of `/proc/TID/stat`: it tells the thread from a later one with its number.
+        /// Field 22 of `/proc/TID/stat`; a later thread with the same id has another.
         start: u64,
         what: TaskSetting,
     },
@@ -35,12 +35,12 @@ pub enum Key {
     Group(String),
     /// A file of a control group.
     GroupFile(String),
-    /// What lasts as long as a descriptor is held open: `cpu_dma_latency`. Its value is what was
-    /// written to it; it is absent where no holder runs.
+    /// A setting that lasts as long as a descriptor is held open: `cpu_dma_latency`. Its value is
+    /// the text written to it; it is absent if no holder runs.
     Hold(String),
 }
 
-/// What is set of a thread.
+/// Settings of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TaskSetting {
     /// The CPUs on which it may run, as a list.
@@ -54,11 +54,11 @@ pub enum TaskSetting {
 /// The value of a control group that exists.
 pub const PRESENT: &str = "present";
 
-/// Where control groups of version 2 are mounted.
+/// Mount point of control groups of version 2.
 pub const CGROUP_MOUNT: &str = "/sys/fs/cgroup";
 
 impl Key {
-    /// The key of the file with this path; none where it is not one that is set.
+    /// Key of the file with this path; `None` if the file is not a setting.
     pub fn of_path(path: &str) -> Option<Key> {
         if let Some(name) = path.strip_prefix("/proc/sys/") {
             let swapped = name.chars().map(|c| match c {
@@ -88,7 +88,7 @@ impl Key {
         path.strip_prefix("/sys/").map(|file| Key::Sysfs(file.to_owned()))
     }
 
-    /// The file or folder it stands for; of a thread its folder, of a hold the device.
+    /// Path of the file or folder; for a thread its folder, for a hold the device.
     pub fn path(&self) -> String {
         match self {
             Key::Sysctl(name) => {
@@ -133,7 +133,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// Whether it is a path that stays where it starts: no empty, `.` or `..` component, no NUL.
+/// True if the path stays where it starts: no empty, `.` or `..` component, no NUL.
 fn is_plain(path: &str) -> bool {
     !path.contains(['\0', '\n'])
         && path.split('/').all(|part| !part.is_empty() && part != "." && part != "..")
@@ -142,7 +142,7 @@ fn is_plain(path: &str) -> bool {
 impl FromStr for Key {
     type Err = String;
 
-    /// A key from a document that may come from anywhere: no path in it leads out of its tree.
+    /// Parses a key of a document of any origin: no path in it leads out of its tree.
     fn from_str(text: &str) -> Result<Key, String> {
         let wrong = || format!("{} is no key of a setting", crate::text::quoted(text));
         let (kind, rest) = text.split_once(':').ok_or_else(wrong)?;

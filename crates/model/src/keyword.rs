@@ -1,4 +1,4 @@
-//! Closed lists of words: as flags take them, and as documents hold them.
+//! Closed lists of words, as in flags and documents.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -7,16 +7,16 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A closed list of words. [`keywords!`](crate::keywords) writes the implementation.
 pub trait Keyword: Copy + Eq + Send + Sync + 'static {
-    /// All of them, in the order of the help.
+    /// All keywords, in the order of the help.
     const ALL: &'static [Self];
 
-    /// The word, as flags and documents have it.
+    /// Word in flags and documents.
     fn name(self) -> &'static str;
 
-    /// What it means, for the help of the flags that take it.
+    /// Meaning, for the help of the flags that take it.
     fn help(self) -> &'static str;
 
-    /// The one of that name, in capitals or not.
+    /// Keyword of that name; case does not matter.
     fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|word| word.name().eq_ignore_ascii_case(name))
     }
@@ -68,9 +68,9 @@ macro_rules! keywords {
     };
 }
 
-/// A keyword as a document holds it: one that this version knows, or what another version wrote.
+/// A keyword in a document: one that this version knows, or the text of another version.
 ///
-/// Where nothing is stated the text is empty.
+/// The text is empty if nothing is stated.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Word<K> {
     /// One of the list.
@@ -80,7 +80,7 @@ pub enum Word<K> {
 }
 
 impl<K: Keyword> Word<K> {
-    /// As the document has it.
+    /// Text in the document.
     pub fn as_str(&self) -> &str {
         match self {
             Word::Known(keyword) => keyword.name(),
@@ -96,7 +96,7 @@ impl<K: Keyword> Word<K> {
         }
     }
 
-    /// Whether nothing is stated.
+    /// True if nothing is stated.
     pub fn is_empty(&self) -> bool {
         self.as_str().is_empty()
     }
@@ -120,7 +120,7 @@ impl<K: Keyword> PartialOrd for Word<K> {
     }
 }
 
-/// By the text.
+/// Orders by the text.
 impl<K: Keyword> Ord for Word<K> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.as_str().cmp(other.as_str())

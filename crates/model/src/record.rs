@@ -1,4 +1,4 @@
-//! What is known of a record as a whole: its times, what its lines span, what it no longer holds.
+//! Properties of a record as a whole: its times, the spans of its lines, and its losses.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use crate::keywords;
 use crate::units::Nanos;
 
 keywords! {
-    /// What a line of a record spans.
+    /// Span of a line of a record.
     pub enum RecordTier, default Interval {
         /// an interval, as it was recorded
         Interval = "interval",
@@ -18,7 +18,7 @@ keywords! {
 }
 
 impl RecordTier {
-    /// The span that its lines are added up to, none for intervals.
+    /// Span to which lines are merged; 0 for intervals.
     pub fn span(self) -> Nanos {
         match self {
             RecordTier::Interval => Nanos(0),
@@ -27,7 +27,7 @@ impl RecordTier {
         }
     }
 
-    /// What its lines are added up to when they are old.
+    /// Tier to which its old lines are merged.
     pub fn next(self) -> Option<RecordTier> {
         match self {
             RecordTier::Interval => Some(RecordTier::Hour),
@@ -37,7 +37,7 @@ impl RecordTier {
     }
 }
 
-/// A time of the record.
+/// A time in the record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecordTime {
@@ -47,30 +47,36 @@ pub struct RecordTime {
     pub wall_ns: Nanos,
 }
 
-/// What the record no longer holds, or never held.
+/// Data that the record no longer holds, or never held.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecordLosses {
-    /// Intervals whose histograms were added up to hours, and those of these that were to days.
+    /// Intervals whose histograms were merged to hours.
     pub rows_to_hours: u64,
+    /// Intervals whose hourly histograms were merged to days.
     pub rows_to_days: u64,
-    /// Intervals of which the worst of each hour were kept, and of each day.
+    /// Intervals of which only the worst wake-ups of each hour were kept.
     pub worst_to_hours: u64,
+    /// Intervals of which only the worst wake-ups of each day were kept.
     pub worst_to_days: u64,
-    /// Intervals whose histograms were dropped, and how long they were together,
+    /// Intervals whose histograms were dropped.
     pub rows_dropped: u64,
+    /// Total length of these intervals.
     pub rows_dropped_ns: Nanos,
-    /// up to this time.
+    /// End of the last of these intervals.
     pub rows_dropped_until: RecordTime,
-    /// The same for the worst wake-ups.
+    /// Intervals whose worst wake-ups were dropped.
     pub worst_dropped: u64,
+    /// Total length of these intervals.
     pub worst_dropped_ns: Nanos,
+    /// End of the last of these intervals.
     pub worst_dropped_until: RecordTime,
-    /// Lines and sections that could not be read any more when they were to be merged.
+    /// Lines that could not be read when they were to be merged.
     pub unread_lines: u64,
+    /// Sections that could not be read when they were to be merged.
     pub damaged_sections: u64,
-    /// Bytes at the end that a kill or a loss of power had left half written.
+    /// Bytes cut at the end, left half written by a kill or a loss of power.
     pub cut_bytes: u64,
-    /// Intervals of the tail that were damaged.
+    /// Damaged intervals of the tail.
     pub damaged_intervals: u64,
 }

@@ -1,29 +1,29 @@
-//! How much of each period real-time tasks may take of a CPU.
+//! Share of each period that real-time tasks may take of a CPU.
 
 use std::fmt;
 
 use crate::units::Nanos;
 
-/// A limit as `kernel.sched_rt_runtime_us` and `kernel.sched_rt_period_us` have it: so many
-/// microseconds of each period; none is -1 (Documentation/scheduler/sched-rt-group.rst).
+/// A limit as in `kernel.sched_rt_runtime_us` and `kernel.sched_rt_period_us`: microseconds of each
+/// period, or -1 for no limit (Documentation/scheduler/sched-rt-group.rst).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtLimit {
     runtime_us: Option<i64>,
     period_us: i64,
 }
 
-/// Between these the sysctl and the fair server of a CPU take a period (`fair_server_period_max` in
+/// Periods that both the sysctl and the fair server of a CPU accept (`fair_server_period_max` in
 /// kernel/sched/debug.c is 4.19 s).
 const PERIODS_US: std::ops::RangeInclusive<i64> = 10_000..=4_000_000;
 
-/// With less than this part of a CPU what has to answer in time does not: interrupt threads, too.
+/// Least runtime as a divisor of the period; with less, interrupt threads respond too late.
 const LEAST_PART: i64 = 10;
 
 impl RtLimit {
     /// `900000/1000000`, or `-1/1000000` for no limit.
     ///
     /// # Errors
-    /// What is expected instead.
+    /// The expected form.
     pub fn parse(text: &str) -> Result<RtLimit, String> {
         let expected = || {
             format!(
@@ -45,7 +45,7 @@ impl RtLimit {
         }
     }
 
-    /// What `sched_rt_runtime_us` has for it.
+    /// Value for `sched_rt_runtime_us`: -1 without a limit.
     pub fn runtime_us(self) -> i64 {
         self.runtime_us.unwrap_or(-1)
     }
@@ -54,7 +54,7 @@ impl RtLimit {
         self.period_us
     }
 
-    /// How long a real-time task that never sleeps is stopped in each period.
+    /// Time for which a real-time task that never sleeps is stopped in each period.
     pub fn stop(self) -> Nanos {
         Nanos(self.runtime_us.map_or(0, |runtime| self.period_us - runtime) * 1_000)
     }
@@ -63,7 +63,7 @@ impl RtLimit {
         Nanos(self.period_us * 1_000)
     }
 
-    /// Whether such a task is never stopped.
+    /// True if such a task is never stopped.
     pub fn is_none(self) -> bool {
         self.stop() == Nanos(0)
     }

@@ -1,6 +1,6 @@
-//! Sizes and rates as they are given: `128`, `64K`, `15M`, `1G`, in powers of 1024.
+//! Sizes and rates in texts: `128`, `64K`, `15M`, `1G`, in powers of 1024.
 
-/// A number with its unit letter; fails with what was expected.
+/// Parses a number with its unit letter; the error states the expected form.
 pub fn parse(text: &str) -> Result<u64, String> {
     let lower = text.trim().to_ascii_lowercase();
     let lower = lower.trim_end_matches("ib").trim_end_matches('b');
@@ -20,7 +20,7 @@ pub fn parse(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("'{text}' is not a size: expected one like 128, 64K, 15M or 1G"))
 }
 
-/// As it is read: the largest unit that leaves a whole number.
+/// Formats a size in the largest unit that leaves a whole number.
 pub fn text(bytes: u64) -> String {
     let units = [(40, "T"), (30, "G"), (20, "M"), (10, "K")];
     let fits = |shift: u32| bytes > 0 && bytes.trailing_zeros() >= shift;

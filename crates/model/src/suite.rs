@@ -1,4 +1,4 @@
-//! The document of a suite, `onbeat.suite/1`, which is also what `suite --resume` goes on from.
+//! Document of a suite, `onbeat.suite/1`, from which `suite --resume` continues.
 
 use std::collections::BTreeMap;
 
@@ -17,46 +17,47 @@ pub struct SuiteRun {
     pub schema: String,
     pub name: String,
     pub title: String,
-    /// What the order of the phases follows from.
+    /// Seed of the order of the phases.
     pub seed: u64,
-    /// Whether every phase was run.
+    /// True if every phase was run.
     pub complete: bool,
-    /// The wake-ups of each CPU in every phase, where `--phase` replaced those of the recipe.
+    /// Wake-ups per CPU in every phase, as set by `--phase`; null where the recipe decides.
     pub phase_samples: Option<u64>,
-    /// The length of every phase, where `--phase` gives it.
+    /// Length of every phase, as set by `--phase`; null where the recipe decides.
     pub phase_ns: Option<Nanos>,
-    /// What of the recipe makes its numbers comparable, as it was when the suite was begun: by what
-    /// it is called, `interval` or `phase idle`.
+    /// Parts of the recipe that make its numbers comparable, as of the start of the suite, by name:
+    /// `interval`, `phase idle`.
     pub recipe: BTreeMap<String, String>,
-    /// The preemption models that are compared; empty where there is one.
+    /// Preemption models that are compared; empty if there is only one.
     pub models: Vec<String>,
-    /// The kernel with which it was begun.
+    /// Kernel at the start of the suite.
     pub kernel: String,
-    /// Measured CPUs, and those of the load; `""` in documents that do not tell.
+    /// Measured CPUs; `""` in documents that do not state them.
     pub cpus: String,
+    /// CPUs of the load; `""` in documents that do not state them.
     pub load_cpus: String,
-    /// Whether `--phase` made its phases shorter than the recipe's.
+    /// True if `--phase` made the phases shorter than the recipe's.
     pub shortened: bool,
     /// The limit that the recipe names.
     pub limit_ns: Option<Nanos>,
-    /// In the order in which they were run; those of other suites (`--with`) behind.
+    /// Phases in the order in which they ran, followed by those of other suites (`--with`).
     pub phases: Vec<SuitePhase>,
-    /// Rows that this boot, or these flags, cannot have.
+    /// Rows that this boot or these flags cannot have.
     pub left_out: Vec<SuiteLeftOut>,
-    /// The last phase without a load minus the first; null where there are no two.
+    /// Last phase without a load minus the first; null if there are fewer than two.
     pub drift: Option<SuiteDrift>,
 }
 
-/// A row that was not to be measured, and what to do for it.
+/// A row that is not measured, and the remedy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SuiteLeftOut {
-    /// A phase's id, or what stands before its `/`.
+    /// Id of a phase, or the part before its `/`.
     pub id: String,
     pub why: String,
 }
 
-/// One phase that was run, or why it was not.
+/// One phase, or the reason why it was not run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SuitePhase {
@@ -64,17 +65,17 @@ pub struct SuitePhase {
     pub id: String,
     /// The preemption model, as the run found it.
     pub model: String,
-    /// The SPEC of its load; `""` for none.
+    /// SPEC of its load; `""` for none.
     pub load: String,
-    /// What was measured: `wake-ups` or `spin`.
+    /// Kind of measurement: `wake-ups` or `spin`.
     pub measure: String,
-    /// What was set for it, as the recipe has it.
+    /// Settings of the phase, as the recipe states them.
     pub settings: Vec<String>,
     /// The kernel: rows of another are kept apart.
     pub kernel: String,
-    /// Whether it may be compared: the run was valid and its load loaded.
+    /// True if the phase may be compared: the run was valid and its load ran all the time.
     pub valid: bool,
-    /// Why not; `""` if it is.
+    /// Reason why it is not valid; `""` if it is.
     pub why: String,
     /// The bundle, below the suite's folder; `""` where there is none.
     pub bundle: String,
@@ -84,12 +85,11 @@ pub struct SuitePhase {
     pub p99_ns: Option<Nanos>,
     pub p9999_ns: Option<Nanos>,
     pub max_ns: Option<Nanos>,
-    /// How long a real-time task that never sleeps was stopped, per CPU; empty where wake-ups were
-    /// measured.
+    /// Stops of a real-time task that never sleeps, per CPU; empty where wake-ups were measured.
     pub stops: Vec<SuiteStop>,
-    /// How long it is stopped in each period by what was set; null where wake-ups were measured.
+    /// Stop in each period that the settings lead to; null where wake-ups were measured.
     pub expected_ns: Option<Nanos>,
-    /// What stops it: `fair server` or `throttling`; `""` where wake-ups were measured.
+    /// Mechanism of the stops: `fair server` or `throttling`; `""` where wake-ups were measured.
     pub stopped_by: String,
     /// The clock frequency of the first measured CPU after the phase.
     pub khz: Option<u64>,
@@ -102,13 +102,13 @@ pub struct SuitePhase {
 #[serde(default)]
 pub struct SuiteStop {
     pub cpu: Cpu,
-    /// How many whole periods there were.
+    /// Number of whole periods.
     pub periods: u64,
     pub median_ns: Nanos,
     pub max_ns: Nanos,
 }
 
-/// What the machine changed by while the suite ran.
+/// Drift of the machine over the suite.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SuiteDrift {
     pub p50_ns: Nanos,

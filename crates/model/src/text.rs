@@ -1,16 +1,12 @@
-//! Escaping of external text, and common pieces of sentences: used by all modules above.
-//!
-//! Names of threads, interrupts, files and kernels are chosen by others. On a terminal they could
-//! move the cursor, set the title or answer in the user's name; anywhere they could turn the
-//! direction of the text around them.
+//! Escaping of external text, and common pieces of sentences, for all modules.
 
 use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Whether a character does something to the text around it instead of being seen: controls of
-/// ASCII and of C1 (which terminals take for escape sequences), separators of lines and paragraphs,
-/// marks of direction, and what is not shown at all. U+FFFE and U+FFFF are not allowed in XML.
+/// True if a character acts on the text around it instead of being seen: controls of ASCII and of
+/// C1 (which terminals take for escape sequences), separators of lines and paragraphs, marks of
+/// direction, and invisible characters. U+FFFE and U+FFFF are not allowed in XML.
 ///
 /// Sources: ECMA-48 (C0, DEL, C1); Unicode Standard Annex 9 for the marks of direction; Unicode
 /// Technical Report 36.
@@ -28,9 +24,8 @@ pub fn clean(text: &str) -> String {
     text.chars().map(|c| if steers(c) { '\u{fffd}' } else { c }).collect()
 }
 
-/// The last check of a text of several lines, whatever went into it: U+FFFD for each character that
-/// [`steers`] but the ends of lines, tabs, and the escape sequences of `styles`, which are the
-/// text's own.
+/// Final check of a text of several lines, whatever went into it: U+FFFD for each character that
+/// [`steers`] except line ends, tabs, and the text's escape sequences in `styles`.
 pub fn steered_by_none(text: String, styles: &[String]) -> String {
     if !text.chars().any(|c| steers(c) && !"\n\t".contains(c)) {
         return text;
@@ -50,7 +45,7 @@ pub fn steered_by_none(text: String, styles: &[String]) -> String {
     safe
 }
 
-/// What a complaint quotes of an external text: clean, and no more than its beginning.
+/// Beginning of an external text, cleaned, for quoting in an error message.
 pub fn excerpt(text: &str) -> String {
     let mut shown = clean(text);
     if let Some((end, _)) = shown.char_indices().nth(EXCERPT) {
@@ -60,12 +55,12 @@ pub fn excerpt(text: &str) -> String {
     shown
 }
 
-/// So many characters are quoted.
+/// Number of quoted characters.
 const EXCERPT: usize = 200;
 
-/// A path as a word for a shell, to be read and to be copied: plain where that is safe, else in
-/// quotes, and with escapes ($'...', POSIX.1-2024) where it holds what would steer a terminal or is
-/// not UTF-8.
+/// A path as a word for a shell, to be read and to be copied: plain if that is safe, else in
+/// quotes, and with escapes ($'...', POSIX.1-2024) if it holds characters that would steer a
+/// terminal or is not UTF-8.
 pub fn quoted(path: impl AsRef<Path>) -> String {
     let path = path.as_ref();
     match path.as_os_str().as_bytes() {
@@ -75,7 +70,7 @@ pub fn quoted(path: impl AsRef<Path>) -> String {
     }
 }
 
-/// A value as such a word: `-1` is a number, no path.
+/// A value as such a word: `-1` is a number, not a path.
 pub fn quoted_value(value: &str) -> String {
     word(value.as_bytes())
 }
@@ -106,9 +101,9 @@ fn escaped(bytes: &[u8]) -> String {
     word
 }
 
-/// A document with `\u` escapes for what is not ASCII and would steer a terminal. JSON keeps its
-/// values so, because such characters are in its strings only; for other documents it is the last
-/// check, after [`clean`].
+/// A document with `\u` escapes for characters beyond ASCII that would steer a terminal. JSON keeps
+/// its values so, because such characters are in its strings only; for other documents it is the
+/// last check, after [`clean`].
 pub fn harmless(document: &str) -> Cow<'_, str> {
     // What lies below DEL is layout here: every writer of JSON escapes it in strings.
     let steers = |c: char| c >= '\u{7f}' && steers(c);
@@ -131,7 +126,7 @@ pub fn several(n: u64, one: &str, more: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { more })
 }
 
-/// Bytes as people compare them: two hexadecimal digits each.
+/// Bytes in hexadecimal, two digits each.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

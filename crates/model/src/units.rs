@@ -1,6 +1,6 @@
-//! The quantities of the field as types: integer nanoseconds, CPU numbers, lists of CPUs.
+//! Quantities of the field as types: integer nanoseconds, CPU numbers, lists of CPUs.
 //!
-//! Microseconds exist only in flags and in what people read, so every conversion is here.
+//! Microseconds exist only in flags and in texts for users, so every conversion is here.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::ops::{Add, Sub};
 
 use serde::{Deserialize, Serialize};
 
-/// A signed instant or span in nanoseconds; as an instant, of CLOCK_MONOTONIC unless named
+/// A signed instant or span in nanoseconds; an instant is of CLOCK_MONOTONIC unless named
 /// otherwise.
 ///
 /// Signed, because a wake-up can come early; 64 bits hold 292 years.
@@ -21,7 +21,7 @@ impl Nanos {
     pub const MILLI: Nanos = Nanos(1_000_000);
     pub const MICRO: Nanos = Nanos(1_000);
 
-    /// The same span in microseconds, for people and for the formats that want them.
+    /// The same span in microseconds, for texts and for formats in that unit.
     pub fn as_micros(self) -> f64 {
         self.0 as f64 / 1e3
     }
@@ -31,7 +31,7 @@ impl Nanos {
         self.0 as f64 / 1e9
     }
 
-    /// A latency as people read it, as [`fmt::Display`] writes it: `41.3 us`.
+    /// A latency in readable units, as [`fmt::Display`] writes it: `41.3 us`.
     pub fn spaced(self) -> String {
         self.to_string()
     }
@@ -93,7 +93,7 @@ impl fmt::Display for Nanos {
     }
 }
 
-/// A bare number's unit where a flag takes one: cyclictest's `-D` counts seconds, its `-i` and `-b`
+/// Unit of a bare number in a flag: cyclictest's `-D` counts seconds, its `-i` and `-b`
 /// microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bare {
@@ -177,7 +177,7 @@ impl CpuSet {
     /// Source: "bitmap list" in the kernel's Documentation/admin-guide/kernel-parameters.rst.
     pub fn parse(text: &str) -> Result<CpuSet, String> {
         let mut set = BTreeSet::new();
-        // A list may name a CPU more than once; one that does it all the time is made to take time.
+        // A list may repeat a CPU; the bound keeps endless repetitions from taking time.
         let mut left = 16 * CPU_LIMIT;
         let text = text.trim();
         if text.is_empty() {
@@ -212,11 +212,10 @@ impl CpuSet {
         Ok(CpuSet(set))
     }
 
-    /// Parses what a user writes: the list notation, or a mask of bits in hexadecimal behind
-    /// `0x`, its
-    /// groups of eight digits with commas between them or without (`0xc`, `0x1,00000000`).
+    /// Parses a list or mask from a user: the list notation, or a mask in hexadecimal after `0x`,
+    /// with or without commas between its groups of eight digits (`0xc`, `0x1,00000000`).
     ///
-    /// Unlike in what the kernel prints, no CPU at all is refused in a mask.
+    /// Unlike in lists of the kernel, an empty mask is refused.
     pub fn parse_list_or_mask(text: &str) -> Result<CpuSet, String> {
         let text = text.trim();
         match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
@@ -230,12 +229,12 @@ impl CpuSet {
         self.0.iter().copied()
     }
 
-    /// Whether the CPU is in the set.
+    /// True if the CPU is in the set.
     pub fn contains(&self, cpu: Cpu) -> bool {
         self.0.contains(&cpu)
     }
 
-    /// How many CPUs there are.
+    /// Number of CPUs.
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -295,7 +294,7 @@ impl fmt::Display for CpuSet {
     }
 }
 
-/// CPUs as words, of a list in the kernel's notation: `CPU 2`, `CPUs 2-3`.
+/// CPUs in words, from a list in the kernel's notation: `CPU 2`, `CPUs 2-3`.
 pub fn named_cpus(list: impl fmt::Display) -> String {
     let list = list.to_string();
     let is_one = list.bytes().all(|byte| byte.is_ascii_digit());
@@ -304,7 +303,7 @@ pub fn named_cpus(list: impl fmt::Display) -> String {
 
 fn parse_mask(mask: &str) -> Result<CpuSet, String> {
     const EXPECTED: &str = "expected hexadecimal digits behind 0x, like 0xc for CPUs 2-3";
-    // One of all CPUs, with its commas.
+    // Length of a mask of all CPUs, with its commas.
     if mask.len() > CPU_LIMIT as usize / 4 + CPU_LIMIT as usize / 32 {
         return Err(format!("the mask is longer than one of {CPU_LIMIT} CPUs"));
     }

@@ -10,14 +10,14 @@ pub fn wall_time(realtime: Nanos) -> String {
     humantime::format_rfc3339_micros(UNIX_EPOCH + since).to_string()
 }
 
-/// The time that such a text is of; none where it is no time, or one before 1970 or after 2262.
+/// Parses such a text; `None` if it is not a time, or one before 1970 or after 2262.
 pub fn nanos_of(time: &str) -> Option<Nanos> {
     let since = humantime::parse_rfc3339(time).ok()?.duration_since(UNIX_EPOCH).ok()?;
     i64::try_from(since.as_nanos()).ok().map(Nanos)
 }
 
-/// The same time on a clock that is this many seconds ahead of UTC, without a zone; none where it
-/// is no time in UTC.
+/// Converts a time in UTC to a clock that is `ahead_s` seconds ahead, without a zone; `None` if it
+/// is not a time in UTC.
 pub fn shifted(time: &str, ahead_s: i32) -> Option<String> {
     let utc = humantime::parse_rfc3339(time).ok()?;
     let by = Duration::from_secs(u64::from(ahead_s.unsigned_abs()));
