@@ -5,7 +5,7 @@ use std::io;
 
 use serde::Serialize;
 
-/// How a command ended, as its exit code.
+/// Outcome of a command, as its exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// The command did what was asked.
@@ -26,10 +26,10 @@ pub enum Exit {
     Inconclusive = 7,
 }
 
-/// A refusal or failure: one line for the user, lower case, with the remedy in it.
+/// A refusal or failure: one line for the user, in lower case, with the remedy.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// The code the process ends with.
+    /// Exit code of the process.
     pub exit: Exit,
     /// One line: what is wrong and what to do.
     pub message: String,
@@ -58,8 +58,8 @@ impl Failure {
         Failure { exit: Exit::NotSupported, message: message.into() }
     }
 
-    /// A system call that failed, by the one table of error numbers: `what` failed, `otherwise` is
-    /// the code and `remedy` what to do where the number is not more specific.
+    /// A failed system call, by the one table of error numbers: `what` failed; `otherwise` and
+    /// `remedy` apply if the table does not know the number.
     pub fn of_call(what: impl fmt::Display, error: &io::Error, otherwise: Exit, remedy: &str) -> Failure {
         let (exit, known) = meaning_of(error).unwrap_or((otherwise, ""));
         let remedy = if known.is_empty() { remedy } else { known };
@@ -67,15 +67,14 @@ impl Failure {
     }
 }
 
-/// An error in words: the number that the standard library adds helps nobody who has the words.
+/// Text of an error without the number that the standard library appends to the words.
 pub fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error ").next().unwrap_or_default().to_owned()
 }
 
-/// What an error number means for the user, whichever system call gave it: the exit code, and the
-/// remedy where it does not depend on what was tried. None for numbers that concern the names and
-/// values that were given.
+/// Meaning of an error number for the user, for any system call: the exit code, and the remedy if
+/// it does not depend on the call. `None` for numbers about the names and values that were given.
 ///
 /// A read-only file system counts as not permitted: what is missing is the permission to write, and
 /// another place has it.
@@ -99,17 +98,17 @@ pub fn meaning_of(error: &io::Error) -> Option<(Exit, &'static str)> {
     })
 }
 
-/// A value as JSON on one line; the one way there is, so that no error becomes an empty file.
+/// Serializes a value as one line of JSON, everywhere, so that no error becomes an empty file.
 pub fn json<T: Serialize + ?Sized>(value: &T) -> Result<String> {
     serde_json::to_string(value).map_err(|error| unserialized(&error))
 }
 
-/// A value as JSON that is changed before it is written.
+/// Converts a value to JSON that is changed before it is written.
 pub fn json_value<T: Serialize + ?Sized>(value: &T) -> Result<serde_json::Value> {
     serde_json::to_value(value).map_err(|error| unserialized(&error))
 }
 
-/// As [`json`], on many lines, with a newline at its end.
+/// Like [`json`], on many lines, with a newline at the end.
 pub fn json_pretty<T: Serialize + ?Sized>(value: &T) -> Result<String> {
     serde_json::to_string_pretty(value).map(|text| text + "\n").map_err(|error| unserialized(&error))
 }
@@ -126,8 +125,7 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// What helps where a capability is missing: root has it, unless a container or a service keeps it
-/// back.
+/// Remedy for a missing capability: root has it, unless a container or a service withholds it.
 pub fn run_with(capability: &str) -> String {
     format!("run with {capability}, which root has outside of a container")
 }

@@ -1,14 +1,14 @@
 //! The values that all crates share: no files, no clocks, no threads.
 //!
-//! [`units`] are nanoseconds, CPUs and policies; [`error`] how a command can fail; [`fact`] the
-//! outcomes of reading something. [`run`] and [`spike`] are the documents of the contract
-//! (docs/bundle.md), with [`followed`] threads and programs, and who a culprit is
-//! ([`culprit_thread`]); [`check`] checks whether their numbers agree. [`histogram`] holds samples,
-//! [`rows`] those of months, [`column`] long lists of numbers. [`watch`] is what is recorded of an
-//! application, [`record`] what is known of all that was.
-//! [`setting`] and [`plan`] are what is changed on a machine, [`isolation`] the CPUs that are set
-//! apart, [`rt_limit`] what real-time tasks may take, [`experiment`] what proves a change. [`rng`]
-//! draws dithered schedules. [`labels`] say what a run belongs to, [`text`] escapes external text.
+//! [`units`] are nanoseconds, CPUs and policies; [`error`] the failures of commands; [`fact`] the
+//! outcomes of reading a value. [`run`] and [`spike`] are the documents of the contract
+//! (docs/bundle.md), with [`followed`] threads and programs, and the threads of culprits
+//! ([`culprit_thread`]); [`check`] compares their numbers. [`histogram`] holds samples, [`rows`]
+//! those of months, [`column`] long lists of numbers. [`watch`] is the record of an application,
+//! [`record`] the account of all of it. [`setting`] and [`plan`] are changes to a machine,
+//! [`isolation`] its isolated CPUs, [`rt_limit`] the limit of real-time tasks, [`experiment`] the
+//! proof of a change. [`rng`] draws dithered schedules. [`labels`] name the owner of a run,
+//! [`text`] escapes external text.
 
 pub mod check;
 pub mod column;

@@ -1,4 +1,4 @@
-//! The document of changes, `onbeat.plan/1`: planned, made, or undone (the contract's `tune plan`,
+//! Document of changes, `onbeat.plan/1`: planned, applied or undone (the contract's `tune plan`,
 //! `apply`, `status`, `undo`).
 
 use serde::{Deserialize, Serialize};
@@ -10,24 +10,24 @@ use crate::text::quoted;
 /// The name and version of the JSON.
 pub const PLAN_SCHEMA: &str = "onbeat.plan/1";
 
-/// What has become of a change.
+/// State of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeState {
-    /// It is to be made.
+    /// Not applied yet.
     Planned,
-    /// It was made, and read back.
+    /// Applied, and read back.
     Applied,
-    /// It was made, and takes effect with the next event: an interrupt that has not come since.
+    /// Applied, with effect from the next event: an interrupt that has not occurred since.
     Pending,
-    /// The kernel refused it, or took it and did something else.
+    /// Refused by the kernel, or accepted with another effect.
     Refused,
-    /// It was not undone: another program has changed the value since.
+    /// Not undone: another program has changed the value since.
     Kept,
-    /// The machine was booted since, or the thread has ended: nothing of it is left.
+    /// Without effect: the machine was booted since, or the thread has ended.
     Void,
     Undone,
-    /// The time to undo it has passed, and it is still in force.
+    /// Still in force although the time to undo it has passed.
     Overdue,
 }
 
@@ -36,35 +36,35 @@ pub enum ChangeState {
 pub struct PlannedChange {
     #[serde(flatten)]
     pub setting: Setting,
-    /// The file; of a thread its folder below `/proc`.
+    /// Path of the file; for a thread its folder below `/proc`.
     #[serde(default)]
     pub path: String,
-    /// The rule that asks for it; `""` for one that a user or a partition asks for.
+    /// Rule that asks for it; `""` if a user or a partition asks for it.
     #[serde(default)]
     pub rule: String,
-    /// The value when the plan was made, `""` where there was none.
+    /// Value when the plan was made, `""` if there was none.
     #[serde(default)]
     pub now: String,
-    /// How long it lasts: `runtime`.
+    /// Lifetime: `runtime`.
     #[serde(default)]
     pub lasts: String,
     pub state: ChangeState,
-    /// Why it is wanted; once it was tried, what became of it where that needs words.
+    /// Reason for the change; after an attempt, its outcome where that needs words.
     #[serde(default)]
     pub why: String,
-    /// What it costs.
+    /// Cost of the change, in words.
     #[serde(default)]
     pub cost: String,
-    /// The value before the change, in a list of changes that were made; `""` elsewhere.
+    /// Value before the change, in a list of applied changes; `""` elsewhere.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub before: String,
     /// The journal's entry in a list of several; `""` elsewhere.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub entry: String,
-    /// In so many ns its entry undoes itself, in a list of several entries; none where it does not.
+    /// Time in ns until its entry undoes itself, in a list of several entries; null if it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undone_in_ns: Option<i64>,
-    /// Whether confirming keeps such an entry.
+    /// True if confirming keeps such an entry.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub confirmable: bool,
 }
@@ -89,41 +89,41 @@ impl PlannedChange {
     }
 }
 
-/// What to do instead where a change is left out because it takes a safeguard away.
+/// Remedy for a change that is skipped because it removes a safeguard.
 pub const WITH_CONSENT: &str = "add --yes";
 
-/// A rule that fails, and of which nothing is changed.
+/// A failing rule for which nothing is changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     pub rule: String,
-    /// Why it is left out.
+    /// Reason why nothing is changed.
     pub why: String,
-    /// What to do instead.
+    /// Alternative for the user.
     pub instead: String,
 }
 
-/// Text that is copied to one place of a machine, so that a failing audit's settings are there.
+/// Text to copy to one place of a machine, with the settings that a failing audit asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopyBlock {
-    /// Where it goes: `/etc/sysctl.d/90-onbeat.conf`.
+    /// Destination: `/etc/sysctl.d/90-onbeat.conf`.
     pub place: String,
-    /// What becomes of it there, in a sentence.
+    /// Effect there, in a sentence.
     pub how: String,
     pub text: String,
 }
 
-/// Changes in the order in which they are made.
+/// Changes in the order in which they are applied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanDocument {
     pub schema: String,
     /// The journal's entry, `""` before there is one.
     #[serde(default)]
     pub id: String,
-    /// The boot in which it was made, as `/proc/sys/kernel/random/boot_id`; `""` of a capture.
+    /// Boot in which it was made, as `/proc/sys/kernel/random/boot_id`; `""` for a capture.
     #[serde(default)]
     pub boot: String,
     pub changes: Vec<PlannedChange>,
-    /// What is not changed, with what to do instead.
+    /// Failing rules without a change, with the alternative.
     #[serde(default)]
     pub left_out: Vec<LeftOut>,
 }
@@ -139,7 +139,7 @@ impl PlanDocument {
         }
     }
 
-    /// A plan from a file, which may come from anywhere.
+    /// Parses a plan from a file of any origin.
     ///
     /// # Errors
     /// Usage: it is no plan, or one of another version.

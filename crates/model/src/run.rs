@@ -1,4 +1,4 @@
-//! `run.json` and `blocks.jsonl` as types: what scripts rely on, field for field.
+//! `run.json` and `blocks.jsonl` as types: the contract with scripts, field for field.
 //!
 //! Strings are never null, `""` when unknown; numbers are null when unknown. Fields may be added,
 //! never renamed or removed.
@@ -21,7 +21,7 @@ use crate::vocabulary::{
 /// The schema this version writes, and the newest it reads.
 pub const SCHEMA: &str = "onbeat.run/1";
 
-/// How many of its worst wake-ups a run keeps per CPU, as many as each of its blocks.
+/// Number of worst wake-ups that a run keeps per CPU; each of its blocks keeps as many.
 pub const WORST: usize = 8;
 
 /// A run, complete or as of its last checkpoint.
@@ -31,39 +31,38 @@ pub struct Run {
     /// Identity of the run; also the name of its default directory.
     pub id: String,
     pub command: Word<Command>,
-    /// Whether the run came to its end, whatever ended it; false in a checkpoint.
+    /// True if the run ended, for whatever reason; false in a checkpoint.
     pub complete: bool,
-    /// What ended it; `""` in a checkpoint.
+    /// Reason for the end; `""` in a checkpoint.
     pub ended: Word<Ended>,
-    /// The version of onbeat that wrote this.
+    /// Version of onbeat that wrote the document.
     pub version: String,
     /// Wall time of the start, RFC 3339.
     #[serde(default)]
     pub started: String,
-    /// How many seconds the measuring machine's own clock was ahead of UTC at the start; null where
-    /// it is not known.
+    /// Seconds by which the measuring machine's clock was ahead of UTC at the start; null if
+    /// unknown.
     #[serde(default)]
     pub utc_offset_s: Option<i32>,
-    /// The boot in which it was measured, as `/proc/sys/kernel/random/boot_id`; `""` where it is
-    /// not known.
+    /// Boot of the measurement, as `/proc/sys/kernel/random/boot_id`; `""` if unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub boot: String,
-    /// What it belongs to, as its user named it: a build, a commit, a job.
+    /// Labels set by the user: a build, a commit, a job.
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
     /// CLOCK_MONOTONIC up to which the statistics below reach.
     pub checkpoint_mono_ns: Option<Nanos>,
-    /// What was to be done.
+    /// Conditions of the measurement.
     pub plan: Plan,
-    /// What the machine was.
+    /// Machine of the measurement.
     pub host: Host,
-    /// From the last CPU's t0, when all are measured, to the last wake-up of any CPU.
+    /// Time from the last CPU's t0, when all are measured, to the last wake-up of any CPU.
     pub elapsed_ns: Option<Nanos>,
     /// One entry per measured CPU, ascending.
     pub cpus: Vec<CpuRun>,
-    /// What may invalidate or limit the measurement.
+    /// Events that may invalidate or limit the measurement.
     pub integrity: Vec<Integrity>,
-    /// What ran beside it on request, each with its proof.
+    /// Loads that ran during it on request, each with its proof.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loads: Vec<LoadRun>,
     /// onbeat's own cost.
@@ -71,19 +70,19 @@ pub struct Run {
     /// Explained spikes; empty for `measure`.
     #[serde(default)]
     pub spikes: Vec<Spike>,
-    /// Spikes beyond the bound of the list.
+    /// Number of spikes beyond the bound of the list.
     #[serde(default)]
     pub spikes_dropped: u64,
     /// Culprits by the lateness they caused; empty for `measure`.
     #[serde(default)]
     pub culprits: Vec<Culprit>,
-    /// What `hunt` had armed, and what it cost and lost; null for `measure`.
+    /// Events that `hunt` had armed, with their cost and losses; null for `measure`.
     #[serde(default)]
     pub recorder: Option<Recorder>,
-    /// The threads of other programs that a hunt followed, by thread.
+    /// Threads of other programs that a hunt followed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<ThreadRun>,
-    /// Threads that were real-time and are not in the list: too many at once, or in all.
+    /// Real-time threads that are not in the list: too many at once, or in all.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub threads_dropped: u64,
     /// The program that a hunt started.
@@ -97,22 +96,22 @@ pub struct Run {
     pub gaps_dropped: Option<u64>,
 }
 
-/// A span in which a thread that reads the clock without a pause did not get to read it.
+/// A span in which a thread that reads the clock without a pause could not read it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpinGap {
     pub cpu: Cpu,
-    /// CLOCK_MONOTONIC of the last read before it.
+    /// CLOCK_MONOTONIC of the last read before the gap.
     pub mono_ns: Nanos,
-    /// To the first read after it.
+    /// Length up to the first read after it.
     pub ns: Nanos,
 }
 
-/// What one interrupt added to a CPU's count in /proc/interrupts.
+/// Increase of one interrupt's count of a CPU in /proc/interrupts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InterruptCount {
-    /// Its number, or the architecture's abbreviation, like `LOC`.
+    /// Number, or the architecture's abbreviation, like `LOC`.
     pub irq: String,
-    /// What the kernel calls it.
+    /// Name given by the kernel.
     pub name: String,
     pub count: u64,
 }
@@ -123,26 +122,26 @@ pub struct Plan {
     pub cpus: Vec<Cpu>,
     /// Period of the schedule of the first CPU; null for an import that does not state it.
     pub interval_ns: Option<Nanos>,
-    /// Added to the period once per further CPU, as cyclictest's `-d`.
+    /// Increment of the period per further CPU, as cyclictest's `-d`.
     pub distance_ns: Option<Nanos>,
     /// The scheduling policy, as it took effect.
     pub policy: Word<Policy>,
     /// Priority as it took effect; 0 for `other`.
     pub priority: Option<u32>,
-    /// How the threads sleep.
+    /// Sleep mechanism of the threads.
     pub wake: Word<WakeMechanism>,
-    /// Where the kernel runs the timer's expiry.
+    /// Context in which the kernel runs the timer's expiry.
     pub expiry: Word<Expiry>,
-    /// How the schedules of the CPUs lie to each other.
+    /// Relation of the CPUs' schedules to each other.
     pub phase: Word<SchedulePhase>,
-    /// Whether /dev/cpu_dma_latency was held at 0.
+    /// Treatment of idle states: limited by /dev/cpu_dma_latency at 0, or not.
     pub idle: Word<IdleStates>,
-    /// Planned length; null where loops or a signal end the run.
+    /// Planned length; null if loops or a signal end the run.
     pub duration_ns: Option<Nanos>,
-    /// Planned wake-ups per CPU; null where a duration or a signal ends the run.
+    /// Planned wake-ups per CPU; null if a duration or a signal ends the run.
     #[serde(default)]
     pub loops: Option<u64>,
-    /// The latency at which the run stops.
+    /// Latency at which the run stops.
     #[serde(default)]
     pub limit_ns: Option<Nanos>,
     /// Seed of the dithered schedule: splitmix64 from seed XOR the CPU's place in `cpus`, see
@@ -151,25 +150,25 @@ pub struct Plan {
     pub seed: Option<u64>,
     /// CPUs of onbeat's own thread.
     pub housekeeping: Vec<Cpu>,
-    /// Remarks on how the plan came about, for people.
+    /// Remarks on the plan, in words.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// The tool whose result was imported, as it names itself, like `cyclictest 2.10`; `""` for
-    /// onbeat's own runs.
+    /// Tool whose result was imported, as it names itself, like `cyclictest 2.10`; `""` for
+    /// onbeat's runs.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub tool: String,
     /// The probe that was run; `""` for other commands.
     #[serde(default, skip_serializing_if = "Word::is_empty")]
     pub probe: Word<Probe>,
-    /// By what the threads of `probe ipc` hand over, like `futex`.
+    /// Mechanism by which the threads of `probe ipc` hand over, like `futex`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// From which length on `probe spin` counts a gap.
+    /// Length from which `probe spin` counts a gap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over_ns: Option<Nanos>,
 }
 
-/// What the machine was; strings `""` and numbers null where unknown.
+/// Properties of the machine; strings are `""` and numbers null if unknown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Host {
@@ -201,28 +200,28 @@ pub struct Host {
     pub cpuidle_driver: String,
     /// Idle states by name, shallow to deep, of the first CPU.
     pub idle_states: Vec<String>,
-    /// The declared exit latency of each, in the same order; empty where unknown.
+    /// Declared exit latency of each idle state, in the same order; empty if unknown.
     pub idle_exit_ns: Vec<u64>,
-    /// The real-time tasks' share of the period, -1 without limit.
+    /// Runtime of real-time tasks in each period, -1 without limit.
     pub rt_runtime_us: Option<i64>,
     /// The period of RT throttling.
     pub rt_period_us: Option<i64>,
-    /// The fair server's share per CPU's period, where the kernel shows it.
+    /// Runtime of the fair server in each period of a CPU, if the kernel shows it.
     pub fair_server_runtime_ns: Option<u64>,
-    /// The cgroup's own real-time budget, where there is one.
+    /// Real-time budget of the cgroup, if it has one.
     pub cgroup_rt_runtime_us: Option<i64>,
     /// The highest real-time priority that the process may take without CAP_SYS_NICE; null without
     /// limit.
     pub rtprio_limit: Option<u64>,
-    /// What it may lock in memory without CAP_IPC_LOCK, in bytes; null without limit.
+    /// Bytes that it may lock in memory without CAP_IPC_LOCK; null without limit.
     pub memlock_limit: Option<u64>,
-    /// Its effective capabilities among the relevant ones, like `sys_nice`.
+    /// Effective capabilities, of those that matter here, like `sys_nice`.
     pub capabilities: Vec<String>,
     /// High-resolution timers in the kernel's configuration.
     pub high_res_timers: Option<bool>,
     /// Timer tick frequency in the kernel's configuration.
     pub hz: Option<u32>,
-    /// What could not be read, each with the reason.
+    /// Values that could not be read, each with the reason.
     pub unknown: Vec<String>,
 }
 
@@ -231,11 +230,10 @@ pub struct Host {
 pub struct CpuRun {
     /// The CPU; null for an import whose file does not state it.
     pub cpu: Option<Cpu>,
-    /// Number of the thread where several were measured on one CPU, or the CPU is not known; else
-    /// 0.
+    /// Number of the thread if several were measured on one CPU, or the CPU is unknown; else 0.
     #[serde(default)]
     pub thread: u32,
-    /// The quantity that the latencies below are.
+    /// Quantity of the latencies below.
     #[serde(default)]
     pub measures: Word<Quantity>,
     /// Kind of core on a machine with several kinds, `""` elsewhere.
@@ -244,16 +242,16 @@ pub struct CpuRun {
     pub t0_mono_ns: Option<Nanos>,
     #[serde(default)]
     pub interval_ns: Option<Nanos>,
-    /// Slots from 1 up to the last wake-up; null where there is no schedule: an import, or
-    /// another's threads.
+    /// Slots from 1 up to the last wake-up; null without a schedule: an import, or threads of other
+    /// programs.
     pub scheduled: Option<u64>,
     /// Number of samples; null for an import whose file does not state it.
     pub cycles: Option<u64>,
-    /// Slots whose time had passed when a later wake-up came; null as `scheduled` is.
+    /// Slots whose time had passed at a later wake-up; null if `scheduled` is.
     pub missed: Option<u64>,
     /// Wake-ups before their time; they are cycles too.
     pub early: Option<u64>,
-    /// Wake-ups left out at the start.
+    /// Wake-ups excluded at the start.
     pub warmup: Option<u64>,
     /// The exact least latency.
     pub min_ns: Option<Nanos>,
@@ -269,47 +267,47 @@ pub struct CpuRun {
     pub p9999_ns: Option<Nanos>,
     /// Latency of each wake-up; counts sum to `cycles`.
     pub histogram: Vec<Bucket>,
-    /// What a periodic task would have seen; counts sum to `scheduled`. Null where that is.
+    /// Latency as a periodic task would have seen it; counts sum to `scheduled`. Null if that is.
     pub deadline_histogram: Option<Vec<Bucket>>,
-    /// The exact worst, largest first.
+    /// Worst wake-ups with exact latencies, largest first.
     pub worst: Vec<Worst>,
     /// CLOCK_MONOTONIC up to which this CPU's statistics reach.
     #[serde(default)]
     pub until_mono_ns: Option<Nanos>,
-    /// Sum of the latencies, from which the mean is; null for an import.
+    /// Sum of the latencies, for the mean; null for an import.
     #[serde(default)]
     pub sum_ns: Option<i64>,
-    /// Samples that an imported histogram counted without their value; null when nothing was cut.
+    /// Samples that an imported histogram counted without their value; null if nothing was cut.
     #[serde(default)]
     pub overflows: Option<u64>,
-    /// From which latency on samples were beyond an imported histogram: each of `overflows` is at
-    /// least so late. Null where nothing was cut.
+    /// Lower bound of the latencies beyond an imported histogram, of which there are `overflows`.
+    /// Null if nothing was cut.
     #[serde(default)]
     pub overflows_from_ns: Option<Nanos>,
-    /// Which of an import's wake-ups were beyond the histogram, counted from 0: the first ones, as
-    /// many as the file lists, which are not the worst.
+    /// Cycles of an import beyond its histogram, counted from 0: the first ones, as many as the
+    /// file lists, which are not the worst.
     #[serde(default)]
     pub overflow_cycles: Vec<u64>,
     /// Voluntary context switches of the measuring thread while it counted.
     #[serde(default)]
     pub voluntary_switches: Option<u64>,
-    /// Involuntary ones.
+    /// Involuntary context switches of that thread.
     #[serde(default)]
     pub involuntary_switches: Option<u64>,
-    /// The share of its time that the measuring thread took of the CPU, by its CPU clock; null for
-    /// an import.
+    /// Share of its time for which the measuring thread had the CPU, by its CPU clock; null for an
+    /// import.
     #[serde(default)]
     pub cpu_share: Option<f64>,
-    /// What of a million parts of the time `probe spin` spent in gaps.
+    /// Share of its time that a thread of `probe spin` spent in gaps, in parts per million.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_ppm: Option<f64>,
-    /// The interrupts that came meanwhile, the most frequent first; none where they were not read.
+    /// Interrupts during the measurement, the most frequent first; empty if they were not read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interrupts: Vec<InterruptCount>,
-    /// By what the threads of `probe ipc` handed over.
+    /// Mechanism by which the threads of `probe ipc` handed over.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// The CPU of the thread that released; `cpu` is that of the one that acquired.
+    /// CPU of the thread that released; `cpu` is that of the one that acquired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_cpu: Option<Cpu>,
 }
@@ -327,27 +325,27 @@ pub struct Worst {
     pub time: String,
 }
 
-/// One thing that may invalidate or limit the measurement.
+/// One event that may invalidate or limit the measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Integrity {
     pub kind: Word<IntegrityKind>,
-    /// The CPU concerned, null for the whole machine.
+    /// CPU concerned, null for the whole machine.
     pub cpu: Option<Cpu>,
-    /// In words, with the numbers.
+    /// Description with the numbers.
     pub detail: String,
-    /// Whether the run no longer measures what it was to measure.
+    /// True if the run no longer measures what it was planned to measure.
     pub invalidates: bool,
 }
 
-/// onbeat's own cost; null where unknown.
+/// Cost of onbeat itself; null if unknown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Overhead {
     /// One read of the clock.
     pub clock_read_ns: Option<Nanos>,
-    /// One turn of the loop without its sleep.
+    /// One iteration of the loop without its sleep.
     pub loop_ns: Option<Nanos>,
-    /// Wake-ups of everything but the measuring threads.
+    /// Wake-ups of all threads but the measuring ones.
     pub housekeeping_wakeups_per_s: Option<f64>,
     /// Peak resident memory of the process.
     pub max_rss_kib: Option<u64>,
@@ -355,9 +353,9 @@ pub struct Overhead {
     pub recorder_ns_per_cycle: Option<Nanos>,
     /// The largest `cpu_share` of the measured CPUs, 0 to 1; null for an import.
     pub cpu_share: Option<f64>,
-    /// The share of one CPU that onbeat's own thread took.
+    /// Share of one CPU that the housekeeping thread took.
     pub housekeeping_cpu_share: Option<f64>,
-    /// Seconds for which the housekeeping thread was too late; their blocks are merged, none is
+    /// Seconds for which the housekeeping thread was too late; their blocks are merged, and none is
     /// lost.
     pub blocks_joined: Option<u64>,
     /// Lines of `blocks.jsonl` that could not be written.
@@ -370,7 +368,7 @@ pub struct Block {
     pub cpu: Cpu,
     /// CLOCK_MONOTONIC of the block's start.
     pub mono_ns: Nanos,
-    /// Length of the block: 1 s, more where blocks were joined, less at the end.
+    /// Length of the block: 1 s, more if blocks were merged, less at the end.
     #[serde(default)]
     pub span_ns: Option<Nanos>,
     pub n: u64,
@@ -384,24 +382,24 @@ pub struct Block {
     pub over: Vec<(Nanos, u64)>,
     /// Slots missed; null where there is no schedule.
     pub missed: Option<u64>,
-    /// Time the hypervisor took from this CPU, in ticks of 10 ms.
+    /// Time that the hypervisor took from this CPU, in ticks of 10 ms.
     pub steal_ns: Option<Nanos>,
-    /// Interrupts of this CPU.
+    /// Number of interrupts of this CPU.
     pub irqs: Option<u64>,
     /// Clock frequency.
     pub khz: Option<u64>,
     /// Temperature in thousandths of a degree Celsius.
     pub temp_mc: Option<i64>,
-    /// The longest response of the followed threads' cycles that ended in it; null where none did,
+    /// Longest response of the followed threads' cycles that ended in the block; null if none did,
     /// or no thread is followed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_ns: Option<Nanos>,
 }
 
-/// The largest latency of a line of `blocks.jsonl`: the rest need not be kept to be read past.
+/// Largest latency of a line of `blocks.jsonl`, with fields as in [`Block`]; the rest is skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 pub struct Peak {
-    /// As in [`Block`], as are all of these.
+    /// CPU of the line.
     pub cpu: Cpu,
     pub mono_ns: Nanos,
     #[serde(default)]
@@ -415,7 +413,7 @@ pub struct Peak {
 }
 
 impl Peak {
-    /// The peak of a whole record.
+    /// Peak of a block.
     pub fn of(block: &Block) -> Peak {
         Peak {
             cpu: block.cpu,
@@ -434,19 +432,19 @@ pub(crate) fn is_zero(count: &u64) -> bool {
 }
 
 impl Run {
-    /// Whether it follows threads that are not onbeat's: those keep no schedule that is known here.
+    /// True if it follows threads of other programs, whose schedules are not known here.
     pub fn follows(&self) -> bool {
         self.command == Command::Hunt && self.plan.interval_ns.is_none()
     }
 
-    /// The probe that it is of.
+    /// Probe of the run.
     pub fn probe(&self) -> Option<Probe> {
         self.plan.probe.known()
     }
 }
 
 impl CpuRun {
-    /// A CPU of which nothing is counted yet, and on which there is no schedule to miss slots of.
+    /// Entry of a CPU without samples, and without a schedule whose slots could be missed.
     pub fn without_schedule(cpu: Cpu) -> CpuRun {
         let none = Some(0);
         let cpu = Some(cpu);

@@ -1,4 +1,4 @@
-//! The kinds of a spike's slices: the one list, for the timeline, the rules, the pictures and the
+//! Kinds of a spike's slices: the one list for the timeline, the rules, the pictures and the
 //! documents.
 
 use crate::keywords;
