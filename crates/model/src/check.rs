@@ -1,5 +1,5 @@
-//! Whether the numbers of a run agree with each other: a run edited by hand or damaged must not
-//! reach a picture or a statistic as if it were measured.
+//! Consistency of the numbers of a run: a run edited by hand or damaged must not reach a picture or
+//! a statistic as if it were measured.
 
 use super::run::{CpuRun, Run, Worst};
 use crate::error::{self, Failure};
@@ -9,9 +9,8 @@ use crate::units::Nanos;
 use crate::vocabulary::{Command, SchedulePhase};
 
 impl Run {
-    /// Whether the numbers of a run agree with each other; the first contradiction in words.
-    ///
-    /// A run edited by hand or damaged must not reach a picture as if it were measured.
+    /// Checks that the numbers of a run agree with each other; the error is the first
+    /// contradiction.
     pub fn check(&self) -> Result<(), String> {
         for pair in self.cpus.windows(2) {
             if pair[0].key() >= pair[1].key() {
@@ -24,7 +23,7 @@ impl Run {
             checked.map_err(|what| format!("{}: {what}", cpu.name()))?;
         }
         let planned = self.cpus.iter().map(|cpu| cpu.cpu).eq(self.plan.cpus.iter().copied().map(Some));
-        // Before the threads are there a run is only a plan.
+        // A run is only a plan until its threads exist.
         let begun = self.complete || !self.cpus.is_empty();
         if self.is_exact() && begun && !planned {
             return Err("cpus are not those of the plan".into());
@@ -32,12 +31,12 @@ impl Run {
         Ok(())
     }
 
-    /// Whether all of it was counted by threads of onbeat's own, on the CPUs of the plan.
+    /// True if all of it was counted by threads of onbeat, on the CPUs of the plan.
     fn is_exact(&self) -> bool {
         self.command == Command::Measure || self.command == Command::Probe
     }
 
-    /// What onbeat's own runs contain beyond imports: exact extremes that fit their rows.
+    /// Checks the additional contents of onbeat's runs: exact extremes that fit their rows.
     fn check_exact(&self, cpu: &CpuRun) -> Result<(), String> {
         let rows = &cpu.histogram;
         let early: u64 = rows.iter().filter(|bucket| bucket.upper.0 <= 0).map(|bucket| bucket.count).sum();
@@ -74,7 +73,7 @@ impl Run {
 }
 
 impl Run {
-    /// Refuses what is made of the histogram, where samples have none.
+    /// Refuses a use of the histogram if a CPU has samples without one.
     ///
     /// # Errors
     /// Wrong usage.
@@ -90,29 +89,29 @@ impl Run {
 }
 
 impl CpuRun {
-    /// Whether it was imported from a result without a histogram: no sample has a bucket, and none
-    /// is beyond the last.
+    /// True for an import from a result without a histogram: no sample has a bucket, and none is
+    /// beyond the last.
     pub fn is_summary(&self) -> bool {
         let bare = self.histogram.is_empty() && self.overflows.is_none();
         bare && self.cycles != Some(0) && self.scheduled.is_none()
     }
 
-    /// The wake-ups that an import lists as beyond its histogram. Bundles of before
-    /// `overflow_cycles` have them among the worst, without a latency.
+    /// Wake-ups that an import lists as beyond its histogram. Bundles from before `overflow_cycles`
+    /// have them among the worst, without a latency.
     pub fn listed_overflows(&self) -> impl Iterator<Item = u64> + '_ {
         let formerly = self.worst.iter().filter(|worst| worst.latency_ns.is_none());
         self.overflow_cycles.iter().copied().chain(formerly.filter_map(|worst| worst.cycle))
     }
 
-    /// From which latency on samples were beyond the histogram: as the import states, else the end
-    /// of the last bucket, below which none of them can be. None where there are none, or no
-    /// histogram.
+    /// Latency from which samples were beyond the histogram: as the import states, else the end of
+    /// the last bucket, a lower bound for all of them. `None` without such samples, or without a
+    /// statement and a bucket.
     pub fn beyond_from(&self) -> Option<Nanos> {
         let end = self.histogram.last().map(|bucket| bucket.upper);
         self.overflows.filter(|&n| n > 0).and(self.overflows_from_ns.or(end))
     }
 
-    /// As [`Run::check`], for one CPU.
+    /// Checks one CPU like [`Run::check`].
     pub fn check(&self) -> Result<(), String> {
         check_buckets("histogram", &self.histogram)?;
         let counted = total_of(&self.histogram)
@@ -151,7 +150,7 @@ impl CpuRun {
         Ok(())
     }
 
-    /// Whether a wake-up's latency agrees with its times.
+    /// True if the latency of a wake-up agrees with its times.
     fn is_in_time(&self, worst: &Worst) -> bool {
         let slot = || {
             let (t0, interval) = (i128::from(self.t0_mono_ns?.0), i128::from(self.interval_ns?.0));

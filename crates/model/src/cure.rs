@@ -1,6 +1,6 @@
-//! The record of a cure, `onbeat.cure/1`: what was fixed before it began, each run, hunt and step.
-//! What is done next follows from it alone, so that a cure that was interrupted is gone on with
-//! from here (`cure --resume`); at the end it is the answer.
+//! Record of a cure, `onbeat.cure/1`: its plan, and each run, hunt and step. The next move follows
+//! from it alone, so that `cure --resume` continues an interrupted cure from here; at the end it is
+//! the answer.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,65 +18,69 @@ pub const CURE_SCHEMA: &str = "onbeat.cure/1";
 pub struct CureRun {
     pub schema: String,
     pub limit_ns: Nanos,
-    /// Whether a run that began after the last change supports the limit for the horizon.
+    /// True if a run that began after the last change supports the limit for the horizon.
     pub held: bool,
-    /// `held`, `no-candidate`, `time`, `no-gain` or `signal`; `""` while it goes on.
+    /// `held`, `no-candidate`, `time`, `no-gain` or `signal`; `""` while it runs.
     pub ended: String,
-    /// The same in words.
+    /// Reason for the end, in words.
     pub why: String,
-    /// Changes that were tried, in their order.
+    /// Changes that were tried, in order.
     pub steps: Vec<CureStep>,
-    /// What takes time and was not changed, with what that would take.
+    /// Remaining causes of lost time, with what a change would take.
     pub remaining: Vec<CureRemaining>,
-    /// What `check` finds wrong in the program that was followed, for people to change.
+    /// Faults that `check` finds in the followed program, for people to change.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub program_findings: Vec<CureRemaining>,
     pub plan: CurePlan,
-    /// The kernel and the boot on which it was begun.
+    /// Kernel at the start of the cure.
     pub kernel: String,
+    /// Boot at the start of the cure.
     pub boot: String,
-    /// How long it took, interruptions left out.
+    /// Time that it took, without interruptions.
     pub spent_ns: Nanos,
     /// Runs without recording, which decide.
     pub runs: Vec<CureCleanRun>,
-    /// Runs with recording, which say whose time it was and decide nothing.
+    /// Runs with recording, which attribute the time and decide nothing.
     pub hunts: Vec<CureHunt>,
 }
 
-/// What is fixed before the first run.
+/// Plan of a cure, fixed before the first run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CurePlan {
     pub limit_ns: Nanos,
-    /// For so long the limit is to be supported.
+    /// Time for which the limit is to be supported.
     pub horizon_ns: Nanos,
-    /// All of it may take so long.
+    /// Maximum time for the whole cure.
     pub at_most_ns: Nanos,
     /// Measured CPUs.
     pub cpus: String,
-    /// The SPECs of the load, joined with commas, and its CPUs; `""` for none.
+    /// SPECs of the load, joined with commas; `""` for none.
     pub load: String,
+    /// CPUs of the load; `""` for none.
     pub load_cpus: String,
-    /// Of the measuring threads: interval, and priority where one was asked for.
+    /// Interval of the measuring threads.
     pub interval_ns: Nanos,
+    /// Priority of the measuring threads, if one was given.
     pub priority: Option<u32>,
-    /// The length of the run before the first change and after each that is kept.
+    /// Length of the run before the first change and after each that is kept.
     pub look_ns: Nanos,
-    /// The length of the first hunt.
+    /// Length of the first hunt.
     pub hunt_ns: Nanos,
-    /// The length of a segment of an experiment; 0 where the run before it tells it.
+    /// Length of a segment of an experiment; 0 if the run before it sets the length.
     pub segment_ns: Nanos,
-    /// Left out behind each switch; the least where a trial tells it.
+    /// Time excluded after each switch; the minimum if a trial sets it.
     pub settle_ns: Nanos,
-    /// The length of each run of that trial; 0 for none.
+    /// Length of each run of that trial; 0 for none.
     pub settle_trial_ns: Nanos,
     pub seed: u64,
-    /// Whether changes may be tried that cost others something.
+    /// True if changes may be tried that cost others something.
     pub yes: bool,
-    /// Whose cycles are counted in place of the measuring threads' wake-ups, as in
-    /// [`ExperimentPlan`](crate::experiment::ExperimentPlan); `cpus` is where its threads run then.
+    /// Running threads whose cycles are counted instead of wake-ups of measuring threads, as in
+    /// [`ExperimentPlan`](crate::experiment::ExperimentPlan); `cpus` is then where they run.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub victim: String,
+    /// Program, with arguments, that is started and followed likewise; or empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub program: Vec<String>,
 }
@@ -91,73 +95,75 @@ impl CurePlan {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CureCleanRun {
-    /// Below the cure's folder.
+    /// Path below the cure's folder.
     pub bundle: String,
-    /// How many changes had been kept when it began.
+    /// Number of changes that had been kept when it began.
     pub changes: usize,
-    /// Whether it is one that may support the limit: three horizons long, ended by the first late
-    /// wake-up.
+    /// True if it may support the limit: three horizons long, ended by the first late wake-up.
     pub long: bool,
     pub valid: bool,
-    /// Why not; `""` if it is.
+    /// Reason why it is not valid; `""` if it is.
     pub why: String,
     pub observed_ns: Nanos,
     pub samples: u64,
     pub late: u64,
     pub p50_ns: Option<Nanos>,
     pub max_ns: Option<Nanos>,
-    /// What `bounds` says of a long one: `supported`, `failed`, `inconclusive`; `""` elsewhere.
+    /// Verdict of `bounds` on a long run: `supported`, `failed`, `inconclusive`; `""` elsewhere.
     pub verdict: String,
-    /// What that rests on, in words.
+    /// Evidence for the verdict, in words.
     pub said: String,
 }
 
 impl CureCleanRun {
-    /// Whether it says something: it was valid, or it was to support the limit and something was
-    /// late in it, which is so whatever else spoiled it.
+    /// True if it counts: it is valid, or it was to support the limit and something was late in it,
+    /// which holds regardless of the fault that spoiled it.
     pub fn counts(&self) -> bool {
         self.valid || self.is_late_and_spoiled()
     }
 
-    /// Whether something was late in a run that was to support the limit, and it was spoiled.
+    /// True if something was late in a run that was to support the limit and was spoiled.
     pub fn is_late_and_spoiled(&self) -> bool {
         !self.valid && self.long && self.late > 0
     }
 }
 
-/// A run with recording, and what may be tried against what it found.
+/// A run with recording, and the changes to try against its culprits.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CureHunt {
     pub bundle: String,
-    /// How many changes had been kept when it began.
+    /// Number of changes that had been kept when it began.
     pub changes: usize,
     /// Its length.
     pub length_ns: Nanos,
-    /// Those that took most time of late wake-ups first.
+    /// Culprits, those that took most time of late wake-ups first.
     pub culprits: Vec<CureCulprit>,
-    /// Late wake-ups that it took apart, and what no event accounts for.
+    /// Number of late wake-ups that it explained.
     pub spikes: u64,
+    /// Time of these wake-ups that no event accounts for.
     pub unexplained_ns: Nanos,
+    /// Latency of these wake-ups, added up.
     pub latency_ns: Nanos,
 }
 
-/// What took time of late wake-ups.
+/// A cause of lost time in late wake-ups.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CureCulprit {
     pub name: String,
-    /// The rule that knows it; `""` for none.
+    /// Rule that knows it; `""` for none.
     pub rule: String,
-    /// What it took of late wake-ups, and how many of them it is in.
+    /// Time that it took of late wake-ups, added up.
     pub lost_ns: Nanos,
+    /// Number of late wake-ups in which it has a part.
     pub spikes: u64,
     /// Late wake-ups of which it is the largest part, or which would have been in time without it;
     /// null where that is not known, because the hunt had more of them than it kept.
     pub decisive: Option<u64>,
-    /// The first to be tried first.
+    /// Changes in the order in which they are to be tried.
     pub candidates: Vec<CureCandidate>,
-    /// What would cure it too, and is not tried.
+    /// Further remedies, which are not tried.
     pub left: Vec<CureRemaining>,
 }
 
@@ -165,11 +171,11 @@ pub struct CureCulprit {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CureCandidate {
-    /// Its rules, in the order in which they are set.
+    /// Rules, in the order in which they are set.
     pub rules: Vec<String>,
     /// Threads of programs that are to run elsewhere.
     pub threads: Vec<CureThread>,
-    /// What is set, `KEY: OLD -> NEW` each.
+    /// Settings, `KEY: OLD -> NEW` each.
     pub changes: Vec<String>,
     pub risk: Risk,
 }
@@ -179,7 +185,7 @@ pub struct CureCandidate {
 #[serde(default)]
 pub struct CureThread {
     pub tid: u32,
-    /// In ticks since boot, which tells it from a later one with its number.
+    /// Start in ticks since boot, which distinguishes it from a later thread with its number.
     pub start: u64,
     pub comm: String,
     pub cpus: String,
@@ -192,15 +198,15 @@ impl Default for CureCandidate {
 }
 
 impl CureCandidate {
-    /// As people read it.
+    /// Name in texts.
     pub fn name(&self) -> String {
         let moved =
             self.threads.iter().map(|one| format!("{} ({}) to {}", one.comm, one.tid, named_cpus(&one.cpus)));
         self.rules.iter().cloned().chain(moved).collect::<Vec<_>>().join(" ")
     }
 
-    /// Whether all that this one sets is set by the other as well: the same rules and threads, or
-    /// the same changes, which two rules may plan.
+    /// True if the other sets everything that this one sets: the same rules and threads, or the
+    /// same changes, which two rules may plan.
     pub fn is_within(&self, other: &CureCandidate) -> bool {
         let has_thread = |own: &CureThread| {
             other.threads.iter().any(|theirs| (theirs.tid, theirs.start) == (own.tid, own.start))
@@ -211,7 +217,7 @@ impl CureCandidate {
         self.threads.iter().all(has_thread) && (same_rules || same_changes)
     }
 
-    /// Whether both set the same.
+    /// True if both set the same.
     pub fn sets_the_same(&self, other: &CureCandidate) -> bool {
         self.is_within(other) && other.is_within(self)
     }
@@ -221,43 +227,48 @@ impl CureCandidate {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CureStep {
-    /// Against which culprit.
+    /// Name of the culprit.
     pub culprit: String,
-    /// Its rules, in words.
+    /// Rules and threads of the change, in words.
     pub change: String,
     /// `better`, `worse`, `equivalent` or `inconclusive`; `""` while it is measured.
     pub verdict: String,
     pub kept: bool,
-    /// Why it was kept, or was not.
+    /// Reason why it was kept or not.
     pub why: String,
-    /// What was left out behind its switches, in words; `""` for the usual.
+    /// Time excluded after its switches, in words; `""` for the usual.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub settling: String,
-    /// The last run without it and the last with it, below the cure's folder.
+    /// Last run without the change, below the cure's folder.
     pub before: String,
+    /// Last run with the change, below the cure's folder.
     pub after: String,
     /// The hunt that found the culprit, from 0.
     pub hunt: usize,
     pub candidate: CureCandidate,
-    /// The folder of its experiment, below the cure's.
+    /// Folder of its experiment, below the cure's.
     pub experiment: String,
-    /// That of the one before, in which it won for the first time; `""` while it has not.
+    /// Folder of the earlier experiment in which it won for the first time, or `""`.
     pub screened: String,
-    /// The e-value that it had to reach, and the one that it reached.
+    /// E-value that it had to reach.
     pub level: f64,
+    /// E-value that it reached.
     pub e_value: f64,
-    /// The rate of late wake-ups with it over that without it, and its interval.
+    /// Rate of late wake-ups with the change over that without it.
     pub rate_ratio: Option<f64>,
+    /// Confidence interval of `rate_ratio`.
     pub ci: Option<[f64; 2]>,
-    /// Pairs that count, those with fewer late wake-ups with it, late wake-ups without and with it.
+    /// Number of valid pairs.
     pub pairs: u64,
+    /// Pairs with fewer late wake-ups with the change.
     pub wins: u64,
+    /// Late wake-ups without and with the change.
     pub late: [u64; 2],
-    /// The journal's entry; `""` where it was not kept.
+    /// Id of its entry in the journal; `""` if it was not kept.
     pub entry: String,
 }
 
-/// What takes time and was not changed.
+/// A cause of lost time that was not changed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CureRemaining {
@@ -267,16 +278,16 @@ pub struct CureRemaining {
     pub what: String,
 }
 
-/// No cure has more of anything.
+/// Maximum number of steps, of runs and of hunts of a cure.
 const MOST: usize = 10_000;
 
 impl CureRun {
-    /// How many changes are kept so far.
+    /// Number of changes that are kept so far.
     pub fn kept(&self) -> usize {
         self.steps.iter().filter(|step| step.kept).count()
     }
 
-    /// Whether it was fixed so by anyone: a record may come from anywhere.
+    /// Checks the spans, the lengths and the folders: a record may come from any source.
     fn check(&self) -> Result<(), String> {
         let plan = &self.plan;
         let positive =
@@ -302,7 +313,7 @@ impl CureRun {
 /// Reads a record; one of a newer schema is refused.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault in the record.
 pub fn parse(bytes: &[u8]) -> Result<CureRun, String> {
     let run: CureRun = serde_json::from_slice(bytes)
         .map_err(|error| format!("it is no cure: {}", excerpt(&error.to_string())))?;

@@ -58,8 +58,8 @@ impl Failure {
         Failure { exit: Exit::NotSupported, message: message.into() }
     }
 
-    /// A failed system call, by the one table of error numbers: `what` failed; `otherwise` and
-    /// `remedy` apply if the table does not know the number.
+    /// A failed system call `what`, by the one table of error numbers: `otherwise` is the code if
+    /// the table lacks the number, `remedy` the remedy if the table has none.
     pub fn of_call(what: impl fmt::Display, error: &io::Error, otherwise: Exit, remedy: &str) -> Failure {
         let (exit, known) = meaning_of(error).unwrap_or((otherwise, ""));
         let remedy = if known.is_empty() { remedy } else { known };

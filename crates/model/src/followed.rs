@@ -1,4 +1,4 @@
-//! What a hunt that follows another program adds to `run.json`: its threads, and how it ended.
+//! Additions to `run.json` of a hunt that follows another program: its threads, and its end.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,19 +15,19 @@ pub struct ThreadRun {
     /// `deadline`, `fifo`, `rr` or `other`.
     pub policy: String,
     pub priority: u32,
-    /// The median distance of its timers' expiries; null where they show no period.
+    /// Median time between its timers' expiries; null if they show no period.
     pub period_ns: Option<Nanos>,
-    /// What the responses were compared with: what was asked for, else the period.
+    /// Limit of the responses: the given deadline, else the period.
     pub deadline_ns: Option<Nanos>,
     /// Complete cycles.
     pub cycles: u64,
-    /// Of these, how many responded later than the deadline; null where none was known.
+    /// Cycles that responded later than the deadline; null if none was known.
     pub late: Option<u64>,
-    /// Of these, how many were compared with a deadline.
+    /// Cycles that were compared with a deadline.
     pub judged: u64,
-    /// Expiries of its timer while the last cycle was on, for which there is no cycle of their own.
+    /// Expiries of its timer while the last cycle was running, which started no cycle.
     pub overrun: u64,
-    /// Sleeps of which no event tells whether they end a cycle, and cycles cut by lost events.
+    /// Sleeps of unknown purpose, which may have ended a cycle, and cycles cut by lost events.
     pub untold: u64,
     /// Switches to it that the kernel did not record: `execution` of these cycles is at most that.
     #[serde(skip_serializing_if = "crate::run::is_zero")]
@@ -38,14 +38,15 @@ pub struct ThreadRun {
     pub by_interrupt: u64,
     /// Cycles that another thread released.
     pub by_thread: u64,
-    /// The worst observed response, and the longest part of it that was not its own running.
+    /// Worst observed response.
     pub worst_ns: Option<Nanos>,
+    /// Longest part of the worst response that was not the thread running.
     pub worst_culprit: String,
-    /// From the release to the end; counts sum to `cycles`.
+    /// Time from the release to the end; counts sum to `cycles`.
     pub response: Vec<Bucket>,
     /// Time on the CPU, interrupts on top of it included; counts sum to `cycles`.
     pub execution: Vec<Bucket>,
-    /// From one expiry of its timers to the next.
+    /// Time from one expiry of its timers to the next.
     pub period: Vec<Bucket>,
 }
 
@@ -54,21 +55,21 @@ pub struct ThreadRun {
 #[serde(default)]
 pub struct ProgramRun {
     pub pid: i32,
-    /// The name of its file, without arguments.
+    /// File name of the program, without arguments.
     pub name: String,
-    /// As whom it ran, where `--user` was given.
+    /// User that it ran as, if `--user` was given.
     pub user: String,
     /// Its exit code; null while it runs, and where a signal ended it.
     pub exit_code: Option<i32>,
     /// The number of the signal that ended it.
     pub signal: Option<i32>,
-    /// From its start to its end.
+    /// Time from its start to its end.
     pub elapsed_ns: Option<Nanos>,
-    /// Whether it was still running when the hunt was over.
+    /// True if it was still running at the end of the hunt.
     pub left_running: bool,
-    /// Processes that it had started and that outlived it.
+    /// Number of processes that it had started and that outlived it.
     pub outlived_by: u64,
-    /// Threads of it that were under a real-time policy and of which no switch was recorded.
+    /// Number of its threads under a real-time policy without a recorded switch.
     #[serde(skip_serializing_if = "crate::run::is_zero")]
     pub unseen_threads: u64,
 }

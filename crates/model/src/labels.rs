@@ -1,4 +1,4 @@
-//! Labels of a run or of rows: what they belong to, as a build, a commit, a job's address.
+//! Labels of a run or of rows, such as a build, a commit, a job's address.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::text::{excerpt, steers};
 
-/// The longest name and value in bytes, and the most of one run.
+/// Maximum length of a name in bytes.
 pub const LONGEST_NAME: usize = 32;
+/// Maximum length of a value in bytes.
 pub const LONGEST_VALUE: usize = 256;
+/// Maximum number of labels of a run.
 pub const MOST: usize = 16;
 
-/// Values by their names, in the order of these.
+/// Values by name, in the order of the names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Labels(BTreeMap<String, String>);
 
 impl Labels {
-    /// Of texts as `build=123`; why one is none, or there are too many, in a line.
+    /// Parses texts such as `build=123`; refuses invalid, repeated and too many labels.
     pub fn parse(texts: &[String]) -> Result<Labels, String> {
         let mut labels = BTreeMap::new();
         for text in texts {
@@ -32,7 +34,7 @@ impl Labels {
         }
     }
 
-    /// Those of a document from elsewhere that may be kept, and how many may not.
+    /// Labels of a foreign document that are valid, up to [`MOST`], and the number of the others.
     pub fn fit(&self) -> (Labels, usize) {
         let fits = |(name, value): &(&String, &String)| check(name, value).is_ok();
         let kept = self.0.iter().filter(fits).take(MOST);
@@ -50,12 +52,12 @@ impl Labels {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Whether a name has this value.
+    /// True if a name has this value.
     pub fn has(&self, name: &str, value: &str) -> bool {
         self.0.get(name).is_some_and(|known| known == value)
     }
 
-    /// As they are given, with blanks between.
+    /// Labels in their text form, separated by blanks.
     pub fn words(&self) -> String {
         self.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
     }
@@ -67,7 +69,7 @@ impl FromIterator<(String, String)> for Labels {
     }
 }
 
-/// A label as `build=123`.
+/// Parses a label such as `build=123`.
 pub fn parse_label(text: &str) -> Result<(String, String), String> {
     let refused = |why: &str| format!("{:?} is no label: {why}", excerpt(text));
     let (name, value) = text.split_once('=').ok_or_else(|| refused("write NAME=VALUE, as in build=123"))?;

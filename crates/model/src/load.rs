@@ -1,50 +1,50 @@
-//! What ran beside a measurement, as `run.json` and `load --json` have it.
+//! Loads that ran during a measurement, as in `run.json` and `load --json`.
 
 use serde::{Deserialize, Serialize};
 
 use crate::units::Nanos;
 
-/// One load, and whether it is known to have loaded.
+/// One load, with the proof that it loaded.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LoadRun {
-    /// Its kind: `mem`.
+    /// Kind of the load: `mem`.
     pub name: String,
-    /// As it can be asked for again: `mem:2x1G`.
+    /// Specification that repeats it: `mem:2x1G`.
     pub spec: String,
-    /// Its processes, or groups of them.
+    /// Number of its processes, or of groups of them.
     pub count: u32,
-    /// The CPUs that it might use, as a list.
+    /// CPUs that it might use, as a list.
     pub cpus: String,
-    /// What `total` counts; `""` for a program of the user's.
+    /// Unit of `total`; `""` for a program of the user's.
     pub unit: String,
     pub total: u64,
     pub rate_per_s: f64,
     /// Processor time in seconds that the kernel counted; null where it could not be read.
     pub cpu_s: Option<f64>,
-    /// From when the work began to its end.
+    /// Time from the start of the work to its end.
     pub span_ns: Option<Nanos>,
-    /// The length of the windows that `proof` is about.
+    /// Length of the windows of `proof`.
     pub window_ns: Option<Nanos>,
     pub proof: Vec<LoadProof>,
-    /// The longest time for which nothing looked at it, where that was longer than some windows.
+    /// Longest time without a look at it, if that was longer than some windows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unseen_ns: Option<Nanos>,
-    /// Whether it loaded in every window.
+    /// True if it loaded in every window.
     pub held: bool,
-    /// Why not; `""` if it did.
+    /// Reason why it did not; `""` if it did.
     pub why: String,
-    /// The version of onbeat that ran it; `""` for a program of the user's.
+    /// Version of onbeat that ran it; `""` for a program of the user's.
     pub version: String,
 }
 
-/// The least that was counted in a window, and the least that counts as loading.
+/// Lowest count of a window, and the lowest that counts as loading.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LoadProof {
-    /// What is counted, with `per s` where it is a rate.
+    /// Counted quantity, with `per s` for a rate.
     pub what: String,
-    /// Null where no window was long enough to be judged.
+    /// Lowest count of a window; null if no window was long enough to be judged.
     pub value: Option<f64>,
     pub floor: f64,
 }

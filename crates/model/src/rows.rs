@@ -1,8 +1,8 @@
-//! The histogram of a record that lasts for months: 32 rows per octave, kept as runs of numbers.
+//! Histogram of a record that lasts for months: 32 rows per octave, kept as runs of numbers.
 //!
 //! Row 0 holds the early wake-ups; below 64 ns a row is 1 ns wide, above at most 1/32 of its lower
 //! edge. Each row is the union of whole [`histogram`](crate::histogram) buckets, so that nothing is
-//! lost on the way here. As bytes: a gap of empty rows, a length less one, so many counts; again;
+//! lost. As bytes, runs follow each other: the gap of empty rows, the length less one, the counts;
 //! all of them LEB128 (DWARF 5, section 7.6). As text that is base64 without padding (RFC 4648).
 
 use std::fmt;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::histogram::bucket_edges;
 use crate::units::Nanos;
 
-/// The name of this numbering in documents.
+/// Name of this numbering in documents.
 pub const LAYOUT: &str = "log32";
 
 const SUB_BITS: u32 = 5;
@@ -26,11 +26,11 @@ pub const EARLY_ROW: usize = 0;
 /// The number of rows: every `i64` has one.
 pub const ROWS: usize = 1 + row_of_unsigned(i64::MAX as u64) + 1;
 
-/// The longest text of a histogram: no number of a run takes more than ten bytes, and no row needs
-/// more than a run of its own.
+/// Maximum length of a histogram's text: a number takes at most ten bytes, and a row at most one
+/// run.
 pub const HIST_LIMIT: usize = ROWS * 30;
 
-/// The row of a latency.
+/// Row of a latency.
 pub const fn row_of(latency: Nanos) -> usize {
     if latency.0 < 0 { EARLY_ROW } else { 1 + row_of_unsigned(latency.0 as u64) }
 }
@@ -40,7 +40,7 @@ const fn row_of_unsigned(ns: u64) -> usize {
     ((ns >> shift) + ((shift as u64) << SUB_BITS)) as usize
 }
 
-/// The half-open edges `[lower, upper)` of a row; the early one has no lower.
+/// Half-open edges `[lower, upper)` of a row; the early row has no lower one.
 pub const fn row_edges(row: usize) -> (Nanos, Nanos) {
     if row == EARLY_ROW {
         return (Nanos(i64::MIN), Nanos(0));
@@ -58,17 +58,17 @@ const fn lower_edge(row: usize) -> i64 {
     if edge > i64::MAX as u128 { i64::MAX } else { edge as i64 }
 }
 
-/// The row that a bucket of 64 per octave is a part of.
+/// Row that contains a bucket of 64 per octave.
 pub const fn row_of_bucket(bucket: usize) -> usize {
     row_of(bucket_edges(bucket).0)
 }
 
-/// Why a text or its bytes are no histogram.
+/// Reason why a text or its bytes are not a histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowsError {
-    /// Other letters than those of base64, or cut within one.
+    /// Letters other than those of base64, or a text cut within one.
     Base64,
-    /// It ends in the middle of a number or of a run.
+    /// An end in the middle of a number or of a run.
     Cut,
     /// A number of more than 64 bits.
     Number,
@@ -100,19 +100,19 @@ pub struct RowCounts {
 }
 
 impl RowCounts {
-    /// Of counts per row, in any order; rows may be named more than once.
+    /// Adds up counts per row, in any order; rows may be named more than once.
     pub fn of_rows(rows: impl IntoIterator<Item = (usize, u64)>) -> RowCounts {
         let mut sums = RowSums::default();
         rows.into_iter().for_each(|(row, count)| sums.add(row, count));
         sums.counts()
     }
 
-    /// Of counts per bucket of 64 per octave.
+    /// Adds up counts per bucket of 64 per octave.
     pub fn of_buckets(buckets: impl IntoIterator<Item = (usize, u64)>) -> RowCounts {
         RowCounts::of_rows(buckets.into_iter().map(|(bucket, count)| (row_of_bucket(bucket), count)))
     }
 
-    /// Of bytes, which are checked.
+    /// Parses and checks bytes.
     pub fn of_bytes(bytes: &[u8]) -> Result<RowCounts, RowsError> {
         let mut sums = RowSums::default();
         let mut total = 0u64;
@@ -121,11 +121,11 @@ impl RowCounts {
             total = total.checked_add(count).ok_or(RowsError::Total)?;
             sums.add(row, count);
         }
-        // One way to write it: equal histograms are equal bytes.
+        // Encoded again, so that equal histograms have equal bytes.
         Ok(sums.counts())
     }
 
-    /// Of the text in a document.
+    /// Parses the text of a document.
     pub fn of_text(text: &str) -> Result<RowCounts, RowsError> {
         if text.len() > HIST_LIMIT.div_ceil(3) * 4 {
             return Err(RowsError::Row);
@@ -138,7 +138,7 @@ impl RowCounts {
         &self.runs
     }
 
-    /// As a document has it.
+    /// Text for a document.
     pub fn text(&self) -> String {
         STANDARD_NO_PAD.encode(&self.runs)
     }
@@ -158,7 +158,7 @@ impl RowCounts {
         self.runs.is_empty()
     }
 
-    /// What is left of it without another; none where the other has more of a row.
+    /// Difference to another histogram; `None` if the other has more in a row.
     pub fn without(&self, other: &RowCounts) -> Option<RowCounts> {
         let mut left = RowSums::default();
         left.add_all(self);
@@ -180,14 +180,14 @@ impl<'de> Deserialize<'de> for RowCounts {
     }
 }
 
-/// The sum of histograms, dense: one is enough to add up any number of them.
+/// Sum of histograms, dense: one is enough to add up any number of them.
 #[derive(Clone, Debug, Default)]
 pub struct RowSums {
     rows: Vec<u64>,
 }
 
 impl RowSums {
-    /// Adds samples to a row; what has no row goes to the last.
+    /// Adds samples to a row; rows beyond the last count there.
     pub fn add(&mut self, row: usize, count: u64) {
         let row = row.min(ROWS - 1);
         if count > 0 && row >= self.rows.len() {
@@ -214,7 +214,7 @@ impl RowSums {
         self.rows.iter().copied().enumerate().filter(|&(_, count)| count > 0)
     }
 
-    /// In its compact form; a single empty row is cheaper within a run than between two.
+    /// Compact form; a single empty row is cheaper within a run than between two.
     pub fn counts(&self) -> RowCounts {
         let mut runs = Vec::new();
         let mut next = 0;
@@ -235,7 +235,7 @@ impl RowSums {
         RowCounts { runs }
     }
 
-    /// Makes it empty, and keeps its memory.
+    /// Empties it and keeps its memory.
     pub fn clear(&mut self) {
         self.rows.clear();
     }
@@ -245,7 +245,7 @@ impl RowSums {
 struct Runs<'a> {
     rest: &'a [u8],
     row: usize,
-    /// Counts of this run that are left.
+    /// Number of counts left in this run.
     left: usize,
 }
 

@@ -1,5 +1,5 @@
-//! Settings of a machine as values: what is set ([`Key`]), to what and how that is checked
-//! ([`Setting`]), and how a value that was read compares with one that was written.
+//! Settings of a machine as values: the key ([`Key`]), the value with its check and its risk
+//! ([`Setting`]), and the comparison of a value that was read with one that was written.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -9,7 +9,7 @@ use crate::keywords;
 use crate::units::CpuSet;
 
 keywords! {
-    /// How what is read back is compared with what was written.
+    /// Comparison of the value that is read back with the one that was written.
     pub enum Comparison, default Exact {
         /// The same text, without white space at its ends
         Exact = "exact",
@@ -31,7 +31,7 @@ keywords! {
 }
 
 keywords! {
-    /// What a change can cost beyond what it is for.
+    /// Cost of a change beyond its purpose.
     pub enum Risk, default Low {
         /// Nothing that others depend on
         Low = "low",
@@ -42,7 +42,7 @@ keywords! {
     }
 }
 
-/// Words of a document that must be known to be acted on: another version's are refused.
+/// Words of a document that are acted on: those of another version are refused.
 macro_rules! exact_words {
     ($($Name:ident)+) => { $(
         impl Serialize for $Name {
@@ -63,29 +63,29 @@ macro_rules! exact_words {
 }
 exact_words!(Comparison Risk);
 
-/// A value for one key, and what has to be known to set and to restore it.
+/// A value for one key, with the data to set, check and restore it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setting {
     pub key: Key,
-    /// What is written, without a newline.
+    /// Text to write, without a newline.
     pub wanted: String,
     #[serde(default)]
     pub readback: Comparison,
     #[serde(default)]
     pub risk: Risk,
-    /// What the kernel changes when this is written; where the old value of this one cannot be
-    /// written, writing theirs restores it (`vm.dirty_bytes` and `vm.dirty_ratio`).
+    /// Keys that the kernel changes when this one is written; if the old value of this one cannot
+    /// be written, writing theirs restores it (`vm.dirty_bytes` and `vm.dirty_ratio`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub partners: Vec<Key>,
-    /// What is written before this one when it is restored, without being read then
+    /// Keys that are written before this one when it is restored, without being read then
     /// (`kernel.soft_watchdog` before `kernel.watchdog`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub restored_first: Vec<Key>,
-    /// Whether the affinity of every thread may change with it.
+    /// True if it may change the affinity of every thread.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub moves_threads: bool,
-    /// Whether the kernel may refuse it without this being a failure: what it does not let move
-    /// stays, and is named.
+    /// True if a refusal by the kernel is not a failure: what the kernel does not let move stays,
+    /// and is named.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
 }
@@ -105,18 +105,18 @@ impl Setting {
         }
     }
 
-    /// Whether a value that was read is what is wanted.
+    /// True if a value that was read is the wanted one.
     pub fn is_met_by(&self, read: &str) -> bool {
         same(self.readback, read, &self.wanted)
     }
 
-    /// What to write so that what is `now` becomes `old` again, as both were read.
+    /// Text to write so that `now` becomes `old` again, both as they were read.
     pub fn restoring(&self, old: &str, now: &str) -> String {
         match self.readback {
             Comparison::Choice => marked(old).to_owned(),
             Comparison::Listed => {
                 let (old, now) = (words(old), words(now));
-                // What another program has added or removed since is its own.
+                // Words that another program has added or removed since stay.
                 let concerned = |word: &&str| self.signed().is_none_or(|signed| signed.contains(word));
                 let gone = now.iter().filter(|word| !old.contains(word) && concerned(word));
                 let back = old.iter().filter(|word| !now.contains(word) && concerned(word));
@@ -127,23 +127,23 @@ impl Setting {
         }
     }
 
-    /// Whether what is `now` is as `old`, as both were read: what restoring has to bring about.
+    /// True if a restore has nothing left to do: `now` equals `old`, both as they were read.
     pub fn is_restored(&self, now: &str, old: &str) -> bool {
         if let (Comparison::Listed, Some(signed)) = (self.readback, self.signed()) {
             return signed.iter().all(|word| words(old).contains(word) == words(now).contains(word));
         }
-        // What is no list or number was not set as one, and may be what was there: `n/a`.
+        // A value that is neither a list nor a number may be the original one: `n/a`.
         same(self.readback, now, old) || same(Comparison::Exact, now, old)
     }
 
-    /// The words that are added to a list or removed; none where the whole list is wanted.
+    /// Words that are added to a list or removed; `None` if the whole list is wanted.
     fn signed(&self) -> Option<Vec<&str>> {
         let signed = words(&self.wanted).into_iter().map(|word| word.strip_prefix(['+', '-']));
         signed.collect::<Option<Vec<&str>>>().filter(|signed| !signed.is_empty())
     }
 }
 
-/// Whether two values are the same, compared in this way; the second may be one to be written.
+/// True if two values are equal in this comparison; the second may be one to be written.
 pub fn same(how: Comparison, read: &str, other: &str) -> bool {
     let (read, other) = (read.trim(), other.trim());
     match how {
@@ -169,7 +169,7 @@ fn words(text: &str) -> Vec<&str> {
     text.split_whitespace().collect()
 }
 
-/// Decimal, or hexadecimal after `0x`.
+/// Parses decimal numbers, or hexadecimal ones after `0x`.
 fn numbers(text: &str) -> Option<Vec<i128>> {
     let number = |word: &str| match word.strip_prefix("0x") {
         Some(digits) => i128::from_str_radix(digits, 16).ok(),
@@ -179,12 +179,12 @@ fn numbers(text: &str) -> Option<Vec<i128>> {
     all.filter(|all| !all.is_empty())
 }
 
-/// An empty text is the empty list, as the kernel prints it.
+/// Parses a list; an empty text is the empty list, as the kernel prints it.
 fn list(text: &str) -> Option<CpuSet> {
     if text.is_empty() { Some(CpuSet::default()) } else { CpuSet::parse(text).ok() }
 }
 
-/// The digits of a mask without leading zeros.
+/// Digits of a mask without leading zeros.
 fn bits(text: &str) -> Option<String> {
     let mut digits = String::new();
     for (at, group) in text.split(',').enumerate() {
@@ -200,7 +200,7 @@ fn bits(text: &str) -> Option<String> {
     (!digits.is_empty()).then(|| digits.trim_start_matches('0').to_owned())
 }
 
-/// The word in brackets; the whole where none is marked.
+/// The word in brackets; the whole text if none is marked.
 pub fn marked(text: &str) -> &str {
     let between = |open, close| text.split_once(open).and_then(|(_, rest)| rest.split_once(close));
     between('[', ']').or_else(|| between('(', ')')).map_or(text.trim(), |(word, _)| word.trim())

@@ -1,9 +1,9 @@
-//! The closed vocabularies of `run.json`: what its words can be, and what each means.
+//! Closed vocabularies of `run.json`, with the meaning of each word.
 
 use crate::keywords;
 
 keywords! {
-    /// The command that made a run.
+    /// Command that wrote a run.
     pub enum Command, default Measure {
         /// wake-ups of onbeat's own threads
         Measure = "measure",
@@ -17,7 +17,7 @@ keywords! {
 }
 
 keywords! {
-    /// What a probe's threads do.
+    /// Activity of a probe's threads.
     pub enum Probe {
         /// read the clock without a pause
         Spin = "spin",
@@ -29,7 +29,7 @@ keywords! {
 }
 
 keywords! {
-    /// The quantity that a measured thread's latencies are.
+    /// Quantity of a measured thread's latencies.
     pub enum Quantity, default Wakeup {
         /// from a timer's expiry to the thread that it wakes
         Wakeup = "wakeup",
@@ -53,7 +53,7 @@ keywords! {
 }
 
 keywords! {
-    /// What ended a run; nothing is stated in a checkpoint.
+    /// Reason why a run ended; nothing is stated in a checkpoint.
     pub enum Ended {
         /// the time was over
         Duration = "duration",
@@ -71,7 +71,7 @@ keywords! {
 }
 
 keywords! {
-    /// A scheduling policy that a measuring thread can have.
+    /// Scheduling policy of a measuring thread.
     pub enum Policy {
         /// SCHED_FIFO
         Fifo = "fifo",
@@ -83,7 +83,7 @@ keywords! {
 }
 
 keywords! {
-    /// How a measuring thread sleeps.
+    /// Sleep mechanism of a measuring thread.
     pub enum WakeMechanism, default Nanosleep {
         /// clock_nanosleep with an absolute time
         Nanosleep = "nanosleep",
@@ -97,7 +97,7 @@ keywords! {
 }
 
 keywords! {
-    /// Where the kernel runs the expiry of a timer.
+    /// Context in which the kernel runs the expiry of a timer.
     pub enum Expiry {
         /// in the timer's interrupt
         HardIrq = "hard-irq",
@@ -109,7 +109,7 @@ keywords! {
 }
 
 keywords! {
-    /// How the schedules of the CPUs lie to each other.
+    /// Relation of the CPUs' schedules to each other.
     pub enum SchedulePhase, default Staggered {
         /// starts spread over the interval
         Staggered = "staggered",
@@ -121,7 +121,7 @@ keywords! {
 }
 
 keywords! {
-    /// What is done about idle states during a run.
+    /// Treatment of idle states during a run.
     pub enum IdleStates {
         /// /dev/cpu_dma_latency held at 0: no idle state that takes time to leave
         Held = "held",
@@ -131,7 +131,7 @@ keywords! {
 }
 
 keywords! {
-    /// The preemption model of a kernel (kernel/Kconfig.preempt).
+    /// Preemption model of a kernel (kernel/Kconfig.preempt).
     pub enum Preempt, default Unknown {
         /// PREEMPT_RT
         Rt = "rt",
@@ -149,7 +149,7 @@ keywords! {
 }
 
 keywords! {
-    /// What stood in the way of a fair measurement.
+    /// Kind of event that affected a measurement.
     pub enum IntegrityKind {
         /// a thread runs on another CPU than planned
         Affinity = "affinity",

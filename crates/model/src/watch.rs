@@ -1,8 +1,8 @@
-//! What `onbeat watch` records of one interval: histograms per CPU and thread, the worst wake-ups
-//! with names, what was not recorded, and what happened to the machine meanwhile.
+//! Record of one interval of `onbeat watch`: histograms per CPU and thread, the worst wake-ups with
+//! names, gaps of the record, and events on the machine in that time.
 //!
-//! Of a wake-up T is how late its timer came, W how long it then waited for its CPU, S what the
-//! switch to it took. `WatchRow` holds the field names of `onbeat.rows/1` (docs/bundle.md).
+//! The parts of a wake-up: T is the lateness of its timer, W the wait for its CPU, S the time of
+//! the switch to it. `WatchRow` holds the field names of `onbeat.rows/1` (docs/bundle.md).
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::units::{Cpu, Nanos};
 use crate::vocabulary::Policy;
 
 keywords! {
-    /// Which part of a wake-up a histogram holds.
+    /// Part of a wake-up that a histogram holds.
     pub enum WatchSeries {
         /// T: from the timer's expiry to the waking
         Timer = "timer",
@@ -33,7 +33,7 @@ keywords! {
 }
 
 keywords! {
-    /// The priority of who held the CPU, next to that of the thread that waited for it.
+    /// Priority of the thread that held the CPU, relative to that of the thread that waited for it.
     pub enum Holder {
         /// lower, or idle: the wait is the kernel's or the hardware's fault
         Lower = "lower",
@@ -45,7 +45,7 @@ keywords! {
 }
 
 keywords! {
-    /// Whose wake-ups they are.
+    /// Kind of the threads that woke up.
     pub enum Victims {
         /// threads of programs
         User = "user",
@@ -55,7 +55,7 @@ keywords! {
 }
 
 keywords! {
-    /// What happened to the machine while it was watched.
+    /// Kind of event on a watched machine.
     pub enum WatchMarkKind {
         /// the machine was started
         Boot = "boot",
@@ -74,22 +74,22 @@ keywords! {
     }
 }
 
-/// Who records: the same for all intervals of one run of `onbeat watch`.
+/// Identity of a recording: the same for all intervals of one run of `onbeat watch`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WatchRun {
     /// The kernel's boot id.
     pub boot: String,
-    /// The id of the recording: that of its folder.
+    /// Id of the recording: that of its folder.
     pub recording: String,
-    /// What the histograms depend on, as a digest: they are added up only where it is the same.
+    /// Digest of what the histograms depend on: they are merged only if it is the same.
     pub plan: String,
-    /// How long an interval should be.
+    /// Planned length of an interval.
     pub interval_ns: Nanos,
-    /// How far ahead of UTC the machine's clock was when recording began; null where unknown.
+    /// Seconds by which its clock was ahead of UTC when recording began; null if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub utc_offset_s: Option<i32>,
-    /// What it belongs to, as its user named it.
+    /// Labels set by the user.
     #[serde(skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
 }
@@ -97,18 +97,18 @@ pub struct WatchRun {
 /// One interval, as it was read from the kernel.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WatchInterval {
-    /// Its number, ascending within a boot.
+    /// Number of the interval, ascending within a boot.
     pub seq: u64,
-    /// When it began.
+    /// Start of the interval.
     pub mono_ns: Nanos,
     pub span_ns: Nanos,
-    /// What CLOCK_REALTIME showed when it began.
+    /// CLOCK_REALTIME at the start.
     pub wall_ns: Nanos,
-    /// The digest of the kernel and its settings.
+    /// Digest of the kernel and its settings.
     pub env: String,
-    /// The same in full, where it is new.
+    /// The environment in full, if it is new.
     pub environment: Option<WatchEnvironment>,
-    /// What stood in the way of a fair record, as in `integrity` of a run.
+    /// Obstacles to a fair record, as in `integrity` of a run.
     pub integrity: Vec<String>,
     pub series: Vec<SeriesRows>,
     /// The worst wake-ups of each series, holder and kind of victims.
@@ -121,9 +121,9 @@ pub struct WatchInterval {
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeriesRows {
     pub series: WatchSeries,
-    /// Every wake-up, by the CPU that it was on.
+    /// Rows of every wake-up, by its CPU.
     pub cpus: Vec<WatchRow>,
-    /// Those of chosen threads once more, by thread.
+    /// Rows of chosen threads once more, by thread.
     pub threads: Vec<WatchRow>,
 }
 
@@ -140,26 +140,26 @@ pub struct WatchRow {
     pub n: u64,
     /// Wake-ups that were seen and have no latency.
     pub missed: u64,
-    /// Those before their time.
+    /// Wake-ups before their time.
     pub early: u64,
     pub min_ns: Option<Nanos>,
     pub sum_ns: Nanos,
     pub max_ns: Option<Nanos>,
-    /// When the largest was.
+    /// Time of the largest wake-up.
     pub max_mono_ns: Option<Nanos>,
-    /// The largest after it, at most seven.
+    /// The largest latencies after the maximum, at most seven.
     pub top_ns: Vec<Nanos>,
-    /// How the rows are numbered; `""` where the histogram was dropped.
+    /// Numbering of the rows; `""` if the histogram was dropped.
     pub layout: RowLayout,
     pub hist: RowCounts,
-    /// Whose wake-up was the largest.
+    /// Thread of the largest wake-up.
     pub victim: WatchTask,
     pub culprit: WatchCulprit,
     /// Always null: a watch has no windows of events.
     pub spike: Option<String>,
 }
 
-/// How the rows of a histogram are numbered.
+/// Numbering of the rows of a histogram.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RowLayout(pub String);
@@ -171,13 +171,13 @@ impl Default for RowLayout {
 }
 
 impl RowLayout {
-    /// Whether its rows can be read here: a name that is not known numbers them in another way.
+    /// True if its rows can be read: an unknown name stands for another numbering.
     pub fn is_known(&self) -> bool {
         matches!(self.0.as_str(), "" | crate::rows::LAYOUT)
     }
 }
 
-/// How many of the largest values a row keeps besides the largest.
+/// Number of latencies that a row keeps after the maximum.
 pub const TOP: usize = 7;
 
 /// A thread; numbers are null and texts `""` where unknown.
@@ -195,7 +195,7 @@ pub struct WatchTask {
     pub prio: Option<i32>,
     #[serde(skip_serializing_if = "Word::is_empty")]
     pub policy: Word<Policy>,
-    /// Where it was.
+    /// CPU of the thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<Cpu>,
 }
@@ -206,13 +206,13 @@ impl WatchTask {
         self.prio.filter(|prio| (0..99).contains(prio)).map(|prio| 99 - prio)
     }
 
-    /// Whether nothing is known of it.
+    /// True if nothing is known of it.
     pub fn is_unknown(&self) -> bool {
         *self == WatchTask::default()
     }
 }
 
-/// What took the time, by the rules of a hunt; an empty name is that of an unknown one.
+/// Cause of the time, by the rules of a hunt; the name is empty if it is unknown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WatchCulprit {
@@ -221,12 +221,12 @@ pub struct WatchCulprit {
     /// The rule's title, or the thread, function or interrupt by name.
     pub name: String,
     pub kind: Word<SliceKind>,
-    /// Its share of the latency; null where that cannot be told.
+    /// Share of the latency; null if it cannot be determined.
     pub share: Option<f64>,
     /// True if that share is estimated and not counted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
-    /// The thread that it is, or that it ran in.
+    /// Thread of the culprit, or the one in which it ran.
     #[serde(skip_serializing_if = "WatchTask::is_unknown")]
     pub task: WatchTask,
 }
@@ -235,7 +235,7 @@ pub struct WatchCulprit {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WorstWakeup {
-    /// The series of which it is the largest.
+    /// Series in which it is among the largest.
     pub worst_of: Vec<Word<WatchSeries>>,
     pub holder: Word<Holder>,
     pub victims: Word<Victims>,
@@ -247,11 +247,11 @@ pub struct WorstWakeup {
     pub held_ns: Option<Nanos>,
     /// S; null where the kernel does not show it.
     pub switch_ns: Option<Nanos>,
-    /// When the thread was switched to.
+    /// Time of the switch to the thread.
     pub mono_ns: Nanos,
     /// CLOCK_REALTIME at that time.
     pub wall_ns: Nanos,
-    /// Where it was switched to.
+    /// CPU of the switch.
     pub cpu: Option<Cpu>,
     pub victim: WatchTask,
     pub culprit: WatchCulprit,
@@ -259,14 +259,14 @@ pub struct WorstWakeup {
     pub previous: WatchTask,
     /// The thread that the timer interrupted: observed, not accused.
     pub interrupted: WatchTask,
-    /// The functions that the CPU was in, innermost first.
+    /// Functions that the CPU was in, innermost first.
     pub stack: Vec<String>,
     /// The system call in which the victim slept next; `""` where unknown.
     pub sleeps_in: String,
 }
 
 impl WorstWakeup {
-    /// What it is in a series.
+    /// Its latency in a series; `None` if a part of it is unknown.
     pub fn value(&self, series: WatchSeries) -> Option<Nanos> {
         let sum = |parts: &[Option<Nanos>]| parts.iter().try_fold(Nanos(0), |sum, part| Some(sum + (*part)?));
         match series {
@@ -278,35 +278,35 @@ impl WorstWakeup {
         }
     }
 
-    /// All of it that is known.
+    /// Sum of its known parts.
     pub fn total(&self) -> Nanos {
         self.until_switch() + self.switch_ns.unwrap_or_default()
     }
 
-    /// What of it was before `mono_ns`.
+    /// Sum of its known parts before `mono_ns`.
     pub fn until_switch(&self) -> Nanos {
         self.timer_ns.unwrap_or_default() + self.wakeup_ns.unwrap_or_default()
     }
 
-    /// Whether both are of one wake-up.
+    /// True if both describe the same wake-up.
     pub fn is_same(&self, other: &WorstWakeup) -> bool {
         (self.mono_ns, self.cpu, self.victim.tid) == (other.mono_ns, other.cpu, other.victim.tid)
     }
 }
 
-/// How much was recorded of what there was; null where it is unknown.
+/// Completeness of a record; numbers are null if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WatchCoverage {
-    /// Switches to real-time threads that were recorded,
+    /// Recorded switches to real-time threads.
     pub recorded: u64,
-    /// and how often these threads slept by their own counts.
+    /// Sleeps of these threads by their counts in the kernel.
     pub voluntary: Option<u64>,
-    /// Threads that found their place taken.
+    /// Threads that found their place taken by another.
     pub collisions: u64,
-    /// Runs of a program that the kernel skipped; through a ring, events that were lost.
+    /// Runs of a BPF program that the kernel skipped; through a ring, events that were lost.
     pub skipped: Option<u64>,
-    /// Threads that ended, and took their counts along.
+    /// Threads that ended before their counts were read.
     pub ended: u64,
     /// Timers without the wake-up that they belong to.
     pub timers_unmatched: u64,
@@ -341,7 +341,7 @@ impl WatchCoverage {
     }
 }
 
-/// Something that happened from one time to another.
+/// An event on the machine, with its start and end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WatchMark {
@@ -350,19 +350,19 @@ pub struct WatchMark {
     pub to_mono_ns: Nanos,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<Cpu>,
-    /// What it was, for people: a run's id, the size of a step.
+    /// Description: a run's id, the size of a step.
     pub detail: String,
 }
 
-/// The kernel and the settings that latencies depend on.
+/// Kernel and settings that latencies depend on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WatchEnvironment {
-    /// The digest by which intervals name it.
+    /// Digest by which intervals name it.
     pub env: String,
     pub release: String,
     pub machine: String,
-    /// What was read of the machine, by what it is called.
+    /// Settings that were read, by name.
     pub settings: BTreeMap<String, String>,
 }
 
