@@ -1,4 +1,4 @@
-//! Random numbers that can be repeated: ChaCha8 from a fixed seed, the same on every machine.
+//! Repeatable random numbers: ChaCha8 from a fixed seed, the same on every machine.
 //!
 //! Published p-values, intervals and the tables of docs/statistics.md come from this stream:
 //! another generator would print other digits for the same run.
@@ -15,32 +15,32 @@ pub const SEED: u64 = 0x6f6e_6265_6174;
 pub struct Rng(ChaCha8Rng);
 
 impl Rng {
-    /// The stream of a seed.
+    /// Stream of a seed.
     pub fn new(seed: u64) -> Rng {
         Rng(ChaCha8Rng::seed_from_u64(seed))
     }
 
-    /// Between 0 and 1, never either.
+    /// A number between 0 and 1, excluding both.
     pub fn uniform(&mut self) -> f64 {
         ((self.0.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
     }
 
-    /// 64 bits.
+    /// The next 64 bits.
     pub fn next_u64(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// One of 0 to n - 1, each as likely as the others but for less than n in 2^64.
+    /// One of 0 to n - 1, all equally likely up to n in 2^64.
     pub fn below(&mut self, n: usize) -> usize {
         ((u128::from(self.0.next_u64()) * n as u128) >> 64) as usize
     }
 
-    /// Standard normal.
+    /// A standard normal number.
     pub fn normal(&mut self) -> f64 {
         law::normal_quantile(self.uniform())
     }
 
-    /// Exponential with mean 1.
+    /// An exponential number with mean 1.
     pub fn exponential(&mut self) -> f64 {
         -self.uniform().ln()
     }

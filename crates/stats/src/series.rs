@@ -1,8 +1,8 @@
-//! A run as its block maxima: the largest latency of each second over all CPUs, in order, with its
-//! time.
+//! Series of block maxima of a run: the largest latency of each second over all CPUs, in order,
+//! with its time.
 //!
-//! CPUs share what delays them (a hypervisor, a firmware interrupt), so their blocks are no
-//! separate evidence: the block is the machine's, and its value the largest of its CPUs.
+//! CPUs share the causes of delays (a hypervisor, a firmware interrupt), so their blocks are not
+//! independent: a block is the machine's, and its value the largest of its CPUs.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,50 +14,48 @@ use model::column::Column;
 use model::run::Peak;
 use model::units::{Cpu, Nanos};
 
-/// The block length that onbeat records.
+/// Block length that onbeat records.
 pub const BLOCK: Nanos = Nanos::SECOND;
 
-/// The value of a line without wake-ups: below every latency.
+/// Value of a line without wake-ups: below every latency.
 const NONE: Nanos = Nanos(i64::MIN);
 
-/// How far back from the newest block a line is looked for; lines of one second come together.
+/// Number of newest blocks in which a line's block is searched; lines of one second come together.
 const NEAR: usize = 64;
 
-/// The block maxima of a run or of a list, and what is known about how they came about.
+/// Block maxima of a run or of a list, with the circumstances of their recording.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
     /// Length of a block.
     pub block: Nanos,
-    /// The step in which latencies were recorded: each lies in `[max, max + step)`.
+    /// Step in which latencies were recorded: each lies in `[max, max + step)`.
     pub step: Nanos,
-    /// The step of the times in `at`.
+    /// Step of the times in `at`.
     pub tick: Nanos,
     /// Full blocks with all CPUs, ascending by index.
     pub blocks: Blocks,
-    /// Blocks that are left out of `blocks`, because a CPU has no value in them or they are cut
-    /// short.
+    /// Blocks that are not in `blocks`, because a CPU has no value in them or they are cut short.
     pub partial: Blocks,
-    /// Lines that span several blocks: the time of their largest latency is known, the rest of them
-    /// is not.
+    /// Lines that span several blocks: only the time of their largest latency is known.
     pub joined: u64,
-    /// For how long all CPUs are known to have been watched; without blocks, the run's stated
+    /// Time for which all CPUs are known to have been watched; without blocks, the run's stated
     /// length.
     pub observed: Nanos,
-    /// How much longer the run lasted by its own document: that time is in no block.
+    /// Time by which the run lasted longer by its document: that time is in no block.
     pub unrecorded: Nanos,
-    /// CPUs that have lines.
+    /// CPUs with lines.
     pub cpus: Vec<Cpu>,
-    /// CPUs that the run measured and that have none.
+    /// CPUs that the run measured, without lines.
     pub unseen: Vec<Cpu>,
 }
 
 impl Series {
-    /// A list of maxima without gaps; `None` means a block without a value.
+    /// Series of a list without gaps; `None` is a block without a value.
     pub fn of_list(maxima: &[Option<Nanos>], block: Nanos, step: Nanos) -> Series {
         Series::of_maxima(maxima.iter().copied(), block, step)
     }
 
-    /// The same, one after the other.
+    /// Like [`Series::of_list`], from an iterator.
     pub fn of_maxima(maxima: impl Iterator<Item = Option<Nanos>>, block: Nanos, step: Nanos) -> Series {
         let at = |index: i64| Nanos(block.0.saturating_mul(index));
         let (mut blocks, mut count) = (Blocks::new(block), 0);
@@ -91,32 +89,32 @@ impl Series {
             let block = block(at);
             (block.at, block.index)
         };
-        // Places take less room than blocks, and most series need none.
+        // Places take less memory than blocks, and most series need none.
         let in_order = (1..all).all(|at| key(at - 1) <= key(at));
         let mut order: Vec<u32> = if in_order { Vec::new() } else { (0..all as u32).collect() };
         order.sort_by_key(|&at| key(at as usize));
         (0..all).map(move |place| block(order.get(place).map_or(place, |&at| at as usize)))
     }
 
-    /// The block with the largest latency of all; the first where several are equal.
+    /// Block with the largest latency of all; the first of equal ones.
     pub fn worst(&self) -> Option<BlockMaximum> {
         let all = self.blocks.iter().chain(self.partial.iter());
         all.max_by_key(|block| (block.max, std::cmp::Reverse(block.at)))
     }
 
-    /// The maxima of the full blocks, in the order of time.
+    /// Maxima of the full blocks, in the order of time.
     pub fn values(&self) -> SeriesValues<'_> {
         SeriesValues::from(self.blocks.values())
     }
 
-    /// Wake-ups per block, typically; none where unknown.
+    /// Median number of wake-ups per block; `None` if unknown.
     pub fn samples_per_block(&self) -> Option<u64> {
         let blocks = self.blocks.len();
         let counts = Levels::of(self.blocks.iter().map(|block| block.n as f64), blocks);
         counts.at(blocks as u64 / 2).map(|median| median as u64).filter(|&n| n > 0)
     }
 
-    /// Blocks of a multiple of the length; a stretch that is not filled is left out.
+    /// Maxima of blocks of a multiple of the length; a stretch that is not filled is excluded.
     pub fn coarser(&self, times: u32) -> Column {
         let times = i64::from(times.max(1));
         let mut coarse = Column::default();
@@ -133,26 +131,27 @@ impl Series {
     }
 }
 
-/// Makes a series of the lines of a run, one at a time, in any order.
+/// Builds a series from the lines of a run, one at a time, in any order.
 #[derive(Debug, Default)]
 pub struct Collector {
     only: Option<Vec<Cpu>>,
     interval: Nanos,
     origin: Option<Nanos>,
-    /// Those that no near line can add to any more, and those it may.
+    /// Blocks to which no line is expected to add any more.
     blocks: Blocks,
+    /// Newest blocks, to which lines may still add.
     near: VecDeque<BlockMaximum>,
     late: Vec<BlockMaximum>,
     short: Vec<BlockMaximum>,
     joined: u64,
     lanes: BTreeMap<Cpu, CpuCoverage>,
-    /// Where long stretches without a wake-up begin and end: by block, how many CPUs more or less
+    /// Edges of long stretches without a wake-up: by block, the change in the number of CPUs that
     /// are in one.
     silent: BTreeMap<i64, i64>,
 }
 
 impl Collector {
-    /// For these CPUs, or all, which wake at an interval (0 where it is not known).
+    /// Collector for these CPUs, or all, which wake at an interval (0 if unknown).
     pub fn new(only: Option<Vec<Cpu>>, interval: Nanos) -> Collector {
         Collector { only, interval, blocks: Blocks::new(BLOCK), ..Collector::default() }
     }
@@ -176,7 +175,7 @@ impl Collector {
         let origin = *self.origin.get_or_insert(line.mono_ns);
         let index = middle.0.saturating_sub(origin.0).div_euclid(BLOCK.0);
         let lane = self.lanes.entry(line.cpu).or_default();
-        // A second line of a CPU's block adds what it saw, but no CPU and no time.
+        // A second line of a CPU's block adds its samples, but no CPU and no time.
         let fresh = lane.is_new(index);
         if fresh {
             lane.span = lane.span.saturating_add(span);
@@ -185,8 +184,8 @@ impl Collector {
         if span < BLOCK.0 / 2 { self.short.push(block) } else { self.place(block) }
     }
 
-    /// Adds a line of several blocks that had no wake-up: nothing more is known of each of them.
-    /// False where the CPU has lines of them already.
+    /// Adds a line of several blocks without a wake-up: no more is known of each of them. False if
+    /// the CPU has lines of them already.
     fn add_silence(&mut self, line: &Peak, span: i64) -> bool {
         let origin = *self.origin.get_or_insert(line.mono_ns);
         let block = |time: i64| time.saturating_sub(origin.0).saturating_add(BLOCK.0 / 2).div_euclid(BLOCK.0);
@@ -201,7 +200,7 @@ impl Collector {
         true
     }
 
-    /// The length of a line without one: a block, or what its wake-ups take where that is longer.
+    /// Length of a line that states none: a block, or the time of its wake-ups if that is longer.
     fn usual(&self, n: u64) -> Nanos {
         let taken = self.interval.0.saturating_mul(i64::try_from(n).unwrap_or(i64::MAX));
         if taken > BLOCK.0 / 2 * 3 { Nanos(taken) } else { BLOCK }
@@ -222,8 +221,8 @@ impl Collector {
         }
     }
 
-    /// The series, with latencies and times in steps of these lengths, of an observation of this
-    /// length.
+    /// Builds the series of an observation of length `observed`, with latencies in steps of `step`
+    /// and times in steps of `tick`.
     pub fn finish(mut self, step: Nanos, tick: Nanos, observed: Option<Nanos>) -> Series {
         let mut blocks = std::mem::take(&mut self.blocks);
         self.near.drain(..).for_each(|block| blocks.push(block));
@@ -232,7 +231,7 @@ impl Collector {
         }
         let all = self.lanes.len() as u32;
         let is_whole = |block: &BlockMaximum| block.max != NONE && block.cpus >= all;
-        // Most runs have nothing but whole blocks: those of months are not copied.
+        // Most runs have only whole blocks: those of months are not copied.
         let (whole, mut partial) = if self.silent.is_empty() && blocks.iter().all(|block| is_whole(&block)) {
             (blocks, Blocks::new(BLOCK))
         } else {
@@ -264,7 +263,7 @@ impl Collector {
     }
 }
 
-/// The blocks that are whole, and those that lack a CPU which was not silent.
+/// Splits blocks into those that are whole and those that lack a CPU that was not silent.
 fn parted(
     blocks: &Blocks,
     silent: &BTreeMap<i64, i64>,
@@ -272,7 +271,7 @@ fn parted(
 ) -> (Blocks, Blocks) {
     let (mut steps, mut silent) = (silent.iter().peekable(), 0i64);
     let (mut whole, mut partial) = (Blocks::new(BLOCK), Blocks::new(BLOCK));
-    // Seconds without a wake-up have no value; they were watched all the same.
+    // Seconds without a wake-up have no value, but were watched.
     for mut block in blocks.iter() {
         while let Some((_, step)) = steps.next_if(|step| *step.0 <= block.index) {
             silent += step;
@@ -287,7 +286,7 @@ fn parted(
     (whole, partial)
 }
 
-/// The blocks in order, with lines that came long after those of their time.
+/// Blocks in order, merged with lines that came long after those of their time.
 fn with_late(blocks: &Blocks, late: &mut Vec<BlockMaximum>) -> Blocks {
     late.sort_by_key(|block| block.index);
     let (mut known, mut late) = (blocks.iter().peekable(), late.drain(..).peekable());
@@ -309,7 +308,7 @@ fn with_late(blocks: &Blocks, late: &mut Vec<BlockMaximum>) -> Blocks {
     all
 }
 
-/// Puts blocks in order, and makes one of those of the same time.
+/// Sorts blocks, and joins those of the same time.
 fn join_by_index(blocks: &mut Vec<BlockMaximum>) {
     blocks.sort_by_key(|block| block.index);
     blocks.dedup_by(|next, kept| {

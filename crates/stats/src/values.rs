@@ -1,13 +1,13 @@
-//! Values in the order of time, read from the room of their differences: millions of them as
-//! numbers would take four times as much.
+//! Values in the order of time, read from a compact column: as plain numbers, millions of them
+//! would take four times the memory.
 
 use std::ops::Range;
 
 use model::column::Column;
 
-/// Values that are read at once.
+/// Number of values that are read at once.
 const CHUNK: usize = 1 << 12;
-/// Sums that are added up side by side, because each waits for its last addition.
+/// Number of sums that are added up in parallel, because each waits for its last addition.
 const BESIDE: usize = 4;
 
 /// Values of a list, or of a part of it, with or without a gap.
@@ -15,8 +15,9 @@ const BESIDE: usize = 4;
 pub struct SeriesValues<'a> {
     list: ListedValues<'a>,
     from: usize,
-    /// The number of those before the gap, and its length.
+    /// Number of values before the gap.
     before: usize,
+    /// Length of the gap.
     gap: usize,
     len: usize,
 }
@@ -60,7 +61,7 @@ impl<'a> SeriesValues<'a> {
         self.len == 0
     }
 
-    /// Those at some places.
+    /// Values at the given places.
     pub fn part(&self, places: Range<usize>) -> SeriesValues<'a> {
         let passed = if places.start >= self.before { self.gap } else { 0 };
         SeriesValues {
@@ -72,19 +73,19 @@ impl<'a> SeriesValues<'a> {
         }
     }
 
-    /// Those before a place, and those from there on.
+    /// Values before a place, and from there on.
     pub fn split_at(&self, at: usize) -> (SeriesValues<'a>, SeriesValues<'a>) {
         (self.part(0..at), self.part(at..self.len))
     }
 
-    /// All but those at some places; of values without a gap.
+    /// All values but those at the given places; `self` must have no gap.
     pub fn without(&self, places: Range<usize>) -> SeriesValues<'a> {
         debug_assert_eq!(self.gap, 0);
         let (before, gap) = (places.start, places.len());
         SeriesValues { before, gap, len: self.len - gap, ..*self }
     }
 
-    /// Appends those at some places.
+    /// Appends the values at the given places.
     pub fn read(&self, places: Range<usize>, into: &mut Vec<f64>) {
         let edge = self.before.clamp(places.start, places.end);
         for (part, gap) in [(places.start..edge, 0), (edge..places.end, self.gap)] {
@@ -96,20 +97,20 @@ impl<'a> SeriesValues<'a> {
         }
     }
 
-    /// All of them, in order.
+    /// All values, in order.
     pub fn iter(&self) -> impl Iterator<Item = f64> + use<'a> {
         let values = *self;
         in_chunks(self.len, move |places, into| values.read(places, into))
     }
 
-    /// All of them as numbers, where they are few.
+    /// All values as a vector; for short lists.
     pub fn to_vec(&self) -> Vec<f64> {
         let mut all = Vec::with_capacity(self.len);
         self.read(0..self.len, &mut all);
         all
     }
 
-    /// The sums of the products of two values about a centre, from none to so many places apart.
+    /// Sums of the products of two values about a centre, at distances from 0 to `lags`.
     pub fn products(&self, centre: f64, lags: usize) -> Vec<f64> {
         let mut sums = vec![0.0; lags + 1];
         let mut near: Vec<f64> = Vec::with_capacity(CHUNK + lags);
@@ -125,7 +126,7 @@ impl<'a> SeriesValues<'a> {
     }
 }
 
-/// Adds, for values of one chunk and those behind it, the products of those from `apart` on apart.
+/// Adds the products of each value of a chunk with later ones, at distances from `apart` on.
 fn add_products(near: &[f64], apart: usize, sums: &mut [f64]) {
     let pairs = |apart: usize| near.len().saturating_sub(apart).min(CHUNK);
     let mut done = 0;
@@ -144,7 +145,7 @@ fn add_products(near: &[f64], apart: usize, sums: &mut [f64]) {
     }
 }
 
-/// So many numbers in order, which are read a chunk at a time.
+/// Iterates over `len` numbers in order, which are read a chunk at a time.
 pub fn in_chunks(len: usize, read: impl Fn(Range<usize>, &mut Vec<f64>)) -> impl Iterator<Item = f64> {
     let (mut chunk, mut at, mut next) = (Vec::new(), 0, 0);
     std::iter::from_fn(move || {

@@ -1,28 +1,28 @@
-//! The closed vocabularies of the answer, with their names in JSON.
+//! Closed vocabularies of the answer, with their names in JSON.
 
 use serde::Serialize;
 
-/// Whether a limit holds.
+/// Verdict on a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BoundsVerdict {
-    /// It is reached at most once per horizon.
+    /// Reached at most once per horizon.
     Supported,
-    /// It is reached more often than that.
+    /// Reached more often than that.
     Failed,
-    /// The run shows neither.
+    /// Shown neither to hold nor to fail.
     Inconclusive,
     /// No limit was given.
     #[serde(rename = "")]
     NotAsked,
 }
 
-/// What a verdict rests on.
+/// Basis of a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum VerdictBasis {
     Counting,
-    /// The fitted tail, behind its gates.
+    /// The fitted tail, if its gates pass.
     Extrapolation,
     /// The blocks are not exchangeable, so that neither of those applies.
     Steadiness,
@@ -33,17 +33,17 @@ pub enum VerdictBasis {
     NotAsked,
 }
 
-/// The result of the rule for a test that is watched and stopped early.
+/// Verdict of the rule for a test that is watched and stopped early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SequentialVerdict {
     Pass,
     Fail,
-    /// Neither is sure yet.
+    /// Undecided so far.
     GoOn,
 }
 
-/// Whether an extrapolation is given.
+/// Status of an extrapolation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ExtrapolationStatus {
@@ -53,15 +53,15 @@ pub enum ExtrapolationStatus {
     Refused,
 }
 
-/// Whether blocks are exchangeable.
+/// Exchangeability of blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Holds {
-    /// No gate refuses it.
+    /// Not refused by any gate.
     Yes,
-    /// A gate refuses it.
+    /// Refused by a gate.
     No,
-    /// There was too little to judge by.
+    /// Not judged, for lack of data.
     #[default]
     Unknown,
 }

@@ -8,20 +8,20 @@ use crate::series::Series;
 use model::text::several;
 use model::units::Nanos;
 
-/// Fewer blocks do not support a fit of the tail.
+/// Least number of blocks for a fit of the tail.
 pub const MIN_FIT_BLOCKS: usize = 60;
-/// Fewer different values do not show a shape.
+/// Least number of different values that show a shape.
 const MIN_DISTINCT_VALUES: usize = 5;
-/// More blocks than this part left out, and what is left is a selection.
+/// Largest share of excluded blocks: with more, the rest is a selection.
 const MAX_PARTIAL_SHARE: f64 = 0.01;
 
-/// What to do about a mechanism with a period.
+/// Remedy for a mechanism with a period.
 pub const TREAT: &str = "Treat them as a mechanism: fix it or budget for it, then measure again.";
-/// What a count would take.
+/// Assumption of a count on a run with a period.
 pub const ONCE: &str = "if nothing recurred";
 
-/// G6: no period among the spikes longer than the recorded block, nor among all blocks, folded. One
-/// that is not longer, is in each block.
+/// G6: no period among the spikes longer than the recorded block, nor among all blocks, folded. A
+/// period that is not longer is in each block.
 pub fn period(structure: &Structure, block: Nanos, folded: Option<Gate>) -> Gate {
     const NAME: &str = "periodicity";
     let longer = structure.periods.iter().find(|period| period.period_s > 1.01 * block.as_secs());
@@ -42,7 +42,7 @@ pub fn period(structure: &Structure, block: Nanos, folded: Option<Gate>) -> Gate
     }
 }
 
-/// G7: blocks enough, and values enough among them.
+/// G7: enough blocks, and enough different values among them.
 pub fn enough(n: usize, values: usize, resolution: Nanos) -> Gate {
     const NAME: &str = "enough data";
     let blocks = several(n as u64, "block", "blocks");
@@ -70,7 +70,7 @@ pub fn enough(n: usize, values: usize, resolution: Nanos) -> Gate {
     Gate::refused("G7", NAME, detail, refusal, remedy)
 }
 
-/// G8: not further ahead than the run's length carries.
+/// G8: a horizon within the reach of the run's length.
 pub fn horizon(question: &Question, observed: Nanos) -> Gate {
     const NAME: &str = "horizon";
     let most = farthest(question, observed);
@@ -87,17 +87,17 @@ pub fn horizon(question: &Question, observed: Nanos) -> Gate {
     Gate::refused("G8", NAME, detail, refusal, "Ask for a shorter --horizon, or measure for longer.")
 }
 
-/// How far an extrapolation from this length may go.
+/// Reach of an extrapolation from a run of this length.
 pub fn farthest(question: &Question, observed: Nanos) -> Nanos {
     Nanos((observed.0 as f64 * question.reach.clamp(0.0, MAX_REACH)) as i64)
 }
 
-/// G11: the run is valid, nothing much is missing from it.
+/// G11: a valid run with nearly all of its data.
 pub fn integrity(input: &BoundsInput) -> Gate {
     const NAME: &str = "integrity";
     let series: &Series = input.series;
     let mut reasons: Vec<String> = input.run.invalid.to_vec();
-    // A wake-up later than the interval takes the next ones' turn; each would have been late.
+    // A wake-up later than the interval takes the next ones' slots; each would have been late.
     let slept = (input.run.missed > 0).then(|| {
         format!(
             "{} slept through, behind wake-ups later than the interval: how late those would have been is not \

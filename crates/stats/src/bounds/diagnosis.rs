@@ -1,5 +1,5 @@
-//! How the level changed where a gate refuses: a climb, a step, or an outlying stretch. A climb is
-//! no burst.
+//! Course of the level if a gate refuses: a climb, a step, or an outlying stretch. A climb is not a
+//! burst.
 
 use super::gates::{ALPHA, BUNCHED};
 use crate::steady::homogeneity::{BusyStretch, Homogeneity};
@@ -10,25 +10,25 @@ use crate::values::SeriesValues;
 use model::units::Nanos;
 
 const HOUR: f64 = 3.6e12;
-/// Fewer blocks cannot show a trend.
+/// Least number of blocks that can show a trend.
 const MIN_TREND_BLOCKS: usize = 10;
 
-/// What the maxima do.
+/// Course of the maxima over the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Course {
-    /// They rise or fall by this many ns per block.
+    /// A rise or fall by this many ns per block.
     Drifting(f64),
-    /// From this block on they are others: typically before, and after.
+    /// A step at this block, with the typical value before and after.
     Changed(usize, f64, f64),
-    /// They are larger in one stretch.
+    /// Larger values in one stretch.
     Bunched(BusyStretch),
-    /// The largest of them come ever more often, or ever less.
+    /// The largest values come ever more often if true, else ever less.
     Spreading(bool),
-    /// They move, and not in one direction.
+    /// Movement that is not in one direction.
     Wandering,
 }
 
-/// How the maxima change, after a test has rejected that they are one series.
+/// Determines the course of the maxima, after a test has rejected that they are one series.
 pub fn course(values: SeriesValues, found: Option<&Homogeneity>, window: Option<&ScanWindow>) -> Course {
     let n = values.len();
     let of_window =
@@ -51,7 +51,7 @@ pub fn course(values: SeriesValues, found: Option<&Homogeneity>, window: Option<
         }
         if steady && window.is_some() && !within {
             let at = if stretch.first == 0 { stretch.blocks } else { stretch.first };
-            // Windows are tried in few lengths: their edge is near the change and not on it.
+            // Windows are tried in few lengths: their edge is near the change, but not on it.
             return changed(values, split(values).unwrap_or(at));
         }
     }
@@ -77,13 +77,13 @@ pub fn course(values: SeriesValues, found: Option<&Homogeneity>, window: Option<
     Course::Drifting(slope(values))
 }
 
-/// Whether the largest blocks come ever more often, without a stretch that holds them.
+/// Largest blocks that come ever more or less often, without a stretch that holds them.
 fn spreading(n: usize, found: Option<&Homogeneity>, window: Option<&ScanWindow>) -> Option<Course> {
     let found = found.filter(|found| found.halves_p < ALPHA && 8 * found.stretch.blocks >= n)?;
     window.is_none().then_some(Course::Spreading(2 * found.first_half < found.large))
 }
 
-/// Where the blocks part into two of different level most clearly, also near an end.
+/// Block at which the level changes most clearly, also near an end.
 fn split(values: SeriesValues) -> Option<usize> {
     let ranking = ValueRanking::of(values)?;
     let scores = &ranking.scores();
@@ -98,8 +98,8 @@ fn split(values: SeriesValues) -> Option<usize> {
     clear.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at)
 }
 
-/// Whether a step there fits clearly better than a line: of few blocks neither part shows a trend
-/// of its own. Values show it in few blocks, ranks also next to a huge value.
+/// True if a step there fits clearly better than a line: with few blocks neither part shows a
+/// trend. Values show it in few blocks, ranks also next to a huge value.
 fn is_step(values: SeriesValues, at: usize) -> bool {
     let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
     let centred = || values.iter().map(|value| value - mean);
@@ -110,7 +110,7 @@ fn is_step(values: SeriesValues, at: usize) -> bool {
         })
 }
 
-/// The same by the residual sums of squares of values whose mean is 0.
+/// Like [`is_step`], by the residual sums of squares of values whose mean is 0.
 fn step_fits<I: Iterator<Item = f64>>(n: usize, values: &dyn Fn() -> I, at: usize) -> bool {
     let n = n as f64;
     let before: f64 = values().take(at).sum();
@@ -129,7 +129,7 @@ fn changed(values: SeriesValues, at: usize) -> Course {
     Course::Changed(at, typical(before), typical(after))
 }
 
-/// The drift per block; of few recurring values, whose median slope is zero, that of the halves'
+/// Drift per block; for few recurring values, whose median slope is zero, that of the halves'
 /// means.
 fn slope(values: SeriesValues) -> f64 {
     let slope = mann_kendall::slope(values).unwrap_or_default();
@@ -142,8 +142,8 @@ fn slope(values: SeriesValues) -> f64 {
 }
 
 impl Course {
-    /// How the maxima change, as a sentence without its end, of this number of blocks of this
-    /// length.
+    /// Describes the change of the maxima in a sentence without its end; `block` is the length of
+    /// each.
     pub fn said(&self, values: SeriesValues, block: Nanos) -> String {
         let at = |blocks: usize| Nanos(block.0.saturating_mul(blocks as i64)).spoken();
         let us = |ns: f64| Nanos(ns.abs().min(9e18) as i64).spaced();
@@ -152,7 +152,7 @@ impl Course {
                 let way = if slope < 0.0 { "fall" } else { "rise" };
                 let whole = us(slope * values.len() as f64);
                 let per_hour = slope * HOUR / block.0.max(1) as f64;
-                // For blocks spread over a year an hour is too fine.
+                // For blocks spread over a year a rate per hour is too fine.
                 if per_hour.abs() >= 1.0 {
                     format!("The maxima {way} by {} per hour ({whole} over the run)", us(per_hour))
                 } else {
@@ -187,7 +187,7 @@ impl Course {
         }
     }
 
-    /// What a count would take, as a clause.
+    /// Assumption of a count, as a clause.
     pub fn condition(&self) -> &'static str {
         match self {
             Course::Drifting(slope) if *slope < 0.0 => "if the maxima did not fall",

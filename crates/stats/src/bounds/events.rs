@@ -6,37 +6,36 @@ use crate::time::cluster;
 use model::histogram::Bucket;
 use model::units::{Cpu, Nanos};
 
-/// Exceedances closer than this many intervals are one event.
+/// Distance in intervals below which exceedances are one event.
 pub const TOGETHER: i64 = 10;
 
-/// How often a level was reached.
+/// Number of events that reached a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reached {
     /// At least this many events.
     pub at_least: u64,
-    /// The upper limit: larger than the lower one where it is not recorded how late the samples
-    /// were, or when.
+    /// Upper limit: larger than the lower one if the latencies or times of samples were not
+    /// recorded.
     pub at_most: u64,
 }
 
-/// How far apart spikes have to be to be two events.
+/// Least distance in ns of the spikes of two events.
 ///
 /// A block holds one event at most: of its other wake-ups the values are kept, not the times. In a
-/// list each block counts by itself, for its times are no finer.
+/// list each block counts, for its times are no finer.
 pub fn gap(series: &Series) -> i64 {
     let fine = series.tick < series.block;
-    // Never as long as a block: otherwise blocks that are all late would be one event, however long
-    // it lasts.
+    // Shorter than a block: else blocks that are all late would be one event of any length.
     let most = series.block.0 / 10;
     if fine { series.tick.0.saturating_mul(TOGETHER).min(most) } else { 0 }
 }
 
-/// How many events of a series are at or above the level.
+/// Number of events of a series at or above the level.
 pub fn of_series(series: &Series, level: Nanos) -> u64 {
     count(series, level, |_| true)
 }
 
-/// As [`of_series`], of those in which this CPU was the latest.
+/// Like [`of_series`], for events in which this CPU was the latest.
 pub fn of_series_on(series: &Series, level: Nanos, cpu: Cpu) -> u64 {
     count(series, level, |block| block.cpu == cpu)
 }
@@ -50,9 +49,9 @@ fn count(series: &Series, level: Nanos, counts: impl Fn(&BlockMaximum) -> bool) 
     events
 }
 
-/// How often the level was reached: by block maxima where there are any, else by the histogram.
+/// Events that reached the level: by block maxima if there are any, else by the histogram.
 ///
-/// A recorded value lies within its step, so what is less than a step below the level may have
+/// A recorded value lies within its step, so a value less than a step below the level may have
 /// reached it.
 pub fn reached(input: &BoundsInput, level: Nanos) -> Reached {
     let certain = u64::from(input.histogram.max.is_some_and(|max| max >= level));
@@ -64,7 +63,7 @@ pub fn reached(input: &BoundsInput, level: Nanos) -> Reached {
     let step = series.step.0.max(1) - 1;
     let mut at_most = of_series(series, Nanos(level.0.saturating_sub(step))).max(at_least);
     if series.lost().is_some() {
-        // What no block holds is in the histogram, without its times.
+        // Samples that are in no block are in the histogram, without times.
         at_most = at_most.max(samples(input, |bucket| bucket.upper > level));
     }
     Reached { at_least, at_most }
@@ -79,8 +78,8 @@ fn samples(input: &BoundsInput, keep: impl Fn(&Bucket) -> bool) -> u64 {
         .fold(0u64, |sum, bucket| sum.saturating_add(bucket.count))
 }
 
-/// Of samples without times it is not known how many events they were: one at least, or as many as
-/// an import lists with times, and each one at most.
+/// Events of samples without times, of which the number is unknown: at least one, or as many as an
+/// import lists with times, and at most one per sample.
 fn of_histogram(input: &BoundsInput, level: Nanos, certain: u64) -> Reached {
     if input.histogram.max.is_some_and(|max| max < level) {
         return Reached { at_least: 0, at_most: 0 };
@@ -91,7 +90,7 @@ fn of_histogram(input: &BoundsInput, level: Nanos, certain: u64) -> Reached {
         .from
         .or(input.histogram.buckets.last().map(|bucket| bucket.upper))
         .unwrap_or_default();
-    // Beyond the histogram's end each sample is at least as late as the end, and no more is known.
+    // Beyond the histogram's end each sample is known to be at least as late as the end.
     let surely = if level <= end { input.histogram.overflows } else { 0 };
     let late = samples(input, |bucket| bucket.lower >= level).saturating_add(surely);
     let at_most = if input.histogram.buckets.is_empty() {
@@ -105,8 +104,8 @@ fn of_histogram(input: &BoundsInput, level: Nanos, certain: u64) -> Reached {
     Reached { at_least, at_most: at_most.max(at_least) }
 }
 
-/// A lower bound of the number of events in the lists: simultaneous or consecutive exceedances
-/// count as one.
+/// Lower bound of the number of events in the lists: simultaneous or consecutive exceedances count
+/// as one.
 fn listed_events(input: &BoundsInput) -> u64 {
     let mut times: Vec<i64> =
         input.histogram.listed.lists.iter().flat_map(|list| &list.times).copied().collect();

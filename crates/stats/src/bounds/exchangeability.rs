@@ -1,4 +1,4 @@
-//! Whether counting may treat the blocks as exchangeable: a gate's result on level, dependence,
+//! Exchangeability of the blocks, on which counting rests: a gate's result on level, dependence,
 //! evenness or a period holds for a count as well as for a fit.
 
 use serde::Serialize;
@@ -10,33 +10,32 @@ use super::steadiness::MIN_BLOCKS;
 use crate::series::Series;
 use model::units::Nanos;
 
-/// The gates that counting rests on, in the order in which their refusals are named.
+/// Gates on which counting rests, in the order in which their refusals are named.
 const GATES: [&str; 4] = ["G1", "G6", "G3", "G2"];
-/// Without these nothing is known; few blocks show no period, and many of them few teeth.
+/// Gates without which exchangeability is unknown; G6 is not, as few blocks show no period.
 const NEEDED: [&str; 3] = ["G1", "G2", "G3"];
 
-/// Whether the blocks are exchangeable, which counting takes for granted.
+/// Exchangeability of the blocks, an assumption of counting.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Exchangeability {
-    /// `yes`, `no`, or `unknown` where there was too little to judge by.
+    /// `yes`, `no`, or `unknown` if there was too little data to judge.
     pub holds: Holds,
-    /// The gates that refuse it.
+    /// Gates that refuse it.
     pub gates: Vec<&'static str>,
-    /// Why it does not hold, or is not known, as a sentence; `""` where it holds.
+    /// Reason why it does not hold, or is unknown, as a sentence; `""` if it holds.
     pub reason: String,
-    /// What every sentence of counting then takes for granted: `if the maxima did not rise (G1,
-    /// G3)`; else `""`.
+    /// Assumption in every sentence of counting: `if the maxima did not rise (G1, G3)`; else `""`.
     pub condition: String,
-    /// Length of blocks without memory: what comes within it counts once. Longer than the recorded
-    /// ones where only these have memory.
+    /// Length of blocks without memory: events within it count once. Longer than the recorded ones
+    /// if only these have memory.
     pub block_ns: Nanos,
-    /// Whether that it is not known bars a claim: there are blocks to judge by, and different ones.
+    /// True if it is unknown for enough blocks with different values, which bars a claim.
     #[serde(skip)]
     pub open: bool,
 }
 
 impl Exchangeability {
-    /// The results of the gates.
+    /// Result of the gates.
     pub fn of(gates: &[Gate], series: &Series, beyond: &Extrapolation) -> Exchangeability {
         let gate = |id: &str| gates.iter().find(|gate| gate.id == id);
         let refusing: Vec<&Gate> = GATES
@@ -63,8 +62,8 @@ impl Exchangeability {
             let why = gate.detail.trim_start_matches("not judged: ");
             format!("Whether the blocks are alike could not be judged: {why}.")
         });
-        // A constant is steady as far as it was recorded, and of fewer than ten blocks counting
-        // alone claims little.
+        // A constant is steady as far as it was recorded, and with fewer than ten blocks counting
+        // claims little in any case.
         let mut maxima = series.blocks.maxima();
         let first = maxima.next();
         let varies = maxima.any(|max| Some(max) != first);
@@ -72,13 +71,13 @@ impl Exchangeability {
         Exchangeability { holds, reason, block_ns, open, ..Exchangeability::default() }
     }
 
-    /// Whether no claim can rest on it: a gate refuses it, or could not judge blocks of which there
+    /// True if no claim can rest on it: a gate refuses it, or could not judge blocks of which there
     /// were enough.
     pub fn bars(&self) -> bool {
         self.refused() || self.open
     }
 
-    /// Whether a gate refuses it.
+    /// True if a gate refuses it.
     pub fn refused(&self) -> bool {
         self.holds == Holds::No
     }

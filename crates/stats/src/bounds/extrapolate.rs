@@ -1,4 +1,4 @@
-//! The tail beyond what was seen: always fitted, for inspection; levels are given only if every
+//! Tail beyond the observed values: always fitted, for inspection; levels are given only if every
 //! gate passes.
 
 use serde::Serialize;
@@ -18,45 +18,45 @@ use crate::tail::grouped_sample::GroupedSample;
 use crate::tail::variation::{self, Variation};
 use model::units::Nanos;
 
-/// Block lengths tried, as multiples of the recorded one.
+/// Block lengths to try, as multiples of the recorded one.
 const MULTIPLES: [u32; 6] = [1, 2, 5, 10, 30, 60];
-/// A block's maximum is one of at least this many samples, where their number is known.
+/// Least number of samples of a block's maximum, if the number is known.
 const MIN_SAMPLES_PER_BLOCK: u64 = 500;
-/// This number of the largest maxima, or somewhat fewer, shows the class of the tail.
+/// Number of the largest maxima, or somewhat fewer, that show the class of the tail.
 const TAIL: usize = 50;
-/// What lies beyond, or why it is not given. Levels are in ns.
+/// Levels beyond the observed values in ns, or the reason why they are not given.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Extrapolation {
     /// `ok` or `refused`.
     pub status: ExtrapolationStatus,
-    /// Why it was refused, as a sentence; `""` where it was not.
+    /// Reason for the refusal, as a sentence; `""` without one.
     pub reason: String,
-    /// What to do about it.
+    /// Remedy for the refusal.
     pub remedy: String,
     /// Length of the blocks of the fit.
     pub block_ns: Option<Nanos>,
-    /// How many of them.
+    /// Number of these blocks.
     pub blocks: u64,
-    /// Whether the recorded blocks have memory that these, which are longer, have not.
+    /// True if the recorded blocks have memory and these, which are longer, have none.
     pub memory: bool,
-    /// How far ahead the levels look.
+    /// Time ahead that the levels are for.
     pub horizon_ns: Option<Nanos>,
     /// The fitted law of the block maxima, for inspection, independent of the gates.
     pub gev: Option<Law>,
-    /// Of which class the tail of the fitted maxima is; to look at, not to decide by.
+    /// Class of the tail of the fitted maxima; to look at, not to decide by.
     pub tail_class: Option<TailClass>,
     /// Always null: a tail is not fitted to a histogram without times. Readers of older documents
     /// know the field.
     pub gpd: (),
-    /// What the largest latency in the horizon stays below with probability one half.
+    /// Level that the largest latency in the horizon stays below with probability one half.
     pub typical_ns: Option<f64>,
-    /// With 95 % confidence the largest latency in the horizon exceeds this with at most 5 %.
+    /// Level that the horizon exceeds with at most 5 % probability, at 95 % confidence.
     pub upper_ns: Option<f64>,
-    /// The same where the tail is not allowed an upper end.
+    /// The same level if the tail is not allowed an upper end.
     #[serde(rename = "guarded_upper_ns")]
     pub upper_nonneg_shape_ns: Option<f64>,
-    /// That over the largest latency of the fit; a bound of many times as much shows that the run
-    /// hardly determines its tail.
+    /// Ratio of that level to the largest latency of the fit; a large one shows that the run hardly
+    /// determines its tail.
     pub times_seen: Option<f64>,
 }
 
@@ -74,23 +74,23 @@ pub struct Law {
     pub se: Option<[f64; 3]>,
 }
 
-/// The coefficient of variation of the largest maxima over a value that leaves about 50 above it.
+/// Coefficient of variation of the largest maxima over a value that leaves about 50 above it.
 ///
 /// 1 is an exponential tail, above it heavier; to look at, not to decide by.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TailClass {
-    /// How many maxima lie above the value.
+    /// Number of maxima above the value.
     pub excesses: u64,
     /// The value, the middle of its recorded step.
     pub over_ns: f64,
     /// Standard deviation over mean of the excesses.
     pub cv: f64,
-    /// Where 95 % of exponential samples of this size lie.
+    /// Interval of 95 % of exponential samples of this size.
     pub band: [f64; 2],
 }
 
-/// The smallest multiple of the block whose maxima are of enough samples, enough of them, and
-/// without memory; where none is, the smallest whose maxima are of enough samples.
+/// Smallest multiple of the block whose maxima are of enough samples, enough of them, and without
+/// memory; else the smallest whose maxima are of enough samples.
 fn block_size(series: &Series) -> u32 {
     let per_block = series.samples_per_block();
     let filled =
@@ -162,7 +162,7 @@ pub fn extrapolate(
     (gates, beyond)
 }
 
-/// Of a histogram without times, or of nothing: always a refusal.
+/// Refuses a histogram without times, or an input without data.
 fn without_blocks(
     input: &BoundsInput,
     question: &Question,
@@ -178,7 +178,7 @@ fn without_blocks(
     (gates, beyond)
 }
 
-/// Names the most informative gate.
+/// Refuses with the reason of the most informative gate.
 fn refuse(beyond: &mut Extrapolation, gates: &[Gate]) {
     beyond.status = ExtrapolationStatus::Refused;
     let (reason, remedy) = match most_informative(gates) {
@@ -198,7 +198,7 @@ fn refuse(beyond: &mut Extrapolation, gates: &[Gate]) {
 }
 
 impl TailClass {
-    /// The lowest candidate: it has the most excesses. None where no value has 10 to 50 above it.
+    /// Class over the lowest value that has 10 to 50 above it, for the most excesses.
     fn of(steps: &GroupedSample) -> Option<TailClass> {
         let Variation { k, over, cv, band } = *variation::variations(steps, TAIL).first()?;
         Some(TailClass { excesses: k as u64, over_ns: over, cv, band: [band.0, band.1] })

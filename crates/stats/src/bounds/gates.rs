@@ -2,34 +2,33 @@
 
 use serde::Serialize;
 
-/// The level of each gate: a clean run is refused by all of them together about once in twenty
-/// times.
+/// Level of each gate: a clean run is refused by all of them together about once in twenty times.
 pub const ALPHA: f64 = 0.01;
 
-/// What a count would need for a run with an outlying stretch.
+/// Assumption of a count on a run with an outlying stretch.
 pub const BUNCHED: &str = "if the spikes were not bunched";
 
-/// Why a gate is not judged that needs the order of the samples.
+/// Reason why a gate that needs the order of the samples is not judged.
 pub const LOST: &str = "the histogram does not say when its values came";
 
-/// The outcome of a gate.
+/// Outcome of a gate.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Gate {
     /// `G1` to `G11`.
     pub id: &'static str,
     pub name: &'static str,
-    /// Whether the extrapolation may pass; false too where it could not be judged.
+    /// True if the extrapolation may pass; false also if it could not be judged.
     pub passed: bool,
-    /// Whether there was enough to judge by.
+    /// True if there was enough data to judge.
     pub judged: bool,
-    /// What was seen, with its numbers.
+    /// Observation, with its numbers.
     pub detail: String,
-    /// Why that forbids an extrapolation, as a sentence; `""` where it passed.
+    /// Reason why that forbids an extrapolation, as a sentence; `""` if it passed.
     pub refusal: String,
-    /// What to do about it; `""` where it passed.
+    /// Remedy; `""` if it passed.
     pub remedy: String,
-    /// What counting takes for granted and this gate refuses, as a clause: `if the maxima did not
-    /// rise`; else not there.
+    /// Assumption of counting that this gate refuses, as a clause: `if the maxima did not rise`;
+    /// omitted if there is none.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub condition: &'static str,
 }
@@ -69,17 +68,17 @@ impl Gate {
         }
     }
 
-    /// The same, of what counting rests on as well.
+    /// The same gate, with an assumption of counting that it refuses.
     pub fn on(self, condition: &'static str) -> Gate {
         Gate { condition, ..self }
     }
 
-    /// Whether it refuses an outlying stretch, not a moving level.
+    /// True if it refuses an outlying stretch, not a moving level.
     pub fn on_bunched(&self) -> bool {
         self.condition == BUNCHED
     }
 
-    /// A gate that there was too little for; that is no pass.
+    /// A gate that had too little data; that is not a pass.
     pub fn not_judged(id: &'static str, name: &'static str, why: &str) -> Gate {
         Gate {
             id,
@@ -94,17 +93,16 @@ impl Gate {
     }
 }
 
-/// The order of importance of refusals: the kind of run, its length, changes of its level, a
-/// mechanism in it, then the rest. A level that moves spreads the large values unevenly, too: it is
-/// named first.
+/// Order of importance of refusals: the kind of run, its length, changes of its level, a mechanism
+/// in it, then the rest. A moving level also spreads the large values unevenly: it is named first.
 const ORDER: [&str; 10] = ["G11", "G7", "G1", "G6", "G3", "G5", "G2", "G4", "G9", "G8"];
 
-/// Whether all gates pass; G10 only warns.
+/// True if all gates pass; G10 only warns.
 pub fn all_pass(gates: &[Gate]) -> bool {
     gates.iter().all(|gate| gate.passed || gate.id == "G10")
 }
 
-/// The gate with the most informative refusal, if any refuses.
+/// Gate with the most informative refusal, if any refuses.
 pub fn most_informative(gates: &[Gate]) -> Option<&Gate> {
     let refusing =
         |id: &str| gates.iter().find(|gate| gate.id == id && !gate.passed && !gate.refusal.is_empty());

@@ -1,8 +1,8 @@
-//! The gates of a histogram without times, or of a run of which nothing was kept: an extrapolation
-//! is always refused.
+//! Gates of a histogram without times, or of a run without data: an extrapolation is always
+//! refused.
 //!
-//! Whether the run was stationary, and whether its large values came in bursts, is lost with the
-//! order of the samples, and with it everything that a fit of the tail rests on.
+//! Stationarity and bursts of large values are lost with the order of the samples, and with them
+//! everything that a fit of the tail rests on.
 
 use super::conditions;
 use super::gates::{Gate, LOST};
@@ -29,7 +29,7 @@ pub fn gates(input: &BoundsInput, question: &Question, structure: &Structure) ->
     ]
 }
 
-/// G7: there are no blocks, so never enough of them.
+/// G7: never enough blocks, as there are none.
 fn enough(input: &BoundsInput) -> Gate {
     let values = input
         .histogram

@@ -1,101 +1,101 @@
-//! The question about a run, and the data to answer it.
+//! Question about a run, and the data to answer it.
 
 use super::shortest_period::Computing;
 use crate::series::Series;
 use model::histogram::Bucket;
 use model::units::Nanos;
 
-/// The confidence of every bound.
+/// Confidence of every bound.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// How many times the run's length an extrapolation reaches unless more is asked for.
+/// Default reach of an extrapolation, as a multiple of the run's length.
 pub const DEFAULT_REACH: f64 = 10.0;
-/// The most that may be asked for: beyond, no fit supports a number.
+/// Largest reach that may be given: beyond it no fit supports a number.
 pub const MAX_REACH: f64 = 100.0;
 
-/// What is asked of a run.
+/// Question about a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
-    /// The latency that is not to be reached.
+    /// Latency that must not be reached.
     pub limit: Option<Nanos>,
-    /// With what computing time the shortest period is wanted, in place of a limit.
+    /// Computing time for which the shortest period is wanted, in place of a limit.
     pub computing: Option<Computing>,
     pub horizon: Nanos,
-    /// Whether a person chose that horizon; if not, an extrapolation goes no further than it may.
+    /// True if a user gave the horizon; else an extrapolation is limited to its reach.
     pub chosen: bool,
-    /// How many times the run's length an extrapolation may reach.
+    /// Reach of an extrapolation, as a multiple of the run's length.
     pub reach: f64,
 }
 
 impl Default for Question {
-    /// Nothing but the next day.
+    /// Only the horizon of the next day.
     fn default() -> Question {
         let horizon = Nanos(86_400 * Nanos::SECOND.0);
         Question { limit: None, computing: None, horizon, chosen: false, reach: DEFAULT_REACH }
     }
 }
 
-/// The data for the answer.
+/// Data for the answer.
 #[derive(Clone, Copy)]
 pub struct BoundsInput<'a> {
-    /// Block maxima; empty where only a histogram was kept.
+    /// Block maxima; empty if only a histogram was kept.
     pub series: &'a Series,
-    /// What is known of single wake-ups, without their times.
+    /// Single wake-ups, without their times.
     pub histogram: HistogramInput<'a>,
-    /// What the run's document states.
+    /// Totals from the run's document.
     pub run: RunTotals<'a>,
-    /// Timer ticks per second of the kernel, where known.
+    /// Timer ticks per second of the kernel, if known.
     pub hz: Option<u32>,
 }
 
-/// The histogram over all CPUs, and what lies beyond its end.
+/// Histogram over all CPUs, and the samples beyond its end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HistogramInput<'a> {
-    /// Its buckets, ascending.
+    /// Buckets, ascending.
     pub buckets: &'a [Bucket],
-    /// Samples beyond its end, whose value is not known.
+    /// Samples beyond the end, whose value is unknown.
     pub overflows: u64,
-    /// What is known of those: which the first ones were, and how late they are at least.
+    /// Times and least latency of these samples, as far as known.
     pub listed: ListedOverflows<'a>,
-    /// The largest latency, where it is known beyond the blocks.
+    /// Largest latency, if known beyond the blocks.
     pub max: Option<Nanos>,
 }
 
-/// Sums over all CPUs, and whether they are valid.
+/// Sums over all CPUs, and their validity.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RunTotals<'a> {
-    /// Each failed integrity check, in words.
+    /// Failed integrity checks, in words.
     pub invalid: &'a [String],
     pub cycles: u64,
     /// Missed slots.
     pub missed: u64,
-    /// Whether the run ended at its own largest latency, as its limit asked.
+    /// True if the run ended at its largest latency, because its limit was reached.
     pub ended_by_limit: bool,
 }
 
 impl<'a> BoundsInput<'a> {
-    /// Block maxima and nothing else.
+    /// Input of block maxima alone.
     pub fn of(series: &'a Series) -> BoundsInput<'a> {
         BoundsInput { series, histogram: HistogramInput::default(), run: RunTotals::default(), hz: None }
     }
 }
 
-/// Those that one CPU's list has.
+/// Samples beyond the end on one CPU's list.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OverflowList {
-    /// When they were, in ns after the start, ascending.
+    /// Their times in ns after the start, ascending.
     pub times: Vec<i64>,
-    /// Until when the list is complete; `None` if it is to the end.
+    /// Time up to which the list is complete; `None` if it is to the end.
     pub until: Option<i64>,
 }
 
-/// What is known of the samples beyond a histogram's end other than their number.
+/// Further data on the samples beyond a histogram's end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ListedOverflows<'a> {
-    /// A list per CPU that has one with times.
+    /// One list per CPU that has one with times.
     pub lists: &'a [OverflowList],
-    /// How many are listed, with a time or without.
+    /// Number of listed samples, with a time or without.
     pub cycles: u64,
-    /// How late each is at least.
+    /// Lower bound of each latency.
     pub from: Option<Nanos>,
 }

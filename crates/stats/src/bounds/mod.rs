@@ -1,4 +1,4 @@
-//! What a run supports: bounds from counting first, an extrapolation only if all gates pass.
+//! Claims that a run supports: bounds from counting first, an extrapolation only if all gates pass.
 
 pub mod answer;
 pub mod conditions;
@@ -33,32 +33,32 @@ pub use input::{
 pub use shortest_period::{Computing, ShortestPeriod};
 pub use structure::Structure;
 
-/// The schema of the document.
+/// Schema of the document.
 pub const SCHEMA: &str = "onbeat.bounds/1";
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Bounds {
     pub schema: &'static str,
-    /// Counting: flattened, its fields are the document's.
+    /// Bounds by counting, flattened into the fields of the document.
     #[serde(flatten)]
     pub counting: Counting,
-    /// Whether the blocks are exchangeable, which counting assumes.
+    /// Exchangeability of the blocks, which counting assumes.
     pub exchangeable: Exchangeability,
-    /// The claim about the limit; null without one. With a period, about the lateness that it
-    /// allows, or about what is later than all observed where no period is supported.
+    /// Claim about the limit; null without one. With a period, about the lateness that it allows,
+    /// or about a limit above all observed latencies if no period is supported.
     pub claim: Option<Claim>,
-    /// The shortest period that is supported; null where it was not asked for.
+    /// Shortest period that is supported; null if it was not requested.
     pub shortest_period: Option<ShortestPeriod>,
     /// All gates, in the order of their numbers.
     pub gates: Vec<Gate>,
-    /// What lies beyond what was seen, or why it is not given.
+    /// Levels beyond the observed values, or the reason why they are not given.
     pub extrapolation: Extrapolation,
-    /// When the spikes came.
+    /// Structure of the spikes in time.
     #[serde(flatten)]
     pub structure: Structure,
     /// `supported`, `failed`, `inconclusive`, or `""` without a limit.
     pub verdict: BoundsVerdict,
-    /// What the verdict rests on: `counting`, `extrapolation`, `steadiness` (the blocks are not
+    /// Basis of the verdict: `counting`, `extrapolation`, `steadiness` (the blocks are not
     /// exchangeable, so that neither of them applies), `integrity` (the run is invalid) or `""`.
     pub basis: VerdictBasis,
 }
@@ -105,10 +105,9 @@ pub fn bounds(input: &BoundsInput, question: &Question) -> Bounds {
     }
 }
 
-/// An invalid run decides nothing. Counting decides where it can: that the limit was reached too
-/// often holds whatever the blocks are, that it will not be requires exchangeable blocks. An
-/// extrapolation may only support, and only with the bound that leaves the tail without an upper
-/// limit.
+/// Decides the verdict; an invalid run decides nothing. A limit that was reached too often fails
+/// whatever the blocks are; its support requires exchangeable blocks. An extrapolation may only
+/// support, and only with the bound that leaves the tail without an upper limit.
 fn verdict(
     input: &BoundsInput,
     claim: &Claim,

@@ -1,6 +1,6 @@
-//! Numbers as gates and reports print them.
+//! Numbers in the form that gates and reports print.
 
-/// A probability as the tests print it.
+/// A probability in the form that the tests print.
 pub fn p_value(p: f64) -> String {
     if p < 0.001 { format!("{p:.1e}") } else { format!("{p:.3}") }
 }

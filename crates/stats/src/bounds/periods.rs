@@ -1,5 +1,4 @@
-//! Which of the largest blocks recur, and with what period: recurrence indicates a mechanism, not
-//! chance.
+//! Periods among the largest blocks: recurrence indicates a mechanism, not chance.
 
 use std::collections::BTreeSet;
 
@@ -11,66 +10,66 @@ use crate::time::period::{self, Comb};
 use crate::time::{period_name, schuster, short_period};
 use model::units::Nanos;
 
-/// How many of the largest blocks are looked at: few show a rare comb, many a frequent one.
+/// Numbers of the largest blocks that are looked at: few show a rare comb, many a frequent one.
 const SELECTIONS: [usize; 5] = [15, 60, 250, 1000, MAX_SPIKES];
-/// No more spikes are searched for periods.
+/// Largest number of spikes that are searched for periods.
 pub const MAX_SPIKES: usize = 2000;
-/// Spikes are at most this part of the blocks.
+/// Least number of blocks per spike.
 const PART: usize = 10;
-/// Fewer are no series.
+/// Least number of spikes in which a period is searched.
 pub const MIN_SPIKES: usize = 8;
-/// The number of worst blocks of which it is counted how many belong to a period.
+/// Number of worst blocks of which the members of a period are counted.
 const WORST: usize = 15;
-/// Periods beyond this number are not reported.
+/// Largest number of reported periods.
 const MAX_PERIODS: usize = 8;
 
-/// A spike: when it was, and how late, in ns.
+/// Time and latency of a spike, in ns.
 pub type SeriesSpike = (i64, i64);
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Period {
     pub period_s: f64,
     pub se_s: f64,
-    /// Spikes that belong to it,
+    /// Number of spikes that belong to it.
     pub members: usize,
-    /// out of this number of the largest blocks, or of the listed events beyond an imported
+    /// Number of the largest blocks that were searched, or of the listed events beyond an imported
     /// histogram's end.
     pub among: usize,
-    /// Cycles between the first and the last member without one; null where not all spikes were
-    /// looked at.
+    /// Cycles between the first and the last member without one; null if not all spikes were looked
+    /// at.
     pub misses: Option<usize>,
-    /// Standard deviation of the spikes about the times at which they were due.
+    /// Standard deviation of the spikes from the times at which they were due.
     pub jitter_s: f64,
     /// CLOCK_MONOTONIC, or the time since the list's start, at which the first was due.
     pub phase_ns: Nanos,
-    /// The probability of such a recurrence by chance.
+    /// Probability of such a recurrence by chance.
     pub p_value: f64,
-    /// The probability of such a line in the events' periodogram at this period by chance
-    /// (Rayleigh, Schuster).
+    /// Probability of such a line in the events' periodogram at this period by chance (Rayleigh,
+    /// Schuster).
     pub rayleigh_p_value: Option<f64>,
-    /// The smallest latency of its spikes; null where an import counted them without it.
+    /// Smallest latency of its spikes; null if an import counted them without it.
     pub from_ns: Option<Nanos>,
-    /// The largest one, null as that.
+    /// Largest latency of its spikes; null if `from_ns` is.
     pub to_ns: Option<Nanos>,
-    /// How late each of its spikes is at least, where no more is known: beyond an imported
+    /// Lower bound of the latency of each spike, if no more is known: beyond an imported
     /// histogram's end.
     pub at_least_ns: Option<Nanos>,
-    /// Other periods, in s, that fit about as well, most of them fractions of this one; empty where
+    /// Other periods, in s, that fit about as well, most of them fractions of this one; empty if
     /// the times determine it.
     pub or_s: Vec<f64>,
-    /// How many of the worst events belong to it,
+    /// Number of the worst events that belong to it.
     pub of_the_worst: usize,
-    /// out of this number.
+    /// Number of the worst events.
     pub worst: usize,
-    /// What runs with that period on many machines: compatible with, not caused by.
+    /// Activities with that period on many machines: compatible with, not caused by.
     pub compatible_with: Vec<String>,
-    /// When its spikes were, ascending; for pictures.
+    /// Times of its spikes, ascending; for pictures.
     #[serde(skip)]
     pub at_ns: Vec<Nanos>,
 }
 
 impl Period {
-    /// The period with the digits that it has, and what it may be instead.
+    /// Period with its significant digits, and the alternatives.
     pub fn every(&self) -> String {
         let one = period_name::spoken(self.period_s, self.se_s);
         if self.or_s.is_empty() {
@@ -84,7 +83,7 @@ impl Period {
         format!("{one} or {what}{} (the blocks are too coarse to tell)", others.join(" or "))
     }
 
-    /// The same with its error, for a gate.
+    /// Period with its error, for a gate.
     pub fn detail(&self) -> String {
         let of = if self.from_ns.is_some() {
             "largest blocks"
@@ -94,7 +93,7 @@ impl Period {
         format!("{} \u{b1} {:.1e} s, {} of the {} {of}", self.every(), self.se_s, self.members, self.among)
     }
 
-    /// Why it forbids an extrapolation.
+    /// Reason why it forbids an extrapolation.
     pub fn refusal(&self) -> String {
         let Some((from, to)) = self.range() else { return self.beyond(&self.every()) + "." };
         if 2 * self.of_the_worst > self.worst {
@@ -113,7 +112,7 @@ impl Period {
         )
     }
 
-    /// What was found, as a sentence.
+    /// Finding, as a sentence.
     pub fn sentence(&self) -> String {
         let hint = if self.compatible_with.is_empty() {
             String::new()
@@ -130,7 +129,7 @@ impl Period {
         }
     }
 
-    /// The latencies of its spikes, where they are known.
+    /// Latencies of its spikes, if known.
     pub fn range(&self) -> Option<(String, String)> {
         Some((self.from_ns?.spoken(), self.to_ns?.spoken()))
     }
@@ -139,7 +138,7 @@ impl Period {
         recur(self.members, self.among, self.at_least_ns, every)
     }
 
-    /// Whether the other's spikes lie on the teeth of this comb: a multiple of a period is not a
+    /// True if the other's spikes lie on the teeth of this comb: a multiple of a period is not a
     /// separate period.
     fn explains(&self, other: &Period, tick: Nanos) -> bool {
         let period = self.period_s * 1e9;
@@ -154,7 +153,7 @@ impl Period {
     }
 }
 
-/// This number of the largest; where equal ones would have to be split, none of them.
+/// The `most` largest spikes; if the cut falls on equal ones, without these.
 pub fn largest(spikes: &[SeriesSpike], most: usize) -> Vec<SeriesSpike> {
     let mut sorted = spikes.to_vec();
     sorted.sort_by_key(|spike| std::cmp::Reverse(spike.1));
@@ -164,11 +163,11 @@ pub fn largest(spikes: &[SeriesSpike], most: usize) -> Vec<SeriesSpike> {
     sorted
 }
 
-/// How exact the blocks' times are: where nearly all come at one time of their block, no finer than
-/// blocks.
+/// Precision of the blocks' times: no finer than blocks if nearly all are at one time of their
+/// block.
 ///
-/// Such times were not recorded, or a mechanism is in each block; for longer periods both give the
-/// same.
+/// Such times were not recorded, or a mechanism is in each block; for longer periods both lead to
+/// the same result.
 pub fn tick(series: &Series) -> Nanos {
     let block = series.block.0.max(1);
     let Some(first) = series.blocks.first() else { return series.tick };
@@ -180,7 +179,7 @@ pub fn tick(series: &Series) -> Nanos {
     if 50 * same >= 49 * series.blocks.len() { series.tick.max(series.block) } else { series.tick }
 }
 
-/// The periods, those of the worst events first, and how many spikes the largest selection had.
+/// Periods, those of the worst events first, and the number of spikes in the largest selection.
 pub fn periods(
     input: &BoundsInput,
     spikes: &[SeriesSpike],
@@ -203,7 +202,7 @@ pub fn periods(
         let resolution = tick.0.max(1);
         let mut combs = period::combs(&times, span, resolution, alpha);
         if tick >= input.series.block && blocks > 0 {
-            // What a longer period explains is no reason for a shorter one.
+            // Spikes of a longer period are no evidence for a shorter one.
             let left: Vec<usize> =
                 (0..times.len()).filter(|at| !combs.iter().any(|comb| comb.members.contains(at))).collect();
             let rest: Vec<i64> = left.iter().map(|&at| times[at]).collect();
@@ -220,7 +219,7 @@ pub fn periods(
     (found, seen)
 }
 
-/// The worst spikes, more of them where several are as bad as the last.
+/// The worst spikes, and those that are as bad as the last of them.
 fn worst(spikes: &[SeriesSpike]) -> Vec<SeriesSpike> {
     let mut sorted = spikes.to_vec();
     sorted.sort_by_key(|spike| std::cmp::Reverse(spike.1));
@@ -229,8 +228,8 @@ fn worst(spikes: &[SeriesSpike]) -> Vec<SeriesSpike> {
     sorted
 }
 
-/// Of combs that lie on each other's teeth one: the shorter period only if it has half as many
-/// spikes again, for finer teeth hold the coarser ones' spikes whether they are a mechanism or not.
+/// Adds a period, but of combs on each other's teeth only one: the shorter period only if it has
+/// half as many spikes again, for finer teeth hold the coarser ones' spikes in any case.
 pub fn keep(found: &mut Vec<Period>, new: Period, tick: Nanos) {
     let related = |old: &Period| old.explains(&new, tick) || new.explains(old, tick);
     let rather = |this: &Period, that: &Period| {
@@ -246,7 +245,7 @@ pub fn keep(found: &mut Vec<Period>, new: Period, tick: Nanos) {
     }
 }
 
-/// Of a comb among events beyond a histogram's end, which have times and no latencies.
+/// Period of a comb among events beyond a histogram's end, which have times and no latencies.
 pub fn of_overflows(input: &BoundsInput, comb: &Comb, times: &[i64], until: i64) -> Period {
     let spikes: Vec<SeriesSpike> = times.iter().map(|&at| (at, 0)).collect();
     let found = describe(input, comb, &spikes, (&[], (0, until)));
@@ -287,7 +286,7 @@ fn describe(
         or_s: comb.or_ns.iter().map(|ns| ns / 1e9).collect(),
         of_the_worst: worst.iter().filter(|spike| members.contains(&spike.0)).count(),
         worst: worst.len(),
-        // What may be another period has no name.
+        // An ambiguous period has no name.
         compatible_with: match comb.or_ns.is_empty() {
             true => period_name::compatible(comb.period_ns, comb.period_se_ns, input.hz),
             false => Vec::new(),
@@ -296,7 +295,7 @@ fn describe(
     }
 }
 
-/// A period in words: which of the listed ones have it.
+/// Members of a period beyond a histogram's end, in words.
 fn recur(members: usize, among: usize, at_least: Option<Nanos>, every: &str) -> String {
     let late = at_least.map_or_else(String::new, |from| format!(", each at least {} late", from.spoken()));
     format!("{members} of {among} listed events beyond the histogram's end{late}, recur every {every}")

@@ -1,15 +1,15 @@
-//! The shortest period that a run supports: the shortest lateness that is reached at most once per
-//! horizon, and the computing time behind it.
+//! Shortest period that a run supports: the shortest lateness that is reached at most once per
+//! horizon, plus the computing time.
 
 use serde::Serialize;
 
 use super::answer::BoundsVerdict;
 use model::units::Nanos;
 
-/// The part of each period that the cycle computes; lateness may take the rest.
+/// Part of each period in which the cycle computes; lateness may take the rest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Computing {
-    /// Of the period; at least 0 and less than 1.
+    /// Share of the period; at least 0 and less than 1.
     Share(f64),
     Time(Nanos),
 }
@@ -31,15 +31,15 @@ impl Computing {
     }
 }
 
-/// The answer; its numbers are null where no period can be supported.
+/// The shortest period; its numbers are null if no period can be supported.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ShortestPeriod {
     pub period_ns: Option<Nanos>,
-    /// The part of it that lateness may take: the claim is about this limit.
+    /// Part of the period that lateness may take: the claim is about this limit.
     pub lateness_ns: Option<Nanos>,
-    /// The part of it that is left for computing.
+    /// Part of the period that is left for computing.
     pub computing_ns: Option<Nanos>,
-    /// The share of the period for which computing was set; null where it is a time.
+    /// Share of the period for which computing was set; null if it is a time.
     pub computing_share: Option<f64>,
 }
 
@@ -58,7 +58,7 @@ impl ShortestPeriod {
     }
 }
 
-/// The shortest limit that is supported: what holds for one holds for all longer ones.
+/// Shortest limit that is supported, by bisection: all longer ones are supported, too.
 pub fn shortest_supported(verdict: impl Fn(Nanos) -> BoundsVerdict) -> Option<Nanos> {
     let is_supported = |limit: i64| verdict(Nanos(limit)) == BoundsVerdict::Supported;
     let (mut short, mut long) = (0, i64::MAX);

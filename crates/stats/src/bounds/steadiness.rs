@@ -1,5 +1,5 @@
-//! Gates G1 to G3 and the comb of G6: whether the blocks are one series, without memory, with its
-//! large values spread evenly. Counting rests on them as well as a fit.
+//! Gates G1 to G3 and the comb of G6: one level of the blocks, no memory, and an even spread of
+//! their large values. Counting rests on them as well as a fit.
 
 use std::borrow::Cow;
 
@@ -25,23 +25,23 @@ const ALIKE: &str = "all blocks have the same value";
 const SHARED: &str = "more than half of the blocks share one value";
 const REMEDY: &str = "Find what changed, let the machine settle, or judge the stretches by themselves.";
 
-/// Lags of the test of dependence.
+/// Number of lags of the test of dependence.
 const LAGS: usize = 10;
-/// Fewer blocks show neither a trend nor memory.
+/// Least number of blocks that show a trend or memory.
 pub const MIN_BLOCKS: usize = 10;
-/// Of two tests in one gate each has half of its level; of the three of G3 the counts have a
+/// Share of the level for each of two tests in one gate; of the three of G3 the counts have a
 /// quarter each.
 const HALF: f64 = ALPHA / 2.0;
 const QUARTER: f64 = ALPHA / 4.0;
-/// The bounds of p for the fullest window and for the strongest comb are three to four times too
-/// large: one clean run in a hundred is below the first, two are below the second.
+/// Limits of p for the fullest window and the strongest comb, whose bounds are three to four times
+/// too large: one clean run in a hundred is below the first, two are below the second.
 const WINDOW: f64 = 0.02;
 const COMB: f64 = 0.05;
 
-/// A run as these gates see it: the recorded blocks, and those of the fit, which may be longer.
+/// A run for these gates: the recorded blocks, and those of the fit, which may be longer.
 ///
-/// A change of level or a burst correlates neighbours, so that longer blocks are used for the fit,
-/// of which there are fewer to show it: what allows for short memory is asked of the recorded ones.
+/// A change of level or a burst correlates neighbours, which leads to longer and fewer blocks for
+/// the fit: tests that allow for short memory use the recorded ones.
 pub struct Steadiness<'a> {
     series: &'a Series,
     finest: SeriesValues<'a>,
@@ -53,7 +53,7 @@ pub struct Steadiness<'a> {
 }
 
 impl<'a> Steadiness<'a> {
-    /// Of a series, its recorded maxima, and those of the fit with their length.
+    /// Judges a series by its recorded maxima, and by those of the fit with their length.
     pub fn of(
         series: &'a Series,
         finest: impl Into<SeriesValues<'a>>,
@@ -69,7 +69,7 @@ impl<'a> Steadiness<'a> {
             .as_ref()
             .and_then(|(ranking, scores)| scan::fullest(Placed { places: ranking.places(), scores }));
         let mut found = Steadiness { series, finest, values, block, ranking, homogeneity: None, window };
-        // Of blocks with memory large ones come in clusters: the longer blocks account for that.
+        // In blocks with memory large values come in clusters: the longer blocks account for that.
         found.homogeneity = if found.cured() {
             homogeneity::of_top_blocks(values)
                 .map(|found| of_longer(found, series.block, block, finest.len()))
@@ -84,7 +84,7 @@ impl<'a> Steadiness<'a> {
         [self.level(), self.dependence(), self.evenness()]
     }
 
-    /// The outlying window, if there is one.
+    /// Outlying window, if there is one.
     fn standing_out(&self) -> Option<&ScanWindow> {
         self.window.as_ref().filter(|window| window.p < WINDOW)
     }
@@ -93,7 +93,7 @@ impl<'a> Steadiness<'a> {
         diagnosis::course(self.finest, self.homogeneity.as_ref(), self.standing_out())
     }
 
-    /// The course of the maxima as the refusal of a gate.
+    /// Refuses with the course of the maxima as the reason.
     fn refuse(&self, id: &'static str, name: &'static str, detail: String, course: Course) -> Gate {
         let refusal = format!("{}.", course.said(self.finest, self.series.block));
         let remedy = match course {
@@ -129,7 +129,7 @@ impl<'a> Steadiness<'a> {
         let (values, block) = self.judged();
         let memory = ljung_box::test(values, LAGS).filter(|_| values.len() >= MIN_BLOCKS);
         let Some(memory) = memory else { return Gate::not_judged("G2", NAME, self.why()) };
-        // Where more than half share one value there may be nothing on one side of the median.
+        // If more than half share one value, there may be no value on one side of the median.
         let runs = runs::about_median(values)
             .map_or_else(|| "not known".to_owned(), |runs| format!("p {}", p_value(runs.p)));
         let recorded = if self.cured() {
@@ -154,7 +154,7 @@ impl<'a> Steadiness<'a> {
         Gate::refused("G2", NAME, detail, refusal, remedy).on("if neighbouring blocks were independent")
     }
 
-    /// The blocks of the fit; the recorded ones where those are too few or all equal, because those
+    /// Blocks of the fit; the recorded ones if those are too few or all equal, because such blocks
     /// show nothing.
     fn judged(&self) -> (SeriesValues<'a>, Nanos) {
         if self.values.len() >= MIN_BLOCKS && ranks::varies(self.values) {
@@ -163,7 +163,7 @@ impl<'a> Steadiness<'a> {
         (self.finest, self.series.block)
     }
 
-    /// Why a test could not be done of the recorded blocks.
+    /// Reason why a test could not be done on the recorded blocks.
     fn why(&self) -> &'static str {
         match (self.finest.len() >= MIN_BLOCKS, ranks::varies(self.finest)) {
             (false, _) => TOO_FEW,
@@ -172,7 +172,7 @@ impl<'a> Steadiness<'a> {
         }
     }
 
-    /// Whether the recorded blocks have memory that the longer ones of the fit have not.
+    /// True if the recorded blocks have memory and the longer ones of the fit have none.
     pub fn cured(&self) -> bool {
         self.block > self.series.block && remember(self.finest) && forgets(self.values)
     }
@@ -194,7 +194,7 @@ impl<'a> Steadiness<'a> {
                 p_value(window.p)
             )
         });
-        // Where more than half of the blocks share the largest value, none are the largest.
+        // If more than half of the blocks share the largest value, there are no largest blocks.
         let counts = self.homogeneity.as_ref().map_or_else(
             || SHARED.to_owned(),
             |found| {
@@ -216,8 +216,7 @@ impl<'a> Steadiness<'a> {
         self.refuse("G3", NAME, detail, self.course())
     }
 
-    /// The refusal of G6 for blocks that are later than the rest once in a period, if there are
-    /// any.
+    /// Refusal of G6 for blocks that are later than the rest once in a period, if there are any.
     pub fn recurring(&self) -> Option<Gate> {
         let (ranking, scores) = self.ranking.as_ref()?;
         let (places, late) = (placed(self.series, ranking), ranking.late_scores());
@@ -226,7 +225,7 @@ impl<'a> Steadiness<'a> {
         let at = Nanos(self.series.block.0.saturating_mul(found.first as i64)).spoken();
         let (teeth, rest) = self.apart(&found);
         let block = self.series.block.as_secs();
-        // Each tooth is known to a block; the error of their slope.
+        // Error of the slope of the teeth, each of which is known to a block.
         let k = found.teeth as f64;
         let error = block / (k * (k * k - 1.0)).sqrt();
         let period = period_name::spoken(found.period * block, error);
@@ -242,7 +241,7 @@ impl<'a> Steadiness<'a> {
         Some(Gate::refused("G6", "periodicity", detail, refusal, TREAT).on(ONCE))
     }
 
-    /// What the teeth of a comb have typically, and the other blocks.
+    /// Typical latency of the teeth of a comb, and of the other blocks.
     fn apart(&self, found: &Recurring) -> (String, String) {
         let first = self.series.blocks.first().map_or(0, |block| block.index);
         let is_tooth = |index: i64| {
@@ -259,18 +258,18 @@ impl<'a> Steadiness<'a> {
     }
 }
 
-/// Whether blocks have memory: by Ljung-Box, or by their runs about the median.
+/// True if blocks have memory: by Ljung-Box, or by their runs about the median.
 pub fn remember(values: SeriesValues) -> bool {
     ljung_box::test(values, LAGS).is_some_and(|test| test.p < ALPHA)
         || runs::about_median(values).is_some_and(|test| test.p < HALF)
 }
 
-/// Whether blocks are known to have no memory: of blocks that are all equal, or few, it is not.
+/// True if blocks are known to have no memory; false for blocks that are all equal, or few.
 pub fn forgets(values: SeriesValues) -> bool {
     values.len() >= MIN_BLOCKS && ranks::varies(values) && !remember(values)
 }
 
-/// What was found in longer blocks, its stretch in recorded ones.
+/// Result of longer blocks, with its stretch in recorded ones.
 fn of_longer(found: Homogeneity, recorded: Nanos, longer: Nanos, n: usize) -> Homogeneity {
     let times = (longer.0 / recorded.0.max(1)).max(1) as usize;
     let first = (found.stretch.first * times).min(n.saturating_sub(1));
@@ -278,12 +277,12 @@ fn of_longer(found: Homogeneity, recorded: Nanos, longer: Nanos, n: usize) -> Ho
     Homogeneity { stretch: BusyStretch { first, blocks, ..found.stretch }, ..found }
 }
 
-/// The ranks at their places in time: blocks that are missing count as ordinary ones.
+/// Ranks at their places in time: missing blocks count as ordinary ones.
 fn placed<'a>(series: &Series, ranking: &'a ValueRanking) -> Cow<'a, Column> {
     let ends = series.blocks.first().zip(series.blocks.iter().last());
     let span = ends.map_or(0, |(first, last)| last.index.saturating_sub(first.index).saturating_add(1));
     let n = ranking.places().len() as i64;
-    // Where most are missing, their order in time shows nothing.
+    // If most are missing, their order in time shows nothing.
     if span <= n || span > 2 * n {
         return Cow::Borrowed(ranking.places());
     }

@@ -1,4 +1,4 @@
-//! When the spikes came: periods, bursts, changes. What recurs is a mechanism, not chance.
+//! Structure of the spikes in time: periods, bursts, changes. A recurrence is not chance.
 
 use serde::Serialize;
 
@@ -9,52 +9,52 @@ use super::periods::{self, MIN_SPIKES, Period, SeriesSpike, largest};
 use crate::time::{burst, change, cluster};
 use model::units::Nanos;
 
-/// Windows of this number of blocks are counted for changes of the rate.
+/// Number of blocks in a window whose spikes are counted for changes of the rate.
 const WINDOW: i64 = 10;
-/// More windows are joined.
+/// Largest number of windows; in longer runs the windows are longer.
 const MAX_WINDOWS: i64 = 20_000;
-/// Spikes of smaller clusters count as single.
+/// Smallest mean size of clusters that are reported.
 const CLUSTERED: f64 = 1.5;
 
-/// When the spikes came.
+/// Structure of the spikes in time.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Structure {
     /// Periods among the largest blocks, the strongest evidence first.
     pub periods: Vec<Period>,
-    /// How unevenly the spikes come; null where there are too few.
+    /// Unevenness of the spikes; null if there are too few.
     pub bursts: Option<Bursts>,
-    /// Stretches with another rate of spikes each; one where it did not change.
+    /// Stretches with different rates of spikes; one if the rate did not change.
     pub stretches: Vec<RateEpoch>,
-    /// All of it in sentences.
+    /// All findings in sentences.
     pub sentences: Vec<String>,
-    /// How many of the largest blocks could be distinguished and were looked at; too few show no
+    /// Number of the largest blocks that could be distinguished and were looked at; too few show no
     /// period.
     pub spikes_looked_at: usize,
 }
 
-/// How unevenly spikes come.
+/// Unevenness of spikes in time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Bursts {
     pub spikes: u64,
     /// Variance over mean of their counts; 1 for independent events.
     pub dispersion: f64,
-    /// The probability of at least such a dispersion of independent events.
+    /// Probability of at least such a dispersion of independent events.
     pub p_value: f64,
-    /// The fullest windows with most of the spikes hold this part of them
+    /// Share of the spikes in the fullest windows, which hold most of them.
     pub share_of_spikes: f64,
-    /// in this part of the time.
+    /// Share of the time in these windows.
     pub share_of_time: f64,
     /// Extremal index by the intervals between spikes (Ferro and Segers): one over the mean size of
     /// a cluster.
     pub theta_intervals: Option<f64>,
-    /// The same by K-gaps, K = 1 (Suveges and Davison).
+    /// Extremal index by K-gaps, K = 1 (Suveges and Davison).
     pub theta_k_gaps: Option<f64>,
 }
 
 /// A stretch of the run with one rate of spikes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RateEpoch {
-    /// When it began, after the start of the run.
+    /// Start, after the start of the run.
     pub from_ns: Nanos,
     pub to_ns: Nanos,
     pub spikes: u64,
@@ -87,7 +87,7 @@ pub fn structure(input: &BoundsInput) -> Structure {
 fn peaks(input: &BoundsInput) -> Vec<SeriesSpike> {
     let series = input.series;
     let blocks = series.blocks.len() + series.partial.len();
-    // One more than is chosen, to see where equal ones would have to be parted.
+    // One more than is chosen, to detect a tie at the cut.
     let most = periods::MAX_SPIKES.max(blocks / 50) + 1;
     let mut peaks: Vec<SeriesSpike> = Vec::new();
     let maxima = series.every().map(|block| (block.at.0, block.max.0));
@@ -142,8 +142,8 @@ fn rates(large: &[SeriesSpike], (start, end): (i64, i64), block: i64) -> (Option
 }
 
 impl Structure {
-    /// Leaves the unevenness of the spikes unsaid where the level of all maxima moves, which
-    /// explains it: a climb, a fall or a step has a separate sentence and time. The numbers stay.
+    /// Removes the sentences on unevenness if the level of all maxima moves, which explains it: a
+    /// climb, a fall or a step has a separate sentence and time. The numbers stay.
     pub fn explained(&mut self, gates: &[Gate]) {
         let moves = |gate: &Gate| gate.id == "G1" && gate.judged && !gate.passed && !gate.on_bunched();
         if gates.iter().any(moves) {
