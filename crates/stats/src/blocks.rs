@@ -1,4 +1,4 @@
-//! BlockMaximum maxima in columns: those of months are millions.
+//! Block maxima in columns: those of months are millions.
 
 use model::column::Column;
 use model::units::{Cpu, Nanos};
@@ -6,37 +6,37 @@ use model::units::{Cpu, Nanos};
 /// One block: its place in time and its largest latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockMaximum {
-    /// The block's number on the grid of the first one.
+    /// Number of the block on the grid of the first one.
     pub index: i64,
     /// The largest latency in it, over all CPUs.
     pub max: Nanos,
-    /// When that wake-up was; for a list without times, the block's start.
+    /// Time of that wake-up; for a list without times, the block's start.
     pub at: Nanos,
     pub cpu: Cpu,
     /// Wake-ups of all CPUs in it; 0 where unknown.
     pub n: u64,
-    /// How many CPUs have a value in it.
+    /// Number of CPUs with a value in it.
     pub cpus: u32,
 }
 
-/// Blocks, in the order in which they were added. What does not change from block to block takes no
-/// room.
+/// Blocks, in the order in which they were added. Values that repeat from block to block take no
+/// memory.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Blocks {
-    /// Length of a block, by which the next one's time is another.
+    /// Length of a block, by which the time advances.
     length: i64,
-    /// The block's number less its place.
+    /// Number of the block less its place.
     index: Column,
     max: Column,
-    /// The time at which it was due: most are on the grid of an interval, which takes less room.
+    /// Time at which it was due: most are on the grid of an interval, for less memory.
     due: Column,
-    /// The CPU, and in the upper half how many CPUs.
+    /// CPU, and in the upper half the number of CPUs.
     cpu: Column,
     n: Column,
 }
 
 impl Blocks {
-    /// None yet, of that length.
+    /// An empty list of blocks of that length.
     pub fn new(length: Nanos) -> Blocks {
         Blocks { length: length.0, ..Blocks::default() }
     }
@@ -50,7 +50,7 @@ impl Blocks {
         self.n.push(block.n as i64);
     }
 
-    /// How many there are.
+    /// Number of blocks.
     pub fn len(&self) -> usize {
         self.max.len()
     }
@@ -59,7 +59,7 @@ impl Blocks {
         self.max.is_empty()
     }
 
-    /// The block at a place that there is.
+    /// The block at a place, which must exist.
     pub fn get(&self, place: usize) -> BlockMaximum {
         let index = self.index.get(place).wrapping_add(place as i64);
         let (cpu, max) = (self.cpu.get(place) as u64, self.max.get(place));
@@ -78,28 +78,28 @@ impl Blocks {
         (!self.is_empty()).then(|| self.get(0))
     }
 
-    /// All of them, in order.
+    /// All blocks, in order.
     pub fn iter(&self) -> impl Iterator<Item = BlockMaximum> + '_ {
         (0..self.len()).map(|place| self.get(place))
     }
 
-    /// Their largest latencies as a list.
+    /// Largest latencies as a column.
     pub fn values(&self) -> &Column {
         &self.max
     }
 
-    /// Their largest latencies, in order.
+    /// Largest latencies, in order.
     pub fn maxima(&self) -> impl Iterator<Item = Nanos> + '_ {
         self.max.iter().map(Nanos)
     }
 
-    /// Those that are as late as a level, in order: few, so that of the others only that is read.
+    /// Blocks that reach a level, in order; of the others only the latency is read.
     pub fn reaching(&self, level: Nanos) -> impl Iterator<Item = BlockMaximum> + '_ {
         let late = self.max.iter().enumerate().filter(move |(_, max)| *max >= level.0);
         late.map(|(place, _)| self.get(place))
     }
 
-    /// The same with each changed.
+    /// Copy of the blocks with each edited.
     #[cfg(test)]
     pub fn edited(&self, mut edit: impl FnMut(&mut BlockMaximum)) -> Blocks {
         let mut blocks = Blocks::new(Nanos(self.length));

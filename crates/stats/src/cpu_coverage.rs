@@ -1,9 +1,9 @@
-//! Which blocks of a run have data of a CPU, as ranges: their number does not grow with the length
-//! of the run.
+//! Blocks of a run with data of a CPU, as ranges: their number does not grow with the length of the
+//! run.
 
 use std::collections::BTreeMap;
 
-/// What one CPU's lines cover.
+/// Blocks and time that the lines of one CPU cover.
 #[derive(Debug, Default)]
 pub(super) struct CpuCoverage {
     /// Blocks, as stretches from a first one to the one after the last.
@@ -13,7 +13,7 @@ pub(super) struct CpuCoverage {
 }
 
 impl CpuCoverage {
-    /// Notes a block; false if there was a line of it already.
+    /// Adds a block; false if there was a line of it already.
     pub(super) fn is_new(&mut self, index: i64) -> bool {
         let before = self.blocks.range(..=index).next_back().map(|(&from, &to)| (from, to));
         if before.is_some_and(|(_, to)| index < to) {
@@ -23,8 +23,7 @@ impl CpuCoverage {
         true
     }
 
-    /// Notes the blocks from one to before another; false if there was a line of any of them
-    /// already.
+    /// Adds the blocks `from..to`; false if there was a line of any of them already.
     pub(super) fn are_new(&mut self, from: i64, to: i64) -> bool {
         let before = self.blocks.range(..to).next_back().map(|(&from, &to)| (from, to));
         if before.is_some_and(|(_, end)| from < end) {

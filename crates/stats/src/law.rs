@@ -12,7 +12,7 @@ pub fn normal_two_sided(z: f64) -> f64 {
     erf::erfc(z.abs() / std::f64::consts::SQRT_2).min(1.0)
 }
 
-/// The value that a standard normal variable stays below with this probability.
+/// Value that a standard normal variable stays below with this probability.
 pub fn normal_quantile(p: f64) -> f64 {
     -std::f64::consts::SQRT_2 * erf::erfc_inv(2.0 * p.clamp(0.0, 1.0))
 }
@@ -22,7 +22,7 @@ pub fn chi2_tail(x: f64, df: f64) -> f64 {
     gamma_upper(df / 2.0, x / 2.0)
 }
 
-/// The value that a chi-squared variable stays below with this probability.
+/// Value that a chi-squared variable stays below with this probability.
 pub fn chi2_quantile(p: f64, df: f64) -> f64 {
     let p = p.clamp(0.0, 1.0);
     if p == 0.0 || df <= 0.0 {
@@ -71,7 +71,7 @@ pub fn student_two_sided(t: f64, df: f64) -> f64 {
     beta_lower(df / 2.0, 0.5, df / (df + t * t))
 }
 
-/// The value that Student's t stays below with this probability.
+/// Value that Student's t stays below with this probability.
 pub fn student_quantile(p: f64, df: f64) -> f64 {
     let p = p.clamp(1e-15, 1.0 - 1e-15);
     let tail = 2.0 * p.min(1.0 - p);

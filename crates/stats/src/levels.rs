@@ -1,27 +1,27 @@
-//! The different values of a series and how often each is there: what ranks and ties are made of.
+//! Different values of a series with their counts, for ranks and ties.
 //!
 //! Recorded latencies repeat, so that there are few; a sorted copy of the series, or the places of
 //! its values in order, would take as much memory as millions of values do.
 
-/// Values are sorted in this number of parts, which are merged.
+/// Number of sorted parts into which values are split before they are merged.
 const PARTS: usize = 16;
 const PART: usize = 1 << 14;
-/// Whole numbers for each level, of which most are no level.
+/// Largest number of whole numbers per level for a table of places.
 const SPARSE: usize = 4;
 
-/// Values in ascending order, each with how often it is there.
+/// Values in ascending order, each with its count.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Levels {
     all: Vec<(f64, u64)>,
-    /// Of each, how many values are smaller.
+    /// Number of smaller values, for each level.
     below: Vec<u64>,
-    /// For each whole number from the least value on, how many values are smaller; empty where that
-    /// would be much longer than the list.
+    /// Number of smaller levels for each whole number from the least value on; empty if that would
+    /// be much longer than the list.
     places: Vec<u32>,
 }
 
 impl Levels {
-    /// Of values in any order, of which the caller knows about how many there are. The two zeros
+    /// Levels of values in any order, of which the caller knows the approximate number. Both zeros
     /// are one value.
     pub fn of(values: impl IntoIterator<Item = f64>, about: usize) -> Levels {
         let size = (about / PARTS).max(PART);
@@ -43,12 +43,12 @@ impl Levels {
         Levels { all, below, places }
     }
 
-    /// The different values, each with how often it is there.
+    /// Different values with their counts.
     pub fn all(&self) -> &[(f64, u64)] {
         &self.all
     }
 
-    /// The index of a value among the distinct ones; it must be one of them.
+    /// Index of a value among the different ones; it must be one of them.
     pub fn place(&self, value: f64) -> usize {
         let value = value + 0.0;
         let first = self.all.first().map_or(0.0, |level| level.0);
@@ -59,21 +59,21 @@ impl Levels {
         )
     }
 
-    /// The value at a rank in ascending order, from 0 on.
+    /// Value at a rank in ascending order, from 0 on.
     pub fn at(&self, rank: u64) -> Option<f64> {
         let at = self.below.partition_point(|&below| below <= rank).checked_sub(1)?;
         let (value, count) = *self.all.get(at)?;
         (rank - self.below[at] < count).then_some(value)
     }
 
-    /// The mean of the ranks, from 1, of the values that are equal to this one, which is one of
+    /// Mean of the ranks, from 1, of the values that are equal to this one, which must be one of
     /// them.
     pub fn midrank(&self, value: f64) -> f64 {
         let at = self.place(value).min(self.all.len().saturating_sub(1));
         self.all.get(at).map_or(0.0, |level| self.below[at] as f64 + (level.1 + 1) as f64 / 2.0)
     }
 
-    /// The median, the mean of the middle two where they are an even number.
+    /// Median; the mean of the middle two for an even number.
     pub fn median(&self) -> Option<f64> {
         let n = self.below.last()? + self.all.last()?.1;
         let upper = self.at(n / 2)?;
@@ -85,14 +85,13 @@ impl Levels {
     }
 }
 
-/// The distance of a value from the least one, where that is a whole number and says which value it
-/// is.
+/// Distance of a value from the least one, if it is a whole number that identifies the value.
 fn whole_from(first: f64, value: f64) -> Option<u32> {
     let beyond = (value - first) as u32;
     (f64::from(beyond) + first == value).then_some(beyond)
 }
 
-/// See [`Levels::places`].
+/// Table for [`Levels::place`].
 fn places(all: &[(f64, u64)]) -> Vec<u32> {
     let ends = all.first().zip(all.last()).map(|(first, last)| (first.0, last.0));
     let span = ends.and_then(|(first, last)| whole_from(first, last));
@@ -110,8 +109,7 @@ fn places(all: &[(f64, u64)]) -> Vec<u32> {
     (0..=span).map(&mut place).collect()
 }
 
-/// The levels of values that are whole numbers apart and not far: they are counted in their places,
-/// and need no order.
+/// Counts values that are near each other and whole numbers apart, without sorting them.
 fn counted(values: &[f64]) -> Option<Vec<(f64, u64)>> {
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
     let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -124,13 +122,13 @@ fn counted(values: &[f64]) -> Option<Vec<(f64, u64)>> {
     Some(counts.map(|(beyond, count)| (f64::from(beyond) + least, u64::from(count))).collect())
 }
 
-/// The levels of values in any order.
+/// Sorts and counts values in any order.
 fn sorted(values: &mut [f64]) -> Vec<(f64, u64)> {
     values.sort_unstable_by(f64::total_cmp);
     values.chunk_by(|a, b| a.total_cmp(b).is_eq()).map(|same| (same[0], same.len() as u64)).collect()
 }
 
-/// The levels with those of the values, which are taken.
+/// Merges the levels with those of the values, and empties the values.
 fn merged(all: &[(f64, u64)], values: &mut Vec<f64>) -> Vec<(f64, u64)> {
     let fresh = counted(values).unwrap_or_else(|| sorted(values));
     values.clear();

@@ -1,7 +1,7 @@
 //! Statistics that can say no: pure functions of samples, no clock, no files, no draw without a
 //! seed.
 //!
-//! A run is a [`series`] of block maxima. [`bounds`] says what it supports: it counts ([`count`]),
+//! A run is a [`series`] of block maxima. [`bounds`] judges its claims: it counts ([`count`]),
 //! looks for structure in time ([`time`], [`steady`]), and extrapolates behind gates ([`tail`]).
 //! [`compare`] sets runs against runs ([`pair`]): the run is the unit, never the sample. Each
 //! method is a file whose head names the question, the paper and the assumption.

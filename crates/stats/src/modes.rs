@@ -3,31 +3,31 @@
 //!
 //! The buckets are put into cells of a sixteenth of an octave, at least 200 ns and at least a
 //! bucket wide, so that the steps of a clock and whole microseconds make no peaks. Of each three
-//! neighbouring cells the sum is taken. A peak is a mode where the least sum on the way to each
-//! higher mode lies below it by more than [`SIGMAS`] standard deviations of the difference of two
-//! Poisson counts and by more than a [`DIP`] of it. Assumes independent samples, so neighbours that
-//! resemble each other make it bold; it names what is to be looked at and decides nothing.
+//! neighbouring cells the sum is taken. A peak is a mode if the least sum on the way to each higher
+//! mode lies below it by more than [`SIGMAS`] standard deviations of the difference of two Poisson
+//! counts and by more than a [`DIP`] of it. Assumes independent samples, so dependent neighbours
+//! make it too sensitive; it names modes to look at and decides nothing.
 
 use model::histogram::{Bucket, total_of};
 use model::units::Nanos;
 
-/// How far a valley lies below, in standard deviations.
+/// Least depth of a valley, in standard deviations.
 pub const SIGMAS: f64 = 4.0;
-/// How far a valley lies below, as a part of the peak.
+/// Least depth of a valley, as a part of the peak.
 pub const DIP: f64 = 0.2;
-/// A sixteenth of an octave.
+/// Ratio of the edges of a cell: a sixteenth of an octave.
 const RATIO: f64 = 1.044_273_782_427_413_8;
-/// No cell is narrower, in ns.
+/// Least width of a cell, in ns.
 const NARROWEST: f64 = 200.0;
 
 /// A peak with the stretch between its valleys.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mode {
-    /// Where the peak is.
+    /// Latency of the peak.
     pub at: Nanos,
-    /// Samples between its valleys.
+    /// Number of samples between its valleys.
     pub n: u64,
-    /// Their part of all samples, 0 to 1.
+    /// Share of all samples, 0 to 1.
     pub share: f64,
 }
 
@@ -72,7 +72,7 @@ fn edges(buckets: &[Bucket]) -> Vec<f64> {
     edges
 }
 
-/// The buckets' samples spread over the cells in proportion.
+/// Samples of the buckets, spread over the cells in proportion.
 fn counts(buckets: &[Bucket], edges: &[f64]) -> Vec<f64> {
     let mut counts = vec![0.0; edges.len().saturating_sub(1)];
     for &Bucket { lower, upper, count: n } in buckets {
@@ -112,12 +112,12 @@ fn peaks(sums: &[f64]) -> Vec<usize> {
     found
 }
 
-/// The lowest cell between two, the first where several are.
+/// The lowest cell between two, the first of equal ones.
 fn valley(sums: &[f64], from: usize, to: usize) -> usize {
     (from..=to).min_by(|&a, &b| sums[a].total_cmp(&sums[b])).unwrap_or(from)
 }
 
-/// The middle of the densest bucket within a peak.
+/// Middle of the densest bucket within a peak.
 fn top(buckets: &[Bucket], lower: f64, upper: f64) -> Nanos {
     let middle =
         |bucket: &Bucket| Nanos(bucket.lower.0.max(0) + (bucket.upper.0 - bucket.lower.0.max(0)) / 2);

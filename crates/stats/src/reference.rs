@@ -34,7 +34,7 @@ pub const RAIN_OVER_30_MM: [f64; 152] = [
     38.1, 47.0, 31.0, 30.5, 31.2, 35.6, 48.8, 41.9, 31.7, 31.2, 51.3, 33.5, 37.6, 39.4, 39.4, 45.7,
 ];
 
-/// Whole microseconds of latency and how many samples had them.
+/// Number of samples for each latency in whole microseconds.
 pub const RPI2_HIST_US: [(u64, u64); 55] = [
     (14, 4),
     (15, 249277),

@@ -1,4 +1,4 @@
-//! What counting alone supports: nothing is assumed but that the blocks are exchangeable.
+//! Bounds that counting alone supports: only exchangeability of the blocks is assumed.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use model::units::Nanos;
 
 const HOUR: f64 = 3600.0;
 
-/// A claim of one event per horizon allows one event in this number of blocks.
+/// Least number of blocks per horizon for a claim of one event per horizon.
 const MIN_HORIZON_BLOCKS: i64 = 10;
 
 /// Quantiles of the block maxima that are bounded.
@@ -21,47 +21,46 @@ const QUANTILES: &[f64] = &[0.5, 0.9, 0.99, 0.999, 0.9999];
 /// The ranks of the largest maxima for which the next larger one is predicted.
 const LARGEST: [u32; 4] = [2, 3, 5, 10];
 
-/// Bounds by counting. Numbers are null where nothing was observed.
+/// Bounds by counting. Numbers are null if nothing was observed.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Counting {
     /// Full blocks with all CPUs.
     pub blocks: u64,
     /// Length of a block.
     pub block_ns: Nanos,
-    /// The step in which latencies were recorded.
+    /// Step in which latencies were recorded.
     pub resolution_ns: Nanos,
-    /// For how long all CPUs are known to have been watched.
+    /// Time for which all CPUs are known to have been watched.
     pub observed_ns: Nanos,
     pub observed_max_ns: Option<Nanos>,
-    /// How far ahead the numbers look.
+    /// Time ahead for which the numbers hold.
     pub horizon_ns: Nanos,
     /// The confidence of the bounds.
     pub confidence: f64,
-    /// That a wake-up in the horizon is later than all observed.
+    /// Probability that a wake-up in the horizon is later than all observed.
     pub new_record_probability: Option<f64>,
-    /// The same for the next hour.
+    /// Probability that one in the next hour is.
     pub new_record_probability_1h: Option<f64>,
-    /// Whether the run ended at its own largest latency: nothing follows from its maxima then.
+    /// True if the run ended at its largest latency: nothing follows from its maxima then.
     pub ended_by_limit: bool,
-    /// The chance that the horizon is worse than the second largest block, the third and so on;
-    /// empty without blocks.
+    /// Chances that the horizon is worse than the second largest block, the third and so on; empty
+    /// without blocks.
     pub beyond: Vec<Beyond>,
-    /// For how long the observed maximum holds with the confidence.
+    /// Time for which the observed maximum holds with the confidence.
     pub record_stands_ns: Option<Nanos>,
-    /// How long a run must be for its largest latency to hold for the horizon with the confidence.
+    /// Length of a run whose largest latency holds for the horizon with the confidence.
     pub record_seconds_needed: Option<f64>,
-    /// Upper bound of the rate of exceedances of the limit; without one, of what was not seen.
+    /// Upper bound of the rate of exceedances of the limit; without one, of unseen events.
     pub rate_upper_per_hour: Option<f64>,
     /// Length of a run without an exceedance that claims at most one per horizon.
     pub clean_seconds_needed: Option<f64>,
-    /// A mechanism of less than this rate may not have occurred at all.
+    /// Rate below which a mechanism may not have occurred at all.
     pub hidden_rate_per_hour: Option<f64>,
-    /// The shortest time per exceedance that a clean run of this length claims.
+    /// Shortest time per exceedance that a clean run of this length claims.
     pub claims_one_per_s: Option<f64>,
-    /// Bounds of quantiles of the block maxima by order statistics; null where the blocks are too
-    /// few.
+    /// Bounds of quantiles of the block maxima by order statistics; null if the blocks are too few.
     pub quantiles: Vec<Quantile>,
-    /// Whether the maximum was still climbing.
+    /// Growth of the maximum over the run.
     pub records: Option<Records>,
 }
 
@@ -69,32 +68,32 @@ pub struct Counting {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Quantile {
     pub q: f64,
-    /// With the confidence the quantile is at least this,
+    /// Lower bound of the quantile at the confidence.
     pub lower_ns: Option<Nanos>,
-    /// and at most this.
+    /// Upper bound of the quantile at the confidence.
     pub upper_ns: Option<Nanos>,
-    /// The fewest blocks whose maximum bounds it from above with the confidence; both bounds take
-    /// more.
+    /// Least number of blocks whose maximum bounds it from above with the confidence; both bounds
+    /// take more.
     pub blocks_needed: Option<u64>,
 }
 
-/// How soon something is later than one of the largest maxima.
+/// Chance that a block is later than one of the largest maxima.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Beyond {
     /// The rank: 2 is the second largest.
     pub k: u32,
     pub value_ns: Nanos,
-    /// The probability that some block of the horizon is later.
+    /// Probability that some block of the horizon is later.
     pub probability: f64,
 }
 
-/// How often the running maximum grew.
+/// Number of times that the running maximum grew.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Records {
     pub count: u64,
-    /// Expected of blocks that are exchangeable.
+    /// Expected number for exchangeable blocks.
     pub expected: f64,
-    /// The probability of this number or more.
+    /// Probability of this number or more.
     pub p_value: f64,
 }
 
@@ -102,32 +101,32 @@ pub struct Records {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Claim {
     pub limit_ns: Nanos,
-    /// Events at or above it.
+    /// Events at or above the limit.
     pub exceedances: u64,
-    /// The upper limit, where an import does not contain all samples.
+    /// Upper limit of the events, if an import does not contain all samples.
     pub exceedances_at_most: u64,
-    /// Whether every full block reached it: blocks are counted once, so that no bound from above
-    /// follows of how often.
+    /// True if every full block reached it: blocks are counted once, so no upper bound of the rate
+    /// follows.
     pub in_every_block: bool,
     /// Two-sided bounds of their rate (Garwood).
     pub rate_per_hour: Option<(f64, f64)>,
-    /// The length of observation that the claim needs with these exceedances.
+    /// Length of observation that the claim needs with these exceedances.
     pub seconds_needed: f64,
-    /// `supported`, `failed` or `inconclusive`, of a length that was fixed beforehand; never
+    /// `supported`, `failed` or `inconclusive`, for a length that was fixed beforehand; never
     /// supported by blocks that are not exchangeable.
     pub by_counting: BoundsVerdict,
-    /// `pass`, `fail` or `go-on`: the rule for who watches and stops early.
+    /// `pass`, `fail` or `go-on`, by the rule for a test that is watched and stopped early.
     pub sequential: SequentialVerdict,
-    /// A clean run that is watched passes after this time.
+    /// Time after which a watched run passes without an exceedance.
     pub sequential_clean_seconds: f64,
-    /// A run that is watched passes after this time in all with the exceedances it has, whenever it
-    /// is looked at.
+    /// Total time after which a watched run passes with its exceedances, at any time that it is
+    /// looked at.
     pub sequential_seconds_needed: f64,
 }
 
 impl Claim {
-    /// Whether a run of this length is as long as the claim takes, be its blocks short enough for
-    /// it or not.
+    /// True if a run of this length is as long as the claim takes; the length of its blocks is not
+    /// considered.
     pub fn long_enough(&self, observed: Nanos) -> bool {
         observed > Nanos(0) && observed.as_secs() >= self.seconds_needed
     }
@@ -143,7 +142,7 @@ pub fn count(input: &BoundsInput, question: &Question) -> Counting {
     let max = observed_max(input);
     let n = series.blocks.len();
     let levels = Levels::of(series.values().iter(), n);
-    // Such a run's last block is the largest by design: it is not like those that would follow.
+    // The last block of such a run is the largest by design, unlike those that would follow.
     let ended_by_limit = input.run.ended_by_limit;
     let seen = known(observed).filter(|_| max.is_some() && !ended_by_limit);
     Counting {
@@ -172,22 +171,22 @@ pub fn count(input: &BoundsInput, question: &Question) -> Counting {
     }
 }
 
-/// The largest latency of blocks and histogram.
+/// Largest latency of blocks and histogram.
 fn observed_max(input: &BoundsInput) -> Option<Nanos> {
     input.series.worst().map(|block| block.max).max(input.histogram.max)
 }
 
-/// The shortest limit that no recorded latency reaches, whatever its step hides.
+/// Shortest limit above all recorded latencies, with their step.
 pub fn later_than_all(input: &BoundsInput) -> Option<Nanos> {
     observed_max(input).map(|max| Nanos(max.0.saturating_add(input.series.step.0.max(1)).max(1)))
 }
 
-/// The maximum at a rank in ascending order, from 0 on.
+/// Maximum at a rank in ascending order, from 0 on.
 fn ranked(levels: &Levels, rank: u64) -> Option<Nanos> {
     levels.at(rank).map(|value| Nanos(value as i64))
 }
 
-/// Of so many maxima, against this number of future blocks.
+/// Chances of `blocks` future blocks against the largest of the maxima.
 fn beyond(maxima: Option<(&Levels, usize)>, blocks: f64) -> Vec<Beyond> {
     let Some((levels, n)) = maxima else { return Vec::new() };
     let one = |k: u32| {
@@ -219,17 +218,17 @@ fn records(input: &BoundsInput) -> Option<Records> {
     (n > 0).then(|| Records { count, expected: climb::mean(n), p_value: climb::too_many(count, n) })
 }
 
-/// Judges the claim that the limit is reached at most once per horizon, of blocks that may not be
-/// alike.
+/// Judges the claim that the limit is reached at most once per horizon, for blocks that may not be
+/// exchangeable.
 pub fn claim(input: &BoundsInput, question: &Question, limit: Nanos, alike: &Exchangeability) -> Claim {
     let reached = reached(input, limit);
     let series = input.series;
     let (seconds, horizon) = (series.observed.as_secs(), question.horizon.as_secs());
     let (least, most) = (reached.at_least, reached.at_most);
     let seconds_needed = rate::time_needed(most, horizon, CONFIDENCE);
-    // A block holds one event at most: a claim per few blocks is about what blocks cannot show.
-    // Where recorded blocks have memory, so is one per few of those that have none: what reaches
-    // the limit then does so in a row.
+    // A block holds one event at most: a claim per few blocks is beyond this. If recorded
+    // blocks have memory, so is one per few of the longer blocks without memory, because events
+    // come in a row.
     let fine = series.blocks.is_empty() || question.horizon.0 / MIN_HORIZON_BLOCKS >= alike.block_ns.0;
     let by_counting = if seconds <= 0.0 {
         BoundsVerdict::Inconclusive

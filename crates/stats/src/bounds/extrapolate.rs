@@ -39,7 +39,7 @@ pub struct Extrapolation {
     pub blocks: u64,
     /// True if the recorded blocks have memory and these, which are longer, have none.
     pub memory: bool,
-    /// Time ahead that the levels are for.
+    /// Time ahead for which the levels hold.
     pub horizon_ns: Option<Nanos>,
     /// The fitted law of the block maxima, for inspection, independent of the gates.
     pub gev: Option<Law>,

@@ -1,9 +1,9 @@
-//! Samples beyond the end of an imported histogram: how late each was is not known, of the first
-//! ones when they came.
+//! Samples beyond the end of an imported histogram: the latency of each is unknown, the times only
+//! of the first ones.
 //!
-//! cyclictest lists the numbers of the wake-ups that went beyond, as many as it had room for, and
-//! counts the others. So the listed ones are the first, not the worst, and each is at least as late
-//! as the histogram's end. They recur or not; nothing else is known of them.
+//! cyclictest lists the numbers of the wake-ups beyond, up to a limit, and counts the others. So
+//! the listed ones are the first, not the worst, and each is at least as late as the histogram's
+//! end. Only their recurrence can be judged.
 
 use super::conditions::{ONCE, TREAT};
 use super::events::TOGETHER;
@@ -16,10 +16,10 @@ use model::text::several;
 use model::units::Nanos;
 
 const NAME: &str = "periodicity";
-/// No more CPUs are searched each by itself.
+/// Largest number of CPUs that are searched each by itself.
 const MAX_LISTS: usize = 16;
 
-/// The events of some lists together, and the time in which none is missing.
+/// Events of several lists, and the time up to which none is missing.
 fn events(lists: &[OverflowList], input: &BoundsInput) -> (Vec<i64>, i64) {
     let observed = input.series.observed.0.max(0);
     let mut until = lists.iter().filter_map(|list| list.until).min().unwrap_or(observed);
@@ -37,11 +37,11 @@ fn events(lists: &[OverflowList], input: &BoundsInput) -> (Vec<i64>, i64) {
     (times, until)
 }
 
-/// The periods among them, and what the lists are.
+/// Structure of the listed events: their periods, and a sentence on the lists.
 pub fn structure(input: &BoundsInput) -> Structure {
     let mut found = Structure::default();
     let lists = input.histogram.listed.lists;
-    // A CPU whose list was full early must not hide what another's shows: each by itself, then all
+    // A CPU whose list was full early must not hide what another's shows: each alone, then all
     // together.
     let alone = lists.chunks(1).take(if lists.len() > 1 { MAX_LISTS } else { 0 });
     let sets: Vec<&[OverflowList]> = alone.chain(std::iter::once(lists)).collect();
@@ -64,7 +64,7 @@ pub fn structure(input: &BoundsInput) -> Structure {
     found
 }
 
-/// What the list is, as a sentence.
+/// Describes the lists in a sentence.
 fn about(input: &BoundsInput) -> String {
     let (all, listed) = (input.histogram.overflows, input.histogram.listed.cycles);
     let late = input
@@ -83,7 +83,7 @@ fn about(input: &BoundsInput) -> String {
     )
 }
 
-/// G6 where only a histogram was kept: a period refuses, and that none was found proves nothing.
+/// G6 if only a histogram was kept: a period refuses; without one the gate is not judged.
 pub fn period(input: &BoundsInput, structure: &Structure) -> Gate {
     if let Some(period) = structure.periods.first() {
         return Gate::refused("G6", NAME, period.detail(), period.refusal(), TREAT).on(ONCE);

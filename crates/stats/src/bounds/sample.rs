@@ -1,4 +1,4 @@
-//! The maxima that are fitted, and the levels that the fit predicts.
+//! Maxima that are fitted, and the levels that the fit predicts.
 
 use std::borrow::Cow;
 
@@ -11,16 +11,16 @@ use crate::values::SeriesValues;
 use model::column::Column;
 use model::units::Nanos;
 
-/// The chance that the bound is allowed to be exceeded in the horizon is one minus this.
+/// Probability with which the horizon stays below the bound.
 pub const BOUND: f64 = 0.95;
 
-/// The maxima that are fitted.
+/// Maxima that are fitted.
 pub struct Sample<'a> {
-    /// In order of time.
+    /// The maxima in order of time.
     maxima: Cow<'a, Column>,
     /// Length of a block.
     pub block: Nanos,
-    /// As data of a fit.
+    /// The maxima as data of a fit.
     pub steps: Option<GroupedSample>,
     pub fit: Option<GevFit>,
     /// Step of the values.
@@ -30,7 +30,7 @@ pub struct Sample<'a> {
 impl<'a> Sample<'a> {
     /// The maxima of a series in blocks of a multiple of its block length.
     pub fn of(series: &'a Series, times: u32) -> Sample<'a> {
-        // Millions of them are there once.
+        // Millions of values are not copied.
         let maxima = match times {
             1 => Cow::Borrowed(series.blocks.values()),
             _ => Cow::Owned(series.coarser(times)),
@@ -41,22 +41,22 @@ impl<'a> Sample<'a> {
         Sample { maxima, block, steps, fit, step: series.step }
     }
 
-    /// Their values, in order of time.
+    /// The maxima in order of time.
     pub fn values(&self) -> SeriesValues<'_> {
         SeriesValues::from(&*self.maxima)
     }
 
-    /// The fit that the tests of the fit are about, of the usual shapes alone.
+    /// Fit of the usual shapes alone, for the tests of the fit.
     pub fn usual_fit(&self) -> Option<GevFit> {
         let fit = self.fit?;
-        // A maximum within the usual shapes is the maximum of them.
+        // A maximum of the likelihood within the usual shapes is also theirs.
         match Shape::USUAL.holds(fit.law.xi) {
             true => Some(GevFit { shape: Shape::USUAL, ..fit }),
             false => gev::fit(self.steps.as_ref()?, Shape::USUAL),
         }
     }
 
-    /// How many different steps the values lie in.
+    /// Number of different steps in which the values lie.
     pub fn distinct(&self) -> usize {
         let values = self.values();
         let steps = values.iter().map(|value| (value / self.step.0.max(1) as f64).floor());
@@ -64,13 +64,13 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// PredictedLevels of the largest of the blocks ahead, in ns.
+/// Levels of the largest of the blocks ahead, in ns.
 pub struct PredictedLevels {
-    /// Stays below with probability one half.
+    /// Level below which it stays with probability one half.
     pub typical: f64,
-    /// The upper bound, if the data have one.
+    /// Upper bound, if the data have one.
     pub upper: Option<f64>,
-    /// The upper bound of a tail without end.
+    /// Upper bound for a tail without end.
     pub guarded: Option<f64>,
 }
 
@@ -88,7 +88,7 @@ impl PredictedLevels {
         Some(PredictedLevels {
             typical: Level { blocks, probability: 0.5 }.of(&fit.law),
             upper,
-            // Two searches of the same likelihood: the bound with the smaller allowed risk is never
+            // Both are searches of one likelihood: the bound with the smaller allowed risk is never
             // smaller.
             guarded: guarded.map(|guarded| upper.map_or(guarded, |upper| guarded.max(upper))),
         })

@@ -19,9 +19,9 @@ const NO_FIT: &str = "no law could be fitted";
 
 /// The second half's blocks are compared with the level that one in this number exceeds.
 const ONE_IN: f64 = 30.0;
-/// A bound above this times the largest value seen is reported as wide.
+/// Ratio of a bound to the largest value seen above which it is reported as wide.
 pub const WIDE: f64 = 3.0;
-/// Below this probability the back-test warns.
+/// Probability below which the back-test warns.
 const WARN: f64 = 0.001;
 
 /// G4: Anderson-Darling with all and with the upper weight, and the same bound from blocks of twice
@@ -68,8 +68,8 @@ pub fn fits(sample: &Sample, doubled: &Sample, blocks: f64) -> Gate {
     Gate::passed("G4", NAME, detail)
 }
 
-/// Whether the intervals of the typical worst overlap; `None` where blocks of twice the length are
-/// too few.
+/// True if the intervals of the typical worst overlap; `None` if blocks of twice the length are too
+/// few.
 fn overlap<'a>(sample: &'a Sample<'a>, doubled: &'a Sample<'a>, blocks: f64) -> Option<bool> {
     let fitted = |sample: &'a Sample<'a>, blocks: f64| -> Option<(&'a GroupedSample, GevFit, Level)> {
         let enough = sample.values().len() >= 30 && blocks > 0.0;
@@ -116,11 +116,11 @@ pub fn one_mode(sample: &Sample) -> Gate {
     )
 }
 
-/// G9: a shape within its box, and a bound that has an end.
+/// G9: a shape within its range, and a finite bound.
 ///
-/// How wide the bound is must not decide: of a heavy tail the runs that look light would be picked,
-/// and their bounds are too low (of xi 0.2 and 60 blocks 68 % held where those above three times
-/// the largest value were refused).
+/// The width of the bound must not decide: of a heavy tail the runs that look light would be
+/// picked, and their bounds are too low (of xi 0.2 and 60 blocks 68 % held where those above three
+/// times the largest value were refused).
 pub fn width(sample: &Sample, levels: Option<&PredictedLevels>) -> Gate {
     const NAME: &str = "width";
     let (Some(steps), Some(fit), Some(levels)) = (&sample.steps, sample.fit, levels) else {
@@ -147,8 +147,8 @@ pub fn width(sample: &Sample, levels: Option<&PredictedLevels>) -> Gate {
     Gate::refused("G9", NAME, detail, refusal, "Measure for longer, and in finer steps.")
 }
 
-/// G10: the first half's fit held against the second half. A warning, as the fit of a half is
-/// itself uncertain.
+/// G10: the first half's fit tested on the second half. Only a warning, as the fit of a half is
+/// uncertain.
 pub fn back_test(sample: &Sample) -> Gate {
     const NAME: &str = "back-test";
     let values = sample.values();

@@ -1,8 +1,8 @@
-//! How the runs of A and B belong together: by when they were made, not by what they show.
+//! Design of a comparison of runs of A and B: by their times, not by their results.
 
 use crate::pair::verdict::Design;
 
-/// The error allowed to the verdict.
+/// Error level of the verdict.
 pub const ALPHA: f64 = 0.05;
 
 /// Pairs where the runs were taken alternately: in the order of time, each two hold one of A and

@@ -1,6 +1,6 @@
-//! Is B better than A? The run, or an interleaved segment, is the unit; one number of each decides.
-//! Of runs with block records that number is of their seconds, of others (`summary`) of all their
-//! wake-ups.
+//! Comparison of B with A. The run, or an interleaved segment, is the unit; one number of each
+//! decides. For runs with block records that number is of their seconds, for others (`summary`) of
+//! all their wake-ups.
 //!
 //! Seconds of one run resemble each other more than those of two boots: a test over samples or
 //! seconds finds a difference in every second pair of equal configurations.
@@ -25,19 +25,19 @@ use numbers::{AskedNumbers, Exposures, UnitNumbers};
 use secondary::{CpuRate, QuantileShift};
 use totals::exposure;
 
-/// The schema of the document.
+/// Schema of the document.
 pub const SCHEMA: &str = "onbeat.comparison/1";
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Metric {
-    /// The rate at which blocks reach the limit.
+    /// Rate at which blocks reach the limit.
     Rate,
     /// A quantile of the block maxima.
     Quantile(f64),
 }
 
 impl Metric {
-    /// Its name in the document.
+    /// Name in the document.
     pub fn name(self) -> String {
         match self {
             Metric::Rate => "exceedance-rate".into(),
@@ -46,100 +46,99 @@ impl Metric {
     }
 }
 
-/// The things that a unit's exceedances are counts of.
+/// Kind of event that a unit's exceedances count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Counted {
     /// Seconds with a latency at or above the limit, each one event.
     Blocks,
-    /// Wake-ups, of which many may have been one event.
+    /// Wake-ups, of which several may have been one event.
     WakeUps,
 }
 
-/// What is asked, fixed before the data are looked at.
+/// Question, fixed before the data are looked at.
 #[derive(Clone, Copy, Debug)]
 pub struct CompareQuestion {
-    /// The metric of the verdict.
+    /// Metric of the verdict.
     pub metric: Metric,
-    /// The limit of the rate; none is what one block in 200 of all runs reaches, or 20 blocks: no
-    /// exchange of runs changes it.
+    /// Limit of the rate; by default the one that one block in 200 of all runs reaches, or 20
+    /// blocks: no exchange of runs changes it.
     pub limit: Option<Nanos>,
-    /// How the runs belong together.
+    /// Pairing of the runs.
     pub design: Design,
-    /// What is no difference: a factor above 1 for rates, a span in ns for quantiles; none is the
-    /// usual one.
+    /// Margin that counts as no difference: a factor above 1 for rates, a span in ns for quantiles;
+    /// `None` for the usual one.
     pub margin: Option<f64>,
 }
 
-/// The answer, of B against A.
+/// Result, of B against A.
 #[derive(Clone, Debug, Serialize)]
 pub struct Compared {
     pub schema: &'static str,
     /// `better`, `worse`, `equivalent` or `inconclusive`.
     pub verdict: Verdict,
-    /// Why there is no clearer verdict; `""` where there is one.
+    /// Reason why there is no clearer verdict; `""` if there is one.
     pub reason: String,
-    /// The step towards a verdict, where more units of the same kind alone bring none; `""` else.
+    /// Step towards a verdict, if more units of the same kind alone bring none; `""` else.
     pub remedy: String,
-    /// `exceedance-rate`, `block-maximum-p99`; of wake-ups `exceedance-rate`, `p99` or `max`.
+    /// `exceedance-rate`, `block-maximum-p99`; for wake-ups `exceedance-rate`, `p99` or `max`.
     pub metric: String,
-    /// `blocks` or `wake-ups`: what is counted at the limit.
+    /// `blocks` or `wake-ups`, counted at the limit.
     pub counted: Counted,
     /// `permutation`, `sign-flip` or `rank-sum`.
     pub test: UnitTest,
     /// Rate of B over rate of A at the limit, all runs together; null without an exceedance in A.
     pub rate_ratio: Option<f64>,
-    /// Its 95 % interval over the units (of one run each, or of a side without an exceedance, over
-    /// the events); of a quantile, that of the difference in ns. An end that is infinite is null.
+    /// Its 95 % interval over the units (with one run each, or a side without an exceedance, over
+    /// the events); for a quantile, that of the difference in ns. An infinite end is null.
     pub ci: Option<[f64; 2]>,
     /// The 90 % interval of two one-sided tests at 5 %, by which A and B are called equivalent: it
     /// lies within the margin. None for any other verdict.
     #[serde(skip)]
     pub equivalence_ci: Option<[f64; 2]>,
-    /// Two-sided, over the units; of rates the larger of that and of the one that the events alone
-    /// give. Null where there are too few units. Against a baseline, one-sided.
+    /// Two-sided p over the units; for rates at least that of the events alone. Null if there are
+    /// too few units. Against a baseline, one-sided.
     pub p_value: Option<f64>,
-    /// Whether all ways to exchange the units were gone through for that; if not, at most 19,999
-    /// were drawn with a fixed seed, or of ranks the normal law stands for them.
+    /// True if all ways to exchange the units were gone through for that; else at most 19,999 were
+    /// drawn with a fixed seed, or for ranks the normal law was used.
     pub exact: bool,
-    /// Of one run each, that of the events alone: it cannot separate the change from the boot.
+    /// With one run each, p of the events alone: it cannot separate the change from the boot.
     pub event_p_value: Option<f64>,
-    /// `run`, `day` or `board`: of what one number each decides.
+    /// `run`, `day` or `board`: the unit of which one number decides.
     pub unit: ComparedUnit,
-    /// Pairs, or units of both together.
+    /// Number of pairs, or of units of both sides.
     pub units: usize,
-    /// The smallest true effect that this number of units finds four times in five: a factor of
-    /// rates, or ns.
+    /// Smallest true effect that this number of units finds four times in five: a factor of rates,
+    /// or ns.
     pub smallest_detectable: Option<f64>,
-    /// Pairs, or units of each, that would find an effect as large as the margin.
+    /// Number of pairs, or units of each side, that would find an effect as large as the margin.
     pub units_needed: Option<usize>,
     /// `paired` or `unpaired`.
     pub design: Design,
-    /// The limit that was counted at; null where none was given and all blocks are alike.
+    /// Limit at which events were counted; null if none was given and all blocks are equal.
     pub limit_ns: Option<Nanos>,
-    /// Whether it was fixed beforehand, or is that of the pooled blocks.
+    /// True if it was fixed beforehand, false if it is that of the pooled blocks.
     pub limit_given: bool,
-    /// What counts as no difference.
+    /// Margin that counts as no difference.
     pub margin: f64,
-    /// The smallest p that this number of units can reach.
+    /// Smallest p that this number of units can reach.
     pub smallest_p: f64,
-    /// The difference of the metric in ns where it is a quantile.
+    /// Difference of the metric in ns if it is a quantile.
     pub difference_ns: Option<f64>,
-    /// The e-value of the counts: from 20 on one may stop early, if nothing of the schedule
-    /// depended on them.
+    /// E-value of the counts: from 20 on one may stop early, if the schedule did not depend on
+    /// them.
     pub e_value: Option<f64>,
     /// Spread of the counts beyond chance, 1 for none.
     pub overdispersion: Option<f64>,
-    /// Where B is one new run and A are past ones.
+    /// Result against a baseline, if B is one new run and A are past ones.
     pub baseline: Option<Baseline>,
     /// Quantiles of the block maxima, not part of the verdict; p adjusted by Holm.
     pub quantiles: Vec<QuantileShift>,
-    /// Exceedances by the CPU that had them, not part of the verdict; p adjusted by Benjamini and
-    /// Hochberg.
+    /// Exceedances by their CPU, not part of the verdict; p adjusted by Benjamini and Hochberg.
     pub cpus: Vec<CpuRate>,
-    /// A's units.
+    /// Units of A.
     pub a: Vec<Unit>,
-    /// B's units.
+    /// Units of B.
     pub b: Vec<Unit>,
 }
 
@@ -147,34 +146,34 @@ pub struct Compared {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Unit {
     pub title: String,
-    /// Where its own page is; empty where it has none.
+    /// Address of its page; empty if it has none.
     #[serde(skip)]
     pub address: String,
-    /// How long it was observed.
+    /// Observed time.
     pub observed_ns: Nanos,
     pub blocks: usize,
-    /// Its largest latency. The larger of two maxima shows little: it depends on chance in one run.
+    /// Largest latency. The larger of two maxima shows little: it depends on chance in one run.
     pub max_ns: Option<Nanos>,
-    /// Events at the limit; null where there are no blocks, or no wake-ups, to count.
+    /// Events at the limit; null if there are no blocks, or no wake-ups, to count.
     pub exceedances: Option<u64>,
-    /// Number of its wake-ups; null where that is not known, or does not matter.
+    /// Number of wake-ups; null if unknown or irrelevant.
     pub wake_ups: Option<u64>,
-    /// The latency that decides, where it is one of all wake-ups.
+    /// Latency that decides, if it is one of all wake-ups.
     pub value_ns: Option<Nanos>,
-    /// Quantiles of its wake-ups: p50, p99, p99.9, p99.99; null for a list of maxima.
+    /// Quantiles of the wake-ups: p50, p99, p99.9, p99.99; null for a list of maxima.
     pub quantiles_ns: Option<[Option<Nanos>; 4]>,
 }
 
 /// One new run against past ones.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Baseline {
-    /// Past runs.
+    /// Number of past runs.
     pub runs: usize,
-    /// One-sided: how often a run of the baseline would be as bad; null where it has no spread yet.
+    /// One-sided chance that a run of the baseline would be as bad; null if it has no spread yet.
     pub p_value: Option<f64>,
     /// `rank`, `prediction-bound` or `none`.
     pub method: &'static str,
-    /// Whether the new run is worse than the baseline's spread allows.
+    /// True if the new run is worse than the baseline's spread allows.
     pub worse: bool,
 }
 
@@ -183,7 +182,7 @@ pub fn compare(a: &[&Series], b: &[&Series], question: &CompareQuestion) -> Comp
     compare_units(a, b, question, ComparedUnit::Run)
 }
 
-/// Compares what the units are said to be.
+/// Compares units of this kind.
 pub fn compare_units(
     a: &[&Series],
     b: &[&Series],
@@ -231,9 +230,9 @@ fn units(side: &[&Series], counts: &[Exposure]) -> Vec<Unit> {
 }
 
 impl Unit {
-    /// Adds what only the run's histogram knows: quantiles, and the maximum where there are no
-    /// blocks. Samples of an import may lie beyond its rows, which are counted with them: a
-    /// quantile among those has no value.
+    /// Adds numbers of the run's histogram: quantiles, and the maximum if there are no blocks.
+    /// Samples of an import may lie beyond its rows, which are counted with them: a quantile among
+    /// those has no value.
     pub fn describe(&mut self, rows: Option<(&[Bucket], u64)>, max: Option<Nanos>) {
         self.max_ns = self.max_ns.max(max);
         let at = |(rows, beyond): (&[Bucket], u64), per_million| match beyond {
@@ -244,21 +243,21 @@ impl Unit {
     }
 }
 
-/// The reason where the units show neither a difference nor that there is none.
+/// Reason if the units show neither a difference nor that there is none.
 pub const UNDECIDED: &str = "the difference is neither sure nor surely small";
 
-/// The reason where no limit could be chosen.
+/// Reason if no limit could be chosen.
 pub const ALL_ALIKE: &str = "the largest latency of every block is the same, and no limit separates any";
 
 impl Compared {
-    /// Takes a verdict back, because of what the runs are rather than what they show.
+    /// Withdraws a verdict, because of properties of the runs rather than their results.
     pub fn no_verdict(&mut self, reason: &str, remedy: &str) {
         (self.verdict, self.reason) = (Verdict::Inconclusive, reason.to_owned());
         remedy.clone_into(&mut self.remedy);
     }
 
-    /// One new run against a baseline can only be worse; otherwise the answer is open, with the
-    /// reason.
+    /// Settles the verdict: one new run against a baseline can only be worse; otherwise the answer
+    /// is open, with the reason.
     fn settle(&mut self, found: &Comparison) {
         if let Some(baseline) = self.baseline {
             self.p_value = baseline.p_value;
@@ -277,8 +276,8 @@ impl Compared {
 }
 
 impl Compared {
-    /// How often a run without block records reached the limit is not known, and neither is what
-    /// follows from it: 0 events would be a statement.
+    /// Removes the numbers at the limit if a run has no block records: 0 events would be a
+    /// statement.
     fn the_answer_has_only_what_is_known(&mut self) {
         if self.a.iter().chain(&self.b).all(|unit| unit.exceedances.is_some()) {
             return;

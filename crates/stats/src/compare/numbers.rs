@@ -1,4 +1,4 @@
-//! One number of each unit, and the answer that these numbers give.
+//! One number of each unit, and the result of these numbers.
 
 use super::{ALPHA, Baseline, CompareQuestion, Compared, Counted, SCHEMA};
 use crate::pair::baseline;
@@ -21,18 +21,17 @@ impl Exposures<'_> {
     }
 }
 
-/// One number of each unit, and what is known about them.
+/// One number of each unit, with its scale and its uncertainty.
 pub(super) struct UnitNumbers {
     a: Vec<f64>,
     b: Vec<f64>,
     scale: Scale,
     test: UnitTest,
     margin: f64,
-    /// The standard deviation that a number's logarithm has by counting, or by its recorded step,
-    /// alone.
+    /// Standard deviation of a number's logarithm by counting, or by its recorded step, alone.
     least: f64,
-    /// The probability of B's events or more by the rate of A's, where B is one run, without the
-    /// variation between runs.
+    /// Probability of B's events or more by the rate of A's, if B is one run, without the variation
+    /// between runs.
     by_events: f64,
 }
 
@@ -53,7 +52,7 @@ impl UnitNumbers {
         }
     }
 
-    /// A latency of each unit in ns, recorded in such steps.
+    /// A latency of each unit in ns, recorded in steps of `step`.
     pub fn of_latencies(
         a: Vec<f64>,
         b: Vec<f64>,
@@ -74,7 +73,7 @@ impl UnitNumbers {
         }
     }
 
-    /// One new run against past ones, on the logarithm of the number.
+    /// Compares one new run with past ones, on the logarithm of the number.
     fn standing(&self) -> Option<Baseline> {
         let [new] = self.b.as_slice() else { return None };
         if self.a.len() < 2 {
@@ -93,17 +92,17 @@ impl UnitNumbers {
     }
 }
 
-/// The question that was put to the numbers.
+/// Question for the numbers.
 pub(super) struct AskedNumbers<'a> {
     pub question: &'a CompareQuestion,
-    /// The limit of the counts.
+    /// Limit of the counts.
     pub level: Option<Nanos>,
     pub metric: String,
     pub counted: Counted,
     pub unit: ComparedUnit,
 }
 
-/// The answer of the numbers, without what accompanies it.
+/// Result of the numbers, without the secondary results.
 pub(super) fn answer(numbers: &UnitNumbers, counts: Exposures, asked: AskedNumbers) -> Compared {
     let found = numbers.compare(counts);
     let design = asked.question.design;
@@ -156,7 +155,7 @@ pub(super) fn answer(numbers: &UnitNumbers, counts: Exposures, asked: AskedNumbe
     compared
 }
 
-/// On which scale the units' numbers are.
+/// Scale of the units' numbers.
 #[derive(Clone, Copy, PartialEq)]
 enum Scale {
     LogRate,
@@ -169,11 +168,11 @@ impl Scale {
     }
 }
 
-/// B's rate over A's, all runs together, with its interval.
+/// Rate of B over that of A, all runs together, with its interval.
 ///
 /// The interval is that of the units' log ratio, and at least the exact one of the events: a few of
 /// them that fell evenly on the runs are still few. That of the mean, which the half event draws
-/// towards 1, is shifted to the ratio; that of ranks stays and reaches as far as the ratio. Where a
+/// towards 1, is shifted to the ratio; that of ranks stays and reaches as far as the ratio. If a
 /// side has no event, it is that of the events alone.
 fn ratio(numbers: &UnitNumbers, counts: Exposures, found: &Comparison) -> (Option<f64>, Option<[f64; 2]>) {
     let Some(sums) = conditional_binomial::rate_ratio(total(counts.a), total(counts.b), 1.0 - ALPHA) else {

@@ -1,5 +1,5 @@
-//! What is shown next to the verdict: quantiles of the block maxima, and which CPUs had the
-//! exceedances.
+//! Secondary results next to the verdict: quantiles of the block maxima, and the exceedances by
+//! CPU.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use crate::pair::verdict::{self, Design};
 use crate::series::Series;
 use model::units::{Cpu, Nanos};
 
-/// A quantile of the block maxima in both.
+/// A quantile of the block maxima on both sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct QuantileShift {
     pub q: f64,
@@ -22,23 +22,23 @@ pub struct QuantileShift {
     pub b_ns: f64,
     /// B minus A.
     pub difference_ns: f64,
-    /// Its 95 % interval over the units; null where they are too few.
+    /// Its 95 % interval over the units; null if they are too few.
     pub ci: Option<[f64; 2]>,
-    /// Two-sided over the units.
+    /// Two-sided p over the units.
     pub p_value: f64,
-    /// Adjusted for all the quantiles shown.
+    /// The p adjusted for all the quantiles shown.
     pub p_holm: f64,
 }
 
-/// The exceedances that a CPU had, its latency being the machine's largest in that block.
+/// Exceedances of a CPU: blocks in which its latency was the machine's largest.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CpuRate {
     pub cpu: Cpu,
     pub a: u64,
     pub b: u64,
-    /// Two-sided over the units.
+    /// Two-sided p over the units.
     pub p_value: f64,
-    /// Adjusted for all the CPUs shown.
+    /// The p adjusted for all the CPUs shown.
     pub p_adjusted: f64,
 }
 
@@ -62,7 +62,7 @@ pub fn quantiles(a: &[&Series], b: &[&Series], design: Design) -> Vec<QuantileSh
     shifts.into_iter().zip(adjusted).map(row).collect()
 }
 
-/// Exceedances by CPU, where both sides measured the same ones.
+/// Exceedances by CPU, if both sides measured the same CPUs.
 pub fn cpus(a: &[&Series], b: &[&Series], level: Option<Nanos>, design: Design) -> Vec<CpuRate> {
     let (Some(level), Some(first)) = (level, a.first()) else { return Vec::new() };
     if first.cpus.len() < 2 || a.iter().chain(b).any(|series| series.cpus != first.cpus) {

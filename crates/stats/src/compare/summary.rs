@@ -1,9 +1,9 @@
-//! Runs of which no seconds were kept, such as imported histograms: one number of all wake-ups of
-//! each run decides, by its rank.
+//! Runs without records of their seconds, such as imported histograms: one number of all wake-ups
+//! of each run decides, by its rank.
 //!
-//! The choice of that number follows from the question and from what the runs carry, never from
-//! what they show: the share of wake-ups at or above a limit that is given, else a quantile (p99),
-//! and the maximum where a run has no histogram.
+//! The choice of that number follows from the question and from the kind of data, never from the
+//! results: the share of wake-ups at or above a limit that is given, else a quantile (p99), and the
+//! maximum if a run has no histogram.
 
 use super::numbers::{AskedNumbers, Exposures, UnitNumbers, answer};
 use super::{CompareQuestion, Compared, Counted, Metric, Unit};
@@ -15,26 +15,25 @@ use model::histogram::{Bucket, total_of};
 use model::text::{excerpt, several};
 use model::units::Nanos;
 
-/// The quantile that decides where no limit is given.
+/// Quantile that decides if no limit is given.
 const USUAL_QUANTILE: f64 = 0.99;
 
 /// Summary of all wake-ups of a run.
 #[derive(Clone, Debug, Default)]
 pub struct RunSummary {
     pub title: String,
-    /// The wake-ups by latency, ascending; empty without a histogram.
+    /// Wake-ups by latency, ascending; empty without a histogram.
     pub rows: Vec<Bucket>,
-    /// Wake-ups beyond the rows,
+    /// Number of wake-ups beyond the rows.
     pub beyond: u64,
-    /// and the latency from which on they are; `None` where it is not known, below 0 where they may
-    /// have been early.
+    /// Latency from which they are beyond; `None` if unknown, below 0 if they may have been early.
     pub beyond_from: Option<Nanos>,
     pub max: Option<Nanos>,
-    /// The time for which it was observed, 0 where that is not known.
+    /// Observed time, 0 if unknown.
     pub observed: Nanos,
-    /// Number of its wake-ups; `None` where that is not known.
+    /// Number of wake-ups; `None` if unknown.
     pub wake_ups: Option<u64>,
-    /// Its seconds with a record.
+    /// Number of seconds with a record.
     pub blocks: usize,
 }
 
@@ -47,7 +46,7 @@ pub fn compare_summaries(a: &[RunSummary], b: &[RunSummary], question: &CompareQ
         |side: &[RunSummary]| side.iter().map(|run| run.exposure(question.limit)).collect::<Vec<_>>();
     let (in_a, in_b) = (counts(a), counts(b));
     let known = |side: &[Option<Exposure>]| side.iter().copied().collect::<Option<Vec<Exposure>>>();
-    // Beside another metric the counts are shown where they are known.
+    // For another metric the counts are shown if they are known.
     let none = |side: &[RunSummary]| vec![Exposure { events: 0, time: 0.0 }; side.len()];
     let (counts_a, counts_b) = known(&in_a).zip(known(&in_b)).unwrap_or_else(|| (none(a), none(b)));
     let counts = Exposures { a: &counts_a, b: &counts_b };
@@ -87,7 +86,7 @@ impl Compared {
         self.units_needed = None;
     }
 
-    /// No number of runs tells two rates of 0 apart.
+    /// Withdraws the verdict if no event was counted: more runs cannot distinguish two rates of 0.
     fn name_what_more_runs_do_not_show(&mut self, counts: Exposures) {
         let events = counts.a.iter().chain(counts.b).map(|unit| unit.events).max();
         if let (Some(limit), Some(0), None) = (self.limit_ns, events, self.difference_ns) {
@@ -97,7 +96,7 @@ impl Compared {
     }
 }
 
-/// The number of each run that decides.
+/// Number of each run that decides.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum WholeRunMetric {
     /// The share of wake-ups at or above a limit.
@@ -106,14 +105,14 @@ enum WholeRunMetric {
     Maximum,
 }
 
-/// The reason for which a run has no such number, and what to do.
+/// Reason why a run has no such number, with the remedy.
 struct MetricRefusal {
     reason: String,
     remedy: String,
 }
 
 impl WholeRunMetric {
-    /// By the question and by what the runs carry.
+    /// Chooses the metric by the question and the kind of data.
     fn of(question: &CompareQuestion, all: &[&RunSummary]) -> WholeRunMetric {
         let histograms = all.iter().all(|run| !run.rows.is_empty());
         match (question.metric, question.limit) {
@@ -124,7 +123,7 @@ impl WholeRunMetric {
         }
     }
 
-    /// Its name in the document.
+    /// Name in the document.
     fn name(self) -> String {
         match self {
             WholeRunMetric::RateAt(_) => "exceedance-rate".into(),
@@ -174,12 +173,12 @@ impl WholeRunMetric {
         }
     }
 
-    /// The step in which the number was recorded in the coarsest run.
+    /// Step in which the number was recorded in the coarsest run.
     fn step(self, all: &[&RunSummary]) -> i64 {
         let of = |run: &&RunSummary| match self {
             WholeRunMetric::RateAt(_) => None,
             WholeRunMetric::Quantile(q) => run.row_of(q).map(|row| row.upper.0.saturating_sub(row.lower.0)),
-            // Whole microseconds are what tools write that know no more.
+            // Tools without finer values write whole microseconds.
             WholeRunMetric::Maximum => {
                 run.max.filter(|max| max.0 % Nanos::MICRO.0 == 0).map(|_| Nanos::MICRO.0)
             }
@@ -187,8 +186,8 @@ impl WholeRunMetric {
         all.iter().filter_map(of).max().unwrap_or(1).max(1)
     }
 
-    /// The number of a run where it is a latency, on the edges of that step: finer records tell no
-    /// more than the coarsest.
+    /// Number of a run if it is a latency, on the edges of that step: finer records carry no more
+    /// than the coarsest.
     fn latency(self, run: &RunSummary, step: i64) -> Option<Nanos> {
         let up = |ns: i64| ns.saturating_add((-ns).rem_euclid(step));
         match self {
@@ -203,7 +202,7 @@ impl WholeRunMetric {
     }
 }
 
-/// The reason for which maxima say nothing: a longer run has the larger one, whatever it measured.
+/// Reason why maxima show nothing: a longer run has the larger one, whatever it measured.
 fn maximum_refusal(all: &[&RunSummary]) -> Option<MetricRefusal> {
     let remedy = "measure with onbeat, or keep the tool's histogram (cyclictest -h 400): a maximum alone \
                   says too little";
@@ -233,9 +232,8 @@ fn maximum_refusal(all: &[&RunSummary]) -> Option<MetricRefusal> {
 }
 
 impl RunSummary {
-    /// The wake-ups at or above a limit; `None` where it lies beyond the histogram's end, and some
-    /// wake-ups do, too, or in a wide row. A narrow row that holds the limit counts if its middle
-    /// does.
+    /// Wake-ups at or above a limit; `None` if it lies beyond the histogram's end, as do some
+    /// wake-ups, or in a wide row. A narrow row that holds the limit counts if its middle does.
     fn at_or_above(&self, limit: Nanos) -> Option<u64> {
         if self.rows.is_empty() || self.wide_row(limit).is_some() {
             return None;
@@ -255,8 +253,8 @@ impl RunSummary {
         Some(self.rows.iter().filter(reaches).map(|row| row.count).fold(beyond, u64::saturating_add))
     }
 
-    /// The row that holds the limit, where it is wider than those that onbeat makes, and the
-    /// maximum does not settle it.
+    /// The row that holds the limit, if it is wider than those of onbeat and the maximum does not
+    /// settle it.
     fn wide_row(&self, limit: Nanos) -> Option<Bucket> {
         let is_wide = |row: &Bucket| (row.upper.0.saturating_sub(row.lower.0)).saturating_mul(16) > limit.0;
         let holds = |row: &&Bucket| row.lower < limit && limit < row.upper && is_wide(row);
@@ -264,12 +262,12 @@ impl RunSummary {
         self.max.is_none_or(|max| max >= limit).then_some(*row)
     }
 
-    /// True if nothing says on which side of the rows the wake-ups are that no row has.
+    /// True if the wake-ups outside of the rows may be on either side of them.
     fn beyond_may_be_early(&self) -> bool {
         self.beyond > 0 && self.beyond_from.is_some_and(|from| from.0 < 0)
     }
 
-    /// From where on a wake-up is beyond the rows.
+    /// Latency from which a wake-up is beyond the rows.
     fn end(&self) -> Nanos {
         let last = self.rows.last().map_or(Nanos(0), |row| row.upper);
         self.beyond_from.map_or(last, |from| from.max(last))
@@ -280,7 +278,7 @@ impl RunSummary {
         Some(Exposure { events: self.at_or_above(limit?)?, time })
     }
 
-    /// The row of the nearest-rank quantile; `None` where it is among what is beyond.
+    /// The row of the nearest-rank quantile; `None` if that is beyond the rows.
     fn row_of(&self, q: f64) -> Option<Bucket> {
         if self.beyond_may_be_early() {
             return None;
@@ -295,7 +293,7 @@ impl RunSummary {
         })
     }
 
-    /// Its title, which others chose, for a sentence.
+    /// Title, which has external text, for a sentence.
     fn name(&self) -> String {
         excerpt(&self.title)
     }
