@@ -1,18 +1,16 @@
-//! Is the maximum still climbing? The number of running records, against that of exchangeable
-//! blocks.
+//! Growth of the maximum: the number of running records, against that of exchangeable blocks.
 //!
 //! Rényi (1962); Arnold, Balakrishnan and Nagaraja (1998), Records: block i of an exchangeable
 //! series sets a record with probability 1/i, independently of the others. Ties set none, so that
 //! recorded steps only make the check milder. Many records show a climb; few show nothing: the
 //! second half of such a series sets no record with probability one half.
 
-/// Up to this block the law is multiplied out exactly.
+/// Number of blocks for which the law is multiplied out exactly.
 const EXACT: u64 = 1024;
-/// Counts that are kept: more records than this have a probability below 1e-100 for any n of 64
-/// bits.
+/// Number of counts that are kept: more records have a probability below 1e-100 for any 64-bit n.
 const STATES: usize = 256;
 
-/// How many values are larger than all before them; the first one counts.
+/// Number of values that are larger than all before them; the first one counts.
 pub fn records(series: impl IntoIterator<Item = f64>) -> u64 {
     let mut highest: Option<f64> = None;
     let mut count = 0;
@@ -37,7 +35,7 @@ fn variance(n: u64) -> f64 {
     mean(n) - squares - power_sum(2, n)
 }
 
-/// The p-value of that many records or more in n exchangeable blocks.
+/// P-value of that many records or more in n exchangeable blocks.
 pub fn too_many(records: u64, n: u64) -> f64 {
     if records == 0 {
         return 1.0;

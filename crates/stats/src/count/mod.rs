@@ -1,4 +1,4 @@
-//! What counting alone supports: no law of the latencies is assumed, only that blocks are
+//! Bounds that counting alone supports: no law of the latencies is assumed, only that blocks are
 //! exchangeable.
 
 pub mod climb;

@@ -1,4 +1,4 @@
-//! Which of the ordered observations bound a quantile: distribution-free ranks.
+//! Ranks of the ordered observations that bound a quantile, free of any distribution.
 //!
 //! Wilks (1941), "Determination of sample sizes for setting tolerance limits"; David and Nagaraja
 //! (2003), Order Statistics. The number of observations below the q-quantile is binomial (n, q).

@@ -1,5 +1,4 @@
-//! How often may an event come, that was counted k times? Exact bounds on the mean of a Poisson
-//! count.
+//! Exact bounds on the mean of a Poisson count, from k counted events.
 //!
 //! Garwood (1936), "Fiducial limits for the Poisson distribution": the bounds are quantiles of
 //! chi-squared divided by two. With no event the upper one is -ln(1 - confidence), the rule of
@@ -9,8 +8,8 @@
 
 use crate::law;
 
-/// From this count on the chi-squared quantile is that of Wilson and Hilferty (1931), whose
-/// relative error is then below 1e-9; the exact one takes work that grows with the count.
+/// Count from which the chi-squared quantile is that of Wilson and Hilferty (1931), whose relative
+/// error is then below 1e-9; the work of the exact one grows with the count.
 const LARGE: u64 = 1_000_000;
 
 /// Half the chi-squared quantile of 2 `shape` degrees of freedom.
@@ -22,17 +21,17 @@ fn half_chi2(p: f64, shape: u64) -> f64 {
     shape as f64 * (1.0 - spread + law::normal_quantile(p) * spread.sqrt()).powi(3)
 }
 
-/// The one-sided upper bound on the mean count where k events were counted.
+/// One-sided upper bound on the mean count if k events were counted.
 pub fn upper(k: u64, confidence: f64) -> f64 {
     if k == 0 {
-        // The rule of three, exactly; after each run it is asked for, and the gamma function would
-        // cost memory.
+        // The rule of three, exactly; it is used after each run, and the gamma function would cost
+        // memory.
         return -(-confidence.clamp(0.0, 1.0)).ln_1p();
     }
     half_chi2(confidence, k.saturating_add(1))
 }
 
-/// The one-sided lower bound on the mean count where k events were counted; 0 without events.
+/// One-sided lower bound on the mean count if k events were counted; 0 without events.
 pub fn lower(k: u64, confidence: f64) -> f64 {
     if k == 0 { 0.0 } else { half_chi2(1.0 - confidence, k) }
 }
@@ -44,7 +43,7 @@ pub fn interval(k: u64, confidence: f64) -> (f64, f64) {
     (lower(k, side), upper(k, side))
 }
 
-/// How long must be observed, with k events, to claim at most one per `per_time`.
+/// Time that must be observed, with k events, to claim at most one per `per_time`.
 pub fn time_needed(k: u64, per_time: f64, confidence: f64) -> f64 {
     upper(k, confidence) * per_time
 }
@@ -54,13 +53,13 @@ pub fn time_between(k: u64, observed: f64, confidence: f64) -> f64 {
     observed.max(0.0) / upper(k, confidence)
 }
 
-/// Whether k events in `observed` already show that they come more often than once per `per_time`.
+/// True if k events in `observed` show that they come more often than once per `per_time`.
 pub fn comes_too_often(k: u64, observed: f64, per_time: f64, confidence: f64) -> bool {
     lower(k, confidence) * per_time > observed
 }
 
-/// The rate below which a mechanism may not have fired once in `observed`: what no test of that
-/// length excludes.
+/// Rate below which a mechanism may not have fired once in `observed`: no test of that length
+/// excludes it.
 pub fn hidden_rate(observed: f64, confidence: f64) -> f64 {
     if observed > 0.0 { -(-confidence.clamp(0.0, 1.0)).ln_1p() / observed } else { f64::INFINITY }
 }

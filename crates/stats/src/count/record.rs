@@ -1,5 +1,4 @@
-//! Will the future beat the record? The chance that blocks to come exceed the largest of those
-//! observed.
+//! Chance that future blocks exceed the largest of those observed.
 //!
 //! Of n + m exchangeable blocks each is as likely as any other to be the largest (Wilks 1942,
 //! "Statistical prediction with special reference to the problem of tolerance limits"). Ties make
@@ -9,7 +8,7 @@
 
 use crate::law;
 
-/// Factors that are multiplied one by one; more of them go through the gamma function.
+/// Number of factors that are multiplied one by one; more go through the gamma function.
 const FACTORS: u32 = 4096;
 
 /// P(the largest of m future blocks exceeds the largest of n observed ones).
@@ -26,8 +25,8 @@ pub fn new_record(n: f64, m: f64) -> f64 {
 
 /// P(some of m future blocks exceeds the k-th largest of n observed ones); k = 1 is the largest.
 ///
-/// Where fewer than k blocks were observed nothing holds the future back, and it is 1; k = 0 is a
-/// level above everything, and it is 0.
+/// With fewer than k observed blocks nothing bounds the future, and it is 1; k = 0 is a level above
+/// everything, and it is 0.
 pub fn beyond_kth(n: f64, m: f64, k: u32) -> f64 {
     if k <= 1 || m <= 0.0 {
         return if k == 0 { 0.0 } else { new_record(n, m) };
@@ -46,14 +45,14 @@ pub fn beyond_kth(n: f64, m: f64, k: u32) -> f64 {
     if chance.is_nan() { 1.0 } else { chance.clamp(0.0, 1.0) }
 }
 
-/// How many blocks must have been observed for their maximum to hold for m future blocks with this
+/// Number of blocks that must be observed for their maximum to hold for m future blocks with this
 /// confidence.
 pub fn blocks_needed(m: f64, confidence: f64) -> f64 {
     let confidence = confidence.clamp(0.0, 1.0);
     if m <= 0.0 { 0.0 } else { m * confidence / (1.0 - confidence) }
 }
 
-/// For how many future blocks the maximum of n observed ones holds with this confidence.
+/// Number of future blocks for which the maximum of n observed ones holds with this confidence.
 pub fn blocks_covered(n: f64, confidence: f64) -> f64 {
     let confidence = confidence.clamp(0.0, 1.0);
     if n <= 0.0 { 0.0 } else { n * (1.0 - confidence) / confidence }

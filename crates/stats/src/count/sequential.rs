@@ -1,5 +1,4 @@
-//! When may a watched test be stopped early? Wald's sequential probability ratio test for a Poisson
-//! rate.
+//! Early stop of a watched test: Wald's sequential probability ratio test for a Poisson rate.
 //!
 //! Wald (1945), "Sequential tests of statistical hypotheses"; Dvoretzky, Kiefer and Wolfowitz
 //! (1953) for Poisson processes. The target is at most one event per `per_time`; the design is a
@@ -14,7 +13,7 @@ const RATIO: f64 = 10.0;
 /// Odds of 20 to 1 either way: at most 5 % wrong.
 const ODDS: f64 = 20.0;
 
-/// What may be done now.
+/// Decision on a watched test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     /// Events come less often than the target: stop.
@@ -40,7 +39,7 @@ pub fn clean_time(per_time: f64) -> f64 {
     passing_time(0, per_time)
 }
 
-/// What may be done after k events in `observed`; to be asked at any time, and as often as wanted.
+/// Decides after k events in `observed`; it may be called at any time and as often as wanted.
 ///
 /// The first pass or fail is the one that counts. Without a time nothing is decided.
 pub fn decision(k: u64, observed: f64, per_time: f64) -> Decision {
@@ -48,7 +47,7 @@ pub fn decision(k: u64, observed: f64, per_time: f64) -> Decision {
         return Decision::GoOn;
     }
     let llr = llr(k, observed, per_time);
-    // The time that was announced passes, whatever the last bit of the ratio.
+    // The announced time passes, whatever the last bit of the ratio.
     if llr >= ODDS.ln() || observed >= passing_time(k, per_time) {
         Decision::Pass
     } else if llr <= -ODDS.ln() {

@@ -1,5 +1,4 @@
-//! Whether a new run is worse than past runs of the same machine: the baseline's own spread
-//! decides.
+//! Test of a new run against past runs of the same machine: the baseline's spread decides.
 //!
 //! With enough past runs the rank of the new one among them, exact for exchangeable runs; with
 //! fewer, a prediction bound by Student's t for one further value (Hahn 1969), which assumes that
@@ -7,10 +6,10 @@
 
 use crate::law;
 
-/// The number of past runs from which a spread is estimated.
+/// Number of past runs from which a spread is estimated.
 const MIN_PAST_RUNS: usize = 5;
 
-/// The result for a new run, given past ones.
+/// Result for a new run, given past ones.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Standing {
     /// There are too few past runs, or they are all equal: no baseline spread yet.
@@ -27,13 +26,13 @@ pub enum Standing {
     Bound {
         /// One-sided p.
         p: f64,
-        /// What the next run stays below with probability 1 - alpha, on the scale of the input.
+        /// Bound that the next run stays below with probability 1 - alpha, on the input's scale.
         bound: f64,
     },
 }
 
 impl Standing {
-    /// Whether the new run is a regression at this level.
+    /// True if the new run is a regression at this level.
     pub fn is_regression(&self, alpha: f64) -> bool {
         match *self {
             Standing::NoSpread { .. } => false,
@@ -42,10 +41,10 @@ impl Standing {
     }
 }
 
-/// The rank of a new run among past ones; the statistic is one number per run on a log scale, large
-/// is bad.
+/// Judges a new run by past ones; the statistic is one number per run on a log scale, large is bad.
 ///
-/// Ranks from as many past runs on as can reach alpha (19 for 0.05), the bound from 5 on.
+/// By rank from the number of past runs on that can reach alpha (19 for 0.05), by the bound from 5
+/// on.
 ///
 /// `least` is the standard deviation that a value has by counting alone, 0 for none: past runs that
 /// happen to be equal are not assumed to have no spread.

@@ -1,5 +1,5 @@
-//! Whether two event rates differ, from one count each: given the sum of the counts, the share of
-//! one is binomial.
+//! Test of two event rates, from one count each: given the sum of the counts, the share of one is
+//! binomial.
 //!
 //! Przyborowski and Wilenski (1940), Biometrika 31; the interval is Clopper and Pearson's (1934)
 //! for the share, carried over to the ratio. Assumes Poisson events: decluster first, and see
@@ -7,11 +7,11 @@
 //!
 //! The two-sided p is twice the smaller tail. Adding up the outcomes that are no more likely gives
 //! the same for equal times; for unequal times only doubling agrees with the interval, so that p <=
-//! 0.05 exactly when the 95 % interval leaves out 1.
+//! 0.05 exactly when the 95 % interval excludes 1.
 
 use crate::law;
 
-/// How many events were seen in how much time.
+/// Number of events in an observed time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Exposure {
     pub events: u64,

@@ -8,11 +8,11 @@
 
 use crate::law;
 
-/// The e-value at which one may stop and reject equal rates at 5 %.
+/// E-value at which one may stop and reject equal rates at 5 %.
 pub const STOP_AT: f64 = 20.0;
 
-/// Where the counts of runs of one side spread more times as much as chance alone, there is no
-/// e-value to stop by.
+/// Largest overdispersion of the counts of one side's runs for which there is an e-value to stop
+/// by.
 pub const MAX_OVERDISPERSION: f64 = 2.0;
 
 /// ln of the e-value against equal rates; `share_a` is A's share of the observed time, 0 to 1.

@@ -7,7 +7,7 @@
 
 use crate::law;
 
-/// Ranks farther from the quantile than this number of standard deviations of the weights and of
+/// Distance from the quantile, in standard deviations of the weights and in ranks, beyond which
 /// ranks weigh nothing; the ranks are for quantiles next to an end, whose weights fall off
 /// exponentially.
 const REACH: (f64, f64) = (12.0, 40.0);
@@ -53,8 +53,7 @@ impl Weighing {
     }
 }
 
-/// The weights of n order statistics for one quantile, to be used again for every sample of that
-/// size.
+/// Weights of n order statistics for one quantile, for use with every sample of that size.
 pub struct Weights {
     n: usize,
     first: usize,
@@ -62,8 +61,7 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// The weights of n values at quantile q; below 0 and above 1 it is the minimum and the
-    /// maximum.
+    /// Weights of n values at quantile q; below 0 and above 1 it is the minimum and the maximum.
     pub fn new(n: usize, q: f64) -> Weights {
         if n == 0 {
             return Weights { n, first: 0, weights: Vec::new() };
@@ -84,8 +82,8 @@ impl Weights {
         Weights { n, first, weights }
     }
 
-    /// The quantile of values in ascending order; `None` when they are not as many as the weights
-    /// are for.
+    /// Quantile of values in ascending order; `None` if they are not as many as the weights are
+    /// for.
     pub fn of_sorted(&self, sorted: &[f64]) -> Option<f64> {
         let values = sorted.get(self.first..self.first + self.weights.len())?;
         let weighted = || self.weights.iter().zip(values).map(|(weight, value)| weight * value).sum();

@@ -13,7 +13,7 @@ use super::subset_means::SubsetMeans;
 pub struct Relabelled {
     values: TypicalValues,
     same: usize,
-    /// Whether every relabelling is among them; else they were drawn from a fixed seed.
+    /// True if every relabelling is among them; else they were drawn from a fixed seed.
     pub exact: bool,
 }
 
@@ -61,14 +61,14 @@ impl TypicalValues {
     }
 }
 
-/// An interval for a shift, and how sure it is.
+/// An interval for a shift, with its confidence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
     /// Lower end, in the unit of the values.
     pub lower: f64,
     /// Upper end, in the unit of the values.
     pub upper: f64,
-    /// Confidence that it attains: at least what was asked for.
+    /// Confidence that it attains: at least the requested one.
     pub attained: f64,
 }
 
@@ -134,7 +134,7 @@ impl Relabelled {
     }
 }
 
-/// How many relabellings are drawn when there are too many to go through, for this many units.
+/// Number of drawn relabellings for this many units, if there are too many to go through.
 ///
 /// 19 999 leave p = 0.05 uncertain by 0.0015; sets of thousands of units get fewer, to bound the
 /// work.

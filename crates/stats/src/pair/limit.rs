@@ -1,4 +1,4 @@
-//! The limit whose exceedances are compared when the user names none.
+//! Limit whose exceedances are compared if the user gives none.
 //!
 //! The 99.5 % block maximum of all runs together: no exchange of runs changes it, so the test keeps
 //! its size (`experiments`, 2 % to 4 % at 5 %), as it does with one taken from a pilot.
@@ -9,15 +9,15 @@ use std::collections::BinaryHeap;
 use crate::series::Series;
 use model::units::Nanos;
 
-/// Blocks that reach the limit, at the least: of fewer nothing can be compared.
+/// Least number of blocks that reach the limit: with fewer nothing can be compared.
 const MIN_EXCEEDING_BLOCKS: usize = 20;
 
-/// The least limit that no more than one block in 200 reaches, or 20 blocks, or half of them,
-/// whichever is more: one above the 99.5 % block maximum by nearest rank, in the values' unit.
-/// Where more than those have the largest maximum, it is that one: none would reach a higher limit.
-/// `None` where all blocks are alike, and no limit separates any, or there are none.
+/// Lowest limit that no more than one block in 200 reaches, or 20 blocks, or half of them,
+/// whichever is more: one above the 99.5 % block maximum by nearest rank, in the values' unit. If
+/// more blocks have the largest maximum, it is that one: none would reach a higher limit. `None` if
+/// all blocks are equal, and no limit separates any, or there are none.
 ///
-/// Of the maxima of months only the largest of them are in memory.
+/// Of the maxima of months only the largest are in memory.
 pub fn frozen<I: Iterator<Item = i64>>(maxima: impl Fn() -> I) -> Option<i64> {
     let count = maxima().count();
     let above = (count / 200).max(MIN_EXCEEDING_BLOCKS).min(count / 2);
@@ -35,15 +35,15 @@ pub fn frozen<I: Iterator<Item = i64>>(maxima: impl Fn() -> I) -> Option<i64> {
     (least < largest).then(|| maximum.saturating_add(1).min(largest))
 }
 
-/// The limit of all blocks of two sides together, on an edge of the coarser recording: within a
-/// step it would count one side lower than the other. `None` as of [`frozen`], and where only a
-/// part of a step lies between the largest and the others.
+/// Limit for all blocks of two sides together, on an edge of the coarser recording: within a step
+/// it would count one side lower than the other. `None` if [`frozen`] is, or if only a part of a
+/// step lies between the largest and the others.
 pub fn pooled(a: &[&Series], b: &[&Series]) -> Option<Nanos> {
     let maxima = || a.iter().chain(b).flat_map(|series| series.blocks.maxima().map(|max| max.0));
     let step = a.iter().chain(b).map(|series| series.step.0.max(1)).max().unwrap_or(1);
     let (limit, largest) = (frozen(maxima)?, maxima().max()?);
     let above = limit.saturating_add((-limit).rem_euclid(step));
-    // The largest may lie below the next edge: then no block would reach that.
+    // The largest may lie below the next edge, which no block would reach.
     let edge = if above > largest { largest - largest.rem_euclid(step) } else { above };
     maxima().any(|max| max < edge).then_some(Nanos(edge))
 }

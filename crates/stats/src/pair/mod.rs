@@ -1,4 +1,4 @@
-//! Whether one set of runs is better than another: the run, or an interleaved segment, is the unit.
+//! Comparison of two sets of runs: the run, or an interleaved segment, is the unit.
 
 pub mod adjusted_p;
 pub mod baseline;

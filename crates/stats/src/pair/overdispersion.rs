@@ -1,4 +1,4 @@
-//! Whether counts vary more from unit to unit than chance alone: their dispersion.
+//! Dispersion of counts: their variation from unit to unit beyond chance.
 //!
 //! Quasi-Poisson (Wedderburn 1974; McCullagh and Nelder 1989, section 6.2.3): the variance is phi
 //! times the mean, phi estimated by Pearson's statistic over its degrees of freedom. Assumes

@@ -1,5 +1,4 @@
-//! Whether unpaired runs of A and B differ in their mean: under the hypothesis the labels are
-//! exchangeable.
+//! Test of the means of unpaired runs of A and B: under the hypothesis the labels are exchangeable.
 //!
 //! The permutation test of Pitman (1937) with the interval by inversion for a shift. Assumes that
 //! runs are exchangeable between A and B but for the shift, so each run is one number and one fresh
@@ -14,10 +13,10 @@ use std::cmp::Ordering;
 use super::inversion::{Relabelled, draws_for};
 use crate::rng::{Rng, SEED};
 
-/// Up to here all splits are gone through.
+/// Largest number of splits that are all gone through.
 const EXACT_SPLITS: u64 = 200_000;
 
-/// How many ways there are to choose k of n; `None` beyond 2^53.
+/// Number of ways to choose k of n; `None` beyond 2^53.
 fn splits(n: usize, k: usize) -> Option<u64> {
     let mut ways = 1u64;
     for i in 0..k.min(n - k.min(n)) {
@@ -29,12 +28,12 @@ fn splits(n: usize, k: usize) -> Option<u64> {
     Some(ways)
 }
 
-/// The smallest two-sided p that groups of these sizes can give: two over the number of splits.
+/// Smallest two-sided p that groups of these sizes can give: two over the number of splits.
 pub fn smallest_p(runs_a: usize, runs_b: usize) -> f64 {
     splits(runs_a.saturating_add(runs_b), runs_a).map_or(0.0, |ways| (2.0 / ways as f64).min(1.0))
 }
 
-/// The size of two equal groups from which on p can be as small as alpha: 4 for 0.05.
+/// Size of two equal groups from which p can be as small as alpha: 4 for 0.05.
 pub fn runs_needed(alpha: f64) -> usize {
     (1..28).find(|&runs| smallest_p(runs, runs) <= alpha).unwrap_or(28)
 }
@@ -51,15 +50,15 @@ pub fn relabelled(a: &[f64], b: &[f64]) -> Relabelled {
     of_first(&negated(b), &negated(a))
 }
 
-/// Whether B's runs take the place of A's, with the other sign. A split is identified by its
-/// smaller group, which keeps the work small when the groups are lopsided; of equal groups the
-/// lesser in an order is taken, so that the same splits are drawn when A and B are swapped.
+/// True if B's runs replace A's, with the other sign. A split is identified by its smaller group,
+/// which keeps the work small if the groups are lopsided; of equal groups the lesser in an order is
+/// taken, so that the same splits are drawn if A and B are swapped.
 fn is_mirrored(a: &[f64], b: &[f64]) -> bool {
     let values = || a.iter().zip(b).map(|(one, other)| one.total_cmp(other)).find(|order| order.is_ne());
     a.len().cmp(&b.len()).then_with(|| values().unwrap_or(Ordering::Equal)).is_gt()
 }
 
-/// The splits by which of the runs are A's.
+/// Splits by the runs that are A's.
 fn of_first(a: &[f64], b: &[f64]) -> Relabelled {
     let (Some(&origin), false) = (a.first(), b.is_empty()) else {
         return Relabelled::new(Vec::new(), 1, true);
@@ -72,7 +71,7 @@ fn of_first(a: &[f64], b: &[f64]) -> Relabelled {
     }
 }
 
-/// The typical value when these runs are called A's; `None` when they are.
+/// Typical value of a split that assigns these runs to A; `None` if they are A's.
 fn typical(pooled: &[f64], runs_a: usize, sum_a: f64, chosen: &[usize]) -> Option<f64> {
     let (mut kept, mut taken, mut exchanged) = (0.0, 0.0, 0u32);
     for &run in chosen {
@@ -91,7 +90,7 @@ fn all(pooled: &[f64], runs_a: usize) -> Relabelled {
     let spare = pooled.len() - runs_a;
     let mut chosen: Vec<usize> = (0..runs_a).collect();
     let mut values = Vec::new();
-    // The last place that can move on does, and those after it follow closely.
+    // The last place that can advance does, and those after it follow closely.
     while let Some(place) = (0..runs_a).rev().find(|&place| chosen[place] < spare + place) {
         chosen[place] += 1;
         for next in place + 1..runs_a {

@@ -1,5 +1,5 @@
-//! What a comparison of this size could have seen, and how many units would detect the relevant
-//! difference.
+//! Power of a comparison: the difference that its size detects, and the units that a relevant
+//! difference needs.
 //!
 //! The difference found with 80 % probability by a two-sided t test of the units: t(1 - alpha / 2)
 //! and t(0.8) standard errors, the half width of the interval and a term for the power (Cohen 1988,
@@ -9,9 +9,9 @@
 use super::{permutation, sign_flip};
 use crate::law;
 
-/// The probability with which a difference is to be found.
+/// Probability with which a difference is to be found.
 const POWER: f64 = 0.8;
-/// Larger numbers of units are not reported.
+/// Largest number of units that is reported.
 const MAX_UNITS: f64 = 100_000.0;
 
 /// The difference that is found with 80 % probability, in the standard error's unit.
@@ -20,22 +20,22 @@ pub fn detectable(standard_error: f64, freedom: f64, alpha: f64) -> f64 {
         * (law::student_quantile(1.0 - 0.5 * alpha, freedom) + law::student_quantile(POWER, freedom))
 }
 
-/// The pairs that find a mean difference of `target` when differences spread by `deviation`; `None`
-/// beyond 100 000.
+/// Number of pairs that find a mean difference of `target` if differences spread by `deviation`;
+/// `None` beyond 100 000.
 pub fn pairs_needed(deviation: f64, target: f64, alpha: f64) -> Option<usize> {
     let seen = |pairs: f64| detectable(deviation / pairs.sqrt(), pairs - 1.0, alpha);
     smallest(sign_flip::pairs_needed(alpha), (deviation / target).powi(2), target, alpha, seen)
 }
 
-/// The runs in each of A and B that find a shift of `target` when runs spread by `deviation`;
+/// Number of runs in each of A and B that find a shift of `target` if runs spread by `deviation`;
 /// `None` beyond 100 000.
 pub fn runs_needed(deviation: f64, target: f64, alpha: f64) -> Option<usize> {
     let seen = |runs: f64| detectable(deviation * (2.0 / runs).sqrt(), 2.0 * runs - 2.0, alpha);
     smallest(permutation::runs_needed(alpha), 2.0 * (deviation / target).powi(2), target, alpha, seen)
 }
 
-/// The smallest number from `least` on that sees the target, sought from the normal law's answer
-/// upwards.
+/// Smallest number from `least` on that finds the target, searched upwards from the normal law's
+/// result.
 fn smallest(least: usize, squares: f64, target: f64, alpha: f64, seen: impl Fn(f64) -> f64) -> Option<usize> {
     let normal = law::normal_quantile(1.0 - 0.5 * alpha) + law::normal_quantile(POWER);
     let start = squares * normal * normal;

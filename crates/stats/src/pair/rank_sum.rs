@@ -1,21 +1,21 @@
-//! The test whether B's values rank above A's: under the hypothesis the labels are exchangeable.
+//! Rank test of B's values against A's: under the hypothesis the labels are exchangeable.
 //!
 //! The rank sum of Wilcoxon (1945) and Mann and Whitney (1947). Values that are tied share the mean
 //! of their ranks, and the law is that of these ranks over all splits: exact with ties, too. Unlike
-//! the mean it does not hang on how far one run lies out. The shift is the median of all
+//! the mean it does not depend on the distance of one outlying run. The shift is the median of all
 //! differences of a value of B and one of A (Hodges and Lehmann 1963), its interval lies between
-//! two of these differences; with ties it holds at least the confidence that is asked for.
+//! two of these differences; with ties it holds at least the requested confidence.
 //!
-//! Exact as long as the law's lower tail takes at most 400 million additions, which always is so up
-//! to 100 values on each side. Beyond that the normal law with the variance of the tied ranks and
-//! a correction for continuity. A two-sided p is twice the smaller one-sided p.
+//! Exact as long as the law's lower tail takes at most 400 million additions, which always holds up
+//! to 100 values on each side. Beyond that the normal law with the variance of the tied ranks and a
+//! correction for continuity. A two-sided p is twice the smaller one-sided p.
 
 use std::cmp::Ordering;
 
 use super::inversion::Interval;
 use crate::law;
 
-/// Additions that an exact law may take.
+/// Maximum number of additions for an exact law.
 const MOST_STEPS: u64 = 400_000_000;
 
 /// The test of the rank sum of B.
@@ -32,7 +32,7 @@ pub struct RankSum {
 }
 
 impl RankSum {
-    /// Without a value on a side nothing is known.
+    /// Result without a value on a side.
     const NOTHING: RankSum = RankSum { p_greater: 1.0, p_less: 1.0, leaning: Ordering::Equal, exact: true };
 
     /// Twice the smaller one-sided p.
@@ -40,7 +40,7 @@ impl RankSum {
         (2.0 * self.p_greater.min(self.p_less)).min(1.0)
     }
 
-    /// The same of A against B.
+    /// Result of A against B.
     fn mirrored(self) -> RankSum {
         let RankSum { p_greater, p_less, leaning, exact } = self;
         RankSum { p_greater: p_less, p_less: p_greater, leaning: leaning.reverse(), exact }
@@ -56,18 +56,18 @@ pub fn rank_sum(a: &[f64], b: &[f64]) -> RankSum {
         return RankSum::NOTHING;
     }
     let ranks = DoubledRanks::of(a, b);
-    // The lower tail is computed: of ranks that are high, that of the same from above.
+    // Only the lower tail is computed: for high ranks, that of the ranks counted from above.
     match ranks.leaning() {
         Ordering::Greater => ranks.turned().lower_tail().mirrored(),
         _ => ranks.lower_tail(),
     }
 }
 
-/// Twice the mean ranks of all values, ascending, and those of the smaller group among them.
+/// Doubled mean ranks of all values, ascending, and the number of values in the smaller group.
 struct DoubledRanks {
     all: Vec<u64>,
     few: usize,
-    /// The sum of the smaller group's.
+    /// Sum of the doubled ranks of the smaller group.
     sum: u64,
 }
 
@@ -85,19 +85,19 @@ impl DoubledRanks {
         DoubledRanks { all, few: few.len(), sum }
     }
 
-    /// The same with the highest value first.
+    /// Ranks counted from the highest value.
     fn turned(&self) -> DoubledRanks {
         let top = 2 * (self.all.len() as u64 + 1);
         let all = self.all.iter().rev().map(|rank| top - rank).collect();
         DoubledRanks { all, few: self.few, sum: top * self.few as u64 - self.sum }
     }
 
-    /// Against the mean of the law.
+    /// Side of the law's mean on which the sum lies.
     fn leaning(&self) -> Ordering {
         self.sum.cmp(&(self.few as u64 * (self.all.len() as u64 + 1)))
     }
 
-    /// The test of a sum that is not above the mean.
+    /// Tests a sum that is not above the mean.
     fn lower_tail(&self) -> RankSum {
         let least: u64 = self.all[..self.few].iter().sum();
         let Some(law) = law_up_to(&self.all, self.few, self.sum - least) else { return self.normal() };
@@ -106,7 +106,7 @@ impl DoubledRanks {
         RankSum { p_greater, p_less: at_most, leaning: self.leaning(), exact: true }
     }
 
-    /// By the normal law; the half step of the correction is one of the doubled ranks.
+    /// Tests by the normal law; the half step of the correction is one of the doubled ranks.
     fn normal(&self) -> RankSum {
         let (few, all) = (self.few as f64, self.all.len() as f64);
         let tied = self.all.chunk_by(|one, other| one == other).map(|tied| tied.len() as f64);
@@ -125,11 +125,11 @@ impl DoubledRanks {
     }
 }
 
-/// The probability of each sum of so few ranks out of all, from the least possible sum on up to
-/// `width` above it, in steps of the ranks' common divisor; `None` where that takes too long.
+/// Probability of each sum of `few` ranks out of all, from the least possible sum up to `width`
+/// above it, in steps of the ranks' common divisor; `None` if that takes too long.
 ///
-/// The ranks are gone through in ascending order. The k-th that is chosen adds what it lies above
-/// the k-th of all, which is never negative: what is beyond the width never comes back.
+/// The ranks are gone through in ascending order. The k-th that is chosen adds its distance from
+/// the k-th of all, which is never negative: a sum beyond the width never returns.
 fn law_up_to(ranks: &[u64], few: usize, width: u64) -> Option<Vec<f64>> {
     let lowest = ranks.first().copied().unwrap_or(0);
     let step = ranks.iter().fold(0, |step, rank| gcd(rank - lowest, step)).max(1);
@@ -171,8 +171,8 @@ pub fn shift(a: &[f64], b: &[f64]) -> Option<f64> {
     Some(low + 0.5 * (high - low))
 }
 
-/// The interval of that shift at this confidence (0.95); `None` where so few values have no finite
-/// one.
+/// Interval of that shift at this confidence (0.95); `None` if there are too few values for a
+/// finite one.
 pub fn interval(a: &[f64], b: &[f64], confidence: f64) -> Option<Interval> {
     let tail = 0.5 * (1.0 - confidence.clamp(0.0, 1.0));
     let (outside, missed) = outside(a.len(), b.len(), tail)?;
@@ -182,8 +182,8 @@ pub fn interval(a: &[f64], b: &[f64], confidence: f64) -> Option<Interval> {
     (lower <= upper).then_some(Interval { lower, upper, attained: 1.0 - 2.0 * missed })
 }
 
-/// The number, counted from 1, of the difference from either end that is the interval's, and the
-/// probability that the shift lies beyond it, which is at most the tail.
+/// Number, counted from 1, of the interval's difference from either end, and the probability that
+/// the shift lies beyond it, which is at most the tail.
 fn outside(a: usize, b: usize, tail: f64) -> Option<(usize, f64)> {
     let (few, all) = (a.min(b), a + b);
     let ranks: Vec<u64> = (1..=all as u64).collect();
@@ -204,7 +204,7 @@ fn outside(a: usize, b: usize, tail: f64) -> Option<(usize, f64)> {
     (place > 0).then_some((place, missed))
 }
 
-/// All differences of a value of B and one of A, which are not kept: there may be millions.
+/// All differences of a value of B and one of A, without a list: there may be millions.
 struct Differences {
     a: Vec<f64>,
     b: Vec<f64>,
@@ -224,7 +224,7 @@ impl Differences {
         self.a.len().saturating_mul(self.b.len())
     }
 
-    /// Those that are at most this large.
+    /// Number of differences that are at most this large.
     fn at_most(&self, bound: f64) -> usize {
         let mut above = 0;
         let count = |b: &f64| {
@@ -234,8 +234,8 @@ impl Differences {
         self.b.iter().map(count).sum()
     }
 
-    /// The one at this place of their order, from 0 on: the least number that so many do not
-    /// exceed. It is sought among the numbers in their own order, and is found to the last bit.
+    /// Difference at a place of their order, from 0 on: the least number that `index` of them do
+    /// not exceed. It is searched in the order of all floating-point numbers, to the last bit.
     fn nth(&self, index: usize) -> f64 {
         let (mut low, mut high) = (place(f64::NEG_INFINITY), place(f64::INFINITY));
         while low < high {
@@ -248,7 +248,7 @@ impl Differences {
 
 const SIGN: u64 = 1 << 63;
 
-/// The place of a number in the order of all.
+/// Place of a number in the order of all floating-point numbers.
 fn place(value: f64) -> u64 {
     let bits = value.to_bits();
     if bits & SIGN == 0 { bits | SIGN } else { !bits }

@@ -1,5 +1,4 @@
-//! Where along the distribution B differs from A: the difference of quantiles, quantile by
-//! quantile.
+//! Difference of B and A along the distribution, quantile by quantile.
 //!
 //! The shift function (Doksum 1974) from Harrell-Davis quantiles (Wilcox 1995), computed per unit,
 //! so that intervals rest on the spread between units. One interval per quantile, not one band for
@@ -9,7 +8,7 @@ use super::harrell_davis::Weights;
 use super::inversion::Interval;
 use super::verdict::{Design, difference, of_units};
 
-/// The quantiles that are drawn, from the median to the tail.
+/// Quantiles of the function, from the lower tenth to the tail.
 pub const GRID: [f64; 9] = [0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995];
 
 /// One quantile of the shift function, in the values' unit.
@@ -29,11 +28,11 @@ pub struct Shift {
     pub p: f64,
 }
 
-/// The shift at each quantile of the grid from the block maxima of each unit, with intervals at
-/// this confidence.
+/// Shift at each quantile of the grid from the block maxima of each unit, with intervals at this
+/// confidence.
 ///
-/// Units without values are left out, of pairs with their partner. One unit's values are in memory
-/// at a time.
+/// Units without values are excluded, in pairs together with their partner. One unit's values are
+/// in memory at a time.
 pub fn function(
     a: impl Iterator<Item = Vec<f64>>,
     b: impl Iterator<Item = Vec<f64>>,
@@ -54,7 +53,7 @@ pub fn function(
     grid.iter().enumerate().map(at).collect()
 }
 
-/// A unit's quantile at each place of the grid; none where it has no values.
+/// Quantiles of a unit at each place of the grid; `None` without values.
 type UnitQuantiles = Option<Vec<f64>>;
 
 fn at(a: Vec<f64>, b: Vec<f64>, design: Design, q: f64, confidence: f64) -> Shift {
@@ -63,7 +62,7 @@ fn at(a: Vec<f64>, b: Vec<f64>, design: Design, q: f64, confidence: f64) -> Shif
     Shift { q, difference: difference(&a, &b, design), interval, p, a, b }
 }
 
-/// The quantiles of a unit; units are mostly of one size, whose weights are found once.
+/// Quantiles of a unit; units are mostly of one size, whose weights are found once.
 fn quantiles(mut values: Vec<f64>, grid: &[f64], weights: &mut [Weights]) -> UnitQuantiles {
     values.sort_unstable_by(f64::total_cmp);
     let of = |(&q, weights): (&f64, &mut Weights)| {

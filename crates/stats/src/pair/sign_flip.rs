@@ -1,4 +1,4 @@
-//! Whether paired differences are centred on zero: each sign could as well have been the opposite.
+//! Test whether paired differences are centred on zero: each sign is as likely as the opposite.
 //!
 //! Fisher's randomisation test (1935, The Design of Experiments, section 21); the interval is its
 //! inversion by subset means (Hartigan 1969). Assumes that under no effect each difference is as
@@ -11,15 +11,15 @@
 use super::inversion::{Relabelled, draws_for};
 use crate::rng::{Rng, SEED};
 
-/// Up to here all flips are gone through.
+/// Largest number of pairs for which all flips are gone through.
 const EXACT_PAIRS: usize = 20;
 
-/// The smallest two-sided p that this many pairs can give: 2^(1 - pairs).
+/// Smallest two-sided p that this many pairs can give: 2^(1 - pairs).
 pub fn smallest_p(pairs: usize) -> f64 {
     2f64.powi(1 - pairs.clamp(1, 1_000) as i32)
 }
 
-/// The number of pairs from which on p can be as small as alpha: 6 for 0.05.
+/// Number of pairs from which p can be as small as alpha: 6 for 0.05.
 pub fn pairs_needed(alpha: f64) -> usize {
     (1..1_000).find(|&pairs| smallest_p(pairs) <= alpha).unwrap_or(1_000)
 }

@@ -1,36 +1,36 @@
-//! Pairs watched one by one: which side is the smaller, an interval that holds whenever one stops,
-//! and how many pairs a difference takes.
+//! Pairs watched one by one: the smaller side, an interval that holds at any time, and the number
+//! of pairs for a difference.
 //!
-//! The sign of each pair's difference is a toss of a fair coin where the sides do not differ and
-//! their order in the pair was drawn, whatever the machine did meanwhile. The e-value of the tosses
+//! The sign of each pair's difference is a toss of a fair coin if the sides do not differ and their
+//! order in the pair was drawn, whatever happens on the machine. The e-value of the tosses
 //! (`e_value` with equal shares) reaches 20 at any time with probability at most 1 / 20 then
 //! (Ville's inequality). The interval inverts that for the median difference: shifts whose signs
 //! have a smaller e-value.
 
 use super::e_value::ln_e_value;
 
-/// ln of the e-value of so many wins of one side among so many pairs without a tie.
+/// Logarithm of the e-value of `wins` of one side among `pairs` without a tie.
 pub fn ln_sign_e_value(wins: u64, pairs: u64) -> f64 {
     ln_e_value(wins, pairs.saturating_sub(wins), 0.5)
 }
 
-/// The shifts of the median difference whose e-value stays below the level; none where the pairs
-/// are too few for two finite ends.
+/// Shifts of the median difference whose e-value stays below the level; none if the pairs are too
+/// few for two finite ends.
 pub fn interval(differences: &[f64], level: f64) -> Option<[f64; 2]> {
     let mut sorted = differences.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let n = sorted.len();
-    // A shift with so few differences below it is excluded.
+    // Excludes a shift by the number of differences below it.
     let excluded = |below: usize| ln_sign_e_value(below as u64, n as u64) >= level.ln();
     let first = (0..=n / 2).take_while(|&below| excluded(below)).count();
     let lower = *sorted.get(first.checked_sub(1)?)?;
     Some([lower, *sorted.get(n.checked_sub(first)?)?])
 }
 
-/// The probability that the e-value reaches the level within so many pairs, where one side wins
+/// Probability that the e-value reaches the level within this number of pairs, if one side wins
 /// each with probability p.
 pub fn reach(p: f64, pairs: usize, level: f64) -> f64 {
-    // By wins among the pairs so far, of experiments that go on.
+    // Probabilities by wins among the pairs so far, of sequences that have not reached it.
     let mut going = vec![1.0];
     let mut reached = 0.0;
     for n in 1..=pairs {

@@ -1,23 +1,23 @@
-//! The means of all subsets of some numbers, counted and ranked without a list of them.
+//! Means of all subsets of some numbers, counted and ranked without a list of them.
 //!
-//! A subset's mean is at most s when its numbers, each less s, add up to at most 0. Every subset is
+//! A subset's mean is at most s if its numbers, each less s, add up to at most 0. Every subset is
 //! one of the first half and one of the second, and with the sums of both halves in order two
 //! pointers count the pairs: 2^(n/2) steps for 2^n subsets (Horowitz and Sahni 1974, J. ACM 21).
 
 use std::collections::BTreeSet;
 
-/// Two ends of a search this close, as a part of the largest mean, are one value.
+/// Distance of two ends of a search, as a part of the largest mean, at which they are one value.
 const CLOSE: f64 = 1e-14;
-/// Of a search down to that, in which every second step is a halving.
+/// Maximum number of steps of a search down to that, in which every second step is a halving.
 const MOST_STEPS: usize = 128;
 
-/// The numbers, of which there are fewer than 64.
+/// Numbers, of which there are fewer than 64.
 #[derive(Clone, Debug)]
 pub(super) struct SubsetMeans {
     numbers: Vec<f64>,
 }
 
-/// A sum over a subset of a half, and which numbers of the half are in it.
+/// A sum over a subset of a half, and the mask of the subset.
 type Sum = (f64, u32);
 
 impl SubsetMeans {
@@ -25,31 +25,31 @@ impl SubsetMeans {
         SubsetMeans { numbers: numbers.to_vec() }
     }
 
-    /// How many there are: of the empty subset there is none.
+    /// Number of means; the empty subset has none.
     pub(super) fn len(&self) -> usize {
         (1 << self.numbers.len()) - 1
     }
 
-    /// The smallest and the largest, those of a single number.
+    /// Smallest and largest mean, those of a single number.
     pub(super) fn ends(&self) -> Option<[f64; 2]> {
         let numbers = || self.numbers.iter().copied();
         Some([numbers().min_by(f64::total_cmp)?, numbers().max_by(f64::total_cmp)?])
     }
 
-    /// How many are at most this large.
+    /// Number of means that are at most this large.
     pub(super) fn at_most(&self, bound: f64) -> usize {
         let halves = self.halves(bound);
         let counts = pairs(&halves, |sum| sum <= 0.0).map(|(_, others)| others.len());
         counts.sum::<usize>().saturating_sub(1)
     }
 
-    /// How many are smaller.
+    /// Number of smaller means.
     pub(super) fn below(&self, bound: f64) -> usize {
         let halves = self.halves(bound);
         pairs(&halves, |sum| sum < 0.0).map(|(_, others)| others.len()).sum()
     }
 
-    /// The one at this place in their order, from 0.
+    /// The mean at this place in their order, from 0.
     pub(super) fn nth(&self, index: usize) -> Option<f64> {
         let [mut low, mut high] = self.ends()?;
         if index >= self.len() {
@@ -64,7 +64,7 @@ impl SubsetMeans {
             if high - low <= close || counted[1] - counted[0] <= 1 {
                 break;
             }
-            // Means lie about evenly between two close bounds; a halving in turns bounds the steps.
+            // Means lie nearly evenly between two close bounds; alternate halving bounds the steps.
             let share = match step % 2 {
                 0 => (index - counted[0]) as f64 / (counted[1] - counted[0]) as f64,
                 _ => 0.5,

@@ -1,8 +1,8 @@
-//! What one unit of a comparison is, for the sentences on it.
+//! Unit of a comparison, with its sentences.
 
 use serde::Serialize;
 
-/// Of what a comparison takes one number each.
+/// Unit that gives one number to a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ComparedUnit {
@@ -16,7 +16,7 @@ pub enum ComparedUnit {
 }
 
 impl ComparedUnit {
-    /// One of them.
+    /// Singular.
     pub const fn one(self) -> &'static str {
         match self {
             ComparedUnit::Run => "run",
@@ -25,7 +25,7 @@ impl ComparedUnit {
         }
     }
 
-    /// Several.
+    /// Plural.
     pub const fn many(self) -> &'static str {
         match self {
             ComparedUnit::Run => "runs",
@@ -34,7 +34,7 @@ impl ComparedUnit {
         }
     }
 
-    /// Of one against many: it is no worse than they are at times.
+    /// Reason if one new unit is no worse than the baseline is at times.
     pub const fn within_baseline(self) -> &'static str {
         match self {
             ComparedUnit::Run => {
@@ -49,7 +49,7 @@ impl ComparedUnit {
         }
     }
 
-    /// Of one against many: they are too few.
+    /// Reason if the baseline has too few units.
     pub const fn too_few_for_baseline(self) -> &'static str {
         match self {
             ComparedUnit::Run => "one new run, and too few past runs to know their spread: 5 are the least",
@@ -59,21 +59,21 @@ impl ComparedUnit {
     }
 }
 
-/// Why no answer was sought.
+/// Reason why no verdict was sought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PairRefusal {
-    /// A unit's number is none.
+    /// A unit without a number.
     NoValue,
     /// One unit on each side.
     OneEach,
-    /// So few pairs, and as many as it takes.
+    /// Too few pairs: their number, and the number that is needed.
     Pairs { are: usize, needed: usize },
-    /// So few units of A and B, and as many as it takes of each.
+    /// Too few units of A and B: their numbers, and the number that is needed of each.
     Units { are: (usize, usize), needed: usize },
 }
 
 impl PairRefusal {
-    /// One line.
+    /// Reason in one line.
     pub fn words(self, unit: ComparedUnit) -> String {
         match (self, unit) {
             (PairRefusal::NoValue, _) => "a unit has no value: leave it out of the comparison".into(),

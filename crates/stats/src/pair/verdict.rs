@@ -1,12 +1,12 @@
-//! Is B better than A: one number per run or segment, four answers, and what would be needed for a
-//! clearer one.
+//! Verdict on B against A: one number per run or segment, four answers, and the units that a
+//! clearer one needs.
 //!
 //! Better or worse: the exact test of the units (`sign_flip` for pairs, `permutation` for unpaired
-//! runs, or `rank_sum` where ranks are asked for) gives p <= alpha. Equivalent: the interval at
-//! 1 - 2 alpha (90 % for 0.05) lies inside the margin, which is two one-sided tests at alpha
-//! (Schuirmann 1987, TOST); this answer takes precedence, as a declared margin means a difference
-//! inside it none, however sure. Otherwise, and with fewer units than those whose smallest
-//! attainable p is alpha, inconclusive. Small values are good: latencies and rates of exceedance.
+//! runs, or `rank_sum` for ranks) gives p <= alpha. Equivalent: the interval at 1 - 2 alpha (90 %
+//! for 0.05) lies inside the margin, which is two one-sided tests at alpha (Schuirmann 1987, TOST);
+//! this answer takes precedence, as a declared margin means a difference inside it none, however
+//! sure. Otherwise, and with fewer units than those whose smallest attainable p is alpha,
+//! inconclusive. Small values are good: latencies and rates of exceedance.
 
 use std::cmp::Ordering;
 
@@ -17,7 +17,7 @@ use super::inversion::{Interval, Relabelled};
 use super::unit::PairRefusal;
 use super::{permutation, power, rank_sum, sign_flip};
 
-/// How the units of A and B belong together.
+/// Pairing of the units of A and B.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Design {
@@ -27,7 +27,7 @@ pub enum Design {
     Unpaired,
 }
 
-/// The answer, of B against A.
+/// Verdict on B against A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -42,7 +42,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// As the document has it.
+    /// Word in the document.
     pub const fn name(self) -> &'static str {
         match self {
             Verdict::Better => "better",
@@ -53,7 +53,7 @@ impl Verdict {
     }
 }
 
-/// The test by which the units of two sides are compared.
+/// Test by which the units of two sides are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnitTest {
@@ -70,26 +70,26 @@ pub enum UnitTest {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     pub verdict: Verdict,
-    /// Why no answer was sought; `None` when it was.
+    /// Reason why no verdict was sought; `None` if one was.
     pub refusal: Option<PairRefusal>,
-    /// Difference of the means, of ranks the shift; 0 when refused for want of values.
+    /// Difference of the means, for ranks the shift; 0 if refused for lack of values.
     pub difference: f64,
     /// Two-sided p.
     pub p: f64,
-    /// Whether p and intervals come from all relabellings, not from drawn ones.
+    /// True if p and intervals come from all relabellings, false if from drawn ones.
     pub exact: bool,
-    /// The smallest p that this number of units can give.
+    /// Smallest p that this number of units can give.
     pub smallest_p: f64,
     /// Interval at 1 - alpha; `None` when this number of units has no finite one.
     pub interval: Option<Interval>,
-    /// Interval at 1 - 2 alpha, the one that is held against the margin; of rates it reaches as far
-    /// as the sums' exact one, too.
+    /// Interval at 1 - 2 alpha, which is compared with the margin; for rates it includes the sums'
+    /// exact one.
     pub equivalence: Option<Interval>,
-    /// The smallest true difference that is found with 80 % probability; `None` below two units on
-    /// a side.
+    /// Smallest true difference that is found with 80 % probability; `None` below two units on a
+    /// side.
     pub detectable: Option<f64>,
-    /// Pairs, or runs of each, that would find a difference as large as the margin; `None` when too
-    /// many to name.
+    /// Number of pairs, or runs of each side, that would find a difference as large as the margin;
+    /// `None` if too large to name.
     pub units_needed: Option<usize>,
 }
 
@@ -101,10 +101,10 @@ pub fn quantile_margin(quantile_a_ns: f64) -> f64 {
 /// The margin for a rate ratio: from one half to double.
 pub const RATE_MARGIN: f64 = 2.0;
 
-/// The logarithm of a unit's event rate, which also no event has: ln(k / T + 1/2 / mean T).
+/// Logarithm of a unit's event rate, finite also without events: ln(k / T + 1/2 / mean T).
 ///
-/// The half event belongs to the mean time of all units compared: if it were added to each unit's
-/// own, units without an event would differ by their lengths.
+/// The half event belongs to the mean time of all units compared: added to each unit's time, it
+/// would make units without an event differ by their lengths.
 pub fn log_rate(unit: &Exposure, mean_time: f64) -> f64 {
     (unit.events as f64 / unit.time + 0.5 / mean_time).ln()
 }
@@ -119,12 +119,12 @@ pub fn compare(a: &[f64], b: &[f64], design: Design, margin: f64, alpha: f64) ->
     judge(a, b, Tested::by(default_test(design), a, b, alpha), margin, alpha, None)
 }
 
-/// The same by this test.
+/// Like [`compare`], by this test.
 pub fn compare_by(test: UnitTest, a: &[f64], b: &[f64], margin: f64, alpha: f64) -> Comparison {
     judge(a, b, Tested::by(test, a, b, alpha), margin, alpha, None)
 }
 
-/// The test of means that goes with a design.
+/// Test of means for a design.
 const fn default_test(design: Design) -> UnitTest {
     match design {
         Design::Paired => UnitTest::SignFlip,
@@ -135,16 +135,16 @@ const fn default_test(design: Design) -> UnitTest {
 /// Compares event counts per unit by their log rates; the margin is a factor above 1, see
 /// [`RATE_MARGIN`].
 ///
-/// No events on either side make all log rates equal, so equivalence is also asked of the sums'
-/// exact interval, and the standard error is at least that of Poisson counts. The p is the larger
-/// of the units' and of the sums' exact one: exchanging runs is exact for equal lengths only, and
-/// the sums do not know of runs that differ.
+/// No events on either side make all log rates equal, so equivalence also requires the sums' exact
+/// interval, and the standard error is at least that of Poisson counts. The p is the larger of the
+/// units' and of the sums' exact one: exchanging runs is exact for equal lengths only, and the sums
+/// do not account for runs that differ.
 pub fn compare_rates(a: &[Exposure], b: &[Exposure], design: Design, factor: f64, alpha: f64) -> Comparison {
     compare_rates_by(default_test(design), a, b, factor, alpha)
 }
 
-/// The same by this test. The exact p of ranks stands alone where the units are of about one length
-/// ([`is_one_length`]).
+/// Like [`compare_rates`], by this test. The exact p of ranks suffices if the units are of about
+/// one length ([`is_one_length`]).
 pub fn compare_rates_by(
     test: UnitTest,
     a: &[Exposure],
@@ -165,7 +165,7 @@ pub fn compare_rates_by(
     let leaning = (sum_b.events as f64 * sum_a.time).total_cmp(&(sum_a.events as f64 * sum_b.time));
     let p = match test {
         UnitTest::RankSum if is_one_length(a, b) => 0.0,
-        // Of short units most have no event, and rank below long ones whatever the rate.
+        // Most short units have no event, and rank below long ones whatever the rate.
         UnitTest::RankSum if tested.leaning != leaning => 1.0,
         _ => conditional_binomial::p_two_sided(sum_a, sum_b),
     };
@@ -184,8 +184,8 @@ pub fn is_one_length(a: &[Exposure], b: &[Exposure]) -> bool {
     most <= 1.05 * least
 }
 
-/// The standard error of the log ratio if both rates were that of both together: what these runs
-/// could have shown must not hang on how few events one side happened to have.
+/// Standard error of the log ratio if both rates were that of both together: the power must not
+/// depend on how few events one side happened to have.
 fn poisson_error(a: Exposure, b: Exposure) -> f64 {
     let both = (a.events as f64 + b.events as f64) / (a.time + b.time);
     (1.0 / (both * a.time + 0.5) + 1.0 / (both * b.time + 0.5)).sqrt()
@@ -199,8 +199,8 @@ struct Counting {
     error: f64,
 }
 
-/// The standard error of the difference of means, what it is for one unit on each side, and its
-/// degrees of freedom.
+/// Standard error of the difference of means, its value for one unit on each side, and its degrees
+/// of freedom.
 struct Spread {
     error: f64,
     deviation: f64,
@@ -214,7 +214,7 @@ struct Tested {
     leaning: Ordering,
     difference: f64,
     exact: bool,
-    /// The smallest two-sided p that it can show.
+    /// Smallest two-sided p that it can show.
     smallest_p: f64,
     interval: Option<Interval>,
     equivalence: Option<Interval>,
@@ -250,7 +250,7 @@ impl Tested {
             leaning: difference.total_cmp(&0.0),
             difference,
             exact: relabelled.exact,
-            // Of drawn relabellings none shows a smaller p than one in all of them.
+            // Drawn relabellings show no smaller p than one in all of them.
             smallest_p: attainable.max(if relabelled.exact { 0.0 } else { relabelled.resolution() }),
             interval: relabelled.interval(1.0 - alpha),
             equivalence: relabelled.interval(1.0 - 2.0 * alpha),
@@ -310,7 +310,7 @@ fn judge(
     }
 }
 
-/// The test of B minus A over the relabellings of the units; pairs without a partner are left out.
+/// Tests B minus A over the relabellings of the units; pairs without a partner are excluded.
 pub fn of_units(a: &[f64], b: &[f64], design: Design) -> Relabelled {
     match design {
         Design::Paired => sign_flip::relabelled(&differences(a, b)),
