@@ -1,4 +1,4 @@
-//! The gates together, on series that are steady and on series that are not: their error rates.
+//! All gates on steady and unsteady series: their error rates.
 //!
 //! The experiment of the design: 600 blocks of Gumbel maxima with a standard deviation of 2.6 us,
 //! each test at 1 %.

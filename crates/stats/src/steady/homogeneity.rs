@@ -1,4 +1,4 @@
-//! Are the large values spread over the run? The blocks that hold them, in halves and in ten
+//! Spread of the large values over the run: the blocks that hold them, in halves and in ten
 //! windows.
 //!
 //! Cox and Lewis (1966), The Statistical Analysis of Series of Events: halves by the exact binomial
@@ -11,28 +11,27 @@ use crate::levels::Levels;
 use crate::rng::{Rng, SEED};
 use crate::values::SeriesValues;
 
-/// Into how many windows the run is cut.
+/// Number of windows into which the run is cut.
 pub const WINDOWS: usize = 10;
-/// With fewer large blocks than this the windows expect too few for chi-squared: the p is then
-/// drawn.
+/// Least number of large blocks for chi-squared: with fewer the p is drawn.
 const ENOUGH: usize = 3 * WINDOWS;
-/// How many placements are drawn.
+/// Number of drawn placements.
 const DRAWS: u32 = 1999;
 
-/// Where the large blocks of a run lie.
+/// Places of the large blocks of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Homogeneity {
-    /// How many large blocks there are.
+    /// Number of large blocks.
     pub large: u64,
-    /// How many of them are in the first half of the blocks (the shorter one where n is odd).
+    /// Number of them in the first half of the blocks (the shorter one for odd n).
     pub first_half: u64,
     /// Two-sided, exact for halves of these lengths.
     pub halves_p: f64,
-    /// How many are in each window, in order of time.
+    /// Number of them in each window, in order of time.
     pub windows: [u64; WINDOWS],
     /// The chi-squared statistic of the windows.
     pub dispersion: f64,
-    /// P(dispersion or more): from 30 large blocks on of chi-squared with nine degrees of freedom,
+    /// P(dispersion or more): from 30 large blocks on by chi-squared with nine degrees of freedom,
     /// else drawn with a fixed seed, and then at least 1/2000.
     pub dispersion_p: f64,
     /// The shortest stretch with at least half of the large blocks.
@@ -42,18 +41,18 @@ pub struct Homogeneity {
 /// Blocks in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BusyStretch {
-    /// The first block, counted from 0.
+    /// First block, counted from 0.
     pub first: usize,
-    /// How many blocks it has: of n, its share of the time.
+    /// Number of blocks: of n, its share of the time.
     pub blocks: usize,
-    /// How many large blocks it holds.
+    /// Number of large blocks in it.
     pub large: u64,
 }
 
-/// The blocks with the largest values, in order of time: about this share of them.
+/// Blocks with the largest values, in order of time: about this share of them.
 ///
-/// Equal values are all taken or all left, whichever is nearer to the share, so that no place is
-/// preferred. Empty where that would take more than half of the blocks.
+/// Equal values are all taken or all excluded, whichever is nearer to the share, so that no place
+/// is preferred. Empty if that would take more than half of the blocks.
 pub fn top_blocks<'a>(x: impl Into<SeriesValues<'a>>, share: f64) -> Vec<usize> {
     let x = x.into();
     let wanted = (x.len() as f64 * share.clamp(0.0, 1.0)).ceil() as usize;
@@ -70,13 +69,13 @@ pub fn top_blocks<'a>(x: impl Into<SeriesValues<'a>>, share: f64) -> Vec<usize> 
     if 2 * top.len() > x.len() { Vec::new() } else { top }
 }
 
-/// The test of the blocks with the largest 5 % of the values.
+/// Tests the blocks with the largest 5 % of the values.
 pub fn of_top_blocks<'a>(x: impl Into<SeriesValues<'a>>) -> Option<Homogeneity> {
     let x = x.into();
     of_places(&top_blocks(x, 0.05), x.len())
 }
 
-/// The test of given blocks of n, counted from 0 and in any order; those outside are left out.
+/// Tests given blocks of n, counted from 0 and in any order; those outside are ignored.
 pub fn of_places(places: &[usize], n: usize) -> Option<Homogeneity> {
     let mut places: Vec<usize> = places.iter().copied().filter(|&place| place < n).collect();
     places.sort_unstable();
@@ -104,7 +103,7 @@ fn window_of(place: usize, n: usize) -> usize {
     (place as u128 * WINDOWS as u128 / n as u128) as usize
 }
 
-/// How many of n blocks each window has.
+/// Number of the n blocks in each window.
 fn sizes(n: usize) -> [u64; WINDOWS] {
     // The first block of window w is the first whose ten-fold is at least w n.
     let edge = |w: usize| (w as u128 * n as u128).div_ceil(WINDOWS as u128) as u64;

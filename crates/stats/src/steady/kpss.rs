@@ -1,4 +1,4 @@
-//! Does the level move? The KPSS test of level stationarity against a unit root or a shift.
+//! KPSS test of level stationarity, against a unit root or a shift.
 //!
 //! Kwiatkowski, Phillips, Schmidt and Shin (1992), with the table for a level and Bartlett weights.
 //! Assumption: short-range dependence only, which the weights account for up to the lag. The mean
@@ -11,31 +11,31 @@ use crate::values::SeriesValues;
 /// Critical values of their table and their p.
 const TABLE: [(f64, f64); 4] = [(0.347, 0.10), (0.463, 0.05), (0.574, 0.025), (0.739, 0.01)];
 
-/// The outcome of a test.
+/// Outcome of the test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Kpss {
-    /// The statistic: large where the level moves.
+    /// The statistic: large if the level moves.
     pub statistic: f64,
-    /// The lag up to which values were allowed to depend on each other.
+    /// Lag up to which values were allowed to depend on each other.
     pub lag: usize,
-    /// Interpolated in the table, which ends at 0.01 and 0.10: so does this.
+    /// Interpolated in the table; limited to its ends, 0.01 and 0.10.
     pub p: f64,
-    /// Whether the statistic is beyond the 1 % point of the table.
+    /// True if the statistic is beyond the 1 % point of the table.
     pub rejects_at_1_percent: bool,
 }
 
-/// The usual lag for n blocks: floor of 4 (n/100)^(1/4).
+/// Usual lag for n blocks: floor of 4 (n/100)^(1/4).
 pub fn usual_lag(n: usize) -> usize {
     (4.0 * (n as f64 / 100.0).powf(0.25)) as usize
 }
 
-/// The test with the usual lag.
+/// Tests with the usual lag.
 pub fn level<'a>(x: impl Into<SeriesValues<'a>>) -> Option<Kpss> {
     let x = x.into();
     level_with_lag(x, usual_lag(x.len()))
 }
 
-/// The test with a lag in blocks, at most n - 1; it takes n times the lag steps.
+/// Tests with a lag in blocks, at most n - 1; it takes n times the lag steps.
 pub fn level_with_lag<'a>(x: impl Into<SeriesValues<'a>>, lag: usize) -> Option<Kpss> {
     let x = x.into();
     if x.len() < 3 || !ranks::varies(x) {
@@ -55,7 +55,7 @@ pub fn level_with_lag<'a>(x: impl Into<SeriesValues<'a>>, lag: usize) -> Option<
     }
     let statistic = squares / (n * n) / variance;
     let rejects_at_1_percent = statistic > TABLE[3].0;
-    // The weighted variance can be nothing but rounding: then nothing is known.
+    // The weighted variance can be rounding alone: then the result is unknown.
     (variance > 0.0 && statistic.is_finite()).then(|| Kpss {
         statistic,
         lag,

@@ -1,19 +1,18 @@
-//! Whether blocks depend on earlier ones: autocorrelations and the Ljung-Box test that all are
-//! zero.
+//! Dependence of blocks on earlier ones: autocorrelations and the Ljung-Box test that all are zero.
 //!
 //! Ljung and Box (1978), "On a measure of lack of fit in time series models". Assumption: finite
-//! variance; a single huge value hides dependence of the rest, and is for other tests to find.
+//! variance; a single huge value hides dependence of the rest, and is left to other tests.
 
 use super::ranks;
 use crate::law;
 use crate::values::SeriesValues;
 
-/// The outcome of a test.
+/// Outcome of the test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LjungBox {
     /// n (n + 2) times the sum of squared autocorrelations, each over n - k.
     pub q: f64,
-    /// How many lags went into it: the degrees of freedom.
+    /// Number of lags in it: the degrees of freedom.
     pub lags: usize,
     /// P(chi-squared > q).
     pub p: f64,
@@ -33,7 +32,7 @@ pub fn autocorrelations<'a>(x: impl Into<SeriesValues<'a>>, lags: usize) -> Opti
     (variance > 0.0 && variance.is_finite()).then_some(correlations)
 }
 
-/// The test over that many lags, at most n - 1.
+/// Tests over that many lags, at most n - 1.
 pub fn test<'a>(x: impl Into<SeriesValues<'a>>, lags: usize) -> Option<LjungBox> {
     let x = x.into();
     let correlations = autocorrelations(x, lags)?;

@@ -1,5 +1,4 @@
-//! Does the series drift? The Mann-Kendall test of a monotone trend, and a slope that outliers do
-//! not move.
+//! Mann-Kendall test of a monotone trend, and a slope that outliers do not move.
 //!
 //! Mann (1945); Kendall (1975), Rank Correlation Methods, with the variance corrected for ties and
 //! a correction for continuity; Sen (1968) for the slope. Assumption: independent blocks;
@@ -10,21 +9,21 @@ use crate::law;
 use crate::levels::Levels;
 use crate::values::SeriesValues;
 
-/// The slope is taken over at most this many medians: pairs grow with the square.
+/// Maximum number of medians for the slope: pairs grow with the square.
 const SLOPE_POINTS: usize = 300;
 
-/// The outcome of a test.
+/// Outcome of the test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MannKendall {
     /// Pairs that rise minus pairs that fall.
     pub s: f64,
     /// S in standard deviations, one step nearer to zero for continuity.
     pub z: f64,
-    /// Two-sided.
+    /// Two-sided p.
     pub p: f64,
 }
 
-/// The test, in n log n steps.
+/// Tests in n log n steps.
 pub fn trend<'a>(x: impl Into<SeriesValues<'a>>) -> Option<MannKendall> {
     let x = x.into();
     if x.len() < 3 || !ranks::varies(x) {
@@ -45,8 +44,8 @@ pub fn trend<'a>(x: impl Into<SeriesValues<'a>>) -> Option<MannKendall> {
     Some(MannKendall { s, z, p: law::normal_two_sided(z) })
 }
 
-/// The pairs of which the later one is smaller, by a tree of how many of each value were there so
-/// far (Fenwick 1994).
+/// Number of pairs of which the later one is smaller, by a tree of the counts of each value so far
+/// (Fenwick 1994).
 fn falling_pairs(x: SeriesValues, levels: &Levels) -> u64 {
     let mut tree = vec![0u64; levels.all().len() + 1];
     let mut falling = 0;
@@ -67,8 +66,8 @@ fn falling_pairs(x: SeriesValues, levels: &Levels) -> u64 {
     falling
 }
 
-/// The drift per block: the median slope of all pairs (Theil-Sen), over medians of stretches where
-/// there are more than 300 blocks.
+/// Drift per block: the median slope of all pairs (Theil-Sen), over medians of stretches if there
+/// are more than 300 blocks.
 pub fn slope<'a>(x: impl Into<SeriesValues<'a>>) -> Option<f64> {
     let x = x.into();
     let stretches = x.len().min(SLOPE_POINTS);

@@ -1,4 +1,4 @@
-//! When did the level change? The most likely single change, by sums of ranks.
+//! Most likely single change of the level, by sums of ranks.
 //!
 //! Pettitt (1979), "A non-parametric approach to the change-point problem", with his approximation
 //! of p, which is a little too large; ties make it larger. Assumption: independent blocks, one
@@ -12,8 +12,7 @@ use crate::values::SeriesValues;
 pub struct MedianShift {
     /// The first block after the change, counted from 0.
     pub first_after: usize,
-    /// Of the pairs across the change: those that fall minus those that rise; negative where the
-    /// level rose.
+    /// Pairs across the change that fall minus those that rise; negative if the level rose.
     pub u: f64,
     /// 2 exp(-6 u^2 / (n^3 + n^2)), at most 1.
     pub p: f64,
@@ -23,7 +22,7 @@ pub struct MedianShift {
     pub after: f64,
 }
 
-/// The most likely change, whether significant or not; the earliest of equally likely ones.
+/// The most likely change, significant or not; the earliest of equally likely ones.
 pub fn most_likely<'a>(x: impl Into<SeriesValues<'a>>) -> Option<MedianShift> {
     let x = x.into();
     if !ranks::varies(x) {

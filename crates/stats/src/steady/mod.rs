@@ -1,9 +1,9 @@
-//! Whether a series of block maxima is one series: level, trend, dependence, and where its large
-//! values lie.
+//! Tests that a series of block maxima is one series: level, trend, dependence, and the places of
+//! its large values.
 //!
-//! Every test here takes the maxima in order of time, one per block, in any unit, and gives `None`
-//! where it cannot be computed: too few values, or all the same. A test that passes with few values
-//! shows little.
+//! Every test takes the maxima in order of time, one per block, in any unit, and gives `None` if it
+//! cannot be computed: too few values, or all equal. A test that passes with few values shows
+//! little.
 
 pub mod homogeneity;
 pub mod kpss;

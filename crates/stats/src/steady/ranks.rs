@@ -1,16 +1,16 @@
-//! What the rank tests share: medians, midranks and ties of a series, all in n log n.
+//! Basis of the rank tests: medians, midranks and ties of a series, all in n log n.
 
 use crate::levels::Levels;
 use crate::values::SeriesValues;
 
-/// Whether there are two different values, and none that is not a number.
+/// True if there are two different values, and none that is not a number.
 pub fn varies<'a>(x: impl Into<SeriesValues<'a>>) -> bool {
     let x = x.into();
     let first = x.iter().next();
     x.iter().all(|x| x.is_finite()) && x.iter().any(|y| Some(y) != first)
 }
 
-/// The median, the mean of the middle two where n is even; `None` without values.
+/// Median; the mean of the middle two for even n; `None` without values.
 pub fn median<'a>(x: impl Into<SeriesValues<'a>>) -> Option<f64> {
     let x = x.into();
     Levels::of(x.iter(), x.len()).median()

@@ -1,26 +1,25 @@
-//! Do high and low blocks stay together? The runs test about the median.
+//! Runs test about the median, for high and low blocks that stay together.
 //!
-//! Wald and Wolfowitz (1940), in its normal approximation. Values equal to the median are left out,
-//! and what they separated joins. Assumption: under independence every order of the signs is as
-//! likely as any other.
+//! Wald and Wolfowitz (1940), in its normal approximation. Values equal to the median are excluded,
+//! and the runs on both sides of them join. Assumption: under independence every order of the signs
+//! is as likely as any other.
 
 use super::ranks;
 use crate::law;
 use crate::values::SeriesValues;
 
-/// The outcome of a test.
+/// Outcome of the test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Runs {
-    /// How many stretches on one side of the median there are.
+    /// Number of stretches on one side of the median.
     pub runs: u64,
-    /// How many values are above the median.
+    /// Number of values above the median.
     pub above: u64,
-    /// How many values are below the median.
+    /// Number of values below the median.
     pub below: u64,
-    /// The number of runs in standard deviations from its mean: negative where values stay
-    /// together.
+    /// Number of runs in standard deviations from its mean: negative if values stay together.
     pub z: f64,
-    /// Two-sided.
+    /// Two-sided p.
     pub p: f64,
 }
 

@@ -1,12 +1,11 @@
-//! Is there a stretch of the run with larger values than the rest, wherever it lies and however
-//! long it is?
+//! Scan for a stretch of the run with larger values than the rest, of any place and length.
 //!
 //! The scan statistic: the largest standardised sum of scores over all windows. Siegmund (1988),
 //! "Approximate tail probabilities for the maxima of some random fields", in the form of Olshen,
 //! Venkatraman and others (2004) for all windows of a series; the overshoot by Siegmund and Yakir
-//! (2007). WidthScan of a geometric row of lengths are tried, which makes p a little too large.
+//! (2007). Windows of a geometric row of lengths are tried, which makes p a little too large.
 //! Assumption: short-range dependence only: sums are divided by the spread that the windows of
-//! their length have, where that is larger than of independent blocks.
+//! their length have, if that is larger than of independent blocks.
 
 use super::scores::{self, Placed};
 use crate::law;
@@ -14,34 +13,34 @@ use crate::levels::Levels;
 use std::ops::Range;
 
 const SHORTEST: usize = 3;
-/// From one length to the next.
+/// Ratio of one length to the one before.
 const RATIO: f64 = 1.2;
-/// The spread of windows is taken where at least this many fit side by side.
+/// Number of windows that must fit next to each other for their spread to be used.
 const BESIDE: usize = 64;
-/// Below this a maximum is chance whatever the number of windows.
+/// Value below which a maximum is chance for any number of windows.
 const CHANCE: f64 = 3.0;
-/// Fewer blocks have no stretches.
+/// Least number of blocks for a stretch.
 const MIN_BLOCKS: usize = 20;
-/// WidthScan that begin within so many blocks are looked at together; wider ones need their ends
-/// summed again.
+/// Distance of the begins of windows that are evaluated together; wider ones need their ends summed
+/// again.
 const TOGETHER: usize = 1 << 15;
 const NEAR: usize = 1 << 16;
-/// More sizes than this are counted in classes, of which only the median's is read again.
+/// Largest list of sizes; more are counted in classes, and only the median's is read again.
 const LISTED: usize = 1 << 16;
 const CLASSES: usize = 1 << 12;
-/// Classes for each standard deviation.
+/// Number of classes for each standard deviation.
 const PER_DEVIATION: f64 = 512.0;
 
 /// The most extreme window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScanWindow {
-    /// Its first block, counted from 0.
+    /// First block, counted from 0.
     pub first: usize,
-    /// How many blocks it has.
+    /// Number of blocks.
     pub blocks: usize,
-    /// Its sum of scores in standard deviations.
+    /// Sum of its scores in standard deviations.
     pub z: f64,
-    /// The probability of a window at least as extreme.
+    /// Probability of a window at least as extreme.
     pub p: f64,
 }
 
@@ -69,8 +68,8 @@ pub fn fullest(x: Placed) -> Option<ScanWindow> {
         }
         let sum = sum / spread;
         let z = sum / deviation(width, n);
-        // Of a window that is much of the run, the sum varies less than that of scores that are put
-        // back.
+        // The sum of a window that is much of the run varies less than that of scores drawn with
+        // replacement.
         let drawn = sum / (1.0 - width as f64 / n as f64).sqrt();
         let z = if z < CHANCE { z } else { z.min(quantile(x.scores.tail(width, drawn))) };
         if best.is_none_or(|best| z > best.z) {
@@ -80,8 +79,8 @@ pub fn fullest(x: Placed) -> Option<ScanWindow> {
     best.map(|best| ScanWindow { p: some_window(best.z, n), ..best })
 }
 
-/// The sums of the scores before each place, of which every so manieth is kept: the others are
-/// added up again, in the same order.
+/// Sums of the scores before each place, of which one in `APART` is kept: the others are added up
+/// again, in the same order.
 struct ScoreSums<'a> {
     x: Placed<'a>,
     kept: Vec<f64>,
@@ -100,7 +99,7 @@ impl<'a> ScoreSums<'a> {
         ScoreSums { x, kept: kept.collect() }
     }
 
-    /// Those before some places, of which the last may be the end.
+    /// Sums before some places, of which the last may be the end.
     fn read(&self, places: Range<usize>, into: &mut Vec<f64>) {
         let kept = (places.start / Self::APART).min(self.kept.len() - 1);
         let from = kept * Self::APART;
@@ -114,7 +113,7 @@ impl<'a> ScoreSums<'a> {
         into.drain(..places.start - from);
     }
 
-    /// The sizes of the sums of windows, each a step after the one before.
+    /// Sizes of the sums of windows, each a step after the one before.
     fn sizes(&self, width: usize) -> impl Iterator<Item = f64> {
         let before = || {
             let mut sum = 0.0;
@@ -128,7 +127,7 @@ impl<'a> ScoreSums<'a> {
     }
 }
 
-/// Blocks from a window whose size is asked for to the next.
+/// Distance of windows whose sizes are used.
 fn step(width: usize) -> usize {
     (width / 2).max(1)
 }
@@ -136,13 +135,13 @@ fn step(width: usize) -> usize {
 /// The windows of one width.
 struct WidthScan {
     width: usize,
-    /// Begin of the window with the largest sum, the last of them.
+    /// Begin of the window with the largest sum, the last of equal ones.
     first: usize,
     sum: f64,
     sizes: Option<WindowSizes>,
 }
 
-/// The sizes of sums, or how many there are in each class.
+/// Sizes of sums, or the number of them in each class.
 enum WindowSizes {
     Listed(Vec<f64>),
     Counted(f64, Vec<u32>),
@@ -161,7 +160,7 @@ impl WidthScan {
         WidthScan { width, first: 0, sum: f64::NEG_INFINITY, sizes }
     }
 
-    /// Looks at the windows from a place on, by the sums before their begins and their ends.
+    /// Evaluates the windows from a place on, by the sums before their begins and their ends.
     fn look(&mut self, from: usize, begins: &[f64], ends: &[f64]) {
         for (at, (begin, end)) in begins.iter().zip(ends).enumerate() {
             if end - begin >= self.sum {
@@ -207,7 +206,7 @@ fn class(size: f64, deviation: f64) -> usize {
     ((size / deviation * PER_DEVIATION) as usize).min(CLASSES - 1)
 }
 
-/// Looks at the windows of all widths.
+/// Evaluates the windows of all widths.
 fn look(sums: &ScoreSums, all: &mut [WidthScan]) {
     let n = sums.x.len();
     let (mut near, mut far) = (Vec::new(), Vec::new());

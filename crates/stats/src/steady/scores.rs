@@ -4,7 +4,7 @@
 //! Van der Waerden (1952): a rank r of n counts as the normal quantile of r / (n + 1), equal values
 //! as the mean of their ranks. The sum of drawn scores is bounded by the saddlepoint (Lugannani and
 //! Rice 1980; with Daniels' correction for lattices, 1987), as if each were put back, which makes
-//! it a little too likely (Hoeffding 1963). The normal law would not do: where few values recur,
+//! it a little too likely (Hoeffding 1963). The normal law does not suffice: if few values recur,
 //! the scores are few and skewed. Assumption: every order of the values is as likely.
 
 use super::ranks;
@@ -14,26 +14,26 @@ use crate::values::{SeriesValues, in_chunks};
 use model::column::Column;
 use std::ops::Range;
 
-/// More different scores than this are joined for the law of their sum.
+/// Largest number of different scores in the law of their sum; more are joined.
 const MAX_SCORES: usize = 512;
-/// Joined scores are this far apart at most.
+/// Largest distance of joined scores.
 const JOINED: f64 = 1.0 / 64.0;
-/// By how many scales what is looked for is later, and which part of it is not.
+/// Lateness of the late blocks in scales of the law, and the share of ordinary ones among them.
 const LATER: f64 = 2.5;
 const AMISS: f64 = 0.2;
-/// GroupedSample of the search for the saddlepoint.
+/// Steps of the search for the saddlepoint.
 const STEPS: u32 = 60;
 
 /// The place of each value of a series among the different ones, ascending.
 #[derive(Debug, Clone)]
 pub struct ValueRanking {
     places: Column,
-    /// The number of values in each place.
+    /// Number of values in each place.
     counts: Vec<u64>,
 }
 
 impl ValueRanking {
-    /// None where all values are equal.
+    /// Ranks the values; `None` if all are equal.
     pub fn of<'a>(x: impl Into<SeriesValues<'a>>) -> Option<ValueRanking> {
         let x = x.into();
         if x.len() < 3 || !ranks::varies(x) {
@@ -45,21 +45,20 @@ impl ValueRanking {
         Some(ValueRanking { places, counts: levels.all().iter().map(|level| level.1).collect() })
     }
 
-    /// The normal scores.
+    /// Normal scores.
     pub fn scores(&self) -> Scores {
         self.by(law::normal_quantile)
     }
 
-    /// Scores for the few of a series that are later by [`LATER`] scales of their law than the
-    /// rest: the logarithm of how much likelier a rank is for one of them (Gumbel), of which
-    /// [`AMISS`] are as the rest. Unlike the normal score it hardly distinguishes medium values
-    /// from small ones.
+    /// Scores for a few values that are later by [`LATER`] scales of their law than the rest: the
+    /// logarithm of how much likelier a rank is for one of them (Gumbel), of which [`AMISS`] are as
+    /// the rest. Unlike the normal score it hardly distinguishes medium values from small ones.
     pub fn late_scores(&self) -> Scores {
         let times = LATER.exp();
         self.by(|rank| (AMISS + (1.0 - AMISS) * times * rank.powf(times - 1.0)).ln())
     }
 
-    /// Scores of ranks, as parts of all.
+    /// Scores of ranks, given as parts of all.
     fn by(&self, score: impl Fn(f64) -> f64) -> Scores {
         let n = self.places.len() as f64;
         let mut law: Vec<(f64, f64)> = Vec::with_capacity(self.counts.len());
@@ -94,13 +93,13 @@ impl ValueRanking {
 /// The scores of a ranking: mean 0 and, over n - 1, variance 1.
 #[derive(Debug, Clone)]
 pub struct Scores {
-    /// The number of values they are of.
+    /// Number of values.
     pub n: usize,
-    /// One for each place, and one for what has none.
+    /// One score for each place, and one for a missing value.
     by_place: Vec<f64>,
-    /// The different scores, ascending, each with its share.
+    /// Different scores, ascending, each with its share.
     law: Vec<(f64, f64)>,
-    /// The widest gap between two neighbours of them.
+    /// Widest gap between two neighbours of them.
     gap: f64,
 }
 
@@ -116,12 +115,12 @@ impl<'a> Placed<'a> {
         self.places.len()
     }
 
-    /// Appends those at some places in time.
+    /// Appends the scores at some places in time.
     pub fn read(&self, range: Range<usize>, into: &mut Vec<f64>) {
         self.places.read(range, into, |place| self.scores.of_place(place));
     }
 
-    /// All of them, in order.
+    /// All scores, in order.
     pub fn iter(&self) -> impl Iterator<Item = f64> + use<'a> {
         let placed = *self;
         in_chunks(self.len(), move |range, into| placed.read(range, into))
@@ -129,7 +128,7 @@ impl<'a> Placed<'a> {
 }
 
 impl Scores {
-    /// Scores as they are, each in a place of its own.
+    /// Scores of a list, each in a separate place.
     #[cfg(test)]
     pub fn of_list(all: &[f64]) -> (Column, Scores) {
         let mut places = Column::default();
@@ -146,7 +145,7 @@ impl Scores {
         &self.by_place
     }
 
-    /// The probability that k of the scores, drawn at random, have at least this sum.
+    /// Probability that k of the scores, drawn at random, have at least this sum.
     pub fn tail(&self, k: usize, sum: f64) -> f64 {
         let k = k as f64;
         let mean = sum / k;
@@ -191,7 +190,7 @@ impl Scores {
     }
 }
 
-/// Neighbouring scores as one where there are many.
+/// Joins neighbouring scores if there are many.
 fn joined(law: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     if law.len() <= MAX_SCORES {
         return law;
@@ -204,9 +203,9 @@ fn joined(law: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     few
 }
 
-/// How much wider this number of sums spreads than those of independent scores, from the median of
-/// their sizes, each in standard deviations of its own; 1 where that may be chance. A median is not
-/// moved by the few sums that are looked for.
+/// Ratio of the spread of this number of sums to that of independent scores, from the median of
+/// their sizes, each in its standard deviations; 1 if that may be chance. The median is not moved
+/// by the few sums that a search is for.
 pub fn spread(median: f64, sums: f64) -> f64 {
     // The median of a normal variable's size; of the estimate two standard errors, 1.17 over the
     // root each.

@@ -1,5 +1,5 @@
-//! How bunched events are: the index of dispersion, and the share of events in the densest part of
-//! the time.
+//! Bunching of events: the index of dispersion, and the share of events in the densest part of the
+//! time.
 //!
 //! The index of dispersion of counts is their variance over their mean (Cox and Lewis 1966); under
 //! a Poisson process of even rate, (n - 1) times it is chi-squared with n - 1 degrees of freedom.
@@ -11,19 +11,18 @@ use crate::law;
 pub struct Dispersion {
     /// 1 for events at random, more for bunched, less for regular ones.
     pub index: f64,
-    /// The probability of at least such an index at random.
+    /// Probability of at least such an index at random.
     pub p: f64,
 }
 
 /// The busiest part of the time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Busiest {
-    /// The share of the events that fell into it.
+    /// Share of the events in it.
     pub events: f64,
-    /// The share of the time that it makes.
+    /// Share of the time in it.
     pub time: f64,
-    /// The share of the events that its windows would have had at random, being picked as the
-    /// fullest.
+    /// Share of the events that its windows would have at random, being picked as the fullest.
     pub by_chance: f64,
 }
 
@@ -39,10 +38,10 @@ pub fn dispersion(counts: &[u64]) -> Option<Dispersion> {
     Some(Dispersion { index: squares / mean / (n - 1.0), p: law::chi2_tail(squares / mean, n - 1.0) })
 }
 
-/// The busiest windows, so many that the share of events exceeds that of time by most.
+/// The fullest windows, of the number for which the share of events exceeds that of time by most.
 ///
-/// Neighbouring windows are put together until they hold two events on average: in short windows
-/// even events at random all come in a small part of the time.
+/// Neighbouring windows are joined until they hold two events on average: in short windows even
+/// random events all lie in a small part of the time.
 pub fn busiest(counts: &[u64]) -> Option<Busiest> {
     let total: f64 = counts.iter().map(|&count| count as f64).sum();
     if total == 0.0 {
@@ -82,12 +81,12 @@ fn fullest_share(mean: f64, part: f64) -> f64 {
         let middle = low + (high - low) / 2;
         if at_least(middle) >= part { low = middle } else { high = middle }
     }
-    // All with at least `high` events, and as many with `low` as fill the part.
+    // All windows with at least `high` events, and as many with `low` as fill the part.
     ((at_least(high.max(1) - 1)) + (part - at_least(high)).max(0.0) * low as f64 / mean)
         .clamp(part.min(1.0), 1.0)
 }
 
-/// The mean number of events in a cluster, from the extremal index.
+/// Mean number of events in a cluster, from the extremal index.
 pub fn mean_cluster_size(theta: f64) -> Option<f64> {
     (theta > 0.0 && theta <= 1.0).then(|| 1.0 / theta)
 }

@@ -1,4 +1,4 @@
-//! When the rate of events changed: change points of counts in equal windows.
+//! Change points of the rate of events, from counts in equal windows.
 //!
 //! PELT (Killick, Fearnhead and Eckley 2012) with the Poisson cost `S - S ln(S / n)` of a segment
 //! of n windows with S events and the penalty `3 ln n` per change. Assumes that the counts of a
@@ -6,8 +6,7 @@
 //! [`MAX_WINDOWS`] windows; more are merged by equal numbers for the search, and each change is
 //! then moved to the best window nearby.
 
-/// The search is over at most this many windows: where nothing changes, nothing can be pruned
-/// either.
+/// Maximum number of windows in the search: if nothing changes, nothing can be pruned.
 pub const MAX_WINDOWS: usize = 3000;
 
 /// Windows of one rate.
@@ -42,18 +41,18 @@ pub fn segments(counts: &[u64], shortest: usize) -> Vec<Segment> {
     cuts.windows(2).map(segment).collect()
 }
 
-/// What a segment costs: minus its largest log likelihood, without what no cut changes.
+/// Cost of a segment: minus its largest log likelihood, without the terms that no cut changes.
 fn cost(sums: &[u64], from: usize, to: usize) -> f64 {
     let (events, windows) = ((sums[to] - sums[from]) as f64, (to - from) as f64);
     if events == 0.0 { 0.0 } else { events - events * (events / windows).ln() }
 }
 
-/// The edges between segments, with the first and the last window's.
+/// Edges between segments, with the first and the last window's.
 fn pelt(sums: &[u64], edges: &[usize], shortest: usize, penalty: f64) -> Vec<usize> {
     let mut best = vec![f64::INFINITY; edges.len()];
     let mut previous = vec![0; edges.len()];
     best[0] = -penalty;
-    // An edge and from which one on it cannot be the last change any more.
+    // An edge, and the edge from which on it cannot be the last change any more.
     let mut candidates: Vec<(usize, usize)> = vec![(0, usize::MAX)];
     for (k, &to) in edges.iter().enumerate().skip(1) {
         for &(j, _) in &candidates {
@@ -62,8 +61,8 @@ fn pelt(sums: &[u64], edges: &[usize], shortest: usize, penalty: f64) -> Vec<usi
                 (best[k], previous[k]) = (total, j);
             }
         }
-        // A change here is allowed only where the next segment can be long enough: till then, prune
-        // nothing.
+        // A change is allowed here only if the next segment can be long enough: nothing is pruned
+        // until then.
         let expires = to.saturating_add(shortest);
         for (j, until) in &mut candidates {
             if best[*j] + cost(sums, edges[*j], to) >= best[k] {

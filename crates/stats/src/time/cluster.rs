@@ -1,4 +1,4 @@
-//! Which exceedances belong to one cluster, and how large clusters are.
+//! Clusters of exceedances, and their mean size.
 //!
 //! Runs declustering: events closer than a gap are one cluster (Coles 2001, chapter 5). The
 //! extremal index theta, one over the mean cluster size, without choosing a gap: the intervals
@@ -17,8 +17,8 @@ pub struct Cluster {
     pub size: usize,
 }
 
-/// Hands out the largest event (time and size, both ns) of each cluster, the first of equals; the
-/// events come in order of time, and at least `gap_ns` lies between two clusters.
+/// Calls `each` with the largest event (time and size, both ns) of each cluster, the first of equal
+/// ones; events are in order of time, and at least `gap_ns` lies between two clusters.
 pub fn peaks(events: impl IntoIterator<Item = (i64, i64)>, gap_ns: i64, mut each: impl FnMut((i64, i64))) {
     let mut open: Option<((i64, i64), i64)> = None;
     for event in events {
@@ -89,7 +89,7 @@ pub fn theta_k_gaps(exceedances: &[u64], share: f64, k: u64) -> Option<f64> {
     theta.is_finite().then(|| theta.clamp(0.0, 1.0))
 }
 
-/// The distances between neighbours, those of zero left out.
+/// Distances between neighbours, without those of zero.
 fn gaps(exceedances: &[u64]) -> Option<Vec<f64>> {
     let gaps: Vec<f64> = exceedances
         .windows(2)

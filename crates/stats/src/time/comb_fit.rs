@@ -4,19 +4,19 @@
 //! Assumes that each cycle has at most one event of the comb. The errors allow for times that were
 //! rounded and for a phase that drifts.
 
-/// A comb has at least this many members: three events are two differences, which agree by chance.
+/// Least number of members of a comb: three events are two differences, which agree by chance.
 pub const MIN_MEMBERS: usize = 5;
 
 /// A comb fitted to times: `origin + n * period` within the tolerance, all ns.
 #[derive(Clone, Debug)]
 pub struct CombFit {
-    /// Where cycle 0 is, ns.
+    /// Time of cycle 0, ns.
     pub origin: f64,
-    /// From tooth to tooth, ns.
+    /// Distance of the teeth, ns.
     pub period: f64,
     /// Width of the bin that gave the period: the tolerance is of its order.
     pub width: f64,
-    /// How far from its tooth a member may be, ns.
+    /// Largest distance of a member from its tooth, ns.
     pub tolerance: f64,
     /// Number of the cycle and index of the time, at most one per cycle.
     pub members: Vec<(i64, usize)>,
@@ -33,8 +33,7 @@ impl CombFit {
         Some(fit)
     }
 
-    /// Refines until the members stay the same: those that a wrong period left out come in one by
-    /// one.
+    /// Refines until the members stay the same: those that a wrong period excluded join one by one.
     pub fn settled(mut self, times: &[i64], resolution: f64) -> Option<CombFit> {
         for _ in 0..40 {
             let before = self.members.clone();
@@ -60,7 +59,7 @@ impl CombFit {
         (self.members.len() >= MIN_MEMBERS && self.period >= 2.0 * self.tolerance).then_some(())
     }
 
-    /// The comb of another period among the same times: its members within the tolerance, the line
+    /// Comb of another period among the same times: its members within the tolerance, the line
     /// through them.
     pub fn moved(&self, times: &[i64], (origin, period): (f64, f64), tolerance: f64) -> Option<CombFit> {
         let mut fit = CombFit { origin, period, tolerance, width: self.width, members: Vec::new() };
@@ -77,12 +76,12 @@ impl CombFit {
         ((time as f64 - self.origin) / self.period).round()
     }
 
-    /// How late the time is after the nearest tooth, ns.
+    /// Time after the nearest tooth, ns.
     pub fn residual(&self, time: i64) -> f64 {
         time as f64 - self.origin - self.cycle(time) * self.period
     }
 
-    /// The times within the tolerance, the nearest of each cycle.
+    /// Times within the tolerance, the nearest of each cycle.
     fn nearest(&self, times: &[i64]) -> Vec<(i64, usize)> {
         let mut members: Vec<(i64, usize)> = Vec::new();
         for (i, &time) in times.iter().enumerate() {
@@ -102,8 +101,8 @@ impl CombFit {
         members
     }
 
-    /// The log likelihood ratio (Kullback-Leibler bound) of this number of hit cycles against
-    /// random events.
+    /// Log likelihood ratio (Kullback-Leibler bound) of this number of hit cycles against random
+    /// events.
     pub fn score(&self, n: usize, span: f64) -> f64 {
         let cycles = (span / self.period).floor() + 1.0;
         let hit = (self.members.len() as f64).min(cycles);
@@ -123,14 +122,14 @@ impl CombFit {
         let jitter = (residuals.iter().map(|off| off * off).sum::<f64>() / (n - 2.0).max(1.0)).sqrt();
         let mean = self.members.iter().map(|member| member.0 as f64).sum::<f64>() / n;
         let spread: f64 = self.members.iter().map(|member| (member.0 as f64 - mean).powi(2)).sum();
-        // Rounded times are uncertain even where they agree.
+        // Rounded times are uncertain even if they agree.
         let noise = jitter.max(resolution / 12f64.sqrt());
         let period_se = (noise / spread.max(1.0).sqrt()).max(drift_se(&self.members, &residuals));
         Errors { jitter, period_se }
     }
 }
 
-/// How exact a comb is, ns.
+/// Errors of a comb, ns.
 #[derive(Clone, Copy, Debug)]
 pub struct Errors {
     /// Standard deviation of the members about their teeth.

@@ -1,57 +1,55 @@
-//! Whether the blocks of one phase of some period have larger values than the rest, over all
+//! Search for a phase of some period whose blocks have larger values than the rest, over all
 //! blocks, not only the largest.
 //!
 //! Epoch folding (Leahy and others 1983) of normal scores: for a period and a phase, the sum of the
-//! scores of its teeth. p by Bonferroni: a part of it for the round periods that timers have, a
-//! part for every whole number of blocks up to a fifth of the run, a part for those between, whose
-//! teeth move through the blocks. These are the most by far: they are asked with scores made for
-//! few late blocks, and with the larger part, for neighbours among them share nearly all of their
-//! teeth, so that Bonferroni's bound of them is four times too large. Where values depend on each
-//! other, sums are divided by their spread over the phases. Assumption: at most short-range
-//! dependence.
+//! scores of its teeth. p by Bonferroni: a part of it for the round periods of timers, a part for
+//! every whole number of blocks up to a fifth of the run, a part for those between, whose teeth
+//! move through the blocks. These are the most by far: they are tested with scores for few late
+//! blocks, and with the larger part, because neighbours among them share nearly all of their teeth,
+//! so that Bonferroni's bound of them is four times too large. If values depend on each other, sums
+//! are divided by their spread over the phases. Assumption: at most short-range dependence.
 
 use super::ruled_out::ruled_out;
 use crate::law;
 use crate::steady::scores::{self, Placed, Scores};
 use model::units::Nanos;
 
-/// Round periods in seconds: what a person or a program asks a timer for.
+/// Round periods in seconds, as people and programs set for timers.
 const ROUND: [i64; 15] = [2, 3, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200];
-/// The part of p for each of the three searches.
+/// Part of p for each of the three searches.
 const ROUND_PART: f64 = 0.17;
 const WHOLE_PART: f64 = 0.13;
 const BETWEEN_PART: f64 = 0.7;
-/// A comb has at least this many teeth: round ones fewer, for they are fewer to choose from.
+/// Least number of teeth of a comb: fewer for round ones, of which there are fewer to choose from.
 const MIN_TEETH_ROUND: usize = 3;
 const MIN_TEETH: usize = 5;
-/// Longer whole periods than this are not folded, nor are longer stretches for those between.
+/// Longest whole period that is folded, and longest stretch for those between.
 const LONGEST: usize = 3600;
-/// Of a longer series this number of stretches is folded for those between.
+/// Number of stretches of a longer series that are folded for those between.
 const STRETCHES: usize = 4;
-/// Fewer blocks have no period.
+/// Least number of blocks for a period.
 const MIN_BLOCKS: usize = 20;
-/// Scores that are read at once for a fold.
+/// Number of scores that are read at once for a fold.
 const TOGETHER: usize = 1 << 14;
-/// From this many phases on their spread is known.
+/// Least number of phases for their spread.
 const PHASES: usize = 16;
 
 /// A comb of blocks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Recurring {
-    /// From tooth to tooth, in blocks.
+    /// Distance of the teeth, in blocks.
     pub period: f64,
-    /// The first tooth, counted from 0.
+    /// Block of the first tooth, counted from 0.
     pub first: usize,
-    /// How many teeth there are.
+    /// Number of teeth.
     pub teeth: usize,
-    /// The sum of their scores in standard deviations.
+    /// Sum of their scores in standard deviations.
     pub z: f64,
-    /// The probability of such a comb by chance, among all that were tried.
+    /// Probability of such a comb by chance, among all that were tried.
     pub p: f64,
 }
 
-/// A search: which part of p it has among how many combs, and from which z on a comb is looked at
-/// closely.
+/// A search: its part of p, its number of combs, and the z from which a comb is tested closely.
 struct Search {
     tries: f64,
     part: f64,
@@ -65,8 +63,8 @@ impl Search {
     }
 }
 
-/// The comb with the smallest p below alpha, of normal scores and those for late blocks in their
-/// places in time, of blocks of this length.
+/// The comb with the smallest p below alpha, from normal scores and scores for late blocks, both in
+/// their places in time; `block` is the length of a block.
 pub fn comb(x: Placed, late: Placed, block: Nanos, alpha: f64) -> Option<Recurring> {
     let n = x.len();
     if n < MIN_BLOCKS {
@@ -96,12 +94,12 @@ pub fn comb(x: Placed, late: Placed, block: Nanos, alpha: f64) -> Option<Recurri
     best.filter(|best| best.p < alpha)
 }
 
-/// Periods that are no whole number of blocks, so near to each other that the teeth of one run half
-/// a block off at most.
+/// Tests periods that are not whole numbers of blocks, so close to each other that the teeth of any
+/// period are at most half a block from those of one of them.
 fn between(x: Placed, memory: f64, alpha: f64, keep: &mut impl FnMut(Option<Recurring>)) {
     let n = x.len();
     let (stretches, length) = if n <= LONGEST { (1, n) } else { ((n / LONGEST).min(STRETCHES), LONGEST) };
-    // Half blocks where the teeth are few; where they are many there is enough of them.
+    // Half blocks if the teeth are few; many teeth need no more than whole ones.
     let fine = if length <= 1200 { 0.5 } else { 1.0 };
     let longest = length as f64 / MIN_TEETH as f64;
     let mut periods = Vec::new();
@@ -128,7 +126,7 @@ fn between(x: Placed, memory: f64, alpha: f64, keep: &mut impl FnMut(Option<Recu
     }
 }
 
-/// The best phase of a whole period, if its p is below the search's.
+/// Best phase of a whole period, if its p is below the search's.
 fn fold(x: Placed, period: usize, memory: f64, search: &Search) -> Option<Recurring> {
     let mut sums = PhaseSums::new(period as f64, 0.0);
     let mut part = Vec::new();
@@ -142,10 +140,10 @@ fn fold(x: Placed, period: usize, memory: f64, search: &Search) -> Option<Recurr
     sums.best(x.scores, memory, search)
 }
 
-/// The sum of the scores of each phase of a period.
+/// Sums of the scores of each phase of a period.
 struct PhaseSums {
     period: f64,
-    /// By how much the first turn begins after the first score.
+    /// Distance of the first turn from the first score.
     shift: f64,
     turns: usize,
     sums: Vec<f64>,
@@ -163,8 +161,8 @@ impl PhaseSums {
         (self.turns as f64 * self.period + self.shift) as usize
     }
 
-    /// Adds the turns that lie in a part, which begins at a place; in the last one also those that
-    /// are cut short.
+    /// Adds the turns in a part of the scores that begins at `from`; in the last part also those
+    /// that are cut short.
     fn go_on(&mut self, part: &[f64], from: usize, is_last: bool) {
         self.n = from + part.len();
         while let Some(turn) = part.get(self.next() - from..).filter(|turn| !turn.is_empty()) {
@@ -176,7 +174,7 @@ impl PhaseSums {
         }
     }
 
-    /// The best phase, if its p is below the search's.
+    /// Best phase, if its p is below the search's.
     fn best(mut self, scores: &Scores, memory: f64, search: &Search) -> Option<Recurring> {
         let (period, turns) = (self.period, self.turns);
         let (first, &sum) = self.sums.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1))?;
@@ -199,8 +197,8 @@ fn deviation(teeth: usize, scores: &Scores) -> f64 {
     (teeth as f64 * (1.0 - teeth as f64 / scores.n as f64)).sqrt()
 }
 
-/// How much wider the sums of the phases spread than those of independent blocks; their median,
-/// which one phase does not move.
+/// Ratio of the spread of the phases' sums to that of independent blocks, by the median, which a
+/// single phase does not move.
 fn spread(sums: &mut [f64], deviation: f64) -> f64 {
     if sums.len() < PHASES {
         return 1.0;
@@ -211,13 +209,13 @@ fn spread(sums: &mut [f64], deviation: f64) -> f64 {
     scores::spread(*median / deviation, sums.len() as f64)
 }
 
-/// The correlation of neighbours, if it is positive.
+/// Correlation of neighbours, if it is positive.
 fn memory(x: Placed) -> f64 {
     let products: f64 = x.iter().zip(x.iter().skip(1)).map(|(a, b)| a * b).sum();
     (products / x.iter().map(|x| x * x).sum::<f64>()).clamp(0.0, 0.99)
 }
 
-/// The spread of sums of every so manieth block of a series that forgets at this rate.
+/// Spread of sums of blocks that are a period apart, in a series with this correlation.
 fn remembered(memory: f64, period: f64) -> f64 {
     let alike = memory.powf(period);
     ((1.0 + alike) / (1.0 - alike)).sqrt()

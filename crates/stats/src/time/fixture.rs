@@ -5,14 +5,14 @@ use crate::rng::Rng;
 
 const HOUR: i64 = 3_600_000_000_000;
 
-/// Events to be made: a comb among events at random.
+/// Recipe of events: a comb among random events.
 #[derive(Clone, Copy, Debug)]
 pub struct Recipe {
-    /// How long is watched, ns.
+    /// Observed time, ns.
     pub span_ns: i64,
     /// Times are rounded down to this, ns.
     pub resolution_ns: i64,
-    /// How many events come at random.
+    /// Number of random events.
     pub random: usize,
     /// The comb's period, ns; 0 for none.
     pub period_ns: f64,
@@ -20,7 +20,7 @@ pub struct Recipe {
     pub jitter_ns: f64,
     /// Standard deviation of the phase's step from tooth to tooth, ns.
     pub walk_ns: f64,
-    /// The share of teeth that make no event.
+    /// Share of teeth without an event.
     pub missing: f64,
 }
 
@@ -36,14 +36,14 @@ impl Recipe {
         missing: 0.0,
     };
 
-    /// The table's row "pair-difference periodicity" without a period: 100 events at random in an
+    /// Row "pair-difference periodicity" of the table, without a period: 100 random events in an
     /// hour.
     pub const AT_RANDOM: Recipe = Recipe { random: 100, ..Recipe::HOUR };
 
-    /// The same row's comb: 60 s, 2 ms of jitter, among 60 events at random.
+    /// Comb of the same row: 60 s, 2 ms of jitter, among 60 random events.
     pub const MINUTE: Recipe = Recipe { random: 60, period_ns: 60e9, jitter_ns: 2e6, ..Recipe::HOUR };
 
-    /// The row "pairdiff_top12": the twelve largest of 600 blocks, ten of them a minute apart.
+    /// Row "pairdiff_top12": the twelve largest of 600 blocks, ten of them a minute apart.
     pub const TOP_12: Recipe = Recipe {
         span_ns: 600_000_000_000,
         resolution_ns: 1_000_000_000,
@@ -52,7 +52,7 @@ impl Recipe {
         ..Recipe::HOUR
     };
 
-    /// Makes the events, ns from 0; those of the comb come first.
+    /// Draws the events, ns from 0; those of the comb come first.
     pub fn events(&self, rng: &mut Rng) -> Vec<i64> {
         let mut times = Vec::new();
         if self.period_ns > 0.0 {
@@ -61,7 +61,7 @@ impl Recipe {
                 if rng.uniform() >= self.missing {
                     times.push((tooth + self.jitter_ns * rng.normal()) as i64);
                 }
-                // A walk that steps back further than a period must not keep this from ending.
+                // Keeps the loop finite if the walk steps back further than a period.
                 tooth += (self.period_ns + self.walk_ns * rng.normal()).max(0.1 * self.period_ns);
             }
         }
@@ -70,19 +70,19 @@ impl Recipe {
         times.iter().map(|time| (time / step) * step).collect()
     }
 
-    /// Makes the events and looks for periods.
+    /// Draws the events and searches for periods.
     pub fn search(&self, rng: &mut Rng) -> Vec<Comb> {
         combs(&self.events(rng), (0, self.span_ns), self.resolution_ns, ALPHA)
     }
 }
 
-/// In how many repetitions any period was claimed.
+/// Number of repetitions with any claimed period.
 pub fn period_claims(recipe: &Recipe, reps: usize, seed: u64) -> usize {
     let mut rng = Rng::new(seed);
     (0..reps).filter(|_| !recipe.search(&mut rng).is_empty()).count()
 }
 
-/// In how many repetitions the recipe's period was found first, to within `within_ns`.
+/// Number of repetitions in which the recipe's period was found first, to within `within_ns`.
 pub fn period_found(recipe: &Recipe, within_ns: f64, reps: usize, seed: u64) -> usize {
     let mut rng = Rng::new(seed);
     let found = |comb: &Comb| (comb.period_ns - recipe.period_ns).abs() < within_ns;

@@ -3,14 +3,14 @@
 /// An event on the circle of a period.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Folded {
-    /// How far into its cycle it came, from 0 to below 1.
+    /// Part of its cycle before the event, from 0 to below 1.
     pub phase: f64,
-    /// Whether it belongs to the comb.
+    /// True if it belongs to the comb.
     pub member: bool,
 }
 
 /// Folds events in ns on a period; events at `origin_ns` plus whole periods get phase one half, so
-/// that a comb is not cut by the picture's edge. `members` are indices into the events; others are
+/// that the picture's edge does not cut a comb. `members` are indices into the events; others are
 /// ignored.
 pub fn fold(times: &[i64], period_ns: f64, origin_ns: i64, members: &[usize]) -> Vec<Folded> {
     if !(period_ns > 0.0 && period_ns.is_finite()) {

@@ -1,31 +1,31 @@
-//! Which period the events have if they also fit one of its multiples: a comb with jitter among
-//! events at random, by likelihood.
+//! Choice of the period if the events also fit one of its multiples: a comb with jitter among
+//! random events, by likelihood.
 //!
-//! Where teeth are missing, pairs of events are more often some periods apart than one, and what is
-//! found first may be a multiple. Folded on a period Q with teeth of spread sigma, of which a share
-//! f of the events are, a time has the density `(1 - f + f Q g) / span`, g being the tooth's shape:
-//! a normal law seen through a step of the clock, or a block. A multiple leaves the teeth between
-//! to chance, and a part spreads the same events over too many teeth: each is less likely. Where
-//! the spread is a large part of the period, they cannot be distinguished from each other.
+//! If teeth are missing, pairs of events are more often some periods apart than one, and a search
+//! may find a multiple first. Folded on a period Q with teeth of spread sigma, to which a share f
+//! of the events belong, a time has the density `(1 - f + f Q g) / span`, g being the tooth's
+//! shape: a normal law seen through a step of the clock, or a block. A multiple leaves the teeth
+//! between to chance, and a part spreads the same events over too many teeth: each is less likely.
+//! If the spread is a large part of the period, they cannot be distinguished from each other.
 //! Expectation and maximisation as for any mixture (Dempster, Laird and Rubin 1977).
 
 use super::comb_fit::CombFit;
 use crate::law;
 
-/// The period over more than this is not asked.
+/// Largest divisor of the period that is tried.
 const MAX_DIVISOR: u32 = 40;
-/// Multiples beyond this of the likeliest part are not tried.
+/// Largest multiple of the likeliest part that is tried.
 const MAX_MULTIPLE: u32 = 6;
-/// A period of fewer steps cannot be distinguished from others on their lattice.
+/// Least number of steps of a period; shorter ones cannot be distinguished on their lattice.
 const MIN_PERIOD_STEPS: f64 = 2.0;
-/// What is less likely by less than this, in logarithms, may be it as well.
+/// Difference in logarithms of the likelihood below which another period is an alternative.
 const TIE: f64 = 4.0;
-/// Candidates that are fitted, not only tried as they are.
+/// Number of candidates that are fitted, not only evaluated.
 const FITTED: usize = 4;
 const ROUNDS: usize = 12;
-/// A tooth's members are within this many standard deviations,
+/// Largest distance of a member from its tooth, in standard deviations.
 const REACH: f64 = 2.5;
-/// but the nearest tooth's alone.
+/// Largest distance of a member from its tooth, as a part of the period.
 const HALF: f64 = 0.45;
 
 /// A comb among events at random; ns.
@@ -34,9 +34,9 @@ struct Mixture {
     origin: f64,
     period: f64,
     sigma: f64,
-    /// The share of events that are the comb's.
+    /// Share of events that belong to the comb.
     share: f64,
-    /// The logarithm of its likelihood over that of events at random.
+    /// Logarithm of its likelihood over that of random events.
     gain: f64,
 }
 
@@ -46,7 +46,7 @@ impl Mixture {
         (cycle, time - self.origin - cycle * self.period)
     }
 
-    /// How much more events there are so far from a tooth than at random, if all are the comb's.
+    /// Relative density of events at this distance from a tooth, if all belong to the comb.
     fn height(&self, off: f64, step: f64) -> f64 {
         let below = |x: f64| {
             let half = law::normal_two_sided(x / self.sigma) / 2.0;
@@ -58,7 +58,7 @@ impl Mixture {
         self.period / step * (tooth(off) + sides)
     }
 
-    /// The best share for these heights, and the gain with it.
+    /// Finds the best share for these heights, and the gain with it.
     fn share(mut self, heights: &[f64]) -> Mixture {
         for _ in 0..ROUNDS {
             let f = self.share;
@@ -74,7 +74,7 @@ impl Mixture {
         times.iter().map(|&time| self.height(self.residual(time).1, step)).collect()
     }
 
-    /// One round: what each event's share in the comb is, then the line and the spread of those.
+    /// Does one round: each event's share in the comb, then the line and the spread of those.
     fn round(self, times: &[f64], step: f64) -> Option<Mixture> {
         let f = self.share;
         let mut rows = Vec::with_capacity(times.len());
@@ -116,22 +116,22 @@ impl Mixture {
     }
 }
 
-/// Where the likeliest period is sought.
+/// Range in which the likeliest period is searched.
 #[derive(Clone, Copy, Debug)]
 pub struct SearchRange {
-    /// How long was watched, ns.
+    /// Observed time, ns.
     pub span: f64,
-    /// How exact the times are, ns.
+    /// Step of the times, ns.
     pub step: f64,
     /// A phase and a period in addition to those of the fit, its parts and their multiples.
     pub besides: Option<(f64, f64)>,
 }
 
-/// The period that is the likeliest of the fit's own, its parts and their multiples, as a fit of
-/// the same events; with it the other periods, ns, that are about as likely, the longest first.
+/// The likeliest of the fit's period, its parts and their multiples, as a fit of the same events;
+/// with it the other periods, ns, that are about as likely, the longest first.
 pub fn likeliest(fit: CombFit, times: &[i64], place: SearchRange) -> (CombFit, Vec<f64>) {
     let (all, step) = (candidates(&fit, times, place), place.step.max(1.0));
-    // An image differs by the share of blocks that have a tooth alone, which jitter changes too.
+    // An image differs by the share of blocks with a tooth alone, which jitter changes, too.
     let tie = |one: &Mixture| {
         let is = |period: f64| (one.period / period - 1.0).abs() < 0.01;
         if place.besides.is_some_and(|image| is(image.1) || is(fit.period)) { 2.0 * TIE } else { TIE }
@@ -153,7 +153,7 @@ pub fn likeliest(fit: CombFit, times: &[i64], place: SearchRange) -> (CombFit, V
     }
 }
 
-/// All that are asked, the likeliest first.
+/// All candidates, the likeliest first.
 fn candidates(
     fit: &CombFit,
     times: &[i64],

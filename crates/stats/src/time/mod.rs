@@ -1,4 +1,4 @@
-//! When spikes come: in bursts, periodically, more often from some time on.
+//! Structure of spikes in time: bursts, periods, changes of their rate.
 
 pub mod burst;
 pub mod change;

@@ -1,32 +1,31 @@
-//! Whether events come at another rate since some day of the last two weeks, asked each day.
+//! Daily test for a change of the rate of events within the last two weeks.
 //!
 //! The Shiryaev-Roberts sum of likelihood ratios over the days on which it may have begun (Pollak
 //! 1985, Annals of Statistics 13), of twice or half the rate against the rate of the days before.
-//! `change::segments` finds changes in what is there as a whole; this one is made to be looked at
-//! again and again: its chance of a false report is per year, not per look.
+//! `change::segments` finds changes in a complete series; this test may be repeated every day: its
+//! chance of a false report is per year, not per look.
 //!
 //! Counts of days vary more than by chance alone, so that they are taken as negative binomial with
 //! a variance of phi times the mean; phi is that of neighbouring days, which a change does not
-//! enter.
-//! Assumes that days are independent of each other.
+//! enter. Assumes that days are independent of each other.
 
 use crate::law::ln_gamma;
 use crate::pair::conditional_binomial::{Exposure, total};
 
-/// A change is looked for among so many last days,
+/// Number of last days in which a change is searched.
 pub const RECENT: usize = 14;
-/// against at most so many before them,
+/// Largest number of earlier days for the usual rate.
 const LONGEST: usize = 180;
-/// and at least so many.
+/// Least number of earlier days for the usual rate.
 pub const LEAST: usize = 42;
-/// A report by chance in this many days: fifty years.
+/// Days per report by chance: fifty years.
 const DAYS_PER_FALSE: f64 = 18_250.0;
-/// What the sum must reach, from `cargo xtask experiments --only farm-changes`: more where counts
-/// vary more, because phi itself is an estimate.
+/// Level that the sum must reach, from `cargo xtask experiments --only farm-changes`: higher if
+/// counts vary more, because phi itself is an estimate.
 const LEVEL: f64 = 9.0;
 const LEVEL_DISPERSED: f64 = 10.8;
 
-/// Which way a rate changed.
+/// Direction in which a rate changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     More,
@@ -53,25 +52,25 @@ impl Direction {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateOnset {
     pub direction: Direction,
-    /// The day on which it was seen,
+    /// Day on which it was detected.
     pub seen: usize,
-    /// and that on which it seems to have begun.
+    /// Day on which it seems to have begun.
     pub from: usize,
-    /// The first of the days that were usual: it was held against those from there on, up to
-    /// [`RECENT`] days before it was seen.
+    /// First of the usual days with which it was compared, up to [`RECENT`] days before it was
+    /// detected.
     pub usual_from: usize,
-    /// Events a day of these, as it was judged by them: a little more than their mean,
+    /// Events a day of the usual days, as used for the test: slightly more than their mean.
     pub before: f64,
-    /// and of the days since then, up to that on which it was seen.
+    /// Events a day since the change, up to the day of detection.
     pub after: f64,
-    /// Variance over mean of the days before.
+    /// Variance over mean of the usual days.
     pub phi: f64,
-    /// At most so many days out of one have such a report by chance.
+    /// Upper bound of the chance of such a report on a day.
     pub p_day: f64,
 }
 
-/// The changes in days, oldest first, each seen with the days up to its own alone. After a change
-/// the days since then are what is usual.
+/// Changes in days, oldest first, each detected with the days up to its day alone. After a change
+/// the days since then are the usual ones.
 pub fn onsets(days: &[Exposure]) -> Vec<RateOnset> {
     let mut found: Vec<RateOnset> = Vec::new();
     let mut usual_from = 0;
@@ -92,7 +91,7 @@ pub fn onsets(days: &[Exposure]) -> Vec<RateOnset> {
     found
 }
 
-/// Whether the rate changed within the recent days; `from` counts in these.
+/// Tests for a change within the recent days; `from` counts in these.
 fn onset(past: &[Exposure], recent: &[Exposure], direction: Direction) -> Option<RateOnset> {
     let usual = UsualRate::of(past)?;
     let (mut sum, mut ratio, mut best) = (0.0, 0.0, (f64::NEG_INFINITY, 0));
@@ -117,20 +116,20 @@ fn onset(past: &[Exposure], recent: &[Exposure], direction: Direction) -> Option
     })
 }
 
-/// What the last of some days is judged by, oldest first, where the rate last changed on one of
-/// them (0 where it never did); none where there are too few.
+/// Usual rate for the last of some days, oldest first, if the rate last changed on day `changed` (0
+/// if never); `None` if there are too few.
 pub fn usual_rate(days: &[Exposure], changed: usize) -> Option<UsualRate> {
     let begin = days.len().checked_sub(RECENT)?;
     let past = changed.max(begin.saturating_sub(LONGEST));
     if begin < changed + LEAST { None } else { UsualRate::of(&days[past..begin]) }
 }
 
-/// What is usual.
+/// Usual rate of events.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UsualRate {
     /// Events a day.
     pub rate: f64,
-    /// Their variance over their mean.
+    /// Variance over mean of the daily events.
     pub phi: f64,
 }
 
@@ -149,14 +148,14 @@ impl UsualRate {
             sums += (a.events as f64 + b.events as f64) / (a.time + b.time);
         }
         let phi = differences / sums;
-        // What is not seen in so many days may be a little more than none, and the rate a little
-        // higher than it looks: a third of its standard deviation.
+        // A rate of 0 in so few days may be slightly higher, and any rate higher than it looks: by
+        // a third of its standard deviation.
         let events = all.events as f64 + 0.5;
         let rate = (events + 0.3 * (events * phi.max(1.0)).sqrt()) / all.time;
         Some(UsualRate { rate, phi })
     }
 
-    /// The logarithm of the likelihood of a day at a multiple of the rate over that at the rate.
+    /// Logarithm of the likelihood of a day at a multiple of the rate over that at the rate.
     fn log_ratio(&self, day: &Exposure, factor: f64) -> f64 {
         let (events, mean) = (day.events as f64, self.rate * day.time);
         if day.time <= 0.0 {
@@ -171,8 +170,8 @@ impl UsualRate {
     }
 }
 
-/// The smallest factor that a rate may rise by and be seen within a week in 95 of 100 cases; none
-/// below a hundred.
+/// Smallest factor by which a rate may rise and be detected within a week in 95 of 100 cases;
+/// `None` from a hundred on.
 pub fn smallest_factor(rate: f64, phi: f64) -> Option<f64> {
     let phi = phi.max(1.0);
     let level = Direction::More.level(phi);

@@ -1,4 +1,4 @@
-//! Which time differences between events are more frequent than chance would have them.
+//! Time differences between events that are more frequent than by chance.
 //!
 //! The pair-difference histogram, in astronomy and geology the two-point correlation of a point
 //! process: under events that fall independently and evenly into a span T, the number of pairs
@@ -11,7 +11,7 @@
 
 use crate::law;
 
-/// Bins of one width that are skipped at lag zero: what declustering left of bursts.
+/// Number of bins of one width that are skipped at lag zero, for the rest of declustered bursts.
 const SKIPPED_BINS: i64 = 6;
 /// The minimum number of pairs in the surroundings of a lag, if pairs were spread evenly.
 const SURROUNDING_PAIRS: f64 = 40.0;
@@ -27,11 +27,11 @@ pub struct Lag {
     pub lag_ns: f64,
     /// The width of the bin, ns.
     pub width_ns: i64,
-    /// How many pairs differ by it.
+    /// Number of pairs that differ by it.
     pub pairs: usize,
-    /// How many would by chance.
+    /// Number expected by chance.
     pub expected: f64,
-    /// The probability of this number of pairs by chance in any bin, at most 1.
+    /// Probability of this number of pairs by chance in any bin, at most 1.
     pub p: f64,
     /// The logarithm of the likelihood ratio of the count against chance.
     pub strength: f64,
@@ -47,8 +47,7 @@ pub fn pair_lags(sorted: &[i64], longest: i64) -> Vec<i64> {
     lags
 }
 
-/// The finest bin, ns: a whole number of time stamp steps, so that lags on a lattice fill bins
-/// evenly.
+/// Finest bin, ns: a whole number of time stamp steps, so that lags on a lattice fill bins evenly.
 pub fn finest_width(resolution_ns: i64) -> i64 {
     const HALF_MILLI: i64 = 500_000;
     let step = resolution_ns.clamp(1, i64::MAX / 16);
@@ -155,7 +154,7 @@ impl Scan<'_> {
         Some(Lag { lag_ns: mean, width_ns: self.width, pairs, expected, p: 1.0, strength })
     }
 
-    /// The mean of a bin as its surroundings have it, without the peak itself.
+    /// Mean of a bin from its surroundings, without the peak itself.
     fn surroundings(&self, lag: f64) -> f64 {
         let width = self.width as f64;
         let reach = (8.0 * width).max(SURROUNDING_PAIRS / 2.0 * self.span / self.pairs.max(1.0));
@@ -190,7 +189,7 @@ impl Critical {
     }
 }
 
-/// The smallest count that a Poisson variable reaches with at most this probability.
+/// Smallest count that a Poisson variable reaches with at most this probability.
 fn critical_count(mean: f64, level: f64) -> usize {
     let (mut low, mut high) = (mean as u64, (mean + 40.0 * mean.sqrt() + 400.0) as u64);
     while low + 1 < high {

@@ -1,13 +1,13 @@
-//! Whether events recur with a period, which events those are, and how exactly the period is known.
+//! Recurrence of events with a period: the test, the members, and the period with its error.
 //!
 //! The differences of all pairs (see [`super::pair_differences`]) show whether anything recurs:
 //! that test alone carries the false alarm rate, under events that fall independently and evenly
-//! into the span. What the period is, is then decided by folding: every frequent difference, its
-//! half and its third are candidates; each is made exact by its multiples, and the events are
-//! folded on it. The one whose cycles hold more events than chance would put there, by the largest
-//! likelihood ratio, is the period, unless a part or multiple of it does better. A multiple of the
-//! true one loses the cycles between, a part has empty ones, and the difference between two combs
-//! has no cycles at all. Least squares of `t = t0 + n P` refine it.
+//! into the span. Folding then decides the period: every frequent difference, its half and its
+//! third are candidates; each is made exact by its multiples, and the events are folded on it. The
+//! one with the largest likelihood ratio of its events over chance is the period, unless a part or
+//! multiple of it does better. A multiple of the true one loses the cycles between, a part has
+//! empty ones, and the difference between two combs has no cycles. Least squares of `t = t0 + n P`
+//! refine it.
 //!
 //! Events must be declustered: the differences inside bursts recur too. Periods above a sixth of
 //! the span are never claimed, nor are combs of fewer than five events.
@@ -16,20 +16,20 @@ use super::comb_fit::{CombFit, MIN_MEMBERS};
 use super::mixture::{self, SearchRange};
 use super::pair_differences::{Lag, pair_lags, significant};
 
-/// More events than this are not looked at: pass the largest 2000.
+/// Maximum number of events: pass the largest 2000.
 pub const MAX_EVENTS: usize = 5000;
-/// At most this many combs are taken out of the events, one after the other.
+/// Maximum number of combs that are taken out of the events, one after the other.
 pub const MAX_COMBS: usize = 4;
-/// What the pair differences may claim by chance, of all spans without a period.
+/// Chance of a claim by the pair differences in a span without a period.
 pub const ALPHA: f64 = 0.01;
 
 /// Candidates: the strongest lags and the shortest ones.
 const STRONGEST: usize = 16;
 const SHORTEST: usize = 8;
-/// Where most teeth are missing, so are pairs at some multiples of the period: then the next ones
-/// are tried.
+/// If most teeth are missing, so are pairs at some multiples of the period: then the next ones are
+/// tried.
 const MULTIPLES_TRIED: u32 = 8;
-/// A fold must beat the search for its phase by this much in log likelihood.
+/// Margin in log likelihood by which a fold must beat the search for its phase.
 const FOLD_MARGIN: f64 = 12.0;
 
 /// Events that recur: those at `phase_ns + n * period_ns` within the jitter.
@@ -39,30 +39,30 @@ pub struct Comb {
     pub period_ns: f64,
     /// Its standard error, ns.
     pub period_se_ns: f64,
-    /// When the first member was due, ns in the events' time.
+    /// Time at which the first member was due, ns in the events' time.
     pub phase_ns: i64,
-    /// The standard deviation of the members about when they were due, ns.
+    /// Standard deviation of the members from the times at which they were due, ns.
     pub jitter_ns: f64,
     /// The members as indices into the events given, in order of time.
     pub members: Vec<usize>,
-    /// Cycles between the first and the last member that have none.
+    /// Number of cycles between the first and the last member without one.
     pub misses: usize,
     /// The probability of such a lag anywhere in events without a period.
     pub p: f64,
-    /// Other periods that fit the events about as well, ns, the longest first; none where the times
+    /// Other periods that fit the events about as well, ns, the longest first; empty if the times
     /// determine it.
     pub or_ns: Vec<f64>,
 }
 
-/// One event: its time after the start in ns, and which of the given ones it is.
+/// One event: its time after the start in ns, and its index among the given ones.
 type Event = (i64, usize);
 
-/// Finds the periods of events in ns, sorted or not, that were watched over `span` (first and last
+/// Finds the periods of events in ns, in any order, that were watched over `span` (first and last
 /// ns).
 ///
-/// `resolution_ns` is how exact the times are: the measuring interval, or the length of a block
-/// where only the block is known. Events outside the span are left out. The combs come in the order
-/// of their evidence.
+/// `resolution_ns` is the precision of the times: the measuring interval, or the length of a block
+/// if only the block is known. Events outside the span are excluded. The combs are in the order of
+/// their evidence.
 pub fn combs(times: &[i64], span: (i64, i64), resolution_ns: i64, alpha: f64) -> Vec<Comb> {
     let length = match span.1.checked_sub(span.0) {
         Some(length) if (1..i64::MAX / 8).contains(&length) => length,
@@ -80,7 +80,7 @@ pub fn combs(times: &[i64], span: (i64, i64), resolution_ns: i64, alpha: f64) ->
         let place = SearchRange { span: length as f64, step: resolution_ns.max(1) as f64, besides: None };
         let (fit, or_ns) = mixture::likeliest(fit, &times, place);
         found.push(Comb { or_ns, ..comb_of(&fit, &left, span.0, resolution_ns.max(1), p) });
-        // What is near a tooth and no member would make the same comb again.
+        // Events near a tooth that are not members would make the same comb again.
         left.retain(|event| fit.residual(event.0).abs() > 2.0 * fit.tolerance);
     }
     found
@@ -115,8 +115,8 @@ fn fundamental(events: &[Event], span: i64, resolution: i64, alpha: f64) -> Opti
     Some((likeliest(fit, &times, span, resolution), p))
 }
 
-/// The fit, or that of a part or multiple of its period whose cycles are so much fuller that it is
-/// likelier: where most teeth are missing, no pair need be fewer than many periods apart.
+/// The fit, or that of a part or multiple of its period whose fuller cycles make it likelier: if
+/// most teeth are missing, all pairs may be many periods apart.
 fn likeliest(mut fit: CombFit, times: &[i64], span: i64, resolution: i64) -> CombFit {
     const PARTS: [f64; 8] = [2.0, 3.0, 5.0, 7.0, 11.0, 13.0, 1.0 / 2.0, 1.0 / 3.0];
     let score = |fit: &CombFit| fit.score(times.len(), span as f64);
@@ -145,8 +145,8 @@ fn candidates(mut lags: Vec<Lag>) -> Vec<Lag> {
     lags
 }
 
-/// The period, ns, from ever longer multiples of a lag: each fixes the next one's place to within a
-/// bin.
+/// Period, ns, from ever longer multiples of a lag: each fixes the place of the next one to within
+/// a bin.
 fn period_by_multiples(lags: &[i64], lag: &Lag, part: u32, longest: i64) -> Option<f64> {
     let width = lag.width_ns as f64;
     let mut multiple = f64::from(part);
@@ -155,7 +155,7 @@ fn period_by_multiples(lags: &[i64], lag: &Lag, part: u32, longest: i64) -> Opti
         return None;
     }
     let below = |edge: f64| lags.partition_point(|&lag| (lag as f64) < edge);
-    // What is uncertain at one multiple is twice as uncertain at its double, still within a bin.
+    // The uncertainty at one multiple is twice as large at its double, still within a bin.
     'longer: loop {
         let furthest = (2.0 * multiple).min((longest as f64 / period).floor());
         for back in 0..MULTIPLES_TRIED {

@@ -1,14 +1,14 @@
-//! What is known to run with a given period on Linux: hints, "compatible with" and never "caused
+//! Activities that run with a given period on Linux: hints, "compatible with" and never "caused
 //! by".
 //!
 //! Each name is a default that the kernel's documentation or source gives, or arithmetic; a system
 //! may have set others. Most periodic work is none of these.
 
-/// How far a period may be off a name in addition to three standard errors, for clock drift and
-/// timers that are re-armed late.
+/// Relative difference of a period from a name, in addition to three standard errors, for clock
+/// drift and timers that are re-armed late.
 const RELATIVE: f64 = 0.002;
 
-/// Period in ns, what has it, and where that is written.
+/// Period in ns and its activity, with the source above it.
 const NAMES: &[(f64, &str)] = &[
     // kernel/time/clocksource.c, WATCHDOG_INTERVAL: HZ / 2, on one CPU after the other.
     (0.5e9, "the clocksource watchdog (0.5 s, from CPU to CPU)"),
@@ -37,8 +37,8 @@ const NAMES: &[(f64, &str)] = &[
     (3600e9, "a cron job or systemd timer of one hour"),
 ];
 
-/// What a period in ns with its standard error is compatible with, nearest first; `hz` is the
-/// kernel's CONFIG_HZ.
+/// Activities with which a period in ns and its standard error are compatible, nearest first; `hz`
+/// is the kernel's CONFIG_HZ.
 pub fn compatible(period_ns: f64, se_ns: f64, hz: Option<u32>) -> Vec<String> {
     let tick = hz.filter(|&hz| hz > 0).map(|hz| (1e9 / f64::from(hz), format!("the tick (1/{hz} s)")));
     let all = tick.into_iter().chain(NAMES.iter().map(|&(nominal, name)| (nominal, name.to_owned())));

@@ -2,19 +2,19 @@
 //! are ruled out, at an eighth of the cost of a fold. The others are folded as before.
 //!
 //! A period's sums are those of its double, halves added up: only the longer half of the periods is
-//! folded. What rounding can amount to is added to the largest sum, so that nothing is ruled out
+//! folded. The largest rounding error is added to the largest sum, so that nothing is ruled out
 //! that a fold would keep.
 
 use crate::steady::scores::Placed;
 
-/// Scores are rounded to whole steps, of which the largest score has this number.
+/// Number of steps of the largest score, to which scores are rounded.
 const LARGEST: f64 = 2_000.0;
 /// Number of turns in a 16-bit sum: as many of the largest score fit.
 const TURNS: usize = 16;
-/// Periods that are folded together, a part of the scores at a time, which stays in a CPU's cache.
+/// Number of periods that are folded together, for each part of the scores in a CPU's cache.
 const TOGETHER: usize = 16;
 const PART: usize = 128 << 10;
-/// The sums of more scores than this might not fit.
+/// Maximum number of scores whose sums are certain to fit.
 const MOST: usize = 1 << 28;
 
 /// Scores in whole steps.
@@ -44,7 +44,7 @@ impl RoundedScores {
         Some(RoundedScores { steps, step, error, largest })
     }
 
-    /// The most that the sum of one phase can be, of so many turns.
+    /// Upper bound of the sum of one phase over this number of turns.
     fn most(&self, sums: &[i32], turns: usize) -> f64 {
         let steps = sums.iter().copied().max().map_or(0.0, f64::from);
         let turns = turns as f64;
@@ -54,7 +54,7 @@ impl RoundedScores {
     }
 }
 
-/// A fold as far as it has come.
+/// A fold in progress.
 struct PartialFold {
     /// The place at which the next turn begins.
     at: usize,
@@ -90,8 +90,8 @@ impl PartialFold {
     }
 }
 
-/// For each period up to the longest, by its number, true if no phase of it has a sum of so many
-/// standard deviations; empty where that cannot be said.
+/// For each period up to the longest, by its number, true if no phase of it has a sum of `enough`
+/// standard deviations; empty if unknown.
 pub fn ruled_out(x: Placed, longest: usize, enough: f64, deviation: impl Fn(usize) -> f64) -> Vec<bool> {
     let Some(scores) = RoundedScores::of(x).filter(|_| enough > 0.0) else { return Vec::new() };
     let mut out = vec![false; longest + 1];

@@ -1,19 +1,18 @@
-//! Whether many weak events favour one frequency: the periodogram of points.
+//! Periodogram of points: a frequency that many weak events favour.
 //!
-//! `P(f) = |sum exp(-2 pi i f t)|^2 / N` (Schuster 1898, Rayleigh's test); under events at random P
-//! is exponential with mean 1, and the largest of M independent frequencies exceeds P with
-//! probability `1 - (1 - exp(-P))^M`, M being the span times the width of the search. Two lines
-//! closer than one over the span are one line here. Assumes an even rate: what is slow in the rate
-//! shows up at low frequencies.
+//! `P(f) = |sum exp(-2 pi i f t)|^2 / N` (Schuster 1898, Rayleigh's test); under random events P is
+//! exponential with mean 1, and the largest of M independent frequencies exceeds P with probability
+//! `1 - (1 - exp(-P))^M`, M being the span times the width of the search. Two lines closer than one
+//! over the span are one line here. Assumes an even rate: slow changes of the rate appear at low
+//! frequencies.
 
 use std::f64::consts::TAU;
 
-/// Frequencies looked at per resolvable line.
+/// Number of frequencies per resolvable line.
 const OVERSAMPLING: f64 = 8.0;
-/// At most this many terms are summed in one search: a longer one ends at a lower frequency, and
-/// reports that.
+/// Maximum number of terms of one search: a longer one ends at a lower frequency, and reports it.
 const MAX_TERMS: f64 = 3e7;
-/// After this number of steps a rotating phase is recomputed.
+/// Number of steps after which a rotating phase is recomputed.
 const RENEW: usize = 512;
 
 /// The strongest line of a search.
@@ -25,7 +24,7 @@ pub struct SpectralLine {
     pub power: f64,
     /// The probability that events at random have such a line anywhere in the range searched.
     pub false_alarm: f64,
-    /// Where the search ended, Hz.
+    /// End of the search, Hz.
     pub searched_to_hz: f64,
 }
 
@@ -37,8 +36,7 @@ pub fn power(times: &[i64], hz: f64) -> f64 {
     (re * re + im * im) / times.len() as f64
 }
 
-/// The probability that the largest power of this number of independent frequencies is at least
-/// this.
+/// Probability that the largest power of this number of independent frequencies is at least this.
 pub fn false_alarm(power: f64, independent: f64) -> f64 {
     // 1 - (1 - e)^M without the loss of a small e.
     -(independent.max(1.0) * (-(-power).exp()).ln_1p()).exp_m1()
@@ -70,14 +68,13 @@ pub fn search(times: &[i64], span_ns: i64, (from, to): (f64, f64)) -> Option<Spe
     Some(SpectralLine { hz, power: best, false_alarm, searched_to_hz: to })
 }
 
-/// The false alarm probability of one given period, ns, whose error is at most one line's width.
+/// False alarm probability of one given period, ns, whose error is at most the width of one line.
 pub fn confirm(times: &[i64], span_ns: i64, period_ns: f64) -> Option<SpectralLine> {
     let (hz, width) = (1e9 / period_ns, 0.5e9 / span_ns as f64);
     search(times, span_ns, ((hz - width).max(width * 1e-3), hz + width))
 }
 
-/// The strongest of equally spaced frequencies: every event's phase is turned on by the same step
-/// each time.
+/// Strongest of equally spaced frequencies: each step turns every event's phase by the same angle.
 fn grid_peak(times: &[i64], from: f64, step: f64, count: usize) -> (f64, f64) {
     let first = times[0];
     let at: Vec<f64> = times.iter().map(|&time| seconds(time, first)).collect();

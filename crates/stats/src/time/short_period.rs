@@ -12,21 +12,21 @@ use super::mixture::{self, SearchRange};
 use super::period::{Comb, comb_of};
 use super::schuster;
 
-/// Longer periods are seen by the differences of pairs.
+/// Longest period, in steps: longer ones show in the differences of pairs.
 const LONGEST: f64 = 12.0;
-/// The least mean length of the events' unit vectors: the share in phase, of a clean comb 1.
+/// Least mean length of the events' unit vectors: the share in phase, 1 for a clean comb.
 const COHERENT: f64 = 0.6;
-/// A line is a harmonic of another whose power is nearly as large.
+/// Least power, relative to the line's, of another line of which it may be a harmonic.
 const AS_STRONG: f64 = 0.6;
-/// How far from its due phase a member may be, in cycles, or in steps where that is more.
+/// Largest distance of a member from its due phase, in cycles, or in steps if that is more.
 const OFF: (f64, f64) = (0.12, 0.4);
-/// A line may be up to this harmonic of another.
+/// Highest harmonic that a line may be.
 const HARMONICS: u32 = 150;
 const MIN_EVENTS: usize = 8;
-/// A comb of fewer of its cycles than this may be one of a longer period.
+/// Least share of occupied cycles: a comb of fewer may be one of a longer period.
 const OCCUPIED: f64 = 0.15;
 
-/// The comb of a short period, times and step in ns; none where chance may have made it.
+/// Comb of a short period, times and step in ns; `None` if chance may have made it.
 pub fn comb(times: &[i64], span: (i64, i64), step: i64, alpha: f64) -> Option<Comb> {
     let length = span.1.checked_sub(span.0).filter(|&length| length > 0 && step > 0)?;
     if times.len() < MIN_EVENTS {
@@ -39,12 +39,12 @@ pub fn comb(times: &[i64], span: (i64, i64), step: i64, alpha: f64) -> Option<Co
     if line.false_alarm >= alpha || line.power < enough {
         return None;
     }
-    // Below a few cycles in the whole span all events are in phase, whatever they are.
+    // Below a few cycles in the whole span any events are in phase.
     let slowest = 5e9 / length as f64;
     let strong = |hz: &f64| *hz >= slowest && schuster::power(times, *hz) >= AS_STRONG * line.power;
     let parts = (1..=HARMONICS).map(|part| line.hz / f64::from(part));
     let hz = parts.filter(strong).fold(line.hz, f64::min);
-    // A harmonic of a longer period is the longer period's affair.
+    // A harmonic of a longer period belongs to that period.
     if hz < from {
         None
     } else {
@@ -52,9 +52,9 @@ pub fn comb(times: &[i64], span: (i64, i64), step: i64, alpha: f64) -> Option<Co
     }
 }
 
-/// The same with the period that is the likeliest: a line may be the harmonic of a longer period
-/// without being nearly as strong, or the image of a period below two steps, which its blocks have
-/// in common with one above.
+/// The comb with the likeliest period: a line may be the harmonic of a longer period without being
+/// nearly as strong, or the image of a period below two steps, which its blocks have in common with
+/// one above.
 fn named(comb: Comb, times: &[i64], length: i64, step: i64) -> Option<Comb> {
     let first = times.iter().copied().min()?;
     let mut events: Vec<(i64, usize)> =
@@ -67,7 +67,7 @@ fn named(comb: Comb, times: &[i64], length: i64, step: i64) -> Option<Comb> {
     let start = CombFit { origin, period, width, tolerance: reach, members: Vec::new() };
     let fit = start.moved(&at, (origin, period), reach)?;
     let own = fit.period;
-    // Blocks know a frequency f and 1 - f of a cycle per block only by the sign of the phase.
+    // In blocks, f and 1 - f of a cycle per block differ only in the sign of the phase.
     let cycles = width / own;
     let image = (-origin * cycles / (1.0 - cycles), width / (1.0 - cycles));
     let besides = Some(image).filter(|image| image.1 < 2.0 * width && own > 2.0 * width);
@@ -79,7 +79,7 @@ fn named(comb: Comb, times: &[i64], length: i64, step: i64) -> Option<Comb> {
     Some(Comb { or_ns, ..comb_of(&fit, &events, first, step, comb.p) })
 }
 
-/// The events in phase, with the period by least squares.
+/// Events in phase, with the period by least squares.
 fn members(times: &[i64], period: f64, step: f64, p: f64) -> Option<Comb> {
     let first = *times.iter().min()?;
     let after = |&time: &i64| (time.saturating_sub(first)) as f64;
