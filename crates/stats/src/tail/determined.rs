@@ -1,4 +1,4 @@
-//! Whether the data determine the tail well enough to print a level: by the fitted shape, its
+//! Precision of the tail in the data, as a condition to print a level: the fitted shape, its
 //! interval and the bound.
 //!
 //! After Coles (2001), section 2.7 and example 3.4.1: a flat likelihood shows as a wide profile.
@@ -8,29 +8,29 @@ use super::gev;
 use super::grouped_sample::GroupedSample;
 use super::profile::{ProfileInterval, TWO_SIDED_95, shape_interval};
 
-/// A reason not to print a level.
+/// Grounds for or against printing a level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Determined {
-    /// Whether the fitted shape is at an end of the allowed range.
+    /// True if the fitted shape is at an end of the allowed range.
     pub at_edge: bool,
     /// The 95 % profile interval of the shape.
     pub shape: ProfileInterval,
-    /// The upper bound over the largest observed value; infinite without a bound.
+    /// Ratio of the upper bound to the largest observed value; infinite without a bound.
     pub times_largest: f64,
 }
 
 impl Determined {
-    /// Whether there is a bound at all: what a claim about runs may ask.
+    /// True if there is a bound at all, the only such condition for a claim.
     ///
-    /// A bound that is printed where it is narrow is printed of a heavy tail where the run looks
-    /// light, and is then too low more often than its confidence states. Only what does not depend
-    /// on how light a run looks may refuse it.
+    /// If only narrow bounds are printed, a heavy tail has one when the run looks light, and it is
+    /// then too low more often than its confidence states. Only conditions that do not depend on
+    /// the appearance of the run may refuse it.
     pub fn is_bounded(&self) -> bool {
         !self.at_edge && self.times_largest.is_finite()
     }
 }
 
-/// For a fit of maxima and the upper bound of a level, in the unit of the values.
+/// Judges a fit of maxima and the upper bound of a level, in the unit of the values.
 pub fn of_maxima(steps: &GroupedSample, fit: &gev::GevFit, bound: Option<f64>) -> Determined {
     Determined {
         at_edge: fit.shape.is_edge(fit.law.xi),
@@ -39,7 +39,7 @@ pub fn of_maxima(steps: &GroupedSample, fit: &gev::GevFit, bound: Option<f64>) -
     }
 }
 
-/// How many times the largest value a bound is; infinite without a bound.
+/// Ratio of a bound to the largest value; infinite without a bound.
 pub fn times(bound: Option<f64>, largest: f64) -> f64 {
     bound.filter(|_| largest > 0.0).map_or(f64::INFINITY, |bound| bound / largest)
 }

@@ -1,5 +1,4 @@
-//! Whether one fitted tail law describes the data: Anderson-Darling statistics with a parametric
-//! bootstrap.
+//! Test of one fitted tail law: Anderson-Darling statistics with a parametric bootstrap.
 //!
 //! Stephens (1974), EDF Statistics for Goodness of Fit; the upper-tail form of Ahmad, Sinclair and
 //! Spurr (1988), Assessment of flood frequency models using empirical distribution function
@@ -11,21 +10,21 @@ use super::gev::{self, Gev, GevFit};
 use super::grouped_sample::{GroupedSample, Step};
 use crate::rng::Rng;
 
-/// Refits of a bootstrap.
+/// Number of refits of a bootstrap.
 pub const REFITS: u32 = 499;
-/// A bootstrap draws at most this many values: beyond, the statistics' laws no longer depend on how
-/// many.
+/// Maximum number of values that a bootstrap draws: beyond it, the statistics' laws no longer
+/// depend on the number.
 const DRAWN: usize = 2000;
-/// Groups of values in a bootstrap's fits, in L-scales: a third of a sigma is close enough for a
-/// refit.
+/// Width of the groups of values in a bootstrap's fits, in L-scales: a third of a sigma is close
+/// enough for a refit.
 const COARSE: f64 = 0.5;
-/// More values than this are not placed one by one.
+/// Largest number of values that are placed one by one.
 const TOO_MANY: f64 = 2e6;
 
-/// A value and where a law has it.
+/// A value with its probabilities under a law.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ValueProbability {
-    /// The lower edge of the step it was recorded in, in the unit of the values.
+    /// Lower edge of the step in which it was recorded, in the unit of the values.
     pub low: f64,
     /// P(X <= x).
     pub below: f64,
@@ -57,7 +56,7 @@ pub fn placed(
     all
 }
 
-/// The Anderson-Darling statistic A^2; infinite where a value has no probability.
+/// Anderson-Darling statistic A^2; infinite if a value has no probability.
 pub fn anderson_darling(placed: &[ValueProbability]) -> f64 {
     let n = placed.len() as f64;
     let sum: f64 = placed
@@ -69,7 +68,7 @@ pub fn anderson_darling(placed: &[ValueProbability]) -> f64 {
     -n - sum / n
 }
 
-/// The upper-tail form AU^2, which weighs by 1 / P(X > x) alone.
+/// Upper-tail form AU^2, which weighs by 1 / P(X > x) alone.
 pub fn upper_tail(placed: &[ValueProbability]) -> f64 {
     let n = placed.len() as f64;
     let term =
@@ -77,7 +76,7 @@ pub fn upper_tail(placed: &[ValueProbability]) -> f64 {
     n / 2.0 - placed.iter().enumerate().map(term).sum::<f64>()
 }
 
-/// The statistic W^2 of Cramer and von Mises.
+/// Statistic W^2 of Cramer and von Mises.
 #[cfg(test)]
 fn cramer_von_mises(placed: &[ValueProbability]) -> f64 {
     let n = placed.len() as f64;
@@ -85,7 +84,7 @@ fn cramer_von_mises(placed: &[ValueProbability]) -> f64 {
     1.0 / (12.0 * n) + placed.iter().enumerate().map(term).sum::<f64>()
 }
 
-/// Counts how often drawn data reach the statistic that was observed, and knows when more cannot
+/// Counts the drawn data that reach the observed statistic, and detects that more refits cannot
 /// change the verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Tally {
@@ -95,7 +94,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// Of a bootstrap with this number of refits.
+    /// Tally of a bootstrap with this number of refits.
     fn new(refits: u32) -> Tally {
         Tally { reached: 0, done: 0, refits }
     }
@@ -105,39 +104,39 @@ impl Tally {
         self.done += 1;
     }
 
-    /// Whether the p-value of all refits is on one side of alpha whatever the rest bring.
+    /// True if the p-value of all refits is on one side of alpha for any outcome of the rest.
     fn is_certain(&self, alpha: f64) -> bool {
         let of_all = |reached: u32| f64::from(reached + 1) / f64::from(self.refits + 1);
         let left = self.refits.saturating_sub(self.done);
         left == 0 || of_all(self.reached) >= alpha || of_all(self.reached + left) < alpha
     }
 
-    /// The p-value by the refits done: (reached + 1) / (done + 1), of which no bootstrap shows less
-    /// than 1 / (done + 1).
+    /// P-value by the refits done: (reached + 1) / (done + 1), the least of any bootstrap being 1 /
+    /// (done + 1).
     fn p(&self) -> f64 {
         f64::from(self.reached + 1) / f64::from(self.done + 1)
     }
 }
 
-/// How well a fitted law of maxima describes them.
+/// Result of the test of a fitted law of maxima.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FitTest {
     /// A^2.
     pub a2: f64,
-    /// Its p-value by the refits done.
+    /// P-value of A^2 by the refits done.
     pub a2_p: f64,
     /// AU^2.
     pub au2: f64,
-    /// Its p-value by the refits done.
+    /// P-value of AU^2 by the refits done.
     pub au2_p: f64,
-    /// How many refits it took until both verdicts at alpha were certain.
+    /// Number of refits until both verdicts at alpha were certain.
     pub refits: u32,
 }
 
-/// Tests a fit of maxima at level alpha with at most `refits` refits; None without data to test.
+/// Tests a fit of maxima at level alpha with at most `refits` refits; `None` without data to test.
 ///
-/// The bootstrap ends early where neither verdict can change any more; the p-values are then those
-/// of fewer refits, on the same side of alpha.
+/// The bootstrap ends early if neither verdict can change any more; the p-values are then those of
+/// fewer refits, on the same side of alpha.
 pub fn of_maxima(steps: &GroupedSample, fit: &GevFit, alpha: f64, refits: u32, seed: u64) -> Option<FitTest> {
     let mut rng = Rng::new(seed);
     let (a2, au2) = statistics(steps, &fit.law, &mut rng)?;
@@ -145,8 +144,8 @@ pub fn of_maxima(steps: &GroupedSample, fit: &GevFit, alpha: f64, refits: u32, s
     let (mut a2_tally, mut au2_tally) = (Tally::new(refits), Tally::new(refits));
     while a2_tally.done < refits && !(a2_tally.is_certain(alpha) && au2_tally.is_certain(alpha)) {
         let drawn = refitted(steps, fit, n, &mut rng);
-        // Drawn data that cannot be fitted show no statistic as large: that can only cost a run its
-        // extrapolation.
+        // Drawn data that cannot be fitted do not count as reaching the statistic: that can only
+        // cost a run its extrapolation.
         a2_tally.count(drawn.is_some_and(|drawn| drawn.0 >= a2));
         au2_tally.count(drawn.is_some_and(|drawn| drawn.1 >= au2));
     }
@@ -166,7 +165,7 @@ fn refitted(steps: &GroupedSample, fit: &GevFit, n: usize, rng: &mut Rng) -> Opt
     statistics(&drawn, &law, rng)
 }
 
-/// Values recorded as the data were: in steps as wide as this one, with an edge at its lower edge.
+/// Groups values like the data: in steps as wide as this one, with an edge at its lower edge.
 fn on_the_grid_of(step: &Step, mut values: Vec<f64>) -> Option<GroupedSample> {
     let width = step.high - step.low;
     if width > 0.0 {

@@ -1,35 +1,35 @@
-//! Whether the largest events are a separate group: Fisher's g on normalised spacings.
+//! Test for a separate group of the largest events: Fisher's g on normalised spacings.
 //!
 //! Fisher (1929), Tests of significance in harmonic analysis, for the largest of k exponential
-//! shares; Renyi (1953) for the spacings of exponential order statistics, which those of the fitted
-//! law's upper tail become on Gumbel's scale. Assumes that the fitted law is right below the gap;
-//! values recorded in steps are spread within them. A group of more values than are looked at shows
-//! no gap: that is for the test of the fit.
+//! shares; Renyi (1953) for the spacings of exponential order statistics, to which those of the
+//! fitted law's upper tail correspond on Gumbel's scale. Assumes that the fitted law is right below
+//! the gap; values recorded in steps are spread within them. A group of more values than are looked
+//! at shows no gap: the test of the fit covers that.
 
 use super::fit_test::ValueProbability;
 use super::gev::Gev;
 use super::grouped_sample::GroupedSample;
 use crate::law;
 
-/// At most this many of the largest values are looked at.
+/// Maximum number of the largest values that are looked at.
 const MAX_VALUES: usize = 100;
-/// Fewer spacings than this show nothing.
+/// Least number of spacings for a test.
 const MIN_SPACINGS: usize = 5;
 
 /// The widest gap among the largest values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TailGap {
-    /// The share of the widest normalised spacing in all of them.
+    /// Share of the widest normalised spacing in all of them.
     pub g: f64,
     /// P(a share as large) if one law describes all values.
     pub p: f64,
-    /// How many values lie above the gap.
+    /// Number of values above the gap.
     pub events: usize,
-    /// The least of those, in the unit of the values (lower edge of its step).
+    /// Least of those, in the unit of the values (lower edge of its step).
     pub starts_at: f64,
 }
 
-/// Looks at the largest tenth of the maxima, at most 100; None for less than 50 maxima.
+/// Searches the largest tenth of the maxima, at most 100; `None` for less than 50 maxima.
 pub fn widest_gap(steps: &GroupedSample, law: &Gev) -> Option<TailGap> {
     let k = (steps.n() as usize / 10).min(MAX_VALUES);
     if k < MIN_SPACINGS {
@@ -48,12 +48,11 @@ pub fn widest_gap(steps: &GroupedSample, law: &Gev) -> Option<TailGap> {
     Some(TailGap { g, p: fisher_tail(g, k), events: at + 1, starts_at: top[at].low })
 }
 
-/// The largest values, the largest first, those of one step evenly spread in its probability; None
+/// Largest values, in descending order, those of one step evenly spread in its probability; `None`
 /// with an open step.
 ///
-/// Drawn at random, and for the sake of repetition from one seed, the same draw would be in every
-/// run: of 600 clean maxima with an upper end (xi -0.3) in steps of half a sigma it made a gap in
-/// every third.
+/// A random draw from one seed, for the sake of repetition, would be the same in every run: of 600
+/// clean maxima with an upper end (xi -0.3) in steps of half a sigma it made a gap in every third.
 fn largest(steps: &GroupedSample, law: &Gev, most: usize) -> Option<Vec<ValueProbability>> {
     let mut top = Vec::with_capacity(most);
     for step in steps.all().iter().rev() {
@@ -87,8 +86,8 @@ pub fn fisher_tail(x: f64, k: usize) -> f64 {
     if x >= 1.0 || k < 2 {
         return if x < 1.0 { 1.0 } else { 0.0 };
     }
-    // At most k = 100 terms of at most 1e11: where the sum is less than the rounding of its terms,
-    // x is small.
+    // At most k = 100 terms of at most 1e11: if the sum is less than the rounding of its terms, x
+    // is small.
     if x <= 1.5 / k as f64 {
         return 1.0;
     }

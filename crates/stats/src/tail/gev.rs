@@ -21,8 +21,8 @@ pub struct Gev {
     pub xi: f64,
 }
 
-/// Below this the law is Gumbel's. The general formulas hold their digits down to here, and at
-/// Hosking's usual 1e-6 the likelihood would have a jump that a search can see.
+/// Shape below which the law is Gumbel's. The general formulas hold their digits down to here, and
+/// at Hosking's usual 1e-6 the likelihood would have a jump that disturbs a search.
 const GUMBEL: f64 = 1e-10;
 
 impl Gev {
@@ -46,8 +46,8 @@ impl Gev {
         Gev { mu: moments.l1 - sigma * (1.0 - gamma) / kappa, sigma, xi: -kappa }
     }
 
-    /// -ln G(x): how many of a block's events are expected above x; infinite below the lower end of
-    /// the law.
+    /// Expected number of a block's events above x, -ln G(x); infinite below the lower end of the
+    /// law.
     pub fn rate_above(&self, x: f64) -> f64 {
         (-self.reduced((x - self.mu) / self.sigma)).exp()
     }
@@ -62,20 +62,20 @@ impl Gev {
         -(-self.rate_above(x)).exp_m1()
     }
 
-    /// The level that a block's maximum stays below with probability p.
+    /// Level that a block's maximum stays below with probability p.
     pub fn quantile(&self, p: f64) -> f64 {
         self.level_of_rate(-p.clamp(0.0, 1.0).ln())
     }
 
-    /// The level with -ln G = rate; exact for rates near 0, where the probability itself is 1 to
-    /// all digits.
+    /// Level with -ln G = rate; exact for rates near 0, where the probability itself is 1 to all
+    /// digits.
     pub fn level_of_rate(&self, rate: f64) -> f64 {
         let y = -rate.ln();
         let units = if self.xi.abs() < GUMBEL { y } else { (self.xi * y).exp_m1() / self.xi };
         self.mu + self.sigma * units
     }
 
-    /// s where G = exp(-exp(-s)): x on Gumbel's scale.
+    /// Converts to Gumbel's scale: s of G = exp(-exp(-s)).
     fn reduced(&self, s: f64) -> f64 {
         if self.xi.abs() < GUMBEL {
             return s;
@@ -103,7 +103,7 @@ impl Gev {
         if rate == f64::INFINITY {
             return -self.rate_above(step.high);
         }
-        // The distance of both edges on Gumbel's scale from the width itself: no difference of near
+        // Distance of both edges on Gumbel's scale from the width itself: no difference of near
         // equals.
         let apart = if self.xi.abs() < GUMBEL {
             width
@@ -135,7 +135,7 @@ impl Gev {
     }
 }
 
-/// The shapes that a fit may have, both ends included.
+/// Shapes that a fit may have, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shape {
     pub low: f64,
@@ -143,21 +143,20 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Where maximum likelihood is regular and the mean is finite.
+    /// Shapes for which maximum likelihood is regular and the mean is finite.
     pub const USUAL: Shape = Shape { low: -0.5, high: 0.7 };
-    /// The same, and so far that no profile is cut off: bounds from 60 maxima of xi 0.3 take shapes
-    /// above 0.7 into account. Not for a test of the fit: a separate mode can pass for so heavy a
-    /// tail.
+    /// Shapes so wide that no profile is cut off: bounds from 60 maxima of xi 0.3 take shapes above
+    /// 0.7 into account. Not for a test of the fit: a separate mode can pass for so heavy a tail.
     pub const WIDE: Shape = Shape { low: -0.5, high: 1.5 };
-    /// No upper end of the tail.
+    /// Shapes without an upper end of the tail.
     pub const NON_NEGATIVE: Shape = Shape { low: 0.0, high: 1.5 };
 
-    /// Whether a shape is one of these.
+    /// True if a shape is one of these.
     pub fn holds(&self, xi: f64) -> bool {
         (self.low..=self.high).contains(&xi)
     }
 
-    /// Whether a fitted shape is at an end of its range, where the maximum is not interior.
+    /// True if a fitted shape is at an end of its range, so that the maximum is not interior.
     pub fn is_edge(&self, xi: f64) -> bool {
         xi <= self.low + 1e-6 || xi >= self.high - 1e-6
     }
@@ -170,7 +169,7 @@ pub struct GevFit {
     /// for width 0.
     pub nllh: f64,
     pub n: f64,
-    /// The shapes that were allowed.
+    /// Shapes that were allowed.
     pub shape: Shape,
 }
 
@@ -191,7 +190,7 @@ fn natural_fit(data: &Standard, least: &Minimum<3>, n: f64, shape: Shape) -> Gev
     GevFit { law: Gev::of(&least.at).natural(data), nllh: least.value + data.offset, n, shape }
 }
 
-/// Fits from one start near the optimum and to fewer digits: for the many fits of a bootstrap.
+/// Fits from one start near the optimum with fewer digits, for the many fits of a bootstrap.
 pub fn fit_from(data: &Standard, start: &Gev, shape: Shape) -> Option<Gev> {
     let start = feasible(data, start.standard(data), shape);
     let boxed = |at: &[f64; 3]| boxed_nllh(data, shape, at);
@@ -234,14 +233,14 @@ fn fit_standard(data: &Standard, shape: Shape) -> Option<Minimum<3>> {
     let fine = search::nelder_mead(&boxed, best.at, [0.02, 0.02, 0.02], 1e-8, 600);
     let last = search::polish(&|at: &[f64; 3]| Gev::of(at).nllh(&data.steps), fine, 1e-4, 6);
     let inside = if shape.holds(last.at[2]) { last } else { fine };
-    // A simplex that leans on the wall creeps: on the wall itself there are only two parameters.
+    // A simplex near the boundary converges slowly: on it there are only two parameters.
     let wall = if inside.at[2] - shape.low < shape.high - inside.at[2] { shape.low } else { shape.high };
     let near = (inside.at[2] - wall).abs() < 0.1;
     let walled = if near { of_shape(data, wall, [inside.at[0], inside.at[1]]) } else { None };
     Some(walled.filter(|walled| walled.value < inside.value).unwrap_or(inside))
 }
 
-/// The best law of one shape, from a start in (mu, ln sigma), both in standard units.
+/// Best law of one shape, from a start in (mu, ln sigma), both in standard units.
 pub fn of_shape(data: &Standard, xi: f64, start: [f64; 2]) -> Option<Minimum<3>> {
     let law = Gev { mu: start[0], sigma: start[1].exp(), xi };
     let [mu, ln_sigma, _] = feasible(data, law, Shape { low: xi, high: xi });

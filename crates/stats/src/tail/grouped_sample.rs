@@ -1,5 +1,4 @@
-//! The data of a fit: how often each recorded value came up, with the step in which it was
-//! recorded.
+//! Data of a fit: the count of each recorded value, with the step in which it was recorded.
 //!
 //! A clock that counts in steps of w shows b for everything in [b, b + w): the likelihood of such a
 //! value is the probability of its step, not a density (Kulldorff 1961, Estimation from Grouped and
@@ -11,25 +10,23 @@ pub use super::step::Step;
 use crate::levels::Levels;
 use crate::values::SeriesValues;
 
-/// Values in ascending order, equal ones together.
+/// Values in ascending order, with equal ones counted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupedSample {
     steps: Vec<Step>,
     n: f64,
 }
 
-/// More distinct values than this are put together before a fit.
+/// Number of distinct values above which they are grouped for a fit.
 const MANY: usize = 120;
-/// How far apart values that are put together may lie, in spreads of the bulk: about a twelfth of a
-/// Gumbel sigma.
+/// Largest distance of grouped values, in spreads of the bulk: about a twelfth of a Gumbel sigma.
 const CLOSE: f64 = 0.12;
-/// Values are put together further apart where otherwise more groups than this would be left.
+/// Largest number of groups; the distance grows if there would be more.
 const MAX_GROUPS: usize = 2000;
-/// A step of at most this part of the bulk's spread has the probability of its middle's density
+/// Largest step, as a part of the bulk's spread, whose probability is the density at its middle
 /// times its width, to a millionth part.
 const NARROW: f64 = 0.01;
-/// Unless it holds more than this part of all values: a density can grow without end where many are
-/// equal.
+/// Largest share of all values in such a step: a density can grow without end if many are equal.
 const MAX_TIE_SHARE: f64 = 0.05;
 
 impl GroupedSample {
@@ -53,7 +50,7 @@ impl GroupedSample {
         Some(GroupedSample { steps, n: values.len() as f64 })
     }
 
-    /// GroupedSample as they are; None without any, or where they are not in ascending order.
+    /// Sample of given steps; `None` without any, or if they are not in ascending order.
     pub fn of_steps(steps: Vec<Step>) -> Option<GroupedSample> {
         let n: f64 = steps.iter().map(|step| step.count).sum();
         let ordered = steps.windows(2).all(|pair| pair[0].low < pair[1].low);
@@ -61,7 +58,7 @@ impl GroupedSample {
         (!steps.is_empty() && ordered && sound && n.is_finite()).then_some(GroupedSample { steps, n })
     }
 
-    /// The steps, ascending.
+    /// Steps, ascending.
     pub fn all(&self) -> &[Step] {
         &self.steps
     }
@@ -108,8 +105,8 @@ impl GroupedSample {
         together
     }
 
-    /// The same in units of the data's centre and L-scale, grouped if there are many; `None`
-    /// without spread.
+    /// Steps in units of the data's centre and L-scale, grouped if there are many; `None` without
+    /// spread.
     pub fn standard(&self) -> Option<Standard> {
         self.standard_with(self.usual_closeness())
     }
@@ -118,7 +115,7 @@ impl GroupedSample {
         if self.steps.len() > MANY { CLOSE } else { 0.0 }
     }
 
-    /// The value with this part of all values below it.
+    /// Value with this part of all values below it.
     fn quantile(&self, part: f64) -> f64 {
         let mut left = part * self.n;
         let reached = self.steps.iter().find(|step| {
@@ -128,8 +125,8 @@ impl GroupedSample {
         reached.or(self.steps.last()).map_or(f64::NAN, |step| step.low)
     }
 
-    /// The L-scale that the bulk alone would have: a few far values widen that of all, and groups
-    /// as wide would swallow the rest.
+    /// L-scale of the bulk alone: a few far values widen that of all values, and groups of that
+    /// width would swallow the rest.
     fn bulk_scale(&self, scale: f64) -> f64 {
         // For Gumbel's law and the exponential one the L-scale is 0.44 and 0.46 of the distance of
         // the quartiles.
@@ -151,7 +148,7 @@ impl GroupedSample {
         steps
     }
 
-    /// With a given distance (in L-scales of the bulk) within which values are put together.
+    /// Like [`Self::standard`], with a given distance (in L-scales of the bulk) for groups.
     pub fn standard_with(&self, close: f64) -> Option<Standard> {
         let moments = LMoments::of(&self.steps, self.n)?;
         let scale = moments.l2;
@@ -171,15 +168,15 @@ impl GroupedSample {
         })
     }
 
-    /// Whether every step is so narrow compared to the spread of the bulk that a density will do.
+    /// True if every step is so narrow compared to the spread of the bulk that a density suffices.
     fn are_narrow(&self, scale: f64) -> bool {
         let width = NARROW * self.bulk_scale(scale);
         self.steps.iter().all(|s| s.high - s.low <= width && s.count <= MAX_TIE_SHARE * self.n)
     }
 }
 
-/// Puts a density at its middle in place of each step, which costs a third of the time; the sum of
-/// the logarithms of the values' widths, by which the logarithm of the likelihood is then too
+/// Replaces each step by a density at its middle, which costs a third of the time. Returns the sum
+/// of the logarithms of the values' widths, by which the logarithm of the likelihood is then too
 /// small.
 fn by_density(steps: &mut [Step]) -> f64 {
     let mut sum = 0.0;
@@ -191,7 +188,7 @@ fn by_density(steps: &mut [Step]) -> f64 {
     sum
 }
 
-/// Two steps in place of a group of equally wide ones: the two-point Gauss quadrature of its lower
+/// Replaces a group of equally wide steps by two: the two-point Gauss quadrature of its lower
 /// edges.
 fn two_points(group: &[Step]) -> [Step; 2] {
     let count: f64 = group.iter().map(|s| s.count).sum();
@@ -210,16 +207,16 @@ fn two_points(group: &[Step]) -> [Step; 2] {
 /// Data in units of their centre and spread, so that a fit does not depend on the unit.
 #[derive(Clone, Debug)]
 pub struct Standard {
-    /// The steps in those units.
+    /// Steps in those units.
     pub steps: Vec<Step>,
-    /// What was taken off, in the unit of the values.
+    /// Subtracted centre, in the unit of the values.
     pub centre: f64,
-    /// The L-scale, in the unit of the values.
+    /// L-scale, in the unit of the values.
     pub scale: f64,
-    /// The constant between minus the log-likelihood of these steps and that of the values in their
+    /// Constant between minus the log-likelihood of these steps and that of the values in their
     /// unit.
     pub offset: f64,
-    /// The ratio of the third L-moment to the second.
+    /// Ratio of the third L-moment to the second.
     pub skew: f64,
 }
 

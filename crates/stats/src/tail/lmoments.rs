@@ -12,13 +12,13 @@ pub struct LMoments {
     pub l1: f64,
     /// L-scale: half the expected distance of two values.
     pub l2: f64,
-    /// The third; its ratio to the second is the L-skewness.
+    /// Third L-moment; its ratio to the second is the L-skewness.
     pub l3: f64,
 }
 
 impl LMoments {
-    /// Of values at the middles of their steps (an open one: at its edge); None for less than
-    /// three.
+    /// L-moments of values at the middles of their steps (an open one: at its edge); `None` for
+    /// less than three.
     pub fn of(steps: &[Step], n: f64) -> Option<LMoments> {
         if n < 3.0 {
             return None;

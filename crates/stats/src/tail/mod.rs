@@ -1,5 +1,5 @@
-//! The tail beyond what was seen: extreme value laws fitted to values that were recorded in steps,
-//! with profile bounds.
+//! Tail beyond the observed values: extreme value laws fitted to values that were recorded in
+//! steps, with profile bounds.
 
 pub mod determined;
 pub mod fit_test;

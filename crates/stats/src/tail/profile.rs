@@ -15,51 +15,51 @@ use super::search::{self, Minimum};
 pub const TWO_SIDED_95: f64 = 3.841_458_820_694_124;
 /// The 90 % point: one bound, exceeded in 5 % of cases.
 pub const ONE_SIDED_95: f64 = 2.705_543_454_095_404;
-/// A bound that is printed must hold in 95 % of the cases in which it is printed. The gates refuse
-/// some clean runs, and those may all be ones in which it holds: where up to a fifth is refused, it
-/// may fail in 4 % of all. The normal 96 % point.
+/// Normal 96 % point. A printed bound must hold in 95 % of the cases in which it is printed. The
+/// gates refuse some clean runs, and those may all be ones in which it holds: if up to a fifth is
+/// refused, it may fail in 4 % of all.
 const ROOT_ALWAYS: f64 = 1.750_686_071_252_17;
-/// The signed root of the likelihood ratio is not normal yet where the maxima are few: its mean
-/// lies off zero by the order of one over the root of their number. By simulation (`xtask
-/// experiments`, `printed`) bounds of 60 to 300 maxima that are to fail in 4 % of all runs need
-/// roots up to 1.95 together, those of 3,600 up to 1.75.
+/// Coefficient of an addition for few maxima, for which the signed root of the likelihood ratio is
+/// not normal yet: its mean lies off zero by the order of one over the root of their number. By
+/// simulation (`xtask experiments`, `printed`) bounds of 60 to 300 maxima that are to fail in 4 %
+/// of all runs need roots up to 1.95 together, those of 3,600 up to 1.75.
 const ROOT_MORE: f64 = 2.3;
-/// And more where the steps are coarse, by the square of their width in L-scales: the information
-/// that they lose.
+/// Coefficient of an addition for coarse steps, by the square of their width in L-scales: the
+/// information that they lose.
 const ROOT_COARSE: f64 = 0.3;
-/// A bound further away than this many times the estimate counts as infinite.
+/// Ratio of a bound to the estimate beyond which it counts as infinite.
 const FAR: f64 = 1000.0;
 
-/// The drop for an upper bound that is to hold in 95 % of the cases in which it is printed; more
-/// than [`ONE_SIDED_95`], with which bounds from 60 maxima fail in up to 8 %.
+/// Drop for an upper bound that is to hold in 95 % of the cases in which it is printed; more than
+/// [`ONE_SIDED_95`], with which bounds from 60 maxima fail in up to 8 %.
 pub fn printed_drop(steps: &GroupedSample) -> f64 {
     let width = steps.all().iter().map(|step| step.high - step.low).fold(0.0, f64::max);
     let coarse = steps.standard().map_or(0.0, |data| (width / data.scale).powi(2));
     (ROOT_ALWAYS + ROOT_MORE / steps.n().max(1.0).sqrt() * (1.0 + ROOT_COARSE * coarse)).powi(2)
 }
 
-/// A level of the maximum of many blocks, by what it is to hold.
+/// A level of the maximum of many blocks, by its probability.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Level {
-    /// m: how many blocks, more than 0.
+    /// Number of blocks m, more than 0.
     pub blocks: f64,
-    /// gamma: the probability that none of them exceeds the level.
+    /// Probability gamma that none of them exceeds the level.
     pub probability: f64,
 }
 
 impl Level {
-    /// -ln p of p = gamma^(1/m), without the p that is 1 to all digits for many blocks.
+    /// Rate -ln p of p = gamma^(1/m), without the p that is 1 to all digits for many blocks.
     fn rate(&self) -> f64 {
         -self.probability.ln() / self.blocks
     }
 
-    /// The level under a law, in the unit of the values.
+    /// Level under a law, in the unit of the values.
     pub fn of(&self, law: &Gev) -> f64 {
         law.level_of_rate(self.rate())
     }
 }
 
-/// An interval; None where the likelihood never falls far enough.
+/// An interval; an end is `None` if the likelihood never falls far enough.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ProfileInterval {
     pub low: Option<f64>,
@@ -73,13 +73,13 @@ pub fn level_interval(steps: &GroupedSample, fit: &GevFit, level: Level, drop: f
     ProfileInterval { low: end(-1.0), high: end(1.0) }
 }
 
-/// The upper end alone: with [`ONE_SIDED_95`] the bound to print. For the guarded one give a fit of
+/// Upper end alone: with [`ONE_SIDED_95`] the bound to print. For the guarded one give a fit of
 /// [`Shape::NON_NEGATIVE`].
 pub fn level_upper(steps: &GroupedSample, fit: &GevFit, level: Level, drop: f64) -> Option<f64> {
     level_end(steps, fit, level, drop, 1.0)
 }
 
-/// Whether a level lies within the profile interval of that drop.
+/// True if a level lies within the profile interval of that drop.
 pub fn level_within(steps: &GroupedSample, fit: &GevFit, level: Level, z: f64, drop: f64) -> Option<bool> {
     let data = steps.standard()?;
     let profile = LevelProfile::new(&data, fit, level)?;
@@ -96,7 +96,7 @@ fn level_end(steps: &GroupedSample, fit: &GevFit, level: Level, drop: f64, side:
     let mut excess = |z: f64| {
         let found = profile.at(z, warm);
         warm = found.value.is_finite().then_some(found.at);
-        // The search for one level may find a better law than the fit did: it then counts as the
+        // The search for one level may find a better law than the fit did: it then replaces the
         // fit.
         least = least.min(found.value);
         root_excess(found.value, least, drop)
@@ -122,14 +122,13 @@ pub fn shape_interval(steps: &GroupedSample, fit: &GevFit, drop: f64) -> Profile
     ProfileInterval { low: end(-1.0), high: end(1.0) }
 }
 
-/// The root of twice the drop in log-likelihood, less that of the drop allowed: nearly linear,
-/// where a search is quick.
+/// Root of twice the drop in log-likelihood, less that of the drop allowed: nearly linear, so that
+/// a search is fast.
 pub fn root_excess(nllh: f64, least: f64, drop: f64) -> f64 {
     (2.0 * (nllh - least)).max(0.0).sqrt() - drop.sqrt()
 }
 
-/// GroupedSample outward from an estimate until a profile's root excess is positive, then finds
-/// where it crosses.
+/// Steps outward from an estimate until a profile's root excess is positive, then finds its zero.
 pub fn outward(
     excess: &mut impl FnMut(f64) -> f64,
     centre: f64,
@@ -153,7 +152,7 @@ pub fn outward(
         if distance >= far || value.is_nan() {
             return None;
         }
-        // Where a straight line would cross, and a little more; never a leap past the whole bend.
+        // Crossing of a straight line, and a little more; never a leap past the whole bend.
         let slope = (value + drop.sqrt()) / distance;
         inner = (distance, value);
         distance = (1.05 * drop.sqrt() / slope).clamp(1.3 * distance, 3.0 * distance);
@@ -161,7 +160,7 @@ pub fn outward(
     None
 }
 
-/// The likelihood of one level: the best law among those that have it there.
+/// Likelihood of one level: the best law among those with that level.
 struct LevelProfile<'a> {
     data: &'a Standard,
     hat: Gev,
@@ -178,7 +177,7 @@ impl LevelProfile<'_> {
         sound.then_some(LevelProfile { data, hat, least, shape: fit.shape, rate })
     }
 
-    /// How many sigma the level lies above mu.
+    /// Distance of the level above mu, in sigmas.
     fn units(&self, xi: f64) -> f64 {
         Gev { mu: 0.0, sigma: 1.0, xi }.level_of_rate(self.rate)
     }
@@ -192,7 +191,7 @@ impl LevelProfile<'_> {
         if self.shape.holds(at[1]) { self.law(z, at).nllh(&self.data.steps) } else { f64::INFINITY }
     }
 
-    /// Starts with the location of the fit and the scale that the level then asks for, and the last
+    /// Starts of a search: the location of the fit with the scale for the level, and the last
     /// solution.
     fn starts(&self, z: f64, warm: Option<[f64; 2]>) -> Vec<Minimum<2>> {
         let hat = self.hat.xi;

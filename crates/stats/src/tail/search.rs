@@ -4,7 +4,7 @@
 //! Newton's method for the last digits; Brent (1973) chapter 4 for the zero. All deterministic, all
 //! with bounded work. A function returns infinity where it is not defined: likelihoods have edges.
 
-/// The least value found and where.
+/// The least value found and its place.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Minimum<const D: usize> {
     pub at: [f64; D],
@@ -32,7 +32,7 @@ pub fn nelder_mead<const D: usize>(
         let gain = best.value - next.value;
         best = next;
         // A collapsed simplex looks like a minimum: only a fresh one that finds nothing better
-        // shows that it is.
+        // confirms it.
         if gain.is_nan() || gain <= tolerance {
             break;
         }
@@ -149,13 +149,13 @@ pub fn polish<const D: usize>(
         let at: [f64; D] =
             std::array::from_fn(|i| best.at[i] - (0..D).map(|j| inverse[i][j] * gradient[j]).sum::<f64>());
         let value = value_of(f, &at);
-        // Near the minimum the values differ by rounding alone, while the gradient still gives the
+        // Near the minimum the values differ by rounding alone, but the gradient still gives the
         // direction.
         if value > best.value + 1e-12 * (1.0 + best.value.abs()) {
             break;
         }
         let moved = spread(&[best, Minimum { at, value }]);
-        // A leap leads out of the region in which Newton's method means anything.
+        // A leap leads out of the region in which Newton's method is valid.
         if moved > 0.5 {
             break;
         }
@@ -191,8 +191,8 @@ pub fn inverse<const D: usize>(matrix: &[[f64; D]; D]) -> Option<[[f64; D]; D]> 
     right.iter().flatten().all(|v| v.is_finite()).then_some(right)
 }
 
-/// Where a function changes its sign between a and b, by Brent's method, its values there being
-/// known; None if it does not.
+/// Point between a and b where a function changes its sign, by Brent's method, from its values
+/// there; `None` if it does not.
 pub fn crossing_from(
     f: &mut impl FnMut(f64) -> f64,
     (mut a, mut fa): (f64, f64),

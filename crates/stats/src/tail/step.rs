@@ -1,7 +1,6 @@
 //! A step in which values were recorded.
 
-/// All values of one step, `[low, high)`; a density where both are the same, open to above where
-/// high is infinite.
+/// Values of one step, `[low, high)`; a density if both are equal, open above if high is infinite.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
     /// Lower edge, in the unit of the values.

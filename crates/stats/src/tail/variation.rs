@@ -11,15 +11,15 @@ use super::grouped_sample::{GroupedSample, Step};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Variation {
     pub k: f64,
-    /// Over which value, in the unit of the values.
+    /// Value of the threshold, in the unit of the values.
     pub over: f64,
     /// Standard deviation (with 1/k) over mean.
     pub cv: f64,
-    /// Where 95 % of exponential samples of this size lie.
+    /// Interval of 95 % of exponential samples of this size.
     pub band: (f64, f64),
 }
 
-/// The excesses over each distinct recorded value that has at least 10 and at most `most` above it,
+/// Excesses over each distinct recorded value that has at least 10 and at most `most` above it,
 /// lowest first.
 pub fn variations(steps: &GroupedSample, most: usize) -> Vec<Variation> {
     let middle = |s: &Step| if s.high.is_finite() { 0.5 * (s.low + s.high) } else { s.low };
@@ -48,8 +48,8 @@ pub fn variations(steps: &GroupedSample, most: usize) -> Vec<Variation> {
     found
 }
 
-/// The coefficient of variation of excesses themselves (see [`GroupedSample::above`]); None without
-/// any or with an open step.
+/// Coefficient of variation of excesses (see [`GroupedSample::above`]); `None` without any or with
+/// an open step.
 #[cfg(test)]
 fn variation_of(excesses: &GroupedSample) -> Option<f64> {
     let middle = |s: &Step| 0.5 * (s.low + s.high);
@@ -60,7 +60,7 @@ fn variation_of(excesses: &GroupedSample) -> Option<f64> {
     cv.is_finite().then_some(cv)
 }
 
-/// Where 95 % of exponential samples lie, by simulated points for 10 to 500 values and the normal
+/// Interval of 95 % of exponential samples, by simulated points for 10 to 500 values and the normal
 /// limit beyond, with sqrt(k) (cv - 1) taken as linear in 1 / sqrt(k) between them; the points of
 /// 10 for fewer.
 fn band(k: f64) -> (f64, f64) {
