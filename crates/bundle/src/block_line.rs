@@ -1,17 +1,16 @@
-//! A line of `blocks.jsonl` read into a block that is used again: of months of them most of the
-//! time would go into the names of fields and into lists.
+//! Reads a line of `blocks.jsonl` into a reused block: parsing months of them would spend most of
+//! its time on the names of fields and on lists.
 
 use super::line_cursor::LineCursor;
 use model::run::Block;
 use model::units::{Cpu, Nanos};
 
-/// Reads a line; false where it is no record of a block, and what is in the block then is of no
-/// use.
+/// Reads a line; false if it is not a record of a block, and the block is then unspecified.
 pub fn read(line: &[u8], block: &mut Block) -> bool {
     scan(line, block).is_some() || serde_json::from_slice(line).map(|other| *block = other).is_ok()
 }
 
-/// Reads a line in the order of fields that onbeat writes; `None` of any other line.
+/// Reads a line in the order of fields that onbeat writes; `None` for any other line.
 fn scan(line: &[u8], block: &mut Block) -> Option<()> {
     let mut rest = LineCursor(line);
     rest.pass(b"{\"cpu\":")?;
@@ -100,7 +99,7 @@ pub(crate) mod tests {
     }
 
     fn scanned(line: &[u8]) -> Option<Block> {
-        // What the block held before is of no account.
+        // The earlier contents of the block must not matter.
         let top_ns = vec![Nanos(8); 9];
         let mut block = Block { top_ns, irqs: Some(7), response_ns: Some(Nanos(5)), ..Block::default() };
         scan(line, &mut block).map(|()| block)

@@ -1,4 +1,4 @@
-//! A capture: a bundle of a machine without a run; and reading a machine back from a capture or
+//! A capture: a bundle of a machine without a run; also reads a machine back from a capture or
 //! bundle.
 
 use std::cell::Cell;
@@ -17,31 +17,31 @@ use model::error::{Exit, Failure, Result, meaning_of};
 use model::fact::{Fact, errno_name};
 use model::text::quoted;
 
-/// The name and version of `capture.json`.
+/// Name and version of `capture.json`.
 pub const SCHEMA: &str = "onbeat.capture/1";
 
 const CAPTURE: &str = "capture.json";
 const RUN: &str = "run.json";
 
-/// The part of what may be read that notes have: in memory each takes some times its bytes.
+/// Divisor of the readable bytes for notes: in memory each takes several times its bytes.
 const NOTE_SHARE: u64 = 8;
 
-/// The description of a capture.
+/// Description of a capture.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capture {
     pub schema: String,
-    /// The version of onbeat that took it.
+    /// Version of onbeat that took it.
     #[serde(default)]
     pub version: String,
-    /// When it was taken, RFC 3339.
+    /// Time at which it was taken, RFC 3339.
     #[serde(default)]
     pub taken: String,
-    /// Whether it was taken as root: without, some files are refused.
+    /// True if it was taken as root: otherwise some files are refused.
     #[serde(default)]
     pub root: bool,
 }
 
-/// Writes a capture into a new or empty folder; what was begun is taken away again if it fails.
+/// Writes a capture into a new or empty folder; on failure, what was written is removed.
 pub fn write(path: &Path, capture: &Capture, recorder: &AccessRecorder) -> Result<()> {
     let (dir, mut made) = Dir::create(path).map_err(|error| refusal(path, &error))?;
     let mut files = HostFiles::default();
@@ -54,7 +54,7 @@ pub fn write(path: &Path, capture: &Capture, recorder: &AccessRecorder) -> Resul
     })
 }
 
-/// Written last: a capture that has it is complete.
+/// Writes the description last: a capture that has it is complete.
 fn write_capture(dir: &Dir, capture: &Capture) -> io::Result<()> {
     let mut file = dir.new_file(CAPTURE)?;
     file.write_all(&serde_json::to_vec(capture)?)?;
@@ -62,25 +62,24 @@ fn write_capture(dir: &Dir, capture: &Capture) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Whether a folder, or the file in it, is a capture.
+/// True if a folder, or the file in it, is a capture.
 pub fn is_capture(path: &Path) -> bool {
     let bundle = MachineFiles::folder(folder_of(path));
     match bundle.read(&format!("/{CAPTURE}")) {
         Fact::Known(_) => true,
-        // An unreadable document may be a capture's, but not where a run is, or where nothing is
-        // readable.
+        // An unreadable document may be a capture's, unless there is a run, or nothing is readable.
         Fact::Refused(_) => bundle.read(&format!("/{RUN}")) == Fact::Absent,
         Fact::Absent | Fact::Malformed(_) | Fact::NotCaptured | Fact::NotRunning => false,
     }
 }
 
-/// The machine of a capture, or of a run's bundle: those of before `host.texts` hold less.
+/// Opens the machine of a capture or a run's bundle; without `host.texts` it has fewer files.
 pub fn open(path: &Path) -> Result<MachineFiles> {
     opened(path, u64::MAX)
 }
 
-/// As [`open`], of a bundle that others made: no more than so many bytes of it are read, and notes
-/// that take more memory than that are refused.
+/// Like [`open`], for a bundle from elsewhere: at most `bytes` of it are read, and notes that take
+/// more memory than that are refused.
 pub fn open_within(path: &Path, bytes: u64) -> Result<MachineFiles> {
     opened(path, bytes)
 }
@@ -93,9 +92,9 @@ fn opened(path: &Path, most: u64) -> Result<MachineFiles> {
         Fact::Known(bytes) => {
             check_schema(&bytes).map_err(|what| Failure::usage(format!("{shown}: {what}")))?
         }
-        // That of a hunt may be longer than any text that is read here.
+        // The document of a hunt may be longer than any text that is read here.
         Fact::Absent if bundle.size(&format!("/{RUN}")).known().is_some() => {}
-        // The path is that of a device, or a pipe.
+        // A component of the path is a device or a pipe.
         Fact::Absent | Fact::NotCaptured | Fact::NotRunning | Fact::Refused(libc::ENOTDIR) => {
             return Err(Failure::usage(format!(
                 "{shown} is no bundle: expected a folder that `onbeat capture -o` or `onbeat measure -o` made"
@@ -124,7 +123,7 @@ fn opened(path: &Path, most: u64) -> Result<MachineFiles> {
 
 fn cannot_read(shown: &str, name: &str, errno: i32) -> Failure {
     let exit = meaning_of(&io::Error::from_raw_os_error(errno)).map_or(Exit::Usage, |(exit, _)| exit);
-    // What is too large is the capture's fault here, not that of a limit.
+    // A file that is too large is a fault of the capture, not of a limit.
     let exit = if errno == libc::EFBIG { Exit::Usage } else { exit };
     Failure { exit, message: format!("cannot read {name} in {shown}: {}", errno_name(errno)) }
 }

@@ -1,4 +1,4 @@
-//! The complete document of a run whose spikes are not in memory.
+//! Complete document of a run whose spikes are not in memory.
 
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ use model::run::{
 use model::units::Nanos;
 use model::vocabulary::{Command, Ended};
 
-/// [`Run`], field for field, its list of spikes from elsewhere.
+/// Fields of [`Run`], with a separate list of spikes.
 #[derive(Serialize)]
 pub struct Document<'a, S> {
     schema: &'a str,
@@ -51,7 +51,7 @@ pub struct Document<'a, S> {
     gaps_dropped: Option<u64>,
 }
 
-/// What serde calls for a list behind a reference.
+/// Test that serde calls for a list behind a reference.
 fn is_empty<T>(list: &&[T]) -> bool {
     list.is_empty()
 }
@@ -61,9 +61,9 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl<'a, S> Document<'a, S> {
-    /// The run with these spikes.
+    /// Document of the run with these spikes.
     pub fn of(run: &'a Run, spikes: &'a S) -> Document<'a, S> {
-        // All of them by name: a field that is added to a run cannot be forgotten here.
+        // Destructured by name, so that a new field of a run cannot be forgotten here.
         let Run {
             schema,
             id,

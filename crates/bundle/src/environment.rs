@@ -1,11 +1,11 @@
-//! What a machine was: settings by name, with a digest that names them.
+//! Environment of a machine: settings by name, with a digest that names them.
 
 use std::collections::BTreeMap;
 
 use model::run::Host;
 use model::watch::WatchEnvironment;
 
-/// What of a machine's description is this process's own, or has a mark of its own.
+/// Fields of a machine's description that are the process's, or have a separate mark.
 const NO_SETTING: [&str; 7] = [
     "capabilities",
     "cgroup_rt_runtime_us",
@@ -16,7 +16,7 @@ const NO_SETTING: [&str; 7] = [
     "unknown",
 ];
 
-/// A machine's environment by its description.
+/// Environment of a machine, from its description.
 pub fn environment_of(host: &Host) -> WatchEnvironment {
     let mut settings = BTreeMap::new();
     if let Ok(serde_json::Value::Object(fields)) = serde_json::to_value(host) {
@@ -40,7 +40,7 @@ pub fn environment_of(host: &Host) -> WatchEnvironment {
     }
 }
 
-/// FNV-1a: equal settings have the same name, and that is all that is asked of it.
+/// FNV-1a: sufficient, because equal settings only have to have the same name.
 pub fn digest(bytes: &[u8]) -> u64 {
     bytes
         .iter()

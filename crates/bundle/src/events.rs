@@ -1,5 +1,5 @@
-//! `events/spikes.jsonl`: what was traced around each spike, a window a line, written while the
-//! hunt is on.
+//! `events/spikes.jsonl`: the events around each spike, one window per line, written during the
+//! hunt.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -15,28 +15,28 @@ use model::units::{Cpu, Nanos};
 use serde::{Deserialize, Serialize};
 use trace::window::Window;
 
-/// The file in it.
+/// Name of the file.
 pub const SPIKES: &str = "spikes.jsonl";
 
-/// What a run may write; windows beyond it are explained, but not kept.
+/// Maximum size of the file of a run; windows beyond it are explained, but not kept.
 const MOST_BYTES: u64 = 512 << 20;
 
-/// The part of a window that is in memory while it is written: a long one has megabytes.
+/// Size of the part of a window that is in memory while it is written: a long one has megabytes.
 const BUFFER: usize = 64 << 10;
 
-/// The windows of a run, being written, and its spikes as they were explained.
+/// Windows of a run, being written, and its spikes as they were explained.
 pub struct Events {
     file: File,
     written: u64,
     buffer: Vec<u8>,
-    /// Whether one found no room any more: the next would only wear the disk.
+    /// True if a window did not fit: the next one would only wear the disk.
     full: bool,
     /// The spikes.
     pub explained: Explained,
 }
 
 impl Events {
-    /// New files in the bundle.
+    /// Creates the files in the bundle.
     pub(super) fn create(bundle: &Dir) -> io::Result<Events> {
         let events = bundle.subdir(EVENTS)?;
         let file = events.new_file(SPIKES)?;
@@ -44,7 +44,7 @@ impl Events {
         Ok(Events { file, written: 0, buffer: Vec::with_capacity(BUFFER), full: false, explained })
     }
 
-    /// Takes the files out of a bundle that is not to stay.
+    /// Removes the files from a bundle that is discarded.
     pub(super) fn remove(bundle: &Dir) {
         Explained::remove(bundle);
         if let Ok(events) = bundle.existing_subdir(EVENTS) {
@@ -53,7 +53,7 @@ impl Events {
         }
     }
 
-    /// Appends a complete window, or nothing; false where the space for windows is used up.
+    /// Appends a complete window, or nothing; false if the space for windows is used up.
     pub fn add(&mut self, window: &Window) -> io::Result<bool> {
         let free = free_bytes(&self.file).map_or(u64::MAX, |free| free.saturating_sub(LEFT_FREE));
         let room = (MOST_BYTES - self.written).min(free);
@@ -69,7 +69,7 @@ impl Events {
             .and_then(|()| to.flush());
         let (end, over) = (to.end, to.over);
         if let Err(error) = written {
-            // Half a line is no window: it goes again, if it can.
+            // Half a line is not a window: it is cut off, if possible.
             let _ = self.file.set_len(self.written);
             self.full |= over && room < LINE_LIMIT as u64;
             return if over { Ok(false) } else { Err(error) };
@@ -85,7 +85,7 @@ struct Part<'a> {
     buffer: &'a mut Vec<u8>,
     end: u64,
     left: u64,
-    /// Whether the window was longer than that.
+    /// True if the window was longer than that.
     over: bool,
 }
 
@@ -111,10 +111,10 @@ impl Write for Part<'_> {
     }
 }
 
-/// Goes through a bundle's windows in the order they were written, one at a time.
+/// Reads a bundle's windows in the order in which they were written, one at a time.
 ///
-/// Returns how many lines could not be read: a last one cut short, or damaged ones. A bundle
-/// without windows has none.
+/// Returns the number of lines that could not be read: a last one cut short, or damaged ones. A
+/// bundle without windows has none.
 pub fn each_window(bundle: &Path, mut each: impl FnMut(Window)) -> Result<u64> {
     let mut unread = 0;
     let too_long = each_line(bundle, |line| match serde_json::from_slice::<Window>(line) {
@@ -124,7 +124,7 @@ pub fn each_window(bundle: &Path, mut each: impl FnMut(Window)) -> Result<u64> {
     Ok(unread + too_long)
 }
 
-/// Which spike a window is of.
+/// Identity of a window's spike.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct WindowHead {
     pub cpu: Cpu,
@@ -132,8 +132,8 @@ pub struct WindowHead {
     pub actual_ns: Nanos,
 }
 
-/// Goes through the windows as they were written, a line each, for who copies them; what is no
-/// window is passed over.
+/// Reads the windows as lines in the order in which they were written, for copying; lines that are
+/// not windows are skipped.
 pub fn each_window_line(bundle: &Path, mut each: impl FnMut(WindowHead, &[u8])) -> Result<()> {
     let read = |line: &[u8]| {
         if let Ok(head) = serde_json::from_slice(line) {
@@ -143,7 +143,7 @@ pub fn each_window_line(bundle: &Path, mut each: impl FnMut(WindowHead, &[u8])) 
     each_line(bundle, read).map(drop)
 }
 
-/// Calls for each line; how many were too long.
+/// Calls for each line; returns the number of lines that were too long.
 fn each_line(bundle: &Path, mut each: impl FnMut(&[u8])) -> Result<u64> {
     let path = folder_of(bundle).join(EVENTS).join(SPIKES);
     let failed = |error: io::Error| {

@@ -1,9 +1,9 @@
-//! `events/explained.jsonl`: each spike as it was explained, a line a spike, appended while the
-//! hunt is on.
+//! `events/explained.jsonl`: each spike as it was explained, one per line, appended during the
+//! hunt.
 //!
-//! A spike takes kilobytes of memory, and writing all of them anew with each checkpoint wears flash
-//! out: what stays in memory is where each line is. The last `run.json` takes its list from here,
-//! and the file goes; of a run that was killed the reader does the same.
+//! A spike takes kilobytes of memory, and writing all of them again with each checkpoint wears
+//! flash out: only the place of each line stays in memory. The last `run.json` takes its list from
+//! here, and the file is removed; for a run that was killed the reader does the same.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -22,40 +22,40 @@ use model::units::{Cpu, Nanos};
 const EXPLAINED: &str = "explained.jsonl";
 const NEXT: &str = ".explained.next";
 
-/// Lines for which the file system has no space wait in this much memory.
+/// Memory for lines for which the file system has no space.
 const HELD: usize = 2 << 20;
 
-/// From this length on the file is written anew once most of it is what larger spikes displaced.
+/// Length from which the file is rewritten, once larger spikes have displaced most of it.
 const WORN: u64 = 64 << 20;
 
-/// A buffer that one long line has stretched does not stay at that size.
+/// Size to which the buffer shrinks after one long line.
 const BUFFER: usize = 64 << 10;
 
-/// What a line begins with that is no spike.
+/// Start of a line of counters.
 const COUNTERS: &[u8] = b"{\"counters\":";
 
-/// How many spikes are in no line, as of a second of the hunt.
+/// Numbers of spikes that are in no line, as of a second of the hunt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 struct Counters {
-    /// Those that came faster than could be looked at.
+    /// Spikes that came faster than they could be looked at.
     passed_over: u64,
-    /// Those that were explained and are not in the file.
+    /// Spikes that were explained and are not in the file.
     unwritten: u64,
 }
 
-/// The line of them.
+/// Line of the counters.
 #[derive(Serialize, Deserialize)]
 struct Counted {
     counters: Counters,
 }
 
-/// Where a spike's line is.
+/// Place of a spike's line.
 #[derive(Debug)]
 enum Line {
     /// In the file: offset and length.
     At(u64, usize),
-    /// The file system had no room for it.
+    /// In memory: the file system had no space for it.
     Held(Box<[u8]>),
 }
 
@@ -66,7 +66,7 @@ struct Entry {
     line: Line,
 }
 
-/// The explained spikes of a hunt.
+/// Explained spikes of a hunt.
 pub struct Explained {
     dir: Dir,
     file: File,
@@ -75,7 +75,7 @@ pub struct Explained {
     room: Room<Entry>,
     held: usize,
     buffer: Vec<u8>,
-    /// Spikes that came faster than could be looked at.
+    /// Spikes that came faster than they could be looked at.
     passed_over: u64,
     /// The file's account of spikes that are not in it.
     counted: Counters,
@@ -83,14 +83,14 @@ pub struct Explained {
     pub dropped: u64,
     /// Spikes that are not in the file.
     pub unwritten: u64,
-    /// Spikes that would be in the list if there had been room in the file or in memory.
+    /// Spikes that would be in the list if the file and the memory had space for them.
     pub lost: u64,
-    /// Why the first of those for which there was no room could not be written.
+    /// Reason why the first of these could not be written.
     pub failure: Option<String>,
 }
 
 impl Explained {
-    /// A new file in the bundle's folder of events.
+    /// Creates the file in the bundle's folder of events.
     pub(super) fn create(events: Dir) -> io::Result<Explained> {
         Ok(Explained {
             file: events.new_file(EXPLAINED)?,
@@ -108,7 +108,7 @@ impl Explained {
         })
     }
 
-    /// Takes the file out of a bundle: what it held is in `run.json`, or is not to stay.
+    /// Removes the file from a bundle: its contents are in `run.json`, or are discarded.
     pub(super) fn remove(bundle: &Dir) {
         if let Ok(events) = bundle.existing_subdir(EVENTS) {
             events.remove(EXPLAINED);
@@ -116,7 +116,7 @@ impl Explained {
         }
     }
 
-    /// Appends the spike, unless all those that are listed are larger.
+    /// Appends the spike, unless all spikes in the list are larger.
     pub fn add(&mut self, spike: &Spike) {
         if !self.room.takes(spike.latency_ns) {
             (self.dropped, self.unwritten) = (self.dropped + 1, self.unwritten + 1);
@@ -150,8 +150,8 @@ impl Explained {
         }
     }
 
-    /// Appends how many spikes the file lacks, if that has changed: a run that is killed then has
-    /// them as of its last second. Where there is no room the next second tries again.
+    /// Appends the number of spikes that the file lacks, if it has changed: a run that is killed
+    /// then has it as of its last second. Without space the next second tries again.
     pub fn count(&mut self, passed_over: u64) {
         self.passed_over = passed_over;
         let now = self.counters();
@@ -174,20 +174,19 @@ impl Explained {
             self.renew()?;
         }
         let (at, length) = (self.end, self.buffer.len() as u64);
-        // What the windows leave free is for the statistics, and some of it for this.
+        // The space that windows leave free is for the statistics, and part of it for this file.
         if free_bytes(&self.file).is_some_and(|free| free < length + LEFT_FREE / 2) {
             return Err(io::Error::from_raw_os_error(libc::ENOSPC));
         }
         self.file.write_all_at(&self.buffer, at).inspect_err(|_| {
-            // Half a line is no spike: it goes again, if it can.
+            // Half a line is not a spike: it is cut off, if possible.
             let _ = self.file.set_len(at);
         })?;
         self.end = at + length;
         Ok(at)
     }
 
-    /// Writes the file anew, with the lines that are in the list alone. Where that fails the old
-    /// one stays.
+    /// Rewrites the file with the lines of the list alone. If that fails, the old one stays.
     fn renew(&mut self) -> io::Result<()> {
         self.dir.remove(NEXT);
         let mut next = self.dir.new_file(NEXT)?;
@@ -204,8 +203,8 @@ impl Explained {
             Line::At(..) => {}
             Line::Held(_) => held += 1,
         });
-        // What was displaced is in no line any more: the file that replaces the old one records
-        // that from the start.
+        // Displaced spikes are in no line any more: the file that replaces the old one records that
+        // from the start.
         let counted = Counters { unwritten: self.dropped + held, ..self.counters() };
         line.clear();
         let copied = copied.and_then(|()| {
@@ -229,7 +228,7 @@ impl Explained {
         Ok(())
     }
 
-    /// The hunt is over: its list in order of time.
+    /// Ends the hunt: returns its list in order of time.
     pub fn close(self) -> Listed {
         let mut entries = self.room.into_all();
         entries.sort_by_key(|entry| entry.when);
@@ -237,7 +236,7 @@ impl Explained {
     }
 }
 
-/// The list of a hunt that is over, in order of time; in its file still.
+/// List of a hunt that has ended, in order of time; still in its file.
 #[derive(Default)]
 pub struct Listed {
     file: Option<File>,
@@ -246,8 +245,8 @@ pub struct Listed {
 }
 
 impl Listed {
-    /// The run as its document has it where there is no space for the list: the spikes in the file
-    /// are found there, and all others are counted.
+    /// Run as its document has it if there is no space for the list: the spikes stay in the file,
+    /// and all others are counted.
     pub fn left_in_file(&self, run: &Run) -> Run {
         let held = self.entries.iter().filter(|entry| matches!(entry.line, Line::Held(_))).count() as u64;
         let mut run = Run { spikes: Vec::new(), spikes_dropped: self.unwritten, ..run.clone() };
@@ -258,7 +257,7 @@ impl Listed {
         run
     }
 
-    /// Goes through the spikes. One whose line was tampered with meanwhile is left out.
+    /// Calls for each spike. One whose line has been changed since is skipped.
     pub fn each(&self, mut f: impl FnMut(Spike) -> io::Result<()>) -> io::Result<()> {
         let mut buffer = Vec::new();
         for entry in &self.entries {
@@ -278,7 +277,7 @@ impl Listed {
         Ok(())
     }
 
-    /// How many there are.
+    /// Number of spikes.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -294,10 +293,10 @@ fn write_counters(line: &mut Vec<u8>, counters: Counters) -> io::Result<()> {
     Ok(())
 }
 
-/// Puts the spikes of a run that was killed, or had no space left for its last document, back into
-/// its list; how many lines could not be read.
+/// Restores the list of a run that was killed, or had no space left for its last document; returns
+/// the number of lines that could not be read.
 ///
-/// A document that lists spikes has them all: then the file is what a kill in the last moment left.
+/// A document that lists spikes has them all: then a kill in the last moment left the file.
 pub(super) fn put_back(folder: &Path, run: &mut Run) -> io::Result<u64> {
     if !run.spikes.is_empty() {
         return Ok(0);
@@ -312,8 +311,8 @@ pub(super) fn put_back(folder: &Path, run: &mut Run) -> io::Result<u64> {
     while let Some(line) = lines.next_line()? {
         if line.starts_with(COUNTERS) {
             match serde_json::from_slice::<Counted>(line) {
-                // They only grow: one that was made ready before the file was written anew may come
-                // after a later one.
+                // Counters only grow: a line prepared before the file was rewritten may follow a
+                // later one.
                 Ok(Counted { counters: Counters { passed_over, unwritten } }) => {
                     counters.passed_over = counters.passed_over.max(passed_over);
                     counters.unwritten = counters.unwritten.max(unwritten);
@@ -335,8 +334,8 @@ pub(super) fn put_back(folder: &Path, run: &mut Run) -> io::Result<u64> {
     Ok(unread + lines.too_long())
 }
 
-/// Takes over what was counted since the run's last checkpoint, or before it where there was no
-/// room for the line.
+/// Adds the counts since the run's last checkpoint, or from before it if there was no space for the
+/// line.
 fn bring_up_to_date(run: &mut Run, counters: Counters) {
     let before = run.recorder.as_ref().map_or(0, |recorder| recorder.spikes_passed_over);
     let passed_over = before.max(counters.passed_over);
@@ -347,7 +346,7 @@ fn bring_up_to_date(run: &mut Run, counters: Counters) {
     run.spikes_dropped = passed_over.saturating_add(unwritten);
 }
 
-/// Whether its numbers agree with each other: a damaged or forged file may contain anything.
+/// True if its numbers agree with each other: a damaged or forged file may contain anything.
 fn is_sound(spike: &Spike) -> bool {
     let parts = spike.slices.iter().map(|slice| i128::from(slice.ns.0));
     let sum: i128 = parts.sum::<i128>() + i128::from(spike.unexplained_ns.0);

@@ -1,10 +1,10 @@
-//! `rows.jsonl`: the histograms of each five minutes, so that a run of weeks shows when it was how
-//! late. Lines as those of a record (`record::lines`), behind one header.
+//! `rows.jsonl`: histograms of each five minutes, which show the course of a run of weeks. Lines as
+//! those of a record (`record::lines`), after one header.
 //!
-//! A block counts where it began, as in whatever adds blocks up. The edges are five minutes of UTC
-//! as the clock stood at the first block, and stay on CLOCK_MONOTONIC whatever becomes of it. Lines
-//! of the same five minutes are added up: a CPU that is late by more than five minutes has one of
-//! its own.
+//! A block counts where it began, as in all sums of blocks. The edges are five minutes of UTC by
+//! the clock at the first block, and stay on CLOCK_MONOTONIC if the clock is set later. Lines of
+//! the same five minutes are added up: a CPU that is late by more than five minutes has a separate
+//! line.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -21,42 +21,42 @@ use model::vocabulary::IntegrityKind;
 use model::wall_time::wall_time;
 use model::watch::{RowLayout, TOP, WatchRow, WatchRun};
 
-/// The file's name.
+/// Name of the file.
 pub const FIVE_MINUTES: &str = "rows.jsonl";
 
-/// What a line is of.
+/// Span of a line.
 pub const SPAN: Nanos = Nanos(300 * Nanos::SECOND.0);
 
-/// What a line may take: less than its readers do.
+/// Maximum size of a line: less than its readers accept.
 const MOST_BYTES: usize = 800 << 10;
-/// What a CPU takes besides its histogram.
+/// Size of a CPU's entry without its histogram.
 const CPU_BYTES: usize = 700;
 
-/// What is read of a line.
+/// Contents of a line that are read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FiveMinuteLine {
-    /// Of the header alone.
+    /// Set in the header alone.
     pub schema: String,
-    /// CLOCK_MONOTONIC of its beginning.
+    /// CLOCK_MONOTONIC of the start.
     pub mono_ns: Nanos,
     pub span_ns: Nanos,
     pub cpus: Vec<CpuFiveMinuteLine>,
 }
 
-/// The histogram of a CPU.
+/// Histogram of a CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CpuFiveMinuteLine {
     pub cpu: Cpu,
-    /// Its wake-ups.
+    /// Number of wake-ups.
     pub n: u64,
-    /// How the rows of its histogram are numbered.
+    /// Numbering of the histogram's rows.
     pub layout: RowLayout,
     pub hist: RowCounts,
 }
 
-/// What a line is.
+/// Kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FiveMinuteLineKind {
     Rows,
@@ -75,19 +75,19 @@ impl FiveMinuteLine {
     }
 }
 
-/// What the five minutes that are on have so far.
+/// Sums of the current five minutes.
 #[derive(Debug, Default)]
 pub struct FiveMinuteSums {
-    /// Written before the first line.
+    /// Header, until it is written before the first line.
     header: Option<HeaderLine>,
     env: String,
-    /// Lines that are written.
+    /// Number of written lines.
     seq: u64,
-    /// Where some five minutes begin: that of the first block.
+    /// Edge of the five minutes of the first block.
     edge: Option<Nanos>,
-    /// By their number from the first edge on.
+    /// Open spans by their number from the first edge on.
     open: BTreeMap<i64, OpenSpan>,
-    /// In which of them each CPU is.
+    /// Number of the span of each CPU's last block.
     latest: BTreeMap<Cpu, i64>,
 }
 
@@ -95,7 +95,7 @@ pub struct FiveMinuteSums {
 struct OpenSpan {
     /// CLOCK_REALTIME minus CLOCK_MONOTONIC at its first block.
     wall_offset: Nanos,
-    /// Whether a hypervisor took time.
+    /// True if a hypervisor took time.
     is_stolen: bool,
     cpus: BTreeMap<Cpu, OpenSums>,
 }
@@ -106,7 +106,7 @@ struct OpenSums {
     missed: u64,
     min: Option<Nanos>,
     sum: i64,
-    /// The largest latencies with their times, the largest first.
+    /// Largest latencies with their times, the largest first.
     top: Vec<(Nanos, Nanos)>,
 }
 
@@ -115,7 +115,7 @@ impl OpenSums {
         block.rows.iter().for_each(|&(bucket, count)| self.rows.add(row_of_bucket(bucket), count));
         self.missed = self.missed.saturating_add(block.missed);
         self.sum = self.sum.saturating_add(block.sum);
-        // That of a block without wake-ups means nothing.
+        // The minimum of a block without wake-ups is meaningless.
         if !block.rows.is_empty() {
             self.min = Some(self.min.map_or(block.min, |min| min.min(block.min)));
         }
@@ -143,7 +143,7 @@ impl OpenSums {
 }
 
 impl FiveMinuteSums {
-    /// Those of a run.
+    /// Sums for a run.
     pub fn of(run: &Run) -> FiveMinuteSums {
         let env = environment_of(&run.host).env;
         let plan = format!("{:016x}", digest(&conditions(run)));
@@ -165,7 +165,7 @@ impl FiveMinuteSums {
         FiveMinuteSums { header: Some(header), env, ..FiveMinuteSums::default() }
     }
 
-    /// Adds blocks, those of a CPU in the order of time; what they end is written.
+    /// Adds blocks, those of a CPU in the order of time, and writes the spans that they end.
     pub fn add(&mut self, blocks: &[Block], tails: &[Tail], into: &mut Vec<u8>) -> io::Result<()> {
         for tail in tails {
             let edge = *self.edge.get_or_insert_with(|| begin_of(tail));
@@ -182,7 +182,7 @@ impl FiveMinuteSums {
                 span.is_stolen = true;
             }
         }
-        // A CPU that stands still holds up the others' for no more than five minutes.
+        // A CPU without blocks delays the others' lines by at most five minutes.
         let slowest = self.latest.values().min().copied().unwrap_or(i64::MIN);
         let newest = self.latest.values().max().copied().unwrap_or(i64::MIN);
         let open = self.open.split_off(&slowest.max(newest.saturating_sub(1)));
@@ -190,7 +190,7 @@ impl FiveMinuteSums {
         self.write(ended, into)
     }
 
-    /// The last ones.
+    /// Writes the last spans.
     pub fn finish(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
         let ended = std::mem::take(&mut self.open);
         self.write(ended, into)
@@ -229,7 +229,7 @@ impl FiveMinuteSums {
     }
 }
 
-/// How many of these a line takes: all, but of a machine with hundreds of noisy CPUs.
+/// Number of these that fit in a line: all, except on a machine with hundreds of noisy CPUs.
 fn fitting(rows: &[WatchRow]) -> usize {
     let mut bytes = 0;
     let fits = |row: &&WatchRow| {
@@ -245,8 +245,8 @@ fn put_line(into: &mut Vec<u8>, line: &impl Serialize) -> io::Result<()> {
     Ok(())
 }
 
-/// What the latencies of a run depend on beside its machine: histograms are added up only where it
-/// is the same.
+/// Conditions, besides the machine, on which the latencies of a run depend: histograms are added up
+/// only if they are equal.
 fn conditions(run: &Run) -> Vec<u8> {
     let plan = Plan {
         cpus: Vec::new(),
@@ -259,7 +259,7 @@ fn conditions(run: &Run) -> Vec<u8> {
         ..run.plan.clone()
     };
     let loads: BTreeSet<&str> = run.loads.iter().map(|load| load.spec.as_str()).collect();
-    // It is a digest's input alone: what cannot be written has that of nothing.
+    // This is only the input of a digest: a value that cannot be written has the digest of nothing.
     serde_json::to_vec(&(&run.command, plan, loads)).unwrap_or_default()
 }
 
@@ -267,7 +267,7 @@ fn number_of(edge: Nanos, start: Nanos) -> i64 {
     start.0.saturating_sub(edge.0).div_euclid(SPAN.0)
 }
 
-/// Where the five minutes of UTC begin that a block began in.
+/// Start of the five minutes of UTC in which a block began.
 fn begin_of(block: &Tail) -> Nanos {
     let wall = block.start.0.saturating_add(block.wall_offset.0);
     Nanos(block.start.0.saturating_sub(wall.rem_euclid(SPAN.0)))

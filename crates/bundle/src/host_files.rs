@@ -1,10 +1,10 @@
-//! The part of a bundle that is the machine: the files that were read, at their own paths, and
-//! records of what was no file.
+//! Machine's part of a bundle: the files that were read, at their paths, and records of the paths
+//! that were not files.
 //!
-//! Next to `host/` are files of JSON lines: `host.errors` (what was refused or absent),
-//! `host.lists` (directories that were listed), `host.links` (what links pointed to), and of a run
-//! `host.texts` (what was read for its audit alone: hundreds of short texts, which as files would
-//! take a block of the disk each).
+//! Next to `host/` are files of JSON lines: `host.errors` (refused or absent paths), `host.lists`
+//! (directories that were listed), `host.links` (targets of links), and for a run `host.texts`
+//! (texts that were read for its audit alone: hundreds of short ones, which as files would take a
+//! disk block each).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -20,16 +20,16 @@ const LISTS: &str = "host.lists";
 const LINKS: &str = "host.links";
 const TEXTS: &str = "host.texts";
 
-/// What the texts of a run may take: those of 64 CPUs take 0.2 MB.
+/// Maximum size of the texts of a run: those of 64 CPUs take 0.2 MB.
 const TEXTS_LIMIT: usize = 6 << 20;
 
-/// Notes beyond this many belong to no machine.
+/// Maximum number of notes: no machine has more.
 const NOTES_LIMIT: usize = 1 << 20;
 
-/// What was made below a bundle, so that it can be taken away again.
+/// Files and folders created in a bundle, so that they can be removed again.
 #[derive(Default)]
 pub struct HostFiles {
-    /// Files and directories in the order in which they were made.
+    /// Files and directories in the order of their creation.
     made: Vec<(String, bool)>,
     dirs: BTreeSet<String>,
 }
@@ -49,7 +49,7 @@ struct Note {
 }
 
 impl HostFiles {
-    /// Writes what was recorded into a bundle; what `is_file` leaves out of `host/` is among the
+    /// Writes the recorded accesses into a bundle; contents for which `is_file` is false go to the
     /// texts.
     pub fn write(
         &mut self,
@@ -74,7 +74,7 @@ impl HostFiles {
         if texts.is_empty() { Ok(()) } else { self.write_at(bundle, TEXTS, &texts) }
     }
 
-    /// Writes a new file below the bundle, and notes it and the directories it took.
+    /// Writes a new file below the bundle, and records it and the directories that it needed.
     fn write_at(&mut self, bundle: &Dir, path: &str, bytes: &[u8]) -> io::Result<()> {
         let mut deepest: Option<Dir> = None;
         let mut at = String::new();
@@ -92,7 +92,7 @@ impl HostFiles {
         file.write_all(bytes)
     }
 
-    /// Takes away again what was written.
+    /// Removes what was written.
     pub fn remove(&self, bundle: &Dir) {
         for (path, is_dir) in self.made.iter().rev() {
             if *is_dir { bundle.remove_dir(path.trim_end_matches('/')) } else { bundle.remove(path) }
@@ -100,7 +100,7 @@ impl HostFiles {
     }
 }
 
-/// The lines of each file.
+/// Lines of each file.
 #[derive(Default)]
 struct NoteLines {
     errors: Vec<u8>,
@@ -137,8 +137,8 @@ fn push(lines: &mut Vec<u8>, note: &Note) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads the notes of a bundle through `read`, which gives one of its files; reports what cannot be
-/// used.
+/// Reads the notes of a bundle through `read`, which gives one of its files; reports unusable
+/// notes.
 pub fn read_notes(
     read: impl Fn(&str) -> Result<Vec<u8>, String>,
 ) -> Result<BTreeMap<String, Access>, String> {

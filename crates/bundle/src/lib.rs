@@ -2,8 +2,8 @@
 //!
 //! `run.json` holds the statistics, `blocks.jsonl` one line per CPU and second, `rows.jsonl` the
 //! histograms of each five minutes, `host/` the files of the kernel that were read. A capture has
-//! `capture.json` in place of the first two. See `docs/bundle.md`. What `onbeat watch` writes for
-//! months is a [`record`].
+//! `capture.json` in place of the first two. See `docs/bundle.md`. `onbeat watch` writes a
+//! [`record`], for months.
 
 mod block_line;
 pub mod capture;
@@ -29,17 +29,17 @@ pub mod write;
 
 use std::path::{Path, PathBuf};
 
-/// The folder in a bundle.
+/// Name of the folder of events in a bundle.
 const EVENTS: &str = "events";
 
-/// No line is longer: twenty thousand events.
+/// Maximum length of a line: twenty thousand events.
 const LINE_LIMIT: usize = 16 << 20;
 
 /// Space reserved for the statistics, which are more important: a `run.json` full of spikes, and
-/// the next.
+/// the next one.
 const LEFT_FREE: u64 = 8 << 20;
 
-/// The bundle's folder, where one of the documents in it was named.
+/// Folder of the bundle, also if one of its documents was named.
 fn folder_of(path: &Path) -> PathBuf {
     let named = path.file_name().is_some_and(|name| name == "capture.json" || name == "run.json");
     let dir = if named { path.parent().unwrap_or(path) } else { path };

@@ -1,5 +1,5 @@
-//! The rest of a line of JSON whose layout is known: fields in the order in which onbeat writes
-//! them, without spaces.
+//! Cursor in a line of JSON whose layout is known: fields in the order in which onbeat writes them,
+//! without spaces.
 
 use model::units::Nanos;
 
@@ -11,7 +11,7 @@ const SAFE_DIGITS: usize = 18;
 pub struct LineCursor<'a>(pub &'a [u8]);
 
 impl LineCursor<'_> {
-    /// Passes over a text that is next. Of a known length it is compared as a few words.
+    /// Skips a text that must be next. With its known length it is compared as a few words.
     #[inline]
     pub fn pass<const L: usize>(&mut self, text: &[u8; L]) -> Option<()> {
         let (next, rest) = self.0.split_first_chunk::<L>()?;
@@ -22,7 +22,7 @@ impl LineCursor<'_> {
         Some(())
     }
 
-    /// An integer as JSON writes it, of few digits; what follows it is left.
+    /// Reads an integer as JSON writes it, of few digits, up to its end.
     #[inline]
     pub fn number(&mut self) -> Option<i64> {
         let (negative, digits) = match self.0 {
@@ -38,7 +38,7 @@ impl LineCursor<'_> {
             }
             value = value * 10 + i64::from(digit);
         }
-        // JSON has no number with a zero before other digits, and no -0 of integers.
+        // JSON allows neither leading zeros nor -0 as an integer.
         let zero = digits.first() == Some(&b'0');
         if count == 0 || zero && (count > 1 || negative) {
             return None;
@@ -47,19 +47,19 @@ impl LineCursor<'_> {
         Some(if negative { -value } else { value })
     }
 
-    /// A number without sign.
+    /// Reads a number without sign.
     #[inline]
     pub fn count(&mut self) -> Option<u64> {
         self.number().and_then(|n| u64::try_from(n).ok())
     }
 
-    /// A number, or null.
+    /// Reads a number, or null.
     #[inline]
     pub fn nanos(&mut self) -> Option<Option<Nanos>> {
         self.or_null(|cursor| cursor.number().map(Nanos))
     }
 
-    /// The result of `value`, or null.
+    /// Reads a `value`, or null.
     #[inline]
     pub fn or_null<T>(&mut self, value: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
         match self.pass(b"null") {
@@ -68,12 +68,12 @@ impl LineCursor<'_> {
         }
     }
 
-    /// A number with nothing behind it.
+    /// Reads a number that ends the line.
     pub fn whole_number(&mut self) -> Option<Nanos> {
         self.number().filter(|_| self.0.is_empty()).map(Nanos)
     }
 
-    /// The values of a list, behind its first bracket, each by `value`.
+    /// Reads the values of a list after its first bracket, each by `value`.
     #[inline]
     pub fn list(&mut self, mut value: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
         if self.pass(b"]").is_some() {

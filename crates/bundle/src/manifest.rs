@@ -1,28 +1,30 @@
-//! What a bundle consists of, as a board announces it to a farm: paths, sizes, pieces by SHA-256.
+//! Manifest of a bundle, as a board announces it to a farm: paths, sizes, pieces by SHA-256.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-/// What a manifest says it is.
+/// Schema of a manifest.
 pub const MANIFEST_SCHEMA: &str = "onbeat.manifest/1";
-/// What an answer says it is that acknowledges a run, a piece or an environment by its name.
+/// Schema of an answer that acknowledges a run, a piece or an environment by its name.
 pub const RECEIVED_SCHEMA: &str = "onbeat.received/1";
-/// The largest piece; a file is cut into pieces of this size, the last may be shorter.
+/// Size of a piece; the last one of a file may be shorter.
 pub const PIECE: u64 = 4 << 20;
-/// Files of a bundle, the bytes of all, and how deep they may lie.
+/// Maximum number of files of a bundle.
 pub const MOST_FILES: usize = 20_000;
+/// Maximum size of all files of a bundle.
 pub const MOST_BYTES: u64 = 1 << 30;
+/// Maximum number of components of a path in a bundle.
 pub const DEEPEST: usize = 24;
-/// No path is longer,
+/// Maximum length of a path in bytes.
 const LONGEST: usize = 512;
-/// and no name in one: no file system has longer ones.
+/// Maximum length of a name in bytes: no file system has longer ones.
 const LONGEST_NAME: usize = 255;
-/// The largest `run.json` that a farm reads.
+/// Size of the largest `run.json` that a farm reads.
 pub const RUN_LIMIT: u64 = 8 << 20;
-/// The parts of a bundle: files, and folders with what lies in them. What the kernel refused, where
-/// its links lead, and what was read for the audit alone, is in files next to `host`: without them
-/// the audit of a copy knows less.
+/// Parts of a bundle: files, and folders with their contents. Refusals of the kernel, targets of
+/// links and texts for the audit alone are in files next to `host`: without them the audit of a
+/// copy knows less.
 pub const PARTS: [&str; 10] = [
     "run.json",
     "blocks.jsonl",
@@ -36,7 +38,7 @@ pub const PARTS: [&str; 10] = [
     "host",
 ];
 
-/// One of these limits, as a person would say it.
+/// Text of one of these limits.
 pub fn size_words(bytes: u64) -> String {
     match (bytes >> 30, bytes >> 20) {
         (0, 0) => format!("{bytes} bytes"),
@@ -49,7 +51,7 @@ pub fn size_words(bytes: u64) -> String {
 pub struct BundleManifest {
     pub schema: String,
     pub files: Vec<ManifestFile>,
-    /// Kept for a signature over the rest.
+    /// Reserved for a signature over the rest.
     #[serde(default)]
     pub signature: Option<String>,
 }
@@ -63,7 +65,7 @@ pub struct ManifestFile {
 }
 
 impl BundleManifest {
-    /// Reads and checks one; the error is a line with the remedy.
+    /// Reads and checks a manifest; the error is a line with the remedy.
     pub fn read(bytes: &[u8]) -> Result<BundleManifest, String> {
         let manifest: BundleManifest = serde_json::from_slice(bytes).map_err(|error| {
             model::text::excerpt(&format!("no manifest ({error}): send {MANIFEST_SCHEMA}"))
@@ -103,18 +105,18 @@ impl BundleManifest {
         }
     }
 
-    /// The bytes of all files.
+    /// Total size of all files.
     pub fn bytes(&self) -> u64 {
         self.files.iter().fold(0, |sum, file| sum.saturating_add(file.bytes))
     }
 
-    /// The digest of `run.json`, where that is one piece.
+    /// Digest of `run.json`, if that is one piece.
     pub fn run_digest(&self) -> Option<&str> {
         let file = self.files.iter().find(|file| file.path == "run.json")?;
         if file.pieces.len() == 1 { file.pieces.first().map(String::as_str) } else { None }
     }
 
-    /// Its pieces, each once.
+    /// Digests of the pieces, each once.
     pub fn pieces(&self) -> Vec<&str> {
         let mut all: Vec<&str> =
             self.files.iter().flat_map(|file| &file.pieces).map(String::as_str).collect();
@@ -153,12 +155,12 @@ impl ManifestFile {
     }
 }
 
-/// Whether a text is a SHA-256.
+/// True if a text is a SHA-256.
 pub fn is_digest(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Whether a path is one of a bundle's, and leads nowhere else.
+/// True if a path belongs to a bundle, and leads nowhere else.
 pub fn is_part(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
     let plain = |part: &&str| {

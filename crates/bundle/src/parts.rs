@@ -1,4 +1,4 @@
-//! What a bundle consists of as it lies in its folder, without a look at what is in its files.
+//! Files and folders of a bundle, without reading the contents of its files.
 
 use host::MachineFiles;
 use model::fact::{Fact, errno_name, is_of_other_kind};
@@ -14,15 +14,15 @@ pub struct BundlePart {
     pub is_folder: bool,
 }
 
-/// The parts of a bundle that were found. Other files in its folder are not its, nor are links that
-/// lead elsewhere and what is neither a file nor a folder.
+/// Parts of a bundle that were found. Other files in its folder are ignored, as are links that lead
+/// elsewhere and entries that are neither a file nor a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BundleParts {
-    /// Folders before what is in them.
+    /// Parts, each folder before its contents.
     pub found: Vec<BundlePart>,
-    /// The first that cannot be read, with the number of the refusal.
+    /// First part that cannot be read, with the error number.
     pub unread: Option<(String, i32)>,
-    /// It has more files or deeper folders than a bundle has: the rest was not looked at.
+    /// True if it has more files or deeper folders than a bundle: the rest was not read.
     pub is_cut: bool,
 }
 
@@ -31,7 +31,7 @@ impl BundleParts {
         let mut left: Vec<(String, usize)> = PARTS.iter().rev().map(|part| ((*part).to_owned(), 1)).collect();
         let (mut parts, mut count) = (BundleParts::default(), 0);
         while let Some((path, depth)) = left.pop() {
-            // Folders without an end are none of a bundle's either.
+            // Endless folders do not belong to a bundle either.
             if depth > DEEPEST || parts.found.len() >= 2 * MOST_FILES {
                 parts.is_cut = true;
                 break;
@@ -59,7 +59,7 @@ impl BundleParts {
         parts
     }
 
-    /// Why these are not all parts of the bundle, in a line with the remedy; none where they are.
+    /// Reason why parts of the bundle are lacking, in a line with the remedy, if any are.
     pub fn lacking(&self) -> Option<String> {
         let cut = || {
             format!(
@@ -77,7 +77,7 @@ impl BundleParts {
     }
 }
 
-/// The number of a refusal that does not say that something of another kind is there.
+/// Error number of a refusal, unless it means that a file of another kind exists.
 fn refusal<T>(fact: &Fact<T>) -> Option<i32> {
     match fact {
         Fact::Refused(errno) => Some(*errno).filter(|errno| !is_of_other_kind(*errno)),
@@ -107,7 +107,7 @@ mod tests {
                 (path, Access::Refused(errno)),
             ]))
         };
-        // EACCES of a file, of a folder, and of what is none of its.
+        // EACCES for a file, for a folder, and for a path that is not a part.
         for (path, named) in [("/blocks.jsonl", Some("blocks.jsonl")), ("/host", Some("host")), ("/x", None)]
         {
             let parts = of(path, 13);

@@ -1,18 +1,18 @@
-//! The largest latency of a line of `blocks.jsonl`, read without parsing the rest of the line: of
-//! months of blocks that rest is most of the time.
+//! Largest latency of a line of `blocks.jsonl`, read without parsing the rest of the line: for
+//! months of blocks, the rest takes most of the time.
 
 use super::line_cursor::LineCursor;
 use model::run::Peak;
 use model::units::{Cpu, Nanos};
 
-/// The peak of a line; `None` where it is no record of a block.
+/// Peak of a line; `None` if it is not a record of a block.
 pub fn parse(line: &[u8]) -> Option<Peak> {
     scan(line).or_else(|| serde_json::from_slice(line).ok())
 }
 
-/// The peak of a line in the order of fields that onbeat writes; `None` of any other line.
+/// Peak of a line in the order of fields that onbeat writes; `None` for any other line.
 ///
-/// A line whose damage lies behind these fields still has them whole: it is read.
+/// A line with damage after these fields still has them whole: it is read.
 fn scan(line: &[u8]) -> Option<Peak> {
     let mut rest = LineCursor(line.strip_suffix(b"}")?);
     rest.pass(b"{\"cpu\":")?;
@@ -28,7 +28,7 @@ fn scan(line: &[u8]) -> Option<Peak> {
     rest.pass(b",\"max_mono_ns\":")?;
     let max_mono_ns = rest.nanos()?;
     rest.pass(b",\"top_ns\":[")?;
-    // The last field, of lines of followed threads alone.
+    // Last field, only in lines of followed threads.
     let last = rest.0.iter().rposition(|&byte| byte == b',')?;
     let mut last = LineCursor(rest.0.get(last..)?);
     let response_ns = match last.pass(b",\"response_ns\":") {

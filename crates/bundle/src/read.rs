@@ -1,7 +1,7 @@
 //! Reads a bundle, complete or truncated at any byte.
 //!
 //! A run that was killed is read as of its last checkpoint, then the blocks of its tail are added,
-//! so that it reaches to its last second with all sums right.
+//! up to its last second with all sums correct.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,25 +15,25 @@ use model::vocabulary::Command;
 
 use model::text::{quoted, several};
 
-/// No `run.json` is larger: three thousand CPUs at 40 KiB each.
+/// Maximum size of `run.json`: three thousand CPUs at 40 KiB each.
 const RUN_LIMIT: u64 = 128 << 20;
 
-/// No tail is larger: ten seconds of as many.
+/// Maximum size of a tail: ten seconds of as many CPUs.
 const TAIL_LIMIT: u64 = 256 << 20;
 
-/// No line of the block records is longer; a longer one is counted as unreadable.
+/// Maximum length of a line of the block records; a longer one is counted as unreadable.
 const LINE_LIMIT: usize = 1 << 20;
 
-/// No capture of a machine holds more: a configuration and many short values.
+/// Maximum size of a capture's short files: a configuration and many values.
 const MOST_BYTES: usize = 64 << 20;
-/// What is longer is a text and no value.
+/// Maximum length of a value; a longer one is a text.
 const SHORT: usize = 4 << 10;
 
-/// A bundle as read: the run, recovered up to its last second, and where its blocks are.
+/// A bundle as read: the run, recovered up to its last second, and the paths of its blocks.
 pub struct Bundle {
-    /// The run; `complete` is false where it was killed.
+    /// The run; `complete` is false if it was killed.
     pub run: Run,
-    /// What had to be repaired or left out, as text; empty for a complete bundle.
+    /// Repairs and omissions, as text; empty for a complete bundle.
     pub remarks: Vec<String>,
     blocks: PathBuf,
     rows: PathBuf,
@@ -60,9 +60,9 @@ impl Bundle {
         Ok(bundle)
     }
 
-    /// Goes through the block records in the order they were written, one at a time.
+    /// Reads the block records in the order in which they were written, one at a time.
     ///
-    /// Returns how many lines could not be read: a last one cut short, or damaged ones.
+    /// Returns the number of lines that could not be read: a last one cut short, or damaged ones.
     pub fn each_block(&self, f: impl FnMut(&Block)) -> Result<u64> {
         let Some(mut lines) = open_lines(&self.blocks)? else { return Ok(0) };
         let mut unread = 0;
@@ -79,12 +79,12 @@ impl Bundle {
         Ok(unread + lines.too_long())
     }
 
-    /// As [`Bundle::each_block`], of each record only its largest latency: a tenth of the time.
+    /// Like [`Bundle::each_block`], only with the largest latencies: a tenth of the time.
     pub fn each_peak(&self, mut f: impl FnMut(&Peak)) -> Result<u64> {
         each_line(&self.blocks, peak_line::parse, |peak: Peak| f(&peak))
     }
 
-    /// Goes through the histograms of five minutes as they were written; older runs have none.
+    /// Reads the histograms of five minutes in the order of writing; older runs have none.
     pub fn each_five_minutes(&self, mut f: impl FnMut(FiveMinuteLine)) -> Result<u64> {
         let mut foreign = 0;
         let unread = each_line(&self.rows, json, |line: FiveMinuteLine| match line.kind() {
@@ -129,10 +129,10 @@ impl Bundle {
     }
 }
 
-/// The kernel's files in the bundle, each by its own path, that are short or a configuration; what
-/// leads out of it is not read.
+/// Files of the kernel in the bundle, by path, that are short or a configuration; links out of it
+/// are not followed.
 pub fn host_files(path: &Path) -> Vec<(String, Vec<u8>)> {
-    // From the bundle's folder on, for its `host` may be a link that leads elsewhere.
+    // Opened at the bundle's folder, because its `host` may be a link that leads elsewhere.
     let host = host::MachineFiles::folder(folder_of(path));
     let (mut files, mut folders, mut seen, mut bytes_read) = (Vec::new(), vec![(String::new(), 0)], 0, 0);
     while let Some((folder, depth)) = folders.pop() {
@@ -157,10 +157,10 @@ pub fn host_files(path: &Path) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// A run is six levels deep, and what later versions add will not be much deeper.
+/// Maximum nesting: a run is six levels deep, and later versions will not be much deeper.
 const DEPTH_LIMIT: usize = 64;
 
-/// How deep brackets and braces are nested, outside strings.
+/// Depth of nested brackets and braces, outside strings.
 fn depth(bytes: &[u8]) -> usize {
     let (mut now, mut deepest, mut string, mut escaped) = (0usize, 0, false, false);
     for &byte in bytes {
@@ -202,18 +202,18 @@ pub fn parse_run(bytes: &[u8]) -> Result<Run, String> {
     Ok(run)
 }
 
-/// What is wrong with a `run.json`, and where to get one that is whole.
+/// Fault of a `run.json`, with the source of a whole one.
 fn damaged(error: &serde_json::Error) -> String {
     let what = if error.is_eof() { "it is cut short" } else { "it is damaged" };
     format!("{what} ({error}): copy the bundle again from where it was made")
 }
 
-/// A line of JSON as a record.
+/// Parses a line of JSON.
 fn json<T: serde::de::DeserializeOwned>(line: &[u8]) -> Option<T> {
     serde_json::from_slice(line).ok()
 }
 
-/// The lines of a file; nothing where it is missing.
+/// Lines of a file; `None` if it is missing.
 fn open_lines(path: &Path) -> Result<Option<host::Lines>> {
     match host::Lines::open(path, LINE_LIMIT) {
         Ok(lines) => Ok(Some(lines)),

@@ -1,4 +1,4 @@
-//! Block records that one thread reads while another takes them: of months of them both are busy
+//! Reads block records in one thread while another processes them: months of them keep both busy
 //! for seconds.
 
 use std::panic::resume_unwind;
@@ -8,11 +8,12 @@ use std::thread;
 
 use model::run::Block;
 
-/// Records that change hands at once, and how many times as many there are.
+/// Number of records that are passed at once.
 const BATCH: usize = 256;
+/// Number of batches in use.
 const BATCHES: usize = 4;
 
-/// Hands out each record that `read` puts into a block, until it finds no more or fails.
+/// Calls `take` with each record that `read` puts into a block, until it finds no more or fails.
 pub fn each_block<E: Send>(
     read: impl FnMut(&mut Block) -> Result<bool, E> + Send,
     mut take: impl FnMut(&Block),
@@ -26,7 +27,7 @@ pub fn each_block<E: Send>(
             move || fill(&mut *read.lock().unwrap_or_else(PoisonError::into_inner), &to_fill, &full)
         };
         let Ok(reader) = thread::Builder::new().spawn_scoped(scope, work) else {
-            // Where no thread can be started, this one does its work.
+            // If no thread can be started, this one does its work.
             let mut read = read.lock().unwrap_or_else(PoisonError::into_inner);
             let mut block = Block::default();
             while read(&mut block)? {

@@ -1,5 +1,5 @@
-//! The blocks of a killed run's `tail` added to its last checkpoint, so that it reaches to its last
-//! second with all sums right. Pure.
+//! Adds the blocks of a killed run's `tail` to its last checkpoint, up to its last second with all
+//! sums correct. Pure.
 
 use super::tail::Tail;
 use model::histogram::{BUCKETS, Bucket, EARLY_BUCKET, bucket_edges, merge};
@@ -8,23 +8,23 @@ use model::units::Nanos;
 use model::vocabulary::Probe;
 use model::wall_time::wall_time;
 
-/// The outcome of a record of the tail.
+/// Outcome of a record of the tail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It begins where what is known of its CPU ends, and was added.
+    /// Added: it begins at the end of the known time of its CPU.
     Added,
-    /// It was added, and time is missing before it.
+    /// Added, with missing time before it.
     AfterGap,
-    /// It was added, though it begins before the end of what is known: it ends later, so the
-    /// checkpoint, which holds whole blocks, cannot contain it.
+    /// Added, though it begins before the end of the known time: it ends later, so the checkpoint,
+    /// which holds whole blocks, cannot contain it.
     Overlapping,
-    /// The checkpoint was written and the tail not emptied any more: it is in there already.
+    /// Not added: the checkpoint was written without emptying the tail, and contains it.
     Contained,
-    /// It contradicts itself or the run, and was left out.
+    /// Not added: it contradicts itself or the run.
     Damaged,
 }
 
-/// How many records had which fate.
+/// Number of records with each fate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Replayed {
     gaps: u64,
@@ -42,7 +42,7 @@ impl Replayed {
         }
     }
 
-    /// The remark about it, as text.
+    /// Remarks on it, as text.
     pub fn remarks(self) -> impl Iterator<Item = String> {
         let Replayed { gaps, overlaps, damaged } = self;
         let gaps = (gaps > 0).then(|| {
@@ -70,7 +70,7 @@ pub fn replay(run: &mut Run, mut bytes: &[u8]) -> Replayed {
 fn absorb(run: &mut Run, tail: &Tail) -> Fate {
     let follows = run.follows();
     if follows && run.cpus.iter().all(|cpu| cpu.cpu != Some(tail.cpu)) {
-        // A hunt of others' threads learns of its CPUs as it goes.
+        // A hunt of other programs' threads learns its CPUs during the run.
         run.cpus.push(CpuRun::without_schedule(tail.cpu));
         run.cpus.sort_by_key(|cpu| cpu.cpu);
         run.plan.cpus = run.cpus.iter().filter_map(|cpu| cpu.cpu).collect();
@@ -100,7 +100,7 @@ fn absorb(run: &mut Run, tail: &Tail) -> Fate {
     fate
 }
 
-/// The sums of a block added to those of its CPU; none where a number is out of its range.
+/// Adds the sums of a block to those of its CPU; `None` if a number is out of its range.
 fn add(cpu: &mut CpuRun, tail: &Tail) -> Option<()> {
     let scheduled = cpu.scheduled.is_some();
     let count = |rows: &[Bucket]| rows.iter().try_fold(0u64, |sum, bucket| sum.checked_add(bucket.count));
@@ -112,7 +112,7 @@ fn add(cpu: &mut CpuRun, tail: &Tail) -> Option<()> {
     let early = rows.iter().filter(|bucket| bucket.upper.0 <= 0).map(|bucket| bucket.count).sum::<u64>();
     let all = cpu.cycles?.checked_add(cycles)?;
     cpu.cycles = Some(all);
-    // Where there is no schedule, what was missed of it stays unknown.
+    // Without a schedule the missed slots stay unknown.
     if let Some(missed) = cpu.missed {
         cpu.missed = Some(missed.checked_add(tail.missed)?);
         cpu.scheduled = Some(all.checked_add(cpu.missed?)?);
@@ -142,7 +142,7 @@ fn add(cpu: &mut CpuRun, tail: &Tail) -> Option<()> {
     Some(())
 }
 
-/// Buckets from their numbers; none where a number is no bucket's.
+/// Buckets from their numbers; `None` if a number has no bucket.
 fn buckets_of(pairs: &[(usize, u64)], min: Nanos) -> Option<Vec<Bucket>> {
     let bucket = |&(index, count): &(usize, u64)| {
         let (lower, upper) = bucket_edges(Some(index).filter(|&index| index < BUCKETS)?);

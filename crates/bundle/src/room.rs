@@ -1,5 +1,5 @@
-//! The spikes that a run lists in full: as many as there is space for, the largest where there are
-//! more. Pure.
+//! Spikes that a run lists in full: as many as there is space for, the largest if there are more.
+//! Pure.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -7,25 +7,25 @@ use std::collections::BinaryHeap;
 use model::run::Spike;
 use model::units::Nanos;
 
-/// Spikes that a run lists.
+/// Maximum number of spikes in the list of a run.
 const SPIKES: usize = 2_000;
-/// Slices of all of them together,
+/// Maximum number of slices of all of them.
 const SLICES: usize = 200_000;
-/// and bytes: a document that can be read again has room for no more.
+/// Maximum size in bytes: a longer document could not be read again.
 const BYTES: u64 = 64 << 20;
 
-/// The space of a spike, and its key.
+/// Space of a spike, and its key.
 #[derive(Debug)]
 pub struct KeptSpike<T> {
     latency: Nanos,
     slices: usize,
     bytes: u64,
-    /// The spike, or where it is.
+    /// The spike, or its place.
     pub what: T,
 }
 
 impl<T> KeptSpike<T> {
-    /// That of a spike whose text has this number of bytes.
+    /// Space of a spike whose text has this number of bytes.
     pub fn of(spike: &Spike, bytes: usize, what: T) -> KeptSpike<T> {
         KeptSpike { latency: spike.latency_ns, slices: spike.slices.len(), bytes: bytes as u64, what }
     }
@@ -51,7 +51,7 @@ impl<T> PartialEq for KeptSpike<T> {
 
 impl<T> Eq for KeptSpike<T> {}
 
-/// The spikes that have a place.
+/// Spikes in the list.
 #[derive(Debug)]
 pub struct Room<T> {
     places: BinaryHeap<Reverse<KeptSpike<T>>>,
@@ -66,14 +66,14 @@ impl<T> Default for Room<T> {
 }
 
 impl<T> Room<T> {
-    /// Whether a spike of that latency may find a place: none does if as many as there may be are
-    /// at least as late.
+    /// True if a spike of that latency may fit: none does if the list is full of spikes that are at
+    /// least as late.
     pub fn takes(&self, latency: Nanos) -> bool {
         self.places.len() < SPIKES || self.places.peek().is_some_and(|least| least.0.latency < latency)
     }
 
-    /// Puts a spike in. Those that have to go come back, the least first, and it may be among them;
-    /// one always stays.
+    /// Adds a spike. Returns the displaced ones, the least first, possibly with this one; one spike
+    /// always stays.
     pub fn add(&mut self, place: KeptSpike<T>) -> Vec<T> {
         (self.slices, self.bytes) = (self.slices + place.slices, self.bytes + place.bytes);
         self.places.push(Reverse(place));
@@ -88,12 +88,12 @@ impl<T> Room<T> {
         gone
     }
 
-    /// What the texts of all have in bytes.
+    /// Total size of the texts in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// How many there are.
+    /// Number of spikes.
     pub fn len(&self) -> usize {
         self.places.len()
     }
@@ -102,12 +102,12 @@ impl<T> Room<T> {
         self.places.is_empty()
     }
 
-    /// All, in no order.
+    /// All spikes, unordered.
     pub fn into_all(self) -> Vec<T> {
         self.places.into_iter().map(|place| place.0.what).collect()
     }
 
-    /// All, to be looked at or changed, in no order; latency and size stay what they were.
+    /// Calls for each spike, unordered, to read or change it; its latency and size stay.
     pub fn each(&mut self, mut f: impl FnMut(&mut T)) {
         let mut places = std::mem::take(&mut self.places).into_vec();
         places.iter_mut().for_each(|place| f(&mut place.0.what));
@@ -116,14 +116,14 @@ impl<T> Room<T> {
 }
 
 impl Room<Spike> {
-    /// Adds a spike whose text has this number of bytes; returns how many were dropped.
+    /// Adds a spike whose text has this number of bytes; returns the number of dropped spikes.
     pub fn put(&mut self, spike: Spike, bytes: usize) -> u64 {
         let sizes = KeptSpike::of(&spike, bytes, ());
         let KeptSpike { latency, slices, bytes, .. } = sizes;
         self.add(KeptSpike { latency, slices, bytes, what: spike }).len() as u64
     }
 
-    /// The list in order of time.
+    /// List of the spikes in order of time.
     pub fn into_list(self) -> Vec<Spike> {
         let mut list = self.into_all();
         list.sort_by_key(|spike| (spike.actual_ns, spike.cpu));

@@ -6,7 +6,7 @@
 
 use model::units::{Cpu, Nanos};
 
-/// A block with everything that a checkpoint would have added up.
+/// A block with all data that a checkpoint would have added up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tail {
     pub cpu: Cpu,
@@ -21,15 +21,15 @@ pub struct Tail {
     /// The least latency; meaningless in a block without wake-ups.
     pub min: Nanos,
     pub missed: u64,
-    /// Number of the histogram's row, and its wake-ups.
+    /// Numbers of the histogram's rows, with their wake-ups.
     pub rows: Vec<(usize, u64)>,
-    /// The same of the missed slots' lateness.
+    /// Numbers of rows, with the missed slots of that lateness.
     pub missed_rows: Vec<(usize, u64)>,
     /// Latency, cycle and time of the worst, largest first.
     pub worst: Vec<(Nanos, u64, Nanos)>,
 }
 
-/// No record is longer: two full histograms and the other fields.
+/// Maximum length of a record: two full histograms and the other fields.
 const WORDS_LIMIT: usize = 1 << 15;
 
 impl Tail {
@@ -64,7 +64,7 @@ impl Tail {
         into[begin..begin + 8].copy_from_slice(&words.to_le_bytes());
     }
 
-    /// Takes the first record off the bytes; `None` at their end, or where a record is incomplete.
+    /// Takes the first record off the bytes; `None` at their end, or if a record is incomplete.
     pub fn decode(bytes: &mut &[u8]) -> Option<Tail> {
         let length = usize::try_from(word_at(bytes, 0)?).ok().filter(|&words| words <= WORDS_LIMIT)?;
         let record = bytes.get(8..length.checked_mul(8)?)?;

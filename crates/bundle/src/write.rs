@@ -1,7 +1,7 @@
-//! Writes a bundle while a run is on, so that whatever kills the run leaves what was measured.
+//! Writes a bundle during a run, so that a run killed at any moment leaves its measurements.
 //!
-//! `run.json` is only ever replaced by rename. Space for the last one is set aside from the start,
-//! so that a disk that fills up in mid-run costs block records but no statistics.
+//! `run.json` is only ever replaced by rename. Space for the last one is reserved from the start,
+//! so that a disk that fills up during the run costs block records but no statistics.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -29,25 +29,25 @@ const TAIL: &str = "tail";
 const BLOCKS: &str = "blocks.jsonl";
 const NEXT_SPARE: &str = ".spare";
 
-/// Room for `run.json`: twice what the histograms of a noisy CPU were seen to need.
+/// Space for `run.json`: twice the largest observed need of a noisy CPU's histograms.
 const SPARE_BYTES: u64 = 32 << 10;
 const SPARE_BYTES_PER_CPU: u64 = 24 << 10;
 
-/// How much of a document is written with one system call.
+/// Size of the part of a document that is written with one system call.
 const AT_ONCE: usize = 64 << 10;
 
-/// A bundle being written. Dropped before its first checkpoint, it takes away again what it made.
+/// A bundle being written. Dropped before its first checkpoint, it removes what it created.
 pub struct BundleWriter {
     path: PathBuf,
     dir: Dir,
-    /// The directories that onbeat may remove.
+    /// Directories that onbeat may remove.
     made: CreatedDirs,
-    /// Whether it contains a run.
+    /// True if it contains a run.
     kept: bool,
     host: HostFiles,
     blocks: Option<File>,
     five_minutes: FiveMinuteSums,
-    /// Made with its first line.
+    /// Created with its first line.
     rows: Option<File>,
     tail: Option<File>,
     spare: Option<File>,
@@ -56,7 +56,7 @@ pub struct BundleWriter {
 }
 
 impl BundleWriter {
-    /// Makes the directory, which must not exist or be empty; refuses with the remedy.
+    /// Creates the directory, which must not exist or be empty; refuses with the remedy.
     pub fn create(path: &Path, cpus: usize) -> Result<BundleWriter> {
         let (dir, made) = Dir::create(path).map_err(|error| refusal(path, &error))?;
         let mut writer = BundleWriter {
@@ -91,25 +91,25 @@ impl BundleWriter {
         written.map_err(|error| refusal(&self.path, &error))
     }
 
-    /// Where the bundle is.
+    /// Path of the bundle.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes what was read of the machine: at their own paths the files that the run's facts are
-    /// from, next to them the texts that its audit needs beyond these, refusals and lists.
+    /// Writes the machine's files: at their paths the sources of the run's facts, next to them the
+    /// texts that its audit needs beyond these, refusals and lists.
     pub fn host(&mut self, recorder: &AccessRecorder, gathered: &BTreeSet<String>) -> Result<()> {
         let written = self.host.write(&self.dir, recorder, &|path| gathered.contains(path));
         written.map_err(|error| refusal(&self.path, &error))
     }
 
-    /// A place for what is traced around spikes.
+    /// Creates the files for the events around spikes.
     pub fn events(&mut self) -> Result<Events> {
         Events::create(&self.dir).map_err(|error| refusal(&self.path, &error))
     }
 
-    /// Appends the blocks of a second, the same in full to the tail, and what five minutes ended
-    /// with it.
+    /// Appends the blocks of a second, the same in full to the tail, and the five minutes that
+    /// ended with it.
     pub fn second(&mut self, blocks: &[Block], tails: &[Tail]) -> Result<(), String> {
         self.lines.clear();
         tails.iter().for_each(|tail| tail.encode(&mut self.lines));
@@ -140,21 +140,21 @@ impl BundleWriter {
         placed.and_then(|()| self.empty_tail()).map_err(|error| self.lost("a checkpoint", &error))
     }
 
-    /// Writes the last `run.json` with its spikes, wherever they are, and takes away what only a
-    /// run that is on needs.
+    /// Writes the last `run.json` with its spikes, from memory or a file, and removes files that
+    /// only a running measurement needs.
     pub fn finish<S: Serialize>(self, run: &Run, spikes: &S) -> Result<PathBuf> {
         self.finish_or(run, spikes, Run::clone)
     }
 
-    /// The same; where there is no space for the list, with what `left` makes of the run for a
-    /// document without it.
+    /// Like [`BundleWriter::finish`]; if there is no space for the list, writes a document without
+    /// it, with the run that `left` makes.
     pub fn finish_or<S: Serialize>(
         mut self,
         run: &Run,
         spikes: &S,
         left: impl FnOnce(&Run) -> Run,
     ) -> Result<PathBuf> {
-        // Records may wait in memory of the kernel; a run marked as complete must not lose them.
+        // Records may wait in the kernel's memory; a run marked as complete must not lose them.
         self.lines.clear();
         let last = self.five_minutes.finish(&mut self.lines).and_then(|()| self.append_rows());
         let files = [&self.blocks, &self.rows];
@@ -165,12 +165,11 @@ impl BundleWriter {
                 Ok(())
             }
             // Spikes take most of the space: the statistics alone may still fit, and the spikes
-            // stay where they are.
+            // stay in their file.
             Err(error) => self.replace_run(&Document::of(&left(run), &[(); 0]), true).map_err(|_| error),
         };
         self.dir.remove(SPARE);
-        // The tail is what the last checkpoint lacks: it stays where that one could not be
-        // replaced.
+        // The tail is what the last checkpoint lacks: it stays if that one could not be replaced.
         const AS_OF: &str = "; it is kept as of its last checkpoint";
         placed.map_err(|error| Failure::internal(self.lost("the end of the run", &error) + AS_OF))?;
         self.dir.remove(TAIL);
@@ -178,42 +177,41 @@ impl BundleWriter {
         Ok(self.path.clone())
     }
 
-    /// Takes away what was made for a run that did not take place.
+    /// Removes the files of a run that did not take place.
     pub fn discard(mut self) {
         self.kept = false;
     }
 
-    /// Puts the document into the space that was set aside and renames it there.
+    /// Writes the document into the reserved space and renames it.
     ///
-    /// The space for the next one is set aside first: where that fails, the old space stays as it
-    /// is, for the run's last document, and this checkpoint is the one to do without.
+    /// The space for the next one is reserved first: if that fails, the old space is left for the
+    /// run's last document, and this checkpoint is skipped.
     fn replace_run(&mut self, document: &impl Serialize, last: bool) -> io::Result<()> {
         let next = if last {
             None
         } else {
-            // One left over from a failed rename would block all others.
+            // A file left over from a failed rename would block all others.
             self.dir.remove(NEXT_SPARE);
             Some(self.dir.reserve(NEXT_SPARE, self.spare_bytes)?)
         };
         let placed = self.fill_spare(document).and_then(|()| self.dir.rename(SPARE, RUN, true));
         if placed.is_ok() {
-            // What was the spare is run.json now, and must not be written to any more.
+            // The spare is now run.json, and must not be written to any more.
             (self.kept, self.spare) = (true, None);
         }
         match next {
             Some(next) if placed.is_ok() && self.dir.rename(NEXT_SPARE, SPARE, false).is_ok() => {
                 self.spare = Some(next);
             }
-            // Without space set aside, the next document has to find some.
+            // Without reserved space, the next document has to find some.
             Some(_) => self.dir.remove(NEXT_SPARE),
             None => {}
         }
         placed
     }
 
-    /// Overwrites from the start, so that no block that was set aside is given up before all is
-    /// written. A document may be longer than what there is memory for: it is written as it is
-    /// made.
+    /// Overwrites from the start, so that no reserved block is given up before all is written. A
+    /// document may be longer than the memory: it is written while it is serialized.
     fn fill_spare(&mut self, document: &impl Serialize) -> io::Result<()> {
         let file = match &mut self.spare {
             Some(file) => file,
@@ -227,7 +225,7 @@ impl BundleWriter {
         drop(to);
         let length = file.stream_position()?;
         file.set_len(length)?;
-        // A rename may reach the disk before what it renames does.
+        // A rename may reach the disk before the contents of the file do.
         file.sync_all()
     }
 
@@ -264,7 +262,7 @@ fn append(file: Option<&mut File>, bytes: &[u8]) -> io::Result<()> {
 }
 
 impl Drop for BundleWriter {
-    /// A run that was refused leaves nothing; only what this writer made is removed.
+    /// Removes what this writer created: a run that was refused leaves nothing.
     fn drop(&mut self) {
         if self.kept {
             return;
@@ -278,7 +276,7 @@ impl Drop for BundleWriter {
     }
 }
 
-/// Why a bundle cannot be written there, with the remedy.
+/// Reason why a bundle cannot be written there, with the remedy.
 pub(super) fn refusal(path: &Path, error: &io::Error) -> Failure {
     let shown = quoted(path);
     match error.raw_os_error() {

@@ -216,7 +216,7 @@ mod tests {
         at.into_iter().map(|second| second * STEP as i64).collect()
     }
 
-    /// What is named where this was found, in s.
+    /// Period that is named if this one was found, and the others, in s.
     fn named(times: &[i64], found: f64) -> (f64, Vec<f64>) {
         let fit =
             CombFit { origin: 1e9, period: found * 1e9, width: 2e9, tolerance: 2e9, members: Vec::new() };

@@ -6,7 +6,7 @@
 //! T^2. Bins of four widths overlap by half; the level of the test is shared evenly by the widths
 //! and, within one, by all its bins (Bonferroni).
 //!
-//! Where the density of differences near the lag is above that mean, it takes the mean's place:
+//! If the density of differences near the lag is above that mean, it replaces the mean:
 //! events that are merely more frequent for some time are not periodic.
 
 use crate::law;
