@@ -19,13 +19,13 @@ const WORST: &str = "worst";
 const ENVIRONMENT: &str = "environment";
 
 impl<D: RecordDisk> RecordWriter<D> {
-    /// Moves what is in the tail to segments. Until the manifest is renamed nothing has happened.
+    /// Moves the contents of the tail to segments; the rename of the manifest makes it final.
     pub(super) fn close(&mut self) -> io::Result<()> {
         let before = self.manifest.clone();
         let tail = std::mem::take(&mut self.tail);
         let closed = self.move_tail(&tail);
         if closed.is_err() {
-            // What was added to files is behind the lengths that count.
+            // Bytes that were added to files lie beyond the lengths that count.
             self.manifest = before.clone();
             self.tail = tail;
             self.cut_back();
@@ -98,8 +98,8 @@ impl<D: RecordDisk> RecordWriter<D> {
         Ok(())
     }
 
-    /// The segment that a stretch of time goes to: the newest of its kind and tier, or a new one if
-    /// that is large enough and the next span of the next tier begins; the stretch is added to it.
+    /// Segment for a stretch of time: the newest of its kind and tier, or a new one if that is
+    /// large enough and the next span of the next tier begins; the stretch is added to it.
     pub(super) fn segment_for(&mut self, part: RecordSegment) -> usize {
         let newest = self
             .manifest
@@ -128,7 +128,7 @@ impl<D: RecordDisk> RecordWriter<D> {
         }
     }
 
-    /// The file of a segment for a series, `worst` for all else.
+    /// File of a segment for a series; `worst` for all lines that are not histograms.
     pub(super) fn file_for(&mut self, at: usize, tag: &str) -> usize {
         let series = if tag == WORST { "" } else { tag };
         let segment = &self.manifest.segments[at];
@@ -146,7 +146,7 @@ impl<D: RecordDisk> RecordWriter<D> {
         files.len() - 1
     }
 
-    /// Cuts all files to the lengths that count, and removes those that do not.
+    /// Cuts all files to the lengths that count, and removes the others.
     pub(super) fn cut_back(&mut self) {
         for file in self.manifest.segments.iter().flat_map(|segment| &segment.files) {
             if self.disk.length(&file.name).is_ok_and(|length| length > file.bytes) {

@@ -1,5 +1,4 @@
-//! Rows as they are passed on: lines of one boot and plan behind a header, as many as a farm takes
-//! at once.
+//! Rows for passing on: lines of one boot and plan after a header, as many as a farm takes at once.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +8,9 @@ use model::watch::{WatchRun, WatchSeries};
 use super::lines::{HeaderLine, ROWS_SCHEMA};
 use super::texts::RowText;
 
-/// Bytes and lines of a cut: half of what a farm takes, and a day.
+/// Maximum size of a cut: half of what a farm takes.
 const MOST_BYTES: usize = 512 << 10;
+/// Maximum number of lines of a cut: those of a day.
 const MOST_LINES: usize = 288;
 
 /// Rows of one boot and plan, their numbers ascending.
@@ -18,11 +18,11 @@ const MOST_LINES: usize = 288;
 pub struct RowCut {
     pub series: WatchSeries,
     pub run: WatchRun,
-    /// The digest of the environment at the first of them.
+    /// Digest of the environment at the first row.
     pub env: String,
-    /// Those of all of them.
+    /// Digests of the environments of all rows.
     pub envs: BTreeSet<String>,
-    /// Each line with its number, without its newline.
+    /// Lines with their numbers, without newlines.
     pub rows: Vec<(u64, Vec<u8>)>,
     bytes: usize,
 }
@@ -36,7 +36,7 @@ impl RowCut {
         cut
     }
 
-    /// Adds a row to the open cut; where it does not fit there, it begins the next one and the one
+    /// Adds a row to the open cut; if it does not fit there, it begins the next one, and the one
     /// before is returned.
     pub fn join(open: &mut Option<RowCut>, series: WatchSeries, text: RowText) -> Option<RowCut> {
         match open.as_mut().filter(|cut| cut.takes(&text)) {
@@ -64,7 +64,7 @@ impl RowCut {
         self.rows.push((text.at.seq, text.line));
     }
 
-    /// Takes the first half of its rows out, for who was told that they are too many.
+    /// Removes and returns the first half of its rows, if a receiver refused too many.
     pub fn first_half(&mut self) -> RowCut {
         let rest = self.rows.split_off(self.rows.len() / 2);
         let rows = std::mem::replace(&mut self.rows, rest);
@@ -72,12 +72,12 @@ impl RowCut {
         RowCut { series: self.series, run, env, envs, rows, bytes: 0 }
     }
 
-    /// All of it as `onbeat.rows/1`.
+    /// Text of the cut as `onbeat.rows/1`.
     pub fn text(&self) -> serde_json::Result<Vec<u8>> {
         self.text_of(&self.rows)
     }
 
-    /// The same of some of its rows.
+    /// Text of some of its rows.
     pub fn text_of(&self, rows: &[(u64, Vec<u8>)]) -> serde_json::Result<Vec<u8>> {
         let header = HeaderLine {
             schema: ROWS_SCHEMA.to_owned(),

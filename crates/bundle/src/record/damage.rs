@@ -1,5 +1,5 @@
-//! Sections of rows that are not as they were written, and files that are shorter than they were:
-//! what is lost with them, and what helps.
+//! Sections of rows that differ from what was written, and files that are shorter than they were:
+//! their losses and remedies.
 
 use model::text::several;
 use model::units::Nanos;
@@ -17,24 +17,23 @@ pub struct DamagedSpan {
     pub last: u64,
 }
 
-/// A section whose checksum is another. One wrong number is worse than none, and nothing says which
-/// of its lines is the changed one: none of its rows is handed over.
+/// A section with a wrong checksum. One wrong number is worse than none, and the changed line is
+/// unknown: none of its rows is handed over.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DamagedSection {
     pub file: String,
-    /// Where in the file it begins.
+    /// Offset in the file at which it begins.
     pub from: u64,
-    /// Its rows that were wanted, and its lines that cannot be read.
+    /// Number of its rows that were wanted, and of its lines that cannot be read.
     pub rows: u64,
-    /// When the first of them began and the last one ended, as they say themselves; none where no
-    /// clock was set.
+    /// Start of the first and end of the last of them, by their lines; `None` if no clock was set.
     pub time: Option<(Nanos, Nanos)>,
-    /// Their numbers, as they say themselves.
+    /// Numbers of the rows, by their lines.
     pub spans: Vec<DamagedSpan>,
 }
 
 impl DamagedSection {
-    /// Notes a row that was wanted.
+    /// Adds a row that was wanted.
     pub(super) fn note(&mut self, run: &WatchRun, line: &[u8]) {
         self.rows += 1;
         let Ok(at) = serde_json::from_slice::<LineSpan>(line) else { return };
@@ -59,17 +58,16 @@ impl DamagedSection {
     }
 }
 
-/// A file of rows that is shorter than the record says, or is not there. Files are flushed before
-/// the record names their lengths: this is no end that is being written.
+/// A file of rows that is missing, or shorter than the record states. Files are flushed before the
+/// record states their lengths: this is not an end that is being written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LackingFile {
     pub name: String,
-    /// The bytes that are not there, 0 where it is not known any more how many these are; none
-    /// where the whole file is missing.
+    /// Number of missing bytes, 0 if it is no longer known; `None` if the whole file is missing.
     pub bytes: Option<u64>,
 }
 
-/// What is said where rows are lacking with these files: so many, where that is known.
+/// Text on rows that these files lack, with their number if known.
 pub fn words_of_lacking(rows: u64, files: &[LackingFile]) -> String {
     let what = if rows > 0 { several(rows, "row is", "rows are") } else { "rows are".to_owned() };
     let first = files.first().map_or(String::new(), |file| match file.bytes {
@@ -84,7 +82,7 @@ pub fn words_of_lacking(rows: u64, files: &[LackingFile]) -> String {
     format!("{what} lacking: {first}{others}; import the undamaged record, from a copy of its folder")
 }
 
-/// What is said where so many intervals of a tail cannot be read, before others that can.
+/// Text on intervals of a tail that cannot be read, before others that can.
 pub fn words_of_tail(intervals: u64, tail: &str) -> String {
     format!(
         "{} left out: {tail} was changed after it was written; import the undamaged record, from a copy of \
@@ -93,7 +91,7 @@ pub fn words_of_tail(intervals: u64, tail: &str) -> String {
     )
 }
 
-/// What is said where so many rows are left out with these sections.
+/// Text on rows that are excluded with these sections.
 pub fn words_of(rows: u64, sections: &[DamagedSection]) -> String {
     let begin = sections.iter().filter_map(|section| Some(section.time?.0)).min();
     let end = sections.iter().filter_map(|section| Some(section.time?.1)).max();

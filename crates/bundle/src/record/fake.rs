@@ -1,6 +1,5 @@
-//! A disk in memory that keeps a log of what was done to it, and can be cut at any place of it:
-//! what was flushed by then is there, and of the rest as much or as little as a loss of power
-//! leaves.
+//! A disk in memory that logs its operations and can be cut at any place of the log: flushed data
+//! survive, and of the rest as much or as little as a loss of power leaves.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +7,7 @@ use std::io;
 
 use host::RecordDisk;
 
-/// One thing that was done.
+/// An operation on the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Done {
     Create(String),
@@ -20,7 +19,7 @@ enum Done {
     SyncNames,
 }
 
-/// What a loss of power leaves of what was not flushed.
+/// Unflushed data that survive a loss of power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Survives {
     /// All: the process was killed, the machine ran on.
@@ -43,8 +42,9 @@ impl Survives {
 #[derive(Clone, Debug, Default)]
 struct MemoryFile {
     bytes: Vec<u8>,
-    /// What is on the disk, and up to where that is the same.
+    /// Bytes on the disk.
     flushed: Vec<u8>,
+    /// Length up to which both are equal.
     same: usize,
 }
 
@@ -57,34 +57,35 @@ struct Files {
     next: u64,
 }
 
-/// The disk.
+/// Fake disk in memory.
 #[derive(Default)]
 pub struct MemoryDisk {
     now: RefCell<Files>,
     log: RefCell<Vec<Done>>,
-    /// Whether the log is kept: that of years is long.
+    /// True if the log is kept: that of years is long.
     pub logs: bool,
-    /// How many flushes there were, of files and of names.
+    /// Number of flushes of files.
     pub syncs: Cell<u64>,
+    /// Number of flushes of names.
     pub name_syncs: Cell<u64>,
-    /// The most that all files took together, in whole blocks.
+    /// Largest total size of all files, in whole blocks.
     pub peak: Cell<u64>,
-    /// No append succeeds that would make the files together larger.
+    /// Size limit of all files together, beyond which an append fails.
     pub room: Cell<Option<u64>>,
 }
 
 impl MemoryDisk {
-    /// An empty one that keeps its log.
+    /// An empty disk that keeps its log.
     pub fn logged() -> MemoryDisk {
         MemoryDisk { logs: true, ..MemoryDisk::default() }
     }
 
-    /// How long the log is.
+    /// Length of the log.
     pub fn steps(&self) -> usize {
         self.log.borrow().len()
     }
 
-    /// The disk after so many steps of the log, of the next append half, and then a loss of power.
+    /// The disk after `steps` of the log, half of the next append, and a loss of power.
     pub fn cut(&self, steps: usize, survives: Survives) -> MemoryDisk {
         let log = self.log.borrow();
         let mut files = Files::default();
@@ -96,12 +97,12 @@ impl MemoryDisk {
         MemoryDisk { now: RefCell::new(files), ..MemoryDisk::default() }
     }
 
-    /// A file as it is.
+    /// Contents of a file.
     pub fn bytes(&self, name: &str) -> Option<Vec<u8>> {
         self.now.borrow().file(name).map(|file| file.bytes.clone())
     }
 
-    /// Puts a file there, or takes it away.
+    /// Writes or removes a file.
     pub fn put(&self, name: &str, bytes: Option<&[u8]>) {
         let mut now = self.now.borrow_mut();
         match bytes {
@@ -114,13 +115,13 @@ impl MemoryDisk {
         }
     }
 
-    /// What all files take, in whole blocks.
+    /// Total size of all files, in whole blocks.
     pub fn size(&self) -> u64 {
         let now = self.now.borrow();
         now.names.values().map(|file| (now.files[file].bytes.len() as u64).next_multiple_of(4096)).sum()
     }
 
-    /// A copy of what there is now, without the log.
+    /// Copy of the current contents, without the log.
     pub fn copy(&self) -> MemoryDisk {
         MemoryDisk { now: RefCell::new(self.now.borrow().clone()), ..MemoryDisk::default() }
     }
@@ -183,7 +184,7 @@ impl Files {
             Done::Remove(name) => drop(self.names.remove(name)),
             Done::SyncNames => {
                 self.flushed_names = self.names.clone();
-                // What has no name any more, and had none on the disk, is gone.
+                // Files that have no name now, and had none on the disk, are gone.
                 let named: BTreeSet<u64> = self.names.values().copied().collect();
                 self.files.retain(|file, _| named.contains(file));
             }
@@ -234,7 +235,7 @@ impl RecordDisk for MemoryDisk {
             self.done(Done::Create(name.to_owned()))?;
         }
         if self.room.get().is_some_and(|room| self.size() + bytes.len() as u64 > room) {
-            // As write(2) does: what fits is written.
+            // A part is written, as by write(2).
             self.done(Done::Append(name.to_owned(), bytes[..bytes.len() / 3].to_vec()))?;
             return Err(io::Error::from_raw_os_error(libc::ENOSPC));
         }

@@ -1,4 +1,4 @@
-//! What reading a damaged record meets, and which of its lines say the same twice.
+//! Faults met while reading a damaged record, and detection of lines that repeat intervals.
 
 use std::collections::BTreeMap;
 
@@ -7,34 +7,34 @@ use model::watch::WatchRun;
 
 use super::damage::DamagedSection;
 
-/// What reading a file met.
+/// Faults met while reading a file.
 #[derive(Default)]
 pub struct Faults {
     pub changed: u64,
     pub unread: u64,
     pub newer: u64,
     pub cut: bool,
-    /// Lines of which an earlier file has the intervals.
+    /// Number of lines whose intervals an earlier file has.
     pub repeated: u64,
-    /// Sections whose rows were wanted as they were written, and are not.
+    /// Sections whose rows were wanted unchanged, and are changed.
     pub damaged: Vec<DamagedSection>,
 }
 
-/// Which intervals there were: files that no manifest tells apart may hold the same ones, added up
-/// and not.
+/// Intervals read so far: files that no manifest distinguishes may hold the same ones, added up and
+/// not.
 pub struct Seen {
-    /// Whether there is need to look.
+    /// True if lines have to be checked.
     wanted: bool,
     spans: BTreeMap<String, Vec<(u64, u64)>>,
 }
 
 impl Seen {
-    /// Looks at lines only where that is asked for.
+    /// Checks lines only if `wanted`.
     pub fn new(wanted: bool) -> Seen {
         Seen { wanted, spans: BTreeMap::new() }
     }
 
-    /// Whether a line's intervals are in no earlier one; it is noted.
+    /// True if no earlier line has the line's intervals, which are added.
     pub fn is_new(&mut self, run: &WatchRun, span: Option<(u64, u64)>) -> bool {
         let (true, Some((from, to))) = (self.wanted, span) else { return true };
         let spans = self.spans.entry(run.boot.clone()).or_default();
@@ -42,7 +42,7 @@ impl Seen {
             return false;
         }
         match spans.last_mut() {
-            // Nearly always the next one.
+            // Nearly always the next interval.
             Some(last) if last.1 + 1 == from => last.1 = to,
             _ => spans.push((from, to)),
         }
@@ -51,7 +51,7 @@ impl Seen {
 }
 
 impl Faults {
-    /// In sentences.
+    /// Describes the faults in sentences.
     pub fn remarks(&self, name: &str) -> Vec<String> {
         let lines = |n| several(n, "line", "lines");
         let mut remarks = Vec::new();

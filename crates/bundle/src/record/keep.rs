@@ -1,8 +1,8 @@
-//! Keeps a record below its size: what is old is added up, and the oldest histograms are dropped
-//! when that is not enough. Each step is whole with the rename of the manifest, or did not happen.
+//! Keeps a record below its size: old lines are added up, and the oldest histograms are dropped if
+//! that is not enough. Each step takes effect with the rename of the manifest, or did not happen.
 //!
 //! Age is recorded time, not that of a clock: a clock that was at 1970, and a machine that was off
-//! for a year, make nothing old.
+//! for a year, make no line old.
 
 use std::io;
 
@@ -17,7 +17,7 @@ use model::record::RecordTier;
 
 const DAY: i64 = 86_400 * Nanos::SECOND.0;
 
-/// How long lines stay as they are. What is older is added up; days stay.
+/// Recorded time after which lines are added up; `None` for days, which stay.
 fn keeps(kind: SegmentKind, tier: RecordTier) -> Option<Nanos> {
     let days = match (kind, tier) {
         (SegmentKind::Rows, RecordTier::Interval) => 30,
@@ -29,17 +29,17 @@ fn keeps(kind: SegmentKind, tier: RecordTier) -> Option<Nanos> {
     Some(Nanos(days * DAY))
 }
 
-/// What is done next.
+/// Next step of keeping a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// The oldest segment of a kind and tier is added up to the next tier,
+    /// Adds up the oldest segment of a kind and tier to the next tier.
     AddUp(SegmentKind, RecordTier),
-    /// or is dropped.
+    /// Drops the oldest segment of a kind and tier.
     Drop(SegmentKind, RecordTier),
 }
 
 impl<D: RecordDisk> RecordWriter<D> {
-    /// Does what is due; at most as many steps as there are segments.
+    /// Does the steps that are due; at most as many as there are segments.
     pub(super) fn keep(&mut self) -> io::Result<()> {
         for _ in 0..=self.manifest.segments.len() {
             let Some(step) = self.next_step() else { break };
@@ -63,10 +63,10 @@ impl<D: RecordDisk> RecordWriter<D> {
         old.or_else(|| self.over_size())
     }
 
-    /// The tier of which the oldest segment is older than its lines are kept.
+    /// Step for the tier whose oldest segment is older than its lines are kept.
     fn outdated(&self, kind: SegmentKind) -> Option<Step> {
         let segments: Vec<(RecordTier, &RecordSegment)> = self.manifest.in_order(kind).collect();
-        // How much was recorded since each segment's end.
+        // Time recorded since each segment's end.
         let mut since = self.tail.span_ns.0;
         let mut found = None;
         for (tier, segment) in segments.iter().rev() {
@@ -78,8 +78,8 @@ impl<D: RecordDisk> RecordWriter<D> {
         found
     }
 
-    /// What makes room. Histograms go before names, and of histograms those that are added up
-    /// already have had their share: intervals get half of the room, hours and days a quarter each.
+    /// Step that reduces the size. Histograms go before names, and of histograms intervals get half
+    /// of the space, hours and days a quarter each.
     fn over_size(&self) -> Option<Step> {
         use RecordTier::{Day, Hour, Interval};
         use SegmentKind::{Rows, Worst};

@@ -1,19 +1,19 @@
-//! How large a record and its files become.
+//! Size limits of a record and its files.
 
-/// What files and the folder may take.
+/// Size limits of the files and of the folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepLimits {
-    /// A segment of this size is followed by another where a span ends,
+    /// Size of a segment that is followed by another at the end of a span.
     pub segment: u64,
-    /// one of this size everywhere.
+    /// Size of a segment that is followed by another at any time.
     pub most: u64,
-    /// What closed files take at most: the rest is for the tail and for what a step makes before it
-    /// removes.
+    /// Maximum size of closed files: the rest is for the tail and for files that a step writes
+    /// before it removes others.
     pub closed: u64,
 }
 
 impl KeepLimits {
-    /// Those of a folder of that size.
+    /// Limits for a folder of that size.
     pub fn of(size: u64) -> KeepLimits {
         KeepLimits { segment: size / 64, most: size / 16, closed: size / 16 * 12 }
     }

@@ -1,4 +1,4 @@
-//! The lines of a record's files.
+//! Lines of a record's files.
 
 use model::keyword::Word;
 use model::units::Nanos;
@@ -8,53 +8,53 @@ use model::watch::{
 };
 use serde::{Deserialize, Serialize};
 
-/// What the rows say they are.
+/// Schema of rows.
 pub const ROWS_SCHEMA: &str = "onbeat.rows/1";
-/// What a record and its worst wake-ups say they are.
+/// Schema of a record and its worst wake-ups.
 pub const WATCH_SCHEMA: &str = "onbeat.watch/1";
 
-/// No record was made before 2020: a clock that shows an earlier time has not been set. Machines
+/// 2020-01-01: records are newer, so that a clock with an earlier time has not been set. Machines
 /// without a clock chip begin in 1970, and with some chips in 2000.
 pub const CLOCK_SET: Nanos = Nanos(1_577_836_800 * Nanos::SECOND.0);
 
-/// The line before rows: what holds for all of them up to the next such line.
+/// Line before rows: values for all of them up to the next such line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HeaderLine {
     pub schema: String,
     #[serde(flatten)]
     pub run: WatchRun,
-    /// The span of a line: an interval, an hour, a day.
+    /// Span of a line: an interval, an hour, a day.
     pub span_ns: Nanos,
-    /// Empty before the worst wake-ups, which are of all series.
+    /// Series of the rows; empty before the worst wake-ups, which are of all series.
     #[serde(skip_serializing_if = "Word::is_empty")]
     pub series: Word<WatchSeries>,
     pub env: String,
 }
 
-/// When an interval was, or the intervals that were added up.
+/// Time of an interval, or of several that were added up.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LineSpan {
     pub seq: u64,
-    /// The last of those that were added up.
+    /// Number of the last interval that was added up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_seq: Option<u64>,
     pub mono_ns: Nanos,
-    /// What was recorded: without gaps between the intervals that were added up,
+    /// Recorded time, without gaps between the intervals that were added up.
     pub span_ns: Nanos,
-    /// the last of which ended here.
+    /// End of the last of these intervals, if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until_mono_ns: Option<Nanos>,
-    /// CLOCK_REALTIME at `mono_ns`, RFC 3339,
+    /// CLOCK_REALTIME at `mono_ns`, RFC 3339.
     pub time: String,
-    /// and as a number.
+    /// CLOCK_REALTIME at `mono_ns`, in ns.
     pub wall_ns: Nanos,
     pub env: String,
     pub integrity: Vec<String>,
 }
 
-/// The histograms of a series over one interval or several.
+/// Histograms of a series over one interval or several.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RowsLine {
@@ -65,35 +65,35 @@ pub struct RowsLine {
     pub threads: Vec<WatchRow>,
 }
 
-/// All else of an interval or several.
+/// Other data of an interval or of several.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WorstLine {
     #[serde(flatten)]
     pub at: LineSpan,
-    /// How many intervals these are.
+    /// Number of intervals.
     pub intervals: u64,
     pub coverage: WatchCoverage,
     pub worst: Vec<WorstWakeup>,
     pub marks: Vec<WatchMark>,
-    /// Marks that found no place here.
+    /// Number of marks that did not fit.
     #[serde(skip_serializing_if = "is_zero")]
     pub marks_dropped: u64,
 }
 
-/// What serde calls.
+/// Test that serde calls.
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// The environment in full, where it is new.
+/// Environment in full, if it is new.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnvironmentLine {
     pub environment: WatchEnvironment,
 }
 
 impl LineSpan {
-    /// That of an interval.
+    /// Span of an interval.
     pub fn of(interval: &WatchInterval, seq: u64) -> LineSpan {
         LineSpan {
             seq,
@@ -107,17 +107,17 @@ impl LineSpan {
         }
     }
 
-    /// Whether its clock had been set: see [`CLOCK_SET`].
+    /// True if its clock had been set: see [`CLOCK_SET`].
     pub fn is_dated(&self) -> bool {
         self.wall_ns >= CLOCK_SET
     }
 
-    /// The last interval that is in it.
+    /// Number of the last interval in it.
     pub fn last_seq(&self) -> u64 {
         self.last_seq.unwrap_or(self.seq)
     }
 
-    /// When it ended.
+    /// End of the span.
     pub fn end(&self) -> Nanos {
         self.until_mono_ns.unwrap_or(Nanos(self.mono_ns.0.saturating_add(self.span_ns.0)))
     }
@@ -136,7 +136,7 @@ impl LineSpan {
 }
 
 impl WorstLine {
-    /// That of an interval; the worst of several series that are one wake-up come once.
+    /// Line of an interval; a wake-up that is the worst of several series is there once.
     pub fn of(interval: &WatchInterval, seq: u64, unwritten: u64) -> WorstLine {
         let mut worst: Vec<WorstWakeup> = Vec::new();
         interval.worst.iter().for_each(|one| add_worst(&mut worst, one));
@@ -147,7 +147,7 @@ impl WorstLine {
     }
 }
 
-/// Adds a wake-up to a list in which each is there once.
+/// Adds a wake-up to a list without repetitions.
 pub fn add_worst(list: &mut Vec<WorstWakeup>, one: &WorstWakeup) {
     let same = |other: &&mut WorstWakeup| {
         other.is_same(one) && (&other.holder, &other.victims) == (&one.holder, &one.victims)

@@ -1,5 +1,5 @@
-//! Reads a file of lines section by section; lines that are wanted as they were written come of
-//! sections alone whose checksum says so.
+//! Reads a file of lines section by section; lines that are wanted unchanged come only from
+//! sections whose checksum is right.
 
 use std::io;
 
@@ -17,21 +17,21 @@ use super::sections::{DiskFile, SectionLine, SectionReader};
 pub struct ListedFile {
     pub name: String,
     pub tier: RecordTier,
-    /// None for that of worst wake-ups.
+    /// Series of the file; `None` for worst wake-ups.
     pub series: Option<WatchSeries>,
-    /// What is read by itself, so that damage hides nothing behind it.
+    /// Ranges that are read separately, so that damage does not hide the following ones.
     pub stretches: Vec<(u64, u64)>,
-    /// Up to here sections were ended, and are all there.
+    /// Length up to which sections were ended and complete.
     pub sealed: u64,
 }
 
-/// The section that is read.
+/// Section that is being read.
 struct OpenSection<'a> {
     file: &'a ListedFile,
     from: u64,
-    /// Where the stretch ends that it is in.
+    /// End of the range that contains it.
     to: u64,
-    /// Whether it is as it was written, as soon as that was looked up.
+    /// True if it is unchanged; `None` until that was checked.
     is_proven: Option<bool>,
     left_out: DamagedSection,
     unread: u64,
@@ -42,12 +42,12 @@ impl<'a> OpenSection<'a> {
         OpenSection { file, from, to, is_proven: None, left_out: DamagedSection::default(), unread: 0 }
     }
 
-    /// Whether it was ended when it was written: without its end line it is damaged.
+    /// True if it was ended when it was written: without its end line it is damaged.
     fn is_sealed(&self) -> bool {
         self.to <= self.file.sealed
     }
 
-    /// Whether it is as it was written, or was cut off before its end, as by a loss of power.
+    /// True if it is unchanged, or was cut off before its end, as by a loss of power.
     fn is_proven(&mut self, disk: &impl RecordDisk) -> io::Result<bool> {
         if let Some(known) = self.is_proven {
             return Ok(known);
@@ -66,7 +66,7 @@ impl<'a> OpenSection<'a> {
         Ok(found)
     }
 
-    /// It ends, and is not as it was written.
+    /// Adds the section, which has ended and is changed, to the faults.
     fn tell(self, faults: &mut Faults) {
         let rows = self.left_out.rows + self.unread;
         if rows > 0 {
@@ -76,7 +76,7 @@ impl<'a> OpenSection<'a> {
     }
 }
 
-/// Reads a file. With `wants` what is wanted alone is handed over.
+/// Reads a file. With `wants` only wanted values are handed over.
 pub fn read_file<D: RecordDisk, T>(
     disk: &D,
     file: &ListedFile,
@@ -118,7 +118,7 @@ pub fn read_file<D: RecordDisk, T>(
                     }
                     Err(_) => {
                         faults.unread += 1;
-                        // What follows is of a boot that is not known.
+                        // The following lines are of an unknown boot.
                         run = WatchRun::default();
                     }
                 }

@@ -1,5 +1,5 @@
-//! A made-up record, for tests and pictures: an application of four threads, a backup each night
-//! whose interrupts are in the way, a load and a measurement of onbeat's, a reboot.
+//! Synthetic record for tests and pictures: an application of four threads, a nightly backup with
+//! disturbing interrupts, a load and a measurement of onbeat, a reboot.
 
 use model::keyword::Word;
 use model::rows::{RowCounts, RowSums, row_of};
@@ -14,18 +14,18 @@ use model::watch::{
 const SECOND: i64 = Nanos::SECOND.0;
 const HOUR: i64 = 3_600 * SECOND;
 
-/// What is made up.
+/// Parameters of the synthetic record.
 #[derive(Clone, Copy, Debug)]
 pub struct MadeRecord {
     pub cpus: u32,
     pub span: Nanos,
-    /// When the machine was rebooted, counted in intervals.
+    /// Number of intervals before the reboot of the machine.
     pub reboot: u64,
     /// Wake-ups of each CPU in an interval.
     pub wakeups: u64,
 }
 
-/// Numbers that look drawn and are the same in each run (splitmix64).
+/// Pseudo-random number that is the same in each run (splitmix64).
 fn draw(seed: u64) -> u64 {
     let mut x = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -33,7 +33,7 @@ fn draw(seed: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// From 0 to 1.
+/// A number from 0 to 1.
 fn unit(seed: u64) -> f64 {
     (draw(seed) >> 11) as f64 / (1u64 << 53) as f64
 }
@@ -50,13 +50,13 @@ fn task(comm: &str, tid: i32, prio: i32, policy: Option<Policy>, cpu: u32) -> Wa
 }
 
 impl MadeRecord {
-    /// Who recorded that interval.
+    /// Recording of that interval.
     pub fn run(&self, n: u64) -> WatchRun {
         let boot = if n < self.reboot { "5b1f3c9e-0001" } else { "5b1f3c9e-0002" };
         WatchRun { boot: boot.into(), plan: "all".into(), interval_ns: self.span, ..WatchRun::default() }
     }
 
-    /// The interval of that number.
+    /// Interval of that number.
     pub fn interval(&self, n: u64) -> WatchInterval {
         let since_boot = n - if n < self.reboot { 0 } else { self.reboot };
         let mono = 40 * SECOND + since_boot as i64 * self.span.0;
@@ -104,7 +104,7 @@ impl MadeRecord {
         }
     }
 
-    /// Whether the backup runs: at two in the night.
+    /// True while the backup runs: at two in the night.
     fn is_backup(wall: i64) -> bool {
         wall.rem_euclid(24 * HOUR) / HOUR == 2
     }

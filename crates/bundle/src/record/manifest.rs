@@ -1,6 +1,6 @@
-//! `record.json`: which files of the folder are the record, how long each is, and what was merged
-//! and dropped. It is replaced by one rename, so that each step of keeping the record happens whole
-//! or not at all.
+//! `record.json`: the files of the record with their lengths, and the account of merged and dropped
+//! lines. It is replaced by one rename, so that each step of keeping the record happens whole or
+//! not at all.
 
 use std::io;
 
@@ -14,15 +14,16 @@ use serde::{Deserialize, Serialize};
 use super::lines::WATCH_SCHEMA;
 use super::sections::{DiskFile, SectionLine, SectionReader};
 
-/// The manifest, and the next one until it is renamed.
+/// Name of the manifest.
 pub const MANIFEST: &str = "record.json";
+/// Name of the next manifest until it is renamed.
 pub const NEXT: &str = "record.json.next";
 
-/// No manifest is longer.
+/// Maximum length of a manifest.
 const MANIFEST_LIMIT: u64 = 16 << 20;
 
 keywords! {
-    /// What is in a segment.
+    /// Contents of a segment.
     pub enum SegmentKind, default Rows {
         /// histograms, a file per series
         Rows = "rows",
@@ -31,27 +32,26 @@ keywords! {
     }
 }
 
-/// A file of a segment; what is behind its length was never part of the record.
+/// A file of a segment; bytes beyond its length were never part of the record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SegmentFile {
     pub name: String,
-    /// `""` where it is not of one series.
+    /// Series of the file; `""` if it has several.
     pub series: String,
     pub bytes: u64,
-    /// Where each section ends. A packed one that is damaged hides where the next begins.
+    /// End of each section. Damage of a packed section hides the begin of the next one.
     pub ends: Vec<u64>,
 }
 
 impl SegmentFile {
-    /// A section was added.
+    /// Adds a section of this size.
     pub fn grow(&mut self, bytes: u64) {
         self.bytes += bytes;
         self.ends.push(self.bytes);
     }
 
-    /// The stretches to read by themselves, up to a length: sections, and what no section is known
-    /// for.
+    /// Ranges to read separately, up to a length: sections, and parts without known sections.
     pub fn stretches(&self, length: u64) -> Vec<(u64, u64)> {
         let length = length.min(self.bytes);
         let mut from = 0;
@@ -74,53 +74,54 @@ pub struct RecordSegment {
     pub kind: Word<SegmentKind>,
     pub tier: Word<RecordTier>,
     pub files: Vec<SegmentFile>,
-    /// Intervals that are in it, added up or not, and how long they are together.
+    /// Number of intervals in it, added up or not.
     pub intervals: u64,
+    /// Total length of these intervals.
     pub span_ns: Nanos,
     pub from: RecordTime,
     pub to: RecordTime,
 }
 
 impl RecordSegment {
-    /// What it takes on the disk, where files take whole blocks.
+    /// Size on the disk, where files take whole blocks.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes.next_multiple_of(4096)).sum()
     }
 }
 
-/// The whole.
+/// Manifest of a record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Manifest {
     pub schema: String,
-    /// The id of the recording.
+    /// Id of the recording.
     pub recording: String,
-    /// The most that the folder may take.
+    /// Maximum size of the folder.
     pub size: u64,
-    /// The file that intervals are added to.
+    /// File to which intervals are added.
     pub tail: String,
-    /// The number of the next file.
+    /// Number of the next file.
     pub next: u64,
-    /// The last interval that is in a segment.
+    /// Last interval that is in a segment.
     pub last: RecordTime,
-    /// Of each kind and tier the oldest first.
+    /// Segments, of each kind and tier the oldest first.
     pub segments: Vec<RecordSegment>,
     pub losses: RecordLosses,
 }
 
-/// Why there is no manifest to go by.
+/// Reason why there is no usable manifest.
 #[derive(Debug)]
 pub enum ManifestFault {
     Missing,
-    /// The schema that it has.
+    /// A newer schema.
     Newer(String),
-    /// It is not as it was written.
+    /// Contents that differ from what was written.
     Damaged,
     Io(io::Error),
 }
 
 impl Manifest {
-    /// That of a folder in which nothing was recorded.
+    /// Manifest of a folder in which nothing was recorded.
     pub fn new(recording: &str, size: u64) -> Manifest {
         Manifest {
             schema: WATCH_SCHEMA.to_owned(),
@@ -130,13 +131,13 @@ impl Manifest {
         }
     }
 
-    /// A name for a new file.
+    /// Name for a new file.
     pub fn name(&mut self, what: &str) -> String {
         self.next += 1;
         format!("{:08}.{what}", self.next)
     }
 
-    /// Reads it.
+    /// Reads the manifest of a folder.
     pub fn read(disk: &impl RecordDisk) -> Result<Manifest, ManifestFault> {
         let length = disk.length(MANIFEST).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => ManifestFault::Missing,
@@ -167,19 +168,19 @@ impl Manifest {
         }
     }
 
-    /// Whether all its files are in its folder.
+    /// True if all its files are in its folder.
     fn names_are_plain(&self) -> bool {
         let mut names = self.segments.iter().flat_map(|segment| &segment.files).map(|file| &file.name);
         names.all(|name| is_record_file(name)) && is_record_file(&self.tail)
     }
 
-    /// Whether a file is the record's.
+    /// True if a file belongs to the record.
     pub fn has(&self, name: &str) -> bool {
         let mut files = self.segments.iter().flat_map(|segment| &segment.files);
         name == self.tail || files.any(|file| file.name == name)
     }
 
-    /// The segments of a kind in order of time: the oldest were added up to days.
+    /// Segments of a kind in order of time: the oldest were added up to days.
     pub fn in_order(&self, kind: SegmentKind) -> impl Iterator<Item = (RecordTier, &RecordSegment)> {
         [RecordTier::Day, RecordTier::Hour, RecordTier::Interval].into_iter().flat_map(move |tier| {
             let of = move |segment: &&RecordSegment| segment.kind == kind && segment.tier == tier;
@@ -187,14 +188,14 @@ impl Manifest {
         })
     }
 
-    /// What all segments of a kind and tier take.
+    /// Size of all segments of a kind and tier.
     pub fn bytes_of(&self, kind: SegmentKind, tier: Option<RecordTier>) -> u64 {
         let segments = self.in_order(kind).filter(|(of, _)| tier.is_none_or(|tier| tier == *of));
         segments.map(|(_, segment)| segment.bytes()).sum()
     }
 }
 
-/// Whether a name is one that [`Manifest::name`] gives: a number, then what is in the file.
+/// True if [`Manifest::name`] gives such names: a number, then the contents of the file.
 pub fn is_record_file(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".+-".contains(&byte);
     name.split_once('.').is_some_and(|(number, what)| {

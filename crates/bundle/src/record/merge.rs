@@ -13,18 +13,19 @@ use super::lines::{EnvironmentLine, HeaderLine, RowsLine, WorstLine, add_worst};
 use super::sections::{SectionLine, SectionReader, SectionWriter};
 use model::record::RecordTier;
 
-/// Marks that a line keeps.
+/// Maximum number of marks in a line.
 const MARKS: usize = 64;
 
-/// What became of the lines of a file.
+/// Outcome of merging a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MergeCounts {
-    /// Lines that were read, and lines that were made of them.
+    /// Number of lines that were read.
     pub lines: u64,
+    /// Number of lines that were written.
     pub made: u64,
-    /// Lines that could not be read.
+    /// Number of lines that could not be read.
     pub unread: u64,
-    /// Sections whose checksum is another, or that were cut.
+    /// Number of sections with a wrong checksum or a cut.
     pub damaged: u64,
 }
 
@@ -95,13 +96,13 @@ fn add_row(rows: &mut Vec<WatchRow>, next: WatchRow, sums: &mut RowSums) {
     row.hist = sums.counts();
 }
 
-/// The largest of each series, holder and kind of victims.
+/// Largest wake-ups of each series, holder and kind of victims.
 fn largest(all: &[WorstWakeup]) -> Vec<WorstWakeup> {
     type Key<'a> = (&'a str, &'a str, &'a str);
     let mut best: Vec<(Key, Option<Nanos>, usize)> = Vec::new();
     for (at, one) in all.iter().enumerate() {
         for series in &one.worst_of {
-            // Who held the CPU before has no part in the switch.
+            // The thread that held the CPU before has no part in the switch.
             let holder = if *series == WatchSeries::Switch { "" } else { one.holder.as_str() };
             let key = (series.as_str(), holder, one.victims.as_str());
             let value = series.known().and_then(|series| one.value(series));
@@ -119,7 +120,7 @@ fn largest(all: &[WorstWakeup]) -> Vec<WorstWakeup> {
     kept
 }
 
-/// What is being added up.
+/// Sum of lines in progress.
 struct Sum<'a, 'b, D, L> {
     tier: RecordTier,
     to: &'b mut SectionWriter<'a, D>,
@@ -162,7 +163,7 @@ impl<D: RecordDisk, L: Summable> Sum<'_, '_, D, L> {
         Ok(())
     }
 
-    /// Takes a line, whatever it is.
+    /// Adds a line of any kind.
     fn take(&mut self, line: &[u8]) -> io::Result<()> {
         let parsed = if line.starts_with(b"{\"schema\"") {
             serde_json::from_slice(line).map(|header| self.header(header))
@@ -175,7 +176,7 @@ impl<D: RecordDisk, L: Summable> Sum<'_, '_, D, L> {
             Ok(taken) => taken,
             Err(_) => {
                 self.counts.unread += 1;
-                // What follows is of a boot that is not known, and not of the one before.
+                // The following lines are of an unknown boot, and not of the one before.
                 let lost = HeaderLine { run: WatchRun::default(), ..self.header.clone() };
                 if line.starts_with(b"{\"schema\"") { self.header(lost) } else { Ok(()) }
             }
@@ -236,7 +237,7 @@ pub fn merge_rows<'r, D: RecordDisk>(
     merge::<D, RowsLine>(from, tier, to)
 }
 
-/// Adds up all else.
+/// Adds up the other lines.
 pub fn merge_worst<'r, D: RecordDisk>(
     from: impl Iterator<Item = SectionReader<'r>>,
     tier: RecordTier,

@@ -3,10 +3,10 @@
 //!
 //! [`write`] adds intervals to the `tail`, one flush each. From time to time the tail is closed:
 //! its lines go to files of one series each (`onbeat.rows/1`), and the worst wake-ups to a packed
-//! one. What is old is added up to hours and days (`merge`), and when the folder is full the oldest
-//! histograms are dropped (`keep`). `record.json` (`manifest`) says which files count and how long
-//! they are: files only grow, and each step becomes true with one rename. [`read`] takes a record
-//! at any moment, and what is left of a damaged one.
+//! one. Old lines are added up to hours and days (`merge`), and if the folder is full the oldest
+//! histograms are dropped (`keep`). `record.json` (`manifest`) has the files that count with their
+//! lengths: files only grow, and each step takes effect with one rename. [`read`] reads a record at
+//! any moment, and the rest of a damaged one.
 
 mod close;
 pub mod cuts;

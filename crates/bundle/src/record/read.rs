@@ -1,5 +1,5 @@
-//! Reads a record, line by line in order of time, while it is written or long after; of a damaged
-//! one what can be read, with a remark on what cannot.
+//! Reads a record, line by line in order of time, while it is written or later; of a damaged one
+//! the readable lines, with remarks on the others.
 
 use std::io;
 use std::path::Path;
@@ -18,10 +18,10 @@ use super::manifest::{MANIFEST, Manifest, ManifestFault, SegmentKind, is_record_
 use super::tail::each_block;
 use model::record::RecordTier;
 
-/// How often a manifest is read whose files are not there, in case they are being merged.
+/// Attempts to read a manifest whose files are missing, in case they are being merged.
 const TRIES: usize = 3;
 
-/// What comes from the files of worst wake-ups.
+/// Item of the files of worst wake-ups.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RecordItem {
     Environment(Box<WatchEnvironment>),
@@ -31,30 +31,30 @@ pub enum RecordItem {
 /// A record as it is at one moment.
 pub struct RecordReader<D> {
     disk: D,
-    /// None where it is lost: then the files' names say what they are.
+    /// Manifest; `None` if it is lost: then the files are identified by their names.
     manifest: Option<Manifest>,
     files: Vec<ListedFile>,
     tail: Option<(String, u64)>,
-    /// What is not there of files with rows of one series, or of all: of the tail.
+    /// Missing parts of files with rows of one series, or of the tail, which has all.
     short: Vec<(Option<WatchSeries>, LackingFile)>,
-    /// What was found wrong, in sentences.
+    /// Faults, in sentences.
     pub remarks: Vec<String>,
-    /// What [`RecordReader::each_row_text`] left out.
+    /// Sections that [`RecordReader::each_row_text`] skipped.
     pub damaged: Vec<DamagedSection>,
-    /// Files of what it was asked for last that are not whole, or not there.
+    /// Incomplete or missing files of the last request.
     pub lacking: Vec<LackingFile>,
-    /// The tail, and how many of its intervals cannot be read that stand before others, where there
-    /// are some: they are of each series.
+    /// The tail, and the number of its intervals that cannot be read before others that can, if
+    /// there are any: they are of each series.
     pub damaged_tail: Option<(String, u64)>,
 }
 
-/// Whether a folder is a record, whole or not.
+/// True if a folder is a record, whole or not.
 pub fn is_record(path: &Path) -> bool {
     let Ok(folder) = RecordFolder::open(path) else { return false };
     is_record_of(&folder.names().unwrap_or_default())
 }
 
-/// The same of a folder whose files have these names.
+/// True if a folder with files of these names is a record.
 pub fn is_record_of(names: &[String]) -> bool {
     names.iter().any(|name| name == MANIFEST || is_record_file(name) && !name.ends_with(".json"))
 }
@@ -86,7 +86,7 @@ impl RecordReader<RecordFolder> {
 }
 
 impl<D: RecordDisk> RecordReader<D> {
-    /// The same on any disk.
+    /// Opens a record on any disk.
     pub fn open(disk: D) -> std::result::Result<RecordReader<D>, ManifestFault> {
         let mut reader = RecordReader {
             disk,
@@ -109,8 +109,8 @@ impl<D: RecordDisk> RecordReader<D> {
         Ok(reader)
     }
 
-    /// Lists the files of a manifest; where some are not there and there is a new manifest
-    /// meanwhile, they were merged, and those of that one are listed.
+    /// Lists the files of a manifest; if some are missing and there is a new manifest by now, they
+    /// were merged, and the files of that one are listed.
     fn list_latest(&mut self, mut manifest: Manifest) -> io::Result<()> {
         for left in (0..TRIES).rev() {
             (self.files, self.short, self.remarks) = (Vec::new(), Vec::new(), Vec::new());
@@ -135,12 +135,12 @@ impl<D: RecordDisk> RecordReader<D> {
                         self.remarks.push(format!("{} is of a series that is not known", file.name));
                         continue;
                     }
-                    // Those of hours and days have no rows that are passed on.
+                    // Rows of hours and days are not passed on.
                     let has_rows = series.is_some() && tier == RecordTier::Interval;
                     let short = |bytes| (series, LackingFile { name: file.name.clone(), bytes });
                     let length = match self.disk.length(&file.name) {
                         Ok(length) if length >= file.bytes => {
-                            // A writer found nothing of what it held.
+                            // A writer found the file empty.
                             self.short.extend((has_rows && file.bytes == 0).then(|| short(Some(0))));
                             length
                         }
@@ -175,7 +175,7 @@ impl<D: RecordDisk> RecordReader<D> {
         Ok(())
     }
 
-    /// Takes all files that by their names are a record's.
+    /// Lists all files that belong to a record by their names.
     fn salvage(&mut self) -> io::Result<()> {
         let mut names = self.disk.names()?;
         names.sort_unstable();
@@ -209,12 +209,12 @@ impl<D: RecordDisk> RecordReader<D> {
         Ok(())
     }
 
-    /// What is known of the whole; none where the manifest is lost.
+    /// Manifest of the record; `None` if it is lost.
     pub fn manifest(&self) -> Option<&Manifest> {
         self.manifest.as_ref()
     }
 
-    /// Environments, worst wake-ups, coverage and marks, in order of time.
+    /// Reads environments, worst wake-ups, coverage and marks, in order of time.
     pub fn each_item(&mut self, f: impl FnMut(RecordItem)) -> io::Result<()> {
         let parse = |tier, run: &WatchRun, line: &[u8]| {
             if line.starts_with(b"{\"environment\"") {
@@ -228,7 +228,7 @@ impl<D: RecordDisk> RecordReader<D> {
         self.each_line(None, parse, None, f)
     }
 
-    /// The histograms of a series, in order of time.
+    /// Reads the histograms of a series, in order of time.
     pub fn each_row(
         &mut self,
         series: WatchSeries,
@@ -256,18 +256,18 @@ impl<D: RecordDisk> RecordReader<D> {
     }
 
     fn remark(&mut self, remark: String) {
-        // Several series may be asked for, and each more than once.
+        // Several series may be read, and each more than once.
         if !self.remarks.contains(&remark) {
             self.remarks.push(remark);
         }
     }
 
-    /// Does without some of the files.
+    /// Excludes some of the files.
     pub(super) fn drop_files(&mut self, names: &[String]) {
         self.files.retain(|file| !names.contains(&file.name));
     }
 
-    /// With `wants` what is wanted alone, and of sections alone that are as they were written.
+    /// Reads lines; with `wants` only the wanted ones, and only from unchanged sections.
     pub(super) fn each_line<T>(
         &mut self,
         series: Option<WatchSeries>,
@@ -291,8 +291,8 @@ impl<D: RecordDisk> RecordReader<D> {
                 }
                 read => read?,
             }
-            // Up to the length that the manifest names each section was ended; where a writer found
-            // less it names that.
+            // Up to the length in the manifest each section was ended; a writer that found less
+            // states that.
             let is_cut = faults.cut && file.tier == RecordTier::Interval && self.manifest.is_some();
             if is_cut && wants.is_some() && self.lacking.iter().all(|one| one.name != file.name) {
                 self.lacking.push(LackingFile { name: file.name.clone(), bytes: Some(0) });

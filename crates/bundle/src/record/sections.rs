@@ -1,5 +1,5 @@
 //! Files of lines that only grow, section by section: each ends with a line that counts its lines
-//! and has their checksum. The worst wake-ups are packed, each section a gzip member of its own
+//! and has their checksum. The worst wake-ups are packed, each section in a separate gzip member
 //! (RFC 1952 allows several in a file).
 
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -9,13 +9,13 @@ use flate2::{Compression, Crc};
 use host::RecordDisk;
 use serde::{Deserialize, Serialize};
 
-/// How much is read or written with one system call.
+/// Size of a read or write with one system call.
 const AT_ONCE: usize = 64 << 10;
 
-/// No line is longer: an interval of 4,096 CPUs.
+/// Maximum length of a line: an interval of 4,096 CPUs.
 pub const LINE_LIMIT: u64 = 16 << 20;
 
-/// The last line of a section.
+/// Last line of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct EndLine {
     end: SectionEnd,
@@ -24,13 +24,13 @@ struct EndLine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct SectionEnd {
     lines: u64,
-    /// Of all lines before it in its section, with their newlines.
+    /// Checksum of all lines before it in its section, with their newlines.
     crc32: u32,
 }
 
 enum Target {
     Plain(Vec<u8>),
-    // Its tables are large.
+    // Boxed, because its tables are large.
     Packed(Box<GzEncoder<Vec<u8>>>),
 }
 
@@ -45,7 +45,7 @@ pub struct SectionWriter<'a, D> {
 }
 
 impl<'a, D: RecordDisk> SectionWriter<'a, D> {
-    /// At the end of that file.
+    /// Writer of a section at the end of that file.
     pub fn new(disk: &'a D, name: &'a str, packed: bool) -> SectionWriter<'a, D> {
         let to = match packed {
             true => Target::Packed(Box::new(GzEncoder::new(Vec::new(), Compression::default()))),
@@ -54,7 +54,7 @@ impl<'a, D: RecordDisk> SectionWriter<'a, D> {
         SectionWriter { disk, name, to, crc: Crc::new(), lines: 0, written: 0 }
     }
 
-    /// Adds a line, which has no newline in it.
+    /// Adds a line without a newline.
     pub fn line(&mut self, line: &[u8]) -> io::Result<()> {
         self.crc.update(line);
         self.crc.update(b"\n");
@@ -88,7 +88,7 @@ impl<'a, D: RecordDisk> SectionWriter<'a, D> {
         Ok(())
     }
 
-    /// Ends the section and flushes the file; how many bytes it has become longer.
+    /// Ends the section and flushes the file; returns the number of added bytes.
     pub fn finish(mut self) -> io::Result<u64> {
         let end = EndLine { end: SectionEnd { lines: self.lines, crc32: self.crc.sum() } };
         self.put(&serde_json::to_vec(&end)?)?;
@@ -111,7 +111,7 @@ pub struct DiskFile<'a, D> {
 }
 
 impl<'a, D: RecordDisk> DiskFile<'a, D> {
-    /// From one place to another, however long it is.
+    /// Stretch between two offsets of a file of any length.
     pub fn new(disk: &'a D, name: &'a str, from: u64, to: u64) -> DiskFile<'a, D> {
         DiskFile { disk, name, at: from, end: to.max(from) }
     }
@@ -126,12 +126,13 @@ impl<D: RecordDisk> Read for DiskFile<'_, D> {
     }
 }
 
-/// The lines of a file, one at a time into one buffer.
+/// Lines of a file, read one at a time into one buffer.
 pub struct LineReader<R> {
     reader: BufReader<R>,
     line: Vec<u8>,
-    /// Where the line began, and where it ended.
+    /// Offset at which the line began.
     pub from: u64,
+    /// Offset at which the line ended.
     pub to: u64,
 }
 
@@ -140,7 +141,7 @@ impl<R: Read> LineReader<R> {
         LineReader { reader: BufReader::with_capacity(AT_ONCE, reader), line: Vec::new(), from: 0, to: 0 }
     }
 
-    /// The next line with its newline; without one it is cut, or too long.
+    /// Reads the next line with its newline; without one it is cut, or too long.
     pub fn next_line(&mut self) -> io::Result<Option<&[u8]>> {
         self.line.clear();
         let read = self.reader.by_ref().take(LINE_LIMIT).read_until(b'\n', &mut self.line)?;
@@ -149,16 +150,16 @@ impl<R: Read> LineReader<R> {
     }
 }
 
-/// What is next in a file of sections.
+/// Next item in a file of sections.
 #[derive(Debug, PartialEq, Eq)]
 pub enum SectionLine<'a> {
     /// A line, without its newline.
     Line(&'a [u8]),
-    /// A section ends here, and all its lines are as they were written.
+    /// End of a section whose lines are unchanged.
     Intact,
-    /// A section ends here, and some line is missing or another.
+    /// End of a section with a missing or changed line.
     Changed,
-    /// The file ends within a section.
+    /// End of the file within a section.
     Cut,
 }
 
@@ -171,7 +172,7 @@ pub struct SectionReader<'a> {
 }
 
 impl<'a> SectionReader<'a> {
-    /// Of a file that may be packed.
+    /// Reader of a file that may be packed.
     pub fn new(file: impl Read + 'a, packed: bool) -> SectionReader<'a> {
         let file: Box<dyn Read + 'a> = match packed {
             true => Box::new(flate2::read::MultiGzDecoder::new(BufReader::with_capacity(AT_ONCE, file))),
@@ -180,19 +181,19 @@ impl<'a> SectionReader<'a> {
         SectionReader { lines: LineReader::new(file), crc: Crc::new(), count: 0, ended: false }
     }
 
-    /// How many bytes its lines had so far.
+    /// Number of bytes in the lines read so far.
     pub fn read(&self) -> u64 {
         self.lines.to
     }
 
-    /// The next line or end; none at the end of the file.
+    /// Reads the next line or end; `None` at the end of the file.
     pub fn next_line(&mut self) -> io::Result<Option<SectionLine<'_>>> {
         if self.ended {
             return Ok(None);
         }
         let line = match self.lines.next_line() {
             Ok(line) => line,
-            // What is no gzip any more ends the file: the rest cannot be told from chance.
+            // Invalid gzip data end the file: the rest cannot be distinguished from chance.
             Err(error) if error.raw_os_error().is_none() && error.kind() != io::ErrorKind::NotFound => {
                 self.ended = true;
                 return Ok(Some(SectionLine::Cut));
@@ -216,7 +217,7 @@ impl<'a> SectionReader<'a> {
     }
 }
 
-/// The checksum of a block of bytes.
+/// Checksum of a block of bytes.
 pub fn checksum(bytes: &[u8]) -> u32 {
     let mut crc = Crc::new();
     crc.update(bytes);

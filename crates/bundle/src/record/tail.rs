@@ -1,9 +1,8 @@
-//! The open end of a record: intervals as blocks of lines, each flushed at once and ended by its
-//! checksum. What a kill left behind the last such end was never recorded.
+//! Open end of a record: intervals as blocks of lines, each flushed at once and ended by its
+//! checksum. Lines that a kill left after the last such end were never recorded.
 //!
-//! A block is `begin` with what holds for its lines, `environment` where that is new, `worst`, a
-//! line per series, and `end`. The lines are those of the closed files, so that closing copies
-//! them.
+//! A block is `begin` with the values for its lines, `environment` if that is new, `worst`, a line
+//! per series, and `end`. The lines are those of the closed files, so that closing copies them.
 
 use std::io;
 
@@ -16,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::lines::{EnvironmentLine, LineSpan, RowsLine, WorstLine};
 use super::sections::{DiskFile, LINE_LIMIT, LineReader, checksum};
 
-/// What holds for all lines of a block.
+/// Values for all lines of a block.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BlockHead {
@@ -29,7 +28,7 @@ pub struct BlockHead {
 }
 
 impl BlockHead {
-    /// When it began.
+    /// Start of the block.
     pub fn time(&self) -> RecordTime {
         RecordTime {
             boot: self.run.boot.clone(),
@@ -40,7 +39,7 @@ impl BlockHead {
     }
 }
 
-/// Writes an interval as a block. The environment comes apart: each tail names it anew.
+/// Writes an interval as a block. The environment is separate: each tail states it again.
 pub fn encode(
     to: &mut Vec<u8>,
     run: &WatchRun,
@@ -81,32 +80,32 @@ fn tagged(to: &mut Vec<u8>, tag: &str, line: &impl Serialize) -> io::Result<()> 
     Ok(())
 }
 
-/// A block that is as it was written.
+/// A block that is unchanged.
 pub struct TailBlock<'a> {
     pub head: BlockHead,
     bytes: &'a [u8],
 }
 
 impl<'a> TailBlock<'a> {
-    /// Its lines, each with what it is: `environment`, `worst` or a series.
+    /// Lines of the block, each with its tag: `environment`, `worst` or a series.
     pub fn lines(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> + use<'a> {
         self.bytes.split(|byte| *byte == b'\n').filter_map(split).skip(1)
     }
 }
 
-/// A line into its tag and the rest.
+/// Splits a line into its tag and the rest.
 fn split(line: &[u8]) -> Option<(&str, &[u8])> {
     let at = line.iter().position(|byte| *byte == b' ')?;
     Some((std::str::from_utf8(&line[..at]).ok()?, &line[at + 1..]))
 }
 
-/// What a tail holds.
+/// Contents of a tail.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TailContents {
     pub blocks: u64,
-    /// Blocks that are not as they were written, before the last that is.
+    /// Number of changed blocks before the last unchanged one.
     pub damaged: u64,
-    /// Where the last block ends that is.
+    /// End of the last unchanged block.
     pub end: u64,
     pub first: Option<BlockHead>,
     pub last: Option<BlockHead>,
@@ -123,7 +122,7 @@ pub fn each_block<D: RecordDisk>(
     let mut lines = LineReader::new(DiskFile::new(disk, name, 0, length));
     let mut found = TailContents::default();
     let (mut bytes, mut damaged, mut open): (Vec<u8>, u64, bool) = (Vec::new(), 0, false);
-    // Whether there was a line outside of any block.
+    // True if there was a line outside of any block.
     let mut stray = false;
     while let Some(line) = lines.next_line()? {
         if line.starts_with(b"begin ") {
@@ -152,7 +151,7 @@ pub fn each_block<D: RecordDisk>(
         if open && (bytes.len() + line.len()) as u64 <= 2 * LINE_LIMIT {
             bytes.extend_from_slice(line);
         } else if open {
-            // Longer than any block: it is none.
+            // A line longer than any block is not one.
             (open, damaged) = (false, damaged + 1);
             bytes.clear();
         } else {

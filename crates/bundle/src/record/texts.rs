@@ -1,4 +1,4 @@
-//! The lines of rows as they were written, for who passes them on.
+//! Unchanged lines of rows, for passing them on.
 
 use std::io;
 use std::path::Path;
@@ -12,23 +12,23 @@ use super::lines::LineSpan;
 use super::manifest::{MANIFEST, Manifest, RecordSegment, is_record_file};
 use super::read::RecordReader;
 
-/// A line of rows, and what it is of.
+/// A line of rows, with its origin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowText {
     pub tier: RecordTier,
     pub run: WatchRun,
     pub at: LineSpan,
-    /// Without its newline; it is the same bytes wherever the record keeps it.
+    /// The line without its newline; it has the same bytes wherever the record keeps it.
     pub line: Vec<u8>,
 }
 
-/// The files of a record with their lengths: others as soon as an interval is added.
+/// Files of a record with their lengths: they differ as soon as an interval is added.
 pub fn record_state(path: &Path) -> io::Result<Vec<(String, u64)>> {
     let folder = RecordFolder::open(path)?;
     let mut names = folder.names()?;
     names.retain(|name| name == MANIFEST || is_record_file(name));
     names.sort_unstable();
-    // A file may be merged or dropped meanwhile: then there is another state anyway.
+    // A file may be merged or dropped during this: then there is another state anyway.
     let with_length = |name: String| {
         let length = folder.length(&name).unwrap_or(0);
         (name, length)
@@ -37,9 +37,9 @@ pub fn record_state(path: &Path) -> io::Result<Vec<(String, u64)>> {
 }
 
 impl<D: RecordDisk> RecordReader<D> {
-    /// The lines of a series that are wanted, in order of time. A section is looked through for its
-    /// checksum before the first of them is handed over; where that is another, none is, and
-    /// [`RecordReader::damaged`] has it.
+    /// Reads the wanted lines of a series, in order of time. The checksum of a section is checked
+    /// before the first of them is handed over; if it is wrong, none is, and
+    /// [`RecordReader::damaged`] has the section.
     pub fn each_row_text(
         &mut self,
         series: WatchSeries,
@@ -55,11 +55,11 @@ impl<D: RecordDisk> RecordReader<D> {
         self.each_line(Some(series), parse, Some(wants), f)
     }
 
-    /// The numbers that are lost with a section, but for those that are elsewhere. Its own lines
-    /// may say anything: of a segment of one boot these are all, and else none that is still to
-    /// come.
+    /// Numbers that are lost with a section, apart from those that are elsewhere. The lines of the
+    /// section may state anything: in a segment of one boot these are all numbers, and otherwise
+    /// none that is still to come.
     pub fn lost_with(&self, section: &DamagedSection) -> Vec<DamagedSpan> {
-        // To a record without its manifest nothing is added any more.
+        // A record without its manifest does not grow any more.
         let Some((_, segment)) = self.segment_of(&section.file) else { return section.spans.clone() };
         if let Some(all) = self.span_of(&section.file) {
             return vec![all];
@@ -69,8 +69,8 @@ impl<D: RecordDisk> RecordReader<D> {
         section.spans.iter().filter(is_recorded).cloned().collect()
     }
 
-    /// The numbers of all rows of the segment that a file is of, where they are of one boot: what
-    /// it lacks is among them.
+    /// Numbers of all rows of a file's segment, if they are of one boot: they include the missing
+    /// ones.
     pub fn span_of(&self, file: &str) -> Option<DamagedSpan> {
         let (manifest, RecordSegment { from, to, .. }) = self.segment_of(file)?;
         let (recording, boot) = (manifest.recording.clone(), from.boot.clone());
@@ -83,7 +83,7 @@ impl<D: RecordDisk> RecordReader<D> {
         Some((manifest, manifest.segments.iter().find(has_it)?))
     }
 
-    /// Leaves out the files of segments of which this is true.
+    /// Excludes the files of segments for which `is_done` is true.
     pub fn leave_out(&mut self, is_done: impl Fn(&RecordSegment) -> bool) {
         let segments = self.manifest().into_iter().flat_map(|manifest| &manifest.segments);
         let done = segments.filter(|segment| is_done(segment)).flat_map(|segment| &segment.files);

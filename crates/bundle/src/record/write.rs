@@ -14,38 +14,38 @@ use super::manifest::{MANIFEST, Manifest, ManifestFault, NEXT, is_record_file};
 use super::tail::{self, BlockHead, TailContents};
 use model::record::{RecordLosses, RecordTier};
 
-/// The most that a record takes where the user names nothing else.
+/// Default of the maximum size of a record.
 pub const DEFAULT_SIZE: u64 = 64 << 20;
 
-/// The least that a user may name: a tail, and two segments of each kind.
+/// Smallest size that a user may set: a tail, and two segments of each kind.
 pub const LEAST_SIZE: u64 = 1 << 20;
 
-/// A record that is being written. One process at a time has it.
+/// A record that is being written, by one process at a time.
 pub struct RecordWriter<D> {
     pub(super) disk: D,
     pub(super) manifest: Manifest,
     pub(super) limits: KeepLimits,
-    /// What is in the tail; `end` is its length.
+    /// Contents of the tail; `end` is its length.
     pub(super) tail: TailContents,
-    /// The environment of the last interval, to be stated in each tail once.
+    /// Environment of the last interval, to be stated in each tail once.
     environment: Option<WatchEnvironment>,
     stated: bool,
-    /// Intervals that were given up since the last one that was written.
+    /// Number of intervals that were given up since the last written one.
     unwritten: u64,
     buffer: Vec<u8>,
     _lock: Option<FolderLock>,
 }
 
-/// What became of an interval.
+/// Outcome of adding an interval.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Appended {
     pub seq: u64,
-    /// What could not be done besides, and is tried again; the interval is on the disk.
+    /// Failure of a further step, which is tried again; the interval is on the disk.
     pub trouble: Option<String>,
 }
 
 impl RecordWriter<RecordFolder> {
-    /// Opens the record in a folder, or begins one there; with remarks on what was repaired.
+    /// Opens the record in a folder, or begins one there; returns remarks on repairs.
     pub fn open_folder(path: &Path, size: u64) -> Result<(RecordWriter<RecordFolder>, Vec<String>)> {
         let shown = quoted(path);
         if size < LEAST_SIZE {
@@ -81,12 +81,12 @@ impl RecordWriter<RecordFolder> {
     }
 }
 
-/// Why nothing can be recorded in a folder.
+/// Reason why nothing can be recorded in a folder.
 #[derive(Debug)]
 pub enum RecordFault {
     Io(io::Error),
     Manifest(ManifestFault),
-    /// There are files of others; one of them.
+    /// A file of another program is in the folder.
     Foreign(String),
 }
 
@@ -122,7 +122,7 @@ impl RecordFault {
 }
 
 impl<D: RecordDisk> RecordWriter<D> {
-    /// The same on any disk, which has no other writer; `id` names a recording that begins.
+    /// Opens a record on any disk, which has no other writer; `id` names a recording that begins.
     pub fn open(
         disk: D,
         size: u64,
@@ -146,7 +146,7 @@ impl<D: RecordDisk> RecordWriter<D> {
                 writer.repair(&mut remarks)?;
             }
             Err(ManifestFault::Missing) => {
-                // A tail in which nothing is: a kill came before the first manifest.
+                // An empty tail: a kill came before the first manifest.
                 let is_ours = |name: &String| {
                     name == "lock"
                         || name == NEXT
@@ -169,7 +169,7 @@ impl<D: RecordDisk> RecordWriter<D> {
         self.commit()
     }
 
-    /// Takes away what a kill left, and reads how far the record goes.
+    /// Removes remains of a kill, and reads the extent of the record.
     fn repair(&mut self, remarks: &mut Vec<String>) -> io::Result<()> {
         for name in self.disk.names()? {
             if name == NEXT || is_record_file(&name) && !self.manifest.has(&name) {
@@ -216,13 +216,13 @@ impl<D: RecordDisk> RecordWriter<D> {
         Ok(())
     }
 
-    /// Has the next interval name its environment in full.
+    /// Makes the next interval state its environment in full.
     pub(super) fn restate(&mut self) {
         self.stated = false;
     }
 
-    /// Adds an interval and flushes it. Its number is the record's: `seq` of the value is not
-    /// looked at. What fails may be tried again, or be given up.
+    /// Adds an interval and flushes it. The record sets its number: `seq` of the value is ignored.
+    /// A failed interval may be tried again, or given up.
     pub fn append(
         &mut self,
         run: &WatchRun,
@@ -238,7 +238,7 @@ impl<D: RecordDisk> RecordWriter<D> {
         let written = tail::encode(&mut self.buffer, &run, interval, seq, self.unwritten, stated)
             .and_then(|()| self.write_block());
         if let Err(error) = written {
-            // Half a block is none; where it cannot be cut, the next reader passes over it.
+            // Half a block is invalid; if it cannot be cut, the next reader skips it.
             let _ = self.disk.truncate(&self.manifest.tail, self.tail.end);
             return Err(self.lost(&error));
         }
@@ -256,7 +256,7 @@ impl<D: RecordDisk> RecordWriter<D> {
         Ok(Appended { seq, trouble: kept.err().map(|error| self.lost(&error)) })
     }
 
-    /// An interval that could not be written will not be tried again: the next one says so.
+    /// Gives up an interval that could not be written: the next one counts it.
     pub fn give_up(&mut self) {
         self.unwritten += 1;
     }
@@ -276,7 +276,7 @@ impl<D: RecordDisk> RecordWriter<D> {
         self.tail.last = Some(head);
     }
 
-    /// Numbers go on within a boot, however often the watch is started in it.
+    /// Next number: they continue within a boot, however often the watch is started.
     fn next_seq(&self, boot: &str) -> u64 {
         let last = match &self.tail.last {
             Some(head) => (head.run.boot.as_str(), head.seq),
@@ -285,7 +285,7 @@ impl<D: RecordDisk> RecordWriter<D> {
         if last.0 == boot { last.1 + 1 } else { 1 }
     }
 
-    /// Whether the tail should be closed: it is long, and the next interval belongs to another
+    /// True if the tail should be closed: it is long, and the next interval belongs to another
     /// hour, so that hours stay whole; or it is far too long.
     fn is_due(&self) -> bool {
         let Some(last) = &self.tail.last else { return false };
@@ -295,7 +295,7 @@ impl<D: RecordDisk> RecordWriter<D> {
         long && hour(next) != hour(last.mono_ns) || self.tail.end >= self.limits.most
     }
 
-    /// Makes the manifest as it is now that of the folder.
+    /// Writes the current manifest to the folder.
     pub(super) fn commit(&mut self) -> io::Result<()> {
         if self.disk.length(NEXT).is_ok() {
             self.disk.truncate(NEXT, 0)?;
@@ -303,23 +303,23 @@ impl<D: RecordDisk> RecordWriter<D> {
         let mut section = super::sections::SectionWriter::new(&self.disk, NEXT, false);
         section.json(&self.manifest)?;
         section.finish()?;
-        // New files have to be there when the manifest is that names them.
+        // New files have to exist before the manifest that names them.
         self.disk.sync_names()?;
         self.disk.rename(NEXT, MANIFEST)?;
         self.disk.sync_names()
     }
 
-    /// What was merged, dropped and repaired so far.
+    /// Account of merged and dropped lines, and of repairs.
     pub fn losses(&self) -> &RecordLosses {
         &self.manifest.losses
     }
 
-    /// The id of the recording.
+    /// Id of the recording.
     pub fn recording(&self) -> &str {
         &self.manifest.recording
     }
 
-    /// Gives back the disk.
+    /// Returns the disk.
     pub fn into_disk(self) -> D {
         self.disk
     }
