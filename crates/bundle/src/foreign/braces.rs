@@ -1,13 +1,13 @@
 //! Braces of JSON in a text, line by line.
 
-/// Braces that are open behind the lines of an object so far.
+/// Number of open braces after the lines of an object so far.
 #[derive(Default)]
 pub(super) struct OpenBraces(usize);
 
 impl OpenBraces {
-    /// Passes a line, and returns the place behind the object's last brace where it ends in it.
+    /// Passes a line; returns the offset after the object's last brace if the object ends in it.
     ///
-    /// A string does not go beyond its line, whatever quotes a program forgot to escape.
+    /// A string does not go beyond its line, even if a program forgot to escape a quote.
     pub(super) fn pass(&mut self, line: &str) -> Option<usize> {
         let (mut is_string, mut is_escaped) = (false, false);
         for (at, byte) in line.bytes().enumerate() {
@@ -29,8 +29,8 @@ impl OpenBraces {
     }
 }
 
-/// True for a text that begins with an object and is a log: it goes on behind it, or has lines of
-/// the kernel's in it.
+/// True for a text that begins with an object and is a log: other lines follow it, or lines of the
+/// kernel are in it.
 pub(super) fn is_log(text: &str) -> bool {
     if ["\n[", "\n<", "\n{"].iter().any(|start| text.contains(start)) {
         return true;

@@ -1,4 +1,4 @@
-//! The run that is made of a table of Xenomai's `latency` or EVL's `latmus`.
+//! Run of a table of Xenomai's `latency` or EVL's `latmus`.
 
 use super::cobalt_line::{CobaltLine, SampleKind, SecondLatencies, cpu_of, parse, seconds};
 use super::error::ImportError;
@@ -12,7 +12,7 @@ use model::text::several;
 use model::units::{Cpu, Nanos};
 use model::vocabulary::{IdleStates, Quantity};
 
-/// Width of a bucket without -B, which `latency` alone has.
+/// Default width of a bucket, without -B, which only `latency` has.
 const WIDTH: Nanos = Nanos::MICRO;
 
 /// Content of the lines of a run.
@@ -79,7 +79,7 @@ impl<'a> Gathered<'a> {
         self.header.iter().find(|entry| entry.0 == name).map(|entry| entry.1)
     }
 
-    /// Takes the header of `latmus -g` for the total that it is.
+    /// Uses the header of `latmus -g` as the total.
     fn conclude(&mut self) -> Result<(), ImportError> {
         let value = |name: &str| match self.header(name) {
             Some(text) => decimal::in_ns(text, Nanos::MICRO)
@@ -107,7 +107,7 @@ impl<'a> Gathered<'a> {
         Ok(())
     }
 
-    /// The only thread; its extremes are filled by the caller, as they have signs.
+    /// Builds the only thread; the caller fills its extremes, which have signs.
     fn thread(&mut self, width: Nanos) -> Result<ImportedThread, ImportError> {
         let extremes = self.total.map(|total| (total.min, total.max));
         let (min, max) = extremes.or(self.best).ok_or("no row and no total: give the whole output")?;
@@ -137,7 +137,7 @@ impl<'a> Gathered<'a> {
                 "the statistics say {counted} samples and the rows hold {held}"
             )));
         }
-        // Of samples before their time the histogram has the amount without the sign.
+        // For samples before their time the histogram has the absolute value.
         if min.0 < 0 {
             return Ok(thread);
         }
@@ -147,7 +147,7 @@ impl<'a> Gathered<'a> {
                 "the histogram contradicts the least and largest latency: give the whole output".into()
             );
         }
-        // The last row holds all that is longer.
+        // The last row holds all longer samples.
         let is_cut = bucket_of(max) > last;
         if is_cut {
             buckets.pop();
@@ -159,11 +159,11 @@ impl<'a> Gathered<'a> {
         Ok(thread)
     }
 
-    /// A record per row: `latency` and `latmus` print one after as many samples as a second has.
+    /// Records of seconds: both tools print a row after as many samples as a second has.
     fn blocks(&self) -> Vec<Block> {
         let of_second = self.period.map(|period| (Nanos::SECOND.0 / period.0.max(1)) as u64);
         let (Some(cpu), Some(n)) = (self.cpu, of_second.filter(|&n| n > 0)) else { return Vec::new() };
-        // Missing rows would move the others.
+        // Missing rows would shift the others.
         if self.elapsed_s.is_some_and(|seconds| seconds.abs_diff(self.rows.len() as u64) > 1) {
             return Vec::new();
         }
@@ -179,13 +179,13 @@ impl<'a> Gathered<'a> {
     }
 }
 
-/// `1000 us` and `1000 microseconds`.
+/// Parses `1000 us` and `1000 microseconds`.
 fn span(text: &str) -> Option<Nanos> {
     let (number, unit) = text.trim().split_once(char::is_whitespace)?;
     decimal::in_ns(number, unit::stated(unit)?).filter(|span| span.0 > 0)
 }
 
-/// A handler and an answer to an interrupt end in the interrupt, a task ends in itself.
+/// Quantity of a context: all but tasks end in the interrupt.
 fn measures(context: &str) -> Word<Quantity> {
     let context = context.split(',').next().unwrap_or_default();
     let in_irq = ["irq", "handler", "gpio"].iter().any(|word| context.contains(word));

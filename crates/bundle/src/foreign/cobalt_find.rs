@@ -1,10 +1,10 @@
-//! The runs within a text of Xenomai's `latency` and EVL's `latmus`, which print the same table.
+//! Runs within a text of Xenomai's `latency` and EVL's `latmus`, which print the same table.
 
 use super::cobalt_line::{CobaltLine, parse};
 use super::format::{Confidence, ResultSpan};
 use super::source::{DocumentShape, SourceText};
 
-/// The tool that printed a table.
+/// Tool that printed a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum TableMaker {
     #[default]
@@ -81,12 +81,12 @@ impl Open {
     }
 }
 
-/// The runs of a text that are this maker's.
+/// Finds the runs of a text that this maker printed.
 pub(super) fn find(source: &SourceText, maker: TableMaker) -> Vec<ResultSpan> {
     let mut findings = Vec::new();
     let mut open: Option<Open> = None;
     for (index, text) in source.lines().enumerate().filter(|_| source.shape == DocumentShape::Text) {
-        // A damaged line is one of the tool's: it is refused when it is read.
+        // A damaged line belongs to the tool: it is refused when it is read.
         let Ok(line) = parse(text.text) else {
             open.iter_mut().for_each(|open| open.end = index + 1);
             continue;

@@ -13,7 +13,7 @@ pub(super) struct SecondLatencies {
     pub overruns: u64,
 }
 
-/// Samples of a histogram of Xenomai's.
+/// Kind of samples of a Xenomai histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SampleKind {
     /// Every sample, which the tool calls `avg`.
@@ -153,7 +153,7 @@ fn latencies(fields: &[&str]) -> Option<SecondLatencies> {
     Some(SecondLatencies { min, avg, max, overruns: overruns.trim().parse().ok()? }).filter(|_| min <= max)
 }
 
-/// With or without a column of mode switches, which Xenomai 2 has not.
+/// Parses a row, with or without a column of mode switches, which Xenomai 2 lacks.
 fn row(rest: &str) -> Option<CobaltLine<'_>> {
     let fields: Vec<&str> = rest.split('|').take(8).collect();
     let (6 | 7, [.., best, worst]) = (fields.len(), fields.as_slice()) else { return None };

@@ -1,5 +1,5 @@
-//! cyclictest's command line, as its JSON and logs contain it: the schedule that the rest of the
-//! result omits.
+//! Command line of cyclictest in its JSON and in logs: the schedule that the rest of the result
+//! omits.
 
 use std::iter::Peekable;
 
@@ -12,13 +12,14 @@ use model::vocabulary::{Policy, WakeMechanism};
 /// Short options that take a value, attached or as the next word (`getopt` string of rt-tests 2.1
 /// to 2.9).
 const VALUED: &str = "bcdDFhHilop";
-/// Short options whose value can only be attached; a word without a dash after them is no option.
+/// Short options whose value can only be attached; a word without a dash is not an option.
 const ATTACHED: &str = "A";
-/// The period and the distance when they are not given, in microseconds.
+/// Default period in microseconds.
 const DEFAULT_INTERVAL_US: i64 = 1000;
+/// Default distance in microseconds.
 const DEFAULT_DISTANCE_US: i64 = 500;
 
-/// The relevant options, as they were given; a later one replaces an earlier one, as in `getopt`.
+/// Relevant options as given; a later one replaces an earlier one, as in `getopt`.
 #[derive(Default)]
 struct Given<'a> {
     interval: Option<&'a str>,
@@ -40,7 +41,7 @@ struct Given<'a> {
 /// Fills interval, distance, priority, policy, length and wake-up call from a command line of
 /// cyclictest.
 ///
-/// Another program's line changes nothing: its defaults are not known.
+/// A line of another program changes nothing: its defaults are unknown.
 pub(super) fn fill(plan: &mut Plan, line: &str) {
     let Some(given) = options_of(line) else { return };
     let micros = |text: Option<&str>, default| match text {
@@ -69,7 +70,7 @@ pub(super) fn fill(plan: &mut Plan, line: &str) {
     }
 }
 
-/// The options behind the program's name; none of another program.
+/// Options after the program's name; `None` for another program.
 fn options_of(line: &str) -> Option<Given<'_>> {
     let mut words = line.split_ascii_whitespace();
     words.next().is_some_and(is_cyclictest).then(|| gather(words))
@@ -84,14 +85,14 @@ fn is_cyclictest(path: &str) -> bool {
     path.rsplit('/').next().is_some_and(|name| matches!(name, "cyclictest" | "cyclictest.sh"))
 }
 
-/// The command line in a line of a log: behind a prompt, `sudo`, a script's `+`, and before what
-/// was printed into the same line.
+/// Command line in a line of a log: after a prompt, `sudo` or a script's `+`, and before output in
+/// the same line.
 pub(super) fn within(line: &str) -> Option<&str> {
     let line = line.split("# /dev/").next().unwrap_or_default();
     command_words::within(line, "cyclictest").or_else(|| command_words::within(line, "cyclictest.sh"))
 }
 
-/// The CPUs of the threads as `-a` lists them, for the threads in turn; empty where it does not.
+/// CPUs that `-a` lists, for the threads in turn; empty if it lists none.
 pub(super) fn cpus(line: &str) -> Vec<Cpu> {
     let list = options_of(line).and_then(|given| CpuSet::parse(given.affinity?).ok());
     list.map_or(Vec::new(), |list| list.iter().collect())
@@ -102,23 +103,22 @@ pub(super) fn resolution_is_ns(line: &str) -> bool {
     options_of(line).is_some_and(|given| given.nanoseconds)
 }
 
-/// Whether the run was to keep a histogram; not, as far as is known, where the line is not one of
-/// cyclictest's.
+/// True if the run was to have a histogram; false for a line that is not cyclictest's.
 pub(super) fn asks_for_histogram(line: &str) -> bool {
     gather(line.split_ascii_whitespace().skip(1)).histogram.is_some()
 }
 
-/// How many buckets the histogram was to have, where the line sets it: what reaches that number is
-/// beyond its end.
+/// Number of buckets of the histogram, if the line sets it: values from that number on are beyond
+/// its end.
 pub(super) fn buckets(line: &str) -> Option<u64> {
     gather(line.split_ascii_whitespace().skip(1)).histogram??.parse().ok()
 }
 
-/// The policy and priority that take effect; empty and `None` where the line does not set them.
+/// Policy and priority that take effect; empty and `None` if the line does not set them.
 fn policy_of(given: &Given) -> (Word<Policy>, Option<u32>) {
     let policy = match (given.priority, given.policy) {
         (_, Some("rr")) => Policy::Rr.into(),
-        // A priority means SCHED_FIFO, also with a policy that has none.
+        // A priority implies SCHED_FIFO, even with a policy without priorities.
         (Some(_), _) | (None, Some("fifo")) => Policy::Fifo.into(),
         (None, None | Some("other" | "normal")) => return (Policy::Other.into(), Some(0)),
         (None, _) => Word::default(),
@@ -154,7 +154,7 @@ fn take_short<'a>(
         if ATTACHED.contains(letter) {
             return;
         }
-        // The value of -a and -t is attached, or the next word where that begins with a digit.
+        // The value of -a and -t is attached, or the next word if that begins with a digit.
         if "at".contains(letter) {
             let rest = &letters[at + letter.len_utf8()..];
             let value = if rest.is_empty() { words.next_if(|word| is_number(word)) } else { Some(rest) };

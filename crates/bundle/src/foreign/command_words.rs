@@ -1,12 +1,12 @@
-//! The command line of a tool in a log before its result, and its options.
+//! Command line of a tool in a log before its result, and its options.
 
 use super::source::SourceText;
 
-/// The most lines between a command line and the result that it belongs to.
+/// Maximum number of lines between a command line and its result.
 const REACH: usize = 40;
 
-/// The last value that the search finds in the lines before this index: a prompt or a script's
-/// trace stands near its result.
+/// Last value that the search finds in the lines before this index: a prompt or a script's trace is
+/// near its result.
 pub(super) fn before<'a, T>(
     source: &'a SourceText,
     end: usize,
@@ -16,8 +16,8 @@ pub(super) fn before<'a, T>(
     lines.into_iter().rev().find_map(|line| search(line.text))
 }
 
-/// Each command of this program in a line: behind a prompt, `sudo`, a quote or a script's `+`, up
-/// to the shell's next operator.
+/// Commands of this program in a line: after a prompt, `sudo`, a quote or a script's `+`, up to the
+/// shell's next operator.
 pub(super) fn commands<'a>(line: &'a str, program: &'a str) -> impl Iterator<Item = &'a str> {
     line.match_indices(program).filter_map(move |(at, _)| {
         let prompt = line[..at].trim_end_matches(|c: char| !c.is_whitespace() && c != '"' && c != '\'');
@@ -30,15 +30,14 @@ pub(super) fn commands<'a>(line: &'a str, program: &'a str) -> impl Iterator<Ite
     })
 }
 
-/// The first command of this program that has options: a word of prose has none.
+/// First command of this program with options: a word of prose has none.
 pub(super) fn within<'a>(line: &'a str, program: &'a str) -> Option<&'a str> {
     let has_options =
         |command: &&str| command.split_ascii_whitespace().nth(1).is_some_and(|word| word.starts_with('-'));
     commands(line, program).find(has_options)
 }
 
-/// The value of an option: `-i 250`, `-i250`, `--interval 250`, `--interval=250`; of several the
-/// last.
+/// Value of an option: `-i 250`, `-i250`, `--interval 250`, `--interval=250`; the last of several.
 pub(super) fn option<'a>(command: &'a str, short: &str, long: &str) -> Option<&'a str> {
     let mut words = command.split_ascii_whitespace().skip(1).peekable();
     let mut value = None;

@@ -1,4 +1,4 @@
-//! Facts that cyclictest's text states twice, against each other, and a text that is cut.
+//! Checks facts that cyclictest's text states twice, and detects a cut text.
 
 use super::cyclictest_find::within_prompt;
 use super::cyclictest_gather::{Gathered, Numbers};
@@ -34,7 +34,7 @@ impl Gathered {
         }
     }
 
-    /// True where a display's lines vouch for the rows: for all of them, or for none.
+    /// True if a display's lines confirm the rows, all of them or none.
     fn is_counted(&self) -> bool {
         let vouches = |(thread, summary): (&usize, &Summary)| {
             let rows =
@@ -44,8 +44,7 @@ impl Gathered {
         !self.summaries.is_empty() && self.summaries.iter().all(vouches)
     }
 
-    /// True for rows of which neither a footer nor a display's line states that they hold all
-    /// samples.
+    /// True for rows without a footer or a display's line that states that they hold all samples.
     pub(super) fn is_open_ended(&self) -> bool {
         self.last_bucket.is_some()
             && self.overflows.is_none()
@@ -53,7 +52,7 @@ impl Gathered {
             && (self.max.is_none() || self.check_overflows(0).is_err())
     }
 
-    /// Refuses a maximum beyond all rows without a sample that overflowed.
+    /// Refuses a maximum beyond all rows without an overflowed sample.
     fn check_overflows(&self, end: usize) -> Result<(), ImportError> {
         let largest = self.max.as_ref().and_then(|(_, list)| list.iter().max().copied());
         let last = self.columns.iter().flatten().map(|bucket| i128::from(bucket.0)).max();
@@ -67,7 +66,7 @@ impl Gathered {
         Ok(())
     }
 
-    /// The contradiction of a number over all threads, which `-H` adds, that is not the one of the
+    /// Contradiction between a number over all threads, which `-H` adds, and the numbers of the
     /// threads.
     pub(super) fn overall_fault(&self, threads: usize) -> Option<String> {
         let sum = |list: &[i128]| list.iter().sum::<i128>();
@@ -104,7 +103,7 @@ pub(super) fn refuse_cut(line: &TextLine) -> Result<(), ImportError> {
         Ok(Line::Row(..)) => 6,
         Ok(Line::Total(_)) => 9,
         Ok(Line::Min(_) | Line::Avg(_) | Line::Max(_) | Line::Overflows(_)) => 5,
-        // Where blanks were not squeezed the largest latency has eight columns.
+        // Without squeezed blanks the largest latency has eight columns.
         Ok(Line::Summary(..)) if text.contains("Min:  ") => {
             let largest = text.split_once("Max:").map_or("", |(_, largest)| largest);
             if largest.len() < 8 { usize::MAX } else { 0 }

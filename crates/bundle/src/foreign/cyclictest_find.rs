@@ -1,4 +1,4 @@
-//! Blocks of cyclictest's output in a text: where each begins and ends.
+//! Blocks of cyclictest's output in a text: their begins and ends.
 
 use super::cyclictest_line::{self as line, Line};
 use super::format::{Confidence, ResultSpan};
@@ -19,9 +19,9 @@ struct Open {
     /// `Thread 0 Interval:` of `-v`.
     announced: bool,
     heading: bool,
-    /// A `T:` line was cut or is another tool's.
+    /// True if a `T:` line was cut or belongs to another tool.
     unread: bool,
-    /// One that was cut is cyclictest's: signaltest's has no `I:`, cyclicdeadline's no `P:`.
+    /// True if the cut line is cyclictest's: signaltest's has no `I:`, cyclicdeadline's no `P:`.
     cut: bool,
 }
 
@@ -80,7 +80,7 @@ impl Open {
     }
 
     fn finding(&self) -> Option<ResultSpan> {
-        // Minima alone are no result.
+        // Minima alone are not a result.
         let framed = self.footers & 4 != 0 || self.heading && self.rows > 0;
         let named = framed || self.cut || !self.threads.is_empty() || self.samples > 0 && self.announced;
         let confidence = if named { Confidence::Strong } else { Confidence::Weak };
@@ -104,7 +104,7 @@ pub(super) fn find(source: &SourceText) -> Vec<ResultSpan> {
             findings.extend(ended.finding());
         }
         let Some(line) = parsed(text.text) else {
-            // A damaged line of the tool's own belongs to the result, which is refused for it.
+            // A damaged line of the tool belongs to the result, which is refused for it.
             let is_line = text.text.starts_with("T:");
             let is_own = is_line && [" P:", " I:"].iter().all(|label| text.text.contains(label));
             if is_own {
@@ -130,12 +130,12 @@ pub(super) fn find(source: &SourceText) -> Vec<ResultSpan> {
     findings
 }
 
-/// The line's content; no value for a damaged line of the tool's, which is refused when read.
+/// Content of a line; `None` for a damaged line of the tool, which is refused when read.
 fn parsed(text: &str) -> Option<Line> {
     line::parse(within_prompt(text)).ok()
 }
 
-/// The part of a line that cyclictest printed: behind a command that was typed into the same line.
+/// Part of a line that cyclictest printed, after a command typed into the same line.
 pub(super) fn within_prompt(text: &str) -> &str {
     match text.find("# /dev/cpu_dma_latency") {
         Some(at) => &text[at..],
@@ -143,7 +143,7 @@ pub(super) fn within_prompt(text: &str) -> &str {
     }
 }
 
-/// The command line before a block or in its first line, as a shell or a script's trace shows it.
+/// Command line before a block or in its first line, from a shell or a script's trace.
 pub(super) fn command_before(source: &SourceText, start: usize) -> Option<&str> {
     command_words::before(source, start + 1, command_line::within)
 }

@@ -1,4 +1,4 @@
-//! The collected lines of cyclictest's text, from which [`super::cyclictest_text`] makes a run.
+//! Collected lines of cyclictest's text, from which [`super::cyclictest_text`] makes a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,10 @@ use super::{BUCKET_LIMIT, OVERFLOW_LIMIT};
 use model::run::WORST;
 use model::units::Cpu;
 
-/// A comment's numbers and the line they were on.
+/// Numbers of a comment, with the number of its line.
 pub(super) type Numbers = Option<(usize, Vec<i128>)>;
 
-/// What was gathered from the lines before anything is concluded.
+/// Contents of the lines, before any conclusion.
 #[derive(Default)]
 pub(super) struct Gathered {
     /// Non-empty buckets by column; the last column may turn out to be the sum of the others.
@@ -18,7 +18,7 @@ pub(super) struct Gathered {
     pub last_bucket: Option<u64>,
     pub rows: usize,
     pub held: usize,
-    /// The first row whose last count is not the sum of those before it.
+    /// First row whose last count is not the sum of those before it.
     pub not_a_sum: Option<usize>,
     pub total: Numbers,
     pub min: Numbers,
@@ -29,17 +29,17 @@ pub(super) struct Gathered {
     pub overflow_cycles_kept: usize,
     pub overflow_cycles_dropped: usize,
     pub summaries: BTreeMap<usize, Summary>,
-    /// Threads of a live display, which reads their totals while they change.
+    /// Threads of a live display, whose totals were read while they changed.
     pub displayed: BTreeSet<usize>,
     pub policy: String,
-    /// The three load averages, `""` where they are not stated.
+    /// The three load averages, `""` if they are not stated.
     pub load: String,
     pub cpus: BTreeMap<usize, Cpu>,
-    /// In microseconds, as `-v` prints them.
+    /// Intervals in microseconds, as `-v` prints them.
     pub intervals: BTreeMap<usize, u32>,
-    /// By thread, number of the wake-up and latency, in the order of the file.
+    /// Number and latency of each sample, by thread, in the order of the file.
     pub samples: BTreeMap<usize, Vec<(u64, i64)>>,
-    /// By thread, the largest first: latency and time in microseconds.
+    /// Latency and time in microseconds of each spike, by thread, the largest first.
     pub spikes: BTreeMap<usize, Vec<(i64, u64)>>,
     pub spikes_dropped: u64,
     pub broke: bool,
@@ -47,8 +47,7 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
-    /// Adds the content of the line of this number, or refuses what contradicts the lines before
-    /// it.
+    /// Adds the content of a line with this number, or refuses a contradiction to earlier lines.
     pub(super) fn take(&mut self, number: usize, line: Line) -> Result<(), String> {
         match line {
             Line::Row(bucket, counts) => return self.take_row(number, bucket, &counts),
@@ -89,7 +88,7 @@ impl Gathered {
         Ok(())
     }
 
-    /// The largest are kept.
+    /// Keeps the largest spikes.
     fn take_spike(&mut self, thread: usize, latency: i64, time: u64) {
         let spikes = self.spikes.entry(thread).or_default();
         spikes.push((latency, time));
@@ -118,7 +117,7 @@ impl Gathered {
             column.push((bucket, count));
             self.held += 1;
         }
-        // With a sum there is at most one count more per row than there are samples' buckets.
+        // With a sum there is at most one more count per row than buckets of samples.
         if self.held > 2 * BUCKET_LIMIT {
             return Err(format!("expected at most {BUCKET_LIMIT} buckets that are not empty"));
         }

@@ -1,9 +1,9 @@
-//! cyclictest's histogram text (`-h`, `-H`, `--histfile`), written and read.
+//! Histogram text of cyclictest (`-h`, `-H`, `--histfile`), written and read.
 //!
-//! The text does not state its unit: it is read in microseconds, which it is unless cyclictest was
-//! given `-N`. Checked by replaying the rules of rteval's cyclictest module on what [`write()`]
-//! gives, in both of its shapes: a row's first number is the bucket, the next ones the counts of
-//! its CPUs, and the maxima come from `# Max Latencies:`. Every sample and the exact maxima arrive.
+//! The text does not state its unit: it is read in microseconds, which is right unless cyclictest
+//! was given `-N`. Checked by replaying the rules of rteval's cyclictest module on the output of
+//! [`write()`], in both shapes: a row's first number is the bucket, the next ones the counts of its
+//! CPUs, and the maxima come from `# Max Latencies:`. Every sample and the exact maxima arrive.
 
 use std::collections::BTreeSet;
 
@@ -12,17 +12,17 @@ use model::error::Result;
 use model::run::{CpuRun, Run};
 use model::units::Nanos;
 
-/// The most buckets, and the most counts, for which each bucket from 0 on has a row of its own.
+/// Maximum number of buckets, and of counts, for which each bucket from 0 on has a row.
 const DENSE_ROWS: u64 = 100_000;
 const DENSE_COUNTS: u64 = 4_000_000;
 
-/// The run as `cyclictest -H` prints it: a column per CPU, ascending, and with several CPUs their
-/// sum.
+/// Writes the run as `cyclictest -H` prints it: a column per CPU, ascending, and with several CPUs
+/// their sum.
 ///
-/// Rows run from 0 to the last bucket without a gap, for parsers that take the line's number for
-/// the bucket, as in rt-tests up to 2.6. Where that would be more than 100 000 rows (a maximum over
-/// 100 ms) or 4 million counts, empty rows are left out, as since 2.7. How rows become buckets is
-/// described at `micros::microsecond_buckets`; overflows are those that an imported run came with.
+/// Rows run from 0 to the last bucket without a gap, for parsers that use the line's number as the
+/// bucket, as in rt-tests up to 2.6. If that would be more than 100 000 rows (a maximum over
+/// 100 ms) or 4 million counts, empty rows are omitted, as since 2.7. How rows become buckets is
+/// described at `micros::microsecond_buckets`; overflows are those of an imported run.
 ///
 /// # Errors
 /// Wrong usage: the run has no histogram, or not one of wake-up latencies in microseconds.
@@ -57,7 +57,7 @@ pub fn write(run: &Run) -> Result<String> {
     Ok(text)
 }
 
-/// The numbers with their sum behind them, if it is wanted.
+/// The numbers, followed by their sum if it is wanted.
 fn with_sum(numbers: impl Iterator<Item = u64> + Clone, wanted: bool) -> impl Iterator<Item = u64> {
     let sum = wanted.then(|| numbers.clone().fold(0u64, |sum, n| sum.saturating_add(n)));
     numbers.chain(sum)
@@ -73,7 +73,7 @@ fn comment(name: &str, values: impl Iterator<Item = String>) -> String {
     line
 }
 
-/// The last bucket of the histogram that an imported run was cut at: overflows are beyond this one.
+/// Last bucket of the histogram to which an imported run was cut: overflows are beyond this one.
 fn end_of(run: &Run) -> Option<u64> {
     let end = run.cpus.iter().filter_map(|cpu| cpu.overflows_from_ns).min()?;
     u64::try_from(end.0 / Nanos::MICRO.0 - 1).ok()
@@ -90,7 +90,7 @@ fn rows_of(columns: &[Buckets], end: Option<u64>) -> Box<dyn Iterator<Item = u64
     }
 }
 
-/// The overflows whose number is known, and after a second `#` the number of the others.
+/// Overflows with a known cycle, and after a second `#` the number of the others.
 fn overflow_cycles(cpu: &CpuRun) -> impl Iterator<Item = String> {
     let listed: Vec<String> = cpu.listed_overflows().map(|cycle| format!("{cycle:05}")).collect();
     let others = cpu.overflows.unwrap_or(0).saturating_sub(listed.len() as u64);

@@ -2,9 +2,9 @@
 //! that exist.
 //!
 //! The keys `cmdline:` and `rt_test_version:` really have a colon inside their quotes. Latencies
-//! are in microseconds, or in nanoseconds where `resolution_in_ns` is 1. Checked: the parser of
-//! Linaro's test-definitions (`parse_rt_tests_results.py`) reads what [`write()`] gives and reports
-//! t0-min-latency to tN-max-latency and a pass.
+//! are in microseconds, or in nanoseconds if `resolution_in_ns` is 1. Checked: the parser of
+//! Linaro's test-definitions (`parse_rt_tests_results.py`) reads the output of [`write()`] and
+//! reports t0-min-latency to tN-max-latency and a pass.
 
 use std::collections::BTreeMap;
 
@@ -52,8 +52,7 @@ struct WrittenThread {
     node: i32,
 }
 
-/// The run as cyclictest would have written it: a thread per CPU, ascending, everything in
-/// microseconds.
+/// Writes the run like cyclictest: a thread per CPU, ascending, everything in microseconds.
 ///
 /// `rt_test_version:` is onbeat's version. How rows become buckets is described at
 /// `micros::microsecond_buckets`: counts are kept exactly, there is no overflow, early wake-ups are
@@ -90,7 +89,7 @@ fn written(cpu: &CpuRun) -> WrittenThread {
         max: micros::whole(cpu.max_ns),
         avg: (cpu.mean_ns.unwrap_or_default().0 as f64 / 10.0).round() / 100.0,
         cpu: cpu.cpu.map_or(-1, |cpu| i64::from(cpu.0)),
-        // cyclictest's value for a node it did not look for.
+        // Value of cyclictest for a node that it did not determine.
         node: -1,
     }
 }

@@ -1,4 +1,4 @@
-//! One line of cyclictest's text output, parsed; its meaning in the full text is decided elsewhere.
+//! One line of cyclictest's text output, parsed; other modules decide its meaning in the full text.
 //!
 //! Source: rt-tests' cyclictest.c, print_hist and print_stat, versions 2.1 to 2.9.
 
@@ -7,8 +7,7 @@ use super::thread_totals::ThreadTotals;
 use super::{THREAD_LIMIT, quoted};
 use model::units::{CPU_LIMIT, Cpu};
 
-/// A line that carries something; the lists are one number per thread and, with `-H`, a last one
-/// over all.
+/// A line with content; the lists are one number per thread and, with `-H`, a last one over all.
 #[derive(Debug, PartialEq)]
 pub(super) enum Line {
     /// `000014 000001 000001`: a bucket, a blank, and its counts between tabs.
@@ -39,7 +38,7 @@ pub(super) enum Line {
     Spike(usize, i64, u64),
     /// `# Histogram`.
     Heading,
-    /// Another line of the tool's own that begins with `#`.
+    /// Another line of the tool that begins with `#`.
     Frame,
     /// A line that begins with `#` and is not the tool's.
     Comment,
@@ -77,7 +76,7 @@ impl Summary {
         let (act, max) = (self.act, self.max);
         match self.cycles {
             0 if max != 0 => Some(format!("C: is 0 and Max: is {max}: give the line as it was printed")),
-            // An early wake-up's maximum has no sign.
+            // The maximum of an early wake-up has no sign.
             1.. if 0 <= max && max < act => {
                 Some(format!("Act: {act} is above Max: {max}: give the line as it was printed"))
             }
@@ -107,7 +106,7 @@ pub(super) fn parse(line: &str) -> Result<Line, String> {
     if !first.bytes().all(|byte| byte.is_ascii_digit()) {
         return Ok(Line::Other);
     }
-    // Buckets are padded to six digits: such a line that is no row is a damaged one.
+    // Buckets are padded to six digits: such a line that is not a row is damaged.
     parse_row(line).or_else(|what| if first.len() < 6 { Ok(Line::Other) } else { Err(what) })
 }
 
@@ -195,7 +194,7 @@ fn overflow_cycles(index: &str, rest: &str) -> Result<Line, String> {
     let thread = index.parse().ok().filter(|&n| n < THREAD_LIMIT);
     let thread =
         thread.ok_or_else(|| format!("expected a thread below {THREAD_LIMIT}, found {}", quoted(index)))?;
-    // What follows a second # counts those that were not listed.
+    // The number after a second # counts those that were not listed.
     let listed = rest.split('#').next().unwrap_or("");
     let cycles: Result<Vec<u64>, _> = listed.split_ascii_whitespace().map(str::parse).collect();
     let cycles = cycles.map_err(|_| format!("expected cycle numbers, found {}", quoted(listed)))?;

@@ -17,12 +17,12 @@ use model::text::several;
 use model::units::Nanos;
 use model::vocabulary::{Ended, IdleStates, IntegrityKind, Policy};
 
-/// Reads the block; a live display's last update counts where a histogram is missing.
+/// Reads the block; without a histogram a live display's last update counts.
 ///
 /// The number of threads is that of `# Min Latencies:`. One more column is the sum that `-H` adds,
 /// and has to be it. Without any comment the last column counts as a sum if it is one in every row.
-/// Samples that are counted without their value are `overflows`; which wake-ups the first of them
-/// were is kept.
+/// Samples that are counted without their value are `overflows`; the numbers of the first of these
+/// wake-ups are kept.
 pub(super) fn read(
     source: &SourceText,
     finding: &ResultSpan,
@@ -68,7 +68,7 @@ pub(super) fn read(
     Ok(imported)
 }
 
-/// The unit that the comments right above a block state. A root's prompt is `#`, too.
+/// Unit in the comments right above a block. A root's prompt is `#`, too.
 fn stated_above(source: &SourceText, start: usize) -> Option<Nanos> {
     let lines = (start.saturating_sub(COMMENTS_ABOVE)..start).rev().map_while(|index| source.line(index));
     let is_comment =
@@ -76,7 +76,7 @@ fn stated_above(source: &SourceText, start: usize) -> Option<Nanos> {
     lines.map(|line| line.text.trim()).take_while(is_comment).find_map(unit_of_comment)
 }
 
-/// The unit of a comment that is about the unit of latencies.
+/// Unit of a comment that is about the unit of latencies.
 fn unit_of_comment(text: &str) -> Option<Nanos> {
     let words = unit::words(text);
     let is_about = |word: &&str| {
@@ -87,18 +87,18 @@ fn unit_of_comment(text: &str) -> Option<Nanos> {
     unit::stated(text).filter(|&unit| unit <= Nanos::MILLI)
 }
 
-/// A block has no more lines of comments above it.
+/// Maximum number of lines of comments above a block.
 const COMMENTS_ABOVE: usize = 16;
 
-/// The remark on a text whose unit had to be assumed.
+/// Remark on a text whose unit had to be assumed.
 const TAKEN_AS_US: &str =
     "latencies were taken as microseconds: cyclictest's text does not say, -N takes them as ns";
 
-/// The remark on samples of `--oscope`.
+/// Remark on samples of `--oscope`.
 const REDUCED: &str = "each sample is the largest of several (--oscope): of the others nothing is known";
 
 impl Gathered {
-    /// The run, and records of seconds where there are samples.
+    /// Builds the run, and records of seconds if there are samples.
     fn imported(
         mut self,
         command: Option<&str>,
@@ -126,7 +126,7 @@ impl Gathered {
                 remarks.push(REDUCED.into());
             }
         }
-        // A file that begins at a later thread says nothing of those before.
+        // A file that begins at a later thread does not have the earlier ones.
         let first = self.summaries.keys().next().copied().unwrap_or(0);
         if self.last_bucket.is_none() && self.max.is_none() && self.samples.is_empty() {
             threads.drain(..first.min(threads.len()));
@@ -140,7 +140,7 @@ impl Gathered {
         }
         let threads: Vec<_> = threads.into_iter().map(|thread| thread.of_cyclictest(unit)).collect();
         let line = self.min.as_ref().map_or(0, |min| min.0);
-        // Beside `# Total:`, which onbeat writes too, rows may have been made of wider ones.
+        // With `# Total:`, which onbeat writes too, rows may have been made from wider ones.
         let rows = if self.total.is_some() { RowEdges::Rounded } else { RowEdges::Exact };
         for (index, thread) in threads.iter().enumerate().filter(|_| !is_open_ended) {
             let named = |what| ImportError(format!("line {line}: thread {index}: {what}"));
@@ -160,7 +160,7 @@ impl Gathered {
         Ok(Imported { run, blocks, remarks })
     }
 
-    /// How many threads there are, and whether the rows end with a sum.
+    /// Number of threads, and true if the rows end with a sum.
     fn shape(&self) -> Result<(usize, bool), String> {
         let columns = self.columns.len();
         let stated = [&self.min, &self.avg].into_iter().flatten().map(|list| list.1.len()).next();
@@ -253,15 +253,15 @@ impl Gathered {
         Ok(threads)
     }
 
-    /// Number of a thread's wake-ups without a histogram: the `T:` line, else `# Total:` with
-    /// what overflowed.
+    /// Number of a thread's wake-ups without a histogram: the `T:` line, else `# Total:` with the
+    /// overflows.
     fn counted(&self, index: usize, total: &[i128], overflows: u64) -> Option<u64> {
         let total = total.get(index).and_then(|&total| u64::try_from(total).ok());
         let summary = self.summaries.get(&index).map(|summary| summary.cycles);
         summary.or_else(|| total?.checked_add(overflows))
     }
 
-    /// The spikes of a thread; their time is CLOCK_MONOTONIC of the machine, in microseconds.
+    /// Spikes of a thread; their time is CLOCK_MONOTONIC of the machine, in microseconds.
     fn worst(&self, index: usize, unit: Nanos) -> Vec<Worst> {
         let spikes = self.spikes.get(&index).into_iter().flatten();
         let ns = |value: i64, unit: Nanos| value.checked_mul(unit.0).map(Nanos);
@@ -274,7 +274,7 @@ impl Gathered {
             .collect()
     }
 
-    /// A comment's numbers: none, or one per thread and perhaps one over all.
+    /// Numbers of a comment: none, or one per thread and possibly one over all.
     fn list<'a>(&self, numbers: &'a Numbers, threads: usize) -> Result<&'a [i128], String> {
         match numbers {
             None => Ok(&[]),
@@ -333,7 +333,7 @@ impl Gathered {
     }
 }
 
-/// The interval of a thread of the plan.
+/// Interval of a thread of the plan.
 fn interval_of(run: &Run, index: usize) -> Option<Nanos> {
     let more = run.plan.distance_ns.map_or(Some(0), |distance| distance.0.checked_mul(index as i64))?;
     run.plan.interval_ns?.0.checked_add(more).map(Nanos)

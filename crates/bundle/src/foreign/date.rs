@@ -1,4 +1,4 @@
-//! Calendar dates as the formats write them, from and to seconds since 1970, UTC.
+//! Calendar dates of the formats, from and to seconds since 1970, UTC.
 //!
 //! Plain counting over the Gregorian calendar, and no clock: years 1970 to 9999, no leap seconds.
 
@@ -42,7 +42,7 @@ fn clock_of(unix_s: i64) -> String {
     format!("{:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60)
 }
 
-/// As cyclictest writes it: `Sat, 21 Nov 2026 01:05:37 +0000`; times out of range become the
+/// Formats a date like cyclictest: `Sat, 21 Nov 2026 01:05:37 +0000`; times out of range become the
 /// nearest in it.
 pub(super) fn as_rfc2822(unix_s: i64) -> String {
     let unix_s = unix_s.clamp(0, LAST_S);
@@ -51,14 +51,14 @@ pub(super) fn as_rfc2822(unix_s: i64) -> String {
     format!("{weekday}, {day:02} {} {year:04} {} +0000", MONTHS[month], clock_of(unix_s))
 }
 
-/// As `run.json` has it: `2026-11-21T01:05:37Z`.
+/// Formats a date as in `run.json`: `2026-11-21T01:05:37Z`.
 pub(super) fn as_rfc3339(unix_s: i64) -> String {
     let unix_s = unix_s.clamp(0, LAST_S);
     let (year, month, day) = civil_of(unix_s);
     format!("{year:04}-{:02}-{day:02}T{}Z", month + 1, clock_of(unix_s))
 }
 
-/// Reads cyclictest's date with its offset from UTC; `None` where it is not one.
+/// Reads cyclictest's date with its offset from UTC; `None` if it is not one.
 pub(super) fn parse_rfc2822(text: &str) -> Option<i64> {
     let mut words = text.split_once(',')?.1.split_ascii_whitespace();
     let day = number(words.next()?, 1, 31)?;
@@ -80,7 +80,7 @@ pub(super) fn parse_rfc2822(text: &str) -> Option<i64> {
     Some(days_before(year, month, day) * DAY_S + hour * 3600 + minute * 60 + second - ahead_s)
 }
 
-/// Reads `2026-11-29 00:46:13.534691`, as rteval writes its machine's own time, in microseconds.
+/// Reads `2026-11-29 00:46:13.534691`, as rteval writes its machine's local time, in microseconds.
 pub(super) fn parse_plain_us(text: &str) -> Option<i64> {
     let (day, time) = text.trim().split_once(' ')?;
     let mut date = day.splitn(3, '-');

@@ -2,10 +2,10 @@
 
 use model::units::Nanos;
 
-/// Digits behind the point that are read: more than any unit resolves.
+/// Number of digits after the point that are read: more than any unit resolves.
 const FRACTION: usize = 12;
 
-/// The number in this unit, rounded to a nanosecond; none unless the text is a plain decimal.
+/// Parses a plain decimal number in this unit, rounded to a nanosecond.
 pub(super) fn in_ns(text: &str, unit: Nanos) -> Option<Nanos> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));

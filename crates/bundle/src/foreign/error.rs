@@ -1,8 +1,8 @@
-//! The refusal of a file.
+//! Refusal of a file.
 
 use super::FILE_LIMIT;
 
-/// Reason for which a file is refused, in one line, with the remedy.
+/// Reason why a file is refused, in one line, with the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportError(pub String);
 
@@ -11,7 +11,7 @@ impl ImportError {
         ImportError(what.into())
     }
 
-    /// The same with the number of the line that it is about.
+    /// Adds the number of the line that the error is about.
     pub(super) fn at(self, line: usize) -> ImportError {
         ImportError(format!("line {line}: {}", self.0))
     }

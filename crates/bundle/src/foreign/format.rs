@@ -1,4 +1,4 @@
-//! The record of a format: its recogniser, its reader, and its row in docs/formats.md.
+//! Record of a format: its recogniser, its reader, and its row in docs/formats.md.
 
 use std::ops::Range;
 
@@ -11,9 +11,9 @@ use super::source::SourceText;
 /// Strength of the evidence that a text is of a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
-    /// The rows look right, and nothing says what they are: refused without `--as`.
+    /// The rows look right, and no heading identifies them: refused without `--as`.
     Weak,
-    /// The tool's own frame is there: heading, footer, command line, or names of columns.
+    /// The tool's frame is present: heading, footer, command line, or names of columns.
     Strong,
 }
 
@@ -31,14 +31,14 @@ impl ResultSpan {
     }
 }
 
-/// Facts that a file need not carry, as the user gives them.
+/// Facts that a file need not contain, as the user gives them.
 #[derive(Clone, Debug, Default)]
 pub struct ImportOptions {
-    /// Id of the only format to be tried; rows without a frame are accepted then.
+    /// Id of the only format to try; rows without a frame are accepted then.
     pub format: Option<String>,
-    /// The period of the measurement.
+    /// Period of the measurement.
     pub interval: Option<Nanos>,
-    /// Numbers without a stated unit are nanoseconds, not microseconds.
+    /// True if numbers without a stated unit are nanoseconds, not microseconds.
     pub nanoseconds: bool,
 }
 
@@ -46,9 +46,9 @@ pub struct ImportOptions {
 #[derive(Clone, Debug, Default)]
 pub struct Imported {
     pub run: Run,
-    /// Records of a second or more, where the file states times.
+    /// Records of a second or more, if the file states times.
     pub blocks: Vec<Block>,
-    /// Parts of the text that carry no number of the run, for people.
+    /// Remarks on parts of the text without a number of the run.
     pub remarks: Vec<String>,
 }
 
@@ -58,12 +58,12 @@ impl From<Run> for Imported {
     }
 }
 
-/// Makes a run of the lines of a finding.
+/// Makes a run from the lines of a finding.
 pub(super) type ReadFinding = fn(&SourceText, &ResultSpan, &ImportOptions) -> Result<Imported, ImportError>;
 
 pub enum Reader {
     Run(ReadFinding),
-    /// The format is recognised and not read: what serves instead.
+    /// Recognised and not read, with an alternative.
     Refused(&'static str),
 }
 
@@ -71,15 +71,15 @@ pub enum Reader {
 pub struct ForeignFormat {
     /// Name for `--as`.
     pub id: &'static str,
-    /// The tool, and the part of it, as people call it.
+    /// Tool, and the part of it, by their usual names.
     pub tool: &'static str,
     /// Versions whose output was read.
     pub versions: &'static str,
-    /// The origin of that output: `run here`, or a public result.
+    /// Origin of that output: `run here`, or a public result.
     pub origin: &'static str,
-    /// The content of a run made of it.
+    /// Content of a run from it.
     pub carries: &'static str,
-    /// Facts that the format does not state, though one might expect them.
+    /// Facts that the format does not state, contrary to expectation.
     pub hides: &'static str,
     pub(super) find: fn(&SourceText) -> Vec<ResultSpan>,
     pub reader: Reader,

@@ -3,12 +3,12 @@
 use super::command_words;
 use super::source::SourceText;
 
-/// Short options of a program by how they take a value.
+/// Short options of a program by the form of their value.
 #[derive(Clone, Copy)]
 pub(super) struct OptionLetters {
-    /// With a value, attached or as the next word.
+    /// Options with a value, attached or as the next word.
     pub valued: &'static str,
-    /// With a value that is attached, or the next word where that begins with a digit.
+    /// Options with a value that is attached, or the next word if that begins with a digit.
     pub optional: &'static str,
 }
 
@@ -28,14 +28,14 @@ impl<'a> GivenOption<'a> {
         }
     }
 
-    /// Its value as a number.
+    /// Value of the option as a number.
     pub(super) fn number<N: std::str::FromStr>(self) -> Option<N> {
         self.value()?.parse().ok()
     }
 }
 
 impl OptionLetters {
-    /// The last option of this letter or long name in the line, whose first word is the program.
+    /// Last option of this letter or long name in the line, whose first word is the program.
     pub(super) fn option<'a>(self, line: &'a str, letter: char, name: &str) -> GivenOption<'a> {
         let mut given = GivenOption::Absent;
         let mut words = line.split_ascii_whitespace().skip(1).peekable();
@@ -72,8 +72,8 @@ impl OptionLetters {
     }
 }
 
-/// The command line of this program before a block of the text, as a shell, a script's trace or a
-/// heading shows it.
+/// Command line of this program before a block of the text, from a shell, a script's trace or a
+/// heading.
 pub(super) fn command_before<'a>(source: &'a SourceText, start: usize, program: &'a str) -> Option<&'a str> {
     let is_command =
         |command: &&str| command.split_ascii_whitespace().nth(1).is_none_or(|word| word.starts_with('-'));

@@ -1,7 +1,7 @@
 //! hwlatdetect's output and its `--report`: windows in which the kernel's hwlat tracer found gaps.
 //!
 //! A line is a window: the longest gap within two reads of the clock (inner) and between two such
-//! pairs (outer), and since 2.5 the CPU and how many there were. A sample here is a line's longest.
+//! pairs (outer), and since 2.5 the CPU and the number of gaps. A sample here is a line's longest.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -31,10 +31,10 @@ pub(super) const FORMAT: ForeignFormat = ForeignFormat {
 
 const HEADING: &str = "hwlatdetect:  test duration ";
 
-/// The label of the number of windows that follow.
+/// Label of the number of windows that follow.
 const RECORDED: &str = "Samples recorded:";
 
-/// A window that had gaps.
+/// A window with gaps.
 struct Window {
     /// Wall time.
     time: Nanos,
@@ -47,7 +47,7 @@ fn is_window(text: &str) -> bool {
     text.trim_start().starts_with("ts: ") && text.contains(", inner:")
 }
 
-/// A line of the result behind the one with the number of samples.
+/// True for a line of the result after the one with the number of samples.
 fn is_footer(text: &str) -> bool {
     let starts = ["Samples exceeding threshold:", "MTBF:", "SMIs during run:", "report saved to "];
     starts.iter().any(|start| text.starts_with(start)) || text.contains(" SMIs occured on cpu ")
@@ -58,7 +58,7 @@ fn find(source: &SourceText) -> Vec<ResultSpan> {
         return Vec::new();
     }
     let mut ranges: Vec<Range<usize>> = Vec::new();
-    // The windows that are still to come of the block that is open, once their number is stated.
+    // Windows that the open block still lacks, once their number is stated.
     let mut open: Option<Option<u64>> = None;
     for (index, line) in source.lines().enumerate() {
         let text = line.text.trim();
@@ -81,11 +81,11 @@ fn find(source: &SourceText) -> Vec<ResultSpan> {
                 *left = left.saturating_sub(u64::from(is_window(text)));
                 extend(&mut ranges, index);
             }
-            // Another program's line between the windows.
+            // A line of another program between the windows.
             Some(Some(1..)) => {}
             Some(Some(0)) => open = None,
             None if !is_window(text) => {}
-            // A report is lines of windows that follow each other.
+            // A report consists of lines of consecutive windows.
             None if ranges.last().is_some_and(|range| range.end == index) => extend(&mut ranges, index),
             None => ranges.push(index..index + 1),
         }
@@ -99,7 +99,7 @@ fn extend(ranges: &mut [Range<usize>], index: usize) {
     }
 }
 
-/// The content of the lines around the windows.
+/// Content of the lines around the windows.
 #[derive(Default)]
 struct Stated {
     heading: bool,
@@ -203,7 +203,7 @@ fn take(run: &mut Run, stated: &mut Stated, line: &TextLine) -> Result<(), Impor
     Ok(())
 }
 
-/// An error where the totals are not those of the windows.
+/// Compares the totals with those of the windows.
 fn check(stated: &Stated, windows: &[Window]) -> Result<(), String> {
     let count = windows.len() as u64;
     if !stated.heading {
@@ -230,7 +230,7 @@ fn check(stated: &Stated, windows: &[Window]) -> Result<(), String> {
     Ok(())
 }
 
-/// A thread per CPU that was listed or had a gap; without either one on no known CPU.
+/// A thread per CPU that was listed or had a gap; without either, one thread without a CPU.
 fn threads(stated: &Stated, windows: Vec<Window>) -> Vec<ImportedThread> {
     let mut of_cpu: BTreeMap<Option<Cpu>, Vec<Window>> = BTreeMap::new();
     for cpu in stated.cpus.iter() {

@@ -1,4 +1,4 @@
-//! A thread's result as any of the formats has it, and the run that is made of all threads.
+//! Result of a thread in any of the formats, and the run of all threads.
 
 use std::collections::BTreeMap;
 
@@ -8,46 +8,46 @@ use model::run::{CpuRun, Integrity, Run, SCHEMA, Worst};
 use model::units::{Cpu, Nanos};
 use model::vocabulary::{Command, Expiry, IntegrityKind, Preempt, Quantity};
 
-/// A mean that is too large to be one.
+/// Mean that is too large to be valid.
 pub(super) const TOO_LARGE: Nanos = Nanos(i64::MAX);
 
-/// Where cyclictest's minimum begins: it stays there when no sample was below.
+/// Initial value of cyclictest's minimum: it stays if no sample was below.
 const MIN_START: i128 = 1_000_000;
 
-/// One thread's result in the file's own unit.
+/// Result of one thread in the unit of the file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ImportedThread {
-    /// The CPU it ran on, where the file states it.
+    /// CPU it ran on, if the file states it.
     pub cpu: Option<Cpu>,
-    /// The thread's number in the file, where that skips some.
+    /// Number of the thread in the file, if that skips some.
     pub number: Option<u32>,
     pub measures: Word<Quantity>,
     /// Ascending buckets that are not empty.
     pub buckets: Vec<(u64, u64)>,
     /// Width of a bucket; 0 is 1.
     pub width: u64,
-    /// The file has no histogram: of its samples the count and the extremes are all that is known.
+    /// True if the file has no histogram: only the count and the extremes of its samples are known.
     pub summary_only: bool,
-    /// Number of samples, where the file states it without a histogram.
+    /// Number of samples, if the file states it without a histogram.
     pub cycles: Option<u64>,
     /// Samples beyond the last bucket.
     pub overflows: u64,
-    /// The first bucket that the histogram did not have; unknown where the file does not state how
-    /// many it had.
+    /// First bucket that the histogram did not have; `None` if the file does not state their
+    /// number.
     pub end: Option<u64>,
-    /// The numbers of the first samples beyond it, counted from 0 over the wake-ups.
+    /// Numbers of the first samples beyond it, counted from 0 over the wake-ups.
     pub overflow_cycles: Vec<u64>,
     /// Least latency as printed.
     pub min: Option<i128>,
     /// Largest latency as printed.
     pub max: Option<i128>,
-    /// The earliest wake-up, where the tool printed it as the largest latency.
+    /// Earliest wake-up, if the tool printed it as the largest latency.
     pub early_max: Option<i128>,
-    /// Number of the wake-ups before their time, and the earliest, where the file states them.
+    /// Number of wake-ups before their time, and the earliest, if the file states them.
     pub early: Option<(u64, i128)>,
     pub mean_ns: Option<Nanos>,
     pub interval: Option<Nanos>,
-    /// The largest samples of which the file states more than the value.
+    /// Largest samples for which the file states more than the value.
     pub worst: Vec<Worst>,
 }
 
@@ -56,13 +56,12 @@ pub(super) struct ImportedThread {
 pub(super) enum RowEdges {
     /// Each sample is in the row of its value.
     Exact,
-    /// A value may be up to 5 % from its row, as in a histogram that was made of wider rows.
+    /// A value may be up to 5 % from its row, as in a histogram made from wider rows.
     Rounded,
 }
 
 impl ImportedThread {
-    /// The contradiction of a largest latency that neither a row nor a sample beyond the rows
-    /// holds.
+    /// Contradiction of a largest latency that neither a row nor a sample beyond the rows holds.
     pub(super) fn largest_fault(&self, unit: Nanos) -> Option<String> {
         let max = self.max.filter(|&max| max > 0 && wrapped(max, unit).is_none())?;
         let last = self.buckets.last().map_or(-1, |bucket| i128::from(bucket.0));
@@ -74,13 +73,13 @@ impl ImportedThread {
         ))
     }
 
-    /// The contradiction of rows that lack samples: the least latency, the largest beside samples
-    /// beyond the end, and the mean are stated, and the rows make others of them.
+    /// Contradiction of rows that lack samples: the stated least latency, largest latency (with
+    /// samples beyond the end) or mean differs from that of the rows.
     pub(super) fn rows_fault(&self, unit: Nanos, rows: RowEdges) -> Option<String> {
         let first = self.buckets.first()?;
         let (min, max) = self.min.zip(self.max).filter(|_| self.early.is_none())?;
         let fault = |what: String| Some(format!("{what}: give the output as it was"));
-        // onbeat writes 0 for a minimum that is not known, beside `# Total:`.
+        // onbeat writes 0 for an unknown minimum, next to `# Total:`.
         let is_stated = rows == RowEdges::Exact || min != 0;
         if is_stated && (0..i128::from(first.0)).contains(&min) {
             return fault(format!("the minimum, {min}, is below the rows"));
@@ -97,13 +96,13 @@ impl ImportedThread {
         self.mean_fault(unit, rows)
     }
 
-    /// The least value that no row has.
+    /// Least value beyond the rows.
     fn first_beyond(&self) -> i128 {
         let last = self.buckets.last().map_or(0, |bucket| bucket.0.saturating_add(1));
         i128::from(self.end.unwrap_or(0).max(last))
     }
 
-    /// The contradiction of a mean that the rows cannot have.
+    /// Contradiction of a mean that the rows cannot have.
     ///
     /// A row of cyclictest holds one value, so that the mean of a whole histogram is exact; a wider
     /// one holds values up to its upper edge.
@@ -140,7 +139,7 @@ impl ImportedThread {
             .then(|| format!("the mean, {shown}, is not that of the rows: give the output as it was"))
     }
 
-    /// The same with the extremes that cyclictest's unsigned arithmetic hides.
+    /// The thread with the extremes that cyclictest's unsigned arithmetic hides.
     pub(super) fn of_cyclictest(mut self, unit: Nanos) -> ImportedThread {
         self.early_max = self.max.and_then(|max| wrapped(max, unit));
         self.max = self.max.filter(|_| self.early_max.is_none());
@@ -149,7 +148,7 @@ impl ImportedThread {
     }
 }
 
-/// An imported run without its CPUs: what is the same whatever the file.
+/// An imported run without its CPUs: the fields that are the same for every file.
 pub(super) fn empty_run(tool: &str) -> Run {
     let mut run = Run {
         schema: SCHEMA.into(),
@@ -164,17 +163,15 @@ pub(super) fn empty_run(tool: &str) -> Run {
     run
 }
 
-/// The preemption model that a kernel's build line names, as `uname -v`. PREEMPT_DYNAMIC names
-/// none.
+/// Preemption model that a kernel's build line names, as `uname -v`. PREEMPT_DYNAMIC names none.
 pub(super) fn preempt_of(build: &str) -> Word<Preempt> {
     let is_rt = ["PREEMPT_RT", "PREEMPT RT"].iter().any(|word| build.contains(word));
     if is_rt { Preempt::Rt.into() } else { Preempt::Unknown.into() }
 }
 
-/// Puts the threads into the run, ordered by CPU, thread and quantity; a unit is 1000 ns or 1 ns.
+/// Adds the threads to the run, ordered by CPU, thread and quantity; a unit is 1000 ns or 1 ns.
 ///
-/// Threads for which the file gives no CPU, or several the same one, are numbered in the order of
-/// the file.
+/// Threads without a CPU in the file, or with the same one, are numbered in the order of the file.
 pub(super) fn fill(run: &mut Run, threads: Vec<ImportedThread>, unit: Nanos) -> Result<(), String> {
     let mut numbers: BTreeMap<(Option<Cpu>, String), u32> = BTreeMap::new();
     for (index, thread) in threads.into_iter().enumerate() {
@@ -213,9 +210,9 @@ pub(super) fn fill(run: &mut Run, threads: Vec<ImportedThread>, unit: Nanos) -> 
     Ok(())
 }
 
-/// The signed value of a latency that was printed without its sign: an early wake-up becomes a
-/// number near 2^64, or a negative one; on a machine of 32 bits near 2^32, where a latency in us
-/// would be of over half an hour.
+/// Signed value of a latency that was printed without its sign: an early wake-up becomes a number
+/// near 2^64, or a negative one; on a machine of 32 bits near 2^32, which as a latency in us would
+/// be over half an hour.
 fn wrapped(max: i128, unit: Nanos) -> Option<i128> {
     const WORD: i128 = 1 << 32;
     match max {
@@ -237,7 +234,7 @@ fn cpu_run(thread: ImportedThread, unit: Nanos) -> Result<CpuRun, String> {
     let mut histogram = buckets_of(&thread, unit)?;
     let (mut overflows, mut early) = (thread.overflows, thread.early);
     let wrap = thread.early_max;
-    // One sample beyond the end is the early wake-up that the maximum is.
+    // The early wake-up that the maximum shows is one of the samples beyond the end.
     if let (Some(least), 1..) = (wrap, overflows) {
         (overflows, early) = (overflows - 1, Some((1, least)));
     }
@@ -255,7 +252,7 @@ fn cpu_run(thread: ImportedThread, unit: Nanos) -> Result<CpuRun, String> {
     let others = thread.buckets.last().filter(|_| wrap.is_some() && overflows == 0);
     let of_the_others = others.map(|bucket| i128::from(bucket.0) + i128::from(thread.width.max(1)) - 1);
     let cut = overflows > 0 && !thread.summary_only;
-    // Where the file left out empty buckets, the last one with a sample is all that is known of the
+    // If the file omitted empty buckets, the last one with a sample is the only known part of the
     // end.
     let last = thread.buckets.last().and_then(|bucket| bucket.0.checked_add(thread.width.max(1)));
     let end = thread.end.max(last).filter(|_| cut).and_then(|end| i64::try_from(end).ok());
@@ -266,13 +263,13 @@ fn cpu_run(thread: ImportedThread, unit: Nanos) -> Result<CpuRun, String> {
         cycles,
         early: early.map(|early| early.0),
         min_ns: if early.is_some() { histogram.first().map(|row| row.lower) } else { in_ns(min)? },
-        // An early wake-up poisons the average together with the maximum.
+        // An early wake-up spoils the average together with the maximum.
         mean_ns: thread.mean_ns.filter(|_| cycles != Some(0) && wrap.is_none()),
         max_ns: in_ns(max.or(of_the_others))?,
         overflows: Some(overflows).filter(|_| cut),
-        // Beside an early wake-up none of the others is known to be late.
+        // With an early wake-up none of the others is known to be late.
         overflows_from_ns: if wrap.is_some() && cut { Some(Nanos(i64::MIN)) } else { from },
-        // Where the only one beyond the end was early, none of those listed is late.
+        // If the only one beyond the end was early, none of those listed is late.
         overflow_cycles: if overflows > 0 { thread.overflow_cycles } else { Vec::new() },
         worst: thread.worst,
         ..CpuRun::default()
@@ -312,8 +309,7 @@ fn buckets_of(thread: &ImportedThread, unit: Nanos) -> Result<Vec<Bucket>, Strin
     Ok(buckets)
 }
 
-/// The least and largest latency where they are valid; an error where the histogram contradicts
-/// them.
+/// Least and largest latency if they are valid; an error if the histogram contradicts them.
 fn extremes(thread: &ImportedThread, unit: Nanos) -> Result<(Option<i128>, Option<i128>), String> {
     let (min, max) = (thread.min, thread.max);
     let first =
@@ -328,13 +324,12 @@ fn extremes(thread: &ImportedThread, unit: Nanos) -> Result<(Option<i128>, Optio
     if let Some((min, max)) = min.zip(max).filter(|(min, max)| min > max) {
         return Err(format!("the minimum, {min}, is above the maximum, {max}"));
     }
-    // An early wake-up poisons the average.
+    // An early wake-up spoils the average.
     let Some(mean) = thread.mean_ns.filter(|_| thread.early_max.is_none()) else { return Ok((min, max)) };
     if mean == TOO_LARGE {
         return Err("a mean of more than a hundred days".to_owned());
     }
-    // Printed values are rounded to the unit, and some tools take a row's upper edge for its
-    // values.
+    // Printed values are rounded to the unit, and some tools use a row's upper edge as its values.
     let edge = |value: i128| value.saturating_mul(unit.0.into());
     let shown = mean.0 / unit.0.max(1);
     if let Some(max) = max.filter(|&max| i128::from(mean.0) > edge(max + i128::from(thread.width.max(1)))) {

@@ -1,4 +1,4 @@
-//! Real results within logs: prefixes of each kind, lines of the kernel's between, cut ones before.
+//! Real results within logs: prefixes of each kind, kernel lines between, cut ones before.
 
 use super::testing::{fixture, import_one};
 use super::*;
@@ -69,7 +69,7 @@ fn lines_of_the_kernel_s_log_are_passed_over_and_counted() {
 
 #[test]
 fn a_cut_result_does_not_hide_a_whole_one() {
-    // Of rtla's top a second table is the screen's next update.
+    // In rtla's top a second table is the screen's next update.
     let live = "# /dev/cpu_dma_latency set to 0us\n\
                 T: 0 (10343) P:80 I:1000 C:    500 Min:     16 Act:   18 Avg:   23 Max:     717\n";
     for text in RESULTS.into_iter().filter(|text| !text.contains("Operating System Noise")).chain([live]) {
@@ -79,7 +79,7 @@ fn a_cut_result_does_not_hide_a_whole_one() {
         let remarks = read[0].remarks.join("; ");
         assert!(remarks.contains("1 result is cut and omitted"), "{remarks}");
     }
-    // A contradiction is no cut.
+    // A contradiction is not a cut.
     let text = fixture("smp-H60.txt");
     let wrong = text.replacen("000020 ", "000020 1", 1);
     assert!(all(&format!("{wrong}{text}")).is_err());
@@ -113,7 +113,7 @@ fn lines_that_a_log_lost_or_damaged_are_seen() {
     assert!(error.contains("a terminal wrapped it"), "{error}");
     let error = refusal(&jitter.replace("C:      7959", "C:         0"));
     assert!(error.contains("expected T: thread (id) A:"), "{error}");
-    // Between the windows of hwlatdetect another program may print; a damaged one is not left out.
+    // Another program may print between the windows of hwlatdetect; a damaged window is an error.
     let windows = foreign!("hwlatdetect/2.10-samples.txt");
     let last = windows.lines().rfind(|line| line.starts_with("ts: ")).unwrap();
     let between = windows.replace(last, &format!("random: crng init done\n{last}"));
@@ -136,7 +136,7 @@ fn signs_that_stand_for_others_are_those() {
     }
     let json = format!("{}\u{c}\n", RESULTS[4]);
     assert_eq!(import_one(&json).cpus, import_one(RESULTS[4]).cpus);
-    // Seconds in brackets are none of a source's, and a log of syslog's has one host.
+    // Seconds in brackets do not name a source, and a log of syslog has one host.
     for prefix in [|n: usize| format!("[{n}.5s] "), |n: usize| format!("Nov 29 09:00:{:02} ", n % 60)] {
         for text in RESULTS {
             let lines = text.lines().enumerate();

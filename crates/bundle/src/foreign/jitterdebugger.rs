@@ -57,7 +57,7 @@ fn find(source: &SourceText) -> Vec<ResultSpan> {
     let text = source.text();
     let keys = ["\"sysinfo\"", "\"cpus_online\"", "\"resolution_in_ns\"", "\"cpu\""];
     let named = source.shape == DocumentShape::Json && keys.iter().all(|key| text.contains(key));
-    // rt-tests' frame has the same system's keys.
+    // The frame of rt-tests has the same system's keys.
     let alone = named && !text.contains("\"cmdline:\"");
     alone.then(|| ResultSpan::strong(0..source.lines().len())).into_iter().collect()
 }
@@ -112,7 +112,7 @@ fn thread_of(cpu: u64, counted: Counted, unit: Nanos) -> Result<ImportedThread, 
     let overflows =
         overflows.ok_or_else(|| ImportError(format!("the rows hold more samples than count, {count}")))?;
     let (first, last) = (buckets.first().map(|row| row.0), buckets.last().map(|row| row.0));
-    // A row that was lost would count as beyond the end: the extremes show it.
+    // A lost row would count as beyond the end: the extremes reveal it.
     let is_whole = match (first, last) {
         _ if count == 0 => true,
         (None, _) | (_, None) => min >= end,

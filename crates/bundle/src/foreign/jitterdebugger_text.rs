@@ -24,11 +24,12 @@ pub(super) const FORMAT: ForeignFormat = ForeignFormat {
     reader: Reader::Run(read),
 };
 
-/// Period and priority without -i and -p.
+/// Default period, without -i.
 const DEFAULT_INTERVAL: Nanos = Nanos::MILLI;
+/// Default priority, without -p.
 const DEFAULT_PRIORITY: u32 = 80;
 
-/// A smallest latency, in an unknown unit, that cannot be in microseconds: a millisecond at best.
+/// Smallest latency, in an unknown unit, that cannot be in microseconds: a millisecond at best.
 const NOT_MICROS: u64 = 1000;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -48,8 +49,8 @@ impl Row<'_> {
     }
 }
 
-/// `T: 0 (13522) A: 0 C:      7959 Min:        12 Avg:   22.89 Max:      1319`; none of another
-/// tool's lines, an error for a damaged one.
+/// Parses `T: 0 (13522) A: 0 C:      7959 Min:        12 Avg:   22.89 Max:      1319`; `None` for
+/// lines of other tools, an error for a damaged one.
 fn parse(line: &str) -> Option<Result<Row<'_>, ImportError>> {
     let line = line.trim_start().trim_start_matches("^C");
     let rest = line.strip_prefix("T:").filter(|rest| rest.contains(") A:") && !rest.contains(" P:"))?;
@@ -71,11 +72,11 @@ fn row_of(rest: &str) -> Option<Row<'_>> {
         avg: rest.word("Avg:")?,
         max: rest.number("Max:")?,
     };
-    // Without a sample the largest is where it began.
+    // Without a sample the largest has its initial value.
     (rest.is_over() && (row.cycles > 0 || row.max == 0)).then_some(row)
 }
 
-/// Runs of such lines; one ends where a thread's id changes or its totals fall.
+/// Finds runs of such lines; one ends if a thread's id changes or its totals fall.
 fn find(source: &SourceText) -> Vec<ResultSpan> {
     let mut findings: Vec<ResultSpan> = Vec::new();
     let mut threads: BTreeMap<usize, ThreadTotals> = BTreeMap::new();
@@ -147,7 +148,7 @@ fn read(source: &SourceText, finding: &ResultSpan, options: &ImportOptions) -> R
     Ok(run.into())
 }
 
-/// The schedule of a command line; its threads are SCHED_FIFO always.
+/// Schedule of a command line; its threads are always SCHED_FIFO.
 fn plan_of(plan: &mut Plan, command: &str) {
     let micros = |text: &str| text.parse::<u32>().ok().map(|us| Nanos(i64::from(us) * Nanos::MICRO.0));
     plan.interval_ns =

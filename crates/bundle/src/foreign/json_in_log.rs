@@ -1,9 +1,9 @@
-//! JSON results within a log: behind a prompt, with prefixes, before or behind other lines.
+//! JSON results within a log: after a prompt, with prefixes, before or after other lines.
 
 use super::braces::OpenBraces;
 use super::source::SourceText;
 
-/// The most documents that are taken from one text.
+/// Maximum number of documents from one text.
 const MAX_DOCUMENTS: usize = 1024;
 
 /// Keys of which every result in JSON has one.
@@ -15,7 +15,7 @@ fn begins(line: &str) -> bool {
     behind.is_some_and(|behind| behind.is_empty() || behind.starts_with('"'))
 }
 
-/// The objects that may be results. One that never closes reaches up to the next, or to the end.
+/// Objects that may be results. One that never closes extends to the next, or to the end.
 pub(super) fn documents(source: &SourceText) -> Vec<SourceText> {
     let mut documents = Vec::new();
     let mut braces = OpenBraces::default();
@@ -42,7 +42,7 @@ pub(super) fn documents(source: &SourceText) -> Vec<SourceText> {
     documents
 }
 
-/// The lines of an object so far.
+/// Lines of an object so far.
 #[derive(Default)]
 struct OpenDocument {
     start: usize,

@@ -15,7 +15,7 @@ use model::run::{Plan, Run};
 use model::units::{CPU_LIMIT, Cpu, Nanos};
 use model::vocabulary::Preempt;
 
-/// The frame that all programs of rt-tests write, around their threads.
+/// Frame that all programs of rt-tests write around their threads.
 #[derive(serde::Deserialize)]
 #[serde(bound = "T: Deserialize<'de>")]
 pub(super) struct RtTestsFrame<T> {
@@ -45,13 +45,13 @@ impl<T: for<'de> Deserialize<'de>> RtTestsFrame<T> {
             .map_err(|error| ImportError(format!("expected {tool}'s JSON: {error}: give the whole file")))
     }
 
-    /// A run without its threads: the machine, start and end.
+    /// Builds a run without its threads: the machine, start and end.
     pub(super) fn run(&self, tool: &str) -> Run {
         let mut run = empty_run(tool);
         run.host.release.clone_from(&self.sysinfo.release);
         run.host.kernel.clone_from(&self.sysinfo.version);
         run.host.machine.clone_from(&self.sysinfo.machine);
-        // `realtime` is 0 where the kernel has no /sys/kernel/realtime, as 7.3.
+        // `realtime` is 0 if the kernel has no /sys/kernel/realtime, as 7.3.
         run.host.preempt = preempt_of(&run.host.kernel);
         if self.sysinfo.realtime == 1 {
             run.host.preempt = Preempt::Rt.into();
@@ -60,12 +60,12 @@ impl<T: for<'de> Deserialize<'de>> RtTestsFrame<T> {
         run
     }
 
-    /// The same for a program that is not cyclictest, with its version.
+    /// Builds a run for a program that is not cyclictest, with its version.
     pub(super) fn run_of(&self, tool: &str) -> Run {
         self.run(format!("{tool} {}", self.version).trim_end())
     }
 
-    /// The threads in the order of their numbers, which are 0 and up.
+    /// Threads in the order of their numbers, which are 0 and up.
     pub(super) fn threads(&mut self, tool: &str) -> Result<Vec<T>, ImportError> {
         let Some(NumberedEntries(threads)) = self.thread.take() else {
             let what = format!("the JSON has no \"thread\": expected what {tool} --json writes");
@@ -105,7 +105,7 @@ struct ReadThread {
     cpu: Option<i64>,
 }
 
-/// The whole document where it is cyclictest's, or has its fields and no command line.
+/// Finds the whole document if it is cyclictest's, or has its fields and no command line.
 pub(super) fn find(source: &SourceText) -> Vec<ResultSpan> {
     let strong = rt_tests_program(source).is_some_and(|name| matches!(name, "cyclictest" | "onbeat"));
     let alone = || {
@@ -117,14 +117,14 @@ pub(super) fn find(source: &SourceText) -> Vec<ResultSpan> {
     (strong || alone()).then_some(ResultSpan { lines, confidence }).into_iter().collect()
 }
 
-/// The whole document where it is this program's.
+/// Finds the whole document if it is this program's.
 pub(super) fn find_program(source: &SourceText, program: &str) -> Vec<ResultSpan> {
     let is_its = rt_tests_program(source) == Some(program);
     is_its.then(|| ResultSpan::strong(0..source.lines().len())).into_iter().collect()
 }
 
-/// The program whose result a JSON document of rt-tests' frame is, by its command line; the frame
-/// is the same for all of them.
+/// Program of a JSON document with rt-tests' frame, by its command line; the frame is the same for
+/// all of them.
 pub(super) fn rt_tests_program(source: &SourceText) -> Option<&str> {
     const KEY: &str = "\"cmdline:\"";
     let text = source.text();
@@ -134,10 +134,9 @@ pub(super) fn rt_tests_program(source: &SourceText) -> Option<&str> {
     path.rsplit('/').next().filter(|name| !name.is_empty())
 }
 
-/// Reads cyclictest's JSON; what cyclictest itself writes wrongly is repaired, what contradicts
-/// itself is refused.
+/// Reads cyclictest's JSON; errors of cyclictest itself are repaired, contradictions are refused.
 ///
-/// Samples that `cycles` counts and the histogram does not hold are overflows, where there is one.
+/// Samples that `cycles` counts and an existing histogram does not hold are overflows.
 pub(super) fn parse(bytes: &[u8]) -> Result<Run, ImportError> {
     let mut file: RtTestsFrame<ReadThread> = RtTestsFrame::parse(bytes, "cyclictest")?;
     if file.schema.as_str().is_some_and(|schema| schema.starts_with("onbeat.")) {
@@ -155,7 +154,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Run, ImportError> {
     command_line::fill(&mut run.plan, &file.command_line);
     let asked = command_line::asks_for_histogram(&file.command_line);
     let mut threads = threads_of(threads, unit, &run.plan)?;
-    // Before 2.7 a run without -h has an empty one.
+    // Before 2.7 a run without -h has an empty histogram.
     threads.iter_mut().for_each(|thread| thread.summary_only |= thread.buckets.is_empty() && !asked);
     threads.iter_mut().for_each(|thread| thread.end = command_line::buckets(&file.command_line));
     for (number, thread) in threads.iter().enumerate() {
@@ -164,7 +163,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Run, ImportError> {
         }
     }
     let threads: Vec<_> = threads.into_iter().map(|thread| thread.of_cyclictest(unit)).collect();
-    // Rows of onbeat's hold fractions of their value.
+    // Rows of onbeat hold fractions of their value.
     if command_line::is_cyclictests(&file.command_line) {
         for (number, thread) in threads.iter().enumerate() {
             if let Some(fault) = thread.rows_fault(unit, RowEdges::Exact) {
@@ -176,7 +175,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Run, ImportError> {
     Ok(run)
 }
 
-/// The file has only whole seconds, start-up and tear-down included.
+/// Dates a run: the file has only whole seconds, including start-up and tear-down.
 fn date_run(run: &mut Run, start: &str, end: &str) {
     let Some(start_s) = date::parse_rfc2822(start) else { return };
     run.started = date::as_rfc3339(start_s);
@@ -220,12 +219,12 @@ fn threads_of(threads: Vec<ReadThread>, unit: Nanos, plan: &Plan) -> Result<Vec<
     Ok(known)
 }
 
-/// The next thread's period.
+/// Period of the next thread.
 fn later(interval: Option<Nanos>, distance: Option<Nanos>) -> Option<Nanos> {
     interval.zip(distance).and_then(|(interval, more)| interval.0.checked_add(more.0)).map(Nanos)
 }
 
-/// cyclictest writes -1 where it did not pin.
+/// CPU of a thread; cyclictest writes -1 if it did not pin it.
 pub(super) fn cpu_of(cpu: Option<i64>) -> Result<Option<Cpu>, String> {
     match cpu {
         None | Some(i64::MIN..0) => Ok(None),
@@ -236,16 +235,16 @@ pub(super) fn cpu_of(cpu: Option<i64>) -> Result<Option<Cpu>, String> {
     }
 }
 
-/// A number in nanoseconds; [`TOO_LARGE`] for what no measurement gives.
+/// Mean in nanoseconds; [`TOO_LARGE`] for values beyond any measurement.
 pub(super) fn mean_of(avg: f64, unit: Nanos) -> Option<Nanos> {
     let ns = (avg * unit.0 as f64).round();
-    // 2^53: what a float holds to the nanosecond, a hundred days.
+    // 2^53: the range that a float holds to the nanosecond, a hundred days.
     let is_exact = ns.abs() < 9.0e15;
     (!ns.is_nan()).then_some(if is_exact { Nanos(ns as i64) } else { TOO_LARGE })
 }
 
-/// The file with cyclictest's two errors corrected: an unescaped command line, and the average of
-/// no samples.
+/// Corrects cyclictest's two errors in a file: an unescaped command line, and the average of no
+/// samples.
 fn repaired(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     const KEY: &str = "\"cmdline:\": \"";
@@ -265,7 +264,7 @@ fn repaired(bytes: &[u8]) -> String {
 /// A JSON object whose keys are numbers, ascending, each once.
 pub(super) struct NumberedEntries<V, K = u64>(pub Vec<(K, V)>);
 
-/// The number that a key of such an object is.
+/// Number that is a key of such an object.
 pub(super) trait NumberedKey<'de>: Deserialize<'de> + Ord + fmt::Display {}
 
 impl<'de, K: Deserialize<'de> + Ord + fmt::Display> NumberedKey<'de> for K {}

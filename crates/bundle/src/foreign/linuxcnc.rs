@@ -1,4 +1,4 @@
-//! The lines of LinuxCNC's `latency-histogram --nox`: extremes of each thread so far.
+//! Lines of LinuxCNC's `latency-histogram --nox`: extremes of each thread so far.
 
 use super::error::ImportError;
 use super::format::{ForeignFormat, ImportOptions, Imported, Reader, ResultSpan};
@@ -20,10 +20,10 @@ pub(super) const FORMAT: ForeignFormat = ForeignFormat {
     reader: Reader::Run(read),
 };
 
-/// The quantity: the excess of a period over its length.
+/// Quantity: the excess of a period over its length.
 const QUANTITY: &str = "period";
 
-/// Reach before the first line in which LinuxCNC says that it has no real-time kernel.
+/// Lines before the first one in which LinuxCNC may state that it has no real-time kernel.
 const REACH: usize = 10;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,7 +34,7 @@ struct Row<'a> {
     max: Nanos,
 }
 
-/// `   16 s   base min: -24.900 us max:92336.100 us sdev:  16.500 us`; an error for a damaged one.
+/// Parses `   16 s   base min: -24.900 us max:92336.100 us sdev:  16.500 us`, or a damaged one.
 fn parse(line: &str) -> Option<Result<Row<'_>, ImportError>> {
     let (seconds, rest) = line.trim().split_once(" s ")?;
     let seconds = seconds.parse().ok()?;
@@ -50,14 +50,14 @@ fn parse(line: &str) -> Option<Result<Row<'_>, ImportError>> {
     }))
 }
 
-/// A number and its unit.
+/// Parses a number and its unit.
 fn value(text: &str) -> Option<Nanos> {
     let mut words = text.split_ascii_whitespace();
     let number = words.next()?;
     decimal::in_ns(number, unit::stated(words.next()?)?)
 }
 
-/// Runs of such lines; one ends where the time falls.
+/// Finds runs of such lines; one ends if the time falls.
 fn find(source: &SourceText) -> Vec<ResultSpan> {
     let mut findings: Vec<ResultSpan> = Vec::new();
     let mut last = 0;

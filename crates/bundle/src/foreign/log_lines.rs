@@ -1,4 +1,4 @@
-//! The lines of a text, source by source of the log that they stand in.
+//! Lines of a text, grouped by the sources of its log.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -7,20 +7,20 @@ use super::error::{ImportError, too_large};
 use super::log_prefix::{KERNEL, host_of, open_prefix, unprefixed};
 use super::log_shape::settle;
 
-/// The most sources of a log, like machines, whose lines are distinguished.
+/// Maximum number of sources of a log, like machines, whose lines are distinguished.
 const MAX_STREAMS: usize = 1 << 16;
 
-/// The most lines that are not blank.
+/// Maximum number of lines that are not blank.
 const MAX_LINES: usize = 8 << 20;
 
 /// Number of a line in the file, start and end in the text.
 pub(super) type FileSpan = (u32, u32, u32);
 
-/// The lines that are not blank by source of the log, in the order of the first line of each.
+/// Lines that are not blank, by source of the log, in the order of the first line of each.
 #[derive(Debug, Default)]
 pub(super) struct LogLines {
     pub spans: Vec<FileSpan>,
-    /// The indices of the kernel's own, where there are others.
+    /// Indices of the kernel's lines, if there are others.
     pub kernel: Range<usize>,
 }
 
@@ -31,7 +31,7 @@ struct UnsettledLine {
     is_open: bool,
 }
 
-/// The lines of a log; one that is overwritten with a carriage return is several.
+/// Splits a log into lines; one that is overwritten with a carriage return is several.
 pub(super) fn lines_of(text: &str) -> Result<LogLines, ImportError> {
     let mut count = 0;
     let mut streams: Vec<Vec<UnsettledLine>> = Vec::new();
@@ -90,7 +90,7 @@ pub(super) fn lines_of(text: &str) -> Result<LogLines, ImportError> {
     Ok(log)
 }
 
-/// The lines of a document that is no log.
+/// Splits a document that is not a log into lines.
 pub(super) fn whole_lines(text: &str) -> Result<LogLines, ImportError> {
     let mut spans = Vec::new();
     let mut start = 0;

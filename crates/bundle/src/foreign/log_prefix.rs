@@ -1,28 +1,28 @@
-//! Prefixes that a log puts before each line: times, levels, sources, marks of a quotation.
+//! Prefixes that a log adds to each line: times, levels, sources, marks of a quotation.
 
 use super::log_shape::{self, OpenPrefix};
 
-/// The most prefixes that a line has, one behind the other.
+/// Maximum number of consecutive prefixes of a line.
 const MAX_PREFIXES: usize = 6;
 
 const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 
-/// Label of the kernel's own lines among those of programs.
+/// Label of the kernel's lines among those of programs.
 pub(super) const KERNEL: &str = "kernel";
 
 /// A line without the prefixes that no tool prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unprefixed<'a> {
-    /// The source that the prefix names; `""` without one.
+    /// Source that the prefix names; `""` without one.
     pub label: &'a str,
     pub text: &'a str,
-    /// Nothing stood before the text.
+    /// True if there was nothing before the text.
     pub is_start: bool,
-    /// A prefix of which the line alone does not prove that it is one.
+    /// A prefix that the line alone does not prove to be one.
     pub open: Option<OpenPrefix<'a>>,
 }
 
-/// Strips what a log put before a line.
+/// Strips the prefixes that a log added to a line.
 ///
 /// Known by the line alone: `2026-01-02T03:04:05.678Z `, `03:04:05 `, `[   12.345678] `, `<6>`,
 /// `[VM 1] `, `web-1  | `, syslog's and journalctl's `Jan  2 03:04:05 host tag[12]: `, GitLab's
@@ -33,16 +33,16 @@ pub(super) fn unprefixed<'a>(line: &'a str, host: Option<&str>) -> Unprefixed<'a
     Unprefixed { label, text, is_start, open: open_prefix(text, is_start) }
 }
 
-/// The open prefix of a text, with the certain ones behind it stripped.
+/// Open prefix of a text, with the certain ones after it stripped.
 pub(super) fn open_prefix(text: &str, is_start: bool) -> Option<OpenPrefix<'_>> {
     let open = log_shape::open_prefix(text, is_start)?;
     let behind = |text| certain(text, None).1;
     Some(OpenPrefix { behind: behind(open.behind), named: open.named.map(behind), ..open })
 }
 
-/// The host of a log of syslog's: the word that stands behind the time of each of its lines.
+/// Host of a syslog log: the word after the time of each of its lines.
 ///
-/// Without one the lines were stamped by another program, and what stands there is their own.
+/// Without one the lines were stamped by another program, and the word belongs to them.
 pub(super) fn host_of<'a>(lines: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let mut hosts = lines.filter_map(|line| syslog_time(line.trim_start())?.split(' ').next());
     let host = hosts.next().filter(|host| is_host(host))?;
@@ -54,7 +54,7 @@ fn is_host(word: &str) -> bool {
         && word.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
 }
 
-/// The source that the line's certain prefixes name, and the line behind them.
+/// Source that the line's certain prefixes name, and the line without them.
 fn certain<'a>(line: &'a str, host: Option<&str>) -> (&'a str, &'a str) {
     let (mut label, mut rest) = ("", line);
     for _ in 0..MAX_PREFIXES {
@@ -70,7 +70,7 @@ fn certain<'a>(line: &'a str, host: Option<&str>) -> (&'a str, &'a str) {
         let known = syslog(trimmed, host).or_else(|| tagged(trimmed)).or_else(stamp);
         match known.or_else(|| bracketed(trimmed)).or_else(|| container(trimmed)) {
             Some((name, behind)) => {
-                // A number or a time differs from line to line: it names no source.
+                // A number or a time differs from line to line: it does not name a source.
                 let is_source = name.starts_with(|c: char| !c.is_ascii_digit() && !"+-.".contains(c));
                 if is_source && name.chars().any(char::is_alphabetic) && !name.contains(':') {
                     label = name;
@@ -83,8 +83,8 @@ fn certain<'a>(line: &'a str, host: Option<&str>) -> (&'a str, &'a str) {
     (label, rest)
 }
 
-/// Behind the seconds since the start that the kernel puts before a line: `[   12.345678] `,
-/// `[   12.345678][  T123] `.
+/// Rest after the seconds since the start that the kernel adds to a line:
+/// `[   12.345678] `, `[   12.345678][  T123] `.
 fn stamped(text: &str) -> Option<&str> {
     let (seconds, behind) = text.strip_prefix('[')?.split_once(']')?;
     let (whole, fraction) = seconds.trim_start().split_once('.')?;
@@ -113,7 +113,7 @@ fn tagged(text: &str) -> Option<(&str, &str)> {
     (is_tag && (host.is_empty() || is_name(host, "._-"))).then_some((tag, behind))
 }
 
-/// Behind a date and time, or a time of day, and a blank.
+/// Rest after a date and time, or a time of day, and a blank.
 fn timed(text: &str) -> Option<&str> {
     let weekday = text.split_once(' ').filter(|(day, _)| WEEKDAYS.contains(day));
     let is_named = weekday.is_some();
@@ -133,17 +133,17 @@ fn timed(text: &str) -> Option<&str> {
         is_named && (3..6).contains(&zone.len()) && zone.bytes().all(|byte| byte.is_ascii_uppercase())
     });
     let behind = zone.map_or(behind, |(_, rest)| rest);
-    // A container's runtime puts the stream there, and P for a part of a line, F for the last.
+    // A container's runtime adds the stream, and P for a part of a line, F for the last.
     let stream = behind.strip_prefix("stdout ").or_else(|| behind.strip_prefix("stderr "));
     if let Some(whole) = stream.and_then(|rest| rest.strip_prefix(['F', 'P'])) {
         return whole.strip_prefix(' ').or_else(|| whole.is_empty().then_some(whole));
     }
-    // GitLab's runner puts the stream behind the time: 00O, 01E, with + for a line that goes on.
+    // GitLab's runner adds the stream after the time: 00O, 01E, with + for a continued line.
     let stream = digits(behind, &[2], b' ').and_then(|rest| rest.strip_prefix(['O', 'E']));
     Some(stream.and_then(|rest| rest.strip_prefix([' ', '+'])).unwrap_or(behind))
 }
 
-/// Behind groups of so many digits with this separator between them.
+/// Rest after groups of digits of these lengths with this separator between them.
 fn digits<'a>(text: &'a str, groups: &[usize], separator: u8) -> Option<&'a str> {
     let mut rest = text;
     for (index, &count) in groups.iter().enumerate() {
@@ -159,7 +159,7 @@ fn digits<'a>(text: &'a str, groups: &[usize], separator: u8) -> Option<&'a str>
     Some(rest)
 }
 
-/// Behind a movement of the cursor whose escape character was lost: `[2A`, `^[[2A`.
+/// Rest after a movement of the cursor whose escape character was lost: `[2A`, `^[[2A`.
 fn cursor(text: &str) -> Option<&str> {
     let text = text.strip_prefix("^[").unwrap_or(text);
     let digits = text.strip_prefix('[')?;
@@ -167,7 +167,7 @@ fn cursor(text: &str) -> Option<&str> {
     (behind.len() < digits.len()).then(|| behind.strip_prefix(['A', 'B', 'H', 'J', 'K', 'm']))?
 }
 
-/// Behind a level of the kernel's log, like `<6>`.
+/// Rest after a level of the kernel's log, like `<6>`.
 fn level(text: &str) -> Option<&str> {
     let (number, behind) = text.strip_prefix('<')?.split_once('>')?;
     (number.len() <= 3 && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
@@ -177,13 +177,13 @@ fn level(text: &str) -> Option<&str> {
 /// Source and text of `Jan  2 03:04:05 host tag[12]: `.
 fn syslog<'a>(text: &'a str, host: Option<&str>) -> Option<(&'a str, &'a str)> {
     let rest = syslog_time(text)?;
-    // A tag without an id is a word, and behind the log's host alone.
+    // A tag without an id is a word, and valid only after the log's host.
     let plain = || rest.split_once(' ').filter(|(word, _)| host == Some(word))?.1.split_once(": ");
     let plain = || plain().filter(|(tag, _)| !tag.contains(' ')).map(|(_, message)| ("", message));
     Some(tagged(rest).or_else(plain).unwrap_or(("", rest)))
 }
 
-/// Behind `Jan  2 03:04:05 `.
+/// Rest after `Jan  2 03:04:05 `.
 fn syslog_time(text: &str) -> Option<&str> {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -193,7 +193,7 @@ fn syslog_time(text: &str) -> Option<&str> {
     timed(rest).filter(|_| day.len() <= 2 && day.parse::<u8>().is_ok())
 }
 
-/// The content of brackets at the start, and the text behind them.
+/// Content of brackets at the start, and the rest.
 fn bracketed(text: &str) -> Option<(&str, &str)> {
     let (name, behind) = text.strip_prefix('[')?.split_once(']')?;
     let behind = behind.strip_prefix([' ', '\t']).or_else(|| behind.is_empty().then_some(behind))?;
@@ -202,7 +202,7 @@ fn bracketed(text: &str) -> Option<(&str, &str)> {
     (name.len() <= 40 && !is_row && !name.contains(['[', '|', '"'])).then_some((name, behind))
 }
 
-/// The name of a container and the text behind it: `web-1  | `.
+/// Name of a container and the rest: `web-1  | `.
 fn container(text: &str) -> Option<(&str, &str)> {
     let (name, rest) = text.split_once([' ', '\t'])?;
     let behind = rest.trim_start().strip_prefix('|')?;

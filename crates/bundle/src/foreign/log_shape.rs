@@ -1,13 +1,13 @@
-//! Prefixes that are ones only where line after line has them: levels, names of files, seconds.
+//! Prefixes that count only if consecutive lines have them: levels, names of files, seconds.
 //!
-//! A tool's own line may begin like one, so its neighbours decide: [`settle`] strips what the lines
-//! of a stretch have in common, and leaves a line that stands alone as it is.
+//! A line of a tool may begin like one, so its neighbours decide: [`settle`] strips the common
+//! prefixes of a stretch, and leaves a single line unchanged.
 
 /// Levels of a program's log.
 const LEVELS: [&str; 11] =
     ["INFO", "WARN", "WARNING", "ERROR", "ERR", "DEBUG", "NOTICE", "TRACE", "FATAL", "CRITICAL", "VERBOSE"];
 
-/// Digits of the seconds since 1970, from 2001 to 2286.
+/// Number of digits of the seconds since 1970, from 2001 to 2286.
 const EPOCH_DIGITS: usize = 10;
 
 /// Form of a prefix.
@@ -23,21 +23,21 @@ pub(super) enum PrefixForm {
     Level,
 }
 
-/// A prefix of a line that may be none.
+/// A prefix of a line that may not be one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OpenPrefix<'a> {
     pub form: PrefixForm,
-    /// The file, or the name that may follow the level.
+    /// File, or the name that may follow the level.
     pub name: &'a str,
-    /// The line's number that the prefix states.
+    /// Number of the line that the prefix states.
     pub number: u64,
     pub behind: &'a str,
-    /// The text behind the name that follows the level.
+    /// Text after the name that follows the level.
     pub named: Option<&'a str>,
 }
 
 impl<'a> OpenPrefix<'a> {
-    /// The source that the prefix names; `""` without one.
+    /// Source that the prefix names; `""` without one.
     pub(super) fn name_of_source(&self) -> &'a str {
         if self.form == PrefixForm::File { self.name } else { "" }
     }
@@ -47,7 +47,7 @@ impl<'a> OpenPrefix<'a> {
     }
 }
 
-/// The prefix that the text may begin with; a line's number only where the line begins.
+/// Prefix that the text may begin with; a number only at the begin of a line.
 pub(super) fn open_prefix(text: &str, is_start: bool) -> Option<OpenPrefix<'_>> {
     let text = text.trim_start();
     epoch(text)
@@ -82,7 +82,7 @@ fn numbered(text: &str) -> Option<OpenPrefix<'_>> {
     Some(OpenPrefix { number, ..plain(PrefixForm::Number, behind) })
 }
 
-/// A name with a point or a path, up to a colon; any name where a line's number follows.
+/// Parses a name with a point or a path, up to a colon; any name if a line's number follows.
 fn file(text: &str) -> Option<OpenPrefix<'_>> {
     const LONGEST: usize = 200;
     let end = text.bytes().take(LONGEST).position(|byte| byte == b':' || byte.is_ascii_whitespace())?;
@@ -101,7 +101,7 @@ fn file(text: &str) -> Option<OpenPrefix<'_>> {
         }
         return if name.contains(['.', '/']) { of(name, behind) } else { None };
     }
-    // The lines around a match: `job.log-17-`.
+    // Context lines of a match: `job.log-17-`.
     let (at, _) = name.match_indices('-').find(|&(at, _)| {
         let count = digits(&name[at + 1..]);
         (1..8).contains(&count) && text[at + 1 + count..].starts_with('-')
@@ -117,7 +117,7 @@ fn level(text: &str) -> Option<OpenPrefix<'_>> {
     let (word, rest) = if LEVELS.contains(&&text[..first]) {
         (&text[..first], &text[first..])
     } else {
-        // Python's own order: `name - INFO - `.
+        // Order of Python: `name - INFO - `.
         let rest = text.split_once(" - ").filter(|(name, _)| !name.contains(' '))?.1;
         let end = rest.find(|c: char| !c.is_ascii_uppercase()).unwrap_or(rest.len());
         (&rest[..end], rest.get(end..).filter(|rest| rest.starts_with(" - ") || *rest == " -")?)
@@ -154,10 +154,10 @@ fn level(text: &str) -> Option<OpenPrefix<'_>> {
     Some(OpenPrefix { name, named, ..plain(PrefixForm::Level, behind) })
 }
 
-/// A line of a stream: the text of which nothing more is certain, and the prefix that it may have.
+/// A line of a stream: its text after the certain prefixes, and the prefix that it may have.
 pub(super) type OpenLine<'a> = (&'a str, Option<OpenPrefix<'a>>);
 
-/// Gives each line of a stream its text: without the prefixes that it shares with its neighbours.
+/// Gives each line of a stream its text, without the prefixes that it shares with its neighbours.
 pub(super) fn settle<'a>(
     count: usize,
     line: impl Fn(usize) -> OpenLine<'a>,
@@ -199,7 +199,7 @@ fn is_shared<'a, I: Iterator<Item = OpenPrefix<'a>>>(
     let has_word = || opens().any(|open| open.behind.starts_with(is_word));
     let many = length > 1 || length == all;
     many && match opens().next().map(|open| open.form) {
-        // The first column of a table has numbers, too, and no words behind them.
+        // The first column of a table has numbers, too, but no words after them.
         Some(PrefixForm::Epoch) => has_word(),
         Some(PrefixForm::Number) => {
             let mut numbers = opens().map(|open| open.number);

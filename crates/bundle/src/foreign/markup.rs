@@ -1,12 +1,12 @@
-//! The text within a document of XML or HTML: JUnit's `<system-out>`, a page's `<pre>`.
+//! Text within a document of XML or HTML: JUnit's `<system-out>`, a page's `<pre>`.
 
-/// The characters of the named entities.
+/// Characters of the named entities.
 const ENTITIES: [(&str, char); 6] =
     [("lt", '<'), ("gt", '>'), ("amp", '&'), ("quot", '"'), ("apos", '\''), ("nbsp", ' ')];
 
 const CDATA: &str = "<![CDATA[";
 
-/// The text without its tags, each of which ends a line.
+/// Text without its tags, each of which ends a line.
 pub(super) fn text_within(document: &str) -> String {
     let mut text = String::with_capacity(document.len());
     let mut rest = document;
@@ -33,14 +33,14 @@ pub(super) fn text_within(document: &str) -> String {
     text
 }
 
-/// The text behind a tag at the start.
+/// Text after a tag at the start.
 fn tag(text: &str) -> Option<&str> {
     let is_name = |c: char| c.is_ascii_alphabetic() || matches!(c, '/' | '!' | '?');
     let end = text.find('>').filter(|_| text[1..].starts_with(is_name))?;
     Some(&text[end + 1..])
 }
 
-/// The character of an entity at the start, and the text behind it.
+/// Character of an entity at the start, and the text after it.
 fn entity(text: &str) -> Option<(char, &str)> {
     let (name, behind) = text.get(1..)?.split_once(';').filter(|(name, _)| name.len() <= 8)?;
     let is_entity = text.starts_with('&');

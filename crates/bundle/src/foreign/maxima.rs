@@ -1,9 +1,9 @@
-//! A list of block maxima: one latency a line, the oldest first, as any script can write it.
+//! A list of block maxima: one latency per line, the oldest first, as any script can write it.
 //!
 //! Numbers are integers in ns; a heading or comment that states a unit, like `max_us`, makes them
 //! numbers in that unit. Other headings and comments (`#`) are ignored, a blank line between values
-//! is a block without one. What is not an integer is refused with its line: a value that is guessed
-//! at would be the largest of all.
+//! is a block without one. A line that is not an integer is refused with its number: a guessed
+//! value would be the largest of all.
 
 use model::column::Column;
 use model::text::several;
@@ -11,31 +11,31 @@ use model::units::Nanos;
 
 use super::unit;
 
-/// No list is longer: four months of seconds.
+/// Maximum length of a list: four months of seconds.
 const MOST: usize = 10 << 20;
 
-/// The longest line that is read.
+/// Maximum length of a line.
 pub const LINE_LIMIT: usize = 4 << 10;
 
-/// No latency of a list is negative.
+/// Value of a block without a latency; no latency of a list is negative.
 const NONE: i64 = -1;
 
 /// A list being read.
 #[derive(Debug, Default)]
 pub struct Maxima {
-    /// In ns; a block without one is [`NONE`].
+    /// Values in ns; a block without one is [`NONE`].
     values: Column,
     lines: u64,
     blank: usize,
     gaps: u64,
     comments: u64,
     heading: Option<String>,
-    /// As a heading or a comment before the values states it.
+    /// Unit that a heading or a comment before the values states.
     unit: Option<Nanos>,
 }
 
 impl Maxima {
-    /// Takes the next line, without its end; the error states what was expected.
+    /// Reads the next line, without its end; the error states what was expected.
     pub fn line(&mut self, bytes: &[u8]) -> Result<(), String> {
         self.lines += 1;
         let refused = |what: &str| Err(format!("line {}: {what}", self.lines));
@@ -90,7 +90,7 @@ impl Maxima {
         }
     }
 
-    /// The values, see [`values`], and remarks on what was left out.
+    /// Returns the values, see [`values`], and remarks on ignored lines.
     pub fn finish(self) -> Result<(Column, Vec<String>), String> {
         if self.values.is_empty() {
             return Err("no values: expected one integer in ns a line".into());
@@ -124,12 +124,12 @@ impl Maxima {
     }
 }
 
-/// The values of a list, a block without one being none.
+/// Values of a list; `None` for a block without one.
 pub fn values(list: &Column) -> impl Iterator<Item = Option<Nanos>> + '_ {
     list.iter().map(|value| (value != NONE).then_some(Nanos(value)))
 }
 
-/// The unit that a heading states; an error for one that names what is not a latency.
+/// Unit that a heading states; an error for one of another quantity than a latency.
 fn heading_unit(text: &str) -> Result<Option<Nanos>, &'static str> {
     const REMEDY: &str =
         "expected a latency, as max_us or max_ns: name the column so, or remove the line if values are in ns";
@@ -154,7 +154,7 @@ const LATENCIES: &[&str] =
 /// Words of other quantities and steps.
 const NOT_LATENCIES: &[&str] = &["cycles", "cycle", "ticks", "tick", "jiffies", "count", "counts", "samples"];
 
-/// A value in ns, of one in this unit; without a unit it is an integer in ns.
+/// Parses a value in this unit into ns; without a unit it is an integer in ns.
 fn number(text: &str, unit: Option<Nanos>) -> Result<Nanos, &'static str> {
     let Some(unit) = unit.filter(|unit| unit.0 > 1) else { return integer(text) };
     let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));

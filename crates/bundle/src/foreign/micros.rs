@@ -1,5 +1,5 @@
-//! onbeat's buckets as the microsecond buckets of cyclictest: bucket b counts the latencies in [b,
-//! b + 1) us.
+//! Conversion of onbeat's buckets to the microsecond buckets of cyclictest: bucket b counts the
+//! latencies in [b, b + 1) us.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use model::run::{CpuRun, Run};
 use model::units::Nanos;
 use model::vocabulary::Quantity;
 
-/// Samples by bucket; a bucket is a whole number of microseconds.
+/// Samples by bucket, numbered in whole microseconds.
 pub(super) type Buckets = BTreeMap<u64, u64>;
 
 /// Refuses a run that cyclictest's formats cannot state: another quantity than wake-up latency, an
@@ -30,7 +30,7 @@ pub(super) fn require_cyclictest(run: &Run) -> Result<()> {
         if cpu.max_ns.is_none() && cpu.cycles != Some(0) {
             return refused(cpu, "an unknown maximum");
         }
-        // Rows of onbeat's own are up to 1.6 % wide.
+        // Rows of onbeat are up to 1.6 % wide.
         let is_wide = |row: &Bucket| {
             row.lower.0 >= 0 && row.upper.0 - row.lower.0 > Nanos::MICRO.0.max(row.lower.0 / 32)
         };
@@ -41,24 +41,24 @@ pub(super) fn require_cyclictest(run: &Run) -> Result<()> {
     Ok(())
 }
 
-/// The whole microseconds of a latency, rounded down, as cyclictest does; 0 where it is unknown.
+/// Whole microseconds of a latency, rounded down, as cyclictest does; 0 if it is unknown.
 pub(super) fn whole(latency: Option<Nanos>) -> i64 {
     latency.unwrap_or_default().0.div_euclid(Nanos::MICRO.0)
 }
 
-/// The buckets of a CPU's histogram; their counts sum to the histogram's, whatever its buckets.
+/// Buckets of a CPU's histogram; their counts sum to the histogram's, for any buckets.
 ///
-/// A bucket goes where its lower edge falls, but never outside the exact extremes: below 64 us that
-/// is within 1 us of what cyclictest would have counted, above within the bucket's 1.6 %. One
-/// sample is the maximum and goes to its own bucket, so that a parser that uses the last bucket as
-/// the maximum is right. Early wake-ups, for which cyclictest has no bucket, are in bucket 0.
+/// A bucket is placed by its lower edge, but never outside the exact extremes: below 64 us that is
+/// within 1 us of cyclictest's count, above within the bucket's 1.6 %. One sample is the maximum
+/// and is placed in its exact bucket, so that a parser that uses the last bucket as the maximum is
+/// right. Early wake-ups, for which cyclictest has no bucket, are in bucket 0.
 pub(super) fn microsecond_buckets(cpu: &CpuRun) -> Buckets {
     let least = whole(cpu.min_ns).max(0) as u64;
     let most = cpu.max_ns.map_or(u64::MAX, |max| whole(Some(max)).max(0) as u64).max(least);
     let mut buckets = Buckets::new();
     for &Bucket { lower, count, .. } in &cpu.histogram {
         let bucket = if lower.0 < 0 { 0 } else { (whole(Some(lower)) as u64).clamp(least, most) };
-        // Counts of a run that was checked sum to a 64-bit number, so this never saturates.
+        // The counts of a checked run sum to a 64-bit number, so this never saturates.
         let held: &mut u64 = buckets.entry(bucket).or_default();
         *held = held.saturating_add(count);
     }

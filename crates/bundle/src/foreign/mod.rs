@@ -1,9 +1,9 @@
-//! Results of other tools: recognised by what they say of themselves, and read as runs.
+//! Results of other tools: recognised by their text, and read as runs.
 //!
-//! Functions from values to values: no file is opened here, and whatever bytes come in, an error of
-//! one line comes out at worst. A bucket of theirs is a half-open row of onbeat's, and what their
-//! format does not carry stays null. A format is a file with a [`Format`] record and a line in
-//! [`FORMATS`]; docs/formats.md is made of the records.
+//! Functions from values to values: no file is opened here, and any input yields at worst an error
+//! of one line. A bucket of theirs is a half-open row of onbeat's, and values that their format
+//! lacks stay null. A format is a file with a [`Format`] record and a line in [`FORMATS`];
+//! docs/formats.md is made of the records.
 
 mod braces;
 mod cobalt;
@@ -86,20 +86,20 @@ pub use format::{Confidence, ForeignFormat, ImportOptions, Imported, Reader, Res
 use recognised::{findings, limit_results, results_of};
 use source::{DocumentShape, SourceText};
 
-/// The largest file that is read, in bytes: 2^20 buckets of eight threads fit, as `-N -H1000000`
-/// writes them.
+/// Maximum size of a file in bytes: 2^20 buckets of eight threads fit, as `-N -H1000000` writes
+/// them.
 pub const FILE_LIMIT: usize = 64 << 20;
 
-/// The most threads that are read: the kernel has no more CPUs.
+/// Maximum number of threads: the kernel has no more CPUs.
 pub const THREAD_LIMIT: usize = model::units::CPU_LIMIT as usize;
 
-/// The most non-empty buckets, over all threads, that are read.
+/// Maximum number of non-empty buckets over all threads.
 pub const BUCKET_LIMIT: usize = 4 << 20;
 
-/// The most overflow cycle numbers that are kept over all threads; a note counts the others.
+/// Maximum number of stored overflow cycle numbers over all threads; a note counts the others.
 pub const OVERFLOW_LIMIT: usize = 1 << 16;
 
-/// The most results that are read from one file.
+/// Maximum number of results in one file.
 pub const RESULT_LIMIT: usize = 256;
 
 /// Every format, in the order of docs/formats.md.
@@ -161,17 +161,17 @@ pub const FORMATS: &[&ForeignFormat] = &[
 pub struct CyclictestContext {
     /// The command and its arguments, joined with blanks.
     pub command_line: String,
-    /// The machine's name, as `uname -n`; `""` where it is left out.
+    /// Name of the machine, as `uname -n`; `""` if it is withheld.
     pub node_name: String,
     /// Start of the run in seconds since 1970, UTC.
     pub started_unix_s: i64,
     /// End of the run in seconds since 1970, UTC.
     pub ended_unix_s: i64,
-    /// What the command ends with; parsers take 0 as a pass.
+    /// Exit code of the command; parsers take 0 as a pass.
     pub return_code: i32,
 }
 
-/// Reads every result in another tool's output; one that is cut is omitted where others are whole.
+/// Reads every result in another tool's output; a cut one is omitted if others are whole.
 ///
 /// Runs pass [`check`](model::run::Run::check); their `id` is empty for the caller to fill.
 pub fn import(bytes: &[u8], options: &ImportOptions) -> Result<Vec<Imported>, ImportError> {
@@ -200,11 +200,10 @@ pub fn import(bytes: &[u8], options: &ImportOptions) -> Result<Vec<Imported>, Im
     Err(rows_alone::refusal(&source, &findings(&source, &readable.copied().collect::<Vec<_>>())))
 }
 
-/// The results of each host where all lines have a host's name before them; none where no host has
-/// one.
+/// Results of each host if all lines begin with a host's name; `None` if no host has a result.
 ///
 /// # Errors
-/// Some have a result and one has none, or a result of one cannot be read.
+/// Some have a result and one has none, or a result cannot be read.
 fn of_hosts(source: &SourceText, options: &ImportOptions) -> Result<Option<Vec<Imported>>, ImportError> {
     let hosts = source.by_host();
     let count = hosts.len();
@@ -232,7 +231,7 @@ fn of_hosts(source: &SourceText, options: &ImportOptions) -> Result<Option<Vec<I
     }
 }
 
-/// The text with the JSON documents within it.
+/// Adds the JSON documents within the text.
 fn with_documents(mut source: SourceText) -> SourceText {
     if source.shape == DocumentShape::Text {
         source.documents = json_in_log::documents(&source);
@@ -240,7 +239,7 @@ fn with_documents(mut source: SourceText) -> SourceText {
     source
 }
 
-/// A piece of the input as it may appear in an error: one line, short, no control characters.
+/// A piece of the input for an error: one line, short, no control characters.
 fn quoted(text: &str) -> String {
     let shown: String = text.chars().take(40).flat_map(char::escape_debug).collect();
     let more = if text.chars().nth(40).is_some() { "..." } else { "" };

@@ -111,8 +111,8 @@ impl Tally {
         left == 0 || of_all(self.reached) >= alpha || of_all(self.reached + left) < alpha
     }
 
-    /// P-value by the refits done: (reached + 1) / (done + 1), the least of any bootstrap being 1 /
-    /// (done + 1).
+    /// P-value by the refits done: (reached + 1) / (done + 1), the least of any bootstrap being
+    /// 1 / (done + 1).
     fn p(&self) -> f64 {
         f64::from(self.reached + 1) / f64::from(self.done + 1)
     }
