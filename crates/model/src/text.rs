@@ -1,8 +1,8 @@
 //! Escaping of external text, and common pieces of sentences, for all modules.
 //!
 //! Names of threads, interrupts, files and kernels are external. On a terminal they could move the
-//! cursor, set the title or answer in the user's name; anywhere they could turn the direction of the
-//! text around them.
+//! cursor, set the title or answer in the user's name; anywhere they could turn the direction of
+//! the text around them.
 
 use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt;

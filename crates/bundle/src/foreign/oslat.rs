@@ -1,8 +1,8 @@
-//! oslat's results: the gaps in which a thread that polls the clock did not run, per CPU.
+//! Results of oslat: the gaps in which a thread that polls the clock did not run, per CPU.
 //!
 //! oslat labels a row with its upper edge, and prints least and largest gap rounded up to 2.4, of
-//! the next lower row in 2.6, and rounded down in 2.10. Up to 2.4 the first row that is not empty
-//! has the label that the minimum is; since then the row of a value is the one above it.
+//! the next lower row in 2.6, and rounded down in 2.10. Up to 2.4 the label of the first row that
+//! is not empty equals the minimum; since then the row of a value is the one above it.
 
 use std::fmt;
 
@@ -42,7 +42,7 @@ pub(super) const JSON: ForeignFormat = ForeignFormat {
     reader: Reader::Run(|source, _, _| read_json(source)),
 };
 
-/// oslat's output before its table, which -T at the threshold or a signal ended.
+/// Output of oslat before its table, ended by -T at the threshold or by a signal.
 pub(super) const UNFINISHED: ForeignFormat = ForeignFormat {
     id: "oslat-unfinished",
     tool: "oslat's output without its table",

@@ -1,4 +1,4 @@
-//! The gaps of one core that oslat printed, and the run made of them.
+//! Gaps of one core that oslat printed, and the run made from them.
 
 use super::error::ImportError;
 use super::imported::{ImportedThread, RowEdges, TOO_LARGE, fill};
@@ -6,7 +6,7 @@ use model::run::Run;
 use model::units::{Cpu, Nanos};
 use model::vocabulary::{Policy, Quantity};
 
-/// One CPU's result in nanoseconds.
+/// Result of one CPU in nanoseconds.
 #[derive(Default)]
 pub(super) struct OslatCore {
     pub cpu: Option<Cpu>,
@@ -19,8 +19,8 @@ pub(super) struct OslatCore {
 }
 
 impl OslatCore {
-    /// The contradiction of more gaps than the measurement had nanoseconds. Labels are no measure:
-    /// a row begins up to two of its widths below its own.
+    /// Contradiction of more gaps than the measurement had nanoseconds. Labels do not measure them:
+    /// a row begins up to two of its widths below its label.
     fn duration_fault(&self) -> Option<String> {
         let duration = self.duration?;
         let gaps: u128 = self.rows.iter().map(|row| u128::from(row.1)).sum();
@@ -31,7 +31,7 @@ impl OslatCore {
 
 /// Adds the CPUs to the run; the width is that of a row in nanoseconds.
 ///
-/// The last row counts as what is beyond the histogram where the largest gap is not in it.
+/// The last row counts as beyond the histogram if the largest gap is not in it.
 pub(super) fn fill_cores(run: &mut Run, cores: Vec<OslatCore>, width: u64) -> Result<(), ImportError> {
     let first = |core: &OslatCore| core.rows.first().map(|row| row.0);
     // Labels are values up to 2.4, and upper edges of values since.
@@ -69,12 +69,12 @@ pub(super) fn fill_cores(run: &mut Run, cores: Vec<OslatCore>, width: u64) -> Re
         let fault = threads.last().and_then(|thread| thread.mean_fault(Nanos(1), RowEdges::Exact));
         contradiction = contradiction.or_else(|| Some(ImportError(format!("{name}: {}", fault?))));
     }
-    // What a row says by itself is named before what all of them say.
+    // Contradictions within a row are reported before those between rows.
     fill(run, threads, Nanos(1))?;
     contradiction.map_or(Ok(()), Err)
 }
 
-/// Microseconds with up to three decimals, in nanoseconds.
+/// Parses microseconds with up to three decimals into nanoseconds.
 pub(super) fn micros(text: &str) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
@@ -85,7 +85,7 @@ pub(super) fn micros(text: &str) -> Option<u64> {
     whole.parse::<u64>().ok()?.checked_mul(1000)?.checked_add(fraction)
 }
 
-/// oslat runs at SCHED_OTHER unless it is given a priority.
+/// Fills the policy: oslat runs at SCHED_OTHER unless it is given a priority.
 pub(super) fn fill_priority(run: &mut Run, priority: Option<u32>) {
     let policy = if priority.is_some() { Policy::Fifo } else { Policy::Other };
     (run.plan.policy, run.plan.priority) = (policy.into(), Some(priority.unwrap_or(0)));

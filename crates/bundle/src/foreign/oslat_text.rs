@@ -1,4 +1,4 @@
-//! oslat's text: its heading, a table with a column per CPU, and the table's footer.
+//! Text of oslat: its heading, a table with a column per CPU, and the table's footer.
 
 use std::ops::Range;
 
@@ -11,12 +11,12 @@ use super::source::{DocumentShape, SourceText};
 use super::{THREAD_LIMIT, quoted};
 use model::units::{CPU_LIMIT, Cpu, Nanos};
 
-/// The most rows of a histogram (`-b`), with what is around them.
+/// Maximum number of rows of a histogram (`-b`), with the lines around them.
 const REACH: usize = 1200;
-/// The most lines between the heading and the table.
+/// Maximum number of lines between the heading and the table.
 const HEADING_REACH: usize = 16;
 
-/// The label and the numbers of a line of the table.
+/// Label and numbers of a line of the table.
 fn field(text: &str) -> Option<(&str, &str)> {
     let (label, values) = text.split_once(':')?;
     Some((label.trim(), values.trim()))
@@ -34,7 +34,7 @@ fn is_frequency(text: &str) -> bool {
     is_label(text, "Counter Freq") || is_label(text, "CPU Freq")
 }
 
-/// Tables, each with its heading where that precedes it.
+/// Finds tables, each with its heading if that precedes it.
 pub(super) fn find(source: &SourceText) -> Vec<ResultSpan> {
     let mut findings: Vec<Range<usize>> = Vec::new();
     let text = |index| source.line(index).map_or("", |line| line.text);
@@ -48,7 +48,7 @@ pub(super) fn find(source: &SourceText) -> Vec<ResultSpan> {
     findings.into_iter().map(ResultSpan::strong).collect()
 }
 
-/// Headings behind which no table comes.
+/// Finds headings without a following table.
 pub(super) fn find_unfinished(source: &SourceText) -> Vec<ResultSpan> {
     let text = |index| source.line(index).map_or("", |line| line.text);
     let is_open = |at: &usize| {
@@ -66,7 +66,7 @@ fn lines_of(source: &SourceText) -> usize {
     if source.shape == DocumentShape::Text { source.lines().len() } else { 0 }
 }
 
-/// The end of the table's lines, whole or cut.
+/// End of the table's lines, whole or cut.
 fn table_end(source: &SourceText, start: usize) -> usize {
     let mut end = start + 2;
     for (index, line) in source.slice(end..(end + REACH).min(lines_of(source))).enumerate() {
@@ -88,17 +88,17 @@ fn table_end(source: &SourceText, start: usize) -> usize {
     end
 }
 
-/// The lines of the table as they are read.
+/// Lines of the table read so far.
 #[derive(Default)]
 struct Read {
     cores: Vec<OslatCore>,
-    /// Labels of all rows, and whether rows were omitted before each.
+    /// Labels of all rows, and true if rows were omitted before each.
     labels: Vec<(u64, bool)>,
     omitted: bool,
-    /// A row holds nothing: none was left out for that (-z).
+    /// True if a row is empty: then no row was omitted for that (-z).
     has_empty: bool,
     is_fine: bool,
-    /// The last row says that it holds what is beyond it.
+    /// True if the last row states that it includes the gaps beyond it.
     has_end: bool,
     footers: u32,
 }
@@ -114,7 +114,7 @@ impl Read {
             "Counter Freq" | "CPU Freq" => return self.numbers(values, "(MHz)", micros).map(drop),
             "Average" => {
                 let is_fine = self.is_fine;
-                // The sum of longer gaps is in another unit there.
+                // There, the sum of longer gaps is in another unit.
                 let mean = |text: &str| Some(text.parse().ok().and_then(|us| mean_of(us, Nanos::MICRO)));
                 let means = self.numbers(values, "(us)", mean)?;
                 self.cores
@@ -197,14 +197,14 @@ impl Read {
         list.filter(fits).ok_or_else(expected)
     }
 
-    /// The first row before which others are missing.
+    /// First row before which others are missing.
     fn gap(&self) -> Option<u64> {
         let width = self.width();
         let mut pairs = self.labels.windows(2).filter(|pair| !pair[1].1 && self.has_empty);
         pairs.find(|pair| pair[1].0 - pair[0].0 != width).map(|pair| pair[1].0)
     }
 
-    /// The width of a row: two rows without others omitted between them differ by it.
+    /// Width of a row: two rows without omitted ones between them differ by it.
     fn width(&self) -> u64 {
         let pairs = self.labels.windows(2).filter(|pair| !pair[1].1);
         pairs.map(|pair| pair[1].0 - pair[0].0).min().unwrap_or(1000)

@@ -1,4 +1,4 @@
-//! docs/formats.md, made of the formats' records.
+//! docs/formats.md, made from the formats' records.
 
 use super::{FORMATS, ForeignFormat, Reader};
 

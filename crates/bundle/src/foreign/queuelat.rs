@@ -1,9 +1,9 @@
-//! queuelat's text: how long each copy of a block of memory took, in rows of 100 ns.
+//! Text of queuelat: the time that each copy of a block of memory took, in rows of 100 ns.
 //!
-//! queuelat prints a row only where its count differs from the next row's: each row stands for
-//! those omitted before it as well, with the same count. It prints a first histogram while it
-//! sizes the block, whose rows end in `packetfillrates`; where the time ran out before that, the
-//! totals are those of the last trial.
+//! queuelat prints a row only if its count differs from the next row's: each row represents those
+//! omitted before it as well, with the same count. It prints a first histogram while it sizes the
+//! block, whose rows end in `packetfillrates`; if the time ran out before that, the totals are
+//! those of the last trial.
 
 use super::error::ImportError;
 use super::format::{ForeignFormat, ImportOptions, Imported, Reader, ResultSpan};
@@ -25,15 +25,16 @@ pub(super) const FORMAT: ForeignFormat = ForeignFormat {
     reader: Reader::Run(read),
 };
 
-/// Width of a row in nanoseconds, and the end of the histogram.
+/// Width of a row in nanoseconds.
 const WIDTH: u64 = 100;
+/// End of the histogram in nanoseconds.
 const END: u64 = 70_000;
 
 const MIN: &str = "Min loop processing time:";
 const MAX: &str = "Max loop processing time:";
 const AVG: &str = "Avg loop processing time:";
 
-/// `[0 - 99] = 17`, or `[70000 - END] = 0` without an upper edge.
+/// Parsed `[0 - 99] = 17`, or `[70000 - END] = 0` without an upper edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LoopRow {
     lower: u64,
@@ -58,7 +59,7 @@ fn is_start(text: &str) -> bool {
     text.trim_start().starts_with("tsc_freq_ghz = ") && text.contains("cycles_to_ns")
 }
 
-/// From the heading, or the first row, to the line of the mean.
+/// Finds a block from the heading, or the first row, to the line of the mean.
 fn find(source: &SourceText) -> Vec<ResultSpan> {
     if source.shape != DocumentShape::Text {
         return Vec::new();
@@ -89,11 +90,11 @@ fn find(source: &SourceText) -> Vec<ResultSpan> {
     findings
 }
 
-/// The final histogram while it is read.
+/// Final histogram while it is read.
 #[derive(Default)]
 struct Histogram {
     rows: Vec<(u64, u64)>,
-    /// The lower edge of the row that comes next.
+    /// Lower edge of the next row.
     next: u64,
     beyond: Option<u64>,
     min: Option<LoopRow>,
@@ -113,7 +114,7 @@ impl Histogram {
         } else if is_row(text) {
             let row = row(text).filter(|row| row.lower >= self.next && self.beyond.is_none());
             let row = row.ok_or_else(expected)?;
-            // Those that were left out have its count.
+            // Omitted rows have its count.
             let lowers = (self.next..=row.lower).step_by(WIDTH as usize).filter(|&lower| lower < END);
             self.rows.extend(lowers.filter(|_| row.count > 0).map(|lower| (lower, row.count)));
             self.next = row.lower + WIDTH;
@@ -122,7 +123,7 @@ impl Histogram {
         Ok(())
     }
 
-    /// An error where the totals are not those of the rows.
+    /// Compares the totals with those of the rows.
     fn check(&self) -> Result<(), String> {
         let Some((beyond, avg)) = self.beyond.zip(self.avg) else {
             return Err(
@@ -149,7 +150,7 @@ impl Histogram {
     }
 }
 
-/// `[0 - 99] = 17`; beyond the end the upper edge is printed as if there were one.
+/// Parses `[0 - 99] = 17`; beyond the end the upper edge is printed like a real one.
 fn extreme(text: &str) -> Option<LoopRow> {
     let (edges, count) = text.trim().strip_prefix('[')?.split_once("] = ")?;
     let lower = edges.split_once(" - ")?.0.parse().ok().filter(|lower| lower % WIDTH == 0)?;
@@ -165,7 +166,7 @@ fn read(source: &SourceText, finding: &ResultSpan, _: &ImportOptions) -> Result<
         if text.contains("packetfillrates=") {
             is_sized = true;
         } else if text.starts_with("default_n=") {
-            // What came before were the rows of the sizing, the last without fill rates.
+            // The rows so far were those of the sizing, of which the last has no fill rates.
             (is_sized, histogram) = (true, Histogram::default());
         } else {
             histogram.take(text).map_err(|what| ImportError(format!("line {}: {what}", line.number)))?;

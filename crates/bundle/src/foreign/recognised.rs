@@ -1,4 +1,4 @@
-//! The results of a text: which formats recognise it, and the runs that are made of it.
+//! Results of a text: the formats that recognise it, and the runs made from it.
 
 use model::run::Run;
 use model::text::several;
@@ -53,8 +53,8 @@ impl Recognised<'_> {
         Ok(one)
     }
 
-    /// Refuses rows that say nothing of their tool, were named with `--as`, and have another tool's
-    /// heading.
+    /// Refuses rows that do not identify their tool, were named with `--as`, and have another
+    /// tool's heading.
     fn refuse_another_heading(&self) -> Result<(), ImportError> {
         if self.finding.confidence == Confidence::Strong {
             return Ok(());
@@ -71,9 +71,8 @@ impl Recognised<'_> {
         Ok(())
     }
 
-    /// True where the text ends behind the result within a line that begins as the result's last
-    /// one, or holds digits alone as its rows: too little of it is there to be read as one of the
-    /// tool's.
+    /// True if the text ends after the result within a line that begins like the result's last one,
+    /// or has only digits like its rows: too short a part to be read as a line of the tool.
     fn is_followed_by_a_part(&self) -> bool {
         let next = self.finding.lines.end;
         let line = |index: usize| self.source.line(index).map(|line| line.text.trim_start());
@@ -90,7 +89,7 @@ impl Recognised<'_> {
         self.source.is_cut_at(next) && lines.is_some_and(alike)
     }
 
-    /// True for an error that says that the result ends too early, not that it is wrong.
+    /// True for an error that means that the result ends too early, not that it is wrong.
     fn is_cut(&self, error: &ImportError) -> bool {
         let last = self.finding.lines.end.checked_sub(1).and_then(|last| self.source.line(last));
         let is_last = last.is_some_and(|last| {
@@ -106,7 +105,7 @@ impl Recognised<'_> {
     }
 }
 
-/// The results of a text; none where nothing says what it is.
+/// Results of a text; none if no format recognises it.
 pub(super) fn results_of(
     source: &SourceText,
     options: &ImportOptions,
@@ -142,7 +141,7 @@ pub(super) fn limit_results(n: usize) -> Result<(), ImportError> {
     Ok(())
 }
 
-/// The results of the text, in its order; an error where two formats claim the same lines.
+/// Recognises the results of the text, in its order; an error if two formats claim the same lines.
 fn recognise<'a>(
     source: &'a SourceText,
     options: &ImportOptions,
@@ -160,7 +159,7 @@ fn recognise<'a>(
     let is_strong =
         |one: &Recognised| one.finding.confidence == Confidence::Strong || options.format.is_some();
     let any_readable = all.iter().any(is_strong);
-    // A load that ran beside a measurement printed into the same log.
+    // A load during a measurement printed into the same log.
     if !any_readable {
         all.extend(findings(source, &refused));
         all.sort_by_key(|one| (one.finding.lines.start, one.finding.lines.end));
@@ -177,7 +176,7 @@ fn recognise<'a>(
     Ok(all)
 }
 
-/// The findings of these formats in the text and in each document within it.
+/// Findings of these formats in the text and in each document within it.
 pub(super) fn findings<'a>(
     source: &'a SourceText,
     formats: &[&'static ForeignFormat],
@@ -194,7 +193,7 @@ pub(super) fn findings<'a>(
     all
 }
 
-/// The refusal of results of which two share a line, with all that do.
+/// Refusal of results of which two share a line, with all that do.
 fn tie(all: &[Recognised]) -> Option<ImportError> {
     let shares = |one: &Recognised, other: &Recognised| {
         std::ptr::eq(one.source, other.source) && one.finding.lines.end > other.finding.lines.start
@@ -214,8 +213,7 @@ fn tie(all: &[Recognised]) -> Option<ImportError> {
     )))
 }
 
-/// Gives an imported run the period that its file does not contain; what the file does contain
-/// stays.
+/// Gives an imported run the period that its file lacks; a period in the file stays.
 ///
 /// With it, an overflow's cycle number can be placed in time, as long as no period was skipped.
 fn set_interval(run: &mut Run, interval: Nanos) {

@@ -25,7 +25,7 @@ const KNOWN_PROGRAMS: &[&str] = &[
     "pip_stress",
 ];
 
-/// Words of lines by which a text is the tool's; all of them, in any order.
+/// Words of lines that identify the tool's text; all of them, in any order.
 type FrameWords = &'static [&'static str];
 
 macro_rules! refused {
@@ -123,7 +123,7 @@ pub(super) const RT_TESTS_OTHER: ForeignFormat = ForeignFormat {
     ),
 };
 
-/// The refusal of lines in which a shell's variable stands in place of its value.
+/// Refusal of lines with a shell's variable instead of its value.
 pub(super) fn unexpanded<'a>(mut lines: impl Iterator<Item = TextLine<'a>>) -> Option<ImportError> {
     lines.find_map(|line| {
         let (_, rest) = line.text.split_once("${")?;
@@ -143,7 +143,7 @@ fn whole(source: &SourceText, is_its: bool) -> Vec<ResultSpan> {
     is_its.then(|| ResultSpan::strong(0..source.lines().len())).into_iter().collect()
 }
 
-/// Each line with all words of a frame; the whole document where it is the program's JSON.
+/// Finds each line with all words of a frame; the whole document if it is the program's JSON.
 fn find(source: &SourceText, program: &str, frames: &[FrameWords]) -> Vec<ResultSpan> {
     let has = |text: &str, words: FrameWords| words.iter().all(|word| text.contains(word));
     if source.shape == DocumentShape::Json {

@@ -1,4 +1,4 @@
-//! The refusal of a text that is of no format: what it is a part of, its heading by name, and the
+//! Refusal of a text without a format: the result that it is a part of, its heading, and the
 //! candidates.
 
 use super::error::ImportError;
@@ -8,10 +8,10 @@ use super::refused::unexpanded;
 use super::source::{DocumentShape, SourceText};
 use super::{FORMATS, quoted};
 
-/// The most lines that are searched for a heading.
+/// Maximum number of lines that are searched for a heading.
 const SEARCHED: usize = 10_000;
 
-/// Words of a line, what a text with it is, and what to give instead.
+/// Words of a line, the kind of a text with it, and the alternative.
 type Part = (&'static [&'static str], &'static str, &'static str);
 
 /// Remains of known results, and messages in place of one; the first that matches counts.
@@ -44,7 +44,7 @@ const PARTS: &[Part] = &[
     (&["<LAVA_SIGNAL_"], "signals of a LAVA job", "give the job's log, which has the tool's own lines"),
 ];
 
-/// The part of a known result that the text is.
+/// Known result of which the text is a part.
 fn part_of(source: &SourceText) -> Option<ImportError> {
     let is_part = |text: &str| PARTS.iter().find(|part| part.0.iter().all(|word| text.contains(word)));
     let lines = || source.lines().take(SEARCHED);
@@ -62,7 +62,7 @@ fn part_of(source: &SourceText) -> Option<ImportError> {
     })
 }
 
-/// The one that stands before the other in the list.
+/// The one that comes before the other in the list.
 fn earlier(one: &'static Part, other: &'static Part) -> &'static Part {
     let place = |part: &Part| PARTS.iter().position(|listed| listed.1 == part.1);
     if place(other) < place(one) { other } else { one }
@@ -82,7 +82,7 @@ fn is_event(text: &str) -> bool {
     words.find(|word| is_cpu(word)).is_some() && words.next().is_some_and(is_time) && words.next().is_some()
 }
 
-/// The reason for which nothing is read, with the candidates that `--as` would try.
+/// Reason why nothing is read, with the candidates that `--as` would try.
 pub(super) fn refusal(source: &SourceText, weak: &[Recognised]) -> ImportError {
     if let Some(known) = part_of(source).or_else(|| unexpanded(source.lines().take(SEARCHED))) {
         return known;
@@ -120,7 +120,7 @@ pub(super) fn refusal(source: &SourceText, weak: &[Recognised]) -> ImportError {
     ImportError(format!("{what}: {remedy}"))
 }
 
-/// The last line with a letter before the first row of numbers.
+/// Last line with a letter before the first row of numbers.
 fn heading(source: &SourceText) -> Option<(usize, &str)> {
     if source.shape != DocumentShape::Text {
         return None;

@@ -1,4 +1,4 @@
-//! rteval's `summary.xml`: cyclictest's or timerlat's histogram per core.
+//! `summary.xml` of rteval: a histogram of cyclictest or timerlat per core.
 
 use super::error::ImportError;
 use super::format::{ForeignFormat, ImportOptions, Imported, Reader, ResultSpan};
@@ -23,7 +23,7 @@ pub(super) const FORMAT: ForeignFormat = ForeignFormat {
     reader: Reader::Run(read),
 };
 
-/// The report that it prints.
+/// Report that rteval prints.
 pub(super) const REPORT: ForeignFormat = ForeignFormat {
     id: "rteval-report",
     tool: "rteval's report",
@@ -35,7 +35,7 @@ pub(super) const REPORT: ForeignFormat = ForeignFormat {
     reader: Reader::Refused("give the summary.xml that it kept, which has the histograms"),
 };
 
-/// The quantity of timerlat's histograms.
+/// Quantity of timerlat's histograms.
 const MIXED: &str = "irq+thread+user";
 
 fn find(source: &SourceText) -> Vec<ResultSpan> {
@@ -108,7 +108,7 @@ fn describe(run: &mut Run, summary: RtevalSummary) {
     run.plan.notes.extend(summary.loads.into_iter().map(|load| format!("load: {load}")));
 }
 
-/// The schedule, as the command line of the measuring program has it.
+/// Fills the schedule from the command line of the measuring program.
 fn schedule(run: &mut Run, measurement: &RtevalMeasurement) {
     let command = &measurement.command;
     // Some versions write the options alone.
@@ -135,7 +135,7 @@ fn schedule(run: &mut Run, measurement: &RtevalMeasurement) {
     run.elapsed_ns = span.filter(|&us| us > 0).and_then(|us| us.checked_mul(Nanos::MICRO.0)).map(Nanos);
 }
 
-/// The cores where they are all there, else what the system has of all of them.
+/// Chooses the cores if all are present, else the system's histogram of all of them.
 fn chosen(measurement: RtevalMeasurement) -> Result<Vec<RtevalSamples>, ImportError> {
     let RtevalMeasurement { module, line, cores, system, .. } = measurement;
     let total = cores.iter().try_fold(0u64, |sum, core| sum.checked_add(core.count?));
@@ -159,7 +159,7 @@ fn chosen(measurement: RtevalMeasurement) -> Result<Vec<RtevalSamples>, ImportEr
     Ok(chosen)
 }
 
-/// The one unit of all statistics.
+/// Common unit of all statistics.
 fn unit_of(measurement: &RtevalMeasurement) -> Result<Nanos, ImportError> {
     let all = measurement.cores.iter().chain(&measurement.system);
     let mut units = all.filter_map(|samples| Some((samples.line, samples.unit?)));
@@ -170,7 +170,7 @@ fn unit_of(measurement: &RtevalMeasurement) -> Result<Nanos, ImportError> {
     }
 }
 
-/// Compares the count of the statistics with the histogram, where there is one.
+/// Compares the count of the statistics with the histogram, if there is one.
 fn check(samples: &RtevalSamples) -> Result<(), ImportError> {
     let held = samples.rows.iter().try_fold(0u64, |sum, row| sum.checked_add(row.1));
     if samples.rows.is_empty() || held == samples.count {

@@ -1,4 +1,4 @@
-//! rteval's `summary.xml`, element by element: the parts that make a run.
+//! `summary.xml` of rteval, element by element: the parts for a run.
 
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
@@ -7,10 +7,10 @@ use super::error::ImportError;
 use super::{BUCKET_LIMIT, THREAD_LIMIT, date, decimal, quoted, unit};
 use model::units::{CPU_LIMIT, Cpu, Nanos};
 
-/// The deepest nesting that is followed.
+/// Maximum nesting that is followed.
 const DEPTH: usize = 32;
 
-/// The parts of a summary that are read.
+/// Parts of a summary that are read.
 #[derive(Debug, Default)]
 pub(super) struct RtevalSummary {
     pub version: String,
@@ -26,23 +26,24 @@ pub(super) struct RtevalSummary {
     pub measurements: Vec<RtevalMeasurement>,
 }
 
-/// The result of one of its measuring modules.
+/// Result of one of its measuring modules.
 #[derive(Debug, Default)]
 pub(super) struct RtevalMeasurement {
     /// `cyclictest` or `timerlat`.
     pub module: String,
     pub line: usize,
     pub command: String,
-    /// The latency that stopped it.
+    /// Latency that stopped it.
     pub limit: Option<Nanos>,
     pub system: Option<RtevalSamples>,
     pub cores: Vec<RtevalSamples>,
-    /// Microseconds since 1970 of the machine's own clock.
+    /// Start by the machine's clock, in microseconds since 1970.
     pub begin_us: Option<i64>,
+    /// End by the machine's clock, in microseconds since 1970.
     pub end_us: Option<i64>,
 }
 
-/// The samples of a core or of all of them.
+/// Samples of a core or of all of them.
 #[derive(Debug, Default)]
 pub(super) struct RtevalSamples {
     pub line: usize,
@@ -53,7 +54,7 @@ pub(super) struct RtevalSamples {
     pub mean: Option<Nanos>,
     pub max: Option<Nanos>,
     pub rows: Vec<(u64, u64)>,
-    /// The unit of the extremes, which the rows have too.
+    /// Unit of the extremes, and of the rows.
     pub unit: Option<Nanos>,
 }
 
@@ -103,9 +104,9 @@ fn damaged(error: &quick_xml::Error) -> ImportError {
 struct Walk {
     line: usize,
     path: Vec<String>,
-    /// Unit of the element that is open.
+    /// Unit of the open element.
     unit: Option<Nanos>,
-    /// The clocksource that is open is the one in use.
+    /// True if the open clocksource is the one in use.
     is_current: bool,
     rows: usize,
     summary: RtevalSummary,
@@ -197,7 +198,7 @@ impl Walk {
         Ok(())
     }
 
-    /// The samples of the core, or the system, that is open.
+    /// Samples of the open core, or system.
     fn samples(&mut self) -> Option<&mut RtevalSamples> {
         let is_core = self.path.iter().rev().find_map(|name| match name.as_str() {
             "core" => Some(true),

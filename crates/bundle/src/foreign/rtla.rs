@@ -1,4 +1,4 @@
-//! The records of rtla's formats, and what its outputs have in common.
+//! Records of rtla's formats, and common parts of its outputs.
 
 use std::ops::Range;
 
@@ -37,7 +37,7 @@ pub(super) const OSNOISE_HIST: ForeignFormat = ForeignFormat {
     reader: Reader::Run(rtla_hist::read),
 };
 
-/// rtla's histogram where nothing says what the columns or rows are.
+/// Histogram of rtla without names of its columns or rows.
 pub(super) const BARE_HIST: ForeignFormat = ForeignFormat {
     id: "rtla-bare-hist",
     tool: "a histogram of rtla without its header or index",
@@ -75,7 +75,7 @@ pub(super) const OSNOISE_TOP: ForeignFormat = ForeignFormat {
     reader: Reader::Run(rtla_top::read_osnoise),
 };
 
-/// The text of rtla's auto-analysis, of a run that prints nothing else.
+/// Text of rtla's auto-analysis, of a run that prints nothing else.
 pub(super) const AUTO_ANALYSIS: ForeignFormat = ForeignFormat {
     id: "rtla-auto-analysis",
     tool: "rtla auto-analysis",
@@ -87,7 +87,7 @@ pub(super) const AUTO_ANALYSIS: ForeignFormat = ForeignFormat {
     reader: Reader::Refused("onbeat explain reads it"),
 };
 
-/// The texts of the analysis that rtla prints when a threshold was reached.
+/// Finds the texts of the analysis that rtla prints when a threshold was reached.
 fn find_analysis(source: &SourceText) -> Vec<ResultSpan> {
     if source.shape != DocumentShape::Text {
         return Vec::new();

@@ -1,5 +1,4 @@
-//! rtla's command line where a log has it before the result: the schedule and the shape of the
-//! histogram.
+//! Command line of rtla in a log before the result: the schedule and the shape of the histogram.
 
 use model::run::Plan;
 use model::units::{Bare, Nanos, parse_span};
@@ -8,21 +7,23 @@ use model::vocabulary::{IdleStates, Policy};
 use super::rtla_hist_find::RtlaTable;
 use super::source::SourceText;
 
-/// The most lines between a command line and the result that it belongs to.
+/// Maximum number of lines between a command line and its result.
 const REACH: usize = 40;
 
 /// Short options that take a value, attached or as the next word.
 const VALUED: &str = "AabcdeEHipPrsST";
 
-/// Values that rtla takes without an option.
+/// Default period in microseconds.
 const DEFAULT_PERIOD_US: u64 = 1000;
+/// Default priority of the measuring threads.
 const DEFAULT_PRIORITY: u32 = 95;
+/// Default number of buckets.
 const DEFAULT_ENTRIES: u64 = 256;
 
-/// The relevant options of a command line; a later one replaces an earlier one.
+/// Relevant options of a command line; a later one replaces an earlier one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RtlaCommand<'a> {
-    /// Of timerlat, whose threads wake up periodically.
+    /// True for timerlat, whose threads wake up periodically.
     is_timerlat: bool,
     /// Width of a bucket in the unit of the output.
     pub width: u64,
@@ -35,7 +36,7 @@ pub(super) struct RtlaCommand<'a> {
     dma_latency: Option<&'a str>,
 }
 
-/// The command line before the lines of a result; none where another result stands between.
+/// Command line before the lines of a result; `None` if another result is between.
 pub(super) fn before<'a>(
     source: &'a SourceText,
     start: usize,
@@ -48,7 +49,7 @@ pub(super) fn before<'a>(
     own.filter_map(|line| within(line.text, table, mode)).next()
 }
 
-/// The command line in a line of a log: behind a prompt, `sudo`, or a script's `+`.
+/// Command line in a line of a log: after a prompt, `sudo`, or a script's `+`.
 fn within<'a>(line: &'a str, table: RtlaTable, mode: &str) -> Option<RtlaCommand<'a>> {
     let command = line.split(['>', '|', ';', '&']).find(|part| part.contains("rtla "))?;
     let mut words =
@@ -101,7 +102,7 @@ fn options<'a>(mut words: impl Iterator<Item = &'a str>, is_timerlat: bool) -> R
     command
 }
 
-/// The letter of a long option that is read; `l` stands for the one without a letter.
+/// Letter of a long option that is read; `l` represents the one without a letter.
 fn short_of(name: &str) -> Option<char> {
     Some(match name {
         "auto" => 'a',
@@ -129,7 +130,7 @@ impl<'a> RtlaCommand<'a> {
             'd' => self.duration = value,
             'l' => self.dma_latency = value,
             'a' => self.limit = value,
-            // Of osnoise -s ends the run and -T is the least noise; of timerlat it is the reverse.
+            // For osnoise -s ends the run and -T is the least noise; timerlat reverses them.
             'T' if self.is_timerlat => self.limit = value,
             's' if !self.is_timerlat => self.limit = value,
             _ => {}

@@ -2,7 +2,7 @@
 //!
 //! A row's first number is the lower edge of its bucket, the next ones are counts of the columns
 //! `IRQ-000`, `Thr-000`, `Usr-000` (`CPU-000` of osnoise). Rows without a sample are omitted, and
-//! the width of a bucket is not printed: [`super::rtla_width`] has how it is concluded.
+//! the width of a bucket is not printed: [`super::rtla_width`] derives it.
 
 use model::units::Nanos;
 use model::vocabulary::Quantity;
@@ -200,7 +200,7 @@ impl RtlaHist {
         Ok(())
     }
 
-    /// The table that the columns are of; an error where the heading states the other one.
+    /// Table of the columns; an error if the heading states the other one.
     fn table(&self) -> Result<RtlaTable, ImportError> {
         let (end, head) = (self.end, self.head);
         let Some(first) = self.columns.first() else {
@@ -232,7 +232,7 @@ impl RtlaHist {
         Ok(table)
     }
 
-    /// A value of the summary of a column.
+    /// Value of the summary of a column.
     pub(super) fn value(&self, label: usize, column: usize) -> RtlaSummary {
         self.summary.get(label)?.as_ref()?.1.get(column).copied()?
     }

@@ -1,4 +1,4 @@
-//! Facts that rtla's histogram states twice, against each other.
+//! Checks facts that rtla's histogram states twice.
 
 use super::error::ImportError;
 use super::rtla_hist_find::{LABELS, RtlaTable};
@@ -7,8 +7,8 @@ use super::rtla_shared::refuse;
 use super::rtla_width::HistShape;
 use model::vocabulary::Quantity;
 
-/// A number with up to three digits behind the point, in thousandths; none within for `-`. None
-/// where it is not a number.
+/// Parses a number with up to three digits after the point into thousandths; `Some(None)` for `-`,
+/// `None` if it is not a number.
 pub(super) fn thousandths(word: &str) -> Option<RtlaSummary> {
     if word == "-" {
         return Some(None);
@@ -23,7 +23,7 @@ pub(super) fn thousandths(word: &str) -> Option<RtlaSummary> {
     Some(Some(u128::from(whole) * 1000 + fraction))
 }
 
-/// A value of thousandths as it was printed, without the fraction.
+/// A value of thousandths as printed, without the fraction.
 fn shown(value: u128) -> u128 {
     value / 1000
 }
@@ -122,7 +122,7 @@ fn table_is_osnoise(hist: &RtlaHist) -> bool {
     hist.columns.iter().any(|column| column.quantity == Quantity::Gap)
 }
 
-/// Refuses a summary of all CPUs that is not the one of the columns.
+/// Refuses a summary of all CPUs that differs from that of the columns.
 pub(super) fn all(hist: &RtlaHist) -> Result<(), ImportError> {
     let Some((line, names)) = &hist.kinds else { return Ok(()) };
     let kinds = [("IRQ", Quantity::Irq), ("Thr", Quantity::Wakeup), ("Usr", Quantity::User)];
@@ -147,8 +147,8 @@ pub(super) fn all(hist: &RtlaHist) -> Result<(), ImportError> {
         if stated(0) != Some(values(0).sum()) {
             return contradicts(0);
         }
-        // The minimum of a column without a sample is undefined, and may be among those of ALL; an
-        // early wake-up, printed as a number near 2^64, spoils the largest and the average.
+        // The minimum of a column without a sample is undefined, and may be that of ALL; an early
+        // wake-up, printed as a number near 2^64, spoils the largest and the average.
         let is_early = |max: u128| i64::try_from(shown(max)).is_err();
         if own().any(|index| hist.value(0, index) == Some(0)) || values(3).any(is_early) {
             continue;
@@ -166,8 +166,7 @@ pub(super) fn all(hist: &RtlaHist) -> Result<(), ImportError> {
     Ok(())
 }
 
-/// True where the average may be the one of these counts and averages, whose fractions were cut
-/// off.
+/// True if the average may be that of these counts and averages, whose fractions were cut off.
 fn average_fits<I: Iterator<Item = (RtlaSummary, RtlaSummary)>>(
     all: RtlaSummary,
     parts: impl Fn() -> I,

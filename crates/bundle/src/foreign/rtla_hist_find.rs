@@ -1,4 +1,4 @@
-//! The lines of rtla's histograms, and the blocks of them in a text.
+//! Lines of rtla's histograms, and the blocks of them in a text.
 
 use model::units::Cpu;
 use model::vocabulary::Quantity;
@@ -8,7 +8,7 @@ use super::format::ResultSpan;
 use super::rtla_shared::{TABLE_GAP, is_loss, is_stop};
 use super::source::{DocumentShape, SourceText};
 
-/// The table that a block is.
+/// Table of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RtlaTable {
     Timerlat,
@@ -24,16 +24,16 @@ pub(super) struct RtlaColumn {
     pub cpu: Cpu,
 }
 
-/// The names of the summary's lines, in their order.
+/// Names of the summary's lines, in order.
 pub(super) const LABELS: [&str; 4] = ["count", "min", "avg", "max"];
 
-/// A line as the histograms have it.
+/// A line of a histogram.
 #[derive(Debug, PartialEq)]
 pub(super) enum HistLine<'a> {
     Heading(RtlaTable),
     Unit(&'a str),
     Elapsed(&'a str),
-    /// The columns, and whether the rows have an index.
+    /// The columns, and true if the rows have an index.
     Columns(Vec<RtlaColumn>, bool),
     /// Name and numbers of `over:`, `count:` to `max:`, or `ALL:`.
     Labelled(&'a str, &'a str),
@@ -75,7 +75,7 @@ pub(super) fn parse(line: &str) -> HistLine<'_> {
     columns(text).unwrap_or(HistLine::Other(text))
 }
 
-/// The names of the columns: `Index   IRQ-000   Thr-000`, without the first word with `--no-index`.
+/// Names of the columns: `Index   IRQ-000   Thr-000`, without the first word with `--no-index`.
 fn columns(text: &str) -> Option<HistLine<'_>> {
     let named = text.strip_prefix("Index").filter(|rest| rest.is_empty() || rest.starts_with(' '));
     let words = named.unwrap_or(text).split_ascii_whitespace();
@@ -103,8 +103,8 @@ fn column(word: &str) -> Option<RtlaColumn> {
     Cpu::try_from(cpu).ok().map(|cpu| RtlaColumn { quantity, cpu })
 }
 
-/// The place of a labelled line in a block that has come as far as `step`: 1 `over:`, 2 to 5 the
-/// summary, 6 `ALL:`, 7 to 10 its summary. None where it does not belong there.
+/// Place of a labelled line in a block that has reached `step`: 1 `over:`, 2 to 5 the summary, 6
+/// `ALL:`, 7 to 10 its summary. `None` if it does not belong there.
 pub(super) fn next_step(step: u8, name: &str) -> Option<u8> {
     let next = match name {
         "over" => 1,
@@ -122,13 +122,13 @@ fn words(text: &str) -> usize {
     text.split_ascii_whitespace().count()
 }
 
-/// A block whose lines are being passed.
+/// A block that is being read.
 #[derive(Debug, Default)]
 struct OpenHist {
     start: usize,
     end: usize,
     heading: Option<RtlaTable>,
-    /// Number of columns, whether they are timerlat's, and whether the rows have an index.
+    /// Number of columns, their table, and true if the rows have an index.
     columns: Option<(usize, RtlaTable)>,
     /// Number of different quantities.
     kinds: usize,
@@ -140,7 +140,7 @@ impl OpenHist {
         OpenHist { start: index, end: index + 1, ..OpenHist::default() }
     }
 
-    /// The table, once something says that it is one of rtla's.
+    /// Table, once it is identified as one of rtla's.
     fn table(&self) -> Option<RtlaTable> {
         self.columns.map(|columns| columns.1).or(self.heading)
     }
@@ -162,7 +162,7 @@ impl OpenHist {
                     _ if self.step >= 6 => found == self.kinds || table == RtlaTable::Bare,
                     _ => found == count || found == 1 && table == RtlaTable::Osnoise,
                 };
-                // One that directly follows is the block's, and refused if it is damaged.
+                // A directly following one belongs to the block, and is refused if it is damaged.
                 let next = next_step(self.step, name).filter(|_| fits || index == self.end);
                 self.step = next.unwrap_or(self.step);
                 next.is_some()
@@ -189,7 +189,7 @@ impl OpenHist {
     }
 }
 
-/// Start and number of words of the rows that were passed last.
+/// Start and number of words of the last rows.
 #[derive(Debug, Default)]
 struct Rows {
     start: usize,
@@ -210,7 +210,7 @@ impl Rows {
     }
 }
 
-/// The blocks of this table in a text.
+/// Finds the blocks of this table in a text.
 pub(super) fn find(source: &SourceText, wanted: RtlaTable) -> Vec<ResultSpan> {
     if source.shape != DocumentShape::Text {
         return Vec::new();
@@ -229,7 +229,7 @@ pub(super) fn find(source: &SourceText, wanted: RtlaTable) -> Vec<ResultSpan> {
             }
             HistLine::Columns(columns, indexed) => {
                 blocks.extend(open.take_if(|open| open.columns.is_some()));
-                // A lone word is no frame.
+                // A single word is not a frame.
                 if open.is_some() || !columns.is_empty() {
                     open.get_or_insert_with(|| OpenHist::at(index)).set_columns(index, columns, *indexed);
                 }

@@ -6,13 +6,13 @@ use model::run::{Integrity, Run};
 use model::units::Nanos;
 use model::vocabulary::{Ended, IntegrityKind};
 
-/// The most lines behind a table where the reason of its end is looked for.
+/// Maximum number of lines after a table in which the reason for its end is searched.
 const STOP_REACH: usize = 3;
 
-/// The most lines between two of a table's own.
+/// Maximum number of lines between two lines of a table.
 pub(super) const TABLE_GAP: usize = 200;
 
-/// The time of `0 00:00:06`: days, hours, minutes, seconds.
+/// Time of `0 00:00:06`: days, hours, minutes, seconds.
 pub(super) fn elapsed(text: &str) -> Option<Nanos> {
     let mut words = text.split_ascii_whitespace();
     let days: i64 = words.next()?.parse().ok()?;
@@ -28,12 +28,12 @@ pub(super) fn elapsed(text: &str) -> Option<Nanos> {
         .filter(|&n| n > Nanos(0))
 }
 
-/// A result that refuses the text for this reason.
+/// Refuses the text for this reason.
 pub(super) fn refuse<T>(reason: String) -> Result<T, ImportError> {
     Err(ImportError(reason))
 }
 
-/// The error of a block that its format recognised.
+/// Error of a block that its format recognised.
 pub(super) fn of_tool(tool: &str, error: ImportError) -> ImportError {
     ImportError(format!("this is {tool}: {error}"))
 }
@@ -48,7 +48,7 @@ pub(super) fn is_stop(text: &str) -> bool {
     text.trim().ends_with("hit stop tracing")
 }
 
-/// Adds what stands around a table: how long it took, the lost events, the reason of the end.
+/// Adds the facts around a table: its duration, the lost events, the reason for the end.
 pub(super) fn describe(
     run: &mut Run,
     source: &SourceText,

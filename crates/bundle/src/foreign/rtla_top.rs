@@ -1,4 +1,4 @@
-//! rtla's `top` displays: `timerlat top`, `osnoise top`, `hwnoise`; of a screen the last update.
+//! `top` displays of rtla: `timerlat top`, `osnoise top`, `hwnoise`; for a screen the last update.
 
 use model::run::Run;
 use model::units::Nanos;
@@ -14,7 +14,7 @@ use super::rtla_top_lines::{TopRow, TopTable, scan};
 use super::source::{DocumentShape, SourceText};
 use super::{rtla_command, rtla_shared};
 
-/// The groups of a row, from the left.
+/// Groups of a row, from the left.
 const GROUPS: [Quantity; 3] = [Quantity::Irq, Quantity::Wakeup, Quantity::User];
 
 /// Places of osnoise's numbers in a row.
@@ -26,13 +26,13 @@ const MAX_SINGLE: usize = 4;
 const SOURCES: [(usize, &str); 5] =
     [(5, "hardware"), (6, "NMI"), (7, "interrupt"), (8, "softirq"), (9, "thread")];
 
-/// The results in a text; updates of a screen are one.
+/// Finds the results in a text; updates of a screen are one.
 pub(super) fn find(source: &SourceText, kind: TopKind) -> Vec<ResultSpan> {
     if source.shape != DocumentShape::Text {
         return Vec::new();
     }
     let mut findings: Vec<ResultSpan> = Vec::new();
-    // The last table with rows, and where a table without any began behind it.
+    // Last table with rows, and the begin of one without any after it.
     let mut last: Option<TopTable> = None;
     let mut empty: Option<usize> = None;
     scan(source, 0..source.lines().len(), kind, |table| {
@@ -61,7 +61,7 @@ pub(super) fn find(source: &SourceText, kind: TopKind) -> Vec<ResultSpan> {
 fn follows(before: &TopTable, table: &TopTable, kind: TopKind) -> bool {
     let later = |row: &TopRow| {
         let Some(next) = table.rows.iter().find(|next| next.cpu == row.cpu) else {
-            // One that is cut off lacks the last ones.
+            // A cut table lacks the last CPUs.
             return table.damage.is_some() || table.rows.last().is_some_and(|last| last.cpu < row.cpu);
         };
         let cells = row.cells.iter().zip(&next.cells).enumerate();
@@ -78,13 +78,13 @@ fn follows(before: &TopTable, table: &TopTable, kind: TopKind) -> bool {
     same && before.rows.iter().all(later)
 }
 
-/// The update that counts, and remarks on others.
+/// Returns the update that counts, and remarks on others.
 fn last_update(
     source: &SourceText,
     finding: &ResultSpan,
     kind: TopKind,
 ) -> Result<(TopTable, Vec<String>), ImportError> {
-    // The last whole table with rows, and the one behind it that is cut off.
+    // Last whole table with rows, and the cut one after it.
     let (mut whole, mut cut): (Option<TopTable>, Option<TopTable>) = (None, None);
     scan(source, finding.lines.clone(), kind, |table| {
         let lacks_all =
@@ -149,7 +149,7 @@ pub(super) fn read_timerlat(
         let cycles = match (cell(3), quantity) {
             (None, _) => Some(0),
             (Some(_), Quantity::Irq) => Some(row.count),
-            // Without an interrupt counted, events were lost, and the threads' number is not known.
+            // Without a counted interrupt, events were lost, and the number of wake-ups is unknown.
             (Some(_), _) => Some(row.count).filter(|&count| count > 0),
         };
         ImportedThread {

@@ -1,4 +1,4 @@
-//! The lines of rtla's `top` displays, and the tables that they make.
+//! Lines of rtla's `top` displays, and the tables that they make.
 
 use model::units::{Cpu, Nanos};
 
@@ -6,49 +6,50 @@ use super::rtla_shared::{TABLE_GAP, elapsed, is_loss, is_stop};
 use super::source::{SourceText, TextLine};
 use super::{THREAD_LIMIT, quoted, unit};
 
-/// The display that a table is.
+/// Display of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TopKind {
     Timerlat,
-    /// Also that of `rtla hwnoise`.
+    /// `rtla osnoise top` or `rtla hwnoise`.
     Osnoise,
 }
 
-/// A CPU's row, or that of all CPUs.
+/// Row of a CPU, or of all CPUs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct TopRow {
-    /// Its number in the file.
+    /// Number of the row's line in the file.
     pub line: usize,
     pub cpu: Cpu,
     pub count: u64,
-    /// Of timerlat `cur`, `min`, `avg`, `max` per group; of osnoise the numbers behind the periods,
-    /// the share of the CPU in 1e-5 percent. None for `-`.
+    /// For timerlat `cur`, `min`, `avg`, `max` per group; for osnoise the numbers after the
+    /// periods, the share of the CPU in 1e-5 percent. `None` for `-`.
     pub cells: Vec<Option<u64>>,
 }
 
 /// One update of the display.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TopTable {
-    /// Indices of its lines.
+    /// Index of its first line.
     pub start: usize,
+    /// Index after its last line.
     pub end: usize,
-    /// The line of the columns' names, 0 before it.
+    /// Line of the columns' names, 0 before it.
     pub head: usize,
     pub elapsed: Option<Nanos>,
     pub unit: Option<Nanos>,
-    /// Groups of latencies, or numbers of a row of osnoise.
+    /// Number of groups of latencies, or of numbers in a row of osnoise.
     pub width: usize,
     pub rows: Vec<TopRow>,
-    /// The row of all CPUs, and the decimal digits that its count lacks.
+    /// Row of all CPUs, and the number of decimal digits that its count lacks.
     pub all: Option<(TopRow, u32)>,
-    /// The rule above the row of all CPUs was there.
+    /// True if the rule above the row of all CPUs was present.
     pub ruled: bool,
-    /// The first damaged line.
+    /// First damaged line.
     pub damage: Option<String>,
     pub loss: Option<String>,
 }
 
-/// Passes each table of the lines on, in their order.
+/// Passes each table of the lines on, in order.
 pub(super) fn scan(
     source: &SourceText,
     range: std::ops::Range<usize>,
@@ -83,7 +84,7 @@ pub(super) fn scan(
     emit(open);
 }
 
-/// The display of which the line is one of the head.
+/// Display whose head has this line.
 fn begun(text: &str) -> Option<TopKind> {
     if text == "Timer Latency" || is_timerlat_time(text) || text.starts_with("CPU COUNT") {
         return Some(TopKind::Timerlat);
@@ -101,7 +102,7 @@ fn is_osnoise_time(text: &str) -> bool {
 }
 
 impl TopTable {
-    /// Adds the line, unless it is not one of the table's.
+    /// Adds the line, unless it does not belong to the table.
     fn takes(&mut self, kind: TopKind, line: TextLine) -> bool {
         let text = line.text;
         match kind {
@@ -200,7 +201,7 @@ fn row(line: TextLine, kind: TopKind, width: usize) -> Option<TopRow> {
     (cells.len() == expected).then_some(TopRow { line: line.number, cpu, count, cells })
 }
 
-/// A number of osnoise's row; the third is a share with five digits behind the point.
+/// Number in osnoise's row; the third is a share with five digits after the point.
 fn noise(at: usize, word: &str) -> Option<Option<u64>> {
     if at != 2 {
         return word.parse().ok().map(Some);
@@ -210,7 +211,7 @@ fn noise(at: usize, word: &str) -> Option<Option<u64>> {
     whole.checked_mul(100_000)?.checked_add(fraction).map(Some)
 }
 
-/// The numbers of groups that `|` separates, `each` of a group; an empty last one is skipped.
+/// Numbers of groups that `|` separates, `each` of a group; an empty last one is skipped.
 fn cells(text: &str, groups: usize, each: usize) -> Option<Vec<Option<u64>>> {
     let mut cells = Vec::new();
     let parts: Vec<&str> = text.split('|').collect();
@@ -231,7 +232,7 @@ fn cells(text: &str, groups: usize, each: usize) -> Option<Vec<Option<u64>>> {
     (end == groups).then_some(cells)
 }
 
-/// The row of all CPUs: `ALL #36     e0 |`, a count without its last digits and how many they are.
+/// Row of all CPUs: `ALL #36     e0 |`, a count without its last digits, and their number.
 fn all_row(line: TextLine, groups: usize) -> Option<(TopRow, u32)> {
     let (head, rest) = line.text.split_once('|')?;
     let mut words = head.split_ascii_whitespace().skip(1);

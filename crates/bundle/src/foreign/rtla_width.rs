@@ -1,8 +1,8 @@
 //! Width of the buckets and end of rtla's histograms, which are not printed.
 //!
 //! A row's number is a multiple of the width, so the greatest common divisor of all rows' numbers
-//! is one too, and holds every sample of its row in any case. What the summary states bounds it: a
-//! column's largest latency is within its last row, or, with samples beyond, behind the end.
+//! is one too, and holds every sample of its row in any case. The summary bounds it: a column's
+//! largest latency is within its last row, or, with samples beyond, after the end.
 
 use super::error::ImportError;
 use super::rtla_command::RtlaCommand;
@@ -10,18 +10,18 @@ use super::rtla_hist_find::RtlaTable;
 use super::rtla_hist_table::RtlaHist;
 use super::rtla_shared::refuse;
 
-/// rtla takes no wider buckets (`-b`) and no fewer of them (`-E`).
+/// Maximum width of buckets (`-b`) that rtla accepts.
 const WIDTH_LIMIT: u64 = 999_999;
 const LEAST_ENTRIES: u64 = 10;
 
 /// Form of a histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HistShape {
-    /// Width of a bucket; none where a single row or none leaves it open.
+    /// Width of a bucket; `None` if it is unknown, with one row or none.
     pub width: Option<u64>,
-    /// The first latency that is beyond the histogram, as far as is known.
+    /// First latency beyond the histogram, as far as is known.
     pub end: u64,
-    /// The only row was taken to reach up to the largest latency.
+    /// True if the only row was assumed to extend to the largest latency.
     spans: bool,
 }
 
@@ -33,17 +33,17 @@ pub(super) fn gcd(a: u64, b: u64) -> u64 {
     a
 }
 
-/// A whole value of a column's summary.
+/// Whole value of a column's summary.
 fn whole(hist: &RtlaHist, label: usize, column: usize) -> Option<u64> {
     hist.value(label, column).and_then(|value| u64::try_from(value / 1000).ok())
 }
 
-/// The least and the largest width with which summary and rows agree.
+/// Least and largest width with which summary and rows agree.
 fn bounds(hist: &RtlaHist) -> (u64, u64) {
     let (mut least, mut most) = (1, u64::MAX);
     for (index, buckets) in hist.buckets.iter().enumerate() {
         let (min, max) = (whole(hist, 1, index), whole(hist, 3, index));
-        // What reaches 2^63 is an early wake-up.
+        // A value from 2^63 on is an early wake-up.
         let max = max.filter(|&max| i64::try_from(max).is_ok());
         if let Some((min, first)) = min.zip(buckets.first()) {
             least = least.max(min.saturating_sub(first.0).saturating_add(1));
@@ -57,7 +57,7 @@ fn bounds(hist: &RtlaHist) -> (u64, u64) {
     (least, most)
 }
 
-/// The width and end that a command line states.
+/// Width and end that a command line states.
 fn stated(command: &RtlaCommand) -> Option<(u64, u64)> {
     command.width.checked_mul(command.entries).map(|end| (command.width, end))
 }
@@ -76,7 +76,7 @@ pub(super) fn agrees(hist: &RtlaHist, command: &RtlaCommand) -> bool {
         && (0..hist.columns.len()).all(beyond)
 }
 
-/// Concludes the width and the end.
+/// Derives the width and the end.
 pub(super) fn shape(
     hist: &RtlaHist,
     table: RtlaTable,
@@ -87,7 +87,7 @@ pub(super) fn shape(
     }
     let (least, most) = bounds(hist);
     if hist.rows < 2 {
-        // Of osnoise the largest noise is rounded down to the row's number as well.
+        // For osnoise the largest noise is rounded down to the row's number as well.
         let overflow = (0..hist.columns.len()).any(|index| hist.overflows(index) > 0);
         let known = hist.rows > 0 && !overflow && hist.summary[3].is_some() && table == RtlaTable::Timerlat;
         if !known && hist.summary[3].is_none() {
@@ -115,7 +115,7 @@ pub(super) fn shape(
 }
 
 impl HistShape {
-    /// A remark on what was concluded.
+    /// Remarks on these conclusions.
     pub(super) fn note(&self, table: RtlaTable, is_stated: bool, unit: &str) -> Vec<String> {
         let mut notes = Vec::new();
         match self.width {

@@ -1,4 +1,4 @@
-//! Runs made of single samples, of which the file states number and latency.
+//! Runs from single samples, for which the file states number and latency.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use model::run::{Block, WORST, Worst};
 use model::units::Nanos;
 
 /// Fills each thread from its samples, and returns a record per second of those whose CPU and
-/// interval are known: a wake-up's time is its number times the interval.
+/// interval are known: the time of a wake-up is its number times the interval.
 ///
 /// # Errors
 /// Sample numbers with a gap that `--oscope` does not account for: lines are missing.
@@ -23,7 +23,7 @@ pub(super) fn fill(
         thread.worst = worst(thread.interval, samples, unit);
         match reduction(samples) {
             Some(1) => fill_all(thread, samples, unit),
-            // Of the others nothing is known but that none was larger.
+            // Of the other samples only this upper bound is known.
             Some(_) => {
                 let largest = samples.iter().map(|sample| i128::from(sample.1)).max();
                 (thread.summary_only, thread.cycles, thread.max) = (true, None, largest);
@@ -58,8 +58,8 @@ pub(super) fn is_reduced(samples: &[(u64, i64)]) -> bool {
     reduction(samples).is_some_and(|reduction| reduction > 1)
 }
 
-/// Number of wake-ups of which each sample is the largest: 1 where all are there, none where some
-/// are lost. With `--oscope` the nth sample is one of the nth group.
+/// Number of wake-ups of which each sample is the largest: 1 if all are present, `None` if some are
+/// lost. With `--oscope` the nth sample is one of the nth group.
 fn reduction(samples: &[(u64, i64)]) -> Option<u64> {
     if gap_at(samples).is_none() {
         return Some(1);
@@ -70,7 +70,7 @@ fn reduction(samples: &[(u64, i64)]) -> Option<u64> {
     (least <= most).then_some(least)
 }
 
-/// The first two samples that do not follow each other.
+/// The first two samples that are not consecutive.
 fn gap_at(samples: &[(u64, i64)]) -> Option<(u64, u64)> {
     let pairs = samples.windows(2).map(|pair| (pair[0].0, pair[1].0));
     pairs.into_iter().find(|(before, after)| before.checked_add(1) != Some(*after))
@@ -119,7 +119,7 @@ fn seconds(thread: &ImportedThread, samples: &[(u64, i64)], unit: Nanos) -> Vec<
             (block.max_ns, block.max_mono_ns) = (Some(Nanos(ns)), Some(time));
         }
     }
-    // The last second is cut short where the samples end.
+    // The last second is cut short if the samples end.
     if let Some(mut last) = open.last_entry() {
         let covered = (last.get().n as i64).saturating_mul(interval.0).min(Nanos::SECOND.0);
         last.get_mut().span_ns = Some(Nanos(covered));

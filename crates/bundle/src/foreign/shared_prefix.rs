@@ -1,12 +1,12 @@
 //! A prefix that all lines of a text share: a host's name, a mark of a quotation or of a change, a
-//! time in a form of its own.
+//! time in an unknown form.
 //!
-//! Tried where nothing is recognised without it, so that no table loses its first column to it.
+//! Tried if nothing is recognised without it, so that no table loses its first column to it.
 
-/// The most characters that are compared.
+/// Maximum number of characters that are compared.
 const LONGEST: usize = 120;
 
-/// The most prefixes that are tried.
+/// Maximum number of prefixes that are tried.
 const TRIED: usize = 12;
 
 /// A part of a prefix: a sign that is the same in each line, blanks, or a number that may grow.
@@ -18,7 +18,7 @@ enum PrefixPart<'a> {
 }
 
 impl PrefixPart<'_> {
-    /// A name ends with a sign or blanks behind it.
+    /// True for a sign or blanks after which a name ends.
     fn is_boundary(&self) -> bool {
         match self {
             PrefixPart::Sign(sign) => !sign.is_alphanumeric() && *sign != '_',
@@ -27,13 +27,13 @@ impl PrefixPart<'_> {
         }
     }
 
-    /// True for two parts that are the same but for a number's value.
+    /// True for two parts that are equal apart from a number's value.
     fn is_like(&self, other: &PrefixPart) -> bool {
         matches!((self, other), (PrefixPart::Number(_), PrefixPart::Number(_))) || self == other
     }
 }
 
-/// The parts of a line's begin, each with the place behind it. The digits of a name are signs.
+/// Parts of a line's begin, each with the offset after it. The digits of a name are signs.
 fn parts(line: &str) -> Vec<(PrefixPart<'_>, usize)> {
     let mut parts = Vec::new();
     let mut at = 0;
@@ -56,7 +56,7 @@ fn parts(line: &str) -> Vec<(PrefixPart<'_>, usize)> {
     parts
 }
 
-/// The numbers of a prefix, which of two sources of a log differ.
+/// Numbers of a prefix, which differ between two sources of a log.
 fn numbers<'a>(parts: &'a [(PrefixPart<'_>, usize)]) -> impl Iterator<Item = (usize, &'a str)> {
     parts.iter().filter_map(|(part, _)| match part {
         PrefixPart::Number(digits) => Some((digits.trim_start_matches('0').len(), *digits)),
@@ -64,7 +64,7 @@ fn numbers<'a>(parts: &'a [(PrefixPart<'_>, usize)]) -> impl Iterator<Item = (us
     })
 }
 
-/// True where the numbers do not fall from line to line, as those of two sources do.
+/// True if the numbers do not fall from line to line, unlike those of two sources.
 fn ascend(lines: &[Vec<(PrefixPart<'_>, usize)>], length: usize) -> bool {
     let key = |parts: &[(PrefixPart<'_>, usize)]| {
         numbers(&parts[..length])
@@ -96,21 +96,21 @@ pub(super) fn without_prefixes(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// The most hosts whose lines are sorted out.
+/// Maximum number of hosts whose lines are separated.
 const HOSTS: usize = 64;
 
-/// The longest label of a host's name (RFC 1035).
+/// Maximum length of a label of a host's name (RFC 1035).
 const LONGEST_NAME: usize = 63;
 
-/// The lines of a host without its name.
+/// Lines of a host without its name.
 pub(super) struct HostLines {
     pub name: String,
     pub text: String,
-    /// The number in the file of each line.
+    /// Number in the file of each line.
     pub numbers: Vec<u32>,
 }
 
-/// The name of a host that a line begins with, and the rest of the line.
+/// Name of a host with which a line begins, and the rest of the line.
 fn host_tag(line: &str) -> Option<(&str, &str)> {
     let (name, rest) = line.split_once(':')?;
     let is_name = name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b));
@@ -119,8 +119,8 @@ fn host_tag(line: &str) -> Option<(&str, &str)> {
     is_host.then_some((name, content))
 }
 
-/// The lines of each of several hosts, where each line begins with one's name, as those of pdsh and
-/// of Ansible do: `node1: `. Behind a carriage return the name may be missing.
+/// Lines of each of several hosts, if each line begins with the name of one, as in output of pdsh
+/// and Ansible: `node1: `. After a carriage return the name may be missing.
 pub(super) fn by_host(text: &str) -> Vec<HostLines> {
     let mut hosts: Vec<HostLines> = Vec::new();
     for (index, whole) in text.split('\n').enumerate() {

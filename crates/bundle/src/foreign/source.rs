@@ -1,4 +1,4 @@
-//! The text of a file: decompressed, decoded, in lines without what a log puts before them.
+//! Text of a file: decompressed, decoded, in lines without the prefixes of a log.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -8,7 +8,7 @@ use super::error::{ImportError, too_large};
 use super::log_lines::{FileSpan, LogLines, lines_of, whole_lines};
 use super::{braces, markup, shared_prefix};
 
-/// The outer form of a document.
+/// Outer form of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DocumentShape {
     Json,
@@ -19,7 +19,7 @@ pub enum DocumentShape {
 /// A line without the prefix that a log gave it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextLine<'a> {
-    /// Its number in the file, from 1.
+    /// Number of the line in the file, from 1.
     pub number: usize,
     pub text: &'a str,
 }
@@ -32,9 +32,9 @@ pub struct SourceText {
     pub shape: DocumentShape,
     /// JSON documents within the text, whose lines have their numbers in the file.
     pub documents: Vec<SourceText>,
-    /// The last line has no end: the text may have been cut within it.
+    /// True if the last line has no end: the text may have been cut within it.
     is_open: bool,
-    /// Number of lines of the kernel's log among the document's, which are not in it.
+    /// Number of lines of the kernel's log that were removed from the document.
     interleaved: usize,
 }
 
@@ -55,7 +55,7 @@ impl SourceText {
         Ok(SourceText { text, log, shape, documents: Vec::new(), is_open: false, interleaved: 0 })
     }
 
-    /// A text or a log.
+    /// Splits a text or a log into lines.
     fn of_text(text: String) -> Result<SourceText, ImportError> {
         let log = lines_of(&text)?;
         let is_open = !text.ends_with(['\n', '\r']);
@@ -63,7 +63,7 @@ impl SourceText {
         Ok(SourceText { text, log, shape, documents: Vec::new(), is_open, interleaved: 0 })
     }
 
-    /// The texts that this one may wrap: without its tags, or without a prefix of all lines.
+    /// Texts that this one may wrap: without its tags, or without a prefix of all lines.
     pub fn unwrapped(&self) -> Vec<SourceText> {
         let texts = match self.shape {
             DocumentShape::Json => Vec::new(),
@@ -73,7 +73,7 @@ impl SourceText {
         texts.into_iter().filter_map(|text| SourceText::of_text(text).ok()).collect()
     }
 
-    /// The texts of several hosts, where each line begins with one's name; the lines have their
+    /// Texts of several hosts, if each line begins with the name of one; the lines keep their
     /// numbers in the file.
     pub fn by_host(&self) -> Vec<(String, Result<SourceText, ImportError>)> {
         if self.shape != DocumentShape::Text {
@@ -90,7 +90,7 @@ impl SourceText {
         hosts.map(|host| (host.name, numbered(host.text, &host.numbers))).collect()
     }
 
-    /// A text of the lines of these indices; all of a document.
+    /// A text of the lines with these indices; a document as a whole.
     pub(super) fn excerpt(&self, range: std::ops::Range<usize>) -> SourceText {
         let (texts, numbers): (Vec<&str>, Vec<usize>) =
             self.slice(range).map(|line| (line.text, line.number)).unzip();
@@ -115,17 +115,17 @@ impl SourceText {
         }
     }
 
-    /// The whole text.
+    /// Whole text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// All lines; those of one source of a log follow each other.
+    /// All lines; those of one source of a log are consecutive.
     pub fn lines(&self) -> impl ExactSizeIterator<Item = TextLine<'_>> + Clone {
         self.log.spans.iter().map(|&line| self.at(line))
     }
 
-    /// The lines of these indices.
+    /// Lines with these indices.
     pub fn slice(
         &self,
         range: std::ops::Range<usize>,
@@ -133,19 +133,19 @@ impl SourceText {
         self.log.spans.get(range).unwrap_or_default().iter().map(|&line| self.at(line))
     }
 
-    /// The line of this index.
+    /// Line with this index.
     pub fn line(&self, index: usize) -> Option<TextLine<'_>> {
         self.log.spans.get(index).map(|&line| self.at(line))
     }
 
-    /// True for the line of this index where the text ends within it.
+    /// True for the line with this index if the text ends within it.
     pub fn is_cut_at(&self, index: usize) -> bool {
         let last = || self.log.spans.iter().map(|span| span.1).max();
         self.is_open && self.log.spans.get(index).is_some_and(|span| Some(span.1) == last())
     }
 
-    /// Number of the first `T:` line among these whose last number goes on in the next line: no
-    /// tool prints a line of digits alone behind one.
+    /// Number of the first `T:` line among these whose last number continues in the next line: no
+    /// tool prints a line of digits alone after one.
     pub(super) fn wrapped_within(&self, range: &std::ops::Range<usize>) -> Option<usize> {
         let goes_on = |index: &usize| {
             let next = self.line(index + 1).map_or("", |line| line.text);
@@ -220,7 +220,7 @@ fn decoded(bytes: &[u8]) -> Result<Cow<'_, str>, ImportError> {
     if text.len() > 2 * FILE_LIMIT {
         return Err(too_large());
     }
-    // A log may hold a damaged byte; a file of them is no text.
+    // A log may hold a damaged byte; a file full of them is not a text.
     let odd = text.chars().filter(|&c| c == '\0' || c == char::REPLACEMENT_CHARACTER).count();
     if odd * 10 > text.chars().count() {
         return Err(ImportError::new("the file is not text: give the output of a latency tool"));
@@ -228,8 +228,8 @@ fn decoded(bytes: &[u8]) -> Result<Cow<'_, str>, ImportError> {
     Ok(text)
 }
 
-/// The text without signs that stand for others: a page's blanks that do not break, the zeros of a
-/// serial line, carriage returns that a terminal spelt out.
+/// Replaces or removes signs without meaning: a page's no-break blanks, the zeros of a serial line,
+/// carriage returns that a terminal spelt out.
 fn clean(text: Cow<'_, str>) -> Cow<'_, str> {
     let is_odd = |c: char| matches!(c, '\0' | '\u{a0}' | '\u{2007}' | '\u{202f}' | '\u{c}');
     if !text.contains(is_odd) && !text.contains("^M\n") {
@@ -239,7 +239,7 @@ fn clean(text: Cow<'_, str>) -> Cow<'_, str> {
     Cow::Owned(kept.collect::<String>().replace("^M\n", "\n"))
 }
 
-/// The text without terminal escapes, and of a log in lines of YAML or JSON the messages alone.
+/// The text without terminal escapes, and only the messages of a log in lines of YAML or JSON.
 fn plain(text: Cow<'_, str>) -> String {
     let text = if text.contains('\x1b') { Cow::Owned(without_escapes(&text)) } else { text };
     let first = text.trim_start().lines().next().unwrap_or_default();
@@ -250,7 +250,7 @@ fn plain(text: Cow<'_, str>) -> String {
     if messages.contains('\x1b') { without_escapes(&messages) } else { messages }
 }
 
-/// The message of a line of a log in YAML or JSON: LAVA's `- {"dt": "...", "msg": "..."}`, a
+/// Message of a line of a log in YAML or JSON: LAVA's `- {"dt": "...", "msg": "..."}`, a
 /// container's `{"log": "...\n"}`, `journalctl -o json`'s `{"MESSAGE": "..."}`.
 fn message(line: &str) -> String {
     const KEYS: [&str; 5] = ["msg", "log", "MESSAGE", "message", "line"];
@@ -260,7 +260,7 @@ fn message(line: &str) -> String {
     message.map_or_else(|| line.to_owned(), |message| message.trim_end().replace('\n', " "))
 }
 
-/// The text less sequences like `ESC [ 2 A`, with which a display moves the cursor.
+/// The text without sequences like `ESC [ 2 A`, with which a display moves the cursor.
 fn without_escapes(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();

@@ -1,4 +1,4 @@
-//! stress-ng's log: the result of `--cyclic`, per instance.
+//! Log of stress-ng: the result of `--cyclic`, per instance.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ pub(super) const OTHER: ForeignFormat = ForeignFormat {
     reader: Reader::Refused("run it with --cyclic 1 and give what it prints, as --log-file keeps it"),
 };
 
-/// The invocations in a text: those with a result of `--cyclic`, or the others and YAML.
+/// Invocations in a text: those with a result of `--cyclic`, or the others and YAML.
 fn findings(source: &SourceText, with_result: bool) -> Vec<ResultSpan> {
     struct Open {
         start: usize,
@@ -74,7 +74,7 @@ fn findings(source: &SourceText, with_result: bool) -> Vec<ResultSpan> {
     wanted.map(|open| ResultSpan::strong(open.start..open.end)).collect()
 }
 
-/// One instance's messages.
+/// Messages of one instance.
 #[derive(Default)]
 struct Instance<'a> {
     line: usize,
@@ -88,9 +88,9 @@ struct Instance<'a> {
     shown: Option<u64>,
     unit: Option<Nanos>,
     rows: Vec<(u64, u64)>,
-    /// The upper edge of the last row.
+    /// Upper edge of the last row.
     end: u64,
-    /// Empty rows behind that edge are omitted.
+    /// True if empty rows after that edge are omitted.
     gap: bool,
     needed: Option<u64>,
 }
@@ -156,7 +156,7 @@ impl<'a> Instance<'a> {
         let held = buckets.iter().try_fold(0u64, |sum, row| sum.checked_add(row.1));
         let overflows = held.and_then(|held| self.samples.checked_sub(held));
         let overflows = overflows.ok_or("the rows hold more than the samples: give the whole output")?;
-        // What is missing is beyond the last row, and the maximum with it.
+        // Missing samples are beyond the last row, as is the maximum.
         let is_beyond = end.is_some_and(|end| i128::from(max.0) >= i128::from(end));
         if end.is_some() && (overflows > 0) != is_beyond {
             let missing = several(overflows, "sample", "samples");
@@ -177,7 +177,7 @@ impl<'a> Instance<'a> {
         })
     }
 
-    /// The quantiles that the text states and the histogram does not have.
+    /// Fills the quantiles that the text states and the histogram does not have.
     fn fill_quantiles(&self, cpu: &mut CpuRun) {
         let of = |per_million: i64| self.percentiles.get(&per_million).copied();
         cpu.p50_ns = cpu.p50_ns.or(of(500_000));
@@ -237,7 +237,7 @@ fn read(source: &SourceText, finding: &ResultSpan, _: &ImportOptions) -> Result<
     Ok(run.into())
 }
 
-/// The schedule of the instances, as far as they share it.
+/// Schedule of the instances, as far as they share it.
 fn plan_of(run: &mut Run, instances: &BTreeMap<u64, Instance>, method: Option<&str>) {
     let plan = &mut run.plan;
     let Some(first) = instances.values().next() else { return };
@@ -253,7 +253,7 @@ fn plan_of(run: &mut Run, instances: &BTreeMap<u64, Instance>, method: Option<&s
     }
 }
 
-/// Takes over the facts about run and machine in a message of the program's own.
+/// Adds the facts about run and machine in a message of the program.
 fn describe(run: &mut Run, text: &str) {
     if let Some(rest) = text.strip_prefix("setting to a ") {
         run.plan.duration_ns = span(rest);

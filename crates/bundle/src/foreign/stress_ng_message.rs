@@ -1,4 +1,4 @@
-//! Messages of stress-ng's log: who wrote them, and what those of `--cyclic` say.
+//! Messages of stress-ng's log: their process, and the contents of those of `--cyclic`.
 
 use super::error::ImportError;
 use super::{decimal, quoted, unit};
@@ -13,7 +13,7 @@ pub(super) struct LogMessage<'a> {
     pub text: &'a str,
 }
 
-/// The message of a line.
+/// Message of a line.
 pub(super) fn message(line: &str) -> Option<LogMessage<'_>> {
     let (level, rest) = line.trim_start().strip_prefix("stress-ng:")?.split_once('[')?;
     let (process, text) = rest.split_once(']')?;
@@ -21,7 +21,7 @@ pub(super) fn message(line: &str) -> Option<LogMessage<'_>> {
     Some(LogMessage { process: process.trim().parse().ok()?, text: text.trim() })
 }
 
-/// A message of the stressor's.
+/// A message of the stressor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum CyclicMessage<'a> {
     /// `sched SCHED_FIFO: 1000000 ns delay, 2845 samples`.
@@ -70,7 +70,7 @@ pub(super) enum CyclicMessage<'a> {
     Other,
 }
 
-/// The content of a stressor's message, an error for a damaged one; none of another stressor's.
+/// Content of a stressor's message, an error for a damaged one; `None` for another stressor's.
 pub(super) fn cyclic(text: &str) -> Option<Result<CyclicMessage<'_>, ImportError>> {
     let text = text.strip_prefix("stress-ng-").unwrap_or(text).strip_prefix("cyclic:")?.trim();
     let damaged = |expected: &str| ImportError(format!("expected {expected}, found {}", quoted(text)));
@@ -115,7 +115,7 @@ fn schedule(rest: &str) -> Option<CyclicMessage<'_>> {
     Some(CyclicMessage::Schedule { policy, delay: value(delay, "")?, samples: samples.parse().ok()? })
 }
 
-/// The number with its unit behind the label.
+/// Number with its unit after the label.
 fn value(text: &str, label: &str) -> Option<Nanos> {
     let mut words = text.split_once(label)?.1.split_ascii_whitespace();
     let number = words.next()?;

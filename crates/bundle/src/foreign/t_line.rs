@@ -1,5 +1,4 @@
-//! The `T:` lines of signaltest and cyclicdeadline, which are cyclictest's less an interval or a
-//! priority.
+//! `T:` lines of signaltest and cyclicdeadline, which lack cyclictest's interval or priority.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +37,7 @@ pub(super) const CYCLICDEADLINE_TEXT: ForeignFormat = ForeignFormat {
     reader: Reader::Run(|source, finding, _| read(source, finding, TLineKind::Deadline)),
 };
 
-/// The program by the first label: `P:` alone is signaltest's, `I:` alone cyclicdeadline's.
+/// Program by the first label: `P:` alone is signaltest's, `I:` alone cyclicdeadline's.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TLineKind {
     Signal,
@@ -72,7 +71,7 @@ impl TLineKind {
     }
 }
 
-/// The numbers of a line.
+/// Numbers of a line.
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
     /// Priority or interval.
@@ -90,7 +89,7 @@ fn totals(kind: TLineKind, rest: &str) -> Option<Totals> {
     rest.is_over().then_some(Totals { first, cycles, min, avg, max })
 }
 
-/// Blocks of lines: another id of a thread, or totals that fall, are another run's.
+/// Finds blocks of lines: another id of a thread, or falling totals, begin another run.
 fn find(source: &SourceText, kind: TLineKind) -> Vec<ResultSpan> {
     if source.shape != DocumentShape::Text {
         return Vec::new();
@@ -144,7 +143,7 @@ fn read(source: &SourceText, finding: &ResultSpan, kind: TLineKind) -> Result<Im
             measures: tool.measures.into(),
             summary_only: true,
             cycles: Some(totals.cycles),
-            // Without a sample both are still where they began.
+            // Without a sample both have their initial values.
             min: Some(totals.min).filter(|_| totals.cycles > 0),
             max: Some(totals.max).filter(|_| totals.cycles > 0),
             mean_ns: micros(totals.avg),

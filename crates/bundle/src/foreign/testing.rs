@@ -1,11 +1,11 @@
-//! Shared by the tests of the formats: runs made of samples, and the captured files.
+//! Helpers for the tests of the formats: runs from samples, and the captured files.
 
 use model::histogram::{Counts, bucket_of, buckets_of};
 use model::run::{CpuRun, Run};
 use model::units::{Cpu, Nanos};
 use proptest::prelude::*;
 
-/// A run with a CPU per list of latencies in nanoseconds, as measuring would give it.
+/// A run with a CPU per list of latencies in nanoseconds, like a measured one.
 pub(super) fn run_of(sets: &[Vec<i64>]) -> Run {
     let cpu_run = |(index, samples): (usize, &Vec<i64>)| {
         let mut counts = Counts::default();
@@ -30,7 +30,7 @@ pub(super) fn sample_sets() -> impl Strategy<Value = Vec<Vec<i64>>> {
     proptest::collection::vec(proptest::collection::vec(0i64..3_000_000, 1..60), 1..4)
 }
 
-/// The only result of a text.
+/// Imports the only result of a text.
 pub(super) fn import_one(text: &str) -> Run {
     let mut results = super::import(text.as_bytes(), &super::ImportOptions::default()).unwrap();
     assert_eq!(results.len(), 1, "{text}");

@@ -1,8 +1,8 @@
-//! The text of pmqtest, ptsematest, svsematest and sigwaittest: pairs of threads of which one hands
+//! Text of pmqtest, ptsematest, svsematest and sigwaittest: pairs of threads of which one hands
 //! over to the other.
 //!
-//! Only pmqtest's differs, by its time-outs (`TO`): which of the others wrote a text, the command
-//! line before it says, or `--as`.
+//! Only pmqtest's text differs, by its time-outs (`TO`): the program of the others follows from the
+//! command line before the text, or from `--as`.
 
 use std::collections::BTreeMap;
 
@@ -90,11 +90,11 @@ struct PairTotals {
     max: i128,
 }
 
-/// The rest of a text, field by field.
+/// Rest of a text, field by field.
 struct Fields<'a>(&'a str);
 
 impl Fields<'_> {
-    /// The number behind the label; blanks before both are passed.
+    /// Number after the label; blanks before both are skipped.
     fn number<N: std::str::FromStr>(&mut self, label: &str) -> Option<N> {
         let value = self.0.trim_start().strip_prefix(label)?.trim_start();
         let end = value.find([',', ';', ':', ' ']).unwrap_or(value.len());
@@ -134,7 +134,7 @@ fn parse(text: &str) -> Option<PairLine> {
     (is_pair && fields.is_over()).then_some(PairLine::State(first / 2, state))
 }
 
-/// True for a line that is one of a pair, perhaps a damaged one.
+/// True for a line of a pair, possibly a damaged one.
 fn begins_pair(text: &str) -> bool {
     let behind = text.trim_start().strip_prefix('#').unwrap_or_default();
     let rest = behind.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -158,11 +158,11 @@ fn find(source: &SourceText, tool: &RtTestsTool) -> Vec<ResultSpan> {
     blocks.map(|(finding, _)| finding).collect()
 }
 
-/// The programs whose texts are the same.
+/// Programs with equal texts.
 const UNNAMED: [&RtTestsTool; 3] = [&PTSEMATEST, &SIGWAITTEST, &SVSEMATEST];
 
-/// Blocks of lines, each with whether it has time-outs: another first thread, or a count that
-/// falls, is another run's.
+/// Blocks of lines, each with true if it has time-outs: another first thread, or a falling count,
+/// begins another run.
 fn blocks(source: &SourceText) -> Vec<(ResultSpan, bool)> {
     let mut blocks: Vec<(ResultSpan, bool)> = Vec::new();
     let mut last: BTreeMap<usize, PairState> = BTreeMap::new();
@@ -191,12 +191,12 @@ fn blocks(source: &SourceText) -> Vec<(ResultSpan, bool)> {
     blocks
 }
 
-/// The pairs of a block by their last lines.
+/// Pairs of a block by their last lines.
 #[derive(Default)]
 struct Pairs {
     states: BTreeMap<usize, PairState>,
     totals: BTreeMap<usize, PairTotals>,
-    /// A thread changed its CPU, or a pair is on two: none is pinned.
+    /// True if a thread changed its CPU, or a pair is on two: none is pinned.
     moved: bool,
 }
 
@@ -212,7 +212,7 @@ impl Pairs {
             }
             Some(PairLine::Totals(pair, totals)) => {
                 let before = self.totals.insert(pair, totals);
-                // Without a sample both are still where they began.
+                // Without a sample both have their initial values.
                 let has_fallen = |before: PairTotals| before.max > totals.max || before.min < totals.min;
                 if before.filter(|before| before.min >= 0).is_some_and(has_fallen) {
                     let number = line.number;
@@ -240,7 +240,7 @@ impl Pairs {
                 measures: tool.measures.into(),
                 summary_only: true,
                 cycles: Some(state.cycles),
-                // Without a sample they are still where they began.
+                // Without a sample they have their initial values.
                 min: Some(totals.min).filter(|_| is_any),
                 max: Some(totals.max).filter(|_| is_any),
                 mean_ns: mean.filter(|_| is_any).map(Nanos),

@@ -1,4 +1,4 @@
-//! The schedule of a run, from what its threads state.
+//! Schedule of a run, from the statements of its threads.
 
 use model::run::Plan;
 use model::units::Nanos;
@@ -6,7 +6,7 @@ use model::vocabulary::Policy;
 
 use super::imported::ImportedThread;
 
-/// Takes the priority that all threads have, for a program that uses SCHED_FIFO with one and
+/// Fills the common priority of all threads, for a program that uses SCHED_FIFO with one and
 /// SCHED_OTHER without.
 pub(super) fn fill_policy(plan: &mut Plan, mut priorities: impl Iterator<Item = u32>) {
     let Some(first) = priorities.next() else { return };
@@ -20,8 +20,8 @@ pub(super) fn fill_policy(plan: &mut Plan, mut priorities: impl Iterator<Item = 
     }
 }
 
-/// The interval of a thread of pmqtest, ptsematest, svsematest or sigwaittest, which state it
-/// without its whole seconds (rt-tests 2.4 to 2.10): the option `-i`, in us as well, has them.
+/// Interval of a thread of pmqtest, ptsematest, svsematest or sigwaittest, which state it without
+/// its whole seconds (rt-tests 2.4 to 2.10): the option `-i`, in us as well, has them.
 pub(super) fn whole_interval(stated_us: u32, given_us: Option<u32>) -> Option<Nanos> {
     const SECOND_US: u32 = 1_000_000;
     let given = given_us.unwrap_or(0);
@@ -31,8 +31,7 @@ pub(super) fn whole_interval(stated_us: u32, given_us: Option<u32>) -> Option<Na
     (us > 0).then_some(Nanos(us * Nanos::MICRO.0))
 }
 
-/// Takes the interval of the first thread, and the step to the next one where it is the same for
-/// all.
+/// Fills the interval of the first thread, and the step to the next one if it is the same for all.
 pub(super) fn fill_intervals(plan: &mut Plan, threads: &[ImportedThread]) {
     let intervals: Vec<i64> = threads.iter().filter_map(|thread| Some(thread.interval?.0)).collect();
     if let Some(&first) = intervals.first() {

@@ -1,4 +1,4 @@
-//! Totals of a thread that grow while it runs: where they fall, another run begins.
+//! Totals of a thread that grow while it runs: if they fall, another run begins.
 
 /// Totals of one thread as one line states them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub(super) struct ThreadTotals {
 }
 
 impl ThreadTotals {
-    /// True where a later line of the same run can have these totals: neither the count nor the
+    /// True if a later line of the same run can have these totals: neither the count nor the
     /// maximum falls in a run, and the minimum does not rise.
     pub(super) fn goes_on_to(&self, later: &ThreadTotals) -> bool {
         // cyclictest compares without the sign: a negative maximum is above all others.

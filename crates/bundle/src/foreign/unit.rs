@@ -2,7 +2,7 @@
 
 use model::units::Nanos;
 
-/// The unit that a text states with its usual words: `us`, `usec`, `microseconds`, `(ns)`.
+/// Unit that a text states with its usual words: `us`, `usec`, `microseconds`, `(ns)`.
 ///
 /// Underscores, brackets and capitals within a word separate words, so that `max_us`,
 /// `latency(us)` and `maxUs` are read. A unit behind a number or `per` is that of a length, as in
@@ -14,13 +14,13 @@ pub(super) fn stated(text: &str) -> Option<Nanos> {
     units.all(|unit| unit == first).then_some(first)
 }
 
-/// True where a text states more than one unit.
+/// True if a text states more than one unit.
 pub(super) fn is_ambiguous(text: &str) -> bool {
     let mut units = units(text);
     units.next().is_some_and(|first| units.any(|unit| unit != first))
 }
 
-/// True where a text has a unit, though it may be that of a length.
+/// True if a text has a unit, though it may be that of a length.
 pub(super) fn is_length(text: &str) -> bool {
     words(text).into_iter().any(|word| of_word(word).is_some())
 }
@@ -29,7 +29,7 @@ fn units(text: &str) -> impl Iterator<Item = Nanos> + '_ {
     subjects(text).into_iter().filter_map(of_word)
 }
 
-/// The words of a text less those behind a number or `per`, which are of a length.
+/// Words of a text without those after a number or `per`, which are of a length.
 pub(super) fn subjects(text: &str) -> Vec<&str> {
     let is_measure =
         |word: &str| word.bytes().all(|byte| byte.is_ascii_digit()) || word.eq_ignore_ascii_case("per");
@@ -38,7 +38,7 @@ pub(super) fn subjects(text: &str) -> Vec<&str> {
     words.iter().enumerate().filter(|&(at, _)| !is_of_length(at)).map(|(_, word)| *word).collect()
 }
 
-/// The words of a text; `maxUs` and `maxUS` are two.
+/// Words of a text; `maxUs` and `maxUS` are two.
 pub(super) fn words(text: &str) -> Vec<&str> {
     let mut words = Vec::new();
     for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {

@@ -1,4 +1,4 @@
-//! Xenomai's `latency`: rows per second, a total, and a histogram of `-h`.
+//! Table of Xenomai's `latency`: rows per second, a total, and a histogram of `-h`.
 
 use super::cobalt::read;
 use super::cobalt_find::{TableMaker, find};
