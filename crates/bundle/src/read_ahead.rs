@@ -72,7 +72,7 @@ fn fill<E>(
 mod tests {
     use super::*;
 
-    /// The numbers of all records that are handed out, and the outcome, of so many before the end.
+    /// Numbers of all records that are handed out, and the outcome, for `count` records.
     fn numbers(count: u64, end: Result<bool, &'static str>) -> (Vec<u64>, Result<(), &'static str>) {
         let (mut next, mut found) = (0, Vec::new());
         let read = |block: &mut Block| {

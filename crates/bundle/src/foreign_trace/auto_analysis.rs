@@ -1,5 +1,5 @@
-//! rtla's auto-analysis: the text that it prints when a wake-up was later than asked for. It took
-//! the wake-up apart itself; what no line of it has stays unexplained.
+//! Auto-analysis of rtla: the text that it prints when a wake-up exceeded the threshold. rtla
+//! explained the wake-up; time that no line covers stays unexplained.
 //!
 //! Source: Documentation/tools/rtla/common_timerlat_aa.rst, tools/tracing/rtla/src/timerlat_aa.c.
 
@@ -13,20 +13,23 @@ use model::units::{CPU_LIMIT, Cpu, Nanos};
 use trace::irq_enable_site;
 use trace::names::Names;
 
-/// Begin and end of the line that opens a CPU's part.
+/// Begin of the line that opens a CPU's part.
 const BEGIN: &str = "## CPU ";
+/// End of that line.
 const BEGIN_END: &str = " hit stop tracing, analyzing it ##";
 
-/// The priority of timerlat's threads in the kernel's numbers, unless rtla is asked for another:
+/// Priority of timerlat's threads in the kernel's numbers, unless rtla is given another:
 /// `DEFAULT_TIMERLAT_PRIO` in kernel/trace/trace_osnoise.c.
 pub const TIMERLAT_PRIO: i32 = 99 - 95;
 
-/// CPUs that are taken from one text, lines of one CPU, and frames of a stack.
+/// Maximum number of CPUs from one text.
 const MAX_SPIKES: usize = 2_000;
+/// Maximum number of lines of one CPU.
 const MAX_PARTS: usize = 256;
+/// Maximum number of frames of a stack.
 const MAX_FRAMES: usize = 64;
 
-/// A text with rtla's analysis in it.
+/// A text with an analysis of rtla.
 pub struct AutoAnalysis {
     spikes: Vec<Spike>,
 }
@@ -41,7 +44,7 @@ fn begin(line: &str) -> Option<Cpu> {
     rest.split_once(BEGIN_END)?.0.parse().ok().filter(|&cpu| cpu < CPU_LIMIT).map(Cpu)
 }
 
-/// The section that a line with a name and a time belongs to.
+/// Section of a line with a name and a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Section {
     None,
@@ -51,7 +54,7 @@ enum Section {
     Thread,
 }
 
-/// One CPU's part while it is read.
+/// Part of one CPU while it is read.
 struct Analysed {
     cpu: Cpu,
     parts: Vec<(SliceKind, Who, i64, &'static str)>,
@@ -61,7 +64,7 @@ struct Analysed {
     notes: Vec<String>,
 }
 
-/// `  27.49 us`, the last number before its unit.
+/// Parses `  27.49 us`, the last number before its unit.
 fn micros(text: &str) -> Option<i64> {
     let (before, _) = text.rsplit_once(" us")?;
     let number = before.rsplit(char::is_whitespace).next()?;
@@ -87,7 +90,7 @@ impl Analysed {
         }
     }
 
-    /// Takes a line in; true at the last one.
+    /// Adds a line; true for the last one.
     fn line(&mut self, line: &str) -> bool {
         let line = line.trim();
         if let Some(frame) = line.strip_prefix("-> ") {
@@ -137,7 +140,7 @@ impl Analysed {
         false
     }
 
-    /// `name:number   1.23 us`.
+    /// Adds a line `name:number   1.23 us`.
     fn item(&mut self, line: &str) {
         let Some(ns) = micros(line) else { return };
         let Some((name, number)) = line.split("  ").next().and_then(|named| named.trim().rsplit_once(':'))
@@ -168,19 +171,19 @@ impl Analysed {
         self.add(kind, who, Some(ns), evidence);
     }
 
-    /// The function in which the timer's interrupt found the thread.
+    /// Function in which the timer's interrupt found the thread.
     fn function(&self) -> String {
         let frames: Vec<&str> = self.stack.iter().map(String::as_str).collect();
         irq_enable_site::interrupted(&frames).map_or(String::new(), |at| self.stack[at].clone())
     }
 
-    /// The spike; none without how late it was.
+    /// Builds the spike; `None` without its lateness.
     fn spike(mut self) -> Option<Spike> {
         let total = self.total?;
         let (mut at, mut slices) = (0, Vec::new());
         let function = self.function();
         for (kind, mut who, ns, evidence) in std::mem::take(&mut self.parts) {
-            // The stack is printed behind the thread that it is of.
+            // The stack is printed after its thread.
             let blocking = evidence.contains("and kept it");
             if blocking {
                 who.function.clone_from(&function);
@@ -219,7 +222,7 @@ impl Analysed {
 }
 
 impl AutoAnalysis {
-    /// A text of which the head was recognised.
+    /// Opens a text whose head was recognised.
     pub fn open(input: &TraceInput) -> Result<AutoAnalysis, TraceError> {
         let mut lines = TextLines::from(input, 0);
         let (mut spikes, mut open): (Vec<Spike>, Option<Analysed>) = (Vec::new(), None);

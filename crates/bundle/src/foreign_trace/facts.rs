@@ -2,30 +2,30 @@
 
 use model::run::Host;
 
-/// The clock of a trace's times.
+/// Clock of a trace's times.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum TraceClock {
     /// CLOCK_MONOTONIC, on which most timers are, too.
     Monotonic,
-    /// Another one, by the kernel's name.
+    /// Another clock, by the kernel's name.
     Other(String),
-    /// The file does not say.
+    /// A clock that the file does not state.
     #[default]
     Unknown,
 }
 
-/// The known facts of a trace.
+/// Known facts of a trace.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TraceFacts {
-    /// The tool and the format.
+    /// Tool and format.
     pub source: String,
     pub host: Host,
     pub clock: TraceClock,
-    /// The events that it has, `system:event`.
+    /// Recorded events, `system:event`.
     pub events: Vec<String>,
-    /// Events that were lost while it was recorded, as far as the file counts them.
+    /// Number of events that were lost during the recording, as far as the file counts them.
     pub lost: u64,
-    /// Records that could not be read.
+    /// Number of records that could not be read.
     pub unread: u64,
     pub notes: Vec<String>,
 }

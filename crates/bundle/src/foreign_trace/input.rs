@@ -1,4 +1,4 @@
-//! The file of a trace, read at any place: parts of it, and its numbers and texts in order.
+//! File of a trace, read at any place: parts of it, and its numbers and texts in order.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -27,7 +27,7 @@ impl TraceInput {
         Ok(TraceInput { file, length: found.len() })
     }
 
-    /// Reads up to the buffer's length from a place on; how many bytes there were.
+    /// Reads up to the buffer's length from an offset on; returns the number of bytes read.
     pub fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
         let mut filled = 0;
         while filled < into.len() {
@@ -41,7 +41,7 @@ impl TraceInput {
         Ok(filled)
     }
 
-    /// That many bytes from a place on; fewer are an error.
+    /// Reads that many bytes from an offset on; fewer are an error.
     pub fn bytes(&self, offset: u64, length: usize) -> Result<Vec<u8>, TraceError> {
         if offset.checked_add(length as u64).is_none_or(|end| end > self.length) {
             return Err(TraceError::cut());
@@ -53,7 +53,7 @@ impl TraceInput {
         }
     }
 
-    /// The bytes from a place on, in order.
+    /// Reader of the bytes from an offset on.
     pub fn from(&self, offset: u64) -> impl Read + '_ {
         BufReader::with_capacity(64 << 10, FromPlace { input: self, offset })
     }
@@ -72,7 +72,7 @@ impl Read for FromPlace<'_> {
     }
 }
 
-/// Numbers and texts one after the other.
+/// Reader of numbers and texts in order.
 pub struct TraceValues<R> {
     pub reader: R,
     pub order: ByteOrder,
@@ -101,7 +101,7 @@ impl<R: Read> TraceValues<R> {
         Ok(self.order.u64(&self.exact::<8>()?, 0).unwrap_or_default())
     }
 
-    /// A text up to its zero; a longer one than that is an error.
+    /// Reads a text up to its zero; a longer one than the limit is an error.
     pub fn text(&mut self, limit: usize) -> Result<String, TraceError> {
         let mut bytes = Vec::new();
         loop {
@@ -113,7 +113,7 @@ impl<R: Read> TraceValues<R> {
         }
     }
 
-    /// That many bytes; more than the limit is an error.
+    /// Reads that many bytes; more than the limit is an error.
     pub fn bytes(&mut self, length: u64, limit: u64) -> Result<Vec<u8>, TraceError> {
         if length > limit {
             return Err(TraceError::corrupt("a part that is larger than any kernel's"));
@@ -123,7 +123,7 @@ impl<R: Read> TraceValues<R> {
         if read as u64 == length { Ok(bytes) } else { Err(TraceError::cut()) }
     }
 
-    /// Passes over that many bytes.
+    /// Skips that many bytes.
     pub fn skip(&mut self, length: u64) -> Result<(), TraceError> {
         let passed =
             io::copy(&mut self.reader.by_ref().take(length), &mut io::sink()).map_err(TraceError::of_read)?;

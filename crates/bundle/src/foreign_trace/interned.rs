@@ -1,23 +1,23 @@
-//! Names that a trace has in place of addresses, as addresses that stand for them.
+//! Names of a trace without addresses, mapped to synthetic addresses.
 
 use std::collections::HashMap;
 
 use trace::event::Address;
 
-/// More names get none; a kernel calls some thousands of functions.
+/// Maximum number of names; a kernel calls some thousands of functions.
 const MAX_NAMES: usize = 1 << 16;
 
-/// A longer name is not taken.
+/// Maximum length of a name.
 const MAX_LENGTH: usize = 128;
 
-/// The names by their order.
+/// Names with their synthetic addresses.
 #[derive(Default)]
 pub struct Interned {
     numbers: HashMap<String, Address>,
 }
 
 impl Interned {
-    /// The address that stands for a name; 0 for none.
+    /// Address of a name; 0 if there is none left.
     pub fn address(&mut self, name: &str) -> Address {
         if let Some(&known) = self.numbers.get(name) {
             return known;
@@ -25,13 +25,13 @@ impl Interned {
         if name.is_empty() || name.len() > MAX_LENGTH || self.numbers.len() == MAX_NAMES {
             return 0;
         }
-        // Of a return address the byte before it is asked for: the odd ones are that.
+        // A return address is looked up by the byte before it: odd addresses are those.
         let address = 2 * (self.numbers.len() as Address + 1);
         self.numbers.insert(name.to_owned(), address);
         address
     }
 
-    /// That of a function as texts have it: `name+0x1d/0x60 [module]` or `name/0x0`.
+    /// Address of a function in a text: `name+0x1d/0x60 [module]` or `name/0x0`.
     pub fn function(&mut self, text: &str) -> Address {
         let text = text.trim();
         let (place, module) = match text.split_once(" [") {
@@ -40,7 +40,7 @@ impl Interned {
         };
         let name = place.split(['+', '/', ' ']).next().unwrap_or_default();
         let name = name.trim_end_matches("()");
-        // What has no name is printed as a number.
+        // A function without a name is printed as a number.
         if name.starts_with("0x") || name.starts_with(|first: char| first.is_ascii_digit()) {
             return 0;
         }
@@ -50,7 +50,7 @@ impl Interned {
         }
     }
 
-    /// All names with the addresses that stand for them.
+    /// All names with their synthetic addresses.
     pub fn table(&self) -> Vec<(Address, String)> {
         let pairs = self.numbers.iter();
         pairs.flat_map(|(name, &at)| [(at, name.clone()), (at + 1, name.clone())]).collect()

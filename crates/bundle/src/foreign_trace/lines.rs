@@ -1,17 +1,17 @@
-//! The lines of a text from any place on, with their places.
+//! Lines of a text from any offset on, with their offsets.
 
 use std::io::{self, BufRead, BufReader, Read};
 
 use super::input::TraceInput;
 
-/// A longer line is not an event's; its rest is passed over.
+/// Maximum length of an event's line; the rest of a longer one is skipped.
 const LINE_LIMIT: usize = 16 << 10;
 
-/// One line after the other, into one buffer.
+/// Reads lines, one after the other, into one buffer.
 pub struct TextLines<'a> {
     reader: BufReader<Box<dyn Read + 'a>>,
     line: Vec<u8>,
-    /// The place of the next line.
+    /// Offset of the next line.
     pub place: u64,
 }
 
@@ -21,7 +21,7 @@ impl<'a> TextLines<'a> {
         TextLines { reader: BufReader::with_capacity(64 << 10, reader), line: Vec::new(), place }
     }
 
-    /// The next line without its end; none at the end of the file. What is not UTF-8 is replaced.
+    /// Reads the next line without its end, if there is one. Invalid UTF-8 is replaced.
     pub fn next_line(&mut self) -> io::Result<Option<std::borrow::Cow<'_, str>>> {
         self.line.clear();
         let read = self.reader.by_ref().take(LINE_LIMIT as u64).read_until(b'\n', &mut self.line)?;

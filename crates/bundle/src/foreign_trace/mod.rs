@@ -1,7 +1,7 @@
 //! Traces that other tools recorded: each container's events as those of a hunt.
 //!
-//! A file is recognised by what it says of itself. Whatever bytes come in, an error of one line
-//! comes out at worst; a trace is read in parts, and no part is larger than some megabytes.
+//! A file is recognised by its contents. Any input yields at worst an error of one line; a trace is
+//! read in parts, and no part is larger than some megabytes.
 
 mod auto_analysis;
 pub mod facts;
@@ -29,12 +29,12 @@ use trace::catalog::EventSpec;
 use trace::event::Raw;
 use trace::names::Names;
 
-/// The reason for which a trace cannot be read.
+/// Reason why a trace cannot be read.
 #[derive(Debug)]
 pub enum TraceError {
-    /// The file cannot.
+    /// Failure of the file.
     File(io::Error),
-    /// Its content cannot: one line, with what was expected and what to do.
+    /// Fault of its content: one line, with the expected form and the remedy.
     Content(String),
 }
 
@@ -53,7 +53,7 @@ impl TraceError {
         TraceError::corrupt("an end within it")
     }
 
-    /// Of a part that is read in order.
+    /// Error of a part that is read in order.
     fn of_read(error: io::Error) -> TraceError {
         match error.kind() {
             io::ErrorKind::UnexpectedEof => TraceError::cut(),
@@ -77,46 +77,46 @@ impl fmt::Display for TraceError {
     }
 }
 
-/// The next step in a trace.
+/// Next step in a trace.
 #[derive(Clone, Copy, Debug)]
 pub enum TraceStep<'a> {
     Event(&'a Raw),
-    /// So many events of a CPU were lost before that time.
+    /// Number of events of a CPU that were lost before that time.
     Lost(Cpu, Nanos, u64),
 }
 
-/// The taker of a trace's steps, until it breaks.
+/// Receiver of a trace's steps, until it breaks.
 pub type StepSink<'a> = dyn FnMut(TraceStep<'_>) -> ControlFlow<()> + 'a;
 
-/// The part of a trace that is wanted.
+/// Part of a trace that is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TracePart {
-    /// All of it, the events that show wake-ups alone.
+    /// The whole trace, only with the events that show wake-ups.
     Wakeups,
-    /// All events from that time on, and before it those since the last switch of each CPU; where
-    /// a container has no index, from its begin.
+    /// All events from that time on, and before it those since the last switch of each CPU; from
+    /// the begin if a container has no index.
     From(Nanos),
 }
 
 /// A trace that another tool recorded.
 pub trait ForeignTrace {
-    /// The facts that it states of itself; its events are known once it was read as a whole.
+    /// Facts that it states of itself; its events are known once it was read as a whole.
     fn facts(&self) -> TraceFacts;
 
     /// Hands out a part of it in the order of time.
     fn each(&mut self, part: TracePart, sink: &mut StepSink) -> Result<(), TraceError>;
 
-    /// True if parts are read without what is before them.
+    /// True if parts are read without the ones before them.
     fn has_index(&self) -> bool {
         true
     }
 
-    /// Late wake-ups that the tool itself took apart; to be asked once.
+    /// Late wake-ups that the tool itself explained; may be called once.
     fn explained(&mut self) -> Vec<Spike> {
         Vec::new()
     }
 
-    /// The names of what its events point at; to be asked once.
+    /// Names of the addresses in its events; may be called once.
     fn names(&mut self) -> Names;
 }
 
@@ -135,10 +135,10 @@ fn shows_wakeups(event: &EventSpec) -> bool {
     )
 }
 
-/// The bytes of a file by which it is recognised.
+/// Number of bytes by which a file is recognised.
 const HEAD: usize = 64 << 10;
 
-/// Name of a file that is a trace, or an archive of others, and what to do with it.
+/// Name of a file that is a trace, or an archive of others, with its remedy.
 pub fn name(bytes: &[u8]) -> Option<(&'static str, &'static str)> {
     let head = &bytes[..bytes.len().min(HEAD)];
     let is_trace = head.starts_with(trace_dat::MAGIC)
@@ -147,7 +147,7 @@ pub fn name(bytes: &[u8]) -> Option<(&'static str, &'static str)> {
     if is_trace { Some(("a trace", "onbeat explain reads it")) } else { refused::archive(head) }
 }
 
-/// Opens a trace by what it says of itself.
+/// Opens a trace of the format that its contents show.
 pub fn open(path: &Path) -> Result<Box<dyn ForeignTrace>, TraceError> {
     let input = TraceInput::open(path)?;
     let mut head = vec![0; HEAD];
@@ -160,7 +160,7 @@ pub fn open(path: &Path) -> Result<Box<dyn ForeignTrace>, TraceError> {
         return Ok(Box::new(perf_data::PerfData::open(input)?));
     }
     let text = String::from_utf8_lossy(&head);
-    // Behind the screens of `rtla timerlat top` it may be far from the begin.
+    // After the screens of `rtla timerlat top` it may be far from the begin.
     let behind = text.contains("Timer Latency");
     if auto_analysis::recognise(&text) {
         return Ok(Box::new(auto_analysis::AutoAnalysis::open(&input)?));

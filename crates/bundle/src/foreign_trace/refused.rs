@@ -1,13 +1,13 @@
-//! Files that are no trace: named where they are known, with what serves.
+//! Files that are not traces: the known ones by name, with an alternative.
 
-/// The kind of a file, and what to do with it.
+/// Kind of a file, and its remedy.
 struct KnownFile {
     is: fn(&[u8], &str) -> bool,
     what: &'static str,
     remedy: &'static str,
 }
 
-/// Files with others in them.
+/// Files that contain others.
 const ARCHIVES: &[KnownFile] = &[
     KnownFile {
         is: |bytes, _| bytes.starts_with(b"\x1f\x8b"),
@@ -41,7 +41,7 @@ const ARCHIVES: &[KnownFile] = &[
     },
 ];
 
-/// The first that fits is it.
+/// Known files; the first that fits counts.
 const KNOWN: &[KnownFile] = &[
     KnownFile {
         is: |bytes, _| bytes.is_empty(),
@@ -102,7 +102,7 @@ pub fn archive(head: &[u8]) -> Option<(&'static str, &'static str)> {
     Some((archive.what, archive.remedy))
 }
 
-/// The refusal of a file, in one line.
+/// Refusal of a file, in one line.
 pub fn refusal(head: &[u8], text: &str) -> String {
     let known = ARCHIVES.iter().chain(KNOWN).find(|known| (known.is)(head, text));
     let (what, remedy) = known.map_or(

@@ -1,5 +1,5 @@
-//! The kernel's timerlat tracer in ftrace's text: each wake-up's latency, and what the osnoise
-//! events say took the CPU in that time.
+//! Timerlat tracer of the kernel in ftrace's text: the latency of each wake-up, and the causes of
+//! lost CPU time in it by the osnoise events.
 //!
 //! Source: Documentation/trace/timerlat-tracer.rst, osnoise-tracer.rst.
 
@@ -12,8 +12,9 @@ use model::run::{Slice, Spike, Who};
 use model::slice::SliceKind;
 use model::units::{Cpu, Nanos};
 
-/// Interruptions of a CPU that are held, and wake-ups that are taken apart.
+/// Maximum number of interruptions of a CPU that are held.
 const MAX_NOISE: usize = 1 << 13;
+/// Maximum number of wake-ups that are explained.
 const MAX_KEPT: usize = 256;
 
 /// An interruption.
@@ -38,7 +39,7 @@ struct CpuSamples {
     expired: Option<Expired>,
 }
 
-/// The samples of a text.
+/// Samples of a text.
 #[derive(Default)]
 pub struct TimerlatSamples {
     cpus: BTreeMap<Cpu, CpuSamples>,
@@ -46,7 +47,7 @@ pub struct TimerlatSamples {
 }
 
 impl TimerlatSamples {
-    /// Takes a line in; false where it is not one of timerlat's or osnoise's.
+    /// Adds a line; false if it is not of timerlat or osnoise.
     pub fn line(&mut self, head: &LineHead) -> bool {
         let cpu = self.cpus.entry(head.cpu).or_default();
         if let Some(noise) = noise(head) {
@@ -79,7 +80,7 @@ impl TimerlatSamples {
         self.worst.truncate(MAX_KEPT);
     }
 
-    /// The largest, those among them whose thread did not run before the end.
+    /// The largest spikes, including those whose thread did not run before the end.
     pub fn spikes(mut self) -> Vec<Spike> {
         let open: Vec<(Cpu, Expired)> =
             self.cpus.iter().filter_map(|(cpu, samples)| Some((*cpu, samples.expired?))).collect();
@@ -90,7 +91,7 @@ impl TimerlatSamples {
     }
 }
 
-/// `#2697  context thread timer_latency  21570534 ns`: whether it is the thread's, and the latency.
+/// Parses `#2697  context thread timer_latency  21570534 ns`; true for the thread's sample.
 fn sample(event: &str) -> Option<(bool, i64)> {
     let mut words = event.strip_prefix('#')?.split_ascii_whitespace().skip(1);
     if words.next()? != "context" {
@@ -99,14 +100,14 @@ fn sample(event: &str) -> Option<(bool, i64)> {
     let thread = match words.next()? {
         "irq" => false,
         "thread" => true,
-        // The return to user space ends what the thread's has begun.
+        // The return to user space ends the sample of the thread.
         _ => return None,
     };
     let latency = if words.next()? == "timer_latency" { words.next()?.parse().ok()? } else { return None };
     (words.next()? == "ns" && (0..1 << 50).contains(&latency)).then_some((thread, latency))
 }
 
-/// `local_timer:236 start 235.750253436 duration 29394 ns`.
+/// Parses `local_timer:236 start 235.750253436 duration 29394 ns`.
 fn noise(head: &LineHead) -> Option<Noise> {
     let kind = match head.event {
         "nmi_noise" => SliceKind::Nmi,
@@ -128,12 +129,12 @@ fn noise(head: &LineHead) -> Option<Noise> {
         },
         _ => Who { irq: name.to_owned(), ..Who::default() },
     };
-    // A thread's own time is without what interrupted it.
+    // The time of a thread excludes its interruptions.
     let end = if kind == SliceKind::Thread { head.time.0 } else { start.checked_add(duration.max(0))? };
     (end > start).then_some(Noise { start, end, kind, who })
 }
 
-/// The rank of a kind: of two that are on at once, the higher one has the CPU.
+/// Rank of a kind: of two at the same time, the higher one has the CPU.
 fn rank(kind: SliceKind) -> u8 {
     match kind {
         SliceKind::Nmi => 3,
@@ -193,7 +194,7 @@ fn taken_apart<'a>(
     }
 }
 
-/// A part of an interruption; none where the idle thread had the CPU before the interrupt.
+/// Part of an interruption; `None` if the idle thread had the CPU before the interrupt.
 fn slice(noise: &Noise, (start, end): (i64, i64), expired: Option<Expired>) -> Option<Slice> {
     let at = expired.map_or(i64::MAX, |expired| expired.time.0);
     let within = noise.start <= at && at <= noise.end;

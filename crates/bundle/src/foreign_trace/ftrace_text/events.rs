@@ -1,4 +1,4 @@
-//! The texts of events in ftrace's output and in that of `trace-cmd report`.
+//! Texts of events in ftrace's output and in that of `trace-cmd report`.
 //!
 //! Source: the `print fmt` of include/trace/events; trace-cmd's plugins print sched_switch,
 //! sched_waking and sched_wakeup shorter.
@@ -7,7 +7,7 @@ use super::super::interned::Interned;
 use model::units::{CPU_LIMIT, Cpu, CpuSet, Nanos};
 use trace::event::{Address, Task, Vector, What};
 
-/// The event of a name; none where it is not one of the catalog's, or says something else.
+/// Parses the event of a name; `None` if it is not in the catalog, or has another text.
 pub fn parse(event: &str, text: &str, names: &mut Interned) -> Option<What<Address>> {
     let int = |key: &str| number(text, key);
     Some(match event {
@@ -60,7 +60,7 @@ pub fn parse(event: &str, text: &str, names: &mut Interned) -> Option<What<Addre
     })
 }
 
-/// Timers, and all that is not of the scheduler or of interrupts.
+/// Parses timers, and other events than those of the scheduler and of interrupts.
 fn parse_rest(event: &str, text: &str, names: &mut Interned) -> Option<What<Address>> {
     let timer = || word(text, "hrtimer").and_then(hex);
     Some(match event {
@@ -136,8 +136,8 @@ fn vector(event: &str) -> Option<What<Address>> {
     }
 }
 
-/// `prev_comm=a prev_pid=1 prev_prio=120 prev_state=S ==> next_comm=...`, or `a:1 [120] S ==> b:2
-/// [19]`.
+/// Parses `prev_comm=a prev_pid=1 prev_prio=120 prev_state=S ==> next_comm=...`, or
+/// `a:1 [120] S ==> b:2 [19]`.
 fn switch(text: &str) -> Option<What<Address>> {
     let (prev, next) = text.split_once(" ==> ")?;
     if let Some(rest) = prev.strip_prefix("prev_comm=") {
@@ -156,7 +156,7 @@ fn switch(text: &str) -> Option<What<Address>> {
     Some(What::Switch { prev: short_task(prev)?, state: state_of(state), next: short_task(next)? })
 }
 
-/// `comm=a pid=1 prio=120 target_cpu=001`, or `a:1 [120] CPU:001`.
+/// Parses `comm=a pid=1 prio=120 target_cpu=001`, or `a:1 [120] CPU:001`.
 fn woken(text: &str) -> Option<(Task, Cpu)> {
     if let Some(rest) = text.strip_prefix("comm=") {
         let (comm, rest) = rest.rsplit_once(" pid=")?;
@@ -166,19 +166,19 @@ fn woken(text: &str) -> Option<(Task, Cpu)> {
     }
     let (task, rest) = text.rsplit_once(" CPU:")?;
     let cpu = first(rest).parse().ok().filter(|&cpu| cpu < CPU_LIMIT)?;
-    // Before 4.16 whether it was a success stands between them.
+    // Before 4.16 the success of the waking is between them.
     let task = task.rsplit_once("] ").map_or(task.to_owned(), |(task, _)| format!("{task}]"));
     Some((short_task(&task)?, Cpu(cpu)))
 }
 
-/// `comm:pid [prio]`.
+/// Parses `comm:pid [prio]`.
 fn short_task(text: &str) -> Option<Task> {
     let (named, prio) = text.trim().strip_suffix(']')?.rsplit_once(" [")?;
     let (comm, pid) = named.rsplit_once(':')?;
     Some(Task { comm: comm.into(), pid: pid.parse().ok()?, prio: prio.parse().ok()? })
 }
 
-/// The kernel's number of a state: 0 could run, 256 was preempted.
+/// Number of a state in the kernel: 0 could run, 256 was preempted.
 fn state_of(text: &str) -> i64 {
     match text {
         "R" => 0,
@@ -194,14 +194,14 @@ fn lock_flags(text: &str) -> u32 {
     text.trim_end_matches(')').split('|').map(bit).sum()
 }
 
-/// `work struct 0000000012345678: function vmstat_update`.
+/// Parses `work struct 0000000012345678: function vmstat_update`.
 fn worker(text: &str, names: &mut Interned) -> Address {
     text.rsplit_once("function ").map_or(0, |(_, function)| names.function(function))
 }
 
 fn function(text: &str, key: &str, names: &mut Interned) -> Address {
     let Some(value) = value_of(text, key) else { return 0 };
-    // A module's name stands behind a blank.
+    // The name of a module follows a blank.
     let end = match value.split_once(' ') {
         Some((name, rest)) if rest.starts_with('[') => {
             name.len() + 1 + rest.find(']').map_or(0, |end| end + 1)
@@ -212,7 +212,7 @@ fn function(text: &str, key: &str, names: &mut Interned) -> Address {
     names.function(value[..end].trim_end_matches(','))
 }
 
-/// The text behind `key=`.
+/// Text after `key=`.
 fn value_of<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     let starts = |at: usize| at == 0 || matches!(text.as_bytes()[at - 1], b' ' | b'(');
     let mut found = text.match_indices(key).filter(|&(at, _)| starts(at));
@@ -245,7 +245,7 @@ fn hex(text: &str) -> Option<u64> {
     u64::from_str_radix(text.trim_start_matches("0x"), 16).ok()
 }
 
-/// The text in brackets.
+/// Text in brackets.
 fn within(text: &str) -> Option<&str> {
     text.split_once('(')?.1.rsplit_once(')').map(|(inside, _)| inside)
 }

@@ -6,7 +6,7 @@
 use model::units::{CPU_LIMIT, Cpu, Nanos};
 use trace::event::Context;
 
-/// The head of an event's line.
+/// Head of an event's line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineHead<'a> {
     pub pid: i32,
@@ -15,7 +15,7 @@ pub struct LineHead<'a> {
     pub preempt: u8,
     pub time: Nanos,
     pub event: &'a str,
-    /// The event's own text.
+    /// Text of the event.
     pub text: &'a str,
 }
 
@@ -25,7 +25,7 @@ impl<'a> LineHead<'a> {
         LineHead::parse_by(line, seconds)
     }
 
-    /// True for a line whose time is a whole number: a count of another clock's, in no known unit.
+    /// True for a line whose time is a whole number: a clock's count, in an unknown unit.
     pub fn is_counted(line: &'a str) -> bool {
         LineHead::parse_by(line, |time| time.parse::<u64>().is_ok().then_some(Nanos(0))).is_some()
     }
@@ -46,8 +46,7 @@ impl<'a> LineHead<'a> {
     }
 }
 
-/// A name may contain what follows it: the CPU is the first number in brackets behind a thread's
-/// number.
+/// Finds the CPU as the first number in brackets after a thread's number; a name may contain both.
 fn thread_and_cpu(line: &str) -> Option<(i32, Cpu, &str)> {
     let mut from = 0;
     while let Some(open) = line[from..].find('[').map(|at| from + at) {
@@ -66,7 +65,7 @@ fn thread_and_cpu(line: &str) -> Option<(i32, Cpu, &str)> {
     None
 }
 
-/// Seconds with a fraction.
+/// Parses seconds with a fraction.
 pub fn seconds(text: &str) -> Option<Nanos> {
     let (whole, fraction) = text.split_once('.')?;
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -78,7 +77,7 @@ pub fn seconds(text: &str) -> Option<Nanos> {
     Some(Nanos(ns))
 }
 
-/// The columns of the context, and how deep preemption was off.
+/// Parses the columns of the context, with the depth of disabled preemption.
 fn context(flags: &str) -> (Context, u8) {
     let mut columns = flags.chars();
     let mut next = || columns.next().unwrap_or('.');

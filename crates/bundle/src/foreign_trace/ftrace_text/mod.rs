@@ -1,5 +1,5 @@
-//! ftrace's own text: `trace`, `trace_pipe`, rtla's copies of it, and what `trace-cmd report`
-//! prints.
+//! Text of ftrace: `trace`, `trace_pipe`, rtla's copies of it, and the output of
+//! `trace-cmd report`.
 //!
 //! Source: Documentation/trace/ftrace.rst.
 
@@ -22,32 +22,33 @@ use trace::catalog;
 use trace::event::{Event, Raw, What};
 use trace::names::Names;
 
-/// A place of the text is noted each so many bytes.
+/// Distance of the places of the text that are noted.
 const NOTED: u64 = 1 << 20;
 
-/// This long before a time the last switch of each CPU is looked for.
+/// Time before a requested one in which the last switch of each CPU is searched.
 const BEFORE: Nanos = Nanos(500_000_000);
 
-/// Times that go back by more are no delay of a reader: the kernel merges the CPUs by time.
+/// Largest step back in time that a reader's delay explains: the kernel merges the CPUs by time.
 const BACK: Nanos = Nanos(10_000_000);
 
-/// Lines in which an event has to be found.
+/// Number of lines in which an event has to be found.
 const HEAD_LINES: usize = 400;
 
-/// The frames of a stack that are kept.
+/// Maximum number of frames of a stack.
 const MAX_FRAMES: usize = 64;
 
-/// A text that has been recognised.
+/// A recognised text.
 pub struct FtraceText {
     input: TraceInput,
     names: Interned,
-    /// Times and where in the text they are.
+    /// Times with their places in the text.
     places: Vec<(Nanos, u64)>,
-    /// By name how many lines of an event there are.
+    /// Number of lines of each event, by name.
     seen: BTreeMap<String, u64>,
     unread: u64,
-    /// The number of events that the heading names, and of those that are there.
+    /// Number of events that the heading states.
     announced: Option<u64>,
+    /// Number of events in the text.
     events: u64,
     timerlat: TimerlatSamples,
 }
@@ -59,19 +60,19 @@ pub fn recognise(head: &str) -> bool {
     lines().any(|line| line.starts_with("# tracer:")) || lines().filter(|line| event(line)).count() >= 2
 }
 
-/// True for a text of which all events have a count of a clock in the place of seconds.
+/// True for a text whose events all have the count of a clock instead of seconds.
 fn is_counted(head: &str) -> bool {
     let lines = || head.lines().take(HEAD_LINES);
     lines().any(LineHead::is_counted) && !lines().any(|line| LineHead::parse(line).is_some())
 }
 
-/// The number before the slash of `# entries-in-buffer/entries-written: 7025/9000   #P:2`.
+/// Number before the slash of `# entries-in-buffer/entries-written: 7025/9000   #P:2`.
 fn announced(head: &str) -> Option<u64> {
     let line = head.lines().take(HEAD_LINES).find(|line| line.starts_with("# entries-in-buffer"))?;
     line.split_once(": ")?.1.split_once('/')?.0.trim().parse().ok()
 }
 
-/// The remark on a text with fewer events than its heading names.
+/// Remark on a text with fewer events than its heading states.
 fn lacking(events: u64, announced: u64) -> Option<String> {
     let is_less = events > 0 && events < announced;
     is_less.then(|| {
@@ -79,13 +80,13 @@ fn lacking(events: u64, announced: u64) -> Option<String> {
     })
 }
 
-/// True for the layout of the latency tracers, of which lines have other columns.
+/// True for the layout of the latency tracers, whose lines have other columns.
 fn in_latency_format(head: &str) -> bool {
     head.lines().take(HEAD_LINES).any(|line| line.contains("latency trace v"))
 }
 
 impl FtraceText {
-    /// A text of which the head was recognised.
+    /// Opens a text whose head was recognised.
     pub fn open(input: TraceInput, head: &str) -> Result<FtraceText, TraceError> {
         if in_latency_format(head) {
             return Err(TraceError::new(
@@ -112,14 +113,14 @@ impl FtraceText {
     }
 }
 
-/// The text in the place of a stack's event.
+/// Text instead of a stack's event.
 const STACK: &str = "<stack trace>";
 
-/// An event that is put together of several lines.
+/// An event that consists of several lines.
 #[derive(Default)]
 struct Pending {
     event: Option<Raw>,
-    /// The head of a stack that follows, and its frames.
+    /// Head of a stack that follows, with its frames.
     stack: Option<Raw>,
 }
 
@@ -220,7 +221,7 @@ impl ForeignTrace for FtraceText {
     }
 }
 
-/// A time as the text has it.
+/// Formats a time as in the text.
 fn in_seconds(time: Nanos) -> String {
     format!("{}.{:06}", time.0 / 1_000_000_000, time.0 % 1_000_000_000 / 1_000)
 }
@@ -235,7 +236,7 @@ fn count(seen: &mut BTreeMap<String, u64>, event: &str) {
 }
 
 impl Pending {
-    /// Hands out what is complete, and keeps the event of which a stack may follow.
+    /// Hands out complete events, and keeps one that a stack may follow.
     fn put(&mut self, event: Raw, sink: &mut StepSink) -> ControlFlow<()> {
         if matches!(event.what, What::Stack { .. }) {
             self.flush(sink)?;
@@ -250,7 +251,7 @@ impl Pending {
     fn frame(&mut self, frame: &str, names: &mut Interned) {
         let Some(Event { what: What::Stack { frames, .. }, .. }) = &mut self.stack else { return };
         if frames.len() < MAX_FRAMES {
-            // The address of the instruction behind the call.
+            // Address of the instruction after the call.
             frames.push(names.function(frame) + 1);
         }
     }
@@ -263,7 +264,7 @@ impl Pending {
     }
 }
 
-/// `CPU:1 [LOST 12 EVENTS]`, and the same without a number.
+/// Parses `CPU:1 [LOST 12 EVENTS]`, and the same without a number.
 fn lost(line: &str) -> Option<(Cpu, u64)> {
     let (cpu, rest) = line.trim_start().strip_prefix("CPU:")?.split_once(" [LOST ")?;
     let cpu = cpu.trim().parse().ok().filter(|&cpu| cpu < model::units::CPU_LIMIT)?;

@@ -1,4 +1,4 @@
-//! The parts of a perf.data before and behind its records: the layout of samples, and the machine.
+//! Parts of a perf.data before and after its records: the layout of samples, and the machine.
 //!
 //! Source: tools/perf/Documentation/perf.data-file-format.txt, include/uapi/linux/perf_event.h.
 
@@ -8,11 +8,11 @@ use crate::foreign_trace::TraceError;
 use crate::foreign_trace::input::TraceInput;
 use trace::byte_order::ByteOrder;
 
-/// The first bytes of the file, in either byte order.
+/// First bytes of the file, in either byte order.
 pub const MAGIC: &[u8; 8] = b"PERFILE2";
 pub const MAGIC_SWAPPED: &[u8; 8] = b"2ELIFREP";
 
-/// The length of the head of a file; that of a stream has 16.
+/// Length of the head of a file; that of a stream is 16.
 const HEAD: u64 = 104;
 const STREAM_HEAD: u64 = 16;
 
@@ -28,7 +28,7 @@ const TRACEPOINT: u32 = 2;
 const SAMPLE_ID_ALL: u64 = 1 << 18;
 const USE_CLOCKID: u64 = 1 << 25;
 
-/// Parts of the file behind the records.
+/// Parts of the file after the records.
 const TRACING_DATA: u32 = 1;
 const RELEASE: u32 = 4;
 const VERSION: u32 = 5;
@@ -36,7 +36,7 @@ const MACHINE: u32 = 6;
 const CPU_COUNT: u32 = 7;
 const COMPRESSED: u32 = 27;
 
-/// The layout of an event's samples.
+/// Layout of an event's samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleLayout {
     pub fields: u64,
@@ -46,17 +46,17 @@ pub struct SampleLayout {
     pub id_all: bool,
 }
 
-/// The head of a file.
+/// Head of a file.
 pub struct PerfHeader {
     pub order: ByteOrder,
-    /// The place of the records.
+    /// Offset and size of the records.
     pub data: (u64, u64),
     pub layouts: Vec<SampleLayout>,
-    /// The layout of a sample by its id.
+    /// Layout of a sample by its id.
     pub by_id: BTreeMap<u64, usize>,
-    /// The place of the description of the events.
+    /// Offset of the description of the events.
     pub tracing_data: u64,
-    /// The clock's number, where it is not perf's own.
+    /// Number of the clock, if it is not perf's.
     pub clock: Option<i32>,
     pub release: String,
     pub version: String,
@@ -95,7 +95,7 @@ impl PerfHeader {
             cpus: 0,
         };
         header.attributes(input, attribute, attributes)?;
-        // The parts' places stand behind the records, in the order of their bits.
+        // The places of the parts follow the records, in the order of their bits.
         let mut place = data.0 + data.1;
         for bit in 0..256 {
             if at(&head, 72 + bit as usize / 64 * 8) >> (bit % 64) & 1 != 0 {

@@ -23,23 +23,23 @@ use trace::catalog::EventSpec;
 use trace::decode::{Decoder, Undecoded};
 use trace::names::Names;
 
-/// The records that are of interest.
+/// Types of the records that are read.
 const LOST: u32 = 2;
 const SAMPLE: u32 = 9;
 const LOST_SAMPLES: u32 = 13;
 const FINISHED_ROUND: u32 = 68;
 const COMPRESSED: [u32; 2] = [81, 83];
 
-/// Bytes that are read at once; no record is longer than 64 KiB.
+/// Number of bytes that are read at once; no record is longer than 64 KiB.
 const AT_ONCE: usize = 256 << 10;
 
-/// The head of a record.
+/// Length of the head of a record.
 const HEAD: usize = 8;
 
 /// `CLOCK_MONOTONIC`.
 const MONOTONIC: i32 = 1;
 
-/// The format of a page where the file has none: only records are read.
+/// Format of a page for a file without one: only records are read.
 const PAGE: &str = "field: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
                     field: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n\
                     field: char data;\toffset:16;\tsize:4080;\tsigned:1;\n";
@@ -57,7 +57,7 @@ pub struct PerfData {
     without_cpu: u64,
 }
 
-/// True for a file that begins as perf's do.
+/// True for a file that begins like perf's.
 pub fn recognise(head: &[u8]) -> bool {
     head.starts_with(header::MAGIC) || head.starts_with(header::MAGIC_SWAPPED)
 }
@@ -87,7 +87,7 @@ impl PerfData {
         })
     }
 
-    /// Hands out what is complete; whether the sink has enough.
+    /// Hands out complete steps; true if the sink has enough.
     fn drain(ordered: &mut RecordOrder, sink: &mut StepSink) -> bool {
         while let Some((time, step)) = ordered.pop() {
             let taken = match &step {
@@ -102,18 +102,18 @@ impl PerfData {
     }
 }
 
-/// Findings of one reading that no step has.
+/// Counts of one reading that no step has.
 #[derive(Default)]
 struct Counted {
     seen: BTreeMap<u16, u64>,
     unread: u64,
     without_cpu: u64,
-    /// Of lost records that have no time of their own.
+    /// Time of the last record, for lost records without a time.
     last: Nanos,
 }
 
 impl Counted {
-    /// Takes one record in.
+    /// Adds one record.
     fn take(
         &mut self,
         header: &PerfHeader,
@@ -182,7 +182,7 @@ impl ForeignTrace for PerfData {
     }
 
     fn names(&mut self) -> Names {
-        // perf leaves the kernel's names out.
+        // perf omits the kernel's names.
         Names::new(None, &self.description.printk, &self.header.machine, None)
     }
 
@@ -209,7 +209,7 @@ impl ForeignTrace for PerfData {
                 let Some(body) = bytes[..read].get(at + HEAD..at + length) else { break };
                 counted.take(header, decoder, kind, body, &mut ordered);
                 at += length;
-                // Where a round is too long for what is held some go ahead.
+                // If a round has too many records, some are handed out early.
                 enough = PerfData::drain(&mut ordered, sink);
                 if enough {
                     break;

@@ -9,10 +9,10 @@ use std::collections::BinaryHeap;
 use model::units::{Cpu, Nanos};
 use trace::event::Raw;
 
-/// Records that are held; where a round has more the earliest go ahead.
+/// Maximum number of waiting records; if a round has more, the earliest are handed out early.
 const MAX_HELD: usize = 200_000;
 
-/// The content of a record.
+/// Content of a record.
 #[derive(Clone, Debug)]
 pub enum PerfStep {
     Event(Raw),
@@ -46,23 +46,24 @@ impl PartialEq for Waiting {
 
 impl Eq for Waiting {}
 
-/// Puts records in order.
+/// Sorts records by time.
 #[derive(Default)]
 pub struct RecordOrder {
     waiting: BinaryHeap<Reverse<Waiting>>,
     next: u64,
-    /// The latest record so far, and that of the rounds before this one.
+    /// Time of the latest record so far.
     latest: Nanos,
+    /// Time of the latest record of the rounds before this one.
     rounds: Nanos,
-    /// All records up to here are there.
+    /// Time up to which all records are present.
     complete: Nanos,
     handed: Nanos,
-    /// Records that came when later ones had been handed out.
+    /// Number of records that arrived after later ones had been handed out.
     pub late: u64,
 }
 
 impl RecordOrder {
-    /// Takes a record.
+    /// Adds a record.
     pub fn push(&mut self, time: Nanos, step: PerfStep) {
         self.latest = self.latest.max(time);
         if time < self.handed {
@@ -73,17 +74,17 @@ impl RecordOrder {
         self.next += 1;
     }
 
-    /// A round is over: what is not later than the one before it is complete.
+    /// Ends a round: records that are not later than the round before it are complete.
     pub fn round(&mut self) {
         (self.complete, self.rounds) = (self.rounds, self.latest);
     }
 
-    /// No more records come.
+    /// Ends the input.
     pub fn end(&mut self) {
         self.complete = Nanos(i64::MAX);
     }
 
-    /// The next record that is complete, or for which room is lacking.
+    /// Returns the next record that is complete, or has to make space.
     pub fn pop(&mut self) -> Option<(Nanos, PerfStep)> {
         let first = &self.waiting.peek()?.0;
         if first.time > self.complete && self.waiting.len() < MAX_HELD {

@@ -1,11 +1,11 @@
-//! The records of a perf.data: samples of tracepoints, and what was lost.
+//! Records of a perf.data: samples of tracepoints, and losses.
 //!
 //! Source: `perf_event_header`, `PERF_RECORD_SAMPLE` in include/uapi/linux/perf_event.h.
 
 use super::header::{PerfHeader, SampleLayout};
 use model::units::{CPU_LIMIT, Cpu, Nanos};
 
-/// `perf_event_sample_format`, in the order in which the fields stand in a sample.
+/// `perf_event_sample_format`, in the order of the fields in a sample.
 mod field {
     pub const IDENTIFIER: u64 = 1 << 16;
     pub const IP: u64 = 1;
@@ -32,13 +32,13 @@ const LOST: u64 = 1 << 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PerfSample<'a> {
     pub time: Nanos,
-    /// None where it was recorded without.
+    /// CPU of the sample; `None` if it was recorded without.
     pub cpu: Option<Cpu>,
-    /// The kernel's record.
+    /// Record of the kernel.
     pub raw: &'a [u8],
 }
 
-/// Words of a sample, one after the other.
+/// Words of a sample, in order.
 struct Words<'a> {
     header: &'a PerfHeader,
     bytes: &'a [u8],
@@ -69,7 +69,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// The layout of a sample: by its id where there are several.
+/// Layout of a sample: by its id if there are several.
 fn layout_of<'a>(header: &'a PerfHeader, body: &[u8]) -> Option<&'a SampleLayout> {
     let first = header.layouts.first()?;
     if first.fields & field::IDENTIFIER == 0 {
@@ -79,7 +79,7 @@ fn layout_of<'a>(header: &'a PerfHeader, body: &[u8]) -> Option<&'a SampleLayout
     header.layouts.get(*header.by_id.get(&id)?)
 }
 
-/// Reads a sample; none where it is not of a tracepoint or ends early.
+/// Reads a sample; `None` if it is not of a tracepoint or ends early.
 pub fn sample<'a>(header: &'a PerfHeader, body: &'a [u8]) -> Option<PerfSample<'a>> {
     let layout = layout_of(header, body).filter(|layout| layout.tracepoint)?;
     let has = |field| layout.fields & field != 0;
@@ -122,13 +122,13 @@ fn skip_counts(words: &mut Words, format: u64) -> Option<()> {
     words.skip(times.checked_add(count.checked_mul(each)?)?)
 }
 
-/// The CPU of the records that a record reports as lost, and their number.
+/// CPU and number of the records that a record reports as lost.
 pub fn lost(header: &PerfHeader, kind: u32, body: &[u8]) -> (Option<Cpu>, u64) {
     // `PERF_RECORD_LOST` has an id before the number.
     let at = if kind == super::LOST { 8 } else { 0 };
     let count = header.order.u64(body, at).unwrap_or(1);
     let trailing = header.layouts.first().filter(|layout| layout.id_all && layout.fields & field::CPU != 0);
-    // Behind the CPU stands the identifier alone.
+    // Only the identifier follows the CPU.
     let cpu = trailing.and_then(|layout| {
         let behind = if layout.fields & field::IDENTIFIER != 0 { 16 } else { 8 };
         header.order.u32(body, body.len().checked_sub(behind)?)

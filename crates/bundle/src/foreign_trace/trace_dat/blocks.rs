@@ -1,4 +1,4 @@
-//! The pages of one CPU in blocks that are read at once: chunks where they are compressed.
+//! Pages of one CPU in blocks that are read at once: chunks if they are compressed.
 
 use super::header::CpuData;
 use super::packed::Unpacker;
@@ -6,13 +6,13 @@ use crate::foreign_trace::TraceError;
 use crate::foreign_trace::input::TraceInput;
 use trace::byte_order::ByteOrder;
 
-/// The most bytes that are read at once of all CPUs together.
+/// Maximum number of bytes of all CPUs together that are read at once.
 const MAX_READ: usize = 16 << 20;
 
-/// CpuBlocks of one CPU; a chunk of ten pages each is a hundred gigabytes.
+/// Maximum number of blocks of a CPU; as chunks of ten pages they are a hundred gigabytes.
 const MAX_BLOCKS: u32 = 1 << 22;
 
-/// Pages that are read at once where they are not compressed.
+/// Number of pages that are read at once if they are not compressed.
 const PAGES_AT_ONCE: usize = 16;
 
 /// A part of the file.
@@ -23,7 +23,7 @@ struct PageBlock {
     length: u32,
 }
 
-/// The places of a CPU's blocks.
+/// Places of a CPU's blocks.
 #[derive(Clone, Debug)]
 pub struct CpuBlocks {
     packed: bool,
@@ -31,7 +31,7 @@ pub struct CpuBlocks {
 }
 
 impl CpuBlocks {
-    /// Finds the blocks of one of so many CPUs.
+    /// Finds the blocks of one of several CPUs.
     pub fn find(
         input: &TraceInput,
         order: ByteOrder,
@@ -64,7 +64,7 @@ impl CpuBlocks {
         self.list.len()
     }
 
-    /// Reads a block into a buffer that is used again.
+    /// Reads a block into a reused buffer.
     pub fn read(
         &self,
         number: usize,
@@ -77,7 +77,7 @@ impl CpuBlocks {
             return Ok(());
         };
         if !self.packed {
-            // Filled anew only where it grows: the file's bytes take the place of the last block's.
+            // Filled only when it grows: the file's bytes replace those of the last block.
             into.resize(block.length as usize, 0);
             let read = input.read_at(block.offset, into)?;
             into.truncate(read);
@@ -88,14 +88,14 @@ impl CpuBlocks {
     }
 }
 
-/// The compressed chunks, each behind its two lengths.
+/// Finds the compressed chunks, each after its two lengths.
 fn chunks(
     input: &TraceInput,
     order: ByteOrder,
     data: CpuData,
     most: usize,
 ) -> Result<Vec<PageBlock>, TraceError> {
-    // Their number is not counted in the size.
+    // The field with their number is not counted in the size.
     let end = data.offset.saturating_add(data.size).saturating_add(4);
     let count = order.u32(&input.bytes(data.offset, 4)?, 0).unwrap_or_default();
     let (mut at, mut list) = (data.offset + 4, Vec::new());

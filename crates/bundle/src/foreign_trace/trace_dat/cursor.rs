@@ -1,4 +1,4 @@
-//! The events of each CPU page by page, and of all CPUs in the order of time.
+//! Events of each CPU page by page, and of all CPUs in the order of time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,10 +13,10 @@ use trace::decode::Decoder;
 use trace::event::{Raw, What};
 use trace::page::Lost;
 
-/// The most blocks further back in which the last switch of a CPU is looked for.
+/// Maximum number of blocks to go back for the last switch of a CPU.
 const MAX_BLOCKS_BACK: usize = 64;
 
-/// The means by which all CPUs' pages are read.
+/// Data for reading the pages of all CPUs.
 pub struct RecordedPages<'a> {
     pub input: &'a TraceInput,
     pub decoder: &'a Decoder,
@@ -37,36 +37,37 @@ impl RecordedPages<'_> {
     }
 }
 
-/// The state that is used and filled while all CPUs are read.
+/// State that is used and filled while all CPUs are read.
 pub struct PageReading<'a> {
     pub unpacker: &'a mut Unpacker,
-    /// Records by the number of their event.
+    /// Number of records of each event.
     pub seen: Box<SeenEvents>,
 }
 
 /// A count for each number that an event can have.
 pub type SeenEvents = [u64; 1 << 16];
 
-/// The place that the reading of one CPU has reached.
+/// Position in the events of one CPU.
 pub struct CpuCursor<'a> {
     cpu: Cpu,
     blocks: &'a CpuBlocks,
     block: usize,
     bytes: Vec<u8>,
     page: usize,
-    /// The events of the page, and the next of them.
+    /// Events of the page.
     events: Vec<Raw>,
+    /// Index of the next event of the page.
     next: usize,
-    /// Lost before the page.
+    /// Time and number of the events lost before the page.
     lost: Option<(Nanos, u64)>,
-    /// The time at which each block began.
+    /// Start time of each block.
     pub starts: Vec<Nanos>,
-    /// Records that could not be read.
+    /// Number of records that could not be read.
     pub unread: u64,
 }
 
 impl<'a> CpuCursor<'a> {
-    /// One before the first event.
+    /// Cursor before the first event.
     pub fn new(cpu: Cpu, blocks: &'a CpuBlocks) -> CpuCursor<'a> {
         CpuCursor {
             cpu,
@@ -82,7 +83,7 @@ impl<'a> CpuCursor<'a> {
         }
     }
 
-    /// Goes to the block with the last switch before that time; `starts` are the begins of the
+    /// Seeks the block with the last switch before that time; `starts` are the start times of the
     /// blocks.
     pub fn go_to(
         &mut self,
@@ -113,14 +114,14 @@ impl<'a> CpuCursor<'a> {
         Ok(())
     }
 
-    /// Goes to the begin of a block.
+    /// Seeks the begin of a block.
     fn begin(&mut self, block: usize) {
         (self.block, self.page, self.next, self.lost) = (block, 0, 0, None);
         self.bytes.clear();
         self.events.clear();
     }
 
-    /// The next event, with the next page read where that is needed.
+    /// Returns the next event, after reading the next page if necessary.
     fn peek(&mut self, by: &RecordedPages, reading: &mut PageReading) -> Result<Option<&Raw>, TraceError> {
         while self.next >= self.events.len() {
             if !self.next_page(by, reading)? {
@@ -183,7 +184,7 @@ pub fn merge(
         }
     }
     while let Some(Reverse((_, at))) = heads.pop() {
-        // As long as no other CPU has an earlier one.
+        // Continues until another CPU has an earlier event.
         let until = heads.peek().map_or(Nanos(i64::MAX), |next| next.0.0);
         let cursor = &mut cursors[at];
         loop {

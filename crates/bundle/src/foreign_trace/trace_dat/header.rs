@@ -1,5 +1,5 @@
-//! The part of a trace.dat before its events: the kernel's formats and names, and the places of
-//! each CPU's events.
+//! Part of a trace.dat before its events: the kernel's formats and names, and the places of each
+//! CPU's events.
 //!
 //! Sources: trace-cmd.dat.v6(5), trace-cmd.dat.v7(5).
 
@@ -12,10 +12,10 @@ use crate::foreign_trace::input::{TraceInput, TraceValues};
 use trace::byte_order::ByteOrder;
 use trace::catalog::{self, EventSpec};
 
-/// The first bytes of the file.
+/// First bytes of the file.
 pub const MAGIC: &[u8; 10] = b"\x17\x08\x44tracing";
 
-/// No format is longer, nor any of the kernel's lists of names.
+/// Maximum length of a format, and of the kernel's lists of names.
 const FORMAT_LIMIT: u64 = 256 << 10;
 pub const NAMES_LIMIT: u64 = 32 << 20;
 const TEXT_LIMIT: usize = 256;
@@ -24,7 +24,7 @@ const EVENT_LIMIT: u32 = 1 << 16;
 const OPTION_LIMIT: u64 = 1 << 20;
 const MAX_INSTANCES: usize = 64;
 
-/// The numbers of options.
+/// Numbers of options.
 pub mod option_number {
     pub const CPU_STATISTICS: u16 = 2;
     pub const BUFFER: u16 = 3;
@@ -41,7 +41,7 @@ pub mod option_number {
     pub const BUFFER_TEXT: u16 = 22;
 }
 
-/// The place of a CPU's events.
+/// Place of a CPU's events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuData {
     pub cpu: u32,
@@ -49,12 +49,12 @@ pub struct CpuData {
     pub size: u64,
 }
 
-/// The places of the events of one tracing instance.
+/// Places of the events of one tracing instance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DatBuffer {
-    /// The instance's name; `""` is the top one.
+    /// Name of the instance; `""` is the top one.
     pub name: String,
-    /// The clock of its events; `""` where the file does not say.
+    /// Clock of its events; `""` if the file does not state it.
     pub clock: String,
     pub page_size: u32,
     /// True if the pages are in compressed chunks.
@@ -62,33 +62,36 @@ pub struct DatBuffer {
     pub cpus: Vec<CpuData>,
 }
 
-/// The content of a file's head, as far as it was read.
+/// Content of a file's head, as far as it was read.
 pub struct DatHeader {
     pub version: u8,
     pub order: ByteOrder,
     pub unpacker: Unpacker,
-    /// The text of `events/header_page`.
+    /// Text of `events/header_page`.
     pub page: String,
-    /// The formats of events that are wanted.
+    /// Formats of the wanted events.
     pub formats: Vec<(&'static EventSpec, String)>,
-    /// All events of which the file has the format, by number.
+    /// All events whose format the file has, by number.
     pub events: HashMap<u16, String>,
     pub kallsyms: Vec<u8>,
     pub printk: String,
     pub buffers: Vec<DatBuffer>,
-    /// As options have them: system, trace-cmd's version, clocks, number of CPUs.
+    /// System, from an option.
     pub uname: String,
+    /// Version of trace-cmd, from an option.
     pub writer: String,
+    /// Clocks, from an option.
     pub clocks: String,
+    /// Number of CPUs, from an option.
     pub cpu_count: Option<u32>,
-    /// Events that were overwritten or dropped while it was recorded.
+    /// Number of events that were overwritten or dropped during the recording.
     pub lost: u64,
-    /// Factor and shift by which the counter of the clock x86-tsc becomes nanoseconds.
+    /// Factor and shift from the counter of the clock x86-tsc to nanoseconds.
     pub scale: Option<(u32, u32)>,
-    /// The file has a text of the kernel's latency tracers in place of events.
+    /// True if the file has a text of the kernel's latency tracers instead of events.
     pub text_only: bool,
     pub page_size: u32,
-    /// The place where the sections of version 7 begin; their content is still to be read.
+    /// Offset at which the sections of version 7 begin; their content is read later.
     pub first_section: u64,
 }
 
@@ -115,14 +118,14 @@ impl DatHeader {
         Ok(header)
     }
 
-    /// Reads the same from a perf.data, which has what describes events in the form of version 6.
+    /// Reads the head of a perf.data, which describes events in the form of version 6.
     pub fn of_perf(input: &TraceInput, offset: u64) -> Result<DatHeader, TraceError> {
         let (mut header, _, mut values) = DatHeader::begin(input, offset)?;
         header.descriptions(&mut values)?;
         Ok(header)
     }
 
-    /// Reads up to where versions differ.
+    /// Reads the part that is common to all versions.
     fn begin(
         input: &TraceInput,
         offset: u64,
@@ -162,7 +165,7 @@ impl DatHeader {
         Ok((header, version, values))
     }
 
-    /// The formats of events and the kernel's names, as they stand one after the other.
+    /// Reads the formats of events and the kernel's names, in their order.
     fn descriptions(&mut self, values: &mut TraceValues<impl Read>) -> Result<(), TraceError> {
         self.header_info(values)?;
         self.ftrace_events(values)?;
@@ -219,7 +222,7 @@ impl DatHeader {
         Ok(())
     }
 
-    /// A list of places, and behind it the clock, which the first versions did not write.
+    /// Reads a list of places, followed by the clock, which the first versions did not write.
     fn buffer_6(
         &self,
         values: &mut TraceValues<impl Read>,
@@ -231,7 +234,7 @@ impl DatHeader {
         Ok(DatBuffer { name: name.to_owned(), clock, page_size: self.page_size, packed: false, cpus })
     }
 
-    /// An option that both versions have alike.
+    /// Reads an option that both versions share.
     pub fn option(&mut self, id: u16, data: &[u8]) -> Result<(), TraceError> {
         let text = || String::from_utf8_lossy(data).trim_end_matches('\0').trim().to_owned();
         match id {
@@ -292,7 +295,7 @@ impl DatHeader {
         Ok(())
     }
 
-    /// Takes an event's format in; of those that are not wanted only the name and the number.
+    /// Adds an event's format; of unwanted ones only the name and the number.
     fn add(&mut self, system: &str, format: String) {
         let value = |key: &str| format.lines().take(4).find_map(|line| line.strip_prefix(key)).map(str::trim);
         let (Some(name), Some(id)) = (value("name:"), value("ID:").and_then(|id| id.parse::<u16>().ok()))
@@ -326,13 +329,13 @@ fn sized_text(values: &mut TraceValues<impl Read>, limit: u64) -> Result<String,
     Ok(String::from_utf8_lossy(&values.bytes(length, limit)?).into_owned())
 }
 
-/// The clock in brackets, of a list of all.
+/// Clock in brackets in a list of all.
 pub fn clock_in_use(clocks: &str) -> String {
     let begun = clocks.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     begun.map_or(String::new(), |(clock, _)| clock.to_owned())
 }
 
-/// The number of events that a CPU's `stats` counts as lost.
+/// Number of events that a CPU's `stats` counts as lost.
 fn lost_in(text: &str) -> u64 {
     let count = |key: &str| -> u64 {
         let value = text.lines().find_map(|line| line.strip_prefix(key));

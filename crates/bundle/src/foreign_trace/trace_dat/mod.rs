@@ -1,5 +1,5 @@
-//! trace-cmd's trace.dat, file versions 6 and 7: the kernel's own pages, merged over the CPUs page
-//! by page.
+//! trace.dat of trace-cmd, file versions 6 and 7: the kernel's pages, merged over the CPUs page by
+//! page.
 //!
 //! Sources: trace-cmd.dat.v6(5), trace-cmd.dat.v7(5).
 
@@ -32,15 +32,15 @@ pub struct TraceDat {
     header: DatHeader,
     buffer: DatBuffer,
     decoder: Decoder,
-    /// The same for what shows wake-ups alone.
+    /// Decoder of the events that show wake-ups.
     wakeups: Decoder,
     cpus: Vec<(Cpu, CpuBlocks)>,
     facts: TraceFacts,
-    /// By the number of the event how many records there are.
+    /// Number of records by the number of their event.
     seen: BTreeMap<u16, u64>,
-    /// Records that could not be read.
+    /// Number of records that could not be read.
     unread: u64,
-    /// The times at which each block of a CPU begins, as far as it was read.
+    /// Start times of each CPU's blocks, as far as they were read.
     starts: Vec<Vec<Nanos>>,
 }
 
@@ -186,7 +186,7 @@ impl ForeignTrace for TraceDat {
     }
 }
 
-/// The events that occur, by id; a damaged file may hold every id that there is.
+/// Events that occur, by id; a damaged file may hold every possible id.
 fn counted(by_id: &[u64]) -> BTreeMap<u16, u64> {
     (0..=u16::MAX).zip(by_id.iter().copied()).filter(|counted| counted.1 > 0).collect()
 }

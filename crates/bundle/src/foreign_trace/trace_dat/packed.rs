@@ -1,4 +1,4 @@
-//! Compressed parts of a file, as large as they say and no larger.
+//! Compressed parts of a file, unpacked to their stated size and no more.
 
 use std::io::Read;
 
@@ -6,7 +6,7 @@ use ruzstd::decoding::FrameDecoder;
 
 use crate::foreign_trace::TraceError;
 
-/// The compression of a file's parts.
+/// Compression of a file's parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Packing {
     None,
@@ -17,12 +17,12 @@ enum Packing {
 /// Unpacks the parts of one file.
 pub struct Unpacker {
     packing: Packing,
-    /// Used again: its tables are large.
+    /// Reused, because its tables are large.
     zstd: FrameDecoder,
 }
 
 impl Unpacker {
-    /// By the name in the file.
+    /// Unpacker for the compression of this name in the file.
     pub fn of(name: &str) -> Result<Unpacker, TraceError> {
         let packing = match name {
             "none" => Packing::None,
@@ -39,13 +39,13 @@ impl Unpacker {
         Ok(Unpacker { packing, zstd: FrameDecoder::new() })
     }
 
-    /// Unpacks a part into a buffer that is used again; its length is what the file says.
+    /// Unpacks a part into a reused buffer; its length is the one that the file states.
     pub fn unpack(&mut self, packed: &[u8], length: usize, into: &mut Vec<u8>) -> Result<(), TraceError> {
         let failed = || TraceError::corrupt("a compressed part that cannot be unpacked");
         match self.packing {
             Packing::None => return Err(failed()),
             Packing::Zstd => {
-                // Filled anew only where it grows, as in a block that is not compressed.
+                // Filled only when it grows, as in a block that is not compressed.
                 into.resize(length, 0);
                 let read = self.zstd.decode_all(packed, into).map_err(|_| failed())?;
                 into.truncate(read);

@@ -1,4 +1,4 @@
-//! The sections and options of a trace.dat of version 7, wherever they are in the file.
+//! Sections and options of a trace.dat of version 7, at any place in the file.
 //!
 //! Source: trace-cmd.dat.v7(5).
 
@@ -8,20 +8,21 @@ use super::header::{CpuData, DatBuffer, DatHeader, NAMES_LIMIT, option_number};
 use crate::foreign_trace::TraceError;
 use crate::foreign_trace::input::{TraceInput, TraceValues};
 
-/// The section's content is compressed.
+/// Flag of a section with compressed content.
 const COMPRESSED: u16 = 1;
 
 /// Length of a section's head.
 const HEAD: u64 = 16;
 
-/// Sections of options, and tracing instances, beyond which a file is refused.
+/// Maximum number of sections of options, beyond which a file is refused.
 const MAX_SECTIONS: usize = 1 << 10;
+/// Maximum number of tracing instances, beyond which a file is refused.
 const MAX_BUFFERS: usize = 64;
 
-/// Names of instances and clocks.
+/// Maximum length of names of instances and clocks.
 const TEXT_LIMIT: usize = 256;
 
-/// Reads all sections that options lead to, from the first of these on.
+/// Reads all sections to which options lead, from the first of these on.
 pub fn sections(header: &mut DatHeader, input: &TraceInput) -> Result<(), TraceError> {
     let (mut next, mut count) = (header.first_section, 0);
     while next != 0 {
@@ -34,7 +35,7 @@ pub fn sections(header: &mut DatHeader, input: &TraceInput) -> Result<(), TraceE
     Ok(())
 }
 
-/// Reads one section of options; where the next one is.
+/// Reads one section of options; returns the offset of the next one.
 fn options(header: &mut DatHeader, input: &TraceInput, offset: u64) -> Result<u64, TraceError> {
     let mut values = section(header, input, offset)?;
     let length = values.reader.get_ref().len() as u64;
@@ -72,7 +73,7 @@ fn options(header: &mut DatHeader, input: &TraceInput, offset: u64) -> Result<u6
     Ok(0)
 }
 
-/// The content of a section, unpacked.
+/// Content of a section, unpacked.
 fn section(
     header: &mut DatHeader,
     input: &TraceInput,

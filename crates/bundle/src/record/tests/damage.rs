@@ -1,4 +1,4 @@
-//! Records that are damaged, edited, newer or another's: what can be read is read, and said.
+//! Records that are damaged, edited, newer or foreign: the readable part is read and reported.
 
 use super::super::damage::{DamagedSection, DamagedSpan, LackingFile};
 use super::super::fake::MemoryDisk;
@@ -10,7 +10,7 @@ use super::*;
 use host::RecordDisk;
 use model::record::RecordTier;
 
-/// The last closed rows of intervals: the segment, its file of the timer, and what that has.
+/// Last closed rows of intervals: the segment, its file of the timer, and the contents of that.
 fn last_timer_rows(disk: &MemoryDisk) -> (RecordSegment, SegmentFile, Vec<u8>) {
     let manifest = RecordReader::open(disk).unwrap().manifest().unwrap().clone();
     let intervals = manifest.in_order(SegmentKind::Rows).filter(|(tier, _)| *tier == RecordTier::Interval);
@@ -60,19 +60,19 @@ fn one_changed_byte_is_said_and_the_rest_is_read() {
             for series in WatchSeries::ALL {
                 reader.each_row(*series, |_, _, line| rows += line.cpus.len()).unwrap();
             }
-            // A time or a flag in a packed member's head changes nothing of what is in it.
+            // A time or a flag in a packed member's head does not change its contents.
             let same = || sums(&copy) == whole;
             assert!(!reader.remarks.is_empty() || same(), "{name} at {at}: nothing is said");
             assert!(rows > 0 && intervals > 0, "{name} at {at}: {rows} {intervals}");
-            // And it can be written on.
+            // The record can be written further.
             let (mut writer, _) = RecordWriter::open(&copy, 1 << 20, "r1").unwrap();
             assert_eq!(writer.append(&run("b1"), &interval(200, 1, 20)).unwrap().trouble, None);
         }
     }
 }
 
-/// A packed section that is damaged takes none of those behind it along, neither for a reader nor
-/// when they are added up.
+/// A damaged packed section does not affect those after it, neither for a reader nor when they are
+/// added up.
 #[test]
 fn damage_stays_in_its_section() {
     let disk = recorded();
@@ -89,7 +89,7 @@ fn damage_stays_in_its_section() {
     assert!(found.named.contains(&1) && found.named.last() == whole.named.last(), "{:?}", found.named);
     assert!(found.intervals > 100 && found.intervals < 150, "{}", found.intervals);
     assert_eq!(found.rows, whole.rows);
-    // Everything is added up.
+    // All lines are added up.
     let (mut writer, _) = RecordWriter::open(&disk, 1 << 20, "r1").unwrap();
     writer.limits = super::super::limits::KeepLimits { segment: 1_000, most: 4_000, closed: 10_000 };
     writer.append(&run("b1"), &interval(151, 1, 20)).unwrap();
@@ -97,7 +97,7 @@ fn damage_stays_in_its_section() {
     assert_eq!(sums(&disk).intervals, found.intervals + 1);
 }
 
-/// The rows of a series that are passed on, what is left out, and what is lost with that.
+/// Rows of a series that are passed on, the excluded ones, and the losses by those.
 fn passed_on(disk: &MemoryDisk) -> (Vec<u64>, Vec<DamagedSection>, Vec<DamagedSpan>) {
     let mut reader = RecordReader::open(disk).unwrap();
     let mut seqs = Vec::new();
@@ -107,7 +107,7 @@ fn passed_on(disk: &MemoryDisk) -> (Vec<u64>, Vec<DamagedSection>, Vec<DamagedSp
     (seqs, reader.damaged, lost)
 }
 
-/// What a boot sent cannot be taken back: no number is passed on that no checksum proves.
+/// A boot cannot take back its sent rows: only numbers that a checksum proves are passed on.
 #[test]
 fn no_row_of_a_changed_section_is_passed_on_and_all_others_are() {
     let disk = recorded();
@@ -140,18 +140,17 @@ fn no_row_of_a_changed_section_is_passed_on_and_all_others_are() {
         };
         let all = DamagedSpan { recording: "r1".into(), boot: "b1".into(), first, last };
         assert_eq!(lost, [all]);
-        // What is shown of it is shown as before.
+        // The readable part is shown as before.
         assert_eq!(sums(&copy).rows, read);
     }
-    // Nothing proves rows that were cut off before their checksum, and nothing says that they are
-    // others.
+    // Rows that were cut off before their checksum are neither proven nor known to be changed.
     let copy = disk.copy();
     copy.put(&file.name, Some(&bytes[..end]));
     let (found, damaged, _) = passed_on(&copy);
     assert!(own.iter().all(|seq| found.contains(seq)) && damaged.is_empty(), "{damaged:?}");
 }
 
-/// The files that lack rows of a series, and the numbers that may be among these.
+/// Files that lack rows of a series, and the numbers that may be among these.
 fn lacking(disk: &MemoryDisk, series: WatchSeries) -> (Vec<LackingFile>, Option<DamagedSpan>) {
     let mut reader = RecordReader::open(disk).unwrap();
     reader.each_row_text(series, |_| true, |_| {}).unwrap();
@@ -173,7 +172,7 @@ fn what_a_file_lacks_is_told_from_an_end_that_is_being_written() {
         assert_eq!(lacking(&copy, WatchSeries::Timer), (vec![lost], Some(span)), "{rest:?}");
         assert_eq!(lacking(&copy, WatchSeries::Wakeup), (vec![], None), "{rest:?}");
     }
-    // A writer goes on with what there is, and names that.
+    // A writer continues with the rest, and reports the loss.
     for rest in [0, length / 2] {
         let copy = disk.copy();
         copy.put(&file.name, Some(&bytes[..rest]));
@@ -183,7 +182,7 @@ fn what_a_file_lacks_is_told_from_an_end_that_is_being_written() {
         let lost = LackingFile { name: file.name.clone(), bytes: Some(0) };
         assert_eq!(lacking(&copy, WatchSeries::Timer).0, [lost], "{rest}");
     }
-    // What is behind the length that the record names is being written, and so is the tail's end.
+    // Bytes beyond the length in the manifest are being written, and so is the tail's end.
     let copy = disk.copy();
     let mut longer = bytes.clone();
     longer.extend_from_slice(b"{\"seq\"");
@@ -242,7 +241,7 @@ fn without_its_manifest_a_record_is_read_and_not_written() {
 fn files_that_a_killed_merge_left_are_not_counted_twice() {
     let disk = recorded();
     let whole = sums(&disk);
-    // The manifest is lost too, so that only the lines tell: hours of intervals that are there.
+    // The manifest is lost too, so that only the lines identify the intervals.
     let hours = names(&disk).into_iter().find(|name| name.contains(".hour.timer.")).expect("hours");
     disk.put("00009999.hour.timer.rows.jsonl", disk.bytes(&hours).as_deref());
     disk.put(MANIFEST, None);
@@ -264,7 +263,7 @@ fn newer_and_foreign_folders_are_refused() {
         Err(RecordFault::Manifest(ManifestFault::Newer(schema))) if schema == "onbeat.watch/2"
     ));
     assert!(matches!(RecordReader::open(&disk), Err(ManifestFault::Newer(_))));
-    // Nothing was touched.
+    // The folder is unchanged.
     assert_eq!(names(&disk).len(), names(&recorded()).len());
 }
 

@@ -1,5 +1,5 @@
-//! The law of a record: cut it anywhere, and every interval whose `append` returned is there, once,
-//! with all its counts; and the record goes on from there.
+//! Law of a record: after a cut at any place, every interval whose `append` returned is there,
+//! once, with all its counts; and the record continues from there.
 
 use super::super::fake::{MemoryDisk, Survives};
 use super::super::limits::KeepLimits;
@@ -13,7 +13,7 @@ const SIZE: u64 = 1 << 20;
 /// So small that a few intervals fill a tail, and a few tails a segment.
 const SMALL: KeepLimits = KeepLimits { segment: 2_000, most: 9_000, closed: 46_000 };
 
-/// A disk on which so many intervals were recorded, with the length of its log after each.
+/// A disk on which `n` intervals were recorded, with the length of its log after each.
 fn recorded(n: u64, limits: KeepLimits) -> (MemoryDisk, Vec<usize>) {
     let disk = MemoryDisk::logged();
     let mut acknowledged = Vec::new();
@@ -27,8 +27,8 @@ fn recorded(n: u64, limits: KeepLimits) -> (MemoryDisk, Vec<usize>) {
     (disk, acknowledged)
 }
 
-/// What is left of the first `n` intervals after a cut is all of them, or the one that was being
-/// written too.
+/// Checks that a cut left all of the first `n` intervals, or these and the one that was being
+/// written.
 fn holds(disk: &MemoryDisk, n: u64, at: &str) -> u64 {
     let of = |n: u64| wanted((0..n).map(|i| interval(i * 2, 1, 6)));
     if n == 0 && RecordReader::open(disk).is_err() {
@@ -51,7 +51,7 @@ fn cut_anywhere_no_interval_is_lost_and_none_comes_twice() {
     let mut points = 0;
     for steps in 0..=disk.steps() {
         let n = acknowledged.iter().filter(|&&end| end <= steps).count() as u64;
-        // Nothing that was flushed is lost before anything is repaired, and after it.
+        // Flushed data are not lost before the repair, nor after it.
         for survives in Survives::ALL {
             let at = format!("{steps} steps, {survives:?}");
             let cut = disk.cut(steps, survives);

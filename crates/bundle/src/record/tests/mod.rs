@@ -1,4 +1,4 @@
-//! Records on made-up disks.
+//! Records on fake disks.
 
 mod damage;
 mod law;
@@ -20,7 +20,7 @@ fn run(boot: &str) -> WatchRun {
     WatchRun { boot: boot.into(), plan: "p".into(), interval_ns: SPAN, ..WatchRun::default() }
 }
 
-/// Numbers that look drawn and are the same in each run.
+/// Pseudo-random numbers that are the same in each run.
 fn draw(seed: u64) -> u64 {
     let mut x = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -48,7 +48,7 @@ fn task(comm: &str, tid: i32, prio: i32) -> WatchTask {
     WatchTask { comm: comm.into(), pid: Some(tid), tid: Some(tid), prio: Some(prio), ..WatchTask::default() }
 }
 
-/// The interval of that number since a boot.
+/// Interval of that number since a boot.
 fn interval(n: u64, cpus: u32, rows: u64) -> WatchInterval {
     let mono_ns = Nanos(n as i64 * SPAN.0);
     let series = |series, shift: u64| SeriesRows {
@@ -102,14 +102,14 @@ fn interval(n: u64, cpus: u32, rows: u64) -> WatchInterval {
     }
 }
 
-/// All that has to stay, however it is merged.
+/// Numbers that have to stay in any merge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Sums {
     intervals: u64,
     span: i64,
     recorded: u64,
     marks: u64,
-    /// Wake-ups by histograms, per series.
+    /// Number of wake-ups in the histograms, per series.
     rows: [u64; 2],
     named: Vec<u64>,
     largest: i64,
@@ -144,7 +144,7 @@ fn sums(disk: &MemoryDisk) -> Sums {
     sums
 }
 
-/// The same of the intervals themselves.
+/// Sums of the intervals themselves.
 fn wanted(intervals: impl IntoIterator<Item = WatchInterval>) -> Sums {
     let mut sums = Sums::default();
     for interval in intervals {

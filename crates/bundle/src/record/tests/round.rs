@@ -1,4 +1,4 @@
-//! What is written is read, is merged without a loss, and stays below the size.
+//! Written records are read, merged without a loss, and stay below the size.
 
 use super::super::fake::MemoryDisk;
 use super::super::lines::{HeaderLine, RowsLine};
@@ -84,7 +84,7 @@ fn closed_files_are_rows_of_one_series() {
 #[test]
 fn old_intervals_become_hours_and_days_and_no_count_is_lost() {
     let disk = MemoryDisk::default();
-    // 1 MiB is a few hours of two CPUs: everything is merged, and in the end dropped.
+    // 1 MiB is a few hours of two CPUs: all lines are merged, and finally dropped.
     let wanted = written(&disk, 1 << 20, 3_000, 2);
     let reader = RecordReader::open(&disk).unwrap();
     let manifest = reader.manifest().unwrap();
@@ -104,7 +104,7 @@ fn old_intervals_become_hours_and_days_and_no_count_is_lost() {
     assert!(disk.peak.get() <= 1 << 20, "{} bytes", disk.peak.get());
 }
 
-/// Some intervals have S, as where the kernel or a flag was another.
+/// Some intervals have S, as if the kernel or a flag had changed.
 fn with_switch(n: u64) -> WatchInterval {
     let mut of = interval(n, 2, 9);
     if n / 5 % 3 != 0 {

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 const US: i64 = 1_000;
 
-/// A run of whole microseconds: most of its wake-ups at `usual`, so many at 60 us.
+/// A run of whole microseconds: most of its wake-ups at `usual`, and `late` ones at 60 us.
 fn run(usual: i64, late: u64, wake_ups: u64) -> RunSummary {
     let row = |us: i64, count: u64| Bucket::new(Nanos(us * US), Nanos((us + 1) * US), count);
     let mut rows = vec![row(usual, wake_ups - late)];
