@@ -454,8 +454,8 @@ mod tests {
         assert_eq!(std::fs::metadata(place.file()).expect("a file").len(), hunt.end);
         hunt.add(&spike(1_000_000, 9_000));
         let (run, unread) = place.recovered();
-        // A hundred went with the old file, and the last displaced one more; three were passed
-        // over.
+        // The old file took a hundred with it, and the last spike displaced one more; three were
+        // skipped.
         assert_eq!((run.spikes.len(), unread, run.spikes_dropped), (2_000, 0, 3 + 100 + 1));
         assert_eq!(listed(hunt), run.spikes);
     }
@@ -499,12 +499,12 @@ mod tests {
         let place = KeptSpike::new();
         let mut hunt = place.hunt();
         hunt.add(&spike(0, 10));
-        // As on a disk that is full: a file that cannot be written to.
+        // Like on a full disk: a file that cannot be written to.
         hunt.file = File::open(place.file()).expect("opened");
         hunt.add(&spike(100, 11));
         assert!(hunt.failure.is_some() && (hunt.dropped, hunt.unwritten, hunt.lost) == (0, 1, 0));
         assert_eq!(place.recovered().0.spikes.len(), 1);
-        // A document without the list counts what the file lacks: with the file it is the whole.
+        // A document without the list counts what the file lacks: with the file it is complete.
         let recorder = Some(Recorder { spikes_passed_over: 5, ..Recorder::default() });
         let whole =
             Run { spikes: vec![spike(0, 10), spike(100, 11)], spikes_dropped: 5, recorder, ..Run::default() };

@@ -289,7 +289,7 @@ mod tests {
         Tail {
             cpu: Cpu(cpu),
             start,
-            // 2 s past an edge when the monotonic clock stands at 0.
+            // 2 s past an edge if the monotonic clock is at 0.
             wall_offset: SPAN + Nanos(2 * Nanos::SECOND.0),
             rows: latencies.iter().map(|&latency| (bucket_of(Nanos(latency)), 1)).collect(),
             sum: latencies.iter().sum(),
@@ -358,7 +358,7 @@ mod tests {
         assert_eq!((header.schema.as_str(), header.series.as_str()), (ROWS_SCHEMA, "measure"));
         assert_eq!((header.run.boot.as_str(), header.run.recording.as_str()), ("b", "r"));
         assert_eq!((header.span_ns, header.env.len()), (SPAN, 16));
-        // How long it is to be measured changes no latency.
+        // The planned length does not change a latency.
         run.plan.duration_ns = Some(SPAN);
         assert_eq!(header_of(&run), header);
         run.plan.priority = Some(70);

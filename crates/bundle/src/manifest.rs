@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn paths_are_those_of_a_tree_that_can_be_written() {
         let run = || file("run.json", 1);
-        // Names between them, in whatever order they come.
+        // Names between them, in any order.
         for paths in [["host/a", "host/a/b", "host/a.b"], ["host/a/b/c/d", "host/a.b", "host/a/b"]] {
             let of = paths.map(|path| file(path, 1)).into_iter().chain([run()]).collect();
             let refused = read(of).unwrap_err();

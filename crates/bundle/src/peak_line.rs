@@ -45,7 +45,7 @@ mod tests {
     use model::run::Block;
     use proptest::prelude::*;
 
-    /// True if no number of it has more digits than are read the quick way.
+    /// True if no number of it has more digits than the fast path reads.
     fn is_short(block: &Block) -> bool {
         let times = [block.span_ns, block.max_ns, block.max_mono_ns, block.response_ns];
         let all = times.iter().flatten().chain([&block.mono_ns]).map(|ns| ns.0.unsigned_abs());

@@ -308,7 +308,7 @@ mod tests {
         let at = |name: &str| place.join(name);
         let mut writer = BundleWriter::create(&place, 1).unwrap();
         writer.begin(&run("first", false)).unwrap();
-        // As after the rename to run.json: then nothing is held that leads to it.
+        // Like after the rename to run.json: then no open file leads to it.
         writer.replace_run(&run("second", true), true).unwrap();
         assert!(writer.spare.is_none() && !at(SPARE).exists());
         let linked = top.path().join("linked");
@@ -328,7 +328,7 @@ mod tests {
         let place = top.path().join("bundle");
         let mut writer = BundleWriter::create(&place, 1).unwrap();
         writer.begin(&run("first", false)).unwrap();
-        // Open for reading alone: ftruncate(2) fails.
+        // Open for reading only: ftruncate(2) fails.
         writer.tail = Some(File::open(place.join(TAIL)).unwrap());
         assert!(writer.checkpoint(&run("second", false)).is_err());
         writer.finish(&run("last", true), &["a spike"]).unwrap();

@@ -9,7 +9,7 @@ use crate::units::Nanos;
 #[serde(default)]
 pub struct CulpritThread {
     pub tid: i32,
-    /// Its name in the trace.
+    /// Name in the trace.
     pub comm: String,
     /// The kernel's priority in the trace, the most urgent: -1 deadline, 0 to 98 real-time (99 less
     /// the priority), 100 to 139 fair.

@@ -135,7 +135,7 @@ pub struct CureHunt {
     pub bundle: String,
     /// Number of changes that had been kept when it began.
     pub changes: usize,
-    /// Its length.
+    /// Length of the hunt.
     pub length_ns: Nanos,
     /// Culprits, those that took most time of late wake-ups first.
     pub culprits: Vec<CureCulprit>,

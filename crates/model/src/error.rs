@@ -48,12 +48,12 @@ impl Failure {
         Failure { exit: Exit::Internal, message: message.into() }
     }
 
-    /// Not permitted to this user.
+    /// Failure for lack of this user's permission.
     pub fn not_permitted(message: impl Into<String>) -> Failure {
         Failure { exit: Exit::NotPermitted, message: message.into() }
     }
 
-    /// Not supported by this kernel or machine.
+    /// Failure for lack of support by this kernel or machine.
     pub fn not_supported(message: impl Into<String>) -> Failure {
         Failure { exit: Exit::NotSupported, message: message.into() }
     }

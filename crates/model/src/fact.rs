@@ -3,17 +3,17 @@
 /// The outcome of reading something: each is a different statement about the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fact<T> {
-    /// It was read and understood.
+    /// Read and understood.
     Known(T),
-    /// It does not exist here.
+    /// Nonexistent on this machine.
     Absent,
-    /// It exists and may not be read; the error number.
+    /// Present, but not readable; the error number.
     Refused(i32),
-    /// It was read and not understood; what was wrong with it.
+    /// Read and not understood; the fault.
     Malformed(String),
-    /// A capture does not hold it: it may be there on the machine, and was not asked for.
+    /// Not in the capture: the machine may have it.
     NotCaptured,
-    /// Only a running kernel has it, and what is read is not one.
+    /// Only present in a running kernel, which the source is not.
     NotRunning,
 }
 

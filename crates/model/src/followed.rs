@@ -59,7 +59,7 @@ pub struct ProgramRun {
     pub name: String,
     /// User that it ran as, if `--user` was given.
     pub user: String,
-    /// Its exit code; null while it runs, and where a signal ended it.
+    /// Exit code; null while it runs, and if a signal ended it.
     pub exit_code: Option<i32>,
     /// The number of the signal that ended it.
     pub signal: Option<i32>,

@@ -46,9 +46,9 @@ pub struct IsolatedThread {
 /// An interrupt that may go to the isolated CPUs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IsolatedInterrupt {
-    /// Its number, as `/proc/interrupts` shows it.
+    /// Number of the interrupt, as in `/proc/interrupts`.
     pub irq: String,
-    /// The names of its handlers.
+    /// Names of its handlers.
     pub name: String,
     pub movable: bool,
     /// Reason why it is there.
@@ -67,7 +67,7 @@ pub struct Arrivals {
     pub cpu: u32,
     /// `interrupt`, `timer`, `softirq` or `switch`.
     pub kind: String,
-    /// As the kernel names it: the label and the description of `/proc/interrupts`.
+    /// Name from the kernel: the label and the description of `/proc/interrupts`.
     pub name: String,
     pub count: u64,
 }

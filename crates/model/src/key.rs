@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// file of one, `hold:NAME`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
-    /// By its name with dots; a dot within a component is written as a slash, as in sysctl(8).
+    /// Name with dots; a dot within a component is written as a slash, as in sysctl(8).
     Sysctl(String),
     /// A file below `/sys`, without that prefix.
     Sysfs(String),
@@ -43,11 +43,11 @@ pub enum Key {
 /// Settings of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TaskSetting {
-    /// The CPUs on which it may run, as a list.
+    /// CPUs on which it may run, as a list.
     Affinity,
-    /// Its policy and priority: `fifo 50`, `rr 1`, `other 0` with the nice value.
+    /// Policy and priority: `fifo 50`, `rr 1`, `other 0` with the nice value.
     Policy,
-    /// The control group of its process.
+    /// Control group of its process.
     Group,
 }
 

@@ -321,7 +321,7 @@ pub struct Worst {
     pub cycle: Option<u64>,
     /// CLOCK_MONOTONIC of the wake-up.
     pub mono_ns: Option<Nanos>,
-    /// The same as wall time, RFC 3339.
+    /// Wall time of the wake-up, RFC 3339.
     pub time: String,
 }
 

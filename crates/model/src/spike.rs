@@ -26,7 +26,7 @@ pub struct Spike {
     pub deadline_ns: Option<Nanos>,
     /// Events of this CPU that were overwritten before they could be read.
     pub events_lost: u64,
-    /// In order of time, without overlap; with `unexplained_ns` they sum to `latency_ns` exactly.
+    /// Slices in order of time, without overlap; with `unexplained_ns` they sum to `latency_ns`.
     pub slices: Vec<Slice>,
     /// Part that no event accounts for, and that nothing shows to be a stop from outside.
     pub unexplained_ns: Nanos,
@@ -88,7 +88,7 @@ pub struct Slice {
 #[serde(default)]
 pub struct Who {
     pub comm: String,
-    /// Its id; 0 is the idle thread.
+    /// Thread id; 0 is the idle thread.
     pub pid: i32,
     /// The kernel's priority: -1 deadline, 0 to 98 real-time (99 less the priority), 100 to 139
     /// fair.

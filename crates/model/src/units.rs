@@ -21,12 +21,12 @@ impl Nanos {
     pub const MILLI: Nanos = Nanos(1_000_000);
     pub const MICRO: Nanos = Nanos(1_000);
 
-    /// The same span in microseconds, for texts and for formats in that unit.
+    /// Microseconds of the span, for texts and for formats in that unit.
     pub fn as_micros(self) -> f64 {
         self.0 as f64 / 1e3
     }
 
-    /// The same span in seconds.
+    /// Seconds of the span.
     pub fn as_secs(self) -> f64 {
         self.0 as f64 / 1e9
     }
@@ -259,7 +259,7 @@ impl CpuSet {
     }
 }
 
-/// As a list, `0-3,8`.
+/// Serializes the set as a list, `0-3,8`.
 impl Serialize for CpuSet {
     fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(self)

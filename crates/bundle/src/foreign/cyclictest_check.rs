@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(refusal(&format!("{display}{rows}")), "read");
         let error = refusal(&format!("{display}{}", rows.split_at(14).0));
         assert!(error.contains("ends without '# Max Latencies:'"), "{error}");
-        // A part of the footer vouches for the rows as all of it does.
+        // A part of the footer confirms the rows like all of it.
         let text = fixture("smp-H60.txt").replace("# Avg Latencies: 00027 00037\n", "");
         assert_eq!(refusal(&text), "read");
         let error = refusal("# Min Latencies: 00014 00014\n384 461 1e5\n375 767 710\n");

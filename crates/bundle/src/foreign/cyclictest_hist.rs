@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn the_bytes_are_those_of_cyclictest() {
-        // What rt-tests 2.4 printed, less its preamble; the empty rows at the end show where the
+        // Output of rt-tests 2.4 without its preamble; the empty rows at the end show where the
         // overflows begin.
         let captured = fixture("smp-H60.txt");
         let text = captured.split_once('\n').unwrap().1;
@@ -158,7 +158,7 @@ mod tests {
                 prop_assert!(there.min_ns.is_none() || close(there.min_ns, here.min_ns));
                 prop_assert!(close(there.max_ns, here.max_ns));
             }
-            // Once in microseconds, nothing is lost any more.
+            // Once in microseconds, a further conversion loses nothing.
             prop_assert_eq!(import_one(&write(&back).unwrap()), back);
         }
     }

@@ -56,7 +56,7 @@ pub(super) struct Summary {
     /// The thread's id; 0 until it runs.
     pub tid: u64,
     pub priority: u32,
-    /// In microseconds, also with `-N`.
+    /// Interval in microseconds, also with `-N`.
     pub interval_us: u32,
     pub cycles: u64,
     pub min: i128,

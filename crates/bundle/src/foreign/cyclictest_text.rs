@@ -379,7 +379,7 @@ mod tests {
     fn the_text_since_2_7_gives_the_same_run() {
         let (mut since, before) = (read("smp-H60-2.7.txt"), read("smp-H60.txt"));
         for (cpu, before) in since.cpus.iter_mut().zip(&before.cpus) {
-            // Empty rows are left out since then, and with them the histogram's end.
+            // Since then empty rows are omitted, and with them the histogram's end.
             assert!(cpu.overflows_from_ns <= before.overflows_from_ns && cpu.overflows_from_ns.is_some());
             cpu.overflows_from_ns = before.overflows_from_ns;
         }

@@ -72,7 +72,7 @@ mod tests {
         assert!(run.host.cmdline.starts_with("BOOT_IMAGE=(tftp)") && run.host.cmdline.contains("isolcpus=1"));
         let cut = log!("histogram.txt").replace("25 1\n", "");
         let error = import(cut.as_bytes(), &ImportOptions::default());
-        // The last row may be the one that holds all that is longer.
+        // The last row may be the one that holds all longer samples.
         assert_eq!(error.unwrap()[0].run.cpus[0].overflows, Some(1));
         let cut = log!("histogram.txt").replace("0 95\n", "");
         assert!(import(cut.as_bytes(), &ImportOptions::default()).unwrap_err().0.contains("contradicts"));

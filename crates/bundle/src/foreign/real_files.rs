@@ -37,7 +37,7 @@ fn text_and_json_of_each_run_agree() {
     for name in names.iter().filter_map(|name| name.to_str()?.strip_suffix(".json")) {
         let json = runs(&format!("cyclictest/{name}.json")).remove(0);
         let bytes = text(&format!("cyclictest/{name}.txt"));
-        // What the tool wrote to a file of its own is not on its screen.
+        // Output that the tool wrote to a separate file is not on its screen.
         let nanoseconds = name.contains("-ns");
         let Ok(mut results) = import(&bytes, &ImportOptions { nanoseconds, ..ImportOptions::default() })
         else {

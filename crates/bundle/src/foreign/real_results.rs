@@ -1,5 +1,5 @@
-//! Every file of tests/fixtures/foreign of rt-tests' programs, against the truth that its README
-//! notes: what the tool itself says, taken from its JSON or its last line.
+//! Files of tests/fixtures/foreign from rt-tests' programs, against the facts in their README: the
+//! tool's statements in its JSON or its last line.
 
 use super::*;
 use model::run::Run;
@@ -31,7 +31,7 @@ struct Truth {
     avg: f64,
 }
 
-/// The truths of a README's cell: `T0 cpu 1: 0/1.04/12059, rows sum 27; T1: 15 cycles, 3/4/5`.
+/// Facts in a cell of a README: `T0 cpu 1: 0/1.04/12059, rows sum 27; T1: 15 cycles, 3/4/5`.
 fn truths(cell: &str) -> Vec<Truth> {
     let of = |part: &str| {
         let words: Vec<&str> = part.split([' ', ',']).collect();
@@ -46,7 +46,7 @@ fn truths(cell: &str) -> Vec<Truth> {
     cell.split(';').filter_map(of).collect()
 }
 
-/// The name and the truths of each row of a README.
+/// Name and facts of each row of a README.
 fn rows(folder: &str) -> Vec<(String, Vec<Truth>)> {
     let readme = file(&format!("{folder}/README.md"));
     let rows: Vec<_> = readme
@@ -77,7 +77,7 @@ fn by_size(mut list: Vec<Truth>) -> Vec<Truth> {
     list
 }
 
-/// The format of a text that does not name its program.
+/// Format of a text that does not name its program.
 fn format_of(name: &str) -> Option<String> {
     let tool = name.split('-').nth(1)?.trim_end_matches(".txt");
     let unnamed = ["ptsematest", "svsematest", "sigwaittest"].contains(&tool) && name.ends_with(".txt");
@@ -265,12 +265,12 @@ fn queuelats_rows_stand_for_those_left_out() {
             "{name}"
         );
     }
-    // A run that came to its end prints the sizing's rows first.
+    // A run that ended by itself prints the sizing's rows first.
     let sized = "tsc_freq_ghz = 2.5, cycles_to_ns = 0.4\nmax_queue_len = 129\n\
         [0 - 99] = 5  packetfillrates=[0 - 0]\n[70000 - END] = 0\ndefault_n=9 nr_packets_drain_per_block=7\n\
         [0 - 99] = 3\n...\n[200 - 299] = 1\n...\n[70000 - END] = 2\n\n ---------------- \n\
         Min loop processing time: [0 - 99] = 3\nMax loop processing time: [70000 - 70099] = 2\n";
-    // What is left out behind 299 has the count of the last row.
+    // Omitted rows after 299 have the count of the last row.
     assert!(
         import_as(&format!("{sized}Avg loop processing time: 0\n"), None)
             .unwrap_err()
@@ -541,7 +541,7 @@ proptest! {
 
 #[test]
 fn a_thread_without_a_cpu_keeps_its_number() {
-    // The first thread's CPU alone is known of signaltest's two.
+    // Of signaltest's two threads only the first one's CPU is known.
     let json = include_str!("../../../../tests/fixtures/foreign/rt-tests/2.10-signaltest.json");
     let cyclictest = include_str!("../../../../tests/fixtures/foreign/cyclictest/2.10-hist.json");
     let unpinned = cyclictest.replacen("\"cpu\": 1", "\"cpu\": -1", 1);

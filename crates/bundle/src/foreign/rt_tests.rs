@@ -1,8 +1,8 @@
-//! The JSON of rt-tests' programs that hand over or wait: pmqtest, ptsematest, svsematest,
-//! sigwaittest, signaltest and cyclicdeadline.
+//! JSON of rt-tests' programs that hand over or wait: pmqtest, ptsematest, svsematest, sigwaittest,
+//! signaltest and cyclicdeadline.
 //!
-//! None of them measures a wake-up by a timer, and none has a histogram: count, least, mean and
-//! largest latency of each thread or pair is all there is.
+//! None of them measures a wake-up by a timer, and none has a histogram: only count, least, mean
+//! and largest latency of each thread or pair are known.
 
 use model::units::{Bare, Nanos, parse_span};
 use model::vocabulary::Quantity;
@@ -15,7 +15,7 @@ use super::json_read::{self, RtTestsFrame, cpu_of, mean_of};
 use super::source::SourceText;
 use super::thread_plan;
 
-/// A program of rt-tests, and how its command line is read.
+/// A program of rt-tests, with the reader of its command line.
 pub(super) struct RtTestsTool {
     pub name: &'static str,
     pub measures: Quantity,
@@ -186,8 +186,8 @@ fn read(source: &SourceText, tool: &RtTestsTool) -> Result<Imported, ImportError
     Ok(run.into())
 }
 
-/// The CPUs of signaltest's threads. Where all have the same, it is the first one's: the program
-/// writes that for each of them.
+/// CPUs of signaltest's threads. If all have the same, it is the first one's: the program writes
+/// that for each of them.
 fn known_cpus(threads: &[OtherThread], affinity: GivenOption) -> Vec<Option<i64>> {
     let cpus = threads.iter().map(|thread| thread.cpu);
     let first = threads.first().and_then(|thread| thread.cpu);
@@ -209,7 +209,7 @@ fn alone(
     (min.is_some() && max.is_some()).then(|| ImportedThread {
         summary_only: true,
         cycles: Some(cycles),
-        // Without a sample both are still where they began.
+        // Without a sample both have their initial values.
         min: min.filter(|_| is_any),
         max: max.filter(|_| is_any),
         mean_ns: avg.and_then(|avg| mean_of(avg, unit)),

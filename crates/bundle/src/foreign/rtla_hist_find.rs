@@ -13,7 +13,7 @@ use super::source::{DocumentShape, SourceText};
 pub(super) enum RtlaTable {
     Timerlat,
     Osnoise,
-    /// Without names of columns, or without an index.
+    /// A table without names of columns, or without an index.
     Bare,
 }
 

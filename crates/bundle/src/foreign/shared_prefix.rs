@@ -214,7 +214,7 @@ mod tests {
             .flat_map(|name| many.lines().map(move |line| format!("{name}: {line}\n")))
             .collect();
         assert!(all(&many).unwrap_err().0.starts_with("258 results in one file"));
-        // A display overwrites its line behind a carriage return.
+        // A display overwrites its line after a carriage return.
         let overwritten = both("node1: ", "node2: ").replace("node1: T:", "node1: T: 0\rT:");
         assert_eq!(all(&overwritten).unwrap().len(), 2);
     }

@@ -71,7 +71,7 @@ fn file(name: &str) -> &'static [u8] {
 
 #[test]
 fn real_files_have_the_events_that_their_own_tools_count() {
-    // As `trace-cmd report` counts them.
+    // Counts of `trace-cmd report`.
     for (name, wakeups, all) in [
         ("v6.dat", 3_241, 4_711),
         ("v7-zlib.dat", 12_202, 18_649),

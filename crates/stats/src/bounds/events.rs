@@ -12,7 +12,7 @@ pub const TOGETHER: i64 = 10;
 /// Number of events that reached a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reached {
-    /// At least this many events.
+    /// Lower limit of the number.
     pub at_least: u64,
     /// Upper limit: larger than the lower one if the latencies or times of samples were not
     /// recorded.

@@ -244,8 +244,8 @@ mod tests {
         }
     }
 
-    /// Of these printed bounds 68 % held where a bound above three times the largest value was
-    /// refused: of a heavy tail that picks the runs that look light.
+    /// Of these printed bounds 68 % held if bounds above three times the largest value were
+    /// refused: for a heavy tail, that selects the runs that look light.
     #[test]
     fn what_is_printed_of_a_heavy_tail_holds() {
         let law = gev::Gev { mu: 20_000.0, sigma: 2_000.0, xi: 0.3 };

@@ -361,7 +361,7 @@ mod tests {
         }
     }
 
-    /// As [`hour`], as a list: times are no finer than its blocks.
+    /// Like [`hour`], as a list: times are no finer than its blocks.
     fn listed(combs: &[(f64, f64, i64, f64)], seed: u64) -> Vec<f64> {
         let values: Vec<Option<Nanos>> =
             hour(combs, seed).blocks.iter().map(|block| Some(block.max)).collect();

@@ -89,7 +89,7 @@ pub struct Compared {
     pub test: UnitTest,
     /// Rate of B over rate of A at the limit, all runs together; null without an exceedance in A.
     pub rate_ratio: Option<f64>,
-    /// Its 95 % interval over the units (with one run each, or a side without an exceedance, over
+    /// The 95 % interval over the units (with one run each, or a side without an exceedance, over
     /// the events); for a quantile, that of the difference in ns. An infinite end is null.
     pub ci: Option<[f64; 2]>,
     /// The 90 % interval of two one-sided tests at 5 %, by which A and B are called equivalent: it
@@ -102,7 +102,7 @@ pub struct Compared {
     /// True if all ways to exchange the units were gone through for that; else at most 19,999 were
     /// drawn with a fixed seed, or for ranks the normal law was used.
     pub exact: bool,
-    /// With one run each, p of the events alone: it cannot separate the change from the boot.
+    /// The p of the events alone, with one run each: it cannot separate the change from the boot.
     pub event_p_value: Option<f64>,
     /// `run`, `day` or `board`: the unit of which one number decides.
     pub unit: ComparedUnit,

@@ -22,7 +22,7 @@ pub struct QuantileShift {
     pub b_ns: f64,
     /// B minus A.
     pub difference_ns: f64,
-    /// Its 95 % interval over the units; null if they are too few.
+    /// The 95 % interval over the units; null if they are too few.
     pub ci: Option<[f64; 2]>,
     /// Two-sided p over the units.
     pub p_value: f64,

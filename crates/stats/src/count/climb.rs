@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn a_drift_sets_too_many_and_noise_does_not() {
         let (mut rng, runs) = (Rng::new(SEED), 400);
-        // The first number that is too many at 5 %, and how often noise has to reach it.
+        // The first number that is too many at 5 %, and the chance that noise reaches it.
         let limit = quantile(0.95, 600) + 1;
         let chance = too_many(limit, 600);
         assert!(chance <= 0.05 && too_many(limit - 1, 600) > 0.05);

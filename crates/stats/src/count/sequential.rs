@@ -78,7 +78,7 @@ mod tests {
         assert!((llr(2, 2.0, 1.0) - (1.8 - 100f64.ln())).abs() < 1e-12);
     }
 
-    /// Watches a Poisson process of a rate per target time until it is decided.
+    /// Watches a Poisson process of a rate per target time until the decision.
     fn watch(rng: &mut Rng, rate: f64) -> Decision {
         let (mut k, mut t) = (0, 0.0);
         loop {

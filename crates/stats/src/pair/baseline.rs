@@ -17,12 +17,12 @@ pub enum Standing {
         /// The minimum number of past runs for a comparison.
         needed: usize,
     },
-    /// By rank: (1 + past runs at least as large) / (past runs + 1).
+    /// Result by rank: (1 + past runs at least as large) / (past runs + 1).
     Rank {
         /// One-sided p.
         p: f64,
     },
-    /// By the t prediction bound.
+    /// Result by the t prediction bound.
     Bound {
         /// One-sided p.
         p: f64,

@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn the_mean_under_equal_rates_is_one() {
-        // E over Bin(n, p) of the ratio of the mixture to it is 1, whatever p.
+        // E over Bin(n, p) of the ratio of the mixture to it is 1, for any p.
         for share in [0.5, 0.2] {
             let mean: f64 = (0..=20u64)
                 .map(|a| {

@@ -73,8 +73,8 @@ pub struct Interval {
 }
 
 impl Relabelled {
-    /// From the typical values and the number of relabellings that change nothing, the observed one
-    /// among them.
+    /// Builds the set from the typical values and the number of relabellings that change nothing,
+    /// the observed one among them.
     pub(super) fn new(mut values: Vec<f64>, same: usize, exact: bool) -> Relabelled {
         values.sort_unstable_by(f64::total_cmp);
         Relabelled { values: TypicalValues::Listed(values), same: same.max(1), exact }

@@ -313,7 +313,7 @@ mod tests {
         assert!(!found.exact && (found.p_greater / 2.514_280_271_534_141_3e-5 - 1.0).abs() < 1e-6);
         assert!((found.p_less - 0.999_974_890_614_770_1).abs() < 1e-9);
         assert_eq!(rank_sum(&[5.0; 900], &[5.0; 900]).p_two_sided(), 1.0);
-        // Where both are computed they agree.
+        // The exact and the normal law agree where both are computed.
         let ranks = DoubledRanks::of(&a[..60], &b[..50]);
         assert!((ranks.normal().p_less - ranks.lower_tail().p_less).abs() < 2e-3);
     }

@@ -22,9 +22,9 @@ pub struct Shift {
     pub b: Vec<f64>,
     /// Mean over units of B minus A.
     pub difference: f64,
-    /// Its interval over units; `None` when there are too few for the confidence.
+    /// Interval over units; `None` if there are too few for the confidence.
     pub interval: Option<Interval>,
-    /// Two-sided over units, against no difference.
+    /// Two-sided p over units, against no difference.
     pub p: f64,
 }
 

@@ -65,7 +65,7 @@ mod tests {
     use crate::rng::Rng;
     use proptest::prelude::*;
 
-    /// The same by Gray code: one sign changes at a time, and the sums are counted.
+    /// P-value by Gray code: one sign changes at a time, and the sums are counted.
     fn p_by_signs(differences: &[f64]) -> f64 {
         let mut signed = differences.to_vec();
         let observed: f64 = signed.iter().sum();

@@ -82,7 +82,7 @@ mod tests {
         assert!(e(7, 7) >= STOP_AT && e(6, 6) < STOP_AT && e(11, 12) >= STOP_AT && e(10, 11) < STOP_AT);
     }
 
-    /// Over all orders of wins and losses, one by one.
+    /// Probability over all orders of wins and losses, one by one.
     fn reach_by_all_orders(pairs: u32) -> f64 {
         let stops = |order: &u32| {
             (1..=pairs).any(|n| {

@@ -143,7 +143,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// All of them, in order.
+    /// All means, in order.
     fn listed(numbers: &[f64]) -> Vec<f64> {
         let mean = |set: u32| {
             let chosen = numbers.iter().enumerate().filter(|(at, _)| set >> at & 1 == 1);

@@ -294,7 +294,7 @@ mod tests {
         }
     }
 
-    /// The same of all sums at once, as the paper has it.
+    /// Scan of all sums at once, as in the paper.
     fn plainly(scores: &[f64], tail: impl Fn(usize, f64) -> f64) -> Option<ScanWindow> {
         let n = scores.len();
         let mut sums = vec![0.0];

@@ -20,7 +20,7 @@ mod tests {
     use profile::{Level, ONE_SIDED_95};
     use proptest::prelude::*;
 
-    /// Every method on one set of values: whatever they are, it ends.
+    /// Runs every method on one set of values: it ends for any values.
     fn all_methods(values: &[f64], width: f64) {
         let Some(steps) = GroupedSample::new(values, width) else { return };
         let level = Level { blocks: 1e6, probability: 0.95 };

@@ -234,7 +234,7 @@ mod tests {
         comb(of(&scores), of(&late), block, 0.05)
     }
 
-    /// The comb of Gumbel maxima of which those on a tooth are this many scales larger.
+    /// Comb of Gumbel maxima that are this many scales larger on its teeth.
     fn found(n: usize, period: f64, by: f64, step: f64, rng: &mut Rng) -> Option<Recurring> {
         let mut x: Vec<f64> = (0..n).map(|_| -rng.exponential().ln()).collect();
         let mut at = rng.uniform() * period;

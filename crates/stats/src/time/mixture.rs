@@ -243,8 +243,8 @@ mod tests {
 
     #[test]
     fn indistinguishable_periods_are_named_together() {
-        // Eight 20 s apart and one in the middle: an unrelated one, or the only one of seven teeth
-        // between that came.
+        // Eight 20 s apart and one in the middle: an unrelated one, or the only present one of
+        // seven teeth between.
         let times = [0, 20, 40, 50, 60, 80, 100, 120, 140].map(|second| second * STEP as i64);
         let fit = CombFit { origin: 0.0, period: 20e9, width: 2e9, tolerance: 2e9, members: Vec::new() };
         let fit = fit.moved(&times, (0.0, 20e9), 2e9).expect("a comb");

@@ -37,7 +37,7 @@ const FOLD_MARGIN: f64 = 12.0;
 pub struct Comb {
     /// The period by least squares, ns.
     pub period_ns: f64,
-    /// Its standard error, ns.
+    /// Standard error of the period, ns.
     pub period_se_ns: f64,
     /// Time at which the first member was due, ns in the events' time.
     pub phase_ns: i64,

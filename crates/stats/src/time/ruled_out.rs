@@ -136,7 +136,7 @@ mod tests {
         ruled_out(Placed { places: &places, scores: &scores }, longest, enough, deviation)
     }
 
-    /// The largest sum of a phase in its standard deviations, as a fold finds it.
+    /// Largest sum of a phase in its standard deviations, by a fold.
     fn largest(x: &[f64], period: usize, deviation: impl Fn(usize) -> f64) -> f64 {
         let sum = |phase: usize| x.iter().skip(phase).step_by(period).sum::<f64>();
         let teeth = |phase: usize| (x.len() - phase).div_ceil(period);

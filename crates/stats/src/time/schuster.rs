@@ -18,11 +18,11 @@ const RENEW: usize = 512;
 /// The strongest line of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SpectralLine {
-    /// Its frequency, Hz.
+    /// Frequency, Hz.
     pub hz: f64,
-    /// Its power in units of the mean under events at random.
+    /// Power in units of the mean under random events.
     pub power: f64,
-    /// The probability that events at random have such a line anywhere in the range searched.
+    /// Probability that random events have such a line anywhere in the range searched.
     pub false_alarm: f64,
     /// End of the search, Hz.
     pub searched_to_hz: f64,

@@ -134,7 +134,7 @@ mod tests {
     const STEP: i64 = 1_000_000_000;
     const BLOCKS: usize = 3_600;
 
-    /// Of 3600 blocks those with a tooth, less the missing ones, and this number of others.
+    /// Blocks of 3600 with a tooth, less the missing ones, and this number of others.
     fn events(period: f64, kept: f64, others: usize, seed: u64) -> Vec<i64> {
         let mut rng = Rng::new(seed);
         let teeth = (0..).map(|n| (n as f64 * period) as usize).take_while(|&at| at < BLOCKS);

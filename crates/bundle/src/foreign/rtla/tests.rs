@@ -1,4 +1,4 @@
-//! Real output of rtla 6.12 and 7.3 against its own totals.
+//! Real output of rtla 6.12 and 7.3 against its totals.
 
 use crate::foreign::rtla_shared::elapsed;
 use crate::foreign::testing::import_one;
@@ -77,7 +77,7 @@ const TIME: &str = "\
 const COLUMNS: &str = "\
 CPU COUNT      |      cur       min       avg       max |      cur       min       avg       max\n";
 
-/// The numbers behind the first line with this label, as the file has them.
+/// Numbers after the first line with this label, as in the file.
 fn line_of<'a>(text: &'a str, label: &str) -> Vec<&'a str> {
     let line = text.lines().find_map(|line| line.strip_prefix(label)).unwrap();
     line.split_ascii_whitespace().collect()
@@ -106,7 +106,7 @@ fn histograms_have_the_numbers_of_their_summary() {
             assert_eq!(entry.overflows.unwrap_or(0), over[index].parse::<u64>().unwrap(), "{name} {column}");
             assert_eq!((entry.min_ns, entry.max_ns), (ns(min[index]), ns(max[index])), "{name} {column}");
             assert_eq!(entry.mean_ns, ns(avg[index]), "{name} {column}");
-            // The mean lies between that of the buckets' edges, as far as these say.
+            // The mean lies between that of the buckets' edges, as far as these limit it.
             let edge = |edge: fn(&model::histogram::Bucket) -> i64| {
                 entry.histogram.iter().map(|bucket| edge(bucket) as f64 * bucket.count as f64).sum::<f64>()
             };
@@ -158,7 +158,7 @@ fn a_command_line_gives_schedule_and_end() {
     let user = entry(&run, 1, Quantity::User);
     assert_eq!((user.interval_ns, user.overflows_from_ns), (micros(5000), micros(256)));
     assert_eq!((run.plan.priority, run.plan.idle.clone()), (Some(95), IdleStates::AsIs.into()));
-    // One that contradicts the rows is another run's.
+    // One that contradicts the rows belongs to another run.
     let run = import_one(&format!("$ rtla timerlat hist -b 50\n{text}"));
     assert_eq!((run.plan.interval_ns, run.plan.priority), (None, None));
     assert_eq!(import_one(text).plan.duration_ns, Some(Nanos(4 * Nanos::SECOND.0)));
@@ -337,13 +337,13 @@ fn what_the_tool_hides_is_unknown() {
     let run = import_one(&format!("{}{loss}", of(HISTS, "6.12.117-timerlat-hist-k")));
     assert_eq!(run.integrity[0].kind, IntegrityKind::Lost);
     assert!(run.integrity[0].detail.contains("12 events"));
-    // osnoise prints zeros where it has no row.
+    // osnoise prints zeros for a missing row.
     let zeros = "# RTLA osnoise histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:00:03\n\
         Index   CPU-000\nover: 0\ncount: 0\nmin: 0\navg: 0\nmax: 0\n";
     assert!(refusal(zeros).contains("repeat with a larger -E"));
     assert!(refusal(&zeros.replace("CPU-000", "CPU-000   CPU-001")).contains("repeat with a larger -E"));
     assert!(refusal(&zeros.replace("   CPU-000", "")).contains("no CPU has a sample"));
-    // A CPU of which only the interrupt was counted.
+    // A CPU with only a counted interrupt.
     let partial = "# RTLA timerlat histogram\n# Time unit is microseconds (us)\nIndex   IRQ-000   Thr-000\n\
         5             1         0 \n7             1         0 \nover:         0         0 \n\
         count:        2         0 \nmin:          5         - \navg:          6         - \n\
@@ -426,7 +426,7 @@ fn user_columns_are_a_quantity_of_their_own() {
     assert_eq!((run.cpus.len(), run.samples()), (6, Some(20_000)));
     let user = entry(&run, 1, Quantity::User);
     assert_eq!((user.overflows, user.max_ns, user.mean_ns), (Some(70), micros(4090), micros(17)));
-    // rtla takes no fewer than 10 buckets.
+    // rtla accepts at least 10 buckets.
     assert_eq!((user.histogram[0].lower, user.histogram[0].upper), (Nanos(10_000), Nanos(20_000)));
     assert_eq!(user.overflows_from_ns, micros(100));
 }
@@ -466,7 +466,7 @@ fn shapes() -> impl Strategy<Value = DocumentShape> {
     )
 }
 
-/// The text that rtla prints of these samples, a list per column.
+/// Text that rtla prints for these samples, a list per column.
 fn printed(shape: &DocumentShape, columns: &[Vec<u64>]) -> String {
     let blank = if shape.blanks { " " } else { "" };
     let unit = if shape.nanoseconds { "nanoseconds (ns)" } else { "microseconds (us)" };

@@ -76,8 +76,8 @@ fn cut_anywhere_no_interval_is_lost_and_none_comes_twice() {
 /// So small that histograms are dropped, and the worst wake-ups added up.
 const TINY: KeepLimits = KeepLimits { closed: 40_000, ..SMALL };
 
-/// The same where what is oldest is dropped: of histograms there are those that the manifest has,
-/// and no interval is without its coverage and marks.
+/// Like above, with the oldest lines dropped: the histograms are those in the manifest, and every
+/// interval has its coverage and marks.
 #[test]
 fn cut_anywhere_what_is_dropped_is_counted() {
     let (disk, acknowledged) = recorded(80, TINY);
@@ -109,14 +109,14 @@ fn cut_anywhere_what_is_dropped_is_counted() {
     assert!(points >= 500, "only {points} points");
 }
 
-/// The same where there is no more room, at each append in turn: what could be written is there,
-/// and what could not is counted with the next interval.
+/// Like above, without space at each append in turn: written lines are present, and the others are
+/// counted with the next interval.
 #[test]
 fn a_full_disk_costs_the_intervals_that_had_no_room() {
     for room in [12_000, 20_000, 30_000, 40_000] {
         let disk = MemoryDisk::default();
         let (mut writer, _) = RecordWriter::open(&disk, SIZE, "r1").unwrap();
-        // Nothing is dropped, so that all that is said to be kept is there.
+        // Nothing is dropped, so that all acknowledged intervals are there.
         writer.limits = KeepLimits { closed: SIZE, ..SMALL };
         disk.room.set(Some(room));
         let mut kept = Vec::new();

@@ -22,7 +22,7 @@ fn run(usual: i64, late: u64, wake_ups: u64) -> RunSummary {
     }
 }
 
-/// The numbers that a footer or a line of a terminal states.
+/// Numbers in a footer or in a line of a terminal.
 fn bare(max: i64, seconds: i64) -> RunSummary {
     RunSummary {
         title: format!("t{max}"),
@@ -97,7 +97,7 @@ fn one_new_run_is_held_against_the_spread_of_past_ones() {
     let past = [5, 9, 7, 4, 8, 6, 5, 9, 7, 6];
     assert_eq!(compared(&past, &[200]).verdict, Verdict::Worse);
     assert_eq!(compared(&past, &[8]).verdict, Verdict::Inconclusive);
-    // A step of the recording is no regression.
+    // A step of the recording is not a regression.
     let of = |us: &[i64]| us.iter().map(|us| run(*us, 0, 60_000)).collect::<Vec<_>>();
     let (past, new) = (of(&[14, 14, 14, 13, 14, 14, 14, 14]), of(&[15]));
     assert_eq!(compare_summaries(&past, &new, &question(None)).verdict, Verdict::Inconclusive);
@@ -125,7 +125,7 @@ fn what_lies_beyond_a_histogram_is_not_guessed() {
         assert_ne!(cut(7, Some(40)).at_or_above(Nanos(limit * US)), None, "{limit}");
     }
     assert_eq!(cut(7, Some(40)).at_or_above(Nanos(30 * US)), Some(7));
-    // A single one is the maximum, and of what may have been early nothing is known.
+    // A single one is the maximum, and a possibly early one is unknown.
     assert_eq!(
         (cut(1, Some(40)).at_or_above(Nanos(50 * US)), cut(2, Some(40)).at_or_above(Nanos(50 * US))),
         (Some(1), None)
@@ -230,7 +230,7 @@ fn equal_configurations_are_rarely_told_apart() {
     let mut rng = Rng::new(17);
     let (mut declared, reps) = (0, 400);
     for _ in 0..reps {
-        // Runs that differ by themselves, and bursts of several late wake-ups at once.
+        // Runs that differ without a change, and bursts of several late wake-ups at once.
         let mut late = || {
             let mean = 6.0 * (0.6 * rng.normal()).exp();
             let mut events = 0u64;
