@@ -159,7 +159,7 @@ pub struct CureCulprit {
     /// Number of late wake-ups in which it has a part.
     pub spikes: u64,
     /// Late wake-ups of which it is the largest part, or which would have been in time without it;
-    /// null where that is not known, because the hunt had more of them than it kept.
+    /// null if unknown, because the hunt had more of them than it kept.
     pub decisive: Option<u64>,
     /// Changes in the order in which they are to be tried.
     pub candidates: Vec<CureCandidate>,

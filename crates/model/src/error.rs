@@ -12,15 +12,15 @@ pub enum Exit {
     Ok = 0,
     /// Failure that is neither the user's nor the machine's refusal.
     Internal = 1,
-    /// Wrong usage, or input that cannot be read as what it should be.
+    /// Wrong usage, or input of another form than expected.
     Usage = 2,
-    /// A limit or gate that was asked for failed.
+    /// A requested limit or gate failed.
     Limit = 3,
     /// The machine does not permit it to this user.
     NotPermitted = 4,
     /// This kernel or machine cannot do it.
     NotSupported = 5,
-    /// Interrupted by a signal; what was measured is kept.
+    /// Interrupted by a signal; the measurements so far are kept.
     Interrupted = 6,
     /// The data support no verdict.
     Inconclusive = 7,
@@ -31,11 +31,11 @@ pub enum Exit {
 pub struct Failure {
     /// Exit code of the process.
     pub exit: Exit,
-    /// One line: what is wrong and what to do.
+    /// One line: the fault and the remedy.
     pub message: String,
 }
 
-/// The result of what a user asked for.
+/// Result of a command.
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
 impl Failure {

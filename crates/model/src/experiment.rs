@@ -155,7 +155,7 @@ impl ExperimentArm {
 #[serde(default)]
 pub struct SettleRun {
     pub arm: ExperimentArm,
-    /// The bundle, below the experiment's folder; `""` where there is none.
+    /// Bundle, below the experiment's folder; `""` without one.
     pub bundle: String,
     /// Time for which its measurements altered; null if unknown.
     pub altered_ns: Option<Nanos>,
@@ -176,7 +176,7 @@ pub struct ExperimentSegment {
     pub valid: bool,
     /// Reason why it does not count; `""` if it does.
     pub why: String,
-    /// The bundle, below the experiment's folder; `""` where there is none.
+    /// Bundle, below the experiment's folder; `""` without one.
     pub bundle: String,
     /// Time from the start of the switch to the start of the segment, excluded.
     pub settled_ns: Nanos,

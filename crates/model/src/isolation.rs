@@ -85,7 +85,7 @@ pub struct IsolationDocument {
     /// CPUs available to its processes.
     #[serde(default)]
     pub effective: String,
-    /// The journal's entry; `""` where there is none.
+    /// Id of the journal's entry; `""` without one.
     #[serde(default)]
     pub entry: String,
     /// Time in ns until it undoes itself; null if it does not.

@@ -142,7 +142,7 @@ impl PlanDocument {
     /// Parses a plan from a file of any origin.
     ///
     /// # Errors
-    /// Usage: it is no plan, or one of another version.
+    /// Usage: not a plan, or one of another version.
     pub fn parse(text: &str, name: &str) -> Result<PlanDocument, Failure> {
         let refuse = |what: String| {
             Failure::usage(format!(

@@ -65,7 +65,7 @@ pub struct Run {
     /// Loads that ran during it on request, each with its proof.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loads: Vec<LoadRun>,
-    /// onbeat's own cost.
+    /// Cost of onbeat itself.
     pub overhead: Overhead,
     /// Explained spikes; empty for `measure`.
     #[serde(default)]
@@ -148,7 +148,7 @@ pub struct Plan {
     /// `measure::schedule`.
     #[serde(default)]
     pub seed: Option<u64>,
-    /// CPUs of onbeat's own thread.
+    /// CPUs of the housekeeping thread.
     pub housekeeping: Vec<Cpu>,
     /// Remarks on the plan, in words.
     #[serde(default)]
@@ -315,9 +315,9 @@ pub struct CpuRun {
 /// One of the worst wake-ups.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Worst {
-    /// Exact latency; null in imports of before `overflow_cycles`, which listed the overflows here.
+    /// Exact latency; null in imports from before `overflow_cycles`: overflows were listed here.
     pub latency_ns: Option<Nanos>,
-    /// The slot's number k; null where there is no schedule.
+    /// Number k of the slot; null without a schedule.
     pub cycle: Option<u64>,
     /// CLOCK_MONOTONIC of the wake-up.
     pub mono_ns: Option<Nanos>,
@@ -380,7 +380,7 @@ pub struct Block {
     pub top_ns: Vec<Nanos>,
     /// Wake-ups at or above fixed levels.
     pub over: Vec<(Nanos, u64)>,
-    /// Slots missed; null where there is no schedule.
+    /// Slots missed; null without a schedule.
     pub missed: Option<u64>,
     /// Time that the hypervisor took from this CPU, in ticks of 10 ms.
     pub steal_ns: Option<Nanos>,

@@ -77,7 +77,7 @@ pub struct SuitePhase {
     pub valid: bool,
     /// Reason why it is not valid; `""` if it is.
     pub why: String,
-    /// The bundle, below the suite's folder; `""` where there is none.
+    /// Bundle, below the suite's folder; `""` without one.
     pub bundle: String,
     /// Wake-ups of all CPUs together.
     pub samples: u64,

@@ -106,7 +106,7 @@ pub enum Bare {
 /// Parses `10`, `1.5s`, `250us`, `2d` into nanoseconds; digits, at most one point, one unit, with a
 /// blank before it or without.
 ///
-/// Errors state what was expected; negative spans and what exceeds 292 years are refused.
+/// Errors state the expected form; negative spans and those over 292 years are refused.
 pub fn parse_span(text: &str, bare: Bare) -> Result<Nanos, String> {
     const EXPECTED: &str = "expected a number with one of the units ns us ms s m h d, like 30s or 250us";
     let text = text.trim();

@@ -243,7 +243,7 @@ impl Unit {
     }
 }
 
-/// Reason if the units show neither a difference nor that there is none.
+/// Reason if the units show neither a difference nor equivalence.
 pub const UNDECIDED: &str = "the difference is neither sure nor surely small";
 
 /// Reason if no limit could be chosen.

@@ -13,12 +13,12 @@ pub struct Ranks {
     pub lower: u64,
     /// The rank of the upper end.
     pub upper: u64,
-    /// The probability that the interval holds the quantile: at least the confidence asked for.
+    /// Probability that the interval holds the quantile: at least the requested confidence.
     pub coverage: f64,
 }
 
-/// The fewest observations whose maximum is above the q-quantile with this confidence; `None` if no
-/// number is enough.
+/// Least number of observations whose maximum is above the q-quantile with this confidence; `None`
+/// if no number is enough.
 pub fn observations_needed(q: f64, confidence: f64) -> Option<u64> {
     if !(q > 0.0 && q < 1.0 && confidence < 1.0) {
         return None;
@@ -28,8 +28,8 @@ pub fn observations_needed(q: f64, confidence: f64) -> Option<u64> {
     Some(((exact * (1.0 - 1e-12)).ceil() as u64).max(1))
 }
 
-/// The lowest rank that is at or above the q-quantile with this confidence; `None` if even the
-/// maximum is not.
+/// Lowest rank that is at or above the q-quantile with this confidence; `None` if even the maximum
+/// is not.
 pub fn upper_rank(n: u64, q: f64, confidence: f64) -> Option<u64> {
     if !sensible(n, q, confidence) {
         return None;
@@ -38,8 +38,8 @@ pub fn upper_rank(n: u64, q: f64, confidence: f64) -> Option<u64> {
     (below < n).then_some(below + 1)
 }
 
-/// The highest rank that is at or below the q-quantile with this confidence; `None` if even the
-/// minimum is not.
+/// Highest rank that is at or below the q-quantile with this confidence; `None` if even the minimum
+/// is not.
 pub fn lower_rank(n: u64, q: f64, confidence: f64) -> Option<u64> {
     if !sensible(n, q, confidence) {
         return None;
@@ -48,8 +48,8 @@ pub fn lower_rank(n: u64, q: f64, confidence: f64) -> Option<u64> {
     (rank > 0).then_some(rank)
 }
 
-/// The ranks that enclose the q-quantile, each side missing with at most half of what the
-/// confidence leaves; `None` if n is too small for it.
+/// Ranks that enclose the q-quantile, each side missing with at most half of what the confidence
+/// leaves; `None` if n is too small for it.
 pub fn interval(n: u64, q: f64, confidence: f64) -> Option<Ranks> {
     let side = 0.5 + confidence / 2.0;
     let (lower, upper) = (lower_rank(n, q, side)?, upper_rank(n, q, side)?);

@@ -27,7 +27,7 @@ pub struct RankSum {
     pub p_less: f64,
     /// The side to which B's ranks lean: `Greater` where they are higher than A's.
     pub leaning: Ordering,
-    /// True if all splits were gone through; else the normal law stands for them.
+    /// True if all splits were gone through; else the normal law was used.
     pub exact: bool,
 }
 

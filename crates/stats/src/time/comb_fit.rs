@@ -45,7 +45,7 @@ impl CombFit {
         (self.period >= 4.0 * self.tolerance).then_some(self)
     }
 
-    /// One step: least squares on the members, their spread, the members anew.
+    /// Does one step: least squares on the members, their spread, and the new members.
     fn refine(&mut self, times: &[i64], resolution: f64) -> Option<()> {
         if self.members.is_empty() {
             self.members = self.nearest(times);

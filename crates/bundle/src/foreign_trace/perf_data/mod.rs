@@ -1,7 +1,7 @@
 //! perf.data of `perf sched record` and of `perf record` with tracepoints.
 //!
-//! Written here because linux-perf-data allocates whatever a damaged file asks for, holds rounds of
-//! any length in memory and brings a dozen crates.
+//! Written here because linux-perf-data allocates any size that a damaged file states, holds rounds
+//! of any length in memory and brings a dozen crates.
 //!
 //! Source: tools/perf/Documentation/perf.data-file-format.txt.
 
