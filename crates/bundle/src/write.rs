@@ -29,8 +29,9 @@ const TAIL: &str = "tail";
 const BLOCKS: &str = "blocks.jsonl";
 const NEXT_SPARE: &str = ".spare";
 
-/// Space for `run.json`: twice the largest observed need of a noisy CPU's histograms.
+/// Space for `run.json` without its CPUs.
 const SPARE_BYTES: u64 = 32 << 10;
+/// Space for a CPU: twice the largest observed need of a noisy CPU's histograms.
 const SPARE_BYTES_PER_CPU: u64 = 24 << 10;
 
 /// Size of the part of a document that is written with one system call.

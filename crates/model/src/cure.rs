@@ -310,7 +310,7 @@ impl CureRun {
     }
 }
 
-/// Reads a record; one of a newer schema is refused.
+/// Reads a record; refuses other schemas.
 ///
 /// # Errors
 /// The fault in the record.

@@ -18,7 +18,7 @@ pub struct ExperimentRun {
     pub plan: ExperimentPlan,
     /// Kernel at the start of the experiment.
     pub kernel: String,
-    /// Run without the change that sets the length of the segments; it decides nothing.
+    /// Run without the change, for the length of the segments; it decides nothing.
     pub pilot: Option<ExperimentSegment>,
     /// Runs after a switch to each side that set the settling time, the one with the change first;
     /// empty if the settling time was given. They decide nothing else.
@@ -233,7 +233,7 @@ impl ExperimentRun {
     }
 }
 
-/// Reads a record; one of a newer schema is refused.
+/// Reads a record; refuses other schemas.
 ///
 /// # Errors
 /// The fault in the record.

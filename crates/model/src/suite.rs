@@ -115,7 +115,7 @@ pub struct SuiteDrift {
     pub max_ns: Nanos,
 }
 
-/// Reads a document; one of a newer schema is refused.
+/// Reads a document; refuses other schemas.
 pub fn parse(bytes: &[u8]) -> Result<SuiteRun, String> {
     let suite: SuiteRun = serde_json::from_slice(bytes)
         .map_err(|error| format!("it is no suite: {}", excerpt(&error.to_string())))?;

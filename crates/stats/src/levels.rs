@@ -5,6 +5,7 @@
 
 /// Number of sorted parts into which values are split before they are merged.
 const PARTS: usize = 16;
+/// Least size of such a part.
 const PART: usize = 1 << 14;
 /// Largest number of whole numbers per level for a table of places.
 const SPARSE: usize = 4;

@@ -12,8 +12,9 @@ use model::error::Result;
 use model::run::{CpuRun, Run};
 use model::units::Nanos;
 
-/// Maximum number of buckets, and of counts, for which each bucket from 0 on has a row.
+/// Maximum number of buckets for which each bucket from 0 on has a row.
 const DENSE_ROWS: u64 = 100_000;
+/// Maximum number of counts for which each bucket from 0 on has a row.
 const DENSE_COUNTS: u64 = 4_000_000;
 
 /// Writes the run as `cyclictest -H` prints it: a column per CPU, ascending, and with several CPUs

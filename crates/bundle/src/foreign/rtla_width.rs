@@ -12,6 +12,7 @@ use super::rtla_shared::refuse;
 
 /// Maximum width of buckets (`-b`) that rtla accepts.
 const WIDTH_LIMIT: u64 = 999_999;
+/// Least number of buckets (`-E`) that rtla accepts.
 const LEAST_ENTRIES: u64 = 10;
 
 /// Form of a histogram.

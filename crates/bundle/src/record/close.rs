@@ -14,7 +14,7 @@ use model::record::{RecordTier, RecordTime};
 use model::units::Nanos;
 use model::watch::WatchSeries;
 
-/// The tag of the lines that are no histograms.
+/// Tags of the lines that are not histograms.
 const WORST: &str = "worst";
 const ENVIRONMENT: &str = "environment";
 

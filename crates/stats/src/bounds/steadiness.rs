@@ -29,9 +29,9 @@ const REMEDY: &str = "Find what changed, let the machine settle, or judge the st
 const LAGS: usize = 10;
 /// Least number of blocks that show a trend or memory.
 pub const MIN_BLOCKS: usize = 10;
-/// Share of the level for each of two tests in one gate; of the three of G3 the counts have a
-/// quarter each.
+/// Share of the level for each of two tests in one gate.
 const HALF: f64 = ALPHA / 2.0;
+/// Share of the level for each of the two counts of G3, which has three tests.
 const QUARTER: f64 = ALPHA / 4.0;
 /// Limits of p for the fullest window and the strongest comb, whose bounds are three to four times
 /// too large: one clean run in a hundred is below the first, two are below the second.

@@ -18,8 +18,9 @@ use std::ops::Range;
 const MAX_SCORES: usize = 512;
 /// Largest distance of joined scores.
 const JOINED: f64 = 1.0 / 64.0;
-/// Lateness of the late blocks in scales of the law, and the share of ordinary ones among them.
+/// Lateness of the late blocks, in scales of the law.
 const LATER: f64 = 2.5;
+/// Share of ordinary blocks among the late ones.
 const AMISS: f64 = 0.2;
 /// Steps of the search for the saddlepoint.
 const STEPS: u32 = 60;

@@ -16,12 +16,15 @@ use model::units::Nanos;
 
 /// Round periods in seconds, as people and programs set for timers.
 const ROUND: [i64; 15] = [2, 3, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200];
-/// Part of p for each of the three searches.
+/// Part of p for the search of round periods.
 const ROUND_PART: f64 = 0.17;
+/// Part of p for the search of whole periods.
 const WHOLE_PART: f64 = 0.13;
+/// Part of p for the search of the periods between.
 const BETWEEN_PART: f64 = 0.7;
-/// Least number of teeth of a comb: fewer for round ones, of which there are fewer to choose from.
+/// Least number of teeth of a comb with a round period, of which there are few to choose from.
 const MIN_TEETH_ROUND: usize = 3;
+/// Least number of teeth of another comb.
 const MIN_TEETH: usize = 5;
 /// Longest whole period that is folded, and longest stretch for those between.
 const LONGEST: usize = 3600;

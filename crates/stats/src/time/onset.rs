@@ -20,9 +20,10 @@ const LONGEST: usize = 180;
 pub const LEAST: usize = 42;
 /// Days per report by chance: fifty years.
 const DAYS_PER_FALSE: f64 = 18_250.0;
-/// Level that the sum must reach, from `cargo xtask experiments --only farm-changes`: higher if
-/// counts vary more, because phi itself is an estimate.
+/// Level that the sum must reach, from `cargo xtask experiments --only farm-changes`: for
+/// counts that vary by chance alone.
 const LEVEL: f64 = 9.0;
+/// Level for counts that vary more, higher because phi itself is an estimate.
 const LEVEL_DISPERSED: f64 = 10.8;
 
 /// Direction in which a rate changed.

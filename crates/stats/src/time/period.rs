@@ -23,8 +23,9 @@ pub const MAX_COMBS: usize = 4;
 /// Chance of a claim by the pair differences in a span without a period.
 pub const ALPHA: f64 = 0.01;
 
-/// Candidates: the strongest lags and the shortest ones.
+/// Number of strongest lags among the candidates.
 const STRONGEST: usize = 16;
+/// Number of shortest lags among the candidates.
 const SHORTEST: usize = 8;
 /// If most teeth are missing, so are pairs at some multiples of the period: then the next ones are
 /// tried.

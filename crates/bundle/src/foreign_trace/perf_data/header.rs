@@ -12,8 +12,9 @@ use trace::byte_order::ByteOrder;
 pub const MAGIC: &[u8; 8] = b"PERFILE2";
 pub const MAGIC_SWAPPED: &[u8; 8] = b"2ELIFREP";
 
-/// Length of the head of a file; that of a stream is 16.
+/// Length of the head of a file.
 const HEAD: u64 = 104;
+/// Length of the head of a stream.
 const STREAM_HEAD: u64 = 16;
 
 const MAX_ATTRIBUTES: u64 = 4096;
@@ -24,8 +25,9 @@ const MAX_TEXT: u64 = 1 << 12;
 /// `PERF_TYPE_TRACEPOINT`.
 const TRACEPOINT: u32 = 2;
 
-/// Bits of an event's attributes: ids with all records, a separate clock.
+/// Bit of an event's attributes: ids with all records.
 const SAMPLE_ID_ALL: u64 = 1 << 18;
+/// Bit of an event's attributes: a separate clock.
 const USE_CLOCKID: u64 = 1 << 25;
 
 /// Parts of the file after the records.

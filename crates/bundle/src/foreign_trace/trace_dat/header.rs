@@ -15,8 +15,9 @@ use trace::catalog::{self, EventSpec};
 /// First bytes of the file.
 pub const MAGIC: &[u8; 10] = b"\x17\x08\x44tracing";
 
-/// Maximum length of a format, and of the kernel's lists of names.
+/// Maximum length of a format.
 const FORMAT_LIMIT: u64 = 256 << 10;
+/// Maximum length of one of the kernel's lists of names.
 pub const NAMES_LIMIT: u64 = 32 << 20;
 const TEXT_LIMIT: usize = 256;
 const SYSTEM_LIMIT: u32 = 4096;
