@@ -2,7 +2,7 @@
 //!
 //! Functions from values to values: no file is opened here, and any input yields at worst an error
 //! of one line. A bucket of theirs is a half-open row of onbeat's, and values that their format
-//! lacks stay null. A format is a file with a [`Format`] record and a line in [`FORMATS`];
+//! lacks stay null. A format is a file with a [`ForeignFormat`] and a line in [`FORMATS`];
 //! docs/formats.md is made of the records.
 
 mod braces;
