@@ -4,8 +4,8 @@
 //! `Format: <bool>`; `kstrtoint()` and `get_option()` for numbers, both with the base that the
 //! prefix names.
 
-/// The first letters of a truth value, and the first release that takes them (lib/kstrtox.c). That
-/// of the last two is between 6.13, 6.12 being without them, and 7.3.
+/// The first letters of a truth value, and the first release that takes them (lib/kstrtox.c, commits
+/// 0d6ea3ac94ca of 5.19 and ae5b3500856f of 6.16).
 const LETTERS: [(&[u8], bool, (u32, u32)); 6] = [
     (b"y1", true, (0, 0)),
     (b"n0", false, (0, 0)),
@@ -95,8 +95,7 @@ mod tests {
         for neither in ["", "2", "o", "-1", "enable", " 1"] {
             assert_eq!(kbool(neither, None), None, "{neither}");
         }
-        // lib/kstrtox.c of 5.10, 6.1, 6.12 and 7.3.
-        let taken = |value| [(5, 10), (6, 1), (6, 12), (7, 3)].map(|series| kbool(value, Some(series)));
+        let taken = |value| [(5, 18), (5, 19), (6, 15), (6, 16)].map(|series| kbool(value, Some(series)));
         assert_eq!(taken("false"), [None, Some(false), Some(false), Some(false)]);
         assert_eq!(taken("True"), [None, Some(true), Some(true), Some(true)]);
         assert_eq!(taken("Disable"), [None, None, None, Some(false)]);

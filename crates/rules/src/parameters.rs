@@ -138,41 +138,6 @@ fn is(one: &Param, meant: &Param) -> bool {
     same_name(&one.name, &meant.name) && (meant.value.is_none() || one.value == meant.value)
 }
 
-/// A command line with a word on it, in the place of other values of the same parameter.
-pub fn with_word(line: &str, word: &str) -> String {
-    let mut words = kept_words(line, |one| {
-        let one = parse_cmdline(one).unwrap_or_default();
-        other_values(&one, word).is_empty() && !is_given(&one, word)
-    });
-    words.push(word.to_owned());
-    words.join(" ")
-}
-
-/// A command line without a parameter, or without a parameter of this value.
-pub fn without_word(line: &str, word: &str) -> String {
-    let Some(meant) = param(word) else { return line.to_owned() };
-    kept_words(line, |one| param(one).is_none_or(|one| !is(&one, &meant))).join(" ")
-}
-
-/// The words of a line that are kept; what follows `--` is init's, and these lines have none.
-fn kept_words(line: &str, keep: impl Fn(&str) -> bool) -> Vec<String> {
-    words(line).filter(|word| keep(word)).map(str::to_owned).collect()
-}
-
-fn words(line: &str) -> impl Iterator<Item = &str> {
-    let mut rest = line.trim();
-    std::iter::from_fn(move || {
-        let mut quoted = false;
-        let end = rest.find(|c: char| {
-            quoted ^= c == '"';
-            c.is_ascii_whitespace() && !quoted
-        });
-        let (word, after) = rest.split_at(end.unwrap_or(rest.len()));
-        rest = after.trim_start();
-        (!word.is_empty()).then_some(word)
-    })
-}
-
 /// Parameters of modules whose last part names nothing else in the kernel.
 const OF_MODULES: &[&str] = &[
     "cpufreq.default_governor",
@@ -353,19 +318,6 @@ fn one_apart(a: &str, b: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_word_takes_the_place_of_another_value() {
-        let check =
-            |line: &str, word: &str, expected: &str| assert_eq!(with_word(line, word), expected, "{line}");
-        check("quiet psi=1", "psi=0", "quiet psi=0");
-        check("psi=1 quiet psi=0", "psi=0", "quiet psi=0");
-        check("console=tty0", "console=ttyS0", "console=tty0 console=ttyS0");
-        check("isolcpus=3 a=\"b c\"", "isolcpus=domain,2-3", "a=\"b c\" isolcpus=domain,2-3");
-        check("tsc=reliable", "tsc=nowatchdog", "tsc=reliable tsc=nowatchdog");
-        assert_eq!(without_word("quiet idle=poll idle=halt", "idle=poll"), "quiet idle=halt");
-        assert_eq!(without_word("debug quiet debug", "debug"), "quiet");
-    }
 
     #[test]
     fn names_and_values_that_do_nothing_have_their_spelling() {

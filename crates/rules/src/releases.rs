@@ -14,10 +14,18 @@ enum Release {
 
 /// Parameters, or values of one, that not every release has.
 const RELEASES: &[(&str, Release)] = &[
+    // mm/mm_init.c
+    ("check_pages", Release::After(6, 12)),
     ("cpufreq.default_governor", Release::Since(5, 9)),
     // mm/damon/stat.c
     ("damon_stat.enabled", Release::After(6, 12)),
+    // drivers/iommu/iommu-debug-pagealloc.c
+    ("iommu.debug_pagealloc", Release::After(6, 12)),
     ("irqhandler.duration_warn_us", Release::After(6, 12)),
+    // mm/mempool.c
+    ("mempool_debug", Release::After(7, 2)),
+    // mm/page_table_check.c
+    ("page_table_check", Release::Since(5, 17)),
     ("rcutree.enable_rcu_lazy", Release::Since(6, 9)),
     ("rcutree.nohz_full_patience_delay", Release::Since(6, 11)),
     ("rcutree.rcu_idle_gp_delay", Release::Before(5, 17)),

@@ -8,6 +8,7 @@ use std::cell::{Cell, OnceCell};
 use super::intent::{CpuSelection, Intent, Profile};
 use super::isolation::isolated_cpus;
 use super::judgement::{AuditVerdict, Judged, Judgement, UnknownCause};
+use super::releases::is_outside;
 use super::unknown::{KCONFIG, unknown_absent, unknown_from};
 use facts::boot_texts::built_in_words;
 use facts::cmdline::Cmdline;
@@ -223,6 +224,11 @@ impl<'a> MachineView<'a> {
     pub fn series(&self) -> Result<(u32, u32), Judgement> {
         let release = self.known(&self.facts().release, "/proc/sys/kernel/osrelease")?;
         series(release).ok_or_else(|| Judgement::unknown(format!("the release {release} has no series")))
+    }
+
+    /// False where this release does not know a word of the command line, which then does nothing.
+    pub fn may_know(&self, word: &str) -> bool {
+        !self.series().is_ok_and(|series| is_outside(&word.replace('-', "_"), series))
     }
 
     /// A truth value of the command line as this release takes it; none of one that it refuses.

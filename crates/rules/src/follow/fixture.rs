@@ -4,8 +4,9 @@
 use super::kernel::{partition, set};
 use crate::change::Change;
 use crate::fixture::Machine;
-use crate::parameters;
+use crate::parameters::{is_given, is_present, other_values};
 use crate::setting::of_change;
+use facts::cmdline::{Cmdline, parse_cmdline};
 use facts::kbool::kbool;
 use facts::line::parse_cpus;
 use host::access::Access;
@@ -30,12 +31,13 @@ pub fn make(machine: &mut Machine, change: &Change) -> Result<(), String> {
     match change {
         Change::CmdlineAdd { word } => {
             let line = text(machine, CMDLINE).ok_or("there is no command line")?;
-            machine.edit(&format!("{CMDLINE}: {}", parameters::with_word(&line, word)));
+            let others = words(&line, |one| other_values(one, word).is_empty() && !is_given(one, word));
+            machine.edit(&format!("{CMDLINE}: {others} {word}"));
             booted_with(machine, word);
         }
         Change::CmdlineRemove { word } => {
             let line = text(machine, CMDLINE).ok_or("there is no command line")?;
-            machine.edit(&format!("{CMDLINE}: {}", parameters::without_word(&line, word)));
+            machine.edit(&format!("{CMDLINE}: {}", words(&line, |one| !is_present(one, word))));
             booted_without(machine, word);
         }
         Change::Kconfig { option, value } => built(machine, option, value),
@@ -50,6 +52,12 @@ pub fn make(machine: &mut Machine, change: &Change) -> Result<(), String> {
         Change::Sysctl { .. } | Change::Write { .. } => {}
     }
     if unchanged == machine.answers { Err(format!("{change:?} is so already")) } else { Ok(()) }
+}
+
+/// The words of a line without quotes that pass a test, each parsed alone.
+fn words(line: &str, test: impl Fn(&Cmdline) -> bool) -> String {
+    let words = line.split_whitespace().filter(|word| test(&parse_cmdline(word).unwrap_or_default()));
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// The effect of a value that is written to a kernel file.

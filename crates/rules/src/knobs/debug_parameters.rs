@@ -5,7 +5,6 @@ use super::unsettable;
 use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use crate::releases::outside_release;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use facts::cmdline::{Cmdline, Param, same_name};
@@ -16,8 +15,8 @@ pub static KNOB: Knob = Knob {
     id: "debug-parameters",
     title: "debugging on the command line",
     description: "Parameters of the kernel that switch checks or tracing on for the search for a \
-                  fault: slab_debug=, page_poison=, debug_pagealloc=, page_owner=, kmemleak=on, \
-                  debug_objects, ftrace=, trace_event=, kprobe_event=, trace_instance=, \
+                  fault: slab_debug=, page_poison=, debug_pagealloc=, page_owner=, \
+                  page_table_check=, kmemleak=on, debug_objects, ftrace=, trace_event=, kprobe_event=, trace_instance=, \
                   tp_printk, stacktrace, dyndbg=, initcall_debug; on 7.x check_pages=, \
                   iommu.debug_pagealloc= and mempool_debug.",
     rationale: "allocations are filled and checked, by slab_debug= under a lock with interrupts \
@@ -81,6 +80,7 @@ const KNOWN: &[Known] = &[
     ("page_poison", "PAGE_POISONING", TRUE),
     ("debug_pagealloc", "DEBUG_PAGEALLOC", TRUE),
     ("page_owner", "PAGE_OWNER", TRUE),
+    ("page_table_check", "PAGE_TABLE_CHECK", TRUE),
     (KMEMLEAK, "DEBUG_KMEMLEAK", |value, _| (value == Some("on")).then_some(true)),
     ("debug_objects", "DEBUG_OBJECTS", PRESENT),
     ("ftrace", "FTRACE", |value, machine| value.map(|value| is_tracer(machine, value))),
@@ -97,11 +97,6 @@ const KNOWN: &[Known] = &[
     ("mempool_debug", "", PRESENT),
     (INITCALL_DEBUG, "", FLAG),
 ];
-
-/// The last series whose kernels were seen not to know a parameter yet (mm/mm_init.c, mm/mempool.c,
-/// drivers/iommu/iommu-debug-pagealloc.c).
-const UNKNOWN_UP_TO: [(&str, (u32, u32)); 3] =
-    [("check_pages", (6, 12)), ("iommu.debug_pagealloc", (6, 12)), ("mempool_debug", (7, 2))];
 
 /// Tracers, and the options without which the kernel has none of that name (kernel/trace/Kconfig).
 const TRACERS: &[(&str, &str)] = &[
@@ -128,14 +123,6 @@ fn is_tracer(machine: &MachineView, name: &str) -> bool {
     !matches!(name, "" | "nop") && !option.is_some_and(lacks)
 }
 
-/// True unless this release is too old for the parameter.
-pub fn is_taken(machine: &MachineView, name: &str) -> bool {
-    let name = name.replace('-', "_");
-    let last = UNKNOWN_UP_TO.iter().find(|(known, _)| *known == name).map(|(_, last)| *last);
-    last.is_none_or(|last| !machine.series().is_ok_and(|series| series <= last))
-        && !matches!(outside_release(&name, || machine.series()), Ok(Some(_)))
-}
-
 /// Costs only while the machine boots, and when modules are loaded.
 const INITCALL_DEBUG: &str = "initcall_debug";
 
@@ -144,7 +131,7 @@ const SHOWN: usize = 5;
 fn judge(machine: &MachineView) -> Judged {
     let config = machine.kconfig().ok();
     let mut found = left(machine, machine.cmdline()?, config);
-    found.retain(|param| is_taken(machine, &param.name));
+    found.retain(|param| machine.may_know(&param.name));
     if found.is_empty() {
         return Ok(Judgement::pass("none that acts"));
     }
@@ -214,6 +201,9 @@ mod tests {
             "fail medium page_poison=1",
         );
         check(&KNOB, "cmdline + slab_debug\nCONFIG_SLUB_DEBUG=y", "fail medium slab_debug");
+        let tables = "cmdline + page_table_check=on\nCONFIG_PAGE_TABLE_CHECK";
+        check(&KNOB, &format!("{tables}=y"), "fail medium page_table_check=on");
+        check(&KNOB, &format!("{tables}=n"), "pass none that acts");
         check(&KNOB, "cmdline + slab_debug=-\nCONFIG_SLUB_DEBUG=y", "pass none that acts");
         check(
             &KNOB,

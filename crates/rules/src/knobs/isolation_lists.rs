@@ -204,7 +204,8 @@ fn read(cmdline: &Cmdline, there: &CpusThere, one_for_all: bool) -> Lists {
 
 impl Lists {
     /// Looks for flags of `isolcpus=` that this kernel does not know: since 5.6 one is passed over,
-    /// before it voids the parameter (`housekeeping_isolcpus_setup()` of kernel/sched/isolation.c).
+    /// before it voids the parameter (`housekeeping_isolcpus_setup()` of kernel/sched/isolation.c,
+    /// commit 3662daf02350 of 5.7, which is in 5.6.9 and not in 5.4).
     fn flags(&mut self, machine: &MachineView, cmdline: &Cmdline, last: Cpu) {
         let is_old = machine.series().is_ok_and(|series| series < (5, 6));
         for found in cmdline.values("isolcpus").filter_map(|value| parse_isolcpus(value, last).ok()) {

@@ -1,6 +1,5 @@
 //! Debugging of memory that acts as the kernel was built, without a word on its command line.
 
-use super::debug_parameters::is_taken;
 use super::sources::{KASAN, KMEMLEAK, PARAMETERS, RT_CONFIG, SLAB};
 use super::unsettable;
 use crate::change::{AdviceReason, Change, Persistence};
@@ -23,7 +22,7 @@ pub static KNOB: Knob = Knob {
                 checks of the allocators run under their locks",
     detection: "The kernel's configuration, and its command line where that switches one of them \
                 off (kmemleak=off, slab_debug=-, kasan=off, debug_pagealloc=off, \
-                no_debug_objects). What is only switched on there is the affair of the rule \
+                page_table_check=off, no_debug_objects). What is only switched on there is the affair of the rule \
                 debug-parameters. Whether kmemleak was stopped later cannot be read, and whether \
                 the processor has the tags of memory (MTE) that KASAN_HW_TAGS needs is not looked \
                 at.",
@@ -35,8 +34,8 @@ pub static KNOB: Knob = Knob {
         Remedy::advice(
             AdviceReason::Kernel,
             "boot a kernel built without them; until then kmemleak=off, slab_debug=- \
-             (slub_debug=- on older kernels), debug_pagealloc=off or no_debug_objects on its \
-             command line",
+             (slub_debug=- on older kernels), debug_pagealloc=off, page_table_check=off or \
+             no_debug_objects on its command line",
         )
     },
     severity: Severity::High,
@@ -62,7 +61,8 @@ pub static KNOB: Knob = Knob {
 };
 
 const HW_TAGS: &str = "KASAN_HW_TAGS";
-const CHECKS: &[&str] = &["DEBUG_VIRTUAL", "DEBUG_VM", "PAGE_TABLE_CHECK_ENFORCED"];
+const PAGE_TABLES: &str = "PAGE_TABLE_CHECK_ENFORCED";
+const CHECKS: &[&str] = &["DEBUG_VIRTUAL", "DEBUG_VM"];
 
 /// Whether a word on the command line switches one off.
 type SwitchedOff = fn(&Cmdline, &MachineView) -> bool;
@@ -82,8 +82,12 @@ fn judge(machine: &MachineView) -> Judged {
     }
     for (name, off) in switchable(config) {
         legs.push(machine.cmdline_or_built_in().map(|cmdline| {
-            // Tags in hardware are checked by the hardware.
-            let severity = if name == HW_TAGS { Severity::Low } else { Severity::High };
+            let severity = match name {
+                // Tags in hardware are checked by the hardware.
+                HW_TAGS => Severity::Low,
+                PAGE_TABLES => Severity::Medium,
+                _ => Severity::High,
+            };
             if off(cmdline, machine) {
                 return Judgement::pass(format!("{name} off"));
             }
@@ -112,16 +116,22 @@ fn word_against(machine: &MachineView, name: &str) -> &'static str {
     match name {
         HW_TAGS => "kasan=off",
         "DEBUG_KMEMLEAK" => "kmemleak=off",
-        "SLUB_DEBUG_ON" if is_taken(machine, "slab_debug") => "slab_debug=-",
+        "SLUB_DEBUG_ON" if machine.may_know("slab_debug") => "slab_debug=-",
         "SLUB_DEBUG_ON" => "slub_debug=-",
         "DEBUG_PAGEALLOC" => "debug_pagealloc=off",
+        PAGE_TABLES => "page_table_check=off",
         _ => "no_debug_objects",
     }
 }
 
+/// True where the last truth value of a parameter that the kernel takes is a no.
+fn is_switched_off(line: &Cmdline, name: &str, machine: &MachineView) -> bool {
+    line.values(name).filter_map(|value| machine.truth(value)).next_back() == Some(false)
+}
+
 /// Those that act unless a word on the command line switches them off.
 fn switchable(config: &Kconfig) -> Vec<(&'static str, SwitchedOff)> {
-    let candidates: [(&'static str, bool, SwitchedOff); 5] = [
+    let candidates: [(&'static str, bool, SwitchedOff); 6] = [
         (HW_TAGS, config.is_yes(HW_TAGS), |line, _| line.value("kasan") == Some("off")),
         (
             "DEBUG_KMEMLEAK",
@@ -131,14 +141,16 @@ fn switchable(config: &Kconfig) -> Vec<(&'static str, SwitchedOff)> {
         ("SLUB_DEBUG_ON", config.is_yes("SLUB_DEBUG_ON"), |line, machine| {
             let named = |param: &&Param| {
                 ["slab_debug", "slub_debug"].iter().any(|name| same_name(name, &param.name))
-                    && is_taken(machine, &param.name)
+                    && machine.may_know(&param.name)
             };
             let value = line.params.iter().rev().find(named).and_then(|param| param.value.as_deref());
             value.is_some_and(|value| value == "-")
         }),
         ("DEBUG_PAGEALLOC", config.is_yes("DEBUG_PAGEALLOC_ENABLE_DEFAULT"), |line, machine| {
-            let values = line.values("debug_pagealloc");
-            values.filter_map(|value| machine.truth(value)).next_back() == Some(false)
+            is_switched_off(line, "debug_pagealloc", machine)
+        }),
+        (PAGE_TABLES, config.is_yes(PAGE_TABLES), |line, machine| {
+            is_switched_off(line, "page_table_check", machine)
         }),
         (
             "DEBUG_OBJECTS",
@@ -204,6 +216,11 @@ mod tests {
         }
         check(&KNOB, "CONFIG_DEBUG_VM=y\nCONFIG_KCSAN=y", "fail high KCSAN; DEBUG_VM");
         check(&KNOB, "CONFIG_PAGE_TABLE_CHECK=y", "pass none");
+        let tables = "CONFIG_PAGE_TABLE_CHECK_ENFORCED=y";
+        check(&KNOB, tables, "fail medium PAGE_TABLE_CHECK_ENFORCED");
+        let off = format!("{tables}\ncmdline + page_table_check=off");
+        check(&KNOB, &off, "pass PAGE_TABLE_CHECK_ENFORCED off");
+        check(&KNOB, &format!("{off}\ncmdline + page_table_check=1"), "fail medium");
     }
 
     #[test]

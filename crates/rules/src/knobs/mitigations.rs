@@ -131,7 +131,7 @@ pub const X86: &str = "x86";
 const POWER: &[&str] = &["ppc"];
 const S390: &[&str] = &["s390"];
 /// The second is the name that 32-bit programs see.
-const ARM64: &[&str] = &["aarch64", "armv8"];
+pub const ARM64: &[&str] = &["aarch64", "armv8"];
 
 /// The beginnings of the names of the architectures that take a parameter of single mitigations;
 /// none for another parameter.

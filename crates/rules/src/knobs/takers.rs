@@ -1,6 +1,6 @@
 //! The kernels that take a parameter, by their architecture, their build and their log.
 
-use super::mitigations::{X86, architecture, takers};
+use super::mitigations::{ARM64, X86, architecture, takers};
 use crate::judgement::Judgement;
 use crate::view::MachineView;
 use model::vocabulary::Preempt;
@@ -31,8 +31,8 @@ const OF_X86: &[&str] = &[
 /// The reason for which a parameter is of another architecture; none where it may be of this one.
 pub fn of_another(machine: &MachineView, name: &str) -> Option<String> {
     let takers = match name {
-        name if OF_X86.contains(&name) => &[X86],
-        name if name.starts_with("arm64.") || name == "irqchip.gicv3_pseudo_nmi" => &["aarch64"][..],
+        name if OF_X86.contains(&name) => &[X86][..],
+        name if name.starts_with("arm64.") || name == "irqchip.gicv3_pseudo_nmi" => ARM64,
         name => takers(name)?,
     };
     let here = architecture(machine)?;
@@ -78,7 +78,7 @@ pub fn is_not_x86(machine: &MachineView) -> Result<bool, Judgement> {
 /// (arch/arm64/kernel/idle.c, `setup_idle()`; 7.2 has none).
 pub fn lacks_idle(machine: &MachineView) -> Result<bool, Judgement> {
     let arch = machine.known(&machine.facts().machine, "/proc/sys/kernel/arch")?;
-    Ok(arch != "aarch64" || machine.series()? < (7, 3))
+    Ok(!ARM64.iter().any(|name| arch.starts_with(name)) || machine.series()? < (7, 3))
 }
 
 /// Parameters that take a truth value and nothing else (`kstrtobool()`).

@@ -7,7 +7,6 @@ use crate::change::Persistence;
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use crate::releases::outside_release;
 use crate::remedy::Remedy;
 use crate::unknown::unknown_absent;
 use crate::view::MachineView;
@@ -42,7 +41,7 @@ pub static KNOB: Knob = Knob {
                    tsc=reliable also skips the checks at boot; tsc=nowatchdog keeps those.",
     wanted: "off: by what the processor offers, or by tsc=nowatchdog where the TSC is known to be \
              good",
-    fix: || Remedy::from(Change::cmdline_add("tsc=nowatchdog")).note(IF_GOOD),
+    fix: || Remedy::from(Change::cmdline_add(NO_WATCHDOG)).note(IF_GOOD),
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Boot,
@@ -83,6 +82,7 @@ pub static KNOB: Knob = Knob {
 
 const PACKAGES: &str = "/sys/devices/system/cpu/cpu#/topology/physical_package_id";
 const NODES: &str = "/sys/devices/system/node/online";
+const NO_WATCHDOG: &str = "tsc=nowatchdog";
 
 fn judge(machine: &MachineView) -> Judged {
     machine.require_x86()?;
@@ -99,12 +99,8 @@ fn judge(machine: &MachineView) -> Judged {
     };
     // Of the two words 4.19 has this one alone (arch/x86/kernel/tsc.c, `tsc_setup()`).
     let reliable = || Remedy::from(Change::cmdline_add("tsc=reliable")).note(IF_GOOD);
-    let judged = if knows_nowatchdog(machine) { judged } else { judged.fix(reliable()) };
+    let judged = if machine.may_know(NO_WATCHDOG) { judged } else { judged.fix(reliable()) };
     Ok(if machine.has_profile(Profile::Audio) { judged.severity(Severity::Low) } else { judged })
-}
-
-fn knows_nowatchdog(machine: &MachineView) -> bool {
-    !matches!(outside_release("tsc=nowatchdog", || machine.series()), Ok(Some(_)))
 }
 
 const IF_GOOD: &str = "only if weeks without a word about the TSC in the kernel's log show it to be good";
@@ -122,14 +118,14 @@ fn forced(machine: &MachineView) -> Result<Option<Judgement>, Judgement> {
         series if series >= (6, 3) => !words.contains(&"nowatchdog"),
         _ => false,
     };
-    let without = Remedy::of([Change::cmdline_remove("tsc=watchdog"), Change::cmdline_add("tsc=nowatchdog")]);
+    let without = Remedy::of([Change::cmdline_remove("tsc=watchdog"), Change::cmdline_add(NO_WATCHDOG)]);
     let failed = || Judgement::fail("tsc=watchdog").fix(without);
     Ok(is_forced.then(failed))
 }
 
 fn by_cmdline(machine: &MachineView) -> Judged {
     let mut values: Vec<&str> = machine.cmdline()?.values("tsc").collect();
-    let known = |value: &str| value == "reliable" || value == "nowatchdog" && knows_nowatchdog(machine);
+    let known = |value: &str| value == "reliable" || value == "nowatchdog" && machine.may_know(NO_WATCHDOG);
     if let Some(good) = values.iter().find(|value| known(value)) {
         return Ok(Judgement::pass(format!("tsc={good}")));
     }

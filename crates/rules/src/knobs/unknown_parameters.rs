@@ -410,6 +410,7 @@ mod tests {
         }
         for word in ["kpti=off", "nospectre_bhb", "arm64.nomte", "irqchip.gicv3_pseudo_nmi=1"] {
             check(&KNOB, &of("aarch64", "6.12.9", word), "pass");
+            check(&KNOB, &of("armv8l", "6.12.9", word), "pass");
             check(&KNOB, &of("x86_64", "6.12.9", word), "fail low");
         }
         check(&KNOB, &of("riscv64", "6.12.9", "no_stf_barrier"), "fail low");
@@ -430,6 +431,9 @@ mod tests {
             ("rcutree.nohz_full_patience_delay=1000", "6.1.9", "6.12.9"),
             ("rt_group_sched=0", "6.12.9", "6.16.1"),
             ("mitigations=auto,no_user_user", "6.1.9", "6.17.1"),
+            ("check_pages=1", "6.12.9", "7.3.4"),
+            ("mempool_debug", "7.2.9", "7.3.4"),
+            ("page_table_check=on", "5.10.9", "5.17.1"),
             ("cpufreq.default_governor=performance", "5.4.9", "5.10.1"),
             ("damon_stat.enabled=N", "6.12.9", "7.3.4"),
             ("irqhandler.duration_warn_us=50", "6.12.9", "7.3.4"),
