@@ -4,6 +4,7 @@
 //! Environment= and EnvironmentFile= in systemd.exec(5) for the forms of the files.
 
 use super::line::{excerpt, parse_mask};
+use host::access::{unit_lines, unit_words};
 use model::units::CpuSet;
 
 /// The CPUs in an environment file.
@@ -67,7 +68,7 @@ impl UnitEnvironment {
     /// Adds what the section `[Service]` of a further file of the unit says.
     pub fn read(&mut self, text: &str) {
         let mut is_service = false;
-        for line in text.replace("\\\n", " ").lines().map(str::trim) {
+        for line in unit_lines(text) {
             if line.starts_with(['#', ';']) {
                 continue;
             }
@@ -78,7 +79,7 @@ impl UnitEnvironment {
             match (key.trim_end(), value.trim_start()) {
                 ("Environment", "") => self.settings.clear(),
                 ("Environment", value) => {
-                    let words = words(value).into_iter();
+                    let words = unit_words(value).into_iter();
                     self.settings.extend(words.filter_map(|word| {
                         word.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()))
                     }));
@@ -99,25 +100,6 @@ impl UnitEnvironment {
         self.settings.iter().try_for_each(|(name, value)| banned.set(name, value))?;
         Ok(banned)
     }
-}
-
-/// Words with blanks between them, of which quotes and backslashes protect some.
-fn words(text: &str) -> Vec<String> {
-    let (mut words, mut word, mut quote, mut chars) = (Vec::new(), None::<String>, None, text.chars());
-    while let Some(c) = chars.next() {
-        match c {
-            c if quote == Some(c) => quote = None,
-            '"' | '\'' if quote.is_none() => {
-                quote = Some(c);
-                word.get_or_insert_default();
-            }
-            c if quote.is_none() && c.is_whitespace() => words.extend(word.take()),
-            '\\' => word.get_or_insert_default().extend(chars.next()),
-            c => word.get_or_insert_default().push(c),
-        }
-    }
-    words.extend(word);
-    words
 }
 
 /// A dash is used where no CPU is to be banned. A list with anything but digits, commas and hyphens
@@ -191,7 +173,8 @@ mod tests {
         assert_eq!(of(&[files]).1, ["/a", "/b"]);
         assert_eq!(of(&[files, "[Service]\nEnvironmentFile=\nEnvironmentFile=/c\n"]).1, ["/c"]);
         assert!(of(&["[Service]\nEnvironmentFile=\n"]).2);
-        assert_eq!(words("a  'b c'd \"\" \\ e"), ["a", "b cd", "", " e"]);
+        assert_eq!(of(&[&format!("[Service]\n# note \\\n{}", &LIST[10..])]).0, "2-3");
+        assert_eq!(unit_words("a  'b c'd \"\" \\ e"), ["a", "b cd", "", " e"]);
     }
 
     proptest! {

@@ -160,43 +160,100 @@ fn redact_cpuinfo(bytes: &[u8]) -> Vec<u8> {
     kept.collect::<Vec<_>>().concat()
 }
 
-/// Keeps only the assignments of a service's environment that a rule reads: the rest can hold
-/// arguments and secrets.
-fn redact_environment(bytes: &[u8]) -> Vec<u8> {
-    let mut kept = Vec::new();
-    for line in bytes.split(|&b| b == b'\n') {
-        let line = line.trim_ascii();
-        let find = |part: &[u8]| line.windows(part.len()).position(|window| window == part);
-        // An empty assignment resets the earlier ones.
-        if line.first() == Some(&b'[') || line.starts_with(b"EnvironmentFile") || line == b"Environment=" {
-            kept.extend_from_slice(line);
-        } else if let Some(at) = find(b"IRQBALANCE_BANNED") {
-            let before: &[u8] = match line.first() {
-                Some(b'#' | b';') => b"#",
-                _ if line.starts_with(b"Environment") => b"Environment=",
-                _ if line.starts_with(b"export") => b"export ",
-                _ => b"",
-            };
-            // The value ends at its quote, or at a blank.
-            let rest = &line[at..];
-            let equals = rest.iter().position(|&b| b == b'=').map_or(rest.len(), |at| at + 1);
-            let quote = rest.get(equals).copied().filter(|b| matches!(b, b'"' | b'\''));
-            let value = &rest[(equals + usize::from(quote.is_some())).min(rest.len())..];
-            let end = value.iter().position(|&b| quote.map_or(b.is_ascii_whitespace(), |quote| b == quote));
-            kept.extend_from_slice(before);
-            kept.extend_from_slice(&rest[..equals]);
-            let (value, rest) = value.split_at(end.unwrap_or(value.len()));
-            kept.extend(value.iter().filter(|&&b| b != b'"' && b != b'\''));
-            // What follows is a part of the value, except on a line with several assignments.
-            if quote.is_none() && !rest.trim_ascii().is_empty() && before != b"Environment=" {
-                kept.extend_from_slice(b" #");
+/// The lines of a text of systemd's: a backslash at the end of one continues it in the next that is
+/// no comment (systemd.syntax(7)).
+pub fn unit_lines(text: &str) -> Vec<String> {
+    let (mut lines, mut line) = (Vec::new(), String::new());
+    for part in text.lines().map(str::trim) {
+        let is_comment = part.starts_with(['#', ';']);
+        if is_comment && !line.is_empty() {
+            continue;
+        }
+        let backslashes = part.len() - part.trim_end_matches('\\').len();
+        if backslashes % 2 == 1 && !is_comment {
+            line += &part[..part.len() - 1];
+            line.push(' ');
+        } else {
+            lines.push(std::mem::take(&mut line) + part);
+        }
+    }
+    lines.extend(Some(line).filter(|line| !line.is_empty()));
+    lines
+}
+
+/// The words of a value of systemd's, with blanks between them, of which quotes and backslashes
+/// protect some.
+pub fn unit_words(text: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote, mut chars) = (Vec::new(), None::<String>, None, text.chars());
+    while let Some(c) = chars.next() {
+        match c {
+            c if quote == Some(c) => quote = None,
+            '"' | '\'' if quote.is_none() => {
+                quote = Some(c);
+                word.get_or_insert_default();
             }
+            c if quote.is_none() && c.is_whitespace() => words.extend(word.take()),
+            '\\' => word.get_or_insert_default().extend(chars.next()),
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+/// The variables of a service's environment that a rule reads.
+const READ: &str = "IRQBALANCE_BANNED";
+
+/// Of a service's environment only the assignments that a rule reads: the rest can hold arguments
+/// and secrets.
+fn redact_environment(bytes: &[u8]) -> Vec<u8> {
+    let mut kept = String::new();
+    for line in unit_lines(&String::from_utf8_lossy(bytes)) {
+        let (key, value) = line.split_once('=').unwrap_or((&line, ""));
+        let assigned = unit_words(value);
+        let mut assigned = assigned.iter().filter(|word| word.starts_with(READ)).peekable();
+        // An empty assignment takes the earlier ones back.
+        if line.starts_with('[') || key.starts_with("EnvironmentFile") {
+            kept += &line;
+        } else if key.trim_end() == "Environment" && (value.trim().is_empty() || assigned.peek().is_some()) {
+            let words: Vec<String> = assigned.map(|word| public_word(word)).collect();
+            kept += &format!("Environment={}", words.join(" "));
+        } else if let Some(at) = line.find(READ).filter(|_| key.trim_end() != "Environment") {
+            kept += match line.as_bytes()[0] {
+                b'#' | b';' => "#",
+                _ if key.starts_with("export") => "export ",
+                _ => "",
+            };
+            kept += &public_setting(&line[at..]);
         } else {
             continue;
         }
-        kept.push(b'\n');
+        kept.push('\n');
     }
-    kept
+    kept.into_bytes()
+}
+
+/// An assignment of a unit up to the first blank in its value; what follows is a part of the value,
+/// whose place a `#` takes.
+fn public_word(word: &str) -> String {
+    let plain = |c: char| !c.is_whitespace() && !matches!(c, '"' | '\'' | '\\');
+    match word.find(|c| !plain(c)) {
+        Some(end) => format!("\"{} #\"", &word[..end]),
+        None => word.to_owned(),
+    }
+}
+
+/// An assignment of a file; its value ends at its quote, or at a blank.
+fn public_setting(setting: &str) -> String {
+    let (name, value) = setting.split_once('=').map_or((setting, None), |(name, value)| (name, Some(value)));
+    let Some(value) = value else { return name.to_owned() };
+    let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''));
+    let value = value.strip_prefix(['"', '\'']).unwrap_or(value);
+    let end = value.find(|c: char| quote.map_or(c.is_whitespace(), |quote| c == quote));
+    let (value, rest) = value.split_at(end.unwrap_or(value.len()));
+    let plain = value.replace(['"', '\''], "");
+    let more = if quote.is_none() && !rest.trim().is_empty() { " #" } else { "" };
+    format!("{name}={plain}{more}")
 }
 
 /// Options of a kernel's configuration that identify a machine; a compressed one is not redacted.
@@ -336,6 +393,19 @@ mod tests {
             "IRQBALANCE_BANNED_CPULIST=2-3 # by bob\nexport IRQBALANCE_BANNED_CPUS='c'\nEnvironment=\nEnvironment = \"IRQBALANCE_BANNED_CPUS=c\" B=1\n",
             "IRQBALANCE_BANNED_CPULIST=2-3 #\nexport IRQBALANCE_BANNED_CPUS=c\nEnvironment=\nEnvironment=IRQBALANCE_BANNED_CPUS=c\n",
         );
+        let unit = "/etc/systemd/system/irqbalance.service";
+        let both = "Environment=IRQBALANCE_BANNED_CPUS=c IRQBALANCE_BANNED_CPULIST=2-3\n";
+        check(unit, &format!("[Service]\n{both}"), &format!("[Service]\n{both}"));
+        check(
+            unit,
+            "Environment=TOKEN=x \\\n# by bob\n  \"IRQBALANCE_BANNED_CPUS=c\" \\\n IRQBALANCE_BANNED_CPULIST=2-3\n",
+            both,
+        );
+        check(
+            unit,
+            "# note \\\nEnvironment='IRQBALANCE_BANNED_CPUS=c of bob' A=1\nEnvironment=B=1\n",
+            "Environment=\"IRQBALANCE_BANNED_CPUS=c #\"\n",
+        );
     }
 
     #[test]
@@ -369,9 +439,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn redaction_is_total(bytes in proptest::collection::vec(proptest::sample::select(b"0aF:-=\" x\n".to_vec()), 0..60)) {
+        fn redaction_is_total(bytes in proptest::collection::vec(proptest::sample::select(b"0aF:-=\" x\n\\#".to_vec()), 0..60)) {
             redact("/proc/cmdline", bytes.clone());
             redact("/proc/cpuinfo", bytes.clone());
+            redact("/etc/irqbalance.service", bytes.clone());
             redact("/sys/x", bytes);
         }
     }
