@@ -152,6 +152,11 @@ impl Kconfig {
         }
     }
 
+    /// The third number of the header's version, which distributions leave as the kernel has it.
+    pub fn third_number(&self) -> Option<u32> {
+        third(&self.version)
+    }
+
     /// Whether the header's version matches a version text, as far as the text is specific.
     fn of_version(&self, word: &str) -> bool {
         // Distributions keep the third number of a release at 0.

@@ -12,6 +12,7 @@ use crate::unknown::unknown_absent;
 use crate::view::MachineView;
 use crate::words::{truncate, truncate_words};
 use facts::Fact;
+use facts::kconfig::Kconfig;
 use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
@@ -33,8 +34,9 @@ pub static KNOB: Knob = Knob {
     detection: "tsc=reliable, tsc=nowatchdog and tsc=watchdog on the command line, by the kernel's \
                 release, or what the processor offers. \
                 Before 6.12 memory nodes were counted in place of sockets, up to two of them and \
-                from 6.6 on up to four: with more, and before 5.16, a kernel may carry the later \
-                change or not, which cannot be read. Words that the kernel does not know, such as \
+                from 6.6 on up to four: with more, a kernel may carry the later change or not, \
+                which cannot be read. Of the kernels before 5.16 those from 5.4.164, 5.10.84 and \
+                5.15.7 on have it, where the configuration states that number. Words that the kernel does not know, such as \
                 tsc=perfect, do nothing.",
     side_effects: "A TSC that goes wrong, by firmware that writes to it or a clock that drifts \
                    between sockets, is no longer noticed: time then jumps between CPUs. \
@@ -54,6 +56,7 @@ pub static KNOB: Knob = Knob {
     after: &["clocksource"],
     reads: &[PACKAGES, NODES],
     facts: &[
+        "/boot/config-RELEASE",
         "/proc/cmdline",
         "/proc/cpuinfo",
         "/proc/sys/kernel/arch",
@@ -158,9 +161,10 @@ fn by_processor(machine: &MachineView) -> Judged {
     match (packages.len(), machine.series()?) {
         (0, _) => Err(unknown_absent("/sys/devices/system/cpu/cpu0/topology/physical_package_id")),
         (count, _) if count > 4 => Ok(Judgement::fail(format!("{count} sockets"))),
-        (_, series) if series < (5, 16) => {
-            Err(Judgement::unknown("whether this kernel has the change of 5.16 cannot be read"))
-        }
+        (_, series) if series < (5, 16) && !has_backport(machine, series) => Err(Judgement::unknown(
+            "whether this kernel has the change of 5.16 cannot be read: that of 5.4.164, 5.10.84 and \
+                 5.15.7 on have it, by the version that their configuration states",
+        )),
         // check_system_tsc_reliable() of 6.1 counts memory nodes; stable kernels of it do as well.
         (_, (6, 1)) => {
             let count = nodes(machine)?;
@@ -177,6 +181,16 @@ fn by_processor(machine: &MachineView) -> Judged {
         }
         (count, _) => Ok(Judgement::pass(format!("constant_tsc nonstop_tsc tsc_adjust, sockets: {count}"))),
     }
+}
+
+/// The stable kernels that have the change of 5.16 (commit b50db7095fe0).
+const BACKPORTS: [((u32, u32), u32); 3] = [((5, 4), 164), ((5, 10), 84), ((5, 15), 7)];
+
+/// True for one of them, by the version in the configuration: distributions keep that of the
+/// release at 0.
+fn has_backport(machine: &MachineView, series: (u32, u32)) -> bool {
+    let third = machine.kconfig().ok().and_then(Kconfig::third_number);
+    BACKPORTS.iter().any(|(of, least)| *of == series && third.is_some_and(|third| third >= *least))
 }
 
 /// Memory nodes; a kernel that knows of none has one.
@@ -268,6 +282,19 @@ mod tests {
             &format!("{two}\n/sys/devices/system/node/online: 0-3"),
             "pass constant_tsc nonstop_tsc tsc_adjust, sockets: 2",
         );
+        for (version, verdict) in
+            [("5.10.209", "pass constant_tsc nonstop_tsc tsc_adjust, sockets: 1"), ("5.10.83", "unknown")]
+        {
+            let config = format!("| # Linux/x86 {version} Kernel Configuration\n| CONFIG_SMP=y");
+            let head = "| # Automatically generated file; DO NOT EDIT.";
+            let release = "5.10.0-28-amd64";
+            let old = format!(
+                "{}\n/proc/sys/kernel/osrelease: {release}\n/proc/sys/kernel/version: #1 SMP\n\
+                 /boot/config-{release}:\n{head}\n{config}\n| # Kernel hacking",
+                machine(ALL, 1)
+            );
+            check(&KNOB, &old, verdict);
+        }
         check(&KNOB, &format!("{}\n/proc/sys/kernel/osrelease: 5.10.1", machine(ALL, 1)), "unknown");
         check(
             &KNOB,
