@@ -20,9 +20,10 @@ pub static KNOB: Knob = Knob {
     rationale: "while the secure world runs, the CPU takes no interrupt of Linux, whatever its priority; \
                 a TPM in firmware stops more than one CPU, and one on a bus keeps the reading CPU \
                 waiting",
-    detection: "The name in rng_current, and rng_quality: with 0 the kernel does not ask by itself. A \
-                generator of registers (of the chip, of a processor) and that of virtio, which asks the \
-                host, pass. Who reads /dev/hwrng is not seen.",
+    detection: "The name in rng_current; before 5.18 rng_quality as well: with 0 the kernel did not ask \
+                by itself, which it does since, and counts the bits as nothing. A generator of registers \
+                (of the chip, of a processor) and that of virtio, which asks the host, pass. Who reads \
+                /dev/hwrng is not seen.",
     side_effects: "The kernel's own generator is seeded by interrupts and the processor's instruction \
                    alone: enough where there is such an instruction, and fewer sources on boards without \
                    one.",
@@ -30,15 +31,13 @@ pub static KNOB: Knob = Knob {
     fix: || {
         Remedy::advice(
             AdviceReason::Kernel,
-            "have the kernel not ask it: echo 0 >/sys/class/misc/hw_random/rng_quality, or a kernel \
-             without its driver; for OP-TEE, give the chip's generator to Linux and build OP-TEE with \
-             its PRNG",
+            "boot a kernel without its driver, or keep the driver's module from being loaded; for \
+             OP-TEE, give the chip's generator to Linux and build OP-TEE with its PRNG",
         )
-        .with_persistence(Persistence::Runtime)
     },
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
-    persistence: Persistence::Runtime,
+    persistence: Persistence::Build,
     unsettable: "with which numbers the kernel is seeded is a choice about secrets",
     sources: &[
         Source { title: "kernel: support for hardware random number generators", url: HW_RANDOM },
@@ -53,7 +52,7 @@ pub static KNOB: Knob = Knob {
     ],
     cures: &[SliceKind::Unexplained, SliceKind::PreemptOff],
     reads: &[CURRENT, QUALITY, AVAILABLE],
-    facts: &["/sys/devices/system/cpu/online"],
+    facts: &["/proc/sys/kernel/osrelease", "/sys/devices/system/cpu/online"],
     judge,
     examples: Examples {
         fires: "/sys/class/misc/hw_random/rng_current: optee-rng
@@ -92,9 +91,9 @@ fn judge(machine: &MachineView) -> Judged {
     let Some((who, severity)) = firmware(&current) else {
         return Ok(Judgement::pass(shown));
     };
-    // Kernels before 5.16 have no such file.
-    let quality = machine.number_if_present(QUALITY)?;
-    if quality == Some(0) {
+    // Kernels before 5.16 have no such file; from 5.18 on the thread asks with any quality, and
+    // their parameter current_quality does not stop it (`hwrng_fillfn()`).
+    if machine.series()? < (5, 18) && machine.number_if_present(QUALITY)? == Some(0) {
         return Ok(Judgement::pass(format!("{shown}, which the kernel does not ask (quality 0)")));
     }
     let judged = Judgement::fail(format!("{shown}: {who}")).severity(severity);
@@ -102,14 +101,8 @@ fn judge(machine: &MachineView) -> Judged {
     let other = others.iter().find(|name| *name != &current && firmware(name).is_none());
     Ok(match other {
         Some(other) => judged.fix(Change::write(CURRENT, other)),
-        // Their parameter current_quality does not stop the thread that asks (hwrng_fillfn()).
-        None if quality.is_none() => judged
-            .fix(Remedy::advice(
-                AdviceReason::Kernel,
-                "boot a kernel without its driver, or keep the driver's module from being loaded; for \
-                 OP-TEE, give the chip's generator to Linux and build OP-TEE with its PRNG",
-            ))
-            .persistence(Persistence::Build),
+        // `rng_current_store()` of 6.1 does not know the word.
+        None if machine.series()? >= (6, 12) => judged.fix(Change::write(CURRENT, "none")),
         None => judged,
     })
 }
@@ -131,9 +124,12 @@ mod tests {
             check(&KNOB, &named(registers), &format!("pass {registers}"));
         }
         let unasked = format!("{CURRENT}: tpm-rng-0\n{QUALITY}: 0");
-        check(&KNOB, &unasked, "pass tpm-rng-0, which the kernel does not ask (quality 0)");
+        check(&KNOB, &unasked, "fail low tpm-rng-0: the TPM answers");
+        let old = "/proc/sys/kernel/osrelease: 5.17.1\n";
+        let pass = "pass tpm-rng-0, which the kernel does not ask (quality 0)";
+        check(&KNOB, &format!("{old}{unasked}"), pass);
         check(&KNOB, &format!("{CURRENT}: tpm-rng-0"), "fail low tpm-rng-0: the TPM answers");
-        check(&KNOB, &format!("{CURRENT}: tpm-rng-0\n{QUALITY} refused"), "unknown");
+        check(&KNOB, &format!("{old}{CURRENT}: tpm-rng-0\n{QUALITY} refused"), "unknown");
         check(&KNOB, "/sys/devices/system/cpu/online refused\n--cpus 2", "unknown");
     }
 
@@ -145,9 +141,9 @@ mod tests {
             machine.finding(&KNOB).fix
         };
         assert!(fix("optee-rng tpm-rng-0 ks-sa-rng").starts_with("echo ks-sa-rng >"));
-        assert!(fix("optee-rng").contains("rng_quality"));
+        assert!(fix("optee-rng").starts_with("echo none >"));
         let mut machine = Machine::base();
-        machine.edit(&format!("{CURRENT}: optee-rng"));
+        machine.edit(&format!("{CURRENT}: optee-rng\n/proc/sys/kernel/osrelease: 6.1.9"));
         let fix = machine.finding(&KNOB).fix;
         assert!(fix.starts_with("boot a kernel without its driver"), "{fix}");
     }
