@@ -5,6 +5,8 @@
 //! kept over a boot, are a [`super::remedy::Alternative`]; what a finding asks for is a
 //! [`super::remedy::Remedy`].
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::words::cpu_list;
@@ -264,4 +266,110 @@ pub fn partition_steps(root: &str, cpus: &CpuSet, nested: bool) -> String {
         ),
     };
     format!("cd {root}; echo +cpuset >cgroup.subtree_control; {steps}")
+}
+
+/// The most characters of a loop's list.
+const MAX_LIST: usize = 120;
+
+/// The command that writes a value to each of these files, for any POSIX shell; none where a name
+/// could upset one, or the files are no few lists of names.
+pub fn write_command(paths: &[String], value: &str) -> Option<String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_.:,@+-".contains(c);
+    let split: Vec<Vec<&str>> = paths.iter().map(|path| path.split('/').collect()).collect();
+    let first = split.first()?;
+    let is_alike = split.iter().all(|path| path.len() == first.len());
+    if !is_alike || !paths.iter().all(|path| path.chars().all(is_plain)) {
+        return None;
+    }
+    let (mut shown, mut loops, mut count) = (Vec::new(), Vec::new(), 1);
+    for at in 0..first.len() {
+        let names: BTreeSet<&str> = split.iter().map(|path| path[at]).collect();
+        if names.len() == 1 {
+            shown.push(first[at].to_owned());
+            continue;
+        }
+        let variable = ["n", "m"].get(loops.len())?;
+        let (before, list, after) = list(&names);
+        let is_longer = after.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+        let variable_here = if is_longer { format!("{{{variable}}}") } else { (*variable).to_owned() };
+        shown.push(format!("{before}${variable_here}{after}"));
+        count *= names.len();
+        loops.push((variable, Some(list).filter(|list| list.len() <= MAX_LIST)?));
+    }
+    let write = format!("echo {value} >{}", shown.join("/"));
+    let nest =
+        |inner, (variable, list): &(&&str, String)| format!("for {variable} in {list}; do {inner}; done");
+    // Loops in each other write to each with each.
+    (count == paths.len()).then(|| loops.iter().rev().fold(write, nest))
+}
+
+/// The numbers in names as the words of a loop, with what is before and after them; the whole names
+/// where they differ in more.
+fn list<'a>(names: &BTreeSet<&'a str>) -> (&'a str, String, &'a str) {
+    let split = |name: &&'a str| {
+        let start = name.find(|c: char| c.is_ascii_digit())?;
+        let digits = name[start..].bytes().take_while(u8::is_ascii_digit).count();
+        let (number, after) = name[start..].split_at(digits);
+        let number: u32 = number.parse().ok().filter(|value: &u32| value.to_string() == number)?;
+        Some((number, (&name[..start], after)))
+    };
+    let numbered: Option<Vec<_>> = names.iter().map(split).collect();
+    match numbered.as_deref() {
+        Some(all @ [(_, (before, after)), ..])
+            if all.iter().all(|(_, around)| *around == (*before, *after)) =>
+        {
+            (before, sequences(all.iter().map(|(number, _)| *number).collect()), after)
+        }
+        _ => ("", names.iter().copied().collect::<Vec<_>>().join(" "), ""),
+    }
+}
+
+/// Numbers as the words of a loop: four and more in a row by `seq`.
+fn sequences(numbers: BTreeSet<u32>) -> String {
+    let mut rows: Vec<(u32, u32)> = Vec::new();
+    for number in numbers {
+        match rows.last_mut() {
+            Some((_, last)) if number - *last == 1 => *last = number,
+            _ => rows.push((number, number)),
+        }
+    }
+    let words = rows.into_iter().map(|(first, last)| match last - first {
+        0..3 => (first..=last).map(|number| number.to_string()).collect::<Vec<_>>().join(" "),
+        _ => format!("$(seq {first} {last})"),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_can_be_pasted() {
+        let command = |paths: &[&str]| {
+            let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
+            write_command(&paths, "1").unwrap_or("none".to_owned())
+        };
+        assert_eq!(command(&[]), "none");
+        assert_eq!(command(&["/a/cpu3/b"]), "echo 1 >/a/cpu3/b");
+        assert_eq!(command(&["/a/cpu3/b", "/a/cpu12/b"]), "for n in 3 12; do echo 1 >/a/cpu$n/b; done");
+        assert_eq!(
+            command(&["/a/huge-64kB/b", "/a/huge-128kB/b"]),
+            "for n in 64 128; do echo 1 >/a/huge-${n}kB/b; done"
+        );
+        assert_eq!(command(&["/net/eth0/b", "/net/lo/b"]), "for n in eth0 lo; do echo 1 >/net/$n/b; done");
+        assert_eq!(command(&["/a/0:00/b", "/a/0:01/b"]), "for n in 0:00 0:01; do echo 1 >/a/$n/b; done");
+        let rows: Vec<String> = [1, 4, 5, 6, 7, 8, 10, 11].map(|n| format!("/irq/{n}/b")).to_vec();
+        assert_eq!(
+            write_command(&rows, "0-1").as_deref(),
+            Some("for n in 1 $(seq 4 8) 10 11; do echo 0-1 >/irq/$n/b; done")
+        );
+        let each = ["/cpu2/state1/b", "/cpu2/state2/b", "/cpu3/state1/b", "/cpu3/state2/b"];
+        assert_eq!(command(&each), "for n in 2 3; do for m in 1 2; do echo 1 >/cpu$n/state$m/b; done; done");
+        assert_eq!(command(&each[..3]), "none");
+        assert_eq!(command(&["/net/a;b/c"]), "none");
+        assert_eq!(command(&["/net/$(x)/c", "/net/b/c"]), "none");
+        let many: Vec<String> = (0..99).map(|n| format!("/irq/{}/b", 2 * n)).collect();
+        assert_eq!(write_command(&many, "1"), None);
+    }
 }

@@ -1,6 +1,6 @@
 //! The remedy of a finding: changes, which of them go together, and the texts made from them.
 
-use super::change::{AdviceReason, Change, partition_steps, sysctl_path};
+use super::change::{AdviceReason, Change, partition_steps, sysctl_path, write_command};
 use super::parameters::{as_written, is_given, is_present, other_values};
 use super::releases::is_outside;
 use crate::change::Persistence;
@@ -324,10 +324,13 @@ fn now(change: &Change, booted: &Cmdline) -> String {
     let line = line_of(booted);
     match change {
         Change::Sysctl { name, value } => format!("echo {value} >{}", sysctl_path(name)),
-        Change::Write { shown_as, scope, value, .. } if scope.is_empty() => {
-            format!("echo {value} >{shown_as}")
+        Change::Write { paths, shown_as, scope, value } => {
+            let named = || match scope.as_str() {
+                "" => format!("echo {value} >{shown_as}"),
+                _ => format!("for {scope}, echo {value} >{shown_as}"),
+            };
+            write_command(paths, value).unwrap_or_else(named)
         }
-        Change::Write { shown_as, scope, value, .. } => format!("for {scope}, echo {value} >{shown_as}"),
         Change::Affinity { shown_as, cpus, .. } => format!("taskset -pc {cpus} PID for {shown_as}"),
         Change::Policy { shown_as, fifo: Some(priority), .. } => {
             format!("chrt -f -p {priority} PID for {shown_as}")

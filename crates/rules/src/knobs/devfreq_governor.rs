@@ -208,7 +208,7 @@ mod tests {
             machine.finding(&KNOB).fix
         };
         let offered = "/sys/class/devfreq/dmc/available_governors: userspace simple_ondemand";
-        assert!(fix("").starts_with("for dmc, echo performance >"), "{}", fix(""));
+        assert!(fix("").starts_with("echo performance >/sys/class/devfreq/dmc/governor"), "{}", fix(""));
         assert!(fix(&format!("{offered} performance")).contains("echo performance >"));
         assert!(fix(offered).contains("min_freq"), "{}", fix(offered));
         let module = format!("{offered}\nCONFIG_DEVFREQ_GOV_PERFORMANCE=m");
